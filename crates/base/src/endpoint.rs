@@ -1,0 +1,80 @@
+//! The endpoint contract: datagrams and time in, datagrams and one deadline out.
+//!
+//! Implemented by the flagship's endpoint (all its connections) and by an adapter around any pair of
+//! halves. Driven by `net` on real sockets and by tests in virtual time.
+//!
+//! How to drive one: after every mutation (a datagram, a timeout, a call of the application) drain
+//! [`Endpoint::poll_transmit`] until it returns `None`, then sleep until [`Endpoint::poll_deadline`] or
+//! the next datagram. Time never goes backward between calls.
+
+use crate::time::Instant;
+use core::net::SocketAddr;
+
+/// Explicit congestion notification: the two bits of the IP header (RFC 3168 5).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ecn {
+    /// ECT(0): the sender understands marks.
+    Ect0,
+    /// ECT(1): the sender understands scalable marks (RFC 9331).
+    Ect1,
+    /// The path is congested.
+    CongestionExperienced,
+}
+
+/// Where from and how a datagram came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Arrival {
+    /// The sender's address.
+    pub from: SocketAddr,
+    /// The mark the datagram carried, if the socket told.
+    pub ecn: Option<Ecn>,
+    /// When the kernel received it, on the clock of `now`; `now` itself when the socket did not tell.
+    pub received: Instant,
+}
+
+/// What [`Endpoint::poll_transmit`] has written into the buffer: one datagram, or several equal ones.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Transmit {
+    /// Where the datagrams go.
+    pub to: SocketAddr,
+    /// The size of each datagram but the last, which may be shorter, for segmentation offload.
+    pub datagram_bytes: usize,
+    /// The mark they carry.
+    pub ecn: Option<Ecn>,
+}
+
+/// When an endpoint or a half wants to be called again, and for what: "why did I wake?".
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Deadline {
+    /// When. Being called early is harmless, being called late costs delay.
+    pub at: Instant,
+    /// The name of the timer.
+    pub timer: &'static str,
+}
+
+impl Deadline {
+    /// The earlier of two deadlines; the first wins a tie.
+    pub fn earlier(a: Option<Self>, b: Option<Self>) -> Option<Self> {
+        match (a, b) {
+            (Some(a), Some(b)) => Some(if b.at < a.at { b } else { a }),
+            (a, b) => a.or(b),
+        }
+    }
+}
+
+/// Datagrams and time in, datagrams and one deadline out.
+pub trait Endpoint {
+    /// Takes a datagram. It may be changed in place (a seal is opened there).
+    fn handle_datagram(&mut self, now: Instant, arrival: Arrival, datagram: &mut [u8]);
+
+    /// Appends up to `max_datagrams` datagrams for one destination to `out`, all of the same size but
+    /// the last. `None` when nothing may be sent now.
+    fn poll_transmit(&mut self, now: Instant, max_datagrams: usize, out: &mut Vec<u8>) -> Option<Transmit>;
+
+    /// When [`Endpoint::handle_timeout`] is wanted; `None` when only a datagram or the application can
+    /// cause anything.
+    fn poll_deadline(&self) -> Option<Deadline>;
+
+    /// Tells that time has passed. Calling it early does nothing.
+    fn handle_timeout(&mut self, now: Instant);
+}

@@ -1,0 +1,253 @@
+//! The halves contract: one direction of a transfer, as two state machines that exchange typed packets.
+//!
+//! Implemented by every scheme and by the flagship's data plane. Driven by the simulator (typed packets,
+//! synthetic payload), by tests in virtual time, and by the endpoint adapter over UDP.
+//!
+//! Payloads are not in here. A half knows how long a segment is and which of its units a packet carries;
+//! whoever owns the bytes keeps them in a store of its own and copies them when a packet is encoded. So
+//! ten million simulated packets cost no copy, and a real one costs exactly one on each side.
+//!
+//! Invariant: a half reads no clock and draws no entropy; the same calls give the same packets.
+
+use crate::codec::{DecodeError, Reader, Writer};
+pub use crate::endpoint::Deadline;
+use crate::time::Instant;
+use core::fmt;
+
+/// Which stream of a connection: counted from 0 by the side that sends on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct StreamId(pub u32);
+
+/// Which segment of a stream, counted from 0 in the order of submission.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SegmentNumber(pub u64);
+
+/// A segment as it is handed to a [`Sender`]: everything but its bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Segment {
+    /// The stream it belongs to.
+    pub stream: StreamId,
+    /// Its length in bytes; `None` for a segment that is opened now and appended to later.
+    pub bytes: Option<u64>,
+    /// The source's own time, carried to the receiver for playout at a constant latency.
+    pub source_time: Instant,
+    /// A tolerance of its own instead of the stream's, as (W, E, B) in units.
+    pub tolerance: Option<(u32, u32, u32)>,
+}
+
+/// What became of a segment, as the receiver judged it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Verdict {
+    /// Every unit arrived.
+    Complete,
+    /// Units are missing, and the tolerance allows every hole.
+    WithinTolerance,
+    /// The tolerance was not met, whatever the cause.
+    Expired,
+    /// The connection ended before the receiver's verdict was known. Only a sender says this.
+    Unknown,
+}
+
+impl Verdict {
+    /// Whether the promise was kept.
+    pub const fn is_met(self) -> bool {
+        matches!(self, Self::Complete | Self::WithinTolerance)
+    }
+
+    /// The verdict's name in every printed and JSON output.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Complete => "complete",
+            Self::WithinTolerance => "within_tolerance",
+            Self::Expired => "expired",
+            Self::Unknown => "unknown",
+        }
+    }
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// A packet of some scheme: it knows its length on the wire and can be encoded and decoded.
+///
+/// Payload bytes are the store's: `encode` leaves them zero, and `encoded_len` counts them.
+pub trait Packet: Sized + Clone + fmt::Debug {
+    /// The length of the encoding in bytes, payload included.
+    fn encoded_len(&self) -> usize;
+    /// Writes the packet, with zeros for the payload.
+    fn encode(&self, out: &mut Writer<'_>);
+    /// Reads a packet that fills `input` to its end.
+    fn decode(input: &mut Reader<'_>) -> Result<Self, DecodeError>;
+}
+
+/// Why a segment was not taken. Nothing of it is kept; what was accepted before is unharmed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum SubmitError {
+    /// The send buffer is full; try again after [`SenderEvent::WindowOpen`].
+    Blocked,
+    /// The segment can never fit the stream's window.
+    TooLong {
+        /// Units of the segment.
+        units: u64,
+        /// Units the window holds.
+        window: u64,
+    },
+    /// [`Sender::finish`] was called, or the stream does not exist.
+    Finished,
+    /// Another segment of the stream is still open.
+    SegmentOpen,
+    /// The tolerance contradicts itself.
+    BadTolerance,
+}
+
+impl fmt::Display for SubmitError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Blocked => f.write_str("the send buffer is full; wait until the window opens"),
+            Self::TooLong { units, window } => {
+                write!(f, "the segment has {units} units but the stream's window holds {window}; raise the window or send shorter segments")
+            }
+            Self::Finished => f.write_str("the stream is finished or was never opened"),
+            Self::SegmentOpen => f.write_str("another segment of this stream is open; finish it first"),
+            Self::BadTolerance => f.write_str("the tolerance contradicts itself: E and B must not exceed W"),
+        }
+    }
+}
+
+impl core::error::Error for SubmitError {}
+
+/// A change of a running transfer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Reconfigure {
+    /// A new rate in bits per second.
+    Rate(crate::Bandwidth),
+    /// A new class: error control 4, flow control 2, rate control 1.
+    Class(u8),
+}
+
+/// Why a change was refused; the transfer goes on as before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ReconfigureError {
+    /// The scheme has no such setting.
+    Unsupported,
+    /// The value is outside what the scheme allows.
+    OutOfRange,
+}
+
+impl fmt::Display for ReconfigureError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Unsupported => "this scheme has no such setting",
+            Self::OutOfRange => "the value is outside what this scheme allows",
+        })
+    }
+}
+
+impl core::error::Error for ReconfigureError {}
+
+/// What a sender tells its user.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum SenderEvent {
+    /// The receiver's verdict on a segment has arrived.
+    Judged {
+        /// The stream.
+        stream: StreamId,
+        /// The segment.
+        segment: SegmentNumber,
+        /// The verdict.
+        verdict: Verdict,
+    },
+    /// A submission that was refused with [`SubmitError::Blocked`] may succeed now.
+    WindowOpen(StreamId),
+    /// The rate in force has changed.
+    RateChanged(crate::Bandwidth),
+}
+
+/// What a receiver tells its user.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ReceiverEvent {
+    /// A segment is judged and can be read.
+    Delivered {
+        /// The stream.
+        stream: StreamId,
+        /// The segment.
+        segment: SegmentNumber,
+        /// The verdict.
+        verdict: Verdict,
+        /// Units of the segment.
+        units: u32,
+        /// How many of them are missing.
+        holes: u32,
+    },
+    /// The stream has ended: every segment before `segments` is judged and no more will come.
+    Ended {
+        /// The stream.
+        stream: StreamId,
+        /// How many segments it had.
+        segments: u64,
+    },
+}
+
+/// Receives the named gauges of a half.
+pub trait Probe {
+    /// One gauge: its name with the unit last, and its value now.
+    fn gauge(&mut self, name: &'static str, value: f64);
+}
+
+/// The sending half of one direction.
+pub trait Sender {
+    /// Data and control from sender to receiver.
+    type Forward: Packet;
+    /// State from receiver to sender.
+    type Feedback: Packet;
+
+    /// Takes a whole segment, or opens one whose length is not known yet.
+    fn submit(&mut self, now: Instant, segment: Segment) -> Result<SegmentNumber, SubmitError>;
+    /// Appends `bytes` to the open segment of `stream`; with `last` the segment is finished.
+    fn append(&mut self, now: Instant, stream: StreamId, bytes: u64, last: bool) -> Result<(), SubmitError>;
+    /// No more segments will come: end of every stream.
+    fn finish(&mut self, now: Instant);
+    /// Changes rate or class while data flows.
+    fn reconfigure(&mut self, now: Instant, change: Reconfigure) -> Result<(), ReconfigureError>;
+    /// Takes a packet of the receiver.
+    fn handle_feedback(&mut self, now: Instant, packet: &Self::Feedback);
+    /// The next packet that may leave now.
+    fn poll_transmit(&mut self, now: Instant) -> Option<Self::Forward>;
+    /// When and why the half wants [`Sender::handle_timeout`].
+    fn poll_timeout(&self) -> Option<Deadline>;
+    /// Tells that time has passed.
+    fn handle_timeout(&mut self, now: Instant);
+    /// The next thing to tell the user.
+    fn poll_event(&mut self) -> Option<SenderEvent>;
+    /// Writes the half's gauges: window, in flight, rate.
+    fn probe(&self, out: &mut dyn Probe);
+}
+
+/// The receiving half of one direction, the sender's mirror image.
+pub trait Receiver {
+    /// Data and control from sender to receiver.
+    type Forward: Packet;
+    /// State from receiver to sender.
+    type Feedback: Packet;
+
+    /// Takes a packet of the sender.
+    fn handle_forward(&mut self, now: Instant, packet: &Self::Forward);
+    /// The next packet that may leave now.
+    fn poll_transmit(&mut self, now: Instant) -> Option<Self::Feedback>;
+    /// When and why the half wants [`Receiver::handle_timeout`].
+    fn poll_timeout(&self) -> Option<Deadline>;
+    /// Tells that time has passed.
+    fn handle_timeout(&mut self, now: Instant);
+    /// The next thing to tell the user.
+    fn poll_event(&mut self) -> Option<ReceiverEvent>;
+    /// Writes the half's gauges.
+    fn probe(&self, out: &mut dyn Probe);
+}
