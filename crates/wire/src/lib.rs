@@ -1,1 +1,31 @@
-//! placeholder
+//! The flagship's bytes: shipments, parts and frames as values.
+//!
+//! - [`header`]: the nine bytes in front of every shipment.
+//! - [`class`]: error control, flow control and rate control as three bits (HT Table 1).
+//! - [`contract`]: what a stream promises, and the limits of an endpoint.
+//! - [`part`]: a run of units of one segment; data shipments are nothing but parts.
+//! - [`state`]: the sender's state (TXS), and its frames.
+//! - [`report`]: the receiver's state (RXS), and its frames.
+//! - [`handshake`]: connection request, confirm, reject, and the two words of the close.
+//!
+//! Called by `proto` and by the packet inspector. The drawings are in `docs/spec`.
+//!
+//! Invariant: decoding never panics and never allocates more than the input is long; encoding writes
+//! exactly `encoded_len` bytes; what is decoded encodes to the same value again.
+
+#![forbid(unsafe_code)]
+
+pub mod class;
+pub mod contract;
+pub mod handshake;
+pub mod header;
+pub mod part;
+pub mod report;
+pub mod state;
+
+pub use class::Class;
+pub use contract::{Contract, Limits, Order};
+pub use header::{Header, Kind, Level};
+pub use part::Part;
+pub use report::{Report, ReportFrame};
+pub use state::{State, StateFrame};

@@ -1,0 +1,153 @@
+//! A part: a run of units of one segment, with their bytes (spec 3).
+//!
+//! ```text
+//! +-------+--------+---------+-------+-------+--------+------+-----------+---------+---------+
+//! | flags | stream | segment | first | count | time   | [len]| [W, E, B] | payload | payload |
+//! |  u8   | varint | varint  | varint| varint| varint | v.int| 3 varints | bytes   | ...     |
+//! +-------+--------+---------+-------+-------+--------+------+-----------+---------+---------+
+//! flags: 1 again, 2 the segment's length follows, 4 a tolerance of its own follows
+//! ```
+//!
+//! `first` and `count` are positions in the *sending order* of the segment, which both ends compute from
+//! its length and contract. So a run of shipments lost together is one run of positions whatever the
+//! interleaving is.
+//!
+//! Called by both halves. Invariant: a part names its payload's length, so it can be skipped by someone
+//! who does not know the stream.
+
+use crate::contract::{Triplet, decode_time, decode_triplet, encode_time, encode_triplet, time_len, triplet_len};
+use segstream_base::Instant;
+use segstream_base::codec::{DecodeError, DecodeErrorKind, Reader, Writer, varint_len};
+
+const AGAIN: u8 = 1;
+const LENGTH: u8 = 2;
+const TOLERANCE: u8 = 4;
+
+/// A run of units of one segment, without their bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// The stream.
+    pub stream: u32,
+    /// The segment, counted from 0.
+    pub segment: u64,
+    /// The position in sending order of the first unit.
+    pub first: u32,
+    /// How many positions.
+    pub count: u32,
+    /// Whether these units have been sent before.
+    pub again: bool,
+    /// The length of the segment in bytes, once the sender knows it.
+    pub length: Option<u64>,
+    /// The segment's tolerance, when it is not the stream's.
+    pub tolerance: Option<Triplet>,
+    /// The source's time of the segment, in whole microseconds.
+    pub source_time: Instant,
+    /// How many bytes of payload follow.
+    pub payload_bytes: u32,
+}
+
+impl Part {
+    /// The bytes in front of the payload.
+    pub fn header_len(&self) -> usize {
+        1 + varint_len(u64::from(self.stream))
+            + varint_len(self.segment)
+            + varint_len(u64::from(self.first))
+            + varint_len(u64::from(self.count))
+            + time_len(self.source_time)
+            + self.length.map_or(0, varint_len)
+            + self.tolerance.map_or(0, triplet_len)
+            + varint_len(u64::from(self.payload_bytes))
+    }
+
+    /// The whole part, payload included.
+    pub fn encoded_len(&self) -> usize {
+        self.header_len() + self.payload_bytes as usize
+    }
+
+    /// Writes everything in front of the payload; the caller writes the payload itself.
+    #[inline]
+    pub fn encode_header(&self, out: &mut Writer<'_>) {
+        let mut flags = 0;
+        if self.again {
+            flags |= AGAIN;
+        }
+        if self.length.is_some() {
+            flags |= LENGTH;
+        }
+        if self.tolerance.is_some() {
+            flags |= TOLERANCE;
+        }
+        out.u8(flags);
+        out.varint(u64::from(self.stream));
+        out.varint(self.segment);
+        out.varint(u64::from(self.first));
+        out.varint(u64::from(self.count));
+        encode_time(self.source_time, out);
+        if let Some(length) = self.length {
+            out.varint(length);
+        }
+        if let Some(tolerance) = self.tolerance {
+            encode_triplet(tolerance, out);
+        }
+        out.varint(u64::from(self.payload_bytes));
+    }
+
+    /// Reads a part and its payload.
+    #[inline]
+    pub fn decode<'a>(input: &mut Reader<'a>) -> Result<(Self, &'a [u8]), DecodeError> {
+        let flags = input.u8("part flags")?;
+        if flags & !(AGAIN | LENGTH | TOLERANCE) != 0 {
+            return Err(input.error("part flags", DecodeErrorKind::UnknownType(u64::from(flags))));
+        }
+        let stream = input.varint_up_to(u64::from(u32::MAX), "stream")? as u32;
+        let segment = input.varint("segment")?;
+        let first = input.varint_up_to(u64::from(u32::MAX), "first unit")? as u32;
+        let count = input.varint_up_to(u64::from(u32::MAX - first), "unit count")? as u32;
+        if count == 0 {
+            return Err(input.error("unit count", DecodeErrorKind::OutOfRange(0)));
+        }
+        let source_time = decode_time(input, "source time")?;
+        let length = if flags & LENGTH != 0 { Some(input.varint("segment length")?) } else { None };
+        let tolerance = if flags & TOLERANCE != 0 { Some(decode_triplet(input)?) } else { None };
+        let payload_bytes = input.varint_up_to(u64::from(u16::MAX), "payload bytes")? as u32;
+        let payload = input.bytes(payload_bytes as usize, "payload")?;
+        Ok((Self { stream, segment, first, count, again: flags & AGAIN != 0, length, tolerance, source_time, payload_bytes }, payload))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    prop_compose! {
+        fn any_part()(stream in any::<u32>(), segment in 0u64..1 << 60, first in 0u32..1 << 30, count in 1u32..1000, again: bool,
+            length in proptest::option::of(0u64..1 << 60), tolerance in proptest::option::of((1u32..5000).prop_flat_map(|w| (Just(w), 0..=w, 0..=w))),
+            micros in 0u64..1 << 50, payload_bytes in 0u32..100) -> Part {
+            Part { stream, segment, first, count, again, length, tolerance, source_time: Instant::from_nanos(micros * 1000), payload_bytes }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_part_comes_back_as_it_was(part in any_part()) {
+            let mut buffer = vec![0; 400];
+            let mut writer = Writer::new(&mut buffer);
+            part.encode_header(&mut writer);
+            prop_assert_eq!(writer.position(), part.header_len());
+            writer.bytes(&[7; 100][..part.payload_bytes as usize]);
+            let count = writer.finish().unwrap();
+            prop_assert_eq!(count, part.encoded_len());
+            let mut reader = Reader::new(&buffer[..count]);
+            let (decoded, payload) = Part::decode(&mut reader).unwrap();
+            prop_assert_eq!(decoded, part);
+            prop_assert_eq!(payload.len(), part.payload_bytes as usize);
+            prop_assert!(reader.is_empty());
+        }
+
+        #[test]
+        fn no_bytes_make_the_decoder_panic(input in proptest::collection::vec(any::<u8>(), 0..60)) {
+            let _ = Part::decode(&mut Reader::new(&input));
+        }
+    }
+}

@@ -1,0 +1,465 @@
+//! The receiver's state, RXS: how far shipments have come, what is granted, judged and missing (spec 5).
+//!
+//! Every RXS echoes the highest shipment number received and the re-sequencing distance it is to be
+//! judged with; then frames follow to the end of the shipment. A report that needs several shipments
+//! sends several RXS. Like state frames, report frames are self-contained statements about exactly the
+//! segments and positions they name: of anything else they say nothing.
+//!
+//! Called by both halves. Invariant: frames are idempotent and stay true; receiving one late changes
+//! nothing that a newer one has settled.
+
+use crate::class::Class;
+use crate::state::stream;
+use segstream_base::codec::{DecodeError, DecodeErrorKind, Reader, Writer, varint_len};
+use segstream_base::halves::Verdict;
+use smallvec::SmallVec;
+
+/// Half-open runs `(start, end)`, ascending, disjoint and not touching.
+pub type Runs = SmallVec<[(u32, u32); 4]>;
+
+/// A frame of the receiver's state.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ReportFrame {
+    /// The window of a stream: two upper edges that never retreat.
+    Grant {
+        /// The stream.
+        stream: u32,
+        /// Segments below this number may be sent.
+        segments: u64,
+        /// So many units may have been started in all.
+        units: u64,
+        /// Whether the end of the stream is known.
+        end_known: bool,
+    },
+    /// Every unit of these segments has arrived.
+    Complete {
+        /// The stream.
+        stream: u32,
+        /// The first of them.
+        first: u64,
+        /// How many.
+        count: u64,
+    },
+    /// The verdict on a segment with holes, and the holes among its units `from..to`. A map too long for
+    /// one shipment comes in several, in ascending order.
+    Judged {
+        /// The stream.
+        stream: u32,
+        /// The segment.
+        segment: u64,
+        /// The verdict.
+        verdict: Verdict,
+        /// Units of the segment.
+        units: u32,
+        /// The first unit this frame speaks of.
+        from: u32,
+        /// One more than the last; equal to `units` in the last frame.
+        to: u32,
+        /// The holes, in units.
+        holes: Runs,
+    },
+    /// These positions are missing and wanted.
+    Request {
+        /// The stream.
+        stream: u32,
+        /// The segment.
+        segment: u64,
+        /// The missing positions, in sending order.
+        missing: Runs,
+        /// Everything from this position on is missing too; used when the length is not known.
+        tail_from: Option<u32>,
+        /// Whether the segment's length is wanted.
+        length_wanted: bool,
+    },
+    /// The last change of class and rate that has arrived.
+    ReclassEcho {
+        /// Which change.
+        change: u64,
+        /// The class accepted.
+        class: Class,
+    },
+    /// The stream is not accepted; nothing sent on it will be kept.
+    Refused {
+        /// The stream.
+        stream: u32,
+        /// Why.
+        reason: RefuseReason,
+    },
+}
+
+/// Why a stream is not accepted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum RefuseReason {
+    /// The peer has as many streams as it may open.
+    TooManyStreams,
+    /// The application does not want it.
+    NotWanted,
+}
+
+impl RefuseReason {
+    const fn code(self) -> u8 {
+        match self {
+            Self::TooManyStreams => 0,
+            Self::NotWanted => 1,
+        }
+    }
+}
+
+const GRANT: u8 = 0x11;
+const COMPLETE: u8 = 0x12;
+const JUDGED: u8 = 0x13;
+const REQUEST: u8 = 0x14;
+const RECLASS_ECHO: u8 = 0x15;
+const REFUSED: u8 = 0x16;
+
+/// The receiver's state.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct Report {
+    /// The number of this report shipment, counted from 0; the sender confirms it.
+    pub number: u64,
+    /// The highest shipment number received; `None` before the first.
+    pub echo: Option<u64>,
+    /// The re-sequencing distance R the report is to be judged with.
+    pub reorder: u32,
+    /// TIME of the newest TXS received, as it was sent; `None` before the first.
+    pub time: Option<u64>,
+    /// How long that TXS had been here when the report left, in nanoseconds.
+    pub held: u64,
+    /// The statements.
+    pub frames: SmallVec<[ReportFrame; 2]>,
+}
+
+impl Report {
+    /// The bytes before the first frame are never more than this.
+    pub const PRELUDE_BYTES_MAX: usize = 8 + 8 + 2 + 8 + 8;
+
+    /// How many bytes [`Report::encode`] writes.
+    pub fn encoded_len(&self) -> usize {
+        varint_len(self.number)
+            + varint_len(self.echo.map_or(0, |echo| echo + 1))
+            + varint_len(u64::from(self.reorder))
+            + self.time.map_or(1, |time| varint_len(time + 1) + varint_len(self.held))
+            + self.frames.iter().map(ReportFrame::encoded_len).sum::<usize>()
+    }
+
+    /// Writes the body of an RXS.
+    pub fn encode(&self, out: &mut Writer<'_>) {
+        out.varint(self.number);
+        out.varint(self.echo.map_or(0, |echo| echo + 1));
+        out.varint(u64::from(self.reorder));
+        match self.time {
+            None => out.varint(0),
+            Some(time) => {
+                out.varint(time + 1);
+                out.varint(self.held);
+            }
+        }
+        for frame in &self.frames {
+            frame.encode(out);
+        }
+    }
+
+    /// Reads the body of an RXS to its end.
+    pub fn decode(input: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        let number = input.varint("report number")?;
+        let echo = input.varint("echo")?.checked_sub(1);
+        let reorder = input.varint_up_to(1 << 16, "reorder")? as u32;
+        let time = input.varint("echoed time")?.checked_sub(1);
+        let held = if time.is_some() { input.varint("held")? } else { 0 };
+        let mut frames = SmallVec::new();
+        while !input.is_empty() {
+            frames.push(ReportFrame::decode(input)?);
+        }
+        Ok(Self { number, echo, reorder, time, held, frames })
+    }
+}
+
+/// How many bytes `runs` take on the wire.
+pub fn runs_len(runs: &[(u32, u32)]) -> usize {
+    let mut last = 0;
+    let mut sum = varint_len(runs.len() as u64);
+    for &(start, end) in runs {
+        sum += varint_len(u64::from(start.wrapping_sub(last))) + varint_len(u64::from(end.wrapping_sub(start)));
+        last = end;
+    }
+    sum
+}
+
+fn encode_runs(runs: &[(u32, u32)], out: &mut Writer<'_>) {
+    out.varint(runs.len() as u64);
+    let mut last = 0;
+    for &(start, end) in runs {
+        out.varint(u64::from(start.wrapping_sub(last)));
+        out.varint(u64::from(end.wrapping_sub(start)));
+        last = end;
+    }
+}
+
+/// A run takes two bytes at least, so no more runs are allocated than the input could hold.
+fn decode_runs(input: &mut Reader<'_>) -> Result<Runs, DecodeError> {
+    let count = input.varint_up_to(input.remaining() as u64 / 2, "run count")?;
+    let mut runs = Runs::with_capacity(count as usize);
+    let mut last = 0u32;
+    for index in 0..count {
+        let at = input.position();
+        let gap = input.varint_up_to(u64::from(u32::MAX - last), "run gap")? as u32;
+        let start = last + gap;
+        let length = input.varint_up_to(u64::from(u32::MAX - start), "run length")? as u32;
+        if length == 0 || (gap == 0 && index > 0) {
+            return Err(DecodeError { at, field: "run", kind: DecodeErrorKind::OutOfRange(0) });
+        }
+        last = start + length;
+        runs.push((start, last));
+    }
+    Ok(runs)
+}
+
+impl ReportFrame {
+    /// How many bytes [`ReportFrame::encode`] writes.
+    pub fn encoded_len(&self) -> usize {
+        1 + match self {
+            Self::Grant { stream, segments, units, .. } => varint_len(u64::from(*stream)) + varint_len(*segments) + varint_len(*units) + 1,
+            Self::Complete { stream, first, count } => varint_len(u64::from(*stream)) + varint_len(*first) + varint_len(*count),
+            Self::Judged { stream, segment, units, from, to, holes, .. } => {
+                varint_len(u64::from(*stream))
+                    + varint_len(*segment)
+                    + 1
+                    + varint_len(u64::from(*units))
+                    + varint_len(u64::from(*from))
+                    + varint_len(u64::from(*to))
+                    + runs_len(holes)
+            }
+            Self::Request { stream, segment, missing, tail_from, .. } => {
+                1 + varint_len(u64::from(*stream))
+                    + varint_len(*segment)
+                    + runs_len(missing)
+                    + tail_from.map_or(0, |from| varint_len(u64::from(from)))
+            }
+            Self::ReclassEcho { change, .. } => varint_len(*change) + 1,
+            Self::Refused { stream, .. } => varint_len(u64::from(*stream)) + 1,
+        }
+    }
+
+    /// Writes the frame.
+    pub fn encode(&self, out: &mut Writer<'_>) {
+        match self {
+            Self::Grant { stream, segments, units, end_known } => {
+                out.u8(GRANT);
+                out.varint(u64::from(*stream));
+                out.varint(*segments);
+                out.varint(*units);
+                out.u8(u8::from(*end_known));
+            }
+            Self::Complete { stream, first, count } => {
+                out.u8(COMPLETE);
+                out.varint(u64::from(*stream));
+                out.varint(*first);
+                out.varint(*count);
+            }
+            Self::Judged { stream, segment, verdict, units, from, to, holes } => {
+                out.u8(JUDGED);
+                out.varint(u64::from(*stream));
+                out.varint(*segment);
+                out.u8(verdict_code(*verdict));
+                out.varint(u64::from(*units));
+                out.varint(u64::from(*from));
+                out.varint(u64::from(*to));
+                encode_runs(holes, out);
+            }
+            Self::Request { stream, segment, missing, tail_from, length_wanted } => {
+                out.u8(REQUEST);
+                out.u8(u8::from(tail_from.is_some()) | u8::from(*length_wanted) << 1);
+                out.varint(u64::from(*stream));
+                out.varint(*segment);
+                encode_runs(missing, out);
+                if let Some(from) = tail_from {
+                    out.varint(u64::from(*from));
+                }
+            }
+            Self::ReclassEcho { change, class } => {
+                out.u8(RECLASS_ECHO);
+                out.varint(*change);
+                out.u8(class.number());
+            }
+            Self::Refused { stream, reason } => {
+                out.u8(REFUSED);
+                out.varint(u64::from(*stream));
+                out.u8(reason.code());
+            }
+        }
+    }
+
+    /// Reads one frame.
+    pub fn decode(input: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        let at = input.position();
+        let kind = input.u8("report frame")?;
+        match kind {
+            GRANT => Ok(Self::Grant {
+                stream: stream(input)?,
+                segments: input.varint("segment edge")?,
+                units: input.varint("unit edge")?,
+                end_known: flag(input, "end known")?,
+            }),
+            COMPLETE => {
+                let (stream, first) = (stream(input)?, input.varint("first segment")?);
+                Ok(Self::Complete { stream, first, count: input.varint("segment count")? })
+            }
+            JUDGED => Self::decode_judged(input),
+            REQUEST => Self::decode_request(input),
+            RECLASS_ECHO => {
+                let change = input.varint("change")?;
+                let number = input.u8("class")?;
+                let class = Class::new(number).ok_or_else(|| input.error("class", DecodeErrorKind::OutOfRange(u64::from(number))))?;
+                Ok(Self::ReclassEcho { change, class })
+            }
+            REFUSED => {
+                let stream = stream(input)?;
+                let reason = match input.u8("reason")? {
+                    0 => RefuseReason::TooManyStreams,
+                    _ => RefuseReason::NotWanted,
+                };
+                Ok(Self::Refused { stream, reason })
+            }
+            _ => Err(DecodeError { at, field: "report frame", kind: DecodeErrorKind::UnknownType(u64::from(kind)) }),
+        }
+    }
+
+    fn decode_judged(input: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        let (stream, segment) = (stream(input)?, input.varint("segment")?);
+        let verdict = decode_verdict(input)?;
+        let units = input.varint_up_to(u64::from(u32::MAX), "units")? as u32;
+        let from = input.varint_up_to(u64::from(units), "first unit")? as u32;
+        let at = input.position();
+        let to = input.varint_up_to(u64::from(units), "end unit")? as u32;
+        let holes = decode_runs(input)?;
+        let inside = holes.iter().all(|&(start, end)| from <= start && end <= to);
+        if to < from || !inside {
+            return Err(DecodeError { at, field: "holes", kind: DecodeErrorKind::OutOfRange(u64::from(to)) });
+        }
+        Ok(Self::Judged { stream, segment, verdict, units, from, to, holes })
+    }
+
+    fn decode_request(input: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        let flags = input.u8("request flags")?;
+        if flags > 3 {
+            return Err(input.error("request flags", DecodeErrorKind::UnknownType(u64::from(flags))));
+        }
+        let (stream, segment) = (stream(input)?, input.varint("segment")?);
+        let missing = decode_runs(input)?;
+        let tail_from = if flags & 1 != 0 { Some(input.varint_up_to(u64::from(u32::MAX), "tail")? as u32) } else { None };
+        Ok(Self::Request { stream, segment, missing, tail_from, length_wanted: flags & 2 != 0 })
+    }
+}
+
+fn flag(input: &mut Reader<'_>, field: &'static str) -> Result<bool, DecodeError> {
+    match input.u8(field)? {
+        0 => Ok(false),
+        1 => Ok(true),
+        other => Err(input.error(field, DecodeErrorKind::OutOfRange(u64::from(other)))),
+    }
+}
+
+const fn verdict_code(verdict: Verdict) -> u8 {
+    match verdict {
+        Verdict::Complete => 0,
+        Verdict::WithinTolerance => 1,
+        Verdict::Expired => 2,
+        Verdict::Unknown => 3,
+    }
+}
+
+fn decode_verdict(input: &mut Reader<'_>) -> Result<Verdict, DecodeError> {
+    match input.u8("verdict")? {
+        0 => Ok(Verdict::Complete),
+        1 => Ok(Verdict::WithinTolerance),
+        2 => Ok(Verdict::Expired),
+        other => Err(input.error("verdict", DecodeErrorKind::OutOfRange(u64::from(other)))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_report_comes_back_as_it_was() {
+        let runs = |list: &[(u32, u32)]| list.iter().copied().collect::<Runs>();
+        let report = Report {
+            number: 3,
+            echo: Some(1 << 33),
+            reorder: 256,
+            time: Some(77),
+            held: 1000,
+            frames: [
+                ReportFrame::Grant { stream: 0, segments: 16, units: 4096, end_known: true },
+                ReportFrame::Complete { stream: 0, first: 3, count: 900 },
+                ReportFrame::Judged {
+                    stream: 1,
+                    segment: 2,
+                    verdict: Verdict::WithinTolerance,
+                    units: 256,
+                    from: 0,
+                    to: 256,
+                    holes: runs(&[(0, 1), (7, 9)]),
+                },
+                ReportFrame::Request {
+                    stream: 1,
+                    segment: 4,
+                    missing: runs(&[(1, 2), (100, 256)]),
+                    tail_from: Some(300),
+                    length_wanted: true,
+                },
+                ReportFrame::Request { stream: 1, segment: 5, missing: runs(&[]), tail_from: None, length_wanted: false },
+                ReportFrame::ReclassEcho { change: 1, class: Class::ALL },
+                ReportFrame::Refused { stream: 300, reason: RefuseReason::TooManyStreams },
+            ]
+            .into_iter()
+            .collect(),
+        };
+        let mut buffer = [0; 600];
+        let mut writer = Writer::new(&mut buffer);
+        report.encode(&mut writer);
+        let count = writer.finish().unwrap();
+        assert_eq!(count, report.encoded_len());
+        assert_eq!(Report::decode(&mut Reader::new(&buffer[..count])), Ok(report));
+    }
+
+    #[test]
+    fn holes_outside_the_named_units_are_refused() {
+        let frame = ReportFrame::Judged {
+            stream: 0,
+            segment: 0,
+            verdict: Verdict::Expired,
+            units: 10,
+            from: 0,
+            to: 5,
+            holes: [(4, 6)].into_iter().collect(),
+        };
+        let mut buffer = [0; 60];
+        let mut writer = Writer::new(&mut buffer);
+        frame.encode(&mut writer);
+        let count = writer.finish().unwrap();
+        assert!(ReportFrame::decode(&mut Reader::new(&buffer[..count])).is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn no_bytes_make_the_decoder_panic(input in proptest::collection::vec(any::<u8>(), 0..80)) {
+            let _ = Report::decode(&mut Reader::new(&input));
+        }
+
+        #[test]
+        fn runs_come_back_as_they_were(steps in proptest::collection::vec((1u32..1000, 1u32..1000), 0..50)) {
+            let mut at = 0;
+            let runs: Runs = steps.iter().map(|&(gap, length)| { let run = (at + gap, at + gap + length); at = run.1; run }).collect();
+            let mut buffer = vec![0; 1000];
+            let mut writer = Writer::new(&mut buffer);
+            encode_runs(&runs, &mut writer);
+            let count = writer.finish().unwrap();
+            prop_assert_eq!(count, runs_len(&runs));
+            prop_assert_eq!(decode_runs(&mut Reader::new(&buffer[..count])), Ok(runs));
+        }
+    }
+}

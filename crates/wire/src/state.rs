@@ -1,0 +1,358 @@
+//! The sender's state, TXS: what the receiver must know that no data part can tell (spec 4).
+//!
+//! Every TXS carries the number of the exchange and its time, and confirms the reports that have
+//! arrived; then frames follow to the end of the shipment. A frame is a self-contained statement: what
+//! is not said is not denied, so a sender may put any choice of frames into any TXS.
+//!
+//! Called by both halves. Invariant: frames are idempotent; receiving one twice, late or out of order
+//! changes nothing.
+
+use crate::class::Class;
+use crate::contract::{Contract, Triplet, decode_time, decode_triplet, encode_time, encode_triplet, time_len, triplet_len};
+use segstream_base::codec::{DecodeError, DecodeErrorKind, Reader, Writer, varint_len};
+use segstream_base::{Bandwidth, Instant};
+use smallvec::SmallVec;
+
+/// Which reports have arrived: the highest report number, and a bitmap of the 64 before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Confirmed {
+    /// The highest report number received; `None` before the first.
+    pub highest: Option<u64>,
+    /// Bit i says whether report `highest - 1 - i` has arrived.
+    pub before: u64,
+}
+
+impl Confirmed {
+    /// Notes that `report` has arrived.
+    pub const fn insert(&mut self, report: u64) {
+        match self.highest {
+            None => self.highest = Some(report),
+            Some(highest) if report > highest => {
+                let shift = report - highest;
+                self.before = if shift > 64 {
+                    0
+                } else {
+                    let moved = if shift == 64 { 0 } else { self.before << shift };
+                    moved | 1 << (shift - 1)
+                };
+                self.highest = Some(report);
+            }
+            Some(highest) => {
+                let behind = highest - report;
+                if behind >= 1 && behind <= 64 {
+                    self.before |= 1 << (behind - 1);
+                }
+            }
+        }
+    }
+
+    /// Whether `report` is known to have arrived.
+    pub const fn contains(&self, report: u64) -> bool {
+        match self.highest {
+            None => false,
+            Some(highest) if report > highest => false,
+            Some(highest) => {
+                let behind = highest - report;
+                behind == 0 || (behind <= 64 && self.before & (1 << (behind - 1)) != 0)
+            }
+        }
+    }
+}
+
+/// What the sender says of a segment it has sent completely, or will send no more of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Finished {
+    /// The stream.
+    pub stream: u32,
+    /// The segment.
+    pub segment: u64,
+    /// Its length in bytes.
+    pub length: u64,
+    /// The source's time of it.
+    pub source_time: Instant,
+    /// Its tolerance, when it is not the stream's.
+    pub tolerance: Option<Triplet>,
+    /// The number of the last shipment that carried a unit of it: of its first pass in a FINISHED frame,
+    /// of any pass in a SKIP frame; `None` when nothing of it was ever sent.
+    pub last_shipment: Option<u64>,
+}
+
+/// A frame of the sender's state.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum StateFrame {
+    /// Opens a stream; repeated until the receiver grants it a window or refuses it.
+    Open {
+        /// The stream.
+        stream: u32,
+        /// What it promises.
+        contract: Box<Contract>,
+    },
+    /// A segment whose first pass is over and whose verdict is not known yet.
+    Finished(Finished),
+    /// No more will be sent of this segment; repeated until its verdict comes.
+    Skip(Finished),
+    /// The stream has so many segments and no more; repeated until the receiver says so too.
+    End {
+        /// The stream.
+        stream: u32,
+        /// How many segments it has.
+        segments: u64,
+    },
+    /// The sender has data that the window does not admit.
+    Waiting {
+        /// The stream.
+        stream: u32,
+    },
+    /// From now on data has this class and rate; repeated until a report echoes it.
+    Reclass {
+        /// Counts the changes.
+        change: u64,
+        /// The class.
+        class: Class,
+        /// The rate in bits per second, 0 when unpaced.
+        rate: Bandwidth,
+    },
+}
+
+const OPEN: u8 = 0x01;
+const FINISHED: u8 = 0x02;
+const SKIP: u8 = 0x03;
+const END: u8 = 0x04;
+const WAITING: u8 = 0x05;
+const RECLASS: u8 = 0x06;
+
+const ANSWER: u8 = 1;
+
+/// The sender's state.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct State {
+    /// The number of this exchange, counted from 0.
+    pub sync: u64,
+    /// When it was sent, in nanoseconds of the sender's own clock; the report echoes it.
+    pub time: u64,
+    /// Whether a report is wanted at once.
+    pub answer: bool,
+    /// The reports that have arrived.
+    pub confirmed: Confirmed,
+    /// The statements.
+    pub frames: SmallVec<[StateFrame; 2]>,
+}
+
+impl State {
+    /// The bytes before the first frame are never more than this.
+    pub const PRELUDE_BYTES_MAX: usize = 1 + 8 + 8 + 8 + 8;
+
+    /// How many bytes [`State::encode`] writes.
+    pub fn encoded_len(&self) -> usize {
+        let confirmed = self.confirmed.highest.map_or(1, |highest| varint_len(highest + 1) + 8);
+        1 + varint_len(self.sync) + varint_len(self.time) + confirmed + self.frames.iter().map(StateFrame::encoded_len).sum::<usize>()
+    }
+
+    /// Writes the body of a TXS.
+    pub fn encode(&self, out: &mut Writer<'_>) {
+        out.u8(if self.answer { ANSWER } else { 0 });
+        out.varint(self.sync);
+        out.varint(self.time);
+        match self.confirmed.highest {
+            None => out.varint(0),
+            Some(highest) => {
+                out.varint(highest + 1);
+                out.u64(self.confirmed.before);
+            }
+        }
+        for frame in &self.frames {
+            frame.encode(out);
+        }
+    }
+
+    /// Reads the body of a TXS to its end.
+    pub fn decode(input: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        let flags = input.u8("state flags")?;
+        if flags & !ANSWER != 0 {
+            return Err(input.error("state flags", DecodeErrorKind::UnknownType(u64::from(flags))));
+        }
+        let sync = input.varint("sync")?;
+        let time = input.varint("time")?;
+        let confirmed = match input.varint("confirmed report")?.checked_sub(1) {
+            None => Confirmed::default(),
+            highest => Confirmed { highest, before: input.u64("confirmed bitmap")? },
+        };
+        let mut frames = SmallVec::new();
+        while !input.is_empty() {
+            frames.push(StateFrame::decode(input)?);
+        }
+        Ok(Self { sync, time, answer: flags & ANSWER != 0, confirmed, frames })
+    }
+}
+
+impl StateFrame {
+    /// How many bytes [`StateFrame::encode`] writes.
+    pub fn encoded_len(&self) -> usize {
+        1 + match self {
+            Self::Open { stream, contract } => varint_len(u64::from(*stream)) + contract.encoded_len(),
+            Self::Finished(finished) | Self::Skip(finished) => finished.encoded_len(),
+            Self::End { stream, segments } => varint_len(u64::from(*stream)) + varint_len(*segments),
+            Self::Waiting { stream } => varint_len(u64::from(*stream)),
+            Self::Reclass { change, rate, .. } => varint_len(*change) + 1 + varint_len(rate.bits_per_second()),
+        }
+    }
+
+    /// Writes the frame.
+    pub fn encode(&self, out: &mut Writer<'_>) {
+        match self {
+            Self::Open { stream, contract } => {
+                out.u8(OPEN);
+                out.varint(u64::from(*stream));
+                contract.encode(out);
+            }
+            Self::Finished(finished) => {
+                out.u8(FINISHED);
+                finished.encode(out);
+            }
+            Self::Skip(finished) => {
+                out.u8(SKIP);
+                finished.encode(out);
+            }
+            Self::End { stream, segments } => {
+                out.u8(END);
+                out.varint(u64::from(*stream));
+                out.varint(*segments);
+            }
+            Self::Waiting { stream } => {
+                out.u8(WAITING);
+                out.varint(u64::from(*stream));
+            }
+            Self::Reclass { change, class, rate } => {
+                out.u8(RECLASS);
+                out.varint(*change);
+                out.u8(class.number());
+                out.varint(rate.bits_per_second());
+            }
+        }
+    }
+
+    /// Reads one frame.
+    pub fn decode(input: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        let at = input.position();
+        let kind = input.u8("state frame")?;
+        Ok(match kind {
+            OPEN => Self::Open { stream: stream(input)?, contract: Box::new(Contract::decode(input)?) },
+            FINISHED => Self::Finished(Finished::decode(input)?),
+            SKIP => Self::Skip(Finished::decode(input)?),
+            END => Self::End { stream: stream(input)?, segments: input.varint("segments")? },
+            WAITING => Self::Waiting { stream: stream(input)? },
+            RECLASS => {
+                let change = input.varint("change")?;
+                let number = input.u8("class")?;
+                let class = Class::new(number).ok_or_else(|| input.error("class", DecodeErrorKind::OutOfRange(u64::from(number))))?;
+                Self::Reclass { change, class, rate: Bandwidth::from_bits_per_second(input.varint("rate")?) }
+            }
+            _ => return Err(DecodeError { at, field: "state frame", kind: DecodeErrorKind::UnknownType(u64::from(kind)) }),
+        })
+    }
+}
+
+pub(crate) fn stream(input: &mut Reader<'_>) -> Result<u32, DecodeError> {
+    Ok(input.varint_up_to(u64::from(u32::MAX), "stream")? as u32)
+}
+
+impl Finished {
+    fn encoded_len(&self) -> usize {
+        1 + varint_len(u64::from(self.stream))
+            + varint_len(self.segment)
+            + varint_len(self.length)
+            + time_len(self.source_time)
+            + varint_len(self.last_shipment.map_or(0, |last| last + 1))
+            + self.tolerance.map_or(0, triplet_len)
+    }
+
+    fn encode(&self, out: &mut Writer<'_>) {
+        out.u8(u8::from(self.tolerance.is_some()));
+        out.varint(u64::from(self.stream));
+        out.varint(self.segment);
+        out.varint(self.length);
+        encode_time(self.source_time, out);
+        out.varint(self.last_shipment.map_or(0, |last| last + 1));
+        if let Some(tolerance) = self.tolerance {
+            encode_triplet(tolerance, out);
+        }
+    }
+
+    fn decode(input: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        let flags = input.u8("segment flags")?;
+        if flags > 1 {
+            return Err(input.error("segment flags", DecodeErrorKind::UnknownType(u64::from(flags))));
+        }
+        Ok(Self {
+            stream: stream(input)?,
+            segment: input.varint("segment")?,
+            length: input.varint("segment length")?,
+            source_time: decode_time(input, "source time")?,
+            last_shipment: input.varint("last shipment")?.checked_sub(1),
+            tolerance: if flags == 1 { Some(decode_triplet(input)?) } else { None },
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_state_comes_back_as_it_was() {
+        let finished = Finished {
+            stream: 3,
+            segment: 1 << 40,
+            length: 1 << 20,
+            source_time: Instant::from_nanos(5000),
+            tolerance: Some((256, 3, 1)),
+            last_shipment: Some(9),
+        };
+        let state = State {
+            sync: 9,
+            time: 1 << 50,
+            answer: true,
+            confirmed: Confirmed { highest: Some(70), before: 0xf0f0 },
+            frames: [
+                StateFrame::Open { stream: 1, contract: Box::default() },
+                StateFrame::Finished(finished),
+                StateFrame::Skip(Finished { tolerance: None, last_shipment: None, ..finished }),
+                StateFrame::End { stream: 70_000, segments: 5 },
+                StateFrame::Waiting { stream: 0 },
+                StateFrame::Reclass { change: 1, class: Class::ALL, rate: Bandwidth::from_megabits_per_second(10) },
+            ]
+            .into_iter()
+            .collect(),
+        };
+        let mut buffer = [0; 600];
+        let mut writer = Writer::new(&mut buffer);
+        state.encode(&mut writer);
+        let count = writer.finish().unwrap();
+        assert_eq!(count, state.encoded_len());
+        assert_eq!(State::decode(&mut Reader::new(&buffer[..count])), Ok(state));
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_confirmed_has_arrived_and_the_last_65_are_remembered(arrivals in proptest::collection::vec(0u64..200, 1..100)) {
+            let mut confirmed = Confirmed::default();
+            for &report in &arrivals {
+                confirmed.insert(report);
+            }
+            let highest = *arrivals.iter().max().unwrap();
+            for report in 0..300 {
+                if confirmed.contains(report) {
+                    prop_assert!(arrivals.contains(&report));
+                }
+            }
+            prop_assert!(confirmed.contains(highest));
+            prop_assert!(confirmed.contains(*arrivals.last().unwrap()) || arrivals.last().unwrap() + 64 < highest);
+        }
+
+        #[test]
+        fn no_bytes_make_the_decoder_panic(input in proptest::collection::vec(any::<u8>(), 0..80)) {
+            let _ = State::decode(&mut Reader::new(&input));
+        }
+    }
+}
