@@ -1,2 +1,65 @@
-//! placeholder
-fn main() {}
+//! The project's checks, each a command a person can run: `cargo xtask <step>`.
+//!
+//! - `ci`: every step below and the compiler's own, in order; what continuous integration runs.
+//! - `layers`: dependencies run one way, and the inner crates know no clock, socket, thread or entropy.
+//! - `tidy`: lengths of files and functions, names, words, extensions, module docs, links.
+//! - `fuzz`: a short run of every fuzz target.
+//!
+//! Called by `.ci/run` and by people. It depends on no crate of ours, so that it runs when they do not build.
+//!
+//! Invariant: a step changes no file that git tracks.
+
+mod ci;
+mod finding;
+mod functions;
+mod fuzz;
+mod layers;
+mod layers_table;
+mod lengths;
+mod links;
+mod names;
+mod purity;
+mod shell;
+mod source;
+mod tidy;
+mod tree;
+mod words;
+
+use anyhow::{Result, bail};
+use std::process::ExitCode;
+
+const USAGE: &str = "\
+usage: cargo xtask <step>
+
+  ci              run every step, as continuous integration does
+  layers          check the direction of dependencies, and what the inner crates may mention
+  tidy            check lengths, names, words, extensions, module docs and links
+  fuzz [SECONDS]  run each fuzz target for SECONDS (10)";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    match run(&arguments) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(arguments: &[String]) -> Result<()> {
+    let root = tree::root()?;
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    match words.as_slice() {
+        ["ci"] => ci::run(&root),
+        ["layers"] => layers::run(&root),
+        ["tidy"] => tidy::run(&root),
+        ["fuzz"] => fuzz::run(&root, fuzz::DEFAULT_SECONDS),
+        ["fuzz", seconds] => match seconds.parse() {
+            Ok(seconds) => fuzz::run(&root, seconds),
+            Err(_) => bail!("{seconds} is not a whole number of seconds\n{USAGE}"),
+        },
+        [] => bail!("{USAGE}"),
+        other => bail!("there is no step '{}'\n{USAGE}", other.join(" ")),
+    }
+}

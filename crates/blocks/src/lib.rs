@@ -1,1 +1,48 @@
-//! placeholder
+//! The papers' mechanisms, one a file. A block names no protocol and owns no clock, socket or thread.
+//!
+//! What may be missing:
+//! - [`tolerance`]: the promise `(W, E, B)` and the strict test of it (EC 3.1).
+//! - [`accounting`]: the partial check of a segment and what it asks for again (EC 4.2).
+//! - [`bitmap`]: which units of a segment are here.
+//! - [`ranges`]: sets of numbers as sorted ranges, and the holes of a segment.
+//! - [`interleave`]: the order in which the units of a segment leave.
+//!
+//! What was lost:
+//! - [`loss_detector`]: gaps in shipment numbers with a re-sequencing distance (EC 3.2).
+//! - [`rtt`]: the round trip, smoothed and as a windowed minimum.
+//!
+//! When something may leave:
+//! - [`window`]: the segment window of sender and receiver (FC 3.4).
+//! - [`burst`]: burst rate control below the window (FC 3.3).
+//! - [`report_period`]: a status period for error-free and one for error phases (AA 2).
+//! - [`timer`]: a table of named timers: "why did I wake?".
+//!
+//! Called by the protocol's halves and by the papers' schemes.
+//!
+//! Invariant: after warming up, no method that runs for every packet allocates.
+
+#![forbid(unsafe_code)]
+
+pub mod accounting;
+pub mod bitmap;
+pub mod burst;
+pub mod interleave;
+pub mod loss_detector;
+pub mod ranges;
+pub mod report_period;
+pub mod rtt;
+pub mod timer;
+pub mod tolerance;
+pub mod window;
+
+pub use accounting::{Accounting, Checker};
+pub use bitmap::Bitmap;
+pub use burst::{Pacer, RateSpec, RateSpecError};
+pub use interleave::{Interleave, SendingOrder};
+pub use loss_detector::{Arrival, LossDetector};
+pub use ranges::RangeSet;
+pub use report_period::ReportPeriod;
+pub use rtt::Rtt;
+pub use timer::{TimerKey, TimerTable};
+pub use tolerance::{Tolerance, ToleranceError};
+pub use window::{ReceiveWindow, SendWindow};

@@ -1,1 +1,34 @@
-//! placeholder
+//! Real UDP for state machines: batched sockets, the clock, and the drivers of any
+//! [`segstream_base::endpoint::Endpoint`].
+//!
+//! - [`clock`]: what the standard clock and the kernel's receive times mean as an
+//!   [`Instant`](segstream_base::Instant).
+//! - [`socket`]: one UDP socket, many datagrams a system call (GSO and GRO); what the network refuses is
+//!   counted, never fatal. Opened by [`bind`], read through [`receive`].
+//! - [`wake`]: how another thread interrupts a driver that sleeps.
+//! - [`driver`]: the loop around an endpoint, on the caller's own thread or on tokio.
+//! - [`link`]: the link emulator, a path with bandwidth, delay and loss between real sockets.
+//!
+//! Called by the facade, the command and the benchmarks; calls `base`, and `path` for the emulator.
+//!
+//! Invariant: this is the only crate that knows a clock, a socket or a thread; everything it drives gets
+//! time as an argument.
+//!
+//! Limit: Unix only. Segmentation offload, kernel receive times and precise timers of the asynchronous driver need Linux; elsewhere
+//! the crate works without them.
+
+pub mod bind;
+pub mod clock;
+pub mod counters;
+pub mod driver;
+pub mod link;
+pub mod receive;
+pub mod socket;
+pub mod wake;
+
+pub use bind::{SocketConfig, SocketError, SocketWarning};
+pub use clock::Clock;
+pub use counters::SocketCounters;
+pub use receive::ReceiveBatch;
+pub use socket::{DropReason, Interest, Readiness, SendOutcome, Socket};
+pub use wake::Waker;

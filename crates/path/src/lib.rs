@@ -1,1 +1,43 @@
-//! placeholder
+//! The black box between two ends: bandwidth, queue, delay, loss, reordering, duplication, corruption.
+//!
+//! A [`Path`] is one direction. It is told when a packet enters and how long it is, and answers at once
+//! what becomes of it: a [`Passage`]. It holds no packets and reads no clock, so the simulator drives it
+//! in virtual time at millions of packets a second and the link emulator drives the same model with real
+//! datagrams.
+//!
+//! - [`config`]: [`PathConfig`], everything a user can ask of one direction.
+//! - [`passage`]: [`Path`], the order in which the impairments meet a packet, and the counters.
+//! - [`bottleneck`]: serialisation at a bandwidth behind a drop-tail queue.
+//! - [`delay`]: a constant delay and jitter that never reorders.
+//! - [`loss`] and [`loss_spec`]: the loss processes, and how they are written down.
+//! - [`reorder`], [`duplicate`], [`corrupt`]: the rarer impairments.
+//! - [`probability`] and [`spec_error`]: the numbers a specification holds, and what can be wrong with it.
+//!
+//! Called by `sim` and by the link emulator of `net`; calls `base` alone.
+//!
+//! Invariant: the same configuration, seed, direction and calls give the same passages on every platform.
+//! Every impairment and direction draws from a named stream of its own and draws once for each packet
+//! sent, whatever becomes of the packet: changing one impairment never changes which packets another one
+//! picks.
+
+#![forbid(unsafe_code)]
+
+pub mod bottleneck;
+pub mod config;
+pub mod corrupt;
+pub mod delay;
+pub mod duplicate;
+pub mod loss;
+pub mod loss_spec;
+pub mod passage;
+pub mod probability;
+pub mod reorder;
+pub mod spec_error;
+
+pub use bottleneck::QueueLimit;
+pub use config::{LossPlace, PathConfig};
+pub use loss_spec::{Dwell, LossSpec};
+pub use passage::{Fate, Passage, Path, PathCounters};
+pub use probability::Probability;
+pub use reorder::ReorderSpec;
+pub use spec_error::SpecError;

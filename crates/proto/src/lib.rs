@@ -1,1 +1,28 @@
-//! placeholder
+//! Segstream's own protocol as sans-IO state machines.
+//!
+//! - [`endpoint`]: all connections behind one socket; datagrams and time in, datagrams and one deadline out.
+//! - [`connection`]: one connection: set-up, the two halves, close.
+//! - [`sender`] and [`receiver`]: the halves, one direction each, where the protocol's decisions are.
+//! - [`session`]: what seals shipments.
+//! - [`store`]: the payload bytes, which the halves never touch.
+//! - [`halves`]: the halves under the common contract, for the simulator.
+//!
+//! How to drive an endpoint is said in [`segstream_base::endpoint`]. The bytes are in `segstream_wire`,
+//! the mechanisms in `segstream_blocks`, the specification in `docs/spec`.
+//!
+//! Invariant: no clock, socket, thread or entropy; no input of a peer panics, allocates without a limit,
+//! or loses what was accepted.
+
+#![forbid(unsafe_code)]
+
+pub mod config;
+pub mod connection;
+pub mod endpoint;
+pub mod error;
+pub mod halves;
+pub mod layout;
+pub mod number;
+pub mod receiver;
+pub mod sender;
+pub mod session;
+pub mod store;

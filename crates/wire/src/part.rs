@@ -5,7 +5,7 @@
 //! | flags | stream | segment | first | count | time   | [len]| [W, E, B] | payload | payload |
 //! |  u8   | varint | varint  | varint| varint| varint | v.int| 3 varints | bytes   | ...     |
 //! +-------+--------+---------+-------+-------+--------+------+-----------+---------+---------+
-//! flags: 1 again, 2 the segment's length follows, 4 a tolerance of its own follows
+//! flags: 1 again, 2 the segment's length follows, 4 a tolerance of its own follows, 8 opened before its length was known
 //! ```
 //!
 //! `first` and `count` are positions in the *sending order* of the segment, which both ends compute from
@@ -22,6 +22,7 @@ use segstream_base::codec::{DecodeError, DecodeErrorKind, Reader, Writer, varint
 const AGAIN: u8 = 1;
 const LENGTH: u8 = 2;
 const TOLERANCE: u8 = 4;
+const OPENED: u8 = 8;
 
 /// A run of units of one segment, without their bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,6 +37,8 @@ pub struct Part {
     pub count: u32,
     /// Whether these units have been sent before.
     pub again: bool,
+    /// Whether the segment was opened before its length was known, which decides its sending order.
+    pub opened: bool,
     /// The length of the segment in bytes, once the sender knows it.
     pub length: Option<u64>,
     /// The segment's tolerance, when it is not the stream's.
@@ -71,6 +74,9 @@ impl Part {
         if self.again {
             flags |= AGAIN;
         }
+        if self.opened {
+            flags |= OPENED;
+        }
         if self.length.is_some() {
             flags |= LENGTH;
         }
@@ -96,7 +102,7 @@ impl Part {
     #[inline]
     pub fn decode<'a>(input: &mut Reader<'a>) -> Result<(Self, &'a [u8]), DecodeError> {
         let flags = input.u8("part flags")?;
-        if flags & !(AGAIN | LENGTH | TOLERANCE) != 0 {
+        if flags & !(AGAIN | LENGTH | TOLERANCE | OPENED) != 0 {
             return Err(input.error("part flags", DecodeErrorKind::UnknownType(u64::from(flags))));
         }
         let stream = input.varint_up_to(u64::from(u32::MAX), "stream")? as u32;
@@ -111,7 +117,8 @@ impl Part {
         let tolerance = if flags & TOLERANCE != 0 { Some(decode_triplet(input)?) } else { None };
         let payload_bytes = input.varint_up_to(u64::from(u16::MAX), "payload bytes")? as u32;
         let payload = input.bytes(payload_bytes as usize, "payload")?;
-        Ok((Self { stream, segment, first, count, again: flags & AGAIN != 0, length, tolerance, source_time, payload_bytes }, payload))
+        let (again, opened) = (flags & AGAIN != 0, flags & OPENED != 0);
+        Ok((Self { stream, segment, first, count, again, opened, length, tolerance, source_time, payload_bytes }, payload))
     }
 }
 
@@ -121,10 +128,10 @@ mod tests {
     use proptest::prelude::*;
 
     prop_compose! {
-        fn any_part()(stream in any::<u32>(), segment in 0u64..1 << 60, first in 0u32..1 << 30, count in 1u32..1000, again: bool,
+        fn any_part()(stream in any::<u32>(), segment in 0u64..1 << 60, first in 0u32..1 << 30, count in 1u32..1000, again: bool, opened: bool,
             length in proptest::option::of(0u64..1 << 60), tolerance in proptest::option::of((1u32..5000).prop_flat_map(|w| (Just(w), 0..=w, 0..=w))),
             micros in 0u64..1 << 50, payload_bytes in 0u32..100) -> Part {
-            Part { stream, segment, first, count, again, length, tolerance, source_time: Instant::from_nanos(micros * 1000), payload_bytes }
+            Part { stream, segment, first, count, again, opened, length, tolerance, source_time: Instant::from_nanos(micros * 1000), payload_bytes }
         }
     }
 

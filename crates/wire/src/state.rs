@@ -66,6 +66,8 @@ pub struct Finished {
     pub stream: u32,
     /// The segment.
     pub segment: u64,
+    /// Whether it was opened before its length was known.
+    pub opened: bool,
     /// Its length in bytes.
     pub length: u64,
     /// The source's time of it.
@@ -267,7 +269,7 @@ impl Finished {
     }
 
     fn encode(&self, out: &mut Writer<'_>) {
-        out.u8(u8::from(self.tolerance.is_some()));
+        out.u8(u8::from(self.tolerance.is_some()) | u8::from(self.opened) << 1);
         out.varint(u64::from(self.stream));
         out.varint(self.segment);
         out.varint(self.length);
@@ -280,16 +282,17 @@ impl Finished {
 
     fn decode(input: &mut Reader<'_>) -> Result<Self, DecodeError> {
         let flags = input.u8("segment flags")?;
-        if flags > 1 {
+        if flags > 3 {
             return Err(input.error("segment flags", DecodeErrorKind::UnknownType(u64::from(flags))));
         }
         Ok(Self {
             stream: stream(input)?,
             segment: input.varint("segment")?,
+            opened: flags & 2 != 0,
             length: input.varint("segment length")?,
             source_time: decode_time(input, "source time")?,
             last_shipment: input.varint("last shipment")?.checked_sub(1),
-            tolerance: if flags == 1 { Some(decode_triplet(input)?) } else { None },
+            tolerance: if flags & 1 != 0 { Some(decode_triplet(input)?) } else { None },
         })
     }
 }
@@ -304,6 +307,7 @@ mod tests {
         let finished = Finished {
             stream: 3,
             segment: 1 << 40,
+            opened: true,
             length: 1 << 20,
             source_time: Instant::from_nanos(5000),
             tolerance: Some((256, 3, 1)),

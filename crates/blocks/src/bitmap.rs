@@ -1,0 +1,333 @@
+//! Presence of the units of one segment, a bit each, in 64-bit words.
+//!
+//! Called by the receiver for every data part, by the tolerance check ([`crate::accounting`]) and by
+//! the sender for what is to be sent again. The idea is PKTMAP of EC 4.2; the bits count from 0.
+//!
+//! Invariant: bits at `len` and beyond are zero, and `ones` is the number of bits that are set, so
+//! [`Bitmap::count_ones`] and [`Bitmap::is_full`] cost nothing.
+//!
+//! Limit: a bitmap takes `len / 8` bytes. Whoever takes `len` from a peer bounds it first.
+
+use smallvec::SmallVec;
+
+/// Bits of one word.
+const WORD: u32 = u64::BITS;
+
+/// Bits over `0..len`, reusable without allocation; up to 256 bits need no heap at all.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Bitmap {
+    words: SmallVec<[u64; 4]>,
+    len: u32,
+    ones: u32,
+}
+
+impl Bitmap {
+    /// An empty bitmap of length 0.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Makes the length `len` and every bit zero. Capacity is kept.
+    pub fn reset(&mut self, len: u32) {
+        self.words.clear();
+        self.words.resize(words_for(len), 0);
+        self.len = len;
+        self.ones = 0;
+    }
+
+    /// Makes the length at least `len`; the new bits are zero. Never shortens.
+    pub fn grow(&mut self, len: u32) {
+        if len > self.len {
+            self.words.resize(words_for(len), 0);
+            self.len = len;
+        }
+    }
+
+    /// How many bits there are.
+    #[inline]
+    pub const fn len(&self) -> u32 {
+        self.len
+    }
+
+    /// Whether there are no bits at all, set or not.
+    #[inline]
+    pub const fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Bit `i`, `false` at `len` and beyond.
+    #[inline]
+    pub fn get(&self, i: u32) -> bool {
+        self.word(i / WORD) >> (i % WORD) & 1 == 1
+    }
+
+    /// Sets bit `i`. `true` when it was zero before; `false` also when `i` is out of range.
+    #[inline]
+    pub fn set(&mut self, i: u32) -> bool {
+        if i >= self.len {
+            return false;
+        }
+        let Some(word) = self.words.get_mut((i / WORD) as usize) else { return false };
+        let bit = 1 << (i % WORD);
+        let new = *word & bit == 0;
+        *word |= bit;
+        self.ones += u32::from(new);
+        new
+    }
+
+    /// Clears bit `i`. `true` when it was set before.
+    #[inline]
+    pub fn clear(&mut self, i: u32) -> bool {
+        let Some(word) = self.words.get_mut((i / WORD) as usize) else { return false };
+        let bit = 1 << (i % WORD);
+        let old = *word & bit != 0;
+        *word &= !bit;
+        self.ones -= u32::from(old);
+        old
+    }
+
+    /// Sets `count` bits from `from` on, as far as they exist, and says how many were zero before.
+    #[inline]
+    pub fn set_range(&mut self, from: u32, count: u32) -> u32 {
+        let to = from.saturating_add(count).min(self.len);
+        let mut new = 0;
+        for (index, mask) in masks(from, to) {
+            let Some(word) = self.words.get_mut(index) else { break };
+            new += (mask & !*word).count_ones();
+            *word |= mask;
+        }
+        self.ones += new;
+        new
+    }
+
+    /// Clears `count` bits from `from` on, as far as they exist, and says how many were set before.
+    #[inline]
+    pub fn clear_range(&mut self, from: u32, count: u32) -> u32 {
+        let to = from.saturating_add(count).min(self.len);
+        let mut old = 0;
+        for (index, mask) in masks(from, to) {
+            let Some(word) = self.words.get_mut(index) else { break };
+            old += (mask & *word).count_ones();
+            *word &= !mask;
+        }
+        self.ones -= old;
+        old
+    }
+
+    /// How many bits are set, without looking at them.
+    #[inline]
+    pub const fn count_ones(&self) -> u32 {
+        self.ones
+    }
+
+    /// How many bits are set in `from..to`.
+    pub fn count_ones_in(&self, from: u32, to: u32) -> u32 {
+        let to = to.min(self.len);
+        masks(from, to).map(|(index, mask)| (self.words.get(index).copied().unwrap_or(0) & mask).count_ones()).sum()
+    }
+
+    /// The first set bit in `from..to`.
+    #[inline]
+    pub fn next_one(&self, from: u32, to: u32) -> Option<u32> {
+        self.next(from, to.min(self.len), 0)
+    }
+
+    /// The first zero bit in `from..to`, as far as bits exist: never `len` or beyond.
+    #[inline]
+    pub fn next_zero(&self, from: u32, to: u32) -> Option<u32> {
+        self.next(from, to.min(self.len), u64::MAX)
+    }
+
+    /// The runs of zero bits in `from..to`, as far as bits exist, as `(start, count)` in ascending order.
+    pub fn zero_runs(&self, from: u32, to: u32) -> impl Iterator<Item = (u32, u32)> + '_ {
+        self.runs(from, to, u64::MAX)
+    }
+
+    /// The runs of set bits in `from..to` as `(start, count)` in ascending order.
+    pub fn one_runs(&self, from: u32, to: u32) -> impl Iterator<Item = (u32, u32)> + '_ {
+        self.runs(from, to, 0)
+    }
+
+    /// Whether every bit is set; true of a bitmap without bits.
+    #[inline]
+    pub const fn is_full(&self) -> bool {
+        self.ones == self.len
+    }
+
+    #[inline]
+    fn word(&self, index: u32) -> u64 {
+        self.words.get(index as usize).copied().unwrap_or(0)
+    }
+
+    /// The first bit in `from..to` that is set once the words are xored with `flip`; `to <= len`.
+    #[inline]
+    fn next(&self, from: u32, to: u32, flip: u64) -> Option<u32> {
+        if from >= to {
+            return None;
+        }
+        let mut index = from / WORD;
+        let mut word = (self.word(index) ^ flip) & (u64::MAX << (from % WORD));
+        let last = (to - 1) / WORD;
+        while word == 0 {
+            if index == last {
+                return None;
+            }
+            index += 1;
+            word = self.word(index) ^ flip;
+        }
+        // No overflow: `index` is at most that of the last bit, which is below `u32::MAX`.
+        let found = index * WORD + word.trailing_zeros();
+        (found < to).then_some(found)
+    }
+
+    /// Runs of bits that are set once the words are xored with `flip`.
+    fn runs(&self, from: u32, to: u32, flip: u64) -> impl Iterator<Item = (u32, u32)> + '_ {
+        let to = to.min(self.len);
+        let mut at = from;
+        core::iter::from_fn(move || {
+            let start = self.next(at, to, flip)?;
+            at = self.next(start, to, !flip).unwrap_or(to);
+            Some((start, at - start))
+        })
+    }
+}
+
+/// Words that hold `len` bits.
+const fn words_for(len: u32) -> usize {
+    len.div_ceil(WORD) as usize
+}
+
+/// The words that `from..to` touches and the bits of each that belong to it; none when it is empty.
+#[inline]
+fn masks(from: u32, to: u32) -> impl Iterator<Item = (usize, u64)> {
+    let (first, end) = if from < to { (from / WORD, to.div_ceil(WORD)) } else { (0, 0) };
+    (first..end).map(move |index| {
+        let low = if index == first { u64::MAX << (from % WORD) } else { u64::MAX };
+        // The last word keeps the bits below `to`: none are cut off when `to` is its end.
+        let high = if index + 1 == end { u64::MAX >> (to.wrapping_neg() % WORD) } else { u64::MAX };
+        (index as usize, low & high)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn out_of_range_bits_are_false_and_cannot_be_set() {
+        let mut bits = Bitmap::new();
+        assert!(bits.is_full() && bits.is_empty());
+        bits.reset(70);
+        assert!(!bits.set(70) && !bits.set(127) && !bits.set(u32::MAX));
+        assert!(!bits.clear(u32::MAX) && !bits.get(u32::MAX));
+        assert_eq!(bits.set_range(68, u32::MAX), 2);
+        assert_eq!(bits.set_range(u32::MAX, u32::MAX), 0);
+        assert_eq!((bits.count_ones(), bits.count_ones_in(69, u32::MAX)), (2, 1));
+        assert_eq!(bits.next_zero(68, u32::MAX), None, "bits beyond the length are not holes");
+    }
+
+    #[test]
+    fn reset_forgets_and_grow_keeps() {
+        let mut bits = Bitmap::new();
+        bits.reset(64);
+        assert_eq!(bits.set_range(0, 64), 64);
+        assert!(bits.is_full());
+        bits.grow(130);
+        bits.grow(3);
+        assert_eq!((bits.len(), bits.count_ones(), bits.is_full()), (130, 64, false));
+        assert_eq!(bits.zero_runs(0, 130).collect::<Vec<_>>(), [(64, 66)]);
+        bits.reset(65);
+        assert_eq!((bits.len(), bits.count_ones(), bits.next_one(0, 65)), (65, 0, None));
+    }
+
+    #[test]
+    fn runs_cross_word_borders_and_stop_at_the_asked_end() {
+        let mut bits = Bitmap::new();
+        bits.reset(256);
+        bits.set_range(60, 140);
+        assert_eq!(bits.one_runs(0, 256).collect::<Vec<_>>(), [(60, 140)]);
+        assert_eq!(bits.one_runs(62, 65).collect::<Vec<_>>(), [(62, 3)]);
+        assert_eq!(bits.zero_runs(50, 210).collect::<Vec<_>>(), [(50, 10), (200, 10)]);
+    }
+
+    #[derive(Clone, Debug)]
+    enum Step {
+        Set(u32),
+        Clear(u32),
+        SetRange(u32, u32),
+        ClearRange(u32, u32),
+        Grow(u32),
+        Reset(u32),
+    }
+
+    fn step() -> impl Strategy<Value = Step> {
+        prop_oneof![
+            4 => (0u32..420).prop_map(Step::Set),
+            4 => (0u32..420).prop_map(Step::Clear),
+            4 => (0u32..420, 0u32..300).prop_map(|(a, b)| Step::SetRange(a, b)),
+            3 => (0u32..420, 0u32..200).prop_map(|(a, b)| Step::ClearRange(a, b)),
+            1 => (0u32..400).prop_map(Step::Grow),
+            1 => (0u32..400).prop_map(Step::Reset),
+        ]
+    }
+
+    fn model_runs(model: &[bool], from: u32, to: u32, wanted: bool) -> Vec<(u32, u32)> {
+        let mut runs: Vec<(u32, u32)> = Vec::new();
+        for i in from..to.min(model.len() as u32) {
+            if model[i as usize] == wanted {
+                match runs.last_mut() {
+                    Some((start, count)) if *start + *count == i => *count += 1,
+                    _ => runs.push((i, 1)),
+                }
+            }
+        }
+        runs
+    }
+
+    fn write_range(model: &mut [bool], from: u32, count: u32, value: bool) -> u32 {
+        let mut changed = 0;
+        for bit in model.iter_mut().skip(from as usize).take(count as usize) {
+            changed += u32::from(*bit != value);
+            *bit = value;
+        }
+        changed
+    }
+
+    proptest! {
+        #[test]
+        fn a_bitmap_is_a_vector_of_booleans(steps in prop::collection::vec(step(), 1..60), from in 0u32..420, to in 0u32..420) {
+            let mut bits = Bitmap::new();
+            let mut model: Vec<bool> = Vec::new();
+            for step in steps {
+                match step {
+                    Step::Set(i) => prop_assert_eq!(bits.set(i), write_range(&mut model, i, 1, true) == 1),
+                    Step::Clear(i) => prop_assert_eq!(bits.clear(i), write_range(&mut model, i, 1, false) == 1),
+                    Step::SetRange(i, n) => prop_assert_eq!(bits.set_range(i, n), write_range(&mut model, i, n, true)),
+                    Step::ClearRange(i, n) => prop_assert_eq!(bits.clear_range(i, n), write_range(&mut model, i, n, false)),
+                    Step::Grow(n) => {
+                        bits.grow(n);
+                        model.resize(model.len().max(n as usize), false);
+                    }
+                    Step::Reset(n) => {
+                        bits.reset(n);
+                        model = vec![false; n as usize];
+                    }
+                }
+                let ones = model.iter().filter(|bit| **bit).count() as u32;
+                prop_assert_eq!((bits.len(), bits.count_ones()), (model.len() as u32, ones));
+                prop_assert_eq!(bits.is_full(), model.iter().all(|bit| *bit));
+            }
+            for i in 0..430 {
+                prop_assert_eq!(bits.get(i), model.get(i as usize).copied().unwrap_or(false));
+            }
+            let ones = model_runs(&model, from, to, true);
+            let zeros = model_runs(&model, from, to, false);
+            prop_assert_eq!(bits.count_ones_in(from, to), ones.iter().map(|run| run.1).sum::<u32>());
+            prop_assert_eq!(bits.next_one(from, to), ones.first().map(|run| run.0));
+            prop_assert_eq!(bits.next_zero(from, to), zeros.first().map(|run| run.0));
+            prop_assert_eq!(bits.one_runs(from, to).collect::<Vec<_>>(), ones);
+            prop_assert_eq!(bits.zero_runs(from, to).collect::<Vec<_>>(), zeros);
+        }
+    }
+}

@@ -1,0 +1,187 @@
+//! When the receiver reports unasked: seldom while nothing is missing, often while something is.
+//!
+//! Called by the receiver for its report timer. Source: AA 2 (two timer intervals, T_normal and T_error)
+//! and AA 3.1, Figure 2. The error phase begins with the first detected loss, and the timer is set to the
+//! short period there and then, or up to a long one would pass first. It ends as Figure 2 draws it, not
+//! at the moment of recovery but when the short period next expires with nothing missing: that report
+//! tells the sender of the recovery, and only then does the long period begin.
+//!
+//! The paper sets both periods by hand, for one path. Here they follow round trip and rate: several
+//! reports a round trip while something is missing, but never more than one shipment in four.
+//!
+//! Invariant: 4 * short <= long after [`ReportPeriod::set_from`], and the timer is never further away than
+//! the period of the phase.
+
+use segstream_base::{Duration, Instant};
+
+/// The bounds of the short period, before the shipment time is looked at.
+const SHORT_LEAST: Duration = Duration::from_micros(500);
+const SHORT_MOST: Duration = Duration::from_millis(25);
+/// The upper bound of the long period.
+const LONG_MOST: Duration = Duration::from_millis(200);
+
+/// The report timer and its two periods.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ReportPeriod {
+    normal: Duration,
+    error: Duration,
+    in_error: bool,
+    /// When the timer was last set; it rings one period later.
+    armed: Instant,
+}
+
+impl ReportPeriod {
+    /// A timer set at `now`, error-free, with the longest periods (200 ms and 25 ms) until more is known.
+    pub const fn new(now: Instant) -> Self {
+        Self::with_periods(now, LONG_MOST, SHORT_MOST)
+    }
+
+    /// A timer set at `now`, error-free, with periods of one's own, as in the paper's study.
+    pub const fn with_periods(now: Instant, normal: Duration, error: Duration) -> Self {
+        Self { normal, error, in_error: false, armed: now }
+    }
+
+    /// Fits the periods to the round trip and to the time one shipment takes at the present rate:
+    /// short = rtt/16 within 500 us (or four shipment times, if longer) and 25 ms; long = rtt/2 within four
+    /// short ones and 200 ms. Where bounds contradict each other, on slow paths, the lower one holds. The
+    /// running timer follows.
+    pub fn set_from(&mut self, rtt: Duration, shipment_time: Duration) {
+        self.error = (rtt / 16).min(SHORT_MOST).max(SHORT_LEAST).max(shipment_time * 4);
+        self.normal = (rtt / 2).min(LONG_MOST).max(self.error * 4);
+    }
+
+    /// T_normal: the period while nothing is missing.
+    #[inline]
+    pub const fn normal(&self) -> Duration {
+        self.normal
+    }
+
+    /// T_error: the period while something is missing.
+    #[inline]
+    pub const fn error(&self) -> Duration {
+        self.error
+    }
+
+    /// Whether the error phase lasts.
+    #[inline]
+    pub const fn in_error(&self) -> bool {
+        self.in_error
+    }
+
+    /// A loss was detected. The first one of a phase sets the timer to the short period from `now`; further
+    /// ones change nothing, or a stream of losses would put the report off for ever.
+    #[inline]
+    pub fn enter_error(&mut self, now: Instant) {
+        if !self.in_error {
+            self.in_error = true;
+            self.armed = now;
+        }
+    }
+
+    /// A report has left at `now`, because the timer rang or for another reason.
+    ///
+    /// With something `still_missing` the error phase lasts (or begins), and the next report is a short
+    /// period away. With nothing missing a report on time ends the error phase; one before the timer rang
+    /// leaves it running, as in Figure 2.
+    #[inline]
+    pub fn on_report(&mut self, now: Instant, still_missing: bool) {
+        if self.in_error && !still_missing && now < self.due() {
+            return;
+        }
+        self.in_error = still_missing;
+        self.armed = now;
+    }
+
+    /// When the next report is due.
+    #[inline]
+    pub fn due(&self) -> Instant {
+        self.armed + if self.in_error { self.error } else { self.normal }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ms(millis: u64) -> Instant {
+        Instant::ZERO + Duration::from_millis(millis)
+    }
+
+    /// The paper's optimum, 40 ms and 5 ms.
+    fn papers() -> ReportPeriod {
+        ReportPeriod::with_periods(Instant::ZERO, Duration::from_millis(40), Duration::from_millis(5))
+    }
+
+    #[test]
+    fn figure_2_returns_to_the_long_period_when_the_short_one_expires() {
+        let mut period = papers();
+        assert_eq!(period.due(), ms(40));
+        period.on_report(ms(40), false);
+        assert_eq!(period.due(), ms(80));
+        // A gap: reported at once, and the timer is set to the short period there and then.
+        period.enter_error(ms(50));
+        period.on_report(ms(50), true);
+        assert_eq!(period.due(), ms(55));
+        // A second gap is reported at once too.
+        period.enter_error(ms(52));
+        period.on_report(ms(52), true);
+        assert_eq!(period.due(), ms(57));
+        // All is there at 54 ms. Nothing happens until the short period expires; that report says so.
+        assert_eq!((period.due(), period.in_error()), (ms(57), true));
+        period.on_report(ms(57), false);
+        assert_eq!((period.due(), period.in_error()), (ms(97), false));
+    }
+
+    #[test]
+    fn a_report_for_another_reason_does_not_end_the_error_phase_early() {
+        let mut period = papers();
+        period.enter_error(ms(10));
+        period.on_report(ms(12), false);
+        assert_eq!((period.due(), period.in_error()), (ms(15), true));
+    }
+
+    #[test]
+    fn a_stream_of_losses_cannot_put_the_report_off() {
+        let mut period = papers();
+        for millis in 10..14 {
+            period.enter_error(ms(millis));
+        }
+        assert_eq!(period.due(), ms(15));
+    }
+
+    #[test]
+    fn what_is_still_missing_at_a_report_begins_the_error_phase() {
+        let mut period = papers();
+        period.on_report(ms(40), true);
+        assert_eq!((period.due(), period.in_error()), (ms(45), true));
+    }
+
+    #[test]
+    fn periods_follow_round_trip_and_rate() {
+        let us = Duration::from_micros;
+        // (round trip, shipment time) -> (short, long), in microseconds.
+        let cases = [
+            ((60_000, 16), (3_750, 30_000)),
+            ((0, 0), (500, 2_000)),
+            ((100, 1), (500, 2_000)),
+            ((600_000, 16), (25_000, 200_000)),
+            ((60_000, 2_000), (8_000, 32_000)),
+            ((60_000, 30_000), (120_000, 480_000)),
+        ];
+        for ((rtt, shipment), (short, long)) in cases {
+            let mut period = papers();
+            period.set_from(us(rtt), us(shipment));
+            assert_eq!((period.error(), period.normal()), (us(short), us(long)), "rtt {rtt} us, shipment {shipment} us");
+        }
+    }
+
+    #[test]
+    fn the_running_timer_follows_a_change_of_periods() {
+        let mut period = ReportPeriod::new(Instant::ZERO);
+        assert_eq!(period.due(), ms(200));
+        period.set_from(Duration::from_millis(64), Duration::ZERO);
+        assert_eq!(period.due(), ms(32));
+        period.enter_error(ms(10));
+        assert_eq!(period.due(), ms(14));
+    }
+}

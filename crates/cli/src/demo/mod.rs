@@ -1,0 +1,9 @@
+//! The demonstration.
+pub(crate) mod conceal;
+pub(crate) mod lattice_boltzmann;
+pub(crate) mod page;
+pub(crate) mod picture;
+pub(crate) mod report;
+pub(crate) mod score;
+pub(crate) mod table;
+pub(crate) mod vortex_street;

@@ -1,0 +1,251 @@
+//! Opening a UDP socket: what to ask the system for, what it may refuse, and what to do then.
+//!
+//! Called by [`crate::socket::Socket::bind`].
+//!
+//! Invariant: an error names the address and says what to do; less than was asked for is a warning, not
+//! an error.
+//!
+//! Source: socket(7), ip(7), ipv6(7), udp(7); RFC 3493 5.3 for IPv4 over an IPv6 socket.
+
+use rustix::io::Errno;
+use rustix::net::sockopt;
+use socket2::{Domain, Protocol, SockAddr, Type};
+use std::fmt;
+use std::io;
+use std::net::SocketAddr;
+
+/// The buffers a socket asks for by default: 8 MiB, 64 ms at 1 Gbit/s.
+pub const DEFAULT_BUFFER_BYTES: usize = 8 * 1024 * 1024;
+
+/// What to ask the system for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SocketConfig {
+    /// Received data the kernel may hold until it is fetched; [`DEFAULT_BUFFER_BYTES`] by default.
+    pub receive_buffer_bytes: usize,
+    /// Sent data the kernel may hold until it leaves; [`DEFAULT_BUFFER_BYTES`] by default.
+    pub send_buffer_bytes: usize,
+    /// Whether several sockets may be bound to the same address and share what arrives (`SO_REUSEPORT`);
+    /// all of them must ask for it. Off by default, so that a port in use is noticed.
+    pub share_port: bool,
+    /// Whether the network's error notices (ICMP) are counted. On by default.
+    pub count_network_errors: bool,
+}
+
+impl Default for SocketConfig {
+    fn default() -> Self {
+        Self {
+            receive_buffer_bytes: DEFAULT_BUFFER_BYTES,
+            send_buffer_bytes: DEFAULT_BUFFER_BYTES,
+            share_port: false,
+            count_network_errors: true,
+        }
+    }
+}
+
+/// Why a socket could not be opened, and what to do about it.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SocketError {
+    /// Somebody else is bound to the address.
+    #[error(
+        "the UDP address {address} is already in use; stop the program that has it, or choose another port (port 0 takes any free one)"
+    )]
+    AddressInUse {
+        /// The address asked for.
+        address: SocketAddr,
+    },
+    /// The system does not allow it.
+    #[error("this user may not bind the UDP address {address}; choose a port of 1024 or above, or run with the right to bind lower ones")]
+    PermissionDenied {
+        /// The address asked for.
+        address: SocketAddr,
+    },
+    /// The address belongs to no interface of this machine.
+    #[error("the address {} belongs to no interface of this machine; bind one that does, or 0.0.0.0 or [::] for all of them", .address.ip())]
+    AddressNotAvailable {
+        /// The address asked for.
+        address: SocketAddr,
+    },
+    /// The system lacks the address family.
+    #[error("this system does not support {}, which the address {address} needs; bind an address of the other family", family_name(.address))]
+    FamilyUnsupported {
+        /// The address asked for.
+        address: SocketAddr,
+    },
+    /// No file descriptor is left.
+    #[error("no socket can be opened for {address} because too many files are open; close some, or raise the limit with `ulimit -n`")]
+    TooManyOpenFiles {
+        /// The address asked for.
+        address: SocketAddr,
+    },
+    /// Anything else.
+    #[error("the UDP socket for {address} could not be set up: the system refused to {step}: {source}")]
+    System {
+        /// The address asked for.
+        address: SocketAddr,
+        /// What was asked of the system.
+        step: &'static str,
+        /// What it answered.
+        source: io::Error,
+    },
+}
+
+/// Something the system granted less of than was asked for. The socket works, but not as well.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum SocketWarning {
+    /// The receive buffer is smaller than asked for.
+    ReceiveBuffer {
+        /// What was asked for.
+        asked_bytes: usize,
+        /// What the system grants.
+        granted_bytes: usize,
+    },
+    /// The send buffer is smaller than asked for.
+    SendBuffer {
+        /// What was asked for.
+        asked_bytes: usize,
+        /// What the system grants.
+        granted_bytes: usize,
+    },
+    /// The system cannot send several datagrams in one call.
+    NoSegmentationOffload,
+    /// The IP layer may cut datagrams in pieces.
+    MayFragment,
+    /// The network's error notices cannot be counted.
+    NoNetworkErrors,
+}
+
+impl fmt::Display for SocketWarning {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::ReceiveBuffer { asked_bytes, granted_bytes } => write!(
+                f,
+                "The system grants a receive buffer of {granted_bytes} bytes where {asked_bytes} were asked for; bursts may be \
+                 dropped. Raise the limit with `sysctl -w net.core.rmem_max={asked_bytes}`."
+            ),
+            Self::SendBuffer { asked_bytes, granted_bytes } => write!(
+                f,
+                "The system grants a send buffer of {granted_bytes} bytes where {asked_bytes} were asked for; sending may stall. \
+                 Raise the limit with `sysctl -w net.core.wmem_max={asked_bytes}`."
+            ),
+            Self::NoSegmentationOffload => f.write_str(
+                "The system cannot send several datagrams in one call (UDP_SEGMENT, Linux 4.18 or later); sending takes more \
+                 processor time.",
+            ),
+            Self::MayFragment => f.write_str(
+                "The system does not let datagrams be marked as not to be fragmented; choose a datagram size that every link of \
+                 the path carries.",
+            ),
+            Self::NoNetworkErrors => {
+                f.write_str("The system does not report the network's error notices; an unreachable peer is noticed only by its silence.")
+            }
+        }
+    }
+}
+
+fn family_name(address: &SocketAddr) -> &'static str {
+    if address.is_ipv4() { "IPv4" } else { "IPv6" }
+}
+
+impl SocketError {
+    fn from_system(address: SocketAddr, step: &'static str, source: io::Error) -> Self {
+        match Errno::from_io_error(&source) {
+            Some(Errno::ADDRINUSE) => Self::AddressInUse { address },
+            Some(Errno::ACCESS | Errno::PERM) => Self::PermissionDenied { address },
+            Some(Errno::ADDRNOTAVAIL) => Self::AddressNotAvailable { address },
+            Some(Errno::AFNOSUPPORT | Errno::PROTONOSUPPORT) => Self::FamilyUnsupported { address },
+            Some(Errno::MFILE | Errno::NFILE) => Self::TooManyOpenFiles { address },
+            _ => Self::System { address, step, source },
+        }
+    }
+}
+
+/// Opens and binds a non-blocking socket.
+pub(crate) fn open(address: SocketAddr, config: &SocketConfig, warnings: &mut Vec<SocketWarning>) -> Result<socket2::Socket, SocketError> {
+    let failed = |step| move |source| SocketError::from_system(address, step, source);
+    let socket = socket2::Socket::new(Domain::for_address(address), Type::DGRAM, Some(Protocol::UDP)).map_err(failed("open it"))?;
+    socket.set_nonblocking(true).map_err(failed("make it non-blocking"))?;
+    if address.is_ipv6() {
+        // Why: "all addresses" means both families to people; a particular IPv6 address has nothing to do with IPv4.
+        socket.set_only_v6(!address.ip().is_unspecified()).map_err(failed("choose its address families"))?;
+    }
+    if config.share_port {
+        socket.set_reuse_port(true).map_err(failed("share its port"))?;
+    }
+    enlarge_buffers(&socket, config, warnings).map_err(failed("enlarge its buffers"))?;
+    socket.bind(&SockAddr::from(address)).map_err(failed("bind it"))?;
+    Ok(socket)
+}
+
+fn enlarge_buffers(socket: &socket2::Socket, config: &SocketConfig, warnings: &mut Vec<SocketWarning>) -> io::Result<()> {
+    let asked_bytes = config.receive_buffer_bytes;
+    force(asked_bytes, |bytes| set_receive_buffer_force(socket, bytes), |bytes| sockopt::set_socket_recv_buffer_size(socket, bytes))?;
+    let granted_bytes = usable(sockopt::socket_recv_buffer_size(socket)?);
+    if granted_bytes < asked_bytes {
+        warnings.push(SocketWarning::ReceiveBuffer { asked_bytes, granted_bytes });
+    }
+    let asked_bytes = config.send_buffer_bytes;
+    force(asked_bytes, |bytes| set_send_buffer_force(socket, bytes), |bytes| sockopt::set_socket_send_buffer_size(socket, bytes))?;
+    let granted_bytes = usable(sockopt::socket_send_buffer_size(socket)?);
+    if granted_bytes < asked_bytes {
+        warnings.push(SocketWarning::SendBuffer { asked_bytes, granted_bytes });
+    }
+    Ok(())
+}
+
+/// Asks for `bytes` past the system's limit, which takes a privilege, and within it when that is refused.
+fn force(
+    bytes: usize,
+    forced: impl FnOnce(usize) -> Result<(), Errno>,
+    limited: impl FnOnce(usize) -> Result<(), Errno>,
+) -> io::Result<()> {
+    // Limit: the kernel doubles the number, in 32 bits.
+    let bytes = bytes.min(i32::MAX as usize / 2);
+    if forced(bytes).is_ok() {
+        return Ok(());
+    }
+    match limited(bytes) {
+        // Why: some systems refuse what exceeds the limit instead of granting less; the warning tells.
+        Ok(()) | Err(Errno::NOBUFS) => Ok(()),
+        Err(refused) => Err(refused.into()),
+    }
+}
+
+/// Makes room for the mark among what the kernel tells with each train.
+///
+/// Why: quinn-udp 0.6.3 has 96 bytes for it. The receive time (32), the train's datagram size (24), the mark (24) and
+/// the local address (32 or 40), which nobody here needs, are more, and the kernel leaves out what comes last: the mark.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+pub(crate) fn leave_out_local_address(socket: &socket2::Socket, address: SocketAddr) -> io::Result<()> {
+    use nix::sys::socket::{setsockopt, sockopt};
+    if address.is_ipv4() {
+        setsockopt(socket, sockopt::Ipv4PacketInfo, &false)?;
+    } else {
+        setsockopt(socket, sockopt::Ipv6RecvPacketInfo, &false)?;
+    }
+    Ok(())
+}
+
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+pub(crate) fn leave_out_local_address(_: &socket2::Socket, _: SocketAddr) -> io::Result<()> {
+    Ok(())
+}
+
+/// What of a buffer's size is the user's: Linux reports twice what was asked for, to allow for overhead.
+fn usable(reported_bytes: usize) -> usize {
+    if cfg!(any(target_os = "linux", target_os = "android")) { reported_bytes / 2 } else { reported_bytes }
+}
+
+#[cfg(any(target_os = "linux", target_os = "android"))]
+use sockopt::{set_socket_recv_buffer_size_force as set_receive_buffer_force, set_socket_send_buffer_size_force as set_send_buffer_force};
+
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+fn set_receive_buffer_force(_: &socket2::Socket, _: usize) -> Result<(), Errno> {
+    Err(Errno::NOSYS)
+}
+
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+fn set_send_buffer_force(_: &socket2::Socket, _: usize) -> Result<(), Errno> {
+    Err(Errno::NOSYS)
+}

@@ -1,0 +1,111 @@
+//! The driver on the caller's own thread: the application calls [`BlockingDriver::turn`] until what it wants
+//! has happened.
+//!
+//! For programs without an executor, for bindings to other languages, and where a thread is pinned to a
+//! processor.
+//!
+//! Invariant: a turn sleeps only when there is nothing to do, and never beyond the endpoint's deadline, the
+//! caller's, a datagram or a wake.
+
+use super::exchange::{Exchange, sleep_end};
+use super::{DriverConfig, Turn};
+use crate::clock::Clock;
+use crate::socket::{Interest, Readiness, Socket};
+use crate::wake::{self, WakeListener, Waker};
+use segstream_base::Instant;
+use segstream_base::endpoint::Endpoint;
+use std::io;
+use std::os::fd::AsFd;
+use std::sync::Arc;
+use std::thread::{self, ThreadId};
+
+/// A socket, a clock, and the loop between them and an endpoint.
+#[derive(Debug)]
+pub struct BlockingDriver {
+    socket: Arc<Socket>,
+    exchange: Exchange,
+    config: DriverConfig,
+    waker: Waker,
+    listener: WakeListener,
+    slack_set_for: Option<ThreadId>,
+}
+
+impl BlockingDriver {
+    /// A driver of `socket`, which tells time by `clock`.
+    ///
+    /// # Errors
+    ///
+    /// When the system has no file descriptor left for the waker.
+    pub fn new(socket: impl Into<Arc<Socket>>, clock: Clock, config: DriverConfig) -> io::Result<Self> {
+        let (waker, listener) = wake::pair()?;
+        let exchange = Exchange::new(clock, config);
+        Ok(Self { socket: socket.into(), exchange, config, waker, listener, slack_set_for: None })
+    }
+
+    /// The socket, for its address, warnings and counters.
+    pub fn socket(&self) -> &Arc<Socket> {
+        &self.socket
+    }
+
+    /// The clock that endpoints are told the time of. Calls of the application must use it too.
+    pub fn clock(&self) -> Clock {
+        self.exchange.clock()
+    }
+
+    /// What ends a sleep of [`BlockingDriver::turn`] from another thread.
+    pub fn waker(&self) -> Waker {
+        self.waker.clone()
+    }
+
+    /// One turn: hands over what has arrived, handles an expired deadline, sends what is to be sent. When there
+    /// was nothing of it to do, sleeps until the endpoint's deadline, `until`, a datagram or a wake, whichever
+    /// is first, and then does it. It may also end with nothing done, after a signal for instance.
+    ///
+    /// # Errors
+    ///
+    /// Only what no later turn could mend; never because of the network.
+    pub fn turn<E: Endpoint>(&mut self, endpoint: &mut E, until: Option<Instant>) -> io::Result<Turn> {
+        self.set_timer_slack();
+        let mut access = endpoint;
+        let mut turn = self.exchange.work(&*self.socket, &mut access, true)?;
+        turn.woken = self.listener.clear();
+        if turn.is_busy() || turn.woken {
+            return Ok(turn);
+        }
+        let due = sleep_end(&turn, access.poll_deadline(), self.clock().now());
+        let end = [due, until].into_iter().flatten().min();
+        let interest = if turn.blocked { Interest::ReadableOrWritable } else { Interest::Readable };
+        let ready = self.sleep(end, interest)?;
+        turn.woken = ready.other && self.listener.clear();
+        let later = self.exchange.work(&*self.socket, &mut access, ready.readable)?;
+        Ok(turn.then(later))
+    }
+
+    fn sleep(&self, end: Option<Instant>, interest: Interest) -> io::Result<Readiness> {
+        let spin_below = std::time::Duration::from(self.config.spin_below);
+        loop {
+            let left = end.map(|end| self.clock().until(end));
+            let pause = left.map(|left| left.saturating_sub(spin_below));
+            let ready = self.socket.wait(pause, interest, Some(self.listener.as_fd()))?;
+            let spinning = !spin_below.is_zero() && left.is_some_and(|left| !left.is_zero());
+            if ready != Readiness::default() || !spinning {
+                return Ok(ready);
+            }
+        }
+    }
+
+    fn set_timer_slack(&mut self) {
+        let Some(slack) = self.config.timer_slack else { return };
+        let thread = thread::current().id();
+        if self.slack_set_for == Some(thread) {
+            return;
+        }
+        self.slack_set_for = Some(thread);
+        // Why ignored: sleeps are then as sharp as the system makes them.
+        #[cfg(any(target_os = "linux", target_os = "android"))]
+        let _ =
+            rustix::thread::set_current_timer_slack(Some(std::num::NonZeroU64::new(slack.as_nanos()).unwrap_or(std::num::NonZeroU64::MIN)));
+        #[cfg(not(any(target_os = "linux", target_os = "android")))]
+        let _ = slack;
+    }
+}

@@ -1,0 +1,279 @@
+//! One turn without sleeping: all that has arrived goes in, the time goes in, all that is to be sent goes out.
+//!
+//! Called by both drivers, which differ in how they reach the socket ([`DatagramIo`]), how they reach the
+//! endpoint ([`Access`]), and how they sleep.
+//!
+//! Invariant: what an endpoint has written is handed to the kernel, in order, or counted as dropped by the
+//! socket; a full send buffer loses nothing. A turn is bounded, whatever peers send.
+
+use super::{DriverConfig, Turn};
+use crate::clock::Clock;
+use crate::receive::ReceiveBatch;
+use crate::socket::{SEND_BYTES_MAX, SendOutcome, Socket};
+use segstream_base::endpoint::{Deadline, Endpoint, Transmit};
+use segstream_base::{Duration, Instant};
+use std::io;
+
+/// The datagram size assumed before the first is known: what an Ethernet frame carries.
+const FIRST_DATAGRAM_BYTES: usize = 1_472;
+
+/// How long a driver that cannot send leaves an expired timer alone.
+const BLOCKED_PAUSE: Duration = Duration::from_millis(1);
+
+/// Until when to sleep after `turn`; `None` when only a datagram, room or the application can end it.
+pub(super) fn sleep_end(turn: &Turn, deadline: Option<Deadline>, now: Instant) -> Option<Instant> {
+    let at = deadline?.at;
+    // Why: a deadline for sending stays expired as long as nothing can be sent. Room ends the sleep as well.
+    Some(if turn.blocked { at.max(now + BLOCKED_PAUSE) } else { at })
+}
+
+/// How a driver reaches its socket.
+pub(super) trait DatagramIo {
+    /// Whether a later wait tells of datagrams that are left lying, so that the socket need not be seen empty.
+    const TELLS_AGAIN: bool;
+
+    /// See [`Socket::receive`].
+    fn receive(&self, batch: &mut ReceiveBatch) -> io::Result<usize>;
+
+    /// See [`Socket::send`].
+    fn send(&self, transmit: &Transmit, datagrams: &[u8]) -> SendOutcome;
+
+    /// See [`Socket::max_gso_segments`].
+    fn max_gso_segments(&self) -> usize;
+}
+
+/// How a driver reaches its endpoint.
+pub(super) trait Access<E> {
+    /// Calls `call` with the endpoint.
+    fn with<R>(&mut self, call: impl FnOnce(&mut E) -> R) -> R;
+}
+
+impl<E> Access<E> for &mut E {
+    fn with<R>(&mut self, call: impl FnOnce(&mut E) -> R) -> R {
+        call(self)
+    }
+}
+
+impl DatagramIo for Socket {
+    const TELLS_AGAIN: bool = true;
+
+    fn receive(&self, batch: &mut ReceiveBatch) -> io::Result<usize> {
+        self.receive(batch)
+    }
+
+    fn send(&self, transmit: &Transmit, datagrams: &[u8]) -> SendOutcome {
+        self.send(transmit, datagrams)
+    }
+
+    fn max_gso_segments(&self) -> usize {
+        self.max_gso_segments()
+    }
+}
+
+/// The buffers of a driver, and what could not be sent yet.
+#[derive(Debug)]
+pub(super) struct Exchange {
+    clock: Clock,
+    config: DriverConfig,
+    batch: ReceiveBatch,
+    outgoing: Vec<u8>,
+    pending: Option<Pending>,
+    datagram_bytes: usize,
+}
+
+/// Datagrams in `outgoing` that the kernel has not taken, from `from` on.
+#[derive(Clone, Copy, Debug)]
+struct Pending {
+    transmit: Transmit,
+    from: usize,
+}
+
+impl Exchange {
+    pub(super) fn new(clock: Clock, config: DriverConfig) -> Self {
+        Self {
+            clock,
+            config,
+            batch: ReceiveBatch::new(clock),
+            outgoing: Vec::with_capacity(SEND_BYTES_MAX),
+            pending: None,
+            datagram_bytes: FIRST_DATAGRAM_BYTES,
+        }
+    }
+
+    pub(super) fn clock(&self) -> Clock {
+        self.clock
+    }
+
+    /// One turn; without looking for datagrams unless `receive`.
+    pub(super) fn work<E: Endpoint>(&mut self, io: &impl DatagramIo, access: &mut impl Access<E>, receive: bool) -> io::Result<Turn> {
+        let mut turn = Turn::default();
+        if receive {
+            self.receive(io, access, &mut turn)?;
+        }
+        let clock = self.clock;
+        turn.timer = access.with(|endpoint| {
+            let now = clock.now();
+            let due = endpoint.poll_deadline().filter(|deadline| deadline.at <= now)?;
+            endpoint.handle_timeout(now);
+            Some(due.timer)
+        });
+        self.transmit(io, access, &mut turn);
+        Ok(turn)
+    }
+
+    fn receive<E: Endpoint, I: DatagramIo>(&mut self, io: &I, access: &mut impl Access<E>, turn: &mut Turn) -> io::Result<()> {
+        for _ in 0..self.config.receives_per_turn.max(1) {
+            let count = io.receive(&mut self.batch)?;
+            if count > 0 {
+                let (clock, batch) = (self.clock, &mut self.batch);
+                access.with(|endpoint| {
+                    // Why: read with the endpoint at hand, because others who had it meanwhile may have told it a later time
+                    // than the batch's.
+                    let now = clock.now();
+                    for (datagram, arrival) in batch.datagrams() {
+                        endpoint.handle_datagram(now, arrival, datagram);
+                    }
+                });
+                turn.received += count;
+            }
+            if self.batch.is_drained() || (I::TELLS_AGAIN && !self.batch.is_full()) {
+                return Ok(());
+            }
+        }
+        turn.more = true;
+        Ok(())
+    }
+
+    fn transmit<E: Endpoint>(&mut self, io: &impl DatagramIo, access: &mut impl Access<E>, turn: &mut Turn) {
+        for _ in 0..self.config.sends_per_turn.max(1) {
+            let Some(pending) = self.pending.take().or_else(|| self.poll_transmit(io, access)) else {
+                return;
+            };
+            let rest = self.outgoing.get(pending.from..).unwrap_or_default();
+            let size = pending.transmit.datagram_bytes.max(1);
+            match io.send(&pending.transmit, rest) {
+                SendOutcome::Sent | SendOutcome::Dropped { .. } => turn.sent += rest.len().div_ceil(size),
+                SendOutcome::WouldBlock { taken_bytes } => {
+                    turn.sent += taken_bytes.div_ceil(size);
+                    turn.blocked = true;
+                    self.pending = Some(Pending { from: pending.from + taken_bytes, ..pending });
+                    return;
+                }
+            }
+        }
+        turn.more = true;
+    }
+
+    fn poll_transmit<E: Endpoint>(&mut self, io: &impl DatagramIo, access: &mut impl Access<E>) -> Option<Pending> {
+        // Why: a train that exceeds one packet would take a second system call for its small rest.
+        let fitting = SEND_BYTES_MAX / self.datagram_bytes;
+        let count_max = io.max_gso_segments().min(self.config.datagrams_per_send).min(fitting).max(1);
+        let (clock, outgoing) = (self.clock, &mut self.outgoing);
+        outgoing.clear();
+        let transmit = access.with(|endpoint| endpoint.poll_transmit(clock.now(), count_max, outgoing))?;
+        self.datagram_bytes = transmit.datagram_bytes.clamp(1, SEND_BYTES_MAX);
+        Some(Pending { transmit, from: 0 })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use segstream_base::endpoint::Arrival;
+    use std::cell::{Cell, RefCell};
+
+    /// Takes `room` datagrams, then blocks.
+    struct Narrow {
+        room: Cell<usize>,
+        taken: RefCell<Vec<u8>>,
+    }
+
+    impl DatagramIo for Narrow {
+        const TELLS_AGAIN: bool = false;
+
+        fn receive(&self, batch: &mut ReceiveBatch) -> io::Result<usize> {
+            batch.set_drained();
+            Ok(0)
+        }
+
+        fn send(&self, transmit: &Transmit, datagrams: &[u8]) -> SendOutcome {
+            let fitting = datagrams.len().min(self.room.get() * transmit.datagram_bytes);
+            self.taken.borrow_mut().extend_from_slice(&datagrams[..fitting]);
+            self.room.set(self.room.get() - fitting.div_ceil(transmit.datagram_bytes));
+            if fitting < datagrams.len() { SendOutcome::WouldBlock { taken_bytes: fitting } } else { SendOutcome::Sent }
+        }
+
+        fn max_gso_segments(&self) -> usize {
+            4
+        }
+    }
+
+    /// Sends the numbers below `end`, a byte each.
+    struct Counter {
+        next: u8,
+        end: u8,
+        most_asked: usize,
+    }
+
+    impl Endpoint for Counter {
+        fn handle_datagram(&mut self, _: Instant, _: Arrival, _: &mut [u8]) {}
+
+        fn poll_transmit(&mut self, _: Instant, max_datagrams: usize, out: &mut Vec<u8>) -> Option<Transmit> {
+            self.most_asked = self.most_asked.max(max_datagrams);
+            let before = out.len();
+            while self.next < self.end && out.len() - before < max_datagrams {
+                out.push(self.next);
+                self.next += 1;
+            }
+            let to = std::net::SocketAddr::from(([127, 0, 0, 1], 1));
+            (out.len() > before).then_some(Transmit { to, datagram_bytes: 1, ecn: None })
+        }
+
+        fn poll_deadline(&self) -> Option<Deadline> {
+            None
+        }
+
+        fn handle_timeout(&mut self, _: Instant) {}
+    }
+
+    #[test]
+    fn a_full_send_buffer_loses_and_reorders_nothing() {
+        let mut exchange = Exchange::new(Clock::start(), DriverConfig::default());
+        let mut counter = Counter { next: 0, end: 101, most_asked: 0 };
+        let io = Narrow { room: Cell::new(0), taken: RefCell::default() };
+        let (mut blocked, mut sent) = (0, 0);
+        while sent < 101 {
+            io.room.set(3);
+            let turn = exchange.work(&io, &mut &mut counter, true).expect("this socket has no errors");
+            blocked += usize::from(turn.blocked);
+            sent += turn.sent;
+            assert!(turn.is_busy());
+        }
+        assert_eq!(*io.taken.borrow(), (0..101).collect::<Vec<u8>>());
+        assert!(blocked > 20);
+        assert_eq!(counter.most_asked, 4, "the endpoint was asked for more than one call can send");
+    }
+
+    #[test]
+    fn an_expired_deadline_does_not_keep_a_driver_awake_that_cannot_send() {
+        let now = Instant::from_nanos(5_000_000);
+        let deadline = Some(Deadline { at: Instant::ZERO, timer: "pacing" });
+        let stuck = Turn { blocked: true, timer: Some("pacing"), ..Turn::default() };
+        assert!(!stuck.is_busy());
+        assert_eq!(sleep_end(&stuck, deadline, now), Some(now + BLOCKED_PAUSE));
+
+        let free = Turn { timer: Some("pacing"), ..Turn::default() };
+        assert!(free.is_busy());
+        assert_eq!(sleep_end(&free, deadline, now), Some(Instant::ZERO));
+    }
+
+    #[test]
+    fn a_turn_is_bounded_however_much_there_is_to_send() {
+        let config = DriverConfig { sends_per_turn: 5, ..DriverConfig::default() };
+        let mut exchange = Exchange::new(Clock::start(), config);
+        let mut counter = Counter { next: 0, end: 200, most_asked: 0 };
+        let io = Narrow { room: Cell::new(1_000), taken: RefCell::default() };
+        let turn = exchange.work(&io, &mut &mut counter, true).expect("this socket has no errors");
+        assert_eq!((turn.sent, turn.more), (20, true));
+    }
+}

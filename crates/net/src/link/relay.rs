@@ -1,0 +1,404 @@
+//! The loop of the emulator: receive, let the path decide, wait, send.
+//!
+//! Called by the command and by tests, on a thread of their own: [`Link::run`] returns only when told to.
+//!
+//! What makes it true is to leave the processor free. So it sleeps until something is due, and while datagrams
+//! keep coming it does not wake for each: the kernel notes when they came, and reading them before the
+//! shortest delay is over is early enough. The rules are in `pace`.
+//!
+//! Invariant: no datagram leaves before it is due, and what the network does ends nothing.
+
+use super::clients::{ClientId, Clients};
+use super::config::{LinkConfig, LinkError};
+use super::departures::{Departure, Departures};
+use super::lateness::LatenessRecorder;
+use super::overflow;
+use super::pace::{Pace, Step};
+use super::priority::{Priority, RaisedPriority};
+use super::report::{LinkReport, RelayCounters};
+use super::store::Store;
+use crate::bind::SocketConfig;
+use crate::clock::Clock;
+use crate::receive::ReceiveBatch;
+use crate::socket::{DropReason, SEND_BYTES_MAX, SendOutcome, Socket};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use segstream_base::endpoint::{Arrival, Transmit};
+use segstream_base::{Bytes, Duration, Instant};
+use segstream_path::{Fate, Path, PathConfig};
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// How many trains are sent before arrivals are looked for again.
+const TRAINS_BETWEEN_READS: usize = 32;
+
+/// How many datagrams of one socket are read before the others and the departures have their turn.
+const DATAGRAMS_TOGETHER: usize = 256;
+
+/// The receive buffers asked for: 16 MiB, so that the system drops nothing while the loop sends.
+const BUFFER_BYTES: usize = 16 << 20;
+
+/// A link that is ready to run: its socket is bound, its paths are made.
+#[derive(Debug)]
+pub struct Link {
+    listen: Socket,
+    to: SocketAddr,
+    clock: Clock,
+    pace: Pace,
+    lateness_limit: Duration,
+    forward: Lane,
+    back: Lane,
+    clients: Clients,
+    store: Store,
+    lateness: LatenessRecorder,
+    unroutable: u64,
+    train: Train,
+}
+
+/// Which way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Direction {
+    Forward,
+    Back,
+}
+
+/// One direction.
+#[derive(Debug)]
+struct Lane {
+    path: Path,
+    departures: Departures,
+    relayed: RelayCounters,
+}
+
+/// Datagrams that leave together.
+#[derive(Debug, Default)]
+struct Train {
+    bytes: Vec<u8>,
+    dues: Vec<Instant>,
+}
+
+impl Lane {
+    fn new(config: &PathConfig, seed: segstream_base::random::Seed, direction: &'static str) -> Result<Self, LinkError> {
+        let path = Path::new(config, seed, direction).map_err(|source| LinkError::Path { direction, source })?;
+        Ok(Self { path, departures: Departures::default(), relayed: RelayCounters::default() })
+    }
+
+    fn due(&self) -> Instant {
+        self.departures.first().map_or(Instant::FAR_FUTURE, |departure| departure.due)
+    }
+
+    /// Sends a datagram into the path and keeps what the path will deliver.
+    fn enter(&mut self, store: &mut Store, client: ClientId, arrival: &Arrival, datagram: &[u8]) {
+        let packet_bytes = datagram.len() as u64 + header_bytes(arrival.from);
+        let passage = self.path.send(arrival.received, Bytes::new(packet_bytes));
+        let Fate::Delivered { at } = passage.fate else { return };
+        for due in std::iter::once(at).chain(passage.duplicate) {
+            let Some(slot) = store.keep(datagram) else {
+                self.relayed.dropped_limit += 1;
+                continue;
+            };
+            if let Some(bit) = passage.corrupt_bit {
+                store.flip(slot, bit_of_payload(bit, packet_bytes, datagram.len()));
+            }
+            self.departures.push(Departure { due, client, slot, ecn: arrival.ecn });
+        }
+    }
+}
+
+impl Link {
+    /// Binds the socket for the clients and makes the paths. What is sent from now on waits for [`Link::run`].
+    ///
+    /// # Errors
+    ///
+    /// An address that cannot be used, or a path that cannot be.
+    pub fn bind(config: &LinkConfig) -> Result<Self, LinkError> {
+        let to = SocketAddr::new(config.to.ip().to_canonical(), config.to.port());
+        let to = if to.is_ipv4() { to } else { config.to };
+        if to.ip().is_unspecified() || to.port() == 0 {
+            return Err(LinkError::UnusableDestination { to });
+        }
+        let forward = Lane::new(&config.forward, config.seed, "forward")?;
+        let back = Lane::new(&config.back, config.seed, "back")?;
+        let sockets = SocketConfig {
+            receive_buffer_bytes: BUFFER_BYTES,
+            // Why: a notice that nobody listens would only get in the way of the datagrams after it.
+            count_network_errors: false,
+            ..SocketConfig::default()
+        };
+        let listen = Socket::bind(config.listen, &sockets)?;
+        if listen.local_addr() == to {
+            return Err(LinkError::RelaysToItself { to });
+        }
+        Ok(Self {
+            listen,
+            to,
+            clock: Clock::start(),
+            pace: Pace::new(config),
+            lateness_limit: config.lateness_limit,
+            forward,
+            back,
+            clients: Clients::new(sockets),
+            store: Store::default(),
+            lateness: LatenessRecorder::new(),
+            unroutable: 0,
+            train: Train::default(),
+        })
+    }
+
+    /// Where clients send to, with the port the system chose.
+    pub fn local_addr(&self) -> SocketAddr {
+        self.listen.local_addr()
+    }
+
+    /// Relays on this thread until `stop` is set; then ends within 20 ms. What is still on its way is not sent.
+    ///
+    /// # Errors
+    ///
+    /// Only what no later try would mend, such as a system without memory.
+    pub fn run(mut self, stop: &AtomicBool) -> Result<LinkReport, LinkError> {
+        let priority = RaisedPriority::of_this_thread();
+        let started = self.clock.now();
+        let mut batch = ReceiveBatch::new(self.clock);
+        while !stop.load(Ordering::Relaxed) {
+            let due = self.forward.due().min(self.back.due());
+            match self.pace.next(self.clock.now(), due) {
+                Step::Send => self.send_due(),
+                Step::Spin => std::hint::spin_loop(),
+                Step::Sleep(asleep) => std::thread::sleep(asleep.into()),
+                Step::Await(asleep) => self.read_after(asleep, &mut batch)?,
+            }
+        }
+        Ok(self.report(started, priority.raised()))
+    }
+
+    /// Sends what is due, if it is time to send, the earlier of the two directions first.
+    fn send_due(&mut self) {
+        for _ in 0..TRAINS_BETWEEN_READS {
+            let (forward, back) = (self.forward.due(), self.back.due());
+            let now = self.clock.now();
+            if forward.min(back) > now {
+                return;
+            }
+            self.pace.note_sent(now);
+            self.send_train(if forward <= back { Direction::Forward } else { Direction::Back }, now);
+        }
+    }
+
+    /// Sends the first departure of a direction and those after it that are due by `now` and fit the same call.
+    fn send_train(&mut self, direction: Direction, now: Instant) {
+        let lane = match direction {
+            Direction::Forward => &mut self.forward,
+            Direction::Back => &mut self.back,
+        };
+        let Some(first) = lane.departures.pop() else { return };
+        let Some(client) = self.clients.get(first.client) else {
+            lane.relayed.dropped_client_gone += 1;
+            self.store.release(first.slot);
+            return;
+        };
+        let (socket, to) = match direction {
+            Direction::Forward => (&client.upstream, self.to),
+            Direction::Back => (&self.listen, client.address),
+        };
+        let size = self.train.start(&first, &mut self.store);
+        while let Some(next) = lane.departures.first().copied()
+            && next.due <= now
+            && (next.client, next.ecn) == (first.client, first.ecn)
+            && self.train.takes(self.store.datagram(next.slot).len(), size, socket.max_gso_segments())
+        {
+            lane.departures.pop();
+            self.train.add(&next, &mut self.store);
+        }
+        let outcome = socket.send(&Transmit { to, datagram_bytes: size, ecn: first.ecn }, &self.train.bytes);
+        let sent_at = self.clock.now();
+        let sent = lane.relayed.count(outcome, self.train.dues.len(), size);
+        for due in self.train.dues.iter().take(sent) {
+            self.lateness.record(sent_at.since(*due));
+        }
+    }
+
+    /// Sleeps until something arrives or `asleep` is over, and reads what is there.
+    fn read_after(&mut self, asleep: Duration, batch: &mut ReceiveBatch) -> Result<(), LinkError> {
+        let upstreams = self.clients.all().iter().map(|client| &client.upstream);
+        let mut polled: Vec<PollFd<'_>> =
+            std::iter::once(&self.listen).chain(upstreams).map(|socket| PollFd::new(socket, PollFlags::IN)).collect();
+        let timeout = Timespec { tv_sec: 0, tv_nsec: i64::try_from(asleep.as_nanos()).unwrap_or(0).min(999_999_999) };
+        let ready: Vec<bool> = match poll(&mut polled, Some(&timeout)) {
+            Ok(_) => polled.iter().map(|polled| !polled.revents().is_empty()).collect(),
+            Err(Errno::INTR) => return Ok(()),
+            Err(refused) => return Err(LinkError::System { step: "wait for datagrams", source: refused.into() }),
+        };
+        let mut read = 0;
+        // Why back first: reading from the clients may evict one, and the places of the others with it.
+        for place in ready.iter().skip(1).enumerate().filter(|(_, ready)| **ready).map(|(place, _)| place) {
+            read += self.read_back(place, batch)?;
+        }
+        if ready.first() == Some(&true) {
+            read += self.read_forward(batch)?;
+        }
+        self.pace.note_read(self.clock.now(), read > 0);
+        Ok(())
+    }
+
+    fn read_forward(&mut self, batch: &mut ReceiveBatch) -> Result<usize, LinkError> {
+        let mut read = 0;
+        while read < DATAGRAMS_TOGETHER {
+            read += self.listen.receive(batch).map_err(|source| LinkError::System { step: "receive", source })?;
+            for (datagram, arrival) in batch.datagrams() {
+                match self.clients.at(arrival.from, self.to, arrival.received) {
+                    Ok(client) => self.forward.enter(&mut self.store, client, &arrival, datagram),
+                    // Why: the system may have sockets again when the next datagram comes.
+                    Err(_) => self.unroutable += 1,
+                }
+            }
+            if !batch.is_full() {
+                break;
+            }
+        }
+        Ok(read)
+    }
+
+    fn read_back(&mut self, place: usize, batch: &mut ReceiveBatch) -> Result<usize, LinkError> {
+        let Some(client) = self.clients.all().get(place) else { return Ok(0) };
+        let mut read = 0;
+        while read < DATAGRAMS_TOGETHER {
+            read += client.upstream.receive(batch).map_err(|source| LinkError::System { step: "receive", source })?;
+            for (datagram, arrival) in batch.datagrams() {
+                if (arrival.from.ip(), arrival.from.port()) == (self.to.ip(), self.to.port()) {
+                    self.back.enter(&mut self.store, client.id, &arrival, datagram);
+                } else {
+                    self.unroutable += 1;
+                }
+            }
+            if !batch.is_full() {
+                break;
+            }
+        }
+        Ok(read)
+    }
+
+    fn report(mut self, started: Instant, priority: Priority) -> LinkReport {
+        for lane in [&mut self.forward, &mut self.back] {
+            lane.relayed.unsent = lane.departures.len() as u64;
+        }
+        let overflow = overflow::dropped(&self.listen).zip(self.clients.overflow()).map(|(listen, clients)| listen + clients);
+        LinkReport {
+            ran: self.clock.now().since(started),
+            lateness: self.lateness.summary(),
+            forward: self.forward.path.counters(),
+            back: self.back.path.counters(),
+            forward_relayed: self.forward.relayed,
+            back_relayed: self.back.relayed,
+            unroutable: self.unroutable,
+            clients: self.clients.seen(),
+            clients_evicted: self.clients.evicted(),
+            receive_buffer_drops: overflow,
+            priority,
+            warnings: self.listen.warnings().to_vec(),
+            kept_up: false,
+        }
+        .judge(self.lateness_limit)
+    }
+}
+
+impl Train {
+    /// Begins with `first`, whose size all others but the last must have. Returns that size.
+    fn start(&mut self, first: &Departure, store: &mut Store) -> usize {
+        self.bytes.clear();
+        self.dues.clear();
+        self.add(first, store);
+        self.bytes.len()
+    }
+
+    /// Whether a datagram of `bytes` bytes fits behind the others.
+    fn takes(&self, bytes: usize, size: usize, most: usize) -> bool {
+        let whole = self.bytes.len() == self.dues.len() * size;
+        whole && bytes <= size && self.dues.len() < most && self.bytes.len() + bytes <= SEND_BYTES_MAX
+    }
+
+    fn add(&mut self, departure: &Departure, store: &mut Store) {
+        self.bytes.extend_from_slice(store.datagram(departure.slot));
+        self.dues.push(departure.due);
+        store.release(departure.slot);
+    }
+}
+
+impl RelayCounters {
+    /// Counts what became of a train of `datagrams`, each of `size` bytes; returns how many were sent.
+    fn count(&mut self, outcome: SendOutcome, datagrams: usize, size: usize) -> usize {
+        let sent = match outcome {
+            SendOutcome::Sent => datagrams,
+            SendOutcome::WouldBlock { taken_bytes } => {
+                let sent = (taken_bytes / size.max(1)).min(datagrams);
+                self.dropped_send_buffer += (datagrams - sent) as u64;
+                sent
+            }
+            SendOutcome::Dropped { datagrams: dropped, reason } => {
+                let dropped = dropped.min(datagrams);
+                match reason {
+                    DropReason::QueueFull => self.dropped_send_buffer += dropped as u64,
+                    _ => self.dropped_refused += dropped as u64,
+                }
+                datagrams - dropped
+            }
+        };
+        self.sent += sent as u64;
+        sent
+    }
+}
+
+/// What IP and UDP add to a datagram.
+fn header_bytes(address: SocketAddr) -> u64 {
+    if address.is_ipv4() { 28 } else { 48 }
+}
+
+/// The bit of the payload that stands for `bit` of the whole packet: the headers are spared, because the
+/// system would not let a packet with a damaged one through.
+fn bit_of_payload(bit: u64, packet_bytes: u64, payload_bytes: usize) -> usize {
+    let scaled = u128::from(bit) * payload_bytes as u128 / u128::from(packet_bytes.max(1));
+    usize::try_from(scaled).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_datagram_is_charged_as_the_packet_it_is() {
+        assert_eq!(header_bytes("127.0.0.1:1".parse().unwrap()), 28);
+        assert_eq!(header_bytes("[::1]:1".parse().unwrap()), 48);
+    }
+
+    #[test]
+    fn a_flipped_bit_falls_into_the_payload() {
+        assert_eq!(bit_of_payload(0, 1128, 1100), 0);
+        assert_eq!(bit_of_payload(1128 * 8 - 1, 1128, 1100), 1100 * 8 - 1);
+        assert!((0..29 * 8).all(|bit| bit_of_payload(bit, 29, 1) < 8));
+    }
+
+    #[test]
+    fn a_train_ends_with_its_first_shorter_datagram() {
+        let mut store = Store::default();
+        let mut departure =
+            |bytes: &[u8]| Departure { due: Instant::ZERO, client: ClientId(0), slot: store.keep(bytes).unwrap(), ecn: None };
+        let (first, short) = (departure(&[1, 2, 3]), departure(&[4]));
+        let mut train = Train::default();
+        let size = train.start(&first, &mut store);
+        assert!(train.takes(3, size, 64) && train.takes(1, size, 64) && !train.takes(4, size, 64) && !train.takes(3, size, 1));
+        train.add(&short, &mut store);
+        assert!(!train.takes(3, size, 64) && !train.takes(1, size, 64));
+        assert_eq!(train.bytes, [1, 2, 3, 4]);
+        assert_eq!(store.len(), 0);
+    }
+
+    #[test]
+    fn what_the_system_did_with_a_train_is_accounted_for() {
+        let mut counters = RelayCounters::default();
+        assert_eq!(counters.count(SendOutcome::Sent, 5, 100), 5);
+        assert_eq!(counters.count(SendOutcome::WouldBlock { taken_bytes: 200 }, 5, 100), 2);
+        assert_eq!(counters.count(SendOutcome::Dropped { datagrams: 4, reason: DropReason::TooBig }, 5, 100), 1);
+        assert_eq!(counters.count(SendOutcome::Dropped { datagrams: 1, reason: DropReason::QueueFull }, 1, 100), 0);
+        let expected = RelayCounters { sent: 8, dropped_send_buffer: 4, dropped_refused: 4, ..RelayCounters::default() };
+        assert_eq!(counters, expected);
+    }
+}

@@ -1,0 +1,110 @@
+//! What a link did, and whether it can be believed.
+//!
+//! Called by the relay when it ends.
+//!
+//! Invariant: in each direction everything the path delivered is accounted for: `delivered = sent +
+//! dropped_limit + dropped_send_buffer + dropped_refused + dropped_client_gone + unsent`.
+
+use super::lateness::Lateness;
+use super::priority::Priority;
+use crate::bind::SocketWarning;
+use segstream_base::Duration;
+use segstream_path::PathCounters;
+
+/// What became of the datagrams that the path of one direction delivered, copies counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct RelayCounters {
+    /// The system has taken them.
+    pub sent: u64,
+    /// The relay had too many to keep already (262,144 datagrams or 512 MiB).
+    pub dropped_limit: u64,
+    /// The send buffer was full.
+    pub dropped_send_buffer: u64,
+    /// The network or the system refused them, for example because they are too large.
+    pub dropped_refused: u64,
+    /// Their client had to make room for another before they were due.
+    pub dropped_client_gone: u64,
+    /// They were still on their way when the link ended.
+    pub unsent: u64,
+}
+
+/// What a link did.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LinkReport {
+    /// How long it ran.
+    pub ran: Duration,
+    /// How late datagrams left, both directions together.
+    pub lateness: Lateness,
+    /// What the forward path did.
+    pub forward: PathCounters,
+    /// What the path back did.
+    pub back: PathCounters,
+    /// What became of what the forward path delivered.
+    pub forward_relayed: RelayCounters,
+    /// What became of what the path back delivered.
+    pub back_relayed: RelayCounters,
+    /// Datagrams that entered neither path: at a client's socket from somebody who is not the destination, or
+    /// from a client for whom no socket could be opened.
+    pub unroutable: u64,
+    /// Clients seen.
+    pub clients: u64,
+    /// Clients that had to make room because there were more than 64.
+    pub clients_evicted: u64,
+    /// Datagrams the kernel dropped before the link could read them; `None` where the system does not tell.
+    pub receive_buffer_drops: Option<u64>,
+    /// What the link's thread was preferred to. Anything but [`Priority::Realtime`] lets a busy machine make it late.
+    pub priority: Priority,
+    /// What the system granted less of than was asked for.
+    pub warnings: Vec<SocketWarning>,
+    /// Whether the emulation can be believed: of a thousand datagrams 999 left within the limit of lateness, and
+    /// none was dropped because the link was too slow.
+    pub kept_up: bool,
+}
+
+impl LinkReport {
+    /// Judges [`LinkReport::kept_up`] by all the rest.
+    pub(super) fn judge(mut self, lateness_limit: Duration) -> Self {
+        let too_slow = |relayed: RelayCounters| relayed.dropped_limit > 0 || relayed.dropped_send_buffer > 0;
+        self.kept_up = self.lateness.p999 < lateness_limit
+            && self.receive_buffer_drops.unwrap_or(0) == 0
+            && !too_slow(self.forward_relayed)
+            && !too_slow(self.back_relayed);
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn report() -> LinkReport {
+        LinkReport {
+            ran: Duration::ZERO,
+            lateness: Lateness { p999: Duration::from_micros(999), ..Lateness::default() },
+            forward: PathCounters::default(),
+            back: PathCounters::default(),
+            forward_relayed: RelayCounters::default(),
+            back_relayed: RelayCounters::default(),
+            unroutable: 0,
+            clients: 0,
+            clients_evicted: 0,
+            receive_buffer_drops: Some(0),
+            priority: Priority::Unchanged,
+            warnings: Vec::new(),
+            kept_up: false,
+        }
+    }
+
+    #[test]
+    fn a_link_that_was_late_or_overran_has_not_kept_up() {
+        let limit = Duration::from_millis(1);
+        assert!(report().judge(limit).kept_up);
+        assert!(LinkReport { receive_buffer_drops: None, ..report() }.judge(limit).kept_up);
+        assert!(!report().judge(Duration::from_micros(999)).kept_up);
+        assert!(!LinkReport { receive_buffer_drops: Some(1), ..report() }.judge(limit).kept_up);
+        let limited = RelayCounters { dropped_limit: 1, ..RelayCounters::default() };
+        assert!(!LinkReport { back_relayed: limited, ..report() }.judge(limit).kept_up);
+        let refused = RelayCounters { dropped_refused: 1, dropped_client_gone: 1, unsent: 1, ..RelayCounters::default() };
+        assert!(LinkReport { forward_relayed: refused, ..report() }.judge(limit).kept_up);
+    }
+}

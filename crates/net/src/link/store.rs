@@ -1,0 +1,105 @@
+//! Where datagrams lie between their arrival and their departure.
+//!
+//! Called by the relay. Buffers are used again, so a link in its stride allocates nothing.
+//!
+//! Invariant: no more than [`DATAGRAMS_MAX`] datagrams and [`BYTES_MAX`] bytes are kept, whatever is sent.
+
+/// The most datagrams that are kept: 1 Gbit/s of 1,100-byte datagrams for more than two seconds.
+pub(super) const DATAGRAMS_MAX: usize = 262_144;
+
+/// The most bytes that are kept.
+pub(super) const BYTES_MAX: usize = 512 << 20;
+
+/// A buffer that has grown beyond this is given back when it is free. Why: else one train of large datagrams
+/// would take its memory for ever.
+const BUFFER_KEPT_BYTES: usize = 2048;
+
+/// Names a datagram in the store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Slot(usize);
+
+/// The datagrams on their way.
+#[derive(Debug, Default)]
+pub(super) struct Store {
+    buffers: Vec<Vec<u8>>,
+    free: Vec<Slot>,
+    bytes: usize,
+}
+
+impl Store {
+    /// Keeps a copy of `datagram`; `None` when the store is full.
+    pub(super) fn keep(&mut self, datagram: &[u8]) -> Option<Slot> {
+        if self.len() >= DATAGRAMS_MAX || self.bytes + datagram.len() > BYTES_MAX {
+            return None;
+        }
+        let slot = self.free.pop().unwrap_or_else(|| {
+            self.buffers.push(Vec::new());
+            Slot(self.buffers.len() - 1)
+        });
+        self.bytes += datagram.len();
+        let buffer = self.buffers.get_mut(slot.0)?;
+        buffer.extend_from_slice(datagram);
+        Some(slot)
+    }
+
+    /// The datagram in `slot`; empty after it was released.
+    pub(super) fn datagram(&self, slot: Slot) -> &[u8] {
+        self.buffers.get(slot.0).map_or(&[], Vec::as_slice)
+    }
+
+    /// Flips bit `bit` of the datagram in `slot`, counted from the first byte's most significant one.
+    pub(super) fn flip(&mut self, slot: Slot, bit: usize) {
+        if let Some(byte) = self.buffers.get_mut(slot.0).and_then(|buffer| buffer.get_mut(bit / 8)) {
+            *byte ^= 0x80 >> (bit % 8);
+        }
+    }
+
+    /// Forgets the datagram in `slot`. Each slot is released once.
+    pub(super) fn release(&mut self, slot: Slot) {
+        let Some(buffer) = self.buffers.get_mut(slot.0) else { return };
+        self.bytes -= buffer.len();
+        buffer.clear();
+        if buffer.capacity() > BUFFER_KEPT_BYTES {
+            *buffer = Vec::new();
+        }
+        self.free.push(slot);
+    }
+
+    /// How many datagrams are kept.
+    pub(super) fn len(&self) -> usize {
+        self.buffers.len() - self.free.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_store_refuses_and_takes_again_when_one_has_left() {
+        let mut store = Store::default();
+        let slots: Vec<Slot> = (0..DATAGRAMS_MAX).map(|_| store.keep(&[7]).unwrap()).collect();
+        assert_eq!(store.keep(&[8]), None);
+        store.release(slots[5]);
+        let again = store.keep(&[9]).unwrap();
+        assert_eq!((again, store.datagram(again)), (slots[5], &[9][..]));
+    }
+
+    #[test]
+    fn large_datagrams_are_bounded_by_their_bytes() {
+        let mut store = Store::default();
+        let large = vec![0; 64 << 10];
+        let kept = (0..DATAGRAMS_MAX).map_while(|_| store.keep(&large)).count();
+        assert_eq!(kept, BYTES_MAX / large.len());
+    }
+
+    #[test]
+    fn a_flip_changes_one_bit_and_stays_inside() {
+        let mut store = Store::default();
+        let slot = store.keep(&[0, 0]).unwrap();
+        store.flip(slot, 9);
+        assert_eq!(store.datagram(slot), [0, 0x40]);
+        store.flip(slot, 16);
+        assert_eq!(store.datagram(slot), [0, 0x40]);
+    }
+}

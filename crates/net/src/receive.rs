@@ -1,0 +1,115 @@
+//! Where received datagrams lie: a few large buffers, each holding a train of datagrams of one sender.
+//!
+//! Filled by [`crate::socket::Socket::receive`], read by the drivers and the link emulator.
+//!
+//! Invariant: no copy is made; a datagram is lent where the kernel has put it.
+//!
+//! Source: udp(7), `UDP_GRO`: the kernel joins datagrams of one sender and one size, the last of which may be
+//! shorter.
+
+use crate::clock::{Clock, KernelTime};
+use quinn_udp::{EcnCodepoint, RecvMeta};
+use segstream_base::Instant;
+use segstream_base::endpoint::{Arrival, Ecn};
+use std::io::{self, IoSliceMut};
+use std::net::{IpAddr, SocketAddr};
+
+/// The trains one system call fetches at most. Eight of 64 KiB fill a fast cache and cost little to fetch
+/// in one call; more gain nothing.
+pub const TRAINS_MAX: usize = 8;
+
+/// The bytes of one train at most: the kernel never joins more than one IP packet can say.
+const TRAIN_BYTES_MAX: usize = 64 * 1024;
+
+/// Reusable buffers for one receiving system call.
+#[derive(Debug)]
+pub struct ReceiveBatch {
+    clock: Clock,
+    buffer: Box<[u8]>,
+    trains: [RecvMeta; TRAINS_MAX],
+    filled: usize,
+    time: KernelTime,
+    drained: bool,
+}
+
+impl ReceiveBatch {
+    /// Empty buffers (512 KiB) whose arrivals are dated on `clock`.
+    pub fn new(clock: Clock) -> Self {
+        Self {
+            clock,
+            buffer: vec![0; TRAINS_MAX * TRAIN_BYTES_MAX].into_boxed_slice(),
+            trains: [RecvMeta::default(); TRAINS_MAX],
+            filled: 0,
+            time: clock.kernel_time(None),
+            drained: false,
+        }
+    }
+
+    /// When the batch was received.
+    pub fn now(&self) -> Instant {
+        self.time.now()
+    }
+
+    /// Whether the last call found the socket empty, so that there is nothing more before the system says so.
+    pub fn is_drained(&self) -> bool {
+        self.drained
+    }
+
+    /// Whether the last call filled all buffers, so that there probably is more.
+    pub fn is_full(&self) -> bool {
+        self.filled == TRAINS_MAX
+    }
+
+    /// The datagrams of the last call, in the order they came, each with its sender and its time. The
+    /// datagrams of one train share one time, that of the first. Empty datagrams are left out.
+    pub fn datagrams(&mut self) -> impl Iterator<Item = (&mut [u8], Arrival)> {
+        let time = self.time;
+        let trains = self.trains.iter().take(self.filled);
+        self.buffer.chunks_exact_mut(TRAIN_BYTES_MAX).zip(trains).flat_map(move |(buffer, train)| {
+            let arrival = Arrival { from: plain(train.addr), ecn: train.ecn.map(mark), received: time.received(train.timestamp) };
+            let length = train.len.min(buffer.len());
+            let (filled, _) = buffer.split_at_mut(length);
+            filled.chunks_mut(train.stride.max(1)).map(move |datagram| (datagram, arrival))
+        })
+    }
+
+    /// Fills the buffers by `receive`, which says how many it has filled. Returns the datagrams and their bytes.
+    pub(crate) fn fill(
+        &mut self,
+        receive: impl FnOnce(&mut [IoSliceMut<'_>], &mut [RecvMeta]) -> io::Result<usize>,
+    ) -> io::Result<(usize, usize)> {
+        self.filled = 0;
+        self.drained = false;
+        let mut buffers = self.buffer.chunks_exact_mut(TRAIN_BYTES_MAX);
+        let mut slices: [IoSliceMut<'_>; TRAINS_MAX] = std::array::from_fn(|_| IoSliceMut::new(buffers.next().unwrap_or_default()));
+        let filled = receive(&mut slices, &mut self.trains)?;
+        self.filled = filled.min(TRAINS_MAX);
+        self.time = self.clock.kernel_time(Some(self.time));
+        let trains = self.trains.iter().take(self.filled);
+        Ok(trains.fold((0, 0), |(datagrams, bytes), train| (datagrams + train.len.div_ceil(train.stride.max(1)), bytes + train.len)))
+    }
+
+    /// Notes that the socket was found empty.
+    pub(crate) fn set_drained(&mut self) {
+        self.filled = 0;
+        self.drained = true;
+    }
+}
+
+/// An IPv4 address that came through an IPv6 socket, as the IPv4 address it is, so that an endpoint knows a
+/// peer by one address only (RFC 4291 2.5.5.2).
+fn plain(address: SocketAddr) -> SocketAddr {
+    match address.ip().to_canonical() {
+        IpAddr::V4(ip) => SocketAddr::new(ip.into(), address.port()),
+        // Why: the address itself, because a link-local one is nothing without its scope.
+        IpAddr::V6(_) => address,
+    }
+}
+
+fn mark(codepoint: EcnCodepoint) -> Ecn {
+    match codepoint {
+        EcnCodepoint::Ect0 => Ecn::Ect0,
+        EcnCodepoint::Ect1 => Ecn::Ect1,
+        EcnCodepoint::Ce => Ecn::CongestionExperienced,
+    }
+}

@@ -1,0 +1,388 @@
+//! One UDP socket that moves many datagrams a system call and never fails for what a network may do.
+//!
+//! Called by the drivers and the link emulator. It never blocks but in [`Socket::wait`].
+//!
+//! Invariant: an error of the network (nobody listens, no route, too big) is counted and ends nothing; the
+//! datagrams it concerns are dropped, as a path might lose them. What the kernel has not taken is told to the
+//! caller to the byte.
+//!
+//! Source: udp(7) for `UDP_SEGMENT` and `UDP_GRO`, ip(7) for `IP_RECVERR`, RFC 3542 for the IPv6 options.
+
+use crate::bind::{self, SocketConfig, SocketError, SocketWarning};
+use crate::counters::{LiveCounters, SocketCounters};
+use crate::receive::ReceiveBatch;
+use quinn_udp::{EcnCodepoint, TransportErrorPayload, UdpSockRef, UdpSocketState};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use segstream_base::endpoint::{Ecn, Transmit};
+use std::io;
+use std::net::{IpAddr, Ipv6Addr, SocketAddr, SocketAddrV6};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
+use std::time::Duration;
+
+/// The most bytes one sending call takes: what an IPv4 packet can carry over UDP.
+pub const SEND_BYTES_MAX: usize = 65_507;
+
+/// How many error notices one call takes before it lets the caller go on.
+const NOTICES_MAX: usize = 64;
+
+/// A bound, non-blocking UDP socket.
+#[derive(Debug)]
+pub struct Socket {
+    socket: socket2::Socket,
+    state: UdpSocketState,
+    local: SocketAddr,
+    warnings: Vec<SocketWarning>,
+    counters: LiveCounters,
+}
+
+/// What became of datagrams handed to [`Socket::send`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub enum SendOutcome {
+    /// The kernel has taken all of them.
+    Sent,
+    /// The send buffer is full. The first `taken_bytes` are dealt with, a whole number of datagrams; hand over
+    /// the rest when the socket is writable.
+    WouldBlock {
+        /// Bytes that must not be handed over again.
+        taken_bytes: usize,
+    },
+    /// Some or all were dropped because the network or the system refused them; nothing remains to be sent.
+    Dropped {
+        /// How many.
+        datagrams: usize,
+        /// Why the last of them was.
+        reason: DropReason,
+    },
+}
+
+/// Why datagrams were dropped on sending.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum DropReason {
+    /// No route, no host or nobody who listens.
+    Unreachable,
+    /// Larger than the path or the socket carries.
+    TooBig,
+    /// The system's own queue was full.
+    QueueFull,
+    /// A rule of this machine (a firewall) forbids it.
+    Forbidden,
+    /// The address cannot be sent to from this socket: port 0, of the other family, or link-local and without
+    /// its scope.
+    UnusableAddress,
+    /// Another error of the system, by its number.
+    Other(i32),
+}
+
+/// What to wait for besides time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Interest {
+    /// A datagram to receive.
+    Readable,
+    /// Room in the send buffer, or a datagram.
+    ReadableOrWritable,
+}
+
+/// What a wait has ended with; nothing set when time was up or a signal came.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Readiness {
+    /// There may be datagrams.
+    pub readable: bool,
+    /// There is room in the send buffer; only if asked for.
+    pub writable: bool,
+    /// The other descriptor is readable.
+    pub other: bool,
+}
+
+impl Socket {
+    /// Opens a socket bound to `address`; port 0 takes any free port. `[::]` receives IPv4 as well, whose
+    /// addresses appear as IPv4 addresses; every other IPv6 address stays with IPv6.
+    ///
+    /// # Errors
+    ///
+    /// What the system refuses, with what to do about it. Less buffer than asked for is not an error but a
+    /// warning.
+    pub fn bind(address: SocketAddr, config: &SocketConfig) -> Result<Self, SocketError> {
+        let failed = |step| move |source| SocketError::System { address, step, source };
+        let mut warnings = Vec::new();
+        let socket = bind::open(address, config, &mut warnings)?;
+        let state = UdpSocketState::new(UdpSockRef::from(&socket)).map_err(failed("set its options"))?;
+        bind::leave_out_local_address(&socket, address).map_err(failed("set its options"))?;
+        if state.max_gso_segments() <= 1 {
+            warnings.push(SocketWarning::NoSegmentationOffload);
+        }
+        if state.may_fragment() {
+            warnings.push(SocketWarning::MayFragment);
+        }
+        if config.count_network_errors && state.enable_transport_errors(UdpSockRef::from(&socket)).is_err() {
+            warnings.push(SocketWarning::NoNetworkErrors);
+        }
+        let local = socket.local_addr().map_err(failed("tell its address"))?;
+        let local = local.as_socket().unwrap_or(address);
+        Ok(Self { socket, state, local, warnings, counters: LiveCounters::default() })
+    }
+
+    /// The address it is bound to, with the port the system chose.
+    pub fn local_addr(&self) -> SocketAddr {
+        self.local
+    }
+
+    /// What the system granted less of than was asked for.
+    pub fn warnings(&self) -> &[SocketWarning] {
+        &self.warnings
+    }
+
+    /// What it has carried so far.
+    pub fn counters(&self) -> SocketCounters {
+        self.counters.snapshot()
+    }
+
+    /// How many datagrams one sending call takes at most; 1 where the system cannot do more. It may fall to 1
+    /// while the socket is used, when a network device turns out not to support it.
+    pub fn max_gso_segments(&self) -> usize {
+        self.state.max_gso_segments()
+    }
+
+    /// Fetches what has arrived, up to one batch, and returns the number of datagrams; zero when nothing is
+    /// there, or only error notices ([`ReceiveBatch::is_drained`] tells).
+    ///
+    /// # Errors
+    ///
+    /// Only what no later call could mend; never because of the network.
+    pub fn receive(&self, batch: &mut ReceiveBatch) -> io::Result<usize> {
+        for _ in 0..NOTICES_MAX {
+            match batch.fill(|buffers, trains| self.state.recv(UdpSockRef::from(&self.socket), buffers, trains)) {
+                Ok((datagrams, bytes)) => {
+                    self.counters.receive_calls.add(1);
+                    self.counters.datagrams_received.add(datagrams);
+                    self.counters.bytes_received.add(bytes);
+                    return Ok(datagrams);
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    batch.set_drained();
+                    return Ok(0);
+                }
+                Err(error) => match drop_reason(&error) {
+                    // Why: the error was pending on the socket and belongs to something sent earlier; reading has cleared it.
+                    Some(reason) => self.count_notice(reason),
+                    None => return Err(error),
+                },
+            }
+        }
+        Ok(0)
+    }
+
+    /// Sends `datagrams`, which are equal pieces of `transmit.datagram_bytes`, the last of which may be
+    /// shorter. They may be more than fit one system call.
+    pub fn send(&self, transmit: &Transmit, datagrams: &[u8]) -> SendOutcome {
+        let size = if transmit.datagram_bytes == 0 { datagrams.len().max(1) } else { transmit.datagram_bytes };
+        let Some(destination) = self.destination(transmit.to) else {
+            let datagrams = datagrams.len().div_ceil(size);
+            self.counters.datagrams_dropped.add(datagrams);
+            return SendOutcome::Dropped { datagrams, reason: DropReason::UnusableAddress };
+        };
+        let mut taken_bytes = 0;
+        let mut dropped = 0;
+        let mut outcome = SendOutcome::Sent;
+        while let Some(rest) = datagrams.get(taken_bytes..).filter(|rest| !rest.is_empty()) {
+            let count = (SEND_BYTES_MAX / size).clamp(1, self.max_gso_segments().max(1));
+            let (train, _) = rest.split_at(rest.len().min(count.saturating_mul(size)));
+            match self.send_train(destination, transmit.ecn, size, train) {
+                Ok(()) => {}
+                Err(SendError::Blocked) => {
+                    self.counters.send_blocked.add(1);
+                    return SendOutcome::WouldBlock { taken_bytes };
+                }
+                // One by one from here on: `max_gso_segments` is 1 now.
+                Err(SendError::OffloadFailed) => {
+                    self.counters.offload_failures.add(1);
+                    continue;
+                }
+                Err(SendError::Refused(reason)) => {
+                    let datagrams = train.len().div_ceil(size);
+                    dropped += datagrams;
+                    self.counters.datagrams_dropped.add(datagrams);
+                    outcome = SendOutcome::Dropped { datagrams: dropped, reason };
+                }
+            }
+            taken_bytes += train.len();
+        }
+        outcome
+    }
+
+    /// Sleeps until a datagram is there, there is room to send (if `interest` says so), `other` is readable,
+    /// `timeout` has passed (`None`: never), or a signal comes. Timeouts are in nanoseconds and never end
+    /// early.
+    ///
+    /// # Errors
+    ///
+    /// Only when the system lacks memory for it.
+    pub fn wait(&self, timeout: Option<Duration>, interest: Interest, other: Option<BorrowedFd<'_>>) -> io::Result<Readiness> {
+        let events = match interest {
+            Interest::Readable => PollFlags::IN,
+            Interest::ReadableOrWritable => PollFlags::IN | PollFlags::OUT,
+        };
+        let timeout = timeout.map(|timeout| Timespec {
+            // Limit: 68 years.
+            tv_sec: i64::try_from(timeout.as_secs()).unwrap_or(i64::MAX).min(i64::from(i32::MAX)),
+            tv_nsec: timeout.subsec_nanos().into(),
+        });
+        // A descriptor asked about nothing stands in for an absent one.
+        let (other, other_events) = other.map_or((self.as_fd(), PollFlags::empty()), |other| (other, PollFlags::IN));
+        let mut polled = [PollFd::from_borrowed_fd(self.as_fd(), events), PollFd::from_borrowed_fd(other, other_events)];
+        match poll(&mut polled, timeout.as_ref()) {
+            Ok(_) => {}
+            Err(Errno::INTR) => return Ok(Readiness::default()),
+            Err(refused) => return Err(refused.into()),
+        }
+        let [own, other] = polled.map(|polled| polled.revents());
+        if own.contains(PollFlags::ERR) {
+            self.take_notices();
+        }
+        Ok(Readiness {
+            readable: own.contains(PollFlags::IN),
+            writable: own.contains(PollFlags::OUT),
+            other: other.contains(PollFlags::IN),
+        })
+    }
+
+    /// Sends one train in one system call.
+    fn send_train(&self, destination: SocketAddr, ecn: Option<Ecn>, size: usize, train: &[u8]) -> Result<(), SendError> {
+        let many = train.len() > size;
+        let transmit =
+            quinn_udp::Transmit { destination, ecn: ecn.map(codepoint), contents: train, segment_size: many.then_some(size), src_ip: None };
+        // Why: a pending notice about an earlier datagram comes first, and this one has not been sent yet.
+        for last in [false, true] {
+            let Err(error) = self.state.try_send(UdpSockRef::from(&self.socket), &transmit) else {
+                self.counters.send_calls.add(1);
+                self.counters.datagrams_sent.add(train.len().div_ceil(size));
+                self.counters.bytes_sent.add(train.len());
+                return Ok(());
+            };
+            if error.kind() == io::ErrorKind::WouldBlock {
+                return Err(SendError::Blocked);
+            }
+            if many && matches!(Errno::from_io_error(&error), Some(Errno::IO | Errno::INVAL)) {
+                return Err(SendError::OffloadFailed);
+            }
+            // Why always: a refusal of our own system leaves a notice too.
+            let notices = self.take_notices();
+            if last || notices == 0 {
+                return Err(SendError::Refused(send_drop_reason(&error)));
+            }
+        }
+        Err(SendError::Refused(DropReason::Other(0)))
+    }
+
+    /// `to` as this socket can send to it; `None` if it cannot.
+    fn destination(&self, to: SocketAddr) -> Option<SocketAddr> {
+        // Why: a sender can be made up with port 0. Sending to it fails as if offload were not supported, which would then
+        // be given up for all peers.
+        if to.port() == 0 {
+            return None;
+        }
+        // Why: the same failure; a link-local address is nothing without the link.
+        if let SocketAddr::V6(to) = to
+            && to.ip().is_unicast_link_local()
+            && to.scope_id() == 0
+        {
+            return None;
+        }
+        match (self.local, to.ip()) {
+            (SocketAddr::V4(_), IpAddr::V4(_)) | (SocketAddr::V6(_), IpAddr::V6(_)) => Some(to),
+            (SocketAddr::V4(_), IpAddr::V6(ip)) => Some(SocketAddr::new(ip.to_ipv4_mapped()?.into(), to.port())),
+            (SocketAddr::V6(local), IpAddr::V4(ip)) if *local.ip() == Ipv6Addr::UNSPECIFIED => {
+                Some(SocketAddrV6::new(ip.to_ipv6_mapped(), to.port(), 0, 0).into())
+            }
+            (SocketAddr::V6(_), IpAddr::V4(_)) => None,
+        }
+    }
+
+    fn count_notice(&self, reason: DropReason) {
+        // Why: where notices are queued, the queue is counted, in which each stands once.
+        if self.take_notices() > 0 {
+            return;
+        }
+        match reason {
+            DropReason::Unreachable => self.counters.unreachable.add(1),
+            DropReason::TooBig => self.counters.too_big.add(1),
+            _ => self.counters.other_errors.add(1),
+        }
+    }
+
+    /// Takes the error notices that wait on the socket, counts those of the network, and returns their number.
+    fn take_notices(&self) -> usize {
+        let mut from_network = 0;
+        for _ in 0..NOTICES_MAX {
+            let Ok(Some(notice)) = self.state.recv_transport_error(UdpSockRef::from(&self.socket)) else {
+                break;
+            };
+            match notice.payload {
+                TransportErrorPayload::Unreachable => self.counters.unreachable.add(1),
+                TransportErrorPayload::TooBig { .. } => self.counters.too_big.add(1),
+                // Our own system's, about a datagram larger than the interface carries; the drop is counted where it was sent.
+                _ if notice.raw_errno == Errno::MSGSIZE.raw_os_error() => continue,
+                _ => self.counters.other_errors.add(1),
+            }
+            from_network += 1;
+        }
+        from_network
+    }
+}
+
+impl AsFd for Socket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
+impl AsRawFd for Socket {
+    fn as_raw_fd(&self) -> RawFd {
+        self.socket.as_raw_fd()
+    }
+}
+
+enum SendError {
+    Blocked,
+    OffloadFailed,
+    Refused(DropReason),
+}
+
+/// What of the network or the machine `error` tells; `None` when it tells of a mistake in the call.
+fn drop_reason(error: &io::Error) -> Option<DropReason> {
+    Some(match Errno::from_io_error(error)? {
+        Errno::CONNREFUSED
+        | Errno::CONNRESET
+        | Errno::HOSTUNREACH
+        | Errno::NETUNREACH
+        | Errno::HOSTDOWN
+        | Errno::NETDOWN
+        | Errno::NOPROTOOPT
+        | Errno::PROTO
+        | Errno::TIMEDOUT => DropReason::Unreachable,
+        Errno::MSGSIZE => DropReason::TooBig,
+        Errno::NOBUFS | Errno::NOMEM => DropReason::QueueFull,
+        Errno::ACCESS | Errno::PERM => DropReason::Forbidden,
+        Errno::AFNOSUPPORT | Errno::ADDRNOTAVAIL => DropReason::UnusableAddress,
+        _ => return None,
+    })
+}
+
+/// Why a datagram could not be sent.
+fn send_drop_reason(error: &io::Error) -> DropReason {
+    match Errno::from_io_error(error) {
+        // What Linux says to an address that the socket's own address rules out.
+        Some(Errno::INVAL) => DropReason::UnusableAddress,
+        _ => drop_reason(error).unwrap_or_else(|| DropReason::Other(error.raw_os_error().unwrap_or(0))),
+    }
+}
+
+fn codepoint(ecn: Ecn) -> EcnCodepoint {
+    match ecn {
+        Ecn::Ect0 => EcnCodepoint::Ect0,
+        Ecn::Ect1 => EcnCodepoint::Ect1,
+        Ecn::CongestionExperienced => EcnCodepoint::Ce,
+    }
+}

@@ -1,0 +1,77 @@
+//! How another thread interrupts a driver that sleeps: a byte in a pipe that the sleeper also waits for.
+//!
+//! The [`Waker`] is handed to whoever changes the endpoint from another thread or wants the driver's caller to
+//! look at something; the [`WakeListener`] stays with the driver.
+//!
+//! Invariant: a wake is never lost. One that comes while the driver works ends its next sleep at once; many
+//! that come together cost one system call and end one sleep.
+
+use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Interrupts the sleep of a driver from any thread.
+#[derive(Clone, Debug)]
+pub struct Waker {
+    shared: Arc<Shared>,
+}
+
+/// The sleeper's end.
+#[derive(Debug)]
+pub struct WakeListener {
+    stream: UnixStream,
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    stream: UnixStream,
+    /// Whether a byte is on its way that the listener has not taken yet.
+    pending: AtomicBool,
+}
+
+/// A waker and its listener.
+///
+/// # Errors
+///
+/// When the system has no file descriptor left.
+pub fn pair() -> io::Result<(Waker, WakeListener)> {
+    let (ours, theirs) = UnixStream::pair()?;
+    ours.set_nonblocking(true)?;
+    theirs.set_nonblocking(true)?;
+    let shared = Arc::new(Shared { stream: theirs, pending: AtomicBool::new(false) });
+    Ok((Waker { shared: Arc::clone(&shared) }, WakeListener { stream: ours, shared }))
+}
+
+impl Waker {
+    /// Ends the present sleep of the driver, or its next one if it is awake. What was done before is visible to
+    /// the driver when it wakes.
+    pub fn wake(&self) {
+        if !self.shared.pending.swap(true, Ordering::AcqRel) {
+            // Why: it can only fail when the pipe is full or the listener is gone; then there is nobody to wake.
+            let _ = (&self.shared.stream).write(&[1]);
+        }
+    }
+}
+
+impl WakeListener {
+    /// Forgets all wakes so far. Look at everything that may have changed after this, not before. Returns
+    /// whether there were any.
+    pub fn clear(&self) -> bool {
+        if !self.shared.pending.load(Ordering::Acquire) {
+            return false;
+        }
+        // Why in this order: a byte written after the mark is taken back would be read here, and its mark would then
+        // keep all later wakes from writing theirs.
+        while matches!((&self.stream).read(&mut [0; 8]), Ok(8)) {}
+        self.shared.pending.swap(false, Ordering::AcqRel)
+    }
+}
+
+impl AsFd for WakeListener {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.stream.as_fd()
+    }
+}

@@ -1,0 +1,98 @@
+//! One socket: what binding refuses, what sending drops, and how trains are split.
+
+use crate::pair::bind;
+use segstream_base::endpoint::{Ecn, Transmit};
+use segstream_net::{Clock, DropReason, Interest, ReceiveBatch, SendOutcome, Socket, SocketConfig, SocketError, SocketWarning};
+use std::net::SocketAddr;
+use std::time::Duration;
+
+fn transmit(to: SocketAddr, datagram_bytes: usize) -> Transmit {
+    Transmit { to, datagram_bytes, ecn: Some(Ecn::Ect1) }
+}
+
+/// Receives `count` datagrams and returns their contents.
+fn receive(socket: &Socket, count: usize) -> Vec<Vec<u8>> {
+    let clock = Clock::start();
+    let mut batch = ReceiveBatch::new(clock);
+    let mut received = Vec::new();
+    while received.len() < count {
+        let ready = socket.wait(Some(Duration::from_secs(10)), Interest::Readable, None).expect("a wait");
+        assert!(ready.readable, "only {} of {count} datagrams came", received.len());
+        socket.receive(&mut batch).expect("a batch");
+        let now = batch.now();
+        for (datagram, arrival) in batch.datagrams() {
+            assert!(arrival.received <= now);
+            assert_eq!(arrival.ecn, Some(Ecn::Ect1));
+            received.push(datagram.to_vec());
+        }
+    }
+    received
+}
+
+#[test]
+fn a_port_in_use_is_told_with_its_address_and_what_to_do() {
+    let first = bind("127.0.0.1:0");
+    let error = Socket::bind(first.local_addr(), &SocketConfig::default()).expect_err("the port is in use");
+    assert!(matches!(error, SocketError::AddressInUse { address } if address == first.local_addr()));
+    let told = error.to_string();
+    assert!(told.contains(&first.local_addr().to_string()) && told.contains("already in use") && told.contains("port 0"), "{told}");
+}
+
+#[test]
+fn an_address_of_another_machine_is_told_as_such() {
+    let elsewhere = "192.0.2.1:0".parse().expect("an address");
+    let error = Socket::bind(elsewhere, &SocketConfig::default()).expect_err("a documentation address (RFC 5737)");
+    assert!(matches!(error, SocketError::AddressNotAvailable { .. }), "{error}");
+    assert!(error.to_string().contains("192.0.2.1"), "{error}");
+}
+
+#[test]
+fn sockets_that_agree_may_share_a_port() {
+    let config = SocketConfig { share_port: true, ..SocketConfig::default() };
+    let first = Socket::bind("127.0.0.1:0".parse().expect("an address"), &config).expect("a free port");
+    let second = Socket::bind(first.local_addr(), &config).expect("the same port");
+    assert_eq!(first.local_addr(), second.local_addr());
+}
+
+#[test]
+fn a_buffer_that_is_not_granted_is_a_warning_that_names_the_setting() {
+    let config = SocketConfig { receive_buffer_bytes: usize::MAX, ..SocketConfig::default() };
+    let socket = Socket::bind("127.0.0.1:0".parse().expect("an address"), &config).expect("a socket all the same");
+    let warning = socket.warnings().iter().find(|warning| matches!(warning, SocketWarning::ReceiveBuffer { .. }));
+    let told = warning.expect("a warning").to_string();
+    assert!(told.contains("net.core.rmem_max"), "{told}");
+}
+
+#[test]
+fn trains_longer_than_a_packet_arrive_whole_and_in_order() {
+    for (address, size) in [("127.0.0.1:0", 1_200), ("[::1]:0", 1_200), ("127.0.0.1:0", 9_000), ("[::1]:0", 33)] {
+        let (sender, receiver) = (bind(address), bind(address));
+        let train: Vec<u8> = (0..100u8).flat_map(|number| vec![number; if number == 99 { size / 3 } else { size }]).collect();
+        let outcome = sender.send(&transmit(receiver.local_addr(), size), &train);
+        assert_eq!(outcome, SendOutcome::Sent);
+        let received = receive(&receiver, 100);
+        assert_eq!(received.concat(), train, "{size} bytes over {address}");
+        assert_eq!(received[99].len(), size / 3);
+        assert_eq!((sender.counters().datagrams_sent, receiver.counters().datagrams_received), (100, 100));
+    }
+}
+
+#[test]
+fn what_cannot_be_sent_is_dropped_with_its_reason_and_counted() {
+    let socket = bind("127.0.0.1:0");
+    let listener = bind("127.0.0.1:0");
+    let cases = [
+        (SocketAddr::from(([127, 0, 0, 1], 0)), 10, DropReason::UnusableAddress),
+        ("[::1]:9".parse().expect("an address"), 10, DropReason::UnusableAddress),
+        (SocketAddr::from(([255, 255, 255, 255], 9)), 10, DropReason::Forbidden),
+        (listener.local_addr(), 65_508, DropReason::TooBig),
+    ];
+    for (to, size, reason) in cases {
+        let outcome = socket.send(&transmit(to, size), &vec![0; size]);
+        assert!(matches!(outcome, SendOutcome::Dropped { datagrams: 1, reason: told } if told == reason), "{to}: {outcome:?}");
+    }
+    assert_eq!(socket.counters().datagrams_dropped, 4);
+    assert!(socket.max_gso_segments() == listener.max_gso_segments(), "a bad address must not cost everybody the offload");
+    assert_eq!(socket.send(&transmit(listener.local_addr(), 10), &[1; 10]), SendOutcome::Sent);
+    assert_eq!(receive(&listener, 1), [[1; 10]]);
+}

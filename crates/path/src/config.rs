@@ -1,0 +1,86 @@
+//! Everything a user can ask of one direction of a path.
+//!
+//! Called by command lines, scenarios and [`crate::Path`].
+//!
+//! Invariant: [`PathConfig::default`] is a perfect path: no delay, no limit, no impairment.
+
+use crate::bottleneck::QueueLimit;
+use crate::loss_spec::LossSpec;
+use crate::probability::Probability;
+use crate::reorder::ReorderSpec;
+use segstream_base::{Bandwidth, Bytes, Duration};
+
+/// Where packets are lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum LossPlace {
+    /// Before the bottleneck: a lost packet spares the link and its queue.
+    #[default]
+    Before,
+    /// After the bottleneck: a lost packet has waited and has taken its time on the link.
+    After,
+}
+
+/// One direction of a path.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PathConfig {
+    /// The bandwidth of the bottleneck, counting whole packets; `None` is unlimited, and zero is refused.
+    /// Default: unlimited.
+    pub bandwidth: Option<Bandwidth>,
+    /// How much may wait for the bottleneck. Default: [`PathConfig::QUEUE_MIN`]; see
+    /// [`PathConfig::default_queue`].
+    pub queue: QueueLimit,
+    /// The delay behind the bottleneck, one way. Default: none.
+    pub delay: Duration,
+    /// The most that is added to the delay, uniformly and without reordering. Default: none.
+    pub jitter: Duration,
+    /// Which packets are lost. Default: none.
+    pub loss: LossSpec,
+    /// Where they are lost. Default: before the bottleneck.
+    pub loss_at: LossPlace,
+    /// Which packets arrive out of order. Default: none.
+    pub reorder: ReorderSpec,
+    /// The share of packets that arrive twice. Default: none.
+    pub duplicate: Probability,
+    /// The share of packets in which one bit is flipped. Default: none.
+    pub corrupt: Probability,
+}
+
+impl PathConfig {
+    /// The smallest default queue: 64 KiB.
+    pub const QUEUE_MIN: Bytes = Bytes::new(64 << 10);
+
+    /// The queue of a path for which none was given: one bandwidth-delay product of the round trip, and at
+    /// least [`PathConfig::QUEUE_MIN`].
+    pub fn default_queue(bandwidth: Bandwidth, round_trip: Duration) -> QueueLimit {
+        QueueLimit::Bytes(bandwidth.bytes_in(round_trip).max(Self::QUEUE_MIN))
+    }
+}
+
+impl Default for PathConfig {
+    fn default() -> Self {
+        Self {
+            bandwidth: None,
+            queue: QueueLimit::Bytes(Self::QUEUE_MIN),
+            delay: Duration::ZERO,
+            jitter: Duration::ZERO,
+            loss: LossSpec::None,
+            loss_at: LossPlace::Before,
+            reorder: ReorderSpec::None,
+            duplicate: Probability::ZERO,
+            corrupt: Probability::ZERO,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_default_queue_is_one_round_trip_of_bytes_and_at_least_64_kib() {
+        let queue = PathConfig::default_queue(Bandwidth::from_megabits_per_second(250), Duration::from_millis(60));
+        assert_eq!(queue, QueueLimit::Bytes(Bytes::new(1_875_000)));
+        let queue = PathConfig::default_queue(Bandwidth::from_megabits_per_second(1), Duration::from_millis(10));
+        assert_eq!(queue, QueueLimit::Bytes(Bytes::new(65_536)));
+    }
+}

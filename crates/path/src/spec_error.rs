@@ -1,0 +1,148 @@
+//! What can be wrong with a description of a path, as sentences that name the value.
+//!
+//! Called by everything here that parses text or checks a configuration.
+//!
+//! Invariant: every error carries the value that was refused and says what is accepted instead.
+
+use core::fmt;
+use segstream_base::Duration;
+
+/// Why a description of a path was refused.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum SpecError {
+    /// The text is not a probability.
+    NotAProbability {
+        /// What the probability is of.
+        what: &'static str,
+        /// The text.
+        text: String,
+    },
+    /// The text is not a span of time with its unit.
+    NotASpan {
+        /// What the span is of.
+        what: &'static str,
+        /// The text.
+        text: String,
+    },
+    /// The text is not a number of the kind that is wanted.
+    NotANumber {
+        /// What the number is of.
+        what: &'static str,
+        /// The text.
+        text: String,
+    },
+    /// No loss process has this name.
+    UnknownLoss(String),
+    /// A reordering is not written as one.
+    NotAReordering(String),
+    /// A loss process or reordering has no such key, or the key has no value.
+    UnknownKey {
+        /// The loss process or impairment.
+        of: &'static str,
+        /// The text that was found.
+        text: String,
+        /// The keys it has.
+        keys: &'static str,
+    },
+    /// A key is given twice.
+    RepeatedKey {
+        /// The loss process or impairment.
+        of: &'static str,
+        /// The key.
+        key: &'static str,
+    },
+    /// A key that has no default is missing.
+    MissingKey {
+        /// The loss process or impairment.
+        of: &'static str,
+        /// The key.
+        key: &'static str,
+    },
+    /// A list of lost packets names none.
+    EmptyList,
+    /// Every packet would be lost.
+    CertainLoss(String),
+    /// A dwell is too short to be simulated.
+    DwellTooShort {
+        /// `good` or `bad`.
+        state: &'static str,
+        /// The mean dwell asked for.
+        dwell: Duration,
+    },
+    /// A mean burst is shorter than one packet, or not finite.
+    BurstTooShort(f64),
+    /// Bursts this short cannot give this loss.
+    TooManyBursts {
+        /// The mean loss asked for.
+        rate: f64,
+        /// The mean burst asked for, in packets.
+        burst: f64,
+    },
+    /// Nothing would ever pass.
+    ZeroBandwidth,
+    /// A distance or an extra delay of zero reorders nothing.
+    ReorderByNothing(String),
+    /// Packets would have to be overtaken more often than there are packets to overtake them.
+    ReorderTooOften {
+        /// The share of packets to hold back.
+        share: f64,
+        /// By how many packets each is to be overtaken.
+        distance: u32,
+    },
+}
+
+impl fmt::Display for SpecError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotAProbability { what, text } => {
+                write!(
+                    f,
+                    "the {what} \"{text}\" is not a probability; write a number from 0 to 1 such as 1e-3, or a percentage such as 0.1%"
+                )
+            }
+            Self::NotASpan { what, text } => {
+                write!(f, "the {what} \"{text}\" is not a span of time; write a number and its unit (ns, us, ms or s), such as 180ms")
+            }
+            Self::NotANumber { what, text } => write!(f, "the {what} \"{text}\" is not a number that fits; write one such as 5"),
+            Self::UnknownLoss(text) => write!(
+                f,
+                "\"{text}\" is not a loss process; write none, a probability such as 1e-3 or 0.1%, random:1e-3, \
+                 bursty:good=1620ms,bad=180ms,loss=1e-3, gilbert:rate=1%,burst=4, or list:5,17,18"
+            ),
+            Self::NotAReordering(text) => {
+                write!(
+                    f,
+                    "\"{text}\" is not a reordering; write none, or the share of packets and how far, such as 1%:distance=5 or 1%:delay=10ms"
+                )
+            }
+            Self::UnknownKey { of, text, keys } => write!(f, "{of} has no setting \"{text}\"; it takes {keys}, each as key=value"),
+            Self::RepeatedKey { of, key } => write!(f, "{of} is given {key} twice; give it once"),
+            Self::MissingKey { of, key } => write!(f, "{of} lacks {key}; add it as {key}=value"),
+            Self::EmptyList => {
+                write!(f, "the list names no packet; write the packets to lose, counted from 0, such as list:5,17,18, or write none")
+            }
+            Self::CertainLoss(spec) => write!(f, "the loss \"{spec}\" would lose every packet; choose a mean loss below 1"),
+            Self::DwellTooShort { state, dwell } => write!(f, "the {state} state lasts {dwell}; it must last at least 1us"),
+            Self::BurstTooShort(burst) => write!(f, "a burst of {burst} packets is not possible; the mean burst is a number of at least 1"),
+            Self::TooManyBursts { rate, burst } => write!(
+                f,
+                "a mean loss of {rate} cannot come from bursts of {burst} packets, which would have to follow one another without a gap; \
+                 lower the rate or lengthen the burst"
+            ),
+            Self::ZeroBandwidth => {
+                write!(f, "a bandwidth of 0 bit/s lets nothing pass; give a bandwidth above 0 or none for an unlimited one")
+            }
+            Self::ReorderByNothing(text) => {
+                write!(f, "the reordering \"{text}\" moves no packet; give a distance of at least 1 or a delay above 0")
+            }
+            Self::ReorderTooOften { share, distance } => write!(
+                f,
+                "a share of {share} of the packets cannot each be overtaken by {distance} others that are not held back themselves; \
+                 the share times (distance + 1) must not exceed 1"
+            ),
+        }
+    }
+}
+
+impl core::error::Error for SpecError {}

@@ -1,0 +1,65 @@
+//! What an endpoint is told before it starts.
+//!
+//! Read by [`crate::endpoint::Endpoint`] and by each connection. Invariant: a value here is a default for
+//! every connection; nothing here changes while a connection lives.
+
+use segstream_base::{Bandwidth, Duration};
+use segstream_blocks::burst::RateSpec;
+use segstream_wire::{Class, Limits};
+
+/// The smallest datagram every path must carry, and the size used until it is measured.
+pub const DATAGRAM_BYTES_MIN: usize = 1200;
+
+/// The configuration of an endpoint.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// What we allow our peers.
+    pub limits: Limits,
+    /// The class proposed, and the most that is accepted. Default 7.
+    pub class: Class,
+    /// The rate of each connection in our direction, counted in whole IP packets; `None` when unpaced.
+    /// Default `None`.
+    pub rate: Option<RateSpec>,
+    /// The datagrams we send, 1200 to 65,507 bytes. Default 1200.
+    pub datagram_bytes: usize,
+    /// Whether neither flow control nor rate control may be in force. Default no.
+    pub unlimited: bool,
+    /// The re-sequencing distance R at first; it adapts up to 256. Default 3.
+    pub reorder: u32,
+    /// The largest receive buffer of one stream, which bounds what a peer can ask for. Default 64 MiB.
+    pub stream_window_bytes: u64,
+    /// The most connections at a time. Default 1024.
+    pub connections: usize,
+    /// Whether connections are accepted. Default no.
+    pub accept: bool,
+    /// How long departures are gathered to share a system call. Default 200 us.
+    pub gather: Duration,
+    /// How long a connection is tried. Default 10 s.
+    pub connect_timeout: Duration,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            limits: Limits::default(),
+            class: Class::ALL,
+            rate: None,
+            datagram_bytes: DATAGRAM_BYTES_MIN,
+            unlimited: false,
+            reorder: 3,
+            stream_window_bytes: 64 << 20,
+            connections: 1024,
+            accept: false,
+            gather: Duration::from_micros(200),
+            connect_timeout: Duration::from_secs(10),
+        }
+    }
+}
+
+impl Config {
+    /// A rate of `rate` without bursts.
+    pub fn with_rate(mut self, rate: Bandwidth) -> Self {
+        self.rate = Some(RateSpec::smooth(rate));
+        self
+    }
+}

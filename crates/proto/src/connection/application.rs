@@ -1,0 +1,198 @@
+//! What the application may ask of a connection: streams, segments, verdicts, statistics.
+//!
+//! Called by the facade, the C and Python bindings and tests. Invariant: a call that is refused changes
+//! nothing.
+
+use super::Connection;
+use crate::receiver::ReceiverCounters;
+use crate::sender::SenderCounters;
+use bytes::Bytes;
+use segstream_base::halves::{SubmitError, Verdict};
+use segstream_base::{Bandwidth, Duration, Instant};
+use segstream_blocks::burst::RateSpec;
+use segstream_wire::contract::{Contract, ContractError, Triplet};
+use segstream_wire::{Class, Limits};
+
+/// A judged segment with its bytes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Received {
+    /// The stream.
+    pub stream: u32,
+    /// The segment.
+    pub segment: u64,
+    /// The verdict.
+    pub verdict: Verdict,
+    /// The bytes, zero where units are missing.
+    pub bytes: Vec<u8>,
+    /// Units.
+    pub units: u32,
+    /// The size of a unit.
+    pub unit_bytes: u32,
+    /// The holes as half-open runs of units.
+    pub holes: Vec<(u32, u32)>,
+    /// The source's time, on its own clock.
+    pub source_time: Instant,
+    /// When the first unit arrived; `None` when none did.
+    pub first_arrival: Option<Instant>,
+    /// When the segment was judged.
+    pub judged_at: Instant,
+}
+
+impl Connection {
+    /// Opens a stream. Segments can be submitted at once; they leave when the peer has granted a window.
+    pub fn open_stream(&mut self, now: Instant, contract: Contract) -> Result<u32, ContractError> {
+        self.send.open_stream(now, contract)
+    }
+
+    /// Submits a whole segment.
+    pub fn send(
+        &mut self,
+        now: Instant,
+        stream: u32,
+        bytes: Bytes,
+        source_time: Instant,
+        tolerance: Option<Triplet>,
+    ) -> Result<u64, SubmitError> {
+        self.takes_segments()?;
+        let segment = self.send.submit(now, stream, Some(bytes.len() as u64), source_time, tolerance)?;
+        self.send_store.push(stream, bytes);
+        Ok(segment)
+    }
+
+    /// Opens a segment whose length is not known yet.
+    pub fn open_segment(
+        &mut self,
+        now: Instant,
+        stream: u32,
+        source_time: Instant,
+        tolerance: Option<Triplet>,
+    ) -> Result<u64, SubmitError> {
+        self.takes_segments()?;
+        let segment = self.send.submit(now, stream, None, source_time, tolerance)?;
+        self.send_store.open(stream);
+        Ok(segment)
+    }
+
+    /// Appends to the open segment of `stream`; with `last` the segment is finished. `Some(verdict)` when
+    /// it is already judged or given up, and the bytes are not taken.
+    pub fn append(&mut self, now: Instant, stream: u32, bytes: &[u8], last: bool) -> Result<Option<Verdict>, SubmitError> {
+        let verdict = self.send.append(now, stream, bytes.len() as u64, last)?;
+        if verdict.is_none() {
+            self.send_store.append(stream, bytes);
+        }
+        Ok(verdict)
+    }
+
+    fn takes_segments(&self) -> Result<(), SubmitError> {
+        if self.close.takes_segments() { Ok(()) } else { Err(SubmitError::Finished) }
+    }
+
+    /// No more segments will come on `stream`.
+    pub fn finish_stream(&mut self, now: Instant, stream: u32) {
+        self.send.finish(now, stream);
+    }
+
+    /// The next judged segment of a stream of the peer.
+    pub fn recv(&mut self, now: Instant, stream: u32) -> Option<Received> {
+        let delivery = self.recv.poll_delivery(stream)?;
+        let unit_bytes = self.recv.contract(stream)?.unit_bytes;
+        let bytes = self.recv_store.take(stream, delivery.segment, delivery.length);
+        self.recv.release(now, stream, delivery.segment);
+        self.tell_ended();
+        Some(Received {
+            stream,
+            segment: delivery.segment,
+            verdict: delivery.verdict,
+            bytes,
+            units: delivery.units,
+            unit_bytes,
+            holes: delivery.holes,
+            source_time: delivery.source_time,
+            first_arrival: delivery.first_arrival,
+            judged_at: delivery.judged_at,
+        })
+    }
+
+    /// From now on [`super::ConnectionEvent::Units`] tells of every unit of `stream` as it arrives.
+    pub fn read_progressively(&mut self, stream: u32) {
+        if !self.progressive.contains(&stream) {
+            self.progressive.push(stream);
+        }
+    }
+
+    /// What has arrived so far of a segment that is not taken yet, from its start; zero where units are
+    /// missing.
+    pub fn peek(&self, stream: u32, segment: u64) -> &[u8] {
+        self.recv_store.peek(stream, segment)
+    }
+
+    /// The contract of a stream of ours.
+    pub fn sending_contract(&self, stream: u32) -> Option<&Contract> {
+        self.send.contract(stream)
+    }
+
+    /// The contract of a stream of the peer, with the window as granted.
+    pub fn receiving_contract(&self, stream: u32) -> Option<&Contract> {
+        self.recv.contract(stream)
+    }
+
+    /// A new rate in our direction, in force at once.
+    pub fn set_rate(&mut self, now: Instant, rate: Option<RateSpec>) {
+        self.send.set_rate(now, rate);
+    }
+
+    /// Asks for a new class in our direction.
+    pub fn set_class(&mut self, now: Instant, class: Class) {
+        self.send.set_class(now, class);
+    }
+
+    /// The class in force in our direction.
+    pub fn class(&self) -> Class {
+        self.send.class()
+    }
+
+    /// The rate in force in our direction; `None` when unpaced.
+    pub fn rate(&self) -> Option<Bandwidth> {
+        self.send.rate()
+    }
+
+    /// The smallest and the smoothed round trip; `None` before the first measurement.
+    pub fn rtt(&self) -> Option<(Duration, Duration)> {
+        self.send.rtt_min().zip(self.send.rtt_smoothed())
+    }
+
+    /// What the peer allows.
+    pub const fn peer_limits(&self) -> &Limits {
+        &self.peer_limits
+    }
+
+    /// Counters of our direction.
+    pub const fn sender_counters(&self) -> &SenderCounters {
+        &self.send.counters
+    }
+
+    /// Counters of the peer's direction.
+    pub const fn receiver_counters(&self) -> &ReceiverCounters {
+        &self.recv.counters
+    }
+
+    /// Shipments of the peer held lost so far, and those that came late.
+    pub fn shipments_lost(&self) -> (u64, u64) {
+        (self.recv.shipments_lost(), self.recv.shipments_late())
+    }
+
+    /// The re-sequencing distance we receive with, in shipments.
+    pub fn reorder(&self) -> u32 {
+        self.recv.reorder()
+    }
+
+    /// Units kept for `stream` until their verdict comes.
+    pub fn buffered_units(&self, stream: u32) -> u64 {
+        self.send.buffered_units(stream)
+    }
+
+    /// Whether any segment of ours has no verdict yet.
+    pub fn has_unjudged(&self) -> bool {
+        self.send.has_unsettled()
+    }
+}

@@ -1,0 +1,192 @@
+//! The end of a connection: graceful, abrupt, or by silence (HT 3.1: symmetric graceful release).
+//!
+//! Called by the connection. A graceful close finishes every stream and waits until every segment is
+//! judged; then it asks to disconnect (DR). The peer finishes its own streams in the same way, then
+//! confirms (DC) and stays a while to answer repetitions.
+//!
+//! Invariant: after a graceful close no segment accepted by either side is without a verdict.
+
+use super::{Connection, ConnectionEvent, Timer};
+use crate::error::CloseReason;
+use segstream_base::{Duration, Instant};
+use segstream_wire::Kind;
+use segstream_wire::handshake::Disconnect;
+
+/// Repetitions of a disconnect before the peer is taken for gone.
+const TRIES: u32 = 8;
+
+/// How far the end has come.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Stage {
+    #[default]
+    Open,
+    /// We want to close and finish our streams.
+    Finishing,
+    /// Our DR is out.
+    ExpectConfirm,
+    /// Over; repetitions of the peer's DR are still answered.
+    Draining,
+    Forgotten,
+}
+
+/// The state of the end.
+#[derive(Debug, Default)]
+pub(super) struct Close {
+    stage: Stage,
+    ours: Option<Disconnect>,
+    theirs: Option<Disconnect>,
+    request_owed: bool,
+    confirm_owed: bool,
+    tries: u32,
+}
+
+impl Close {
+    pub(super) fn is_over(&self) -> bool {
+        matches!(self.stage, Stage::Draining | Stage::Forgotten)
+    }
+
+    pub(super) fn is_forgotten(&self) -> bool {
+        self.stage == Stage::Forgotten
+    }
+
+    pub(super) fn forget(&mut self) {
+        self.stage = Stage::Forgotten;
+    }
+
+    /// Whether new segments are still taken.
+    pub(super) fn takes_segments(&self) -> bool {
+        self.stage == Stage::Open && self.theirs.is_none()
+    }
+
+    /// What the end wants to send now.
+    pub(super) fn shipment(&mut self) -> Option<(Kind, Option<Disconnect>)> {
+        if core::mem::take(&mut self.confirm_owed) {
+            return Some((Kind::DisconnectConfirm, None));
+        }
+        if core::mem::take(&mut self.request_owed) {
+            return Some((Kind::Disconnect, self.ours.clone()));
+        }
+        None
+    }
+}
+
+impl Connection {
+    /// Closes gracefully: what was accepted is judged first. Nothing new is taken.
+    pub fn close(&mut self, now: Instant, code: u64, detail: &str) {
+        if self.close.stage != Stage::Open {
+            return;
+        }
+        if !self.setup.is_done() {
+            self.end(now, CloseReason::AbortedHere);
+            return;
+        }
+        self.close.stage = Stage::Finishing;
+        self.close.ours = Some(Disconnect { code, abort: false, detail: detail.to_owned() });
+        self.finish_all_streams(now);
+        self.advance_close(now);
+    }
+
+    /// Breaks the connection off at once; what has no verdict is *unknown*.
+    pub fn abort(&mut self, now: Instant, code: u64, detail: &str) {
+        if self.close.is_over() {
+            return;
+        }
+        self.close.ours = Some(Disconnect { code, abort: true, detail: detail.to_owned() });
+        self.close.request_owed = self.setup.is_done();
+        self.end(now, CloseReason::AbortedHere);
+    }
+
+    fn finish_all_streams(&mut self, now: Instant) {
+        for stream in 0..self.send.stream_count() {
+            self.send.finish(now, stream);
+        }
+    }
+
+    /// Takes the next step of a close when the halves allow it.
+    pub(super) fn advance_close(&mut self, now: Instant) {
+        if self.close.is_over() || !self.setup.is_done() || !self.send.is_over() {
+            return;
+        }
+        if let Some(theirs) = &self.close.theirs {
+            self.close.confirm_owed = true;
+            let reason = match self.close.stage {
+                Stage::Open => CloseReason::ClosedByPeer { code: theirs.code, detail: theirs.detail.clone() },
+                _ => CloseReason::ClosedHere,
+            };
+            self.end(now, reason);
+        } else if self.close.stage == Stage::Finishing {
+            self.close.stage = Stage::ExpectConfirm;
+            self.request_disconnect(now);
+        }
+    }
+
+    fn request_disconnect(&mut self, now: Instant) {
+        self.close.request_owed = true;
+        self.close.tries += 1;
+        self.timers.set(Timer::CloseRetry, now + self.retry_pause() * (1 << self.close.tries.min(4)) / 2);
+    }
+
+    fn retry_pause(&self) -> Duration {
+        (self.send.round_trip() * 2).max(Duration::from_millis(20))
+    }
+
+    pub(super) fn retry_close(&mut self, now: Instant) {
+        if self.close.stage != Stage::ExpectConfirm {
+            return;
+        }
+        if self.close.tries >= TRIES {
+            // Why: every segment is judged, so the peer has everything; only its goodbye is missing.
+            self.end(now, CloseReason::ClosedHere);
+        } else {
+            self.request_disconnect(now);
+        }
+    }
+
+    pub(super) fn on_disconnect(&mut self, now: Instant, disconnect: Disconnect) {
+        if self.close.is_over() {
+            self.close.confirm_owed = true;
+            return;
+        }
+        if disconnect.abort {
+            self.close.confirm_owed = true;
+            self.end(now, CloseReason::AbortedByPeer { code: disconnect.code, detail: disconnect.detail });
+            return;
+        }
+        if self.close.theirs.is_none() {
+            self.close.theirs = Some(disconnect);
+            self.events.push_back(ConnectionEvent::PeerClosing);
+            self.finish_all_streams(now);
+        }
+    }
+
+    pub(super) fn on_disconnect_confirm(&mut self, now: Instant) {
+        if self.close.stage == Stage::ExpectConfirm {
+            self.end(now, CloseReason::ClosedHere);
+        }
+    }
+
+    /// The connection is over: verdicts that are missing are *unknown*.
+    pub(super) fn end(&mut self, now: Instant, reason: CloseReason) {
+        if self.close.is_over() {
+            return;
+        }
+        self.close.stage = Stage::Draining;
+        for timer in [Timer::SetupRetry, Timer::SetupDeadline, Timer::CloseRetry, Timer::Idle] {
+            self.timers.stop(timer);
+        }
+        let linger = if self.setup.is_done() { self.retry_pause() * 3 } else { Duration::ZERO };
+        self.timers.set(Timer::Drained, now + linger);
+        self.send.abandon();
+        self.after_input(now);
+        self.events.push_back(ConnectionEvent::Closed(reason));
+    }
+
+    pub(super) fn check_idle(&mut self, now: Instant) {
+        let until = self.last_heard + self.idle_timeout;
+        if now >= until {
+            self.end(now, CloseReason::TimedOut(self.idle_timeout));
+        } else {
+            self.timers.set(Timer::Idle, until);
+        }
+    }
+}

@@ -1,0 +1,331 @@
+//! One connection: set-up, the two halves, close. It routes; its parts decide.
+//!
+//! - [`setup`]: request, confirm, reject;
+//! - [`receive`]: one call for each kind of shipment;
+//! - [`transmit`]: asks each part in turn what it wants to send;
+//! - [`close`]: graceful and abrupt end, the idle timeout;
+//! - [`application`]: what the application may ask for.
+//!
+//! Owned by the endpoint. Invariant: every shipment out takes a fresh number from the one counter; every
+//! shipment in is looked at only after its seal and its number have been checked.
+
+mod application;
+mod close;
+mod receive;
+mod setup;
+mod transmit;
+
+pub use application::Received;
+pub use setup::Role;
+
+use crate::config::Config;
+use crate::error::CloseReason;
+use crate::number::ShipmentCounter;
+use crate::receiver::{ReceiverConfig, RecvHalf};
+use crate::sender::{SendHalf, SenderConfig, SenderHalfEvent};
+use crate::session::Session;
+use crate::store::{RecvStore, SendStore};
+use close::Close;
+use segstream_base::endpoint::Deadline;
+use segstream_base::halves::Verdict;
+use segstream_base::{Duration, Instant};
+use segstream_blocks::timer::{TimerKey, TimerTable};
+use segstream_wire::handshake::Request;
+use segstream_wire::header::HEADER_BYTES;
+use segstream_wire::report::RefuseReason;
+use segstream_wire::{Class, Limits, Part};
+use setup::Setup;
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+
+/// What a connection tells its application.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ConnectionEvent {
+    /// Set-up is done; streams of the request have their windows.
+    Connected,
+    /// The peer has opened a stream.
+    StreamOpened(u32),
+    /// A stream of the peer has segments to take.
+    Readable(u32),
+    /// Units of a segment that is not judged yet, on a stream read progressively.
+    Units {
+        /// The stream.
+        stream: u32,
+        /// The segment.
+        segment: u64,
+        /// The first unit.
+        first: u32,
+        /// How many.
+        count: u32,
+    },
+    /// Everything of a finished stream of the peer has been handed over.
+    Ended {
+        /// The stream.
+        stream: u32,
+        /// How many segments it had.
+        segments: u64,
+    },
+    /// A verdict on a segment of ours.
+    Judged {
+        /// The stream.
+        stream: u32,
+        /// The segment.
+        segment: u64,
+        /// The verdict.
+        verdict: Verdict,
+        /// The holes as half-open runs of units.
+        holes: Vec<(u32, u32)>,
+    },
+    /// A submission refused as blocked may succeed now.
+    Writable(u32),
+    /// The peer does not take a stream of ours.
+    Refused(u32, RefuseReason),
+    /// A new class is in force in our direction.
+    Reclassed(Class),
+    /// The peer wants to close; no new segments are taken.
+    PeerClosing,
+    /// The connection is no more.
+    Closed(CloseReason),
+}
+
+/// The named timers of a connection besides those of its halves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Timer {
+    /// The request or the confirm is repeated.
+    SetupRetry,
+    /// Set-up is given up.
+    SetupDeadline,
+    /// The disconnect is repeated.
+    CloseRetry,
+    /// The connection is forgotten.
+    Drained,
+    /// Nothing has come for too long.
+    Idle,
+}
+
+impl TimerKey for Timer {
+    const ALL: &'static [Self] = &[Self::SetupRetry, Self::SetupDeadline, Self::CloseRetry, Self::Drained, Self::Idle];
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::SetupRetry => "setup.retry",
+            Self::SetupDeadline => "setup.deadline",
+            Self::CloseRetry => "close.retry",
+            Self::Drained => "close.drained",
+            Self::Idle => "idle",
+        }
+    }
+}
+
+/// Counters of a connection beyond those of its halves.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ConnectionCounters {
+    /// Datagrams sent.
+    pub datagrams_sent: u64,
+    /// Bytes of datagrams sent.
+    pub bytes_sent: u64,
+    /// Authentic datagrams received.
+    pub datagrams_received: u64,
+    /// Bytes of them.
+    pub bytes_received: u64,
+    /// Datagrams whose seal was broken.
+    pub seals_broken: u64,
+    /// Authentic datagrams with a number seen before.
+    pub duplicates: u64,
+    /// Authentic datagrams that could not be decoded.
+    pub malformed: u64,
+}
+
+/// One connection.
+#[derive(Debug)]
+pub struct Connection {
+    role: Role,
+    remote: SocketAddr,
+    local_id: u32,
+    remote_id: u32,
+    limits: Limits,
+    peer_limits: Limits,
+    config: Config,
+    session: Box<dyn Session>,
+    setup: Setup,
+    close: Close,
+    timers: TimerTable<Timer>,
+    counter: ShipmentCounter,
+    pub(crate) send: SendHalf,
+    pub(crate) recv: RecvHalf,
+    send_store: SendStore,
+    recv_store: RecvStore,
+    parts: Vec<Part>,
+    /// A datagram that did not fit the last batch.
+    stashed: Vec<u8>,
+    events: VecDeque<ConnectionEvent>,
+    /// Streams of the peer that the application reads unit by unit.
+    progressive: Vec<u32>,
+    last_heard: Instant,
+    idle_timeout: Duration,
+    /// Counters.
+    pub counters: ConnectionCounters,
+}
+
+/// The parts of a new connection that the endpoint chooses.
+pub(crate) struct Start {
+    pub(crate) role: Role,
+    pub(crate) remote: SocketAddr,
+    pub(crate) local_id: u32,
+    pub(crate) request: Request,
+    pub(crate) session: Box<dyn Session>,
+}
+
+impl Connection {
+    pub(crate) fn new(now: Instant, start: Start, config: &Config) -> Self {
+        let Start { role, remote, local_id, request, session } = start;
+        let class = request.class;
+        let body_bytes = config.datagram_bytes - HEADER_BYTES - session.seal_bytes();
+        // A datagram of IPv4 takes 28 bytes on the way, one of IPv6 48.
+        let below = if remote.is_ipv4() { 28 } else { 48 };
+        let idle_timeout = segstream_wire::handshake::agreed_idle_timeout(&config.limits, &request.limits);
+        let send = SendHalf::new(
+            SenderConfig {
+                class,
+                body_bytes,
+                overhead_bytes: HEADER_BYTES + session.seal_bytes() + below,
+                rate: config.rate,
+                gather: config.gather,
+                keep_alive: idle_timeout / 4,
+            },
+            now,
+        );
+        let recv = RecvHalf::new(
+            ReceiverConfig {
+                class,
+                body_bytes,
+                reorder: config.reorder,
+                reorder_adapting: true,
+                streams_max: config.limits.streams,
+                stream_window_bytes: config.stream_window_bytes,
+                window_segments_max: 65_536,
+            },
+            now,
+        );
+        let mut connection = Self {
+            role,
+            remote,
+            local_id,
+            remote_id: 0,
+            limits: config.limits,
+            peer_limits: request.limits,
+            config: config.clone(),
+            session,
+            setup: Setup::new(role, request),
+            close: Close::default(),
+            timers: TimerTable::new(),
+            counter: ShipmentCounter::default(),
+            send,
+            recv,
+            send_store: SendStore::default(),
+            recv_store: RecvStore::default(),
+            parts: Vec::new(),
+            stashed: Vec::new(),
+            events: VecDeque::new(),
+            progressive: Vec::new(),
+            last_heard: now,
+            idle_timeout,
+            counters: ConnectionCounters::default(),
+        };
+        connection.begin_setup(now);
+        connection
+    }
+
+    /// The peer's address.
+    pub const fn remote(&self) -> SocketAddr {
+        self.remote
+    }
+
+    /// Who asked for the connection.
+    pub const fn role(&self) -> Role {
+        self.role
+    }
+
+    pub(crate) const fn local_id(&self) -> u32 {
+        self.local_id
+    }
+
+    /// When and why the connection wants to be called.
+    pub fn poll_timeout(&self) -> Option<Deadline> {
+        let timers = self.timers.next();
+        if !self.setup.is_done() || self.close.is_over() {
+            return timers;
+        }
+        let halves = Deadline::earlier(self.send.poll_timeout(), self.recv.poll_timeout());
+        Deadline::earlier(timers, halves)
+    }
+
+    /// Tells that time has passed.
+    pub fn handle_timeout(&mut self, now: Instant) {
+        while let Some(timer) = self.timers.pop_expired(now) {
+            match timer {
+                Timer::SetupRetry => self.retry_setup(now),
+                Timer::SetupDeadline => self.give_up_setup(now),
+                Timer::CloseRetry => self.retry_close(now),
+                Timer::Drained => self.close.forget(),
+                Timer::Idle => self.check_idle(now),
+            }
+        }
+        if self.setup.is_done() && !self.close.is_over() {
+            self.send.handle_timeout(now);
+        }
+        self.after_input(now);
+    }
+
+    /// Moves what the halves tell into the application's queue, and the close forward.
+    fn after_input(&mut self, now: Instant) {
+        while let Some(event) = self.send.poll_event() {
+            let event = match event {
+                SenderHalfEvent::Judged { stream, segment, verdict, holes } => {
+                    self.send_store.forget(stream, segment);
+                    ConnectionEvent::Judged { stream, segment, verdict, holes }
+                }
+                SenderHalfEvent::WindowOpen(stream) => ConnectionEvent::Writable(stream),
+                SenderHalfEvent::Refused(stream, reason) => ConnectionEvent::Refused(stream, reason),
+                SenderHalfEvent::Reclassed(class) => ConnectionEvent::Reclassed(class),
+            };
+            self.events.push_back(event);
+        }
+        while let Some(stream) = self.recv.poll_opened() {
+            self.events.push_back(ConnectionEvent::StreamOpened(stream));
+        }
+        if self.recv.take_deliverable() {
+            for stream in 0..self.recv.stream_count() {
+                if self.recv.has_delivery(stream) {
+                    self.events.push_back(ConnectionEvent::Readable(stream));
+                }
+            }
+        }
+        self.tell_ended();
+        self.advance_close(now);
+    }
+
+    fn tell_ended(&mut self) {
+        for stream in 0..self.recv.stream_count() {
+            if let Some(segments) = self.recv.poll_ended(stream) {
+                self.events.push_back(ConnectionEvent::Ended { stream, segments });
+            }
+        }
+    }
+
+    /// The next thing to tell the application.
+    pub fn poll_event(&mut self) -> Option<ConnectionEvent> {
+        self.events.pop_front()
+    }
+
+    /// Whether set-up is done and the connection is not closed.
+    pub fn is_established(&self) -> bool {
+        self.setup.is_done() && !self.close.is_over()
+    }
+
+    /// Whether the connection has ended and need not be driven any more.
+    pub(crate) fn is_forgotten(&self) -> bool {
+        self.close.is_forgotten()
+    }
+}

@@ -1,0 +1,193 @@
+//! Set-up: CR, CC and the first sealed shipment, as three legs (HT 3.1).
+//!
+//! Called by the connection. The initiator repeats its request, the responder its confirm, with doubling
+//! pauses, until the next leg arrives.
+//!
+//! Invariant: an answer counts only if it echoes the random identifier of the request.
+
+use super::{Connection, ConnectionEvent, Timer};
+use crate::error::CloseReason;
+use segstream_base::{Duration, Instant};
+use segstream_wire::handshake::{Confirm, Reject, RejectReason, Request};
+use segstream_wire::report::ReportFrame;
+
+/// The pause before the first repetition.
+const RETRY: Duration = Duration::from_millis(200);
+
+/// Who asked for the connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// We did.
+    Initiator,
+    /// The peer did.
+    Responder,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    /// The request is out.
+    ExpectConfirm,
+    /// The confirm is out.
+    ExpectFirstShipment,
+    Done,
+}
+
+/// The state of set-up.
+#[derive(Debug)]
+pub(super) struct Setup {
+    stage: Stage,
+    request: Request,
+    /// The request or the confirm is to be sent.
+    owed: bool,
+    sent: u32,
+    first_sent: Option<Instant>,
+}
+
+impl Setup {
+    pub(super) const fn new(role: Role, request: Request) -> Self {
+        let stage = match role {
+            Role::Initiator => Stage::ExpectConfirm,
+            Role::Responder => Stage::ExpectFirstShipment,
+        };
+        Self { stage, request, owed: true, sent: 0, first_sent: None }
+    }
+
+    pub(super) fn is_done(&self) -> bool {
+        self.stage == Stage::Done
+    }
+
+    pub(super) const fn request(&self) -> &Request {
+        &self.request
+    }
+}
+
+impl Connection {
+    pub(super) fn begin_setup(&mut self, now: Instant) {
+        self.timers.set(Timer::SetupDeadline, now + self.config.connect_timeout);
+        let streams = core::mem::take(&mut self.setup.request.streams);
+        match self.role {
+            Role::Initiator => {
+                for contract in &streams {
+                    // Why: the endpoint has validated every contract of the request.
+                    let _ = self.send.open_stream(now, contract.clone());
+                }
+                self.setup.request.streams = streams;
+            }
+            Role::Responder => {
+                self.remote_id = self.setup.request.connection;
+                for (id, contract) in streams.iter().enumerate() {
+                    self.recv.open(now, id as u32, contract);
+                }
+            }
+        }
+    }
+
+    /// What set-up wants to send now: a request or a confirm.
+    pub(super) fn setup_shipment(&mut self, now: Instant) -> Option<SetupShipment> {
+        if !self.setup.owed || self.setup.is_done() || self.close.is_over() {
+            return None;
+        }
+        self.setup.owed = false;
+        self.setup.sent += 1;
+        self.setup.first_sent.get_or_insert(now);
+        self.timers.set(Timer::SetupRetry, now + RETRY * (1 << self.setup.sent.min(5)) / 2);
+        Some(match self.setup.stage {
+            Stage::ExpectConfirm => SetupShipment::Request(self.setup.request.clone()),
+            _ => SetupShipment::Confirm(self.confirm()),
+        })
+    }
+
+    fn confirm(&self) -> Confirm {
+        let mut grants = self.recv.grants();
+        grants.truncate(segstream_wire::handshake::STREAMS_MAX);
+        Confirm { request: self.setup.request.request, connection: self.local_id, class: self.recv.class, limits: self.limits, grants }
+    }
+
+    pub(super) fn retry_setup(&mut self, _now: Instant) {
+        self.setup.owed = !self.setup.is_done();
+    }
+
+    pub(super) fn give_up_setup(&mut self, now: Instant) {
+        if !self.setup.is_done() {
+            self.end(now, CloseReason::NoAnswer(self.config.connect_timeout));
+        }
+    }
+
+    /// The same request again: the confirm was lost.
+    pub(crate) fn on_repeated_request(&mut self) {
+        self.setup.owed |= self.setup.stage == Stage::ExpectFirstShipment;
+    }
+
+    /// Whether the peer has not shown yet that it receives what we send to its address.
+    pub(crate) fn is_unproven(&self) -> bool {
+        self.setup.stage == Stage::ExpectFirstShipment
+    }
+
+    /// Whether `request` is the one this connection answers.
+    pub(crate) fn answers(&self, from: std::net::SocketAddr, request: u64) -> bool {
+        self.role == Role::Responder && self.remote == from && self.setup.request().request == request
+    }
+
+    pub(super) fn on_confirm(&mut self, now: Instant, confirm: &Confirm) {
+        if self.setup.stage != Stage::ExpectConfirm || confirm.request != self.setup.request.request {
+            return;
+        }
+        self.remote_id = confirm.connection;
+        self.peer_limits = confirm.limits;
+        self.idle_timeout = segstream_wire::handshake::agreed_idle_timeout(&self.limits, &confirm.limits);
+        self.send.set_keep_alive(self.idle_timeout / 4);
+        // Never more than was proposed.
+        let class = segstream_wire::Class::new(confirm.class.number() & self.setup.request.class.number());
+        self.set_agreed_class(now, class.unwrap_or_default());
+        for frame in &confirm.grants {
+            if matches!(frame, ReportFrame::Grant { .. } | ReportFrame::Refused { .. }) {
+                self.send.handle_grant(now, frame);
+            }
+        }
+        self.finish_setup(now);
+        // The third leg: the peer may send as soon as it has heard us under the agreed identifiers.
+        self.send.hasten_state(now);
+    }
+
+    pub(super) fn set_agreed_class(&mut self, now: Instant, class: segstream_wire::Class) {
+        self.recv.class = class;
+        self.send.set_agreed_class(now, class);
+    }
+
+    /// The responder has heard the initiator under the agreed identifiers.
+    pub(super) fn on_first_shipment(&mut self, now: Instant) {
+        if self.setup.stage == Stage::ExpectFirstShipment {
+            self.finish_setup(now);
+        }
+    }
+
+    fn finish_setup(&mut self, now: Instant) {
+        self.setup.stage = Stage::Done;
+        self.timers.stop(Timer::SetupRetry);
+        self.timers.stop(Timer::SetupDeadline);
+        self.timers.set(Timer::Idle, now + self.idle_timeout);
+        // A repeated request or confirm makes the measurement ambiguous (Karn's rule).
+        if let Some(sent) = self.setup.first_sent.filter(|_| self.setup.sent == 1) {
+            self.send.on_rtt_sample(now, now.since(sent));
+        }
+        self.share_round_trip();
+        self.events.push_back(ConnectionEvent::Connected);
+    }
+
+    pub(super) fn on_reject(&mut self, now: Instant, reject: Reject) {
+        if self.setup.stage != Stage::ExpectConfirm || reject.request != self.setup.request.request {
+            return;
+        }
+        let mut detail = reject.detail;
+        if reject.reason == RejectReason::Version {
+            detail = format!("it speaks version {}, we speak {}; {detail}", reject.version, segstream_wire::handshake::VERSION);
+        }
+        self.end(now, CloseReason::Rejected { reason: reject.reason, detail });
+    }
+}
+
+/// A shipment of set-up.
+pub(super) enum SetupShipment {
+    Request(Request),
+    Confirm(Confirm),
+}

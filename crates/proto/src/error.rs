@@ -1,0 +1,75 @@
+//! Why a connection ended or could not be made.
+//!
+//! Every variant says whose fault it is. Told by connections, printed by applications.
+
+use segstream_base::Duration;
+use segstream_wire::handshake::RejectReason;
+
+/// Why a connection is no more.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum CloseReason {
+    /// We closed it, and everything accepted was judged first.
+    #[error("closed here after everything accepted was judged")]
+    ClosedHere,
+    /// The peer closed it, and everything accepted was judged first.
+    #[error("closed by the peer: {detail} (code {code})")]
+    ClosedByPeer {
+        /// The peer's code; zero when all is well.
+        code: u64,
+        /// The peer's sentence.
+        detail: String,
+    },
+    /// The peer broke it off; what was under way is lost.
+    #[error("broken off by the peer: {detail} (code {code})")]
+    AbortedByPeer {
+        /// The peer's code.
+        code: u64,
+        /// The peer's sentence.
+        detail: String,
+    },
+    /// We broke it off.
+    #[error("broken off here")]
+    AbortedHere,
+    /// Nothing has come from the peer for the idle timeout: it or the path is gone.
+    #[error("nothing came from the peer for {0}: it or the path is gone")]
+    TimedOut(Duration),
+    /// Nobody answered the request.
+    #[error("nobody answered within {0}: check the address, that the other side listens, and that both sides use the same protection")]
+    NoAnswer(Duration),
+    /// The peer refused the connection.
+    #[error("refused by the peer ({reason:?}): {detail}")]
+    Rejected {
+        /// Why.
+        reason: RejectReason,
+        /// The peer's sentence.
+        detail: String,
+    },
+    /// The peer sent what no correct peer sends.
+    #[error("the peer broke the protocol: {0}")]
+    PeerMisbehaved(&'static str),
+}
+
+/// Why a connection was not even tried: a fault of the caller.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ConnectError {
+    /// Too many connections.
+    #[error("the endpoint already has {0} connections, as many as it may")]
+    TooMany(usize),
+    /// Neither flow control nor rate control.
+    #[error("class {0} has neither flow control nor rate control; set a window or a rate, or allow unlimited sending explicitly")]
+    Unlimited(segstream_wire::Class),
+    /// Too many streams at once.
+    #[error("{0} streams do not fit a connection request; open at most {max} with it and the others later", max = segstream_wire::handshake::STREAMS_MAX)]
+    TooManyStreams(usize),
+    /// The contracts do not fit one datagram.
+    #[error("the stream contracts take {0} bytes, more than a connection request carries; shorten the labels or open streams later")]
+    RequestTooLong(usize),
+    /// A contract contradicts itself.
+    #[error(transparent)]
+    Contract(#[from] segstream_wire::contract::ContractError),
+    /// See the message.
+    #[error("datagrams of {0} bytes are not allowed; choose 1200 to 65507")]
+    DatagramBytes(usize),
+}

@@ -1,0 +1,291 @@
+//! The flagship's halves under the common contract: typed packets, their own shipment counters.
+//!
+//! Called by the simulator and by tests in virtual time. Segments are released as soon as they are
+//! judged, as an application does that reads at once.
+//!
+//! Invariant: these are the very halves a connection uses; only the counter and the release are here.
+
+use crate::number::ShipmentCounter;
+use crate::receiver::{ReceiverConfig, RecvHalf};
+use crate::sender::{Outgoing, SendHalf, SenderConfig, SenderHalfEvent};
+use segstream_base::codec::{DecodeError, Reader, Writer};
+use segstream_base::halves::{
+    Deadline, Packet, Probe, Receiver, ReceiverEvent, Reconfigure, ReconfigureError, Segment, SegmentNumber, Sender, SenderEvent, StreamId,
+    SubmitError,
+};
+use segstream_base::{Bandwidth, Instant};
+use segstream_blocks::burst::RateSpec;
+use segstream_wire::contract::{Contract, ContractError};
+use segstream_wire::header::HEADER_BYTES;
+use segstream_wire::{Class, Header, Kind, Level, Part, Report, State};
+use smallvec::SmallVec;
+use std::collections::VecDeque;
+
+/// Bytes around the body of a simulated shipment: the header and the plain seal.
+pub const SHIPMENT_OVERHEAD_BYTES: usize = HEADER_BYTES + crate::session::Plain::SEAL_BYTES;
+
+/// A shipment from sender to receiver.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Forward {
+    /// The shipment number.
+    pub number: u64,
+    /// What it carries.
+    pub body: ForwardBody,
+}
+
+/// What a forward shipment carries.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ForwardBody {
+    /// Parts of segments.
+    Data(SmallVec<[Part; 1]>),
+    /// The sender's state.
+    State(Box<State>),
+}
+
+/// A shipment from receiver to sender.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Feedback {
+    /// The shipment number of the reverse direction.
+    pub number: u64,
+    /// The report.
+    pub report: Report,
+}
+
+fn header(kind: Kind, number: u64, out: &mut Writer<'_>) {
+    Header { level: Level::Data, kind, connection: 0, number: number as u32 }.encode(out);
+}
+
+fn seal(out: &mut Writer<'_>) {
+    out.u32(0);
+}
+
+impl Packet for Forward {
+    fn encoded_len(&self) -> usize {
+        SHIPMENT_OVERHEAD_BYTES
+            + match &self.body {
+                ForwardBody::Data(parts) => parts.iter().map(Part::encoded_len).sum(),
+                ForwardBody::State(state) => state.encoded_len(),
+            }
+    }
+
+    fn encode(&self, out: &mut Writer<'_>) {
+        match &self.body {
+            ForwardBody::Data(parts) => {
+                header(Kind::Data, self.number, out);
+                for part in parts {
+                    part.encode_header(out);
+                    if let Some(room) = out.reserve(part.payload_bytes as usize) {
+                        room.fill(0);
+                    }
+                }
+            }
+            ForwardBody::State(state) => {
+                header(Kind::State, self.number, out);
+                state.encode(out);
+            }
+        }
+        seal(out);
+    }
+
+    fn decode(input: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        let header = Header::decode(input)?;
+        let body = input.bytes(input.remaining().saturating_sub(4), "body")?;
+        input.u32("seal")?;
+        let mut body = Reader::new(body);
+        let number = u64::from(header.number);
+        if header.kind == Kind::State {
+            return Ok(Self { number, body: ForwardBody::State(Box::new(State::decode(&mut body)?)) });
+        }
+        let mut parts = SmallVec::new();
+        while !body.is_empty() {
+            parts.push(Part::decode(&mut body)?.0);
+        }
+        Ok(Self { number, body: ForwardBody::Data(parts) })
+    }
+}
+
+impl Packet for Feedback {
+    fn encoded_len(&self) -> usize {
+        SHIPMENT_OVERHEAD_BYTES + self.report.encoded_len()
+    }
+
+    fn encode(&self, out: &mut Writer<'_>) {
+        header(Kind::Report, self.number, out);
+        self.report.encode(out);
+        seal(out);
+    }
+
+    fn decode(input: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        let header = Header::decode(input)?;
+        let body = input.bytes(input.remaining().saturating_sub(4), "body")?;
+        input.u32("seal")?;
+        Ok(Self { number: u64::from(header.number), report: Report::decode(&mut Reader::new(body))? })
+    }
+}
+
+/// The sending half with a counter of its own.
+#[derive(Debug)]
+pub struct LoneSender {
+    /// The half.
+    pub half: SendHalf,
+    counter: ShipmentCounter,
+    parts: Vec<Part>,
+}
+
+impl LoneSender {
+    /// A sender with the given streams.
+    pub fn new(config: SenderConfig, streams: &[Contract], now: Instant) -> Result<Self, ContractError> {
+        let mut half = SendHalf::new(config, now);
+        for contract in streams {
+            half.open_stream(now, contract.clone())?;
+        }
+        Ok(Self { half, counter: ShipmentCounter::default(), parts: Vec::new() })
+    }
+}
+
+impl Sender for LoneSender {
+    type Forward = Forward;
+    type Feedback = Feedback;
+
+    fn submit(&mut self, now: Instant, segment: Segment) -> Result<SegmentNumber, SubmitError> {
+        self.half.submit(now, segment.stream.0, segment.bytes, segment.source_time, segment.tolerance).map(SegmentNumber)
+    }
+
+    fn append(&mut self, now: Instant, stream: StreamId, bytes: u64, last: bool) -> Result<(), SubmitError> {
+        self.half.append(now, stream.0, bytes, last).map(|_| ())
+    }
+
+    fn finish(&mut self, now: Instant) {
+        for stream in 0..self.half.stream_count() {
+            self.half.finish(now, stream);
+        }
+    }
+
+    fn reconfigure(&mut self, now: Instant, change: Reconfigure) -> Result<(), ReconfigureError> {
+        match change {
+            Reconfigure::Rate(rate) if !rate.is_zero() => self.half.set_rate(now, Some(RateSpec::smooth(rate))),
+            Reconfigure::Class(number) => {
+                self.half.set_class(now, Class::new(number).ok_or(ReconfigureError::OutOfRange)?);
+            }
+            Reconfigure::Rate(_) => return Err(ReconfigureError::OutOfRange),
+            _ => return Err(ReconfigureError::Unsupported),
+        }
+        Ok(())
+    }
+
+    fn handle_feedback(&mut self, now: Instant, packet: &Feedback) {
+        self.half.handle_report(now, &packet.report);
+    }
+
+    #[inline]
+    fn poll_transmit(&mut self, now: Instant) -> Option<Forward> {
+        let (number, outgoing) = self.half.poll_transmit(now, &mut self.counter, &mut self.parts)?;
+        let body = match outgoing {
+            Outgoing::Data => ForwardBody::Data(self.parts.iter().copied().collect()),
+            Outgoing::State(state) => ForwardBody::State(Box::new(state)),
+        };
+        Some(Forward { number, body })
+    }
+
+    fn poll_timeout(&self) -> Option<Deadline> {
+        self.half.poll_timeout()
+    }
+
+    fn handle_timeout(&mut self, now: Instant) {
+        self.half.handle_timeout(now);
+    }
+
+    fn poll_event(&mut self) -> Option<SenderEvent> {
+        loop {
+            return Some(match self.half.poll_event()? {
+                SenderHalfEvent::Judged { stream, segment, verdict, .. } => {
+                    SenderEvent::Judged { stream: StreamId(stream), segment: SegmentNumber(segment), verdict }
+                }
+                SenderHalfEvent::WindowOpen(stream) => SenderEvent::WindowOpen(StreamId(stream)),
+                SenderHalfEvent::Reclassed(_) => SenderEvent::RateChanged(self.half.rate().unwrap_or(Bandwidth::ZERO)),
+                SenderHalfEvent::Refused(..) => continue,
+            });
+        }
+    }
+
+    fn probe(&self, out: &mut dyn Probe) {
+        self.half.probe(out);
+    }
+}
+
+/// The receiving half with a counter of its own, and an application that reads at once.
+#[derive(Debug)]
+pub struct LoneReceiver {
+    /// The half.
+    pub half: RecvHalf,
+    counter: ShipmentCounter,
+    events: VecDeque<ReceiverEvent>,
+}
+
+impl LoneReceiver {
+    /// A receiver; streams come from the sender's state.
+    pub fn new(config: ReceiverConfig, now: Instant) -> Self {
+        Self { half: RecvHalf::new(config, now), counter: ShipmentCounter::default(), events: VecDeque::new() }
+    }
+
+    fn drain_deliveries(&mut self, now: Instant) {
+        for id in 0..self.half.stream_count() {
+            while let Some(delivery) = self.half.poll_delivery(id) {
+                self.half.release(now, id, delivery.segment);
+                self.events.push_back(ReceiverEvent::Delivered {
+                    stream: StreamId(id),
+                    segment: SegmentNumber(delivery.segment),
+                    verdict: delivery.verdict,
+                    units: delivery.units,
+                    holes: delivery.holes.iter().map(|hole| hole.1 - hole.0).sum(),
+                });
+            }
+            if let Some(segments) = self.half.poll_ended(id) {
+                self.events.push_back(ReceiverEvent::Ended { stream: StreamId(id), segments });
+            }
+        }
+    }
+}
+
+impl Receiver for LoneReceiver {
+    type Forward = Forward;
+    type Feedback = Feedback;
+
+    #[inline]
+    fn handle_forward(&mut self, now: Instant, packet: &Forward) {
+        if !self.half.on_shipment(now, packet.number) {
+            return;
+        }
+        match &packet.body {
+            ForwardBody::Data(parts) => {
+                for part in parts {
+                    self.half.on_part(now, packet.number, part);
+                }
+            }
+            ForwardBody::State(state) => self.half.on_state(now, packet.number, state),
+        }
+        self.half.after_shipment(now);
+        if self.half.take_deliverable() {
+            self.drain_deliveries(now);
+        }
+    }
+
+    fn poll_transmit(&mut self, now: Instant) -> Option<Feedback> {
+        let report = self.half.poll_report(now)?;
+        Some(Feedback { number: self.counter.take(), report })
+    }
+
+    fn poll_timeout(&self) -> Option<Deadline> {
+        self.half.poll_timeout()
+    }
+
+    fn handle_timeout(&mut self, _now: Instant) {}
+
+    fn poll_event(&mut self) -> Option<ReceiverEvent> {
+        self.events.pop_front()
+    }
+
+    fn probe(&self, out: &mut dyn Probe) {
+        self.half.probe(out);
+    }
+}

@@ -1,0 +1,105 @@
+//! The judge: when a segment is accepted, when everything missing is wanted, and when it has expired.
+//!
+//! Called by the receiving half whenever a segment may have changed. Strict accounting (EC 5.3 made
+//! strict): a tolerated hole stays counted, and the first violation asks for everything missing, so that
+//! one round is enough.
+//!
+//! Invariant: *complete* means that every unit is present, *within tolerance* that every missing unit was
+//! held lost, or given up by its sender, and that all holes together satisfy (W, E, B).
+
+use super::RecvHalf;
+use segstream_base::Instant;
+use segstream_base::halves::Verdict;
+
+impl RecvHalf {
+    /// Looks at one segment again.
+    pub(super) fn reconsider(&mut self, now: Instant, stream: usize, number: u64) {
+        if let Some(verdict) = self.consider(now, stream, number) {
+            self.judge(now, stream, number, verdict);
+        }
+    }
+
+    fn judge(&mut self, now: Instant, id: usize, number: u64, verdict: Verdict) {
+        let next_report = self.report.next_number();
+        let Some(Some(stream)) = self.streams.get_mut(id) else { return };
+        let Some(wanted) = stream.on_judged(now, number, verdict, next_report, &mut self.scratch) else { return };
+        self.wanting -= u64::from(wanted);
+        self.unconfirmed += 1;
+        if let Some(segment) = stream.get(number) {
+            let longest = segment.holes.iter().map(|hole| hole.1 - hole.0).max().unwrap_or(0);
+            self.counters.holes_longest_run = self.counters.holes_longest_run.max(longest);
+            if verdict == Verdict::WithinTolerance {
+                self.counters.units_excused += u64::from(segment.extent() - segment.got);
+            }
+        }
+        match verdict {
+            Verdict::Complete => self.counters.segments[0] += 1,
+            Verdict::WithinTolerance => self.counters.segments[1] += 1,
+            Verdict::Expired | Verdict::Unknown => self.counters.segments[2] += 1,
+        }
+        if !stream.has_open() {
+            // Nothing begun is left: the sender may be waiting for just this verdict.
+            self.report.soon(now);
+        }
+        self.deliverable = true;
+    }
+
+    /// The verdict that is due, if any; notes a violation.
+    fn consider(&mut self, now: Instant, stream: usize, number: u64) -> Option<Verdict> {
+        let error_control = self.class.error_control();
+        let stream = self.streams.get_mut(stream)?.as_mut()?;
+        let important = stream.contract.importance;
+        let segment = stream.get_mut(number)?;
+        if segment.judged() {
+            return None;
+        }
+        if segment.layout.units == Some(segment.got) {
+            return Some(Verdict::Complete);
+        }
+        if segment.skipped {
+            let met = segment.allows_missing(important, &mut self.scratch);
+            return Some(if met { Verdict::WithinTolerance } else { Verdict::Expired });
+        }
+        let none_of_an_unknown_length = segment.layout.units.is_none() && segment.due == u32::MAX;
+        if segment.lost == 0 && !none_of_an_unknown_length {
+            return None;
+        }
+        let all_due = segment.all_due();
+        if !segment.violated || all_due {
+            let reliable_tail = none_of_an_unknown_length && segment.tolerance.is_reliable();
+            let met = !reliable_tail && segment.allows_lost(important, &mut self.scratch);
+            if none_of_an_unknown_length {
+                // Only its sender can tell how long it was.
+                self.report.soon(now);
+            }
+            if met {
+                return all_due.then_some(Verdict::WithinTolerance);
+            }
+            if !error_control {
+                return all_due.then_some(Verdict::Expired);
+            }
+            if !segment.violated {
+                segment.violated = true;
+                stream.wanting += 1;
+                self.wanting += 1;
+                self.report.period.enter_error(now);
+                self.report.hasten(now);
+            }
+        }
+        None
+    }
+
+    /// Class without flow control: the buffer is fixed, and the oldest open segment makes room.
+    pub(super) fn make_room(&mut self, now: Instant, stream: usize) -> bool {
+        let Some(Some(full)) = self.streams.get_mut(stream) else { return false };
+        let Some(oldest) = full.oldest_open() else { return false };
+        if let Some(segment) = full.get_mut(oldest)
+            && segment.layout.length.is_none()
+        {
+            // Nothing tells its length any more: it ends where it stands.
+            segment.due = segment.due_extent();
+        }
+        self.judge(now, stream, oldest, Verdict::Expired);
+        true
+    }
+}

@@ -1,0 +1,464 @@
+//! The receiving half of the flagship: all streams of one direction.
+//!
+//! It routes; its parts decide:
+//! - [`frontier`]: up to where in the sending order units are due, and so held lost when missing;
+//! - [`segment`]: which positions are present and which are held lost;
+//! - [`stream`]: the window, and the order in which segments are handed over;
+//! - [`judge`]: acceptance, violation, expiry;
+//! - [`report`]: when the receiver's state is due and what it says;
+//! - [`surroundings`]: what the connection asks.
+//!
+//! Called by the connection, and through [`crate::halves`] by the simulator. Payload bytes are elsewhere
+//! ([`crate::store`]).
+//!
+//! Invariant: what a peer sends changes only segments inside the granted window, allocates no more than
+//! the window, and never panics.
+
+mod frontier;
+mod judge;
+mod report;
+pub(crate) mod segment;
+pub(crate) mod stream;
+mod surroundings;
+
+use frontier::{Frontier, Passed};
+use report::ReportClock;
+use segstream_base::endpoint::Deadline;
+use segstream_base::halves::{Probe, Verdict};
+use segstream_base::{Duration, Instant};
+use segstream_blocks::bitmap::Bitmap;
+use segstream_blocks::loss_detector::{Arrival, LossDetector};
+use segstream_wire::contract::Contract;
+use segstream_wire::report::RefuseReason;
+use segstream_wire::state::Finished;
+use segstream_wire::{Class, Part, ReportFrame, State, StateFrame};
+use std::collections::VecDeque;
+use stream::{About, Admission, RecvStream};
+
+/// What a receiving half must know of its surroundings.
+#[derive(Clone, Copy, Debug)]
+pub struct ReceiverConfig {
+    /// The class in force.
+    pub class: Class,
+    /// Bytes of frames a report shipment may carry.
+    pub body_bytes: usize,
+    /// The re-sequencing distance R at first; 3 on UDP.
+    pub reorder: u32,
+    /// Whether R grows when a shipment held lost turns out to have been late.
+    pub reorder_adapting: bool,
+    /// The most streams the peer may open.
+    pub streams_max: u32,
+    /// The largest buffer of one stream, in bytes.
+    pub stream_window_bytes: u64,
+    /// The most segments in the window of one stream.
+    pub window_segments_max: u32,
+}
+
+/// What became of a part, for the owner of the payload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PartFate {
+    /// At least one of its units is new: keep the payload.
+    Fresh,
+    /// Nothing of it is new.
+    Stale,
+    /// It breaks the window or contradicts what is known; nothing of it is kept.
+    Refused,
+}
+
+/// A segment the application may take.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Delivery {
+    /// The stream.
+    pub stream: u32,
+    /// The segment.
+    pub segment: u64,
+    /// The verdict.
+    pub verdict: Verdict,
+    /// Units.
+    pub units: u32,
+    /// Length in bytes.
+    pub length: u64,
+    /// The holes as half-open runs of units.
+    pub holes: Vec<(u32, u32)>,
+    /// The source's time; zero when nothing of the segment told it.
+    pub source_time: Instant,
+    /// When its first unit arrived; `None` when none did.
+    pub first_arrival: Option<Instant>,
+    /// When it was judged.
+    pub judged_at: Instant,
+}
+
+/// Counters of a receiving half.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ReceiverCounters {
+    /// Units that arrived for the first time.
+    pub units_received: u64,
+    /// Units that arrived although they were present.
+    pub units_duplicate: u64,
+    /// Units held lost, including those repaired later.
+    pub units_detected_lost: u64,
+    /// Units held lost that the tolerance excused.
+    pub units_excused: u64,
+    /// Parts outside the window, or contradicting what was known.
+    pub parts_refused: u64,
+    /// Report shipments made.
+    pub report_shipments: u64,
+    /// Segments by verdict: complete, within tolerance, expired.
+    pub segments: [u64; 3],
+    /// The longest run of missing units in any judged segment.
+    pub holes_longest_run: u32,
+}
+
+/// The receiving half.
+#[derive(Debug)]
+pub struct RecvHalf {
+    pub(crate) class: Class,
+    body_bytes: usize,
+    config: ReceiverConfig,
+    pub(crate) detector: LossDetector,
+    frontier: Frontier,
+    pub(crate) streams: Vec<Option<RecvStream>>,
+    report: ReportClock,
+    /// Over all streams: violated and unjudged segments, and unconfirmed verdicts.
+    wanting: u64,
+    unconfirmed: u64,
+    scratch: Bitmap,
+    /// Streams the application has not been told of yet.
+    opened: VecDeque<u32>,
+    /// A verdict has been given since deliveries were last drained.
+    deliverable: bool,
+    /// Counters.
+    pub counters: ReceiverCounters,
+}
+
+impl RecvHalf {
+    /// A half with no streams.
+    pub fn new(config: ReceiverConfig, now: Instant) -> Self {
+        Self {
+            class: config.class,
+            body_bytes: config.body_bytes,
+            detector: LossDetector::new(config.reorder, config.reorder_adapting),
+            config,
+            frontier: Frontier::default(),
+            streams: Vec::new(),
+            report: ReportClock::new(now),
+            wanting: 0,
+            unconfirmed: 0,
+            scratch: Bitmap::new(),
+            opened: VecDeque::new(),
+            deliverable: false,
+            counters: ReceiverCounters::default(),
+        }
+    }
+
+    /// Every authenticated shipment is announced here first, whatever it carries. False for a duplicate,
+    /// which must not be looked at any further.
+    #[inline]
+    pub fn on_shipment(&mut self, now: Instant, number: u64) -> bool {
+        let lost_before = self.detector.newly_lost();
+        let arrival = self.detector.on_arrival(number);
+        if matches!(arrival, Arrival::Duplicate | Arrival::TooOld) {
+            return false;
+        }
+        if self.detector.newly_lost() != lost_before && self.wanting > 0 {
+            // A repair may be among the lost: tell the new echo at once.
+            self.report.hasten(now);
+        }
+        true
+    }
+
+    /// After the contents of a shipment have been taken: what has now been passed.
+    #[inline]
+    pub fn after_shipment(&mut self, now: Instant) {
+        while let Some((stream, passed)) = self.frontier.pop_passed(&self.detector) {
+            match passed {
+                Passed::Frontier { segment, position } => self.advance_frontier(now, stream as usize, (segment, position)),
+                Passed::Skip { segment } => self.skip(now, stream as usize, segment),
+            }
+        }
+    }
+
+    /// Takes a part that arrived in shipment `number`.
+    #[inline]
+    pub fn on_part(&mut self, now: Instant, number: u64, part: &Part) -> PartFate {
+        let id = part.stream as usize;
+        let about = About { opened: part.opened, length: part.length, own: part.tolerance, source_time: part.source_time };
+        let end = part.first.saturating_add(part.count);
+        let mut admission = self.admit(id, part.segment, &about, end);
+        while admission == Admission::Refused && !self.class.flow_control() && self.make_room(now, id) {
+            admission = self.admit(id, part.segment, &about, end);
+        }
+        if admission == Admission::Refused {
+            self.counters.parts_refused += 1;
+            return PartFate::Refused;
+        }
+        let Some(Some(stream)) = self.streams.get_mut(id) else { return PartFate::Refused };
+        let mut fresh = 0;
+        if admission == Admission::Open
+            && let Some(segment) = stream.get_mut(part.segment)
+        {
+            fresh = segment.mark(part.first, part.count);
+            segment.first_arrival.get_or_insert(now);
+        }
+        self.counters.units_received += u64::from(fresh);
+        self.counters.units_duplicate += u64::from(part.count - fresh);
+        if !part.again {
+            self.on_first_time(now, number, part);
+        }
+        if admission == Admission::Open {
+            self.reconsider(now, id, part.segment);
+        }
+        self.report.news = true;
+        if fresh > 0 { PartFate::Fresh } else { PartFate::Stale }
+    }
+
+    fn admit(&mut self, stream: usize, segment: u64, about: &About, extent: u32) -> Admission {
+        match self.streams.get_mut(stream) {
+            Some(Some(stream)) => stream.admit(segment, about, extent, self.class),
+            _ => Admission::Refused,
+        }
+    }
+
+    /// A first-time part: everything before it in sending order has left in earlier shipments.
+    #[inline]
+    fn on_first_time(&mut self, now: Instant, number: u64, part: &Part) {
+        let Some(Some(stream)) = self.streams.get_mut(part.stream as usize) else { return };
+        let (start, end) = ((part.segment, part.first), (part.segment, part.first + part.count));
+        let whole = stream.get(part.segment).is_some_and(|segment| segment.layout.units == Some(end.1));
+        let end = if whole { (part.segment + 1, 0) } else { end };
+        let continues = start == stream.high;
+        let in_step = continues && stream.frontier == stream.high;
+        if start > stream.high {
+            stream.run_start = start;
+        }
+        if start >= stream.high {
+            stream.high = end;
+        }
+        if in_step {
+            // Nothing before it is missing that is not known already: no need to wait for R more.
+            self.advance_frontier(now, part.stream as usize, end);
+        } else if start > stream.frontier && start == stream.run_start {
+            self.frontier.push(number, part.stream, Passed::Frontier { segment: start.0, position: start.1 });
+        }
+    }
+
+    fn advance_frontier(&mut self, now: Instant, id: usize, to: (u64, u32)) {
+        let Some(Some(stream)) = self.streams.get_mut(id) else { return };
+        let Some((touched, lost)) = stream.advance_frontier(to) else { return };
+        if lost == 0 && *touched.end() - *touched.start() <= 1 {
+            // The common case: nothing is missing, so nothing new can be said of either segment.
+            if stream.get(*touched.start()).is_none_or(|segment| segment.judged() || segment.lost == 0 && segment.got > 0) {
+                return;
+            }
+        }
+        self.counters.units_detected_lost += u64::from(lost);
+        for number in touched {
+            self.reconsider(now, id, number);
+        }
+        if lost > 0 && self.wanting > 0 {
+            self.report.hasten(now);
+        }
+    }
+
+    fn skip(&mut self, now: Instant, id: usize, number: u64) {
+        if let Some(Some(stream)) = self.streams.get_mut(id)
+            && let Some(segment) = stream.get_mut(number)
+        {
+            segment.skipped = true;
+        }
+        self.reconsider(now, id, number);
+    }
+
+    /// Takes the sender's state, which arrived in shipment `number`.
+    pub fn on_state(&mut self, now: Instant, number: u64, state: &State) {
+        self.report.on_state();
+        self.report.news = true;
+        if self.report.sync.is_none_or(|sync| state.sync > sync) {
+            self.report.sync = Some(state.sync);
+            self.report.time = Some((state.time, now));
+        }
+        self.on_confirmed(&state.confirmed);
+        if state.answer {
+            self.report.hasten(now);
+        }
+        for frame in &state.frames {
+            match frame {
+                StateFrame::Open { stream, contract } => self.open(now, *stream, contract),
+                StateFrame::Finished(finished) => self.on_statement(now, number, finished, false),
+                StateFrame::Skip(finished) => self.on_skip(now, number, finished),
+                StateFrame::End { stream, segments } => self.on_end(now, *stream, *segments),
+                StateFrame::Waiting { stream } => {
+                    if let Some(Some(stream)) = self.streams.get_mut(*stream as usize) {
+                        stream.sender_waits = true;
+                        self.report.soon(now);
+                    }
+                }
+                StateFrame::Reclass { change, class, .. } => self.on_reclass(now, *change, *class),
+            }
+        }
+    }
+
+    fn on_reclass(&mut self, now: Instant, change: u64, class: Class) {
+        if self.report.reclass.is_none_or(|(known, _)| change > known) {
+            self.report.reclass = Some((change, class));
+            self.class = class;
+        }
+        self.report.reclass_told = false;
+        self.report.hasten(now);
+    }
+
+    /// Opens a stream the peer announces, with the window lowered to what is allowed here.
+    pub fn open(&mut self, now: Instant, id: u32, contract: &Contract) {
+        if self.streams.get(id as usize).is_some_and(Option::is_some) {
+            self.report.soon(now);
+            return;
+        }
+        self.report.hasten(now);
+        if id >= self.config.streams_max {
+            if self.report.refused.len() < 64 && !self.report.refused.iter().any(|refused| refused.0 == id) {
+                self.report.refused.push_back((id, RefuseReason::TooManyStreams));
+            }
+            return;
+        }
+        let mut contract = contract.clone();
+        let units = self.config.stream_window_bytes / u64::from(contract.unit_bytes.max(1));
+        contract.window_units = contract.window_units.min(u32::try_from(units).unwrap_or(u32::MAX)).max(1);
+        contract.window_segments = contract.window_segments.min(self.config.window_segments_max).max(1);
+        while self.streams.len() <= id as usize {
+            self.streams.push(None);
+        }
+        self.streams[id as usize] = Some(RecvStream::new(contract));
+        self.opened.push_back(id);
+    }
+
+    /// The grant frames of the streams that are open, for a connection confirm.
+    pub fn grants(&self) -> Vec<ReportFrame> {
+        let streams = self.streams.iter().enumerate();
+        streams.filter_map(|(id, stream)| stream.as_ref().map(|stream| report::grant(id as u32, stream))).collect()
+    }
+
+    /// A segment's length and the last shipment that carried it.
+    fn on_statement(&mut self, now: Instant, number: u64, finished: &Finished, skip: bool) {
+        let about =
+            About { opened: finished.opened, length: Some(finished.length), own: finished.tolerance, source_time: finished.source_time };
+        if self.admit(finished.stream as usize, finished.segment, &about, 0) != Admission::Open {
+            return;
+        }
+        self.reconsider(now, finished.stream as usize, finished.segment);
+        let Some(Some(stream)) = self.streams.get(finished.stream as usize) else { return };
+        // A number above the state's own cannot have been sent: the state was sealed after it.
+        let Some(last) = finished.last_shipment.filter(|&last| last < number) else { return };
+        let passed = if skip {
+            Passed::Skip { segment: finished.segment }
+        } else if stream.frontier.0 <= finished.segment {
+            Passed::Frontier { segment: finished.segment + 1, position: 0 }
+        } else {
+            return;
+        };
+        self.frontier.push(last + 1, finished.stream, passed);
+    }
+
+    fn on_skip(&mut self, now: Instant, number: u64, finished: &Finished) {
+        self.on_statement(now, number, finished, true);
+        if finished.last_shipment.is_none() {
+            self.skip(now, finished.stream as usize, finished.segment);
+        }
+    }
+
+    fn on_end(&mut self, now: Instant, id: u32, segments: u64) {
+        let Some(Some(stream)) = self.streams.get_mut(id as usize) else { return };
+        // An end below what has been seen contradicts the sender's own data.
+        if stream.end.is_none() && segments >= stream.next_segment().min(stream.high.0) {
+            stream.end = Some(segments);
+            self.deliverable = true;
+        }
+        self.report.soon(now);
+    }
+
+    /// The next stream the peer has opened.
+    pub fn poll_opened(&mut self) -> Option<u32> {
+        self.opened.pop_front()
+    }
+
+    /// The contract of a stream.
+    pub fn contract(&self, stream: u32) -> Option<&Contract> {
+        self.streams.get(stream as usize)?.as_ref().map(|stream| &stream.contract)
+    }
+
+    /// The next segment of `stream` that is judged, in the contract's order. Its room in the window stays
+    /// taken until [`RecvHalf::release`].
+    pub fn poll_delivery(&mut self, id: u32) -> Option<Delivery> {
+        let stream = self.streams.get_mut(id as usize)?.as_mut()?;
+        let number = stream.next_delivery()?;
+        let segment = stream.get(number)?;
+        Some(Delivery {
+            stream: id,
+            segment: number,
+            verdict: segment.verdict?,
+            units: segment.extent(),
+            length: segment.layout.length.unwrap_or(u64::from(segment.extent()) * u64::from(segment.layout.unit_bytes)),
+            holes: segment.holes.clone(),
+            source_time: segment.source_time,
+            first_arrival: segment.first_arrival,
+            judged_at: segment.judged_at,
+        })
+    }
+
+    /// The application has taken `segment`: its units are free for new ones.
+    pub fn release(&mut self, now: Instant, id: u32, segment: u64) {
+        let Some(Some(stream)) = self.streams.get_mut(id as usize) else { return };
+        stream.release(segment);
+        if stream.sender_waits || stream.window.wants_report() {
+            self.report.hasten(now);
+        }
+    }
+
+    /// Tells once that everything of a finished stream has been handed over, and how many segments it had.
+    pub fn poll_ended(&mut self, id: u32) -> Option<u64> {
+        let stream = self.streams.get_mut(id as usize)?.as_mut()?;
+        if stream.ended_told || !stream.is_drained() {
+            return None;
+        }
+        stream.ended_told = true;
+        stream.end
+    }
+
+    /// Whether verdicts have been given since this was last asked.
+    pub fn take_deliverable(&mut self) -> bool {
+        core::mem::take(&mut self.deliverable)
+    }
+
+    /// The round trip as the peer's side of the connection measures it, which paces reports.
+    pub fn set_round_trip(&mut self, rtt: Duration, shipment_time: Duration) {
+        self.report.period.set_from(rtt, shipment_time);
+    }
+
+    /// When and why the half wants to be polled for a report.
+    pub fn poll_timeout(&self) -> Option<Deadline> {
+        self.report_due()
+    }
+
+    /// One more than the highest stream identifier seen.
+    pub fn stream_count(&self) -> u32 {
+        self.streams.len() as u32
+    }
+
+    /// Writes the half's gauges.
+    pub fn probe(&self, out: &mut dyn Probe) {
+        out.gauge("segments_wanting", self.wanting as f64);
+        out.gauge("verdicts_unconfirmed", self.unconfirmed as f64);
+        out.gauge("reorder_shipments", f64::from(self.detector.reorder()));
+        let free: u64 = self.streams.iter().flatten().map(RecvStream::free_units).sum();
+        out.gauge("units_free", free as f64);
+    }
+
+    /// Whether any stream has segments that are not judged, or an end that has not come.
+    pub fn has_unfinished(&self) -> bool {
+        self.streams.iter().flatten().any(|stream| !stream.is_over())
+    }
+
+    /// The state of a segment that is not delivered yet: (present positions, layout), for progressive reading.
+    pub fn segment_layout(&self, stream: u32, segment: u64) -> Option<crate::layout::Layout> {
+        Some(self.streams.get(stream as usize)?.as_ref()?.get(segment)?.layout)
+    }
+}

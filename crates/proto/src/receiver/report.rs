@@ -1,0 +1,358 @@
+//! When the receiver's state is due and what it says (AA 2, EC 4.3, HT 3.1: RXS).
+//!
+//! Called by the half. A report is due at once on detected loss, on request, and when acceptance has
+//! freed a quarter of the window or the sender waits for it; soon when everything begun is judged; and
+//! periodically, with the short period while something is missing and the long one while data arrives or
+//! a verdict is unconfirmed. *At once* means not more often than a quarter of the short period.
+//!
+//! Invariant: while something is wanted or a verdict is unconfirmed, some report is due. All shipments
+//! of one report have the same echo, and none says anything of what it does not name.
+
+use super::RecvHalf;
+use super::segment::RecvSegment;
+use super::stream::RecvStream;
+use segstream_base::endpoint::Deadline;
+use segstream_base::halves::Verdict;
+use segstream_base::{Duration, Instant};
+use segstream_blocks::report_period::ReportPeriod;
+use segstream_wire::report::{Runs, runs_len};
+use segstream_wire::state::Confirmed;
+use segstream_wire::{Report, ReportFrame};
+use std::collections::VecDeque;
+
+/// Shipments of one report at most; what does not fit comes first in the next one.
+const SHIPMENTS_MAX: usize = 8;
+/// Reports whose contents are remembered until they are confirmed.
+const REMEMBERED: u64 = 64;
+/// Runs in one frame at most.
+const RUNS_MAX: usize = 400;
+/// The slowest pace at which a silent sender is reminded.
+const SLOWEST: Duration = Duration::from_millis(500);
+
+/// A verdict frame that a report carried.
+#[derive(Clone, Copy, Debug)]
+struct Carried {
+    report: u64,
+    stream: u32,
+    from: u64,
+    to: u64,
+    /// For a map of holes: they are told below this unit.
+    holes_to: Option<u32>,
+}
+
+/// The clock of the receiver's state.
+#[derive(Debug)]
+pub(super) struct ReportClock {
+    number: u64,
+    pub(super) period: ReportPeriod,
+    hasten: Option<Instant>,
+    last: Instant,
+    /// Anything arrived since the last report.
+    pub(super) news: bool,
+    /// Reports since the sender's state last came.
+    unheard: u32,
+    carried: VecDeque<Carried>,
+    /// The newest TXS: its time, and when it arrived.
+    pub(super) time: Option<(u64, Instant)>,
+    pub(super) sync: Option<u64>,
+    pub(super) reclass: Option<(u64, segstream_wire::Class)>,
+    pub(super) reclass_told: bool,
+    pub(super) refused: VecDeque<(u32, segstream_wire::report::RefuseReason)>,
+    /// Report shipments left of the present report.
+    burst: usize,
+    grant_from: usize,
+}
+
+impl ReportClock {
+    pub(super) fn new(now: Instant) -> Self {
+        Self {
+            number: 0,
+            period: ReportPeriod::new(now),
+            hasten: None,
+            last: now,
+            news: false,
+            unheard: 0,
+            carried: VecDeque::new(),
+            time: None,
+            sync: None,
+            reclass: None,
+            reclass_told: true,
+            refused: VecDeque::new(),
+            burst: 0,
+            grant_from: 0,
+        }
+    }
+
+    /// The number the next report shipment will have.
+    pub(super) const fn next_number(&self) -> u64 {
+        self.number
+    }
+
+    /// A report is wanted at once.
+    pub(super) fn hasten(&mut self, now: Instant) {
+        let at = now.max(self.last + self.period.error() / 4);
+        self.hasten = Some(self.hasten.map_or(at, |earlier| earlier.min(at)));
+    }
+
+    /// A report is wanted within the short period.
+    pub(super) fn soon(&mut self, now: Instant) {
+        let at = now.max(self.last + self.period.error());
+        self.hasten = Some(self.hasten.map_or(at, |earlier| earlier.min(at)));
+    }
+
+    pub(super) const fn on_state(&mut self) {
+        self.unheard = 0;
+    }
+
+    fn slowed(&self, period: Duration) -> Duration {
+        let doublings = (self.unheard.saturating_sub(16) / 8).min(10);
+        (period * (1 << doublings)).min(SLOWEST.max(period))
+    }
+}
+
+impl RecvHalf {
+    /// When the next report is due, and why.
+    pub(super) fn report_due(&self) -> Option<Deadline> {
+        let clock = &self.report;
+        let mut due = clock.hasten.map(|at| Deadline { at, timer: "report.news" });
+        if self.wanting > 0 {
+            let at = clock.last + clock.slowed(clock.period.error());
+            due = Deadline::earlier(due, Some(Deadline { at, timer: "report.short" }));
+        } else if clock.news || self.unconfirmed > 0 {
+            let at = clock.last + clock.slowed(clock.period.normal());
+            due = Deadline::earlier(due, Some(Deadline { at, timer: "report.long" }));
+        }
+        due
+    }
+
+    /// The next shipment of the report that is due, if one is.
+    pub fn poll_report(&mut self, now: Instant) -> Option<Report> {
+        if self.report.burst == 0 {
+            if self.report_due().is_none_or(|deadline| deadline.at > now) {
+                return None;
+            }
+            self.report.burst = SHIPMENTS_MAX;
+            self.start_report(now);
+        }
+        let first = self.report.burst == SHIPMENTS_MAX;
+        self.report.burst -= 1;
+        let report = self.compose(now, first);
+        let more = self.report.burst > 0 && self.more_to_say();
+        if !more {
+            self.report.burst = 0;
+        }
+        if report.frames.is_empty() && !first {
+            return None;
+        }
+        self.report.number += 1;
+        self.counters.report_shipments += 1;
+        Some(report)
+    }
+
+    fn start_report(&mut self, now: Instant) {
+        let missing = self.wanting > 0;
+        let clock = &mut self.report;
+        clock.period.on_report(now, missing);
+        clock.last = now;
+        clock.hasten = None;
+        clock.news = false;
+        clock.unheard = clock.unheard.saturating_add(1);
+        for stream in self.streams.iter_mut().flatten() {
+            stream.window.mark_reported();
+            stream.sender_waits = false;
+            stream.request_from = stream.base;
+            stream.verdict_from = stream.base;
+        }
+        self.report.grant_from = 0;
+    }
+
+    fn more_to_say(&self) -> bool {
+        self.report.grant_from < self.streams.len()
+            || self.streams.iter().flatten().any(|stream| {
+                let end = stream.next_segment();
+                stream.wanting > 0 && stream.request_from < end || stream.unconfirmed > 0 && stream.verdict_from < end
+            })
+    }
+
+    fn compose(&mut self, now: Instant, first: bool) -> Report {
+        let time = self.report.time;
+        let mut report = Report {
+            number: self.report.number,
+            echo: self.detector.highest(),
+            reorder: self.detector.reorder(),
+            time: time.map(|(time, _)| time),
+            held: time.map_or(0, |(_, at)| now.since(at).as_nanos()),
+            frames: smallvec::SmallVec::new(),
+        };
+        let mut room = self.body_bytes - Report::PRELUDE_BYTES_MAX;
+        if first {
+            self.add_answers(&mut report, &mut room);
+        }
+        self.add_grants(&mut report, &mut room);
+        for id in 0..self.streams.len() {
+            self.add_requests(id, &mut report, &mut room);
+        }
+        for id in 0..self.streams.len() {
+            self.add_verdicts(id, &mut report, &mut room);
+        }
+        report
+    }
+
+    fn add_answers(&mut self, report: &mut Report, room: &mut usize) {
+        if let Some((change, class)) = self.report.reclass.filter(|_| !self.report.reclass_told) {
+            self.report.reclass_told = true;
+            push(report, room, ReportFrame::ReclassEcho { change, class });
+        }
+        while let Some(&(stream, reason)) = self.report.refused.front() {
+            if !push(report, room, ReportFrame::Refused { stream, reason }) {
+                break;
+            }
+            self.report.refused.pop_front();
+        }
+    }
+
+    fn add_grants(&mut self, report: &mut Report, room: &mut usize) {
+        while let Some(slot) = self.streams.get(self.report.grant_from) {
+            let id = self.report.grant_from as u32;
+            if let Some(stream) = slot
+                && !push(report, room, grant(id, stream))
+            {
+                return;
+            }
+            self.report.grant_from += 1;
+        }
+    }
+
+    /// Asks for everything held lost of violated segments, oldest first.
+    fn add_requests(&mut self, id: usize, report: &mut Report, room: &mut usize) {
+        let Some(Some(stream)) = self.streams.get_mut(id) else { return };
+        if stream.wanting == 0 && stream.request_from >= stream.frontier.0 {
+            return;
+        }
+        while stream.request_from < stream.next_segment() {
+            let number = stream.request_from;
+            if let Some(segment) = stream.get(number).filter(|segment| !segment.judged())
+                && let Some(frame) = request(id as u32, number, segment, *room)
+                && !push(report, room, frame)
+            {
+                return;
+            }
+            stream.request_from += 1;
+        }
+    }
+
+    /// Tells verdicts the sender has not confirmed, oldest first.
+    fn add_verdicts(&mut self, id: usize, report: &mut Report, room: &mut usize) {
+        let Some(Some(stream)) = self.streams.get_mut(id) else { return };
+        if stream.unconfirmed == 0 {
+            return;
+        }
+        while let Some((frame, carried)) = next_verdict(id as u32, stream, report.number, *room) {
+            if !push(report, room, frame) {
+                return;
+            }
+            stream.verdict_from = carried.to;
+            self.report.carried.push_back(carried);
+        }
+    }
+
+    /// The sender has confirmed reports.
+    pub(super) fn on_confirmed(&mut self, confirmed: &Confirmed) {
+        let Some(highest) = confirmed.highest else { return };
+        let mut kept = core::mem::take(&mut self.report.carried);
+        kept.retain(|carried| {
+            if !confirmed.contains(carried.report) {
+                return carried.report + REMEMBERED >= highest;
+            }
+            if let Some(Some(stream)) = self.streams.get_mut(carried.stream as usize) {
+                if let (Some(to), Some(segment)) = (carried.holes_to, stream.get_mut(carried.from)) {
+                    segment.holes_confirmed = segment.holes_confirmed.max(to);
+                }
+                let before = stream.unconfirmed;
+                stream.confirm(carried.from, carried.to, carried.report);
+                self.unconfirmed -= before - stream.unconfirmed;
+            }
+            false
+        });
+        self.report.carried = kept;
+    }
+}
+
+/// Adds a frame if it fits.
+fn push(report: &mut Report, room: &mut usize, frame: ReportFrame) -> bool {
+    let length = frame.encoded_len();
+    if length > *room {
+        return false;
+    }
+    *room -= length;
+    report.frames.push(frame);
+    true
+}
+
+/// The present grant of a stream.
+pub(super) fn grant(id: u32, stream: &RecvStream) -> ReportFrame {
+    let (segments, units) = stream.edges();
+    ReportFrame::Grant { stream: id, segments, units, end_known: stream.end.is_some() }
+}
+
+/// What is wanted of a segment, cut to `room`; `None` when nothing is.
+fn request(stream: u32, number: u64, segment: &RecvSegment, room: usize) -> Option<ReportFrame> {
+    let unknown_length = segment.layout.units.is_none() && segment.due == u32::MAX;
+    if !segment.violated && !unknown_length {
+        return None;
+    }
+    let mut missing = Runs::new();
+    // Sixteen bytes hold everything of the frame but its runs, each of which takes ten at most.
+    let most = (room.saturating_sub(32) / 10).min(RUNS_MAX);
+    let mut complete = true;
+    if segment.violated {
+        for (start, count) in segment.present.zero_runs(0, segment.due_extent()) {
+            if missing.len() >= most {
+                complete = false;
+                break;
+            }
+            missing.push((start, start + count));
+        }
+    }
+    let tail_from = (segment.violated && unknown_length && complete).then_some(segment.extent());
+    let nothing = missing.is_empty() && tail_from.is_none() && !unknown_length;
+    (!nothing).then_some(ReportFrame::Request { stream, segment: number, missing, tail_from, length_wanted: unknown_length })
+}
+
+/// The next verdict frame of `stream` from its cursor on.
+fn next_verdict(id: u32, stream: &mut RecvStream, report: u64, room: usize) -> Option<(ReportFrame, Carried)> {
+    let untold = |segment: &RecvSegment| segment.judged() && !segment.confirmed;
+    while stream.verdict_from < stream.next_segment() && !stream.get(stream.verdict_from).is_some_and(untold) {
+        stream.verdict_from += 1;
+    }
+    let first = stream.verdict_from;
+    let segment = stream.get(first)?;
+    let verdict = segment.verdict?;
+    if verdict == Verdict::Complete {
+        let mut to = first + 1;
+        while stream.get(to).is_some_and(|next| next.verdict == Some(Verdict::Complete)) {
+            to += 1;
+        }
+        let carried = Carried { report, stream: id, from: first, to, holes_to: None };
+        return Some((ReportFrame::Complete { stream: id, first, count: to - first }, carried));
+    }
+    let units = segment.extent();
+    let from = segment.holes_confirmed;
+    let (holes, to) = map_of_holes(segment, from, room);
+    let frame = ReportFrame::Judged { stream: id, segment: first, verdict, units, from, to, holes };
+    Some((frame, Carried { report, stream: id, from: first, to: first + 1, holes_to: Some(to) }))
+}
+
+/// The holes from unit `from` on that fit `room`, and the unit up to which that tells them all.
+fn map_of_holes(segment: &RecvSegment, from: u32, room: usize) -> (Runs, u32) {
+    let rest = segment.holes.iter().filter(|hole| hole.0 >= from);
+    let most = (room.saturating_sub(40) / 10).clamp(1, RUNS_MAX);
+    let mut holes = Runs::new();
+    for &hole in rest {
+        if holes.len() >= most || runs_len(&holes) + 40 > room {
+            return (holes, hole.0);
+        }
+        holes.push(hole);
+    }
+    (holes, segment.extent())
+}

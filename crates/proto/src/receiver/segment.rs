@@ -1,0 +1,267 @@
+//! One segment on its way in: which positions are present, how far they are due, and its verdict.
+//!
+//! Owned by the stream's window. *Due* are the positions below the frontier: those whose first shipment
+//! has certainly passed. A missing position is *held lost* once it is due.
+//!
+//! Invariant: `lost` is the number of due positions that are not present; a verdict, once given, never
+//! changes; a hole is only ever a unit that was held lost, or that its sender gave up.
+
+use crate::layout::Layout;
+use segstream_base::Instant;
+use segstream_base::halves::Verdict;
+use segstream_blocks::bitmap::Bitmap;
+use segstream_blocks::tolerance::Tolerance;
+use segstream_wire::contract::Triplet;
+
+/// Everything is due, also what lies beyond a length not known yet.
+pub(crate) const ALL_DUE: u32 = u32::MAX;
+
+/// One incoming segment.
+#[derive(Debug)]
+pub(crate) struct RecvSegment {
+    pub(crate) layout: Layout,
+    pub(crate) tolerance: Tolerance,
+    /// Whether any part or statement of it has arrived, so that layout and tolerance are right.
+    pub(crate) known: bool,
+    pub(crate) opened: bool,
+    pub(crate) own: Option<Triplet>,
+    pub(crate) source_time: Instant,
+    pub(crate) first_arrival: Option<Instant>,
+    /// Positions present, in sending order.
+    pub(crate) present: Bitmap,
+    pub(crate) got: u32,
+    /// Positions below this one are due.
+    pub(crate) due: u32,
+    /// Due positions that are not present.
+    pub(crate) lost: u32,
+    /// The tolerance has been violated: everything missing is wanted.
+    pub(crate) violated: bool,
+    /// Its sender will send no more of it.
+    pub(crate) skipped: bool,
+    pub(crate) verdict: Option<Verdict>,
+    pub(crate) judged_at: Instant,
+    /// Holes as half-open runs of units, once judged.
+    pub(crate) holes: Vec<(u32, u32)>,
+    /// The application has taken it; its room in the window is free.
+    pub(crate) released: bool,
+    /// Reports from this number on may carry the verdict.
+    pub(crate) first_report: u64,
+    /// Holes below this unit have been confirmed by the sender.
+    pub(crate) holes_confirmed: u32,
+    pub(crate) confirmed: bool,
+    /// Units of the window's buffer reserved for it.
+    pub(crate) reserved: u32,
+}
+
+impl RecvSegment {
+    pub(crate) fn new(layout: Layout, tolerance: Tolerance) -> Self {
+        Self {
+            layout,
+            tolerance,
+            known: false,
+            opened: false,
+            own: None,
+            source_time: Instant::ZERO,
+            first_arrival: None,
+            present: Bitmap::new(),
+            got: 0,
+            due: 0,
+            lost: 0,
+            violated: false,
+            skipped: false,
+            verdict: None,
+            judged_at: Instant::ZERO,
+            holes: Vec::new(),
+            released: false,
+            first_report: 0,
+            holes_confirmed: 0,
+            confirmed: false,
+            reserved: 0,
+        }
+    }
+
+    /// Makes a used segment new again, keeping its buffers.
+    pub(crate) fn renew(&mut self, layout: Layout, tolerance: Tolerance) {
+        let (mut present, mut holes) = (core::mem::take(&mut self.present), core::mem::take(&mut self.holes));
+        present.reset(0);
+        holes.clear();
+        *self = Self { present, holes, ..Self::new(layout, tolerance) };
+    }
+
+    pub(crate) fn judged(&self) -> bool {
+        self.verdict.is_some()
+    }
+
+    /// Positions that are known to exist.
+    pub(crate) fn extent(&self) -> u32 {
+        self.layout.units.unwrap_or_else(|| self.present.len())
+    }
+
+    /// Positions that are due and known to exist.
+    pub(crate) fn due_extent(&self) -> u32 {
+        self.due.min(self.extent())
+    }
+
+    /// Whether nothing more can come but by repair.
+    pub(crate) fn all_due(&self) -> bool {
+        self.layout.units.is_some_and(|units| self.due >= units)
+    }
+
+    /// Marks positions present; returns how many are new.
+    #[inline]
+    pub(crate) fn mark(&mut self, first: u32, count: u32) -> u32 {
+        let end = first.saturating_add(count);
+        if end > self.present.len() {
+            let length = self.layout.units.unwrap_or(end);
+            self.grow(length);
+        }
+        let fresh = if first >= self.due || self.lost == 0 && end <= self.due {
+            self.present.set_range(first, count)
+        } else {
+            let late_end = end.min(self.due);
+            let late = self.present.set_range(first, late_end - first);
+            self.lost -= late;
+            late + if end > late_end { self.present.set_range(late_end, end - late_end) } else { 0 }
+        };
+        self.got += fresh;
+        fresh
+    }
+
+    /// Makes room for positions up to `length`; those below the frontier count as lost at once.
+    pub(crate) fn grow(&mut self, length: u32) {
+        let before = self.due_extent().min(self.present.len());
+        self.present.grow(length);
+        let after = self.due.min(length);
+        self.lost += after.saturating_sub(before);
+    }
+
+    /// Moves the frontier to `due`; returns how many positions are newly held lost.
+    #[inline]
+    pub(crate) fn advance_due(&mut self, due: u32) -> u32 {
+        if due <= self.due {
+            return 0;
+        }
+        let (from, to) = (self.due_extent().min(self.present.len()), due.min(self.present.len()));
+        let fresh = if to > from { to - from - self.present.count_ones_in(from, to) } else { 0 };
+        self.lost += fresh;
+        self.due = due;
+        fresh
+    }
+
+    /// Whether the tolerance allows what is held lost.
+    pub(crate) fn allows_lost(&self, important: u32, scratch: &mut Bitmap) -> bool {
+        self.allows_missing_below(self.due_extent(), self.lost, important, scratch)
+    }
+
+    /// Whether the tolerance allows every missing unit, due or not.
+    pub(crate) fn allows_missing(&self, important: u32, scratch: &mut Bitmap) -> bool {
+        let units = self.extent();
+        self.allows_missing_below(units, units - self.got, important, scratch)
+    }
+
+    fn allows_missing_below(&self, end: u32, missing: u32, important: u32, scratch: &mut Bitmap) -> bool {
+        if missing == 0 {
+            return true;
+        }
+        let units = self.extent();
+        if self.tolerance.is_reliable() || missing > self.tolerance.most_holes(units) {
+            return false;
+        }
+        if self.tolerance.is_any() && important == 0 {
+            return true;
+        }
+        if self.layout.order.is_in_order() {
+            let runs = self.present.zero_runs(0, end).flat_map(|(start, count)| start..start + count);
+            return self.tolerance.allows(runs, important);
+        }
+        self.missing_units(end, scratch);
+        let runs = scratch.one_runs(0, units).flat_map(|(start, count)| start..start + count);
+        self.tolerance.allows(runs, important)
+    }
+
+    /// The units missing at positions below `end`, as bits.
+    fn missing_units(&self, end: u32, units: &mut Bitmap) {
+        units.reset(self.extent());
+        for (start, count) in self.present.zero_runs(0, end) {
+            for unit in self.layout.units_at(start, count) {
+                units.set(unit);
+            }
+        }
+    }
+
+    /// Gives the verdict and fixes the holes.
+    pub(crate) fn judge(&mut self, now: Instant, verdict: Verdict, next_report: u64, scratch: &mut Bitmap) {
+        let units = self.extent();
+        self.present.grow(units);
+        self.holes.clear();
+        if self.got < units {
+            if self.layout.order.is_in_order() {
+                self.holes.extend(self.present.zero_runs(0, units).map(|(start, count)| (start, start + count)));
+            } else {
+                self.missing_units(units, scratch);
+                self.holes.extend(scratch.one_runs(0, units).map(|(start, count)| (start, start + count)));
+            }
+        }
+        self.verdict = Some(verdict);
+        self.judged_at = now;
+        self.first_report = next_report;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::layout::tolerance;
+    use segstream_wire::Contract;
+
+    fn segment(units: u32) -> RecvSegment {
+        let contract = Contract {
+            unit_bytes: 10,
+            tolerance: (8, 2, 1),
+            interleave: segstream_wire::contract::InterleaveChoice::Off,
+            ..Contract::default()
+        };
+        let promise = tolerance(contract.tolerance);
+        RecvSegment::new(Layout::new(&contract, promise, false, Some(u64::from(units) * 10)), promise)
+    }
+
+    #[test]
+    fn only_what_is_due_counts_as_lost() {
+        let mut segment = segment(8);
+        assert_eq!(segment.mark(0, 2), 2);
+        assert_eq!(segment.mark(4, 1), 1);
+        assert_eq!(segment.lost, 0);
+        assert_eq!(segment.advance_due(4), 2);
+        assert_eq!((segment.lost, segment.mark(2, 1)), (1, 1));
+        assert_eq!(segment.lost, 0 + 1);
+        assert_eq!(segment.mark(3, 1), 1);
+        assert_eq!((segment.lost, segment.got), (0, 5));
+        assert_eq!(segment.mark(0, 5), 0, "twice changes nothing");
+    }
+
+    #[test]
+    fn the_tolerance_is_judged_on_units_held_lost() {
+        let mut scratch = Bitmap::new();
+        let mut segment = segment(8);
+        segment.mark(0, 1);
+        segment.mark(2, 1);
+        segment.advance_due(3);
+        assert!(segment.allows_lost(0, &mut scratch), "one hole");
+        assert!(!segment.allows_lost(2, &mut scratch), "unit 1 is important");
+        segment.advance_due(5);
+        assert!(!segment.allows_lost(0, &mut scratch), "units 3 and 4 are neighbours");
+    }
+
+    #[test]
+    fn an_open_segment_counts_what_becomes_known_as_lost_when_everything_is_due() {
+        let contract = Contract { unit_bytes: 10, ..Contract::default() };
+        let promise = tolerance(contract.tolerance);
+        let mut segment = RecvSegment::new(Layout::new(&contract, promise, true, None), promise);
+        segment.mark(0, 1);
+        assert_eq!(segment.advance_due(ALL_DUE), 0);
+        segment.mark(3, 1);
+        assert_eq!(segment.lost, 2);
+        segment.mark(1, 2);
+        assert_eq!(segment.lost, 0);
+    }
+}

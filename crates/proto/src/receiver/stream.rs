@@ -1,0 +1,347 @@
+//! One incoming stream: the segments in its window, and the order in which they are handed over (FC 3).
+//!
+//! Owned by the receiving half. Invariant: the units reserved for segments never exceed the window; with
+//! flow control on, nothing beyond the granted edges is kept; a segment leaves the queue only when it is
+//! judged, taken by the application, and its verdict confirmed by the sender.
+
+use super::segment::{ALL_DUE, RecvSegment};
+use crate::layout::{Layout, tolerance};
+use segstream_base::Instant;
+use segstream_base::halves::Verdict;
+use segstream_blocks::bitmap::Bitmap;
+use segstream_blocks::tolerance::Tolerance;
+use segstream_blocks::window::ReceiveWindow;
+use segstream_wire::Class;
+use segstream_wire::contract::{Contract, Order, Triplet};
+use std::collections::VecDeque;
+
+/// How many used segments keep their buffers for the next ones.
+const SPARE_SEGMENTS: usize = 64;
+
+/// One incoming stream.
+#[derive(Debug)]
+pub(crate) struct RecvStream {
+    pub(crate) contract: Contract,
+    promise: Tolerance,
+    pub(crate) window: ReceiveWindow,
+    segments: VecDeque<RecvSegment>,
+    spare: Vec<RecvSegment>,
+    /// The number of the segment at the front of the queue.
+    pub(crate) base: u64,
+    /// The first position no first-time part has reached yet: (segment, position).
+    pub(crate) high: (u64, u32),
+    /// Where the last first-time part began that did not continue at `high`: from there to `high`
+    /// nothing is missing but what is lost already.
+    pub(crate) run_start: (u64, u32),
+    /// Everything before this is due: (segment, position).
+    pub(crate) frontier: (u64, u32),
+    /// How many segments there will be, once known.
+    pub(crate) end: Option<u64>,
+    /// The next segment to hand over, when they go in order.
+    deliver_next: u64,
+    /// No segment below this one is unreleased.
+    lowest_unreleased: u64,
+    /// Segments judged and ready to be handed over, as accepted.
+    ready: VecDeque<u64>,
+    reserved: u64,
+    /// Segments with a verdict that the sender has not confirmed.
+    pub(crate) unconfirmed: u64,
+    /// Segments whose tolerance is violated and that are not judged.
+    pub(crate) wanting: u64,
+    /// The sender has data the window does not admit.
+    pub(crate) sender_waits: bool,
+    pub(crate) ended_told: bool,
+    /// Where the next report's requests and verdicts start.
+    pub(crate) request_from: u64,
+    pub(crate) verdict_from: u64,
+}
+
+/// What became of a part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Admission {
+    /// It belongs to a segment that still takes units.
+    Open,
+    /// The segment is judged or gone; the part comes too late.
+    Over,
+    /// There is no room for it: beyond the window, or contradicting what is known.
+    Refused,
+}
+
+impl RecvStream {
+    pub(crate) fn new(contract: Contract) -> Self {
+        Self {
+            promise: tolerance(contract.tolerance),
+            window: ReceiveWindow::new(contract.window_segments, u64::from(contract.window_units)),
+            contract,
+            segments: VecDeque::new(),
+            spare: Vec::new(),
+            base: 0,
+            high: (0, 0),
+            run_start: (0, 0),
+            frontier: (0, 0),
+            end: None,
+            deliver_next: 0,
+            lowest_unreleased: 0,
+            ready: VecDeque::new(),
+            reserved: 0,
+            unconfirmed: 0,
+            wanting: 0,
+            sender_waits: false,
+            ended_told: false,
+            request_from: 0,
+            verdict_from: 0,
+        }
+    }
+
+    pub(crate) fn next_segment(&self) -> u64 {
+        self.base + self.segments.len() as u64
+    }
+
+    pub(crate) fn get(&self, segment: u64) -> Option<&RecvSegment> {
+        self.segments.get(usize::try_from(segment.checked_sub(self.base)?).ok()?)
+    }
+
+    pub(crate) fn get_mut(&mut self, segment: u64) -> Option<&mut RecvSegment> {
+        self.segments.get_mut(usize::try_from(segment.checked_sub(self.base)?).ok()?)
+    }
+
+    /// The edges to grant.
+    pub(crate) fn edges(&self) -> (u64, u64) {
+        match self.contract.order {
+            Order::InOrder => self.window.edges(),
+            Order::AsAccepted => self.window.edges_from(self.lowest_unreleased),
+        }
+    }
+
+    /// Makes sure that `segment` and all before it are in the queue.
+    pub(crate) fn reach(&mut self, segment: u64) {
+        while self.next_segment() <= segment {
+            let layout = Layout::new(&self.contract, self.promise, true, None);
+            let number = self.next_segment();
+            let mut fresh = match self.spare.pop() {
+                Some(mut used) => {
+                    used.renew(layout, self.promise);
+                    used
+                }
+                None => RecvSegment::new(layout, self.promise),
+            };
+            if number < self.frontier.0 {
+                fresh.due = ALL_DUE;
+            } else if number == self.frontier.0 {
+                fresh.due = self.frontier.1;
+            }
+            self.segments.push_back(fresh);
+        }
+    }
+
+    /// Takes note of what a part or a statement says of a segment as a whole, and reserves room for
+    /// `extent` positions of it.
+    pub(crate) fn admit(&mut self, number: u64, about: &About, extent: u32, class: Class) -> Admission {
+        if number < self.base {
+            return Admission::Over;
+        }
+        let (segments, _) = self.edges();
+        let span = 4 * u64::from(self.contract.window_segments);
+        let beyond = if class.flow_control() { number >= segments } else { number >= self.base + span };
+        if beyond || self.end.is_some_and(|end| number >= end) {
+            return Admission::Refused;
+        }
+        self.reach(number);
+        let (room, contract, promise) = (self.free_units(), &self.contract, self.promise);
+        let Some(segment) = self.segments.get_mut((number - self.base) as usize) else { return Admission::Refused };
+        if segment.judged() {
+            return Admission::Over;
+        }
+        if segment.layout.length.is_some() && about.length.is_some() && segment.layout.length != about.length {
+            return Admission::Refused;
+        }
+        let length = about.length.or(segment.layout.length);
+        let units = length.map(|bytes| contract.units_of(bytes));
+        let needed = units.unwrap_or(0).max(u64::from(extent)).max(u64::from(segment.reserved));
+        let wrong = units.is_some_and(|units| u64::from(extent.max(segment.present_end())) > units);
+        let missing_length = length.is_none() && !about.opened;
+        if wrong || missing_length || needed - u64::from(segment.reserved) > room {
+            return Admission::Refused;
+        }
+        let fresh = needed - u64::from(segment.reserved);
+        segment.reserved = needed as u32;
+        if !segment.known || segment.layout.length.is_none() && length.is_some() {
+            segment.know(contract, promise, about, length);
+        }
+        self.reserved += fresh;
+        Admission::Open
+    }
+
+    /// Units of the window's buffer that are not reserved.
+    pub(crate) fn free_units(&self) -> u64 {
+        self.window.size().1.saturating_sub(self.reserved)
+    }
+
+    /// Moves the frontier. Returns the segments whose due positions may have changed, and how many units
+    /// are newly held lost.
+    pub(crate) fn advance_frontier(&mut self, to: (u64, u32)) -> Option<(core::ops::RangeInclusive<u64>, u32)> {
+        // Why: behind the last gap everything up to `high` has arrived, so the frontier may join it.
+        let (segment, position) = if to >= self.run_start { to.max(self.high) } else { to };
+        if (segment, position) <= self.frontier {
+            return None;
+        }
+        let from = self.frontier.0.max(self.base);
+        self.frontier = (segment, position);
+        if position > 0 {
+            self.reach(segment);
+        } else if segment > 0 {
+            self.reach(segment - 1);
+        }
+        let mut lost = 0;
+        for number in from..segment {
+            lost += self.get_mut(number).map_or(0, |passed| passed.advance_due(ALL_DUE));
+        }
+        if position > 0
+            && let Some(current) = self.get_mut(segment)
+        {
+            lost += current.advance_due(position);
+        }
+        Some((from..=segment, lost))
+    }
+
+    /// Notes a verdict. Returns whether anything of the segment was wanted; `None` when it was judged.
+    pub(crate) fn on_judged(
+        &mut self,
+        now: Instant,
+        number: u64,
+        verdict: Verdict,
+        next_report: u64,
+        scratch: &mut Bitmap,
+    ) -> Option<bool> {
+        let segment = self.get_mut(number).filter(|segment| !segment.judged())?;
+        let wanted = segment.violated;
+        segment.judge(now, verdict, next_report, scratch);
+        self.wanting -= u64::from(wanted);
+        self.unconfirmed += 1;
+        if self.contract.order == Order::AsAccepted {
+            self.ready.push_back(number);
+        }
+        Some(wanted)
+    }
+
+    /// The next segment to hand to the application.
+    pub(crate) fn next_delivery(&mut self) -> Option<u64> {
+        match self.contract.order {
+            Order::AsAccepted => self.ready.pop_front(),
+            Order::InOrder => {
+                let number = self.deliver_next;
+                self.get(number).filter(|segment| segment.judged())?;
+                self.deliver_next += 1;
+                Some(number)
+            }
+        }
+    }
+
+    /// Whether a segment can be handed over.
+    pub(crate) fn has_delivery(&self) -> bool {
+        match self.contract.order {
+            Order::AsAccepted => !self.ready.is_empty(),
+            Order::InOrder => self.get(self.deliver_next).is_some_and(RecvSegment::judged),
+        }
+    }
+
+    /// The application has taken the segment: its units are free for new ones.
+    pub(crate) fn release(&mut self, number: u64) {
+        let Some(segment) = self.get_mut(number).filter(|segment| segment.judged() && !segment.released) else { return };
+        segment.released = true;
+        let (units, reserved) = (u64::from(segment.extent()), u64::from(segment.reserved));
+        segment.reserved = 0;
+        self.reserved -= reserved;
+        self.window.release(units);
+        while self.get(self.lowest_unreleased).is_some_and(|segment| segment.released) {
+            self.lowest_unreleased += 1;
+        }
+        self.retire();
+    }
+
+    /// Notes that the sender has confirmed the verdicts of `from..to` carried by `report`.
+    pub(crate) fn confirm(&mut self, from: u64, to: u64, report: u64) {
+        for number in from.max(self.base)..to {
+            let Some(segment) = self.get_mut(number) else { break };
+            let whole = segment.holes_confirmed >= segment.extent() || segment.holes.is_empty();
+            if segment.judged() && whole && !segment.confirmed && segment.first_report <= report {
+                segment.confirmed = true;
+                self.unconfirmed -= 1;
+            }
+        }
+        self.retire();
+    }
+
+    fn retire(&mut self) {
+        while self.segments.front().is_some_and(|segment| segment.released && segment.confirmed) {
+            let used = self.segments.pop_front();
+            self.base += 1;
+            if self.spare.len() < SPARE_SEGMENTS {
+                self.spare.extend(used);
+            }
+        }
+        self.lowest_unreleased = self.lowest_unreleased.max(self.base);
+        self.high = self.high.max((self.base, 0));
+        self.frontier = self.frontier.max((self.base, 0));
+    }
+
+    /// The oldest segment that is not judged, if any has begun.
+    pub(crate) fn oldest_open(&self) -> Option<u64> {
+        (self.base..self.next_segment()).find(|&number| self.get(number).is_some_and(|segment| !segment.judged()))
+    }
+
+    /// Whether a segment has begun and is not judged.
+    pub(crate) fn has_open(&self) -> bool {
+        self.segments.back().is_some_and(|last| !last.judged()) || self.oldest_open().is_some()
+    }
+
+    /// Whether everything has been judged and handed over, and the end is known.
+    pub(crate) fn is_drained(&self) -> bool {
+        self.end.is_some_and(|end| match self.contract.order {
+            Order::InOrder => self.deliver_next >= end,
+            Order::AsAccepted => self.ready.is_empty() && self.lowest_judged() >= end,
+        })
+    }
+
+    fn lowest_judged(&self) -> u64 {
+        self.oldest_open().unwrap_or(self.next_segment())
+    }
+
+    /// Whether nothing is left to say about it either.
+    pub(crate) fn is_over(&self) -> bool {
+        self.end.is_some_and(|end| self.lowest_judged() >= end) && self.unconfirmed == 0
+    }
+}
+
+/// What a part or a statement says of its segment as a whole.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct About {
+    pub(crate) opened: bool,
+    pub(crate) length: Option<u64>,
+    pub(crate) own: Option<Triplet>,
+    pub(crate) source_time: Instant,
+}
+
+impl RecvSegment {
+    /// One more than the highest position present.
+    fn present_end(&self) -> u32 {
+        if self.layout.units.is_some() { 0 } else { self.present.len() }
+    }
+
+    /// Learns what the segment is; positions that become known below the frontier are lost at once.
+    fn know(&mut self, contract: &Contract, promise: Tolerance, about: &About, length: Option<u64>) {
+        let promise = about.own.map_or(promise, tolerance);
+        self.known = true;
+        self.opened = about.opened;
+        self.own = about.own;
+        self.source_time = about.source_time;
+        self.layout = Layout::new(contract, promise, about.opened, length);
+        self.tolerance = promise.clipped_to(self.layout.units.unwrap_or(u32::MAX));
+        if let Some(units) = self.layout.units {
+            // Why: `grow` compares with the extent before, which the new layout has already changed.
+            let before = self.due.min(self.present.len());
+            self.present.grow(units);
+            self.lost += self.due.min(units).saturating_sub(before);
+        }
+    }
+}

@@ -1,0 +1,53 @@
+//! What a connection may look at in the receiving half.
+//!
+//! Called by the connection. Invariant: nothing here changes anything.
+
+use super::RecvHalf;
+use super::stream::About;
+use crate::layout::{Layout, tolerance};
+use segstream_wire::Part;
+
+impl RecvHalf {
+    /// The highest shipment number received.
+    pub fn highest_shipment(&self) -> Option<u64> {
+        self.detector.highest()
+    }
+
+    /// The re-sequencing distance in force.
+    pub fn reorder(&self) -> u32 {
+        self.detector.reorder()
+    }
+
+    /// Shipments held lost so far, including those that came late.
+    pub fn shipments_lost(&self) -> u64 {
+        self.detector.newly_lost()
+    }
+
+    /// Shipments that came behind a higher number.
+    pub fn shipments_late(&self) -> u64 {
+        self.detector.late_total()
+    }
+
+    /// Whether a segment of `stream` can be taken.
+    pub fn has_delivery(&self, stream: u32) -> bool {
+        self.streams.get(stream as usize).and_then(Option::as_ref).is_some_and(super::stream::RecvStream::has_delivery)
+    }
+
+    /// The payload a part must have by the contract and its segment's length; `None` when the stream is
+    /// not known or the part contradicts itself.
+    pub fn payload_bytes(&self, part: &Part) -> Option<u32> {
+        let stream = self.streams.get(part.stream as usize)?.as_ref()?;
+        let known = stream.get(part.segment).filter(|segment| segment.known && segment.layout.length == part.length);
+        let layout = match known {
+            Some(segment) => segment.layout,
+            None => {
+                let about = About { opened: part.opened, length: part.length, own: part.tolerance, source_time: part.source_time };
+                let promise = about.own.unwrap_or(stream.contract.tolerance);
+                Layout::new(&stream.contract, tolerance(promise), about.opened, about.length)
+            }
+        };
+        let inside = layout.units.is_none_or(|units| part.first.checked_add(part.count).is_some_and(|end| end <= units));
+        // Limit: a part's payload has at most 65,535 bytes, so the product cannot overflow.
+        (inside && u64::from(part.count) * u64::from(layout.unit_bytes) <= 1 << 17).then(|| layout.payload_bytes(part.first, part.count))
+    }
+}

@@ -1,0 +1,140 @@
+//! What a report changes at the sender: the echo, the window, verdicts, and what is wanted again.
+//!
+//! Called by the half for every RXS. Invariant: reports may come late, twice or out of order; every
+//! frame is a statement that stays true, so each is taken as it comes.
+
+use super::{SendHalf, SenderHalfEvent};
+use segstream_base::halves::Verdict;
+use segstream_base::{Duration, Instant};
+use segstream_wire::{Report, ReportFrame};
+
+impl SendHalf {
+    /// Takes a report of the receiver.
+    pub fn handle_report(&mut self, now: Instant, report: &Report) {
+        self.clock.on_answer();
+        let newest = self.clock.confirmed.highest.is_none_or(|highest| report.number > highest);
+        self.clock.confirmed.insert(report.number);
+        if let Some(echo) = report.echo {
+            self.echo = Some(self.echo.map_or(echo, |highest| highest.max(echo)));
+        }
+        if newest {
+            self.reorder = report.reorder;
+            if let Some(time) = report.time {
+                let sample = Duration::from_nanos(now.as_nanos().saturating_sub(time).saturating_sub(report.held));
+                self.on_rtt_sample(now, sample);
+            }
+        }
+        for frame in &report.frames {
+            self.handle_frame(now, report, frame);
+        }
+    }
+
+    /// Takes a frame outside a report: the grants of a connection confirm.
+    pub fn handle_grant(&mut self, now: Instant, frame: &ReportFrame) {
+        self.handle_frame(now, &Report::default(), frame);
+    }
+
+    fn handle_frame(&mut self, now: Instant, report: &Report, frame: &ReportFrame) {
+        match *frame {
+            ReportFrame::Grant { stream, segments, units, end_known } => self.handle_grant_of(stream, segments, units, end_known),
+            ReportFrame::Complete { stream, first, count } => self.handle_complete(now, stream, first, count),
+            ReportFrame::Judged { stream, segment, verdict, units, from, to, ref holes } => {
+                self.clock.confirm_later(now);
+                self.handle_judged(stream, segment, verdict, (units, from, to), holes);
+            }
+            ReportFrame::Request { stream, segment, ref missing, tail_from, length_wanted } => {
+                if length_wanted {
+                    self.want_length(now, stream, segment);
+                }
+                self.handle_request(report, stream, segment, missing, tail_from);
+            }
+            ReportFrame::ReclassEcho { change, .. } => {
+                if let Some(class) = self.clock.on_reclass_echo(change) {
+                    self.config.class = class;
+                    self.set_pacing(now);
+                    self.events.push_back(SenderHalfEvent::Reclassed(class));
+                }
+            }
+            ReportFrame::Refused { stream, reason } => {
+                if let Some(refused) = self.streams.get_mut(stream as usize)
+                    && refused.refused.is_none()
+                {
+                    refused.refused = Some(reason);
+                    self.events.push_back(SenderHalfEvent::Refused(stream, reason));
+                }
+            }
+        }
+    }
+
+    pub(super) fn set_pacing(&mut self, now: Instant) {
+        let paced = self.config.class.rate_control() && self.config.rate.is_some();
+        if paced != self.pacer.spec().is_some() {
+            self.pacer = Self::pacer_of(&self.config, now);
+        }
+    }
+
+    fn handle_grant_of(&mut self, id: u32, segments: u64, units: u64, end_known: bool) {
+        let Some(stream) = self.streams.get_mut(id as usize) else { return };
+        if !stream.granted {
+            stream.granted = true;
+            stream.window_units = stream.window_units.min(units.max(1));
+        }
+        stream.window.advance(segments, units);
+        stream.end_confirmed |= end_known && stream.finished;
+    }
+
+    fn handle_complete(&mut self, now: Instant, id: u32, first: u64, count: u64) {
+        self.clock.confirm_later(now);
+        let Some(stream) = self.streams.get(id as usize) else { return };
+        // Limit: only segments that exist are looked at, whatever the count says.
+        let end = first.saturating_add(count).min(stream.next_segment());
+        for segment in first.max(stream.base)..end {
+            self.settle(id, segment, Verdict::Complete);
+        }
+    }
+
+    /// A verdict counts once the whole map of holes has come; its frames come in order.
+    fn handle_judged(&mut self, id: u32, number: u64, verdict: Verdict, (units, from, to): (u32, u32, u32), holes: &[(u32, u32)]) {
+        let Some(segment) = self.streams.get_mut(id as usize).and_then(|stream| stream.get_mut(number)) else { return };
+        if segment.settled() || from > segment.holes_to || to <= segment.holes_to && to < units {
+            return;
+        }
+        let known = segment.holes_to;
+        segment.holes.extend(holes.iter().filter(|hole| hole.0 >= known));
+        segment.holes_to = to;
+        if to == units {
+            self.settle(id, number, verdict);
+        }
+    }
+
+    fn settle(&mut self, id: u32, number: u64, verdict: Verdict) {
+        let Some(stream) = self.streams.get_mut(id as usize) else { return };
+        let holes = stream.get_mut(number).map(|segment| core::mem::take(&mut segment.holes)).unwrap_or_default();
+        if !stream.settle(number, verdict) {
+            return;
+        }
+        self.events.push_back(SenderHalfEvent::Judged { stream: id, segment: number, verdict, holes });
+        if core::mem::take(&mut stream.blocked) {
+            self.events.push_back(SenderHalfEvent::WindowOpen(id));
+        }
+    }
+
+    fn want_length(&mut self, now: Instant, id: u32, number: u64) {
+        if let Some(segment) = self.streams.get_mut(id as usize).and_then(|stream| stream.get_mut(number))
+            && segment.layout.length.is_some()
+        {
+            segment.length_wanted = true;
+            self.clock.hasten(now);
+        }
+    }
+
+    fn handle_request(&mut self, report: &Report, id: u32, number: u64, missing: &[(u32, u32)], tail_from: Option<u32>) {
+        let (Some(stream), Some(echo)) = (self.streams.get_mut(id as usize), report.echo) else { return };
+        for &(start, end) in missing {
+            stream.request(number, start, end, echo, report.reorder);
+        }
+        if let Some(from) = tail_from {
+            stream.request(number, from, u32::MAX, echo, report.reorder);
+        }
+    }
+}

@@ -1,0 +1,333 @@
+//! The sending half of the flagship: all streams of one direction.
+//!
+//! It routes; its parts decide:
+//! - [`stream`]: the queue of segments of one stream, and its window;
+//! - [`segment`]: which units have left, in which shipment, and which are wanted again (exact repair);
+//! - [`schedule`]: what goes into the next data shipment;
+//! - [`state`]: when the sender's state is due and what it says;
+//! - [`feedback`]: what a report changes;
+//! - [`surroundings`]: what the connection tells and asks.
+//!
+//! Called by the connection, which lends the shipment counter, and through [`crate::halves`] by the
+//! simulator. Payload bytes are elsewhere ([`crate::store`]).
+//!
+//! Invariant: a unit is sent again if and only if it was asked for and its last shipment is lost by the
+//! echo and the re-sequencing distance of a report. No timer decides about retransmission.
+
+mod feedback;
+mod schedule;
+pub(crate) mod segment;
+mod state;
+pub(crate) mod stream;
+mod surroundings;
+
+use crate::number::ShipmentCounter;
+use segstream_base::endpoint::Deadline;
+use segstream_base::halves::{Probe, SubmitError, Verdict};
+use segstream_base::{Bandwidth, Bytes, Duration, Instant};
+use segstream_blocks::burst::{Pacer, RateSpec};
+use segstream_blocks::rtt::Rtt;
+use segstream_wire::contract::{Contract, ContractError, Triplet};
+use segstream_wire::report::RefuseReason;
+use segstream_wire::{Class, Part, State};
+use state::StateClock;
+use std::collections::VecDeque;
+use stream::SendStream;
+
+/// What a sending half must know of its surroundings.
+#[derive(Clone, Copy, Debug)]
+pub struct SenderConfig {
+    /// The class in force.
+    pub class: Class,
+    /// Bytes of parts or frames a shipment may carry: the datagram less header and seal.
+    pub body_bytes: usize,
+    /// Bytes a shipment costs beyond its body when the rate is counted: header, seal, UDP and IP.
+    pub overhead_bytes: usize,
+    /// The rate; `None` when unpaced.
+    pub rate: Option<RateSpec>,
+    /// Departures are gathered for so long, so that they can share a system call. Zero in a simulation.
+    pub gather: Duration,
+    /// State is sent this often when there is nothing else to say.
+    pub keep_alive: Duration,
+}
+
+/// What the sending half tells.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SenderHalfEvent {
+    /// A segment's verdict is known.
+    Judged {
+        /// The stream.
+        stream: u32,
+        /// The segment.
+        segment: u64,
+        /// The receiver's verdict, or *unknown*.
+        verdict: Verdict,
+        /// The holes as half-open runs of units.
+        holes: Vec<(u32, u32)>,
+    },
+    /// A refused submission may succeed now.
+    WindowOpen(u32),
+    /// The receiver does not take the stream.
+    Refused(u32, RefuseReason),
+    /// Class and rate are in force.
+    Reclassed(Class),
+}
+
+/// What leaves: the parts of a data shipment (in the caller's buffer) or a state.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outgoing {
+    /// The parts are in the buffer handed to [`SendHalf::poll_transmit`].
+    Data,
+    /// The sender's state.
+    State(State),
+}
+
+/// Counters of a sending half.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SenderCounters {
+    /// Units sent, new and again.
+    pub units_sent: u64,
+    /// Units sent again.
+    pub units_retransmitted: u64,
+    /// Data shipments sent.
+    pub data_shipments: u64,
+    /// State shipments sent.
+    pub state_shipments: u64,
+    /// Payload bytes sent, new and again.
+    pub payload_bytes: u64,
+    /// Segments given up because their lifetime had passed.
+    pub segments_skipped: u64,
+}
+
+/// The sending half.
+#[derive(Debug)]
+pub struct SendHalf {
+    pub(crate) config: SenderConfig,
+    pub(crate) streams: Vec<SendStream>,
+    pub(crate) pacer: Pacer,
+    pub(crate) rtt: Rtt,
+    clock: StateClock,
+    pub(crate) reorder: u32,
+    /// The highest echo of any report.
+    pub(crate) echo: Option<u64>,
+    /// The last shipment that carried data.
+    pub(crate) last_data: Option<u64>,
+    /// The stream whose turn it is.
+    turn: usize,
+    pub(crate) events: VecDeque<SenderHalfEvent>,
+    /// Counters.
+    pub counters: SenderCounters,
+}
+
+impl SendHalf {
+    /// A half with no streams.
+    pub fn new(config: SenderConfig, now: Instant) -> Self {
+        Self {
+            pacer: Self::pacer_of(&config, now),
+            config,
+            streams: Vec::new(),
+            rtt: Rtt::new(),
+            clock: StateClock::new(now),
+            reorder: 0,
+            echo: None,
+            last_data: None,
+            turn: 0,
+            events: VecDeque::new(),
+            counters: SenderCounters::default(),
+        }
+    }
+
+    fn pacer_of(config: &SenderConfig, now: Instant) -> Pacer {
+        match config.rate {
+            Some(spec) if config.class.rate_control() => Pacer::new(spec, now),
+            _ => Pacer::unlimited(),
+        }
+    }
+
+    /// Opens a stream; data flows as soon as the receiver has granted a window.
+    pub fn open_stream(&mut self, now: Instant, contract: Contract) -> Result<u32, ContractError> {
+        contract.validate()?;
+        let id = self.streams.len() as u32;
+        self.streams.push(SendStream::new(contract));
+        self.clock.hasten(now);
+        Ok(id)
+    }
+
+    /// How many streams were opened.
+    pub fn stream_count(&self) -> u32 {
+        self.streams.len() as u32
+    }
+
+    /// The contract of a stream.
+    pub fn contract(&self, stream: u32) -> Option<&Contract> {
+        self.streams.get(stream as usize).map(|stream| &stream.contract)
+    }
+
+    /// Takes a segment of `bytes` bytes, or opens one whose length comes later.
+    pub fn submit(
+        &mut self,
+        now: Instant,
+        stream: u32,
+        bytes: Option<u64>,
+        source_time: Instant,
+        tolerance: Option<Triplet>,
+    ) -> Result<u64, SubmitError> {
+        let stream = self.streams.get_mut(stream as usize).ok_or(SubmitError::Finished)?;
+        if stream.unsettled == 0 {
+            self.pacer.on_idle(now);
+        }
+        stream.submit(now, bytes, source_time, tolerance)
+    }
+
+    /// Appends to the open segment of `stream`. `Some(verdict)` when the segment is already judged or
+    /// given up; the bytes are not taken then.
+    pub fn append(&mut self, now: Instant, stream: u32, bytes: u64, last: bool) -> Result<Option<Verdict>, SubmitError> {
+        let stream = self.streams.get_mut(stream as usize).ok_or(SubmitError::Finished)?;
+        let verdict = stream.append(bytes, last)?;
+        if last {
+            self.clock.hasten(now);
+        }
+        Ok(verdict)
+    }
+
+    /// No more segments will come on `stream`.
+    pub fn finish(&mut self, now: Instant, stream: u32) {
+        if let Some(stream) = self.streams.get_mut(stream as usize)
+            && !stream.finished
+        {
+            stream.finished = true;
+            self.clock.hasten(now);
+        }
+    }
+
+    /// A new rate, in force at once; `None` when unpaced.
+    pub fn set_rate(&mut self, now: Instant, rate: Option<RateSpec>) {
+        self.config.rate = rate;
+        match rate {
+            Some(spec) if self.pacer.spec().is_some() && self.config.class.rate_control() => self.pacer.set_spec(now, spec),
+            _ => self.pacer = Self::pacer_of(&self.config, now),
+        }
+        self.clock.announce_reclass(now, self.config.class);
+    }
+
+    /// Asks for a new class; in force once the receiver has echoed it.
+    pub fn set_class(&mut self, now: Instant, class: Class) {
+        self.clock.announce_reclass(now, class);
+    }
+
+    /// The rate in force.
+    pub fn rate(&self) -> Option<Bandwidth> {
+        self.pacer.average().or_else(|| self.pacer.spec().map(|spec| spec.peak()))
+    }
+
+    /// A measured round trip, such as that of the set-up.
+    pub fn on_rtt_sample(&mut self, now: Instant, sample: Duration) {
+        self.rtt.on_sample(now, sample);
+        self.clock.set_round_trip(self.rtt.smoothed().unwrap_or(sample), self.shipment_time());
+    }
+
+    fn shipment_time(&self) -> Duration {
+        let bytes = Bytes::new((self.config.body_bytes + self.config.overhead_bytes) as u64);
+        self.rate().map_or(Duration::ZERO, |rate| rate.transmit_time(bytes, &mut segstream_base::quantity::Remainder::default()))
+    }
+
+    /// The next shipment that may leave now, numbered from `counter`. Data parts go to `parts`, which is
+    /// cleared first.
+    pub fn poll_transmit(&mut self, now: Instant, counter: &mut ShipmentCounter, parts: &mut Vec<Part>) -> Option<(u64, Outgoing)> {
+        parts.clear();
+        if self.state_due().is_some_and(|deadline| deadline.at <= now) {
+            return Some(self.emit_state(now, counter));
+        }
+        if !self.has_eligible() || !self.pacer.ready(now) {
+            return None;
+        }
+        let number = counter.peek();
+        let bytes = self.fill(now, number, parts);
+        if parts.is_empty() {
+            return None;
+        }
+        let number = counter.take();
+        self.last_data = Some(number);
+        self.clock.on_data();
+        self.counters.data_shipments += 1;
+        self.pacer.on_sent(now, Bytes::new((bytes + self.config.overhead_bytes) as u64));
+        if !self.has_eligible() {
+            self.clock.on_idle(now);
+        }
+        Some((number, Outgoing::Data))
+    }
+
+    /// When and why the half wants to be polled again.
+    pub fn poll_timeout(&self) -> Option<Deadline> {
+        let pace = if self.has_eligible() {
+            // Why: a departure that waits a little shares its system call with those after it; the pacer
+            // keeps the ideal times, so no rate is lost.
+            self.pacer.next_departure().map(|at| Deadline { at: at + self.config.gather, timer: "departure" })
+        } else {
+            None
+        };
+        let expiry = self.streams.iter().filter_map(SendStream::next_expiry).min();
+        let expiry = expiry.map(|at| Deadline { at, timer: "lifetime" });
+        Deadline::earlier(Deadline::earlier(pace, self.state_due()), expiry)
+    }
+
+    /// Gives up what is too old.
+    pub fn handle_timeout(&mut self, now: Instant) {
+        for stream in &mut self.streams {
+            while stream.next_expiry().is_some_and(|at| at <= now) {
+                stream.expire_one();
+                self.counters.segments_skipped += 1;
+                self.clock.hasten(now);
+            }
+        }
+    }
+
+    /// The next thing to tell.
+    pub fn poll_event(&mut self) -> Option<SenderHalfEvent> {
+        self.events.pop_front()
+    }
+
+    /// Whether everything submitted on every stream is judged and every stream's end is known to the
+    /// receiver.
+    pub fn is_over(&self) -> bool {
+        self.streams.iter().all(SendStream::is_over)
+    }
+
+    /// Whether any segment is without a verdict.
+    pub fn has_unsettled(&self) -> bool {
+        self.streams.iter().any(|stream| stream.unsettled > 0)
+    }
+
+    /// The connection is gone: whatever has no verdict is *unknown*.
+    pub fn abandon(&mut self) {
+        for id in 0..self.streams.len() {
+            let stream = &mut self.streams[id];
+            for segment in stream.base..stream.next_segment() {
+                if stream.settle(segment, Verdict::Unknown) {
+                    self.events.push_back(SenderHalfEvent::Judged {
+                        stream: id as u32,
+                        segment,
+                        verdict: Verdict::Unknown,
+                        holes: Vec::new(),
+                    });
+                }
+            }
+        }
+    }
+
+    /// Writes the half's gauges.
+    pub fn probe(&self, out: &mut dyn Probe) {
+        let unsettled: u64 = self.streams.iter().map(|stream| stream.unsettled).sum();
+        let buffered: u64 = self.streams.iter().map(SendStream::buffered_units).sum();
+        out.gauge("segments_unjudged", unsettled as f64);
+        out.gauge("units_buffered", buffered as f64);
+        out.gauge("reorder_shipments", f64::from(self.reorder));
+        out.gauge("rate_bps", self.rate().map_or(f64::NAN, |rate| rate.bits_per_second() as f64));
+        out.gauge("rtt_ms_min", self.rtt.min().map_or(f64::NAN, Duration::as_millis_f64));
+    }
+
+    /// The bytes kept for stream `stream`: units of segments without a verdict.
+    pub fn buffered_units(&self, stream: u32) -> u64 {
+        self.streams.get(stream as usize).map_or(0, SendStream::buffered_units)
+    }
+}

@@ -1,0 +1,137 @@
+//! What goes into the next data shipment: units wanted again first, oldest segment first, then new units
+//! by weighted turns among the streams (deficit round robin).
+//!
+//! Called by the half when the pacer lets a shipment go. Invariant: a shipment carries at most B
+//! consecutive and at most E units of one window of a partially tolerant segment, so that one lost
+//! datagram cannot break a promise by itself.
+
+use super::SendHalf;
+use segstream_base::Instant;
+use segstream_wire::Part;
+
+/// Datagrams' worth of bytes a stream of weight 1 may send before the next one's turn.
+const TURN_DATAGRAMS: u64 = 8;
+
+impl SendHalf {
+    /// Whether anything could leave but for the pacer.
+    pub(super) fn has_eligible(&self) -> bool {
+        let flow = self.config.class.flow_control();
+        self.streams.iter().any(|stream| stream.again_total > 0 || stream.first_time_ready(flow))
+    }
+
+    /// Fills one shipment with parts; returns the bytes of its body.
+    pub(super) fn fill(&mut self, now: Instant, number: u64, parts: &mut Vec<Part>) -> usize {
+        let mut used = 0;
+        for id in 0..self.streams.len() {
+            while self.streams[id].again_total > 0 && self.take_again(now, id, number, parts, &mut used) {}
+        }
+        while let Some(id) = self.next_turn() {
+            if !self.take_first_time(now, id, number, parts, &mut used) {
+                break;
+            }
+        }
+        used
+    }
+
+    /// The stream whose turn it is among those with new data.
+    fn next_turn(&mut self) -> Option<usize> {
+        let (flow, count) = (self.config.class.flow_control(), self.streams.len());
+        for _ in 0..=count {
+            let turn = self.turn;
+            let stream = self.streams.get_mut(turn)?;
+            if stream.first_time_ready(flow) {
+                if stream.credit > 0 {
+                    return Some(turn);
+                }
+                stream.credit = u64::from(stream.contract.weight) * TURN_DATAGRAMS * self.config.body_bytes as u64;
+                if count == 1 {
+                    return Some(turn);
+                }
+            } else {
+                stream.credit = 0;
+            }
+            self.turn = (turn + 1) % count;
+        }
+        // Every stream with data has just been given new credit.
+        let turn = (0..count).map(|step| (self.turn + step) % count).find(|&id| self.streams[id].first_time_ready(flow))?;
+        self.turn = turn;
+        Some(turn)
+    }
+
+    /// Adds one run of units that are wanted again. False when nothing more fits.
+    fn take_again(&mut self, now: Instant, id: usize, number: u64, parts: &mut Vec<Part>, used: &mut usize) -> bool {
+        let room = self.config.body_bytes - *used;
+        let Some(segment_number) = self.streams[id].oldest_again() else { return false };
+        let Some(segment) = self.streams[id].get(segment_number) else { return false };
+        if segment.tolerance.is_partial() && parts.iter().any(|part| part.stream == id as u32 && part.segment == segment_number) {
+            return false;
+        }
+        let Some((first, run)) = segment.again_run(segment.units_per_shipment()) else { return false };
+        let Some(part) = self.part(id, segment_number, first, run, true, room) else { return false };
+        self.streams[id].again_total -= part.count;
+        self.counters.units_retransmitted += u64::from(part.count);
+        self.commit(now, id, number, part, parts, used);
+        true
+    }
+
+    /// Adds a run of new units of the stream's present segment. False when nothing more fits.
+    fn take_first_time(&mut self, now: Instant, id: usize, number: u64, parts: &mut Vec<Part>, used: &mut usize) -> bool {
+        let room = self.config.body_bytes - *used;
+        let (flow, stream) = (self.config.class.flow_control(), &self.streams[id]);
+        let current = stream.current;
+        let Some(segment) = stream.get(current) else { return false };
+        if segment.tolerance.is_partial() && parts.iter().any(|part| part.stream == id as u32 && part.segment == current) {
+            return false;
+        }
+        let mut most = (segment.ready() - segment.next).min(segment.units_per_shipment());
+        if segment.opened && flow {
+            most = most.min(stream.open_room());
+        }
+        let Some(part) = self.part(id, current, segment.next, most, false, room) else { return false };
+        let stream = &mut self.streams[id];
+        stream.count_started(part.count);
+        stream.credit = stream.credit.saturating_sub(part.encoded_len() as u64);
+        self.commit(now, id, number, part, parts, used);
+        self.streams[id].advance_current();
+        true
+    }
+
+    /// The part with as many of `most` units from `first` as fit `room`; `None` when not even one fits.
+    fn part(&self, id: usize, segment_number: u64, first: u32, most: u32, again: bool, room: usize) -> Option<Part> {
+        let segment = self.streams[id].get(segment_number)?;
+        let mut part = Part {
+            stream: id as u32,
+            segment: segment_number,
+            first,
+            count: most.max(1),
+            again,
+            opened: segment.opened,
+            length: segment.layout.length,
+            tolerance: segment.own,
+            source_time: segment.source_time,
+            payload_bytes: u32::from(u16::MAX),
+        };
+        let unit = segment.layout.unit_bytes as usize;
+        let fits = room.saturating_sub(part.header_len()) / unit;
+        let count = most.min(u32::try_from(fits).unwrap_or(u32::MAX));
+        if count == 0 {
+            // A short last unit may fit where a full one does not.
+            part.count = 1;
+            part.payload_bytes = segment.layout.payload_bytes(first, 1);
+            return (most > 0 && part.encoded_len() <= room).then_some(part);
+        }
+        part.count = count;
+        part.payload_bytes = segment.layout.payload_bytes(first, count);
+        Some(part)
+    }
+
+    fn commit(&mut self, now: Instant, id: usize, number: u64, part: Part, parts: &mut Vec<Part>, used: &mut usize) {
+        if let Some(segment) = self.streams[id].get_mut(part.segment) {
+            segment.on_sent(now, part.first, part.count, number);
+        }
+        self.counters.units_sent += u64::from(part.count);
+        self.counters.payload_bytes += u64::from(part.payload_bytes);
+        *used += part.encoded_len();
+        parts.push(part);
+    }
+}

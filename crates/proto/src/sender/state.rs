@@ -1,0 +1,248 @@
+//! When the sender's state is due and what it says (HT 3.1: TXS).
+//!
+//! Called by the half. Four situations set the pace, the first that applies:
+//! - something new must be said (a stream, an end, a SKIP, a confirmed report): soon, but not more often
+//!   than a quarter of the short period;
+//! - a tail: unjudged data, nothing eligible, and the echo has not yet passed the last data shipment by
+//!   R + 1: so that the receiver can hold it lost, R + 1 states follow quickly, then one every short
+//!   period;
+//! - the window holds data back, or a statement is unconfirmed: every short period;
+//! - unjudged data: every long period; nothing at all: the keep-alive.
+//!
+//! Invariant: while anything is unjudged or unconfirmed, some state is due, and it carries a number above
+//! every shipment sent before. Unanswered states slow down to one every 200 ms, never to none.
+
+use super::stream::SendStream;
+use super::{Outgoing, SendHalf};
+use crate::number::ShipmentCounter;
+use segstream_base::endpoint::Deadline;
+use segstream_base::{Bandwidth, Bytes, Duration, Instant};
+use segstream_blocks::report_period::ReportPeriod;
+use segstream_wire::state::Confirmed;
+use segstream_wire::{Class, State, StateFrame};
+
+/// Finished segments listed in one state at most.
+const FINISHED_LISTED: usize = 24;
+/// Unanswered states before the pace slows down.
+const UNANSWERED: u32 = 24;
+/// The slowest pace at which a silent receiver is asked.
+const SLOWEST: Duration = Duration::from_millis(200);
+
+/// The clock of the sender's state.
+#[derive(Debug)]
+pub(super) struct StateClock {
+    sync: u64,
+    last_sent: Instant,
+    hasten: Option<Instant>,
+    period: ReportPeriod,
+    round_trip: Duration,
+    pub(super) confirmed: Confirmed,
+    /// States sent since the last report came.
+    unanswered: u32,
+    /// States sent since the last data shipment.
+    since_data: u32,
+    /// A change of class and rate that the receiver has not echoed yet.
+    reclass: Option<(u64, Class)>,
+    reclasses: u64,
+}
+
+impl StateClock {
+    pub(super) fn new(now: Instant) -> Self {
+        Self {
+            sync: 0,
+            last_sent: now,
+            hasten: None,
+            period: ReportPeriod::new(now),
+            round_trip: Duration::ZERO,
+            confirmed: Confirmed::default(),
+            unanswered: 0,
+            since_data: 0,
+            reclass: None,
+            reclasses: 0,
+        }
+    }
+
+    /// Something new is to be said.
+    pub(super) fn hasten(&mut self, now: Instant) {
+        let soon = now.max(self.last_sent + self.period.error() / 4);
+        self.hasten = Some(self.hasten.map_or(soon, |at| at.min(soon)));
+    }
+
+    /// A confirmation is owed; it may wait for the short period.
+    pub(super) fn confirm_later(&mut self, now: Instant) {
+        let at = now.max(self.last_sent + self.period.error());
+        self.hasten = Some(self.hasten.map_or(at, |earlier| earlier.min(at)));
+    }
+
+    pub(super) fn set_round_trip(&mut self, round_trip: Duration, shipment_time: Duration) {
+        self.round_trip = round_trip;
+        self.period.set_from(round_trip, shipment_time);
+    }
+
+    pub(super) fn announce_reclass(&mut self, now: Instant, class: Class) {
+        self.reclasses += 1;
+        self.reclass = Some((self.reclasses, class));
+        self.hasten(now);
+    }
+
+    pub(super) fn on_reclass_echo(&mut self, change: u64) -> Option<Class> {
+        let (_, class) = self.reclass.take_if(|(pending, _)| *pending == change)?;
+        Some(class)
+    }
+
+    pub(super) const fn on_answer(&mut self) {
+        self.unanswered = 0;
+    }
+
+    pub(super) const fn on_data(&mut self) {
+        self.since_data = 0;
+    }
+
+    /// The last eligible unit has just left: the tail is followed at once.
+    pub(super) fn on_idle(&mut self, now: Instant) {
+        self.last_sent = now;
+    }
+
+    /// `period`, doubled for every eight unanswered states beyond the first [`UNANSWERED`].
+    fn slowed(&self, period: Duration) -> Duration {
+        let doublings = (self.unanswered.saturating_sub(UNANSWERED) / 8).min(10);
+        (period * (1 << doublings)).min(SLOWEST.max(period))
+    }
+
+    /// The pace of the first R + 1 states behind the last data, and of those after them.
+    fn tail_spacing(&self, reorder: u32) -> Duration {
+        if self.since_data > reorder {
+            return self.slowed(self.period.error());
+        }
+        let quick = self.round_trip / 8 / (u64::from(reorder) + 1);
+        quick.max(Duration::from_micros(200)).min(self.period.error())
+    }
+}
+
+impl SendHalf {
+    /// When the next state is due, and why.
+    pub(super) fn state_due(&self) -> Option<Deadline> {
+        let clock = &self.clock;
+        let paced = |timer, period| Deadline { at: clock.last_sent + period, timer };
+        let situation = if self.is_tail() {
+            paced("state.tail", clock.tail_spacing(self.reorder))
+        } else if self.waits() || self.has_unconfirmed() {
+            paced("state.waiting", clock.slowed(clock.period.error()))
+        } else if self.has_unsettled() {
+            paced("state.long", clock.slowed(clock.period.normal()))
+        } else {
+            paced("state.keep_alive", self.config.keep_alive)
+        };
+        Deadline::earlier(clock.hasten.map(|at| Deadline { at, timer: "state.news" }), Some(situation))
+    }
+
+    fn is_tail(&self) -> bool {
+        let Some(last) = self.last_data else { return false };
+        let passed = self.echo.is_some_and(|echo| echo > last + u64::from(self.reorder));
+        !passed && self.has_unsettled() && !self.has_eligible()
+    }
+
+    fn waits(&self) -> bool {
+        self.config.class.flow_control() && self.streams.iter().any(SendStream::waits_for_window)
+    }
+
+    /// Whether a stream, an end or a change of class is unconfirmed. A SKIP is unconfirmed until its
+    /// verdict comes, but is repeated at this pace only while it is the oldest thing unjudged.
+    fn has_unconfirmed(&self) -> bool {
+        self.clock.reclass.is_some()
+            || self.streams.iter().any(|stream| {
+                let opening = !stream.granted;
+                let ending = stream.finished && !stream.end_confirmed;
+                let skipping = stream.get(stream.base).is_some_and(|segment| segment.skipped);
+                stream.refused.is_none() && (opening || ending || skipping)
+            })
+    }
+
+    pub(super) fn emit_state(&mut self, now: Instant, counter: &mut ShipmentCounter) -> (u64, Outgoing) {
+        let number = counter.take();
+        let mut state = State {
+            sync: self.clock.sync,
+            time: now.as_nanos(),
+            answer: self.is_tail() && self.clock.since_data >= self.reorder,
+            confirmed: self.clock.confirmed,
+            frames: smallvec::SmallVec::new(),
+        };
+        self.add_frames(now, &mut state);
+        self.clock.sync += 1;
+        self.clock.last_sent = now;
+        self.clock.hasten = None;
+        self.clock.unanswered = self.clock.unanswered.saturating_add(1);
+        self.clock.since_data = self.clock.since_data.saturating_add(1);
+        self.counters.state_shipments += 1;
+        self.pacer.on_sent(now, Bytes::new((state.encoded_len() + self.config.overhead_bytes) as u64));
+        (number, Outgoing::State(state))
+    }
+
+    fn add_frames(&mut self, now: Instant, state: &mut State) {
+        let mut room = self.config.body_bytes - State::PRELUDE_BYTES_MAX;
+        let mut push = |frame: StateFrame| {
+            let fits = frame.encoded_len() <= room;
+            if fits {
+                room -= frame.encoded_len();
+                state.frames.push(frame);
+            }
+            fits
+        };
+        if let Some((change, class)) = self.clock.reclass {
+            let rate = self.config.rate.map_or(Bandwidth::ZERO, |spec| spec.peak());
+            push(StateFrame::Reclass { change, class, rate });
+        }
+        let recently = now - self.clock.round_trip - self.clock.period.error();
+        for (id, stream) in self.streams.iter_mut().enumerate() {
+            let id = id as u32;
+            if stream.refused.is_some() {
+                continue;
+            }
+            if !stream.granted && !push(StateFrame::Open { stream: id, contract: Box::new(stream.contract.clone()) }) {
+                break;
+            }
+            if stream.finished && !stream.end_confirmed {
+                push(StateFrame::End { stream: id, segments: stream.next_segment() });
+            }
+            if stream.waits_for_window() {
+                push(StateFrame::Waiting { stream: id });
+            }
+            list_finished(id, stream, recently, &mut push);
+        }
+    }
+}
+
+/// Lists segments whose first pass is over or that are given up: the newest one, which lets the receiver
+/// hold its tail lost, and those that should have been judged by now, oldest first and in turns.
+fn list_finished(id: u32, stream: &mut SendStream, recently: Instant, push: &mut impl FnMut(StateFrame) -> bool) {
+    let statement = |stream: &SendStream, number: u64| {
+        let segment = stream.get(number).filter(|segment| !segment.settled())?;
+        let finished = segment.statement(id, number);
+        // A SKIP beyond the window would name a segment the receiver has no room to remember.
+        let skip = segment.skipped && number < stream.window.segments();
+        let over = segment.first_pass_over() && !segment.skipped;
+        skip.then_some(StateFrame::Skip(finished)).or(over.then_some(StateFrame::Finished(finished)))
+    };
+    if let Some(newest) = stream.current.checked_sub(1)
+        && let Some(frame) = statement(stream, newest)
+        && !push(frame)
+    {
+        return;
+    }
+    if stream.listed_to >= stream.current || stream.listed_to < stream.base {
+        stream.listed_to = stream.base;
+    }
+    let mut listed = 0;
+    while stream.listed_to + 1 < stream.current && listed < FINISHED_LISTED {
+        let number = stream.listed_to;
+        let due =
+            stream.get(number).is_some_and(|segment| segment.skipped || segment.length_wanted || segment.first_pass_ended <= recently);
+        if due && let Some(frame) = statement(stream, number) {
+            if !push(frame) {
+                return;
+            }
+            listed += 1;
+        }
+        stream.listed_to += 1;
+    }
+}

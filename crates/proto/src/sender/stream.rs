@@ -1,0 +1,330 @@
+//! One outgoing stream: its contract, its queue of segments and its window (FC 3).
+//!
+//! Owned by the sending half. Invariant: segments start in order, one is open at a time, and no unit
+//! beyond either edge of the window has ever left (while flow control is on).
+
+use super::segment::SendSegment;
+use crate::layout::{Layout, tolerance};
+use segstream_base::Instant;
+use segstream_base::halves::{SubmitError, Verdict};
+use segstream_blocks::tolerance::Tolerance;
+use segstream_blocks::window::SendWindow;
+use segstream_wire::contract::{Contract, Triplet, validate_triplet};
+use segstream_wire::report::RefuseReason;
+use std::collections::VecDeque;
+
+/// How many used segments keep their buffers for the next ones.
+const SPARE_SEGMENTS: usize = 64;
+
+/// One outgoing stream.
+#[derive(Debug)]
+pub(crate) struct SendStream {
+    pub(crate) contract: Contract,
+    promise: Tolerance,
+    pub(crate) window: SendWindow,
+    /// Whether the receiver has granted a window, which also confirms the stream.
+    pub(crate) granted: bool,
+    pub(crate) refused: Option<RefuseReason>,
+    /// Units the receiver's buffer holds, as its first grant says.
+    pub(crate) window_units: u64,
+    segments: VecDeque<SendSegment>,
+    spare: Vec<SendSegment>,
+    /// The segment the application is still appending to, and its verdict should that come first.
+    writer: Option<u64>,
+    writer_verdict: Verdict,
+    /// The number of the segment at the front of the queue.
+    pub(crate) base: u64,
+    /// The segment whose first pass is going on.
+    pub(crate) current: u64,
+    /// Units started in all, as the receiver's unit edge counts them.
+    pub(crate) units_started: u64,
+    pub(crate) finished: bool,
+    pub(crate) end_confirmed: bool,
+    /// Units of segments without a verdict.
+    buffered_units: u64,
+    pub(crate) unsettled: u64,
+    pub(crate) again_total: u32,
+    /// No segment below this one has anything wanted again.
+    again_from: u64,
+    /// The next segment whose lifetime has not run out.
+    expire_from: u64,
+    /// A submission was refused; tell when the next may succeed.
+    pub(crate) blocked: bool,
+    /// Bytes it may still send before the next stream's turn.
+    pub(crate) credit: u64,
+    /// Where the next list of finished segments starts.
+    pub(crate) listed_to: u64,
+}
+
+impl SendStream {
+    pub(crate) fn new(contract: Contract) -> Self {
+        Self {
+            promise: tolerance(contract.tolerance),
+            window_units: u64::from(contract.window_units),
+            contract,
+            window: SendWindow::new(0, 0),
+            granted: false,
+            refused: None,
+            segments: VecDeque::new(),
+            spare: Vec::new(),
+            writer: None,
+            writer_verdict: Verdict::Expired,
+            base: 0,
+            current: 0,
+            units_started: 0,
+            finished: false,
+            end_confirmed: false,
+            buffered_units: 0,
+            unsettled: 0,
+            again_total: 0,
+            again_from: 0,
+            expire_from: 0,
+            blocked: false,
+            credit: 0,
+            listed_to: 0,
+        }
+    }
+
+    /// The number the next submitted segment will have.
+    pub(crate) fn next_segment(&self) -> u64 {
+        self.base + self.segments.len() as u64
+    }
+
+    pub(crate) fn get(&self, segment: u64) -> Option<&SendSegment> {
+        self.segments.get(usize::try_from(segment.checked_sub(self.base)?).ok()?)
+    }
+
+    pub(crate) fn get_mut(&mut self, segment: u64) -> Option<&mut SendSegment> {
+        self.segments.get_mut(usize::try_from(segment.checked_sub(self.base)?).ok()?)
+    }
+
+    /// Takes a whole segment (`bytes` given) or opens one.
+    pub(crate) fn submit(
+        &mut self,
+        now: Instant,
+        bytes: Option<u64>,
+        source_time: Instant,
+        own: Option<Triplet>,
+    ) -> Result<u64, SubmitError> {
+        if self.finished || self.refused.is_some() {
+            return Err(SubmitError::Finished);
+        }
+        if self.writer.is_some() {
+            return Err(SubmitError::SegmentOpen);
+        }
+        if own.is_some_and(|triplet| validate_triplet(triplet).is_err()) {
+            return Err(SubmitError::BadTolerance);
+        }
+        let units = bytes.map_or(1, |bytes| self.contract.units_of(bytes));
+        if units > self.window_units {
+            return Err(SubmitError::TooLong { units, window: self.window_units });
+        }
+        self.admit(units)?;
+        let promise = own.map_or(self.promise, tolerance);
+        let layout = Layout::new(&self.contract, promise, bytes.is_none(), bytes);
+        let mut segment = match self.spare.pop() {
+            Some(mut used) => {
+                used.renew(layout, promise);
+                used
+            }
+            None => SendSegment::new(layout, promise),
+        };
+        segment.tolerance = promise.clipped_to(layout.units.unwrap_or(u32::MAX));
+        segment.own = own;
+        segment.opened = bytes.is_none();
+        segment.bytes = bytes.unwrap_or(0);
+        segment.source_time = source_time;
+        segment.deadline = (!self.contract.lifetime.is_zero()).then(|| now + self.contract.lifetime);
+        self.segments.push_back(segment);
+        self.unsettled += 1;
+        self.buffered_units += if bytes.is_some() { units } else { 0 };
+        let number = self.next_segment() - 1;
+        self.writer = bytes.is_none().then_some(number);
+        Ok(number)
+    }
+
+    /// At most two windows are kept: one on its way, one waiting.
+    fn admit(&mut self, units: u64) -> Result<(), SubmitError> {
+        let too_many = self.unsettled >= 2 * u64::from(self.contract.window_segments);
+        if too_many || self.buffered_units + units > 2 * self.window_units {
+            self.blocked = true;
+            return Err(SubmitError::Blocked);
+        }
+        Ok(())
+    }
+
+    /// Appends to the open segment. `Ok(Some(verdict))` when it has been judged or given up meanwhile;
+    /// then, as after the last append, it is no longer open.
+    pub(crate) fn append(&mut self, bytes: u64, last: bool) -> Result<Option<Verdict>, SubmitError> {
+        let (window, unit) = (self.window_units, u64::from(self.contract.unit_bytes));
+        let Some(number) = self.writer else { return Err(SubmitError::Finished) };
+        let Some(open) = self.get(number) else {
+            self.writer = None;
+            return Ok(Some(self.writer_verdict));
+        };
+        if open.skipped || open.settled() {
+            let verdict = open.verdict.unwrap_or(Verdict::Expired);
+            self.writer = None;
+            return Ok(Some(verdict));
+        }
+        let before = open.bytes.div_ceil(unit);
+        let after = open.bytes.saturating_add(bytes).div_ceil(unit).max(u64::from(last));
+        if after > window {
+            return Err(SubmitError::TooLong { units: after, window });
+        }
+        self.admit(after - before)?;
+        self.buffered_units += after - before;
+        if let Some(open) = self.get_mut(number) {
+            open.bytes += bytes;
+            if last {
+                open.set_length();
+                open.tolerance = open.tolerance.clipped_to(open.units());
+            }
+        }
+        if last {
+            self.writer = None;
+            self.advance_current();
+        }
+        Ok(None)
+    }
+
+    /// The segment from which a first-time unit may leave now. `flow` says whether the window counts.
+    pub(crate) fn first_time_ready(&self, flow: bool) -> bool {
+        let Some(segment) = self.get(self.current) else { return false };
+        self.granted && !segment.skipped && segment.next < segment.ready() && (!flow || self.admits(segment))
+    }
+
+    /// Whether there is first-time data that only the window holds back.
+    pub(crate) fn waits_for_window(&self) -> bool {
+        self.granted
+            && self.get(self.current).is_some_and(|segment| !segment.skipped && segment.next < segment.ready() && !self.admits(segment))
+    }
+
+    fn admits(&self, segment: &SendSegment) -> bool {
+        let needed = if segment.opened {
+            1
+        } else if segment.counted == 0 {
+            u64::from(segment.units())
+        } else {
+            0
+        };
+        self.window.admits(self.current, self.units_started, needed)
+    }
+
+    /// Counts what starts against the window: a whole segment at once, an open one unit by unit.
+    pub(crate) fn count_started(&mut self, count: u32) {
+        let current = self.current;
+        let Some(segment) = self.get_mut(current) else { return };
+        let whole = if segment.opened { segment.counted + count } else { segment.units() };
+        let fresh = whole - segment.counted;
+        segment.counted = whole;
+        self.units_started += u64::from(fresh);
+    }
+
+    /// Units the window admits of an open segment beyond those counted.
+    pub(crate) fn open_room(&self) -> u32 {
+        u32::try_from(self.window.units().saturating_sub(self.units_started)).unwrap_or(u32::MAX)
+    }
+
+    /// Moves on to the next segment that still has first-time units.
+    pub(crate) fn advance_current(&mut self) {
+        while self.get(self.current).is_some_and(|segment| segment.skipped || segment.settled() || segment.first_pass_over()) {
+            self.current += 1;
+        }
+    }
+
+    /// Queues again what is wanted of `segment` and lost.
+    pub(crate) fn request(&mut self, segment: u64, start: u32, end: u32, echo: u64, reorder: u32) {
+        let Some(wanted) = self.get_mut(segment) else { return };
+        if wanted.settled() {
+            return;
+        }
+        let queued = wanted.request(start, end, echo, reorder);
+        if queued > 0 {
+            self.again_total += queued;
+            self.again_from = self.again_from.min(segment);
+        }
+    }
+
+    /// The oldest segment with something wanted again.
+    pub(crate) fn oldest_again(&mut self) -> Option<u64> {
+        if self.again_total == 0 {
+            return None;
+        }
+        self.again_from = self.again_from.max(self.base);
+        while self.get(self.again_from).is_some_and(|segment| segment.again_count == 0) {
+            self.again_from += 1;
+        }
+        self.get(self.again_from).map(|_| self.again_from)
+    }
+
+    /// When the next lifetime runs out.
+    pub(crate) fn next_expiry(&self) -> Option<Instant> {
+        if self.contract.lifetime.is_zero() {
+            return None;
+        }
+        self.get(self.expire_from.max(self.base))?.deadline
+    }
+
+    /// Moves on to the next segment that can still run out.
+    fn advance_expiry(&mut self) {
+        self.expire_from = self.expire_from.max(self.base);
+        while self.get(self.expire_from).is_some_and(|segment| segment.settled() || segment.skipped) {
+            self.expire_from += 1;
+        }
+    }
+
+    /// Gives up the segment whose lifetime ran out first.
+    pub(crate) fn expire_one(&mut self) {
+        let number = self.expire_from.max(self.base);
+        let Some(segment) = self.get_mut(number) else { return };
+        let dropped = segment.skip();
+        segment.tolerance = segment.tolerance.clipped_to(segment.units());
+        let rest = segment.units() - segment.counted;
+        segment.counted += rest;
+        self.again_total -= dropped;
+        // Invariant: both ends count a segment's units once; the receiver counts the whole length when
+        // it releases a skipped segment.
+        self.units_started += u64::from(rest);
+        self.advance_current();
+        self.advance_expiry();
+    }
+
+    /// Takes a verdict. Returns whether it was new.
+    pub(crate) fn settle(&mut self, number: u64, verdict: Verdict) -> bool {
+        let Some(segment) = self.get_mut(number).filter(|segment| !segment.settled()) else { return false };
+        segment.verdict = Some(verdict);
+        if segment.layout.length.is_none() {
+            segment.set_length();
+        }
+        let dropped = segment.drop_requests();
+        let units = u64::from(segment.units());
+        if self.writer == Some(number) {
+            self.writer_verdict = verdict;
+        }
+        self.again_total -= dropped;
+        self.unsettled -= 1;
+        self.buffered_units = self.buffered_units.saturating_sub(units);
+        self.advance_current();
+        while self.segments.front().is_some_and(SendSegment::settled) {
+            let used = self.segments.pop_front();
+            self.base += 1;
+            if self.spare.len() < SPARE_SEGMENTS {
+                self.spare.extend(used);
+            }
+        }
+        self.current = self.current.max(self.base);
+        self.advance_expiry();
+        true
+    }
+
+    /// Units of segments without a verdict.
+    pub(crate) const fn buffered_units(&self) -> u64 {
+        self.buffered_units
+    }
+
+    /// Whether nothing is left to do: all segments are judged and the end is known to the receiver.
+    pub(crate) fn is_over(&self) -> bool {
+        self.refused.is_some() || (self.finished && self.end_confirmed && self.unsettled == 0)
+    }
+}

@@ -1,0 +1,258 @@
+//! The packet store: the payload bytes that the halves only refer to (HT 3.2).
+//!
+//! Owned by the connection. A byte is copied once on each side: from the application's segment into the
+//! datagram, and from the datagram into the segment handed to the application.
+//!
+//! Invariant: the sender keeps the bytes of segments without a verdict, the receiver those of segments
+//! the application has not taken; both are bounded by the window (see [`crate::sender`] and
+//! [`crate::receiver`]).
+
+use crate::layout::Layout;
+use bytes::Bytes;
+use segstream_base::codec::Writer;
+use segstream_wire::Part;
+use std::collections::VecDeque;
+
+/// The bytes of one outgoing segment.
+#[derive(Debug)]
+enum Outgoing {
+    Whole(Bytes),
+    Open(Vec<u8>),
+    Gone,
+}
+
+impl Outgoing {
+    fn bytes(&self) -> &[u8] {
+        match self {
+            Self::Whole(bytes) => bytes,
+            Self::Open(bytes) => bytes,
+            Self::Gone => &[],
+        }
+    }
+}
+
+/// A queue addressed by number, whose front has number `base`.
+#[derive(Debug)]
+struct Numbered<T> {
+    base: u64,
+    items: VecDeque<T>,
+}
+
+impl<T> Default for Numbered<T> {
+    fn default() -> Self {
+        Self { base: 0, items: VecDeque::new() }
+    }
+}
+
+impl<T> Numbered<T> {
+    fn get_mut(&mut self, number: u64) -> Option<&mut T> {
+        self.items.get_mut(usize::try_from(number.checked_sub(self.base)?).ok()?)
+    }
+
+    fn get(&self, number: u64) -> Option<&T> {
+        self.items.get(usize::try_from(number.checked_sub(self.base)?).ok()?)
+    }
+
+    fn drop_front_while(&mut self, gone: impl Fn(&T) -> bool) {
+        while self.items.front().is_some_and(&gone) {
+            self.items.pop_front();
+            self.base += 1;
+        }
+    }
+}
+
+/// The bytes on their way out.
+#[derive(Debug, Default)]
+pub struct SendStore {
+    streams: Vec<Numbered<Outgoing>>,
+}
+
+impl SendStore {
+    /// Keeps the bytes of the next whole segment of `stream`.
+    pub fn push(&mut self, stream: u32, bytes: Bytes) {
+        self.stream(stream).items.push_back(Outgoing::Whole(bytes));
+    }
+
+    /// Keeps room for an open segment.
+    pub fn open(&mut self, stream: u32) {
+        self.stream(stream).items.push_back(Outgoing::Open(Vec::new()));
+    }
+
+    /// Appends to the open segment, the newest of the stream.
+    pub fn append(&mut self, stream: u32, bytes: &[u8]) {
+        if let Some(Outgoing::Open(open)) = self.stream(stream).items.back_mut() {
+            open.extend_from_slice(bytes);
+        }
+    }
+
+    /// Forgets a segment that has its verdict.
+    pub fn forget(&mut self, stream: u32, segment: u64) {
+        let stream = self.stream(stream);
+        if let Some(kept) = stream.get_mut(segment) {
+            *kept = Outgoing::Gone;
+        }
+        stream.drop_front_while(|kept| matches!(kept, Outgoing::Gone));
+    }
+
+    /// Writes the payload of `part`; zeros where bytes are missing, which only a caller's mistake can cause.
+    #[inline]
+    pub fn write(&self, part: &Part, layout: &Layout, out: &mut Writer<'_>) {
+        let stream = self.streams.get(part.stream as usize);
+        let bytes = stream.and_then(|stream| stream.get(part.segment)).map_or(&[][..], Outgoing::bytes);
+        let Some(room) = out.reserve(part.payload_bytes as usize) else { return };
+        let unit_bytes = layout.unit_bytes as usize;
+        if layout.order.is_in_order() {
+            let start = part.first as usize * unit_bytes;
+            copy(room, bytes.get(start..).unwrap_or(&[]));
+            return;
+        }
+        let mut at = 0;
+        for unit in layout.units_at(part.first, part.count) {
+            let length = layout.bytes_of(unit) as usize;
+            let start = unit as usize * unit_bytes;
+            if let (Some(to), Some(from)) = (room.get_mut(at..at + length), bytes.get(start..)) {
+                copy(to, from);
+            }
+            at += length;
+        }
+    }
+
+    fn stream(&mut self, stream: u32) -> &mut Numbered<Outgoing> {
+        while self.streams.len() <= stream as usize {
+            self.streams.push(Numbered::default());
+        }
+        &mut self.streams[stream as usize]
+    }
+}
+
+fn copy(to: &mut [u8], from: &[u8]) {
+    let count = to.len().min(from.len());
+    to[..count].copy_from_slice(&from[..count]);
+    to[count..].fill(0);
+}
+
+/// The bytes on their way in.
+#[derive(Debug, Default)]
+pub struct RecvStore {
+    streams: Vec<Numbered<Option<Vec<u8>>>>,
+}
+
+impl RecvStore {
+    /// Keeps the payload of a part that the half has called fresh. Units of an unknown length extend the
+    /// segment; missing ones stay zero.
+    #[inline]
+    pub fn write(&mut self, part: &Part, layout: &Layout, payload: &[u8]) {
+        let Some(buffer) = self.buffer(part.stream, part.segment) else { return };
+        let unit_bytes = layout.unit_bytes as usize;
+        if let Some(length) = layout.length
+            && buffer.len() as u64 != length
+        {
+            match buffer.is_empty() {
+                // Why: fresh zeros come from the system already zeroed.
+                true => *buffer = vec![0; length as usize],
+                false => buffer.resize(length as usize, 0),
+            }
+        }
+        if layout.order.is_in_order() {
+            let start = part.first as usize * unit_bytes;
+            place(buffer, start, payload, layout.length.is_none());
+            return;
+        }
+        let mut rest = payload;
+        for unit in layout.units_at(part.first, part.count) {
+            let (bytes, after) = rest.split_at(rest.len().min(layout.bytes_of(unit) as usize));
+            place(buffer, unit as usize * unit_bytes, bytes, layout.length.is_none());
+            rest = after;
+        }
+    }
+
+    /// Takes the bytes of a segment, of `length` bytes with zeros for what never came.
+    pub fn take(&mut self, stream: u32, segment: u64, length: u64) -> Vec<u8> {
+        let mut bytes = self.buffer(stream, segment).map(core::mem::take).unwrap_or_default();
+        if bytes.len() as u64 != length {
+            bytes.resize(length as usize, 0);
+        }
+        if let Some(stream) = self.streams.get_mut(stream as usize) {
+            if let Some(kept) = stream.get_mut(segment) {
+                *kept = None;
+            }
+            stream.drop_front_while(Option::is_none);
+        }
+        bytes
+    }
+
+    /// What is there of a segment so far.
+    pub fn peek(&self, stream: u32, segment: u64) -> &[u8] {
+        self.streams.get(stream as usize).and_then(|stream| stream.get(segment)).and_then(Option::as_deref).unwrap_or(&[])
+    }
+
+    fn buffer(&mut self, stream: u32, segment: u64) -> Option<&mut Vec<u8>> {
+        while self.streams.len() <= stream as usize {
+            self.streams.push(Numbered::default());
+        }
+        let stream = self.streams.get_mut(stream as usize)?;
+        while segment >= stream.base + stream.items.len() as u64 {
+            stream.items.push_back(Some(Vec::new()));
+        }
+        stream.get_mut(segment)?.as_mut()
+    }
+}
+
+fn place(buffer: &mut Vec<u8>, start: usize, bytes: &[u8], may_grow: bool) {
+    let end = start + bytes.len();
+    if may_grow && buffer.len() < end {
+        buffer.resize(end, 0);
+    }
+    if let Some(room) = buffer.get_mut(start..end) {
+        room.copy_from_slice(bytes);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::layout::tolerance;
+    use segstream_base::Instant;
+    use segstream_wire::Contract;
+
+    #[test]
+    fn interleaved_bytes_come_back_in_their_place() {
+        let contract = Contract { unit_bytes: 10, tolerance: (16, 4, 1), ..Contract::default() };
+        let source: Vec<u8> = (0..155).collect();
+        let layout = Layout::new(&contract, tolerance(contract.tolerance), false, Some(155));
+        let (mut sent, mut received) = (SendStore::default(), RecvStore::default());
+        sent.push(0, Bytes::from(source.clone()));
+        for first in (0..16).step_by(4) {
+            let part = Part {
+                stream: 0,
+                segment: 0,
+                first,
+                count: 4,
+                again: false,
+                opened: false,
+                length: Some(155),
+                tolerance: None,
+                source_time: Instant::ZERO,
+                payload_bytes: layout.payload_bytes(first, 4),
+            };
+            let mut buffer = [0; 40];
+            let mut writer = Writer::new(&mut buffer);
+            sent.write(&part, &layout, &mut writer);
+            let count = writer.finish().unwrap();
+            received.write(&part, &layout, &buffer[..count]);
+        }
+        assert_eq!(received.take(0, 0, 155), source);
+    }
+
+    #[test]
+    fn what_is_forgotten_out_of_order_frees_the_front_later() {
+        let mut store = SendStore::default();
+        for _ in 0..3 {
+            store.push(0, Bytes::from_static(b"x"));
+        }
+        store.forget(0, 1);
+        assert_eq!(store.streams[0].items.len(), 3);
+        store.forget(0, 0);
+        assert_eq!((store.streams[0].items.len(), store.streams[0].base), (1, 2));
+    }
+}

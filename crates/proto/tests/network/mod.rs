@@ -1,0 +1,144 @@
+//! A network of two endpoints in virtual time: delay, loss, corruption, an application that takes
+//! everything at once. Used by the tests of connections.
+
+use segstream_base::endpoint::{Arrival, Endpoint as _};
+use segstream_base::halves::Verdict;
+use segstream_base::random::{Random, Seed};
+use segstream_base::{Duration, Instant};
+use segstream_proto::config::Config;
+use segstream_proto::connection::{ConnectionEvent, Received};
+use segstream_proto::endpoint::{ConnectionId, Endpoint};
+use segstream_wire::contract::Contract;
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+
+const MAX_BATCH: usize = 16;
+
+pub(crate) struct Network {
+    pub(crate) a: Endpoint,
+    pub(crate) b: Endpoint,
+    pub(crate) loss: f64,
+    pub(crate) corrupt: f64,
+    pub(crate) events_a: Vec<(ConnectionId, ConnectionEvent)>,
+    pub(crate) events_b: Vec<(ConnectionId, ConnectionEvent)>,
+    pub(crate) received: Vec<Received>,
+    delay: Duration,
+    now: Instant,
+    random: Random,
+    in_flight: BTreeMap<(Instant, u64), (bool, Vec<u8>)>,
+    sequence: u64,
+}
+
+fn address(to_b: bool) -> SocketAddr {
+    if to_b { "10.0.0.2:2".parse().unwrap() } else { "10.0.0.1:1".parse().unwrap() }
+}
+
+impl Network {
+    pub(crate) fn new(a: Config, b: Config, delay: Duration) -> Self {
+        Self {
+            a: Endpoint::new(a, Seed(1)).unwrap(),
+            b: Endpoint::new(b, Seed(2)).unwrap(),
+            loss: 0.0,
+            corrupt: 0.0,
+            events_a: Vec::new(),
+            events_b: Vec::new(),
+            received: Vec::new(),
+            delay,
+            now: Instant::ZERO,
+            random: Seed(3).stream("network"),
+            in_flight: BTreeMap::new(),
+            sequence: 0,
+        }
+    }
+
+    pub(crate) fn now(&self) -> Instant {
+        self.now
+    }
+
+    pub(crate) fn connect(&mut self, streams: Vec<Contract>) -> ConnectionId {
+        self.a.connect(self.now, address(true), streams).unwrap()
+    }
+
+    pub(crate) fn judged(&self) -> Vec<(u32, u64, Verdict)> {
+        let judged = self.events_a.iter().filter_map(|(_, event)| match event {
+            ConnectionEvent::Judged { stream, segment, verdict, .. } => Some((*stream, *segment, *verdict)),
+            _ => None,
+        });
+        judged.collect()
+    }
+
+    pub(crate) fn run_until(&mut self, end: Duration) {
+        let end = Instant::ZERO + end;
+        let mut idle = 0;
+        loop {
+            self.drain();
+            let arrival = self.in_flight.keys().next().map(|key| key.0);
+            let deadlines = [self.a.poll_deadline(), self.b.poll_deadline()];
+            let next = deadlines.iter().flatten().map(|deadline| deadline.at).chain(arrival).min().unwrap_or(end);
+            if next >= end {
+                self.now = end;
+                return;
+            }
+            idle = if next <= self.now { idle + 1 } else { 0 };
+            assert!(idle < 10_000, "time stands still at {}: {deadlines:?}", self.now);
+            self.now = self.now.max(next);
+            self.a.handle_timeout(self.now);
+            self.b.handle_timeout(self.now);
+            while let Some(entry) = self.in_flight.first_entry().filter(|entry| entry.key().0 <= self.now) {
+                let (to_b, mut datagram) = entry.remove();
+                let arrival = Arrival { from: address(!to_b), ecn: None, received: self.now };
+                let target = if to_b { &mut self.b } else { &mut self.a };
+                target.handle_datagram(self.now, arrival, &mut datagram);
+            }
+        }
+    }
+
+    fn drain(&mut self) {
+        for to_b in [true, false] {
+            let mut out = Vec::new();
+            loop {
+                out.clear();
+                let source = if to_b { &mut self.a } else { &mut self.b };
+                let Some(transmit) = source.poll_transmit(self.now, MAX_BATCH, &mut out) else { break };
+                for datagram in out.chunks(transmit.datagram_bytes) {
+                    self.transfer(to_b, datagram.to_vec());
+                }
+            }
+        }
+        self.take_events();
+    }
+
+    fn transfer(&mut self, to_b: bool, mut datagram: Vec<u8>) {
+        if self.random.chance(self.loss) {
+            return;
+        }
+        if self.random.chance(self.corrupt) {
+            let bit = self.random.below(datagram.len() as u64 * 8) as usize;
+            datagram[bit / 8] ^= 1 << (bit % 8);
+        }
+        self.sequence += 1;
+        self.in_flight.insert((self.now + self.delay, self.sequence), (to_b, datagram));
+    }
+
+    fn take_events(&mut self) {
+        for side_a in [true, false] {
+            let endpoint = if side_a { &mut self.a } else { &mut self.b };
+            while let Some((id, event)) = endpoint.poll_event() {
+                if let ConnectionEvent::Readable(stream) = event {
+                    while let Some(received) = endpoint.connection_mut(id).and_then(|connection| connection.recv(self.now, stream)) {
+                        self.received.push(received);
+                    }
+                }
+                if side_a {
+                    self.events_a.push((id, event));
+                } else {
+                    self.events_b.push((id, event));
+                }
+            }
+            let ids: Vec<ConnectionId> = endpoint.connections().collect();
+            for id in ids {
+                endpoint.forget(id);
+            }
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! `cargo xtask fuzz`: a short run of every fuzz target.
+//!
+//! Called by people and by `ci`. With a nightly toolchain and cargo-fuzz the targets run guided by
+//! coverage. Without, the same targets run on their seeds and on random bytes as stable tests, and the last
+//! line says that this is all that was done.
+
+use crate::shell;
+use anyhow::{Context, Result, bail};
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+/// How long each target runs unless told otherwise.
+pub(crate) const DEFAULT_SECONDS: u32 = 10;
+
+/// What the stable stand-in is called.
+const STAND_IN: &str = "cargo test --manifest-path fuzz/Cargo.toml --no-default-features --lib";
+
+/// Runs every target for `seconds`.
+pub(crate) fn run(root: &Path, seconds: u32) -> Result<()> {
+    let targets = targets(root)?;
+    if !has_nightly(root) {
+        run_step(root, STAND_IN)?;
+        eprintln!(
+            "fuzz: no nightly toolchain with cargo-fuzz here, so these ran on seeds and random bytes only: {}; \
+             for a run guided by coverage: rustup toolchain install nightly && cargo install cargo-fuzz --locked",
+            targets.join(", ")
+        );
+        return Ok(());
+    }
+    for target in &targets {
+        // What is found by the way goes to a folder that git ignores; the seeds stay as they were written.
+        std::fs::create_dir_all(root.join("fuzz/target/corpus").join(target)).context("fuzz/target/corpus could not be created")?;
+        run_step(root, &command(target, seconds))?;
+    }
+    eprintln!("fuzz: {seconds} s each, nothing found: {}", targets.join(", "));
+    Ok(())
+}
+
+/// The command for one target, as a person would paste it.
+///
+/// An input fails that takes longer than ten seconds or asks for more than 256 MiB at once: input from a
+/// peer must do neither.
+fn command(target: &str, seconds: u32) -> String {
+    format!(
+        "cargo +nightly fuzz run {target} fuzz/target/corpus/{target} fuzz/corpus/{target} \
+         -- -max_total_time={seconds} -timeout=10 -malloc_limit_mb=256 -verbosity=0"
+    )
+}
+
+/// The names of the targets: the files in `fuzz/fuzz_targets`.
+fn targets(root: &Path) -> Result<Vec<String>> {
+    let folder = std::fs::read_dir(root.join("fuzz/fuzz_targets")).context("fuzz/fuzz_targets could not be read")?;
+    let mut targets = Vec::new();
+    for entry in folder {
+        let name = entry?.file_name();
+        targets.extend(name.to_str().and_then(|name| name.strip_suffix(".rs")).map(str::to_owned));
+    }
+    targets.sort_unstable();
+    Ok(targets)
+}
+
+fn has_nightly(root: &Path) -> bool {
+    let probe = Command::new("cargo")
+        .args(["+nightly", "fuzz", "--version"])
+        .current_dir(root)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status();
+    probe.is_ok_and(|status| status.success())
+}
+
+fn run_step(root: &Path, command: &str) -> Result<()> {
+    eprintln!("$ {command}");
+    if !shell::succeeds(root, command, &[])? {
+        bail!("fuzz: failed: {command}");
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_target_has_a_folder_of_seeds_that_its_command_names() {
+        let root = crate::tree::root().unwrap();
+        let targets = targets(&root).unwrap();
+        assert!(!targets.is_empty());
+        for target in targets {
+            assert!(command(&target, 1).contains(&format!("fuzz/corpus/{target} ")));
+            assert!(root.join("fuzz/corpus").join(&target).is_dir(), "fuzz/corpus/{target} is missing");
+        }
+    }
+}

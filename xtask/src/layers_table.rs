@@ -1,0 +1,93 @@
+//! The table of layers: which of our crates each of our crates may use.
+//!
+//! Called by `layers` and `purity`. This is the one place to change when a room is added to the house; a
+//! change here is a change of the architecture, so change `ARCHITECTURE.md` with it.
+//!
+//! Invariant: a row names only rows above it, so the dependencies have no cycle.
+
+/// One of our crates and what it may depend on.
+pub(crate) struct Layer {
+    /// The short name: the package name without `segstream-`.
+    pub(crate) name: &'static str,
+    /// The crates it may use.
+    pub(crate) uses: &'static [&'static str],
+    /// The crates its tests may use besides.
+    pub(crate) tests_use: &'static [&'static str],
+    /// Whether it must know no clock, socket, thread, file or entropy.
+    pub(crate) pure: bool,
+}
+
+const fn pure(name: &'static str, uses: &'static [&'static str]) -> Layer {
+    Layer { name, uses, tests_use: &[], pure: true }
+}
+
+const fn outer(name: &'static str, uses: &'static [&'static str]) -> Layer {
+    Layer { name, uses, tests_use: &[], pure: false }
+}
+
+impl Layer {
+    const fn tested_with(mut self, tests_use: &'static [&'static str]) -> Self {
+        self.tests_use = tests_use;
+        self
+    }
+}
+
+/// Every layer, lowest first. Rows for rooms that do not exist yet state where they will stand.
+pub(crate) const LAYERS: &[Layer] = &[
+    pure("base", &[]),
+    pure("blocks", &["base"]),
+    pure("wire", &["base"]),
+    pure("path", &["base"]),
+    pure("schemes", &["base", "blocks"]),
+    pure("sim", &["base", "path"]),
+    // A protocol is tested over the black box, in virtual time.
+    pure("proto", &["base", "blocks", "wire"]).tested_with(&["path"]),
+    outer("secure", &["base", "proto"]),
+    outer("net", &["base", "path"]),
+    outer("segstream", &["base", "blocks", "wire", "proto", "secure", "net"]).tested_with(&["path"]),
+    outer("lab", &["base", "proto", "schemes", "sim", "net"]),
+    outer("studies", &["base", "lab"]),
+    outer("cli", &["base", "blocks", "wire", "path", "proto", "secure", "net", "segstream", "lab", "studies"]),
+    outer("bench", ANYTHING),
+    outer("fuzz", ANYTHING),
+    outer("xtask", &[]),
+];
+
+/// What a crate may use that stands beside the house and that nobody depends on.
+const ANYTHING: &[&str] =
+    &["base", "blocks", "wire", "path", "schemes", "sim", "proto", "secure", "net", "segstream", "lab", "studies", "cli"];
+
+/// Libraries that reach a clock, a socket, a thread or entropy; no pure layer may depend on one.
+pub(crate) const IMPURE_LIBRARIES: &[&str] =
+    &["getrandom", "libc", "mio", "nix", "polling", "quinn-udp", "rand", "rayon", "rustix", "socket2", "tokio"];
+
+/// The row of the crate with this short name.
+pub(crate) fn layer(name: &str) -> Option<&'static Layer> {
+    LAYERS.iter().find(|layer| layer.name == name)
+}
+
+/// The short name of a package.
+pub(crate) fn short_name(package: &str) -> &str {
+    package.strip_prefix("segstream-").unwrap_or(package)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_row_names_only_rows_above_it() {
+        for (at, layer) in LAYERS.iter().enumerate() {
+            for used in layer.uses.iter().chain(layer.tests_use) {
+                assert!(LAYERS[..at].iter().any(|above| above.name == *used), "{} names {used}, which is not above it", layer.name);
+            }
+        }
+    }
+
+    #[test]
+    fn a_pure_layer_stands_on_pure_layers_only() {
+        for layer in LAYERS.iter().filter(|layer| layer.pure) {
+            assert!(layer.uses.iter().all(|used| super::layer(used).is_some_and(|used| used.pure)), "{}", layer.name);
+        }
+    }
+}

@@ -1,0 +1,17 @@
+//! Runs a command that is written as a person would type it.
+//!
+//! Called by `ci` and `fuzz`. No shell takes part, so that a step is the same on every system.
+//!
+//! Limit: the words of a command are parted by spaces; there are no quotes.
+
+use anyhow::{Context, Result};
+use std::path::Path;
+use std::process::Command;
+
+/// Runs `command` in `root` with `environment` added, its output going where ours goes; whether it succeeded.
+pub(crate) fn succeeds(root: &Path, command: &str, environment: &[(&str, &str)]) -> Result<bool> {
+    let mut words = command.split_whitespace();
+    let program = words.next().context("a command has no program")?;
+    let status = Command::new(program).args(words).envs(environment.iter().copied()).current_dir(root).status();
+    Ok(status.with_context(|| format!("{program} could not be started"))?.success())
+}
