@@ -257,18 +257,19 @@ impl<const WIDTH: usize> Band<WIDTH> {
         let (before, after) = self.rows.split_at_mut(row + 1);
         let (Some(here), Some(above)) = (before.last_mut(), after.first()) else { return };
         let (arriving, aside) = (&mut *self.arriving, &mut self.aside[step]);
+        arriving[0] = here[0];
         move_right(&mut arriving[1], &here[1]);
         move_left(&mut arriving[3], &here[3]);
+        arriving[2] = aside[0];
         move_right(&mut arriving[5], &aside[1]);
         move_left(&mut arriving[6], &aside[2]);
+        arriving[4] = above[4];
         move_left(&mut arriving[7], &above[7]);
         move_right(&mut arriving[8], &above[8]);
-        aside[1].copy_from_slice(&here[5]);
-        aside[2].copy_from_slice(&here[6]);
-        if !self.solid[row].is_empty() {
-            (arriving[0], arriving[2], arriving[4]) = (here[0], aside[0], above[4]);
+        for (kept, i) in aside.iter_mut().zip(UPWARDS) {
+            kept.copy_from_slice(&here[i]);
         }
-        collide(arriving, &mut aside[0], &above[4], here, self.relaxation);
+        collide(arriving, here, self.relaxation);
         for run in &self.solid[row] {
             for (target, opposite) in here.iter_mut().zip(OPPOSITE) {
                 target[run.clone()].copy_from_slice(&arriving[opposite][run.clone()]);
@@ -337,18 +338,12 @@ fn move_left<const WIDTH: usize>(target: &mut [f32; WIDTH], source: &[f32; WIDTH
 
 /// Relaxes the populations of one row towards their equilibrium.
 // Why: a plain loop over arrays of a known length is what the compiler turns into vector instructions.
-fn collide<const WIDTH: usize>(
-    arriving: &Row<WIDTH>,
-    upwards: &mut [f32; WIDTH],
-    downwards: &[f32; WIDTH],
-    row: &mut Row<WIDTH>,
-    relaxation: f32,
-) {
-    let [_, p1, _, p3, _, p5, p6, p7, p8] = arriving;
+fn collide<const WIDTH: usize>(arriving: &Row<WIDTH>, row: &mut Row<WIDTH>, relaxation: f32) {
+    let [p0, p1, p2, p3, p4, p5, p6, p7, p8] = arriving;
     let [r0, r1, r2, r3, r4, r5, r6, r7, r8] = row;
     let keep = 1.0 - relaxation;
     for x in 0..WIDTH {
-        let [g0, g1, g2, g3, g4, g5, g6, g7, g8] = [r0[x], p1[x], upwards[x], p3[x], downwards[x], p5[x], p6[x], p7[x], p8[x]];
+        let [g0, g1, g2, g3, g4, g5, g6, g7, g8] = [p0[x], p1[x], p2[x], p3[x], p4[x], p5[x], p6[x], p7[x], p8[x]];
         let density = ((g0 + g1) + (g2 + g3)) + ((g4 + g5) + (g6 + g7)) + g8;
         let (rising, falling) = (g5 - g7, g8 - g6);
         let along = (g1 - g3) + (rising + falling);
@@ -365,7 +360,6 @@ fn collide<const WIDTH: usize>(
         r1[x] = g1 * keep + there;
         r3[x] = g3 * keep + back;
         let (there, back) = pair(1.0 / 9.0, across);
-        upwards[x] = r2[x];
         r2[x] = g2 * keep + there;
         r4[x] = g4 * keep + back;
         let (there, back) = pair(1.0 / 36.0, along + across);

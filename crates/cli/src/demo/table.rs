@@ -3,14 +3,11 @@
 //! Called by the verb, which prints it to standard error. Two blocks, one for delay and cost and one for what a viewer
 //! gets, each with the runs grouped by loss process.
 //!
-//! Invariant: with names of up to 24 characters no line is wider than [`WIDTH`] columns, whatever the numbers up to a
+//! Invariant: with names of up to 24 characters no line is wider than 120 columns, whatever the numbers up to a
 //! million.
 
 use super::report::{Report, Run};
 use std::fmt::Write;
-
-/// The widest line, in columns.
-pub(crate) const WIDTH: usize = 120;
 
 /// A column: two lines of heading, and what stands below them.
 struct Column {
@@ -124,7 +121,7 @@ mod tests {
             run.delay_ms_max = Some(99_999.94);
         }
         let text = text(&report);
-        assert!(text.lines().all(|line| line.chars().count() <= WIDTH), "{text}");
+        assert!(text.lines().all(|line| line.chars().count() <= 120), "{text}");
         assert_eq!(text.lines().filter(|line| line.starts_with("  tolerant, interleaved ")).count(), 4);
         assert_eq!(text.lines().filter(|line| *line == "loss gilbert:rate=0.1%,burst=8").count(), 2);
     }

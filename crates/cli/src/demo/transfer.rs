@@ -1,0 +1,134 @@
+//! One run: sender, emulated path and receiver on threads of their own, over real UDP sockets.
+//!
+//! Called by the verb for each way and loss process. The three share a clock, so a slice's latency is
+//! measured from when it was due at the source to when the viewer holds it.
+//!
+//! Invariant: nothing is computed during a run but the transfer itself; slices exist before it and are
+//! scored after it.
+
+use super::way::{self, Way};
+use anyhow::{Context as _, Result, anyhow, bail};
+use segstream::blocking::Endpoint;
+use segstream::{Bytes, Clock, Config, ConnectionEvent, Duration, Instant, RateSpec, Received, Statistics};
+use segstream_net::link::{Link, LinkReport};
+use segstream_path::LossSpec;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+/// Set-up, the first report and the paced start are over before the first slice is due.
+const LEAD: Duration = Duration::from_millis(150);
+/// A run whose slices are not all judged so long after the last was due has failed.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A slice at the viewer.
+#[derive(Debug)]
+pub(crate) struct Shown {
+    pub(crate) received: Received,
+    /// When the viewer held it.
+    pub(crate) at: Instant,
+}
+
+/// What one run gave.
+#[derive(Debug)]
+pub(crate) struct Outcome {
+    /// Slices by number; `None` for one that was never handed over.
+    pub(crate) slices: Vec<Option<Shown>>,
+    /// When the first slice was due.
+    pub(crate) start: Instant,
+    pub(crate) sender: Statistics,
+    pub(crate) receiver: Statistics,
+    pub(crate) link: LinkReport,
+}
+
+/// Sends `slices` in the given way over a path with the given loss process.
+pub(crate) fn run(way: &Way, loss: &LossSpec, slices: &[Bytes]) -> Result<Outcome> {
+    let clock = Clock::start();
+    let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+    let viewer = Endpoint::with_clock(any, Config::default(), true, clock)?;
+    let link = Link::bind(&way::link(loss, viewer.local_addr()))?;
+    let through = link.local_addr();
+    let (stop, count) = (AtomicBool::new(false), slices.len());
+    thread::scope(|scope| {
+        let relay = scope.spawn(|| link.run(&stop));
+        let viewing = scope.spawn(move || view(viewer, count));
+        let sent = send(way, slices, clock, any, through);
+        if sent.is_err() {
+            // The viewer would wait for the idle timeout; its error says less than the sender's.
+            stop.store(true, Ordering::Relaxed);
+        }
+        let seen = viewing.join().map_err(|_| anyhow!("the viewer's thread failed"))?;
+        stop.store(true, Ordering::Relaxed);
+        let link = relay.join().map_err(|_| anyhow!("the emulated path's thread failed"))??;
+        let (start, sender) = sent.context("sending the slices failed")?;
+        let (slices, receiver) = seen.context("receiving the slices failed")?;
+        Ok(Outcome { slices, start, sender, receiver, link })
+    })
+}
+
+fn send(way: &Way, slices: &[Bytes], clock: Clock, any: SocketAddr, through: SocketAddr) -> Result<(Instant, Statistics)> {
+    let config = Config { rate: Some(RateSpec::smooth(way::BANDWIDTH)), ..Config::default() };
+    let mut endpoint = Endpoint::with_clock(any, config, false, clock)?;
+    let id = endpoint.connect(through, vec![way.contract()])?;
+    let start = clock.now() + LEAD;
+    let mut due = start;
+    for slice in slices {
+        serve_until(&mut endpoint, due)?;
+        endpoint.connection(id).send_at(0, slice.clone(), due, None)?;
+        due += way::slice_period();
+    }
+    let mut connection = endpoint.connection(id);
+    connection.begin_close(0, "all slices sent")?;
+    let give_up = due + PATIENCE;
+    loop {
+        match endpoint.wait(Some(Duration::from_millis(100)))? {
+            Some((_, ConnectionEvent::Closed(_))) => break,
+            _ if endpoint.clock().now() > give_up => bail!("not every slice was judged within {PATIENCE} of the last one"),
+            _ => {}
+        }
+    }
+    let mut connection = endpoint.connection(id);
+    let statistics = connection.statistics()?;
+    connection.say_goodbye()?;
+    Ok((start, statistics))
+}
+
+/// Serves the network until `due`.
+fn serve_until(endpoint: &mut Endpoint, due: Instant) -> Result<()> {
+    loop {
+        let now = endpoint.clock().now();
+        if now >= due {
+            return Ok(());
+        }
+        if let Some((_, ConnectionEvent::Closed(reason))) = endpoint.wait(Some(due.since(now)))? {
+            bail!("the connection has ended: {reason}");
+        }
+    }
+}
+
+fn view(mut endpoint: Endpoint, count: usize) -> Result<(Vec<Option<Shown>>, Statistics)> {
+    let mut slices: Vec<Option<Shown>> = Vec::new();
+    slices.resize_with(count, || None);
+    let mut patience = PATIENCE;
+    loop {
+        let Some((id, event)) = endpoint.wait(Some(patience))? else { bail!("no slice came for {patience}") };
+        match event {
+            ConnectionEvent::Readable(stream) => {
+                let mut connection = endpoint.connection(id);
+                while let Some(received) = connection.try_recv(stream) {
+                    let slot = slices.get_mut(received.segment as usize).ok_or_else(|| anyhow!("a slice nobody sent"))?;
+                    *slot = Some(Shown { received, at: Instant::ZERO });
+                }
+                let at = endpoint.clock().now();
+                slices.iter_mut().flatten().filter(|shown| shown.at == Instant::ZERO).for_each(|shown| shown.at = at);
+            }
+            ConnectionEvent::Closed(_) => {
+                let mut connection = endpoint.connection(id);
+                let statistics = connection.statistics()?;
+                connection.say_goodbye()?;
+                return Ok((slices, statistics));
+            }
+            _ => patience = PATIENCE,
+        }
+    }
+}
