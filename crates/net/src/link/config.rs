@@ -31,6 +31,9 @@ pub struct LinkConfig {
     /// For how long before a departure that stands alone the processor is kept busy instead of sleeping, which
     /// spares the time of waking up. Default: [`LinkConfig::SPIN`].
     pub spin: Duration,
+    /// Whether the processors are kept from sleeping deeply while datagrams are on their way, where the system lets the
+    /// link. Costs energy. Default: yes.
+    pub keep_awake: bool,
     /// How late one datagram in a thousand may leave for the report to say that the link kept up. Default:
     /// 1 ms.
     pub lateness_limit: Duration,
@@ -52,6 +55,7 @@ impl LinkConfig {
             seed: Seed(1),
             grain: Self::GRAIN,
             spin: Self::SPIN,
+            keep_awake: true,
             lateness_limit: Duration::from_millis(1),
         }
     }

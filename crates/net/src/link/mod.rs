@@ -12,7 +12,7 @@
 //! - [`config`]: what to relay, and what can be wrong with it.
 //! - [`relay`]: the loop, on the caller's thread.
 //! - `clients`, `departures`, `store`: who sends, what leaves when, where it lies until then.
-//! - `pace`, [`priority`]: when to sleep, and a better place on the processor.
+//! - `pace`, [`priority`], `awake`: when to sleep, a better place on the processor, and a processor that wakes at once.
 //! - [`lateness`], `overflow`, [`report`]: how true the emulation was.
 //!
 //! Invariant: the report tells when the emulation was not true: how late datagrams left, what the system
@@ -20,6 +20,7 @@
 //!
 //! Limit: explicit congestion marks pass through; the emulated queue sets none.
 
+mod awake;
 mod clients;
 pub mod config;
 mod departures;

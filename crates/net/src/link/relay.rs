@@ -8,6 +8,7 @@
 //!
 //! Invariant: no datagram leaves before it is due, and what the network does ends nothing.
 
+use super::awake::Awake;
 use super::clients::{ClientId, Clients};
 use super::config::{LinkConfig, LinkError};
 use super::departures::{Departure, Departures};
@@ -45,6 +46,7 @@ pub struct Link {
     to: SocketAddr,
     clock: Clock,
     pace: Pace,
+    awake: Awake,
     lateness_limit: Duration,
     forward: Lane,
     back: Lane,
@@ -134,6 +136,7 @@ impl Link {
             to,
             clock: Clock::start(),
             pace: Pace::new(config),
+            awake: Awake::new(config.keep_awake),
             lateness_limit: config.lateness_limit,
             forward,
             back,
@@ -236,7 +239,9 @@ impl Link {
         if ready.first() == Some(&true) {
             read += self.read_forward(batch)?;
         }
-        self.pace.note_read(self.clock.now(), read > 0);
+        let now = self.clock.now();
+        self.pace.note_read(now, read > 0);
+        self.awake.note(now, self.store.len() > 0);
         Ok(())
     }
 
@@ -294,6 +299,7 @@ impl Link {
             clients_evicted: self.clients.evicted(),
             receive_buffer_drops: overflow,
             priority,
+            kept_awake: self.awake.granted(),
             warnings: self.listen.warnings().to_vec(),
             kept_up: false,
         }

@@ -54,6 +54,8 @@ pub struct LinkReport {
     pub receive_buffer_drops: Option<u64>,
     /// What the link's thread was preferred to. Anything but [`Priority::Realtime`] lets a busy machine make it late.
     pub priority: Priority,
+    /// Whether the system kept the processors from sleeping deeply. Without it a virtual machine may be late.
+    pub kept_awake: bool,
     /// What the system granted less of than was asked for.
     pub warnings: Vec<SocketWarning>,
     /// Whether the emulation can be believed: of a thousand datagrams 999 left within the limit of lateness, and
@@ -90,6 +92,7 @@ mod tests {
             clients_evicted: 0,
             receive_buffer_drops: Some(0),
             priority: Priority::Unchanged,
+            kept_awake: false,
             warnings: Vec::new(),
             kept_up: false,
         }
