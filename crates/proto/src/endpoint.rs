@@ -20,7 +20,7 @@ use segstream_wire::handshake::{Reject, RejectReason, Request, STREAMS_MAX, VERS
 use segstream_wire::header::HEADER_BYTES;
 use segstream_wire::{Header, Kind, Level};
 use std::collections::VecDeque;
-use std::net::SocketAddr;
+use core::net::SocketAddr;
 
 /// The largest UDP payload.
 const DATAGRAM_BYTES_MAX: usize = 65_507;
@@ -28,6 +28,8 @@ const DATAGRAM_BYTES_MAX: usize = 65_507;
 const UNPROVEN_MAX: usize = 64;
 /// Answers to strangers waiting to leave.
 const ANSWERS_MAX: usize = 16;
+/// The length of a reject without its detail.
+const REJECT_BYTES_MIN: usize = HEADER_BYTES + 12 + Plain::SEAL_BYTES;
 
 /// Names a connection of an endpoint for as long as the endpoint lives; never used again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -44,6 +46,16 @@ pub struct StrayCounters {
     pub bad_requests: u64,
     /// Requests that were refused.
     pub rejected: u64,
+}
+
+/// A request that may be refused.
+#[derive(Clone, Copy, Debug)]
+struct Asked {
+    from: SocketAddr,
+    request: u64,
+    connection: u32,
+    /// The length of its datagram, which no answer may exceed.
+    bytes: usize,
 }
 
 #[derive(Debug)]
@@ -88,6 +100,11 @@ impl Endpoint {
     /// The configuration of new connections.
     pub const fn config(&self) -> &Config {
         &self.config
+    }
+
+    /// Accepts connections from now on, or refuses them; those that exist stay.
+    pub const fn set_accepting(&mut self, accept: bool) {
+        self.config.accept = accept;
     }
 
     /// Asks `remote` for a connection with the given first streams, numbered from 0.
@@ -190,35 +207,27 @@ impl Endpoint {
             slot.connection.on_repeated_request();
             return;
         }
-        let refusal = self.refusal(version);
-        if let Some((reason, detail)) = refusal {
-            self.reject(from, identifier, connection, reason, detail);
+        let asked = Asked { from, request: identifier, connection, bytes: datagram.len() };
+        if let Some((reason, detail)) = self.refusal(version) {
+            self.reject(asked, reason, detail);
             return;
         }
         match Request::decode(&mut Reader::new(body)) {
-            Ok(mut request) => self.accept(now, from, &mut request),
+            Ok(request) => self.accept(now, asked, request),
             Err(_) => self.strays.bad_requests += 1,
         }
     }
 
-    fn accept(&mut self, now: Instant, from: SocketAddr, request: &mut Request) {
-        let (identifier, connection) = (request.request, request.connection);
+    fn accept(&mut self, now: Instant, asked: Asked, mut request: Request) {
         // Never more than was proposed, and never neither of flow and rate control by a peer's wish alone.
         let agreed = segstream_wire::Class::new(request.class.number() & self.config.class.number()).unwrap_or_default();
         if !agreed.flow_control() && (!agreed.rate_control() || request.rate.is_zero()) && !self.config.unlimited {
-            self.reject(
-                from,
-                identifier,
-                connection,
-                RejectReason::Unacceptable,
-                "neither flow control nor rate control is not allowed here",
-            );
+            self.reject(asked, RejectReason::Unacceptable, "neither flow control nor rate control is not allowed here");
             return;
         }
         request.class = agreed;
-        let request = request.clone();
-        if self.insert(now, from, Role::Responder, request).is_none() {
-            self.reject(from, identifier, connection, RejectReason::Busy, "too many connections");
+        if self.insert(now, asked.from, Role::Responder, request).is_none() {
+            self.reject(asked, RejectReason::Busy, "too many connections");
         }
     }
 
@@ -235,19 +244,22 @@ impl Endpoint {
         }
     }
 
-    fn reject(&mut self, to: SocketAddr, request: u64, connection: u32, reason: RejectReason, detail: &str) {
+    fn reject(&mut self, asked: Asked, reason: RejectReason, detail: &str) {
         self.strays.rejected += 1;
         if self.answers.len() >= ANSWERS_MAX {
             return;
         }
+        // Why: an answer longer than the request would lend itself to floods from a forged address.
+        let room = asked.bytes.saturating_sub(REJECT_BYTES_MIN);
+        let detail = detail.get(..detail.len().min(room)).unwrap_or_default().to_owned();
         let mut out = vec![0; DATAGRAM_BYTES_MIN];
         let mut writer = Writer::new(&mut out);
-        Header { level: Level::Initial, kind: Kind::Reject, connection, number: 0 }.encode(&mut writer);
-        Reject { request, reason, version: VERSION, detail: detail.to_owned() }.encode(&mut writer);
+        Header { level: Level::Initial, kind: Kind::Reject, connection: asked.connection, number: 0 }.encode(&mut writer);
+        Reject { request: asked.request, reason, version: VERSION, detail }.encode(&mut writer);
         let Ok(written) = writer.finish() else { return };
         out.truncate(written + Plain::SEAL_BYTES);
         Plain.seal(0, &mut out);
-        self.answers.push_back((to, out));
+        self.answers.push_back((asked.from, out));
     }
 
     fn slot_of(&mut self, header: &Header, from: SocketAddr) -> Option<&mut Slot> {

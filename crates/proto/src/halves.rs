@@ -181,8 +181,8 @@ impl Sender for LoneSender {
     fn poll_transmit(&mut self, now: Instant) -> Option<Forward> {
         let (number, outgoing) = self.half.poll_transmit(now, &mut self.counter, &mut self.parts)?;
         let body = match outgoing {
-            Outgoing::Data => ForwardBody::Data(self.parts.iter().copied().collect()),
-            Outgoing::State(state) => ForwardBody::State(Box::new(state)),
+            Outgoing::Data => ForwardBody::Data(SmallVec::from_slice(&self.parts)),
+            Outgoing::State(state) => ForwardBody::State(state),
         };
         Some(Forward { number, body })
     }

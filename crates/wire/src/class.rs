@@ -1,4 +1,4 @@
-//! The class of a connection: which of the three controls are on (HT Table 1).
+//! The class of a connection: which of the three controls are on (HT Table 1; spec 9.3).
 //!
 //! Called by set-up, both halves and the command line.
 //!

@@ -1,4 +1,4 @@
-//! What a stream promises, and what an endpoint allows (spec 4.1, 5.2).
+//! What a stream promises, and what an endpoint allows (spec 4.1, 6.5).
 //!
 //! Called by set-up and by both halves. A contract travels in the connection request or in an OPEN
 //! frame, as the sender proposes it; the receiver may lower the window or refuse.
@@ -200,7 +200,7 @@ impl Contract {
             tolerance,
             importance,
             order,
-            lifetime: Duration::from_micros(input.varint("lifetime")?),
+            lifetime: Duration::from_micros(input.varint_up_to(MICROS_MAX, "lifetime")?),
             interleave,
             window_units: input.varint_up_to(u64::from(SEGMENT_UNITS_MAX), "window units")? as u32,
             window_segments: input.varint_up_to(u64::from(SEGMENT_UNITS_MAX), "window segments")? as u32,
@@ -244,6 +244,9 @@ pub(crate) fn decode_triplet(input: &mut Reader<'_>) -> Result<Triplet, DecodeEr
     Ok((window, errors, burst))
 }
 
+/// Times and spans travel in whole microseconds, as many as nanoseconds fit 64 bits: about 584 years.
+const MICROS_MAX: u64 = u64::MAX / 1000;
+
 /// Source times travel in whole microseconds.
 pub(crate) fn encode_time(time: Instant, out: &mut Writer<'_>) {
     out.varint(time.as_nanos() / 1000);
@@ -254,7 +257,7 @@ pub(crate) fn time_len(time: Instant) -> usize {
 }
 
 pub(crate) fn decode_time(input: &mut Reader<'_>, field: &'static str) -> Result<Instant, DecodeError> {
-    Ok(Instant::from_nanos(input.varint(field)?.saturating_mul(1000)))
+    Ok(Instant::from_nanos(input.varint_up_to(MICROS_MAX, field)? * 1000))
 }
 
 /// What an endpoint allows its peer; each side states its own.

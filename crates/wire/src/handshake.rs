@@ -1,4 +1,4 @@
-//! Set-up and close: CR, CC, RJ, DR (spec 6); DC has an empty body.
+//! Set-up and close: CR, CC, RJ, DR (spec 6.1 to 6.4); DC has an empty body.
 //!
 //! Called by connections. Invariant: an answer to a request echoes its random identifier, so that
 //! nobody who has not seen the request can forge one.

@@ -1,4 +1,4 @@
-//! The nine bytes in front of every shipment (spec 2).
+//! The nine bytes in front of every shipment (spec 2.1).
 //!
 //! ```text
 //!  0                   1                   2                   3

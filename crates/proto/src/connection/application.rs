@@ -39,9 +39,14 @@ pub struct Received {
 }
 
 impl Connection {
-    /// Opens a stream. Segments can be submitted at once; they leave when the peer has granted a window.
+    /// Opens a stream. Segments can be submitted at once; they leave when the peer has granted a window. On a
+    /// connection that is being closed the stream is finished at once.
     pub fn open_stream(&mut self, now: Instant, contract: Contract) -> Result<u32, ContractError> {
-        self.send.open_stream(now, contract)
+        let stream = self.send.open_stream(now, contract)?;
+        if !self.close.takes_segments() {
+            self.send.finish(now, stream);
+        }
+        Ok(stream)
     }
 
     /// Submits a whole segment.
@@ -113,11 +118,26 @@ impl Connection {
         })
     }
 
-    /// From now on [`super::ConnectionEvent::Units`] tells of every unit of `stream` as it arrives.
-    pub fn read_progressively(&mut self, stream: u32) {
-        if !self.progressive.contains(&stream) {
-            self.progressive.push(stream);
+    /// From now on [`super::ConnectionEvent::Units`] tells of every unit of `stream` as it arrives. Gives the units
+    /// that are there already, of segments that are not judged yet, as (segment, first unit, count).
+    pub fn read_progressively(&mut self, stream: u32) -> Vec<(u64, u32, u32)> {
+        if self.progressive.contains(&stream) {
+            return Vec::new();
         }
+        self.progressive.push(stream);
+        let Some(Some(incoming)) = self.recv.streams.get(stream as usize) else { return Vec::new() };
+        let mut there = Vec::new();
+        for number in incoming.base..incoming.next_segment() {
+            let Some(segment) = incoming.get(number).filter(|segment| !segment.judged()) else { continue };
+            for (first, count) in segment.present.one_runs(0, segment.present.len()) {
+                if segment.layout.order.is_in_order() {
+                    there.push((number, first, count));
+                } else {
+                    there.extend(segment.layout.units_at(first, count).map(|unit| (number, unit, 1)));
+                }
+            }
+        }
+        there
     }
 
     /// What has arrived so far of a segment that is not taken yet, from its start; zero where units are
@@ -189,6 +209,11 @@ impl Connection {
     /// Units kept for `stream` until their verdict comes.
     pub fn buffered_units(&self, stream: u32) -> u64 {
         self.send.buffered_units(stream)
+    }
+
+    /// Units kept for all streams of ours until their verdicts come.
+    pub fn buffered_units_total(&self) -> u64 {
+        (0..self.send.stream_count()).map(|stream| self.send.buffered_units(stream)).sum()
     }
 
     /// Whether any segment of ours has no verdict yet.

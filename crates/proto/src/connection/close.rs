@@ -12,7 +12,7 @@ use segstream_base::{Duration, Instant};
 use segstream_wire::Kind;
 use segstream_wire::handshake::Disconnect;
 
-/// Repetitions of a disconnect before the peer is taken for gone.
+/// Repetitions of a disconnect to a silent peer before it is taken for gone.
 const TRIES: u32 = 8;
 
 /// How far the end has come.
@@ -37,7 +37,9 @@ pub(super) struct Close {
     theirs: Option<Disconnect>,
     request_owed: bool,
     confirm_owed: bool,
+    /// Repetitions of our DR since the peer was last heard.
     tries: u32,
+    requested_at: Instant,
 }
 
 impl Close {
@@ -122,6 +124,7 @@ impl Connection {
 
     fn request_disconnect(&mut self, now: Instant) {
         self.close.request_owed = true;
+        self.close.requested_at = now;
         self.close.tries += 1;
         self.timers.set(Timer::CloseRetry, now + self.retry_pause() * (1 << self.close.tries.min(4)) / 2);
     }
@@ -134,8 +137,14 @@ impl Connection {
         if self.close.stage != Stage::ExpectConfirm {
             return;
         }
+        if self.last_heard > self.close.requested_at {
+            // Why: a peer that is heard but does not confirm has segments of its own that are not judged yet. It
+            // is waited for, however long they take.
+            self.close.tries = self.close.tries.min(TRIES / 2);
+        }
         if self.close.tries >= TRIES {
-            // Why: every segment is judged, so the peer has everything; only its goodbye is missing.
+            // Why: every segment of ours is judged, and a peer with segments of its own would be heard; only its
+            // goodbye is missing.
             self.end(now, CloseReason::ClosedHere);
         } else {
             self.request_disconnect(now);
@@ -157,6 +166,8 @@ impl Connection {
             self.events.push_back(ConnectionEvent::PeerClosing);
             self.finish_all_streams(now);
         }
+        // Why: whoever asks takes a silent peer for gone; we are still finishing.
+        self.send.hasten_state(now);
     }
 
     pub(super) fn on_disconnect_confirm(&mut self, now: Instant) {

@@ -36,7 +36,7 @@ use segstream_wire::report::RefuseReason;
 use segstream_wire::{Class, Limits, Part};
 use setup::Setup;
 use std::collections::VecDeque;
-use std::net::SocketAddr;
+use core::net::SocketAddr;
 
 /// What a connection tells its application.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -301,8 +301,8 @@ impl Connection {
                     self.events.push_back(ConnectionEvent::Readable(stream));
                 }
             }
+            self.tell_ended();
         }
-        self.tell_ended();
         self.advance_close(now);
     }
 

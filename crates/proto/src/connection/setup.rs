@@ -124,7 +124,7 @@ impl Connection {
     }
 
     /// Whether `request` is the one this connection answers.
-    pub(crate) fn answers(&self, from: std::net::SocketAddr, request: u64) -> bool {
+    pub(crate) fn answers(&self, from: core::net::SocketAddr, request: u64) -> bool {
         self.role == Role::Responder && self.remote == from && self.setup.request().request == request
     }
 

@@ -8,6 +8,7 @@
 //! held lost, or given up by its sender, and that all holes together satisfy (W, E, B).
 
 use super::RecvHalf;
+use super::stream::About;
 use segstream_base::Instant;
 use segstream_base::halves::Verdict;
 
@@ -37,9 +38,9 @@ impl RecvHalf {
             Verdict::WithinTolerance => self.counters.segments[1] += 1,
             Verdict::Expired | Verdict::Unknown => self.counters.segments[2] += 1,
         }
-        if !stream.has_open() {
-            // Nothing begun is left: the sender may be waiting for just this verdict.
-            self.report.soon(now);
+        if stream.all_judged() {
+            // Nothing is left: the sender is waiting for just this verdict.
+            self.report.hasten(now);
         }
         self.deliverable = true;
     }
@@ -53,6 +54,7 @@ impl RecvHalf {
         if segment.judged() {
             return None;
         }
+        segment.changed = false;
         if segment.layout.units == Some(segment.got) {
             return Some(Verdict::Complete);
         }
@@ -83,23 +85,45 @@ impl RecvHalf {
                 stream.wanting += 1;
                 self.wanting += 1;
                 self.report.period.enter_error(now);
-                self.report.hasten(now);
+                if self.wanting == 1 {
+                    // The first one is told at once; while something is wanted the short period runs anyway.
+                    self.report.hasten(now);
+                }
             }
         }
         None
     }
 
-    /// Class without flow control: the buffer is fixed, and the oldest open segment makes room.
-    pub(super) fn make_room(&mut self, now: Instant, stream: usize) -> bool {
-        let Some(Some(full)) = self.streams.get_mut(stream) else { return false };
-        let Some(oldest) = full.oldest_open() else { return false };
-        if let Some(segment) = full.get_mut(oldest)
-            && segment.layout.length.is_none()
-        {
-            // Nothing tells its length any more: it ends where it stands.
-            segment.due = segment.due_extent();
+    /// Class without flow control: the buffer is fixed, and the oldest open segment, if it is not newer than
+    /// `number`, makes room. False when nothing more is gained by asking again.
+    pub(super) fn make_room(&mut self, now: Instant, id: usize, number: u64, about: &About) -> bool {
+        let class = self.class;
+        let Some(Some(stream)) = self.streams.get_mut(id) else { return false };
+        let Some(oldest) = stream.oldest_open().filter(|&oldest| oldest <= number) else { return false };
+        if oldest == number {
+            stream.admit_empty(number, about, class);
         }
-        self.judge(now, stream, oldest, Verdict::Expired);
-        true
+        let freed = stream.forget(oldest);
+        let important = stream.contract.importance;
+        let met = stream
+            .get(oldest)
+            .is_some_and(|segment| segment.layout.units.is_some() && segment.allows_missing(important, &mut self.scratch));
+        self.dropped.push_back((id as u32, oldest));
+        self.judge(now, id, oldest, if met { Verdict::WithinTolerance } else { Verdict::Expired });
+        freed > 0 || oldest == number
+    }
+
+    /// The class has changed: what is wanted depends on it.
+    pub(super) fn reconsider_all(&mut self, now: Instant) {
+        for id in 0..self.streams.len() {
+            let Some(Some(stream)) = self.streams.get_mut(id) else { continue };
+            let numbers = stream.base..stream.next_segment();
+            if !self.class.error_control() {
+                self.wanting -= stream.want_nothing();
+            }
+            for number in numbers {
+                self.reconsider(now, id, number);
+            }
+        }
     }
 }

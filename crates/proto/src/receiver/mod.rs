@@ -1,12 +1,12 @@
 //! The receiving half of the flagship: all streams of one direction.
 //!
 //! It routes; its parts decide:
-//! - [`frontier`]: up to where in the sending order units are due, and so held lost when missing;
-//! - [`segment`]: which positions are present and which are held lost;
-//! - [`stream`]: the window, and the order in which segments are handed over;
-//! - [`judge`]: acceptance, violation, expiry;
-//! - [`report`]: when the receiver's state is due and what it says;
-//! - [`surroundings`]: what the connection asks.
+//! - `frontier`: up to where in the sending order units are due, and so held lost when missing;
+//! - `segment`: which positions are present and which are held lost;
+//! - `stream`: the window, and the order in which segments are handed over;
+//! - `judge`: acceptance, violation, expiry;
+//! - `report`: when the receiver's state is due and what it says;
+//! - `surroundings`: what the connection asks.
 //!
 //! Called by the connection, and through [`crate::halves`] by the simulator. Payload bytes are elsewhere
 //! ([`crate::store`]).
@@ -23,6 +23,7 @@ mod surroundings;
 
 use frontier::{Frontier, Passed};
 use report::ReportClock;
+use segment::RecvSegment;
 use segstream_base::endpoint::Deadline;
 use segstream_base::halves::{Probe, Verdict};
 use segstream_base::{Duration, Instant};
@@ -125,6 +126,8 @@ pub struct RecvHalf {
     scratch: Bitmap,
     /// Streams the application has not been told of yet.
     opened: VecDeque<u32>,
+    /// Segments whose bytes are no longer wanted, though the application has not taken them.
+    dropped: VecDeque<(u32, u64)>,
     /// A verdict has been given since deliveries were last drained.
     deliverable: bool,
     /// Counters.
@@ -146,6 +149,7 @@ impl RecvHalf {
             unconfirmed: 0,
             scratch: Bitmap::new(),
             opened: VecDeque::new(),
+            dropped: VecDeque::new(),
             deliverable: false,
             counters: ReceiverCounters::default(),
         }
@@ -154,17 +158,8 @@ impl RecvHalf {
     /// Every authenticated shipment is announced here first, whatever it carries. False for a duplicate,
     /// which must not be looked at any further.
     #[inline]
-    pub fn on_shipment(&mut self, now: Instant, number: u64) -> bool {
-        let lost_before = self.detector.newly_lost();
-        let arrival = self.detector.on_arrival(number);
-        if matches!(arrival, Arrival::Duplicate | Arrival::TooOld) {
-            return false;
-        }
-        if self.detector.newly_lost() != lost_before && self.wanting > 0 {
-            // A repair may be among the lost: tell the new echo at once.
-            self.report.hasten(now);
-        }
-        true
+    pub fn on_shipment(&mut self, _now: Instant, number: u64) -> bool {
+        !matches!(self.detector.on_arrival(number), Arrival::Duplicate | Arrival::TooOld)
     }
 
     /// After the contents of a shipment have been taken: what has now been passed.
@@ -184,38 +179,44 @@ impl RecvHalf {
         let id = part.stream as usize;
         let about = About { opened: part.opened, length: part.length, own: part.tolerance, source_time: part.source_time };
         let end = part.first.saturating_add(part.count);
-        let mut admission = self.admit(id, part.segment, &about, end);
-        while admission == Admission::Refused && !self.class.flow_control() && self.make_room(now, id) {
-            admission = self.admit(id, part.segment, &about, end);
-        }
-        if admission == Admission::Refused {
+        let admission = self.admit(now, id, part.segment, &about, end);
+        if matches!(admission, Admission::Refused | Admission::NoRoom) {
             self.counters.parts_refused += 1;
             return PartFate::Refused;
         }
         let Some(Some(stream)) = self.streams.get_mut(id) else { return PartFate::Refused };
-        let mut fresh = 0;
+        let (mut fresh, mut present, mut consider) = (0, 0, false);
         if admission == Admission::Open
             && let Some(segment) = stream.get_mut(part.segment)
         {
             fresh = segment.mark(part.first, part.count);
+            present = part.count - fresh;
             segment.first_arrival.get_or_insert(now);
+            consider = segment.needs_judging();
+        } else if stream.get(part.segment).is_some_and(|segment| segment.verdict == Some(Verdict::Complete)) {
+            present = part.count;
         }
         self.counters.units_received += u64::from(fresh);
-        self.counters.units_duplicate += u64::from(part.count - fresh);
+        self.counters.units_duplicate += u64::from(present);
         if !part.again {
             self.on_first_time(now, number, part);
         }
-        if admission == Admission::Open {
+        if consider {
             self.reconsider(now, id, part.segment);
         }
         self.report.news = true;
         if fresh > 0 { PartFate::Fresh } else { PartFate::Stale }
     }
 
-    fn admit(&mut self, stream: usize, segment: u64, about: &About, extent: u32) -> Admission {
-        match self.streams.get_mut(stream) {
-            Some(Some(stream)) => stream.admit(segment, about, extent, self.class),
-            _ => Admission::Refused,
+    #[inline]
+    fn admit(&mut self, now: Instant, id: usize, segment: u64, about: &About, extent: u32) -> Admission {
+        loop {
+            let Some(Some(stream)) = self.streams.get_mut(id) else { return Admission::Refused };
+            let admission = stream.admit(segment, about, extent, self.class);
+            let full = admission == Admission::NoRoom && !self.class.flow_control();
+            if !full || !self.make_room(now, id, segment, about) {
+                return admission;
+            }
         }
     }
 
@@ -236,7 +237,9 @@ impl RecvHalf {
         }
         if in_step {
             // Nothing before it is missing that is not known already: no need to wait for R more.
-            self.advance_frontier(now, part.stream as usize, end);
+            if stream.step_frontier(part.segment, end) {
+                self.reconsider(now, part.stream as usize, part.segment);
+            }
         } else if start > stream.frontier && start == stream.run_start {
             self.frontier.push(number, part.stream, Passed::Frontier { segment: start.0, position: start.1 });
         }
@@ -245,18 +248,12 @@ impl RecvHalf {
     fn advance_frontier(&mut self, now: Instant, id: usize, to: (u64, u32)) {
         let Some(Some(stream)) = self.streams.get_mut(id) else { return };
         let Some((touched, lost)) = stream.advance_frontier(to) else { return };
-        if lost == 0 && *touched.end() - *touched.start() <= 1 {
-            // The common case: nothing is missing, so nothing new can be said of either segment.
-            if stream.get(*touched.start()).is_none_or(|segment| segment.judged() || segment.lost == 0 && segment.got > 0) {
-                return;
-            }
-        }
         self.counters.units_detected_lost += u64::from(lost);
         for number in touched {
-            self.reconsider(now, id, number);
-        }
-        if lost > 0 && self.wanting > 0 {
-            self.report.hasten(now);
+            let Some(Some(stream)) = self.streams.get(id) else { return };
+            if stream.get(number).is_some_and(RecvSegment::needs_judging) {
+                self.reconsider(now, id, number);
+            }
         }
     }
 
@@ -277,6 +274,7 @@ impl RecvHalf {
             self.report.sync = Some(state.sync);
             self.report.time = Some((state.time, now));
         }
+        self.report.on_round_trip(now, state.confirmed.highest);
         self.on_confirmed(&state.confirmed);
         if state.answer {
             self.report.hasten(now);
@@ -301,7 +299,9 @@ impl RecvHalf {
     fn on_reclass(&mut self, now: Instant, change: u64, class: Class) {
         if self.report.reclass.is_none_or(|(known, _)| change > known) {
             self.report.reclass = Some((change, class));
-            self.class = class;
+            if class != core::mem::replace(&mut self.class, class) {
+                self.reconsider_all(now);
+            }
         }
         self.report.reclass_told = false;
         self.report.hasten(now);
@@ -339,9 +339,8 @@ impl RecvHalf {
 
     /// A segment's length and the last shipment that carried it.
     fn on_statement(&mut self, now: Instant, number: u64, finished: &Finished, skip: bool) {
-        let about =
-            About { opened: finished.opened, length: Some(finished.length), own: finished.tolerance, source_time: finished.source_time };
-        if self.admit(finished.stream as usize, finished.segment, &about, 0) != Admission::Open {
+        let about = About::of(finished);
+        if self.admit(now, finished.stream as usize, finished.segment, &about, 0) != Admission::Open {
             return;
         }
         self.reconsider(now, finished.stream as usize, finished.segment);
@@ -359,16 +358,19 @@ impl RecvHalf {
     }
 
     fn on_skip(&mut self, now: Instant, number: u64, finished: &Finished) {
-        self.on_statement(now, number, finished, true);
-        if finished.last_shipment.is_none() {
+        let class = self.class;
+        let Some(Some(stream)) = self.streams.get_mut(finished.stream as usize) else { return };
+        if finished.last_shipment.is_none() && stream.admit_empty(finished.segment, &About::of(finished), class) {
             self.skip(now, finished.stream as usize, finished.segment);
+        } else {
+            self.on_statement(now, number, finished, true);
         }
     }
 
     fn on_end(&mut self, now: Instant, id: u32, segments: u64) {
         let Some(Some(stream)) = self.streams.get_mut(id as usize) else { return };
         // An end below what has been seen contradicts the sender's own data.
-        if stream.end.is_none() && segments >= stream.next_segment().min(stream.high.0) {
+        if stream.end.is_none() && segments >= stream.next_segment() {
             stream.end = Some(segments);
             self.deliverable = true;
         }
@@ -408,8 +410,10 @@ impl RecvHalf {
     pub fn release(&mut self, now: Instant, id: u32, segment: u64) {
         let Some(Some(stream)) = self.streams.get_mut(id as usize) else { return };
         stream.release(segment);
-        if stream.sender_waits || stream.window.wants_report() {
+        if stream.window.wants_report() {
             self.report.hasten(now);
+        } else if stream.sender_waits {
+            self.report.soon(now);
         }
     }
 
@@ -423,6 +427,12 @@ impl RecvHalf {
         stream.end
     }
 
+    /// The next segment (stream and number) that had to make room: its bytes can be freed at once. It is still
+    /// delivered, as expired, with everything missing. Only without flow control.
+    pub fn poll_dropped(&mut self) -> Option<(u32, u64)> {
+        self.dropped.pop_front()
+    }
+
     /// Whether verdicts have been given since this was last asked.
     pub fn take_deliverable(&mut self) -> bool {
         core::mem::take(&mut self.deliverable)
@@ -430,7 +440,7 @@ impl RecvHalf {
 
     /// The round trip as the peer's side of the connection measures it, which paces reports.
     pub fn set_round_trip(&mut self, rtt: Duration, shipment_time: Duration) {
-        self.report.period.set_from(rtt, shipment_time);
+        self.report.set_round_trip(rtt, shipment_time);
     }
 
     /// When and why the half wants to be polled for a report.

@@ -1,9 +1,9 @@
 //! When the receiver's state is due and what it says (AA 2, EC 4.3, HT 3.1: RXS).
 //!
-//! Called by the half. A report is due at once on detected loss, on request, and when acceptance has
-//! freed a quarter of the window or the sender waits for it; soon when everything begun is judged; and
-//! periodically, with the short period while something is missing and the long one while data arrives or
-//! a verdict is unconfirmed. *At once* means not more often than a quarter of the short period.
+//! Called by the half. A report is due at once when something is found missing and nothing was, on request,
+//! when acceptance has freed a quarter of the window, and when a whole stream is judged; within the short
+//! period while something is missing or the sender waits for the window; and every long period while data
+//! arrives or a verdict is unconfirmed. *At once* means not more often than a quarter of the short period.
 //!
 //! Invariant: while something is wanted or a verdict is unconfirmed, some report is due. All shipments
 //! of one report have the same echo, and none says anything of what it does not name.
@@ -11,11 +11,13 @@
 use super::RecvHalf;
 use super::segment::RecvSegment;
 use super::stream::RecvStream;
+use segstream_base::codec::varint_len;
 use segstream_base::endpoint::Deadline;
 use segstream_base::halves::Verdict;
 use segstream_base::{Duration, Instant};
 use segstream_blocks::report_period::ReportPeriod;
-use segstream_wire::report::{Runs, runs_len};
+use segstream_blocks::rtt::Rtt;
+use segstream_wire::report::Runs;
 use segstream_wire::state::Confirmed;
 use segstream_wire::{Report, ReportFrame};
 use std::collections::VecDeque;
@@ -26,6 +28,8 @@ const SHIPMENTS_MAX: usize = 8;
 const REMEMBERED: u64 = 64;
 /// Runs in one frame at most.
 const RUNS_MAX: usize = 400;
+/// Verdict frames remembered at most.
+const CARRIED_MAX: usize = 8192;
 /// The slowest pace at which a silent sender is reminded.
 const SLOWEST: Duration = Duration::from_millis(500);
 
@@ -36,8 +40,8 @@ struct Carried {
     stream: u32,
     from: u64,
     to: u64,
-    /// For a map of holes: they are told below this unit.
-    holes_to: Option<u32>,
+    /// For a map of holes: the units it speaks of.
+    map: Option<(u32, u32)>,
 }
 
 /// The clock of the receiver's state.
@@ -58,6 +62,12 @@ pub(super) struct ReportClock {
     pub(super) reclass: Option<(u64, segstream_wire::Class)>,
     pub(super) reclass_told: bool,
     pub(super) refused: VecDeque<(u32, segstream_wire::report::RefuseReason)>,
+    /// When the last reports left, by their numbers; the highest the sender has confirmed; and what that says
+    /// of the round trip. Limit: it includes the time the sender took to confirm.
+    left: [Instant; REMEMBERED as usize],
+    confirmed: Option<u64>,
+    rtt: Rtt,
+    shipment_time: Duration,
     /// Report shipments left of the present report.
     burst: usize,
     grant_from: usize,
@@ -78,6 +88,10 @@ impl ReportClock {
             reclass: None,
             reclass_told: true,
             refused: VecDeque::new(),
+            left: [Instant::ZERO; REMEMBERED as usize],
+            confirmed: None,
+            rtt: Rtt::new(),
+            shipment_time: Duration::ZERO,
             burst: 0,
             grant_from: 0,
         }
@@ -102,6 +116,25 @@ impl ReportClock {
 
     pub(super) const fn on_state(&mut self) {
         self.unheard = 0;
+    }
+
+    /// The round trip and the time of one shipment, as somebody else has measured them.
+    pub(super) fn set_round_trip(&mut self, rtt: Duration, shipment_time: Duration) {
+        self.shipment_time = shipment_time;
+        self.period.set_from(self.rtt.min().map_or(rtt, |min| min.min(rtt)), shipment_time);
+    }
+
+    /// The sender has confirmed reports up to `highest`: a round trip since the first state that says so.
+    pub(super) fn on_round_trip(&mut self, now: Instant, highest: Option<u64>) {
+        let Some(highest) = highest.filter(|&highest| self.confirmed.is_none_or(|known| highest > known)) else { return };
+        if highest >= self.number {
+            return;
+        }
+        self.confirmed = Some(highest);
+        if highest + REMEMBERED >= self.number {
+            self.rtt.on_sample(now, now.since(self.left[(highest % REMEMBERED) as usize]));
+            self.period.set_from(self.rtt.min().unwrap_or(Duration::ZERO), self.shipment_time);
+        }
     }
 
     fn slowed(&self, period: Duration) -> Duration {
@@ -139,11 +172,12 @@ impl RecvHalf {
         let report = self.compose(now, first);
         let more = self.report.burst > 0 && self.more_to_say();
         if !more {
-            self.report.burst = 0;
+            self.end_report();
         }
         if report.frames.is_empty() && !first {
             return None;
         }
+        self.report.left[(self.report.number % REMEMBERED) as usize] = now;
         self.report.number += 1;
         self.counters.report_shipments += 1;
         Some(report)
@@ -158,19 +192,35 @@ impl RecvHalf {
         clock.news = false;
         clock.unheard = clock.unheard.saturating_add(1);
         for stream in self.streams.iter_mut().flatten() {
+            if stream.window.freed_since_report() != (0, 0) {
+                stream.sender_waits = false;
+            }
             stream.window.mark_reported();
-            stream.sender_waits = false;
-            stream.request_from = stream.base;
-            stream.verdict_from = stream.base;
+            stream.request_from = stream.request_from.max((stream.base, 0));
+            stream.verdict_from = stream.verdict_from.max((stream.base, 0));
         }
         self.report.grant_from = 0;
+    }
+
+    /// The next report starts from the oldest segment again, unless this one did not come to its end.
+    fn end_report(&mut self) {
+        self.report.burst = 0;
+        for stream in self.streams.iter_mut().flatten() {
+            let end = stream.next_segment();
+            if stream.wanting == 0 || stream.request_from.0 >= end {
+                stream.request_from = (0, 0);
+            }
+            if stream.unconfirmed == 0 || stream.verdict_from.0 >= end {
+                stream.verdict_from = (0, 0);
+            }
+        }
     }
 
     fn more_to_say(&self) -> bool {
         self.report.grant_from < self.streams.len()
             || self.streams.iter().flatten().any(|stream| {
                 let end = stream.next_segment();
-                stream.wanting > 0 && stream.request_from < end || stream.unconfirmed > 0 && stream.verdict_from < end
+                stream.wanting > 0 && stream.request_from.0 < end || stream.unconfirmed > 0 && stream.verdict_from.0 < end
             })
     }
 
@@ -226,18 +276,24 @@ impl RecvHalf {
     /// Asks for everything held lost of violated segments, oldest first.
     fn add_requests(&mut self, id: usize, report: &mut Report, room: &mut usize) {
         let Some(Some(stream)) = self.streams.get_mut(id) else { return };
-        if stream.wanting == 0 && stream.request_from >= stream.frontier.0 {
+        if stream.wanting == 0 && stream.request_from.0 >= stream.frontier.0 {
             return;
         }
-        while stream.request_from < stream.next_segment() {
-            let number = stream.request_from;
+        while stream.request_from.0 < stream.next_segment() {
+            let (number, from) = stream.request_from;
             if let Some(segment) = stream.get(number).filter(|segment| !segment.judged())
-                && let Some(frame) = request(id as u32, number, segment, *room)
-                && !push(report, room, frame)
+                && let Some((frame, to)) = request(id as u32, number, segment, from, *room)
             {
-                return;
+                let cut_short = matches!(&frame, ReportFrame::Request { missing, .. } if missing.is_empty()) && to.is_some();
+                if cut_short || !push(report, room, frame) {
+                    return;
+                }
+                if let Some(to) = to {
+                    stream.request_from = (number, to);
+                    return;
+                }
             }
-            stream.request_from += 1;
+            stream.request_from = (number + 1, 0);
         }
     }
 
@@ -251,7 +307,13 @@ impl RecvHalf {
             if !push(report, room, frame) {
                 return;
             }
-            stream.verdict_from = carried.to;
+            stream.verdict_from = match carried.map {
+                Some((_, to)) if stream.get(carried.from).is_some_and(|segment| to < segment.extent()) => (carried.from, to),
+                _ => (carried.to, 0),
+            };
+            if self.report.carried.len() >= CARRIED_MAX {
+                self.report.carried.pop_front();
+            }
             self.report.carried.push_back(carried);
         }
     }
@@ -265,7 +327,11 @@ impl RecvHalf {
                 return carried.report + REMEMBERED >= highest;
             }
             if let Some(Some(stream)) = self.streams.get_mut(carried.stream as usize) {
-                if let (Some(to), Some(segment)) = (carried.holes_to, stream.get_mut(carried.from)) {
+                if let (Some((from, to)), Some(segment)) = (carried.map, stream.get_mut(carried.from)) {
+                    if from > segment.holes_confirmed && !segment.confirmed {
+                        // The sender keeps it; it counts here when what comes before it is confirmed too.
+                        return carried.report + REMEMBERED >= highest;
+                    }
                     segment.holes_confirmed = segment.holes_confirmed.max(to);
                 }
                 let before = stream.unconfirmed;
@@ -295,37 +361,46 @@ pub(super) fn grant(id: u32, stream: &RecvStream) -> ReportFrame {
     ReportFrame::Grant { stream: id, segments, units, end_known: stream.end.is_some() }
 }
 
-/// What is wanted of a segment, cut to `room`; `None` when nothing is.
-fn request(stream: u32, number: u64, segment: &RecvSegment, room: usize) -> Option<ReportFrame> {
+/// What is wanted of a segment from position `from` on, cut to `room`, and the position at which it was cut;
+/// `None` when nothing is wanted.
+fn request(stream: u32, number: u64, segment: &RecvSegment, from: u32, room: usize) -> Option<(ReportFrame, Option<u32>)> {
     let unknown_length = segment.layout.units.is_none() && segment.due == u32::MAX;
     if !segment.violated && !unknown_length {
         return None;
     }
-    let mut missing = Runs::new();
-    // Sixteen bytes hold everything of the frame but its runs, each of which takes ten at most.
-    let most = (room.saturating_sub(32) / 10).min(RUNS_MAX);
-    let mut complete = true;
-    if segment.violated {
-        for (start, count) in segment.present.zero_runs(0, segment.due_extent()) {
-            if missing.len() >= most {
-                complete = false;
-                break;
-            }
-            missing.push((start, start + count));
-        }
-    }
-    let tail_from = (segment.violated && unknown_length && complete).then_some(segment.extent());
-    let nothing = missing.is_empty() && tail_from.is_none() && !unknown_length;
-    (!nothing).then_some(ReportFrame::Request { stream, segment: number, missing, tail_from, length_wanted: unknown_length })
+    let frame = |missing, tail_from| ReportFrame::Request { stream, segment: number, missing, tail_from, length_wanted: unknown_length };
+    let tail_from = (segment.violated && unknown_length).then_some(segment.extent());
+    let room = room.saturating_sub(frame(Runs::new(), tail_from).encoded_len());
+    let due = if segment.violated { segment.due_extent() } else { 0 };
+    let runs = segment.present.zero_runs(from, due).map(|(start, count)| (start, start + count));
+    let (missing, cut) = fitting(runs, room);
+    let tail_from = tail_from.filter(|_| cut.is_none());
+    let nothing = missing.is_empty() && tail_from.is_none() && !unknown_length && cut.is_none();
+    (!nothing).then(|| (frame(missing, tail_from), cut))
 }
 
-/// The next verdict frame of `stream` from its cursor on.
+/// As many of `runs` as fit `room` bytes, and the start of the first that does not.
+fn fitting(runs: impl Iterator<Item = (u32, u32)>, room: usize) -> (Runs, Option<u32>) {
+    // One byte more for the number of runs, which is counted as one by an empty frame.
+    let (mut kept, mut last, mut used) = (Runs::new(), 0, 1);
+    for (start, end) in runs {
+        used += varint_len(u64::from(start - last)) + varint_len(u64::from(end - start));
+        if used > room || kept.len() >= RUNS_MAX {
+            return (kept, Some(start));
+        }
+        kept.push((start, end));
+        last = end;
+    }
+    (kept, None)
+}
+
+/// The next verdict frame of `stream` from its cursor on; `None` when all is told or nothing more fits.
 fn next_verdict(id: u32, stream: &mut RecvStream, report: u64, room: usize) -> Option<(ReportFrame, Carried)> {
     let untold = |segment: &RecvSegment| segment.judged() && !segment.confirmed;
-    while stream.verdict_from < stream.next_segment() && !stream.get(stream.verdict_from).is_some_and(untold) {
-        stream.verdict_from += 1;
+    while stream.verdict_from.0 < stream.next_segment() && !stream.get(stream.verdict_from.0).is_some_and(untold) {
+        stream.verdict_from = (stream.verdict_from.0 + 1, 0);
     }
-    let first = stream.verdict_from;
+    let (first, told) = stream.verdict_from;
     let segment = stream.get(first)?;
     let verdict = segment.verdict?;
     if verdict == Verdict::Complete {
@@ -333,26 +408,17 @@ fn next_verdict(id: u32, stream: &mut RecvStream, report: u64, room: usize) -> O
         while stream.get(to).is_some_and(|next| next.verdict == Some(Verdict::Complete)) {
             to += 1;
         }
-        let carried = Carried { report, stream: id, from: first, to, holes_to: None };
+        let carried = Carried { report, stream: id, from: first, to, map: None };
         return Some((ReportFrame::Complete { stream: id, first, count: to - first }, carried));
     }
     let units = segment.extent();
-    let from = segment.holes_confirmed;
-    let (holes, to) = map_of_holes(segment, from, room);
-    let frame = ReportFrame::Judged { stream: id, segment: first, verdict, units, from, to, holes };
-    Some((frame, Carried { report, stream: id, from: first, to: first + 1, holes_to: Some(to) }))
-}
-
-/// The holes from unit `from` on that fit `room`, and the unit up to which that tells them all.
-fn map_of_holes(segment: &RecvSegment, from: u32, room: usize) -> (Runs, u32) {
-    let rest = segment.holes.iter().filter(|hole| hole.0 >= from);
-    let most = (room.saturating_sub(40) / 10).clamp(1, RUNS_MAX);
-    let mut holes = Runs::new();
-    for &hole in rest {
-        if holes.len() >= most || runs_len(&holes) + 40 > room {
-            return (holes, hole.0);
-        }
-        holes.push(hole);
+    let from = segment.holes_confirmed.max(told);
+    let frame = |to, holes| ReportFrame::Judged { stream: id, segment: first, verdict, units, from, to, holes };
+    let room = room.checked_sub(frame(units, Runs::new()).encoded_len())?;
+    let (holes, cut) = fitting(segment.holes.iter().copied().filter(|hole| hole.0 >= from), room);
+    if holes.is_empty() && cut.is_some() {
+        return None;
     }
-    (holes, segment.extent())
+    let to = cut.unwrap_or(units);
+    Some((frame(to, holes), Carried { report, stream: id, from: first, to: first + 1, map: Some((from, to)) }))
 }

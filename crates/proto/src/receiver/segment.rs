@@ -34,6 +34,8 @@ pub(crate) struct RecvSegment {
     pub(crate) due: u32,
     /// Due positions that are not present.
     pub(crate) lost: u32,
+    /// More is held lost than when it was last considered.
+    pub(crate) changed: bool,
     /// The tolerance has been violated: everything missing is wanted.
     pub(crate) violated: bool,
     /// Its sender will send no more of it.
@@ -67,6 +69,7 @@ impl RecvSegment {
             got: 0,
             due: 0,
             lost: 0,
+            changed: false,
             violated: false,
             skipped: false,
             verdict: None,
@@ -102,6 +105,16 @@ impl RecvSegment {
         self.due.min(self.extent())
     }
 
+    /// Whether the present counts can lead to a verdict, or to a violation not noted yet.
+    #[inline]
+    pub(crate) fn needs_judging(&self) -> bool {
+        if self.judged() {
+            return false;
+        }
+        let unknown = self.layout.units.is_none() && self.due == ALL_DUE;
+        self.changed || self.skipped || unknown || self.layout.units == Some(self.got) || self.lost > 0 && self.all_due()
+    }
+
     /// Whether nothing more can come but by repair.
     pub(crate) fn all_due(&self) -> bool {
         self.layout.units.is_some_and(|units| self.due >= units)
@@ -132,7 +145,13 @@ impl RecvSegment {
         let before = self.due_extent().min(self.present.len());
         self.present.grow(length);
         let after = self.due.min(length);
-        self.lost += after.saturating_sub(before);
+        self.hold_lost(after.saturating_sub(before));
+    }
+
+    #[inline]
+    pub(crate) fn hold_lost(&mut self, count: u32) {
+        self.lost += count;
+        self.changed |= count > 0;
     }
 
     /// Moves the frontier to `due`; returns how many positions are newly held lost.
@@ -143,7 +162,7 @@ impl RecvSegment {
         }
         let (from, to) = (self.due_extent().min(self.present.len()), due.min(self.present.len()));
         let fresh = if to > from { to - from - self.present.count_ones_in(from, to) } else { 0 };
-        self.lost += fresh;
+        self.hold_lost(fresh);
         self.due = due;
         fresh
     }
@@ -156,6 +175,10 @@ impl RecvSegment {
     /// Whether the tolerance allows every missing unit, due or not.
     pub(crate) fn allows_missing(&self, important: u32, scratch: &mut Bitmap) -> bool {
         let units = self.extent();
+        if self.got == 0 {
+            // Its positions may never have been given room.
+            return self.tolerance.allows(0..units, important);
+        }
         self.allows_missing_below(units, units - self.got, important, scratch)
     }
 
@@ -189,12 +212,21 @@ impl RecvSegment {
         }
     }
 
+    /// Forgets what has arrived: its room is needed for newer segments.
+    pub(crate) fn forget(&mut self) {
+        self.present.reset(if self.layout.units.is_some() { 0 } else { self.extent() });
+        self.got = 0;
+        self.reserved = 0;
+    }
+
     /// Gives the verdict and fixes the holes.
     pub(crate) fn judge(&mut self, now: Instant, verdict: Verdict, next_report: u64, scratch: &mut Bitmap) {
         let units = self.extent();
-        self.present.grow(units);
         self.holes.clear();
-        if self.got < units {
+        if self.got == 0 && units > 0 {
+            self.holes.push((0, units));
+        } else if self.got < units {
+            self.present.grow(units);
             if self.layout.order.is_in_order() {
                 self.holes.extend(self.present.zero_runs(0, units).map(|(start, count)| (start, start + count)));
             } else {
@@ -232,8 +264,9 @@ mod tests {
         assert_eq!(segment.mark(4, 1), 1);
         assert_eq!(segment.lost, 0);
         assert_eq!(segment.advance_due(4), 2);
-        assert_eq!((segment.lost, segment.mark(2, 1)), (1, 1));
-        assert_eq!(segment.lost, 0 + 1);
+        assert_eq!(segment.lost, 2);
+        assert_eq!(segment.mark(2, 1), 1);
+        assert_eq!(segment.lost, 1);
         assert_eq!(segment.mark(3, 1), 1);
         assert_eq!((segment.lost, segment.got), (0, 5));
         assert_eq!(segment.mark(0, 5), 0, "twice changes nothing");

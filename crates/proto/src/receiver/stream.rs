@@ -1,8 +1,9 @@
 //! One incoming stream: the segments in its window, and the order in which they are handed over (FC 3).
 //!
-//! Owned by the receiving half. Invariant: the units reserved for segments never exceed the window; with
-//! flow control on, nothing beyond the granted edges is kept; a segment leaves the queue only when it is
-//! judged, taken by the application, and its verdict confirmed by the sender.
+//! Owned by the receiving half. Invariant: the units reserved for segments never exceed the window, or,
+//! after a sender has gone beyond what was granted, twice the window; with flow control on, no segment
+//! beyond the granted edge is kept; a segment leaves the queue only when it is judged, taken by the
+//! application, and its verdict confirmed by the sender.
 
 use super::segment::{ALL_DUE, RecvSegment};
 use crate::layout::{Layout, tolerance};
@@ -13,6 +14,7 @@ use segstream_blocks::tolerance::Tolerance;
 use segstream_blocks::window::ReceiveWindow;
 use segstream_wire::Class;
 use segstream_wire::contract::{Contract, Order, Triplet};
+use segstream_wire::state::Finished;
 use std::collections::VecDeque;
 
 /// How many used segments keep their buffers for the next ones.
@@ -41,6 +43,8 @@ pub(crate) struct RecvStream {
     deliver_next: u64,
     /// No segment below this one is unreleased.
     lowest_unreleased: u64,
+    /// No segment below this one is without a verdict.
+    lowest_unjudged: u64,
     /// Segments judged and ready to be handed over, as accepted.
     ready: VecDeque<u64>,
     reserved: u64,
@@ -51,9 +55,9 @@ pub(crate) struct RecvStream {
     /// The sender has data the window does not admit.
     pub(crate) sender_waits: bool,
     pub(crate) ended_told: bool,
-    /// Where the next report's requests and verdicts start.
-    pub(crate) request_from: u64,
-    pub(crate) verdict_from: u64,
+    /// Where the next report shipment's requests and verdicts start: (segment, position) and (segment, unit).
+    pub(crate) request_from: (u64, u32),
+    pub(crate) verdict_from: (u64, u32),
 }
 
 /// What became of a part.
@@ -63,7 +67,9 @@ pub(crate) enum Admission {
     Open,
     /// The segment is judged or gone; the part comes too late.
     Over,
-    /// There is no room for it: beyond the window, or contradicting what is known.
+    /// The buffer has no room for it.
+    NoRoom,
+    /// It lies beyond the window, or contradicts what is known.
     Refused,
 }
 
@@ -82,14 +88,15 @@ impl RecvStream {
             end: None,
             deliver_next: 0,
             lowest_unreleased: 0,
+            lowest_unjudged: 0,
             ready: VecDeque::new(),
             reserved: 0,
             unconfirmed: 0,
             wanting: 0,
             sender_waits: false,
             ended_told: false,
-            request_from: 0,
-            verdict_from: 0,
+            request_from: (0, 0),
+            verdict_from: (0, 0),
         }
     }
 
@@ -140,17 +147,23 @@ impl RecvStream {
         if number < self.base {
             return Admission::Over;
         }
-        let (segments, _) = self.edges();
-        let span = 4 * u64::from(self.contract.window_segments);
-        let beyond = if class.flow_control() { number >= segments } else { number >= self.base + span };
-        if beyond || self.end.is_some_and(|end| number >= end) {
+        if !self.may_reach(number, class) {
             return Admission::Refused;
         }
-        self.reach(number);
-        let (room, contract, promise) = (self.free_units(), &self.contract, self.promise);
+        if self.next_segment() <= number {
+            self.reach(number);
+        }
+        // Why: if flow control was off a moment ago, newer segments may have taken the room of the one the
+        // application waits for, and would keep it out for ever.
+        let awaited = class.flow_control() && number == self.lowest_unreleased;
+        let room = if awaited { self.window.size().1 } else { self.free_units() };
+        let (contract, promise) = (&self.contract, self.promise);
         let Some(segment) = self.segments.get_mut((number - self.base) as usize) else { return Admission::Refused };
         if segment.judged() {
             return Admission::Over;
+        }
+        if segment.has_room_for(about.length, extent) {
+            return Admission::Open;
         }
         if segment.layout.length.is_some() && about.length.is_some() && segment.layout.length != about.length {
             return Admission::Refused;
@@ -160,8 +173,11 @@ impl RecvStream {
         let needed = units.unwrap_or(0).max(u64::from(extent)).max(u64::from(segment.reserved));
         let wrong = units.is_some_and(|units| u64::from(extent.max(segment.present_end())) > units);
         let missing_length = length.is_none() && !about.opened;
-        if wrong || missing_length || needed - u64::from(segment.reserved) > room {
+        if wrong || missing_length {
             return Admission::Refused;
+        }
+        if needed - u64::from(segment.reserved) > room {
+            return Admission::NoRoom;
         }
         let fresh = needed - u64::from(segment.reserved);
         segment.reserved = needed as u32;
@@ -170,6 +186,29 @@ impl RecvStream {
         }
         self.reserved += fresh;
         Admission::Open
+    }
+
+    /// Whether `number` lies within what the stream can have.
+    fn may_reach(&self, number: u64, class: Class) -> bool {
+        let span = 4 * u64::from(self.contract.window_segments);
+        let within = if class.flow_control() { number < self.edges().0 } else { number < self.base + span };
+        within && self.end.is_none_or(|end| number < end)
+    }
+
+    /// Takes note of a segment of which nothing is kept, and which so needs no room. False when something is
+    /// known of it already, or it cannot exist.
+    pub(crate) fn admit_empty(&mut self, number: u64, about: &About, class: Class) -> bool {
+        if number < self.base || !self.may_reach(number, class) {
+            return false;
+        }
+        self.reach(number);
+        let (contract, promise) = (&self.contract, self.promise);
+        let Some(segment) = self.segments.get_mut((number - self.base) as usize) else { return false };
+        if segment.judged() || segment.known {
+            return false;
+        }
+        segment.learn(contract, promise, about, about.length);
+        true
     }
 
     /// Units of the window's buffer that are not reserved.
@@ -204,6 +243,16 @@ impl RecvStream {
         Some((from..=segment, lost))
     }
 
+    /// Moves the frontier over a part of `number` that has just arrived at it, to `to`. Nothing becomes lost by
+    /// that; returns whether the segment is due for a verdict all the same.
+    #[inline]
+    pub(crate) fn step_frontier(&mut self, number: u64, to: (u64, u32)) -> bool {
+        self.frontier = to;
+        let Some(segment) = self.get_mut(number) else { return false };
+        segment.due = if to.0 > number { ALL_DUE } else { to.1 };
+        segment.needs_judging()
+    }
+
     /// Notes a verdict. Returns whether anything of the segment was wanted; `None` when it was judged.
     pub(crate) fn on_judged(
         &mut self,
@@ -218,6 +267,9 @@ impl RecvStream {
         segment.judge(now, verdict, next_report, scratch);
         self.wanting -= u64::from(wanted);
         self.unconfirmed += 1;
+        while self.get(self.lowest_unjudged).is_some_and(RecvSegment::judged) {
+            self.lowest_unjudged += 1;
+        }
         if self.contract.order == Order::AsAccepted {
             self.ready.push_back(number);
         }
@@ -281,35 +333,49 @@ impl RecvStream {
             }
         }
         self.lowest_unreleased = self.lowest_unreleased.max(self.base);
+        self.lowest_unjudged = self.lowest_unjudged.max(self.base);
         self.high = self.high.max((self.base, 0));
         self.frontier = self.frontier.max((self.base, 0));
     }
 
     /// The oldest segment that is not judged, if any has begun.
     pub(crate) fn oldest_open(&self) -> Option<u64> {
-        (self.base..self.next_segment()).find(|&number| self.get(number).is_some_and(|segment| !segment.judged()))
+        (self.lowest_unjudged < self.next_segment()).then_some(self.lowest_unjudged)
     }
 
-    /// Whether a segment has begun and is not judged.
-    pub(crate) fn has_open(&self) -> bool {
-        self.segments.back().is_some_and(|last| !last.judged()) || self.oldest_open().is_some()
+    /// Forgets what has arrived of a segment; returns how many units that frees.
+    pub(crate) fn forget(&mut self, number: u64) -> u64 {
+        let Some(segment) = self.get_mut(number) else { return 0 };
+        let freed = u64::from(segment.reserved);
+        segment.forget();
+        self.reserved -= freed;
+        freed
+    }
+
+    /// Without error control nothing is wanted; returns in how many segments something was.
+    pub(crate) fn want_nothing(&mut self) -> u64 {
+        for segment in self.segments.iter_mut().filter(|segment| !segment.judged()) {
+            segment.violated = false;
+        }
+        core::mem::take(&mut self.wanting)
+    }
+
+    /// The end is known, and everything before it judged.
+    pub(crate) fn all_judged(&self) -> bool {
+        self.end.is_some_and(|end| self.lowest_unjudged >= end)
     }
 
     /// Whether everything has been judged and handed over, and the end is known.
     pub(crate) fn is_drained(&self) -> bool {
         self.end.is_some_and(|end| match self.contract.order {
             Order::InOrder => self.deliver_next >= end,
-            Order::AsAccepted => self.ready.is_empty() && self.lowest_judged() >= end,
+            Order::AsAccepted => self.ready.is_empty() && self.lowest_unjudged >= end,
         })
-    }
-
-    fn lowest_judged(&self) -> u64 {
-        self.oldest_open().unwrap_or(self.next_segment())
     }
 
     /// Whether nothing is left to say about it either.
     pub(crate) fn is_over(&self) -> bool {
-        self.end.is_some_and(|end| self.lowest_judged() >= end) && self.unconfirmed == 0
+        self.all_judged() && self.unconfirmed == 0
     }
 }
 
@@ -322,14 +388,31 @@ pub(crate) struct About {
     pub(crate) source_time: Instant,
 }
 
+impl About {
+    /// What a statement of the sender says.
+    pub(crate) const fn of(finished: &Finished) -> Self {
+        Self { opened: finished.opened, length: Some(finished.length), own: finished.tolerance, source_time: finished.source_time }
+    }
+}
+
 impl RecvSegment {
+    /// The common case: nothing new is said of it as a whole, and its room is there.
+    #[inline]
+    fn has_room_for(&self, length: Option<u64>, extent: u32) -> bool {
+        self.known
+            && length.is_some()
+            && length == self.layout.length
+            && self.layout.units == Some(self.reserved)
+            && extent <= self.reserved
+    }
+
     /// One more than the highest position present.
     fn present_end(&self) -> u32 {
         if self.layout.units.is_some() { 0 } else { self.present.len() }
     }
 
-    /// Learns what the segment is; positions that become known below the frontier are lost at once.
-    fn know(&mut self, contract: &Contract, promise: Tolerance, about: &About, length: Option<u64>) {
+    /// Learns what the segment is.
+    fn learn(&mut self, contract: &Contract, promise: Tolerance, about: &About, length: Option<u64>) {
         let promise = about.own.map_or(promise, tolerance);
         self.known = true;
         self.opened = about.opened;
@@ -337,11 +420,17 @@ impl RecvSegment {
         self.source_time = about.source_time;
         self.layout = Layout::new(contract, promise, about.opened, length);
         self.tolerance = promise.clipped_to(self.layout.units.unwrap_or(u32::MAX));
+    }
+
+    /// Learns what the segment is, with room for it; positions that become known below the frontier are lost
+    /// at once.
+    fn know(&mut self, contract: &Contract, promise: Tolerance, about: &About, length: Option<u64>) {
+        self.learn(contract, promise, about, length);
         if let Some(units) = self.layout.units {
             // Why: `grow` compares with the extent before, which the new layout has already changed.
             let before = self.due.min(self.present.len());
             self.present.grow(units);
-            self.lost += self.due.min(units).saturating_sub(before);
+            self.hold_lost(self.due.min(units).saturating_sub(before));
         }
     }
 }

@@ -27,6 +27,9 @@ impl SendHalf {
         for frame in &report.frames {
             self.handle_frame(now, report, frame);
         }
+        if !self.has_eligible() {
+            self.pacer.on_idle(now);
+        }
     }
 
     /// Takes a frame outside a report: the grants of a connection confirm.
@@ -36,7 +39,7 @@ impl SendHalf {
 
     fn handle_frame(&mut self, now: Instant, report: &Report, frame: &ReportFrame) {
         match *frame {
-            ReportFrame::Grant { stream, segments, units, end_known } => self.handle_grant_of(stream, segments, units, end_known),
+            ReportFrame::Grant { stream, segments, units, end_known } => self.handle_grant_of(now, stream, segments, units, end_known),
             ReportFrame::Complete { stream, first, count } => self.handle_complete(now, stream, first, count),
             ReportFrame::Judged { stream, segment, verdict, units, from, to, ref holes } => {
                 self.clock.confirm_later(now);
@@ -52,6 +55,9 @@ impl SendHalf {
                 if let Some(class) = self.clock.on_reclass_echo(change) {
                     self.config.class = class;
                     self.set_pacing(now);
+                    for id in 0..self.streams.len() {
+                        self.refresh(id);
+                    }
                     self.events.push_back(SenderHalfEvent::Reclassed(class));
                 }
             }
@@ -60,6 +66,7 @@ impl SendHalf {
                     && refused.refused.is_none()
                 {
                     refused.refused = Some(reason);
+                    self.abandon_stream(stream as usize);
                     self.events.push_back(SenderHalfEvent::Refused(stream, reason));
                 }
             }
@@ -73,14 +80,14 @@ impl SendHalf {
         }
     }
 
-    fn handle_grant_of(&mut self, id: u32, segments: u64, units: u64, end_known: bool) {
+    fn handle_grant_of(&mut self, now: Instant, id: u32, segments: u64, units: u64, end_known: bool) {
         let Some(stream) = self.streams.get_mut(id as usize) else { return };
-        if !stream.granted {
-            stream.granted = true;
-            stream.window_units = stream.window_units.min(units.max(1));
+        if !stream.granted && stream.fit_window(units) {
+            self.clock.hasten(now);
         }
         stream.window.advance(segments, units);
         stream.end_confirmed |= end_known && stream.finished;
+        self.refresh(id as usize);
     }
 
     fn handle_complete(&mut self, now: Instant, id: u32, first: u64, count: u64) {
@@ -89,28 +96,27 @@ impl SendHalf {
         // Limit: only segments that exist are looked at, whatever the count says.
         let end = first.saturating_add(count).min(stream.next_segment());
         for segment in first.max(stream.base)..end {
-            self.settle(id, segment, Verdict::Complete);
+            self.settle(id, segment, Verdict::Complete, None, Vec::new());
         }
+        self.refresh(id as usize);
     }
 
-    /// A verdict counts once the whole map of holes has come; its frames come in order.
+    /// A verdict counts once the whole map of holes has come.
     fn handle_judged(&mut self, id: u32, number: u64, verdict: Verdict, (units, from, to): (u32, u32, u32), holes: &[(u32, u32)]) {
         let Some(segment) = self.streams.get_mut(id as usize).and_then(|stream| stream.get_mut(number)) else { return };
-        if segment.settled() || from > segment.holes_to || to <= segment.holes_to && to < units {
+        if segment.settled() {
             return;
         }
-        let known = segment.holes_to;
-        segment.holes.extend(holes.iter().filter(|hole| hole.0 >= known));
-        segment.holes_to = to;
-        if to == units {
-            self.settle(id, number, verdict);
+        if let Some(holes) = segment.on_holes(units, (from, to), holes) {
+            self.settle(id, number, verdict, Some(units), holes);
+            self.refresh(id as usize);
         }
     }
 
-    fn settle(&mut self, id: u32, number: u64, verdict: Verdict) {
+    /// Notes a verdict; the caller brings the tally up to date.
+    pub(super) fn settle(&mut self, id: u32, number: u64, verdict: Verdict, units: Option<u32>, holes: Vec<(u32, u32)>) {
         let Some(stream) = self.streams.get_mut(id as usize) else { return };
-        let holes = stream.get_mut(number).map(|segment| core::mem::take(&mut segment.holes)).unwrap_or_default();
-        if !stream.settle(number, verdict) {
+        if !stream.settle(number, verdict, units) {
             return;
         }
         self.events.push_back(SenderHalfEvent::Judged { stream: id, segment: number, verdict, holes });
@@ -136,5 +142,6 @@ impl SendHalf {
         if let Some(from) = tail_from {
             stream.request(number, from, u32::MAX, echo, report.reorder);
         }
+        self.refresh(id as usize);
     }
 }

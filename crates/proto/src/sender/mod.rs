@@ -1,12 +1,13 @@
 //! The sending half of the flagship: all streams of one direction.
 //!
 //! It routes; its parts decide:
-//! - [`stream`]: the queue of segments of one stream, and its window;
-//! - [`segment`]: which units have left, in which shipment, and which are wanted again (exact repair);
-//! - [`schedule`]: what goes into the next data shipment;
-//! - [`state`]: when the sender's state is due and what it says;
-//! - [`feedback`]: what a report changes;
-//! - [`surroundings`]: what the connection tells and asks.
+//! - `stream`: the queue of segments of one stream, and its window;
+//! - `segment`: which units have left, in which shipment, and which are wanted again (exact repair);
+//! - `schedule`: what goes into the next data shipment;
+//! - `tally`: how many streams have what to do;
+//! - `state`: when the sender's state is due and what it says;
+//! - `feedback`: what a report changes;
+//! - `surroundings`: what the connection tells and asks.
 //!
 //! Called by the connection, which lends the shipment counter, and through [`crate::halves`] by the
 //! simulator. Payload bytes are elsewhere ([`crate::store`]).
@@ -20,6 +21,7 @@ pub(crate) mod segment;
 mod state;
 pub(crate) mod stream;
 mod surroundings;
+mod tally;
 
 use crate::number::ShipmentCounter;
 use segstream_base::endpoint::Deadline;
@@ -33,6 +35,7 @@ use segstream_wire::{Class, Part, State};
 use state::StateClock;
 use std::collections::VecDeque;
 use stream::SendStream;
+use tally::{Standing, Tally};
 
 /// What a sending half must know of its surroundings.
 #[derive(Clone, Copy, Debug)]
@@ -78,8 +81,8 @@ pub enum SenderHalfEvent {
 pub enum Outgoing {
     /// The parts are in the buffer handed to [`SendHalf::poll_transmit`].
     Data,
-    /// The sender's state.
-    State(State),
+    /// The sender's state. Boxed: it is rare, and data should not carry its size about.
+    State(Box<State>),
 }
 
 /// Counters of a sending half.
@@ -99,6 +102,9 @@ pub struct SenderCounters {
     pub segments_skipped: u64,
 }
 
+/// R until the first report tells it.
+const REORDER_ASSUMED: u32 = 3;
+
 /// The sending half.
 #[derive(Debug)]
 pub struct SendHalf {
@@ -114,6 +120,7 @@ pub struct SendHalf {
     pub(crate) last_data: Option<u64>,
     /// The stream whose turn it is.
     turn: usize,
+    tally: Tally,
     pub(crate) events: VecDeque<SenderHalfEvent>,
     /// Counters.
     pub counters: SenderCounters,
@@ -128,20 +135,32 @@ impl SendHalf {
             streams: Vec::new(),
             rtt: Rtt::new(),
             clock: StateClock::new(now),
-            reorder: 0,
+            reorder: REORDER_ASSUMED,
             echo: None,
             last_data: None,
             turn: 0,
+            tally: Tally::default(),
             events: VecDeque::new(),
             counters: SenderCounters::default(),
         }
     }
 
     fn pacer_of(config: &SenderConfig, now: Instant) -> Pacer {
-        match config.rate {
+        let mut pacer = match config.rate {
             Some(spec) if config.class.rate_control() => Pacer::new(spec, now),
             _ => Pacer::unlimited(),
-        }
+        };
+        pacer.on_idle(now);
+        pacer
+    }
+
+    /// Brings the tally up to date with stream `id`. To be called after whatever may have changed it.
+    fn refresh(&mut self, id: usize) {
+        let flow = self.config.class.flow_control();
+        let Some(stream) = self.streams.get_mut(id) else { return };
+        let standing = Standing::of(stream, flow);
+        self.tally.replace(stream.standing, standing);
+        stream.standing = standing;
     }
 
     /// Opens a stream; data flows as soon as the receiver has granted a window.
@@ -149,6 +168,7 @@ impl SendHalf {
         contract.validate()?;
         let id = self.streams.len() as u32;
         self.streams.push(SendStream::new(contract));
+        self.refresh(id as usize);
         self.clock.hasten(now);
         Ok(id)
     }
@@ -167,35 +187,40 @@ impl SendHalf {
     pub fn submit(
         &mut self,
         now: Instant,
-        stream: u32,
+        id: u32,
         bytes: Option<u64>,
         source_time: Instant,
         tolerance: Option<Triplet>,
     ) -> Result<u64, SubmitError> {
-        let stream = self.streams.get_mut(stream as usize).ok_or(SubmitError::Finished)?;
-        if stream.unsettled == 0 {
-            self.pacer.on_idle(now);
+        let stream = self.streams.get_mut(id as usize).ok_or(SubmitError::Finished)?;
+        let number = stream.submit(now, bytes, source_time, tolerance)?;
+        if !self.has_unsettled() {
+            self.clock.on_busy(now);
         }
-        stream.submit(now, bytes, source_time, tolerance)
+        self.refresh(id as usize);
+        Ok(number)
     }
 
     /// Appends to the open segment of `stream`. `Some(verdict)` when the segment is already judged or
     /// given up; the bytes are not taken then.
-    pub fn append(&mut self, now: Instant, stream: u32, bytes: u64, last: bool) -> Result<Option<Verdict>, SubmitError> {
-        let stream = self.streams.get_mut(stream as usize).ok_or(SubmitError::Finished)?;
+    pub fn append(&mut self, now: Instant, id: u32, bytes: u64, last: bool) -> Result<Option<Verdict>, SubmitError> {
+        let stream = self.streams.get_mut(id as usize).ok_or(SubmitError::Finished)?;
         let verdict = stream.append(bytes, last)?;
-        if last {
+        self.refresh(id as usize);
+        if last && !self.has_eligible() {
+            // Every unit may have left already, so that only a statement can tell the length.
             self.clock.hasten(now);
         }
         Ok(verdict)
     }
 
     /// No more segments will come on `stream`.
-    pub fn finish(&mut self, now: Instant, stream: u32) {
-        if let Some(stream) = self.streams.get_mut(stream as usize)
+    pub fn finish(&mut self, now: Instant, id: u32) {
+        if let Some(stream) = self.streams.get_mut(id as usize)
             && !stream.finished
         {
             stream.finished = true;
+            self.refresh(id as usize);
             self.clock.hasten(now);
         }
     }
@@ -207,7 +232,8 @@ impl SendHalf {
             Some(spec) if self.pacer.spec().is_some() && self.config.class.rate_control() => self.pacer.set_spec(now, spec),
             _ => self.pacer = Self::pacer_of(&self.config, now),
         }
-        self.clock.announce_reclass(now, self.config.class);
+        // A class that is asked for and not echoed yet is still asked for.
+        self.clock.announce_reclass(now, self.clock.class_asked().unwrap_or(self.config.class));
     }
 
     /// Asks for a new class; in force once the receiver has echoed it.
@@ -253,6 +279,7 @@ impl SendHalf {
         self.pacer.on_sent(now, Bytes::new((bytes + self.config.overhead_bytes) as u64));
         if !self.has_eligible() {
             self.clock.on_idle(now);
+            self.pacer.on_idle(now);
         }
         Some((number, Outgoing::Data))
     }
@@ -273,12 +300,17 @@ impl SendHalf {
 
     /// Gives up what is too old.
     pub fn handle_timeout(&mut self, now: Instant) {
-        for stream in &mut self.streams {
+        for id in 0..self.streams.len() {
+            let stream = &mut self.streams[id];
+            if stream.next_expiry().is_none_or(|at| at > now) {
+                continue;
+            }
             while stream.next_expiry().is_some_and(|at| at <= now) {
                 stream.expire_one();
                 self.counters.segments_skipped += 1;
-                self.clock.hasten(now);
             }
+            self.clock.hasten(now);
+            self.refresh(id);
         }
     }
 
@@ -294,25 +326,23 @@ impl SendHalf {
     }
 
     /// Whether any segment is without a verdict.
-    pub fn has_unsettled(&self) -> bool {
-        self.streams.iter().any(|stream| stream.unsettled > 0)
+    pub const fn has_unsettled(&self) -> bool {
+        self.tally.unsettled > 0
     }
 
     /// The connection is gone: whatever has no verdict is *unknown*.
     pub fn abandon(&mut self) {
         for id in 0..self.streams.len() {
-            let stream = &mut self.streams[id];
-            for segment in stream.base..stream.next_segment() {
-                if stream.settle(segment, Verdict::Unknown) {
-                    self.events.push_back(SenderHalfEvent::Judged {
-                        stream: id as u32,
-                        segment,
-                        verdict: Verdict::Unknown,
-                        holes: Vec::new(),
-                    });
-                }
-            }
+            self.abandon_stream(id);
         }
+    }
+
+    fn abandon_stream(&mut self, id: usize) {
+        let Some(stream) = self.streams.get(id) else { return };
+        for segment in stream.base..stream.next_segment() {
+            self.settle(id as u32, segment, Verdict::Unknown, None, Vec::new());
+        }
+        self.refresh(id);
     }
 
     /// Writes the half's gauges.

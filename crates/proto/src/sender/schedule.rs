@@ -6,7 +6,9 @@
 //! datagram cannot break a promise by itself.
 
 use super::SendHalf;
+use super::segment::SendSegment;
 use segstream_base::Instant;
+use segstream_base::codec::varint_len;
 use segstream_wire::Part;
 
 /// Datagrams' worth of bytes a stream of weight 1 may send before the next one's turn.
@@ -14,21 +16,25 @@ const TURN_DATAGRAMS: u64 = 8;
 
 impl SendHalf {
     /// Whether anything could leave but for the pacer.
-    pub(super) fn has_eligible(&self) -> bool {
-        let flow = self.config.class.flow_control();
-        self.streams.iter().any(|stream| stream.again_total > 0 || stream.first_time_ready(flow))
+    pub(super) const fn has_eligible(&self) -> bool {
+        self.tally.eligible > 0
     }
 
     /// Fills one shipment with parts; returns the bytes of its body.
     pub(super) fn fill(&mut self, now: Instant, number: u64, parts: &mut Vec<Part>) -> usize {
         let mut used = 0;
-        for id in 0..self.streams.len() {
-            while self.streams[id].again_total > 0 && self.take_again(now, id, number, parts, &mut used) {}
+        if self.tally.again > 0 {
+            for id in 0..self.streams.len() {
+                while self.streams[id].again_total > 0 && self.take_again(now, id, number, parts, &mut used) {}
+            }
         }
         while let Some(id) = self.next_turn() {
             if !self.take_first_time(now, id, number, parts, &mut used) {
                 break;
             }
+        }
+        for part in parts.iter() {
+            self.refresh(part.stream as usize);
         }
         used
     }
@@ -66,11 +72,12 @@ impl SendHalf {
         if segment.tolerance.is_partial() && parts.iter().any(|part| part.stream == id as u32 && part.segment == segment_number) {
             return false;
         }
-        let Some((first, run)) = segment.again_run(segment.units_per_shipment()) else { return false };
-        let Some(part) = self.part(id, segment_number, first, run, true, room) else { return false };
+        let Some((first, run)) = segment.again_run(segment.per_shipment) else { return false };
+        let Some((part, length)) = part(id, segment_number, segment, (first, run), true, room) else { return false };
         self.streams[id].again_total -= part.count;
         self.counters.units_retransmitted += u64::from(part.count);
-        self.commit(now, id, number, part, parts, used);
+        self.commit(now, id, number, part, parts);
+        *used += length;
         true
     }
 
@@ -83,55 +90,62 @@ impl SendHalf {
         if segment.tolerance.is_partial() && parts.iter().any(|part| part.stream == id as u32 && part.segment == current) {
             return false;
         }
-        let mut most = (segment.ready() - segment.next).min(segment.units_per_shipment());
-        if segment.opened && flow {
+        let mut most = (segment.ready() - segment.next).min(segment.per_shipment);
+        if segment.layout.units.is_none() && flow {
             most = most.min(stream.open_room());
         }
-        let Some(part) = self.part(id, current, segment.next, most, false, room) else { return false };
+        let Some((part, length)) = part(id, current, segment, (segment.next, most), false, room) else { return false };
         let stream = &mut self.streams[id];
         stream.count_started(part.count);
-        stream.credit = stream.credit.saturating_sub(part.encoded_len() as u64);
-        self.commit(now, id, number, part, parts, used);
+        stream.credit = stream.credit.saturating_sub(length as u64);
+        self.commit(now, id, number, part, parts);
+        *used += length;
         self.streams[id].advance_current();
         true
     }
 
-    /// The part with as many of `most` units from `first` as fit `room`; `None` when not even one fits.
-    fn part(&self, id: usize, segment_number: u64, first: u32, most: u32, again: bool, room: usize) -> Option<Part> {
-        let segment = self.streams[id].get(segment_number)?;
-        let mut part = Part {
-            stream: id as u32,
-            segment: segment_number,
-            first,
-            count: most.max(1),
-            again,
-            opened: segment.opened,
-            length: segment.layout.length,
-            tolerance: segment.own,
-            source_time: segment.source_time,
-            payload_bytes: u32::from(u16::MAX),
-        };
-        let unit = segment.layout.unit_bytes as usize;
-        let fits = room.saturating_sub(part.header_len()) / unit;
-        let count = most.min(u32::try_from(fits).unwrap_or(u32::MAX));
-        if count == 0 {
-            // A short last unit may fit where a full one does not.
-            part.count = 1;
-            part.payload_bytes = segment.layout.payload_bytes(first, 1);
-            return (most > 0 && part.encoded_len() <= room).then_some(part);
-        }
-        part.count = count;
-        part.payload_bytes = segment.layout.payload_bytes(first, count);
-        Some(part)
-    }
-
-    fn commit(&mut self, now: Instant, id: usize, number: u64, part: Part, parts: &mut Vec<Part>, used: &mut usize) {
+    #[inline]
+    fn commit(&mut self, now: Instant, id: usize, number: u64, part: Part, parts: &mut Vec<Part>) {
         if let Some(segment) = self.streams[id].get_mut(part.segment) {
             segment.on_sent(now, part.first, part.count, number);
         }
         self.counters.units_sent += u64::from(part.count);
         self.counters.payload_bytes += u64::from(part.payload_bytes);
-        *used += part.encoded_len();
         parts.push(part);
     }
+}
+
+/// The part with as many of `most` units from `first` as fit `room`, and its length in bytes; `None` when not
+/// even one fits.
+fn part(id: usize, number: u64, segment: &SendSegment, (first, most): (u32, u32), again: bool, room: usize) -> Option<(Part, usize)> {
+    let single = segment.layout.payload_bytes(first, 1);
+    if most == 0 || room <= single as usize {
+        return None;
+    }
+    let mut part = Part {
+        stream: id as u32,
+        segment: number,
+        first,
+        count: most,
+        again,
+        opened: segment.opened,
+        length: segment.layout.length.filter(|_| !again || segment.is_counted()),
+        tolerance: segment.own,
+        source_time: segment.source_time,
+        payload_bytes: u32::from(u16::MAX),
+    };
+    // An upper bound: neither the count nor the payload becomes longer than this.
+    let header = part.header_len();
+    let rest = u32::try_from(room.saturating_sub(header)).unwrap_or(u32::MAX);
+    // Why: mostly there is room for one unit, and a division costs as much as all the rest.
+    let unit = segment.layout.unit_bytes;
+    let fits = if rest / 2 < unit { u32::from(rest >= unit) } else { rest / unit };
+    // A short last unit may fit where a full one does not.
+    part.count = most.min(fits).max(1);
+    let bound = varint_len(u64::from(most)) + varint_len(u64::from(part.payload_bytes));
+    part.payload_bytes = if part.count == 1 { single } else { segment.layout.payload_bytes(first, part.count) };
+    let exact = varint_len(u64::from(part.count)) + varint_len(u64::from(part.payload_bytes));
+    let length = header - bound + exact + part.payload_bytes as usize;
+    debug_assert_eq!(length, part.encoded_len());
+    (length <= room).then_some((part, length))
 }

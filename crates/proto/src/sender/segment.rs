@@ -7,6 +7,7 @@ use crate::layout::Layout;
 use segstream_base::Instant;
 use segstream_base::halves::Verdict;
 use segstream_blocks::bitmap::Bitmap;
+use segstream_blocks::ranges::RangeSet;
 use segstream_blocks::tolerance::Tolerance;
 use segstream_wire::contract::Triplet;
 use segstream_wire::state::Finished;
@@ -29,19 +30,25 @@ pub(crate) struct SendSegment {
     pub(crate) next: u32,
     /// Units counted against the window so far.
     pub(crate) counted: u32,
+    /// Units of the send buffer it takes.
+    pub(crate) buffered: u64,
+    /// Units of it that one shipment may carry.
+    pub(crate) per_shipment: u32,
     /// The last shipment of each position below `next`, low 32 bits.
     ships: SmallVec<[u32; 2]>,
     again: Bitmap,
     pub(crate) again_count: u32,
+    /// The last shipment that carried a unit for the first time, and when it left.
     pub(crate) first_pass_last: Option<u64>,
     pub(crate) first_pass_ended: Instant,
+    /// The last shipment that carried any unit.
     pub(crate) last_shipment: Option<u64>,
     pub(crate) skipped: bool,
     pub(crate) length_wanted: bool,
     pub(crate) verdict: Option<Verdict>,
-    /// Holes told so far, in units, and up to which unit they are known.
-    pub(crate) holes: Vec<(u32, u32)>,
-    pub(crate) holes_to: u32,
+    /// Holes told so far, in units, and of which units they have been told.
+    holes: Vec<(u32, u32)>,
+    told: RangeSet,
 }
 
 impl SendSegment {
@@ -56,6 +63,8 @@ impl SendSegment {
             deadline: None,
             next: 0,
             counted: 0,
+            buffered: 0,
+            per_shipment: 1,
             ships: SmallVec::new(),
             again: Bitmap::new(),
             again_count: 0,
@@ -66,7 +75,7 @@ impl SendSegment {
             length_wanted: false,
             verdict: None,
             holes: Vec::new(),
-            holes_to: 0,
+            told: RangeSet::new(),
         }
     }
 
@@ -98,6 +107,12 @@ impl SendSegment {
         self.layout.units == Some(self.next)
     }
 
+    /// Whether all of it is counted against the window, so that its length may be told.
+    #[inline]
+    pub(crate) fn is_counted(&self) -> bool {
+        self.layout.units == Some(self.counted)
+    }
+
     /// Whether its verdict and all its holes are known.
     pub(crate) fn settled(&self) -> bool {
         self.verdict.is_some()
@@ -107,11 +122,14 @@ impl SendSegment {
     pub(crate) fn on_sent(&mut self, now: Instant, first: u32, count: u32, number: u64) {
         if first == self.next {
             self.next += count;
-            self.ships.resize(self.next as usize, number as u32);
-            if self.first_pass_over() {
-                self.first_pass_last = Some(number);
-                self.first_pass_ended = now;
+            if count == 1 {
+                self.ships.push(number as u32);
+            } else {
+                self.ships.resize(self.next as usize, number as u32);
             }
+            // Why each time: an open segment may turn out later to have ended here.
+            self.first_pass_last = Some(number);
+            self.first_pass_ended = now;
         } else {
             for ship in self.ships.iter_mut().skip(first as usize).take(count as usize) {
                 *ship = number as u32;
@@ -163,6 +181,22 @@ impl SendSegment {
         let units = self.bytes.div_ceil(u64::from(self.layout.unit_bytes)).max(1);
         self.layout.length = Some(self.bytes);
         self.layout.units = Some(u32::try_from(units).unwrap_or(u32::MAX));
+        self.tolerance = self.tolerance.clipped_to(self.units());
+        self.set_per_shipment();
+    }
+
+    /// Takes a part of the map of holes: those among the units `from..to` of `units`. Returns the whole map
+    /// once all of it has come, in whatever order.
+    pub(crate) fn on_holes(&mut self, units: u32, (from, to): (u32, u32), holes: &[(u32, u32)]) -> Option<Vec<(u32, u32)>> {
+        // A hole is never cut: it lies in one part of the map, and parts may overlap.
+        self.holes.extend(holes.iter().filter(|hole| !self.told.contains(u64::from(hole.0))));
+        self.told.insert(u64::from(from)..u64::from(to));
+        let whole = units == 0 || self.told.first().is_some_and(|told| told == (0..u64::from(units)));
+        if !whole {
+            return None;
+        }
+        self.holes.sort_unstable();
+        Some(core::mem::take(&mut self.holes))
     }
 
     /// Forgets what is wanted again; returns how many positions that were.
@@ -187,19 +221,14 @@ impl SendSegment {
         }
     }
 
-    /// How many units one shipment may carry of it: under a partial tolerance a lost datagram must not
-    /// break the promise by itself.
-    pub(crate) fn units_per_shipment(&self) -> u32 {
-        if !self.tolerance.is_partial() {
-            return u32::MAX;
-        }
-        let order = self.layout.order;
-        if order.is_in_order() {
-            return self.tolerance.errors().min(self.tolerance.burst());
-        }
-        // Neighbours are a column apart in sending order, so a run within one column has none.
-        let span = if order.block == 0 { self.units() } else { order.block };
-        self.tolerance.errors().min((span / order.stride.max(1)).max(1))
+    /// Fixes how many units one shipment may carry: under a partial tolerance a lost datagram must not break
+    /// the promise by itself.
+    pub(crate) fn set_per_shipment(&mut self) {
+        self.per_shipment = if self.tolerance.is_partial() {
+            self.layout.order.burst_tolerated(self.tolerance, self.layout.units.unwrap_or(u32::MAX)).max(1)
+        } else {
+            u32::MAX
+        };
     }
 }
 

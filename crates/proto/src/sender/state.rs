@@ -6,13 +6,14 @@
 //! - a tail: unjudged data, nothing eligible, and the echo has not yet passed the last data shipment by
 //!   R + 1: so that the receiver can hold it lost, R + 1 states follow quickly, then one every short
 //!   period;
-//! - the window holds data back, or a statement is unconfirmed: every short period;
+//! - the window holds data back, or a statement is unconfirmed: every short period, and every long one
+//!   when that has gone on for long;
 //! - unjudged data: every long period; nothing at all: the keep-alive.
 //!
 //! Invariant: while anything is unjudged or unconfirmed, some state is due, and it carries a number above
 //! every shipment sent before. Unanswered states slow down to one every 200 ms, never to none.
 
-use super::stream::SendStream;
+use super::stream::{FirstTime, SendStream};
 use super::{Outgoing, SendHalf};
 use crate::number::ShipmentCounter;
 use segstream_base::endpoint::Deadline;
@@ -25,6 +26,8 @@ use segstream_wire::{Class, State, StateFrame};
 const FINISHED_LISTED: usize = 24;
 /// Unanswered states before the pace slows down.
 const UNANSWERED: u32 = 24;
+/// States since the last data that wait for the window at the short period.
+const WAITING_SHORT: u32 = 16;
 /// The slowest pace at which a silent receiver is asked.
 const SLOWEST: Duration = Duration::from_millis(200);
 
@@ -33,6 +36,9 @@ const SLOWEST: Duration = Duration::from_millis(200);
 pub(super) struct StateClock {
     sync: u64,
     last_sent: Instant,
+    /// When the last eligible unit left, and when data came after everything was judged.
+    idle_since: Instant,
+    busy_since: Instant,
     hasten: Option<Instant>,
     period: ReportPeriod,
     round_trip: Duration,
@@ -44,6 +50,8 @@ pub(super) struct StateClock {
     /// A change of class and rate that the receiver has not echoed yet.
     reclass: Option<(u64, Class)>,
     reclasses: u64,
+    /// The stream whose statements come first in the next state.
+    turn: usize,
 }
 
 impl StateClock {
@@ -51,6 +59,8 @@ impl StateClock {
         Self {
             sync: 0,
             last_sent: now,
+            idle_since: now,
+            busy_since: now,
             hasten: None,
             period: ReportPeriod::new(now),
             round_trip: Duration::ZERO,
@@ -59,12 +69,14 @@ impl StateClock {
             since_data: 0,
             reclass: None,
             reclasses: 0,
+            turn: 0,
         }
     }
 
     /// Something new is to be said.
     pub(super) fn hasten(&mut self, now: Instant) {
-        let soon = now.max(self.last_sent + self.period.error() / 4);
+        // The very first state need not keep a distance to anything.
+        let soon = if self.sync == 0 { now } else { now.max(self.last_sent + self.period.error() / 4) };
         self.hasten = Some(self.hasten.map_or(soon, |at| at.min(soon)));
     }
 
@@ -85,6 +97,14 @@ impl StateClock {
         self.hasten(now);
     }
 
+    /// The class that is asked for and not yet in force.
+    pub(super) const fn class_asked(&self) -> Option<Class> {
+        match self.reclass {
+            Some((_, class)) => Some(class),
+            None => None,
+        }
+    }
+
     pub(super) fn on_reclass_echo(&mut self, change: u64) -> Option<Class> {
         let (_, class) = self.reclass.take_if(|(pending, _)| *pending == change)?;
         Some(class)
@@ -100,7 +120,12 @@ impl StateClock {
 
     /// The last eligible unit has just left: the tail is followed at once.
     pub(super) fn on_idle(&mut self, now: Instant) {
-        self.last_sent = now;
+        self.idle_since = now;
+    }
+
+    /// Data has come after everything was judged: the pace of the keep-alive is over, and nothing overdue.
+    pub(super) fn on_busy(&mut self, now: Instant) {
+        self.busy_since = now;
     }
 
     /// `period`, doubled for every eight unanswered states beyond the first [`UNANSWERED`].
@@ -123,10 +148,12 @@ impl SendHalf {
     /// When the next state is due, and why.
     pub(super) fn state_due(&self) -> Option<Deadline> {
         let clock = &self.clock;
-        let paced = |timer, period| Deadline { at: clock.last_sent + period, timer };
+        let since = if self.has_unsettled() { clock.last_sent.max(clock.busy_since) } else { clock.last_sent };
+        let paced = |timer, period| Deadline { at: since + period, timer };
         let situation = if self.is_tail() {
-            paced("state.tail", clock.tail_spacing(self.reorder))
-        } else if self.waits() || self.has_unconfirmed() {
+            let since = clock.last_sent.max(clock.idle_since);
+            Deadline { at: since + clock.tail_spacing(self.reorder), timer: "state.tail" }
+        } else if self.has_unconfirmed() || self.tally.waits > 0 && clock.since_data <= WAITING_SHORT {
             paced("state.waiting", clock.slowed(clock.period.error()))
         } else if self.has_unsettled() {
             paced("state.long", clock.slowed(clock.period.normal()))
@@ -137,25 +164,16 @@ impl SendHalf {
     }
 
     fn is_tail(&self) -> bool {
+        if !self.has_unsettled() || self.has_eligible() {
+            return false;
+        }
         let Some(last) = self.last_data else { return false };
-        let passed = self.echo.is_some_and(|echo| echo > last + u64::from(self.reorder));
-        !passed && self.has_unsettled() && !self.has_eligible()
+        self.echo.is_none_or(|echo| echo <= last + u64::from(self.reorder))
     }
 
-    fn waits(&self) -> bool {
-        self.config.class.flow_control() && self.streams.iter().any(SendStream::waits_for_window)
-    }
-
-    /// Whether a stream, an end or a change of class is unconfirmed. A SKIP is unconfirmed until its
-    /// verdict comes, but is repeated at this pace only while it is the oldest thing unjudged.
+    /// Whether a stream, an end, a SKIP or a change of class is unconfirmed.
     fn has_unconfirmed(&self) -> bool {
-        self.clock.reclass.is_some()
-            || self.streams.iter().any(|stream| {
-                let opening = !stream.granted;
-                let ending = stream.finished && !stream.end_confirmed;
-                let skipping = stream.get(stream.base).is_some_and(|segment| segment.skipped);
-                stream.refused.is_none() && (opening || ending || skipping)
-            })
+        self.clock.reclass.is_some() || self.tally.unconfirmed > 0
     }
 
     pub(super) fn emit_state(&mut self, now: Instant, counter: &mut ShipmentCounter) -> (u64, Outgoing) {
@@ -175,7 +193,10 @@ impl SendHalf {
         self.clock.since_data = self.clock.since_data.saturating_add(1);
         self.counters.state_shipments += 1;
         self.pacer.on_sent(now, Bytes::new((state.encoded_len() + self.config.overhead_bytes) as u64));
-        (number, Outgoing::State(state))
+        if !self.has_eligible() {
+            self.pacer.on_idle(now);
+        }
+        (number, Outgoing::State(Box::new(state)))
     }
 
     fn add_frames(&mut self, now: Instant, state: &mut State) {
@@ -193,43 +214,62 @@ impl SendHalf {
             push(StateFrame::Reclass { change, class, rate });
         }
         let recently = now - self.clock.round_trip - self.clock.period.error();
-        for (id, stream) in self.streams.iter_mut().enumerate() {
-            let id = id as u32;
-            if stream.refused.is_some() {
-                continue;
-            }
-            if !stream.granted && !push(StateFrame::Open { stream: id, contract: Box::new(stream.contract.clone()) }) {
-                break;
-            }
-            if stream.finished && !stream.end_confirmed {
-                push(StateFrame::End { stream: id, segments: stream.next_segment() });
-            }
-            if stream.waits_for_window() {
-                push(StateFrame::Waiting { stream: id });
-            }
-            list_finished(id, stream, recently, &mut push);
+        // Turns: when not everything fits, another stream comes first in the next state.
+        let count = self.streams.len();
+        let first = self.clock.turn.checked_rem(count).unwrap_or(0);
+        self.clock.turn = first + 1;
+        let turns = |step: usize| (first + step) % count;
+        for id in (0..count).map(turns) {
+            announce(id as u32, &self.streams[id], &mut push);
+        }
+        for id in (0..count).map(turns) {
+            list_newest(id as u32, &self.streams[id], &mut push);
+        }
+        for id in (0..count).map(turns) {
+            list_finished(id as u32, &mut self.streams[id], recently, &mut push);
         }
     }
 }
 
-/// Lists segments whose first pass is over or that are given up: the newest one, which lets the receiver
-/// hold its tail lost, and those that should have been judged by now, oldest first and in turns.
-fn list_finished(id: u32, stream: &mut SendStream, recently: Instant, push: &mut impl FnMut(StateFrame) -> bool) {
-    let statement = |stream: &SendStream, number: u64| {
-        let segment = stream.get(number).filter(|segment| !segment.settled())?;
-        let finished = segment.statement(id, number);
-        // A SKIP beyond the window would name a segment the receiver has no room to remember.
-        let skip = segment.skipped && number < stream.window.segments();
-        let over = segment.first_pass_over() && !segment.skipped;
-        skip.then_some(StateFrame::Skip(finished)).or(over.then_some(StateFrame::Finished(finished)))
-    };
-    if let Some(newest) = stream.current.checked_sub(1)
-        && let Some(frame) = statement(stream, newest)
-        && !push(frame)
-    {
+/// What is true of the stream as a whole and not known to the receiver.
+fn announce(id: u32, stream: &SendStream, push: &mut impl FnMut(StateFrame) -> bool) {
+    if stream.refused.is_some() {
         return;
     }
-    if stream.listed_to >= stream.current || stream.listed_to < stream.base {
+    if !stream.granted {
+        push(StateFrame::Open { stream: id, contract: Box::new(stream.contract.clone()) });
+    }
+    if stream.finished && !stream.end_confirmed {
+        push(StateFrame::End { stream: id, segments: stream.next_segment() });
+    }
+    if stream.first_time() == FirstTime::Window {
+        push(StateFrame::Waiting { stream: id });
+    }
+}
+
+/// The statement about a segment whose first pass is over or that is given up.
+fn statement(id: u32, stream: &SendStream, number: u64) -> Option<StateFrame> {
+    let segment = stream.get(number).filter(|segment| !segment.settled())?;
+    let finished = segment.statement(id, number);
+    if segment.skipped {
+        // A SKIP beyond the window would name a segment the receiver has no room to remember, and one out of
+        // turn would free units that are not counted yet.
+        let in_turn = number < stream.window.segments() && number < stream.current;
+        return in_turn.then_some(StateFrame::Skip(finished));
+    }
+    segment.first_pass_over().then_some(StateFrame::Finished(finished))
+}
+
+/// The newest segment that has left: it lets the receiver hold its tail lost.
+fn list_newest(id: u32, stream: &SendStream, push: &mut impl FnMut(StateFrame) -> bool) {
+    if let Some(frame) = stream.current.checked_sub(1).and_then(|newest| statement(id, stream, newest)) {
+        push(frame);
+    }
+}
+
+/// Segments that should have been judged by now, oldest first and in turns.
+fn list_finished(id: u32, stream: &mut SendStream, recently: Instant, push: &mut impl FnMut(StateFrame) -> bool) {
+    if stream.listed_to + 1 >= stream.current || stream.listed_to < stream.base {
         stream.listed_to = stream.base;
     }
     let mut listed = 0;
@@ -237,7 +277,7 @@ fn list_finished(id: u32, stream: &mut SendStream, recently: Instant, push: &mut
         let number = stream.listed_to;
         let due =
             stream.get(number).is_some_and(|segment| segment.skipped || segment.length_wanted || segment.first_pass_ended <= recently);
-        if due && let Some(frame) = statement(stream, number) {
+        if due && let Some(frame) = statement(id, stream, number) {
             if !push(frame) {
                 return;
             }

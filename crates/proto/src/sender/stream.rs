@@ -4,6 +4,7 @@
 //! beyond either edge of the window has ever left (while flow control is on).
 
 use super::segment::SendSegment;
+use super::tally::Standing;
 use crate::layout::{Layout, tolerance};
 use segstream_base::Instant;
 use segstream_base::halves::{SubmitError, Verdict};
@@ -54,6 +55,19 @@ pub(crate) struct SendStream {
     pub(crate) credit: u64,
     /// Where the next list of finished segments starts.
     pub(crate) listed_to: u64,
+    /// What the half's tally counts it as.
+    pub(super) standing: Standing,
+}
+
+/// What the next first-time unit of a stream waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FirstTime {
+    /// There is none, or the receiver has not granted a window yet.
+    Nothing,
+    /// Only for its turn.
+    Ready,
+    /// For the window.
+    Window,
 }
 
 impl SendStream {
@@ -82,6 +96,7 @@ impl SendStream {
             blocked: false,
             credit: 0,
             listed_to: 0,
+            standing: Standing::default(),
         }
     }
 
@@ -130,14 +145,17 @@ impl SendStream {
             None => SendSegment::new(layout, promise),
         };
         segment.tolerance = promise.clipped_to(layout.units.unwrap_or(u32::MAX));
+        segment.set_per_shipment();
         segment.own = own;
         segment.opened = bytes.is_none();
         segment.bytes = bytes.unwrap_or(0);
-        segment.source_time = source_time;
+        segment.buffered = if bytes.is_some() { units } else { 0 };
+        // Source times travel in whole microseconds.
+        segment.source_time = Instant::from_nanos(source_time.as_nanos() / 1000 * 1000);
         segment.deadline = (!self.contract.lifetime.is_zero()).then(|| now + self.contract.lifetime);
+        self.buffered_units += segment.buffered;
         self.segments.push_back(segment);
         self.unsettled += 1;
-        self.buffered_units += if bytes.is_some() { units } else { 0 };
         let number = self.next_segment() - 1;
         self.writer = bytes.is_none().then_some(number);
         Ok(number)
@@ -176,9 +194,9 @@ impl SendStream {
         self.buffered_units += after - before;
         if let Some(open) = self.get_mut(number) {
             open.bytes += bytes;
+            open.buffered += after - before;
             if last {
                 open.set_length();
-                open.tolerance = open.tolerance.clipped_to(open.units());
             }
         }
         if last {
@@ -188,34 +206,43 @@ impl SendStream {
         Ok(None)
     }
 
-    /// The segment from which a first-time unit may leave now. `flow` says whether the window counts.
-    pub(crate) fn first_time_ready(&self, flow: bool) -> bool {
-        let Some(segment) = self.get(self.current) else { return false };
-        self.granted && !segment.skipped && segment.next < segment.ready() && (!flow || self.admits(segment))
+    /// What the next first-time unit waits for.
+    #[inline]
+    pub(crate) fn first_time(&self) -> FirstTime {
+        let Some(segment) = self.get(self.current) else { return FirstTime::Nothing };
+        if !self.granted || segment.skipped || segment.next >= segment.ready() {
+            FirstTime::Nothing
+        } else if self.admits(segment) {
+            FirstTime::Ready
+        } else {
+            FirstTime::Window
+        }
     }
 
-    /// Whether there is first-time data that only the window holds back.
-    pub(crate) fn waits_for_window(&self) -> bool {
-        self.granted
-            && self.get(self.current).is_some_and(|segment| !segment.skipped && segment.next < segment.ready() && !self.admits(segment))
+    /// Whether a first-time unit may leave now. `flow` says whether the window counts.
+    #[inline]
+    pub(crate) fn first_time_ready(&self, flow: bool) -> bool {
+        match self.first_time() {
+            FirstTime::Nothing => false,
+            FirstTime::Ready => true,
+            FirstTime::Window => !flow,
+        }
     }
 
     fn admits(&self, segment: &SendSegment) -> bool {
-        let needed = if segment.opened {
-            1
-        } else if segment.counted == 0 {
-            u64::from(segment.units())
-        } else {
-            0
+        let needed = match segment.layout.units {
+            None => 1,
+            Some(units) => units - segment.counted,
         };
-        self.window.admits(self.current, self.units_started, needed)
+        self.window.admits(self.current, self.units_started, u64::from(needed))
     }
 
-    /// Counts what starts against the window: a whole segment at once, an open one unit by unit.
+    /// Counts what starts against the window: an open segment unit by unit, all (the rest) of a segment at once
+    /// when its length is known, because the receiver makes room for all of it as soon as it knows that.
     pub(crate) fn count_started(&mut self, count: u32) {
         let current = self.current;
         let Some(segment) = self.get_mut(current) else { return };
-        let whole = if segment.opened { segment.counted + count } else { segment.units() };
+        let whole = segment.layout.units.unwrap_or(segment.counted + count);
         let fresh = whole - segment.counted;
         segment.counted = whole;
         self.units_started += u64::from(fresh);
@@ -228,7 +255,16 @@ impl SendStream {
 
     /// Moves on to the next segment that still has first-time units.
     pub(crate) fn advance_current(&mut self) {
-        while self.get(self.current).is_some_and(|segment| segment.skipped || segment.settled() || segment.first_pass_over()) {
+        while let Some(segment) = self.get_mut(self.current)
+            && (segment.skipped || segment.settled() || segment.first_pass_over())
+        {
+            if !segment.settled() {
+                // Invariant: both ends count a segment's units once; the receiver counts the whole length of
+                // one that was given up. Counted here, in order, they cannot close the window for those before.
+                let rest = segment.units() - segment.counted;
+                segment.counted += rest;
+                self.units_started += u64::from(rest);
+            }
             self.current += 1;
         }
     }
@@ -276,35 +312,52 @@ impl SendStream {
 
     /// Gives up the segment whose lifetime ran out first.
     pub(crate) fn expire_one(&mut self) {
-        let number = self.expire_from.max(self.base);
-        let Some(segment) = self.get_mut(number) else { return };
-        let dropped = segment.skip();
-        segment.tolerance = segment.tolerance.clipped_to(segment.units());
-        let rest = segment.units() - segment.counted;
-        segment.counted += rest;
-        self.again_total -= dropped;
-        // Invariant: both ends count a segment's units once; the receiver counts the whole length when
-        // it releases a skipped segment.
-        self.units_started += u64::from(rest);
-        self.advance_current();
+        self.give_up(self.expire_from.max(self.base));
         self.advance_expiry();
     }
 
-    /// Takes a verdict. Returns whether it was new.
-    pub(crate) fn settle(&mut self, number: u64, verdict: Verdict) -> bool {
+    /// The receiver has granted its first window: what can never fit it is given up. Returns whether anything
+    /// was.
+    pub(crate) fn fit_window(&mut self, units: u64) -> bool {
+        self.granted = true;
+        self.window_units = self.window_units.min(units.max(1));
+        let window = self.window_units;
+        let long = |segment: &SendSegment| segment.buffered > window && !segment.skipped && !segment.settled();
+        let long: Vec<u64> = (self.base..self.next_segment()).filter(|&number| self.get(number).is_some_and(long)).collect();
+        for &number in &long {
+            self.give_up(number);
+        }
+        self.advance_expiry();
+        !long.is_empty()
+    }
+
+    fn give_up(&mut self, number: u64) {
+        let Some(segment) = self.get_mut(number) else { return };
+        let dropped = segment.skip();
+        self.again_total -= dropped;
+        self.advance_current();
+    }
+
+    /// Takes a verdict on a segment that had `units` at the receiver (`None`: all of them). Returns whether
+    /// it was new.
+    pub(crate) fn settle(&mut self, number: u64, verdict: Verdict, units: Option<u32>) -> bool {
         let Some(segment) = self.get_mut(number).filter(|segment| !segment.settled()) else { return false };
         segment.verdict = Some(verdict);
         if segment.layout.length.is_none() {
             segment.set_length();
         }
         let dropped = segment.drop_requests();
-        let units = u64::from(segment.units());
+        let (counted, buffered) = (u64::from(segment.counted), segment.buffered);
+        let released = units.unwrap_or(segment.units());
+        segment.counted = released;
+        // Invariant: both ends count a segment alike, also one that was judged before all of it had left.
+        self.units_started = (self.units_started + u64::from(released)).saturating_sub(counted);
         if self.writer == Some(number) {
             self.writer_verdict = verdict;
         }
         self.again_total -= dropped;
         self.unsettled -= 1;
-        self.buffered_units = self.buffered_units.saturating_sub(units);
+        self.buffered_units -= buffered;
         self.advance_current();
         while self.segments.front().is_some_and(SendSegment::settled) {
             let used = self.segments.pop_front();
@@ -321,6 +374,13 @@ impl SendStream {
     /// Units of segments without a verdict.
     pub(crate) const fn buffered_units(&self) -> u64 {
         self.buffered_units
+    }
+
+    /// Whether the receiver has not confirmed the stream, its end, or the SKIP of its oldest segment. Later SKIPs
+    /// are repeated too, but do not set the pace.
+    pub(crate) fn has_unconfirmed(&self) -> bool {
+        let ending = self.finished && !self.end_confirmed;
+        !self.granted || ending || self.segments.front().is_some_and(|oldest| oldest.skipped)
     }
 
     /// Whether nothing is left to do: all segments are judged and the end is known to the receiver.

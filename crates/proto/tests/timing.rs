@@ -1,0 +1,155 @@
+//! How fast losses are repaired, and how much control that takes; everything in virtual time.
+
+mod pair;
+
+use pair::{Pair, Setup, at_ms, ms};
+use segstream_base::{Bandwidth, Duration};
+use segstream_wire::Contract;
+
+fn one_way() -> Duration {
+    ms(30)
+}
+
+/// A pair that has been quiet since its first segment, so that the round trip is known; just after a keep-alive.
+fn warm(contract: Contract) -> Pair {
+    let mut pair = Setup::new(&[contract]).build();
+    pair.offer(0, 1, 100_000);
+    pair.run_to(at_ms(1100));
+    assert_eq!(pair.told.len(), 1);
+    pair
+}
+
+#[test]
+fn a_segment_alone_is_judged_when_it_is_here_and_its_verdict_is_known_soon_after() {
+    let mut pair = warm(Contract::default());
+    let start = pair.now;
+    pair.offer(0, 1, 3000);
+    pair.run_to(at_ms(2000));
+    assert!(pair.judged[1].2 < start + one_way() + ms(1));
+    assert!(pair.told[1].2 < start + one_way() * 2 + ms(15), "{}", pair.told[1].2);
+}
+
+#[test]
+fn a_lost_tail_is_repaired_within_two_round_trips_and_twenty_milliseconds() {
+    for units in [1, 2, 100] {
+        let mut pair = warm(Contract::default());
+        let start = pair.now + ms(units * 9 / 100);
+        pair.offer(0, 1, units * 1024);
+        let place = pair.forward.departed + units - 1;
+        pair.forward.habits.lost.insert(place);
+        pair.run_to(at_ms(3000));
+        let took = pair.judged[1].2.since(start);
+        assert!(took > one_way() * 3, "{took}: the loss was not at the tail");
+        assert!(took < one_way() * 3 + ms(20), "a tail of {units} units took {took}: half a round trip, one for the repair, and a little");
+        assert!(pair.told[1].2.since(start) < one_way() * 4 + ms(20), "{}", pair.told[1].2);
+    }
+}
+
+#[test]
+fn a_lost_tail_and_its_lost_repair_take_one_more_round() {
+    let run = |also: Option<u64>| {
+        let mut pair = warm(Contract::default());
+        let start = pair.now;
+        pair.offer(0, 1, 1024);
+        // A shipment's number is its place in the order of departure.
+        let tail = pair.forward.departed;
+        pair.forward.habits.lost.extend([tail].into_iter().chain(also));
+        pair.run_to(at_ms(4000));
+        (pair.judged[1].2.since(start), pair.oracle.repairs)
+    };
+    let (_, repairs) = run(None);
+    assert_eq!(repairs.len(), 1);
+    let (took, repairs) = run(Some(repairs[0]));
+    assert_eq!(repairs.len(), 2);
+    assert!(took > one_way() * 5 && took < one_way() * 5 + ms(30), "{took}");
+}
+
+#[test]
+fn a_single_loss_in_the_stream_is_repaired_in_one_round_trip() {
+    let mut pair = warm(Contract::default());
+    pair.offer(0, 200, 10 * 1024);
+    let place = pair.forward.departed + 500;
+    pair.forward.habits.lost.insert(place);
+    pair.run_to(at_ms(3000));
+    // The segments are judged in steps of their own time (0.9 ms); the damaged one waits for its repair.
+    let times: Vec<_> = pair.judged.iter().map(|judged| judged.2).collect();
+    let longest = times.windows(2).skip(1).map(|two| two[1].since(two[0])).max().unwrap();
+    let damaged =
+        times.iter().skip(1).enumerate().map(|(index, time)| time.since(times[1]).saturating_sub(ms(9) / 10 * index as u64)).max().unwrap();
+    assert_eq!(pair.oracle.again, 1);
+    assert!(damaged > ms(58), "{damaged}: nothing was repaired");
+    assert!(damaged < one_way() * 2 + ms(8), "{damaged}, {longest}");
+}
+
+/// Control shipments a second, both ways, in steady flow.
+fn control_rates(loss: f64, contract: Contract, bytes: u64) -> (u64, u64) {
+    let mut pair = Setup::new(&[contract]).loss(loss, loss).build();
+    let count = (100_000_000 / 8 * 5 / bytes) as usize;
+    pair.offer(0, count, bytes);
+    pair.run_to(at_ms(1000));
+    let before = (pair.sender.half.counters.state_shipments, pair.receiver.half.counters.report_shipments);
+    pair.run_to(at_ms(4000));
+    let after = (pair.sender.half.counters.state_shipments, pair.receiver.half.counters.report_shipments);
+    assert!(pair.judged.len() < count, "data flows all the time");
+    ((after.0 - before.0) / 3, (after.1 - before.1) / 3)
+}
+
+#[test]
+fn without_loss_there_are_few_control_shipments() {
+    for bytes in [1000, 10_000, 1_000_000] {
+        let (states, reports) = control_rates(0.0, Contract::default(), bytes);
+        assert!(states < 150 && reports < 150, "{bytes}: {states} states and {reports} reports a second");
+        assert!(states > 5 && reports > 5, "{bytes}: {states} states and {reports} reports a second");
+    }
+}
+
+#[test]
+fn with_one_loss_in_ten_there_is_no_storm_of_reports() {
+    for (tolerance, bytes) in [((1000, 0, 0), 1000), ((1000, 0, 0), 100_000), ((16, 2, 1), 32_768)] {
+        let (states, reports) = control_rates(0.1, Contract { tolerance, ..Contract::default() }, bytes);
+        assert!(states < 500 && reports < 500, "{bytes}: {states} states and {reports} reports a second");
+    }
+}
+
+#[test]
+fn a_closed_window_is_asked_after_gently() {
+    let mut pair = Setup::new(&[Contract { window_units: 100, ..Contract::default() }]).build();
+    pair.taking = false;
+    pair.offer(0, 50, 10_000);
+    pair.run_to(at_ms(1000));
+    let before = (pair.sender.half.counters.state_shipments, pair.receiver.half.counters.report_shipments);
+    pair.run_to(at_ms(11_000));
+    let states = pair.sender.half.counters.state_shipments - before.0;
+    let reports = pair.receiver.half.counters.report_shipments - before.1;
+    assert!((10..=500).contains(&states) && reports <= 500, "{states} and {reports} in ten seconds");
+    pair.taking = true;
+    pair.take();
+    let opened = pair.now;
+    let units = pair.sender.half.counters.units_sent;
+    pair.run_to(opened + one_way() * 2 + ms(10));
+    assert!(pair.sender.half.counters.units_sent > units, "the window opens within a round trip");
+}
+
+#[test]
+fn nothing_to_say_is_said_once_a_keep_alive() {
+    let mut pair = warm(Contract::default());
+    pair.run_to(at_ms(3000));
+    let before = (pair.sender.half.counters.state_shipments, pair.receiver.half.counters.report_shipments);
+    pair.run_to(at_ms(23_000));
+    let states = pair.sender.half.counters.state_shipments - before.0;
+    let reports = pair.receiver.half.counters.report_shipments - before.1;
+    assert!((19..=21).contains(&states) && reports <= 21, "{states} and {reports} in twenty seconds");
+}
+
+#[test]
+fn a_slow_path_is_not_filled_with_control() {
+    let mut setup = Setup::new(&[Contract::default()]).loss(0.05, 0.05);
+    setup.rate = Some(Bandwidth::from_bits_per_second(200_000));
+    let mut pair = setup.build();
+    pair.offer(0, 40, 10_000);
+    pair.run_to(at_ms(15_000));
+    // 200 kbit/s carry about 22 shipments a second: control may not take more than every fourth.
+    let (states, data) = (pair.sender.half.counters.state_shipments, pair.sender.half.counters.data_shipments);
+    assert!(data > 200, "{data}");
+    assert!(states < data / 2, "{states} states beside {data} data shipments");
+}
