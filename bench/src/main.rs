@@ -1,2 +1,57 @@
-//! placeholder
-fn main() {}
+//! `segstream-bench`: what the state machines and the wire format cost, per packet.
+//!
+//! Called by people: `cargo run --release -p segstream-bench -- halves`. How to read it is said in `README.md`.
+//!
+//! Invariant: nothing here asserts about time; it prints what it measured, and on which machine.
+
+mod halves;
+mod instructions;
+mod machine;
+mod path;
+mod replay;
+mod spread;
+mod wire;
+
+use anyhow::Result;
+use clap::{Parser, Subcommand};
+use serde::Serialize;
+use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
+use std::alloc::System;
+use std::io::Write as _;
+
+#[global_allocator]
+pub(crate) static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
+
+/// What Segstream's state machines and wire format cost.
+#[derive(Debug, Parser)]
+struct Arguments {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Debug, Subcommand)]
+enum What {
+    /// The sending and the receiving half, each by itself, per data packet.
+    Halves(halves::Options),
+    /// Encoding, decoding and sealing, per shipment.
+    Wire(wire::Options),
+}
+
+fn main() -> Result<()> {
+    match Arguments::parse().what {
+        What::Halves(options) => halves::run(&options),
+        What::Wire(options) => wire::run(&options),
+    }
+}
+
+/// Prints `report` as JSON, or `text` for people.
+fn print<T: Serialize>(json: bool, report: &T, text: &str) -> Result<()> {
+    let mut out = std::io::stdout().lock();
+    if json {
+        serde_json::to_writer_pretty(&mut out, report)?;
+        writeln!(out)?;
+    } else {
+        write!(out, "{text}")?;
+    }
+    Ok(())
+}

@@ -7,13 +7,19 @@
 
 #![forbid(unsafe_code)]
 
+pub mod decode_shipment;
+pub mod endpoint_datagrams;
 pub mod loss_spec;
+mod pair;
+#[cfg(test)]
+mod seeds;
 
 /// A target: takes any bytes and panics when a promise is broken.
 pub type Target = fn(&[u8]);
 
 /// Every target by its name, which is also the name of its file and of its folder of seeds.
-pub const TARGETS: &[(&str, Target)] = &[("loss_spec", loss_spec::check)];
+pub const TARGETS: &[(&str, Target)] =
+    &[("decode_shipment", decode_shipment::check), ("endpoint_datagrams", endpoint_datagrams::check), ("loss_spec", loss_spec::check)];
 
 #[cfg(test)]
 mod tests {
