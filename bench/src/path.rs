@@ -36,7 +36,8 @@ pub(crate) struct Case {
 
 /// What the halves were told, and how many segments and data packets that made.
 pub(crate) struct Record {
-    pub(crate) sender: Vec<(Instant, Option<Feedback>)>,
+    /// Boxed, so that wakes without a report lie close together: what is measured is the half, not the record.
+    pub(crate) sender: Vec<(Instant, Option<Box<Feedback>>)>,
     pub(crate) receiver: Vec<(Instant, Option<Forward>)>,
     pub(crate) segments: u64,
 }
@@ -87,7 +88,7 @@ impl Case {
             if back.front().is_some_and(|(at, _)| *at <= now) {
                 let report = back.pop_front().map(|(_, report)| report);
                 sender_step(&mut sender, now, report.as_ref(), &mut left, &mut sent);
-                record.sender.push((now, report));
+                record.sender.push((now, report.map(Box::new)));
             } else if now == Instant::ZERO || sender.poll_timeout().is_some_and(|deadline| deadline.at <= now) {
                 sender_step(&mut sender, now, None, &mut left, &mut sent);
                 record.sender.push((now, None));

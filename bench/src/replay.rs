@@ -52,9 +52,9 @@ pub(crate) fn receiver_step(receiver: &mut LoneReceiver, now: Instant, packet: O
 
 /// Plays a part of a record to a sender. Not inlined, so that a profiler finds it by name.
 #[inline(never)]
-pub(crate) fn replay_sender(sender: &mut LoneSender, record: &[(Instant, Option<Feedback>)], left: &mut u64) {
+pub(crate) fn replay_sender(sender: &mut LoneSender, record: &[(Instant, Option<Box<Feedback>>)], left: &mut u64) {
     for (now, report) in record {
-        sender_step(sender, *now, report.as_ref(), left, |packet| {
+        sender_step(sender, *now, report.as_deref(), left, |packet| {
             black_box(&packet);
         });
     }

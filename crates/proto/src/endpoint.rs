@@ -11,6 +11,7 @@ use crate::config::{Config, DATAGRAM_BYTES_MIN};
 use crate::connection::{Connection, ConnectionEvent, Role, Start};
 use crate::error::ConnectError;
 use crate::session::{Plain, Session};
+use core::net::SocketAddr;
 use segstream_base::Instant;
 use segstream_base::codec::{Reader, Writer};
 use segstream_base::endpoint::{Arrival, Deadline, Transmit};
@@ -20,7 +21,6 @@ use segstream_wire::handshake::{Reject, RejectReason, Request, STREAMS_MAX, VERS
 use segstream_wire::header::HEADER_BYTES;
 use segstream_wire::{Header, Kind, Level};
 use std::collections::VecDeque;
-use core::net::SocketAddr;
 
 /// The largest UDP payload.
 const DATAGRAM_BYTES_MAX: usize = 65_507;

@@ -26,6 +26,7 @@ use crate::sender::{SendHalf, SenderConfig, SenderHalfEvent};
 use crate::session::Session;
 use crate::store::{RecvStore, SendStore};
 use close::Close;
+use core::net::SocketAddr;
 use segstream_base::endpoint::Deadline;
 use segstream_base::halves::Verdict;
 use segstream_base::{Duration, Instant};
@@ -36,7 +37,6 @@ use segstream_wire::report::RefuseReason;
 use segstream_wire::{Class, Limits, Part};
 use setup::Setup;
 use std::collections::VecDeque;
-use core::net::SocketAddr;
 
 /// What a connection tells its application.
 #[derive(Clone, Debug, PartialEq, Eq)]

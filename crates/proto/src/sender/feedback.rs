@@ -11,6 +11,7 @@ use segstream_wire::{Report, ReportFrame};
 impl SendHalf {
     /// Takes a report of the receiver.
     pub fn handle_report(&mut self, now: Instant, report: &Report) {
+        self.stale();
         self.clock.on_answer();
         let newest = self.clock.confirmed.highest.is_none_or(|highest| report.number > highest);
         self.clock.confirmed.insert(report.number);
@@ -34,6 +35,7 @@ impl SendHalf {
 
     /// Takes a frame outside a report: the grants of a connection confirm.
     pub fn handle_grant(&mut self, now: Instant, frame: &ReportFrame) {
+        self.stale();
         self.handle_frame(now, &Report::default(), frame);
     }
 

@@ -33,6 +33,7 @@ use segstream_wire::contract::{Contract, ContractError, Triplet};
 use segstream_wire::report::RefuseReason;
 use segstream_wire::{Class, Part, State};
 use state::StateClock;
+use std::cell::Cell;
 use std::collections::VecDeque;
 use stream::SendStream;
 use tally::{Standing, Tally};
@@ -121,6 +122,10 @@ pub struct SendHalf {
     /// The stream whose turn it is.
     turn: usize,
     tally: Tally,
+    /// When the next state is due, as long as nothing has changed it; see [`SendHalf::stale`].
+    due: Cell<Option<Option<Deadline>>>,
+    /// Whether any stream's segments have a lifetime.
+    lifetimes: bool,
     pub(crate) events: VecDeque<SenderHalfEvent>,
     /// Counters.
     pub counters: SenderCounters,
@@ -140,6 +145,8 @@ impl SendHalf {
             last_data: None,
             turn: 0,
             tally: Tally::default(),
+            due: Cell::new(None),
+            lifetimes: false,
             events: VecDeque::new(),
             counters: SenderCounters::default(),
         }
@@ -159,13 +166,25 @@ impl SendHalf {
         let flow = self.config.class.flow_control();
         let Some(stream) = self.streams.get_mut(id) else { return };
         let standing = Standing::of(stream, flow);
+        if standing == stream.standing {
+            return;
+        }
+        self.due.set(None);
         self.tally.replace(stream.standing, standing);
         stream.standing = standing;
+    }
+
+    /// Something the next state's time depends on may have changed. Called by everything that takes input;
+    /// the path of a data packet needs it only when the standing of a stream changes.
+    fn stale(&mut self) {
+        self.due.set(None);
     }
 
     /// Opens a stream; data flows as soon as the receiver has granted a window.
     pub fn open_stream(&mut self, now: Instant, contract: Contract) -> Result<u32, ContractError> {
         contract.validate()?;
+        self.stale();
+        self.lifetimes |= !contract.lifetime.is_zero();
         let id = self.streams.len() as u32;
         self.streams.push(SendStream::new(contract));
         self.refresh(id as usize);
@@ -194,6 +213,7 @@ impl SendHalf {
     ) -> Result<u64, SubmitError> {
         let stream = self.streams.get_mut(id as usize).ok_or(SubmitError::Finished)?;
         let number = stream.submit(now, bytes, source_time, tolerance)?;
+        self.stale();
         if !self.has_unsettled() {
             self.clock.on_busy(now);
         }
@@ -206,6 +226,7 @@ impl SendHalf {
     pub fn append(&mut self, now: Instant, id: u32, bytes: u64, last: bool) -> Result<Option<Verdict>, SubmitError> {
         let stream = self.streams.get_mut(id as usize).ok_or(SubmitError::Finished)?;
         let verdict = stream.append(bytes, last)?;
+        self.stale();
         self.refresh(id as usize);
         if last && !self.has_eligible() {
             // Every unit may have left already, so that only a statement can tell the length.
@@ -220,6 +241,7 @@ impl SendHalf {
             && !stream.finished
         {
             stream.finished = true;
+            self.stale();
             self.refresh(id as usize);
             self.clock.hasten(now);
         }
@@ -228,6 +250,7 @@ impl SendHalf {
     /// A new rate, in force at once; `None` when unpaced.
     pub fn set_rate(&mut self, now: Instant, rate: Option<RateSpec>) {
         self.config.rate = rate;
+        self.stale();
         match rate {
             Some(spec) if self.pacer.spec().is_some() && self.config.class.rate_control() => self.pacer.set_spec(now, spec),
             _ => self.pacer = Self::pacer_of(&self.config, now),
@@ -238,6 +261,7 @@ impl SendHalf {
 
     /// Asks for a new class; in force once the receiver has echoed it.
     pub fn set_class(&mut self, now: Instant, class: Class) {
+        self.stale();
         self.clock.announce_reclass(now, class);
     }
 
@@ -248,6 +272,7 @@ impl SendHalf {
 
     /// A measured round trip, such as that of the set-up.
     pub fn on_rtt_sample(&mut self, now: Instant, sample: Duration) {
+        self.stale();
         self.rtt.on_sample(now, sample);
         self.clock.set_round_trip(self.rtt.smoothed().unwrap_or(sample), self.shipment_time());
     }
@@ -274,10 +299,13 @@ impl SendHalf {
         }
         let number = counter.take();
         self.last_data = Some(number);
-        self.clock.on_data();
+        if self.clock.on_data() {
+            self.stale();
+        }
         self.counters.data_shipments += 1;
         self.pacer.on_sent(now, Bytes::new((bytes + self.config.overhead_bytes) as u64));
         if !self.has_eligible() {
+            self.stale();
             self.clock.on_idle(now);
             self.pacer.on_idle(now);
         }
@@ -293,13 +321,19 @@ impl SendHalf {
         } else {
             None
         };
+        let next = Deadline::earlier(pace, self.state_due());
+        if !self.lifetimes {
+            return next;
+        }
         let expiry = self.streams.iter().filter_map(SendStream::next_expiry).min();
-        let expiry = expiry.map(|at| Deadline { at, timer: "lifetime" });
-        Deadline::earlier(Deadline::earlier(pace, self.state_due()), expiry)
+        Deadline::earlier(next, expiry.map(|at| Deadline { at, timer: "lifetime" }))
     }
 
     /// Gives up what is too old.
     pub fn handle_timeout(&mut self, now: Instant) {
+        if !self.lifetimes {
+            return;
+        }
         for id in 0..self.streams.len() {
             let stream = &mut self.streams[id];
             if stream.next_expiry().is_none_or(|at| at > now) {
@@ -309,6 +343,7 @@ impl SendHalf {
                 stream.expire_one();
                 self.counters.segments_skipped += 1;
             }
+            self.stale();
             self.clock.hasten(now);
             self.refresh(id);
         }
@@ -332,6 +367,7 @@ impl SendHalf {
 
     /// The connection is gone: whatever has no verdict is *unknown*.
     pub fn abandon(&mut self) {
+        self.stale();
         for id in 0..self.streams.len() {
             self.abandon_stream(id);
         }

@@ -34,7 +34,10 @@ impl SendHalf {
             }
         }
         for part in parts.iter() {
-            self.refresh(part.stream as usize);
+            // Why: in the middle of a whole segment one more unit changes nothing but the count.
+            if !self.streams[part.stream as usize].is_within_whole(part) {
+                self.refresh(part.stream as usize);
+            }
         }
         used
     }

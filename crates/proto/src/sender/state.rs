@@ -114,8 +114,9 @@ impl StateClock {
         self.unanswered = 0;
     }
 
-    pub(super) const fn on_data(&mut self) {
-        self.since_data = 0;
+    /// Data has left. Returns whether states had been sent since the last.
+    pub(super) const fn on_data(&mut self) -> bool {
+        core::mem::replace(&mut self.since_data, 0) > 0
     }
 
     /// The last eligible unit has just left: the tail is followed at once.
@@ -146,7 +147,17 @@ impl StateClock {
 
 impl SendHalf {
     /// When the next state is due, and why.
+    #[inline]
     pub(super) fn state_due(&self) -> Option<Deadline> {
+        if let Some(due) = self.due.get() {
+            return due;
+        }
+        let due = self.next_state();
+        self.due.set(Some(due));
+        due
+    }
+
+    fn next_state(&self) -> Option<Deadline> {
         let clock = &self.clock;
         let since = if self.has_unsettled() { clock.last_sent.max(clock.busy_since) } else { clock.last_sent };
         let paced = |timer, period| Deadline { at: since + period, timer };
@@ -177,6 +188,7 @@ impl SendHalf {
     }
 
     pub(super) fn emit_state(&mut self, now: Instant, counter: &mut ShipmentCounter) -> (u64, Outgoing) {
+        self.stale();
         let number = counter.take();
         let mut state = State {
             sync: self.clock.sync,

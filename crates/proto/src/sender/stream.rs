@@ -11,6 +11,7 @@ use segstream_base::halves::{SubmitError, Verdict};
 use segstream_blocks::tolerance::Tolerance;
 use segstream_blocks::window::SendWindow;
 use segstream_wire::contract::{Contract, Triplet, validate_triplet};
+use segstream_wire::Part;
 use segstream_wire::report::RefuseReason;
 use std::collections::VecDeque;
 
@@ -235,6 +236,13 @@ impl SendStream {
             Some(units) => units - segment.counted,
         };
         self.window.admits(self.current, self.units_started, u64::from(needed))
+    }
+
+    /// Whether `part`, which has just left, is a first-time part of a whole segment that has more to come and
+    /// had begun before: then the stream stands as it stood.
+    pub(crate) fn is_within_whole(&self, part: &Part) -> bool {
+        let within = |segment: &SendSegment| !segment.opened && segment.next < segment.units();
+        !part.again && part.first > 0 && part.segment == self.current && self.get(self.current).is_some_and(within)
     }
 
     /// Counts what starts against the window: an open segment unit by unit, all (the rest) of a segment at once

@@ -11,6 +11,7 @@ use segstream_wire::Class;
 impl SendHalf {
     /// The class agreed on in set-up, in force at once.
     pub fn set_agreed_class(&mut self, now: Instant, class: Class) {
+        self.stale();
         self.config.class = class;
         self.set_pacing(now);
     }
@@ -22,11 +23,13 @@ impl SendHalf {
 
     /// State is sent this often when there is nothing else to say.
     pub fn set_keep_alive(&mut self, pause: Duration) {
+        self.stale();
         self.config.keep_alive = pause;
     }
 
     /// The next state is due now.
     pub fn hasten_state(&mut self, now: Instant) {
+        self.stale();
         self.clock.hasten(now);
     }
 
