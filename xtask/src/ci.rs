@@ -32,6 +32,8 @@ const STEPS: &[Step] = &[
     step("layers", "cargo xtask layers"),
     step("tidy", "cargo xtask tidy"),
     step("fuzz smoke", "cargo xtask fuzz"),
+    step("demonstration", "cargo run --release -- demo --out target/ci-demo --json"),
+    step("benchmark smoke", "cargo run --release --package segstream-bench -- halves"),
 ];
 
 /// Runs all steps and fails when one did.

@@ -1,2 +1,65 @@
-//! placeholder
-fn main() {}
+//! The `segstream` command: one file a verb.
+//!
+//! - [`send`] and [`recv`]: files and pipes over the transport;
+//! - [`link`]: a path with bandwidth, delay and loss between real sockets;
+//! - [`inspect`]: shipments in a capture;
+//! - [`demo`]: a flow simulation streamed in four ways.
+//!
+//! What the verbs share is called after what it is: [`quantity`] (`60ms`, `500mbit`, `1MiB`),
+//! [`tolerance_argument`], [`progress`], [`json`], [`usage`].
+//!
+//! Invariant: everything for people goes to standard error, and the exit status is 0 for done, 1 for failed
+//! and 2 for bad usage.
+
+mod content_hash;
+mod demo;
+mod inspect;
+mod interruption;
+mod json;
+mod link;
+mod live_statistics;
+mod manifest;
+mod progress;
+mod protection;
+mod quantity;
+mod recv;
+mod send;
+mod tolerance_argument;
+mod transfer_report;
+mod usage;
+
+use clap::{Parser, Subcommand};
+use std::process::ExitCode;
+
+/// Streams segments over UDP with exactly the loss an application can live with.
+#[derive(Debug, Parser)]
+#[command(name = "segstream", version, propagate_version = true, arg_required_else_help = true)]
+#[command(after_help = "Example:\n  segstream recv --listen 127.0.0.1:4433 --out copies --insecure\n  segstream send 127.0.0.1:4433 \
+                        film.mkv --insecure\n\nExit status: 0 done, 1 failed, 2 bad usage.")]
+struct Command {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Debug, Subcommand)]
+enum Verb {
+    Demo(demo::Arguments),
+    Recv(recv::Arguments),
+    Send(Box<send::Arguments>),
+    Link(Box<link::Arguments>),
+    Inspect(inspect::Arguments),
+}
+
+fn main() -> ExitCode {
+    let outcome = match Command::parse().verb {
+        Verb::Demo(arguments) => demo::run(&arguments),
+        Verb::Recv(arguments) => recv::run(&arguments),
+        Verb::Send(arguments) => send::run(&arguments),
+        Verb::Link(arguments) => link::run(&arguments),
+        Verb::Inspect(arguments) => inspect::run(&arguments),
+    };
+    outcome.unwrap_or_else(|error| {
+        eprintln!("segstream: {error:#}");
+        usage::exit_code(&error)
+    })
+}

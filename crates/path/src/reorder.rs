@@ -13,8 +13,8 @@
 //! behind the held one. Only one packet is held at a time; the chance of the packets in between is raised
 //! so that the share stays P.
 //!
-//! Invariant: a distance of N never lets more than N packets overtake; a distance of N therefore never
-//! shows a gap that a receiver with a re-sequencing distance of N would take for a loss.
+//! Invariant: a distance of N never lets more than N packets overtake. So a path that loses nothing never shows
+//! a gap that a receiver with a re-sequencing distance of N would take for a loss.
 
 use crate::delay::Delay;
 use crate::probability::{Probability, parse_pairs, parse_span};

@@ -1,1 +1,138 @@
-//! placeholder
+//! Stream segments over UDP with exactly the loss an application can live with.
+//!
+//! An application says how much of each piece of its data may be missing, and in how long runs. The transport repairs
+//! only that far, and says of every piece, at both ends, whether the promise was met and where the holes are.
+//!
+//! # Nouns
+//!
+//! - A *segment* is the smallest piece of data an application uses on its own: a video frame, a slice of a
+//!   simulation, a record. Segments of a stream are numbered from 0 and may differ in length.
+//! - A *unit* is what may be missing of a segment: it has a fixed size, at most 1120 bytes. The last one may be short.
+//! - A *tolerance* (W, E, B) says: of every W units of a segment at most E may be missing, and no more than B in a row.
+//!   (W, 0, 0) is a reliable transport, (W, W, W) sends nothing twice.
+//! - A *stream* carries segments one way, under a [`Contract`]: unit size, tolerance, order, lifetime, window. A
+//!   *connection* has streams in both directions; an *endpoint* is a socket with its connections.
+//! - A [`Verdict`] is what became of a segment: *complete*, *within_tolerance*, *expired*, or, when the connection
+//!   ended before the receiver's verdict came, *unknown*. *Holes* are the units that are missing.
+//!
+//! # Example
+//!
+//! Both ends in one program; each would usually have its own.
+//!
+//! ```
+//! use segstream::blocking::Endpoint;
+//! use segstream::{Config, Contract, Error};
+//!
+//! fn main() -> Result<(), Error> {
+//!     let any = ([127, 0, 0, 1], 0).into();
+//!     let mut receiver = Endpoint::listen(any, Config::default())?;
+//!     let address = receiver.local_addr();
+//!     let receiving = std::thread::spawn(move || -> Result<(), Error> {
+//!         let id = receiver.accept(None)?;
+//!         while let Some(segment) = receiver.connection(id).recv(0, None)? {
+//!             println!("{} bytes, {}, holes {:?}", segment.bytes.len(), segment.verdict, segment.holes);
+//!         }
+//!         receiver.close()
+//!     });
+//!
+//!     let mut sender = Endpoint::bind(any, Config::default())?;
+//!     // Of 64 units of 1 KiB two may be missing, no two side by side.
+//!     let contract = Contract { tolerance: (64, 2, 1), ..Contract::default() };
+//!     let id = sender.connect(address, vec![contract])?;
+//!     let mut connection = sender.connection(id);
+//!     let segment = connection.send(0, vec![7; 64 * 1024].into())?;
+//!     println!("{}", connection.verdict(0, segment, None)?);
+//!     connection.close(0, "done")?;
+//!     receiving.join().expect("the receiving thread does not panic")
+//! }
+//! ```
+//!
+//! # What happens to a segment
+//!
+//! It is taken whole, or [opened](blocking::Connection::open_segment) and appended to while its first units are
+//! already on their way. It waits in the send buffer until the peer's window and the rate admit it. Its units leave
+//! in datagrams, under a partial tolerance in strided order, so that a burst of losses becomes isolated holes. The
+//! receiver asks again for what is missing, but only where the tolerance is violated. As soon as what is missing is
+//! certainly lost and within tolerance, or a lifetime has run out, the receiver judges the segment: the application
+//! there gets it as [`Received`], bytes zero where units are missing, and the one here gets the same verdict and holes
+//! as [`Judged`]. Whoever cannot wait that long reads a stream unit by unit, as [`Progress`].
+//!
+//! # Blocking or asynchronous
+//!
+//! - [`blocking`] works on the caller's own thread, without an executor. The network is served inside its calls and
+//!   nowhere else, so a program that does other work for long must call it in between.
+//! - [`Endpoint`], [`Connection`], [`StreamSender`] and [`StreamReceiver`] are for tokio. One task in the background
+//!   serves the network; handles can be cloned and sent to other tasks, and futures can be dropped at any time.
+//!
+//! ```no_run
+//! use segstream::{Config, Contract, Endpoint, Error};
+//!
+//! # async fn example() -> Result<(), Error> {
+//! // On loopback the rate is 100 Mbit/s unless one is given; any other address needs one.
+//! let endpoint = Endpoint::bind(([0, 0, 0, 0], 0).into(), Config::default().with_rate_megabits(50))?;
+//! let (connection, streams) = endpoint.connect(([192, 0, 2, 1], 9000).into(), vec![Contract::default()]).await?;
+//! let segment = streams[0].send("a segment".into()).await?;
+//! println!("{}", streams[0].verdict(segment).await?);
+//! connection.close(0, "done").await?;
+//! endpoint.close().await?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Limits and memory
+//!
+//! What is kept is bounded, whatever the peer or the application does:
+//!
+//! - For a stream of ours: at most two windows of units, one on its way and one waiting; then sending waits. A window
+//!   is [`Contract::window_units`], lowered to what the peer grants; a segment must fit one. Of verdicts nobody asks
+//!   for, the last 65,536 are kept.
+//! - For a stream of the peer: at most one window of units, lowered to [`Config::stream_window_bytes`], plus a fixed
+//!   state for each of at most [`Contract::window_segments`] segments that were not taken yet or whose verdicts are
+//!   not confirmed. An application that pauses stops its peer; nothing is lost and nothing grows.
+//! - [`Config::streams`] streams for each peer, [`Config::connections`] connections, and a fixed number of them whose
+//!   peers have not shown yet that they are where they say.
+//!
+//! A connection that hears nothing of its peer for [`Config::idle_timeout`] ends with
+//! [`CloseReason::TimedOut`]; what has no verdict then is *unknown*.
+//!
+//! Traffic is protected against accidents only: anybody on the path can read and forge it.
+//!
+//! The protocol itself is in `segstream_proto`, sockets are in `segstream_net`.
+//!
+//! Invariant: no type of a lower room that is not re-exported here is needed to use this crate.
+
+#![forbid(unsafe_code)]
+
+mod asynchronous;
+pub mod blocking;
+mod config;
+mod error;
+mod hub;
+mod inbox;
+mod progress;
+mod statistics;
+mod verdicts;
+
+pub use asynchronous::{Connection, Endpoint, SegmentWriter, StreamReceiver, StreamSender};
+pub use bytes::Bytes;
+pub use config::Config;
+pub use error::Error;
+pub use progress::{Progress, Units};
+pub use segstream_base::halves::{SubmitError, Verdict};
+pub use segstream_base::{Bandwidth, Duration, Instant};
+pub use segstream_blocks::burst::RateSpec;
+pub use segstream_blocks::tolerance::Tolerance;
+pub use segstream_net::bind::{SocketError, SocketWarning};
+pub use segstream_net::clock::Clock;
+pub use segstream_net::wake::Waker;
+pub use segstream_proto::connection::{ConnectionEvent, Received};
+pub use segstream_proto::endpoint::{ConnectionId, StrayCounters};
+pub use segstream_proto::error::{CloseReason, ConnectError};
+pub use segstream_wire::Class;
+pub use segstream_wire::contract::{Contract, ContractError, InterleaveChoice, Limits, Order};
+pub use segstream_wire::report::RefuseReason;
+pub use statistics::Statistics;
+pub use verdicts::Judged;
+
+/// The number of a segment of its stream, counted from 0 in the order of sending.
+pub type SegmentNumber = u64;

@@ -227,7 +227,9 @@ pub(crate) fn encode_triplet((window, errors, burst): Triplet, out: &mut Writer<
     out.varint(u64::from(burst));
 }
 
-pub(crate) fn triplet_len((window, errors, burst): Triplet) -> usize {
+/// How many bytes a tolerance takes.
+#[inline]
+pub fn triplet_len((window, errors, burst): Triplet) -> usize {
     varint_len(u64::from(window)) + varint_len(u64::from(errors)) + varint_len(u64::from(burst))
 }
 
@@ -252,7 +254,9 @@ pub(crate) fn encode_time(time: Instant, out: &mut Writer<'_>) {
     out.varint(time.as_nanos() / 1000);
 }
 
-pub(crate) fn time_len(time: Instant) -> usize {
+/// How many bytes a source time takes.
+#[inline]
+pub fn time_len(time: Instant) -> usize {
     varint_len(time.as_nanos() / 1000)
 }
 

@@ -10,6 +10,7 @@ use super::segment::SendSegment;
 use segstream_base::Instant;
 use segstream_base::codec::varint_len;
 use segstream_wire::Part;
+use segstream_wire::contract::{time_len, triplet_len};
 
 /// Datagrams' worth of bytes a stream of weight 1 may send before the next one's turn.
 const TURN_DATAGRAMS: u64 = 8;
@@ -76,11 +77,12 @@ impl SendHalf {
             return false;
         }
         let Some((first, run)) = segment.again_run(segment.per_shipment) else { return false };
-        let Some((part, length)) = part(id, segment_number, segment, (first, run), true, room) else { return false };
-        self.streams[id].again_total -= part.count;
-        self.counters.units_retransmitted += u64::from(part.count);
-        self.commit(now, id, number, part, parts);
-        *used += length;
+        let Some(run) = Run::fitting(id, segment_number, segment, (first, run), true, room) else { return false };
+        parts.push(run.part(id, segment_number, segment));
+        self.streams[id].again_total -= run.count;
+        self.counters.units_retransmitted += u64::from(run.count);
+        self.commit(now, id, number, segment_number, &run);
+        *used += run.length;
         true
     }
 
@@ -97,58 +99,86 @@ impl SendHalf {
         if segment.layout.units.is_none() && flow {
             most = most.min(stream.open_room());
         }
-        let Some((part, length)) = part(id, current, segment, (segment.next, most), false, room) else { return false };
+        let Some(run) = Run::fitting(id, current, segment, (segment.next, most), false, room) else { return false };
+        parts.push(run.part(id, current, segment));
         let stream = &mut self.streams[id];
-        stream.count_started(part.count);
-        stream.credit = stream.credit.saturating_sub(length as u64);
-        self.commit(now, id, number, part, parts);
-        *used += length;
+        stream.count_started(run.count);
+        stream.credit = stream.credit.saturating_sub(run.length as u64);
+        self.commit(now, id, number, current, &run);
+        *used += run.length;
         self.streams[id].advance_current();
         true
     }
 
     #[inline]
-    fn commit(&mut self, now: Instant, id: usize, number: u64, part: Part, parts: &mut Vec<Part>) {
-        if let Some(segment) = self.streams[id].get_mut(part.segment) {
-            segment.on_sent(now, part.first, part.count, number);
+    fn commit(&mut self, now: Instant, id: usize, number: u64, segment: u64, run: &Run) {
+        if let Some(segment) = self.streams[id].get_mut(segment) {
+            segment.on_sent(now, run.first, run.count, number);
         }
-        self.counters.units_sent += u64::from(part.count);
-        self.counters.payload_bytes += u64::from(part.payload_bytes);
-        parts.push(part);
+        self.counters.units_sent += u64::from(run.count);
+        self.counters.payload_bytes += u64::from(run.payload_bytes);
     }
 }
 
-/// The part with as many of `most` units from `first` as fit `room`, and its length in bytes; `None` when not
-/// even one fits.
-fn part(id: usize, number: u64, segment: &SendSegment, (first, most): (u32, u32), again: bool, room: usize) -> Option<(Part, usize)> {
-    let single = segment.layout.payload_bytes(first, 1);
-    if most == 0 || room <= single as usize {
-        return None;
+/// The positions of one part, and what it takes.
+#[derive(Clone, Copy)]
+struct Run {
+    first: u32,
+    count: u32,
+    again: bool,
+    payload_bytes: u32,
+    /// The whole part in bytes.
+    length: usize,
+}
+
+impl Run {
+    /// As many of `most` units from `first` as fit `room`; `None` when not even one fits.
+    #[inline]
+    fn fitting(id: usize, number: u64, segment: &SendSegment, (first, most): (u32, u32), again: bool, room: usize) -> Option<Self> {
+        let single = segment.layout.payload_bytes(first, 1);
+        if most == 0 || room <= single as usize {
+            return None;
+        }
+        // Everything of the header but the lengths of count and payload.
+        let fixed = 1
+            + varint_len(id as u64)
+            + varint_len(number)
+            + varint_len(u64::from(first))
+            + time_len(segment.source_time)
+            + Self::length_told(segment, again).map_or(0, varint_len)
+            + segment.own.map_or(0, triplet_len);
+        let bound = fixed + varint_len(u64::from(most)) + varint_len(u64::from(u16::MAX));
+        let rest = u32::try_from(room.saturating_sub(bound)).unwrap_or(u32::MAX);
+        // Why: mostly there is room for one unit, and a division costs as much as all the rest.
+        let unit = segment.layout.unit_bytes;
+        let fits = if rest / 2 < unit { u32::from(rest >= unit) } else { rest / unit };
+        // A short last unit may fit where a full one does not.
+        let count = most.min(fits).max(1);
+        let payload_bytes = if count == 1 { single } else { segment.layout.payload_bytes(first, count) };
+        let length = fixed + varint_len(u64::from(count)) + varint_len(u64::from(payload_bytes)) + payload_bytes as usize;
+        (length <= room).then_some(Self { first, count, again, payload_bytes, length })
     }
-    let mut part = Part {
-        stream: id as u32,
-        segment: number,
-        first,
-        count: most,
-        again,
-        opened: segment.opened,
-        length: segment.layout.length.filter(|_| !again || segment.is_counted()),
-        tolerance: segment.own,
-        source_time: segment.source_time,
-        payload_bytes: u32::from(u16::MAX),
-    };
-    // An upper bound: neither the count nor the payload becomes longer than this.
-    let header = part.header_len();
-    let rest = u32::try_from(room.saturating_sub(header)).unwrap_or(u32::MAX);
-    // Why: mostly there is room for one unit, and a division costs as much as all the rest.
-    let unit = segment.layout.unit_bytes;
-    let fits = if rest / 2 < unit { u32::from(rest >= unit) } else { rest / unit };
-    // A short last unit may fit where a full one does not.
-    part.count = most.min(fits).max(1);
-    let bound = varint_len(u64::from(most)) + varint_len(u64::from(part.payload_bytes));
-    part.payload_bytes = if part.count == 1 { single } else { segment.layout.payload_bytes(first, part.count) };
-    let exact = varint_len(u64::from(part.count)) + varint_len(u64::from(part.payload_bytes));
-    let length = header - bound + exact + part.payload_bytes as usize;
-    debug_assert_eq!(length, part.encoded_len());
-    (length <= room).then_some((part, length))
+
+    /// A repair tells the length only once all of the segment has been counted against the window.
+    fn length_told(segment: &SendSegment, again: bool) -> Option<u64> {
+        segment.layout.length.filter(|_| !again || segment.is_counted())
+    }
+
+    #[inline]
+    fn part(&self, id: usize, number: u64, segment: &SendSegment) -> Part {
+        let part = Part {
+            stream: id as u32,
+            segment: number,
+            first: self.first,
+            count: self.count,
+            again: self.again,
+            opened: segment.opened,
+            length: Self::length_told(segment, self.again),
+            tolerance: segment.own,
+            source_time: segment.source_time,
+            payload_bytes: self.payload_bytes,
+        };
+        debug_assert_eq!(self.length, part.encoded_len());
+        part
+    }
 }

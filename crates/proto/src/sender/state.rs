@@ -157,6 +157,7 @@ impl SendHalf {
         due
     }
 
+    #[cold]
     fn next_state(&self) -> Option<Deadline> {
         let clock = &self.clock;
         let since = if self.has_unsettled() { clock.last_sent.max(clock.busy_since) } else { clock.last_sent };
@@ -187,6 +188,7 @@ impl SendHalf {
         self.clock.reclass.is_some() || self.tally.unconfirmed > 0
     }
 
+    #[cold]
     pub(super) fn emit_state(&mut self, now: Instant, counter: &mut ShipmentCounter) -> (u64, Outgoing) {
         self.stale();
         let number = counter.take();
