@@ -66,6 +66,7 @@ impl Case {
             reorder_adapting: true,
             streams_max: 1,
             stream_window_bytes: 64 << 20,
+            connection_window_bytes: u64::MAX,
             window_segments_max: 65_536,
         };
         LoneReceiver::new(config, Instant::ZERO)

@@ -28,6 +28,9 @@ pub struct Config {
     pub reorder: u32,
     /// The largest receive buffer of one stream, which bounds what a peer can ask for. Default 64 MiB.
     pub stream_window_bytes: u64,
+    /// The largest receive buffer of all streams of a connection together; a further stream still gets
+    /// 64 KiB. Default 256 MiB.
+    pub connection_window_bytes: u64,
     /// The most connections at a time. Default 1024.
     pub connections: usize,
     /// Whether connections are accepted. Default no.
@@ -48,6 +51,7 @@ impl Default for Config {
             unlimited: false,
             reorder: 3,
             stream_window_bytes: 64 << 20,
+            connection_window_bytes: 256 << 20,
             connections: 1024,
             accept: false,
             gather: Duration::from_micros(200),

@@ -181,6 +181,13 @@ impl RecvStore {
         bytes
     }
 
+    /// Forgets the bytes of a segment that had to make room; taken later, all of it is zero.
+    pub fn empty(&mut self, stream: u32, segment: u64) {
+        if let Some(buffer) = self.buffer(stream, segment) {
+            *buffer = Vec::new();
+        }
+    }
+
     /// What is there of a segment so far.
     pub fn peek(&self, stream: u32, segment: u64) -> &[u8] {
         self.streams.get(stream as usize).and_then(|stream| stream.get(segment)).and_then(Option::as_deref).unwrap_or(&[])

@@ -2,7 +2,7 @@
 
 mod pair;
 
-use pair::{Pair, Setup, at_ms, ms};
+use pair::{Offer, Pair, Setup, at_ms, ms};
 use segstream_base::{Bandwidth, Duration};
 use segstream_wire::Contract;
 
@@ -152,4 +152,21 @@ fn a_slow_path_is_not_filled_with_control() {
     let (states, data) = (pair.sender.half.counters.state_shipments, pair.sender.half.counters.data_shipments);
     assert!(data > 200, "{data}");
     assert!(states < data / 2, "{states} states beside {data} data shipments");
+}
+
+#[test]
+fn the_tail_of_an_open_segment_that_pauses_is_repaired_while_it_pauses() {
+    let mut pair = warm(Contract::default());
+    pair.offer_one(0, Offer::Open(None));
+    pair.offer_one(0, Offer::Append(10 * 1024, false));
+    let place = pair.forward.departed;
+    pair.forward.habits.lost.extend([place + 8, place + 9]);
+    let start = pair.now;
+    pair.run_to(start + one_way() * 5);
+    assert_eq!(pair.sender.half.counters.units_retransmitted, 2);
+    assert_eq!(pair.receiver.half.counters.units_received, 98 + 10, "98 units of the first segment, and all that was appended");
+    pair.offer_one(0, Offer::Append(1024, true));
+    pair.run_to(start + ms(1000));
+    assert_eq!(pair.judged.len(), 2);
+    assert_eq!(pair.sender.half.counters.units_retransmitted, 2);
 }

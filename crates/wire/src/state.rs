@@ -79,6 +79,23 @@ pub struct Finished {
     pub last_shipment: Option<u64>,
 }
 
+/// How far the first pass over an open segment has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reached {
+    /// The stream.
+    pub stream: u32,
+    /// The segment, opened and not finished.
+    pub segment: u64,
+    /// Every position below this one has left once, and none from it on.
+    pub position: u32,
+    /// The source's time of it.
+    pub source_time: Instant,
+    /// Its tolerance, when it is not the stream's.
+    pub tolerance: Option<Triplet>,
+    /// The number of the last shipment that carried a unit of it.
+    pub last_shipment: u64,
+}
+
 /// A frame of the sender's state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StateFrame {
@@ -93,6 +110,8 @@ pub enum StateFrame {
     Finished(Finished),
     /// No more will be sent of this segment; repeated until its verdict comes.
     Skip(Finished),
+    /// An open segment that pauses: what has left of it can be held lost although nothing follows.
+    Reached(Reached),
     /// The stream has so many segments and no more; repeated until the receiver says so too.
     End {
         /// The stream.
@@ -122,6 +141,7 @@ const SKIP: u8 = 0x03;
 const END: u8 = 0x04;
 const WAITING: u8 = 0x05;
 const RECLASS: u8 = 0x06;
+const REACHED: u8 = 0x07;
 
 const ANSWER: u8 = 1;
 
@@ -193,6 +213,7 @@ impl StateFrame {
         1 + match self {
             Self::Open { stream, contract } => varint_len(u64::from(*stream)) + contract.encoded_len(),
             Self::Finished(finished) | Self::Skip(finished) => finished.encoded_len(),
+            Self::Reached(reached) => reached.encoded_len(),
             Self::End { stream, segments } => varint_len(u64::from(*stream)) + varint_len(*segments),
             Self::Waiting { stream } => varint_len(u64::from(*stream)),
             Self::Reclass { change, rate, .. } => varint_len(*change) + 1 + varint_len(rate.bits_per_second()),
@@ -214,6 +235,10 @@ impl StateFrame {
             Self::Skip(finished) => {
                 out.u8(SKIP);
                 finished.encode(out);
+            }
+            Self::Reached(reached) => {
+                out.u8(REACHED);
+                reached.encode(out);
             }
             Self::End { stream, segments } => {
                 out.u8(END);
@@ -241,6 +266,7 @@ impl StateFrame {
             OPEN => Self::Open { stream: stream(input)?, contract: Box::new(Contract::decode(input)?) },
             FINISHED => Self::Finished(Finished::decode(input)?),
             SKIP => Self::Skip(Finished::decode(input)?),
+            REACHED => Self::Reached(Reached::decode(input)?),
             END => Self::End { stream: stream(input)?, segments: input.varint("segments")? },
             WAITING => Self::Waiting { stream: stream(input)? },
             RECLASS => {
@@ -297,6 +323,44 @@ impl Finished {
     }
 }
 
+impl Reached {
+    fn encoded_len(&self) -> usize {
+        1 + varint_len(u64::from(self.stream))
+            + varint_len(self.segment)
+            + varint_len(u64::from(self.position))
+            + time_len(self.source_time)
+            + varint_len(self.last_shipment)
+            + self.tolerance.map_or(0, triplet_len)
+    }
+
+    fn encode(&self, out: &mut Writer<'_>) {
+        out.u8(u8::from(self.tolerance.is_some()));
+        out.varint(u64::from(self.stream));
+        out.varint(self.segment);
+        out.varint(u64::from(self.position));
+        encode_time(self.source_time, out);
+        out.varint(self.last_shipment);
+        if let Some(tolerance) = self.tolerance {
+            encode_triplet(tolerance, out);
+        }
+    }
+
+    fn decode(input: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        let flags = input.u8("segment flags")?;
+        if flags > 1 {
+            return Err(input.error("segment flags", DecodeErrorKind::UnknownType(u64::from(flags))));
+        }
+        Ok(Self {
+            stream: stream(input)?,
+            segment: input.varint("segment")?,
+            position: input.varint_up_to(u64::from(u32::MAX), "position")? as u32,
+            source_time: decode_time(input, "source time")?,
+            last_shipment: input.varint("last shipment")?,
+            tolerance: if flags == 1 { Some(decode_triplet(input)?) } else { None },
+        })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -323,6 +387,14 @@ mod tests {
                 StateFrame::Finished(finished),
                 StateFrame::Skip(Finished { tolerance: None, last_shipment: None, ..finished }),
                 StateFrame::End { stream: 70_000, segments: 5 },
+                StateFrame::Reached(Reached {
+                    stream: 2,
+                    segment: 7,
+                    position: 90,
+                    source_time: Instant::from_nanos(3000),
+                    tolerance: Some((9, 2, 1)),
+                    last_shipment: 12,
+                }),
                 StateFrame::Waiting { stream: 0 },
                 StateFrame::Reclass { change: 1, class: Class::ALL, rate: Bandwidth::from_megabits_per_second(10) },
             ]

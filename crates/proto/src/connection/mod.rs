@@ -1,10 +1,10 @@
 //! One connection: set-up, the two halves, close. It routes; its parts decide.
 //!
-//! - [`setup`]: request, confirm, reject;
-//! - [`receive`]: one call for each kind of shipment;
-//! - [`transmit`]: asks each part in turn what it wants to send;
-//! - [`close`]: graceful and abrupt end, the idle timeout;
-//! - [`application`]: what the application may ask for.
+//! - `setup`: request, confirm, reject;
+//! - `receive`: one call for each kind of shipment;
+//! - `transmit`: asks each part in turn what it wants to send;
+//! - `close`: graceful and abrupt end, the idle timeout;
+//! - `application`: what the application may ask for.
 //!
 //! Owned by the endpoint. Invariant: every shipment out takes a fresh number from the one counter; every
 //! shipment in is looked at only after its seal and its number have been checked.
@@ -204,6 +204,7 @@ impl Connection {
                 reorder_adapting: true,
                 streams_max: config.limits.streams,
                 stream_window_bytes: config.stream_window_bytes,
+                connection_window_bytes: config.connection_window_bytes,
                 window_segments_max: 65_536,
             },
             now,
@@ -294,6 +295,9 @@ impl Connection {
         }
         while let Some(stream) = self.recv.poll_opened() {
             self.events.push_back(ConnectionEvent::StreamOpened(stream));
+        }
+        while let Some((stream, segment)) = self.recv.poll_dropped() {
+            self.recv_store.empty(stream, segment);
         }
         if self.recv.take_deliverable() {
             for stream in 0..self.recv.stream_count() {

@@ -1,7 +1,7 @@
 //! Set-up: CR, CC and the first sealed shipment, as three legs (HT 3.1).
 //!
-//! Called by the connection. The initiator repeats its request, the responder its confirm, with doubling
-//! pauses, until the next leg arrives.
+//! Called by the connection. The initiator repeats its request with doubling pauses until the confirm
+//! arrives; the responder answers every request, and nothing but a request makes it send a confirm.
 //!
 //! Invariant: an answer counts only if it echoes the random identifier of the request.
 
@@ -75,6 +75,7 @@ impl Connection {
             }
             Role::Responder => {
                 self.remote_id = self.setup.request.connection;
+                self.keep_to_peer_limits();
                 for (id, contract) in streams.iter().enumerate() {
                     self.recv.open(now, id as u32, contract);
                 }
@@ -90,11 +91,13 @@ impl Connection {
         self.setup.owed = false;
         self.setup.sent += 1;
         self.setup.first_sent.get_or_insert(now);
+        if self.setup.stage != Stage::ExpectConfirm {
+            // Why no repetition: the address is not proved, so a confirm leaves only when a request comes;
+            // the initiator repeats its request for as long as it has no confirm.
+            return Some(SetupShipment::Confirm(self.confirm()));
+        }
         self.timers.set(Timer::SetupRetry, now + RETRY * (1 << self.setup.sent.min(5)) / 2);
-        Some(match self.setup.stage {
-            Stage::ExpectConfirm => SetupShipment::Request(self.setup.request.clone()),
-            _ => SetupShipment::Confirm(self.confirm()),
-        })
+        Some(SetupShipment::Request(self.setup.request.clone()))
     }
 
     fn confirm(&self) -> Confirm {
@@ -110,6 +113,17 @@ impl Connection {
     pub(super) fn give_up_setup(&mut self, now: Instant) {
         if !self.setup.is_done() {
             self.end(now, CloseReason::NoAnswer(self.config.connect_timeout));
+        }
+    }
+
+    /// Datagrams are never larger than the peer accepts, and never smaller than every path carries.
+    fn keep_to_peer_limits(&mut self) {
+        let most = (self.peer_limits.datagram_bytes as usize).max(crate::config::DATAGRAM_BYTES_MIN);
+        if most < self.config.datagram_bytes {
+            self.config.datagram_bytes = most;
+            let body_bytes = most - segstream_wire::header::HEADER_BYTES - self.session.seal_bytes();
+            self.send.set_body_bytes(body_bytes);
+            self.recv.set_body_bytes(body_bytes);
         }
     }
 
@@ -134,6 +148,7 @@ impl Connection {
         }
         self.remote_id = confirm.connection;
         self.peer_limits = confirm.limits;
+        self.keep_to_peer_limits();
         self.idle_timeout = segstream_wire::handshake::agreed_idle_timeout(&self.limits, &confirm.limits);
         self.send.set_keep_alive(self.idle_timeout / 4);
         // Never more than was proposed.

@@ -31,10 +31,16 @@ use segstream_blocks::bitmap::Bitmap;
 use segstream_blocks::loss_detector::{Arrival, LossDetector};
 use segstream_wire::contract::Contract;
 use segstream_wire::report::RefuseReason;
-use segstream_wire::state::Finished;
+use segstream_wire::state::{Finished, Reached};
 use segstream_wire::{Class, Part, ReportFrame, State, StateFrame};
 use std::collections::VecDeque;
 use stream::{About, Admission, RecvStream};
+
+/// What a stream gets when the others have taken all of the connection's buffer.
+const STREAM_WINDOW_BYTES_MIN: u64 = 64 << 10;
+const STREAM_WINDOW_SEGMENTS_MIN: u32 = 64;
+/// Segments for which state is kept, over all streams.
+const SEGMENTS_KEPT_MAX: u32 = 262_144;
 
 /// What a receiving half must know of its surroundings.
 #[derive(Clone, Copy, Debug)]
@@ -51,6 +57,8 @@ pub struct ReceiverConfig {
     pub streams_max: u32,
     /// The largest buffer of one stream, in bytes.
     pub stream_window_bytes: u64,
+    /// The largest buffer of all streams together, in bytes; a further stream still gets 64 KiB.
+    pub connection_window_bytes: u64,
     /// The most segments in the window of one stream.
     pub window_segments_max: u32,
 }
@@ -227,8 +235,7 @@ impl RecvHalf {
         let (start, end) = ((part.segment, part.first), (part.segment, part.first + part.count));
         let whole = stream.get(part.segment).is_some_and(|segment| segment.layout.units == Some(end.1));
         let end = if whole { (part.segment + 1, 0) } else { end };
-        let continues = start == stream.high;
-        let in_step = continues && stream.frontier == stream.high;
+        let in_step = start >= stream.high && stream.frontier == start;
         if start > stream.high {
             stream.run_start = start;
         }
@@ -284,6 +291,7 @@ impl RecvHalf {
                 StateFrame::Open { stream, contract } => self.open(now, *stream, contract),
                 StateFrame::Finished(finished) => self.on_statement(now, number, finished, false),
                 StateFrame::Skip(finished) => self.on_skip(now, number, finished),
+                StateFrame::Reached(reached) => self.on_reached(now, number, reached),
                 StateFrame::End { stream, segments } => self.on_end(now, *stream, *segments),
                 StateFrame::Waiting { stream } => {
                     if let Some(Some(stream)) = self.streams.get_mut(*stream as usize) {
@@ -320,15 +328,30 @@ impl RecvHalf {
             }
             return;
         }
-        let mut contract = contract.clone();
-        let units = self.config.stream_window_bytes / u64::from(contract.unit_bytes.max(1));
-        contract.window_units = contract.window_units.min(u32::try_from(units).unwrap_or(u32::MAX)).max(1);
-        contract.window_segments = contract.window_segments.min(self.config.window_segments_max).max(1);
+        let contract = self.lowered(contract);
         while self.streams.len() <= id as usize {
             self.streams.push(None);
         }
         self.streams[id as usize] = Some(RecvStream::new(contract));
         self.opened.push_back(id);
+    }
+
+    /// The contract with the window lowered to what is allowed: for one stream, and together with the windows
+    /// of the streams that are not over.
+    fn lowered(&self, contract: &Contract) -> Contract {
+        let unit_bytes = u64::from(contract.unit_bytes.max(1));
+        let (mut bytes, mut segments) = (0, 0);
+        for open in self.streams.iter().flatten().filter(|stream| !stream.is_over() || stream.free_units() < stream.window.size().1) {
+            bytes += u64::from(open.contract.window_units) * u64::from(open.contract.unit_bytes);
+            segments += open.contract.window_segments;
+        }
+        let bytes_left = self.config.connection_window_bytes.saturating_sub(bytes).max(STREAM_WINDOW_BYTES_MIN);
+        let units = self.config.stream_window_bytes.min(bytes_left) / unit_bytes;
+        let segments_left = SEGMENTS_KEPT_MAX.saturating_sub(segments).max(STREAM_WINDOW_SEGMENTS_MIN);
+        let mut lowered = contract.clone();
+        lowered.window_units = contract.window_units.min(u32::try_from(units).unwrap_or(u32::MAX)).max(1);
+        lowered.window_segments = contract.window_segments.min(self.config.window_segments_max.min(segments_left)).max(1);
+        lowered
     }
 
     /// The grant frames of the streams that are open, for a connection confirm.
@@ -355,6 +378,27 @@ impl RecvHalf {
             return;
         };
         self.frontier.push(last + 1, finished.stream, passed);
+    }
+
+    /// An open segment has come to a position and pauses there.
+    fn on_reached(&mut self, now: Instant, number: u64, reached: &Reached) {
+        let about = About { opened: true, length: None, own: reached.tolerance, source_time: reached.source_time };
+        if self.admit(now, reached.stream as usize, reached.segment, &about, reached.position) != Admission::Open {
+            return;
+        }
+        let Some(Some(stream)) = self.streams.get_mut(reached.stream as usize) else { return };
+        if let Some(segment) = stream.get_mut(reached.segment)
+            && segment.layout.units.is_none()
+            && segment.present.len() < reached.position
+        {
+            segment.grow(reached.position);
+        }
+        let to = (reached.segment, reached.position);
+        // A number above the state's own cannot have been sent: the state was sealed after it.
+        if reached.position > 0 && to > stream.frontier && reached.last_shipment < number {
+            let passed = Passed::Frontier { segment: reached.segment, position: reached.position };
+            self.frontier.push(reached.last_shipment + 1, reached.stream, passed);
+        }
     }
 
     fn on_skip(&mut self, now: Instant, number: u64, finished: &Finished) {

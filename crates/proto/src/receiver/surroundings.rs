@@ -1,6 +1,6 @@
-//! What a connection may look at in the receiving half.
+//! What a connection tells the receiving half of its surroundings, and what it may look at.
 //!
-//! Called by the connection. Invariant: nothing here changes anything.
+//! Called by the connection. Invariant: nothing here decides what is accepted.
 
 use super::RecvHalf;
 use super::stream::About;
@@ -8,6 +8,11 @@ use crate::layout::{Layout, tolerance};
 use segstream_wire::Part;
 
 impl RecvHalf {
+    /// Reports carry at most so many bytes of frames from now on.
+    pub fn set_body_bytes(&mut self, bytes: usize) {
+        self.body_bytes = bytes;
+    }
+
     /// The highest shipment number received.
     pub fn highest_shipment(&self) -> Option<u64> {
         self.detector.highest()

@@ -19,7 +19,7 @@ use crate::number::ShipmentCounter;
 use segstream_base::endpoint::Deadline;
 use segstream_base::{Bandwidth, Bytes, Duration, Instant};
 use segstream_blocks::report_period::ReportPeriod;
-use segstream_wire::state::Confirmed;
+use segstream_wire::state::{Confirmed, Reached};
 use segstream_wire::{Class, State, StateFrame};
 
 /// Finished segments listed in one state at most.
@@ -238,6 +238,7 @@ impl SendHalf {
         }
         for id in (0..count).map(turns) {
             list_newest(id as u32, &self.streams[id], &mut push);
+            list_reached(id as u32, &self.streams[id], &mut push);
         }
         for id in (0..count).map(turns) {
             list_finished(id as u32, &mut self.streams[id], recently, &mut push);
@@ -278,6 +279,22 @@ fn statement(id: u32, stream: &SendStream, number: u64) -> Option<StateFrame> {
 fn list_newest(id: u32, stream: &SendStream, push: &mut impl FnMut(StateFrame) -> bool) {
     if let Some(frame) = stream.current.checked_sub(1).and_then(|newest| statement(id, stream, newest)) {
         push(frame);
+    }
+}
+
+/// How far an open segment has come, when everything of it that may leave has left.
+fn list_reached(id: u32, stream: &SendStream, push: &mut impl FnMut(StateFrame) -> bool) {
+    let Some(segment) = stream.get(stream.current) else { return };
+    let paused = segment.layout.units.is_none() && segment.next > 0 && segment.next == segment.ready();
+    if let Some(last_shipment) = segment.last_shipment.filter(|_| paused && !segment.settled() && !segment.skipped) {
+        push(StateFrame::Reached(Reached {
+            stream: id,
+            segment: stream.current,
+            position: segment.next,
+            source_time: segment.source_time,
+            tolerance: segment.own,
+            last_shipment,
+        }));
     }
 }
 

@@ -10,8 +10,8 @@ use segstream_base::Instant;
 use segstream_base::halves::{SubmitError, Verdict};
 use segstream_blocks::tolerance::Tolerance;
 use segstream_blocks::window::SendWindow;
-use segstream_wire::contract::{Contract, Triplet, validate_triplet};
 use segstream_wire::Part;
+use segstream_wire::contract::{Contract, Triplet, validate_triplet};
 use segstream_wire::report::RefuseReason;
 use std::collections::VecDeque;
 

@@ -27,6 +27,11 @@ impl SendHalf {
         self.config.keep_alive = pause;
     }
 
+    /// Shipments carry at most so many bytes of parts or frames from now on.
+    pub fn set_body_bytes(&mut self, bytes: usize) {
+        self.config.body_bytes = bytes;
+    }
+
     /// The next state is due now.
     pub fn hasten_state(&mut self, now: Instant) {
         self.stale();

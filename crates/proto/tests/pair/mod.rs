@@ -150,6 +150,7 @@ impl Pair {
             reorder_adapting: setup.adapting,
             streams_max: 256,
             stream_window_bytes: setup.stream_window_bytes,
+            connection_window_bytes: u64::MAX,
             window_segments_max: 1 << 20,
         };
         let (now, seed, count) = (Instant::ZERO, Seed(setup.seed), setup.contracts.len());
