@@ -1,0 +1,163 @@
+//! A connection for tokio: streams in both directions, rate and class, the end.
+//!
+//! Called by applications. Invariant: a connection lives as long as any handle of it or of its streams.
+
+use super::stream_sender::Writing;
+use super::switchboard::{Bell, Line, Switchboard};
+use super::{StreamReceiver, StreamSender};
+use crate::inbox::News;
+use crate::{Class, CloseReason, ConnectionId, Contract, Error, RateSpec, Statistics};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::task::Poll;
+
+/// One connection. Clones are the same connection.
+///
+/// When the last handle is dropped, those of its streams included, the connection is closed gracefully in the
+/// background: what was accepted for sending is delivered first, what the peer still sends is thrown away. To hear
+/// how that went, use [`Connection::close`].
+#[derive(Clone, Debug)]
+pub struct Connection {
+    held: Arc<Held>,
+    bell: Bell,
+    remote: SocketAddr,
+}
+
+/// Keeps a connection alive.
+#[derive(Debug)]
+pub(super) struct Held {
+    pub(super) line: Line,
+    pub(super) id: ConnectionId,
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.line.change(|board, now| board.release(now, self.id));
+    }
+}
+
+impl Connection {
+    /// The first handle.
+    pub(super) fn new(line: &Line, board: &mut Switchboard, id: ConnectionId, remote: SocketAddr) -> Self {
+        let bell = board.bell(id, News::Connection);
+        Self { held: Arc::new(Held { line: line.clone(), id }), bell, remote }
+    }
+
+    /// Waits until the connection asked for is there.
+    pub(super) async fn connected(&self) -> Result<(), Error> {
+        self.held.line.wait_for(&self.bell, |board, _| board.hub.poll_connected(self.held.id)).await
+    }
+
+    /// A handle for a stream of ours.
+    pub(super) fn sender(&self, board: &mut Switchboard, stream: u32) -> StreamSender {
+        StreamSender::new(Writing { bell: board.bell(self.held.id, News::Sending(stream)), held: Arc::clone(&self.held), stream })
+    }
+
+    /// The connection's name at its endpoint.
+    pub fn id(&self) -> ConnectionId {
+        self.held.id
+    }
+
+    /// The peer's address.
+    pub fn remote(&self) -> SocketAddr {
+        self.remote
+    }
+
+    /// Opens a stream. Segments can be sent at once; they leave when the peer has granted a window.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::RateNeeded`] on a connection that was accepted from another machine without a rate.
+    pub fn open_stream(&self, contract: Contract) -> Result<StreamSender, Error> {
+        self.held.line.change(|board, now| {
+            let stream = board.hub.open_stream(now, self.held.id, contract)?;
+            Ok(self.sender(board, stream))
+        })
+    }
+
+    /// Waits for the next stream that the peer opens. `None` when the connection has ended as it should. Cancel
+    /// safe. A stream nobody accepts is not read, so its window closes and its sender waits.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Closed`] when the connection has broken off.
+    pub async fn accept_stream(&self) -> Result<Option<StreamReceiver>, Error> {
+        let held = &self.held;
+        held.line
+            .wait_for(&self.bell, |board, _| {
+                board.hub.poll_accept_stream(held.id).map_ok(|stream| {
+                    stream.map(|stream| {
+                        let bell = board.bell(held.id, News::Receiving(stream));
+                        StreamReceiver::new(Arc::clone(held), stream, bell)
+                    })
+                })
+            })
+            .await
+    }
+
+    /// A new rate in our direction, in force at once.
+    pub fn set_rate(&self, rate: RateSpec) -> Result<(), Error> {
+        self.held.line.change(|board, now| board.hub.set_rate(now, self.held.id, rate))
+    }
+
+    /// Changes the class in our direction, and waits until it is in force. When the future is dropped, the change
+    /// goes on.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Unlimited`] for a class with neither flow control nor rate control.
+    pub async fn set_class(&self, class: Class) -> Result<(), Error> {
+        let held = &self.held;
+        held.line.change(|board, now| {
+            board.ring(held.id, News::Connection);
+            board.hub.set_class(now, held.id, class)
+        })?;
+        held.line.wait_for(&self.bell, |board, _| board.hub.poll_class(held.id, class)).await
+    }
+
+    /// The statistics so far.
+    pub fn statistics(&self) -> Statistics {
+        self.held.line.look(|board| board.hub.statistics(self.held.id)).unwrap_or_default()
+    }
+
+    /// Whether any segment of ours has no verdict yet.
+    pub fn has_unjudged(&self) -> bool {
+        self.held.line.look(|board| board.hub.has_unjudged(self.held.id)).unwrap_or(false)
+    }
+
+    /// Closes gracefully: finishes every stream, waits until everything accepted at both ends is judged and the peer
+    /// has confirmed. Streams of the peer nobody has accepted are thrown away from now on; receivers that exist can
+    /// still be read, and must be when the peer has much to send. Verdicts can still be asked for afterwards. When
+    /// the future is dropped, the closing goes on.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Closed`] when the connection broke off instead.
+    pub async fn close(&self, code: u64, detail: &str) -> Result<(), Error> {
+        let held = &self.held;
+        held.line.change(|board, now| {
+            board.hub.close(now, held.id, code, detail)?;
+            board.hub.discard_unaccepted(now, held.id);
+            board.ring(held.id, News::All);
+            Ok::<_, Error>(())
+        })?;
+        let ready = |board: &mut Switchboard, _| match board.hub.poll_closed(held.id) {
+            Poll::Ready(Ok(_)) => board.hub.closed_well(held.id),
+            Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
+            Poll::Pending => Poll::Pending,
+        };
+        held.line.wait_for(&self.bell, ready).await
+    }
+
+    /// Breaks off at once; what has no verdict is *unknown*.
+    pub fn abort(&self, code: u64, detail: &str) {
+        // Why ignored: a connection that has ended has nothing to break off.
+        let _ = self.held.line.change(|board, now| board.hub.abort(now, self.held.id, code, detail));
+    }
+
+    /// Waits until the connection has ended, and says why. Cancel safe.
+    pub async fn closed(&self) -> CloseReason {
+        let ended = self.held.line.wait_for(&self.bell, |board, _| board.hub.poll_closed(self.held.id)).await;
+        ended.unwrap_or(CloseReason::AbortedHere)
+    }
+}

@@ -1,0 +1,147 @@
+//! An endpoint for tokio: bind, connect, accept.
+//!
+//! Called by applications. Invariant: one background task drives the socket; it ends when no handle of the endpoint
+//! is left and every connection has ended.
+
+use super::switchboard::{Bell, Line, Switchboard};
+use super::{Connection, StreamSender};
+use crate::hub::Hub;
+use crate::{Config, Contract, Error, SocketWarning, StrayCounters};
+use segstream_net::clock::Clock;
+use segstream_net::driver::DriverConfig;
+use segstream_net::driver::tokio::AsyncDriver;
+use segstream_net::socket::Socket;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::task::Poll;
+
+/// A socket and its connections, driven by one task in the background.
+///
+/// Clones are the same endpoint. When the last one is dropped, no connection is accepted any more, and those nobody
+/// was given are closed; connections that have handles live on, and the socket is closed with the last of them. A
+/// program that is about to end should await [`Endpoint::close`] first: the background task ends with its runtime,
+/// and peers would have to find out by their idle timeouts.
+#[derive(Clone, Debug)]
+pub struct Endpoint {
+    owner: Arc<Owner>,
+}
+
+#[derive(Debug)]
+struct Owner {
+    line: Line,
+    socket: Arc<Socket>,
+    door: Bell,
+}
+
+impl Drop for Owner {
+    fn drop(&mut self) {
+        self.line.change(|board, now| board.disown(now));
+    }
+}
+
+impl Endpoint {
+    /// An endpoint that only makes connections. Use port 0 for any free one.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NoRuntime`] outside a tokio runtime, [`Error::Socket`] when the address cannot be used.
+    ///
+    /// # Panics
+    ///
+    /// In a tokio runtime that was built without I/O (`enable_io`).
+    pub fn bind(address: SocketAddr, config: Config) -> Result<Self, Error> {
+        Self::with_clock(address, config, false, Clock::start())
+    }
+
+    /// An endpoint that also accepts connections; otherwise like [`Endpoint::bind`].
+    pub fn listen(address: SocketAddr, config: Config) -> Result<Self, Error> {
+        Self::with_clock(address, config, true, Clock::start())
+    }
+
+    /// An endpoint on a clock that others use too, so that source times compare within a process; otherwise like
+    /// [`Endpoint::bind`].
+    pub fn with_clock(address: SocketAddr, config: Config, accept: bool, clock: Clock) -> Result<Self, Error> {
+        if tokio::runtime::Handle::try_current().is_err() {
+            return Err(Error::NoRuntime);
+        }
+        let socket = Arc::new(Socket::bind(address, &config.socket())?);
+        let driver = AsyncDriver::new(Arc::clone(&socket), clock, DriverConfig::default())?;
+        let board = Switchboard::new(Hub::new(config, accept)?);
+        let door = Arc::clone(&board.door);
+        Ok(Self { owner: Arc::new(Owner { line: Line::open(board, driver), socket, door }) })
+    }
+
+    /// The address in use.
+    pub fn local_addr(&self) -> SocketAddr {
+        self.owner.socket.local_addr()
+    }
+
+    /// What the system granted less of than was asked for.
+    pub fn warnings(&self) -> &[SocketWarning] {
+        self.owner.socket.warnings()
+    }
+
+    /// The clock of this endpoint.
+    pub fn clock(&self) -> Clock {
+        self.owner.line.clock
+    }
+
+    /// What has arrived for no connection.
+    pub fn strays(&self) -> StrayCounters {
+        self.owner.line.look(|board| board.hub.protocol.strays)
+    }
+
+    /// Asks for a connection with the given first streams, and waits until it is there, at most for
+    /// [`Config::connect_timeout`]. Gives a sender for each stream, in the same order. Dropping the future gives
+    /// the connection up.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::RateNeeded`] before anything is sent; [`Error::Closed`] when the peer refuses or nobody answers.
+    pub async fn connect(&self, remote: SocketAddr, streams: Vec<Contract>) -> Result<(Connection, Vec<StreamSender>), Error> {
+        let line = &self.owner.line;
+        let count = streams.len() as u32;
+        let connection = line.change(|board, now| {
+            board.check_open()?;
+            let id = board.hub.connect(now, remote, streams)?;
+            Ok::<_, Error>(Connection::new(line, board, id, remote))
+        })?;
+        connection.connected().await?;
+        let senders = line.look(|board| (0..count).map(|stream| connection.sender(board, stream)).collect());
+        Ok((connection, senders))
+    }
+
+    /// Waits for the next connection of a peer. `None` when the endpoint does not accept any, or not any more.
+    /// Cancel safe.
+    pub async fn accept(&self) -> Result<Option<Connection>, Error> {
+        let line = &self.owner.line;
+        line.wait_for(&self.owner.door, |board, _| match board.hub.poll_accept() {
+            Poll::Ready(id) => {
+                let remote = board.hub.inbox(id)?.remote;
+                Poll::Ready(Ok(Some(Connection::new(line, board, id, remote))))
+            }
+            Poll::Pending if !board.hub.protocol.config().accept => Poll::Ready(Ok(None)),
+            Poll::Pending => Poll::Pending,
+        })
+        .await
+    }
+
+    /// Closes the endpoint: accepts nothing more, closes every connection gracefully, and returns when all have
+    /// ended and said their goodbyes. Receivers that exist can still be read meanwhile, and must be when the peer
+    /// has much to send. When the future is dropped, the closing goes on.
+    pub async fn close(&self) -> Result<(), Error> {
+        let line = &self.owner.line;
+        line.change(|board, now| {
+            board.closed = true;
+            board.hub.stop_accepting(now);
+            for id in board.hub.connections() {
+                // Why ignored: one that nobody holds is being closed already.
+                let _ = board.hub.close(now, id, 0, "the endpoint is closed");
+                board.hub.discard_unaccepted(now, id);
+                board.ring(id, crate::inbox::News::All);
+            }
+            board.door.notify_waiters();
+        });
+        line.wait_for(&self.owner.door, |board, _| if board.hub.is_quiet() { Poll::Ready(Ok(())) } else { Poll::Pending }).await
+    }
+}

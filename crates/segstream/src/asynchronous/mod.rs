@@ -1,0 +1,23 @@
+//! The API for tokio: handles that share an endpoint with one background task.
+//!
+//! - [`endpoint`]: bind, connect, accept;
+//! - [`connection`]: streams in both directions, rate and class, the end;
+//! - [`stream_sender`], [`segment_writer`]: segments out, whole or as they are made;
+//! - [`stream_receiver`]: segments in, whole or unit by unit;
+//! - [`switchboard`]: the lock, the background task, and who is woken by what.
+//!
+//! Invariant: no lock is held across an await; a future that is dropped before it is done has taken nothing, unless
+//! its documentation says otherwise.
+
+mod connection;
+mod endpoint;
+mod segment_writer;
+mod stream_receiver;
+mod stream_sender;
+mod switchboard;
+
+pub use connection::Connection;
+pub use endpoint::Endpoint;
+pub use segment_writer::SegmentWriter;
+pub use stream_receiver::StreamReceiver;
+pub use stream_sender::StreamSender;

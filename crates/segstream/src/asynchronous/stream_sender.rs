@@ -1,0 +1,113 @@
+//! A stream of ours: segments out, verdicts back.
+//!
+//! Called by applications. Invariant: a segment is taken whole or not at all; each one taken gets one verdict.
+
+use super::SegmentWriter;
+use super::connection::Held;
+use super::switchboard::Bell;
+use crate::inbox::News;
+use crate::{Bytes, Error, Instant, Judged, SegmentNumber, SubmitError};
+use std::sync::Arc;
+use std::task::Poll;
+
+/// A stream of ours. Clones are the same stream, so that one task can send and another take the verdicts. When the
+/// last one is dropped, the stream is finished; what was sent is still delivered.
+#[derive(Clone, Debug)]
+pub struct StreamSender {
+    writing: Arc<Writing>,
+}
+
+/// Keeps a stream of ours open.
+#[derive(Debug)]
+pub(super) struct Writing {
+    pub(super) held: Arc<Held>,
+    pub(super) stream: u32,
+    pub(super) bell: Bell,
+}
+
+impl Drop for Writing {
+    fn drop(&mut self) {
+        self.held.line.change(|board, now| {
+            // Why ignored: on a connection that has ended there is nothing to finish.
+            let _ = board.hub.finish_stream(now, self.held.id, self.stream);
+            board.drop_sending(self.held.id, self.stream);
+        });
+    }
+}
+
+impl StreamSender {
+    pub(super) fn new(writing: Writing) -> Self {
+        Self { writing: Arc::new(writing) }
+    }
+
+    /// The stream's number at both ends.
+    pub fn stream(&self) -> u32 {
+        self.writing.stream
+    }
+
+    /// Sends a whole segment whose source time is now; waits while the send buffer is full. Cancel safe: a future
+    /// that is dropped before it is done has sent nothing.
+    pub async fn send(&self, bytes: Bytes) -> Result<SegmentNumber, Error> {
+        let now = self.writing.held.line.clock.now();
+        self.send_at(bytes, now, None).await
+    }
+
+    /// Like [`StreamSender::send`] with a source time, and a tolerance (W, E, B) of its own if given.
+    pub async fn send_at(&self, bytes: Bytes, source_time: Instant, tolerance: Option<(u32, u32, u32)>) -> Result<SegmentNumber, Error> {
+        let Writing { held, stream, bell } = &*self.writing;
+        held.line.wait_for(bell, |board, now| board.hub.poll_send(now, (held.id, *stream), bytes.clone(), source_time, tolerance)).await
+    }
+
+    /// Like [`StreamSender::send_at`] without waiting: [`SubmitError::Blocked`] when the send buffer is full.
+    pub fn try_send(&self, bytes: Bytes, source_time: Instant, tolerance: Option<(u32, u32, u32)>) -> Result<SegmentNumber, Error> {
+        let Writing { held, stream, .. } = &*self.writing;
+        match held.line.change(|board, now| board.hub.poll_send(now, (held.id, *stream), bytes, source_time, tolerance)) {
+            Poll::Ready(sent) => sent,
+            Poll::Pending => Err(SubmitError::Blocked.into()),
+        }
+    }
+
+    /// Opens a segment whose length is not known yet. Its first units leave before its last exist. Only one segment
+    /// of a stream can be open, and no other is sent meanwhile. Cancel safe.
+    pub async fn open_segment(&self) -> Result<SegmentWriter, Error> {
+        let now = self.writing.held.line.clock.now();
+        self.open_segment_at(now, None).await
+    }
+
+    /// Like [`StreamSender::open_segment`] with a source time, and a tolerance (W, E, B) of its own if given.
+    pub async fn open_segment_at(&self, source_time: Instant, tolerance: Option<(u32, u32, u32)>) -> Result<SegmentWriter, Error> {
+        let Writing { held, stream, bell } = &*self.writing;
+        let open = |segment| SegmentWriter::new(Arc::clone(&self.writing), segment);
+        held.line.wait_for(bell, |board, now| board.hub.poll_open(now, (held.id, *stream), source_time, tolerance)).await.map(open)
+    }
+
+    /// Waits for the verdict on a segment, which is handed out once. Cancel safe.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Unknown`] when the verdict was handed out already or the segment never was.
+    pub async fn verdict(&self, segment: SegmentNumber) -> Result<Judged, Error> {
+        let Writing { held, stream, bell } = &*self.writing;
+        held.line.wait_for(bell, |board, _| board.hub.poll_verdict(held.id, *stream, segment)).await
+    }
+
+    /// Waits for the next verdict, in the order in which they come. `None` when no more will come: the stream is
+    /// finished or the connection closes, and every segment is judged. Cancel safe.
+    ///
+    /// Verdicts that nobody takes are kept for the last 65,536 segments.
+    pub async fn next_verdict(&self) -> Option<Judged> {
+        let Writing { held, stream, bell } = &*self.writing;
+        // Why no error: the end of the connection gives every segment its verdict first.
+        held.line.wait_for(bell, |board, _| board.hub.poll_next_verdict(held.id, *stream)).await.ok().flatten()
+    }
+
+    /// No more segments will come. Verdicts still do.
+    pub fn finish(&self) {
+        let Writing { held, stream, .. } = &*self.writing;
+        held.line.change(|board, now| {
+            // Why ignored: on a connection that has ended there is nothing to finish.
+            let _ = board.hub.finish_stream(now, held.id, *stream);
+            board.ring(held.id, News::Sending(*stream));
+        });
+    }
+}

@@ -1,0 +1,280 @@
+//! One connection of a blocking endpoint, borrowed for a call or two.
+//!
+//! Called by applications and the command. Invariant: see [`super`].
+
+use super::{Endpoint, SegmentWriter};
+use crate::{
+    Bytes, Class, CloseReason, ConnectionId, Contract, Duration, Error, Instant, Judged, Progress, RateSpec, Received, SegmentNumber,
+    Statistics, SubmitError,
+};
+use std::net::SocketAddr;
+use std::task::Poll;
+
+/// One connection. Calls that wait take a timeout: `None` waits for ever, zero serves the network once.
+#[derive(Debug)]
+pub struct Connection<'a> {
+    pub(super) endpoint: &'a mut Endpoint,
+    pub(super) id: ConnectionId,
+}
+
+impl<'a> Connection<'a> {
+    pub(super) fn now(&self) -> Instant {
+        self.endpoint.clock().now()
+    }
+
+    /// The connection's name at its endpoint.
+    pub const fn id(&self) -> ConnectionId {
+        self.id
+    }
+
+    /// The peer's address.
+    pub fn remote(&mut self) -> Result<SocketAddr, Error> {
+        Ok(self.endpoint.hub.inbox(self.id)?.remote)
+    }
+
+    /// Opens a stream. Segments can be sent at once; they leave when the peer has granted a window.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::RateNeeded`] on a connection that was accepted from another machine without a rate.
+    pub fn open_stream(&mut self, contract: Contract) -> Result<u32, Error> {
+        let now = self.now();
+        self.endpoint.hub.open_stream(now, self.id, contract)
+    }
+
+    /// Waits for the next stream that the peer opens. `None` when the connection has ended as it should.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::TimedOut`] when `timeout` has passed, [`Error::Closed`] when the connection has broken off.
+    pub fn accept_stream(&mut self, timeout: Option<Duration>) -> Result<Option<u32>, Error> {
+        let id = self.id;
+        self.endpoint.wait_for(timeout, |hub, _| hub.poll_accept_stream(id))
+    }
+
+    /// Sends a whole segment whose source time is now; blocks while the send buffer is full, and serves the
+    /// network once before it returns.
+    pub fn send(&mut self, stream: u32, bytes: Bytes) -> Result<SegmentNumber, Error> {
+        let now = self.now();
+        self.send_at(stream, bytes, now, None)
+    }
+
+    /// Like [`Connection::send`] with a source time, and a tolerance (W, E, B) of its own if given.
+    pub fn send_at(
+        &mut self,
+        stream: u32,
+        bytes: Bytes,
+        source_time: Instant,
+        tolerance: Option<(u32, u32, u32)>,
+    ) -> Result<SegmentNumber, Error> {
+        let to = (self.id, stream);
+        let segment = self.endpoint.wait_for(None, move |hub, now| hub.poll_send(now, to, bytes.clone(), source_time, tolerance))?;
+        self.endpoint.serve()?;
+        Ok(segment)
+    }
+
+    /// Like [`Connection::send_at`], but [`SubmitError::Blocked`] when the send buffer is full. It does not serve
+    /// the network: nothing leaves before the next call that does.
+    pub fn try_send(
+        &mut self,
+        stream: u32,
+        bytes: Bytes,
+        source_time: Instant,
+        tolerance: Option<(u32, u32, u32)>,
+    ) -> Result<SegmentNumber, Error> {
+        let now = self.now();
+        match self.endpoint.hub.poll_send(now, (self.id, stream), bytes, source_time, tolerance) {
+            Poll::Ready(sent) => sent,
+            Poll::Pending => Err(SubmitError::Blocked.into()),
+        }
+    }
+
+    /// Opens a segment whose length is not known yet. Its first units leave before its last exist. Only one segment
+    /// of a stream can be open.
+    pub fn open_segment(&mut self, stream: u32) -> Result<SegmentWriter<'_, 'a>, Error> {
+        let now = self.now();
+        self.open_segment_at(stream, now, None)
+    }
+
+    /// Like [`Connection::open_segment`] with a source time, and a tolerance (W, E, B) of its own if given.
+    pub fn open_segment_at(
+        &mut self,
+        stream: u32,
+        source_time: Instant,
+        tolerance: Option<(u32, u32, u32)>,
+    ) -> Result<SegmentWriter<'_, 'a>, Error> {
+        let to = (self.id, stream);
+        let segment = self.endpoint.wait_for(None, |hub, now| hub.poll_open(now, to, source_time, tolerance))?;
+        Ok(SegmentWriter::new(self, stream, segment))
+    }
+
+    /// No more segments will come on `stream`.
+    pub fn finish_stream(&mut self, stream: u32) -> Result<(), Error> {
+        let now = self.now();
+        self.endpoint.hub.finish_stream(now, self.id, stream)?;
+        self.endpoint.serve()
+    }
+
+    /// Waits for the verdict on a segment, and hands it out once.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Unknown`] when the verdict was handed out already or the segment never was,
+    /// [`Error::TimedOut`] when `timeout` has passed.
+    pub fn verdict(&mut self, stream: u32, segment: SegmentNumber, timeout: Option<Duration>) -> Result<Judged, Error> {
+        let id = self.id;
+        self.endpoint.wait_for(timeout, |hub, _| hub.poll_verdict(id, stream, segment))
+    }
+
+    /// Waits for the next verdict of a stream, in the order in which they come. `None` when no more will come: the
+    /// stream is finished or the connection closes, and every segment is judged.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::TimedOut`] when `timeout` has passed.
+    pub fn next_verdict(&mut self, stream: u32, timeout: Option<Duration>) -> Result<Option<Judged>, Error> {
+        let id = self.id;
+        self.endpoint.wait_for(timeout, |hub, _| hub.poll_next_verdict(id, stream))
+    }
+
+    /// Waits for the next judged segment of a stream of the peer. `None` when the stream has ended.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::TimedOut`] when `timeout` has passed, [`Error::Closed`] when the connection has broken off.
+    pub fn recv(&mut self, stream: u32, timeout: Option<Duration>) -> Result<Option<Received>, Error> {
+        let id = self.id;
+        let received = self.endpoint.wait_for(timeout, |hub, now| hub.poll_recv(now, id, stream))?;
+        // Why: the room that is free now may be what the peer waits for.
+        self.endpoint.serve_if_due()?;
+        Ok(received)
+    }
+
+    /// Like [`Connection::recv`] into a buffer of the caller's: copies what fits and gives the length of the
+    /// segment in bytes together with its description, whose `bytes` are empty.
+    pub fn recv_into(&mut self, stream: u32, buffer: &mut [u8], timeout: Option<Duration>) -> Result<Option<(usize, Received)>, Error> {
+        let received = self.recv(stream, timeout)?;
+        Ok(received.map(|received| crate::progress::copy_into(buffer, received)))
+    }
+
+    /// The next judged segment of a stream of the peer, if one is there. It does not serve the network.
+    pub fn try_recv(&mut self, stream: u32) -> Option<Received> {
+        let now = self.now();
+        self.endpoint.hub.try_recv(now, self.id, stream)
+    }
+
+    /// Waits for the next units of a stream of the peer, or for a segment all of whose units have been told and
+    /// which is judged now. `None` when the stream has ended. From the first call on the stream is read unit by
+    /// unit; [`Connection::recv`] still gives whole segments.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::TimedOut`] when `timeout` has passed, [`Error::Closed`] when the connection has broken off.
+    pub fn next_units(&mut self, stream: u32, timeout: Option<Duration>) -> Result<Option<Progress>, Error> {
+        let id = self.id;
+        let progress = self.endpoint.wait_for(timeout, |hub, now| hub.poll_progress(now, id, stream))?;
+        self.endpoint.serve_if_due()?;
+        Ok(progress)
+    }
+
+    /// Like [`Connection::next_units`] without waiting and without serving the network.
+    pub fn try_next_units(&mut self, stream: u32) -> Result<Option<Progress>, Error> {
+        let now = self.now();
+        self.endpoint.hub.try_progress(now, self.id, stream)
+    }
+
+    /// Nobody will read the stream any more: what comes is thrown away, so that its window does not close.
+    pub fn discard(&mut self, stream: u32) -> Result<(), Error> {
+        let now = self.now();
+        self.endpoint.hub.inbox(self.id)?;
+        self.endpoint.hub.discard(now, self.id, stream);
+        Ok(())
+    }
+
+    /// The contract of a stream of the peer, with the window as granted.
+    pub fn receiving_contract(&mut self, stream: u32) -> Result<&Contract, Error> {
+        self.endpoint.hub.receiving_contract(self.id, stream)
+    }
+
+    /// A new rate in our direction, in force at once.
+    pub fn set_rate(&mut self, rate: RateSpec) -> Result<(), Error> {
+        let now = self.now();
+        self.endpoint.hub.set_rate(now, self.id, rate)
+    }
+
+    /// Asks for a new class in our direction; [`crate::ConnectionEvent::Reclassed`] tells when it is in force.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Unlimited`] for a class with neither flow control nor rate control.
+    pub fn set_class(&mut self, class: Class) -> Result<(), Error> {
+        let now = self.now();
+        self.endpoint.hub.set_class(now, self.id, class)
+    }
+
+    /// The statistics so far.
+    pub fn statistics(&mut self) -> Result<Statistics, Error> {
+        self.endpoint.hub.statistics(self.id)
+    }
+
+    /// Whether any segment of ours has no verdict yet.
+    pub fn has_unjudged(&mut self) -> Result<bool, Error> {
+        self.endpoint.hub.has_unjudged(self.id)
+    }
+
+    /// Serves the network for so long, where a sleep would leave it alone. What happens is kept.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Woken`] when a waker has ended the call.
+    pub fn serve(&mut self, time: Duration) -> Result<(), Error> {
+        self.endpoint.serve_for(time)
+    }
+
+    /// Closes gracefully: finishes every stream, waits until everything accepted at both ends is judged and the
+    /// peer has confirmed. What the peer sends meanwhile is thrown away; to receive it, use
+    /// [`Connection::begin_close`]. Verdicts and statistics stay until [`Endpoint::forget`].
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Closed`] when the connection broke off instead.
+    pub fn close(self, code: u64, detail: &str) -> Result<(), Error> {
+        let (id, now) = (self.id, self.now());
+        self.endpoint.hub.close(now, id, code, detail)?;
+        self.endpoint.hub.discard_all(now, id);
+        self.endpoint.wait_for(None, |hub, _| match hub.poll_closed(id) {
+            Poll::Ready(Ok(_)) if hub.protocol.is_forgotten(id) => hub.closed_well(id),
+            Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
+            _ => Poll::Pending,
+        })
+    }
+
+    /// Begins a graceful close; [`crate::ConnectionEvent::Closed`] tells when it is done.
+    pub fn begin_close(&mut self, code: u64, detail: &str) -> Result<(), Error> {
+        let now = self.now();
+        self.endpoint.hub.close(now, self.id, code, detail)
+    }
+
+    /// Waits until the connection has ended, and says why. What arrives stays to be received.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::TimedOut`] when `timeout` has passed.
+    pub fn closed(&mut self, timeout: Option<Duration>) -> Result<CloseReason, Error> {
+        let id = self.id;
+        self.endpoint.wait_for(timeout, |hub, _| hub.poll_closed(id))
+    }
+
+    /// Breaks off at once; what has no verdict is *unknown*.
+    pub fn abort(self, code: u64, detail: &str) -> Result<(), Error> {
+        let now = self.now();
+        self.endpoint.hub.abort(now, self.id, code, detail)?;
+        self.endpoint.serve()
+    }
+
+    /// Serves the network until a connection that has ended has answered its peer's last repetitions.
+    pub fn say_goodbye(&mut self) -> Result<(), Error> {
+        let id = self.id;
+        self.endpoint.wait_for(None, |hub, _| if hub.protocol.is_forgotten(id) { Poll::Ready(Ok(())) } else { Poll::Pending })
+    }
+}

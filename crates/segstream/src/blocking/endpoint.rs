@@ -1,0 +1,200 @@
+//! An endpoint on the caller's own thread.
+//!
+//! Called by applications and the command. Invariant: see [`super`].
+
+use super::Connection;
+use crate::hub::Hub;
+use crate::{Config, ConnectionEvent, ConnectionId, Contract, Duration, Error, Instant, SocketWarning, StrayCounters, Waker};
+use segstream_base::endpoint::Endpoint as _;
+use segstream_net::clock::Clock;
+use segstream_net::driver::DriverConfig;
+use segstream_net::driver::blocking::BlockingDriver;
+use segstream_net::socket::Socket;
+use std::net::SocketAddr;
+use std::task::Poll;
+
+/// A socket and its connections.
+///
+/// Dropped, it breaks off every connection that is left and says so to the peer, once: segments without a verdict
+/// are lost. [`Endpoint::close`] ends them gracefully.
+#[derive(Debug)]
+pub struct Endpoint {
+    driver: BlockingDriver,
+    pub(super) hub: Hub,
+    /// A wake that no call has reported yet.
+    woken: bool,
+}
+
+impl Endpoint {
+    /// An endpoint that only makes connections. Use port 0 for any free one.
+    pub fn bind(address: SocketAddr, config: Config) -> Result<Self, Error> {
+        Self::with_clock(address, config, false, Clock::start())
+    }
+
+    /// An endpoint that also accepts connections.
+    pub fn listen(address: SocketAddr, config: Config) -> Result<Self, Error> {
+        Self::with_clock(address, config, true, Clock::start())
+    }
+
+    /// An endpoint on a clock that others use too, so that source times compare within a process.
+    pub fn with_clock(address: SocketAddr, config: Config, accept: bool, clock: Clock) -> Result<Self, Error> {
+        let socket = Socket::bind(address, &config.socket())?;
+        let driver = BlockingDriver::new(socket, clock, DriverConfig::default())?;
+        Ok(Self { driver, hub: Hub::new(config, accept)?, woken: false })
+    }
+
+    /// The address in use.
+    pub fn local_addr(&self) -> SocketAddr {
+        self.driver.socket().local_addr()
+    }
+
+    /// What the system granted less of than was asked for.
+    pub fn warnings(&self) -> &[SocketWarning] {
+        self.driver.socket().warnings()
+    }
+
+    /// The clock of this endpoint.
+    pub fn clock(&self) -> Clock {
+        self.driver.clock()
+    }
+
+    /// Ends the call that is waiting, or else the next one that would wait, from another thread: [`Endpoint::wait`]
+    /// gives `None`, every other call [`Error::Woken`].
+    pub fn waker(&self) -> Waker {
+        self.driver.waker()
+    }
+
+    /// What has arrived for no connection.
+    pub fn strays(&self) -> StrayCounters {
+        self.hub.protocol.strays
+    }
+
+    /// Asks for a connection with the given first streams, numbered from 0, and waits until it is there, at most
+    /// for [`Config::connect_timeout`].
+    ///
+    /// # Errors
+    ///
+    /// [`Error::RateNeeded`] before anything is sent; [`Error::Closed`] when the peer refuses or nobody answers.
+    pub fn connect(&mut self, remote: SocketAddr, streams: Vec<Contract>) -> Result<ConnectionId, Error> {
+        let now = self.clock().now();
+        let id = self.hub.connect(now, remote, streams)?;
+        let connected = self.wait_for(None, |hub, _| hub.poll_connected(id));
+        if connected.is_err() {
+            self.forget(id);
+        }
+        connected.map(|()| id)
+    }
+
+    /// Waits for the next connection of a peer.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::TimedOut`] when `timeout` has passed; `None` waits for ever.
+    pub fn accept(&mut self, timeout: Option<Duration>) -> Result<ConnectionId, Error> {
+        self.wait_for(timeout, |hub, _| hub.poll_accept().map(Ok))
+    }
+
+    /// Serves the network until something happens; `None` when `timeout` has passed or a waker has ended the call.
+    /// With a timeout of zero it serves once and does not sleep.
+    ///
+    /// What is told twice before it is heard is heard once. [`ConnectionEvent::Closed`] is the last of its
+    /// connection; call [`Endpoint::forget`] after it. Progressive streams tell of new units as
+    /// [`ConnectionEvent::Readable`].
+    pub fn wait(&mut self, timeout: Option<Duration>) -> Result<Option<(ConnectionId, ConnectionEvent)>, Error> {
+        let event = self.wait_for(timeout, |hub, _| hub.next_event().map_or(Poll::Pending, |event| Poll::Ready(Ok(event))));
+        match event {
+            Ok(event) => Ok(Some(event)),
+            Err(Error::TimedOut | Error::Woken) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// What a connection can be asked to do.
+    pub fn connection(&mut self, id: ConnectionId) -> Connection<'_> {
+        Connection { endpoint: self, id }
+    }
+
+    /// Nothing is needed of a connection any more; its identifier is unknown from now on. One that has not ended
+    /// is closed gracefully while the network is served. Until this is called, an ended connection counts towards
+    /// [`Config::connections`].
+    pub fn forget(&mut self, id: ConnectionId) {
+        let now = self.clock().now();
+        self.hub.release(now, id);
+    }
+
+    /// Closes every connection gracefully, and returns when all have ended and said their goodbyes. Nothing is
+    /// received any more.
+    pub fn close(mut self) -> Result<(), Error> {
+        let now = self.clock().now();
+        self.hub.stop_accepting(now);
+        for id in self.hub.connections() {
+            self.hub.release(now, id);
+        }
+        self.wait_for(None, |hub, _| if hub.is_quiet() { Poll::Ready(Ok(())) } else { Poll::Pending })
+    }
+
+    /// Serves the network until `ready` gives a value, `timeout` has passed, or a waker ends the call. Serves it
+    /// at least once before it gives up.
+    pub(super) fn wait_for<T>(
+        &mut self,
+        timeout: Option<Duration>,
+        mut ready: impl FnMut(&mut Hub, Instant) -> Poll<Result<T, Error>>,
+    ) -> Result<T, Error> {
+        let clock = self.clock();
+        let mut now = clock.now();
+        let until = timeout.map(|timeout| now + timeout);
+        let mut served = false;
+        loop {
+            // Why here: what an application does may end something at once, without anything arriving.
+            self.hub.absorb(now, |_, _| ());
+            if let Poll::Ready(value) = ready(&mut self.hub, now) {
+                return value;
+            }
+            if core::mem::take(&mut self.woken) {
+                return Err(Error::Woken);
+            }
+            if served && until.is_some_and(|until| now >= until) {
+                return Err(Error::TimedOut);
+            }
+            self.turn(until)?;
+            served = true;
+            now = clock.now();
+        }
+    }
+
+    pub(super) fn serve_for(&mut self, time: Duration) -> Result<(), Error> {
+        match self.wait_for(Some(time), |_, _| Poll::<Result<(), Error>>::Pending) {
+            Err(Error::TimedOut) => Ok(()),
+            other => other,
+        }
+    }
+
+    /// Serves the network once, without sleeping.
+    pub(super) fn serve(&mut self) -> Result<(), Error> {
+        let now = self.clock().now();
+        self.turn(Some(now))
+    }
+
+    /// Serves the network once if the protocol wants to be served now.
+    pub(super) fn serve_if_due(&mut self) -> Result<(), Error> {
+        let now = self.clock().now();
+        if self.hub.poll_deadline().is_some_and(|deadline| deadline.at <= now) { self.turn(Some(now)) } else { Ok(()) }
+    }
+
+    fn turn(&mut self, until: Option<Instant>) -> Result<(), Error> {
+        let turn = self.driver.turn(&mut self.hub, until)?;
+        self.woken |= turn.woken;
+        let now = self.clock().now();
+        self.hub.absorb(now, |_, _| ());
+        Ok(())
+    }
+}
+
+impl Drop for Endpoint {
+    fn drop(&mut self) {
+        let now = self.clock().now();
+        self.hub.abort_all(now, "the application is gone");
+        // Why ignored: a peer that is not told finds out when its idle timeout has passed.
+        let _ = self.serve();
+    }
+}

@@ -1,0 +1,35 @@
+//! The API on the caller's own thread: no executor, no thread of ours.
+//!
+//! An [`Endpoint`] owns a socket and all its connections. Nothing happens behind the caller's back: the network is
+//! served inside [`Endpoint::wait`] and the calls of [`Connection`] that wait or send, and nowhere else. A program
+//! that does other work for long must call [`Endpoint::wait`] in between (with a timeout of zero if it likes), or
+//! peers will think it gone.
+//!
+//! ```no_run
+//! use segstream::blocking::Endpoint;
+//! use segstream::{Config, Contract};
+//!
+//! # fn main() -> Result<(), segstream::Error> {
+//! let mut endpoint = Endpoint::bind(([0, 0, 0, 0], 0).into(), Config::default().with_rate_megabits(50))?;
+//! let id = endpoint.connect(([192, 0, 2, 1], 9000).into(), vec![Contract::default()])?;
+//! let mut connection = endpoint.connection(id);
+//! let segment = connection.send(0, "a segment".into())?;
+//! println!("{}", connection.verdict(0, segment, None)?);
+//! connection.close(0, "done")?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! A program can ask for one thing at a time ([`Connection::recv`], [`Connection::verdict`] and so on), or hear of
+//! everything in one place ([`Endpoint::wait`]), or both: whatever happens is handed out once, to who asks first.
+//!
+//! Invariant: a call that is waiting for one thing keeps what else happens; the order of what happens to one stream
+//! is kept.
+
+mod connection;
+mod endpoint;
+mod segment_writer;
+
+pub use connection::Connection;
+pub use endpoint::Endpoint;
+pub use segment_writer::SegmentWriter;

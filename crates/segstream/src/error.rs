@@ -1,0 +1,78 @@
+//! What can go wrong for an application: whose fault it is, and what to do.
+//!
+//! Invariant: an error never loses what was accepted before it.
+
+use crate::{Class, CloseReason, ConnectError, ContractError, RefuseReason, SocketError, SubmitError};
+use std::net::SocketAddr;
+
+/// What can go wrong.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The socket could not be made.
+    #[error(transparent)]
+    Socket(#[from] SocketError),
+    /// The connection was not tried.
+    #[error(transparent)]
+    Connect(#[from] ConnectError),
+    /// A contract contradicts itself.
+    #[error(transparent)]
+    Contract(#[from] ContractError),
+    /// A segment was not taken.
+    #[error(transparent)]
+    Submit(#[from] SubmitError),
+    /// The connection is no more.
+    #[error("the connection to {remote} has ended: {reason}")]
+    Closed {
+        /// The peer.
+        remote: SocketAddr,
+        /// Why.
+        reason: CloseReason,
+    },
+    /// The connection is being closed.
+    #[error("the connection to {remote} is being closed; it takes no new streams and segments")]
+    Closing {
+        /// The peer.
+        remote: SocketAddr,
+    },
+    /// The peer does not take a stream of ours.
+    #[error("the peer refuses stream {stream} ({reason:?}); what was sent on it has no verdict")]
+    Refused {
+        /// The stream.
+        stream: u32,
+        /// Why.
+        reason: RefuseReason,
+    },
+    /// The time given was not enough. Nothing is lost; call again.
+    #[error("nothing came within the time given; call again to wait longer")]
+    TimedOut,
+    /// A waker has ended the call. Nothing is lost; call again.
+    #[error("the call was ended by a wake; call again to go on")]
+    Woken,
+    /// The class has neither flow control nor rate control.
+    #[error("class {0} has neither flow control nor rate control; keep one of them, or allow unlimited sending explicitly")]
+    Unlimited(Class),
+    /// The endpoint has been closed.
+    #[error("the endpoint has been closed; bind another")]
+    EndpointClosed,
+    /// An asynchronous endpoint was bound outside a tokio runtime.
+    #[error("there is no tokio runtime here; bind the endpoint inside one with I/O enabled, or use segstream::blocking")]
+    NoRuntime,
+    /// No rate was given for a path the sender does not own.
+    #[error(
+        "{remote} is not a loopback address, so a rate must be given: until the path's capacity is measured, sending without one could flood it"
+    )]
+    RateNeeded {
+        /// The address.
+        remote: SocketAddr,
+    },
+    /// The stream, segment or connection never was, or is no more; a verdict may have been handed out already.
+    #[error("there is no such {0} here, or no longer")]
+    Unknown(&'static str),
+    /// The system failed in a way that no retry mends.
+    #[error("the system failed: {0}")]
+    System(#[from] std::io::Error),
+    /// The system has no randomness.
+    #[error("the system gives no randomness: {0}")]
+    Entropy(getrandom::Error),
+}

@@ -1,0 +1,344 @@
+//! The protocol's endpoint with an inbox for each connection: all that both interfaces share.
+//!
+//! Called by [`crate::blocking`] on the caller's thread and by the asynchronous handles under a lock. Neither waits
+//! nor sends: what cannot be had yet is [`Poll::Pending`], and the caller decides how to wait.
+//!
+//! - `hub`: connections, from the request to the last goodbye;
+//! - `hub/sending`, `hub/receiving`: what is done with streams.
+//!
+//! Invariant: every event of the protocol is taken into an inbox; a connection nobody holds any more goes as soon
+//! as it has said its goodbyes.
+
+mod receiving;
+mod sending;
+
+use crate::inbox::{Inbox, News, Sending};
+use crate::{Class, CloseReason, Config, ConnectionEvent, ConnectionId, Contract, Error, Instant, RateSpec, Statistics};
+use segstream_base::endpoint::{Arrival, Deadline, Endpoint, Transmit};
+use segstream_base::random::Seed;
+use segstream_proto::connection::{Connection, Role};
+use segstream_proto::endpoint::Endpoint as Protocol;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::net::SocketAddr;
+use std::task::Poll;
+
+/// The events that the hub itself responds to.
+#[derive(Clone, Copy, Debug)]
+enum Cause {
+    Connected,
+    Closed,
+    Opened,
+    Writable(u32),
+    Readable(u32),
+    Other,
+}
+
+impl Cause {
+    const fn of(event: &ConnectionEvent) -> Self {
+        match *event {
+            ConnectionEvent::Connected => Self::Connected,
+            ConnectionEvent::Closed(_) => Self::Closed,
+            ConnectionEvent::StreamOpened(_) => Self::Opened,
+            ConnectionEvent::Writable(stream) => Self::Writable(stream),
+            ConnectionEvent::Readable(stream) => Self::Readable(stream),
+            _ => Self::Other,
+        }
+    }
+}
+
+/// An endpoint without its socket.
+#[derive(Debug)]
+pub(crate) struct Hub {
+    pub(crate) protocol: Protocol,
+    config: Config,
+    inboxes: BTreeMap<ConnectionId, Inbox>,
+    /// Connections nobody holds any more.
+    released: BTreeSet<ConnectionId>,
+    /// Connections of peers the application has not been given.
+    incoming: VecDeque<ConnectionId>,
+    /// Connections with something to tell.
+    news: VecDeque<ConnectionId>,
+}
+
+impl Hub {
+    /// A hub without connections.
+    pub(crate) fn new(config: Config, accept: bool) -> Result<Self, Error> {
+        let mut bytes = [0; 8];
+        getrandom::fill(&mut bytes).map_err(Error::Entropy)?;
+        Ok(Self {
+            protocol: Protocol::new(config.protocol(accept), Seed(u64::from_le_bytes(bytes)))?,
+            config,
+            inboxes: BTreeMap::new(),
+            released: BTreeSet::new(),
+            incoming: VecDeque::new(),
+            news: VecDeque::new(),
+        })
+    }
+
+    /// Asks for a connection. Nothing is sent when this fails.
+    pub(crate) fn connect(&mut self, now: Instant, remote: SocketAddr, streams: Vec<Contract>) -> Result<ConnectionId, Error> {
+        if !self.config.rate_is_known(remote) {
+            return Err(Error::RateNeeded { remote });
+        }
+        let count = streams.len() as u32;
+        let id = self.protocol.connect(now, remote, streams)?;
+        let mut inbox = Inbox::new(remote, false, true);
+        inbox.sending.extend((0..count).map(Sending::new));
+        self.inboxes.insert(id, inbox);
+        Ok(id)
+    }
+
+    /// Whether the connection asked for is there.
+    pub(crate) fn poll_connected(&mut self, id: ConnectionId) -> Poll<Result<(), Error>> {
+        let Some(inbox) = self.inboxes.get_mut(&id) else { return Poll::Ready(Err(Error::Unknown("connection"))) };
+        if inbox.closed.is_some() {
+            return Poll::Ready(Err(ended(inbox)));
+        }
+        if !inbox.connected {
+            return Poll::Pending;
+        }
+        inbox.take_connected();
+        Poll::Ready(Ok(()))
+    }
+
+    /// The next connection of a peer.
+    pub(crate) fn poll_accept(&mut self) -> Poll<ConnectionId> {
+        while let Some(id) = self.incoming.pop_front() {
+            // Why: whoever hears of everything in one place may have been told of it there.
+            if self.inboxes.get_mut(&id).is_some_and(Inbox::take_connected) {
+                return Poll::Ready(id);
+            }
+        }
+        Poll::Pending
+    }
+
+    /// Takes what the protocol tells, and says whom it concerns. Returns whether it has changed anything in the
+    /// protocol.
+    pub(crate) fn absorb(&mut self, now: Instant, mut tell: impl FnMut(ConnectionId, News)) -> bool {
+        let mut changed = false;
+        while let Some((id, event)) = self.protocol.poll_event() {
+            let Some(connection) = self.protocol.connection(id) else { continue };
+            let (remote, incoming) = (connection.remote(), connection.role() == Role::Responder);
+            let rate_known = self.config.rate_is_known(remote);
+            let inbox = self.inboxes.entry(id).or_insert_with(|| Inbox::new(remote, incoming, rate_known));
+            let cause = Cause::of(&event);
+            let news = inbox.take(event);
+            if !core::mem::replace(&mut inbox.queued, true) {
+                self.news.push_back(id);
+            }
+            changed |= self.respond(now, id, cause);
+            tell(id, news);
+        }
+        self.forget_ended();
+        changed
+    }
+
+    /// Does what an event makes necessary without the application. Returns whether the protocol was changed.
+    fn respond(&mut self, now: Instant, id: ConnectionId, cause: Cause) -> bool {
+        let Some(inbox) = self.inboxes.get_mut(&id) else { return false };
+        match cause {
+            Cause::Connected if inbox.incoming => self.incoming.push_back(id),
+            // A peer that asked for a connection and never came back was nobody's connection yet.
+            Cause::Closed if inbox.incoming && !inbox.connected => {
+                inbox.released = true;
+                self.released.insert(id);
+            }
+            Cause::Writable(stream) => return self.end_owed(now, id, stream),
+            Cause::Opened if inbox.takes_no_streams => {
+                self.discard_unaccepted(now, id);
+                return true;
+            }
+            Cause::Readable(stream) if inbox.discards(stream) => {
+                self.throw_away(now, id, stream);
+                return true;
+            }
+            _ => {}
+        }
+        false
+    }
+
+    /// Nobody holds the connection any more: it is closed gracefully, what its peer still sends is thrown away, and
+    /// it is forgotten when it has said its goodbyes.
+    pub(crate) fn release(&mut self, now: Instant, id: ConnectionId) {
+        let Some(inbox) = self.inboxes.get_mut(&id) else { return };
+        inbox.released = true;
+        self.released.insert(id);
+        let streams: Vec<u32> = inbox.receiving.keys().copied().collect();
+        if let Some(connection) = self.protocol.connection_mut(id) {
+            connection.close(now, 0, "no longer needed");
+        }
+        for stream in streams {
+            self.throw_away(now, id, stream);
+        }
+        self.forget_ended();
+    }
+
+    fn forget_ended(&mut self) {
+        let (protocol, inboxes) = (&mut self.protocol, &mut self.inboxes);
+        self.released.retain(|&id| {
+            protocol.forget(id);
+            let stays = protocol.connection(id).is_some();
+            if !stays {
+                inboxes.remove(&id);
+            }
+            stays
+        });
+    }
+
+    /// No connection is accepted from now on; those nobody was given yet are closed. Returns whether there were any.
+    pub(crate) fn stop_accepting(&mut self, now: Instant) -> bool {
+        self.protocol.set_accepting(false);
+        let mut any = false;
+        while let Poll::Ready(id) = self.poll_accept() {
+            self.release(now, id);
+            any = true;
+        }
+        any
+    }
+
+    /// Whether every connection has ended and said its goodbyes.
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.protocol.connections().all(|id| self.protocol.is_forgotten(id))
+    }
+
+    /// Whether there is no connection at all.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.protocol.connections().next().is_none()
+    }
+
+    /// All connections.
+    pub(crate) fn connections(&self) -> Vec<ConnectionId> {
+        self.protocol.connections().collect()
+    }
+
+    /// The next thing any connection tells, connection by connection.
+    pub(crate) fn next_event(&mut self) -> Option<(ConnectionId, ConnectionEvent)> {
+        while let Some(&id) = self.news.front() {
+            let inbox = self.inboxes.get_mut(&id).filter(|inbox| !inbox.released);
+            if let Some(event) = inbox.and_then(Inbox::next_event) {
+                return Some((id, event));
+            }
+            self.news.pop_front();
+            if let Some(inbox) = self.inboxes.get_mut(&id) {
+                inbox.queued = false;
+            }
+        }
+        None
+    }
+
+    /// What a connection has told.
+    pub(crate) fn inbox(&self, id: ConnectionId) -> Result<&Inbox, Error> {
+        self.inboxes.get(&id).filter(|inbox| !inbox.released).ok_or(Error::Unknown("connection"))
+    }
+
+    /// A connection and what it has told.
+    fn parts(&mut self, id: ConnectionId) -> Result<(&mut Connection, &mut Inbox), Error> {
+        let inbox = self.inboxes.get_mut(&id).filter(|inbox| !inbox.released);
+        self.protocol.connection_mut(id).zip(inbox).ok_or(Error::Unknown("connection"))
+    }
+
+    /// Begins a graceful close.
+    pub(crate) fn close(&mut self, now: Instant, id: ConnectionId, code: u64, detail: &str) -> Result<(), Error> {
+        let (connection, inbox) = self.parts(id)?;
+        inbox.closing = true;
+        connection.close(now, code, detail);
+        Ok(())
+    }
+
+    /// Breaks off at once.
+    pub(crate) fn abort(&mut self, now: Instant, id: ConnectionId, code: u64, detail: &str) -> Result<(), Error> {
+        let (connection, inbox) = self.parts(id)?;
+        inbox.closing = true;
+        connection.abort(now, code, detail);
+        Ok(())
+    }
+
+    /// Breaks every connection off.
+    pub(crate) fn abort_all(&mut self, now: Instant, detail: &str) {
+        for id in self.connections() {
+            if let Some(connection) = self.protocol.connection_mut(id) {
+                connection.abort(now, 0, detail);
+            }
+        }
+    }
+
+    /// Why the connection is no more.
+    pub(crate) fn poll_closed(&self, id: ConnectionId) -> Poll<Result<CloseReason, Error>> {
+        match self.inbox(id) {
+            Err(error) => Poll::Ready(Err(error)),
+            Ok(inbox) => inbox.closed.clone().map_or(Poll::Pending, |reason| Poll::Ready(Ok(reason))),
+        }
+    }
+
+    /// Whether an ended connection ended as it should.
+    pub(crate) fn closed_well(&self, id: ConnectionId) -> Poll<Result<(), Error>> {
+        Poll::Ready(self.inbox(id).and_then(|inbox| if inbox.closed_gracefully() { Ok(()) } else { Err(ended(inbox)) }))
+    }
+
+    /// Whether any segment of ours has no verdict yet.
+    pub(crate) fn has_unjudged(&self, id: ConnectionId) -> Result<bool, Error> {
+        self.protocol.connection(id).map(Connection::has_unjudged).ok_or(Error::Unknown("connection"))
+    }
+
+    /// A new rate, in force at once.
+    pub(crate) fn set_rate(&mut self, now: Instant, id: ConnectionId, rate: RateSpec) -> Result<(), Error> {
+        let (connection, inbox) = self.parts(id)?;
+        inbox.rate_known = true;
+        connection.set_rate(now, Some(rate));
+        Ok(())
+    }
+
+    /// Asks for a new class.
+    pub(crate) fn set_class(&mut self, now: Instant, id: ConnectionId, class: Class) -> Result<(), Error> {
+        if !class.flow_control() && !class.rate_control() && !self.config.unlimited {
+            return Err(Error::Unlimited(class));
+        }
+        let (connection, inbox) = self.parts(id)?;
+        if inbox.closed.is_some() {
+            return Err(ended(inbox));
+        }
+        inbox.class_asked = Some(class);
+        connection.set_class(now, class);
+        Ok(())
+    }
+
+    /// Whether `class` is in force, or another one has been asked for since.
+    pub(crate) fn poll_class(&mut self, id: ConnectionId, class: Class) -> Poll<Result<(), Error>> {
+        let (connection, inbox) = match self.parts(id) {
+            Ok(parts) => parts,
+            Err(error) => return Poll::Ready(Err(error)),
+        };
+        if connection.class() == class || inbox.class_asked != Some(class) {
+            return Poll::Ready(Ok(()));
+        }
+        if inbox.closed.is_some() { Poll::Ready(Err(ended(inbox))) } else { Poll::Pending }
+    }
+
+    /// The statistics so far.
+    pub(crate) fn statistics(&self, id: ConnectionId) -> Result<Statistics, Error> {
+        self.protocol.connection(id).map(Statistics::of).ok_or(Error::Unknown("connection"))
+    }
+}
+
+/// The connection is no more, as an error.
+fn ended(inbox: &Inbox) -> Error {
+    Error::Closed { remote: inbox.remote, reason: inbox.closed.clone().unwrap_or(CloseReason::AbortedHere) }
+}
+
+impl Endpoint for Hub {
+    fn handle_datagram(&mut self, now: Instant, arrival: Arrival, datagram: &mut [u8]) {
+        self.protocol.handle_datagram(now, arrival, datagram);
+    }
+
+    fn poll_transmit(&mut self, now: Instant, max_datagrams: usize, out: &mut Vec<u8>) -> Option<Transmit> {
+        self.protocol.poll_transmit(now, max_datagrams, out)
+    }
+
+    fn poll_deadline(&self) -> Option<Deadline> {
+        self.protocol.poll_deadline()
+    }
+
+    fn handle_timeout(&mut self, now: Instant) {
+        self.protocol.handle_timeout(now);
+    }
+}

@@ -1,0 +1,176 @@
+//! What is done with streams of ours: segments out, verdicts back.
+//!
+//! Called by both interfaces. Invariant: a segment is taken whole or not at all; each one taken gets one verdict.
+
+use super::{Hub, ended};
+use crate::inbox::{Inbox, Sending};
+use crate::verdicts::{Judged, Lookup};
+use crate::{Bytes, ConnectionId, Contract, Error, Instant, SegmentNumber, SubmitError, Verdict};
+use std::task::Poll;
+
+/// A tolerance of a segment's own: (W, E, B) in units.
+pub(crate) type Own = Option<(u32, u32, u32)>;
+
+impl Hub {
+    /// Opens a stream.
+    pub(crate) fn open_stream(&mut self, now: Instant, id: ConnectionId, contract: Contract) -> Result<u32, Error> {
+        let (connection, inbox) = self.parts(id)?;
+        takes_segments(inbox)?;
+        if !inbox.rate_known {
+            return Err(Error::RateNeeded { remote: inbox.remote });
+        }
+        let stream = connection.open_stream(now, contract)?;
+        inbox.sending.push(Sending::new(stream));
+        Ok(stream)
+    }
+
+    /// Takes a whole segment, unless the send buffer is full.
+    pub(crate) fn poll_send(
+        &mut self,
+        now: Instant,
+        (id, stream): (ConnectionId, u32),
+        bytes: Bytes,
+        source_time: Instant,
+        own: Own,
+    ) -> Poll<Result<SegmentNumber, Error>> {
+        let (connection, inbox) = match self.parts(id) {
+            Ok(parts) => parts,
+            Err(error) => return Poll::Ready(Err(error)),
+        };
+        let sent = connection.send(now, stream, bytes, source_time, own);
+        accepted(inbox, stream, sent)
+    }
+
+    /// Opens a segment, unless the send buffer is full.
+    pub(crate) fn poll_open(
+        &mut self,
+        now: Instant,
+        (id, stream): (ConnectionId, u32),
+        source_time: Instant,
+        own: Own,
+    ) -> Poll<Result<SegmentNumber, Error>> {
+        let (connection, inbox) = match self.parts(id) {
+            Ok(parts) => parts,
+            Err(error) => return Poll::Ready(Err(error)),
+        };
+        let opened = connection.open_segment(now, stream, source_time, own);
+        accepted(inbox, stream, opened)
+    }
+
+    /// Appends to the open segment, unless the send buffer is full.
+    pub(crate) fn poll_append(
+        &mut self,
+        now: Instant,
+        (id, stream): (ConnectionId, u32),
+        bytes: &[u8],
+        last: bool,
+    ) -> Poll<Result<Option<Verdict>, Error>> {
+        let (connection, inbox) = match self.parts(id) {
+            Ok(parts) => parts,
+            Err(error) => return Poll::Ready(Err(error)),
+        };
+        match connection.append(now, stream, bytes, last) {
+            Err(SubmitError::Blocked) if inbox.closed.is_none() => Poll::Pending,
+            Err(error) => Poll::Ready(Err(refusal(inbox, stream, error))),
+            Ok(verdict) => Poll::Ready(Ok(verdict)),
+        }
+    }
+
+    /// The open segment ends where it stands: at once, or when the send buffer has room again.
+    pub(crate) fn end_segment(&mut self, now: Instant, id: ConnectionId, stream: u32) {
+        let pending = self.poll_append(now, (id, stream), &[], true).is_pending();
+        if let Some(sending) = self.inboxes.get_mut(&id).and_then(|inbox| inbox.sending.get_mut(stream as usize)) {
+            sending.end_owed = pending;
+        }
+    }
+
+    /// There is room again: the end of a segment that could not be noted before.
+    pub(super) fn end_owed(&mut self, now: Instant, id: ConnectionId, stream: u32) -> bool {
+        let sending = self.inboxes.get(&id).and_then(|inbox| inbox.sending.get(stream as usize));
+        let owed = sending.is_some_and(|sending| sending.end_owed);
+        if owed {
+            self.end_segment(now, id, stream);
+        }
+        owed
+    }
+
+    /// No more segments will come on `stream`.
+    pub(crate) fn finish_stream(&mut self, now: Instant, id: ConnectionId, stream: u32) -> Result<(), Error> {
+        let (connection, inbox) = self.parts(id)?;
+        inbox.sending.get_mut(stream as usize).ok_or(Error::Unknown("stream"))?.finished = true;
+        connection.finish_stream(now, stream);
+        Ok(())
+    }
+
+    /// The verdict on a segment, once.
+    pub(crate) fn poll_verdict(&mut self, id: ConnectionId, stream: u32, segment: SegmentNumber) -> Poll<Result<Judged, Error>> {
+        let sending = match self.sending(id, stream) {
+            Ok(sending) => sending,
+            Err(error) => return Poll::Ready(Err(error)),
+        };
+        match (sending.verdicts.take(segment), sending.refused) {
+            (Lookup::Judged(judged), _) => Poll::Ready(Ok(judged)),
+            (Lookup::Gone, _) => Poll::Ready(Err(Error::Unknown("segment"))),
+            (Lookup::Expected, Some(reason)) => Poll::Ready(Err(Error::Refused { stream, reason })),
+            (Lookup::Expected, None) => Poll::Pending,
+        }
+    }
+
+    /// The next verdict of a stream; `None` when no more will come.
+    pub(crate) fn poll_next_verdict(&mut self, id: ConnectionId, stream: u32) -> Poll<Result<Option<Judged>, Error>> {
+        let (_, inbox) = match self.parts(id) {
+            Ok(parts) => parts,
+            Err(error) => return Poll::Ready(Err(error)),
+        };
+        let over = inbox.closed.is_some() || inbox.closing || inbox.peer_closing;
+        let Some(sending) = inbox.sending.get_mut(stream as usize) else { return Poll::Ready(Err(Error::Unknown("stream"))) };
+        if let Some(judged) = sending.verdicts.take_next() {
+            return Poll::Ready(Ok(Some(judged)));
+        }
+        if let (Some(reason), None) = (sending.refused, inbox.closed.as_ref()) {
+            return Poll::Ready(Err(Error::Refused { stream, reason }));
+        }
+        let no_more = (sending.finished || over) && !sending.verdicts.has_expected();
+        if no_more { Poll::Ready(Ok(None)) } else { Poll::Pending }
+    }
+
+    fn sending(&mut self, id: ConnectionId, stream: u32) -> Result<&mut Sending, Error> {
+        self.parts(id)?.1.sending.get_mut(stream as usize).ok_or(Error::Unknown("stream"))
+    }
+}
+
+fn accepted(inbox: &mut Inbox, stream: u32, taken: Result<u64, SubmitError>) -> Poll<Result<SegmentNumber, Error>> {
+    match taken {
+        Ok(segment) => {
+            if let Some(sending) = inbox.sending.get_mut(stream as usize) {
+                sending.verdicts.expect();
+            }
+            Poll::Ready(Ok(segment))
+        }
+        Err(SubmitError::Blocked) if inbox.closed.is_none() => Poll::Pending,
+        Err(error) => Poll::Ready(Err(refusal(inbox, stream, error))),
+    }
+}
+
+/// Says the cause instead of its consequence.
+fn refusal(inbox: &Inbox, stream: u32, error: SubmitError) -> Error {
+    if inbox.closed.is_some() {
+        return ended(inbox);
+    }
+    let Some(sending) = inbox.sending.get(stream as usize) else { return Error::Unknown("stream") };
+    match sending.refused {
+        Some(reason) => Error::Refused { stream, reason },
+        None if error == SubmitError::Finished && !sending.finished => Error::Closing { remote: inbox.remote },
+        None => error.into(),
+    }
+}
+
+fn takes_segments(inbox: &Inbox) -> Result<(), Error> {
+    if inbox.closed.is_some() {
+        return Err(ended(inbox));
+    }
+    if inbox.closing || inbox.peer_closing {
+        return Err(Error::Closing { remote: inbox.remote });
+    }
+    Ok(())
+}

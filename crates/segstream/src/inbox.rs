@@ -1,0 +1,273 @@
+//! What one connection has told and its application has not heard yet.
+//!
+//! Called by the hub, which fills it from the protocol's events and empties it for both interfaces. Things of
+//! which only the present state matters (a stream is readable, a window is open) are kept once, however often they
+//! are told.
+//!
+//! Invariant: what is kept is bounded by the streams, the windows and the verdicts kept ([`crate::verdicts`]),
+//! whatever the application leaves unread.
+
+use crate::progress::Progressive;
+use crate::verdicts::Verdicts;
+use crate::{Class, CloseReason, ConnectionEvent, RefuseReason};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::net::SocketAddr;
+
+/// A stream of ours.
+#[derive(Debug)]
+pub(crate) struct Sending {
+    pub(crate) verdicts: Verdicts,
+    pub(crate) refused: Option<RefuseReason>,
+    /// No more segments will come.
+    pub(crate) finished: bool,
+    /// The open segment was given up by its writer while the send buffer was full.
+    pub(crate) end_owed: bool,
+}
+
+impl Sending {
+    pub(crate) const fn new(stream: u32) -> Self {
+        Self { verdicts: Verdicts::new(stream), refused: None, finished: false, end_owed: false }
+    }
+}
+
+/// A stream of the peer.
+#[derive(Debug, Default)]
+pub(crate) struct Receiving {
+    /// Everything has been handed over.
+    pub(crate) ended: bool,
+    /// Nobody will read it: what comes is thrown away, so that the peer's window does not close.
+    pub(crate) discarded: bool,
+    /// It is read unit by unit.
+    pub(crate) progress: Option<Progressive>,
+}
+
+/// Whom an event concerns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum News {
+    /// The connection as a whole.
+    Connection,
+    /// A stream of ours.
+    Sending(u32),
+    /// A stream of the peer.
+    Receiving(u32),
+    /// Everybody.
+    All,
+}
+
+/// What one connection has told.
+#[derive(Debug)]
+pub(crate) struct Inbox {
+    pub(crate) remote: SocketAddr,
+    /// The peer asked for the connection.
+    pub(crate) incoming: bool,
+    /// A rate of its own is known, or none is needed.
+    pub(crate) rate_known: bool,
+    pub(crate) connected: bool,
+    /// A close has begun here.
+    pub(crate) closing: bool,
+    pub(crate) peer_closing: bool,
+    pub(crate) closed: Option<CloseReason>,
+    /// Streams the peer opens from now on are thrown away.
+    pub(crate) takes_no_streams: bool,
+    /// Nobody holds the connection any more.
+    pub(crate) released: bool,
+    /// It is in the hub's queue of connections with something to tell.
+    pub(crate) queued: bool,
+    pub(crate) class_asked: Option<Class>,
+    pub(crate) sending: Vec<Sending>,
+    pub(crate) receiving: BTreeMap<u32, Receiving>,
+    /// Streams of the peer the application has not been given.
+    pub(crate) opened: VecDeque<u32>,
+    untold: Untold,
+}
+
+/// What [`Inbox::next_event`] has not told yet.
+#[derive(Debug, Default)]
+struct Untold {
+    connected: bool,
+    refused: VecDeque<(u32, RefuseReason)>,
+    writable: BTreeSet<u32>,
+    judged: BTreeSet<u32>,
+    readable: BTreeSet<u32>,
+    ended: VecDeque<(u32, u64)>,
+    reclassed: Option<Class>,
+    peer_closing: bool,
+    closed: bool,
+}
+
+impl Inbox {
+    pub(crate) fn new(remote: SocketAddr, incoming: bool, rate_known: bool) -> Self {
+        Self {
+            remote,
+            incoming,
+            rate_known,
+            connected: false,
+            closing: false,
+            peer_closing: false,
+            closed: None,
+            takes_no_streams: false,
+            released: false,
+            queued: false,
+            class_asked: None,
+            sending: Vec::new(),
+            receiving: BTreeMap::new(),
+            opened: VecDeque::new(),
+            untold: Untold::default(),
+        }
+    }
+
+    /// Keeps what the connection tells; says whom it concerns.
+    pub(crate) fn take(&mut self, event: ConnectionEvent) -> News {
+        match event {
+            ConnectionEvent::Connected => {
+                self.connected = true;
+                self.untold.connected = true;
+            }
+            ConnectionEvent::StreamOpened(stream) => {
+                self.receiving.entry(stream).or_default();
+                self.opened.push_back(stream);
+            }
+            ConnectionEvent::Readable(stream) => {
+                self.untold.readable.insert(stream);
+                return News::Receiving(stream);
+            }
+            ConnectionEvent::Units { stream, segment, first, count } => {
+                if let Some(progress) = self.receiving.entry(stream).or_default().progress.as_mut() {
+                    progress.on_units(segment, first, count);
+                    self.untold.readable.insert(stream);
+                }
+                return News::Receiving(stream);
+            }
+            ConnectionEvent::Ended { stream, segments } => {
+                self.receiving.entry(stream).or_default().ended = true;
+                self.untold.ended.push_back((stream, segments));
+                return News::Receiving(stream);
+            }
+            ConnectionEvent::Judged { stream, segment, verdict, holes } => {
+                if let Some(sending) = self.sending.get_mut(stream as usize) {
+                    sending.verdicts.settle(segment, verdict, holes);
+                    self.untold.judged.insert(stream);
+                }
+                return News::Sending(stream);
+            }
+            ConnectionEvent::Writable(stream) => {
+                self.untold.writable.insert(stream);
+                return News::Sending(stream);
+            }
+            ConnectionEvent::Refused(stream, reason) => {
+                if let Some(sending) = self.sending.get_mut(stream as usize) {
+                    sending.refused = Some(reason);
+                }
+                self.untold.refused.push_back((stream, reason));
+                return News::Sending(stream);
+            }
+            ConnectionEvent::Reclassed(class) => self.untold.reclassed = Some(class),
+            ConnectionEvent::PeerClosing => {
+                self.peer_closing = true;
+                self.untold.peer_closing = true;
+                return News::All;
+            }
+            ConnectionEvent::Closed(reason) => {
+                self.closed = Some(reason);
+                self.untold.closed = true;
+                return News::All;
+            }
+            _ => {}
+        }
+        News::Connection
+    }
+
+    /// The next thing to tell an application that hears of everything in one place. The end comes last.
+    pub(crate) fn next_event(&mut self) -> Option<ConnectionEvent> {
+        let untold = &mut self.untold;
+        if core::mem::take(&mut untold.connected) {
+            return Some(ConnectionEvent::Connected);
+        }
+        if let Some(stream) = self.opened.pop_front() {
+            return Some(ConnectionEvent::StreamOpened(stream));
+        }
+        if let Some((stream, reason)) = untold.refused.pop_front() {
+            return Some(ConnectionEvent::Refused(stream, reason));
+        }
+        if let Some(stream) = untold.writable.pop_first() {
+            return Some(ConnectionEvent::Writable(stream));
+        }
+        while let Some(&stream) = untold.judged.first() {
+            match self.sending.get_mut(stream as usize).and_then(|sending| sending.verdicts.take_next()) {
+                Some(judged) => {
+                    let (segment, verdict, holes) = (judged.segment, judged.verdict, judged.holes);
+                    return Some(ConnectionEvent::Judged { stream, segment, verdict, holes });
+                }
+                None => _ = untold.judged.pop_first(),
+            }
+        }
+        if let Some(stream) = untold.readable.pop_first() {
+            return Some(ConnectionEvent::Readable(stream));
+        }
+        if let Some((stream, segments)) = untold.ended.pop_front() {
+            return Some(ConnectionEvent::Ended { stream, segments });
+        }
+        if let Some(class) = untold.reclassed.take() {
+            return Some(ConnectionEvent::Reclassed(class));
+        }
+        if core::mem::take(&mut untold.peer_closing) {
+            return Some(ConnectionEvent::PeerClosing);
+        }
+        let closed = core::mem::take(&mut untold.closed);
+        closed.then(|| self.closed.clone().map(ConnectionEvent::Closed)).flatten()
+    }
+
+    /// The application knows that the connection is there.
+    pub(crate) fn take_connected(&mut self) -> bool {
+        core::mem::take(&mut self.untold.connected)
+    }
+
+    /// Whether the connection ended as it should.
+    pub(crate) fn closed_gracefully(&self) -> bool {
+        matches!(self.closed, Some(CloseReason::ClosedHere | CloseReason::ClosedByPeer { .. }))
+    }
+
+    /// Whether segments of the stream would be thrown away.
+    pub(crate) fn discards(&self, stream: u32) -> bool {
+        self.released || self.receiving.get(&stream).is_some_and(|receiving| receiving.discarded)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Verdict;
+
+    fn inbox() -> Inbox {
+        let mut inbox = Inbox::new(SocketAddr::from(([127, 0, 0, 1], 1)), false, true);
+        inbox.sending.push(Sending::new(0));
+        inbox
+    }
+
+    #[test]
+    fn what_is_told_often_is_heard_once_and_the_end_comes_last() {
+        let mut inbox = inbox();
+        inbox.sending[0].verdicts.expect();
+        inbox.take(ConnectionEvent::Connected);
+        for _ in 0..1000 {
+            inbox.take(ConnectionEvent::Readable(7));
+            inbox.take(ConnectionEvent::Writable(0));
+        }
+        inbox.take(ConnectionEvent::Closed(CloseReason::AbortedHere));
+        inbox.take(ConnectionEvent::Judged { stream: 0, segment: 0, verdict: Verdict::Unknown, holes: vec![] });
+        let told: Vec<_> = core::iter::from_fn(|| inbox.next_event()).collect();
+        assert_eq!(told.len(), 5);
+        assert_eq!(told[0], ConnectionEvent::Connected);
+        assert!(matches!(told[2], ConnectionEvent::Judged { verdict: Verdict::Unknown, .. }));
+        assert_eq!(told[4], ConnectionEvent::Closed(CloseReason::AbortedHere));
+    }
+
+    #[test]
+    fn a_verdict_taken_by_number_is_not_told_again() {
+        let mut inbox = inbox();
+        inbox.sending[0].verdicts.expect();
+        inbox.take(ConnectionEvent::Judged { stream: 0, segment: 0, verdict: Verdict::Complete, holes: vec![] });
+        inbox.sending[0].verdicts.take(0);
+        assert_eq!(inbox.next_event(), None);
+    }
+}

@@ -1,0 +1,116 @@
+//! The statistics of a connection: one documented structure to which fields are only ever added.
+//!
+//! Read with `statistics()` of a connection; written as a line of JSON by `--stats`.
+//! Kinds: *total* counts since the connection began; *now* is a momentary value. What is not known is
+//! `None`, and null in JSON.
+//!
+//! Invariant: names end with their measure; totals never decrease.
+
+use segstream_proto::connection::Connection;
+use serde::Serialize;
+
+/// The statistics of one connection.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct Statistics {
+    /// Datagrams sent, total; each is one shipment.
+    pub shipments_sent: u64,
+    /// Bytes of datagrams sent, total, without IP and UDP headers.
+    pub bytes_sent: u64,
+    /// Datagrams received whose seal held, total.
+    pub shipments_received: u64,
+    /// Bytes of them, total.
+    pub bytes_received: u64,
+    /// Units sent, new and again, total.
+    pub units_sent: u64,
+    /// Units sent again, total; at most `units_sent`.
+    pub units_retransmitted: u64,
+    /// Payload bytes sent, new and again, total.
+    pub payload_bytes_sent: u64,
+    /// State shipments (TXS) sent, total.
+    pub state_shipments_sent: u64,
+    /// Report shipments (RXS) sent, total.
+    pub report_shipments_sent: u64,
+    /// Segments of ours given up because their lifetime had passed, total.
+    pub segments_skipped: u64,
+    /// Units of ours kept until the verdict on their segment comes, now.
+    pub units_buffered: u64,
+    /// Units received for the first time, total.
+    pub units_received: u64,
+    /// Units received although they were there, total.
+    pub units_duplicate: u64,
+    /// Units held lost, total; includes those repaired later.
+    pub units_detected_lost: u64,
+    /// Holes that the tolerance allowed to stay, total: repairs that were not needed.
+    pub units_excused: u64,
+    /// Parts outside the window or contradicting what was known, total.
+    pub parts_refused: u64,
+    /// Segments of the peer judged complete, total.
+    pub segments_complete: u64,
+    /// Segments of the peer judged within tolerance, total.
+    pub segments_within_tolerance: u64,
+    /// Segments of the peer judged expired, total.
+    pub segments_expired: u64,
+    /// The longest run of missing units in any judged segment of the peer, total.
+    pub holes_longest_run: u32,
+    /// Shipments of the peer held lost, total; includes those that came late.
+    pub shipments_detected_lost: u64,
+    /// Shipments of the peer that came behind a higher number, total.
+    pub shipments_late: u64,
+    /// Datagrams whose seal was broken, total.
+    pub seals_broken: u64,
+    /// Datagrams with a number seen before, total.
+    pub shipments_duplicate: u64,
+    /// Datagrams with a good seal that could not be decoded, total.
+    pub shipments_malformed: u64,
+    /// The re-sequencing distance R in force, now.
+    pub reorder_shipments: u32,
+    /// The smallest round trip of the last ten seconds, now.
+    pub rtt_ms_min: Option<f64>,
+    /// The smoothed round trip, now.
+    pub rtt_ms_smoothed: Option<f64>,
+    /// The rate in force in our direction, now; `None` when unpaced.
+    pub rate_bps: Option<u64>,
+    /// The class in force in our direction, now.
+    pub class: u8,
+}
+
+impl Statistics {
+    pub(crate) fn of(connection: &Connection) -> Self {
+        let (sender, receiver, counters) = (connection.sender_counters(), connection.receiver_counters(), connection.counters);
+        let (lost, late) = connection.shipments_lost();
+        let rtt = connection.rtt();
+        Self {
+            shipments_sent: counters.datagrams_sent,
+            bytes_sent: counters.bytes_sent,
+            shipments_received: counters.datagrams_received,
+            bytes_received: counters.bytes_received,
+            units_sent: sender.units_sent,
+            units_retransmitted: sender.units_retransmitted,
+            payload_bytes_sent: sender.payload_bytes,
+            state_shipments_sent: sender.state_shipments,
+            report_shipments_sent: receiver.report_shipments,
+            segments_skipped: sender.segments_skipped,
+            units_buffered: connection.buffered_units_total(),
+            units_received: receiver.units_received,
+            units_duplicate: receiver.units_duplicate,
+            units_detected_lost: receiver.units_detected_lost,
+            units_excused: receiver.units_excused,
+            parts_refused: receiver.parts_refused,
+            segments_complete: receiver.segments[0],
+            segments_within_tolerance: receiver.segments[1],
+            segments_expired: receiver.segments[2],
+            holes_longest_run: receiver.holes_longest_run,
+            shipments_detected_lost: lost,
+            shipments_late: late,
+            seals_broken: counters.seals_broken,
+            shipments_duplicate: counters.duplicates,
+            shipments_malformed: counters.malformed,
+            reorder_shipments: connection.reorder(),
+            rtt_ms_min: rtt.map(|(min, _)| min.as_millis_f64()),
+            rtt_ms_smoothed: rtt.map(|(_, smoothed)| smoothed.as_millis_f64()),
+            rate_bps: connection.rate().map(|rate| rate.bits_per_second()),
+            class: connection.class().number(),
+        }
+    }
+}

@@ -1,0 +1,197 @@
+//! The verdicts of one stream of ours, until the application asks for them.
+//!
+//! Called by the inbox. Each verdict is handed out once, by number or in the order in which it came.
+//!
+//! Invariant: every call takes constant time on average; what is kept is bounded by the segments under way and
+//! [`KEPT`].
+
+use crate::{SegmentNumber, Verdict};
+use core::fmt;
+use std::collections::VecDeque;
+
+/// Verdicts kept for an application that does not ask for them; then the oldest are forgotten.
+const KEPT: usize = 65_536;
+
+/// A verdict on a segment of ours.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Judged {
+    /// The stream.
+    pub stream: u32,
+    /// The segment.
+    pub segment: SegmentNumber,
+    /// The verdict; *unknown* when the connection ended first.
+    pub verdict: Verdict,
+    /// The holes as half-open runs of units, ascending.
+    pub holes: Vec<(u32, u32)>,
+}
+
+impl Judged {
+    /// How many units are missing.
+    pub fn missing(&self) -> u32 {
+        self.holes.iter().map(|hole| hole.1 - hole.0).sum()
+    }
+}
+
+impl fmt::Display for Judged {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "segment {}: {}", self.segment, self.verdict)?;
+        match self.missing() {
+            0 => Ok(()),
+            1 => f.write_str(", 1 unit missing"),
+            count => write!(f, ", {count} units missing"),
+        }
+    }
+}
+
+#[derive(Debug)]
+enum Slot {
+    Expected,
+    Judged(Verdict, Vec<(u32, u32)>),
+    Taken,
+}
+
+/// What is known of the verdict on one segment.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Lookup {
+    /// Here it is.
+    Judged(Judged),
+    /// It will come.
+    Expected,
+    /// It was handed out, forgotten, or the segment never was.
+    Gone,
+}
+
+/// The verdicts of one stream.
+#[derive(Debug)]
+pub(crate) struct Verdicts {
+    stream: u32,
+    /// The segment of the first slot.
+    base: u64,
+    slots: VecDeque<Slot>,
+    /// Judged segments in the order of their verdicts; some may be taken already.
+    order: VecDeque<u64>,
+    expected: usize,
+}
+
+impl Verdicts {
+    pub(crate) const fn new(stream: u32) -> Self {
+        Self { stream, base: 0, slots: VecDeque::new(), order: VecDeque::new(), expected: 0 }
+    }
+
+    /// The next segment has been accepted.
+    pub(crate) fn expect(&mut self) {
+        self.slots.push_back(Slot::Expected);
+        self.expected += 1;
+    }
+
+    /// Whether any segment has no verdict yet.
+    pub(crate) const fn has_expected(&self) -> bool {
+        self.expected > 0
+    }
+
+    /// Takes note of a verdict.
+    pub(crate) fn settle(&mut self, segment: u64, verdict: Verdict, holes: Vec<(u32, u32)>) {
+        let Some(slot @ Slot::Expected) = self.slot(segment) else { return };
+        *slot = Slot::Judged(verdict, holes);
+        self.expected -= 1;
+        self.order.push_back(segment);
+        while self.slots.len() > KEPT && !matches!(self.slots.front(), Some(Slot::Expected)) {
+            self.slots.pop_front();
+            self.base += 1;
+        }
+        if self.order.len() > 2 * self.slots.len() + 64 {
+            let mut order = core::mem::take(&mut self.order);
+            order.retain(|&segment| self.is_judged(segment));
+            self.order = order;
+        }
+    }
+
+    /// The verdict on `segment`, once.
+    pub(crate) fn take(&mut self, segment: u64) -> Lookup {
+        match self.slot(segment) {
+            Some(Slot::Expected) => Lookup::Expected,
+            Some(slot @ Slot::Judged(..)) => {
+                let Slot::Judged(verdict, holes) = core::mem::replace(slot, Slot::Taken) else { return Lookup::Gone };
+                while matches!(self.slots.front(), Some(Slot::Taken)) {
+                    self.slots.pop_front();
+                    self.base += 1;
+                }
+                Lookup::Judged(Judged { stream: self.stream, segment, verdict, holes })
+            }
+            _ => Lookup::Gone,
+        }
+    }
+
+    /// The verdict that came first of those not handed out.
+    pub(crate) fn take_next(&mut self) -> Option<Judged> {
+        loop {
+            let segment = self.order.pop_front()?;
+            if let Lookup::Judged(judged) = self.take(segment) {
+                return Some(judged);
+            }
+        }
+    }
+
+    fn is_judged(&self, segment: u64) -> bool {
+        let index = segment.checked_sub(self.base).and_then(|index| usize::try_from(index).ok());
+        index.and_then(|index| self.slots.get(index)).is_some_and(|slot| matches!(slot, Slot::Judged(..)))
+    }
+
+    fn slot(&mut self, segment: u64) -> Option<&mut Slot> {
+        self.slots.get_mut(usize::try_from(segment.checked_sub(self.base)?).ok()?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn numbers(verdicts: &mut Verdicts) -> Vec<u64> {
+        core::iter::from_fn(|| verdicts.take_next()).map(|judged| judged.segment).collect()
+    }
+
+    #[test]
+    fn a_verdict_is_handed_out_once_by_number_or_in_the_order_it_came() {
+        let mut verdicts = Verdicts::new(3);
+        (0..4).for_each(|_| verdicts.expect());
+        assert_eq!(verdicts.take(0), Lookup::Expected);
+        for segment in [2, 0, 3] {
+            verdicts.settle(segment, Verdict::Complete, vec![]);
+        }
+        assert!(matches!(verdicts.take(0), Lookup::Judged(judged) if judged.segment == 0 && judged.stream == 3));
+        assert_eq!(verdicts.take(0), Lookup::Gone);
+        assert_eq!(verdicts.take(4), Lookup::Gone);
+        assert_eq!(numbers(&mut verdicts), [2, 3]);
+        assert!(verdicts.has_expected());
+        verdicts.settle(1, Verdict::Expired, vec![(0, 2)]);
+        verdicts.settle(1, Verdict::Complete, vec![]);
+        assert_eq!(verdicts.take_next().map(|judged| (judged.verdict, judged.missing())), Some((Verdict::Expired, 2)));
+        assert!(!verdicts.has_expected());
+    }
+
+    #[test]
+    fn verdicts_nobody_asks_for_are_bounded() {
+        let mut verdicts = Verdicts::new(0);
+        for segment in 0..3 * KEPT as u64 {
+            verdicts.expect();
+            verdicts.settle(segment, Verdict::Complete, vec![]);
+        }
+        assert_eq!(verdicts.slots.len(), KEPT);
+        assert!(verdicts.order.len() <= 2 * KEPT + 64);
+        assert_eq!(verdicts.take(0), Lookup::Gone);
+        assert_eq!(numbers(&mut verdicts).len(), KEPT);
+    }
+
+    #[test]
+    fn verdicts_taken_by_number_leave_nothing_behind() {
+        let mut verdicts = Verdicts::new(0);
+        for segment in 0..10_000 {
+            verdicts.expect();
+            verdicts.settle(segment, Verdict::Complete, vec![]);
+            assert!(matches!(verdicts.take(segment), Lookup::Judged(_)));
+        }
+        assert!(verdicts.slots.is_empty());
+        assert!(verdicts.order.len() <= 65);
+    }
+}
