@@ -33,6 +33,8 @@ pub struct Statistics {
     pub report_shipments_sent: u64,
     /// Segments of ours given up because their lifetime had passed, total.
     pub segments_skipped: u64,
+    /// Segments of ours of which any unit was sent again, total.
+    pub segments_repaired: u64,
     /// Units of ours kept until the verdict on their segment comes, now.
     pub units_buffered: u64,
     /// Units received for the first time, total.
@@ -91,6 +93,7 @@ impl Statistics {
             state_shipments_sent: sender.state_shipments,
             report_shipments_sent: receiver.report_shipments,
             segments_skipped: sender.segments_skipped,
+            segments_repaired: sender.segments_repaired,
             units_buffered: connection.buffered_units_total(),
             units_received: receiver.units_received,
             units_duplicate: receiver.units_duplicate,

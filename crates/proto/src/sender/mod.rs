@@ -101,6 +101,8 @@ pub struct SenderCounters {
     pub payload_bytes: u64,
     /// Segments given up because their lifetime had passed.
     pub segments_skipped: u64,
+    /// Segments of which any unit was sent again.
+    pub segments_repaired: u64,
 }
 
 /// R until the first report tells it.

@@ -79,6 +79,7 @@ impl SendHalf {
         let Some((first, run)) = segment.again_run(segment.per_shipment) else { return false };
         let Some(run) = Run::fitting(id, segment_number, segment, (first, run), true, room) else { return false };
         parts.push(run.part(id, segment_number, segment));
+        self.counters.segments_repaired += u64::from(!segment.repaired);
         self.streams[id].again_total -= run.count;
         self.counters.units_retransmitted += u64::from(run.count);
         self.commit(now, id, number, segment_number, &run);

@@ -38,6 +38,8 @@ pub(crate) struct SendSegment {
     ships: SmallVec<[u32; 2]>,
     again: Bitmap,
     pub(crate) again_count: u32,
+    /// Whether any unit has been sent again.
+    pub(crate) repaired: bool,
     /// The last shipment that carried a unit for the first time, and when it left.
     pub(crate) first_pass_last: Option<u64>,
     pub(crate) first_pass_ended: Instant,
@@ -68,6 +70,7 @@ impl SendSegment {
             ships: SmallVec::new(),
             again: Bitmap::new(),
             again_count: 0,
+            repaired: false,
             first_pass_last: None,
             first_pass_ended: Instant::ZERO,
             last_shipment: None,
@@ -135,6 +138,7 @@ impl SendSegment {
                 *ship = number as u32;
             }
             self.again_count -= self.again.clear_range(first, count);
+            self.repaired = true;
         }
         self.last_shipment = Some(number);
     }
