@@ -13,7 +13,7 @@ mod receiving;
 mod sending;
 
 use crate::inbox::{Inbox, News, Sending};
-use crate::{Class, CloseReason, Config, ConnectionEvent, ConnectionId, Contract, Error, Instant, RateSpec, Statistics};
+use crate::{Class, CloseReason, Config, ConnectionEvent, ConnectionId, Contract, Error, Instant, RateSpec, Statistics, StreamStatistics};
 use segstream_base::endpoint::{Arrival, Deadline, Endpoint, Transmit};
 use segstream_base::random::Seed;
 use segstream_proto::connection::{Connection, Role};
@@ -317,6 +317,12 @@ impl Hub {
     /// The statistics so far.
     pub(crate) fn statistics(&self, id: ConnectionId) -> Result<Statistics, Error> {
         self.protocol.connection(id).map(Statistics::of).ok_or(Error::Unknown("connection"))
+    }
+
+    /// The statistics of one stream of ours.
+    pub(crate) fn stream_statistics(&self, id: ConnectionId, stream: u32) -> Result<StreamStatistics, Error> {
+        let connection = self.protocol.connection(id).ok_or(Error::Unknown("connection"))?;
+        connection.stream_counters(stream).map(StreamStatistics::of).ok_or(Error::Unknown("stream"))
     }
 }
 

@@ -131,7 +131,7 @@ pub use segstream_proto::error::{CloseReason, ConnectError};
 pub use segstream_wire::Class;
 pub use segstream_wire::contract::{Contract, ContractError, InterleaveChoice, Limits, Order};
 pub use segstream_wire::report::RefuseReason;
-pub use statistics::Statistics;
+pub use statistics::{Statistics, StreamStatistics};
 pub use verdicts::Judged;
 
 /// The number of a segment of its stream, counted from 0 in the order of sending.

@@ -7,6 +7,7 @@
 //! Invariant: names end with their measure; totals never decrease.
 
 use segstream_proto::connection::Connection;
+use segstream_proto::sender::StreamCounters;
 use serde::Serialize;
 
 /// The statistics of one connection.
@@ -75,6 +76,25 @@ pub struct Statistics {
     pub rate_bps: Option<u64>,
     /// The class in force in our direction, now.
     pub class: u8,
+}
+
+/// The statistics of one stream of ours; a part of those of its connection.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct StreamStatistics {
+    /// Units sent, new and again, total.
+    pub units_sent: u64,
+    /// Units sent again, total; at most `units_sent`.
+    pub units_retransmitted: u64,
+    /// Segments of which any unit was sent again, total.
+    pub segments_repaired: u64,
+}
+
+impl StreamStatistics {
+    pub(crate) const fn of(counters: StreamCounters) -> Self {
+        let StreamCounters { units_sent, units_retransmitted, segments_repaired } = counters;
+        Self { units_sent, units_retransmitted, segments_repaired }
+    }
 }
 
 impl Statistics {

@@ -70,7 +70,8 @@ struct Source {
 
 /// Runs the demonstration.
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
-    fs::create_dir_all(&arguments.out).with_context(|| format!("cannot make the directory {}; choose another with --out", arguments.out.display()))?;
+    fs::create_dir_all(&arguments.out)
+        .with_context(|| format!("cannot make the directory {}; choose another with --out", arguments.out.display()))?;
     let source = source(arguments)?;
     let mut report = Report { circumstances: circumstances(&source), ..Report::default() };
     let mut exhibits = Vec::new();
@@ -112,7 +113,11 @@ fn source(arguments: &Arguments) -> Result<Source> {
             let threads = std::thread::available_parallelism().map_or(1, usize::from);
             let slices = vortex_street::slices(Seed(1), SLICES, threads, |done| bar.set_position(done as u64));
             bar.finish_and_clear();
-            (slices, Colours::Diverging, format!("{SLICES} vorticity slices of flow past three cylinders, Reynolds number {}", vortex_street::REYNOLDS))
+            (
+                slices,
+                Colours::Diverging,
+                format!("{SLICES} vorticity slices of flow past three cylinders, Reynolds number {}", vortex_street::REYNOLDS),
+            )
         }
     };
     let bytes = slices.iter().map(|slice| Bytes::from(slice.bytes.clone())).collect();
@@ -211,7 +216,8 @@ fn repaired(sent: &Slice, shown: Option<&Shown>, missing: &[usize]) -> Slice {
 /// Writes the pictures of the slice with the most holes, if there are any, and keeps them for the page.
 fn exhibit(out: &Path, run: &Run, outcome: &Outcome, source: &Source, exhibits: &mut Vec<Exhibit>) -> Result<()> {
     let missing: Vec<Vec<usize>> = outcome.slices.iter().map(|shown| missing_lines(shown.as_ref())).collect();
-    let Some((index, holes)) = missing.iter().enumerate().max_by_key(|(_, holes)| holes.len()).filter(|(_, holes)| !holes.is_empty()) else {
+    let Some((index, holes)) = missing.iter().enumerate().max_by_key(|(_, holes)| holes.len()).filter(|(_, holes)| !holes.is_empty())
+    else {
         return Ok(());
     };
     let sent = &source.slices[index];

@@ -5,7 +5,7 @@
 
 use super::Connection;
 use crate::receiver::ReceiverCounters;
-use crate::sender::SenderCounters;
+use crate::sender::{SenderCounters, StreamCounters};
 use bytes::Bytes;
 use segstream_base::halves::{SubmitError, Verdict};
 use segstream_base::{Bandwidth, Duration, Instant};
@@ -189,6 +189,11 @@ impl Connection {
     /// Counters of our direction.
     pub const fn sender_counters(&self) -> &SenderCounters {
         &self.send.counters
+    }
+
+    /// Counters of one stream of ours.
+    pub fn stream_counters(&self, stream: u32) -> Option<StreamCounters> {
+        self.send.stream_counters(stream)
     }
 
     /// Counters of the peer's direction.

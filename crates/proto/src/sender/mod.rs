@@ -108,6 +108,17 @@ pub struct SenderCounters {
 /// R until the first report tells it.
 const REORDER_ASSUMED: u32 = 3;
 
+/// Counters of one outgoing stream; those of all streams add up to the half's.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StreamCounters {
+    /// Units sent, new and again.
+    pub units_sent: u64,
+    /// Units sent again.
+    pub units_retransmitted: u64,
+    /// Segments of which any unit was sent again.
+    pub segments_repaired: u64,
+}
+
 /// The sending half.
 #[derive(Debug)]
 pub struct SendHalf {

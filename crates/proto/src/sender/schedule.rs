@@ -79,9 +79,13 @@ impl SendHalf {
         let Some((first, run)) = segment.again_run(segment.per_shipment) else { return false };
         let Some(run) = Run::fitting(id, segment_number, segment, (first, run), true, room) else { return false };
         parts.push(run.part(id, segment_number, segment));
-        self.counters.segments_repaired += u64::from(!segment.repaired);
-        self.streams[id].again_total -= run.count;
+        let first_repair = u64::from(!segment.repaired);
+        self.counters.segments_repaired += first_repair;
         self.counters.units_retransmitted += u64::from(run.count);
+        let stream = &mut self.streams[id];
+        stream.again_total -= run.count;
+        stream.counters.segments_repaired += first_repair;
+        stream.counters.units_retransmitted += u64::from(run.count);
         self.commit(now, id, number, segment_number, &run);
         *used += run.length;
         true
@@ -116,6 +120,7 @@ impl SendHalf {
         if let Some(segment) = self.streams[id].get_mut(segment) {
             segment.on_sent(now, run.first, run.count, number);
         }
+        self.streams[id].counters.units_sent += u64::from(run.count);
         self.counters.units_sent += u64::from(run.count);
         self.counters.payload_bytes += u64::from(run.payload_bytes);
     }

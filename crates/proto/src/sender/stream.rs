@@ -3,6 +3,7 @@
 //! Owned by the sending half. Invariant: segments start in order, one is open at a time, and no unit
 //! beyond either edge of the window has ever left (while flow control is on).
 
+use super::StreamCounters;
 use super::segment::SendSegment;
 use super::tally::Standing;
 use crate::layout::{Layout, tolerance};
@@ -46,6 +47,7 @@ pub(crate) struct SendStream {
     buffered_units: u64,
     pub(crate) unsettled: u64,
     pub(crate) again_total: u32,
+    pub(crate) counters: StreamCounters,
     /// No segment below this one has anything wanted again.
     again_from: u64,
     /// The next segment whose lifetime has not run out.
@@ -92,6 +94,7 @@ impl SendStream {
             buffered_units: 0,
             unsettled: 0,
             again_total: 0,
+            counters: StreamCounters::default(),
             again_from: 0,
             expire_from: 0,
             blocked: false,

@@ -3,7 +3,7 @@
 //! Called by the connection. Invariant: nothing here decides what is sent; it only changes when, or how
 //! much.
 
-use super::SendHalf;
+use super::{SendHalf, StreamCounters};
 use crate::layout::Layout;
 use segstream_base::{Duration, Instant};
 use segstream_wire::Class;
@@ -51,6 +51,11 @@ impl SendHalf {
     /// The smoothed round trip.
     pub fn rtt_smoothed(&self) -> Option<Duration> {
         self.rtt.smoothed()
+    }
+
+    /// The counters of one stream.
+    pub fn stream_counters(&self, stream: u32) -> Option<StreamCounters> {
+        self.streams.get(stream as usize).map(|stream| stream.counters)
     }
 
     /// How a segment without a verdict lies in units.

@@ -6,7 +6,7 @@ use super::stream_sender::Writing;
 use super::switchboard::{Bell, Line, Switchboard};
 use super::{StreamReceiver, StreamSender};
 use crate::inbox::News;
-use crate::{Class, CloseReason, ConnectionId, Contract, Error, RateSpec, Statistics};
+use crate::{Class, CloseReason, ConnectionId, Contract, Error, RateSpec, Statistics, StreamStatistics};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::task::Poll;
@@ -118,6 +118,11 @@ impl Connection {
     /// The statistics so far.
     pub fn statistics(&self) -> Statistics {
         self.held.line.look(|board| board.hub.statistics(self.held.id)).unwrap_or_default()
+    }
+
+    /// The statistics of one stream of ours so far; all zero when there is no such stream.
+    pub fn stream_statistics(&self, stream: u32) -> StreamStatistics {
+        self.held.line.look(|board| board.hub.stream_statistics(self.held.id, stream).unwrap_or_default())
     }
 
     /// Whether any segment of ours has no verdict yet.

@@ -5,7 +5,7 @@
 use super::{Endpoint, SegmentWriter};
 use crate::{
     Bytes, Class, CloseReason, ConnectionId, Contract, Duration, Error, Instant, Judged, Progress, RateSpec, Received, SegmentNumber,
-    Statistics, SubmitError,
+    Statistics, StreamStatistics, SubmitError,
 };
 use std::net::SocketAddr;
 use std::task::Poll;
@@ -215,6 +215,11 @@ impl<'a> Connection<'a> {
     /// The statistics so far.
     pub fn statistics(&mut self) -> Result<Statistics, Error> {
         self.endpoint.hub.statistics(self.id)
+    }
+
+    /// The statistics of one stream of ours so far.
+    pub fn stream_statistics(&mut self, stream: u32) -> Result<StreamStatistics, Error> {
+        self.endpoint.hub.stream_statistics(self.id, stream)
     }
 
     /// Whether any segment of ours has no verdict yet.

@@ -1,0 +1,201 @@
+//! `segstream link`: a path with bandwidth, delay and loss between real sockets.
+//!
+//! Called from the command line; the emulator itself is `segstream_net::link`.
+//!
+//! Invariant: the exit status tells whether the emulation was true: 1 when the link could not keep up.
+
+use crate::interruption::Interruption;
+use crate::{json, quantity, usage};
+use anyhow::Result;
+use clap::{Args, ValueEnum};
+use segstream::{Bandwidth, Duration};
+use segstream_base::Bytes;
+use segstream_base::random::Seed;
+use segstream_net::link::{Link, LinkConfig, LinkError, LinkReport, RelayCounters};
+use segstream_path::{LossPlace, LossSpec, PathConfig, PathCounters, Probability, QueueLimit, ReorderSpec};
+use serde::Serialize;
+use std::net::SocketAddr;
+use std::process::ExitCode;
+
+/// Emulates a path: what is sent to one address leaves for another, as late and as incomplete as asked for.
+///
+/// Answers go back to whoever sent, over a path of the same bandwidth and delay. Bandwidth counts whole IP packets, 28
+/// bytes more than the datagram on IPv4, 48 on IPv6. Runs until it is interrupted, then says what it did; it fails if
+/// it could not keep up with its own schedule.
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  segstream link --listen 127.0.0.1:4400 --to 127.0.0.1:4433 --bandwidth 100mbit --rtt 60ms --loss 1e-3")]
+pub(crate) struct Arguments {
+    /// Where to receive; port 0 takes any free one.
+    #[arg(long, value_name = "ADDR")]
+    listen: SocketAddr,
+    /// Where what is received goes.
+    #[arg(long, value_name = "ADDR")]
+    to: SocketAddr,
+    /// Bandwidth of each direction, such as 100mbit.
+    #[arg(long, value_name = "B", value_parser = quantity::bandwidth)]
+    bandwidth: Bandwidth,
+    /// Round trip, such as 60ms; half of it in each direction.
+    #[arg(long, value_name = "T", value_parser = quantity::duration)]
+    rtt: Duration,
+    /// How much may wait in front of the bandwidth [default: one bandwidth-delay product, at least 64KiB].
+    #[arg(long, value_name = "BYTES", value_parser = quantity::bytes)]
+    queue: Option<Bytes>,
+    /// Loss on the way there: none, 1e-3, random:1e-3, bursty:good=1620ms,bad=180ms,loss=1e-3,
+    /// gilbert:rate=1%,burst=4 or list:5,17,18.
+    #[arg(long, value_name = "SPEC", default_value = "none")]
+    loss: LossSpec,
+    /// Loss on the way back.
+    #[arg(long, value_name = "SPEC", default_value = "none")]
+    loss_back: LossSpec,
+    /// Whether packets are lost before they have taken their time on the link, or after.
+    #[arg(long, value_name = "PLACE", value_enum, default_value_t = Place::Before)]
+    loss_at: Place,
+    /// The most that is added to the delay, in both directions, without reordering.
+    #[arg(long, value_name = "T", value_parser = quantity::duration, default_value = "0ms")]
+    jitter: Duration,
+    /// Which packets arrive late, in both directions: none, 1%:distance=5 or 1%:delay=10ms.
+    #[arg(long, value_name = "SPEC", default_value = "none")]
+    reorder: ReorderSpec,
+    /// The share of packets that arrive twice, in both directions.
+    #[arg(long, value_name = "P", default_value = "0")]
+    duplicate: Probability,
+    /// The share of packets in which one bit is flipped, in both directions.
+    #[arg(long, value_name = "P", default_value = "0")]
+    corrupt: Probability,
+    /// The seed of every random choice.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+    /// Prints one JSON object on standard output when it ends.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Where packets are lost.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Place {
+    Before,
+    After,
+}
+
+/// The JSON object.
+#[derive(Debug, Serialize)]
+struct Summary {
+    seconds: f64,
+    kept_up: bool,
+    lateness_ms_p50: f64,
+    lateness_ms_p99: f64,
+    lateness_ms_p999: f64,
+    lateness_ms_max: f64,
+    forward: Lane,
+    back: Lane,
+    clients: u64,
+    datagrams_unroutable: u64,
+    datagrams_dropped_receive_buffer: Option<u64>,
+}
+
+/// One direction in the JSON object.
+#[derive(Debug, Serialize)]
+struct Lane {
+    packets_entered: u64,
+    packets_lost: u64,
+    packets_dropped_queue: u64,
+    packets_duplicated: u64,
+    packets_corrupted: u64,
+    packets_reordered: u64,
+    datagrams_sent: u64,
+    datagrams_dropped: u64,
+    datagrams_unsent: u64,
+}
+
+/// Runs the verb.
+pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
+    let interruption = Interruption::listen(None)?;
+    let link = Link::bind(&config(arguments)).map_err(explain)?;
+    eprintln!("listening on {}", link.local_addr());
+    eprintln!("relaying to {} at {}, {} round trip; interrupt to end", arguments.to, arguments.bandwidth, arguments.rtt);
+    let report = link.run(interruption.flag())?;
+    tell(&report);
+    if arguments.json {
+        json::print(&Summary::of(&report))?;
+    }
+    Ok(if report.kept_up { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// What the configuration refuses is bad usage, what the system refuses is a failure.
+fn explain(error: LinkError) -> anyhow::Error {
+    match error {
+        LinkError::Path { .. } | LinkError::UnusableDestination { .. } | LinkError::RelaysToItself { .. } => usage::bad(error.to_string()),
+        error => error.into(),
+    }
+}
+
+fn config(arguments: &Arguments) -> LinkConfig {
+    let queue = arguments.queue.map(QueueLimit::Bytes);
+    let there = arguments.rtt / 2;
+    let forward = PathConfig {
+        bandwidth: Some(arguments.bandwidth),
+        queue: queue.unwrap_or_else(|| PathConfig::default_queue(arguments.bandwidth, arguments.rtt)),
+        delay: there,
+        jitter: arguments.jitter,
+        loss: arguments.loss.clone(),
+        loss_at: match arguments.loss_at {
+            Place::Before => LossPlace::Before,
+            Place::After => LossPlace::After,
+        },
+        reorder: arguments.reorder,
+        duplicate: arguments.duplicate,
+        corrupt: arguments.corrupt,
+    };
+    let back = PathConfig { delay: arguments.rtt.saturating_sub(there), loss: arguments.loss_back.clone(), ..forward.clone() };
+    LinkConfig { forward, back, seed: Seed(arguments.seed), ..LinkConfig::new(arguments.listen, arguments.to) }
+}
+
+fn tell(report: &LinkReport) {
+    for (name, path, relayed) in [("forward", &report.forward, &report.forward_relayed), ("back", &report.back, &report.back_relayed)] {
+        eprintln!(
+            "{name}: {} packets entered, {} lost, {} dropped by the queue, {} sent on",
+            path.sent, path.lost, path.dropped_queue, relayed.sent
+        );
+    }
+    eprintln!("{}", report.lateness);
+    for warning in &report.warnings {
+        eprintln!("{warning}");
+    }
+    if !report.kept_up {
+        eprintln!("segstream: the link could not keep up, so do not trust what went through it; lower the bandwidth or free the processor");
+    }
+}
+
+impl Summary {
+    fn of(report: &LinkReport) -> Self {
+        Self {
+            seconds: report.ran.as_secs_f64(),
+            kept_up: report.kept_up,
+            lateness_ms_p50: report.lateness.p50.as_millis_f64(),
+            lateness_ms_p99: report.lateness.p99.as_millis_f64(),
+            lateness_ms_p999: report.lateness.p999.as_millis_f64(),
+            lateness_ms_max: report.lateness.max.as_millis_f64(),
+            forward: Lane::of(&report.forward, &report.forward_relayed),
+            back: Lane::of(&report.back, &report.back_relayed),
+            clients: report.clients,
+            datagrams_unroutable: report.unroutable,
+            datagrams_dropped_receive_buffer: report.receive_buffer_drops,
+        }
+    }
+}
+
+impl Lane {
+    fn of(path: &PathCounters, relayed: &RelayCounters) -> Self {
+        Self {
+            packets_entered: path.sent,
+            packets_lost: path.lost,
+            packets_dropped_queue: path.dropped_queue,
+            packets_duplicated: path.duplicated,
+            packets_corrupted: path.corrupted,
+            packets_reordered: path.reordered,
+            datagrams_sent: relayed.sent,
+            datagrams_dropped: relayed.dropped_limit + relayed.dropped_send_buffer + relayed.dropped_refused + relayed.dropped_client_gone,
+            datagrams_unsent: relayed.unsent,
+        }
+    }
+}

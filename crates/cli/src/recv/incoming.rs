@@ -1,0 +1,272 @@
+//! One connection: its streams, what the sender says about them, and what comes of each.
+//!
+//! Called by the receiver's loop.
+//!
+//! ```text
+//! Receiving --last segment taken--> Hashing --hash--> Waiting --sender's record--> Keeping --name--> Done
+//!     any of them --failure, or the connection's end--> Leaving --> Done
+//! ```
+//!
+//! Invariant: every stream is answered once.
+
+use super::segment_record::{SegmentRecord, SmallestDelay};
+use super::writer::{Job, Key};
+use crate::manifest::{self, Answer, Record};
+use crate::transfer_report::{FileReport, TransferReport};
+use segstream::{CloseReason, ConnectionId, Contract, Instant, Order, Received, Verdict};
+use std::collections::BTreeMap;
+
+/// Streams a peer can open, and so those it can say something about.
+const STREAMS_MAX: u32 = 256;
+
+/// How far a stream has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stage {
+    Receiving,
+    Hashing,
+    Waiting,
+    Keeping,
+    Leaving,
+    Done,
+}
+
+/// One stream of data.
+#[derive(Debug)]
+pub(super) struct Arriving {
+    /// Which stream of data, counted from 0.
+    number: u32,
+    pub(super) stage: Stage,
+    contract: Contract,
+    /// Whether the content cannot be the sender's: holes, or another order.
+    differs: bool,
+    next_segment: u64,
+    report: FileReport,
+}
+
+/// What the sender has said about a stream, which may be before the stream is opened.
+#[derive(Debug, Default)]
+struct Said {
+    /// That it begins.
+    begun: bool,
+    /// The length of every segment but the last.
+    segment_bytes: Option<u64>,
+    /// How it has ended.
+    end: Option<Record>,
+}
+
+/// One connection.
+#[derive(Debug)]
+pub(super) struct Incoming {
+    id: ConnectionId,
+    pub(super) manifest: Option<u32>,
+    pub(super) answers: Option<u32>,
+    pub(super) streams: BTreeMap<u32, Arriving>,
+    said: BTreeMap<u32, Said>,
+    pub(super) report: TransferReport,
+    pub(super) closed: Option<CloseReason>,
+    drop_holes: bool,
+    first_data: Option<Instant>,
+    last_delivery: Instant,
+    smallest_delay: SmallestDelay,
+}
+
+impl Incoming {
+    /// A connection with `peer`, without streams yet.
+    pub(super) fn new(id: ConnectionId, peer: String, drop_holes: bool) -> Self {
+        Self {
+            id,
+            manifest: None,
+            answers: None,
+            streams: BTreeMap::new(),
+            said: BTreeMap::new(),
+            report: TransferReport { peer: Some(peer), ..TransferReport::default() },
+            closed: None,
+            drop_holes,
+            first_data: None,
+            last_delivery: Instant::ZERO,
+            smallest_delay: SmallestDelay::default(),
+        }
+    }
+
+    /// The sender has opened a stream of data.
+    pub(super) fn open(&mut self, stream: u32, contract: &Contract) -> Job {
+        let report = FileReport { name: contract.label.clone(), ..FileReport::default() };
+        let arriving = Arriving {
+            number: self.streams.len() as u32,
+            stage: Stage::Receiving,
+            contract: contract.clone(),
+            differs: false,
+            next_segment: 0,
+            report,
+        };
+        self.streams.insert(stream, arriving);
+        Job::Open(self.key(stream), contract.label.clone())
+    }
+
+    /// Takes a record of the manifest; how many bytes are expected, if it says so.
+    pub(super) fn on_record(&mut self, bytes: &[u8], jobs: &mut Vec<Job>) -> Option<u64> {
+        let record: Record = serde_json::from_slice(bytes).ok()?;
+        let Some(stream) = record.stream else { return record.bytes };
+        if stream >= STREAMS_MAX {
+            return None;
+        }
+        let said = self.said.entry(stream).or_default();
+        if record.bytes.is_some() || record.failed.is_some() {
+            said.end = Some(record);
+            self.settle(stream, jobs);
+        } else if !std::mem::replace(&mut said.begun, true) {
+            said.segment_bytes = record.segment_bytes;
+        }
+        None
+    }
+
+    /// Takes a segment of data: the job to write it, and its record.
+    pub(super) fn on_segment(&mut self, now: Instant, received: Received) -> Option<(Job, SegmentRecord)> {
+        let key = self.key(received.stream);
+        let arriving = self.streams.get_mut(&received.stream)?;
+        self.first_data = match (self.first_data, received.first_arrival) {
+            (Some(before), Some(here)) => Some(before.min(here)),
+            (before, here) => before.or(here),
+        };
+        self.last_delivery = now;
+        self.report.segments += 1;
+        let length = received.bytes.len() as u64;
+        self.report.count(received.verdict, length, received.unit_bytes, &received.holes);
+        let record = SegmentRecord::new(arriving.number, arriving.contract.tolerance, &received, &mut self.smallest_delay);
+        arriving.differs |= received.verdict != Verdict::Complete;
+        let segment_bytes = self.said.get(&received.stream).and_then(|said| said.segment_bytes);
+        let offset = arriving.offset(received.segment, segment_bytes.filter(|_| !self.drop_holes));
+        let bytes = if self.drop_holes { without_holes(&received) } else { received.bytes };
+        arriving.report.bytes += bytes.len() as u64;
+        Some((Job::Write(key, offset, bytes), record))
+    }
+
+    /// Whether segments of `stream` can be taken now: those that come in any order only when it is known where they go.
+    pub(super) fn takes(&self, stream: u32) -> bool {
+        let in_order = self.streams.get(&stream).is_some_and(|arriving| arriving.contract.order == Order::InOrder);
+        in_order || self.manifest.is_none() || self.said.get(&stream).is_some_and(|said| said.begun)
+    }
+
+    /// Everything of `stream` has been taken.
+    pub(super) fn on_ended(&mut self, stream: u32, jobs: &mut Vec<Job>) {
+        let key = self.key(stream);
+        if let Some(arriving) = self.streams.get_mut(&stream).filter(|arriving| arriving.stage == Stage::Receiving) {
+            arriving.stage = Stage::Hashing;
+            jobs.push(Job::Hash(key));
+        }
+    }
+
+    /// The writer has hashed `stream`.
+    pub(super) fn on_hashed(&mut self, stream: u32, blake3: Option<String>, jobs: &mut Vec<Job>) {
+        let Some(arriving) = self.streams.get_mut(&stream).filter(|arriving| arriving.stage == Stage::Hashing) else { return };
+        arriving.report.blake3 = blake3.filter(|_| !arriving.differs);
+        arriving.stage = Stage::Waiting;
+        self.settle(stream, jobs);
+    }
+
+    /// Compares what came with what the sender says, once both are there.
+    fn settle(&mut self, stream: u32, jobs: &mut Vec<Job>) {
+        let (key, has_manifest) = (self.key(stream), self.manifest.is_some());
+        let Some(arriving) = self.streams.get_mut(&stream).filter(|arriving| arriving.stage == Stage::Waiting) else { return };
+        let name = &arriving.report.name;
+        let wrong = match self.said.get(&stream).and_then(|said| said.end.as_ref()) {
+            None if has_manifest => return,
+            None => None,
+            Some(Record { failed: Some(sentence), .. }) => {
+                Some(format!("the sender could not send {name:?} whole: {}", manifest::printable(sentence)))
+            }
+            Some(record) => {
+                let hashes = arriving.report.blake3.as_ref().zip(record.blake3.as_ref());
+                arriving.report.hash_agrees = hashes.map(|(ours, theirs)| ours == theirs);
+                (arriving.report.hash_agrees == Some(false))
+                    .then(|| format!("{name:?} is not what the sender sent: its content hash differs; let it be sent again"))
+            }
+        };
+        match wrong {
+            None => {
+                arriving.stage = Stage::Keeping;
+                jobs.push(Job::Keep(key));
+            }
+            Some(sentence) => self.leave(stream, sentence, jobs),
+        }
+    }
+
+    /// `stream` cannot become what it should be.
+    fn leave(&mut self, stream: u32, sentence: String, jobs: &mut Vec<Job>) {
+        let key = self.key(stream);
+        if let Some(arriving) = self.streams.get_mut(&stream) {
+            arriving.stage = Stage::Leaving;
+            arriving.report.error.get_or_insert(sentence);
+            jobs.push(Job::Leave(key));
+        }
+    }
+
+    /// The writer is done with `stream`, one way or another. The answer, if there was none yet.
+    pub(super) fn on_done(&mut self, stream: u32, failed: Option<String>) -> Option<Answer> {
+        let arriving = self.streams.get_mut(&stream).filter(|arriving| arriving.stage != Stage::Done)?;
+        arriving.stage = Stage::Done;
+        if let Some(sentence) = failed {
+            arriving.report.error.get_or_insert(sentence);
+        }
+        let FileReport { bytes, blake3, error, hash_agrees, .. } = arriving.report.clone();
+        // Why: the sender must see a hash that differs, and compares for itself.
+        let error = error.filter(|_| hash_agrees != Some(false));
+        Some(Answer { stream, bytes, blake3, error })
+    }
+
+    /// Whether every stream is done.
+    pub(super) fn is_done(&self) -> bool {
+        self.streams.values().all(|arriving| arriving.stage == Stage::Done)
+    }
+
+    /// The connection has ended and nothing more can be taken: what is not whole is left.
+    pub(super) fn abandon(&mut self, jobs: &mut Vec<Job>) {
+        let unfinished = self.streams.iter().filter(|(_, arriving)| matches!(arriving.stage, Stage::Receiving | Stage::Waiting));
+        for stream in unfinished.map(|(&stream, _)| stream).collect::<Vec<_>>() {
+            self.leave(stream, "the connection ended before everything had come".to_owned(), jobs);
+        }
+    }
+
+    /// The result.
+    pub(super) fn conclude(mut self) -> TransferReport {
+        match self.closed {
+            None | Some(CloseReason::ClosedHere | CloseReason::ClosedByPeer { code: 0, .. }) => {}
+            Some(CloseReason::ClosedByPeer { detail, .. } | CloseReason::AbortedByPeer { detail, .. }) => {
+                self.report.error = Some(format!("the sender ended the connection: {}", manifest::printable(&detail)));
+            }
+            Some(reason) => self.report.error = Some(format!("the connection has ended: {reason}")),
+        }
+        self.report.files = self.streams.into_values().map(|arriving| arriving.report).collect();
+        let span = self.first_data.map_or(segstream::Duration::ZERO, |first| self.last_delivery.since(first));
+        self.report.conclude(span);
+        self.report
+    }
+
+    fn key(&self, stream: u32) -> Key {
+        (self.id, stream)
+    }
+}
+
+impl Arriving {
+    /// Where segment `segment` goes: its place where that is known, else behind the last.
+    fn offset(&mut self, segment: u64, segment_bytes: Option<u64>) -> Option<u64> {
+        let in_order = segment == self.next_segment;
+        self.next_segment = self.next_segment.max(segment + 1);
+        let place = segment_bytes.filter(|_| self.contract.order == Order::AsAccepted).and_then(|bytes| segment.checked_mul(bytes));
+        self.differs |= !in_order && place.is_none();
+        place
+    }
+}
+
+/// The bytes that arrived.
+fn without_holes(received: &Received) -> Vec<u8> {
+    let place = |unit: u32| (unit as usize * received.unit_bytes as usize).min(received.bytes.len());
+    let mut kept = Vec::with_capacity(received.bytes.len());
+    let mut from = 0;
+    for &(start, end) in &received.holes {
+        kept.extend_from_slice(received.bytes.get(from..place(start)).unwrap_or(&[]));
+        from = place(end);
+    }
+    kept.extend_from_slice(received.bytes.get(from..).unwrap_or(&[]));
+    kept
+}

@@ -1,0 +1,283 @@
+//! `segstream send`: files or standard input, as segments, to a receiver.
+//!
+//! - [`argument`] and [`scheduled_change`]: arguments that need a parser of their own;
+//! - [`source`]: where the bytes come from;
+//! - [`feed`]: files become streams and segments, not earlier than they can leave;
+//! - [`transfer`]: the loop around the connection.
+//!
+//! Called from the command line.
+//!
+//! Invariant: whatever the command line contradicts is refused before a socket is opened.
+
+mod argument;
+mod feed;
+mod scheduled_change;
+mod source;
+mod transfer;
+
+use crate::interruption::Interruption;
+use crate::protection::Protection;
+use crate::tolerance_argument::ToleranceArgument;
+use crate::{json, quantity, usage};
+use anyhow::{Context as _, Result};
+use clap::{Args, ValueEnum};
+use scheduled_change::ScheduledChange;
+use segstream::blocking::Endpoint;
+use segstream::{Class, Config, Contract, Duration, InterleaveChoice, Limits, Order, RateSpec};
+use segstream_base::Bytes;
+use segstream_wire::contract::{SEGMENT_UNITS_MAX, UNIT_BYTES_MAX};
+use std::collections::BTreeSet;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs as _};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use transfer::Transfer;
+
+/// Segments are so long if nothing is said and the window allows it.
+const SEGMENT_BYTES: u64 = 256 * 1024;
+/// IP and UDP headers in front of a datagram on IPv4.
+const HEADER_BYTES: u64 = 28;
+/// Segments in the window, at most.
+const WINDOW_SEGMENTS_MAX: u32 = 65_536;
+
+/// Sends files, each as a stream under its own name, or standard input.
+///
+/// Succeeds when every segment arrived completely or within its tolerance and, where both ends could compute the hash
+/// of the content, it agreed. Files are read as they are sent; one that cannot be read harms no other.
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  segstream send 192.0.2.1:4433 a.bin b.bin --rate 50mbit --insecure\n  camera | segstream send \
+                        192.0.2.1:4433 - --rate 50mbit --tolerance 1024,5,1 --lifetime 200ms --insecure")]
+pub(crate) struct Arguments {
+    /// The receiver, such as 192.0.2.1:4433 or host:4433.
+    #[arg(value_name = "ADDR")]
+    address: String,
+    /// Files, or - for standard input.
+    #[arg(value_name = "PATH", required = true)]
+    paths: Vec<PathBuf>,
+    /// What may be missing of a segment: reliable, any, E,B (of the segment at most E units, at most B in a row) or
+    /// W,E,B (of every W units).
+    #[arg(long, value_name = "T", default_value = "reliable", allow_hyphen_values = true)]
+    tolerance: ToleranceArgument,
+    /// The size of a unit, 1 to 1120.
+    #[arg(long, value_name = "N", default_value = "1024", value_parser = quantity::positive_bytes)]
+    unit_bytes: Bytes,
+    /// The longest segment [default: 256KiB, or the window if that is smaller].
+    #[arg(long, value_name = "N", value_parser = quantity::positive_bytes)]
+    segment_bytes: Option<Bytes>,
+    /// A segment from a pipe leaves when it is full, or so long after its first byte came.
+    #[arg(long, value_name = "T", default_value = "20ms", value_parser = quantity::duration)]
+    segment_wait: Duration,
+    /// The size of datagrams, 1200 to 65507.
+    #[arg(long, value_name = "N", default_value = "1200", value_parser = quantity::positive_bytes)]
+    datagram_bytes: Bytes,
+    /// The rate, counted in whole IP packets: the peak P, or P,F,L for F bursts a second of L shipments [default: 100mbit
+    /// to a loopback address; must be given for any other].
+    #[arg(long, value_name = "P[,F,L]", value_parser = argument::rate)]
+    rate: Option<RateSpec>,
+    /// The receiver's buffer for a file. At least (rounds of repair + 2) bandwidth-delay products, or the sender waits
+    /// for repairs: 16MiB is enough for 100mbit over 60ms at a loss of 10 % many times.
+    #[arg(long, value_name = "BYTES", default_value = "16MiB", value_parser = quantity::positive_bytes)]
+    window: Bytes,
+    /// Error control 4 + flow control 2 + rate control 1.
+    #[arg(long, value_name = "N", default_value = "7", value_parser = scheduled_change::class)]
+    class: Class,
+    /// Segments older than this are given up, counted from when they were read [default: never].
+    #[arg(long, value_name = "T", value_parser = quantity::positive_duration)]
+    lifetime: Option<Duration>,
+    /// In which order the receiver hands over segments.
+    #[arg(long, value_name = "ORDER", value_enum, default_value_t = OrderArgument::InOrder)]
+    order: OrderArgument,
+    /// Whether neighbouring units leave apart from each other: auto (as the tolerance needs it), off, or in blocks of N.
+    #[arg(long, value_name = "auto|off|N", default_value = "auto", value_parser = argument::interleave)]
+    interleave: InterleaveChoice,
+    /// Allows a class with neither flow control nor rate control, which can flood a network.
+    #[arg(long)]
+    unlimited: bool,
+    /// The receiver is given up when nothing has come from it for so long; at least 1s.
+    #[arg(long, value_name = "T", default_value = "10s", value_parser = quantity::positive_duration)]
+    idle_timeout: Duration,
+    /// Changes rate or class while data flows, such as 5s:rate=40mbit,class=5; may be given several times.
+    #[arg(long, value_name = "T:CHANGES")]
+    at: Vec<ScheduledChange>,
+    /// Prints a line of statistics as JSON on standard error once in this time.
+    #[arg(long, value_name = "T", value_parser = quantity::positive_duration)]
+    stats: Option<Duration>,
+    #[command(flatten)]
+    protection: Protection,
+    /// Prints one JSON object on standard output.
+    #[arg(long)]
+    json: bool,
+}
+
+/// The order of delivery on the command line.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum OrderArgument {
+    InOrder,
+    AsAccepted,
+}
+
+/// What is to be sent, and how: free of contradictions.
+#[derive(Debug)]
+struct Plan {
+    remote: SocketAddr,
+    /// Files, or nothing for standard input.
+    paths: Vec<PathBuf>,
+    config: Config,
+    /// The contract of every file's stream, but for its label.
+    contract: Contract,
+    segment_bytes: usize,
+    segment_wait: Duration,
+    changes: Vec<ScheduledChange>,
+    stats: Option<Duration>,
+}
+
+/// Runs the verb.
+pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
+    let plan = plan(arguments)?;
+    arguments.protection.tell();
+    let any = if plan.remote.is_ipv4() { SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)) } else { (Ipv6Addr::UNSPECIFIED, 0).into() };
+    let endpoint = Endpoint::bind(any, plan.config.clone())?;
+    for warning in endpoint.warnings() {
+        eprintln!("{warning}");
+    }
+    let interruption = Interruption::listen(Some(endpoint.waker()))?;
+    let report = Transfer::new(endpoint, plan, interruption).run()?;
+    eprintln!("{}", report.sentence("sent"));
+    if arguments.json {
+        json::print(&report)?;
+    }
+    if let Some(error) = &report.error {
+        eprintln!("segstream: {error}");
+    }
+    Ok(if report.is_success() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn plan(arguments: &Arguments) -> Result<Plan> {
+    let paths = paths(&arguments.paths)?;
+    let unit_bytes = within(arguments.unit_bytes, 1, u64::from(UNIT_BYTES_MAX), "--unit-bytes")? as u32;
+    let datagram_bytes = within(arguments.datagram_bytes, 1200, 65_507, "--datagram-bytes")?;
+    let window_units = u32::try_from(arguments.window.get() / u64::from(unit_bytes)).unwrap_or(u32::MAX);
+    if !(1..=SEGMENT_UNITS_MAX).contains(&window_units) {
+        let most = Bytes::new(u64::from(unit_bytes) * u64::from(SEGMENT_UNITS_MAX));
+        return Err(usage::bad(format!(
+            "--window {} holds {window_units} units of {unit_bytes} bytes; give from 1 unit up to {most}",
+            arguments.window
+        )));
+    }
+    let window_bytes = u64::from(window_units) * u64::from(unit_bytes);
+    let segment_bytes = arguments.segment_bytes.map_or(SEGMENT_BYTES.min(window_bytes), Bytes::get);
+    if segment_bytes > window_bytes {
+        let segment = Bytes::new(segment_bytes);
+        return Err(usage::bad(format!(
+            "segments of {segment} do not fit a window of {}; raise --window or lower --segment-bytes",
+            arguments.window
+        )));
+    }
+    let segment_units = u32::try_from(segment_bytes.div_ceil(u64::from(unit_bytes))).unwrap_or(u32::MAX);
+    let contract = Contract {
+        unit_bytes,
+        tolerance: arguments.tolerance.of_segments(segment_units).map_err(usage::bad)?,
+        order: match arguments.order {
+            OrderArgument::InOrder => Order::InOrder,
+            OrderArgument::AsAccepted => Order::AsAccepted,
+        },
+        lifetime: arguments.lifetime.unwrap_or(Duration::ZERO),
+        interleave: arguments.interleave,
+        window_units,
+        window_segments: window_units.min(WINDOW_SEGMENTS_MAX),
+        ..Contract::default()
+    };
+    contract.validate().map_err(|error| usage::bad(error.to_string()))?;
+    check_limits(arguments, datagram_bytes)?;
+    let remote = remote(&arguments.address)?;
+    if arguments.rate.is_none() && arguments.class.rate_control() && !remote.ip().is_loopback() {
+        return Err(usage::bad(format!("{remote} is not a loopback address, so give a rate that the path carries, such as --rate 50mbit")));
+    }
+    let config = Config {
+        rate: arguments.rate,
+        class: arguments.class,
+        datagram_bytes: datagram_bytes as usize,
+        unlimited: arguments.unlimited,
+        idle_timeout: arguments.idle_timeout,
+        connect_timeout: arguments.idle_timeout,
+        ..Config::default()
+    };
+    let mut changes = arguments.at.clone();
+    changes.sort_by_key(|change| change.at);
+    let segment_bytes = usize::try_from(segment_bytes).unwrap_or(usize::MAX);
+    Ok(Plan { remote, paths, config, contract, segment_bytes, segment_wait: arguments.segment_wait, changes, stats: arguments.stats })
+}
+
+fn check_limits(arguments: &Arguments, datagram_bytes: u64) -> Result<()> {
+    if arguments.idle_timeout < Duration::from_secs(1) {
+        return Err(usage::bad(format!("--idle-timeout {} is too short; give at least 1s", arguments.idle_timeout)));
+    }
+    let classes = arguments.at.iter().filter_map(|change| change.class).chain([arguments.class]);
+    for class in classes.filter(|class| !class.flow_control() && !class.rate_control()) {
+        if !arguments.unlimited {
+            return Err(usage::bad(format!(
+                "class {class} has neither flow control (2) nor rate control (1); add one of them, or allow it with --unlimited"
+            )));
+        }
+    }
+    let rates = arguments.at.iter().filter_map(|change| change.rate).chain(arguments.rate);
+    for rate in rates {
+        rate.check(Bytes::new(datagram_bytes + HEADER_BYTES)).map_err(|error| usage::bad(error.to_string()))?;
+    }
+    Ok(())
+}
+
+/// The value of a flag, if it lies in its range.
+fn within(value: Bytes, least: u64, most: u64, flag: &str) -> Result<u64> {
+    if (least..=most).contains(&value.get()) {
+        return Ok(value.get());
+    }
+    Err(usage::bad(format!("{flag} {} is not possible; give {least} to {most}", value.get())))
+}
+
+/// The files to send; none for standard input.
+fn paths(paths: &[PathBuf]) -> Result<Vec<PathBuf>> {
+    if paths.iter().any(|path| path.as_os_str() == "-") {
+        return match paths {
+            [_] => Ok(Vec::new()),
+            _ => Err(usage::bad("- stands for standard input and is sent alone; give it or files, not both")),
+        };
+    }
+    // One stream of the peer's limit is the manifest's.
+    let most = Limits::default().streams as usize - 1;
+    if paths.len() > most {
+        return Err(usage::bad(format!("{} files are more than one transfer carries; send at most {most}, or an archive", paths.len())));
+    }
+    let mut names = BTreeSet::new();
+    for path in paths {
+        if path.is_dir() {
+            return Err(usage::bad(format!(
+                "{} is a directory; name the files in it, or send an archive: tar c {0} | segstream send ADDR -",
+                path.display()
+            )));
+        }
+        if !names.insert(name(path)) {
+            return Err(usage::bad(format!("two files are called {}; send them in two transfers", name(path))));
+        }
+    }
+    Ok(paths.to_vec())
+}
+
+/// The name a file has at the receiver: the last part of its path.
+fn name(path: &Path) -> String {
+    path.file_name().map_or_else(|| path.to_string_lossy(), |name| name.to_string_lossy()).into_owned()
+}
+
+fn remote(text: &str) -> Result<SocketAddr> {
+    let malformed = || usage::bad(format!("\"{text}\" is not an address; write host:port, such as 192.0.2.1:4433 or [2001:db8::1]:4433"));
+    let (host, port) = text.rsplit_once(':').ok_or_else(malformed)?;
+    let port: u16 = port.parse().map_err(|_| malformed())?;
+    if host.is_empty() || port == 0 {
+        return Err(malformed());
+    }
+    let mut found = text.to_socket_addrs().with_context(|| format!("the address of {host} cannot be found; check its name"))?;
+    let remote = found.next().with_context(|| format!("{host} has no address"))?;
+    if remote.ip().is_unspecified() {
+        return Err(usage::bad(format!("nothing can be sent to {remote}; name the address of a host")));
+    }
+    Ok(remote)
+}

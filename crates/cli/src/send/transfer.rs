@@ -1,0 +1,320 @@
+//! The loop of a sender: feed, serve the network, listen to what the receiver says.
+//!
+//! Called by the verb.
+//!
+//! Invariant: it ends: by everything being judged and answered, by the connection's end, or by the user.
+
+use super::Plan;
+use super::feed::{Backlog, Fed, Feed, Records};
+use crate::interruption::Interruption;
+use crate::live_statistics::LiveStatistics;
+use crate::manifest::{self, ANSWERS_LABEL, Answer, MANIFEST_LABEL, Record};
+use crate::progress::Progress;
+use crate::transfer_report::TransferReport;
+use crate::usage;
+use anyhow::Result;
+use segstream::blocking::Endpoint;
+use segstream::{Bytes, CloseReason, ConnectionEvent, ConnectionId, Contract, Duration, Error, Instant, Verdict};
+use std::collections::BTreeMap;
+
+/// The stream of the manifest.
+const MANIFEST: u32 = 0;
+/// The stream of the first file, which travels with the request.
+const FIRST_FILE: u32 = 1;
+/// A receiver that says nothing about content hashes is waited for no longer than this.
+const ANSWERS_PATIENCE: Duration = Duration::from_secs(3);
+/// The longest sleep.
+const SLEEP_MAX: Duration = Duration::from_secs(1);
+
+/// One transfer.
+#[derive(Debug)]
+pub(super) struct Transfer {
+    endpoint: Endpoint,
+    plan: Plan,
+    interruption: Interruption,
+    feed: Feed,
+    report: TransferReport,
+    progress: Progress,
+    live: LiveStatistics,
+    /// Segments without a verdict and their lengths.
+    unjudged: BTreeMap<(u32, u64), u64>,
+    /// Units of segments that were given up before they were sent.
+    units_given_up: u64,
+    requested: Instant,
+    connected: Instant,
+    last_verdict: Instant,
+    fed_everything: bool,
+    manifest_finished: bool,
+    /// The receiver's stream of answers.
+    answers: Option<u32>,
+    closing: bool,
+}
+
+impl Transfer {
+    /// A transfer that has not begun.
+    pub(super) fn new(endpoint: Endpoint, plan: Plan, interruption: Interruption) -> Self {
+        let feed = Feed::new(&plan, endpoint.clock(), endpoint.waker());
+        let now = endpoint.clock().now();
+        Self {
+            progress: Progress::new(feed.expected_bytes(), plan.stats.is_some()),
+            live: LiveStatistics::new(plan.stats, now),
+            endpoint,
+            plan,
+            interruption,
+            feed,
+            report: TransferReport::default(),
+            unjudged: BTreeMap::new(),
+            units_given_up: 0,
+            requested: now,
+            connected: now,
+            last_verdict: now,
+            fed_everything: false,
+            manifest_finished: false,
+            answers: None,
+            closing: false,
+        }
+    }
+
+    /// Sends everything; the result, whatever it is.
+    ///
+    /// # Errors
+    /// Only for what is no result of a transfer: bad usage, or a system that fails.
+    pub(super) fn run(mut self) -> Result<TransferReport> {
+        let (files, bytes) = (self.feed.count(), self.feed.expected_bytes());
+        let clock = self.endpoint.clock();
+        let Some(label) = self.feed.prepare() else { return Ok(self.conclude()) };
+        self.requested = clock.now();
+        self.last_verdict = self.requested;
+        self.report.peer = Some(self.plan.remote.to_string());
+        let streams = vec![manifest::contract(MANIFEST_LABEL), Contract { label, ..self.plan.contract.clone() }];
+        match self.endpoint.connect(self.plan.remote, streams) {
+            Ok(id) => {
+                self.connected = clock.now();
+                self.live = LiveStatistics::new(self.plan.stats, self.connected);
+                let mut records = vec![Record { files: Some(files), bytes, ..Record::default() }];
+                self.feed.begin_prepared(FIRST_FILE, &mut records);
+                self.send_records(id, records)?;
+                self.serve(id)?;
+            }
+            Err(error @ (Error::Connect(_) | Error::RateNeeded { .. } | Error::Contract(_))) => return Err(usage::bad(error.to_string())),
+            Err(Error::Woken) => self.report.error = Some("interrupted".to_owned()),
+            Err(error @ Error::Closed { .. }) => self.report.error = Some(error.to_string()),
+            Err(error) => return Err(error.into()),
+        }
+        Ok(self.conclude())
+    }
+
+    fn conclude(mut self) -> TransferReport {
+        self.progress.clear();
+        self.report.files = self.feed.files.into_iter().map(|file| file.report).collect();
+        let span = self.last_verdict.since(self.requested);
+        self.report.conclude(span);
+        self.report
+    }
+
+    fn serve(&mut self, id: ConnectionId) -> Result<()> {
+        let clock = self.endpoint.clock();
+        loop {
+            let wake = if self.closing { Instant::FAR_FUTURE } else { self.step(id)? };
+            let now = clock.now();
+            let change = self.plan.changes.first().map_or(Instant::FAR_FUTURE, |change| self.connected + change.at);
+            let until = wake.min(change).min(self.live.next()).min(now + SLEEP_MAX);
+            if let Some((of, event)) = self.endpoint.wait(Some(until.since(now)))?
+                && of == id
+                && let Some(reason) = self.on_event(id, event)?
+            {
+                self.end(id, &reason)?;
+                return Ok(());
+            }
+            if self.interruption.is_asked() {
+                self.report.error.get_or_insert_with(|| "interrupted".to_owned());
+                self.endpoint.connection(id).abort(1, "interrupted by the sender's user")?;
+            }
+            self.change(id)?;
+            self.tell(id)?;
+        }
+    }
+
+    /// Hands over what may be handed over, and closes when nothing is left to do. When to be called again.
+    fn step(&mut self, id: ConnectionId) -> Result<Instant> {
+        let now = self.endpoint.clock().now();
+        if !self.fed_everything {
+            match self.feed(id) {
+                Ok(Fed::More) => return Ok(now),
+                Ok(Fed::Waits(until)) => return Ok(until),
+                Ok(Fed::Everything) => self.fed_everything = true,
+                // Its event follows and tells why.
+                Err(Error::Closed { .. }) => return Ok(now),
+                // The receiver closes: nothing more is taken.
+                Err(error @ (Error::Submit(_) | Error::Closing { .. })) => {
+                    self.report.error.get_or_insert_with(|| error.to_string());
+                    self.fed_everything = true;
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+        if !self.manifest_finished {
+            self.manifest_finished = true;
+            self.endpoint.connection(id).finish_stream(MANIFEST)?;
+        }
+        if !self.unjudged.is_empty() {
+            return Ok(Instant::FAR_FUTURE);
+        }
+        let patience = if self.answers.is_some() { Instant::FAR_FUTURE } else { self.last_verdict + ANSWERS_PATIENCE };
+        if now < patience && self.feed.files.iter().any(|file| !file.answered) {
+            return Ok(patience);
+        }
+        self.closing = true;
+        self.endpoint.connection(id).begin_close(0, "everything was sent")?;
+        Ok(now)
+    }
+
+    fn feed(&mut self, id: ConnectionId) -> Result<Fed, Error> {
+        let mut connection = self.endpoint.connection(id);
+        let statistics = connection.statistics()?;
+        let records = connection.stream_statistics(MANIFEST)?;
+        let first_time = |units_sent: u64, again: u64| units_sent - again;
+        let sent =
+            first_time(statistics.units_sent, statistics.units_retransmitted) - first_time(records.units_sent, records.units_retransmitted);
+        if self.unjudged.is_empty() {
+            self.units_given_up = self.feed.units.saturating_sub(sent);
+        }
+        let waiting = self.feed.units.saturating_sub(sent + self.units_given_up);
+        let backlog = Backlog::new(waiting * u64::from(self.plan.contract.unit_bytes), statistics.rate_bps);
+        let mut records = Records::new();
+        let before = self.feed.files.len();
+        let fed = self.feed.feed(&mut connection, &self.plan.contract, backlog, &mut self.unjudged, &mut records);
+        for file in self.feed.files.iter().skip(before) {
+            if let Some(error) = &file.report.error {
+                self.progress.line(&format!("segstream: {error}"));
+            }
+        }
+        self.send_records(id, records)?;
+        fed
+    }
+
+    fn send_records(&mut self, id: ConnectionId, records: Records) -> Result<(), Error> {
+        for record in records {
+            let bytes = serde_json::to_vec(&record).map_err(std::io::Error::from)?;
+            let now = self.endpoint.clock().now();
+            self.endpoint.connection(id).try_send(MANIFEST, Bytes::from(bytes), now, None)?;
+        }
+        Ok(())
+    }
+
+    /// Takes an event; the reason when it is the last.
+    fn on_event(&mut self, id: ConnectionId, event: ConnectionEvent) -> Result<Option<CloseReason>> {
+        match event {
+            ConnectionEvent::Judged { stream, segment, verdict, holes } if stream != MANIFEST => {
+                self.on_verdict(stream, segment, verdict, &holes);
+            }
+            ConnectionEvent::StreamOpened(stream) => {
+                let label = self.endpoint.connection(id).receiving_contract(stream).map(|contract| contract.label == ANSWERS_LABEL);
+                if matches!(label, Ok(true)) {
+                    self.answers = Some(stream);
+                }
+            }
+            ConnectionEvent::Readable(stream) => {
+                while let Some(received) = self.endpoint.connection(id).try_recv(stream) {
+                    if self.answers == Some(stream) {
+                        self.on_answer(id, &received.bytes)?;
+                    }
+                }
+            }
+            ConnectionEvent::Refused(stream, reason) => {
+                self.give_up(id, stream, &format!("the receiver does not take the file: {reason:?}"))?;
+            }
+            ConnectionEvent::Closed(reason) => return Ok(Some(reason)),
+            _ => {}
+        }
+        Ok(None)
+    }
+
+    fn on_verdict(&mut self, stream: u32, segment: u64, verdict: Verdict, holes: &[(u32, u32)]) {
+        let Some(length) = self.unjudged.remove(&(stream, segment)) else { return };
+        self.last_verdict = self.endpoint.clock().now();
+        self.report.segments += 1;
+        self.report.count(verdict, length, self.plan.contract.unit_bytes, holes);
+        if verdict == Verdict::Expired {
+            // Limit: units that were sent and lost count as never sent, so a little too much is handed over.
+            self.units_given_up += holes.iter().map(|(start, end)| u64::from(end - start)).sum::<u64>();
+        }
+        self.progress.delivered(self.report.bytes);
+    }
+
+    fn on_answer(&mut self, id: ConnectionId, record: &[u8]) -> Result<()> {
+        let Ok(answer) = serde_json::from_slice::<Answer>(record) else { return Ok(()) };
+        if let Some(file) = self.feed.file(answer.stream).filter(|file| file.report.error.is_some()) {
+            // What went wrong first is the cause.
+            file.answered = true;
+            return Ok(());
+        }
+        if let Some(error) = answer.error {
+            let sentence = format!("the receiver could not keep the file: {}", manifest::printable(&error));
+            return self.give_up(id, answer.stream, &sentence);
+        }
+        let Some(file) = self.feed.file(answer.stream) else { return Ok(()) };
+        file.answered = true;
+        file.report.hash_agrees = file.report.blake3.as_ref().zip(answer.blake3.as_ref()).map(|(ours, theirs)| ours == theirs);
+        if file.report.hash_agrees == Some(false) {
+            let name = &file.report.name;
+            file.report.error = Some(format!("{name} is not the same at the receiver: its content hash differs; send it again"));
+        }
+        Ok(())
+    }
+
+    fn give_up(&mut self, id: ConnectionId, stream: u32, sentence: &str) -> Result<()> {
+        self.progress.line(&format!("segstream: {sentence}"));
+        let mut records = Records::new();
+        self.feed.give_up(&mut self.endpoint.connection(id), stream, sentence, &mut records)?;
+        Ok(self.send_records(id, records)?)
+    }
+
+    /// Changes rate and class when their time has come.
+    fn change(&mut self, id: ConnectionId) -> Result<()> {
+        let now = self.endpoint.clock().now();
+        while self.plan.changes.first().is_some_and(|change| self.connected + change.at <= now) {
+            let change = self.plan.changes.remove(0);
+            let mut connection = self.endpoint.connection(id);
+            if let Some(rate) = change.rate {
+                connection.set_rate(rate)?;
+            }
+            if let Some(class) = change.class {
+                match connection.set_class(class) {
+                    // Its event follows and tells why.
+                    Ok(()) | Err(Error::Closed { .. }) => {}
+                    Err(error) => return Err(error.into()),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn tell(&mut self, id: ConnectionId) -> Result<()> {
+        let statistics = self.endpoint.connection(id).statistics()?;
+        self.report.note_round_trip(statistics.rtt_ms_min);
+        self.live.tell(self.endpoint.clock().now(), self.report.bytes, &statistics)
+    }
+
+    /// The connection is no more.
+    fn end(&mut self, id: ConnectionId, reason: &CloseReason) -> Result<()> {
+        let statistics = self.endpoint.connection(id).statistics()?;
+        let records = self.endpoint.connection(id).stream_statistics(MANIFEST)?;
+        self.report.take(&statistics, records);
+        if !matches!(reason, CloseReason::ClosedHere) && self.report.error.is_none() {
+            self.report.error = Some(format!("the connection to {} has ended: {reason}", self.plan.remote));
+        }
+        // What was read but never handed over has no verdict either; its file is not whole.
+        for file in self.feed.files.iter_mut().filter(|file| !file.finished) {
+            file.report.error.get_or_insert_with(|| format!("{} was not sent to its end", file.report.name));
+        }
+        loop {
+            match self.endpoint.connection(id).say_goodbye() {
+                // A pipe that goes on, or a user who is impatient.
+                Err(Error::Woken) if !self.interruption.is_asked() => {}
+                Ok(()) | Err(Error::Woken) => return Ok(()),
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+}

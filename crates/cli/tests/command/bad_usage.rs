@@ -1,0 +1,81 @@
+//! Bad usage ends with status 2 and a sentence that says what to do.
+
+use crate::process::{receiver, run};
+
+/// The command line, and what the sentence must contain.
+const REFUSED: &[(&str, &str)] = &[
+    ("send 127.0.0.1:9 x --tolerance 8,9,1", "lower E"),
+    ("send 127.0.0.1:9 x --tolerance 8,1,9", "lower B"),
+    ("send 127.0.0.1:9 x --tolerance 300,1", "the window is the segment"),
+    ("send 127.0.0.1:9 x --tolerance some", "write reliable"),
+    ("send 127.0.0.1:9 x --window 0", "above 0"),
+    ("send 127.0.0.1:9 x --window 500", "--window"),
+    ("send 127.0.0.1:9 x --window 1MiB --segment-bytes 2MiB", "raise --window"),
+    ("send 127.0.0.1:9 x --unit-bytes 1121", "1 to 1120"),
+    ("send 127.0.0.1:9 x --datagram-bytes 1000", "1200 to 65507"),
+    ("send 127.0.0.1:9 x --rate auto", "give a rate"),
+    ("send 127.0.0.1:9 x --rate 50", "mbit"),
+    ("send 127.0.0.1:9 x --rate 1mbit,1000,100", "raise P"),
+    ("send 192.0.2.1:9 x", "--rate"),
+    ("send 127.0.0.1:9 x --class 8", "error control"),
+    ("send 127.0.0.1:9 x --class 4", "--unlimited"),
+    ("send 127.0.0.1:9 x --lifetime 0ms", "above 0"),
+    ("send 127.0.0.1:9 x --order sideways", "in-order"),
+    ("send 127.0.0.1:9 x --interleave 0", "auto, off"),
+    ("send 127.0.0.1:9 x --idle-timeout 10ms", "at least 1s"),
+    ("send 127.0.0.1:9 x --at 5s:speed=1", "5s:rate=40mbit,class=5"),
+    ("send 127.0.0.1:9 x --stats 1", "measure"),
+    ("send 127.0.0.1:9 x --fast", "--fast"),
+    ("send 127.0.0.1:9 x y/x", "called x"),
+    ("send 127.0.0.1:9 - x", "standard input"),
+    ("send 127.0.0.1 x", "host:port"),
+    ("send 127.0.0.1:0 x", "host:port"),
+    ("send 0.0.0.0:9 x", "name the address"),
+    ("send 127.0.0.1:9", "PATH"),
+    ("recv", "--listen"),
+    ("recv --listen nowhere", "nowhere"),
+    ("recv --listen 127.0.0.1:0 --holes fill", "zero"),
+    ("link --listen 127.0.0.1:0 --to 127.0.0.1:9 --bandwidth 1mbit --rtt 1ms --loss 1", "below 1"),
+    ("link --listen 127.0.0.1:0 --to 127.0.0.1:9 --bandwidth 1mbit --rtt 1ms --loss often", "write none"),
+    ("link --listen 127.0.0.1:0 --to 127.0.0.1:9 --bandwidth 0mbit --rtt 1ms", "above 0"),
+    ("link --listen 127.0.0.1:0 --to 127.0.0.1:9 --bandwidth 1mbit --rtt 1", "60ms"),
+    ("link --listen 127.0.0.1:0 --to 127.0.0.1:0 --bandwidth 1mbit --rtt 1ms", "name the address"),
+    ("link --listen 127.0.0.1:0 --to 127.0.0.1:9 --bandwidth 1mbit --rtt 1ms --corrupt 2", "probability"),
+    ("link --listen 127.0.0.1:0 --to 127.0.0.1:9 --rtt 1ms", "--bandwidth"),
+    ("inspect", "FILE.pcap"),
+    ("dance", "dance"),
+];
+
+#[test]
+fn what_cannot_be_is_refused_before_anything_happens() {
+    for (line, expected) in REFUSED {
+        let ended = run(line.split(' '));
+        assert_eq!(ended.code, Some(2), "{line}: {ended:?}");
+        assert!(ended.stderr.contains(expected), "{line}: {}", ended.stderr);
+        assert!(ended.stdout.is_empty(), "{line}");
+    }
+}
+
+#[test]
+fn every_verb_shows_an_example() {
+    for verb in ["send", "recv", "link", "inspect", "demo"] {
+        let ended = run([verb, "--help"]).expect(0);
+        assert!(
+            String::from_utf8(ended.stdout)
+                .unwrap()
+                .contains(&format!("Example:\n  segstream {verb}").replace("\n  segstream inspect", "\n  ")),
+            "{verb}"
+        );
+    }
+}
+
+#[test]
+fn a_port_in_use_is_named() {
+    let (_receiver, address) = receiver(&[]);
+    for ended in [
+        run(["recv", "--listen", &address]).expect(1),
+        run(["link", "--listen", &address, "--to", "127.0.0.1:9", "--bandwidth", "1mbit", "--rtt", "1ms"]).expect(1),
+    ] {
+        assert!(ended.stderr.contains(&address) && ended.stderr.contains("already in use"), "{ended:?}");
+    }
+}

@@ -1,0 +1,64 @@
+//! When one end dies, the other says so and keeps what it has.
+
+use crate::process::{content, receiver, run, start};
+use rustix::process::Signal;
+
+#[test]
+fn a_receiver_whose_sender_dies_fails_and_keeps_what_came() {
+    let directory = tempfile::tempdir().unwrap();
+    let target = directory.path().join("target");
+    let (receiver, address) = receiver(&["--out", target.to_str().unwrap(), "--json"]);
+    let mut sender = start(["send", &address, "-", "--idle-timeout", "1s"]);
+    sender.input(&content(300_000));
+    let part = directory.path().join("target.part");
+    for _ in 0..2000 {
+        if std::fs::metadata(&part).is_ok_and(|metadata| metadata.len() >= 262_144) {
+            break;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    sender.signal(Signal::KILL);
+    let ended = receiver.end().expect(1);
+    assert!(ended.stderr.contains("nothing came from the peer for 1s"), "{ended:?}");
+    assert!(ended.json()["error"].as_str().unwrap().contains("1s"));
+    assert!(!target.exists());
+    let kept = std::fs::read(&part).unwrap();
+    assert!(kept.len() >= 262_144 && content(300_000).starts_with(&kept));
+}
+
+#[test]
+fn a_sender_whose_receiver_dies_fails_with_unknown_verdicts() {
+    let directory = tempfile::tempdir().unwrap();
+    let source = directory.path().join("source");
+    std::fs::write(&source, content(20_000_000)).unwrap();
+    let (mut receiver, address) = receiver(&["--stats", "50ms"]);
+    let mut sender = start(["send", &address, source.to_str().unwrap(), "--rate", "20mbit", "--idle-timeout", "1s", "--json"]);
+    receiver.wait_for("units_received");
+    receiver.signal(Signal::KILL);
+    sender.end_input();
+    let ended = sender.end().expect(1);
+    let report = ended.json();
+    assert!(report["verdicts"]["unknown"].as_u64().unwrap() > 0, "{report}");
+    assert!(report["error"].as_str().unwrap().contains("nothing came from the peer"), "{report}");
+}
+
+#[test]
+fn nobody_there_is_a_failure_with_a_hint() {
+    // A socket that never answers.
+    let silent = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let address = silent.local_addr().unwrap().to_string();
+    let ended = run(["send", &address, file.path().to_str().unwrap(), "--idle-timeout", "1s", "--json"]).expect(1);
+    assert!(ended.json()["error"].as_str().unwrap().contains("nobody answered within 1s"), "{ended:?}");
+}
+
+#[test]
+fn an_interrupted_sender_tells_the_receiver_at_once() {
+    let (mut receiver, address) = receiver(&["--json"]);
+    let sender = start(["send", &address, "-"]);
+    receiver.wait_for("connected");
+    let sent = sender.interrupt_with_open_input();
+    assert_eq!(sent.code, Some(1), "{sent:?}");
+    let ended = receiver.end().expect(1);
+    assert!(ended.json()["error"].as_str().unwrap().contains("interrupted by the sender's user"), "{ended:?}");
+}

@@ -1,0 +1,53 @@
+//! What exists is not overwritten, and the sender learns of it.
+
+use crate::process::{content, receiver, run};
+
+#[test]
+fn an_existing_file_stays_and_the_sender_fails_with_the_reason() {
+    let directory = tempfile::tempdir().unwrap();
+    let out = directory.path().join("out");
+    std::fs::create_dir(&out).unwrap();
+    std::fs::write(out.join("there"), b"old").unwrap();
+    for name in ["there", "fresh"] {
+        std::fs::write(directory.path().join(name), content(600_000)).unwrap();
+    }
+    let (receiver, address) = receiver(&["--out", out.to_str().unwrap(), "--json"]);
+    let paths = ["there", "fresh"].map(|name| directory.path().join(name).to_str().unwrap().to_owned());
+    let sent = run(["send", &address, &paths[0], &paths[1], "--json"]).expect(1);
+    let received = receiver.end().expect(1).json();
+
+    assert_eq!(std::fs::read(out.join("there")).unwrap(), b"old");
+    assert_eq!(std::fs::read(out.join("fresh")).unwrap(), content(600_000), "the other file is unharmed");
+    assert!(sent.stderr.contains("there exists at the receiver and is not overwritten"), "{sent:?}");
+    for report in [sent.json(), received] {
+        assert!(report["files"][0]["error"].as_str().unwrap().contains("exists"), "{report}");
+        assert!(report["files"][1]["error"].is_null(), "{report}");
+    }
+}
+
+#[test]
+fn an_existing_path_is_refused_before_anybody_is_listened_for() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), b"old").unwrap();
+    let ended = run(["recv", "--listen", "127.0.0.1:0", "--out", file.path().to_str().unwrap()]).expect(1);
+    assert!(ended.stderr.contains("exists and is not overwritten"), "{ended:?}");
+    assert_eq!(std::fs::read(file.path()).unwrap(), b"old");
+    let ended = run(["recv", "--listen", "127.0.0.1:0", "--out", "/dev/full"]).expect(1);
+    assert!(ended.stderr.contains("exists"), "{ended:?}");
+}
+
+#[test]
+fn a_path_takes_one_file() {
+    let directory = tempfile::tempdir().unwrap();
+    let paths = ["a", "b"].map(|name| {
+        let path = directory.path().join(name);
+        std::fs::write(&path, name).unwrap();
+        path.to_str().unwrap().to_owned()
+    });
+    let target = directory.path().join("target");
+    let (receiver, address) = receiver(&["--out", target.to_str().unwrap()]);
+    let sent = run(["send", &address, &paths[0], &paths[1]]).expect(1);
+    assert!(sent.stderr.contains("one file only"), "{sent:?}");
+    receiver.end().expect(1);
+    assert_eq!(std::fs::read(&target).unwrap(), b"a");
+}

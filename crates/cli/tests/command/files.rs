@@ -1,0 +1,98 @@
+//! Files arrive as they were, and both ends know it.
+
+use crate::process::{content, link, receiver, run};
+use serde_json::json;
+
+#[test]
+fn a_file_arrives_whole_over_a_long_lossy_path() {
+    let directory = tempfile::tempdir().unwrap();
+    let (source, target) = (directory.path().join("source.bin"), directory.path().join("target.bin"));
+    std::fs::write(&source, content(3_000_001)).unwrap();
+    let (receiver, address) = receiver(&["--out", target.to_str().unwrap(), "--insecure", "--json"]);
+    let (link, through) = link(&address, &["--bandwidth", "100mbit", "--rtt", "60ms", "--loss", "1%", "--json"]);
+    let sent = run(["send", &through, source.to_str().unwrap(), "--rate", "90mbit", "--insecure", "--json"]).expect(0).json();
+    let received = receiver.end().expect(0).json();
+    let link = link.interrupt().json();
+
+    assert_eq!(std::fs::read(&target).unwrap(), content(3_000_001));
+    assert!(link["forward"]["packets_lost"].as_u64().unwrap() > 0);
+    for report in [&sent, &received] {
+        assert_eq!(report["bytes"], 3_000_001);
+        assert_eq!(report["segments"], 12);
+        assert_eq!(report["verdicts"], json!({"complete": 12, "within_tolerance": 0, "expired": 0, "unknown": 0}));
+        assert_eq!(report["hash_agrees"], true);
+        assert_eq!(report["error"], json!(null));
+        assert!(report["goodput_bps"].as_f64().unwrap() > 0.0 && report["seconds"].as_f64().unwrap() > 0.0);
+    }
+    assert!(sent["rtt_ms_min"].as_f64().unwrap() >= 60.0);
+    assert!(sent["units_retransmitted"].as_u64().unwrap() > 0);
+    assert_eq!(sent["units_sent"].as_u64().unwrap() - sent["units_retransmitted"].as_u64().unwrap(), 2930);
+    assert!(sent["shipments_sent"].as_u64() >= sent["units_sent"].as_u64());
+}
+
+#[test]
+fn several_files_arrive_under_their_own_names() {
+    let directory = tempfile::tempdir().unwrap();
+    let out = directory.path().join("out");
+    std::fs::create_dir(&out).unwrap();
+    let files = [("a.bin", content(700_000)), ("empty", Vec::new()), ("größe.txt", b"words".to_vec())];
+    let mut arguments = vec!["send".to_owned()];
+    let (receiver, address) = receiver(&["--out", out.to_str().unwrap(), "--json"]);
+    arguments.push(address);
+    for (name, content) in &files {
+        let path = directory.path().join(name);
+        std::fs::write(&path, content).unwrap();
+        arguments.push(path.to_str().unwrap().to_owned());
+    }
+    arguments.push("--json".to_owned());
+    let sent = run(&arguments).expect(0);
+    let received = receiver.end().expect(0);
+    for (index, (name, content)) in files.iter().enumerate() {
+        assert_eq!(&std::fs::read(out.join(name)).unwrap(), content, "{name}");
+        for report in [sent.json(), received.json()] {
+            assert_eq!(report["files"][index]["name"], *name);
+            assert_eq!(report["files"][index]["bytes"], content.len());
+            assert_eq!(report["files"][index]["hash_agrees"], true);
+        }
+    }
+    assert_eq!(std::fs::read_dir(&out).unwrap().count(), files.len(), "parts are left");
+    // Without the flag both ends say what they are exposed to.
+    assert!(sent.stderr.contains("anyone on the path can read and change") && received.stderr.contains("--insecure"));
+}
+
+#[test]
+fn segments_in_any_order_make_the_same_file() {
+    let directory = tempfile::tempdir().unwrap();
+    let (source, target) = (directory.path().join("source.bin"), directory.path().join("target.bin"));
+    std::fs::write(&source, content(2_000_000)).unwrap();
+    let (receiver, address) = receiver(&["--out", target.to_str().unwrap(), "--json"]);
+    let (_link, through) = link(&address, &["--bandwidth", "200mbit", "--rtt", "20ms", "--loss", "5%"]);
+    let order = ["--order", "as-accepted", "--segment-bytes", "16KiB", "--json"];
+    let sent = run(["send", &through, source.to_str().unwrap()].iter().chain(&order)).expect(0).json();
+    let received = receiver.end().expect(0).json();
+    assert_eq!(std::fs::read(&target).unwrap(), content(2_000_000));
+    assert_eq!((&sent["hash_agrees"], &received["hash_agrees"]), (&json!(true), &json!(true)));
+}
+
+#[test]
+fn as_many_files_as_a_transfer_carries_arrive_whatever_overtakes_what() {
+    let directory = tempfile::tempdir().unwrap();
+    let out = directory.path().join("out");
+    std::fs::create_dir(&out).unwrap();
+    let (receiver, address) = receiver(&["--out", out.to_str().unwrap()]);
+    let (_link, through) = link(&address, &["--bandwidth", "100mbit", "--rtt", "5ms", "--loss", "5%", "--loss-back", "5%"]);
+    let mut arguments = vec!["send".to_owned(), through, "--order".to_owned(), "as-accepted".to_owned(), "--json".to_owned()];
+    for index in 0..255 {
+        let path = directory.path().join(format!("file{index}"));
+        std::fs::write(&path, format!("content {index}")).unwrap();
+        arguments.push(path.to_str().unwrap().to_owned());
+    }
+    let sent = run(&arguments).expect(0);
+    receiver.end().expect(0);
+    assert_eq!(sent.json()["hash_agrees"], true);
+    for index in 0..255 {
+        assert_eq!(std::fs::read_to_string(out.join(format!("file{index}"))).unwrap(), format!("content {index}"));
+    }
+    arguments.push("one-more".to_owned());
+    assert!(run(&arguments).expect(2).stderr.contains("at most 255"));
+}

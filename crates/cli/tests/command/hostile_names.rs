@@ -1,0 +1,50 @@
+//! Names from a hostile sender stay inside the output directory.
+
+use crate::process::receiver;
+use segstream::blocking::Endpoint;
+use segstream::{Bytes, Config, Contract};
+
+#[test]
+fn a_hostile_name_creates_nothing_and_the_good_one_beside_it_arrives() {
+    let directory = tempfile::tempdir().unwrap();
+    let out = directory.path().join("out");
+    std::fs::create_dir(&out).unwrap();
+    std::os::unix::fs::symlink(directory.path().join("outside"), out.join("sly")).unwrap();
+    let (receiver, address) = receiver(&["--out", out.to_str().unwrap(), "--json"]);
+
+    let absolute = directory.path().join("absolute");
+    let labels = ["../climbed", "..", ".", "", "sub/file", "nul\0byte", absolute.to_str().unwrap(), "sly", "good"];
+    let mut endpoint = Endpoint::bind("127.0.0.1:0".parse().unwrap(), Config::default()).unwrap();
+    let streams = labels.iter().map(|label| Contract { label: (*label).to_owned(), ..Contract::default() });
+    let id = endpoint.connect(address.parse().unwrap(), streams.collect()).unwrap();
+    for stream in 0..labels.len() as u32 {
+        endpoint.connection(id).send(stream, Bytes::from_static(b"payload")).unwrap();
+    }
+    endpoint.connection(id).close(0, "done").unwrap();
+
+    let ended = receiver.end().expect(1);
+    let report = ended.json();
+    for (index, label) in labels.iter().enumerate() {
+        assert_eq!(report["files"][index]["error"].is_null(), *label == "good", "{label:?}: {report}");
+    }
+    assert_eq!(std::fs::read(out.join("good")).unwrap(), b"payload");
+    let mut names: Vec<_> = std::fs::read_dir(&out).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    names.sort();
+    assert_eq!(names, ["good", "sly"]);
+    let beside: Vec<_> = std::fs::read_dir(directory.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(beside, ["out"]);
+}
+
+#[test]
+fn the_sender_sends_the_last_part_of_a_path_only() {
+    let directory = tempfile::tempdir().unwrap();
+    let out = directory.path().join("out");
+    std::fs::create_dir_all(directory.path().join("deep/er")).unwrap();
+    std::fs::create_dir(&out).unwrap();
+    let source = directory.path().join("deep/er/../er/file");
+    std::fs::write(&source, b"x").unwrap();
+    let (receiver, address) = receiver(&["--out", out.to_str().unwrap()]);
+    crate::process::run(["send", &address, source.to_str().unwrap()]).expect(0);
+    receiver.end().expect(0);
+    assert_eq!(std::fs::read(out.join("file")).unwrap(), b"x");
+}

@@ -1,0 +1,49 @@
+//! From a pipe to a pipe.
+
+use crate::process::{content, receiver, start};
+use serde_json::json;
+
+#[test]
+fn standard_input_comes_out_of_standard_output() {
+    let (receiver, address) = receiver(&["--out", "-", "--insecure", "--json"]);
+    let mut sender = start(["send", &address, "-", "--insecure", "--json"]);
+    let bytes = content(1_000_000);
+    sender.input(&bytes);
+    let sent = sender.end().expect(0).json();
+    let received = receiver.end().expect(0);
+    assert_eq!(received.stdout, bytes);
+    let received = received.last_line_json();
+    for report in [sent, received] {
+        assert_eq!(report["bytes"], 1_000_000);
+        assert_eq!(report["hash_agrees"], true);
+        assert_eq!(report["files"][0]["name"], "stdin");
+    }
+}
+
+#[test]
+fn a_part_of_a_segment_leaves_before_the_pipe_ends() {
+    let directory = tempfile::tempdir().unwrap();
+    let (lines, target) = (directory.path().join("segments.json"), directory.path().join("target"));
+    let (receiver, address) = receiver(&["--out", target.to_str().unwrap(), "--segments-json", lines.to_str().unwrap()]);
+    let mut sender = start(["send", &address, "-", "--segment-wait", "10ms", "--json"]);
+    sender.input(b"first ");
+    // The part file holds what came while the pipe is still open.
+    let part = directory.path().join("target.part");
+    for _ in 0..2000 {
+        if std::fs::read(&part).is_ok_and(|bytes| bytes == b"first ") {
+            break;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    assert_eq!(std::fs::read(&part).unwrap(), b"first ");
+    sender.input(b"second");
+    sender.end().expect(0);
+    receiver.end().expect(0);
+    assert_eq!(std::fs::read(&target).unwrap(), b"first second");
+    let text = std::fs::read_to_string(&lines).unwrap();
+    let first: serde_json::Value = serde_json::from_str(text.lines().next().unwrap()).unwrap();
+    assert_eq!(text.lines().count(), 2);
+    let expected =
+        json!({"stream": 0, "segment": 0, "tolerance": [1, 0, 0], "units": 1, "holes": [], "verdict": "complete", "delay_ms": 0.0});
+    assert_eq!(first, expected);
+}
