@@ -94,6 +94,11 @@ impl SendStore {
         stream.drop_front_while(|kept| matches!(kept, Outgoing::Gone));
     }
 
+    /// Bytes kept for all streams.
+    pub fn kept_bytes(&self) -> u64 {
+        self.streams.iter().flat_map(|stream| &stream.items).map(|kept| kept.bytes().len() as u64).sum()
+    }
+
     /// Writes the payload of `part`; zeros where bytes are missing, which only a caller's mistake can cause.
     #[inline]
     pub fn write(&self, part: &Part, layout: &Layout, out: &mut Writer<'_>) {
@@ -186,6 +191,11 @@ impl RecvStore {
         if let Some(buffer) = self.buffer(stream, segment) {
             *buffer = Vec::new();
         }
+    }
+
+    /// Bytes kept for all streams.
+    pub fn kept_bytes(&self) -> u64 {
+        self.streams.iter().flat_map(|stream| &stream.items).flatten().map(|kept| kept.capacity() as u64).sum()
     }
 
     /// What is there of a segment so far.

@@ -221,6 +221,11 @@ impl Connection {
         (0..self.send.stream_count()).map(|stream| self.send.buffered_units(stream)).sum()
     }
 
+    /// Payload bytes kept in our direction, and in the peer's.
+    pub fn kept_bytes(&self) -> (u64, u64) {
+        (self.send_store.kept_bytes(), self.recv_store.kept_bytes())
+    }
+
     /// Whether any segment of ours has no verdict yet.
     pub fn has_unjudged(&self) -> bool {
         self.send.has_unsettled()

@@ -19,6 +19,8 @@ pub(crate) struct Network {
     pub(crate) b: Endpoint,
     pub(crate) loss: f64,
     pub(crate) corrupt: f64,
+    /// The applications take segments as they come.
+    pub(crate) taking: bool,
     pub(crate) events_a: Vec<(ConnectionId, ConnectionEvent)>,
     pub(crate) events_b: Vec<(ConnectionId, ConnectionEvent)>,
     pub(crate) received: Vec<Received>,
@@ -40,6 +42,7 @@ impl Network {
             b: Endpoint::new(b, Seed(2)).unwrap(),
             loss: 0.0,
             corrupt: 0.0,
+            taking: true,
             events_a: Vec::new(),
             events_b: Vec::new(),
             received: Vec::new(),
@@ -124,7 +127,9 @@ impl Network {
         for side_a in [true, false] {
             let endpoint = if side_a { &mut self.a } else { &mut self.b };
             while let Some((id, event)) = endpoint.poll_event() {
-                if let ConnectionEvent::Readable(stream) = event {
+                if let ConnectionEvent::Readable(stream) = event
+                    && self.taking
+                {
                     while let Some(received) = endpoint.connection_mut(id).and_then(|connection| connection.recv(self.now, stream)) {
                         self.received.push(received);
                     }
