@@ -12,16 +12,30 @@ use crate::spread::Spread;
 use crate::{ALLOCATOR, print};
 use anyhow::{Result, bail};
 use clap::Args;
+use segstream_base::Duration;
 use serde::Serialize;
 use std::fmt::Write as _;
 
 /// What EC Table 2 gives for its protocol machines, in microseconds a packet: sending, receiving.
 const PAPER_US: (f64, f64) = (273.0, 310.0);
 
-const CASES: [Case; 3] = [
-    Case { name: "perfect", about: "perfect path, reliable", loss: 0.0, tolerance: (SEGMENT_UNITS, 0, 0) },
-    Case { name: "loss", about: "random loss 1e-3, reliable", loss: 1e-3, tolerance: (SEGMENT_UNITS, 0, 0) },
-    Case { name: "tolerant", about: "random loss 1e-3, tolerance (256,1,1)", loss: 1e-3, tolerance: (SEGMENT_UNITS, 1, 1) },
+const CASES: [Case; 4] = [
+    Case { name: "perfect", about: "perfect path, reliable", loss: 0.0, tolerance: (SEGMENT_UNITS, 0, 0), gather: Duration::ZERO },
+    Case {
+        name: "gathered",
+        about: "the same, departures gathered for 200 us",
+        loss: 0.0,
+        tolerance: (SEGMENT_UNITS, 0, 0),
+        gather: Duration::from_micros(200),
+    },
+    Case { name: "loss", about: "random loss 1e-3, reliable", loss: 1e-3, tolerance: (SEGMENT_UNITS, 0, 0), gather: Duration::ZERO },
+    Case {
+        name: "tolerant",
+        about: "random loss 1e-3, tolerance (256,1,1)",
+        loss: 1e-3,
+        tolerance: (SEGMENT_UNITS, 1, 1),
+        gather: Duration::ZERO,
+    },
 ];
 
 /// Options of `halves`.
@@ -36,7 +50,7 @@ pub(crate) struct Options {
     /// Segments in a record.
     #[arg(long, default_value_t = 500)]
     segments: u64,
-    /// Only this case: perfect, loss or tolerant.
+    /// Only this case: perfect, gathered, loss or tolerant.
     #[arg(long)]
     case: Option<String>,
     /// Only this half: sender or receiver.

@@ -32,6 +32,8 @@ pub(crate) struct Case {
     pub(crate) about: &'static str,
     pub(crate) loss: f64,
     pub(crate) tolerance: (u32, u32, u32),
+    /// Departures are gathered for so long, as drivers of real sockets do; zero wakes the sender for each packet.
+    pub(crate) gather: Duration,
 }
 
 /// What the halves were told, and how many segments and data packets that made.
@@ -50,7 +52,7 @@ impl Case {
             body_bytes: BODY_BYTES,
             overhead_bytes: SHIPMENT_OVERHEAD_BYTES + 28,
             rate: Some(RateSpec::smooth(RATE)),
-            gather: Duration::ZERO,
+            gather: self.gather,
             keep_alive: Duration::from_secs(1),
         };
         let contract = Contract { unit_bytes: UNIT_BYTES, tolerance: self.tolerance, ..Contract::default() };

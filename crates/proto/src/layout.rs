@@ -57,6 +57,13 @@ impl Layout {
         self.order.units_from(first, count, self.extent(first.saturating_add(count.saturating_sub(1))))
     }
 
+    /// How many units `positions` of an open segment take of the window: whole blocks, because the units of a block
+    /// that has begun may lie anywhere in it.
+    #[inline]
+    pub(crate) fn counted(&self, positions: u32) -> u64 {
+        u64::from(positions).next_multiple_of(u64::from(self.order.block.max(1)))
+    }
+
     /// The bytes of `unit`; only the last of a segment may be short.
     #[inline]
     pub fn bytes_of(&self, unit: u32) -> u32 {
@@ -73,7 +80,8 @@ impl Layout {
         let full = count.saturating_mul(self.unit_bytes);
         let (Some(units), Some(length)) = (self.units, self.length) else { return full };
         let last = u64::from(units) * u64::from(self.unit_bytes);
-        if last == length {
+        // A length that no window holds has fewer units here than it needs; then no unit is short.
+        if last <= length {
             return full;
         }
         let position = if self.order.is_in_order() { units - 1 } else { self.order.position_of(units - 1, units) };

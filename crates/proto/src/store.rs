@@ -174,8 +174,10 @@ impl RecvStore {
     /// Takes the bytes of a segment, of `length` bytes with zeros for what never came.
     pub fn take(&mut self, stream: u32, segment: u64, length: u64) -> Vec<u8> {
         let mut bytes = self.buffer(stream, segment).map(core::mem::take).unwrap_or_default();
-        if bytes.len() as u64 != length {
-            bytes.resize(length as usize, 0);
+        match bytes.is_empty() {
+            // Why: fresh zeros come from the system already zeroed.
+            true => bytes = vec![0; length as usize],
+            false => bytes.resize(length as usize, 0),
         }
         if let Some(stream) = self.streams.get_mut(stream as usize) {
             if let Some(kept) = stream.get_mut(segment) {

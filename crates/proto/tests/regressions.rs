@@ -59,6 +59,23 @@ fn the_length_of_an_open_segment_is_told_only_when_all_of_it_fits_the_window() {
 }
 
 #[test]
+fn an_interleaved_open_segment_starts_whole_blocks_however_little_of_the_window_is_left() {
+    let contract = Contract { interleave: InterleaveChoice::Depth(16), unit_bytes: 500, ..window(5, 40) };
+    let mut pair = Setup::new(&[contract]).loss(0.1, 0.1).build();
+    for round in 0..30 {
+        pair.offer(0, 1, 500 * (round % 23));
+        pair.offer_one(0, Offer::Open(None));
+        for _ in 0..3 {
+            pair.offer_one(0, Offer::Append(500 * 11 + 7, false));
+            pair.run_for(ms(30));
+        }
+        pair.offer_one(0, Offer::Append(500, true));
+    }
+    pair.run_over(limit());
+    assert_eq!(pair.receiver.half.counters.parts_refused, 0);
+}
+
+#[test]
 fn a_segment_dropped_for_room_is_expired_only_if_its_tolerance_is_not_met() {
     for (tolerance, verdict) in [((1, 1, 1), Verdict::WithinTolerance), ((1, 0, 0), Verdict::Expired)] {
         let mut pair = Setup::new(&[Contract { tolerance, ..window(8, 10) }]).class(1).build();

@@ -3,7 +3,7 @@
 //! Called by the facade, the C and Python bindings and tests. Invariant: a call that is refused changes
 //! nothing.
 
-use super::Connection;
+use super::{Connection, ConnectionEvent};
 use crate::receiver::ReceiverCounters;
 use crate::sender::{SenderCounters, StreamCounters};
 use bytes::Bytes;
@@ -22,7 +22,8 @@ pub struct Received {
     pub segment: u64,
     /// The verdict.
     pub verdict: Verdict,
-    /// The bytes, zero where units are missing.
+    /// The bytes, zero where units are missing. Empty when the segment is longer than the whole window: then nothing
+    /// of it was ever sent.
     pub bytes: Vec<u8>,
     /// Units.
     pub units: u32,
@@ -100,9 +101,17 @@ impl Connection {
     /// The next judged segment of a stream of the peer.
     pub fn recv(&mut self, now: Instant, stream: u32) -> Option<Received> {
         let delivery = self.recv.poll_delivery(stream)?;
-        let unit_bytes = self.recv.contract(stream)?.unit_bytes;
-        let bytes = self.recv_store.take(stream, delivery.segment, delivery.length);
+        let contract = self.recv.contract(stream)?;
+        let (unit_bytes, window) = (contract.unit_bytes, contract.window_units);
+        // Limit: a segment given up before anything of it left has whatever length its sender says.
+        let length = if delivery.units > window { 0 } else { delivery.length };
+        let bytes = self.recv_store.take(stream, delivery.segment, length);
         self.recv.release(now, stream, delivery.segment);
+        if self.progressive.contains(&stream) {
+            // What was not told of its units is told with the whole now.
+            let taken = (stream, delivery.segment);
+            self.events.retain(|event| !matches!(*event, ConnectionEvent::Units { stream, segment, .. } if (stream, segment) == taken));
+        }
         self.tell_ended();
         Some(Received {
             stream,
@@ -118,8 +127,9 @@ impl Connection {
         })
     }
 
-    /// From now on [`super::ConnectionEvent::Units`] tells of every unit of `stream` as it arrives. Gives the units
-    /// that are there already, of segments that are not judged yet, as (segment, first unit, count).
+    /// From now on [`ConnectionEvent::Units`] tells of every unit of `stream` as it arrives, until its segment is
+    /// taken. Gives the units that are there already, of segments that are not judged yet, as (segment, first unit,
+    /// count).
     pub fn read_progressively(&mut self, stream: u32) -> Vec<(u64, u32, u32)> {
         if self.progressive.contains(&stream) {
             return Vec::new();

@@ -130,7 +130,8 @@ impl Connection {
     }
 
     fn retry_pause(&self) -> Duration {
-        (self.send.round_trip() * 2).max(Duration::from_millis(20))
+        // Limit: the round trip is the peer's word; a false one must not keep the connection for hours.
+        (self.send.round_trip() * 2).max(Duration::from_millis(20)).min(self.idle_timeout)
     }
 
     pub(super) fn retry_close(&mut self, now: Instant) {

@@ -134,7 +134,7 @@ impl Connection {
 
     /// Whether the peer has not shown yet that it receives what we send to its address.
     pub(crate) fn is_unproven(&self) -> bool {
-        self.setup.stage == Stage::ExpectFirstShipment
+        self.setup.stage == Stage::ExpectFirstShipment && !self.close.is_over()
     }
 
     /// Whether `request` is the one this connection answers.

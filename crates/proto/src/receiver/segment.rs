@@ -176,8 +176,9 @@ impl RecvSegment {
     pub(crate) fn allows_missing(&self, important: u32, scratch: &mut Bitmap) -> bool {
         let units = self.extent();
         if self.got == 0 {
-            // Its positions may never have been given room.
-            return self.tolerance.allows(0..units, important);
+            // Its positions may never have been given room, and there may be any number of them: with everything
+            // missing the bound on holes is exact.
+            return units == 0 || important == 0 && units <= self.tolerance.most_holes(units);
         }
         self.allows_missing_below(units, units - self.got, important, scratch)
     }
@@ -283,6 +284,19 @@ mod tests {
         assert!(!segment.allows_lost(2, &mut scratch), "unit 1 is important");
         segment.advance_due(5);
         assert!(!segment.allows_lost(0, &mut scratch), "units 3 and 4 are neighbours");
+    }
+
+    #[test]
+    fn a_segment_of_which_nothing_came_is_judged_like_one_of_holes() {
+        for (window, errors, burst) in (1..8).flat_map(|w| (0..=w).flat_map(move |e| (0..=w).map(move |b| (w, e, b)))) {
+            for (units, important) in (1..20).flat_map(|units| [(units, 0), (units, 1)]) {
+                let promise = tolerance((window, errors, burst)).clipped_to(units);
+                let layout = Layout::new(&Contract::default(), promise, false, Some(u64::from(units) * 1024));
+                let segment = RecvSegment::new(layout, promise);
+                let allowed = promise.allows(0..units, important);
+                assert_eq!(segment.allows_missing(important, &mut Bitmap::new()), allowed, "{promise} of {units}, {important} important");
+            }
+        }
     }
 
     #[test]

@@ -19,6 +19,9 @@ use std::collections::VecDeque;
 
 /// How many used segments keep their buffers for the next ones.
 const SPARE_SEGMENTS: usize = 64;
+/// How many windows of segments are kept until their verdicts are confirmed, and at least how many segments.
+const KEPT_WINDOWS: u64 = 4;
+const KEPT_SEGMENTS_MIN: u64 = 1024;
 
 /// One incoming stream.
 #[derive(Debug)]
@@ -114,10 +117,13 @@ impl RecvStream {
 
     /// The edges to grant.
     pub(crate) fn edges(&self) -> (u64, u64) {
-        match self.contract.order {
+        let (segments, units) = match self.contract.order {
             Order::InOrder => self.window.edges(),
             Order::AsAccepted => self.window.edges_from(self.lowest_unreleased),
-        }
+        };
+        // Why: a sender that never confirms a verdict must not make us keep all of them.
+        let kept = (KEPT_WINDOWS * u64::from(self.contract.window_segments)).max(KEPT_SEGMENTS_MIN);
+        (segments.min(self.base + kept), units)
     }
 
     /// Makes sure that `segment` and all before it are in the queue.
@@ -170,7 +176,7 @@ impl RecvStream {
         }
         let length = about.length.or(segment.layout.length);
         let units = length.map(|bytes| contract.units_of(bytes));
-        let needed = units.unwrap_or(0).max(u64::from(extent)).max(u64::from(segment.reserved));
+        let needed = units.unwrap_or_else(|| segment.layout.counted(extent)).max(u64::from(extent)).max(u64::from(segment.reserved));
         let wrong = units.is_some_and(|units| u64::from(extent.max(segment.present_end())) > units);
         let missing_length = length.is_none() && !about.opened;
         if wrong || missing_length {
@@ -190,7 +196,7 @@ impl RecvStream {
 
     /// Whether `number` lies within what the stream can have.
     fn may_reach(&self, number: u64, class: Class) -> bool {
-        let span = 4 * u64::from(self.contract.window_segments);
+        let span = KEPT_WINDOWS * u64::from(self.contract.window_segments);
         let within = if class.flow_control() { number < self.edges().0 } else { number < self.base + span };
         within && self.end.is_none_or(|end| number < end)
     }

@@ -102,7 +102,7 @@ impl SendHalf {
         }
         let mut most = (segment.ready() - segment.next).min(segment.per_shipment);
         if segment.layout.units.is_none() && flow {
-            most = most.min(stream.open_room());
+            most = most.min(stream.open_room(segment));
         }
         let Some(run) = Run::fitting(id, current, segment, (segment.next, most), false, room) else { return false };
         parts.push(run.part(id, current, segment));

@@ -190,8 +190,11 @@ impl SendSegment {
     }
 
     /// Takes a part of the map of holes: those among the units `from..to` of `units`. Returns the whole map
-    /// once all of it has come, in whatever order.
+    /// once all of it has come, in whatever order. A map of more units than the segment has is a peer's mistake.
     pub(crate) fn on_holes(&mut self, units: u32, (from, to): (u32, u32), holes: &[(u32, u32)]) -> Option<Vec<(u32, u32)>> {
+        if units > self.units() {
+            return None;
+        }
         // A hole is never cut: it lies in one part of the map, and parts may overlap.
         self.holes.extend(holes.iter().filter(|hole| !self.told.contains(u64::from(hole.0))));
         self.told.insert(u64::from(from)..u64::from(to));
@@ -200,6 +203,12 @@ impl SendSegment {
             return None;
         }
         self.holes.sort_unstable();
+        // Parts that contradict each other may have told of holes that overlap.
+        self.holes.dedup_by(|hole, before| {
+            let overlap = hole.0 < before.1;
+            before.1 = if overlap { before.1.max(hole.1) } else { before.1 };
+            overlap
+        });
         Some(core::mem::take(&mut self.holes))
     }
 

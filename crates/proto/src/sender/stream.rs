@@ -234,11 +234,8 @@ impl SendStream {
     }
 
     fn admits(&self, segment: &SendSegment) -> bool {
-        let needed = match segment.layout.units {
-            None => 1,
-            Some(units) => units - segment.counted,
-        };
-        self.window.admits(self.current, self.units_started, u64::from(needed))
+        let begun = segment.layout.units.map_or_else(|| segment.layout.counted(segment.next + 1), u64::from);
+        self.window.admits(self.current, self.units_started, begun - u64::from(segment.counted))
     }
 
     /// Whether `part`, which has just left, is a first-time part of a whole segment that has more to come and
@@ -248,20 +245,23 @@ impl SendStream {
         !part.again && part.first > 0 && part.segment == self.current && self.get(self.current).is_some_and(within)
     }
 
-    /// Counts what starts against the window: an open segment unit by unit, all (the rest) of a segment at once
-    /// when its length is known, because the receiver makes room for all of it as soon as it knows that.
+    /// Counts what starts against the window: an open segment block by block, or unit by unit in order, and all
+    /// (the rest) of a segment at once when its length is known: just as the receiver makes room.
     pub(crate) fn count_started(&mut self, count: u32) {
         let current = self.current;
         let Some(segment) = self.get_mut(current) else { return };
-        let whole = segment.layout.units.unwrap_or(segment.counted + count);
-        let fresh = whole - segment.counted;
-        segment.counted = whole;
+        let open = segment.layout.counted(segment.next + count);
+        let begun = segment.layout.units.unwrap_or_else(|| u32::try_from(open).unwrap_or(u32::MAX));
+        let fresh = begun - segment.counted;
+        segment.counted = begun;
         self.units_started += u64::from(fresh);
     }
 
-    /// Units the window admits of an open segment beyond those counted.
-    pub(crate) fn open_room(&self) -> u32 {
-        u32::try_from(self.window.units().saturating_sub(self.units_started)).unwrap_or(u32::MAX)
+    /// Further positions the window admits of the open segment that is being sent: the rest of a block that is
+    /// counted, and whole blocks.
+    pub(crate) fn open_room(&self, segment: &SendSegment) -> u32 {
+        let (room, block) = (self.window.units().saturating_sub(self.units_started), u64::from(segment.layout.order.block.max(1)));
+        u32::try_from(u64::from(segment.counted - segment.next) + room / block * block).unwrap_or(u32::MAX)
     }
 
     /// Moves on to the next segment that still has first-time units.

@@ -1,6 +1,8 @@
 //! A network of two endpoints in virtual time: delay, loss, corruption, an application that takes
 //! everything at once. Used by the tests of connections.
 
+#![allow(dead_code, reason = "every test binary uses its own part of the harness")]
+
 use segstream_base::endpoint::{Arrival, Endpoint as _};
 use segstream_base::halves::Verdict;
 use segstream_base::random::{Random, Seed};

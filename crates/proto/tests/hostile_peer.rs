@@ -1,0 +1,216 @@
+//! What a peer that keeps to the wire format, but to nothing else, can make an endpoint do: nothing that panics,
+//! grows without end or takes long.
+
+use core::net::SocketAddr;
+use segstream_base::codec::{Reader, Writer};
+use segstream_base::endpoint::{Arrival, Endpoint as _};
+use segstream_base::halves::Verdict;
+use segstream_base::random::Seed;
+use segstream_base::{Bandwidth, Duration, Instant};
+use segstream_proto::config::Config;
+use segstream_proto::connection::{Connection, ConnectionEvent};
+use segstream_proto::endpoint::{ConnectionId, Endpoint};
+use segstream_proto::session::{Plain, Session};
+use segstream_wire::contract::{Contract, InterleaveChoice, Limits, SEGMENT_UNITS_MAX};
+use segstream_wire::handshake::{Confirm, Request, VERSION};
+use segstream_wire::header::HEADER_BYTES;
+use segstream_wire::state::Finished;
+use segstream_wire::{Class, Header, Kind, Level, Part, Report, ReportFrame, State, StateFrame};
+
+/// The largest number that travels.
+const HUGE: u64 = (1 << 62) - 1;
+
+/// An endpoint, and what its peer must know to send whatever it likes.
+struct Victim {
+    endpoint: Endpoint,
+    id: ConnectionId,
+    local_id: u32,
+    number: u64,
+    now: Instant,
+}
+
+fn peer() -> SocketAddr {
+    "10.0.0.9:9".parse().unwrap()
+}
+
+impl Victim {
+    /// An endpoint with a connection of the peer, which has opened `streams`.
+    fn new(streams: Vec<Contract>) -> Self {
+        let mut endpoint = Endpoint::new(Config { accept: true, ..Config::default() }, Seed(1)).unwrap();
+        ask(&mut endpoint, Instant::ZERO, 7, streams);
+        let mut out = Vec::new();
+        endpoint.poll_transmit(Instant::ZERO, 1, &mut out).unwrap();
+        let number = Header::decode(&mut Reader::new(&out)).unwrap().number;
+        let end = Plain.open(u64::from(number), &mut out).unwrap();
+        let confirm = Confirm::decode(&mut Reader::new(&out[HEADER_BYTES..end])).unwrap();
+        let id = endpoint.connections().next().unwrap();
+        Self { endpoint, id, local_id: confirm.connection, number: 0, now: Instant::ZERO }
+    }
+
+    fn send(&mut self, kind: Kind, body: impl Fn(&mut Writer<'_>)) {
+        self.number += 1;
+        self.now += Duration::from_micros(10);
+        let mut datagram = shipment(Level::Data, kind, self.local_id, self.number, body);
+        let arrival = Arrival { from: peer(), ecn: None, received: self.now };
+        self.endpoint.handle_datagram(self.now, arrival, &mut datagram);
+    }
+
+    fn state(&mut self, frames: &[StateFrame]) {
+        let state = State { sync: self.number, frames: frames.iter().cloned().collect(), ..State::default() };
+        self.send(Kind::State, |out| state.encode(out));
+    }
+
+    fn part(&mut self, part: Part) {
+        let payload = vec![1; part.payload_bytes as usize];
+        self.send(Kind::Data, |out| {
+            part.encode_header(out);
+            out.bytes(&payload);
+        });
+    }
+
+    fn connection(&mut self) -> &mut Connection {
+        self.endpoint.connection_mut(self.id).unwrap()
+    }
+}
+
+/// Asks for a connection.
+fn ask(endpoint: &mut Endpoint, now: Instant, request: u64, streams: Vec<Contract>) {
+    let (limits, rate) = (Limits::default(), Bandwidth::from_megabits_per_second(1));
+    let request = Request { version: VERSION, request, connection: 5, class: Class::ALL, rate, limits, streams };
+    let arrival = Arrival { from: peer(), ecn: None, received: now };
+    let mut datagram = shipment(Level::Initial, Kind::Request, 0, 0, |out| request.encode(out));
+    endpoint.handle_datagram(now, arrival, &mut datagram);
+}
+
+fn shipment(level: Level, kind: Kind, connection: u32, number: u64, body: impl Fn(&mut Writer<'_>)) -> Vec<u8> {
+    let mut datagram = vec![0; 2000];
+    let mut out = Writer::new(&mut datagram);
+    Header { level, kind, connection, number: number as u32 }.encode(&mut out);
+    body(&mut out);
+    let written = out.finish().unwrap();
+    datagram.truncate(written + Plain::SEAL_BYTES);
+    Plain.seal(number, &mut datagram);
+    datagram
+}
+
+fn part(segment: u64, first: u32, length: Option<u64>) -> Part {
+    let opened = length.is_none();
+    let (source_time, payload_bytes) = (Instant::ZERO, if length == Some(1) { 1 } else { 1024 });
+    Part { stream: 0, segment, first, count: 1, again: false, opened, length, tolerance: None, source_time, payload_bytes }
+}
+
+#[test]
+fn a_segment_given_up_unsent_costs_neither_memory_nor_time_however_long_it_is_said_to_be() {
+    let nearly_any = (SEGMENT_UNITS_MAX, SEGMENT_UNITS_MAX, SEGMENT_UNITS_MAX - 1);
+    let mut victim = Victim::new(vec![Contract { tolerance: nearly_any, ..Contract::default() }]);
+    for (round, length) in (0..).zip([HUGE, u64::from(SEGMENT_UNITS_MAX) * 1024, 1 << 40].repeat(200)) {
+        let skip = Finished {
+            stream: 0,
+            segment: round,
+            opened: false,
+            length,
+            source_time: Instant::ZERO,
+            tolerance: Some((SEGMENT_UNITS_MAX, SEGMENT_UNITS_MAX - 1, SEGMENT_UNITS_MAX - 1)),
+            last_shipment: None,
+        };
+        victim.state(&[StateFrame::Skip(skip)]);
+        let now = victim.now;
+        let received = victim.connection().recv(now, 0).unwrap();
+        assert_eq!((received.segment, received.verdict, received.bytes.len()), (round, Verdict::Expired, 0));
+    }
+}
+
+#[test]
+fn a_part_of_a_segment_of_impossible_length_is_refused() {
+    let mut victim = Victim::new(vec![Contract::default()]);
+    victim.part(part(0, u32::MAX - 1, Some(HUGE)));
+    assert_eq!(victim.connection().receiver_counters().parts_refused, 1);
+}
+
+#[test]
+fn an_interleaved_open_segment_takes_no_more_memory_than_the_window() {
+    let deep = |depth| Contract { interleave: InterleaveChoice::Depth(depth), window_units: 4096, ..Contract::default() };
+    let mut victim = Victim::new(vec![deep(SEGMENT_UNITS_MAX)]);
+    victim.part(part(0, 1, None));
+    assert_eq!(victim.connection().peek(0, 0).len(), 0, "its second unit is number 16384");
+    let mut victim = Victim::new(vec![deep(4096)]);
+    for segment in 0..100 {
+        victim.part(part(segment, 4095, None));
+    }
+    let bytes: usize = (0..100).map(|segment| victim.connection().peek(0, segment).len()).sum();
+    assert_eq!(bytes, 4096 * 1024, "one block fills the window");
+}
+
+#[test]
+fn a_sender_that_never_confirms_a_verdict_is_not_served_for_ever() {
+    let mut victim = Victim::new(vec![Contract { window_segments: 300, ..Contract::default() }]);
+    let mut taken = 0;
+    for segment in 0..5000 {
+        victim.part(part(segment, 0, Some(1)));
+        let now = victim.now;
+        taken += u64::from(victim.connection().recv(now, 0).is_some());
+    }
+    assert_eq!(taken, 4 * 300);
+}
+
+#[test]
+fn a_false_echo_of_time_cannot_hold_an_ended_connection() {
+    let mut victim = Victim::new(vec![]);
+    victim.now += Duration::from_secs(1_000_000);
+    let report = Report { time: Some(0), ..Report::default() };
+    victim.send(Kind::Report, |out| report.encode(out));
+    let now = victim.now;
+    victim.connection().abort(now, 0, "enough");
+    victim.endpoint.handle_timeout(now + Duration::from_secs(60));
+    assert!(victim.endpoint.is_forgotten(victim.id));
+}
+
+#[test]
+fn maps_of_holes_that_contradict_each_other_make_one_map() {
+    let mut victim = Victim::new(vec![]);
+    victim.state(&[]);
+    let now = victim.now;
+    let stream = victim.connection().open_stream(now, Contract::default()).unwrap();
+    victim.connection().send(now, stream, vec![0; 10 * 1024].into(), now, None).unwrap();
+    let judged = |units, from, to, hole: (u32, u32)| ReportFrame::Judged {
+        stream,
+        segment: 0,
+        verdict: Verdict::WithinTolerance,
+        units,
+        from,
+        to,
+        holes: [hole].into_iter().collect(),
+    };
+    let frames =
+        [judged(u32::MAX, 5, u32::MAX, (5, u32::MAX)), judged(10, 5, 10, (5, 10)), judged(10, 4, 10, (4, 10)), judged(10, 0, 4, (1, 2))];
+    let report = Report { frames: frames.into_iter().collect(), ..Report::default() };
+    victim.send(Kind::Report, |out| report.encode(out));
+    let events = core::iter::from_fn(|| victim.endpoint.poll_event()).map(|(_, event)| event);
+    let maps: Vec<_> =
+        events.filter_map(|event| if let ConnectionEvent::Judged { holes, .. } = event { Some(holes) } else { None }).collect();
+    assert_eq!(maps, [[(1, 2), (4, 10)]]);
+}
+
+#[test]
+fn units_of_a_segment_that_was_taken_as_a_whole_are_not_told_after_it() {
+    let mut victim = Victim::new(vec![Contract::default()]);
+    let _ = victim.connection().read_progressively(0);
+    victim.part(part(0, 0, Some(1)));
+    let now = victim.now;
+    assert!(victim.connection().recv(now, 0).is_some());
+    let units = core::iter::from_fn(|| victim.endpoint.poll_event()).filter(|(_, event)| matches!(event, ConnectionEvent::Units { .. }));
+    assert_eq!(units.count(), 0);
+}
+
+#[test]
+fn set_ups_that_were_given_up_leave_room_for_new_ones() {
+    let mut endpoint = Endpoint::new(Config { accept: true, ..Config::default() }, Seed(1)).unwrap();
+    for request in 0..65 {
+        ask(&mut endpoint, Instant::ZERO, request, vec![]);
+    }
+    assert_eq!((endpoint.strays.rejected, endpoint.connections().count()), (1, 64));
+    let later = Instant::ZERO + Config::default().connect_timeout;
+    endpoint.handle_timeout(later);
+    ask(&mut endpoint, later, 65, vec![]);
+    assert_eq!((endpoint.strays.rejected, endpoint.connections().count()), (1, 65));
+}
