@@ -63,6 +63,8 @@ impl Case {
     pub(crate) fn receiver(&self) -> LoneReceiver {
         let config = ReceiverConfig {
             class: Class::ALL,
+            class_max: Class::ALL,
+            unlimited: true,
             body_bytes: BODY_BYTES,
             reorder: 3,
             reorder_adapting: true,

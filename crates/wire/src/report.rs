@@ -14,6 +14,9 @@ use segstream_base::codec::{DecodeError, DecodeErrorKind, Reader, Writer, varint
 use segstream_base::halves::Verdict;
 use smallvec::SmallVec;
 
+/// The largest re-sequencing distance a report may name; receivers remember as many numbers.
+pub const REORDER_MAX: u64 = 1023;
+
 /// Half-open runs `(start, end)`, ascending, disjoint and not touching.
 pub type Runs = SmallVec<[(u32, u32); 4]>;
 
@@ -164,7 +167,7 @@ impl Report {
     pub fn decode(input: &mut Reader<'_>) -> Result<Self, DecodeError> {
         let number = input.varint("report number")?;
         let echo = input.varint("echo")?.checked_sub(1);
-        let reorder = input.varint_up_to(1 << 16, "reorder")? as u32;
+        let reorder = input.varint_up_to(REORDER_MAX, "reorder")? as u32;
         let time = input.varint("echoed time")?.checked_sub(1);
         let held = if time.is_some() { input.varint("held")? } else { 0 };
         let mut frames = SmallVec::new();

@@ -157,8 +157,9 @@ pub struct Connection {
     send_store: SendStore,
     recv_store: RecvStore,
     parts: Vec<Part>,
-    /// A datagram that did not fit the last batch.
+    /// A datagram that did not fit the last batch, and whether it must be alone in its own.
     stashed: Vec<u8>,
+    stashed_alone: bool,
     events: VecDeque<ConnectionEvent>,
     /// Streams of the peer that the application reads unit by unit.
     progressive: Vec<u32>,
@@ -199,6 +200,8 @@ impl Connection {
         let recv = RecvHalf::new(
             ReceiverConfig {
                 class,
+                class_max: config.class,
+                unlimited: config.unlimited,
                 body_bytes,
                 reorder: config.reorder,
                 reorder_adapting: true,
@@ -228,6 +231,7 @@ impl Connection {
             recv_store: RecvStore::default(),
             parts: Vec::new(),
             stashed: Vec::new(),
+            stashed_alone: false,
             events: VecDeque::new(),
             progressive: Vec::new(),
             last_heard: now,

@@ -40,6 +40,9 @@ impl Connection {
         if !matches!(kind, Kind::Request | Kind::Confirm | Kind::Reject) {
             self.on_first_shipment(now);
         }
+        if self.close.is_over() && kind != Kind::Disconnect {
+            return Ok(());
+        }
         let mut input = Reader::new(body);
         match kind {
             Kind::Data => self.on_data(now, number, &mut input)?,
@@ -61,9 +64,6 @@ impl Connection {
     fn on_data(&mut self, now: Instant, number: u64, input: &mut Reader<'_>) -> Result<(), DecodeError> {
         while !input.is_empty() {
             let (part, payload) = Part::decode(input)?;
-            if self.close.is_over() {
-                continue;
-            }
             if self.payload_fits(&part) && self.recv.on_part(now, number, &part) == PartFate::Fresh {
                 self.keep(&part, payload);
             }

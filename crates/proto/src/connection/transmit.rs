@@ -28,12 +28,13 @@ impl Connection {
                 }
             } else {
                 out.append(&mut self.stashed);
-                false
+                self.stashed_alone
             };
             let length = out.len() - start;
             let first = *size.get_or_insert(length);
             if length > first || (alone && count > 0) {
                 self.stashed.extend_from_slice(&out[start..]);
+                self.stashed_alone = alone;
                 out.truncate(start);
                 break;
             }

@@ -26,7 +26,7 @@ use report::ReportClock;
 use segment::RecvSegment;
 use segstream_base::endpoint::Deadline;
 use segstream_base::halves::{Probe, Verdict};
-use segstream_base::{Duration, Instant};
+use segstream_base::{Bandwidth, Duration, Instant};
 use segstream_blocks::bitmap::Bitmap;
 use segstream_blocks::loss_detector::{Arrival, LossDetector};
 use segstream_wire::contract::Contract;
@@ -47,6 +47,10 @@ const SEGMENTS_KEPT_MAX: u32 = 262_144;
 pub struct ReceiverConfig {
     /// The class in force.
     pub class: Class,
+    /// The most that a change of class may ask for.
+    pub class_max: Class,
+    /// Whether a change of class may leave neither flow control nor rate control.
+    pub unlimited: bool,
     /// Bytes of frames a report shipment may carry.
     pub body_bytes: usize,
     /// The re-sequencing distance R at first; 3 on UDP.
@@ -299,13 +303,17 @@ impl RecvHalf {
                         self.report.soon(now);
                     }
                 }
-                StateFrame::Reclass { change, class, .. } => self.on_reclass(now, *change, *class),
+                StateFrame::Reclass { change, class, rate } => self.on_reclass(now, *change, *class, *rate),
             }
         }
     }
 
-    fn on_reclass(&mut self, now: Instant, change: u64, class: Class) {
+    /// A change of class is taken as it is asked for, or not at all; the echo tells which class is in force.
+    fn on_reclass(&mut self, now: Instant, change: u64, asked: Class, rate: Bandwidth) {
         if self.report.reclass.is_none_or(|(known, _)| change > known) {
+            let within = asked.number() & !self.config.class_max.number() == 0;
+            let limited = asked.flow_control() || asked.rate_control() && !rate.is_zero() || self.config.unlimited;
+            let class = if within && limited { asked } else { self.class };
             self.report.reclass = Some((change, class));
             if class != core::mem::replace(&mut self.class, class) {
                 self.reconsider_all(now);

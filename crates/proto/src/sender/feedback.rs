@@ -53,8 +53,10 @@ impl SendHalf {
                 }
                 self.handle_request(report, stream, segment, missing, tail_from);
             }
-            ReportFrame::ReclassEcho { change, .. } => {
-                if let Some(class) = self.clock.on_reclass_echo(change) {
+            ReportFrame::ReclassEcho { change, class: echoed } => {
+                if let Some(asked) = self.clock.on_reclass_echo(change) {
+                    // Anything but what was asked for is a refusal: the class stays as it is.
+                    let class = if echoed == asked { asked } else { self.config.class };
                     self.config.class = class;
                     self.set_pacing(now);
                     for id in 0..self.streams.len() {

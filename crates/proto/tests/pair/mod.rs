@@ -145,6 +145,8 @@ impl Pair {
         };
         let receiver = ReceiverConfig {
             class,
+            class_max: Class::ALL,
+            unlimited: true,
             body_bytes: setup.body_bytes,
             reorder: setup.reorder,
             reorder_adapting: setup.adapting,
