@@ -26,10 +26,10 @@ use std::process::ExitCode;
 #[command(after_help = "Example:\n  segstream link --listen 127.0.0.1:4400 --to 127.0.0.1:4433 --bandwidth 100mbit --rtt 60ms --loss 1e-3")]
 pub(crate) struct Arguments {
     /// Where to receive; port 0 takes any free one.
-    #[arg(long, value_name = "ADDR")]
+    #[arg(long, value_name = "ADDR", value_parser = quantity::address)]
     listen: SocketAddr,
     /// Where what is received goes.
-    #[arg(long, value_name = "ADDR")]
+    #[arg(long, value_name = "ADDR", value_parser = quantity::address)]
     to: SocketAddr,
     /// Bandwidth of each direction, such as 100mbit.
     #[arg(long, value_name = "B", value_parser = quantity::bandwidth)]
@@ -40,8 +40,8 @@ pub(crate) struct Arguments {
     /// How much may wait in front of the bandwidth [default: one bandwidth-delay product, at least 64KiB].
     #[arg(long, value_name = "BYTES", value_parser = quantity::bytes)]
     queue: Option<Bytes>,
-    /// Loss on the way there: none, 1e-3, random:1e-3, bursty:good=1620ms,bad=180ms,loss=1e-3,
-    /// gilbert:rate=1%,burst=4 or list:5,17,18.
+    /// Loss on the way there: none; 1e-3 or random:1e-3; gilbert:rate=1%,burst=4 (mean loss and mean run);
+    /// bursty:good=1620ms,bad=180ms,loss=1e-3 (loss only while it is bad; 1 is an outage) or list:5,17,18.
     #[arg(long, value_name = "SPEC", default_value = "none")]
     loss: LossSpec,
     /// Loss on the way back.

@@ -42,7 +42,7 @@ const ANSWERS_MEGABITS: u64 = 1;
                         127.0.0.1:0 --out - --insecure | player")]
 pub(crate) struct Arguments {
     /// Where to listen; port 0 takes any free one.
-    #[arg(long, value_name = "ADDR")]
+    #[arg(long, value_name = "ADDR", value_parser = quantity::address)]
     listen: SocketAddr,
     /// A directory that exists takes files under the sender's names; anything else is the file to write, and - is standard
     /// output. What exists is never overwritten.
@@ -118,6 +118,10 @@ fn destination(out: Option<&PathBuf>) -> Result<Destination> {
     }
     if path.is_dir() {
         return Ok(Destination::Directory(path.clone()));
+    }
+    // Why: `received/` means a directory, but the last part of the path would make a file of it.
+    if path.as_os_str().as_encoded_bytes().ends_with(b"/") {
+        bail!("the directory {} does not exist; make it first", path.display());
     }
     if std::fs::symlink_metadata(path).is_ok() {
         bail!("{} exists and is not overwritten; remove it or choose another path with --out", path.display());

@@ -141,7 +141,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     }
     let interruption = Interruption::listen(Some(endpoint.waker()))?;
     let report = Transfer::new(endpoint, plan, interruption).run()?;
-    eprintln!("{}", report.sentence("sent"));
+    eprintln!("{}", report.sentence_of_sender());
     if arguments.json {
         json::print(&report)?;
     }

@@ -142,19 +142,31 @@ impl TransferReport {
         self.error.is_none() && self.verdicts.expired == 0 && self.verdicts.unknown == 0 && self.hash_agrees != Some(false)
     }
 
-    /// A line for people.
-    pub(crate) fn sentence(&self, done: &str) -> String {
-        let Verdicts { complete, within_tolerance, expired, unknown } = self.verdicts;
-        let goodput = self.goodput_bps.map_or(String::new(), |bits| format!(", {:.2} Mbit/s", bits / 1e6));
-        let hash = match self.hash_agrees {
+    /// The sender's line for people; what was sent again is known only to it.
+    pub(crate) fn sentence_of_sender(&self) -> String {
+        format!("{}; {} units sent again{}", self.sentence("sent"), self.units_retransmitted, self.agreement_words())
+    }
+
+    /// The receiver's line for people.
+    pub(crate) fn sentence_of_receiver(&self) -> String {
+        format!("{}{}", self.sentence("received"), self.agreement_words())
+    }
+
+    const fn agreement_words(&self) -> &'static str {
+        match self.hash_agrees {
             Some(true) => "; the hashes agree",
             Some(false) => "; THE HASHES DIFFER",
             None => "",
-        };
+        }
+    }
+
+    fn sentence(&self, done: &str) -> String {
+        let Verdicts { complete, within_tolerance, expired, unknown } = self.verdicts;
+        let goodput = self.goodput_bps.map_or(String::new(), |bits| format!(", {:.2} Mbit/s", bits / 1e6));
         format!(
             "{done} {} bytes in {:.3} s{goodput}; segments: {complete} complete, {within_tolerance} within tolerance, {expired} expired, \
-             {unknown} unknown; {} units sent again{hash}",
-            self.bytes, self.seconds, self.units_retransmitted
+             {unknown} unknown",
+            self.bytes, self.seconds
         )
     }
 }

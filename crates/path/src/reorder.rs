@@ -10,7 +10,7 @@
 //! A path answers when a packet is sent and cannot know when later ones will be. So a distance of N holds
 //! a packet back for N + 1/2 times the mean spacing of the stream: in an even stream exactly N packets
 //! overtake it. In an uneven one fewer may, but never more: a packet that would be the one too many waits
-//! behind the held one. Only one packet is held at a time; the chance of the packets in between is raised
+//! behind the held one. On a sparse stream a packet is held for [`HOLD_MAX`] at most. Only one packet is held at a time; the chance of the packets in between is raised
 //! so that the share stays P.
 //!
 //! Invariant: a distance of N never lets more than N packets overtake. So a path that loses nothing never shows
@@ -23,6 +23,11 @@ use core::fmt;
 use core::str::FromStr;
 use segstream_base::random::{Random, Seed};
 use segstream_base::{Duration, Instant};
+
+/// The longest time for which a distance holds a packet back.
+// Why: on a path that carries a packet now and then, such as the reports of a transfer the other way, N packets
+// can be seconds.
+pub const HOLD_MAX: Duration = Duration::from_millis(100);
 
 /// Which packets arrive out of order, and by how much.
 #[derive(Clone, Copy, Debug, PartialEq, Default)]
@@ -175,7 +180,7 @@ impl Reorder {
                         return None;
                     }
                 }
-                let wait = spacing.mean() * (2 * u64::from(*distance) + 1) / 2;
+                let wait = (spacing.mean() * (2 * u64::from(*distance) + 1) / 2).min(HOLD_MAX);
                 if !picked || wait.is_zero() {
                     return None;
                 }

@@ -11,6 +11,7 @@
 
 use super::segment_record::{SegmentRecord, SmallestDelay};
 use super::writer::{Job, Key};
+use crate::live_statistics::LiveStatistics;
 use crate::manifest::{self, Answer, Record};
 use crate::transfer_report::{FileReport, TransferReport};
 use segstream::{CloseReason, ConnectionId, Contract, Instant, Order, Received, Verdict};
@@ -63,6 +64,7 @@ pub(super) struct Incoming {
     pub(super) streams: BTreeMap<u32, Arriving>,
     said: BTreeMap<u32, Said>,
     pub(super) report: TransferReport,
+    pub(super) live: LiveStatistics,
     pub(super) closed: Option<CloseReason>,
     drop_holes: bool,
     first_data: Option<Instant>,
@@ -72,7 +74,7 @@ pub(super) struct Incoming {
 
 impl Incoming {
     /// A connection with `peer`, without streams yet.
-    pub(super) fn new(id: ConnectionId, peer: String, drop_holes: bool) -> Self {
+    pub(super) fn new(id: ConnectionId, peer: String, drop_holes: bool, live: LiveStatistics) -> Self {
         Self {
             id,
             manifest: None,
@@ -80,6 +82,7 @@ impl Incoming {
             streams: BTreeMap::new(),
             said: BTreeMap::new(),
             report: TransferReport { peer: Some(peer), ..TransferReport::default() },
+            live,
             closed: None,
             drop_holes,
             first_data: None,

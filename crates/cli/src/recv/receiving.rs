@@ -15,7 +15,7 @@ use crate::manifest::{self, ANSWERS_LABEL, Answer, MANIFEST_LABEL};
 use crate::progress::Progress;
 use anyhow::{Context as _, Result};
 use segstream::blocking::Endpoint;
-use segstream::{Bytes, ConnectionEvent, ConnectionId, Duration, Error, StreamStatistics};
+use segstream::{Bytes, ConnectionEvent, ConnectionId, Duration, Error, Instant, StreamStatistics};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{BufWriter, Write as _};
@@ -38,7 +38,6 @@ pub(super) struct Receiving<'a> {
     interruption: Interruption,
     incoming: BTreeMap<ConnectionId, Incoming>,
     progress: Progress,
-    live: LiveStatistics,
     /// Bytes given to the writer and not written.
     writing_bytes: u64,
     served: u64,
@@ -54,7 +53,6 @@ impl<'a> Receiving<'a> {
         segments: Option<BufWriter<File>>,
         interruption: Interruption,
     ) -> Self {
-        let now = endpoint.clock().now();
         Self {
             writer: Writer::start(destination.clone(), endpoint.waker()),
             endpoint,
@@ -64,7 +62,6 @@ impl<'a> Receiving<'a> {
             interruption,
             incoming: BTreeMap::new(),
             progress: Progress::new(None, arguments.stats.is_some() || arguments.keep),
-            live: LiveStatistics::new(arguments.stats, now),
             writing_bytes: 0,
             served: 0,
             success: true,
@@ -76,7 +73,7 @@ impl<'a> Receiving<'a> {
         while !self.interruption.is_asked() {
             let settling = self.incoming.values().any(|incoming| incoming.closed.is_some());
             let now = self.endpoint.clock().now();
-            let until = self.live.next().min(now + SLEEP_MAX);
+            let until = self.incoming.values().map(|incoming| incoming.live.next()).fold(now + SLEEP_MAX, Instant::min);
             let timeout = if settling && self.writing_bytes == 0 { Duration::from_millis(1) } else { until.since(now) };
             let event = self.endpoint.wait(Some(timeout))?;
             let quiet = event.is_none();
@@ -99,9 +96,17 @@ impl<'a> Receiving<'a> {
     /// The user wants it to end: with `--keep` the usual way to, otherwise a failure.
     fn interrupt(mut self) -> Result<bool> {
         self.success &= self.arguments.keep && self.incoming.is_empty();
-        for (id, mut incoming) in std::mem::take(&mut self.incoming) {
+        let mut jobs = Vec::new();
+        for (&id, incoming) in &mut self.incoming {
             self.endpoint.connection(id).abort(REFUSED, "interrupted by the receiver's user")?;
             incoming.report.error = Some("interrupted".to_owned());
+            incoming.abandon(&mut jobs);
+        }
+        self.ask(jobs);
+        for outcome in self.writer.finish() {
+            self.on_outcome(outcome)?;
+        }
+        for (id, incoming) in std::mem::take(&mut self.incoming) {
             self.report(id, incoming)?;
         }
         self.finish()
@@ -152,7 +157,8 @@ impl<'a> Receiving<'a> {
             self.endpoint.forget(id);
             return Ok(false);
         }
-        self.incoming.insert(id, Incoming::new(id, peer.to_string(), self.arguments.holes == Holes::Drop));
+        let live = LiveStatistics::new(self.arguments.stats, self.endpoint.clock().now());
+        self.incoming.insert(id, Incoming::new(id, peer.to_string(), self.arguments.holes == Holes::Drop, live));
         self.progress.line(&format!("connected with {peer}"));
         Ok(true)
     }
@@ -261,7 +267,7 @@ impl<'a> Receiving<'a> {
         for (&id, incoming) in &mut self.incoming {
             let statistics = self.endpoint.connection(id).statistics()?;
             incoming.report.note_round_trip(statistics.rtt_ms_min);
-            self.live.tell(now, incoming.report.bytes, &statistics)?;
+            incoming.live.tell(now, incoming.report.peer.as_deref(), incoming.report.bytes, &statistics)?;
         }
         Ok(())
     }
@@ -311,7 +317,7 @@ impl<'a> Receiving<'a> {
         self.endpoint.forget(id);
         self.served += 1;
         self.success &= report.is_success();
-        eprintln!("{}", report.sentence("received"));
+        eprintln!("{}", report.sentence_of_receiver());
         if let Some(error) = &report.error {
             eprintln!("segstream: {error}");
         }

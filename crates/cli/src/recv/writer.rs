@@ -53,7 +53,7 @@ pub(super) enum Outcome {
 /// The thread, from outside.
 #[derive(Debug)]
 pub(super) struct Writer {
-    /// `None` only while it is being dropped.
+    /// `None` once it is finished.
     jobs: Option<Sender<Job>>,
     outcomes: Receiver<Outcome>,
     thread: Option<JoinHandle<()>>,
@@ -108,14 +108,20 @@ impl Writer {
     pub(super) fn poll(&self) -> Option<Outcome> {
         self.outcomes.try_recv().ok()
     }
-}
 
-impl Drop for Writer {
-    fn drop(&mut self) {
+    /// Has everything done that was asked, and nothing any more; what came of it.
+    pub(super) fn finish(&mut self) -> Vec<Outcome> {
         self.jobs = None;
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
+        self.outcomes.try_iter().collect()
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        self.finish();
     }
 }
 

@@ -119,6 +119,17 @@ impl Feed {
         None
     }
 
+    /// What has not been begun is not sent any more.
+    pub(super) fn abandon(&mut self) {
+        let prepared = self.prepared.take().map(|(_, name)| name);
+        let waiting = self.waiting.drain(..).map(|path| path.as_deref().map_or_else(|| STANDARD_INPUT.to_owned(), name));
+        for name in prepared.into_iter().chain(waiting) {
+            let error = Some(format!("{name} was not sent"));
+            let report = FileReport { name, error, ..FileReport::default() };
+            self.files.push(Sent { stream: None, report, finished: true, answered: true });
+        }
+    }
+
     fn open(&mut self, path: Option<PathBuf>) -> Option<(Source, String)> {
         let Some(path) = path else {
             return Some((Source::standard_input(self.segment_wait, self.clock, &self.waker), STANDARD_INPUT.to_owned()));

@@ -82,7 +82,9 @@ impl Transfer {
     pub(super) fn run(mut self) -> Result<TransferReport> {
         let (files, bytes) = (self.feed.count(), self.feed.expected_bytes());
         let clock = self.endpoint.clock();
-        let Some(label) = self.feed.prepare() else { return Ok(self.conclude()) };
+        let label = self.feed.prepare();
+        self.tell_failed_since(0);
+        let Some(label) = label else { return Ok(self.conclude()) };
         self.requested = clock.now();
         self.last_verdict = self.requested;
         self.report.peer = Some(self.plan.remote.to_string());
@@ -106,6 +108,7 @@ impl Transfer {
 
     fn conclude(mut self) -> TransferReport {
         self.progress.clear();
+        self.feed.abandon();
         self.report.files = self.feed.files.into_iter().map(|file| file.report).collect();
         let span = self.last_verdict.since(self.requested);
         self.report.conclude(span);
@@ -184,13 +187,18 @@ impl Transfer {
         let mut records = Records::new();
         let before = self.feed.files.len();
         let fed = self.feed.feed(&mut connection, &self.plan.contract, backlog, &mut self.unjudged, &mut records);
+        self.tell_failed_since(before);
+        self.send_records(id, records)?;
+        fed
+    }
+
+    /// Says which files could not be opened, leaving out the first `before`.
+    fn tell_failed_since(&self, before: usize) {
         for file in self.feed.files.iter().skip(before) {
             if let Some(error) = &file.report.error {
                 self.progress.line(&format!("segstream: {error}"));
             }
         }
-        self.send_records(id, records)?;
-        fed
     }
 
     fn send_records(&mut self, id: ConnectionId, records: Records) -> Result<(), Error> {
@@ -232,7 +240,9 @@ impl Transfer {
 
     fn on_verdict(&mut self, stream: u32, segment: u64, verdict: Verdict, holes: &[(u32, u32)]) {
         let Some(length) = self.unjudged.remove(&(stream, segment)) else { return };
-        self.last_verdict = self.endpoint.clock().now();
+        if verdict != Verdict::Unknown {
+            self.last_verdict = self.endpoint.clock().now();
+        }
         self.report.segments += 1;
         self.report.count(verdict, length, self.plan.contract.unit_bytes, holes);
         if verdict == Verdict::Expired {
@@ -293,7 +303,7 @@ impl Transfer {
     fn tell(&mut self, id: ConnectionId) -> Result<()> {
         let statistics = self.endpoint.connection(id).statistics()?;
         self.report.note_round_trip(statistics.rtt_ms_min);
-        self.live.tell(self.endpoint.clock().now(), self.report.bytes, &statistics)
+        self.live.tell(self.endpoint.clock().now(), self.report.peer.as_deref(), self.report.bytes, &statistics)
     }
 
     /// The connection is no more.

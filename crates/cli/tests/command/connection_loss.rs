@@ -40,6 +40,9 @@ fn a_sender_whose_receiver_dies_fails_with_unknown_verdicts() {
     let report = ended.json();
     assert!(report["verdicts"]["unknown"].as_u64().unwrap() > 0, "{report}");
     assert!(report["error"].as_str().unwrap().contains("nothing came from the peer"), "{report}");
+    // The wait for the receiver is no part of the transfer.
+    let alive = report["seconds"].as_f64().unwrap();
+    assert!(alive < ended.took.as_secs_f64() - 0.9, "{alive} of {:?}: {report}", ended.took);
 }
 
 #[test]
@@ -49,7 +52,23 @@ fn nobody_there_is_a_failure_with_a_hint() {
     let file = tempfile::NamedTempFile::new().unwrap();
     let address = silent.local_addr().unwrap().to_string();
     let ended = run(["send", &address, file.path().to_str().unwrap(), "--idle-timeout", "1s", "--json"]).expect(1);
-    assert!(ended.json()["error"].as_str().unwrap().contains("nobody answered within 1s"), "{ended:?}");
+    let report = ended.json();
+    assert!(report["error"].as_str().unwrap().contains("nobody answered within 1s"), "{report}");
+    assert!(report["files"][0]["error"].as_str().unwrap().contains("was not sent"), "{report}");
+}
+
+#[test]
+fn an_interrupted_receiver_says_what_it_leaves_and_tells_the_sender() {
+    let directory = tempfile::tempdir().unwrap();
+    let target = directory.path().join("target");
+    let (mut receiver, address) = receiver(&["--out", target.to_str().unwrap()]);
+    let sender = start(["send", &address, "-", "--json"]);
+    receiver.wait_for("connected");
+    let ended = receiver.interrupt_with_open_input().expect(1);
+    assert!(ended.stderr.contains("interrupted"), "{ended:?}");
+    assert!(ended.stderr.contains("target.part") && directory.path().join("target.part").exists(), "{ended:?}");
+    let ended = sender.end().expect(1);
+    assert!(ended.json()["error"].as_str().unwrap().contains("interrupted by the receiver's user"), "{ended:?}");
 }
 
 #[test]

@@ -37,6 +37,14 @@ fn an_existing_path_is_refused_before_anybody_is_listened_for() {
 }
 
 #[test]
+fn a_directory_that_does_not_exist_is_not_taken_for_a_file() {
+    let directory = tempfile::tempdir().unwrap();
+    let out = format!("{}/received/", directory.path().display());
+    let ended = run(["recv", "--listen", "127.0.0.1:0", "--out", &out]).expect(1);
+    assert!(ended.stderr.contains("does not exist; make it first"), "{ended:?}");
+}
+
+#[test]
 fn a_path_takes_one_file() {
     let directory = tempfile::tempdir().unwrap();
     let paths = ["a", "b"].map(|name| {

@@ -25,6 +25,22 @@ fn several_senders_are_served_at_once() {
 }
 
 #[test]
+fn every_connection_has_lines_of_statistics_of_its_own() {
+    let (mut receiver, address) = receiver(&["--keep", "--stats", "50ms"]);
+    let senders = [(); 2].map(|()| start(["send", &address, "-"]));
+    let mut peers = std::collections::BTreeSet::new();
+    while peers.len() < 2 {
+        if let Ok(line) = serde_json::from_str::<serde_json::Value>(&receiver.line()) {
+            peers.insert(line["peer"].as_str().unwrap().to_owned());
+        }
+    }
+    for sender in senders {
+        sender.end().expect(0);
+    }
+    receiver.interrupt().expect(0);
+}
+
+#[test]
 fn a_receiver_of_one_connection_refuses_the_second() {
     let file = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(file.path(), b"x").unwrap();

@@ -19,6 +19,7 @@ pub(crate) struct Running {
     stdout: JoinHandle<Vec<u8>>,
     errors: Receiver<String>,
     seen: Vec<String>,
+    started: Instant,
 }
 
 /// A verb that has ended.
@@ -27,6 +28,8 @@ pub(crate) struct Ended {
     pub(crate) code: Option<i32>,
     pub(crate) stdout: Vec<u8>,
     pub(crate) stderr: String,
+    /// From its start to its end.
+    pub(crate) took: Duration,
 }
 
 /// Starts the binary.
@@ -46,7 +49,7 @@ pub(crate) fn start<S: AsRef<std::ffi::OsStr>>(arguments: impl IntoIterator<Item
     });
     let (sender, errors) = channel();
     std::thread::spawn(move || BufReader::new(err).lines().map_while(Result::ok).for_each(|line| drop(sender.send(line))));
-    Running { stdin: child.stdin.take(), child, stdout, errors, seen: Vec::new() }
+    Running { stdin: child.stdin.take(), child, stdout, errors, seen: Vec::new(), started: Instant::now() }
 }
 
 /// Runs the binary to its end.
@@ -141,11 +144,12 @@ impl Running {
                 None => std::thread::sleep(Duration::from_millis(5)),
             }
         };
+        let took = self.started.elapsed();
         let stdout = std::mem::replace(&mut self.stdout, std::thread::spawn(Vec::new)).join().unwrap();
         while let Ok(line) = self.errors.recv_timeout(PATIENCE) {
             self.seen.push(line);
         }
-        Ended { code: status.code(), stdout, stderr: self.seen.join("\n") }
+        Ended { code: status.code(), stdout, stderr: self.seen.join("\n"), took }
     }
 }
 

@@ -7,11 +7,11 @@ fn a_missing_file_is_named_and_the_others_arrive() {
     let directory = tempfile::tempdir().unwrap();
     let out = directory.path().join("out");
     std::fs::create_dir(&out).unwrap();
-    let (missing, there) = (directory.path().join("missing"), directory.path().join("there"));
+    let (missing, absent, there) = (directory.path().join("missing"), directory.path().join("absent"), directory.path().join("there"));
     std::fs::write(&there, b"x").unwrap();
     let (receiver, address) = receiver(&["--out", out.to_str().unwrap()]);
-    let ended = run(["send", &address, missing.to_str().unwrap(), there.to_str().unwrap()]).expect(1);
-    assert!(ended.stderr.contains("missing cannot be read"), "{ended:?}");
+    let ended = run(["send", &address, missing.to_str().unwrap(), absent.to_str().unwrap(), there.to_str().unwrap()]).expect(1);
+    assert!(ended.stderr.contains("missing cannot be read") && ended.stderr.contains("absent cannot be read"), "{ended:?}");
     receiver.end().expect(0);
     assert_eq!(std::fs::read(out.join("there")).unwrap(), b"x");
 }

@@ -15,6 +15,9 @@ use segstream_wire::handshake::Disconnect;
 /// Repetitions of a disconnect to a silent peer before it is taken for gone.
 const TRIES: u32 = 8;
 
+/// The longest time in which repetitions of the peer's DR are answered: an application waits for it.
+const LINGER_MAX: Duration = Duration::from_secs(2);
+
 /// How far the end has come.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Stage {
@@ -186,11 +189,17 @@ impl Connection {
         for timer in [Timer::SetupRetry, Timer::SetupDeadline, Timer::CloseRetry, Timer::Idle] {
             self.timers.stop(timer);
         }
-        let linger = if self.setup.is_done() { self.retry_pause() * 3 } else { Duration::ZERO };
-        self.timers.set(Timer::Drained, now + linger);
+        self.timers.set(Timer::Drained, now + self.linger(&reason));
         self.send.abandon();
         self.after_input(now);
         self.events.push_back(ConnectionEvent::Closed(reason));
+    }
+
+    /// How long repetitions of the peer's DR are still answered.
+    fn linger(&self, reason: &CloseReason) -> Duration {
+        // A peer that has confirmed our DR and sent none of its own has nothing to repeat.
+        let confirmed = *reason == CloseReason::ClosedHere && self.close.theirs.is_none();
+        if confirmed || !self.setup.is_done() { Duration::ZERO } else { (self.retry_pause() * 3).min(LINGER_MAX) }
     }
 
     pub(super) fn check_idle(&mut self, now: Instant) {

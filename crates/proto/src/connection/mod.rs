@@ -178,40 +178,42 @@ pub(crate) struct Start {
     pub(crate) session: Box<dyn Session>,
 }
 
+impl Start {
+    fn halves(&self, now: Instant, config: &Config, idle_timeout: Duration) -> (SendHalf, RecvHalf) {
+        let class = self.request.class;
+        let around = HEADER_BYTES + self.session.seal_bytes();
+        let body_bytes = config.datagram_bytes - around;
+        // A datagram of IPv4 takes 28 bytes on the way, one of IPv6 48.
+        let below = if self.remote.is_ipv4() { 28 } else { 48 };
+        let sender = SenderConfig {
+            class,
+            body_bytes,
+            overhead_bytes: around + below,
+            rate: config.rate,
+            gather: config.gather,
+            keep_alive: idle_timeout / 4,
+        };
+        let receiver = ReceiverConfig {
+            class,
+            class_max: config.class,
+            unlimited: config.unlimited,
+            body_bytes,
+            reorder: config.reorder,
+            reorder_adapting: true,
+            streams_max: config.limits.streams,
+            stream_window_bytes: config.stream_window_bytes,
+            connection_window_bytes: config.connection_window_bytes,
+            window_segments_max: 65_536,
+        };
+        (SendHalf::new(sender, now), RecvHalf::new(receiver, now))
+    }
+}
+
 impl Connection {
     pub(crate) fn new(now: Instant, start: Start, config: &Config) -> Self {
+        let idle_timeout = segstream_wire::handshake::agreed_idle_timeout(&config.limits, &start.request.limits);
+        let (send, recv) = start.halves(now, config, idle_timeout);
         let Start { role, remote, local_id, request, session } = start;
-        let class = request.class;
-        let body_bytes = config.datagram_bytes - HEADER_BYTES - session.seal_bytes();
-        // A datagram of IPv4 takes 28 bytes on the way, one of IPv6 48.
-        let below = if remote.is_ipv4() { 28 } else { 48 };
-        let idle_timeout = segstream_wire::handshake::agreed_idle_timeout(&config.limits, &request.limits);
-        let send = SendHalf::new(
-            SenderConfig {
-                class,
-                body_bytes,
-                overhead_bytes: HEADER_BYTES + session.seal_bytes() + below,
-                rate: config.rate,
-                gather: config.gather,
-                keep_alive: idle_timeout / 4,
-            },
-            now,
-        );
-        let recv = RecvHalf::new(
-            ReceiverConfig {
-                class,
-                class_max: config.class,
-                unlimited: config.unlimited,
-                body_bytes,
-                reorder: config.reorder,
-                reorder_adapting: true,
-                streams_max: config.limits.streams,
-                stream_window_bytes: config.stream_window_bytes,
-                connection_window_bytes: config.connection_window_bytes,
-                window_segments_max: 65_536,
-            },
-            now,
-        );
         let mut connection = Self {
             role,
             remote,

@@ -86,7 +86,12 @@ impl SendHalf {
         stream.again_total -= run.count;
         stream.counters.segments_repaired += first_repair;
         stream.counters.units_retransmitted += u64::from(run.count);
-        self.commit(now, id, number, segment_number, &run);
+        stream.counters.units_sent += u64::from(run.count);
+        if let Some(segment) = stream.get_mut(segment_number) {
+            segment.on_sent(now, run.first, run.count, number);
+        }
+        self.counters.units_sent += u64::from(run.count);
+        self.counters.payload_bytes += u64::from(run.payload_bytes);
         *used += run.length;
         true
     }
@@ -107,22 +112,12 @@ impl SendHalf {
         let Some(run) = Run::fitting(id, current, segment, (segment.next, most), false, room) else { return false };
         parts.push(run.part(id, current, segment));
         let stream = &mut self.streams[id];
-        stream.count_started(run.count);
         stream.credit = stream.credit.saturating_sub(run.length as u64);
-        self.commit(now, id, number, current, &run);
-        *used += run.length;
-        self.streams[id].advance_current();
-        true
-    }
-
-    #[inline]
-    fn commit(&mut self, now: Instant, id: usize, number: u64, segment: u64, run: &Run) {
-        if let Some(segment) = self.streams[id].get_mut(segment) {
-            segment.on_sent(now, run.first, run.count, number);
-        }
-        self.streams[id].counters.units_sent += u64::from(run.count);
+        stream.on_first_time(now, run.count, number);
         self.counters.units_sent += u64::from(run.count);
         self.counters.payload_bytes += u64::from(run.payload_bytes);
+        *used += run.length;
+        true
     }
 }
 

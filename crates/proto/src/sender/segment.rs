@@ -121,6 +121,20 @@ impl SendSegment {
         self.verdict.is_some()
     }
 
+    /// Counts what begins with the next `count` positions against the window: an open segment block by block, or
+    /// unit by unit in order, and all (the rest) of a segment at once when its length is known: just as the
+    /// receiver makes room. Returns how many units that are.
+    #[inline]
+    pub(crate) fn count_begun(&mut self, count: u32) -> u32 {
+        let begun = match self.layout.units {
+            Some(units) => units,
+            None => u32::try_from(self.layout.counted(self.next + count)).unwrap_or(u32::MAX),
+        };
+        let fresh = begun - self.counted;
+        self.counted = begun;
+        fresh
+    }
+
     /// Notes that positions `first..first + count` leave in shipment `number`.
     pub(crate) fn on_sent(&mut self, now: Instant, first: u32, count: u32, number: u64) {
         if first == self.next {

@@ -245,16 +245,20 @@ impl SendStream {
         !part.again && part.first > 0 && part.segment == self.current && self.get(self.current).is_some_and(within)
     }
 
-    /// Counts what starts against the window: an open segment block by block, or unit by unit in order, and all
-    /// (the rest) of a segment at once when its length is known: just as the receiver makes room.
-    pub(crate) fn count_started(&mut self, count: u32) {
+    /// Notes that `count` positions of the present segment leave for the first time in shipment `number`, and
+    /// moves on when they were its last.
+    #[inline]
+    pub(crate) fn on_first_time(&mut self, now: Instant, count: u32, number: u64) {
         let current = self.current;
         let Some(segment) = self.get_mut(current) else { return };
-        let open = segment.layout.counted(segment.next + count);
-        let begun = segment.layout.units.unwrap_or_else(|| u32::try_from(open).unwrap_or(u32::MAX));
-        let fresh = begun - segment.counted;
-        segment.counted = begun;
-        self.units_started += u64::from(fresh);
+        let begun = segment.count_begun(count);
+        segment.on_sent(now, segment.next, count, number);
+        let over = segment.first_pass_over();
+        self.units_started += u64::from(begun);
+        self.counters.units_sent += u64::from(count);
+        if over {
+            self.advance_current();
+        }
     }
 
     /// Further positions the window admits of the open segment that is being sent: the rest of a block that is
