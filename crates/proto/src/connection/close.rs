@@ -109,7 +109,8 @@ impl Connection {
 
     /// Takes the next step of a close when the halves allow it.
     pub(super) fn advance_close(&mut self, now: Instant) {
-        if self.close.is_over() || !self.setup.is_done() || !self.send.is_over() {
+        let wanted = self.close.theirs.is_some() || self.close.stage == Stage::Finishing;
+        if !wanted || self.close.is_over() || !self.setup.is_done() || !self.send.is_over() {
             return;
         }
         if let Some(theirs) = &self.close.theirs {
