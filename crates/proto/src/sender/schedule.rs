@@ -33,6 +33,10 @@ impl SendHalf {
             if !self.take_first_time(now, id, number, parts, &mut used) {
                 break;
             }
+            // Why: mostly one unit fills a shipment and one stream sends, so a second look finds nothing.
+            if self.streams.len() == 1 && !self.streams[0].next_fits(self.config.body_bytes - used) {
+                break;
+            }
         }
         for part in parts.iter() {
             // Why: in the middle of a whole segment one more unit changes nothing but the count.
@@ -46,6 +50,9 @@ impl SendHalf {
     /// The stream whose turn it is among those with new data.
     fn next_turn(&mut self) -> Option<usize> {
         let (flow, count) = (self.config.class.flow_control(), self.streams.len());
+        if count == 1 {
+            return self.streams[0].first_time_ready(flow).then_some(0);
+        }
         for _ in 0..=count {
             let turn = self.turn;
             let stream = self.streams.get_mut(turn)?;
@@ -54,9 +61,6 @@ impl SendHalf {
                     return Some(turn);
                 }
                 stream.credit = u64::from(stream.contract.weight) * TURN_DATAGRAMS * self.config.body_bytes as u64;
-                if count == 1 {
-                    return Some(turn);
-                }
             } else {
                 stream.credit = 0;
             }

@@ -238,6 +238,12 @@ impl SendStream {
         self.window.admits(self.current, self.units_started, begun - u64::from(segment.counted))
     }
 
+    /// Whether the next new unit could fit `room` bytes, its header aside.
+    #[inline]
+    pub(crate) fn next_fits(&self, room: usize) -> bool {
+        self.get(self.current).is_some_and(|segment| room > segment.layout.payload_bytes(segment.next, 1) as usize)
+    }
+
     /// Whether `part`, which has just left, is a first-time part of a whole segment that has more to come and
     /// had begun before: then the stream stands as it stood.
     pub(crate) fn is_within_whole(&self, part: &Part) -> bool {
