@@ -212,7 +212,7 @@ fn check_limits(arguments: &Arguments, datagram_bytes: u64) -> Result<()> {
         return Err(usage::bad(format!("--idle-timeout {} is too short; give at least 1s", arguments.idle_timeout)));
     }
     let classes = arguments.at.iter().filter_map(|change| change.class).chain([arguments.class]);
-    for class in classes.filter(|class| !class.flow_control() && !class.rate_control()) {
+    for class in classes.filter(|class| !class.is_limited(true)) {
         if !arguments.unlimited {
             return Err(usage::bad(format!(
                 "class {class} has neither flow control (2) nor rate control (1); add one of them, or allow it with --unlimited"

@@ -110,8 +110,7 @@ impl Endpoint {
     /// Asks `remote` for a connection with the given first streams, numbered from 0.
     pub fn connect(&mut self, now: Instant, remote: SocketAddr, streams: Vec<Contract>) -> Result<ConnectionId, ConnectError> {
         let class = self.config.class;
-        let paced = class.rate_control() && self.config.rate.is_some();
-        if !class.flow_control() && !paced && !self.config.unlimited {
+        if !class.is_limited(self.config.rate.is_some()) && !self.config.unlimited {
             return Err(ConnectError::Unlimited(class));
         }
         if streams.len() > STREAMS_MAX {
@@ -221,7 +220,7 @@ impl Endpoint {
     fn accept(&mut self, now: Instant, asked: Asked, mut request: Request) {
         // Never more than was proposed, and never neither of flow and rate control by a peer's wish alone.
         let agreed = segstream_wire::Class::new(request.class.number() & self.config.class.number()).unwrap_or_default();
-        if !agreed.flow_control() && (!agreed.rate_control() || request.rate.is_zero()) && !self.config.unlimited {
+        if !agreed.is_limited(!request.rate.is_zero()) && !self.config.unlimited {
             self.reject(asked, RejectReason::Unacceptable, "neither flow control nor rate control is not allowed here");
             return;
         }

@@ -290,7 +290,7 @@ impl Hub {
 
     /// Asks for a new class.
     pub(crate) fn set_class(&mut self, now: Instant, id: ConnectionId, class: Class) -> Result<(), Error> {
-        if !class.flow_control() && !class.rate_control() && !self.config.unlimited {
+        if !class.is_limited(true) && !self.config.unlimited {
             return Err(Error::Unlimited(class));
         }
         let (connection, inbox) = self.parts(id)?;

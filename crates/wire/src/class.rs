@@ -38,6 +38,11 @@ impl Class {
     pub const fn rate_control(self) -> bool {
         self.0 & 1 != 0
     }
+
+    /// Whether anything bounds what is sent: the window, or a rate when one is given (`paced`).
+    pub const fn is_limited(self, paced: bool) -> bool {
+        self.flow_control() || (self.rate_control() && paced)
+    }
 }
 
 impl Default for Class {
@@ -55,6 +60,13 @@ impl fmt::Display for Class {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn without_a_window_only_a_rate_is_a_limit() {
+        let limited = |paced| (0..8).filter(|&number| Class::new(number).unwrap().is_limited(paced)).collect::<Vec<_>>();
+        assert_eq!(limited(true), [1, 2, 3, 5, 6, 7]);
+        assert_eq!(limited(false), [2, 3, 6, 7]);
+    }
 
     #[test]
     fn the_three_bits_are_those_of_the_table() {

@@ -109,18 +109,16 @@ fn serve_until(endpoint: &mut Endpoint, due: Instant) -> Result<()> {
 fn view(mut endpoint: Endpoint, count: usize) -> Result<(Vec<Option<Shown>>, Statistics)> {
     let mut slices: Vec<Option<Shown>> = Vec::new();
     slices.resize_with(count, || None);
-    let mut patience = PATIENCE;
+    let clock = endpoint.clock();
     loop {
-        let Some((id, event)) = endpoint.wait(Some(patience))? else { bail!("no slice came for {patience}") };
+        let Some((id, event)) = endpoint.wait(Some(PATIENCE))? else { bail!("no slice came for {PATIENCE}") };
         match event {
             ConnectionEvent::Readable(stream) => {
                 let mut connection = endpoint.connection(id);
                 while let Some(received) = connection.try_recv(stream) {
                     let slot = slices.get_mut(received.segment as usize).ok_or_else(|| anyhow!("a slice nobody sent"))?;
-                    *slot = Some(Shown { received, at: Instant::ZERO });
+                    *slot = Some(Shown { received, at: clock.now() });
                 }
-                let at = endpoint.clock().now();
-                slices.iter_mut().flatten().filter(|shown| shown.at == Instant::ZERO).for_each(|shown| shown.at = at);
             }
             ConnectionEvent::Closed(_) => {
                 let mut connection = endpoint.connection(id);
@@ -128,7 +126,7 @@ fn view(mut endpoint: Endpoint, count: usize) -> Result<(Vec<Option<Shown>>, Sta
                 connection.say_goodbye()?;
                 return Ok((slices, statistics));
             }
-            _ => patience = PATIENCE,
+            _ => {}
         }
     }
 }

@@ -19,6 +19,8 @@ pub(crate) const BANDWIDTH: Bandwidth = Bandwidth::from_megabits_per_second(250)
 pub(crate) const ONE_WAY: Duration = Duration::from_millis(30);
 /// Share of the bandwidth that the slices take as payload, in percent.
 pub(crate) const LOAD_PERCENT: u64 = 80;
+/// A run during which the path was later than this, at its 99.9th percentile, is void.
+const LATENESS_MAX: Duration = Duration::from_millis(1);
 /// The loss processes, as they are written on the command line.
 pub(crate) const LOSSES: [&str; 2] = ["1e-3", "gilbert:rate=0.1%,burst=8"];
 
@@ -74,6 +76,7 @@ pub(crate) fn link(loss: &LossSpec, to: SocketAddr) -> LinkConfig {
     let mut config = LinkConfig::new(SocketAddr::new(to.ip(), 0), to);
     config.forward = path(loss.clone());
     config.back = path(loss.clone());
+    config.lateness_limit = LATENESS_MAX;
     // Why: a hundred thousand packets hold a dozen bursts, so their number varies by a third from seed to
     // seed; this seed's realisation lies within a tenth of both nominal loss rates.
     config.seed = Seed(8);

@@ -103,7 +103,13 @@ impl Connection {
     fn confirm(&self) -> Confirm {
         let mut grants = self.recv.grants();
         grants.truncate(segstream_wire::handshake::STREAMS_MAX);
-        Confirm { request: self.setup.request.request, connection: self.local_id, class: self.recv.class, limits: self.limits, grants }
+        Confirm {
+            request: self.setup.request.request,
+            connection: self.local_id,
+            class: self.recv.config.class,
+            limits: self.limits,
+            grants,
+        }
     }
 
     pub(super) fn retry_setup(&mut self, _now: Instant) {
@@ -165,7 +171,7 @@ impl Connection {
     }
 
     pub(super) fn set_agreed_class(&mut self, now: Instant, class: segstream_wire::Class) {
-        self.recv.class = class;
+        self.recv.config.class = class;
         self.send.set_agreed_class(now, class);
     }
 

@@ -47,7 +47,7 @@ impl RecvHalf {
 
     /// The verdict that is due, if any; notes a violation.
     fn consider(&mut self, now: Instant, stream: usize, number: u64) -> Option<Verdict> {
-        let error_control = self.class.error_control();
+        let error_control = self.config.class.error_control();
         let stream = self.streams.get_mut(stream)?.as_mut()?;
         let important = stream.contract.importance;
         let segment = stream.get_mut(number)?;
@@ -97,7 +97,7 @@ impl RecvHalf {
     /// Class without flow control: the buffer is fixed, and the oldest open segment, if it is not newer than
     /// `number`, makes room. False when nothing more is gained by asking again.
     pub(super) fn make_room(&mut self, now: Instant, id: usize, number: u64, about: &About) -> bool {
-        let class = self.class;
+        let class = self.config.class;
         let Some(Some(stream)) = self.streams.get_mut(id) else { return false };
         let Some(oldest) = stream.oldest_open().filter(|&oldest| oldest <= number) else { return false };
         if oldest == number {
@@ -118,7 +118,7 @@ impl RecvHalf {
         for id in 0..self.streams.len() {
             let Some(Some(stream)) = self.streams.get_mut(id) else { continue };
             let numbers = stream.base..stream.next_segment();
-            if !self.class.error_control() {
+            if !self.config.class.error_control() {
                 self.wanting -= stream.want_nothing();
             }
             for number in numbers {

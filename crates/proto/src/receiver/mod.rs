@@ -125,9 +125,7 @@ pub struct ReceiverCounters {
 /// The receiving half.
 #[derive(Debug)]
 pub struct RecvHalf {
-    pub(crate) class: Class,
-    body_bytes: usize,
-    config: ReceiverConfig,
+    pub(crate) config: ReceiverConfig,
     pub(crate) detector: LossDetector,
     frontier: Frontier,
     pub(crate) streams: Vec<Option<RecvStream>>,
@@ -150,8 +148,6 @@ impl RecvHalf {
     /// A half with no streams.
     pub fn new(config: ReceiverConfig, now: Instant) -> Self {
         Self {
-            class: config.class,
-            body_bytes: config.body_bytes,
             detector: LossDetector::new(config.reorder, config.reorder_adapting),
             config,
             frontier: Frontier::default(),
@@ -224,8 +220,8 @@ impl RecvHalf {
     fn admit(&mut self, now: Instant, id: usize, segment: u64, about: &About, extent: u32) -> Admission {
         loop {
             let Some(Some(stream)) = self.streams.get_mut(id) else { return Admission::Refused };
-            let admission = stream.admit(segment, about, extent, self.class);
-            let full = admission == Admission::NoRoom && !self.class.flow_control();
+            let admission = stream.admit(segment, about, extent, self.config.class);
+            let full = admission == Admission::NoRoom && !self.config.class.flow_control();
             if !full || !self.make_room(now, id, segment, about) {
                 return admission;
             }
@@ -312,10 +308,10 @@ impl RecvHalf {
     fn on_reclass(&mut self, now: Instant, change: u64, asked: Class, rate: Bandwidth) {
         if self.report.reclass.is_none_or(|(known, _)| change > known) {
             let within = asked.number() & !self.config.class_max.number() == 0;
-            let limited = asked.flow_control() || asked.rate_control() && !rate.is_zero() || self.config.unlimited;
-            let class = if within && limited { asked } else { self.class };
+            let limited = asked.is_limited(!rate.is_zero()) || self.config.unlimited;
+            let class = if within && limited { asked } else { self.config.class };
             self.report.reclass = Some((change, class));
-            if class != core::mem::replace(&mut self.class, class) {
+            if class != core::mem::replace(&mut self.config.class, class) {
                 self.reconsider_all(now);
             }
         }
@@ -410,7 +406,7 @@ impl RecvHalf {
     }
 
     fn on_skip(&mut self, now: Instant, number: u64, finished: &Finished) {
-        let class = self.class;
+        let class = self.config.class;
         let Some(Some(stream)) = self.streams.get_mut(finished.stream as usize) else { return };
         if finished.last_shipment.is_none() && stream.admit_empty(finished.segment, &About::of(finished), class) {
             self.skip(now, finished.stream as usize, finished.segment);

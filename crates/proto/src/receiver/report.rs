@@ -234,7 +234,7 @@ impl RecvHalf {
             held: time.map_or(0, |(_, at)| now.since(at).as_nanos()),
             frames: smallvec::SmallVec::new(),
         };
-        let mut room = self.body_bytes - Report::PRELUDE_BYTES_MAX;
+        let mut room = self.config.body_bytes - Report::PRELUDE_BYTES_MAX;
         if first {
             self.add_answers(&mut report, &mut room);
         }

@@ -10,7 +10,7 @@ use segstream_wire::Part;
 impl RecvHalf {
     /// Reports carry at most so many bytes of frames from now on.
     pub fn set_body_bytes(&mut self, bytes: usize) {
-        self.body_bytes = bytes;
+        self.config.body_bytes = bytes;
     }
 
     /// The highest shipment number received.
