@@ -81,6 +81,27 @@ pub trait Packet: Sized + Clone + fmt::Debug {
     fn encode(&self, out: &mut Writer<'_>);
     /// Reads a packet that fills `input` to its end.
     fn decode(input: &mut Reader<'_>) -> Result<Self, DecodeError>;
+    /// Whether the packet carries units of segments; everything else is control. A simulation may let
+    /// control travel out of band, as the papers do.
+    fn is_data(&self) -> bool;
+    /// The `index`-th piece of payload in the encoding, in the order of the encoding; `None` behind the
+    /// last, and always in a control packet.
+    fn payload(&self, index: usize) -> Option<PayloadSpan>;
+}
+
+/// Where a piece of payload lies in the encoding of its packet, and which bytes of which segment it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PayloadSpan {
+    /// The offset of its first byte from the start of the encoding.
+    pub at: usize,
+    /// Its length in bytes.
+    pub bytes: usize,
+    /// The stream.
+    pub stream: StreamId,
+    /// The segment.
+    pub segment: SegmentNumber,
+    /// The offset of its first byte from the start of the segment.
+    pub offset: u64,
 }
 
 /// Why a segment was not taken. Nothing of it is kept; what was accepted before is unharmed.
@@ -155,6 +176,13 @@ impl core::error::Error for ReconfigureError {}
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SenderEvent {
+    /// The first packet of a segment has just been handed out, for the first time: its delay begins.
+    Started {
+        /// The stream.
+        stream: StreamId,
+        /// The segment.
+        segment: SegmentNumber,
+    },
     /// The receiver's verdict on a segment has arrived.
     Judged {
         /// The stream.
@@ -196,6 +224,15 @@ pub enum ReceiverEvent {
     },
 }
 
+/// What a sender has handed out so far.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct SenderCounters {
+    /// Data packets, first times and repetitions.
+    pub packets_sent: u64,
+    /// Those of them that carried something again.
+    pub packets_retransmitted: u64,
+}
+
 /// Receives the named gauges of a half.
 pub trait Probe {
     /// One gauge: its name with the unit last, and its value now.
@@ -227,6 +264,8 @@ pub trait Sender {
     fn handle_timeout(&mut self, now: Instant);
     /// The next thing to tell the user.
     fn poll_event(&mut self) -> Option<SenderEvent>;
+    /// What has been handed out so far.
+    fn counters(&self) -> SenderCounters;
     /// Writes the half's gauges: window, in flight, rate.
     fn probe(&self, out: &mut dyn Probe);
 }

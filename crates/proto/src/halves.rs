@@ -10,8 +10,8 @@ use crate::receiver::{ReceiverConfig, RecvHalf};
 use crate::sender::{Outgoing, SendHalf, SenderConfig, SenderHalfEvent};
 use segstream_base::codec::{DecodeError, Reader, Writer};
 use segstream_base::halves::{
-    Deadline, Packet, Probe, Receiver, ReceiverEvent, Reconfigure, ReconfigureError, Segment, SegmentNumber, Sender, SenderEvent, StreamId,
-    SubmitError,
+    Deadline, Packet, PayloadSpan, Probe, Receiver, ReceiverEvent, Reconfigure, ReconfigureError, Segment, SegmentNumber, Sender,
+    SenderCounters, SenderEvent, StreamId, SubmitError,
 };
 use segstream_base::{Bandwidth, Instant};
 use segstream_blocks::burst::RateSpec;
@@ -102,6 +102,17 @@ impl Packet for Forward {
         }
         Ok(Self { number, body: ForwardBody::Data(parts) })
     }
+
+    fn is_data(&self) -> bool {
+        matches!(self.body, ForwardBody::Data(_))
+    }
+
+    /// Always `None`.
+    // Limit: a part names positions in sending order, whose bytes a contract places; the store of a
+    // connection does that ([`crate::store`]), these halves carry synthetic payload.
+    fn payload(&self, _index: usize) -> Option<PayloadSpan> {
+        None
+    }
 }
 
 impl Packet for Feedback {
@@ -121,6 +132,14 @@ impl Packet for Feedback {
         input.u32("seal")?;
         Ok(Self { number: u64::from(header.number), report: Report::decode(&mut Reader::new(body))? })
     }
+
+    fn is_data(&self) -> bool {
+        false
+    }
+
+    fn payload(&self, _index: usize) -> Option<PayloadSpan> {
+        None
+    }
 }
 
 /// The sending half with a counter of its own.
@@ -130,6 +149,9 @@ pub struct LoneSender {
     pub half: SendHalf,
     counter: ShipmentCounter,
     parts: Vec<Part>,
+    counters: SenderCounters,
+    /// Segments whose first part has just left.
+    started: VecDeque<(StreamId, SegmentNumber)>,
 }
 
 impl LoneSender {
@@ -139,7 +161,24 @@ impl LoneSender {
         for contract in streams {
             half.open_stream(now, contract.clone())?;
         }
-        Ok(Self { half, counter: ShipmentCounter::default(), parts: Vec::new() })
+        Ok(Self {
+            half,
+            counter: ShipmentCounter::default(),
+            parts: Vec::new(),
+            counters: SenderCounters::default(),
+            started: VecDeque::new(),
+        })
+    }
+
+    /// Counts the data shipment in the buffer of parts.
+    fn count(&mut self) {
+        self.counters.packets_sent += 1;
+        self.counters.packets_retransmitted += u64::from(self.parts.iter().any(|part| part.again));
+        for part in &self.parts {
+            if part.first == 0 && !part.again {
+                self.started.push_back((StreamId(part.stream), SegmentNumber(part.segment)));
+            }
+        }
     }
 }
 
@@ -181,7 +220,10 @@ impl Sender for LoneSender {
     fn poll_transmit(&mut self, now: Instant) -> Option<Forward> {
         let (number, outgoing) = self.half.poll_transmit(now, &mut self.counter, &mut self.parts)?;
         let body = match outgoing {
-            Outgoing::Data => ForwardBody::Data(SmallVec::from_slice(&self.parts)),
+            Outgoing::Data => {
+                self.count();
+                ForwardBody::Data(SmallVec::from_slice(&self.parts))
+            }
             Outgoing::State(state) => ForwardBody::State(state),
         };
         Some(Forward { number, body })
@@ -196,6 +238,9 @@ impl Sender for LoneSender {
     }
 
     fn poll_event(&mut self) -> Option<SenderEvent> {
+        if let Some((stream, segment)) = self.started.pop_front() {
+            return Some(SenderEvent::Started { stream, segment });
+        }
         loop {
             return Some(match self.half.poll_event()? {
                 SenderHalfEvent::Judged { stream, segment, verdict, .. } => {
@@ -206,6 +251,10 @@ impl Sender for LoneSender {
                 SenderHalfEvent::Refused(..) => continue,
             });
         }
+    }
+
+    fn counters(&self) -> SenderCounters {
+        self.counters
     }
 
     fn probe(&self, out: &mut dyn Probe) {
