@@ -29,6 +29,11 @@ impl File {
         self.path.ends_with(".md")
     }
 
+    /// Whether the file is a library of others, kept as it was published: anything below a folder `vendor`.
+    pub(crate) fn is_vendored(&self) -> bool {
+        self.path.split('/').rev().skip(1).any(|part| part == "vendor")
+    }
+
     /// Whether the whole file is test code: a `tests.rs`, or anything below a folder `tests`.
     pub(crate) fn is_test(&self) -> bool {
         self.path.ends_with("/tests.rs") || self.path.split('/').rev().skip(1).any(|part| part == "tests")

@@ -7,9 +7,10 @@
 //!   counted, never fatal. Opened by [`bind`], read through [`receive`].
 //! - [`wake`]: how another thread interrupts a driver that sleeps.
 //! - [`driver`]: the loop around an endpoint, on the caller's own thread or on tokio.
+//! - [`adapter`]: any pair of halves over UDP, plainly, for laboratories.
 //! - [`link`]: the link emulator, a path with bandwidth, delay and loss between real sockets.
 //!
-//! Called by the facade, the command and the benchmarks; calls `base`, and `path` for the emulator.
+//! Called by the facade, the laboratory, the command and the benchmarks; calls `base`, and `path` for the emulator.
 //!
 //! Invariant: this is the only crate that knows a clock, a socket or a thread; everything it drives gets
 //! time as an argument.
@@ -17,6 +18,7 @@
 //! Limit: Unix only. Segmentation offload, kernel receive times and precise timers of the asynchronous driver need Linux; elsewhere
 //! the crate works without them.
 
+pub mod adapter;
 pub mod bind;
 pub mod clock;
 pub mod counters;

@@ -1,0 +1,72 @@
+//! Packets of a half become trains of equal datagrams, which one system call sends.
+//!
+//! Called by both adapters.
+//!
+//! Invariant: packets leave in the order the half hands them out, none twice and none left behind; a packet
+//! longer than those before it waits for the next train.
+
+use super::envelope::{ENVELOPE_BYTES, Envelope};
+use crate::socket::SEND_BYTES_MAX;
+use segstream_base::codec::Writer;
+use segstream_base::halves::Packet;
+
+/// What makes trains: it holds the packet that did not fit the last one.
+#[derive(Debug)]
+pub(super) struct Trains<P> {
+    held: Option<P>,
+}
+
+/// The announced length of a packet that cannot be put into a datagram.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Unfit(pub(super) usize);
+
+impl<P: Packet> Trains<P> {
+    pub(super) const fn new() -> Self {
+        Self { held: None }
+    }
+
+    /// Appends up to `max` datagrams of equal size, the last of which may be shorter, from what `next` hands out.
+    /// `write` appends one packet as a datagram. The size, or `None` when there was nothing to send.
+    pub(super) fn append(
+        &mut self,
+        max: usize,
+        out: &mut Vec<u8>,
+        mut next: impl FnMut() -> Option<P>,
+        mut write: impl FnMut(&P, &mut Vec<u8>) -> Result<(), Unfit>,
+    ) -> Result<Option<usize>, Unfit> {
+        let mut size = None;
+        for _ in 0..max.max(1) {
+            let Some(packet) = self.held.take().or_else(&mut next) else { break };
+            let bytes = packet.encoded_len().saturating_add(ENVELOPE_BYTES);
+            let first = *size.get_or_insert(bytes);
+            if bytes > first {
+                self.held = Some(packet);
+                break;
+            }
+            write(&packet, out)?;
+            if bytes < first {
+                break;
+            }
+        }
+        Ok(size)
+    }
+}
+
+/// Appends `packet` in its envelope; where the packet begins in `out`.
+pub(super) fn append_packet<P: Packet>(packet: &P, envelope: Envelope, out: &mut Vec<u8>) -> Result<usize, Unfit> {
+    let start = out.len();
+    let bytes = packet.encoded_len();
+    if bytes > SEND_BYTES_MAX - ENVELOPE_BYTES {
+        return Err(Unfit(bytes));
+    }
+    envelope.append(out);
+    let at = out.len();
+    out.resize(at + bytes, 0);
+    let mut writer = Writer::new(out.get_mut(at..).unwrap_or_default());
+    packet.encode(&mut writer);
+    if writer.finish() != Ok(bytes) {
+        out.truncate(start);
+        return Err(Unfit(bytes));
+    }
+    Ok(at)
+}

@@ -1,0 +1,99 @@
+//! When what is next.
+//!
+//! Called by [`crate::Simulation`] before and after every event.
+//!
+//! Everything that can happen is one of a handful of streams, each in order by itself: packets arrive from
+//! rings, a half has one deadline, the source one due time. So the next event is the smallest of a few
+//! cached numbers, and no heap is needed. Time and class are packed into one number, so that the smallest is
+//! found without a branch.
+//!
+//! Invariant: events come in the order of (time, class): data before control in front of the receiver, packets
+//! before timers, the sender before the receiver, the source last.
+//!
+//! Limit: an event later than 2^61 nanoseconds (73 years) never comes.
+
+use segstream_base::Instant;
+
+/// What can happen, in the order in which it happens at one instant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Class {
+    /// A packet in band arrives at the receiver.
+    Forward,
+    /// A packet out of band arrives at the receiver.
+    ForwardApart,
+    /// A packet in band arrives at the sender.
+    Back,
+    /// A packet out of band arrives at the sender.
+    BackApart,
+    /// The sender's deadline.
+    SenderTimer,
+    /// The receiver's deadline.
+    ReceiverTimer,
+    /// A segment is due.
+    Source,
+}
+
+const CLASSES: [Class; 7] =
+    [Class::Forward, Class::ForwardApart, Class::Back, Class::BackApart, Class::SenderTimer, Class::ReceiverTimer, Class::Source];
+const CLASS_BITS: u32 = 3;
+const NEVER: u64 = u64::MAX;
+const LATEST: u64 = (NEVER >> CLASS_BITS) - 1;
+
+/// The next event of every class.
+#[derive(Clone, Debug)]
+pub(crate) struct Agenda {
+    /// Time and class of each; the last place stays unused.
+    keys: [u64; 8],
+}
+
+impl Agenda {
+    pub(crate) const fn new() -> Self {
+        Self { keys: [NEVER; 8] }
+    }
+
+    /// Sets when the next event of `class` comes; [`Instant::FAR_FUTURE`] is never.
+    #[inline]
+    pub(crate) fn set(&mut self, class: Class, at: Instant) {
+        let nanos = at.as_nanos();
+        self.keys[class as usize] = if nanos > LATEST { NEVER } else { nanos << CLASS_BITS | class as u64 };
+    }
+
+    /// The next event; `None` when nothing is pending.
+    #[inline]
+    pub(crate) fn next(&self) -> Option<(Instant, Class)> {
+        let [a, b, c, d, e, f, g, h] = self.keys;
+        let key = a.min(b).min(c.min(d)).min(e.min(f).min(g.min(h)));
+        let class = CLASSES.get((key & 7) as usize)?;
+        Some((Instant::from_nanos(key >> CLASS_BITS), *class))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn at_one_instant_events_come_in_the_order_of_their_classes() {
+        let mut agenda = Agenda::new();
+        assert_eq!(agenda.next(), None);
+        for class in CLASSES.iter().rev() {
+            agenda.set(*class, Instant::from_nanos(5));
+            assert_eq!(agenda.next(), Some((Instant::from_nanos(5), *class)));
+        }
+        for class in CLASSES {
+            assert_eq!(agenda.next(), Some((Instant::from_nanos(5), class)));
+            agenda.set(class, Instant::FAR_FUTURE);
+        }
+        assert_eq!(agenda.next(), None);
+    }
+
+    #[test]
+    fn an_earlier_event_comes_first_whatever_its_class() {
+        let mut agenda = Agenda::new();
+        agenda.set(Class::Forward, Instant::from_nanos(LATEST));
+        agenda.set(Class::Source, Instant::from_nanos(LATEST - 1));
+        assert_eq!(agenda.next(), Some((Instant::from_nanos(LATEST - 1), Class::Source)));
+        agenda.set(Class::Source, Instant::from_nanos(LATEST + 1));
+        assert_eq!(agenda.next(), Some((Instant::from_nanos(LATEST), Class::Forward)));
+    }
+}

@@ -1,0 +1,225 @@
+//! One direction: the path, and the packets under way on it.
+//!
+//! Called by [`crate::Simulation`] for every packet that is sent and for every one that arrives.
+//!
+//! A path says at once when a packet will arrive, so what is under way is a ring in the order of arrival. A
+//! packet is put at its end, but for one that is overtaken, which is put where it belongs.
+//!
+//! Invariant: packets arrive in the order of (time, sending order), and a copy behind its original.
+
+use crate::end::EncodingFault;
+use crate::observer::{Direction, Moment, Observer, PacketEvent, PacketFate};
+use crate::recoder::Recoder;
+use crate::setup::Control;
+use crate::traffic::DirectionTraffic;
+use segstream_base::halves::Packet;
+use segstream_base::random::Seed;
+use segstream_base::{Bytes, Duration, Instant};
+use segstream_path::{Fate, Passage, Path, PathConfig, SpecError};
+use std::collections::VecDeque;
+
+/// A packet under way.
+#[derive(Clone, Debug)]
+pub(crate) struct Flight<P> {
+    pub(crate) at: Instant,
+    pub(crate) number: u64,
+    pub(crate) packet: P,
+}
+
+/// Packets under way in the order of their arrival.
+#[derive(Clone, Debug)]
+pub(crate) struct Ring<P>(VecDeque<Flight<P>>);
+
+impl<P> Ring<P> {
+    const fn new() -> Self {
+        Self(VecDeque::new())
+    }
+
+    /// When the next packet arrives.
+    #[inline]
+    pub(crate) fn next_at(&self) -> Instant {
+        self.0.front().map_or(Instant::FAR_FUTURE, |flight| flight.at)
+    }
+
+    /// The packet that arrives next.
+    #[inline]
+    pub(crate) fn front(&self) -> Option<&Flight<P>> {
+        self.0.front()
+    }
+
+    /// Forgets the packet that arrived.
+    #[inline]
+    pub(crate) fn pop(&mut self) {
+        self.0.pop_front();
+    }
+
+    #[inline]
+    fn put(&mut self, flight: Flight<P>) {
+        match self.0.back() {
+            Some(last) if last.at > flight.at => self.put_in_order(flight),
+            _ => self.0.push_back(flight),
+        }
+    }
+
+    #[cold]
+    fn put_in_order(&mut self, flight: Flight<P>) {
+        let place = self.0.partition_point(|other| other.at <= flight.at);
+        self.0.insert(place, flight);
+    }
+
+    fn len(&self) -> u64 {
+        self.0.len() as u64
+    }
+}
+
+/// One direction of a run.
+#[derive(Clone, Debug)]
+pub(crate) struct Carrier<P> {
+    direction: Direction,
+    path: Path,
+    delay: Duration,
+    out_of_band: bool,
+    /// The latest arrival of data that was not held back; kept only where jitter makes it differ from what
+    /// the bottleneck says.
+    data_arrival: Instant,
+    jitters: bool,
+    /// Packets held back so far.
+    held_back: u64,
+    recoder: Option<Recoder>,
+    traffic: DirectionTraffic,
+    /// What goes through the path.
+    pub(crate) in_band: Ring<P>,
+    /// What does not.
+    pub(crate) apart: Ring<P>,
+}
+
+impl<P: Packet> Carrier<P> {
+    pub(crate) fn new(direction: Direction, config: &PathConfig, control: Control, check: bool, seed: Seed) -> Result<Self, SpecError> {
+        let name = match direction {
+            Direction::Forward => "forward",
+            Direction::Back => "back",
+        };
+        Ok(Self {
+            direction,
+            path: Path::new(config, seed.child("path"), name)?,
+            delay: config.delay,
+            out_of_band: control == Control::OutOfBand,
+            data_arrival: Instant::ZERO,
+            jitters: !config.jitter.is_zero(),
+            held_back: 0,
+            recoder: check.then(Recoder::default),
+            traffic: DirectionTraffic::default(),
+            in_band: Ring::new(),
+            apart: Ring::new(),
+        })
+    }
+
+    /// What has travelled so far.
+    pub(crate) fn traffic(&self) -> DirectionTraffic {
+        DirectionTraffic { under_way: self.in_band.len() + self.apart.len(), path: self.path.counters(), ..self.traffic }
+    }
+
+    /// Counts the packet that arrived.
+    #[inline]
+    pub(crate) const fn count_arrival(&mut self) {
+        self.traffic.arrived += 1;
+    }
+
+    /// The packets that were sent.
+    pub(crate) const fn sent(&self) -> u64 {
+        self.traffic.packets()
+    }
+
+    /// Sends a packet.
+    ///
+    /// # Errors
+    /// In check mode, what is wrong with its encoding; the packet is gone then.
+    #[inline]
+    pub(crate) fn send<O: Observer>(&mut self, now: Instant, packet: P, observer: &mut O) -> Result<(), EncodingFault> {
+        // Why: a packet is worth a copy, so check mode changes it in place and out of the way.
+        let mut packet = packet;
+        if self.recoder.is_some() {
+            self.recode(&mut packet)?;
+        }
+        let number = self.traffic.packets();
+        let bytes = packet.encoded_len() as u64;
+        if packet.is_data() {
+            self.traffic.data_packets += 1;
+            self.traffic.data_bytes += bytes;
+        } else {
+            self.traffic.control_packets += 1;
+            self.traffic.control_bytes += bytes;
+            if self.out_of_band {
+                self.send_apart(now, number, packet, observer);
+                return Ok(());
+            }
+        }
+        let passage = self.path.send(now, Bytes::new(bytes));
+        if O::PACKETS {
+            let moment = Moment::Sent(fate(passage));
+            observer.packet(PacketEvent { now, direction: self.direction, number, moment, packet: &packet });
+        }
+        let Fate::Delivered { at } = passage.fate else { return Ok(()) };
+        if self.out_of_band && self.jitters {
+            self.note_arrival(at);
+        }
+        if let Some(bit) = passage.corrupt_bit {
+            self.discard(bit, passage);
+            return Ok(());
+        }
+        match passage.duplicate {
+            None => self.in_band.put(Flight { at, number, packet }),
+            Some(copy_at) => {
+                self.in_band.put(Flight { at, number, packet: packet.clone() });
+                self.in_band.put(Flight { at: copy_at, number, packet });
+            }
+        }
+        Ok(())
+    }
+
+    /// Check mode: the packet becomes what its encoding says.
+    #[cold]
+    fn recode(&mut self, packet: &mut P) -> Result<(), EncodingFault> {
+        if let Some(recoder) = &mut self.recoder {
+            *packet = recoder.recode(packet)?;
+        }
+        Ok(())
+    }
+
+    /// Sends control beside the path: right behind the data in front of it.
+    fn send_apart<O: Observer>(&mut self, now: Instant, number: u64, packet: P, observer: &mut O) {
+        let at = (now.max(self.path.free_at()) + self.delay).max(self.data_arrival);
+        if O::PACKETS {
+            let moment = Moment::Sent(PacketFate::Arrives { at, copy_at: None });
+            observer.packet(PacketEvent { now, direction: self.direction, number, moment, packet: &packet });
+        }
+        self.apart.put(Flight { at, number, packet });
+    }
+
+    /// Keeps the latest arrival of data. A packet that was held back to be overtaken is not waited for.
+    fn note_arrival(&mut self, at: Instant) {
+        let held_back = self.path.counters().reordered;
+        if held_back == self.held_back {
+            self.data_arrival = self.data_arrival.max(at);
+        }
+        self.held_back = held_back;
+    }
+
+    /// A packet with a flipped bit, found by a checksum (EC 4), and its copy.
+    #[cold]
+    fn discard(&mut self, bit: u64, passage: Passage) {
+        self.traffic.discarded += 1 + u64::from(passage.duplicate.is_some());
+        if let Some(recoder) = &mut self.recoder {
+            recoder.decode_flipped::<P>(bit);
+        }
+    }
+}
+
+const fn fate(passage: Passage) -> PacketFate {
+    match (passage.fate, passage.corrupt_bit) {
+        (Fate::Lost, _) => PacketFate::Lost,
+        (Fate::Dropped, _) => PacketFate::Dropped,
+        (Fate::Delivered { .. }, Some(_)) => PacketFate::Corrupted,
+        (Fate::Delivered { at }, None) => PacketFate::Arrives { at, copy_at: passage.duplicate },
+    }
+}

@@ -1,0 +1,42 @@
+//! Discrete-event simulation of any pair of halves over the black box.
+//!
+//! A [`Simulation`] joins a sender and a receiver by two [`segstream_path::Path`]s and a [`Source`], and runs
+//! them in virtual time. Packets are typed values with a length and no payload, so ten million of them cost
+//! no copy; [`Setup::check`] encodes and decodes every one of them and must change nothing.
+//!
+//! - [`setup`]: [`Setup`] and [`Control`], what a run is made of besides the halves.
+//! - [`source`]: [`Source`], who submits segments, and when.
+//! - [`simulation`]: [`Simulation`], the event loop; [`end`]: [`End`], how a run ended.
+//! - [`observer`]: [`Observer`], what a run tells while it runs.
+//! - [`event_log`] and [`pcap`]: observers that write a line or a captured packet for every event.
+//! - [`traffic`]: [`Traffic`], the counters of a run.
+//! - `agenda`, `carrier`, `recoder`: when what is next, packets under way, and check mode.
+//!
+//! Called by laboratories, studies and tests; calls `base` and `path`. It names no protocol.
+//!
+//! Invariant: the same halves, source, setup and seed give the same events in the same order, on every
+//! platform. Nothing but the paths draws random numbers, from the streams of `seed.child("path")`, so that
+//! every pair of halves meets the same loss process under one seed.
+
+#![forbid(unsafe_code)]
+
+mod agenda;
+mod carrier;
+pub mod end;
+pub mod event_log;
+pub mod observer;
+pub mod pcap;
+mod recoder;
+pub mod setup;
+pub mod simulation;
+pub mod source;
+pub mod traffic;
+
+pub use end::{EncodingFault, End};
+pub use event_log::EventLog;
+pub use observer::{Direction, Moment, Observer, PacketEvent, PacketFate};
+pub use pcap::{Pcap, Vantage};
+pub use setup::{Control, Setup};
+pub use simulation::Simulation;
+pub use source::Source;
+pub use traffic::{DirectionTraffic, Traffic};

@@ -1,0 +1,356 @@
+//! The event loop: two halves, two directions, a source and an observer in virtual time.
+//!
+//! Called by laboratories, studies and tests.
+//!
+//! An event is an arrival, a deadline of a half or a due segment. It is handed to the half it concerns; then
+//! that half alone is asked for packets, events and its next deadline.
+//!
+//! Invariant: events happen in the order of (time, class, sequence), where the classes are: data, then control
+//! in front of the receiver, packets in front of the sender, the sender's timer, the receiver's timer, the
+//! source. Packets under way at one instant arrive in the order in which they were sent.
+//!
+//! Invariant: in steady state the loop allocates nothing.
+
+use crate::agenda::{Agenda, Class};
+use crate::carrier::Carrier;
+use crate::end::{EncodingFault, End};
+use crate::observer::{Direction, Moment, Observer, PacketEvent};
+use crate::setup::Setup;
+use crate::source::{Feed, Source};
+use crate::traffic::Traffic;
+use segstream_base::Instant;
+use segstream_base::halves::{Receiver, ReceiverEvent, Sender, SenderEvent};
+use segstream_base::random::Seed;
+use segstream_path::SpecError;
+
+/// How often a half may be served at one instant without sending or telling anything.
+const SPINS_MAX: u32 = 10_000;
+/// How many packets a half may hand out at one instant.
+const AT_ONCE_MAX: u32 = 1 << 22;
+
+/// A pair of halves, the paths between them, a source and an observer.
+///
+/// Both halves must be made with [`Instant::ZERO`], where the run starts.
+#[derive(Debug)]
+pub struct Simulation<S: Sender, R, O> {
+    now: Instant,
+    agenda: Agenda,
+    sender: S,
+    receiver: R,
+    forward: Carrier<S::Forward>,
+    back: Carrier<S::Feedback>,
+    feed: Feed,
+    observer: O,
+    until: Instant,
+    started: bool,
+    /// Segments the receiver has judged, segments the sender knows of, and whether the stream has ended.
+    delivered: u64,
+    judged: u64,
+    ended: bool,
+    sender_spins: Spins,
+    receiver_spins: Spins,
+    /// Why the run cannot go on.
+    failed: Option<End>,
+}
+
+/// How often a half was served at one instant without progress.
+#[derive(Clone, Copy, Debug, Default)]
+struct Spins {
+    at: Instant,
+    count: u32,
+}
+
+impl Spins {
+    /// The half was served at `now`. Returns whether that was too often.
+    #[inline]
+    const fn too_many(&mut self, now: Instant, progress: bool) -> bool {
+        if progress || self.at.as_nanos() != now.as_nanos() {
+            *self = Self { at: now, count: 0 };
+        }
+        self.count += 1;
+        self.count > SPINS_MAX
+    }
+}
+
+impl<S, R, O> Simulation<S, R, O>
+where
+    S: Sender,
+    R: Receiver<Forward = S::Forward, Feedback = S::Feedback>,
+    O: Observer,
+{
+    /// A run that has not started. The paths draw from `seed.child("path")`.
+    ///
+    /// # Errors
+    /// Says which value of a path's configuration cannot be.
+    pub fn new(sender: S, receiver: R, source: Source, setup: &Setup, seed: Seed, observer: O) -> Result<Self, SpecError> {
+        Ok(Self {
+            now: Instant::ZERO,
+            agenda: Agenda::new(),
+            sender,
+            receiver,
+            forward: Carrier::new(Direction::Forward, &setup.forward, setup.control, setup.check, seed)?,
+            back: Carrier::new(Direction::Back, &setup.back, setup.control, setup.check, seed)?,
+            feed: Feed::new(source),
+            observer,
+            until: setup.until.unwrap_or(Instant::FAR_FUTURE),
+            started: false,
+            delivered: 0,
+            judged: 0,
+            ended: false,
+            sender_spins: Spins::default(),
+            receiver_spins: Spins::default(),
+            failed: None,
+        })
+    }
+
+    /// Runs until the receiver has judged every segment.
+    pub fn run(&mut self) -> End {
+        self.start();
+        while self.delivered < self.feed.segments() {
+            if let Err(end) = self.step() {
+                return end;
+            }
+        }
+        self.failed.unwrap_or(End::Delivered)
+    }
+
+    /// Runs on until the sender knows every verdict too, and the receiver knows that the stream has ended.
+    pub fn settle(&mut self) -> End {
+        self.start();
+        while self.delivered.min(self.judged) < self.feed.segments() || !self.ended {
+            if let Err(end) = self.step() {
+                return end;
+            }
+        }
+        self.failed.unwrap_or(End::Settled)
+    }
+
+    /// What has travelled so far.
+    pub fn traffic(&self) -> Traffic {
+        Traffic { forward: self.forward.traffic(), back: self.back.traffic() }
+    }
+
+    /// The sending half.
+    pub const fn sender(&self) -> &S {
+        &self.sender
+    }
+
+    /// The receiving half.
+    pub const fn receiver(&self) -> &R {
+        &self.receiver
+    }
+
+    /// The observer.
+    pub const fn observer(&self) -> &O {
+        &self.observer
+    }
+
+    /// The observer, when the run is over.
+    pub fn into_observer(self) -> O {
+        self.observer
+    }
+
+    /// The time of the last event; after [`End::Limit`], the limit.
+    pub const fn now(&self) -> Instant {
+        self.now
+    }
+
+    /// The first look at source and halves, at the start.
+    fn start(&mut self) {
+        if !self.started {
+            self.started = true;
+            self.submit();
+            self.serve_sender();
+            self.serve_receiver();
+        }
+    }
+
+    /// The next event.
+    #[inline]
+    fn step(&mut self) -> Result<(), End> {
+        if let Some(end) = self.failed {
+            return Err(end);
+        }
+        let (at, class) = self.agenda.next().ok_or(End::Quiet)?;
+        if at > self.until {
+            self.now = self.now.max(self.until);
+            return Err(End::Limit);
+        }
+        // Why: a deadline may lie in the past; the clock does not go back for it.
+        self.now = self.now.max(at);
+        match class {
+            Class::Forward | Class::ForwardApart => self.arrive_forward(class),
+            Class::Back | Class::BackApart => self.arrive_back(class),
+            Class::SenderTimer => self.sender_timer(),
+            Class::ReceiverTimer => self.receiver_timer(),
+            Class::Source => {
+                self.submit();
+                self.serve_sender();
+            }
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn arrive_forward(&mut self, class: Class) {
+        let ring = if class == Class::Forward { &mut self.forward.in_band } else { &mut self.forward.apart };
+        if let Some(flight) = ring.front() {
+            if O::PACKETS {
+                let (now, number, packet) = (self.now, flight.number, &flight.packet);
+                self.observer.packet(PacketEvent { now, direction: Direction::Forward, number, moment: Moment::Arrived, packet });
+            }
+            self.receiver.handle_forward(self.now, &flight.packet);
+            ring.pop();
+        }
+        self.agenda.set(class, ring.next_at());
+        self.forward.count_arrival();
+        self.serve_receiver();
+    }
+
+    #[inline]
+    fn arrive_back(&mut self, class: Class) {
+        let ring = if class == Class::Back { &mut self.back.in_band } else { &mut self.back.apart };
+        if let Some(flight) = ring.front() {
+            if O::PACKETS {
+                let (now, number, packet) = (self.now, flight.number, &flight.packet);
+                self.observer.packet(PacketEvent { now, direction: Direction::Back, number, moment: Moment::Arrived, packet });
+            }
+            self.sender.handle_feedback(self.now, &flight.packet);
+            ring.pop();
+        }
+        self.agenda.set(class, ring.next_at());
+        self.back.count_arrival();
+        // Why: an opened window is used before the half is asked what it can send with what it has.
+        self.hear_sender();
+        self.serve_sender();
+    }
+
+    #[inline]
+    fn sender_timer(&mut self) {
+        self.sender.handle_timeout(self.now);
+        let progress = self.serve_sender();
+        if self.sender_spins.too_many(self.now, progress) {
+            let timer = self.sender.poll_timeout().map_or("", |deadline| deadline.timer);
+            self.failed.get_or_insert(End::Stuck { timer });
+        }
+    }
+
+    #[inline]
+    fn receiver_timer(&mut self) {
+        self.receiver.handle_timeout(self.now);
+        let progress = self.serve_receiver();
+        if self.receiver_spins.too_many(self.now, progress) {
+            let timer = self.receiver.poll_timeout().map_or("", |deadline| deadline.timer);
+            self.failed.get_or_insert(End::Stuck { timer });
+        }
+    }
+
+    /// Submits what the source has. Returns whether the sender was told anything.
+    fn submit(&mut self) -> bool {
+        let told = self.feed.submit(self.now, &mut self.sender, &mut self.observer);
+        self.agenda.set(Class::Source, self.feed.due());
+        told.unwrap_or_else(|error| {
+            self.failed.get_or_insert(End::Refused { segment: self.feed.next(), error });
+            false
+        })
+    }
+
+    /// Takes what the sender has to send and to tell. Returns whether there was anything.
+    #[inline]
+    fn serve_sender(&mut self) -> bool {
+        let mut sent = 0;
+        let mut told = false;
+        loop {
+            while let Some(packet) = self.sender.poll_transmit(self.now) {
+                sent += 1;
+                if let Err(fault) = self.forward.send(self.now, packet, &mut self.observer) {
+                    self.fail(Direction::Forward, self.forward.sent(), fault);
+                }
+                if sent > AT_ONCE_MAX || self.failed.is_some() {
+                    self.failed.get_or_insert(End::Stuck { timer: "transmit" });
+                    break;
+                }
+            }
+            let heard = self.hear_sender();
+            told |= heard.events;
+            if !heard.submitted {
+                break;
+            }
+        }
+        if sent > 0 {
+            self.agenda.set(Class::Forward, self.forward.in_band.next_at());
+            self.agenda.set(Class::ForwardApart, self.forward.apart.next_at());
+        }
+        let due = self.sender.poll_timeout().map_or(Instant::FAR_FUTURE, |deadline| deadline.at);
+        self.agenda.set(Class::SenderTimer, due);
+        sent > 0 || told
+    }
+
+    /// Takes the sender's events, and submits when the window has opened.
+    #[inline]
+    fn hear_sender(&mut self) -> Heard {
+        let mut heard = Heard::default();
+        let mut open = false;
+        while let Some(event) = self.sender.poll_event() {
+            heard.events = true;
+            match event {
+                SenderEvent::Started { stream, segment } => self.observer.started(self.now, stream, segment),
+                SenderEvent::Judged { .. } => {
+                    self.judged += 1;
+                    self.observer.judged(self.now, &event);
+                }
+                SenderEvent::WindowOpen(_) => open = true,
+                _ => {}
+            }
+        }
+        if open {
+            self.feed.unblock();
+            heard.submitted = self.submit();
+        }
+        heard
+    }
+
+    /// Takes what the receiver has to send and to tell. Returns whether there was anything.
+    #[inline]
+    fn serve_receiver(&mut self) -> bool {
+        let mut sent = 0;
+        let mut told = false;
+        while let Some(event) = self.receiver.poll_event() {
+            told = true;
+            self.delivered += u64::from(matches!(event, ReceiverEvent::Delivered { .. }));
+            self.ended |= matches!(event, ReceiverEvent::Ended { .. });
+            self.observer.delivered(self.now, &event);
+        }
+        while let Some(packet) = self.receiver.poll_transmit(self.now) {
+            sent += 1;
+            if let Err(fault) = self.back.send(self.now, packet, &mut self.observer) {
+                self.fail(Direction::Back, self.back.sent(), fault);
+            }
+            if sent > AT_ONCE_MAX || self.failed.is_some() {
+                self.failed.get_or_insert(End::Stuck { timer: "transmit" });
+                break;
+            }
+        }
+        if sent > 0 {
+            self.agenda.set(Class::Back, self.back.in_band.next_at());
+            self.agenda.set(Class::BackApart, self.back.apart.next_at());
+        }
+        let due = self.receiver.poll_timeout().map_or(Instant::FAR_FUTURE, |deadline| deadline.at);
+        self.agenda.set(Class::ReceiverTimer, due);
+        sent > 0 || told
+    }
+
+    #[cold]
+    fn fail(&mut self, direction: Direction, number: u64, fault: EncodingFault) {
+        self.failed.get_or_insert(End::BadEncoding { direction, number, at: self.now, fault });
+    }
+}
+
+/// What a look at the sender's events has brought.
+#[derive(Clone, Copy, Debug, Default)]
+struct Heard {
+    /// There were events.
+    events: bool,
+    /// The source has told the sender something.
+    submitted: bool,
+}

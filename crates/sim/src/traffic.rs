@@ -1,0 +1,62 @@
+//! The counters of a run.
+//!
+//! Returned by [`crate::Simulation::traffic`].
+//!
+//! Invariant: every packet is in one place. In each direction
+//! `data_packets + control_packets + path.duplicated = arrived + under_way + discarded + path.lost + path.dropped_queue`.
+
+use segstream_path::PathCounters;
+
+/// What has travelled in both directions so far.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Traffic {
+    /// From sender to receiver.
+    pub forward: DirectionTraffic,
+    /// From receiver to sender.
+    pub back: DirectionTraffic,
+}
+
+impl Traffic {
+    /// The packets the receiver has sent, of whatever kind.
+    pub const fn feedback_packets(&self) -> u64 {
+        self.back.packets()
+    }
+
+    /// Their bytes.
+    pub const fn feedback_bytes(&self) -> u64 {
+        self.back.data_bytes + self.back.control_bytes
+    }
+}
+
+/// What has travelled in one direction so far.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct DirectionTraffic {
+    /// Packets with units that were sent.
+    pub data_packets: u64,
+    /// Their bytes, headers included.
+    pub data_bytes: u64,
+    /// Packets without units that were sent, in band and out of band.
+    pub control_packets: u64,
+    /// Their bytes, headers included.
+    pub control_bytes: u64,
+    /// Packets that were handed to the half, copies counted.
+    pub arrived: u64,
+    /// Packets with a flipped bit, copies counted: a checksum finds each of them, and no half sees one.
+    pub discarded: u64,
+    /// Packets that are under way now, copies counted.
+    pub under_way: u64,
+    /// What the path did. Packets out of band never met it.
+    pub path: PathCounters,
+}
+
+impl DirectionTraffic {
+    /// The packets that were sent.
+    pub const fn packets(&self) -> u64 {
+        self.data_packets + self.control_packets
+    }
+
+    /// The packets and copies that are accounted for; the invariant of the module says how many they must be.
+    pub const fn accounted(&self) -> u64 {
+        self.arrived + self.under_way + self.discarded + self.path.lost + self.path.dropped_queue
+    }
+}

@@ -1,0 +1,38 @@
+//! The loop allocates nothing per packet.
+
+mod arq;
+
+use arq::{Mode, Settings, backlog, pair, setup};
+use segstream_path::QueueLimit;
+use segstream_sim::{Control, End};
+use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
+use std::alloc::System;
+
+#[global_allocator]
+static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
+
+/// How often memory is taken in a run of so many packets.
+fn allocations(packets: u64, control: Control, check: bool) -> usize {
+    let mut setup = setup(60);
+    (setup.control, setup.check) = (control, check);
+    setup.forward.queue = QueueLimit::Packets(1000);
+    setup.forward.jitter = arq::SLOT;
+    setup.forward.loss = "1%".parse().unwrap();
+    setup.forward.duplicate = "1%".parse().unwrap();
+    let settings = Settings::filling(Mode::GoBackN, 62);
+    let mut run = pair(&settings, backlog(packets), &setup, 1, ());
+    let region = Region::new(ALLOCATOR);
+    assert_eq!(run.settle(), End::Settled);
+    let change = region.change();
+    change.allocations + change.reallocations
+}
+
+// Why: one test alone, because the counter counts the whole process.
+#[test]
+fn a_run_ten_times_as_long_takes_memory_no_more_often() {
+    for control in [Control::InBand, Control::OutOfBand] {
+        for check in [false, true] {
+            assert_eq!(allocations(5_000, control, check), allocations(50_000, control, check));
+        }
+    }
+}
