@@ -1,0 +1,85 @@
+//! The flagship as a scheme among the others: its data plane over the black box of a scenario.
+//!
+//! Called by [`crate::registry`].
+//!
+//! Invariant: these are the halves a real connection uses, with the limits of a real receiver; only the
+//! connection around them (set-up, seal, addresses) is missing.
+
+use crate::scenario::{Scenario, ScenarioError};
+use segstream_base::{Duration, Instant};
+use segstream_blocks::burst::RateSpec;
+use segstream_proto::halves::{LoneReceiver, LoneSender, SHIPMENT_OVERHEAD_BYTES};
+use segstream_proto::receiver::ReceiverConfig;
+use segstream_proto::sender::SenderConfig;
+use segstream_wire::contract::{Contract, Order};
+use segstream_wire::{Class, Part};
+
+/// A sender and a receiver for the scenario.
+pub(crate) fn pair(scenario: &Scenario, now: Instant) -> Result<(LoneSender, LoneReceiver), ScenarioError> {
+    let body_bytes = (scenario.packet_bytes as usize).saturating_sub(SHIPMENT_OVERHEAD_BYTES);
+    // A header varies by a few bytes with the numbers in it: a shipment is `packet_bytes` with those of a
+    // long run. What it is above that, early in a run or very late, the link is charged for.
+    let unit_bytes = body_bytes.checked_sub(usual_part(scenario).header_len()).filter(|bytes| *bytes > 0);
+    let unit_bytes = unit_bytes.ok_or(ScenarioError::PacketBytes(scenario.packet_bytes))? as u32;
+    let body_bytes = body_bytes + HEADER_SLACK_BYTES;
+    let window_units = u64::from(scenario.buffer_segments()) * u64::from(scenario.segment_packets);
+    let contract = Contract {
+        unit_bytes,
+        tolerance: (scenario.tolerance.window(), scenario.tolerance.errors(), scenario.tolerance.burst()),
+        // The papers' delay ends at acceptance, whatever comes before.
+        order: Order::AsAccepted,
+        window_units: u32::try_from(window_units).map_err(|_| ScenarioError::Window(scenario.window))?,
+        window_segments: scenario.buffer_segments(),
+        ..Contract::default()
+    };
+    let sender = SenderConfig {
+        class: Class::ALL,
+        body_bytes,
+        overhead_bytes: SHIPMENT_OVERHEAD_BYTES,
+        rate: Some(RateSpec::smooth(scenario.bandwidth)),
+        gather: Duration::ZERO,
+        keep_alive: Duration::from_secs(1),
+    };
+    let window_bytes = window_units * u64::from(unit_bytes);
+    let receiver = ReceiverConfig {
+        class: Class::ALL,
+        class_max: Class::ALL,
+        unlimited: false,
+        body_bytes: REPORT_BODY_BYTES,
+        reorder: scenario.reorder,
+        reorder_adapting: true,
+        streams_max: 1,
+        stream_window_bytes: window_bytes,
+        connection_window_bytes: window_bytes,
+        window_segments_max: scenario.buffer_segments(),
+    };
+    let sender = LoneSender::new(sender, &[contract], now).map_err(|error| ScenarioError::Scheme(error.to_string()))?;
+    Ok((sender, LoneReceiver::new(receiver, now)))
+}
+
+/// How much longer a header can become than the usual one.
+const HEADER_SLACK_BYTES: usize = 16;
+/// What a report may carry: a datagram of 1200 bytes.
+const REPORT_BODY_BYTES: usize = 1200 - SHIPMENT_OVERHEAD_BYTES;
+
+/// A part with the numbers that most parts of a long run have.
+fn usual_part(scenario: &Scenario) -> Part {
+    Part {
+        stream: 0,
+        segment: 1000,
+        first: scenario.segment_packets / 2,
+        count: 1,
+        again: false,
+        opened: false,
+        length: Some(u64::from(scenario.segment_packets) * u64::from(scenario.packet_bytes)),
+        tolerance: None,
+        source_time: Instant::ZERO + Duration::from_secs(1),
+        payload_bytes: scenario.packet_bytes,
+    }
+}
+
+/// The payload of a data packet, in bytes.
+pub(crate) fn payload_bytes(scenario: &Scenario) -> u64 {
+    let overhead = SHIPMENT_OVERHEAD_BYTES + usual_part(scenario).header_len();
+    (scenario.packet_bytes as usize).saturating_sub(overhead) as u64
+}

@@ -1,0 +1,33 @@
+//! The laboratory: experiments as values.
+//!
+//! Called by the studies and by the command line. The one library that sees every scheme and the flagship.
+//!
+//! - `registry`: every scheme with its look and its constructor; `flagship` makes ours one among them;
+//! - `scenario`: one scheme over one black box, as a value; `run` simulates it, `meter` watches, `outcome`
+//!   is what comes of it;
+//! - `plan`, `runner`, `store`: how often, in parallel, and never twice; `point` joins the replications;
+//! - `cost`: what a packet costs each half on this machine;
+//! - `statistics`: intervals, batch means, order statistics, warm-up, sequential stopping;
+//! - `closed_forms`: the analysis of the papers, as printed and corrected;
+//! - `study`, `claim`: a figure of a paper as points, pictures and claims;
+//! - `figure`: a picture as a value; `drawing` makes SVG and the report page of it.
+//!
+//! Invariant: a result depends on its scenario and its seed alone, on any number of threads.
+
+pub mod claim;
+pub mod closed_forms;
+pub mod cost;
+pub mod drawing;
+pub mod figure;
+mod flagship;
+mod meter;
+pub mod outcome;
+pub mod plan;
+pub mod point;
+pub mod registry;
+pub mod run;
+pub mod runner;
+pub mod scenario;
+pub mod statistics;
+pub mod store;
+pub mod study;

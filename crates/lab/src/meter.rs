@@ -1,0 +1,121 @@
+//! Watches a simulation and measures it: delays, verdicts, batches.
+//!
+//! Called by the simulator at each segment's start and acceptance; read by [`crate::run`].
+//!
+//! Invariant: the work is per segment, never per packet.
+
+use crate::outcome::{BATCHES, Batch, Delays, LARGEST_KEPT};
+use crate::statistics::Largest;
+use segstream_base::Instant;
+use segstream_base::halves::{ReceiverEvent, SegmentNumber, StreamId, Verdict};
+use segstream_sim::Observer;
+use std::collections::VecDeque;
+
+/// Measures one run.
+#[derive(Debug)]
+pub(crate) struct Meter {
+    segments: u64,
+    /// When the segments from `base` on started; far future for those that have not, or are judged.
+    starts: VecDeque<Instant>,
+    base: u64,
+    pub(crate) first_start: Option<Instant>,
+    pub(crate) last_acceptance: Option<Instant>,
+    delays: Vec<u64>,
+    pub(crate) verdicts: (u64, u64, u64),
+    pub(crate) packets_accepted: u64,
+    pub(crate) packets_delivered: u64,
+    pub(crate) batches: Vec<Batch>,
+    open: Batch,
+    opened_at: Instant,
+}
+
+impl Meter {
+    /// For a run of so many segments.
+    pub(crate) fn new(segments: u64) -> Self {
+        Self {
+            segments,
+            starts: VecDeque::new(),
+            base: 0,
+            first_start: None,
+            last_acceptance: None,
+            // Limit: a run that is cut short leaves the room unused; 8 bytes a segment.
+            delays: Vec::with_capacity(segments.min(1 << 24) as usize),
+            verdicts: (0, 0, 0),
+            packets_accepted: 0,
+            packets_delivered: 0,
+            batches: Vec::with_capacity(BATCHES as usize),
+            open: Batch::default(),
+            opened_at: Instant::ZERO,
+        }
+    }
+
+    /// Segments the receiver has judged.
+    pub(crate) fn judged(&self) -> u64 {
+        self.verdicts.0 + self.verdicts.1 + self.verdicts.2
+    }
+
+    /// The delays, in the end.
+    pub(crate) fn delays(&mut self) -> Delays {
+        let mut largest = Largest::<LARGEST_KEPT>::new();
+        for delay in &self.delays {
+            largest.record(*delay as f64);
+        }
+        self.delays.sort_unstable();
+        let at = |share: f64| {
+            // The smallest value that at least `share` of all do not exceed.
+            let rank = libm::ceil(share * self.delays.len() as f64) as usize;
+            self.delays.get(rank.saturating_sub(1)).copied().unwrap_or(0)
+        };
+        Delays { sum_ns: self.delays.iter().sum(), median_ns: at(0.5), p99_ns: at(0.99), largest }
+    }
+
+    fn take_start(&mut self, segment: u64) -> Option<Instant> {
+        let slot = self.starts.get_mut(segment.checked_sub(self.base)? as usize)?;
+        let start = std::mem::replace(slot, Instant::FAR_FUTURE);
+        while self.starts.front() == Some(&Instant::FAR_FUTURE) {
+            self.starts.pop_front();
+            self.base += 1;
+        }
+        (start != Instant::FAR_FUTURE).then_some(start)
+    }
+
+    fn count_batch(&mut self, now: Instant, delay_ns: u64, packets: u64) {
+        self.open.segments += 1;
+        self.open.packets += packets;
+        self.open.delay_sum_ns += delay_ns;
+        if self.open.segments == (self.segments / BATCHES).max(1) && self.batches.len() < BATCHES as usize {
+            self.open.span_ns = now.since(self.opened_at).as_nanos();
+            self.batches.push(std::mem::take(&mut self.open));
+            self.opened_at = now;
+        }
+    }
+}
+
+impl Observer for Meter {
+    fn started(&mut self, now: Instant, _stream: StreamId, segment: SegmentNumber) {
+        if self.first_start.is_none() {
+            self.first_start = Some(now);
+        }
+        let Some(at) = segment.0.checked_sub(self.base).map(|at| at as usize) else { return };
+        if self.starts.len() <= at {
+            self.starts.resize(at + 1, Instant::FAR_FUTURE);
+        }
+        self.starts[at] = now;
+    }
+
+    fn delivered(&mut self, now: Instant, event: &ReceiverEvent) {
+        let ReceiverEvent::Delivered { segment, verdict, units, holes, .. } = event else { return };
+        match verdict {
+            Verdict::Complete => self.verdicts.0 += 1,
+            Verdict::WithinTolerance => self.verdicts.1 += 1,
+            Verdict::Expired | Verdict::Unknown => self.verdicts.2 += 1,
+        }
+        self.last_acceptance = Some(now);
+        let delay = self.take_start(segment.0).map_or(0, |start| now.since(start).as_nanos());
+        self.delays.push(delay);
+        let packets = if verdict.is_met() { u64::from(*units) } else { 0 };
+        self.packets_accepted += packets;
+        self.packets_delivered += packets.saturating_sub(u64::from(*holes));
+        self.count_batch(now, delay, packets);
+    }
+}

@@ -1,0 +1,95 @@
+//! What one run gave: counts and sums of integers, and the delays worth keeping.
+//!
+//! Made by [`crate::run`], kept by [`crate::store`], joined over replications by [`crate::point`].
+//!
+//! Invariant: nothing in an outcome depends on the machine; the time it took is told beside it.
+
+use crate::statistics::Largest;
+use segstream_base::halves::Verdict;
+use serde::{Deserialize, Serialize};
+
+/// How many of the largest delays are kept.
+pub const LARGEST_KEPT: usize = 16;
+/// Into how many batches of equal segments a run is divided.
+pub const BATCHES: u64 = 64;
+
+/// What one run gave.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Outcome {
+    /// How the run ended, when it was not by delivering everything.
+    pub trouble: Option<String>,
+    /// Segments the receiver judged.
+    pub segments_delivered: u64,
+    /// Segments by verdict: complete, within tolerance, expired.
+    pub verdicts: (u64, u64, u64),
+    /// Packets of accepted segments, tolerated holes included.
+    pub packets_accepted: u64,
+    /// Packets of accepted segments that arrived.
+    pub packets_delivered: u64,
+    /// Data packets that left, repetitions included.
+    pub packets_sent: u64,
+    /// Data packets that left again.
+    pub packets_retransmitted: u64,
+    /// Data packets the path lost.
+    pub packets_lost: u64,
+    /// Control packets of the sender.
+    pub control_packets: u64,
+    /// Packets of the receiver.
+    pub feedback_packets: u64,
+    /// From the first transmission to the last acceptance, less half a round trip.
+    pub span_ns: u64,
+    /// The time that was simulated.
+    pub simulated_ns: u64,
+    /// Delays of segments, from first transmission to acceptance.
+    pub delays: Delays,
+    /// The run in batches of equal segments, in order of acceptance; the last may be missing.
+    pub batches: Vec<Batch>,
+}
+
+/// The delays of a run's segments.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Default)]
+pub struct Delays {
+    /// Their sum.
+    pub sum_ns: u64,
+    /// The median.
+    pub median_ns: u64,
+    /// The 99th percentile.
+    pub p99_ns: u64,
+    /// The largest in nanoseconds, and of how many.
+    pub largest: Largest<LARGEST_KEPT>,
+}
+
+/// A run of segments accepted one after the other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Default)]
+pub struct Batch {
+    /// How many.
+    pub segments: u64,
+    /// Packets of those accepted, tolerated holes included.
+    pub packets: u64,
+    /// The sum of their delays.
+    pub delay_sum_ns: u64,
+    /// The time from the last acceptance before them to the last among them.
+    pub span_ns: u64,
+}
+
+impl Outcome {
+    /// Segments with this verdict.
+    pub const fn count(&self, verdict: Verdict) -> u64 {
+        match verdict {
+            Verdict::Complete => self.verdicts.0,
+            Verdict::WithinTolerance => self.verdicts.1,
+            Verdict::Expired => self.verdicts.2,
+            Verdict::Unknown => 0,
+        }
+    }
+
+    /// EC 5: packets of accepted segments times packet time over the span.
+    pub fn throughput_efficiency(&self, packet_time_s: f64) -> f64 {
+        self.packets_accepted as f64 * packet_time_s / (self.span_ns as f64 * 1e-9)
+    }
+
+    /// The mean delay of a segment in milliseconds.
+    pub fn delay_ms_mean(&self) -> f64 {
+        self.delays.sum_ns as f64 * 1e-6 / self.segments_delivered as f64
+    }
+}

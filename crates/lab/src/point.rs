@@ -1,0 +1,131 @@
+//! One point of a figure: the replications of one scenario, joined.
+//!
+//! Made by [`crate::runner`]; read by studies and by the command line.
+//!
+//! Invariant: several runs give intervals over replications, one long run gives them by batch means; a
+//! maximum carries the number of segments it was taken over.
+
+use crate::outcome::{LARGEST_KEPT, Outcome};
+use crate::plan::Plan;
+use crate::scenario::Scenario;
+use crate::statistics::batch_means::batch_means;
+use crate::statistics::ratio::ratio;
+use crate::statistics::{Confidence, Decision, Estimate, Largest, Maximum, Progress, t_interval};
+
+/// The replications of one scenario.
+#[derive(Clone, Debug)]
+pub struct PointResult {
+    /// What was run.
+    pub scenario: Scenario,
+    /// How long and how often.
+    pub plan: Plan,
+    /// What each run gave, in the order of replications.
+    pub outcomes: Vec<Outcome>,
+    /// Seconds of wall time that the runs made here took, each on one core; stored runs take none.
+    pub wall_s: f64,
+}
+
+/// The largest delay of a point.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct DelayMax {
+    /// In milliseconds.
+    pub value: f64,
+    /// From the order statistic that the quantile of this many segments exceeds with 95 % confidence to the
+    /// largest itself; nothing bounds a maximum from above.
+    pub interval: (f64, f64),
+    /// Over how many segments.
+    pub segments: u64,
+}
+
+impl PointResult {
+    /// Packets of accepted segments times packet time over the span (EC 5).
+    pub fn throughput_efficiency(&self) -> Estimate {
+        let packet_time = self.scenario.packet_time_s();
+        if let [only] = &self.outcomes[..] {
+            let carried: Vec<f64> = only.batches.iter().map(|batch| batch.packets as f64 * packet_time).collect();
+            let taken: Vec<f64> = only.batches.iter().map(|batch| batch.span_ns as f64 * 1e-9).collect();
+            let mean = only.throughput_efficiency(packet_time);
+            return ratio(&carried, &taken, Confidence::P95).map_or(Estimate::single(mean), |by_batches| Estimate { mean, ..by_batches });
+        }
+        self.over_replications(|outcome| outcome.throughput_efficiency(packet_time))
+    }
+
+    /// The mean delay of a segment, from first transmission to acceptance.
+    pub fn delay_ms_mean(&self) -> Estimate {
+        if let [only] = &self.outcomes[..] {
+            let means: Vec<f64> = only.batches.iter().map(|batch| batch.delay_sum_ns as f64 * 1e-6 / batch.segments.max(1) as f64).collect();
+            let mean = only.delay_ms_mean();
+            return batch_means(&means, Confidence::P95).map_or(Estimate::single(mean), |by_batches| Estimate { mean, ..by_batches.estimate });
+        }
+        self.over_replications(Outcome::delay_ms_mean)
+    }
+
+    /// The 99th percentile of the delay, over the runs that every point has.
+    pub fn delay_ms_p99(&self) -> Estimate {
+        let values: Vec<f64> = self.equal_runs().map(|outcome| outcome.delays.p99_ns as f64 * 1e-6).collect();
+        over(&values)
+    }
+
+    /// The largest delay in nanoseconds, over the runs that every point has; `None` without any segment.
+    pub fn delay_ns_max(&self) -> Option<Maximum> {
+        let mut largest = Largest::<LARGEST_KEPT>::new();
+        for outcome in self.equal_runs() {
+            largest.merge(&outcome.delays.largest);
+        }
+        largest.maximum(Confidence::P95)
+    }
+
+    /// The largest delay, with what is certain of it from below (order statistics); not a number without
+    /// any segment.
+    pub fn delay_ms_max(&self) -> DelayMax {
+        let ms = |nanos: f64| nanos * 1e-6;
+        match self.delay_ns_max() {
+            Some(max) => DelayMax { value: ms(max.value), interval: (max.lower.map_or(0.0, ms), ms(max.value)), segments: max.samples },
+            None => DelayMax { value: f64::NAN, interval: (f64::NAN, f64::NAN), segments: 0 },
+        }
+    }
+
+    /// Whether the wanted precision was reached.
+    pub fn is_precise(&self) -> bool {
+        !self.outcomes.iter().any(|outcome| outcome.trouble.is_some())
+            && [self.throughput_efficiency(), self.delay_ms_mean()]
+                .iter()
+                .all(|estimate| estimate.half_width.is_none_or(|half| half <= self.plan.half_width * estimate.mean.abs()))
+    }
+
+    /// Whether more runs are wanted.
+    pub fn decide(&self) -> Decision {
+        let losses = self.total(|outcome| outcome.packets_lost);
+        let worst = [self.throughput_efficiency(), self.delay_ms_mean()]
+            .into_iter()
+            .max_by(|a, b| relative(a).total_cmp(&relative(b)))
+            .unwrap_or(Estimate::single(0.0));
+        // Why: a path that loses nothing shows no losses however long it runs.
+        let rare_events = if self.scenario.loss.mean() > 0.0 { losses } else { u64::MAX };
+        self.plan.rule().decide(&Progress { estimate: worst, rare_events, spent: self.outcomes.len() as u64 })
+    }
+
+    /// A count summed over all runs.
+    pub fn total(&self, count: impl Fn(&Outcome) -> u64) -> u64 {
+        self.outcomes.iter().map(count).sum()
+    }
+
+    /// A value of each run as mean and interval over replications.
+    pub fn over_replications(&self, value: impl Fn(&Outcome) -> f64) -> Estimate {
+        over(&self.outcomes.iter().map(value).collect::<Vec<_>>())
+    }
+
+    /// The runs that every point of its preset has.
+    fn equal_runs(&self) -> impl Iterator<Item = &Outcome> {
+        self.outcomes.iter().take(self.plan.replications_min as usize)
+    }
+}
+
+fn relative(estimate: &Estimate) -> f64 {
+    estimate.relative_half_width().unwrap_or(0.0)
+}
+
+/// Over replications; a single one has no interval, none has no value.
+fn over(values: &[f64]) -> Estimate {
+    t_interval(values, Confidence::P95).unwrap_or(Estimate::single(values.first().copied().unwrap_or(f64::NAN)))
+}

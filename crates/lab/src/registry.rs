@@ -1,0 +1,243 @@
+//! Every scheme that can be studied: key, name, colour, marker, what it can be told, and how it is made.
+//!
+//! Called by scenarios, by the studies for the look of their curves, and by the command line for its help.
+//! Adding a scheme is one entry in [`SCHEMES`] and one arm in [`visit`].
+//!
+//! Invariant: this is the only place that names all schemes; the keys are unique.
+
+use crate::figure::Marker;
+use crate::flagship;
+use crate::scenario::{Scenario, ScenarioError};
+use segstream_base::Instant;
+use segstream_base::halves::{Receiver, Sender};
+use segstream_blocks::burst::RateSpec;
+use segstream_schemes::sstp::FeedbackMode;
+use segstream_schemes::{snr, sstp};
+
+/// Which scheme.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// The flagship.
+    Segstream,
+    /// SSTP (EC, FC).
+    Sstp,
+    /// SNR (EC 5).
+    Snr,
+}
+
+/// A setting that not every scheme has, by its name on the command line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Setting {
+    /// `--ack`
+    Ack,
+    /// `--accounting`
+    Accounting,
+    /// `--feedback ideal`
+    IdealFeedback,
+    /// `--status-period`
+    StatusPeriod,
+    /// `--reorder`
+    Reorder,
+    /// A partial tolerance.
+    PartialTolerance,
+    /// A buffer smaller than the window.
+    Buffer,
+}
+
+/// One scheme.
+#[derive(Clone, Copy, Debug)]
+pub struct Scheme {
+    /// Which.
+    pub kind: Kind,
+    /// Its name on the command line and in files.
+    pub key: &'static str,
+    /// Its name in pictures.
+    pub name: &'static str,
+    /// Where it is from, in a line.
+    pub source: &'static str,
+    /// Its colour in pictures, of a palette that colour-blind readers can tell apart (Okabe and Ito).
+    pub colour: &'static str,
+    /// Its marker in pictures.
+    pub marker: Marker,
+    /// What it can be told besides what all can.
+    pub settings: &'static [Setting],
+}
+
+/// All schemes, the flagship first.
+pub const SCHEMES: &[Scheme] = &[
+    Scheme {
+        kind: Kind::Segstream,
+        key: "segstream",
+        name: "Segstream",
+        source: "this project's transport",
+        colour: "#0072b2",
+        marker: Marker::Circle,
+        settings: &[Setting::Reorder, Setting::PartialTolerance, Setting::Buffer],
+    },
+    Scheme {
+        kind: Kind::Sstp,
+        key: "sstp",
+        name: "SSTP",
+        source: "Gong and Parulkar 1992 (EC, FC)",
+        colour: "#d55e00",
+        marker: Marker::Square,
+        settings: &[
+            Setting::Ack,
+            Setting::Accounting,
+            Setting::IdealFeedback,
+            Setting::Reorder,
+            Setting::PartialTolerance,
+            Setting::Buffer,
+        ],
+    },
+    Scheme {
+        kind: Kind::Snr,
+        key: "snr",
+        name: "SNR",
+        source: "Netravali, Roome and Sabnani 1990, as EC describes it",
+        colour: "#009e73",
+        marker: Marker::Triangle,
+        settings: &[Setting::IdealFeedback, Setting::StatusPeriod],
+    },
+];
+
+/// The scheme with this key.
+pub fn find(key: &str) -> Option<&'static Scheme> {
+    SCHEMES.iter().find(|scheme| scheme.key == key)
+}
+
+/// All keys, for people.
+pub fn keys() -> String {
+    SCHEMES.iter().map(|scheme| scheme.key).collect::<Vec<_>>().join(", ")
+}
+
+/// Takes pairs of halves of whatever types.
+pub trait Visitor {
+    /// What comes of it.
+    type Output;
+    /// Makes as many pairs as it needs, and works with them.
+    fn visit<S, R>(self, make: impl Fn() -> Result<(S, R), ScenarioError>) -> Result<Self::Output, ScenarioError>
+    where
+        S: Sender,
+        R: Receiver<Forward = S::Forward, Feedback = S::Feedback>;
+}
+
+/// Lends `visitor` what makes the scenario's halves, at the origin of time.
+pub fn visit<V: Visitor>(scenario: &Scenario, visitor: V) -> Result<V::Output, ScenarioError> {
+    scenario.check()?;
+    let scheme = scenario.registered()?;
+    check_settings(scenario, scheme)?;
+    let now = Instant::ZERO;
+    match scheme.kind {
+        Kind::Segstream => visitor.visit(|| flagship::pair(scenario, now)),
+        Kind::Sstp => {
+            let config = sstp_config(scenario);
+            visitor.visit(|| Ok((sstp::Sender::new(config, now).map_err(refusal)?, sstp::Receiver::new(config, now).map_err(refusal)?)))
+        }
+        Kind::Snr => {
+            let config = snr_config(scenario);
+            visitor.visit(|| {
+                let (sender, receiver) = (snr::Sender::new(config.clone(), now), snr::Receiver::new(config.clone(), now));
+                Ok((sender.map_err(refusal)?, receiver.map_err(refusal)?))
+            })
+        }
+    }
+}
+
+/// The application bytes of one segment: the payload of its packets.
+pub fn segment_bytes(scenario: &Scenario) -> Result<u64, ScenarioError> {
+    let payload = match scenario.registered()?.kind {
+        Kind::Segstream => flagship::payload_bytes(scenario),
+        Kind::Sstp => u64::from(sstp_config(scenario).payload_bytes()),
+        Kind::Snr => u64::from(snr_config(scenario).payload_bytes()),
+    };
+    Ok(payload * u64::from(scenario.segment_packets))
+}
+
+fn refusal(error: impl std::fmt::Display) -> ScenarioError {
+    ScenarioError::Scheme(error.to_string())
+}
+
+/// Refuses what the scheme cannot be told.
+fn check_settings(scenario: &Scenario, scheme: &Scheme) -> Result<(), ScenarioError> {
+    let usual = Scenario::default();
+    let asked = [
+        (Setting::Ack, "ack", scenario.ack != usual.ack),
+        (Setting::Accounting, "accounting", scenario.accounting != usual.accounting),
+        (Setting::IdealFeedback, "feedback ideal", scenario.feedback == FeedbackMode::Ideal),
+        (Setting::StatusPeriod, "status-period", scenario.status_period.is_some()),
+        (Setting::Reorder, "reorder", scenario.reorder != usual.reorder),
+        (Setting::PartialTolerance, "tolerance with 0 < E < W", scenario.tolerance.is_partial()),
+        (Setting::Buffer, "buffer", scenario.buffer_segments() != scenario.window),
+    ];
+    match asked.iter().find(|(setting, _, asked)| *asked && !scheme.settings.contains(setting)) {
+        Some((_, setting, _)) => Err(ScenarioError::NotApplicable { setting, scheme: scheme.key.to_owned() }),
+        None => Ok(()),
+    }
+}
+
+const CONNECTION: u32 = 1;
+
+fn sstp_config(scenario: &Scenario) -> sstp::Config {
+    sstp::Config {
+        connection: CONNECTION,
+        packet_bytes: scenario.packet_bytes,
+        segment_packets: scenario.segment_packets,
+        window: scenario.window,
+        buffer: scenario.buffer_segments(),
+        acknowledgment: scenario.ack,
+        tolerance: scenario.tolerance,
+        accounting: scenario.accounting,
+        rate: RateSpec::smooth(scenario.bandwidth),
+        reorder: scenario.reorder,
+        feedback: scenario.feedback,
+    }
+}
+
+fn snr_config(scenario: &Scenario) -> snr::Config {
+    snr::Config {
+        connection: CONNECTION,
+        packet_bytes: scenario.packet_bytes,
+        segment_packets: scenario.segment_packets,
+        window: scenario.window,
+        rate: RateSpec::smooth(scenario.bandwidth),
+        rtt: scenario.rtt,
+        // EC 5: 5 ms at a round trip of 60 ms.
+        status_period: scenario.status_period.unwrap_or(scenario.rtt / 12),
+        reliable: !scenario.tolerance.is_any(),
+        count_intervals: true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_names_colours_and_markers_are_unique() {
+        for (at, scheme) in SCHEMES.iter().enumerate() {
+            for other in &SCHEMES[..at] {
+                assert!(scheme.key != other.key && scheme.name != other.name);
+                assert!(scheme.colour != other.colour && scheme.marker != other.marker, "{} looks like {}", scheme.key, other.key);
+            }
+        }
+    }
+
+    #[test]
+    fn a_setting_a_scheme_does_not_have_is_refused() {
+        let scenario = Scenario { scheme: "segstream".into(), feedback: FeedbackMode::Ideal, ..Scenario::default() };
+        struct Nothing;
+        impl Visitor for Nothing {
+            type Output = ();
+            fn visit<S, R>(self, make: impl Fn() -> Result<(S, R), ScenarioError>) -> Result<(), ScenarioError>
+            where
+                S: Sender,
+                R: Receiver<Forward = S::Forward, Feedback = S::Feedback>,
+            {
+                make().map(|_| ())
+            }
+        }
+        let told = visit(&scenario, Nothing).unwrap_err().to_string();
+        assert_eq!(told, "--feedback ideal means nothing to segstream; leave it out");
+    }
+}

@@ -1,0 +1,139 @@
+//! Runs one scenario with one seed in the simulator.
+//!
+//! Called by [`crate::runner`] for every replication of every point, and by the command line.
+//!
+//! Invariant: the outcome depends on the scenario and the seed alone; the wall time is told beside it.
+
+use crate::meter::Meter;
+use crate::outcome::Outcome;
+use crate::registry::{self, Visitor};
+use crate::scenario::{Scenario, ScenarioError};
+use segstream_base::halves::{Receiver, Sender};
+use segstream_base::random::Seed;
+use segstream_base::Duration;
+use segstream_path::{LossPlace, PathConfig};
+use segstream_schemes::sstp::FeedbackMode;
+use segstream_sim::{Control, End, Observer, Setup, Simulation, Source};
+
+/// One run, and how long it took here.
+#[derive(Clone, Debug)]
+pub struct Run {
+    /// What it gave.
+    pub outcome: Outcome,
+    /// Seconds of wall time on one core, from the first event to the last.
+    pub wall_s: f64,
+}
+
+impl Run {
+    /// Data packets sent per second of wall time.
+    pub fn packets_per_second(&self) -> f64 {
+        self.outcome.packets_sent as f64 / self.wall_s.max(1e-9)
+    }
+}
+
+/// An observer that sees nothing.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Blind;
+
+impl Observer for Blind {}
+
+/// Runs `scenario` with the random streams of `seed`.
+pub fn run(scenario: &Scenario, seed: Seed) -> Result<Run, ScenarioError> {
+    run_observed(scenario, seed, false, Blind).map(|(run, _)| run)
+}
+
+/// Runs `scenario` under the eyes of `observer`; with `check` every packet is encoded and decoded, which
+/// must not change the outcome.
+pub fn run_observed<O: Observer>(scenario: &Scenario, seed: Seed, check: bool, observer: O) -> Result<(Run, O), ScenarioError> {
+    let segment_bytes = registry::segment_bytes(scenario)?;
+    let visitor = Simulate { scenario, seed, check, segment_bytes, observer };
+    registry::visit(scenario, visitor)
+}
+
+/// The black box of a scenario: one direction.
+pub fn path(scenario: &Scenario, back: bool) -> PathConfig {
+    PathConfig {
+        bandwidth: Some(scenario.bandwidth),
+        queue: PathConfig::default_queue(scenario.bandwidth, scenario.rtt),
+        delay: scenario.rtt / 2,
+        loss: if back { scenario.loss_back.clone() } else { scenario.loss.clone() },
+        // A lost packet has used the bandwidth, as in the papers.
+        loss_at: LossPlace::After,
+        ..PathConfig::default()
+    }
+}
+
+/// How the scenario's halves are joined.
+pub fn setup(scenario: &Scenario, check: bool) -> Setup {
+    Setup {
+        forward: path(scenario, false),
+        back: path(scenario, true),
+        control: match scenario.feedback {
+            FeedbackMode::Ideal => Control::OutOfBand,
+            FeedbackMode::Full => Control::InBand,
+        },
+        check,
+        until: None,
+    }
+}
+
+struct Simulate<'a, O> {
+    scenario: &'a Scenario,
+    seed: Seed,
+    check: bool,
+    segment_bytes: u64,
+    observer: O,
+}
+
+impl<O: Observer> Visitor for Simulate<'_, O> {
+    type Output = (Run, O);
+
+    fn visit<S, R>(self, make: impl Fn() -> Result<(S, R), ScenarioError>) -> Result<Self::Output, ScenarioError>
+    where
+        S: Sender,
+        R: Receiver<Forward = S::Forward, Feedback = S::Feedback>,
+    {
+        let scenario = self.scenario;
+        let (sender, receiver) = make()?;
+        let setup = setup(scenario, self.check);
+        let source = Source::Backlog { segments: scenario.segments(), segment_bytes: self.segment_bytes };
+        let observer = (Meter::new(scenario.segments()), self.observer);
+        let mut simulation = Simulation::new(sender, receiver, source, &setup, self.seed, observer)?;
+        let began = std::time::Instant::now();
+        let end = simulation.run();
+        let wall_s = began.elapsed().as_secs_f64();
+        let traffic = simulation.traffic();
+        let counters = simulation.sender().counters();
+        let simulated = simulation.now();
+        let (mut meter, observer) = simulation.into_observer();
+        let outcome = Outcome {
+            trouble: trouble(end, scenario.segments(), meter.judged()),
+            segments_delivered: meter.judged(),
+            verdicts: meter.verdicts,
+            packets_accepted: meter.packets_accepted,
+            packets_delivered: meter.packets_delivered,
+            packets_sent: counters.packets_sent,
+            packets_retransmitted: counters.packets_retransmitted,
+            packets_lost: traffic.forward.path.lost,
+            control_packets: traffic.forward.control_packets,
+            feedback_packets: traffic.feedback_packets(),
+            span_ns: span(&meter, scenario.rtt).as_nanos(),
+            simulated_ns: simulated.as_nanos(),
+            delays: meter.delays(),
+            batches: std::mem::take(&mut meter.batches),
+        };
+        Ok((Run { outcome, wall_s }, observer))
+    }
+}
+
+/// From the first transmission to the last acceptance, less half a round trip.
+fn span(meter: &Meter, rtt: Duration) -> Duration {
+    match (meter.first_start, meter.last_acceptance) {
+        (Some(first), Some(last)) => last.since(first).saturating_sub(rtt / 2),
+        _ => Duration::ZERO,
+    }
+}
+
+fn trouble(end: End, segments: u64, judged: u64) -> Option<String> {
+    (end != End::Delivered).then(|| format!("the run ended before all was delivered: {judged} of {segments} segments, {end}"))
+}

@@ -1,0 +1,162 @@
+//! Runs many points: replications and points in parallel, what is stored not again.
+//!
+//! Called by [`crate::study`] and by the command line.
+//!
+//! Invariant: results do not depend on the number of threads, on the order in which runs end, or on what
+//! the store held; replication r of every scenario draws from the same random streams (common random
+//! numbers), so that schemes meet the same losses.
+
+use crate::plan::Plan;
+use crate::point::PointResult;
+use crate::run::{self, Run};
+use crate::scenario::{Scenario, ScenarioError};
+use crate::statistics::stopping::Decision;
+use crate::store::{Store, StoreError};
+use rayon::prelude::*;
+use segstream_base::random::Seed;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+/// Why a sweep ended early. What was finished is in the store.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RunnerError {
+    /// See the message.
+    #[error(transparent)]
+    Scenario(#[from] ScenarioError),
+    /// See the message.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// See the message.
+    #[error("interrupted; what was finished is kept, and the same command goes on from there")]
+    Interrupted,
+    /// See the message.
+    #[error("no threads could be started: {0}")]
+    Threads(String),
+}
+
+/// How far a sweep is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Progress {
+    /// Runs done, in this and in earlier sweeps.
+    pub runs_done: u64,
+    /// Runs known to be needed; grows when a point is not precise enough.
+    pub runs: u64,
+    /// New packets simulated in this sweep.
+    pub packets: u64,
+}
+
+/// A sweep: where results are kept, on how many threads, and who is told.
+pub struct Runner<'a> {
+    /// The root of all random streams.
+    pub seed: Seed,
+    /// Where results are kept; `None` keeps none.
+    pub store: Option<&'a Store>,
+    /// How many threads; 0 for one a processor.
+    pub threads: usize,
+    /// Told after each run, from any thread.
+    pub progress: &'a (dyn Fn(Progress) + Sync),
+    /// Set when the sweep shall stop.
+    pub stop: &'a AtomicBool,
+}
+
+/// The seed of a replication.
+pub fn replication_seed(root: Seed, replication: u32) -> Seed {
+    root.child(&format!("replication-{replication}"))
+}
+
+struct Tally {
+    done: AtomicU64,
+    total: AtomicU64,
+    packets: AtomicU64,
+}
+
+impl Runner<'_> {
+    /// Runs every point by its plan; the results come in the order of the points.
+    pub fn run(&self, points: &[(Scenario, Plan)]) -> Result<Vec<PointResult>, RunnerError> {
+        let pool = rayon::ThreadPoolBuilder::new()
+            .num_threads(self.threads)
+            .build()
+            .map_err(|error| RunnerError::Threads(error.to_string()))?;
+        pool.install(|| self.sweep(points))
+    }
+
+    fn sweep(&self, points: &[(Scenario, Plan)]) -> Result<Vec<PointResult>, RunnerError> {
+        let (distinct, of_point) = distinct(points);
+        for point in &distinct {
+            point.scenario.check()?;
+        }
+        let tally = Tally { done: AtomicU64::new(0), total: AtomicU64::new(0), packets: AtomicU64::new(0) };
+        let mut results = distinct;
+        let mut wanted: Vec<(usize, u32)> =
+            results.iter().enumerate().flat_map(|(at, point)| (0..point.plan.replications_min).map(move |r| (at, r))).collect();
+        while !wanted.is_empty() {
+            tally.total.fetch_add(wanted.len() as u64, Ordering::Relaxed);
+            let runs: Vec<Run> = wanted
+                .par_iter()
+                .with_max_len(1)
+                .map(|(at, replication)| self.one(&results[*at].scenario, *replication, &tally))
+                .collect::<Result<_, _>>()?;
+            for ((at, _), run) in wanted.iter().zip(runs) {
+                results[*at].outcomes.push(run.outcome);
+                results[*at].wall_s += run.wall_s;
+            }
+            wanted = self.more(&results, &wanted);
+        }
+        Ok(of_point.into_iter().map(|at| results[at].clone()).collect())
+    }
+
+    /// The further runs of the points among the last ones that are not settled.
+    fn more(&self, results: &[PointResult], last: &[(usize, u32)]) -> Vec<(usize, u32)> {
+        let mut touched: Vec<usize> = last.iter().map(|(at, _)| *at).collect();
+        touched.dedup();
+        let mut wanted = Vec::new();
+        for at in touched {
+            let point = &results[at];
+            if point.decide() == Decision::Continue {
+                let made = point.outcomes.len() as u32;
+                let until = (made + point.plan.replications_min).min(point.plan.replications_max);
+                wanted.extend((made..until).map(|replication| (at, replication)));
+            }
+        }
+        wanted
+    }
+
+    fn one(&self, scenario: &Scenario, replication: u32, tally: &Tally) -> Result<Run, RunnerError> {
+        if self.stop.load(Ordering::Relaxed) {
+            return Err(RunnerError::Interrupted);
+        }
+        let seed = replication_seed(self.seed, replication);
+        let run = match self.store.and_then(|store| store.get(scenario, seed)) {
+            Some(outcome) => Run { outcome, wall_s: 0.0 },
+            None => {
+                let run = run::run(scenario, seed)?;
+                tally.packets.fetch_add(scenario.packets, Ordering::Relaxed);
+                if let Some(store) = self.store {
+                    store.put(scenario, seed, &run.outcome)?;
+                }
+                run
+            }
+        };
+        let runs_done = tally.done.fetch_add(1, Ordering::Relaxed) + 1;
+        (self.progress)(Progress { runs_done, runs: tally.total.load(Ordering::Relaxed), packets: tally.packets.load(Ordering::Relaxed) });
+        Ok(run)
+    }
+}
+
+/// The different points without results, and which of them each point is.
+fn distinct(points: &[(Scenario, Plan)]) -> (Vec<PointResult>, Vec<usize>) {
+    let mut found: std::collections::BTreeMap<String, usize> = std::collections::BTreeMap::new();
+    let mut distinct: Vec<PointResult> = Vec::new();
+    let mut of_point = Vec::with_capacity(points.len());
+    for (scenario, plan) in points {
+        let mut scenario = scenario.clone();
+        scenario.packets = plan.packets;
+        let key = format!("{} {plan:?}", scenario.canonical());
+        let at = *found.entry(key).or_insert_with(|| {
+            distinct.push(PointResult { scenario, plan: *plan, outcomes: Vec::new(), wall_s: 0.0 });
+            distinct.len() - 1
+        });
+        of_point.push(at);
+    }
+    (distinct, of_point)
+}

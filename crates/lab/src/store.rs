@@ -1,0 +1,206 @@
+//! The result store: one file a run, addressed by what was run.
+//!
+//! Called by [`crate::runner`], which looks here before it runs anything; so an interrupted study goes on
+//! where it stopped, and two figures that share a point share its run.
+//!
+//! Invariant: an address is a hash over the model, the scenario and the seed; a file appears whole or not
+//! at all; results of another model are never read.
+
+use crate::outcome::Outcome;
+use crate::scenario::Scenario;
+use segstream_base::random::Seed;
+use serde::{Deserialize, Serialize};
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// A hash over the sources of everything that decides a result.
+pub const MODEL: &str = env!("SEGSTREAM_MODEL");
+
+/// The layout of the store's files.
+const FORMAT: u32 = 1;
+const MARK: &str = "store.json";
+
+/// What says whose store a directory is.
+#[derive(Debug, Serialize, Deserialize, PartialEq, Eq)]
+struct Mark {
+    format: u32,
+    model: String,
+}
+
+/// One stored run.
+#[derive(Serialize, Deserialize)]
+struct Entry {
+    scenario: serde_json::Value,
+    seed: u64,
+    outcome: Outcome,
+}
+
+/// Why a store cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StoreError {
+    /// See the message.
+    #[error(
+        "the store {path} was written by another version ({found}, this is {ours}), so its results may differ; remove it or name another directory"
+    )]
+    OtherVersion {
+        /// The directory.
+        path: PathBuf,
+        /// The version that wrote it.
+        found: String,
+        /// This version.
+        ours: String,
+    },
+    /// See the message.
+    #[error("{0} has files but is no result store; name another directory")]
+    NotAStore(PathBuf),
+    /// See the message.
+    #[error("{action} {path}: {error}")]
+    Io {
+        /// What was tried.
+        action: &'static str,
+        /// On which file.
+        path: PathBuf,
+        /// What came of it.
+        error: io::Error,
+    },
+}
+
+/// A directory of results.
+#[derive(Clone, Debug)]
+pub struct Store {
+    root: PathBuf,
+}
+
+impl Store {
+    /// Opens the store at `root`, or makes one where nothing is.
+    pub fn open(root: &Path) -> Result<Self, StoreError> {
+        let mark = Mark { format: FORMAT, model: MODEL.to_owned() };
+        let at = root.join(MARK);
+        match fs::read_to_string(&at) {
+            Ok(text) => {
+                // What cannot be read was written by a version with another layout.
+                let found = serde_json::from_str::<Mark>(&text).unwrap_or(Mark { format: 0, model: "an unknown layout".to_owned() });
+                if found != mark {
+                    return Err(StoreError::OtherVersion { path: root.to_owned(), found: found.name(), ours: mark.name() });
+                }
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                fs::create_dir_all(root).map_err(io_error("making the directory", root))?;
+                let mut entries = fs::read_dir(root).map_err(io_error("reading", root))?;
+                if entries.next().is_some() {
+                    return Err(StoreError::NotAStore(root.to_owned()));
+                }
+                let text = serde_json::to_string(&mark).map_err(|error| io_error("writing", &at)(error.into()))?;
+                write_whole(&at, &text)?;
+            }
+            Err(error) => return Err(io_error("reading", &at)(error)),
+        }
+        Ok(Self { root: root.to_owned() })
+    }
+
+    /// The result of a run, if it is here and can be read.
+    pub fn get(&self, scenario: &Scenario, seed: Seed) -> Option<Outcome> {
+        let canonical = scenario.canonical();
+        let text = fs::read_to_string(self.file(&canonical, seed)).ok()?;
+        let entry: Entry = serde_json::from_str(&text).ok()?;
+        // A damaged or foreign file is as good as none: the run is made again.
+        (entry.seed == seed.0 && entry.scenario == value(&canonical)).then_some(entry.outcome)
+    }
+
+    /// Keeps the result of a run.
+    pub fn put(&self, scenario: &Scenario, seed: Seed, outcome: &Outcome) -> Result<(), StoreError> {
+        let canonical = scenario.canonical();
+        let file = self.file(&canonical, seed);
+        if let Some(parent) = file.parent() {
+            fs::create_dir_all(parent).map_err(io_error("making the directory", parent))?;
+        }
+        let entry = Entry { scenario: value(&canonical), seed: seed.0, outcome: outcome.clone() };
+        let text = serde_json::to_string(&entry).map_err(|error| io_error("writing", &file)(error.into()))?;
+        write_whole(&file, &text)
+    }
+
+    fn file(&self, canonical: &str, seed: Seed) -> PathBuf {
+        let mut hasher = blake3::Hasher::new();
+        for piece in [MODEL, canonical, &seed.0.to_string()] {
+            hasher.update(&(piece.len() as u64).to_le_bytes());
+            hasher.update(piece.as_bytes());
+        }
+        let address = hasher.finalize().to_hex();
+        self.root.join(&address[..2]).join(format!("{}.json", &address[2..34]))
+    }
+}
+
+impl Mark {
+    fn name(&self) -> String {
+        format!("format {}, model {}", self.format, self.model)
+    }
+}
+
+fn value(canonical: &str) -> serde_json::Value {
+    serde_json::from_str(canonical).unwrap_or_default()
+}
+
+fn io_error(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> StoreError {
+    let path = path.to_owned();
+    move |error| StoreError::Io { action, path, error }
+}
+
+/// Writes under another name first, so that whoever reads sees all of it or nothing.
+fn write_whole(path: &Path, text: &str) -> Result<(), StoreError> {
+    let thread = rayon::current_thread_index().unwrap_or(usize::MAX);
+    let draft = path.with_extension(format!("draft-{}-{thread}", std::process::id()));
+    fs::write(&draft, text).map_err(io_error("writing", &draft))?;
+    fs::rename(&draft, path).map_err(io_error("writing", path))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::run::run;
+
+    fn small() -> Scenario {
+        Scenario { packets: 2560, ..Scenario::default() }
+    }
+
+    #[test]
+    fn what_was_put_is_got_and_nothing_else() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(&folder.path().join("store")).unwrap();
+        let outcome = run(&small(), Seed(1)).unwrap().outcome;
+        store.put(&small(), Seed(1), &outcome).unwrap();
+        assert_eq!(store.get(&small(), Seed(1)), Some(outcome));
+        assert_eq!(store.get(&small(), Seed(2)), None);
+        assert_eq!(store.get(&Scenario { window: 35, ..small() }, Seed(1)), None);
+    }
+
+    #[test]
+    fn a_store_of_another_version_is_refused_with_both_versions() {
+        let folder = tempfile::tempdir().unwrap();
+        let mark = r#"{"format":1,"model":"0123456789abcdef"}"#;
+        for text in [mark, "{}", "nonsense"] {
+            fs::write(folder.path().join(MARK), text).unwrap();
+            let told = Store::open(folder.path()).unwrap_err().to_string();
+            assert!(told.contains("written by another version") && told.contains(MODEL), "{told}");
+        }
+    }
+
+    #[test]
+    fn a_directory_of_other_files_is_left_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("letter.txt"), "dear").unwrap();
+        assert!(matches!(Store::open(folder.path()), Err(StoreError::NotAStore(_))));
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_damaged_result_is_as_good_as_none() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(&folder.path().join("store")).unwrap();
+        let outcome = run(&small(), Seed(1)).unwrap().outcome;
+        store.put(&small(), Seed(1), &outcome).unwrap();
+        fs::write(store.file(&small().canonical(), Seed(1)), "{\"scenario\":").unwrap();
+        assert_eq!(store.get(&small(), Seed(1)), None);
+    }
+}
