@@ -107,7 +107,8 @@ fn without_loss_there_are_few_control_shipments() {
 fn with_one_loss_in_ten_there_is_no_storm_of_reports() {
     for (tolerance, bytes) in [((1000, 0, 0), 1000), ((1000, 0, 0), 100_000), ((16, 2, 1), 32_768)] {
         let (states, reports) = control_rates(0.1, Contract { tolerance, ..Contract::default() }, bytes);
-        assert!(states < 500 && reports < 500, "{bytes}: {states} states and {reports} reports a second");
+        // 12,000 shipments a second, of which 1,200 are lost: each loss is told at once, but one report tells several.
+        assert!(states < 500 && reports < 1000, "{bytes}: {states} states and {reports} reports a second");
     }
 }
 

@@ -54,7 +54,7 @@ impl RecvHalf {
         if segment.judged() {
             return None;
         }
-        segment.changed = false;
+        let more_is_lost = std::mem::take(&mut segment.changed);
         if segment.layout.units == Some(segment.got) {
             return Some(Verdict::Complete);
         }
@@ -85,11 +85,13 @@ impl RecvHalf {
                 stream.wanting += 1;
                 self.wanting += 1;
                 self.report.period.enter_error(now);
-                if self.wanting == 1 {
-                    // The first one is told at once; while something is wanted the short period runs anyway.
-                    self.report.hasten(now);
-                }
             }
+        }
+        let asked_for = error_control && stream.get(number).is_some_and(|segment| segment.violated);
+        if asked_for && more_is_lost {
+            // Each loss is told at once: the short period is for requests that were lost on their way, and a
+            // new request that waits for it is late by half of it on average.
+            self.report.hasten(now);
         }
         None
     }

@@ -3,7 +3,8 @@
 //! Called by the half. A report is due at once when something is found missing and nothing was, on request,
 //! when acceptance has freed a quarter of the window, and when a whole stream is judged; within the short
 //! period while something is missing or the sender waits for the window; and every long period while data
-//! arrives or a verdict is unconfirmed. *At once* means not more often than a quarter of the short period.
+//! arrives or a verdict is unconfirmed. *At once* means as often as its size allows: an eighth of the short
+//! period after the last report for each shipment that had, so that long reports come seldom.
 //!
 //! Invariant: while something is wanted or a verdict is unconfirmed, some report is due. All shipments
 //! of one report have the same echo, and none says anything of what it does not name.
@@ -26,6 +27,8 @@ use std::collections::VecDeque;
 const SHIPMENTS_MAX: usize = 8;
 /// Reports whose contents are remembered until they are confirmed.
 const REMEMBERED: u64 = 64;
+/// A report of one shipment may follow another after the short period divided by this.
+const AT_ONCE_PARTS: u64 = 8;
 /// Runs in one frame at most.
 const RUNS_MAX: usize = 400;
 /// Verdict frames remembered at most.
@@ -70,6 +73,8 @@ pub(super) struct ReportClock {
     shipment_time: Duration,
     /// Report shipments left of the present report.
     burst: usize,
+    /// How many shipments the last report had.
+    last_shipments: usize,
     grant_from: usize,
 }
 
@@ -93,6 +98,7 @@ impl ReportClock {
             rtt: Rtt::new(),
             shipment_time: Duration::ZERO,
             burst: 0,
+            last_shipments: 0,
             grant_from: 0,
         }
     }
@@ -104,7 +110,8 @@ impl ReportClock {
 
     /// A report is wanted at once.
     pub(super) fn hasten(&mut self, now: Instant) {
-        let at = now.max(self.last + self.period.error() / 4);
+        let spacing = self.period.error() * self.last_shipments.max(1) as u64 / AT_ONCE_PARTS;
+        let at = now.max(self.last + spacing.max(self.shipment_time * 2));
         self.hasten = Some(self.hasten.map_or(at, |earlier| earlier.min(at)));
     }
 
@@ -204,6 +211,7 @@ impl RecvHalf {
 
     /// The next report starts from the oldest segment again, unless this one did not come to its end.
     fn end_report(&mut self) {
+        self.report.last_shipments = SHIPMENTS_MAX - self.report.burst;
         self.report.burst = 0;
         for stream in self.streams.iter_mut().flatten() {
             let end = stream.next_segment();
