@@ -33,7 +33,10 @@ const STEPS: &[Step] = &[
     step("tidy", "cargo xtask tidy"),
     step("fuzz smoke", "cargo xtask fuzz"),
     step("demonstration", "cargo run --release -- demo --out target/ci-demo --json"),
+    step("old figures", "rm -rf target/ci-study"),
+    step("figures", "cargo run --release -- study run --all --quick --out target/ci-study"),
     step("benchmark smoke", "cargo run --release --package segstream-bench -- halves"),
+    step("simulator smoke", "cargo run --release --package segstream-bench -- sim --packets 1000000 --repetitions 1"),
 ];
 
 /// Runs all steps and fails when one did.

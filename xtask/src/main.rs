@@ -3,12 +3,14 @@
 //! - `ci`: every step below and the compiler's own, in order; what continuous integration runs.
 //! - `layers`: dependencies run one way, and the inner crates know no clock, socket, thread or entropy.
 //! - `tidy`: lengths of files and functions, names, words, extensions, module docs, links.
-//! - `fuzz`: a short run of every fuzz target.
+//! - `fuzz`: a short run of every fuzz target;
+//! - `bless`: expected tables and pictures of the studies, made anew.
 //!
 //! Called by `.ci/run` and by people. It depends on no crate of ours, so that it runs when they do not build.
 //!
-//! Invariant: a step changes no file that git tracks.
+//! Invariant: no step but `bless` changes a file that git tracks.
 
+mod bless;
 mod ci;
 mod finding;
 mod functions;
@@ -34,7 +36,9 @@ usage: cargo xtask <step>
   ci              run every step, as continuous integration does
   layers          check the direction of dependencies, and what the inner crates may mention
   tidy            check lengths, names, words, extensions, module docs and links
-  fuzz [SECONDS]  run each fuzz target for SECONDS (10)";
+  fuzz [SECONDS]  run each fuzz target for SECONDS (10)
+  bless           make the expected tables of the studies anew (a minute)
+  bless pictures  make the pictures of the studies anew (ten minutes)";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -59,6 +63,8 @@ fn run(arguments: &[String]) -> Result<()> {
             Ok(seconds) => fuzz::run(&root, seconds),
             Err(_) => bail!("{seconds} is not a whole number of seconds\n{USAGE}"),
         },
+        ["bless"] => bless::run(&root, bless::What::Tables),
+        ["bless", "pictures"] => bless::run(&root, bless::What::Pictures),
         [] => bail!("{USAGE}"),
         other => bail!("there is no step '{}'\n{USAGE}", other.join(" ")),
     }

@@ -7,7 +7,8 @@ use crate::finding::Finding;
 use crate::tree::File;
 
 /// Extensions a file may have.
-const EXTENSIONS: &[&str] = &["cff", "css", "csv", "html", "js", "json", "lock", "md", "png", "proptest-regressions", "rs", "svg", "toml", "txt"];
+const EXTENSIONS: &[&str] =
+    &["cff", "css", "csv", "html", "js", "json", "lock", "md", "png", "proptest-regressions", "rs", "svg", "toml", "txt"];
 
 /// Files without an extension, by their path.
 const PLAIN_FILES: &[&str] = &[".ci/run", ".gitattributes", ".gitignore", "LICENSE-APACHE", "LICENSE-MIT", "fuzz/.gitignore"];

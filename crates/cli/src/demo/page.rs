@@ -240,6 +240,7 @@ fn base64(bytes: &[u8]) -> String {
 mod tests {
     use super::*;
     use crate::demo::report::made_up;
+    use segstream_lab::drawing::browser::{Browser, Opened};
 
     fn exhibit() -> Exhibit {
         let slice = Slice { width: 4, height: 4, bytes: vec![128; 16] };
@@ -278,6 +279,33 @@ mod tests {
         let page = html(&report, &[exhibit()]).unwrap();
         assert_eq!(embedded_json(&page)["runs"][0]["name"], "</script><b>{{json}}");
         assert!(!page.contains("</script><b>") && !page.contains("<i>") && page.contains("run &lt;1&gt; &amp; &quot;slice&quot; 7"));
+    }
+
+    /// The page as a browser leaves it; nothing where there is none, unless `SEGSTREAM_REQUIRE_BROWSER=1`.
+    fn opened(page: &str, selectors: &[&str]) -> Option<Opened> {
+        let Some(browser) = Browser::find().unwrap() else {
+            eprintln!("SKIPPED: no Chromium or Chrome is installed, so the page was not opened");
+            return None;
+        };
+        let directory = tempfile::tempdir().unwrap();
+        Some(browser.open(page, directory.path(), selectors).unwrap())
+    }
+
+    #[test]
+    fn the_page_opens_in_a_browser_without_a_script_error_and_draws_a_plot_for_each_loss() {
+        let report = made_up();
+        let selectors = ["#usable .plot svg path[opacity]", "#usable .plot svg", "#delay .plot svg", ".key > svg", "img"];
+        let Some(opened) = opened(&html(&report, &[exhibit()]).unwrap(), &selectors) else { return };
+        assert_eq!(opened.errors, [""; 0]);
+        let (losses, runs) = (report.losses().len(), report.runs.len());
+        assert_eq!(opened.matches, [runs, losses, losses, 5 * runs, 3], "lines, plots, plots, keys, pictures");
+    }
+
+    #[test]
+    fn a_page_whose_script_fails_is_found_out() {
+        let spoiled = html(&made_up(), &[]).unwrap().replacen("\"runs\":", "\"walks\":", 1);
+        let Some(opened) = opened(&spoiled, &["#usable .plot svg"]) else { return };
+        assert!(!opened.errors.is_empty() && opened.matches == [0]);
     }
 
     #[test]

@@ -209,7 +209,8 @@ mod tests {
 
     #[test]
     fn what_was_watched_is_read_as_it_was_written() {
-        let document = "<html lang=\"en\" data-watched=\"{&quot;errors&quot;:[&quot;a &lt; b &amp;amp; c&quot;],&quot;matches&quot;:[3,0]}\"><head>";
+        let document =
+            "<html lang=\"en\" data-watched=\"{&quot;errors&quot;:[&quot;a &lt; b &amp;amp; c&quot;],&quot;matches&quot;:[3,0]}\"><head>";
         let found = watched(document).unwrap();
         assert_eq!((found.errors, found.matches), (vec!["a < b &amp; c".to_owned()], vec![3, 0]));
         assert!(watched("<html>").is_none() && watched("<html data-watched=\"{\">").is_none());

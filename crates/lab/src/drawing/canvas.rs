@@ -136,7 +136,9 @@ mod tests {
     #[test]
     fn the_sheet_is_shown_at_its_size_and_names_itself() {
         let sheet = drawn(80, 50, "a < \"b\"", |canvas| canvas.disc((1.25, 2.0), 3.0, WHITE));
-        assert!(sheet.starts_with("<svg width=\"80\" height=\"50\" role=\"img\" aria-label=\"a &lt; &quot;b&quot;\" viewBox=\"0 0 800 500\""));
+        assert!(
+            sheet.starts_with("<svg width=\"80\" height=\"50\" role=\"img\" aria-label=\"a &lt; &quot;b&quot;\" viewBox=\"0 0 800 500\"")
+        );
         assert!(sheet.contains("cx=\"13\"") && sheet.trim_end().ends_with("</svg>"));
     }
 }

@@ -7,7 +7,6 @@
 use crate::drawing::canvas::{Canvas, Place, RGBColor, WHITE};
 use crate::figure::{Line, Marker};
 
-
 /// The size of a sign: the radius of its disc in pixels.
 const RADIUS: f64 = 3.6;
 /// The width of the stroke of a hollow sign.
@@ -205,9 +204,8 @@ mod tests {
 
     #[test]
     fn a_bar_that_reaches_beyond_the_frame_is_cut_and_never_lost() {
-        let strokes = |low: f64, high: f64| {
-            drawn(100, 50, "", |canvas| bar(canvas, &FRAME, 50.0, low, high, WHITE)).matches("<polyline").count()
-        };
+        let strokes =
+            |low: f64, high: f64| drawn(100, 50, "", |canvas| bar(canvas, &FRAME, 50.0, low, high, WHITE)).matches("<polyline").count();
         assert_eq!(strokes(40.0, 10.0), 3, "a stroke and two caps");
         assert_eq!(strokes(f64::INFINITY, 10.0), 2, "a stroke and one cap");
         assert_eq!(strokes(f64::INFINITY, f64::NEG_INFINITY), 1, "a stroke from edge to edge");

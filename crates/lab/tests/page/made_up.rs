@@ -64,8 +64,13 @@ fn twelve() -> Figure {
         let points = (1..=12).map(|x| measured(f64::from(x) * 6.0, 1.0 - 0.9 / f64::from(x) - 0.03 * index as f64, 0.01));
         curve(index, &format!("scheme {index} with tolerance (1024, {index}, 1) and soft eager acknowledgment"), points.collect())
     });
-    let made = figure("twelve", "Throughput efficiency of twelve schemes against the window, and a title so long that it does not fit on \
-                       one line of the sheet", (Scale::Linear, Scale::Linear), curves.collect());
+    let made = figure(
+        "twelve",
+        "Throughput efficiency of twelve schemes against the window, and a title so long that it does not fit on \
+                       one line of the sheet",
+        (Scale::Linear, Scale::Linear),
+        curves.collect(),
+    );
     Figure { x: axis("window (segments)", Scale::Linear), y: axis("throughput efficiency", Scale::Linear), ..made }
 }
 
@@ -74,7 +79,12 @@ fn hard_cases() -> Vec<Figure> {
     let linear = (Scale::Linear, Scale::Linear);
     let broken = [1.0, f64::NAN, 3.0, f64::INFINITY, 5.0, 6.0];
     let broken = broken.iter().enumerate().map(|(x, &y)| measured(x as f64, y, 0.5)).collect();
-    let mut cut = figure("cut", "A range that cuts", linear, vec![curve(0, "through", (0..20).map(|x| point(f64::from(x), f64::from(x * x))).collect())]);
+    let mut cut = figure(
+        "cut",
+        "A range that cuts",
+        linear,
+        vec![curve(0, "through", (0..20).map(|x| point(f64::from(x), f64::from(x * x))).collect())],
+    );
     (cut.x.range, cut.y.range) = (Some((2.0, 16.0)), Some((20.0, 200.0)));
     vec![
         figure("nothing", "No curve", linear, vec![]),
@@ -89,7 +99,8 @@ fn hard_cases() -> Vec<Figure> {
 /// Names that would be markup, were they not escaped.
 fn hostile() -> Figure {
     const MARKUP: &str = "</script><script>throw new Error('label')</script><img src=x onerror=\"throw 1\">&amp;<b>{{json}}";
-    let mut made = figure("hostile", MARKUP, (Scale::Linear, Scale::Linear), vec![curve(0, MARKUP, vec![point(1.0, 1.0), point(2.0, 3.0)])]);
+    let mut made =
+        figure("hostile", MARKUP, (Scale::Linear, Scale::Linear), vec![curve(0, MARKUP, vec![point(1.0, 1.0), point(2.0, 3.0)])]);
     made.curves[0].points[0].note = MARKUP.into();
     made.x.label = MARKUP.into();
     made.curves[0].colour = "red\" onload=\"throw 2".into();
@@ -118,7 +129,10 @@ pub(crate) fn report() -> Report {
         tables: vec![TextTable {
             title: "Delay at a loss of 10⁻³".into(),
             columns: ["tolerance", "delay, mean (ms)", "delay, max (ms)"].map(String::from).to_vec(),
-            rows: vec![["(256, 0, 0)", "46.1", "154.4"].map(String::from).to_vec(), ["(256, 1, 1)", "34.5", "94.3"].map(String::from).to_vec()],
+            rows: vec![
+                ["(256, 0, 0)", "46.1", "154.4"].map(String::from).to_vec(),
+                ["(256, 1, 1)", "34.5", "94.3"].map(String::from).to_vec(),
+            ],
         }],
         claims,
         parameters: [("round trip", "60 ms"), ("bandwidth", "500 Mbit/s"), ("window", "36 segments (chosen)")]
@@ -126,8 +140,18 @@ pub(crate) fn report() -> Report {
             .to_vec(),
     };
     let sections = vec![
-        section("ec/fig11", "Delay against loss", vec![delays(), touching_zero()], vec![claim("EC-C5", "agrees with the text"), claim("EC-C6", "shape only")]),
-        section("ec/fig12", "Efficiency against the window", vec![twelve()], vec![claim("EC-C7", "does not agree"), claim("EC-C8", "by construction")]),
+        section(
+            "ec/fig11",
+            "Delay against loss",
+            vec![delays(), touching_zero()],
+            vec![claim("EC-C5", "agrees with the text"), claim("EC-C6", "shape only")],
+        ),
+        section(
+            "ec/fig12",
+            "Efficiency against the window",
+            vec![twelve()],
+            vec![claim("EC-C7", "does not agree"), claim("EC-C8", "by construction")],
+        ),
         section("x/hard", "Hard cases <b>&", hard_cases(), vec![]),
         section("x/hostile", "Hostile names", vec![hostile()], vec![claim("X</td>", "<i>unheard of</i>")]),
     ];

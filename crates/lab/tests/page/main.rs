@@ -46,7 +46,8 @@ fn every_figure_of_a_report_is_drawn_without_a_script_error() {
 #[test]
 fn a_script_that_fails_is_detected() {
     let page = |script: &str| format!("<!DOCTYPE html><html><head></head><body><p>here</p>{script}</body></html>");
-    let broken = "<script>nowhere.call()</script><script>(((</script><script>Promise.reject(new Error('refused'))</script><img src='gone.png'>";
+    let broken =
+        "<script>nowhere.call()</script><script>(((</script><script>Promise.reject(new Error('refused'))</script><img src='gone.png'>";
     let Some(opened) = open(&page(broken), &["p"]) else { return };
     assert_eq!(opened.errors.len(), 4, "{:?}", opened.errors);
     for part in ["nowhere", "SyntaxError", "refused", "gone.png"] {
@@ -60,7 +61,8 @@ fn a_script_that_fails_is_detected() {
 fn a_figure_that_cannot_be_drawn_is_detected_and_the_others_are_drawn() {
     let report = made_up::report();
     let spoiled = page(&report).replacen("\"id\":\"flat\"", "\"id\":\"elsewhere\"", 1);
-    let Some(opened) = open(&spoiled, &["html[data-errors='0']", "#flat[data-drawn]", "#flat .static svg", ".figure[data-drawn='true']"]) else {
+    let Some(opened) = open(&spoiled, &["html[data-errors='0']", "#flat[data-drawn]", "#flat .static svg", ".figure[data-drawn='true']"])
+    else {
         return;
     };
     assert!(!opened.errors.is_empty());

@@ -186,6 +186,10 @@
     link.onclick = () => { link.href = URL.createObjectURL(new Blob([picture.outerHTML], { type: "image/svg+xml" })); };
   }
 
+  addEventListener("beforeprint", () => {
+    for (const parameters of document.querySelectorAll("details.parameters")) parameters.open = true;
+  });
+
   const filters = document.querySelectorAll(".filter button");
   for (const button of filters) {
     button.onclick = () => {

@@ -1,0 +1,78 @@
+//! `cargo xtask bless`: makes the expected tables and the pictures of the studies anew.
+//!
+//! Called by people after a change that is meant to change results; the difference is theirs to read.
+//! Tables come from the quick preset, which continuous integration repeats; pictures from the papers' run
+//! length, which takes minutes.
+//!
+//! Invariant: what is written comes from a run of this tree, and only `expected.csv` and `*.svg` in the
+//! studies' folders are written.
+
+use crate::shell;
+use anyhow::{Context, Result, bail};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// What is made anew.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum What {
+    /// `expected.csv` of every study.
+    Tables,
+    /// The pictures of every study.
+    Pictures,
+}
+
+/// Runs the studies and copies what they gave.
+pub(crate) fn run(root: &Path, what: What) -> Result<()> {
+    let (preset, out) = match what {
+        What::Tables => ("--quick", "target/bless-tables"),
+        What::Pictures => ("--paper", "target/bless-pictures"),
+    };
+    // Results of another version of the sources are of no use.
+    let made = root.join(out);
+    if made.exists() {
+        fs::remove_dir_all(&made).with_context(|| format!("removing {}", made.display()))?;
+    }
+    let command = format!("cargo run --release -- study run --all {preset} --out {out}");
+    eprintln!("$ {command}");
+    // Why: differing from the old expected tables, which it reports as a failure, is what it is run for.
+    let _differs = shell::succeeds(root, &command, &[])?;
+    let mut copied = 0;
+    for study in studies(&made)? {
+        let target = root.join("studies").join(study.strip_prefix(&made)?);
+        for entry in fs::read_dir(&study)? {
+            let from = entry?.path();
+            let Some(name) = target_name(&from, what) else { continue };
+            fs::copy(&from, target.join(name)).with_context(|| format!("copying {}", from.display()))?;
+            copied += 1;
+        }
+    }
+    if copied == 0 {
+        bail!("the studies gave nothing in {out}");
+    }
+    eprintln!("{copied} files written under studies; read the difference before committing it");
+    Ok(())
+}
+
+/// What a result is called in the study's folder, if it belongs there.
+fn target_name(from: &Path, what: What) -> Option<PathBuf> {
+    let name = from.file_name()?;
+    match what {
+        What::Tables => (name == "points.csv").then(|| "expected.csv".into()),
+        What::Pictures => from.extension().is_some_and(|extension| extension == "svg").then(|| name.into()),
+    }
+}
+
+/// The folders `<paper>/<figure>` of a result directory.
+fn studies(made: &Path) -> Result<Vec<PathBuf>> {
+    let folders = |folder: &Path| -> Result<Vec<PathBuf>> {
+        let entries = fs::read_dir(folder).with_context(|| format!("reading {}", folder.display()))?;
+        let mut folders: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).filter(|path| path.is_dir()).collect();
+        folders.sort();
+        Ok(folders)
+    };
+    let mut studies = Vec::new();
+    for paper in folders(made)?.into_iter().filter(|folder| folder.file_name().is_some_and(|name| name != "store")) {
+        studies.extend(folders(&paper)?);
+    }
+    Ok(studies)
+}
