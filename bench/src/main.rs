@@ -9,6 +9,7 @@ mod instructions;
 mod machine;
 mod path;
 mod replay;
+mod simulator;
 mod spread;
 mod wire;
 
@@ -35,12 +36,15 @@ enum What {
     Halves(halves::Options),
     /// Encoding, decoding and sealing, per shipment.
     Wire(wire::Options),
+    /// The simulator, per data packet, scheme by scheme.
+    Sim(simulator::Options),
 }
 
 fn main() -> Result<()> {
     match Arguments::parse().what {
         What::Halves(options) => halves::run(&options),
         What::Wire(options) => wire::run(&options),
+        What::Sim(options) => simulator::measure(&options),
     }
 }
 

@@ -218,6 +218,11 @@ impl<'a> Writer<'a> {
         self.output.len().saturating_sub(self.at)
     }
 
+    /// What has been written from the offset `from` on; nothing when less has been written.
+    pub fn written(&self, from: usize) -> &[u8] {
+        self.output.get(from..self.position()).unwrap_or_default()
+    }
+
     /// Writes `bytes` as they are.
     #[inline]
     pub fn bytes(&mut self, bytes: &[u8]) {

@@ -3,16 +3,19 @@
 //! - [`send`] and [`recv`]: files and pipes over the transport;
 //! - [`link`]: a path with bandwidth, delay and loss between real sockets;
 //! - [`inspect`]: shipments in a capture;
-//! - [`demo`]: a flow simulation streamed in four ways.
+//! - [`demo`]: a flow simulation streamed in four ways;
+//! - [`sim`]: one scheme over a simulated black box;
+//! - [`study`]: the figures and tables of the papers.
 //!
 //! What the verbs share is called after what it is: [`quantity`] (`60ms`, `500mbit`, `1MiB`),
-//! [`tolerance_argument`], [`progress`], [`json`], [`usage`].
+//! [`tolerance_argument`], [`given`], [`progress`], [`json`], [`usage`].
 //!
 //! Invariant: everything for people goes to standard error, and the exit status is 0 for done, 1 for failed
 //! and 2 for bad usage.
 
 mod content_hash;
 mod demo;
+mod given;
 mod inspect;
 mod interruption;
 mod json;
@@ -23,7 +26,10 @@ mod progress;
 mod protection;
 mod quantity;
 mod recv;
+mod scheme_report;
 mod send;
+mod sim;
+mod study;
 mod tolerance_argument;
 mod transfer_report;
 mod usage;
@@ -48,6 +54,8 @@ enum Verb {
     Send(Box<send::Arguments>),
     Link(Box<link::Arguments>),
     Inspect(inspect::Arguments),
+    Sim(Box<sim::Arguments>),
+    Study(study::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -57,6 +65,8 @@ fn main() -> ExitCode {
         Verb::Send(arguments) => send::run(&arguments),
         Verb::Link(arguments) => link::run(&arguments),
         Verb::Inspect(arguments) => inspect::run(&arguments),
+        Verb::Sim(arguments) => sim::run(&arguments),
+        Verb::Study(arguments) => study::run(&arguments),
     };
     outcome.unwrap_or_else(|error| {
         eprintln!("segstream: {error:#}");

@@ -3,7 +3,8 @@
 //! - [`receiving`]: the loop around the endpoint and its connections;
 //! - [`incoming`]: one connection: its streams, what is said about them, what comes of them;
 //! - [`writer`], [`part_file`], [`file_name`]: where bytes go;
-//! - [`segment_record`]: a line for each segment.
+//! - [`segment_record`]: a line for each segment;
+//! - [`scheme`]: the same in the way of another scheme.
 //!
 //! Called from the command line.
 //!
@@ -13,17 +14,20 @@ mod file_name;
 mod incoming;
 mod part_file;
 mod receiving;
+mod scheme;
 mod segment_record;
 mod writer;
 
+use crate::given::Given;
 use crate::interruption::Interruption;
 use crate::protection::Protection;
-use crate::quantity;
+use crate::{quantity, sim};
 use anyhow::{Context as _, Result, bail};
 use clap::{Args, ValueEnum};
 use receiving::Receiving;
 use segstream::blocking::Endpoint;
 use segstream::{Config, Duration};
+use segstream_lab::{live, registry};
 use std::fs::File;
 use std::io::BufWriter;
 use std::net::SocketAddr;
@@ -41,6 +45,8 @@ const ANSWERS_MEGABITS: u64 = 1;
 #[command(after_help = "Example:\n  segstream recv --listen 0.0.0.0:4433 --out copies --insecure\n  segstream recv --listen \
                         127.0.0.1:0 --out - --insecure | player")]
 pub(crate) struct Arguments {
+    #[command(flatten)]
+    given: Given,
     /// Where to listen; port 0 takes any free one.
     #[arg(long, value_name = "ADDR", value_parser = quantity::address)]
     listen: SocketAddr,
@@ -51,6 +57,11 @@ pub(crate) struct Arguments {
     /// Goes on after the first connection, with several at a time, until it is interrupted.
     #[arg(long)]
     keep: bool,
+    /// Receives one transfer in the way of another scheme, sstp or snr, in the clear, for laboratories; the sender needs
+    /// the same --scheme and tells everything else. --out is a file or -; --keep, --segments-json and --stats mean nothing
+    /// then. segstream is the usual way.
+    #[arg(long, value_name = "KEY", value_parser = sim::scheme)]
+    scheme: Option<String>,
     /// Whether missing units are written as zeros at their place, or left out.
     #[arg(long, value_name = "HOW", value_enum, default_value_t = Holes::Zero)]
     holes: Holes,
@@ -88,6 +99,10 @@ enum Destination {
 
 /// Runs the verb.
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
+    let scheme = arguments.scheme.as_deref().and_then(registry::find).filter(|scheme| live::is_live(scheme));
+    if let Some(scheme) = scheme {
+        return scheme::run(arguments, scheme);
+    }
     let destination = destination(arguments.out.as_ref())?;
     let segments = arguments.segments_json.as_ref().map(|path| {
         let file =

@@ -3,7 +3,8 @@
 //! - [`argument`] and [`scheduled_change`]: arguments that need a parser of their own;
 //! - [`source`]: where the bytes come from;
 //! - [`feed`]: files become streams and segments, not earlier than they can leave;
-//! - [`transfer`]: the loop around the connection.
+//! - [`transfer`]: the loop around the connection;
+//! - [`scheme`]: the same in the way of another scheme.
 //!
 //! Called from the command line.
 //!
@@ -12,9 +13,11 @@
 mod argument;
 mod feed;
 mod scheduled_change;
+mod scheme;
 mod source;
 mod transfer;
 
+use crate::given::Given;
 use crate::interruption::Interruption;
 use crate::protection::Protection;
 use crate::tolerance_argument::ToleranceArgument;
@@ -22,6 +25,7 @@ use crate::{json, quantity, usage};
 use anyhow::{Context as _, Result};
 use clap::{Args, ValueEnum};
 use scheduled_change::ScheduledChange;
+use scheme::SchemeArguments;
 use segstream::blocking::Endpoint;
 use segstream::{Class, Config, Contract, Duration, InterleaveChoice, Limits, Order, RateSpec};
 use segstream_base::Bytes;
@@ -45,8 +49,11 @@ const WINDOW_SEGMENTS_MAX: u32 = 65_536;
 /// of the content, it agreed. Files are read as they are sent; one that cannot be read harms no other.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  segstream send 192.0.2.1:4433 a.bin b.bin --rate 50mbit --insecure\n  camera | segstream send \
-                        192.0.2.1:4433 - --rate 50mbit --tolerance 1024,5,1 --lifetime 200ms --insecure")]
+                        192.0.2.1:4433 - --rate 50mbit --tolerance 1024,5,1 --lifetime 200ms --insecure\n  segstream send 127.0.0.1:4433 a.bin \
+                        --scheme sstp --tolerance 256,5,1 --rate 50mbit --insecure")]
 pub(crate) struct Arguments {
+    #[command(flatten)]
+    given: Given,
     /// The receiver, such as 192.0.2.1:4433 or host:4433.
     #[arg(value_name = "ADDR")]
     address: String,
@@ -106,6 +113,8 @@ pub(crate) struct Arguments {
     /// Prints one JSON object on standard output.
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    scheme: SchemeArguments,
 }
 
 /// The order of delivery on the command line.
@@ -132,6 +141,10 @@ struct Plan {
 
 /// Runs the verb.
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
+    if let Some(scheme) = arguments.scheme.scheme() {
+        return scheme::run(arguments, scheme);
+    }
+    arguments.given.refuse(scheme::WITH_SCHEME, "without --scheme, or with --scheme segstream")?;
     let plan = plan(arguments)?;
     arguments.protection.tell();
     let any = if plan.remote.is_ipv4() { SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)) } else { (Ipv6Addr::UNSPECIFIED, 0).into() };
@@ -190,7 +203,7 @@ fn plan(arguments: &Arguments) -> Result<Plan> {
     check_limits(arguments, datagram_bytes)?;
     let remote = remote(&arguments.address)?;
     if arguments.rate.is_none() && arguments.class.rate_control() && !remote.ip().is_loopback() {
-        return Err(usage::bad(format!("{remote} is not a loopback address, so give a rate that the path carries, such as --rate 50mbit")));
+        return Err(rate_needed(remote));
     }
     let config = Config {
         rate: arguments.rate,
@@ -207,10 +220,19 @@ fn plan(arguments: &Arguments) -> Result<Plan> {
     Ok(Plan { remote, paths, config, contract, segment_bytes, segment_wait: arguments.segment_wait, changes, stats: arguments.stats })
 }
 
-fn check_limits(arguments: &Arguments, datagram_bytes: u64) -> Result<()> {
+fn rate_needed(remote: SocketAddr) -> anyhow::Error {
+    usage::bad(format!("{remote} is not a loopback address, so give a rate that the path carries, such as --rate 50mbit"))
+}
+
+fn check_idle_timeout(arguments: &Arguments) -> Result<()> {
     if arguments.idle_timeout < Duration::from_secs(1) {
         return Err(usage::bad(format!("--idle-timeout {} is too short; give at least 1s", arguments.idle_timeout)));
     }
+    Ok(())
+}
+
+fn check_limits(arguments: &Arguments, datagram_bytes: u64) -> Result<()> {
+    check_idle_timeout(arguments)?;
     let classes = arguments.at.iter().filter_map(|change| change.class).chain([arguments.class]);
     for class in classes.filter(|class| !class.is_limited(true)) {
         if !arguments.unlimited {

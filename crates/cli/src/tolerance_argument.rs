@@ -1,6 +1,6 @@
 //! A tolerance as it is written on the command line: `reliable`, `any`, `E,B` or `W,E,B`.
 //!
-//! Called by `send`.
+//! Called by `send` and `sim`.
 //!
 //! Invariant: what is read does not contradict itself; a W longer than the segment means the segment.
 
@@ -65,6 +65,20 @@ impl ToleranceArgument {
                     .map_err(|error| format!("{error} (without a W the window is the segment, here {units} units)"))?;
                 Ok((ALL, errors, burst))
             }
+        }
+    }
+
+    /// The tolerance of segments of `packets` packets, for a scheme.
+    ///
+    /// # Errors
+    /// A sentence when E or B exceeds the segment.
+    pub(crate) fn of_packets(self, packets: u32) -> Result<Tolerance, String> {
+        let packets = packets.max(1);
+        match self {
+            Self::Reliable => Ok(Tolerance::reliable(packets)),
+            Self::Any => Ok(Tolerance::any(packets)),
+            Self::OfSegment { errors, burst } => Tolerance::new(packets, errors, burst).map_err(|error| error.to_string()),
+            Self::OfWindow(tolerance) => Ok(tolerance),
         }
     }
 }

@@ -128,6 +128,11 @@ impl TransferReport {
         if let Some(failed) = self.files.iter().find(|file| file.error.is_some()).filter(|_| self.error.is_none()) {
             self.error = failed.error.clone();
         }
+        self.fail_if_expired();
+    }
+
+    /// Makes expired segments the error, if there is no other.
+    pub(crate) fn fail_if_expired(&mut self) {
         let expired = self.verdicts.expired;
         if expired > 0 && self.error.is_none() {
             self.error = Some(format!(

@@ -47,12 +47,12 @@ struct Measure<'a> {
 impl Visitor for Measure<'_> {
     type Output = Cost;
 
-    fn visit<S, R>(self, make: impl Fn() -> Result<(S, R), ScenarioError>) -> Result<Cost, ScenarioError>
+    fn visit<S, R>(self, make: impl Fn(&Scenario) -> Result<(S, R), ScenarioError>) -> Result<Cost, ScenarioError>
     where
         S: Sender,
         R: Receiver<Forward = S::Forward, Feedback = S::Feedback>,
     {
-        let (sender, receiver) = make()?;
+        let (sender, receiver) = make(self.scenario)?;
         let source = Source::Backlog { segments: self.scenario.segments(), segment_bytes: self.segment_bytes };
         let setup = run::setup(self.scenario, false);
         let (sender, receiver) = (Recording::new(sender), Recording::new(receiver));
@@ -61,7 +61,7 @@ impl Visitor for Measure<'_> {
         let packets = simulation.sender().counters().packets_sent;
         let (mut send, mut receive) = (Vec::new(), Vec::new());
         for _ in 0..REPETITIONS {
-            let (sender, receiver) = make()?;
+            let (sender, receiver) = make(self.scenario)?;
             send.push(time(|| replay_sender(sender, &simulation.sender().calls)));
             receive.push(time(|| replay_receiver(receiver, &simulation.receiver().calls)));
         }

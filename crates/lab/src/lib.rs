@@ -5,6 +5,7 @@
 //! - `registry`: every scheme with its look and its constructor; `flagship` makes ours one among them;
 //! - `scenario`: one scheme over one black box, as a value; `run` simulates it, `meter` watches, `outcome`
 //!   is what comes of it;
+//! - `live`: the same scheme over real sockets;
 //! - `plan`, `runner`, `store`: how often, in parallel, and never twice; `point` joins the replications;
 //! - `cost`: what a packet costs each half on this machine;
 //! - `statistics`: intervals, batch means, order statistics, warm-up, sequential stopping;
@@ -20,6 +21,7 @@ pub mod cost;
 pub mod drawing;
 pub mod figure;
 mod flagship;
+pub mod live;
 mod meter;
 pub mod outcome;
 pub mod plan;

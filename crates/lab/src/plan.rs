@@ -31,7 +31,7 @@ impl Preset {
     /// The plan of a point.
     pub const fn plan(self) -> Plan {
         match self {
-            Self::Quick => Plan { packets: 100_000, replications_min: 5, replications_max: 5, half_width: 0.05, losses_min: 0 },
+            Self::Quick => Plan { packets: 200_000, replications_min: 5, replications_max: 5, half_width: 0.05, losses_min: 0 },
             Self::Standard => Plan { packets: 400_000, replications_min: 5, replications_max: 15, half_width: 0.01, losses_min: 100 },
             Self::Paper => Plan { packets: 10_000_000, replications_min: 1, replications_max: 1, half_width: 0.02, losses_min: 0 },
         }

@@ -115,33 +115,45 @@ pub fn keys() -> String {
 pub trait Visitor {
     /// What comes of it.
     type Output;
-    /// Makes as many pairs as it needs, and works with them.
-    fn visit<S, R>(self, make: impl Fn() -> Result<(S, R), ScenarioError>) -> Result<Self::Output, ScenarioError>
+    /// Makes as many pairs as it needs, of one scenario or of several of the same scheme, and works with them.
+    fn visit<S, R>(self, make: impl Fn(&Scenario) -> Result<(S, R), ScenarioError>) -> Result<Self::Output, ScenarioError>
     where
         S: Sender,
         R: Receiver<Forward = S::Forward, Feedback = S::Feedback>;
 }
 
-/// Lends `visitor` what makes the scenario's halves, at the origin of time.
+/// Lends `visitor` what makes halves of the scenario's scheme, at the origin of time: of this scenario, and of any
+/// other that asks for the same scheme.
 pub fn visit<V: Visitor>(scenario: &Scenario, visitor: V) -> Result<V::Output, ScenarioError> {
-    scenario.check()?;
     let scheme = scenario.registered()?;
-    check_settings(scenario, scheme)?;
+    check(scenario, scheme)?;
     let now = Instant::ZERO;
     match scheme.kind {
-        Kind::Segstream => visitor.visit(|| flagship::pair(scenario, now)),
-        Kind::Sstp => {
+        Kind::Segstream => visitor.visit(|scenario: &Scenario| {
+            check(scenario, scheme)?;
+            flagship::pair(scenario, now)
+        }),
+        Kind::Sstp => visitor.visit(|scenario: &Scenario| {
+            check(scenario, scheme)?;
             let config = sstp_config(scenario);
-            visitor.visit(|| Ok((sstp::Sender::new(config, now).map_err(refusal)?, sstp::Receiver::new(config, now).map_err(refusal)?)))
-        }
-        Kind::Snr => {
+            Ok((sstp::Sender::new(config, now).map_err(refusal)?, sstp::Receiver::new(config, now).map_err(refusal)?))
+        }),
+        Kind::Snr => visitor.visit(|scenario: &Scenario| {
+            check(scenario, scheme)?;
             let config = snr_config(scenario);
-            visitor.visit(|| {
-                let (sender, receiver) = (snr::Sender::new(config.clone(), now), snr::Receiver::new(config.clone(), now));
-                Ok((sender.map_err(refusal)?, receiver.map_err(refusal)?))
-            })
-        }
+            let (sender, receiver) = (snr::Sender::new(config.clone(), now), snr::Receiver::new(config, now));
+            Ok((sender.map_err(refusal)?, receiver.map_err(refusal)?))
+        }),
     }
+}
+
+/// Whether halves of `scheme` can be made of the scenario.
+fn check(scenario: &Scenario, scheme: &Scheme) -> Result<(), ScenarioError> {
+    scenario.check()?;
+    if scenario.scheme != scheme.key {
+        return Err(ScenarioError::OtherScheme { asked: scenario.scheme.clone(), here: scheme.key });
+    }
+    check_settings(scenario, scheme)
 }
 
 /// The application bytes of one segment: the payload of its packets.
@@ -229,15 +241,18 @@ mod tests {
         struct Nothing;
         impl Visitor for Nothing {
             type Output = ();
-            fn visit<S, R>(self, make: impl Fn() -> Result<(S, R), ScenarioError>) -> Result<(), ScenarioError>
+            fn visit<S, R>(self, make: impl Fn(&Scenario) -> Result<(S, R), ScenarioError>) -> Result<(), ScenarioError>
             where
                 S: Sender,
                 R: Receiver<Forward = S::Forward, Feedback = S::Feedback>,
             {
-                make().map(|_| ())
+                make(&Scenario::default()).map(|_| ())
             }
         }
         let told = visit(&scenario, Nothing).unwrap_err().to_string();
         assert_eq!(told, "--feedback ideal means nothing to segstream; leave it out");
+        let scenario = Scenario { feedback: FeedbackMode::Full, ..scenario };
+        let told = visit(&scenario, Nothing).unwrap_err().to_string();
+        assert!(told.contains("\"sstp\" is asked for, but it is segstream here"), "{told}");
     }
 }

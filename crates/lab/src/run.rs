@@ -88,13 +88,13 @@ struct Simulate<'a, O> {
 impl<O: Observer> Visitor for Simulate<'_, O> {
     type Output = (Run, O);
 
-    fn visit<S, R>(self, make: impl Fn() -> Result<(S, R), ScenarioError>) -> Result<Self::Output, ScenarioError>
+    fn visit<S, R>(self, make: impl Fn(&Scenario) -> Result<(S, R), ScenarioError>) -> Result<Self::Output, ScenarioError>
     where
         S: Sender,
         R: Receiver<Forward = S::Forward, Feedback = S::Feedback>,
     {
         let scenario = self.scenario;
-        let (sender, receiver) = make()?;
+        let (sender, receiver) = make(scenario)?;
         let setup = setup(scenario, self.check);
         let source = Source::Backlog { segments: scenario.segments(), segment_bytes: self.segment_bytes };
         let observer = (Meter::new(scenario.segments()), self.observer);

@@ -80,6 +80,14 @@ pub enum ScenarioError {
     #[error("there is no scheme \"{0}\"; known are {known}", known = registry::keys())]
     UnknownScheme(String),
     /// See the message.
+    #[error("scheme \"{asked}\" is asked for, but it is {here} here; give both ends the same --scheme")]
+    OtherScheme {
+        /// The key that is asked for.
+        asked: String,
+        /// The key of the scheme that is run.
+        here: &'static str,
+    },
+    /// See the message.
     #[error("--{setting} means nothing to {scheme}; leave it out")]
     NotApplicable {
         /// The setting's name on the command line.

@@ -8,6 +8,7 @@
 use crate::number::ShipmentCounter;
 use crate::receiver::{ReceiverConfig, RecvHalf};
 use crate::sender::{Outgoing, SendHalf, SenderConfig, SenderHalfEvent};
+use crate::session::Plain;
 use segstream_base::codec::{DecodeError, Reader, Writer};
 use segstream_base::halves::{
     Deadline, Packet, PayloadSpan, Probe, Receiver, ReceiverEvent, Reconfigure, ReconfigureError, Segment, SegmentNumber, Sender,
@@ -22,7 +23,7 @@ use smallvec::SmallVec;
 use std::collections::VecDeque;
 
 /// Bytes around the body of a simulated shipment: the header and the plain seal.
-pub const SHIPMENT_OVERHEAD_BYTES: usize = HEADER_BYTES + crate::session::Plain::SEAL_BYTES;
+pub const SHIPMENT_OVERHEAD_BYTES: usize = HEADER_BYTES + Plain::SEAL_BYTES;
 
 /// A shipment from sender to receiver.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -55,8 +56,10 @@ fn header(kind: Kind, number: u64, out: &mut Writer<'_>) {
     Header { level: Level::Data, kind, connection: 0, number: number as u32 }.encode(out);
 }
 
-fn seal(out: &mut Writer<'_>) {
-    out.u32(0);
+/// The plain seal over what was written from `start` on, so that a capture of a simulation can be read.
+fn seal(number: u64, start: usize, out: &mut Writer<'_>) {
+    let checksum = Plain::checksum(number, out.written(start));
+    out.bytes(&checksum);
 }
 
 impl Packet for Forward {
@@ -69,6 +72,7 @@ impl Packet for Forward {
     }
 
     fn encode(&self, out: &mut Writer<'_>) {
+        let start = out.position();
         match &self.body {
             ForwardBody::Data(parts) => {
                 header(Kind::Data, self.number, out);
@@ -84,7 +88,7 @@ impl Packet for Forward {
                 state.encode(out);
             }
         }
-        seal(out);
+        seal(self.number, start, out);
     }
 
     fn decode(input: &mut Reader<'_>) -> Result<Self, DecodeError> {
@@ -121,9 +125,10 @@ impl Packet for Feedback {
     }
 
     fn encode(&self, out: &mut Writer<'_>) {
+        let start = out.position();
         header(Kind::Report, self.number, out);
         self.report.encode(out);
-        seal(out);
+        seal(self.number, start, out);
     }
 
     fn decode(input: &mut Reader<'_>) -> Result<Self, DecodeError> {

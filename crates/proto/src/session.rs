@@ -26,7 +26,7 @@ impl Plain {
     /// The bytes of the seal.
     pub const SEAL_BYTES: usize = 4;
 
-    fn checksum(number: u64, bytes: &[u8]) -> [u8; 4] {
+    pub(crate) fn checksum(number: u64, bytes: &[u8]) -> [u8; 4] {
         crc32c::crc32c_append(crc32c::crc32c(&number.to_be_bytes()), bytes).to_be_bytes()
     }
 }

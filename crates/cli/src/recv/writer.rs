@@ -209,7 +209,7 @@ impl Thread {
 }
 
 /// The directory and the name of the file at `path`.
-fn split(path: &Path) -> Result<(PathBuf, FileName), String> {
+pub(super) fn split(path: &Path) -> Result<(PathBuf, FileName), String> {
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or("");
     let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     Ok((directory.to_owned(), FileName::parse(name)?))

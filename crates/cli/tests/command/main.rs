@@ -12,5 +12,8 @@ mod keep;
 mod link;
 mod pipes;
 mod process;
+mod scheme;
+mod sim;
+mod study;
 mod tolerated_holes;
 mod unreadable_files;
