@@ -53,9 +53,11 @@ impl PointResult {
     /// The mean delay of a segment, from first transmission to acceptance.
     pub fn delay_ms_mean(&self) -> Estimate {
         if let [only] = &self.outcomes[..] {
-            let means: Vec<f64> = only.batches.iter().map(|batch| batch.delay_sum_ns as f64 * 1e-6 / batch.segments.max(1) as f64).collect();
+            let means: Vec<f64> =
+                only.batches.iter().map(|batch| batch.delay_sum_ns as f64 * 1e-6 / batch.segments.max(1) as f64).collect();
             let mean = only.delay_ms_mean();
-            return batch_means(&means, Confidence::P95).map_or(Estimate::single(mean), |by_batches| Estimate { mean, ..by_batches.estimate });
+            return batch_means(&means, Confidence::P95)
+                .map_or(Estimate::single(mean), |by_batches| Estimate { mean, ..by_batches.estimate });
         }
         self.over_replications(Outcome::delay_ms_mean)
     }

@@ -73,10 +73,8 @@ struct Tally {
 impl Runner<'_> {
     /// Runs every point by its plan; the results come in the order of the points.
     pub fn run(&self, points: &[(Scenario, Plan)]) -> Result<Vec<PointResult>, RunnerError> {
-        let pool = rayon::ThreadPoolBuilder::new()
-            .num_threads(self.threads)
-            .build()
-            .map_err(|error| RunnerError::Threads(error.to_string()))?;
+        let pool =
+            rayon::ThreadPoolBuilder::new().num_threads(self.threads).build().map_err(|error| RunnerError::Threads(error.to_string()))?;
         pool.install(|| self.sweep(points))
     }
 

@@ -1,0 +1,146 @@
+//! `segstream recv --scheme KEY`: one transfer in the way of another scheme, plainly, for laboratories.
+//!
+//! Called by the verb.
+//!
+//! Invariant: as in the usual way nothing is overwritten, no link is followed, and a file has its name only when
+//! it is whole.
+//!
+//! Limit: bytes are written between two looks at the network, so a slow disk or pipe delays the scheme.
+
+use super::part_file::PartFile;
+use super::{Arguments, Destination, Holes, writer};
+use crate::content_hash::ContentHash;
+use crate::interruption::Interruption;
+use crate::progress::Progress;
+use crate::scheme_report::SchemeReport;
+use crate::transfer_report::FileReport;
+use crate::usage;
+use anyhow::{Result, anyhow};
+use segstream_lab::live::{Arrived, Receiving};
+use segstream_lab::registry::Scheme;
+use segstream_net::adapter::{self, ReceiveOptions, ReceivingConfig, Watch};
+use std::io::{self, Write as _};
+use std::process::ExitCode;
+
+/// Flags that mean nothing with a scheme.
+const USUAL: &[&str] = &["keep", "segments_json", "stats"];
+
+/// Where the bytes go.
+#[derive(Debug)]
+enum Sink {
+    Discarded,
+    StandardOutput,
+    Part(PartFile),
+}
+
+/// What is written, and what of it is known.
+#[derive(Debug)]
+struct Output {
+    sink: Sink,
+    drop_holes: bool,
+    hash: ContentHash,
+    whole: bool,
+}
+
+/// Receives in the way of `scheme`.
+pub(super) fn run(arguments: &Arguments, scheme: &'static Scheme) -> Result<ExitCode> {
+    arguments.given.refuse(USUAL, &format!("with --scheme {}", scheme.key))?;
+    let destination = super::destination(arguments.out.as_ref())?;
+    if let Destination::Directory(directory) = &destination {
+        return Err(usage::bad(format!(
+            "with --scheme a sender tells no name, so {} cannot be a directory; give the file to write",
+            directory.display()
+        )));
+    }
+    let sink = match &destination {
+        Destination::Path(path) => {
+            let (directory, name) = writer::split(path).map_err(|sentence| anyhow!(sentence))?;
+            Sink::Part(PartFile::create(&directory, name).map_err(|sentence| anyhow!(sentence))?)
+        }
+        Destination::StandardOutput => Sink::StandardOutput,
+        Destination::Directory(_) | Destination::Nowhere => Sink::Discarded,
+    };
+    let drop_holes = arguments.holes == Holes::Drop;
+    // Only a file has places to write at.
+    let in_order = drop_holes || !matches!(sink, Sink::Part(_));
+    let output = Output { sink, drop_holes, hash: ContentHash::default(), whole: true };
+    let result = receive(arguments, scheme, output, in_order)?;
+    eprintln!("{}", result.report.sentence_of_receiver());
+    if arguments.json {
+        result.print(destination == Destination::StandardOutput)?;
+    }
+    if let Some(error) = &result.report.error {
+        eprintln!("segstream: {error}");
+    }
+    Ok(if result.report.is_success() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn receive(arguments: &Arguments, scheme: &'static Scheme, mut output: Output, in_order: bool) -> Result<SchemeReport> {
+    let receiving = ReceivingConfig { in_order, ..ReceivingConfig::default() };
+    let receiver = Receiving::bind(scheme, arguments.listen, ReceiveOptions { receiving, ..ReceiveOptions::default() })?;
+    eprintln!("listening on {}", receiver.local_addr());
+    for warning in receiver.warnings() {
+        eprintln!("{warning}");
+    }
+    arguments.protection.tell();
+    if matches!(output.sink, Sink::Discarded) {
+        eprintln!("no --out: what comes is counted and thrown away");
+    }
+    let interruption = Interruption::listen(None)?;
+    eprintln!("waiting for a sender in the way of {}", scheme.key);
+    let progress = Progress::new(None, false);
+    let mut told = |so_far: adapter::Progress| progress.delivered(so_far.bytes);
+    let watch = Watch { stop: Some(interruption.flag()), progress: Some(&mut told) };
+    let received = receiver.run(|arrived| output.take(arrived), watch)?;
+    progress.clear();
+    let mut result = SchemeReport::of_receiver(scheme.key, received, FileReport::default());
+    let mut file = output.finish(result.report.error.is_none())?;
+    file.name = arguments.out.as_ref().map_or_else(String::new, |path| path.display().to_string());
+    if let Some(error) = &file.error {
+        result.report.error.get_or_insert_with(|| error.clone());
+    }
+    result.report.files = vec![file];
+    Ok(result)
+}
+
+impl Output {
+    /// Writes a judged segment.
+    fn take(&mut self, arrived: Arrived) -> io::Result<()> {
+        let Arrived { offset, delivery } = arrived;
+        self.whole &= delivery.missing.is_empty();
+        let (offset, bytes) =
+            if self.drop_holes { (self.hash.bytes(), delivery.without_holes()) } else { (offset, delivery.zero_filled()) };
+        match &self.sink {
+            Sink::Discarded => {}
+            Sink::StandardOutput => {
+                let mut out = io::stdout().lock();
+                out.write_all(&bytes).and_then(|()| out.flush())?;
+            }
+            Sink::Part(part) => part.write_at(&bytes, offset)?,
+        }
+        self.hash.write(offset, &bytes);
+        Ok(())
+    }
+
+    /// Gives the file its name if all has come, or says where it is left. With its hash if nothing is missing of it.
+    fn finish(self, all_has_come: bool) -> Result<FileReport> {
+        let Self { sink, hash, whole, .. } = self;
+        let mut file = FileReport { bytes: hash.bytes(), ..FileReport::default() };
+        if !all_has_come {
+            if let Sink::Part(part) = &sink {
+                eprintln!("segstream: what came is left in {}", part.path());
+            }
+            return Ok(file);
+        }
+        if whole {
+            file.blake3 = hash.finish(|at, buffer| match &sink {
+                Sink::Part(part) => Some(part.read_at(buffer, at)),
+                Sink::Discarded | Sink::StandardOutput => None,
+            })?;
+        }
+        if let Sink::Part(part) = &sink {
+            file.error = part.keep().err();
+        }
+        Ok(file)
+    }
+}

@@ -1,0 +1,243 @@
+//! `segstream send --scheme KEY`: one source in the way of another scheme, plainly, for laboratories.
+//!
+//! Called by the verb.
+//!
+//! Invariant: what the flags mean is a scenario; a flag that means nothing to the scheme is refused.
+
+use super::Arguments;
+use crate::content_hash::ContentHash;
+use crate::interruption::Interruption;
+use crate::progress::Progress;
+use crate::scheme_report::SchemeReport;
+use crate::transfer_report::FileReport;
+use crate::{quantity, sim, usage};
+use anyhow::{Context as _, Result};
+use clap::Args;
+use segstream::{Bandwidth, Duration};
+use segstream_base::Bytes;
+use segstream_blocks::Accounting;
+use segstream_lab::live::{self, LiveError, Sending};
+use segstream_lab::registry::{self, Scheme, Setting};
+use segstream_lab::scenario::Scenario;
+use segstream_net::adapter::{self, SendOptions, Timing, Watch, read_segments};
+use segstream_schemes::sstp::Acknowledgment;
+use std::fs::File;
+use std::io::{self, Read};
+use std::net::SocketAddr;
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// The rate to a loopback address, as without a scheme.
+const LOOPBACK_RATE: Bandwidth = Bandwidth::from_megabits_per_second(100);
+/// A network may change the order of packets a little.
+const REORDER: u32 = 3;
+
+/// Flags that mean nothing with a scheme.
+pub(super) const USUAL: &[&str] = &[
+    "unit_bytes",
+    "segment_bytes",
+    "segment_wait",
+    "datagram_bytes",
+    "class",
+    "lifetime",
+    "order",
+    "interleave",
+    "unlimited",
+    "at",
+    "stats",
+];
+/// Flags that mean nothing without a scheme.
+pub(super) const WITH_SCHEME: &[&str] =
+    &["packet_bytes", "segment_packets", "window_segments", "buffer", "ack", "accounting", "reorder", "rtt", "status_period"];
+
+/// The flags of a scheme, under the names they have in `sim`; only its window, which there counts segments too,
+/// has a name of its own, because `--window` of `send` counts bytes.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "With --scheme")]
+pub(crate) struct SchemeArguments {
+    /// Sends one file or standard input in the way of another scheme, sstp or snr, in the clear, for laboratories; the
+    /// receiver needs the same --scheme. segstream is the usual way. Of the flags above --tolerance (in packets), --rate
+    /// (P only, bare packets counted), --idle-timeout, --insecure and --json mean the same; a segment from a pipe leaves
+    /// when it is full.
+    #[arg(long, value_name = "KEY", value_parser = sim::scheme)]
+    scheme: Option<String>,
+    /// A data packet, its header included; 36 bytes of envelope, IP and UDP come on top.
+    #[arg(long, value_name = "BYTES", value_parser = quantity::bytes, default_value = "1024")]
+    packet_bytes: Bytes,
+    /// Packets of a segment.
+    #[arg(long, value_name = "N", default_value_t = 256)]
+    segment_packets: u32,
+    /// The window, in segments.
+    #[arg(long, value_name = "N", default_value_t = 36)]
+    window_segments: u32,
+    /// The receiver's buffer, in segments [default: the window].
+    #[arg(long, value_name = "N")]
+    buffer: Option<u32>,
+    /// What a receiver does whose buffer is smaller than its window: hard, soft-lazy or soft-eager.
+    #[arg(long, value_name = "ACK", default_value = "hard")]
+    ack: Acknowledgment,
+    /// How tolerated losses are counted: strict-all, strict-burst or paper-literal.
+    #[arg(long, value_name = "HOW", default_value = "strict-all")]
+    accounting: Accounting,
+    /// The re-sequencing distance: how many positions late a packet may come [default: 3].
+    #[arg(long, value_name = "N")]
+    reorder: Option<u32>,
+    /// The round trip of the path, for a scheme that counts in it: snr needs it.
+    #[arg(long, value_name = "T", value_parser = quantity::positive_duration)]
+    rtt: Option<Duration>,
+    /// How often snr exchanges state [default: a twelfth of the round trip].
+    #[arg(long, value_name = "T", value_parser = quantity::positive_duration)]
+    status_period: Option<Duration>,
+}
+
+impl SchemeArguments {
+    /// The scheme, unless it is the usual way.
+    pub(super) fn scheme(&self) -> Option<&'static Scheme> {
+        self.scheme.as_deref().and_then(registry::find).filter(|scheme| live::is_live(scheme))
+    }
+}
+
+/// Sends in the way of `scheme`.
+pub(super) fn run(arguments: &Arguments, scheme: &'static Scheme) -> Result<ExitCode> {
+    let remote = super::remote(&arguments.address)?;
+    let scenario = scenario(arguments, scheme, remote)?;
+    let path = source(arguments)?;
+    super::check_idle_timeout(arguments)?;
+    let timing = Timing { open_timeout: arguments.idle_timeout, idle_timeout: arguments.idle_timeout, ..Timing::default() };
+    let sending = Sending::bind(&scenario, remote, SendOptions { timing, ..SendOptions::default() }).map_err(refused)?;
+    arguments.protection.tell();
+    for warning in sending.warnings() {
+        eprintln!("{warning}");
+    }
+    let (reader, name, length) = open(path)?;
+    let hash = Arc::new(Mutex::new(ContentHash::default()));
+    let reader = Hashing { reader, hash: Arc::clone(&hash), at: 0 };
+    let segment_bytes = usize::try_from(sending.segment_bytes()).unwrap_or(usize::MAX);
+    let interruption = Interruption::listen(None)?;
+    let progress = Progress::new(length, false);
+    let mut told = |so_far: adapter::Progress| progress.delivered(so_far.bytes);
+    let watch = Watch { stop: Some(interruption.flag()), progress: Some(&mut told) };
+    let sent = sending.run(read_segments(reader, segment_bytes), watch).map_err(refused)?;
+    progress.clear();
+    let hash = std::mem::take(&mut *hash.lock().unwrap_or_else(PoisonError::into_inner));
+    let bytes = hash.bytes();
+    // What was not sent to its end is not the file.
+    let blake3 = if sent.failure.is_none() { hash.finish(|_, _| None)? } else { None };
+    let file = FileReport { name, bytes, blake3, ..FileReport::default() };
+    let result = SchemeReport::of_sender(scheme.key, sent, file);
+    eprintln!("{}", result.report.sentence_of_sender());
+    if arguments.json {
+        result.print(false)?;
+    }
+    if let Some(error) = &result.report.error {
+        eprintln!("segstream: {error}");
+    }
+    Ok(if result.report.is_success() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn scenario(arguments: &Arguments, scheme: &'static Scheme, remote: SocketAddr) -> Result<Scenario> {
+    let flags = &arguments.scheme;
+    let with_scheme = format!("with --scheme {}", scheme.key);
+    arguments.given.refuse(USUAL, &with_scheme)?;
+    if arguments.given.has("window") {
+        return Err(usage::bad(format!("--window counts bytes and means nothing {with_scheme}; give --window-segments")));
+    }
+    let tolerance = arguments.tolerance.of_packets(flags.segment_packets).map_err(usage::bad)?;
+    let usual = Scenario::default();
+    Ok(Scenario {
+        scheme: scheme.key.to_owned(),
+        rtt: rtt(flags, scheme)?.unwrap_or(usual.rtt),
+        bandwidth: bandwidth(arguments, remote)?,
+        packet_bytes: u32::try_from(flags.packet_bytes.get()).unwrap_or(u32::MAX),
+        segment_packets: flags.segment_packets,
+        window: flags.window_segments,
+        buffer: flags.buffer,
+        ack: flags.ack,
+        tolerance,
+        accounting: flags.accounting,
+        reorder: flags.reorder.unwrap_or(if scheme.settings.contains(&Setting::Reorder) { REORDER } else { usual.reorder }),
+        status_period: flags.status_period,
+        // How much there is to send is not the receiver's to know.
+        packets: u64::from(flags.segment_packets),
+        ..usual
+    })
+}
+
+/// The round trip, which those schemes need that exchange state so many times in it, and no other does.
+fn rtt(flags: &SchemeArguments, scheme: &Scheme) -> Result<Option<Duration>> {
+    match (scheme.settings.contains(&Setting::StatusPeriod), flags.rtt) {
+        (true, None) => Err(usage::bad(format!("{} counts in round trips; give that of the path, such as --rtt 60ms", scheme.key))),
+        (false, Some(_)) => Err(usage::bad(format!("--rtt means nothing to {}; leave it out", scheme.key))),
+        (_, rtt) => Ok(rtt),
+    }
+}
+
+fn bandwidth(arguments: &Arguments, remote: SocketAddr) -> Result<Bandwidth> {
+    match arguments.rate {
+        Some(rate) if rate.is_smooth() => Ok(rate.peak()),
+        Some(_) => Err(usage::bad("with --scheme packets leave at one rate; give the peak alone, such as --rate 50mbit")),
+        None if remote.ip().is_loopback() => Ok(LOOPBACK_RATE),
+        None => Err(super::rate_needed(remote)),
+    }
+}
+
+/// The one source: a file, or nothing for standard input.
+fn source(arguments: &Arguments) -> Result<Option<&Path>> {
+    match &super::paths(&arguments.paths)?[..] {
+        [] => Ok(None),
+        [_] => Ok(arguments.paths.first().map(std::path::PathBuf::as_path)),
+        paths => Err(usage::bad(format!(
+            "--scheme sends one file or standard input, not {} files; send an archive: tar c FILES | segstream send ADDR - --scheme KEY",
+            paths.len()
+        ))),
+    }
+}
+
+/// Its reader, its name and, where it is known, its length.
+fn open(path: Option<&Path>) -> Result<(Box<dyn Read + Send>, String, Option<u64>)> {
+    let Some(path) = path else { return Ok((Box::new(io::stdin()), "-".to_owned(), None)) };
+    let file = File::open(path).with_context(|| format!("{} cannot be read", path.display()))?;
+    let length = file.metadata().ok().filter(std::fs::Metadata::is_file).map(|metadata| metadata.len());
+    Ok((Box::new(file), super::name(path), length))
+}
+
+/// Hashes what is read.
+struct Hashing<R> {
+    reader: R,
+    hash: Arc<Mutex<ContentHash>>,
+    at: u64,
+}
+
+impl<R: Read> Read for Hashing<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.reader.read(buffer)?;
+        let bytes = buffer.get(..count).unwrap_or_default();
+        self.hash.lock().unwrap_or_else(PoisonError::into_inner).write(self.at, bytes);
+        self.at += count as u64;
+        Ok(count)
+    }
+}
+
+/// What cannot be run is bad usage, what the system refuses is a failure.
+pub(super) fn refused(error: LiveError) -> anyhow::Error {
+    match error {
+        LiveError::Adapter(error) => error.into(),
+        error => usage::bad(error.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_flag_is_said_to_mean_something_or_nothing_with_a_scheme() {
+        let both = ["address", "paths", "tolerance", "rate", "window", "idle_timeout", "insecure", "json", "scheme"];
+        let command = Arguments::augment_args(clap::Command::new("send"));
+        for argument in command.get_arguments().map(|argument| argument.get_id().as_str()) {
+            let lists = [USUAL.contains(&argument), WITH_SCHEME.contains(&argument), both.contains(&argument)];
+            assert_eq!(lists.iter().filter(|listed| **listed).count(), 1, "{argument}");
+        }
+    }
+}

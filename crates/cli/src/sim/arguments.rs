@@ -1,0 +1,146 @@
+//! The flags of `segstream sim`, and the scenario they mean.
+//!
+//! Called by the verb.
+//!
+//! Invariant: a flag that means nothing to the scheme is refused, not ignored.
+
+use crate::tolerance_argument::ToleranceArgument;
+use crate::{quantity, usage};
+use anyhow::Result;
+use clap::Args;
+use segstream::{Bandwidth, Duration};
+use segstream_base::Bytes;
+use segstream_blocks::Accounting;
+use segstream_lab::registry;
+use segstream_lab::scenario::Scenario;
+use segstream_path::LossSpec;
+use segstream_schemes::sstp::{Acknowledgment, FeedbackMode};
+use std::path::PathBuf;
+
+/// Simulates a scheme over a black box: bandwidth, round trip, loss. Ten million packets take about a second.
+///
+/// Rates count bare packets, and a data packet is --packet-bytes long, its header included. Delay runs from the first
+/// transmission of a segment to its acceptance. Throughput efficiency is packets of accepted segments times packet time
+/// over the time from the first transmission to the last acceptance, less half a round trip.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Example:\n  segstream sim sstp --rtt 60ms --bandwidth 500mbit --window 36 --tolerance 256,1,1 --loss 1e-3 --feedback ideal\n  \
+                        segstream sim segstream --loss bursty:good=1620ms,bad=180ms,loss=1e-2 --replications 10"
+)]
+pub(crate) struct Arguments {
+    /// The scheme: segstream (ours), sstp (EC, FC) or snr (EC).
+    #[arg(value_name = "SCHEME", value_parser = scheme)]
+    pub(crate) scheme: String,
+    /// Round trip, half of it in each direction.
+    #[arg(long, value_name = "T", value_parser = quantity::duration, default_value = "60ms")]
+    rtt: Duration,
+    /// Bandwidth of each direction; the sender is paced at it.
+    #[arg(long, value_name = "B", value_parser = quantity::bandwidth, default_value = "500mbit")]
+    bandwidth: Bandwidth,
+    /// A data packet, its header included.
+    #[arg(long, value_name = "BYTES", value_parser = quantity::bytes, default_value = "1024")]
+    packet_bytes: Bytes,
+    /// Packets of a segment.
+    #[arg(long, value_name = "N", default_value_t = 256)]
+    segment_packets: u32,
+    /// The window, in segments.
+    #[arg(long, value_name = "N", default_value_t = 36)]
+    window: u32,
+    /// The receiver's buffer, in segments [default: the window].
+    #[arg(long, value_name = "N")]
+    buffer: Option<u32>,
+    /// What a receiver does whose buffer is smaller than its window: hard, soft-lazy or soft-eager.
+    #[arg(long, value_name = "ACK", default_value = "hard")]
+    ack: Acknowledgment,
+    /// What may be missing of every W packets: W,E,B or E,B, or reliable, or any. W must be the segment.
+    #[arg(long, value_name = "W,E,B", default_value = "reliable")]
+    tolerance: ToleranceArgument,
+    /// How tolerated losses are counted: strict-all, strict-burst or paper-literal.
+    #[arg(long, value_name = "HOW", default_value = "strict-all")]
+    accounting: Accounting,
+    /// Loss on the way there: none; 1e-3 or random:1e-3; gilbert:rate=1%,burst=4; bursty:good=1620ms,bad=180ms,loss=1e-3
+    /// or list:5,17,18.
+    #[arg(long, value_name = "SPEC", default_value = "none")]
+    loss: LossSpec,
+    /// Loss on the way back.
+    #[arg(long, value_name = "SPEC", default_value = "none")]
+    loss_back: LossSpec,
+    /// Whether the sender is told what became of each packet group, as the papers simulate it (ideal), or finds out by
+    /// gaps, timers and reports that share the path (full).
+    #[arg(long, value_name = "MODE", default_value = "full")]
+    feedback: FeedbackMode,
+    /// The re-sequencing distance: how many positions late a packet may come.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    reorder: u32,
+    /// How often SNR exchanges state [default: a twelfth of the round trip].
+    #[arg(long, value_name = "T", value_parser = quantity::positive_duration)]
+    status_period: Option<Duration>,
+    /// New data packets, rounded down to whole segments.
+    #[arg(long, value_name = "N", value_parser = count, default_value = "1000000")]
+    packets: u64,
+    /// The seed of every random choice; each replication draws its own from it.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// Independent runs, for intervals.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000), default_value_t = 1)]
+    pub(crate) replications: u32,
+    /// Threads for replications [default: one a processor].
+    #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
+    pub(crate) threads: usize,
+    /// Encodes and decodes every packet of the first replication too, and fails if that changes anything.
+    #[arg(long)]
+    pub(crate) check: bool,
+    /// Writes the events of the first replication, one a line.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) log: Option<PathBuf>,
+    /// Writes the packets of the first replication as a capture.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) pcap: Option<PathBuf>,
+    /// Prints one JSON object on standard output.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+impl Arguments {
+    /// The scenario the flags mean, checked.
+    pub(crate) fn scenario(&self) -> Result<Scenario> {
+        let scenario = Scenario {
+            scheme: self.scheme.clone(),
+            rtt: self.rtt,
+            bandwidth: self.bandwidth,
+            packet_bytes: u32::try_from(self.packet_bytes.get()).unwrap_or(u32::MAX),
+            segment_packets: self.segment_packets,
+            window: self.window,
+            buffer: self.buffer,
+            ack: self.ack,
+            tolerance: self.tolerance.of_packets(self.segment_packets).map_err(usage::bad)?,
+            accounting: self.accounting,
+            loss: self.loss.clone(),
+            loss_back: self.loss_back.clone(),
+            feedback: self.feedback,
+            reorder: self.reorder,
+            status_period: self.status_period,
+            packets: self.packets,
+        };
+        scenario.check().map_err(|error| usage::bad(error.to_string()))?;
+        Ok(scenario)
+    }
+}
+
+/// A key of the registry.
+pub(crate) fn scheme(text: &str) -> Result<String, String> {
+    match registry::find(text) {
+        Some(scheme) => Ok(scheme.key.to_owned()),
+        None => Err(format!("there is no scheme \"{text}\"; known are {}", registry::keys())),
+    }
+}
+
+/// A count, which may be written as 1e7.
+fn count(text: &str) -> Result<u64, String> {
+    let refused = || format!("\"{text}\" is not a count; write a whole number, such as 1000000 or 1e6");
+    if let Ok(count) = text.replace('_', "").parse() {
+        return Ok(count);
+    }
+    let value: f64 = text.parse().map_err(|_| refused())?;
+    if value.fract() == 0.0 && (0.0..=1e15).contains(&value) { Ok(value as u64) } else { Err(refused()) }
+}

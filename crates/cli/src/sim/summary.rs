@@ -1,0 +1,117 @@
+//! What `segstream sim` prints: one object for programs, one table for people.
+//!
+//! Called by the verb.
+//!
+//! Invariant: both show the same numbers; counts are means over replications.
+
+use anyhow::Result;
+use segstream_lab::outcome::Outcome;
+use segstream_lab::point::PointResult;
+use segstream_lab::registry;
+use segstream_lab::statistics::Estimate;
+use serde_json::{Map, Value, json};
+
+/// The numbers of all replications.
+pub(crate) struct Summary {
+    /// What went wrong in the first run in which something did.
+    pub(crate) trouble: Option<String>,
+    rows: Vec<Row>,
+    scheme: String,
+    seed: u64,
+    replications: usize,
+}
+
+struct Row {
+    key: &'static str,
+    estimate: Estimate,
+    /// Counts have no digits behind the point when there is one run.
+    count: bool,
+}
+
+impl Summary {
+    /// Of a scenario's replications.
+    pub(crate) fn of(point: &PointResult, seed: u64) -> Result<Self> {
+        let scenario = &point.scenario;
+        let payload_bits = 8.0 * registry::segment_bytes(scenario)? as f64 / f64::from(scenario.segment_packets);
+        let max = point.delay_ms_max();
+        let value = |key, estimate| Row { key, estimate, count: false };
+        let count =
+            |key, of: fn(&Outcome) -> u64| Row { key, estimate: point.over_replications(|outcome| of(outcome) as f64), count: true };
+        let exact = |mean: f64| Estimate { mean, half_width: None, samples: point.outcomes.len() as u64 };
+        let rows = vec![
+            value("throughput_efficiency", point.throughput_efficiency()),
+            value(
+                "goodput_bps",
+                point.over_replications(|outcome| outcome.packets_delivered as f64 * payload_bits / (outcome.span_ns as f64 * 1e-9)),
+            ),
+            value("delay_ms_mean", point.delay_ms_mean()),
+            value("delay_ms_p99", point.delay_ms_p99()),
+            value("delay_ms_max", exact(max.value)),
+            count("packets_sent", |outcome| outcome.packets_sent),
+            count("packets_retransmitted", |outcome| outcome.packets_retransmitted),
+            count("packets_delivered", |outcome| outcome.packets_delivered),
+            count("segments_delivered", |outcome| outcome.segments_delivered),
+            count("feedback_packets", |outcome| outcome.feedback_packets),
+            count("control_packets", |outcome| outcome.control_packets),
+            count("packets_lost", |outcome| outcome.packets_lost),
+            value("simulated_seconds", point.over_replications(|outcome| outcome.simulated_ns as f64 * 1e-9)),
+            value("wall_seconds", exact(point.wall_s)),
+            value("packets_per_second", exact(point.total(|outcome| outcome.packets_sent) as f64 / point.wall_s.max(1e-9))),
+        ];
+        Ok(Self {
+            trouble: point.outcomes.iter().find_map(|outcome| outcome.trouble.clone()),
+            rows,
+            scheme: scenario.scheme.clone(),
+            seed,
+            replications: point.outcomes.len(),
+        })
+    }
+
+    /// For people.
+    pub(crate) fn table(&self) -> String {
+        let mut table = format!("{:<24} {}\n", "scheme", self.scheme);
+        for row in &self.rows {
+            let mean = if row.count && self.replications == 1 { format!("{:.0}", row.estimate.mean) } else { readable(row.estimate.mean) };
+            let half = row.estimate.half_width.filter(|_| self.replications > 1 || !row.count);
+            let half = half.map_or_else(String::new, |half| format!("  ± {}", readable(half)));
+            table.push_str(&format!("{:<24} {mean}{half}\n", row.key));
+        }
+        if self.replications > 1 {
+            table.push_str(&format!("{:<24} {} (± is the half-width of a 95 % interval)\n", "replications", self.replications));
+        }
+        table
+    }
+}
+
+/// Five digits that matter.
+fn readable(value: f64) -> String {
+    if value.abs() >= 1e5 { format!("{value:.0}") } else { segstream_lab::study::digits(value) }
+}
+
+impl serde::Serialize for Summary {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut object = Map::new();
+        object.insert("scheme".to_owned(), json!(self.scheme));
+        object.insert("seed".to_owned(), json!(self.seed));
+        for row in &self.rows {
+            let mean = row.estimate.mean;
+            let whole = row.count && self.replications == 1;
+            object.insert(row.key.to_owned(), if whole { json!(mean as u64) } else { number(mean) });
+            if self.replications > 1 && !matches!(row.key, "wall_seconds" | "packets_per_second" | "delay_ms_max") {
+                object.insert(format!("{}_ci95", row.key), row.estimate.half_width.map_or(Value::Null, number));
+            }
+        }
+        if self.replications > 1 {
+            object.insert("replications".to_owned(), json!(self.replications));
+        }
+        if let Some(trouble) = &self.trouble {
+            object.insert("trouble".to_owned(), json!(trouble));
+        }
+        object.serialize(serializer)
+    }
+}
+
+/// A number, or null when there is none.
+fn number(value: f64) -> Value {
+    if value.is_finite() { json!(value) } else { Value::Null }
+}

@@ -1,0 +1,216 @@
+//! `segstream study`: the figures and tables of the papers, run again.
+//!
+//! Called from the command line; the studies are values, the laboratory runs them.
+//!
+//! Invariant: the exit status is 1 only if a run fails or differs from its expected table; a claim that does
+//! not agree is a result.
+
+mod expected;
+mod files;
+
+use crate::interruption::Interruption;
+use crate::{json, usage};
+use anyhow::{Result, bail};
+use clap::{Args, Subcommand};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use segstream_base::random::Seed;
+use segstream_lab::figure::Report;
+use segstream_lab::plan::Preset;
+use segstream_lab::runner::{Progress, Runner};
+use segstream_lab::store::{MODEL, Store};
+use segstream_lab::study::{self, Finished, Study};
+use serde_json::json;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// The seed that the expected tables were made with.
+const USUAL_SEED: u64 = 1;
+
+/// Reproduces the figures and tables of the papers, each claim with a verdict.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Example:\n  segstream study list\n  segstream study run ec/fig11 --quick\n  segstream study run --all --paper --out papers"
+)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    /// Lists the studies.
+    List {
+        /// Prints one JSON object on standard output.
+        #[arg(long)]
+        json: bool,
+    },
+    Run(RunArguments),
+}
+
+/// Runs studies and writes report.html, and for each study its points, pictures and their tables.
+///
+/// What is finished is kept in the output directory: an interrupted run goes on where it stopped.
+#[derive(Debug, Args)]
+struct RunArguments {
+    /// Studies, such as ec/fig11.
+    #[arg(value_name = "ID", required_unless_present = "all", conflicts_with = "all")]
+    ids: Vec<String>,
+    /// All studies.
+    #[arg(long)]
+    all: bool,
+    /// Short runs: all figures in about a minute. With the usual seed the points are compared with the expected tables.
+    #[arg(long, conflicts_with = "paper")]
+    quick: bool,
+    /// Runs as long as the papers': ten million packets a point.
+    #[arg(long)]
+    paper: bool,
+    /// Where results go.
+    #[arg(long, value_name = "DIR", default_value = "segstream-study")]
+    out: PathBuf,
+    /// The seed of every random choice.
+    #[arg(long, value_name = "N", default_value_t = USUAL_SEED)]
+    seed: u64,
+    /// Threads [default: one a processor]; results do not depend on it.
+    #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
+    threads: usize,
+    /// Prints one JSON object on standard output.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs the verb.
+pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
+    match &arguments.action {
+        Action::List { json } => list(*json),
+        Action::Run(arguments) => reproduce(arguments),
+    }
+}
+
+fn list(as_json: bool) -> Result<ExitCode> {
+    let studies = segstream_studies::all();
+    if as_json {
+        let studies: Vec<_> = studies.iter().map(|study| json!({"id": study.id, "title": study.title, "source": study.source})).collect();
+        json::print(&json!({ "studies": studies }))?;
+    } else {
+        for study in studies {
+            eprintln!("{:<16} {} ({})", study.id, study.title, study.source);
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn reproduce(arguments: &RunArguments) -> Result<ExitCode> {
+    let studies = chosen(arguments)?;
+    let preset = match (arguments.quick, arguments.paper) {
+        (true, _) => Preset::Quick,
+        (_, true) => Preset::Paper,
+        _ => Preset::Standard,
+    };
+    let store = Store::open(&arguments.out.join("store"))?;
+    let interruption = Interruption::listen(None)?;
+    let bar = bar();
+    let runner = Runner {
+        seed: Seed(arguments.seed),
+        store: Some(&store),
+        threads: arguments.threads,
+        progress: &|progress| show(&bar, progress),
+        stop: interruption.flag(),
+    };
+    let began = std::time::Instant::now();
+    let finished = study::run(&studies, preset, &runner);
+    bar.finish_and_clear();
+    let finished = finished?;
+    let seconds = began.elapsed().as_secs_f64();
+    let report = report(&finished, preset, arguments.seed);
+    let page = files::write(&arguments.out, &report, &finished)?;
+    let differences = if preset == Preset::Quick && arguments.seed == USUAL_SEED { expected::differences(&finished) } else { Vec::new() };
+    let troubles = troubles(&finished);
+    if arguments.json {
+        let claims: Vec<_> = report.sections.iter().flat_map(|section| &section.claims).collect();
+        json::print(&json!({
+            "preset": preset.name(), "seed": arguments.seed, "model": MODEL, "seconds": seconds, "report": page,
+            "studies": finished.iter().map(|finished| finished.study.id).collect::<Vec<_>>(),
+            "claims": claims, "differences": differences, "troubles": troubles,
+        }))?;
+    }
+    tell(&report, seconds, &page.display().to_string());
+    for line in troubles.iter().chain(&differences) {
+        eprintln!("segstream: {line}");
+    }
+    if !troubles.is_empty() || !differences.is_empty() {
+        bail!("{} runs failed, {} studies differ from their expected tables", troubles.len(), differences.len());
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn chosen(arguments: &RunArguments) -> Result<Vec<&'static Study>> {
+    if arguments.all {
+        return Ok(segstream_studies::all());
+    }
+    let mut studies = Vec::new();
+    for id in &arguments.ids {
+        match segstream_studies::find(id) {
+            Some(study) => studies.push(study),
+            None => return Err(usage::bad(format!("there is no study \"{id}\"; `segstream study list` shows them"))),
+        }
+    }
+    Ok(studies)
+}
+
+fn bar() -> ProgressBar {
+    let bar = ProgressBar::new(1);
+    bar.set_draw_target(ProgressDrawTarget::stderr_with_hz(5));
+    if let Ok(style) = ProgressStyle::with_template("{pos} of {len} runs [{wide_bar}] {msg}, {eta} left") {
+        bar.set_style(style);
+    }
+    bar
+}
+
+fn show(bar: &ProgressBar, progress: Progress) {
+    bar.set_length(progress.runs);
+    bar.set_position(progress.runs_done);
+    bar.set_message(format!("{:.0} million packets", progress.packets as f64 * 1e-6));
+}
+
+fn troubles(finished: &[Finished]) -> Vec<String> {
+    let mut troubles = Vec::new();
+    for finished in finished {
+        for point in &finished.measured.points {
+            if let Some(trouble) = point.result.outcomes.iter().find_map(|outcome| outcome.trouble.as_ref()) {
+                troubles.push(format!("{}: {} at {}: {trouble}", finished.study.id, point.curve, point.x));
+            }
+        }
+    }
+    troubles
+}
+
+fn report(finished: &[Finished], preset: Preset, seed: u64) -> Report {
+    let plan = preset.plan();
+    Report {
+        title: "Segstream: the papers' figures and tables, run again".to_owned(),
+        provenance: vec![
+            ("version".to_owned(), env!("CARGO_PKG_VERSION").to_owned()),
+            ("model".to_owned(), format!("{MODEL} (a hash over the sources of protocols, path and simulator)")),
+            ("preset".to_owned(), preset.name().to_owned()),
+            ("runs a point".to_owned(), format!("{} to {}", plan.replications_min, plan.replications_max)),
+            ("new packets a run".to_owned(), plan.packets.to_string()),
+            ("seed".to_owned(), seed.to_string()),
+            (
+                "intervals".to_owned(),
+                if plan.replications_max > 1 { "95 %, over independent runs" } else { "95 %, by batch means" }.to_owned(),
+            ),
+        ],
+        sections: finished.iter().map(|finished| finished.section.clone()).collect(),
+    }
+}
+
+/// The verdicts in a line each.
+fn tell(report: &Report, seconds: f64, page: &str) {
+    for section in &report.sections {
+        eprintln!("{}  {}", section.id, section.title);
+        for claim in &section.claims {
+            eprintln!("  {:<7} {:<22} {}", claim.id, claim.verdict, claim.measured);
+        }
+    }
+    eprintln!("{} studies in {seconds:.1} s; open {page}", report.sections.len());
+}

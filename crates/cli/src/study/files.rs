@@ -1,0 +1,33 @@
+//! Writes what a study gave: the report, and for each study its points, pictures and their tables.
+//!
+//! Called by `study run`.
+//!
+//! Invariant: only files of the names below are written, under the output directory.
+
+use anyhow::{Context as _, Result};
+use segstream_lab::drawing::{csv, page, svg};
+use segstream_lab::figure::Report;
+use segstream_lab::study::Finished;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Writes all files; returns the report's.
+pub(super) fn write(out: &Path, report: &Report, finished: &[Finished]) -> Result<PathBuf> {
+    for finished in finished {
+        let folder = out.join(finished.study.id);
+        fs::create_dir_all(&folder).with_context(|| format!("{} cannot be made", folder.display()))?;
+        keep(&folder.join("points.csv"), &finished.measured.csv())?;
+        for figure in &finished.section.figures {
+            keep(&folder.join(format!("{}.svg", figure.id)), &svg(figure))?;
+            keep(&folder.join(format!("{}.csv", figure.id)), &csv(figure))?;
+        }
+    }
+    keep(&out.join("report.json"), &serde_json::to_string_pretty(report).context("the report has no JSON form")?)?;
+    let path = out.join("report.html");
+    keep(&path, &page(report))?;
+    Ok(path)
+}
+
+fn keep(path: &Path, text: &str) -> Result<()> {
+    fs::write(path, text).with_context(|| format!("{} cannot be written", path.display()))
+}

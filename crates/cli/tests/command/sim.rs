@@ -1,0 +1,126 @@
+//! `segstream sim`: its numbers, its object, its taps, and what it refuses.
+
+use crate::process::run;
+use serde_json::Value;
+
+const KEYS: &[&str] = &[
+    "scheme",
+    "throughput_efficiency",
+    "goodput_bps",
+    "delay_ms_mean",
+    "delay_ms_p99",
+    "delay_ms_max",
+    "packets_sent",
+    "packets_retransmitted",
+    "packets_delivered",
+    "segments_delivered",
+    "feedback_packets",
+    "simulated_seconds",
+    "wall_seconds",
+    "packets_per_second",
+];
+
+fn object(line: &str) -> Value {
+    let ended = run(line.split(' '));
+    assert_eq!(ended.code, Some(0), "{line}: {ended:?}");
+    serde_json::from_slice(&ended.stdout).unwrap()
+}
+
+#[test]
+fn every_scheme_prints_every_key() {
+    for scheme in ["segstream", "sstp", "snr"] {
+        let one = object(&format!("sim {scheme} --loss 1e-3 --packets 100000 --json"));
+        for key in KEYS {
+            assert!(!one[key].is_null(), "{scheme} has no {key}: {one}");
+        }
+        assert_eq!(one["scheme"], scheme);
+        // 390 whole segments of 256 packets.
+        assert_eq!((&one["segments_delivered"], &one["packets_delivered"]), (&390.into(), &99_840.into()));
+        assert_eq!(one["packets_sent"].as_u64().unwrap() - one["packets_retransmitted"].as_u64().unwrap(), 99_840);
+        let efficiency = one["throughput_efficiency"].as_f64().unwrap();
+        assert!(efficiency > 0.7 && efficiency < 1.001, "{scheme}: {efficiency}");
+    }
+}
+
+#[test]
+fn replications_give_intervals() {
+    let several = object("sim sstp --loss 1e-2 --packets 50000 --replications 4 --json");
+    assert_eq!(several["replications"], 4);
+    for key in ["throughput_efficiency_ci95", "delay_ms_mean_ci95", "packets_sent_ci95"] {
+        assert!(several[key].as_f64().unwrap() > 0.0, "{key}: {several}");
+    }
+}
+
+#[test]
+fn the_same_seed_gives_the_same_numbers_on_any_number_of_threads() {
+    let numbers = |threads: &str, seed: &str| {
+        let line = format!("sim segstream --loss 1e-2 --packets 50000 --replications 3 --threads {threads} --seed {seed} --json");
+        let mut object = object(&line);
+        for key in ["wall_seconds", "packets_per_second"] {
+            object.as_object_mut().unwrap().remove(key);
+        }
+        object
+    };
+    assert_eq!(numbers("1", "5"), numbers("3", "5"));
+    assert_ne!(numbers("1", "5"), numbers("1", "6"));
+}
+
+#[test]
+fn the_papers_operating_point_gives_the_papers_delays() {
+    for (tolerance, rounds) in [("256,0,0", 1.0), ("256,1,1", 1.0), ("256,256,256", 0.0)] {
+        // One listed loss of two packets in a segment costs one round trip, two if both are lost again.
+        let line = format!("sim sstp --tolerance {tolerance} --loss list:5,17 --feedback ideal --packets 100000 --json");
+        let max = object(&line)["delay_ms_max"].as_f64().unwrap();
+        let expected = 4.194 + 30.0 + rounds * 60.06;
+        assert!((max - expected).abs() < 0.1, "{tolerance}: {max} ms, {expected} expected");
+    }
+}
+
+#[test]
+fn taps_write_the_events_and_a_capture_that_inspect_opens() {
+    let folder = tempfile::tempdir().unwrap();
+    let (log, pcap) = (folder.path().join("events"), folder.path().join("packets.pcap"));
+    let (log, pcap) = (log.to_str().unwrap(), pcap.to_str().unwrap());
+    object(&format!("sim sstp --loss list:5 --packets 2560 --check --log {log} --pcap {pcap} --json"));
+    let events = std::fs::read_to_string(log).unwrap();
+    assert!(events.lines().count() > 2 * 2560 && events.contains("lost"), "{}", &events[..200]);
+    assert!(std::fs::metadata(pcap).unwrap().len() > 2560 * 1024);
+    let ended = run(["inspect", pcap]);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let again = run(format!("sim sstp --packets 2560 --log {log}").split(' '));
+    assert_eq!(again.code, Some(1));
+    assert!(again.stderr.contains("does not exist"), "{}", again.stderr);
+}
+
+#[test]
+fn nonsense_is_refused_with_a_sentence() {
+    for (line, sentence) in [
+        ("sim", "SCHEME"),
+        ("sim stcp", "known are segstream, sstp, snr"),
+        ("sim sstp --window 0", "a window of 0 segments"),
+        ("sim sstp --window 100000", "give 1 to"),
+        ("sim sstp --tolerance 256,257,1", "lower E"),
+        ("sim sstp --tolerance 128,1,1", "W must be the segment"),
+        ("sim sstp --loss 1", "below 1"),
+        ("sim sstp --loss bursty:good=0ms,bad=10ms,loss=1", "good"),
+        ("sim sstp --bandwidth 0mbit", "above 0"),
+        ("sim sstp --bandwidth 500000gbit", "less than a nanosecond"),
+        ("sim sstp --packet-bytes 10", "packets of 10 bytes"),
+        ("sim sstp --buffer 37", "a buffer of 37 segments"),
+        ("sim sstp --ack firm", "soft-lazy"),
+        ("sim sstp --accounting loose", "paper-literal"),
+        ("sim sstp --feedback some", "ideal"),
+        ("sim sstp --packets 100", "less than one segment"),
+        ("sim sstp --packets many", "1e6"),
+        ("sim sstp --replications 0", "replications"),
+        ("sim sstp --status-period 5ms", "means nothing to sstp"),
+        ("sim segstream --feedback ideal", "means nothing to segstream"),
+        ("sim snr --tolerance 256,1,1", "means nothing to snr"),
+        ("sim snr --ack soft-lazy", "means nothing to snr"),
+    ] {
+        let ended = run(line.split(' '));
+        assert_eq!(ended.code, Some(2), "{line}: {ended:?}");
+        assert!(ended.stderr.contains(sentence), "{line}: {}", ended.stderr);
+        assert!(ended.stdout.is_empty(), "{line}");
+    }
+}

@@ -1,0 +1,88 @@
+//! EC: Gong and Parulkar 1992, an application-oriented error control scheme for high-speed networks.
+//!
+//! Called by [`crate::all`].
+//!
+//! - [`four_tolerances`]: the tolerances of Figs. 11 and 12, and their scenarios;
+//! - [`against_loss`]: pictures over a probability of loss, and the numbers claims read off them.
+//!
+//! Invariant: one folder a figure or table; the claims EC-C1 to EC-C11 are each judged in exactly one of them.
+
+mod against_loss;
+#[path = "fig10/study.rs"]
+mod fig10;
+#[path = "fig11/study.rs"]
+mod fig11;
+#[path = "fig12/study.rs"]
+mod fig12;
+#[path = "fig13/study.rs"]
+mod fig13;
+mod four_tolerances;
+#[path = "random_loss/study.rs"]
+mod random_loss;
+#[path = "table1/study.rs"]
+mod table1;
+#[path = "table2/study.rs"]
+mod table2;
+
+use segstream_lab::study::Study;
+
+/// The studies of this paper, in its order.
+pub(crate) const STUDIES: &[&Study] =
+    &[&fig10::STUDY, &fig11::STUDY, &fig12::STUDY, &table1::STUDY, &fig13::STUDY, &random_loss::STUDY, &table2::STUDY];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn every_scenario_can_be_run() {
+        for study in STUDIES {
+            for point in (study.points)() {
+                let told = format!("{} {} at {}", study.id, point.curve, point.x);
+                point.scenario.check().unwrap_or_else(|error| panic!("{told}: {error}"));
+                segstream_lab::run::run(
+                    &segstream_lab::scenario::Scenario { packets: 256, ..point.scenario },
+                    segstream_base::random::Seed(1),
+                )
+                .unwrap_or_else(|error| panic!("{told}: {error}"));
+            }
+        }
+    }
+
+    #[test]
+    fn a_study_is_called_like_its_folder_and_no_two_alike() {
+        let found: BTreeSet<&str> = STUDIES.iter().map(|study| study.id).collect();
+        assert_eq!(found.len(), STUDIES.len());
+        for id in found {
+            let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(id);
+            assert!(folder.join("README.md").is_file() && folder.join("study.rs").is_file(), "{id} has no folder of that name");
+        }
+    }
+
+    #[test]
+    fn a_curve_has_one_point_at_each_place() {
+        for study in STUDIES {
+            let mut places = BTreeSet::new();
+            for point in (study.points)() {
+                assert!(places.insert((point.curve.clone(), point.x.to_bits())), "{} twice at {} of {}", study.id, point.x, point.curve);
+            }
+        }
+    }
+
+    #[test]
+    fn every_claim_of_the_paper_is_judged_once() {
+        let claims: Vec<&str> = STUDIES.iter().flat_map(|study| study.claims).map(|claim| claim.id).collect();
+        let once: BTreeSet<&str> = claims.iter().copied().collect();
+        let all: BTreeSet<String> = (1..=11).map(|number| format!("EC-C{number}")).collect();
+        assert_eq!(claims.len(), once.len());
+        assert_eq!(once, all.iter().map(String::as_str).collect());
+    }
+
+    #[test]
+    fn all_figures_together_stay_affordable() {
+        let different: BTreeSet<String> =
+            STUDIES.iter().flat_map(|study| (study.points)()).map(|point| point.scenario.canonical()).collect();
+        assert!(different.len() <= 400, "{} different points of ten million packets take too long", different.len());
+    }
+}

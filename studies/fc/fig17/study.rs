@@ -1,0 +1,129 @@
+//! FC Fig. 17: what granting more than the buffer gains.
+//!
+//! Called through [`super::STUDIES`].
+//!
+//! Invariant: at B = W the two ways are one scenario.
+//! Source: FC 4.3.2, Fig. 17.
+
+use super::buffer_sweep::{self, BUFFERS, DECADES, PROBABILITIES, SMALL_BUFFERS, Setting, WINDOW};
+use crate::curves::Measure;
+use segstream_lab::claim::{Claim, Finding, Judgement};
+use segstream_lab::figure::{Figure, Line, Marker, TextTable};
+use segstream_lab::study::{Measured, Study, StudyPoint};
+
+/// The study.
+pub(super) static STUDY: Study = Study {
+    id: "fc/fig17",
+    title: "A window larger than the receiver's buffer",
+    source: "FC 4.3.2, Fig. 17",
+    summary: "The receiver buffers B segments. Either it grants that many (signs), or it grants 36 and discards what does not fit: hard \
+              ACK (lines). Nearly all segments come in order and never wait in the buffer, so granting more pays at every loss \
+              probability.\n\n\
+              The second picture has control on the path: SSTP with everything on, which grants 36, and Segstream, which grants its \
+              buffer only.",
+    parameters: &[
+        ("round trip, bandwidth", "60 ms, 500 Mbit/s (chosen: not stated; at 100 Mbit/s 0.25 w_a is less than a segment)"),
+        ("window", "2.5 w_a = 36 segments (stated)"),
+        ("buffers", "0.25, 0.5, 1, 2.5 w_a (stated) = 4, 7, 14, 36 segments (rounded)"),
+        ("loss probabilities", "1e-5 to 1e-1 (the ends are named; steps chosen)"),
+        ("run length", "10 million packets (stated); shorter in the smaller presets"),
+    ],
+    points,
+    figures,
+    tables,
+    claims: &[
+        Claim {
+            id: "FC-C4",
+            text: "A window of 2.5 w_a gives significantly more throughput than W = B, for every buffer down to 0.25 w_a and every loss \
+                   probability (FC 4.3.2).",
+            check: larger_window_wins,
+        },
+        Claim {
+            id: "FC-C5",
+            text: "With a buffer of 0.25 w_a and p = 1e-5 the large window gives over 70 % more throughput (FC 4.3.2).",
+            check: seventy_percent,
+        },
+    ],
+    expected: include_str!("expected.csv"),
+};
+
+fn points() -> Vec<StudyPoint> {
+    [buffer_sweep::common(), Setting::Narrow.points(&BUFFERS, &PROBABILITIES)].concat()
+}
+
+fn figures(points: &Measured) -> Vec<Figure> {
+    let measure = Measure::ThroughputEfficiency;
+    let curves = [
+        Setting::Hard.curves(points, &BUFFERS, measure, Marker::None, Line::Solid),
+        Setting::Narrow.curves(points, &BUFFERS, measure, Marker::Square, Line::None),
+    ];
+    let title = "A window of 36 with hard ACK (lines) and W = B (signs), ideal feedback";
+    vec![buffer_sweep::figure("fc-fig17", title, measure, curves.concat()), buffer_sweep::figure_of_full("fc-fig17-full", points, measure)]
+}
+
+fn tables(points: &Measured) -> Vec<TextTable> {
+    let columns = ["buffer", "p", "W = 36", "W = B", "ratio", "SSTP full", "Segstream"];
+    let mut rows = Vec::new();
+    for buffer in BUFFERS {
+        for p in DECADES {
+            let of = |setting: Setting| setting.efficiency(points, buffer, p);
+            let text = |value: Option<f64>| value.map_or_else(String::new, |value| format!("{value:.3}"));
+            let ratio = of(Setting::Hard).zip(of(Setting::Narrow)).map(|(wide, narrow)| wide / narrow);
+            let mut row = vec![buffer.to_string(), format!("{p:e}")];
+            row.extend([of(Setting::Hard), of(Setting::Narrow), ratio, of(Setting::FullHard), of(Setting::Segstream)].map(text));
+            rows.push(row);
+        }
+    }
+    let columns = columns.map(str::to_owned).to_vec();
+    vec![TextTable { title: "Throughput efficiency with hard ACK".to_owned(), columns, rows }]
+}
+
+fn larger_window_wins(points: &Measured) -> Option<Finding> {
+    let (mut least, mut at, mut within_error) = (f64::INFINITY, (0, 0.0), 0);
+    for buffer in SMALL_BUFFERS {
+        for p in PROBABILITIES {
+            let wide = Setting::Hard.at(points, buffer, p)?.throughput_efficiency();
+            let narrow = Setting::Narrow.at(points, buffer, p)?.throughput_efficiency();
+            let error = wide.half_width.unwrap_or(0.0) + narrow.half_width.unwrap_or(0.0);
+            within_error += u32::from((wide.mean - narrow.mean).abs() <= error);
+            if wide.mean / narrow.mean < least {
+                (least, at) = (wide.mean / narrow.mean, (buffer, p));
+            }
+        }
+    }
+    let judgement = match (least > 1.0, within_error) {
+        (true, 0) => Judgement::Agrees,
+        (true, _) => Judgement::ShapeOnly,
+        (false, _) => Judgement::DoesNotAgree,
+    };
+    let row = |setting: Setting, p: f64| buffer_sweep::over_buffers(|buffer| setting.efficiency(points, buffer, p));
+    let mut parts = Vec::new();
+    for p in [1e-5, 1e-3, 1e-1] {
+        let (wide, narrow) = (row(Setting::Hard, p)?, row(Setting::Narrow, p)?);
+        parts.push(format!("p = {p:e}: {} against {}", buffer_sweep::listed(&wide, 3), buffer_sweep::listed(&narrow, 3)));
+    }
+    let measured = format!(
+        "B = 4 / 7 / 14, W = {WINDOW} against W = B: {}; least ratio {least:.2} (B = {}, p = {:e}); {within_error} of 27 differences \
+         within their intervals",
+        parts.join("; "),
+        at.0,
+        at.1
+    );
+    Some(Finding::new(judgement, measured))
+}
+
+fn seventy_percent(points: &Measured) -> Option<Finding> {
+    let wide = Setting::Hard.efficiency(points, 4, 1e-5)?;
+    let narrow = Setting::Narrow.efficiency(points, 4, 1e-5)?;
+    let ratio = wide / narrow;
+    let judgement = match ratio {
+        ratio if ratio >= 1.7 => Judgement::Agrees,
+        ratio if ratio > 1.0 => Judgement::ShapeOnly,
+        _ => Judgement::DoesNotAgree,
+    };
+    let measured = format!("{wide:.3} against {narrow:.3}: {:.0} % more", (ratio - 1.0) * 100.0);
+    Some(
+        Finding::new(judgement, measured)
+            .because("Read as a ratio, which is what \"higher\" says; in points of efficiency it is less than 70."),
+    )
+}

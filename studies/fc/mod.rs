@@ -1,0 +1,66 @@
+//! FC: Gong and Parulkar 1992, a two-level flow control scheme for high-speed networks.
+//!
+//! Called by [`crate::all`]. `buffer_sweep` holds the points that Figs. 17 to 19 share.
+//!
+//! Invariant: one folder a figure or table; every claim of the paper is judged in exactly one of them.
+
+mod buffer_sweep;
+#[path = "fig14/study.rs"]
+mod fig14;
+#[path = "fig17/study.rs"]
+mod fig17;
+#[path = "fig18/study.rs"]
+mod fig18;
+#[path = "fig19/study.rs"]
+mod fig19;
+#[path = "table1/study.rs"]
+mod table1;
+
+use segstream_lab::study::Study;
+
+/// The studies of this paper.
+pub(crate) const STUDIES: &[&Study] = &[&fig14::STUDY, &fig17::STUDY, &fig18::STUDY, &fig19::STUDY, &table1::STUDY];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use segstream_lab::registry;
+
+    #[test]
+    fn every_scenario_can_be_run() {
+        for study in STUDIES {
+            for point in (study.points)() {
+                let made = point.scenario.check().and_then(|()| registry::segment_bytes(&point.scenario));
+                assert!(made.is_ok(), "{} {} at {}: {}", study.id, point.curve, point.x, made.unwrap_err());
+            }
+        }
+    }
+
+    #[test]
+    fn a_place_on_a_curve_is_taken_once() {
+        for study in STUDIES {
+            let mut places: Vec<String> = (study.points)().iter().map(|point| format!("{} {}", point.curve, point.x)).collect();
+            let all = places.len();
+            places.sort_unstable();
+            places.dedup();
+            assert_eq!(places.len(), all, "{}", study.id);
+        }
+    }
+
+    #[test]
+    fn every_claim_of_the_paper_is_judged_once() {
+        let mut claims: Vec<&str> = STUDIES.iter().flat_map(|study| study.claims).map(|claim| claim.id).collect();
+        claims.sort_by_key(|id| id.trim_start_matches("FC-C").parse::<u32>().unwrap_or(0));
+        let wanted: Vec<String> = (1..=11).map(|number| format!("FC-C{number}")).collect();
+        assert_eq!(claims, wanted);
+    }
+
+    #[test]
+    fn the_figures_on_buffers_share_their_points() {
+        let texts = |study: &Study| (study.points)().iter().map(|point| point.scenario.canonical()).collect::<Vec<_>>();
+        let mut distinct: Vec<String> = [&fig17::STUDY, &fig18::STUDY, &fig19::STUDY].into_iter().flat_map(texts).collect();
+        distinct.sort_unstable();
+        distinct.dedup();
+        assert!(distinct.len() <= 220, "{} points are more than ten minutes at ten million packets each", distinct.len());
+    }
+}
