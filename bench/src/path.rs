@@ -72,6 +72,7 @@ impl Case {
             stream_window_bytes: 64 << 20,
             connection_window_bytes: u64::MAX,
             window_segments_max: 65_536,
+            buffer_bytes: None,
         };
         LoneReceiver::new(config, Instant::ZERO)
     }

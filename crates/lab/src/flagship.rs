@@ -23,14 +23,15 @@ pub(crate) fn pair(scenario: &Scenario, now: Instant) -> Result<(LoneSender, Lon
     let unit_bytes = body_bytes.checked_sub(usual_part(scenario).header_len()).filter(|bytes| *bytes > 0);
     let unit_bytes = unit_bytes.ok_or(ScenarioError::PacketBytes(scenario.packet_bytes))? as u32;
     let body_bytes = body_bytes + HEADER_SLACK_BYTES;
-    let window_units = u64::from(scenario.buffer_segments()) * u64::from(scenario.segment_packets);
+    let units = |segments: u32| u64::from(segments) * u64::from(scenario.segment_packets);
+    let window_units = units(scenario.window);
     let contract = Contract {
         unit_bytes,
         tolerance: (scenario.tolerance.window(), scenario.tolerance.errors(), scenario.tolerance.burst()),
         // The papers' delay ends at acceptance, whatever comes before.
         order: Order::AsAccepted,
         window_units: u32::try_from(window_units).map_err(|_| ScenarioError::Window(scenario.window))?,
-        window_segments: scenario.buffer_segments(),
+        window_segments: scenario.window,
         ..Contract::default()
     };
     let sender = SenderConfig {
@@ -52,7 +53,9 @@ pub(crate) fn pair(scenario: &Scenario, now: Instant) -> Result<(LoneSender, Lon
         streams_max: 1,
         stream_window_bytes: window_bytes,
         connection_window_bytes: window_bytes,
-        window_segments_max: scenario.buffer_segments(),
+        window_segments_max: scenario.window,
+        // A window larger than the buffer: what hard acknowledgment is studied for (FC 4.3.1).
+        buffer_bytes: (scenario.buffer_segments() < scenario.window).then(|| units(scenario.buffer_segments()) * u64::from(unit_bytes)),
     };
     let sender = LoneSender::new(sender, &[contract], now).map_err(|error| ScenarioError::Scheme(error.to_string()))?;
     Ok((sender, LoneReceiver::new(receiver, now)))

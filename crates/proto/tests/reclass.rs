@@ -21,6 +21,7 @@ fn echoed(present: u8, most: u8, asked: u8, rate: Bandwidth) -> u8 {
         stream_window_bytes: 1 << 20,
         connection_window_bytes: 1 << 20,
         window_segments_max: 100,
+        buffer_bytes: None,
     };
     let mut half = RecvHalf::new(config, Instant::ZERO);
     let frame = StateFrame::Reclass { change: 1, class: class(asked), rate };

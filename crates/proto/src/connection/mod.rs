@@ -204,6 +204,7 @@ impl Start {
             stream_window_bytes: config.stream_window_bytes,
             connection_window_bytes: config.connection_window_bytes,
             window_segments_max: 65_536,
+            buffer_bytes: None,
         };
         (SendHalf::new(sender, now), RecvHalf::new(receiver, now))
     }

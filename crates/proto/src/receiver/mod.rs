@@ -65,6 +65,10 @@ pub struct ReceiverConfig {
     pub connection_window_bytes: u64,
     /// The most segments in the window of one stream.
     pub window_segments_max: u32,
+    /// What is really kept of a stream, in bytes, when that is less than the window it advertises (FC 4.3.1,
+    /// hard acknowledgment): what does not fit is dropped and asked for again, in the hope that it fits a round
+    /// trip later. For study; `None`, the window itself, is what every connection has.
+    pub buffer_bytes: Option<u64>,
 }
 
 /// What became of a part, for the owner of the payload.
@@ -336,7 +340,8 @@ impl RecvHalf {
         while self.streams.len() <= id as usize {
             self.streams.push(None);
         }
-        self.streams[id as usize] = Some(RecvStream::new(contract));
+        let buffer_units = self.config.buffer_bytes.map(|bytes| bytes / u64::from(contract.unit_bytes.max(1)));
+        self.streams[id as usize] = Some(RecvStream::new(contract, buffer_units));
         self.opened.push_back(id);
     }
 
@@ -345,7 +350,7 @@ impl RecvHalf {
     fn lowered(&self, contract: &Contract) -> Contract {
         let unit_bytes = u64::from(contract.unit_bytes.max(1));
         let (mut bytes, mut segments) = (0, 0);
-        for open in self.streams.iter().flatten().filter(|stream| !stream.is_over() || stream.free_units() < stream.window.size().1) {
+        for open in self.streams.iter().flatten().filter(|stream| !stream.is_over() || stream.reserved() > 0) {
             bytes += u64::from(open.contract.window_units) * u64::from(open.contract.unit_bytes);
             segments += open.contract.window_segments;
         }
@@ -462,6 +467,9 @@ impl RecvHalf {
             self.report.hasten(now);
         } else if stream.sender_waits {
             self.report.soon(now);
+        } else if self.report.outlasts(stream.window.size().1) {
+            // The sender comes to the edge of the window before it hears of it: every segment counts.
+            self.report.hasten(now);
         }
     }
 

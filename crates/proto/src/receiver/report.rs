@@ -71,6 +71,9 @@ pub(super) struct ReportClock {
     confirmed: Option<u64>,
     rtt: Rtt,
     shipment_time: Duration,
+    /// The highest number the last report echoed, and how many shipments have come lately in how long.
+    echoed: u64,
+    arrivals: (Duration, u64),
     /// Report shipments left of the present report.
     burst: usize,
     /// How many shipments the last report had.
@@ -97,6 +100,8 @@ impl ReportClock {
             confirmed: None,
             rtt: Rtt::new(),
             shipment_time: Duration::ZERO,
+            echoed: 0,
+            arrivals: (Duration::ZERO, 0),
             burst: 0,
             last_shipments: 0,
             grant_from: 0,
@@ -119,6 +124,23 @@ impl ReportClock {
     pub(super) fn soon(&mut self, now: Instant) {
         let at = now.max(self.last + self.period.error());
         self.hasten = Some(self.hasten.map_or(at, |earlier| earlier.min(at)));
+    }
+
+    /// Whether a sender at the measured rate comes to the end of a window of `units`, one a shipment, within
+    /// two round trips: then it may wait for what is reported.
+    pub(super) fn outlasts(&self, units: u64) -> bool {
+        let (span, shipments) = self.arrivals;
+        let window = span * units / shipments.max(1);
+        self.rtt.min().is_some_and(|rtt| window < rtt * 2)
+    }
+
+    /// Up to number `highest` has arrived when a report leaves.
+    fn measure_arrivals(&mut self, now: Instant, highest: u64) {
+        let (span, shipments) = self.arrivals;
+        // The past fades by an eighth with each report.
+        let (span, shipments) = (span.saturating_sub(span / 8), shipments - shipments / 8);
+        self.arrivals = (span + now.since(self.last), shipments + highest.saturating_sub(self.echoed));
+        self.echoed = highest;
     }
 
     pub(super) const fn on_state(&mut self) {
@@ -192,7 +214,9 @@ impl RecvHalf {
 
     fn start_report(&mut self, now: Instant) {
         let missing = self.wanting > 0;
+        let highest = self.detector.highest().unwrap_or(0);
         let clock = &mut self.report;
+        clock.measure_arrivals(now, highest);
         clock.period.on_report(now, missing);
         clock.last = now;
         clock.hasten = None;
@@ -381,16 +405,17 @@ fn request(stream: u32, number: u64, segment: &RecvSegment, from: u32, room: usi
     let room = room.saturating_sub(frame(Runs::new(), tail_from).encoded_len());
     let due = if segment.violated { segment.due_extent() } else { 0 };
     let runs = segment.present.zero_runs(from, due).map(|(start, count)| (start, start + count));
-    let (missing, cut) = fitting(runs, room);
+    let (missing, cut) = fitting(runs, segment.lost as usize, room);
     let tail_from = tail_from.filter(|_| cut.is_none());
     let nothing = missing.is_empty() && tail_from.is_none() && !unknown_length && cut.is_none();
     (!nothing).then(|| (frame(missing, tail_from), cut))
 }
 
-/// As many of `runs` as fit `room` bytes, and the start of the first that does not.
-fn fitting(runs: impl Iterator<Item = (u32, u32)>, room: usize) -> (Runs, Option<u32>) {
+/// As many of `runs`, of which there are at most `most`, as fit `room` bytes, and the start of the first that
+/// does not.
+fn fitting(runs: impl Iterator<Item = (u32, u32)>, most: usize, room: usize) -> (Runs, Option<u32>) {
     // One byte more for the number of runs, which is counted as one by an empty frame.
-    let (mut kept, mut last, mut used) = (Runs::new(), 0, 1);
+    let (mut kept, mut last, mut used) = (Runs::with_capacity(most.min(RUNS_MAX)), 0, 1);
     for (start, end) in runs {
         used += varint_len(u64::from(start - last)) + varint_len(u64::from(end - start));
         if used > room || kept.len() >= RUNS_MAX {
@@ -423,7 +448,7 @@ fn next_verdict(id: u32, stream: &mut RecvStream, report: u64, room: usize) -> O
     let from = segment.holes_confirmed.max(told);
     let frame = |to, holes| ReportFrame::Judged { stream: id, segment: first, verdict, units, from, to, holes };
     let room = room.checked_sub(frame(units, Runs::new()).encoded_len())?;
-    let (holes, cut) = fitting(segment.holes.iter().copied().filter(|hole| hole.0 >= from), room);
+    let (holes, cut) = fitting(segment.holes.iter().copied().filter(|hole| hole.0 >= from), segment.holes.len(), room);
     if holes.is_empty() && cut.is_some() {
         return None;
     }

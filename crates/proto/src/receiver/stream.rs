@@ -51,6 +51,8 @@ pub(crate) struct RecvStream {
     /// Segments judged and ready to be handed over, as accepted.
     ready: VecDeque<u64>,
     reserved: u64,
+    /// What is kept at most, when the window advertises more.
+    buffer_units: Option<u64>,
     /// Segments with a verdict that the sender has not confirmed.
     pub(crate) unconfirmed: u64,
     /// Segments whose tolerance is violated and that are not judged.
@@ -77,7 +79,8 @@ pub(crate) enum Admission {
 }
 
 impl RecvStream {
-    pub(crate) fn new(contract: Contract) -> Self {
+    /// A stream of which `buffer_units` are kept at most; the window, if that is `None`.
+    pub(crate) fn new(contract: Contract, buffer_units: Option<u64>) -> Self {
         Self {
             promise: tolerance(contract.tolerance),
             window: ReceiveWindow::new(contract.window_segments, u64::from(contract.window_units)),
@@ -94,6 +97,7 @@ impl RecvStream {
             lowest_unjudged: 0,
             ready: VecDeque::new(),
             reserved: 0,
+            buffer_units,
             unconfirmed: 0,
             wanting: 0,
             sender_waits: false,
@@ -159,17 +163,17 @@ impl RecvStream {
         if self.next_segment() <= number {
             self.reach(number);
         }
+        if self.get(number).is_some_and(|segment| !segment.judged() && segment.has_room_for(about.length, extent)) {
+            return Admission::Open;
+        }
         // Why: if flow control was off a moment ago, newer segments may have taken the room of the one the
         // application waits for, and would keep it out for ever.
         let awaited = class.flow_control() && number == self.lowest_unreleased;
-        let room = if awaited { self.window.size().1 } else { self.free_units() };
+        let room = if awaited { self.window.size().1 } else { self.free_units().saturating_sub(self.kept_for_awaited()) };
         let (contract, promise) = (&self.contract, self.promise);
         let Some(segment) = self.segments.get_mut((number - self.base) as usize) else { return Admission::Refused };
         if segment.judged() {
             return Admission::Over;
-        }
-        if segment.has_room_for(about.length, extent) {
-            return Admission::Open;
         }
         if segment.layout.length.is_some() && about.length.is_some() && segment.layout.length != about.length {
             return Admission::Refused;
@@ -217,9 +221,25 @@ impl RecvStream {
         true
     }
 
-    /// Units of the window's buffer that are not reserved.
+    /// Units of the buffer that are not reserved.
     pub(crate) fn free_units(&self) -> u64 {
-        self.window.size().1.saturating_sub(self.reserved)
+        let buffer = self.buffer_units.unwrap_or(u64::MAX).min(self.window.size().1);
+        buffer.saturating_sub(self.reserved)
+    }
+
+    /// Units that are reserved.
+    pub(crate) const fn reserved(&self) -> u64 {
+        self.reserved
+    }
+
+    /// Units of a buffer smaller than the window that only the oldest segment may take, as long as it has
+    /// none: newer ones would keep it out otherwise. Its length is taken for that of the longest kept.
+    fn kept_for_awaited(&self) -> u64 {
+        let placed = self.get(self.lowest_unreleased).is_some_and(|segment| segment.reserved > 0);
+        if self.buffer_units.is_none() || placed {
+            return 0;
+        }
+        self.segments.iter().map(|segment| u64::from(segment.reserved)).max().unwrap_or(0)
     }
 
     /// Moves the frontier. Returns the segments whose due positions may have changed, and how many units

@@ -11,7 +11,7 @@
 //! - unjudged data: every long period; nothing at all: the keep-alive.
 //!
 //! Invariant: while anything is unjudged or unconfirmed, some state is due, and it carries a number above
-//! every shipment sent before. Unanswered states slow down to one every 200 ms, never to none.
+//! every shipment sent before. Unanswered states slow down to one every half round trip, 25 to 200 ms, never to none.
 
 use super::stream::{FirstTime, SendStream};
 use super::{Outgoing, SendHalf};
@@ -30,6 +30,9 @@ const UNANSWERED: u32 = 24;
 const WAITING_SHORT: u32 = 16;
 /// The slowest pace at which a silent receiver is asked.
 const SLOWEST: Duration = Duration::from_millis(200);
+/// On a short path it is half the round trip, but never quicker than this: an outage that ends is noticed
+/// soon, as time on that path goes.
+const SLOWEST_LEAST: Duration = Duration::from_millis(25);
 
 /// The clock of the sender's state.
 #[derive(Debug)]
@@ -132,7 +135,8 @@ impl StateClock {
     /// `period`, doubled for every eight unanswered states beyond the first [`UNANSWERED`].
     fn slowed(&self, period: Duration) -> Duration {
         let doublings = (self.unanswered.saturating_sub(UNANSWERED) / 8).min(10);
-        (period * (1 << doublings)).min(SLOWEST.max(period))
+        let slowest = if self.round_trip.is_zero() { SLOWEST } else { (self.round_trip / 2).clamp(SLOWEST_LEAST, SLOWEST) };
+        (period * (1 << doublings)).min(slowest.max(period))
     }
 
     /// The pace of the first R + 1 states behind the last data, and of those after them.

@@ -53,6 +53,8 @@ pub struct Setup {
     pub log: bool,
     pub body_bytes: usize,
     pub stream_window_bytes: u64,
+    /// What is kept of a stream, when it is less than its window.
+    pub buffer_bytes: Option<u64>,
 }
 
 impl Setup {
@@ -71,6 +73,7 @@ impl Setup {
             log: false,
             body_bytes: 1100,
             stream_window_bytes: 64 << 20,
+            buffer_bytes: None,
         }
     }
 
@@ -154,6 +157,7 @@ impl Pair {
             stream_window_bytes: setup.stream_window_bytes,
             connection_window_bytes: u64::MAX,
             window_segments_max: 1 << 20,
+            buffer_bytes: setup.buffer_bytes,
         };
         let (now, seed, count) = (Instant::ZERO, Seed(setup.seed), setup.contracts.len());
         Self {
@@ -162,7 +166,7 @@ impl Pair {
             receiver: LoneReceiver::new(receiver, now),
             forward: Path::new(setup.forward.clone(), seed, "forward"),
             back: Path::new(setup.back.clone(), seed, "back"),
-            oracle: Oracle::new(&setup.contracts, setup.reorder, class.flow_control()),
+            oracle: Oracle::new(&setup.contracts, setup.reorder, class.flow_control(), setup.buffer_bytes.is_none()),
             backlog: vec![VecDeque::new(); count],
             blocked: vec![false; count],
             taking: true,
@@ -252,7 +256,7 @@ impl Pair {
 
     /// A new class; what the oracle can promise depends on it.
     pub fn set_class(&mut self, class: u8) {
-        self.oracle.flow = false;
+        (self.oracle.flow, self.oracle.roomy) = (false, false);
         self.sender.reconfigure(self.now, Reconfigure::Class(class)).unwrap();
     }
 

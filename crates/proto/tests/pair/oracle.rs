@@ -59,6 +59,8 @@ pub struct Oracle {
     reorder: u64,
     /// Flow control has always been on.
     pub flow: bool,
+    /// Everything the sender may send has its place.
+    pub roomy: bool,
     /// Units sent again, and the shipments that carried some.
     pub again: u64,
     pub repairs: Vec<u64>,
@@ -67,7 +69,7 @@ pub struct Oracle {
 }
 
 impl Oracle {
-    pub fn new(contracts: &[Contract], reorder: u32, flow: bool) -> Self {
+    pub fn new(contracts: &[Contract], reorder: u32, flow: bool, roomy: bool) -> Self {
         let view = |contract: &Contract| StreamView {
             contract: contract.clone(),
             segments: Vec::new(),
@@ -83,6 +85,7 @@ impl Oracle {
             highest: 0,
             reorder: u64::from(reorder),
             flow,
+            roomy: flow && roomy,
             again: 0,
             repairs: Vec::new(),
             first_lost: 0,
@@ -134,8 +137,8 @@ impl Oracle {
             let lost = match self.fates[last as usize] {
                 Fate::Lost => self.highest > last + self.reorder,
                 Fate::OnItsWay => self.highest > last + self.reorder,
-                // Without flow control what arrives may find no room.
-                Fate::Arrived(behind) => behind > self.reorder || !self.flow,
+                // Without flow control, or with a buffer smaller than the window, what arrives may find no room.
+                Fate::Arrived(behind) => behind > self.reorder || !self.roomy,
             };
             assert!(
                 lost,
