@@ -41,7 +41,7 @@ pub(crate) fn run(root: &Path, what: What) -> Result<()> {
         let target = root.join("studies").join(study.strip_prefix(&made)?);
         for entry in fs::read_dir(&study)? {
             let from = entry?.path();
-            let Some(name) = target_name(&from, what) else { continue };
+            let Some(name) = target_name(&from, study.strip_prefix(&made)?, what) else { continue };
             fs::copy(&from, target.join(name)).with_context(|| format!("copying {}", from.display()))?;
             copied += 1;
         }
@@ -53,12 +53,17 @@ pub(crate) fn run(root: &Path, what: What) -> Result<()> {
     Ok(())
 }
 
-/// What a result is called in the study's folder, if it belongs there.
-fn target_name(from: &Path, what: What) -> Option<PathBuf> {
-    let name = from.file_name()?;
+/// What a result is called in the study's folder, if it belongs there: `points.csv` is the expected table, and
+/// of the pictures of `ec/fig11` `ec-fig11.svg` is `figure.svg`, `ec-fig11-full.svg` is `figure-full.svg`.
+fn target_name(from: &Path, study: &Path, what: What) -> Option<PathBuf> {
+    let name = from.file_name()?.to_str()?;
     match what {
         What::Tables => (name == "points.csv").then(|| "expected.csv".into()),
-        What::Pictures => from.extension().is_some_and(|extension| extension == "svg").then(|| name.into()),
+        What::Pictures => {
+            let prefix = study.to_str()?.replace(['/', '_'], "-");
+            let rest = name.strip_prefix(&prefix)?;
+            rest.ends_with(".svg").then(|| format!("figure{rest}").into())
+        }
     }
 }
 
@@ -75,4 +80,19 @@ fn studies(made: &Path) -> Result<Vec<PathBuf>> {
         studies.extend(folders(&paper)?);
     }
     Ok(studies)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn results_are_called_after_what_they_are() {
+        let name = |from: &str, study: &str, what| target_name(Path::new(from), Path::new(study), what);
+        assert_eq!(name("x/points.csv", "ec/fig11", What::Tables), Some("expected.csv".into()));
+        assert_eq!(name("x/ec-fig11.svg", "ec/fig11", What::Tables), None);
+        assert_eq!(name("x/ec-fig11.svg", "ec/fig11", What::Pictures), Some("figure.svg".into()));
+        assert_eq!(name("x/ec-random-loss-max.svg", "ec/random_loss", What::Pictures), Some("figure-max.svg".into()));
+        assert_eq!(name("x/ec-fig11.csv", "ec/fig11", What::Pictures), None);
+    }
 }

@@ -164,11 +164,12 @@ impl ReceiveWindow {
         self.reported_units = self.released_units;
     }
 
-    /// Whether a quarter of the window, in segments or in units, was freed since the last report.
+    /// Whether a sixteenth of the window, in segments or in units, was freed since the last report: often enough
+    /// that several reports may be lost before a sender comes to the edge.
     #[inline]
     pub const fn wants_report(&self) -> bool {
         let (segments, units) = self.freed_since_report();
-        segments.saturating_mul(4) >= self.window_segments as u64 || units.saturating_mul(4) >= self.window_units
+        segments.saturating_mul(16) >= self.window_segments as u64 || units.saturating_mul(16) >= self.window_units
     }
 
     #[inline]
@@ -245,8 +246,8 @@ mod tests {
     }
 
     #[test]
-    fn a_quarter_of_the_window_is_worth_a_report() {
-        let mut window = ReceiveWindow::new(8, 1000);
+    fn a_sixteenth_of_the_window_is_worth_a_report() {
+        let mut window = ReceiveWindow::new(32, 1600);
         assert!(!window.wants_report());
         window.release(1);
         assert!(!window.wants_report());
@@ -254,8 +255,8 @@ mod tests {
         assert_eq!((window.wants_report(), window.freed_since_report()), (true, (2, 2)));
         window.mark_reported();
         assert!(!window.wants_report());
-        window.release(250);
-        assert!(window.wants_report(), "one long segment is a quarter of the units");
+        window.release(100);
+        assert!(window.wants_report(), "one long segment is a sixteenth of the units");
     }
 
     #[test]

@@ -58,3 +58,30 @@ fn a_window_larger_than_the_buffer_fills_the_path_that_the_buffer_alone_does_not
     let advertised = time_of(pair(8, Some(2), 0.0), 60);
     assert!(advertised * 10 < narrow * 7, "{advertised} against {narrow}");
 }
+
+#[test]
+fn the_length_of_a_segment_that_was_lost_whole_is_told_while_data_flows() {
+    // Segments 200 to 203 are lost whole under a tolerance that excuses everything: nothing is wanted of them but
+    // their length, and several newer segments start between two states of the sender.
+    const SHORT: u32 = 16;
+    let contract = Contract {
+        tolerance: (SHORT, SHORT, SHORT),
+        order: Order::AsAccepted,
+        window_units: 160 * SHORT,
+        window_segments: 160,
+        ..Contract::default()
+    };
+    let mut setup = Setup::new(&[contract]);
+    // Control has numbers too, so a few more than four segments' worth are lost.
+    setup.forward.lost = (200 * u64::from(SHORT)..205 * u64::from(SHORT)).collect();
+    let mut pair = setup.build();
+    pair.offer(0, 2000, u64::from(SHORT) * 1024);
+    pair.finish();
+    pair.run_over(ms(60_000));
+    let judged = |segment: u64| pair.judged.iter().find(|judged| judged.1 == segment).unwrap().2;
+    // The next segment that came says that they are over; a request and its answer take a round trip.
+    let behind = judged(206);
+    for segment in 201..203 {
+        assert!(judged(segment).since(behind) < ms(150), "segment {segment} was judged {} later", judged(segment).since(behind));
+    }
+}

@@ -1,7 +1,7 @@
 //! When the receiver's state is due and what it says (AA 2, EC 4.3, HT 3.1: RXS).
 //!
 //! Called by the half. A report is due at once when something is found missing and nothing was, on request,
-//! when acceptance has freed a quarter of the window, and when a whole stream is judged; within the short
+//! when acceptance has freed a sixteenth of the window, and when a whole stream is judged; within the short
 //! period while something is missing or the sender waits for the window; and every long period while data
 //! arrives or a verdict is unconfirmed. *At once* means as often as its size allows: an eighth of the short
 //! period after the last report for each shipment that had, so that long reports come seldom.

@@ -11,7 +11,7 @@
 //! - unjudged data: every long period; nothing at all: the keep-alive.
 //!
 //! Invariant: while anything is unjudged or unconfirmed, some state is due, and it carries a number above
-//! every shipment sent before. Unanswered states slow down to one every half round trip, 25 to 200 ms, never to none.
+//! every shipment sent before. Unanswered states slow down to one every quarter of a round trip, 10 to 200 ms, never to none.
 
 use super::stream::{FirstTime, SendStream};
 use super::{Outgoing, SendHalf};
@@ -30,9 +30,9 @@ const UNANSWERED: u32 = 24;
 const WAITING_SHORT: u32 = 16;
 /// The slowest pace at which a silent receiver is asked.
 const SLOWEST: Duration = Duration::from_millis(200);
-/// On a short path it is half the round trip, but never quicker than this: an outage that ends is noticed
-/// soon, as time on that path goes.
-const SLOWEST_LEAST: Duration = Duration::from_millis(25);
+/// On a short path it is a quarter of the round trip, but never quicker than this: an outage that ends is
+/// noticed soon, as time on that path goes.
+const SLOWEST_LEAST: Duration = Duration::from_millis(10);
 
 /// The clock of the sender's state.
 #[derive(Debug)]
@@ -135,7 +135,7 @@ impl StateClock {
     /// `period`, doubled for every eight unanswered states beyond the first [`UNANSWERED`].
     fn slowed(&self, period: Duration) -> Duration {
         let doublings = (self.unanswered.saturating_sub(UNANSWERED) / 8).min(10);
-        let slowest = if self.round_trip.is_zero() { SLOWEST } else { (self.round_trip / 2).clamp(SLOWEST_LEAST, SLOWEST) };
+        let slowest = if self.round_trip.is_zero() { SLOWEST } else { (self.round_trip / 4).clamp(SLOWEST_LEAST, SLOWEST) };
         (period * (1 << doublings)).min(slowest.max(period))
     }
 
@@ -319,5 +319,10 @@ fn list_finished(id: u32, stream: &mut SendStream, recently: Instant, push: &mut
             listed += 1;
         }
         stream.listed_to += 1;
+    }
+    if stream.listed_to + 1 >= stream.current {
+        // All have had their turn. Why here and not when the next state begins: by then newer segments may
+        // have started, and the oldest would never be listed again while data flows.
+        stream.listed_to = stream.base;
     }
 }
