@@ -6,7 +6,7 @@
 use crate::machine::Machine;
 use crate::spread::Spread;
 use crate::{ALLOCATOR, print};
-use anyhow::Result;
+use anyhow::{Result, bail};
 use clap::Args;
 use rayon::prelude::*;
 use segstream_base::random::Seed;
@@ -27,7 +27,7 @@ pub(crate) struct Options {
     /// How often each measurement is repeated, all in turns.
     #[arg(long, default_value_t = 5)]
     repetitions: usize,
-    /// New packets of a long run.
+    /// New packets of a long run, at least 200,000.
     #[arg(long, default_value_t = 10_000_000)]
     packets: u64,
     /// Only this scheme.
@@ -93,6 +93,11 @@ fn cases() -> Vec<Case> {
 
 /// Measures and prints.
 pub(crate) fn measure(options: &Options) -> Result<()> {
+    let chosen: Vec<Case> =
+        cases().into_iter().filter(|case| options.scheme.as_ref().is_none_or(|scheme| *scheme == case.scenario.scheme)).collect();
+    if chosen.is_empty() || options.repetitions == 0 || options.packets < 2 * SHORT {
+        bail!("nothing to measure: --scheme is sstp, snr or segstream, --repetitions at least 1, --packets at least {}", 2 * SHORT);
+    }
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
     let pool = rayon::ThreadPoolBuilder::new().num_threads(processors).build()?;
     let mut report = Report {
@@ -102,7 +107,7 @@ pub(crate) fn measure(options: &Options) -> Result<()> {
         packets_long: options.packets,
         cases: Vec::new(),
     };
-    for case in cases().into_iter().filter(|case| options.scheme.as_ref().is_none_or(|scheme| *scheme == case.scenario.scheme)) {
+    for case in chosen {
         let short = Scenario { packets: SHORT, ..case.scenario.clone() };
         let long = Scenario { packets: options.packets, ..case.scenario.clone() };
         let (mut short_ns, mut long_ns, mut speedups) = (Vec::new(), Vec::new(), Vec::new());
