@@ -64,7 +64,7 @@ pub fn measured(points: &Measured, name: &str, label: &str, measure: Measure, lo
         .filter(|point| point.result.outcomes.iter().all(|outcome| outcome.trouble.is_none()))
         .map(|point| {
             let (y, interval) = measure.of(&point.result);
-            Point { x: point.x, y, interval, imprecise: !point.result.is_precise(), note: note(&point.result) }
+            Point { x: point.x, y, interval, imprecise: !point.result.is_precise(), note: note(&point.result, measure) }
         })
         .collect();
     Curve { label: label.to_owned(), colour: look.colour.to_owned(), marker: look.marker, line: look.line, points }
@@ -76,10 +76,14 @@ pub fn closed_form(label: &str, look: Look, xs: impl IntoIterator<Item = f64>, f
     Curve { label: label.to_owned(), colour: look.colour.to_owned(), marker: look.marker, line: look.line, points }
 }
 
-fn note(result: &PointResult) -> String {
+fn note(result: &PointResult, measure: Measure) -> String {
     let scenario = &result.scenario;
+    let of = match measure {
+        Measure::DelayMax => format!("largest of {} segments, ", result.delay_ms_max().segments),
+        Measure::ThroughputEfficiency | Measure::DelayMean => String::new(),
+    };
     format!(
-        "{} runs of {} packets, window {}, buffer {}, tolerance {}, loss {}",
+        "{of}{} runs of {} packets, window {}, buffer {}, tolerance {}, loss {}",
         result.outcomes.len(),
         scenario.packets,
         scenario.window,

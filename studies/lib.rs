@@ -9,6 +9,7 @@ pub mod black_box;
 pub mod curves;
 mod ec;
 mod fc;
+pub mod paired;
 pub mod processing_cost;
 pub mod window_sweep;
 

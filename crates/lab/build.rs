@@ -1,4 +1,4 @@
-//! Hashes the sources of everything that decides a result, so that a result store can tell whose it is.
+//! Hashes the sources of everything that decides a result, and the versions of the libraries below, so that a result store can tell whose it is.
 
 use std::path::{Path, PathBuf};
 use std::{env, fs, io};
@@ -14,6 +14,9 @@ fn main() -> io::Result<()> {
         println!("cargo::rerun-if-changed={}", sources.display());
         collect(&sources, &mut files)?;
     }
+    let lock = crates.join("../Cargo.lock");
+    println!("cargo::rerun-if-changed={}", lock.display());
+    files.push(lock);
     files.sort();
     let mut hasher = blake3::Hasher::new();
     for file in &files {

@@ -41,7 +41,7 @@ pub(super) enum Setting {
     FullHard,
     /// SSTP with everything on, soft ACK as `SoftLazy`.
     FullSoftLazy,
-    /// The flagship, which never grants more than its buffer.
+    /// The flagship, granting the same window with the same buffer.
     Segstream,
 }
 

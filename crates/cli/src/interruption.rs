@@ -1,6 +1,6 @@
 //! Interruption by the user (SIGINT, SIGTERM, SIGHUP): a flag, and a wake for whoever sleeps.
 //!
-//! Called by `send`, `recv` and `link`.
+//! Called by `send`, `recv`, `link` and `study`.
 //!
 //! Invariant: the first signal asks for an orderly end, the second one ends the process at once.
 

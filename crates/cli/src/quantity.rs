@@ -85,6 +85,16 @@ pub(crate) fn bytes(text: &str) -> Result<Bytes, String> {
     if value.fract() != 0.0 || value > 1e18 { Err(refused()) } else { Ok(Bytes::new(value as u64)) }
 }
 
+/// A number of threads; 0 leaves it to the machine.
+pub(crate) fn threads(text: &str) -> Result<usize, String> {
+    // Why a bound: each thread costs the system memory, and more than there are processors gain nothing.
+    const THREADS_MAX: usize = 1024;
+    match text.parse() {
+        Ok(threads) if threads <= THREADS_MAX => Ok(threads),
+        _ => Err(format!("\"{text}\" is not a number of threads; give 1 to {THREADS_MAX}, or leave it out for one a processor")),
+    }
+}
+
 /// A size that is not zero.
 pub(crate) fn positive_bytes(text: &str) -> Result<Bytes, String> {
     match bytes(text)? {

@@ -9,7 +9,7 @@ mod expected;
 mod files;
 
 use crate::interruption::Interruption;
-use crate::{json, usage};
+use crate::{json, quantity, usage};
 use anyhow::{Result, bail};
 use clap::{Args, Subcommand};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -71,7 +71,7 @@ struct RunArguments {
     #[arg(long, value_name = "N", default_value_t = USUAL_SEED)]
     seed: u64,
     /// Threads [default: one a processor]; results do not depend on it.
-    #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
+    #[arg(long, value_name = "N", value_parser = quantity::threads, default_value = "0", hide_default_value = true)]
     threads: usize,
     /// Prints one JSON object on standard output.
     #[arg(long)]
@@ -138,7 +138,7 @@ fn reproduce(arguments: &RunArguments) -> Result<ExitCode> {
         eprintln!("segstream: {line}");
     }
     if !troubles.is_empty() || !differences.is_empty() {
-        bail!("{} runs failed, {} studies differ from their expected tables", troubles.len(), differences.len());
+        bail!("{} points failed, {} studies differ from their expected tables", troubles.len(), differences.len());
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -147,9 +147,11 @@ fn chosen(arguments: &RunArguments) -> Result<Vec<&'static Study>> {
     if arguments.all {
         return Ok(segstream_studies::all());
     }
-    let mut studies = Vec::new();
+    let mut studies: Vec<&'static Study> = Vec::new();
     for id in &arguments.ids {
         match segstream_studies::find(id) {
+            // Why: two sections of one study would have the same pictures under the same names.
+            Some(study) if studies.iter().any(|chosen| chosen.id == study.id) => {}
             Some(study) => studies.push(study),
             None => return Err(usage::bad(format!("there is no study \"{id}\"; `segstream study list` shows them"))),
         }

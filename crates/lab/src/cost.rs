@@ -56,7 +56,7 @@ impl Visitor for Measure<'_> {
         let source = Source::Backlog { segments: self.scenario.segments(), segment_bytes: self.segment_bytes };
         let setup = run::setup(self.scenario, false);
         let (sender, receiver) = (Recording::new(sender), Recording::new(receiver));
-        let mut simulation = Simulation::new(sender, receiver, source, &setup, Seed(1), run::Blind)?;
+        let mut simulation = Simulation::new(sender, receiver, source, &setup, Seed(1), ())?;
         simulation.run();
         let packets = simulation.sender().counters().packets_sent;
         let (mut send, mut receive) = (Vec::new(), Vec::new());

@@ -18,7 +18,7 @@ use segstream_wire::{Class, Part};
 pub(crate) fn pair(scenario: &Scenario, now: Instant) -> Result<(LoneSender, LoneReceiver), ScenarioError> {
     let body_bytes = (scenario.packet_bytes as usize).saturating_sub(SHIPMENT_OVERHEAD_BYTES);
     // Limit: a header varies by a few bytes with the numbers in it, and the size of a unit does not. A shipment
-    // is `packet_bytes` with the numbers that most have; over a run the mean is within 0.03 % of that, and
+    // is `packet_bytes` with the numbers that most have; over a run the mean is within 0.1 % of that, and
     // throughput efficiency may exceed its bound by as much.
     let unit_bytes = body_bytes.checked_sub(usual_part(scenario).header_len()).filter(|bytes| *bytes > 0);
     let unit_bytes = unit_bytes.ok_or(ScenarioError::PacketBytes(scenario.packet_bytes))? as u32;

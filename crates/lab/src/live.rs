@@ -89,7 +89,7 @@ impl Sending {
     /// When the scenario cannot be run over a network, before a socket is opened; when the system refuses one.
     pub fn bind(scenario: &Scenario, remote: SocketAddr, options: SendOptions) -> Result<Self, LiveError> {
         check(scenario)?;
-        registry::visit(scenario, Try(scenario))?;
+        registry::check_pair(scenario)?;
         let segment_bytes = registry::segment_bytes(scenario)?;
         Ok(Self { scenario: scenario.clone(), segment_bytes, sender: BlockingSender::bind(remote, options)? })
     }
@@ -199,21 +199,6 @@ fn check_limits(scenario: &Scenario, limits: StoreLimits) -> Result<(), LiveErro
         segment_bytes_max: limits.segment_bytes,
         bytes_max,
     })
-}
-
-/// Makes a pair only to hear whether it can be made.
-struct Try<'a>(&'a Scenario);
-
-impl Visitor for Try<'_> {
-    type Output = ();
-
-    fn visit<S, R>(self, make: impl Fn(&Scenario) -> Result<(S, R), ScenarioError>) -> Result<(), ScenarioError>
-    where
-        S: Sender,
-        R: Receiver<Forward = S::Forward, Feedback = S::Feedback>,
-    {
-        make(self.0).map(|_| ())
-    }
 }
 
 struct SendRun<'a, 'w, I> {

@@ -66,7 +66,9 @@ impl Meter {
             let rank = libm::ceil(share * self.delays.len() as f64) as usize;
             self.delays.get(rank.saturating_sub(1)).copied().unwrap_or(0)
         };
-        Delays { sum_ns: self.delays.iter().sum(), median_ns: at(0.5), p99_ns: at(0.99), largest }
+        // Limit: a sum above 584 years stays there; the mean is then too small.
+        let sum_ns = self.delays.iter().fold(0, |sum: u64, delay| sum.saturating_add(*delay));
+        Delays { sum_ns, median_ns: at(0.5), p99_ns: at(0.99), largest }
     }
 
     fn take_start(&mut self, segment: u64) -> Option<Instant> {
@@ -82,7 +84,7 @@ impl Meter {
     fn count_batch(&mut self, now: Instant, delay_ns: u64, packets: u64) {
         self.open.segments += 1;
         self.open.packets += packets;
-        self.open.delay_sum_ns += delay_ns;
+        self.open.delay_sum_ns = self.open.delay_sum_ns.saturating_add(delay_ns);
         if self.open.segments == (self.segments / BATCHES).max(1) && self.batches.len() < BATCHES as usize {
             self.open.span_ns = now.since(self.opened_at).as_nanos();
             self.batches.push(std::mem::take(&mut self.open));
@@ -95,6 +97,7 @@ impl Observer for Meter {
     fn started(&mut self, now: Instant, _stream: StreamId, segment: SegmentNumber) {
         if self.first_start.is_none() {
             self.first_start = Some(now);
+            self.opened_at = now;
         }
         let Some(at) = segment.0.checked_sub(self.base).map(|at| at as usize) else { return };
         if self.starts.len() <= at {

@@ -30,7 +30,7 @@ pub struct Outcome {
     pub packets_sent: u64,
     /// Data packets that left again.
     pub packets_retransmitted: u64,
-    /// Data packets the path lost.
+    /// Packets the path lost on their way to the receiver, control that shares the path included.
     pub packets_lost: u64,
     /// Control packets of the sender.
     pub control_packets: u64,

@@ -5,11 +5,13 @@
 //! Invariant: several runs give intervals over replications, one long run gives them by batch means; a
 //! maximum carries the number of segments it was taken over.
 
-use crate::outcome::{LARGEST_KEPT, Outcome};
+use crate::outcome::{Batch, LARGEST_KEPT, Outcome};
 use crate::plan::Plan;
 use crate::scenario::Scenario;
 use crate::statistics::batch_means::batch_means;
+use crate::statistics::order::median;
 use crate::statistics::ratio::ratio;
+use crate::statistics::warm_up::mser5;
 use crate::statistics::{Confidence, Decision, Estimate, Largest, Maximum, Progress, t_interval};
 
 /// The replications of one scenario.
@@ -56,16 +58,24 @@ impl PointResult {
             let means: Vec<f64> =
                 only.batches.iter().map(|batch| batch.delay_sum_ns as f64 * 1e-6 / batch.segments.max(1) as f64).collect();
             let mean = only.delay_ms_mean();
-            return batch_means(&means, Confidence::P95)
-                .map_or(Estimate::single(mean), |by_batches| Estimate { mean, ..by_batches.estimate });
+            let steady = mser5(&means, 0).map_or(&means[..], |warm_up| warm_up.kept(&means));
+            return batch_means(steady, Confidence::P95).map_or(Estimate::single(mean), |found| Estimate { mean, ..found.estimate });
         }
         self.over_replications(Outcome::delay_ms_mean)
     }
 
-    /// The 99th percentile of the delay, over the runs that every point has.
+    /// The 99th percentile of the delay: the median over the runs that every point has, with the interval that
+    /// the ranks allow (none below six runs).
     pub fn delay_ms_p99(&self) -> Estimate {
         let values: Vec<f64> = self.equal_runs().map(|outcome| outcome.delays.p99_ns as f64 * 1e-6).collect();
-        over(&values)
+        match median(&values, Confidence::P95) {
+            Ok(found) => Estimate {
+                mean: found.value,
+                half_width: found.lower.zip(found.upper).map(|(low, high)| (high - low) / 2.0),
+                samples: found.samples,
+            },
+            Err(_) => Estimate::single(f64::NAN),
+        }
     }
 
     /// The largest delay in nanoseconds, over the runs that every point has; `None` without any segment.
@@ -87,12 +97,24 @@ impl PointResult {
         }
     }
 
-    /// Whether the wanted precision was reached.
+    /// Whether the wanted precision was reached, and, of one long run, whether its batches are long enough not to
+    /// depend on each other: else an interval says too little.
     pub fn is_precise(&self) -> bool {
+        let narrow = |estimate: Estimate| estimate.half_width.is_none_or(|half| half <= self.plan.half_width * estimate.mean.abs());
         !self.outcomes.iter().any(|outcome| outcome.trouble.is_some())
-            && [self.throughput_efficiency(), self.delay_ms_mean()]
-                .iter()
-                .all(|estimate| estimate.half_width.is_none_or(|half| half <= self.plan.half_width * estimate.mean.abs()))
+            && narrow(self.throughput_efficiency())
+            && narrow(self.delay_ms_mean())
+            && self.batches_are_independent()
+    }
+
+    fn batches_are_independent(&self) -> bool {
+        let [only] = &self.outcomes[..] else { return true };
+        let passes = |value: fn(&Batch) -> f64| {
+            let values: Vec<f64> = only.batches.iter().map(value).collect();
+            batch_means(&values, Confidence::P95).map_or(true, |found| found.passed)
+        };
+        passes(|batch| batch.packets as f64 / batch.span_ns.max(1) as f64)
+            && passes(|batch| batch.delay_sum_ns as f64 / batch.segments.max(1) as f64)
     }
 
     /// Whether more runs are wanted.

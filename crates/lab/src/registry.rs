@@ -1,6 +1,6 @@
 //! Every scheme that can be studied: key, name, colour, marker, what it can be told, and how it is made.
 //!
-//! Called by scenarios, by the studies for the look of their curves, and by the command line for its help.
+//! Called by scenarios, by whatever runs one, and by the command line.
 //! Adding a scheme is one entry in [`SCHEMES`] and one arm in [`visit`].
 //!
 //! Invariant: this is the only place that names all schemes; the keys are unique.
@@ -147,6 +147,23 @@ pub fn visit<V: Visitor>(scenario: &Scenario, visitor: V) -> Result<V::Output, S
     }
 }
 
+/// Makes a pair only to hear whether it can be made: what [`Scenario::check`] asks, and what the scheme does.
+pub fn check_pair(scenario: &Scenario) -> Result<(), ScenarioError> {
+    struct Try<'a>(&'a Scenario);
+    impl Visitor for Try<'_> {
+        type Output = ();
+
+        fn visit<S, R>(self, make: impl Fn(&Scenario) -> Result<(S, R), ScenarioError>) -> Result<(), ScenarioError>
+        where
+            S: Sender,
+            R: Receiver<Forward = S::Forward, Feedback = S::Feedback>,
+        {
+            make(self.0).map(|_| ())
+        }
+    }
+    visit(scenario, Try(scenario))
+}
+
 /// Whether halves of `scheme` can be made of the scenario.
 fn check(scenario: &Scenario, scheme: &Scheme) -> Result<(), ScenarioError> {
     scenario.check()?;
@@ -179,7 +196,7 @@ fn check_settings(scenario: &Scenario, scheme: &Scheme) -> Result<(), ScenarioEr
         (Setting::IdealFeedback, "feedback ideal", scenario.feedback == FeedbackMode::Ideal),
         (Setting::StatusPeriod, "status-period", scenario.status_period.is_some()),
         (Setting::Reorder, "reorder", scenario.reorder != usual.reorder),
-        (Setting::PartialTolerance, "tolerance with 0 < E < W", scenario.tolerance.is_partial()),
+        (Setting::PartialTolerance, "tolerance other than reliable or any", scenario.tolerance.is_partial()),
         (Setting::Buffer, "buffer", scenario.buffer_segments() != scenario.window),
     ];
     match asked.iter().find(|(setting, _, asked)| *asked && !scheme.settings.contains(setting)) {

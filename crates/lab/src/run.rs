@@ -31,18 +31,12 @@ impl Run {
     }
 }
 
-/// An observer that sees nothing.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Blind;
-
-impl Observer for Blind {}
-
 /// Runs `scenario` with the random streams of `seed`.
 pub fn run(scenario: &Scenario, seed: Seed) -> Result<Run, ScenarioError> {
-    run_observed(scenario, seed, false, Blind).map(|(run, _)| run)
+    run_observed(scenario, seed, false, ()).map(|(run, _)| run)
 }
 
-/// Runs `scenario` under the eyes of `observer`; with `check` every packet is encoded and decoded, which
+/// Runs `scenario` under the eyes of `observer`, or of none, which is `()`; with `check` every packet is encoded and decoded, which
 /// must not change the outcome.
 pub fn run_observed<O: Observer>(scenario: &Scenario, seed: Seed, check: bool, observer: O) -> Result<(Run, O), ScenarioError> {
     let segment_bytes = registry::segment_bytes(scenario)?;

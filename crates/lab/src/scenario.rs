@@ -3,7 +3,7 @@
 //! Made by the studies and by the command line; run by [`crate::run`]; its canonical text is what the result
 //! store addresses and what a sender over UDP tells the receiver.
 //!
-//! Invariant: a scenario that passes [`Scenario::check`] can be run; equal canonical texts mean equal runs.
+//! Invariant: a scenario that passes [`registry::check_pair`] can be run; equal canonical texts mean equal runs.
 
 use crate::registry::{self, Scheme};
 use segstream_base::{Bandwidth, Bytes, Duration};
@@ -148,7 +148,7 @@ pub enum ScenarioError {
     #[error("the re-sequencing distance {0} is too long; give at most {REORDER_MAX}")]
     Reorder(u32),
     /// See the message.
-    #[error("a status every {0} is not possible; give at least 1us")]
+    #[error("a status every {0} is not possible; give at least {STATUS_PERIOD_MIN}")]
     StatusPeriod(Duration),
     /// See the message.
     #[error("the loss: {0}")]
@@ -171,6 +171,8 @@ pub const PACKET_BYTES_MAX: u32 = 65_000;
 pub const SEGMENT_PACKETS_MAX: u32 = 32_768;
 /// The longest round trip.
 pub const RTT_MAX: Duration = Duration::from_secs(3600);
+/// The shortest status period: a peer that may choose it must not make us send more often.
+pub const STATUS_PERIOD_MIN: Duration = Duration::from_micros(100);
 /// The longest re-sequencing distance.
 pub const REORDER_MAX: u32 = 1023;
 
@@ -180,7 +182,7 @@ impl Scenario {
         registry::find(&self.scheme).ok_or_else(|| ScenarioError::UnknownScheme(self.scheme.clone()))
     }
 
-    /// Whether the scenario can be run.
+    /// Whether its numbers can be; what its scheme cannot be told or refuses is found by [`registry::check_pair`].
     pub fn check(&self) -> Result<(), ScenarioError> {
         self.registered()?;
         self.check_black_box()?;
@@ -202,7 +204,7 @@ impl Scenario {
         if self.reorder > REORDER_MAX {
             return Err(ScenarioError::Reorder(self.reorder));
         }
-        if let Some(period) = self.status_period.filter(|period| *period < Duration::from_micros(1)) {
+        if let Some(period) = self.status_period.filter(|period| *period < STATUS_PERIOD_MIN) {
             return Err(ScenarioError::StatusPeriod(period));
         }
         Ok(())
@@ -258,30 +260,6 @@ impl Scenario {
         let scenario = Self::try_from(record)?;
         scenario.check()?;
         Ok(scenario)
-    }
-
-    /// The parameters as name and value, for people.
-    pub fn parameters(&self) -> Vec<(String, String)> {
-        let mut rows = vec![
-            ("scheme".to_owned(), self.scheme.clone()),
-            ("rtt".to_owned(), self.rtt.to_string()),
-            ("bandwidth".to_owned(), self.bandwidth.to_string()),
-            ("packet bytes".to_owned(), self.packet_bytes.to_string()),
-            ("segment packets".to_owned(), self.segment_packets.to_string()),
-            ("window segments".to_owned(), self.window.to_string()),
-            ("buffer segments".to_owned(), self.buffer_segments().to_string()),
-            ("ack".to_owned(), self.ack.to_string()),
-            ("tolerance".to_owned(), self.tolerance.to_string()),
-            ("accounting".to_owned(), self.accounting.to_string()),
-            ("loss".to_owned(), self.loss.to_string()),
-            ("loss back".to_owned(), self.loss_back.to_string()),
-            ("feedback".to_owned(), self.feedback.to_string()),
-            ("packets".to_owned(), self.packets.to_string()),
-        ];
-        if let Some(period) = self.status_period {
-            rows.push(("status period".to_owned(), period.to_string()));
-        }
-        rows
     }
 }
 

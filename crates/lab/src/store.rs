@@ -88,8 +88,10 @@ impl Store {
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 fs::create_dir_all(root).map_err(io_error("making the directory", root))?;
-                let mut entries = fs::read_dir(root).map_err(io_error("reading", root))?;
-                if entries.next().is_some() {
+                let entries = fs::read_dir(root).map_err(io_error("reading", root))?;
+                // What an interrupted first sweep may have left is no stranger's.
+                let is_draft = |name: &std::ffi::OsStr| name.to_string_lossy().starts_with("store.draft-");
+                if entries.filter_map(Result::ok).any(|entry| !is_draft(&entry.file_name())) {
                     return Err(StoreError::NotAStore(root.to_owned()));
                 }
                 let text = serde_json::to_string(&mark).map_err(|error| io_error("writing", &at)(error.into()))?;

@@ -5,7 +5,7 @@ use segstream_base::random::Seed;
 use segstream_lab::outcome::Outcome;
 use segstream_lab::plan::Plan;
 use segstream_lab::registry::SCHEMES;
-use segstream_lab::run::{Blind, run_observed};
+use segstream_lab::run::run_observed;
 use segstream_lab::runner::{Progress, Runner, RunnerError};
 use segstream_lab::scenario::Scenario;
 use segstream_lab::store::Store;
@@ -101,11 +101,11 @@ fn encoding_every_packet_changes_nothing() {
         for feedback in [FeedbackMode::Full, FeedbackMode::Ideal] {
             let loss = "1e-2".parse().unwrap();
             let scenario = Scenario { scheme: scheme.key.to_owned(), loss, feedback, packets: 50_000, ..Scenario::default() };
-            let Ok((typed, _)) = run_observed(&scenario, Seed(3), false, Blind) else {
+            let Ok((typed, _)) = run_observed(&scenario, Seed(3), false, ()) else {
                 assert_eq!((scheme.key, feedback), ("segstream", FeedbackMode::Ideal), "only the flagship has no ideal feedback");
                 continue;
             };
-            let (encoded, _) = run_observed(&scenario, Seed(3), true, Blind).unwrap();
+            let (encoded, _) = run_observed(&scenario, Seed(3), true, ()).unwrap();
             assert_eq!(typed.outcome, encoded.outcome, "{} {feedback:?}", scheme.key);
         }
     }

@@ -5,6 +5,7 @@
 //! Invariant: its points, pictures and findings are those of [`crate::window_sweep`], which FC Fig. 14 shares.
 //! Source: EC 5.2, 5.3.
 
+use crate::paired::with_differences;
 use crate::window_sweep;
 use segstream_lab::claim::Claim;
 use segstream_lab::study::Study;
@@ -28,7 +29,7 @@ pub(super) static STUDY: Study = Study {
     ],
     points: window_sweep::points,
     figures: |points| window_sweep::figures("ec-fig10", points),
-    tables: window_sweep::tables,
+    tables: |points| with_differences(window_sweep::tables(points), points),
     claims: CLAIMS,
     expected: include_str!("expected.csv"),
 };

@@ -10,6 +10,7 @@ use super::against_loss::{LOSS, delay_ms_max, list, packets, picture, with_run_l
 use super::four_tolerances::{ANY, FIVE, FOUR, NONE, ONE, curve, label, look, scenario, usual_accounting};
 use crate::black_box::{Who, random};
 use crate::curves::{self, Look, Measure, SHADES};
+use crate::paired::with_differences;
 use segstream_blocks::Accounting;
 use segstream_lab::claim::{Claim, Finding, Judgement};
 use segstream_lab::closed_forms::{Point, retransmission_probability, violation_probability};
@@ -35,7 +36,7 @@ pub(super) static STUDY: Study = Study {
     ],
     points,
     figures,
-    tables,
+    tables: |points| with_differences(tables(points), points),
     claims: CLAIMS,
     expected: include_str!("expected.csv"),
 };

@@ -9,6 +9,7 @@ use super::against_loss::{BAD_STATE_LOSS, delay_ms_max, list, picture, with_run_
 use super::four_tolerances::{FIVE, FOUR, NONE, curve, label, look, scenario, usual_accounting};
 use crate::black_box::{Who, bursty};
 use crate::curves::{self, Measure};
+use crate::paired::with_differences;
 use segstream_lab::claim::{Claim, Finding, Judgement};
 use segstream_lab::closed_forms::effective_loss;
 use segstream_lab::figure::{Curve, Figure, TextTable};
@@ -34,7 +35,7 @@ pub(super) static STUDY: Study = Study {
     ],
     points,
     figures,
-    tables,
+    tables: |points| with_differences(tables(points), points),
     claims: CLAIMS,
     expected: include_str!("expected.csv"),
 };

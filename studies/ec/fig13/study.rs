@@ -9,6 +9,7 @@ use super::against_loss::{BAD_STATE_LOSS, efficiency, list, picture, with_run_le
 use super::fig12::BAD_STATE_LOSSES;
 use crate::black_box::{Who, bursty};
 use crate::curves::{self, Look, Measure, SHADES};
+use crate::paired::with_differences;
 use segstream_lab::claim::{Claim, Finding, Judgement};
 use segstream_lab::figure::{Curve, Figure, Line, Marker, TextTable};
 use segstream_lab::study::{Measured, Study, StudyPoint};
@@ -32,7 +33,7 @@ pub(super) static STUDY: Study = Study {
     ],
     points,
     figures,
-    tables,
+    tables: |points| with_differences(tables(points), points),
     claims: CLAIMS,
     expected: include_str!("expected.csv"),
 };

@@ -9,6 +9,7 @@ use super::against_loss::{LOSS, delay_ms_max, delay_ms_mean, efficiency, list, p
 use super::fig11::{DECADES, PROBABILITIES};
 use crate::black_box::{Who, random};
 use crate::curves::{self, Look, Measure, SHADES};
+use crate::paired::with_differences;
 use segstream_lab::claim::{Claim, Finding, Judgement};
 use segstream_lab::closed_forms::{Point, status_request_delay};
 use segstream_lab::figure::{Curve, Figure, Line, Marker, TextTable};
@@ -30,7 +31,7 @@ pub(super) static STUDY: Study = Study {
     ],
     points,
     figures,
-    tables,
+    tables: |points| with_differences(tables(points), points),
     claims: CLAIMS,
     expected: include_str!("expected.csv"),
 };

@@ -5,6 +5,7 @@
 //! Invariant: nothing is said here that [`crate::window_sweep`] did not measure.
 //! Source: FC 4.3, "Window Size Requirement", Fig. 14.
 
+use crate::paired::with_differences;
 use crate::window_sweep;
 use segstream_lab::claim::Claim;
 use segstream_lab::study::Study;
@@ -27,7 +28,7 @@ pub(super) static STUDY: Study = Study {
     ],
     points: window_sweep::points,
     figures: |points| window_sweep::figures("fc-fig14", points),
-    tables: window_sweep::tables,
+    tables: |points| with_differences(window_sweep::tables(points), points),
     claims: &[
         Claim {
             id: "FC-C1",

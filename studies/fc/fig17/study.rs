@@ -7,6 +7,7 @@
 
 use super::buffer_sweep::{self, BUFFERS, DECADES, PROBABILITIES, SMALL_BUFFERS, Setting, WINDOW};
 use crate::curves::Measure;
+use crate::paired::with_differences;
 use segstream_lab::claim::{Claim, Finding, Judgement};
 use segstream_lab::figure::{Figure, Line, Marker, TextTable};
 use segstream_lab::study::{Measured, Study, StudyPoint};
@@ -19,8 +20,8 @@ pub(super) static STUDY: Study = Study {
     summary: "The receiver buffers B segments. Either it grants that many (signs), or it grants 36 and discards what does not fit: hard \
               ACK (lines). Nearly all segments come in order and never wait in the buffer, so granting more pays at every loss \
               probability.\n\n\
-              The second picture has control on the path: SSTP with everything on, which grants 36, and Segstream, which grants its \
-              buffer only.",
+              The second picture has control on the path: SSTP with everything on, and Segstream. Both grant 36 and drop what does not \
+              fit; Segstream frees the place of every accepted segment at once, whatever comes before it.",
     parameters: &[
         ("round trip, bandwidth", "60 ms, 500 Mbit/s (chosen: not stated; at 100 Mbit/s 0.25 w_a is less than a segment)"),
         ("window", "2.5 w_a = 36 segments (stated)"),
@@ -30,7 +31,7 @@ pub(super) static STUDY: Study = Study {
     ],
     points,
     figures,
-    tables,
+    tables: |points| with_differences(tables(points), points),
     claims: &[
         Claim {
             id: "FC-C4",

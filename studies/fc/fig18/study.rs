@@ -9,6 +9,7 @@ mod claims;
 
 use super::buffer_sweep::{self, DECADES, SMALL_BUFFERS, Setting};
 use crate::curves::Measure;
+use crate::paired::with_differences;
 use segstream_lab::claim::Claim;
 use segstream_lab::figure::{Figure, TextTable};
 use segstream_lab::study::{Measured, Study, StudyPoint};
@@ -35,7 +36,7 @@ pub(super) static STUDY: Study = Study {
     ],
     points,
     figures,
-    tables,
+    tables: |points| with_differences(tables(points), points),
     claims: &[
         Claim {
             id: "FC-C6",

@@ -7,6 +7,7 @@
 
 use super::buffer_sweep::{self, DECADES, SMALL_BUFFERS, Setting, listed, over_buffers};
 use crate::curves::Measure;
+use crate::paired::with_differences;
 use segstream_lab::claim::{Claim, Finding, Judgement};
 use segstream_lab::figure::{Figure, TextTable};
 use segstream_lab::study::{Measured, Study};
@@ -25,7 +26,7 @@ pub(super) static STUDY: Study = Study {
     ],
     points: buffer_sweep::hard_and_soft,
     figures,
-    tables,
+    tables: |points| with_differences(tables(points), points),
     claims: &[
         Claim {
             id: "FC-C9",

@@ -85,7 +85,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000), default_value_t = 1)]
     pub(crate) replications: u32,
     /// Threads for replications [default: one a processor].
-    #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
+    #[arg(long, value_name = "N", value_parser = quantity::threads, default_value = "0", hide_default_value = true)]
     pub(crate) threads: usize,
     /// Encodes and decodes every packet of the first replication too, and fails if that changes anything.
     #[arg(long)]
@@ -102,7 +102,7 @@ pub(crate) struct Arguments {
 }
 
 impl Arguments {
-    /// The scenario the flags mean, checked.
+    /// The scenario the flags mean, which its scheme accepts.
     pub(crate) fn scenario(&self) -> Result<Scenario> {
         let scenario = Scenario {
             scheme: self.scheme.clone(),
@@ -122,7 +122,8 @@ impl Arguments {
             status_period: self.status_period,
             packets: self.packets,
         };
-        scenario.check().map_err(|error| usage::bad(error.to_string()))?;
+        // Why the pair: what only the scheme refuses must be known before a file is made.
+        registry::check_pair(&scenario).map_err(|error| usage::bad(error.to_string()))?;
         Ok(scenario)
     }
 }

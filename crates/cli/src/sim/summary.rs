@@ -47,6 +47,7 @@ impl Summary {
             value("delay_ms_mean", point.delay_ms_mean()),
             value("delay_ms_p99", point.delay_ms_p99()),
             value("delay_ms_max", exact(max.value)),
+            Row { key: "delay_ms_max_segments", estimate: exact(max.segments as f64), count: true },
             count("packets_sent", |outcome| outcome.packets_sent),
             count("packets_retransmitted", |outcome| outcome.packets_retransmitted),
             count("packets_delivered", |outcome| outcome.packets_delivered),
@@ -72,13 +73,11 @@ impl Summary {
         let mut table = format!("{:<24} {}\n", "scheme", self.scheme);
         for row in &self.rows {
             let mean = if row.count && self.replications == 1 { format!("{:.0}", row.estimate.mean) } else { readable(row.estimate.mean) };
-            let half = row.estimate.half_width.filter(|_| self.replications > 1 || !row.count);
-            let half = half.map_or_else(String::new, |half| format!("  ± {}", readable(half)));
+            let half = row.estimate.half_width.map_or_else(String::new, |half| format!("  ± {}", readable(half)));
             table.push_str(&format!("{:<24} {mean}{half}\n", row.key));
         }
-        if self.replications > 1 {
-            table.push_str(&format!("{:<24} {} (± is the half-width of a 95 % interval)\n", "replications", self.replications));
-        }
+        let way = if self.replications > 1 { "over replications" } else { "by batch means" };
+        table.push_str(&format!("{:<24} {} (± is the half-width of a 95 % interval {way})\n", "replications", self.replications));
         table
     }
 }
@@ -97,8 +96,8 @@ impl serde::Serialize for Summary {
             let mean = row.estimate.mean;
             let whole = row.count && self.replications == 1;
             object.insert(row.key.to_owned(), if whole { json!(mean as u64) } else { number(mean) });
-            if self.replications > 1 && !matches!(row.key, "wall_seconds" | "packets_per_second" | "delay_ms_max") {
-                object.insert(format!("{}_ci95", row.key), row.estimate.half_width.map_or(Value::Null, number));
+            if let Some(half) = row.estimate.half_width {
+                object.insert(format!("{}_ci95", row.key), number(half));
             }
         }
         if self.replications > 1 {

@@ -1,6 +1,6 @@
 //! How much of the beginning of a run to leave out: the MSER-5 rule with a floor.
 //!
-//! Called by the runner on every replication before its mean is taken.
+//! Called on the batches of one long run before its interval is taken.
 //!
 //! Invariant: what is left out is a prefix, never less than the floor, and the report says how long it was.
 //!
