@@ -8,6 +8,7 @@
 use super::picture::{self, Colours, PictureError, Slice};
 use super::report::{Report, Run, SliceRecord};
 use super::table::{decibels, number, percent};
+use segstream_lab::drawing::template::{escaped, filled, script_json};
 use serde::Serialize;
 use std::fmt::Write;
 
@@ -74,8 +75,7 @@ struct DrawnRun<'a> {
 /// The whole page.
 pub(crate) fn html(report: &Report, exhibits: &[Exhibit]) -> Result<String, serde_json::Error> {
     let drawn = Drawn { runs: report.runs.iter().map(|run| DrawnRun { run, series: &run.series }).collect() };
-    // Invariant: the JSON cannot end the script element it stands in, whatever its strings hold.
-    let json = serde_json::to_string(&drawn)?.replace('<', "\\u003c");
+    let json = script_json(&drawn)?;
     let parts = [
         ("circumstances", circumstances(report)),
         ("headline", headline(report)),
@@ -84,17 +84,7 @@ pub(crate) fn html(report: &Report, exhibits: &[Exhibit]) -> Result<String, serd
         ("quality_table", table(report, &quality_columns())),
         ("json", json),
     ];
-    // What is filled in is never searched for further places, so no text can stand for another part.
-    let mut page = String::with_capacity(TEMPLATE.len() + 1_000_000);
-    let mut rest = TEMPLATE;
-    while let Some((before, after)) = rest.split_once("{{") {
-        let (name, after) = after.split_once("}}").unwrap_or((after, ""));
-        page.push_str(before);
-        page.push_str(parts.iter().find(|part| part.0 == name).map_or("", |part| part.1.as_str()));
-        rest = after;
-    }
-    page.push_str(rest);
-    Ok(page)
+    Ok(filled(TEMPLATE, &parts))
 }
 
 /// What was the same in all runs.
@@ -215,11 +205,6 @@ fn table(report: &Report, columns: &[Column]) -> String {
     }
     text.push_str("</table></div>");
     text
-}
-
-/// Text that stands for itself in HTML, in an attribute too.
-fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;").replace('\'', "&#39;")
 }
 
 /// RFC 4648 4: three bytes as four letters.

@@ -50,7 +50,7 @@ pub(super) fn drawn(width: u32, height: u32, title: &str, draw: impl FnOnce(&mut
     drop(canvas);
     // The sheet is shown at its size, and says what it is to those who cannot see it.
     let large = format!("width=\"{}\" height=\"{}\"", fine(width), fine(height));
-    let shown = format!("width=\"{width}\" height=\"{height}\" role=\"img\" aria-label=\"{}\"", super::escaped(title));
+    let shown = format!("width=\"{width}\" height=\"{height}\" role=\"img\" aria-label=\"{}\"", super::template::escaped(title));
     text.replacen(&large, &shown, 1)
 }
 
@@ -87,7 +87,7 @@ impl Canvas<'_> {
         let size = lettering.size * STEPS * BACKEND_DIVISOR;
         let style: TextStyle<'_> = (LETTERS, size, font, &lettering.colour).into_text_style(&self.backend.get_size());
         let style = style.transform(turn).pos(Pos::new(lettering.anchor, VPos::Center));
-        let printed: String = text.chars().filter(|&letter| super::is_printed(letter)).collect();
+        let printed: String = text.chars().filter(|&letter| super::template::is_printed(letter)).collect();
         cannot_fail(&self.backend.draw_text(&printed, &style, fine(at)));
     }
 }

@@ -9,7 +9,8 @@
 
 use super::notes::{Showing, notes, showing};
 use super::span::Span;
-use super::{canvas, csv, escaped, svg};
+use super::template::{escaped, filled, script_json};
+use super::{canvas, csv, svg};
 use crate::figure::{Axis, ClaimLine, Curve, Figure, Line, Marker, Point, Report, Scale, Section, TextTable};
 use serde::Serialize;
 use std::fmt::Write as _;
@@ -32,21 +33,12 @@ pub fn page(report: &Report) -> String {
         ("contents", contents(&report.sections)),
         ("claims", all_claims(&report.sections)),
         ("sections", report.sections.iter().map(section).collect()),
-        ("json", json(&drawn_figures(report))),
+        // Why: numbers that are none become null, and strings are all JSON has left to fail on; Rust's are always Unicode.
+        ("json", script_json(&drawn_figures(report)).unwrap_or_else(|_| "[]".to_owned())),
         ("library", LIBRARY.to_owned()),
         ("script", SCRIPT.to_owned()),
     ];
-    // What is filled in is never searched for further places, so no text can stand for another part.
-    let mut page = String::with_capacity(LIBRARY.len() * 2);
-    let mut rest = TEMPLATE;
-    while let Some((before, after)) = rest.split_once("{{") {
-        let (name, after) = after.split_once("}}").unwrap_or((after, ""));
-        page.push_str(before);
-        page.push_str(parts.iter().find(|part| part.0 == name).map_or("", |part| part.1.as_str()));
-        rest = after;
-    }
-    page.push_str(rest);
-    page
+    filled(TEMPLATE, &parts)
 }
 
 /// A figure as the script draws it.
@@ -126,12 +118,6 @@ fn drawn_curve<'a>(figure: &Figure, curve: &'a Curve) -> DrawnCurve<'a> {
         line: curve.line,
         points: curve.points.iter().map(point).collect(),
     }
-}
-
-/// Invariant: the JSON cannot end the script element it stands in, whatever its strings hold.
-fn json(figures: &[DrawnFigure<'_>]) -> String {
-    // Why: numbers that are none become null, and strings are all JSON has left to fail on; Rust's are always Unicode.
-    serde_json::to_string(figures).unwrap_or_else(|_| "[]".to_owned()).replace('<', "\\u003c")
 }
 
 /// Names and values.
