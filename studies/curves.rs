@@ -61,7 +61,7 @@ pub const SHADES: [&str; 6] = ["#000000", "#0072b2", "#d55e00", "#009e73", "#cc7
 pub fn measured(points: &Measured, name: &str, label: &str, measure: Measure, look: Look) -> Curve {
     let points = points
         .curve(name)
-        .filter(|point| point.result.outcomes.iter().all(|outcome| outcome.trouble.is_none()))
+        .filter(|point| point.result.trouble().is_none())
         .map(|point| {
             let (y, interval) = measure.of(&point.result);
             Point { x: point.x, y, interval, imprecise: !point.result.is_precise(), note: note(&point.result, measure) }

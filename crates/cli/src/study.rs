@@ -178,7 +178,7 @@ fn troubles(finished: &[Finished]) -> Vec<String> {
     let mut troubles = Vec::new();
     for finished in finished {
         for point in &finished.measured.points {
-            if let Some(trouble) = point.result.outcomes.iter().find_map(|outcome| outcome.trouble.as_ref()) {
+            if let Some(trouble) = point.result.trouble() {
                 troubles.push(format!("{}: {} at {}: {trouble}", finished.study.id, point.curve, point.x));
             }
         }

@@ -12,7 +12,7 @@ use crate::statistics::batch_means::batch_means;
 use crate::statistics::order::median;
 use crate::statistics::ratio::ratio;
 use crate::statistics::warm_up::mser5;
-use crate::statistics::{Confidence, Decision, Estimate, Largest, Maximum, Progress, t_interval};
+use crate::statistics::{Confidence, Decision, Estimate, Largest, Progress, t_interval};
 
 /// The replications of one scenario.
 #[derive(Clone, Debug)]
@@ -78,33 +78,30 @@ impl PointResult {
         }
     }
 
-    /// The largest delay in nanoseconds, over the runs that every point has; `None` without any segment.
-    pub fn delay_ns_max(&self) -> Option<Maximum> {
+    /// The largest delay over the runs that every point has, with what is certain of it from below (order
+    /// statistics); not a number without any segment.
+    pub fn delay_ms_max(&self) -> DelayMax {
         let mut largest = Largest::<LARGEST_KEPT>::new();
         for outcome in self.equal_runs() {
             largest.merge(&outcome.delays.largest);
         }
-        largest.maximum(Confidence::P95)
-    }
-
-    /// The largest delay, with what is certain of it from below (order statistics); not a number without
-    /// any segment.
-    pub fn delay_ms_max(&self) -> DelayMax {
         let ms = |nanos: f64| nanos * 1e-6;
-        match self.delay_ns_max() {
+        match largest.maximum(Confidence::P95) {
             Some(max) => DelayMax { value: ms(max.value), interval: (max.lower.map_or(0.0, ms), ms(max.value)), segments: max.samples },
             None => DelayMax { value: f64::NAN, interval: (f64::NAN, f64::NAN), segments: 0 },
         }
+    }
+
+    /// What went wrong in the first run in which something did.
+    pub fn trouble(&self) -> Option<&str> {
+        self.outcomes.iter().find_map(|outcome| outcome.trouble.as_deref())
     }
 
     /// Whether the wanted precision was reached, and, of one long run, whether its batches are long enough not to
     /// depend on each other: else an interval says too little.
     pub fn is_precise(&self) -> bool {
         let narrow = |estimate: Estimate| estimate.half_width.is_none_or(|half| half <= self.plan.half_width * estimate.mean.abs());
-        !self.outcomes.iter().any(|outcome| outcome.trouble.is_some())
-            && narrow(self.throughput_efficiency())
-            && narrow(self.delay_ms_mean())
-            && self.batches_are_independent()
+        self.trouble().is_none() && narrow(self.throughput_efficiency()) && narrow(self.delay_ms_mean()) && self.batches_are_independent()
     }
 
     fn batches_are_independent(&self) -> bool {

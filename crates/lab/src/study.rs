@@ -70,7 +70,7 @@ impl Measured {
     pub fn at(&self, curve: &str, x: f64) -> Option<&PointResult> {
         let near = |a: f64, b: f64| (a - b).abs() <= 1e-9 * a.abs().max(b.abs());
         let point = self.points.iter().find(|point| point.curve == curve && near(point.x, x))?;
-        point.result.outcomes.iter().all(|outcome| outcome.trouble.is_none()).then_some(&point.result)
+        point.result.trouble().is_none().then_some(&point.result)
     }
 
     /// The points of `curve` in the order of the study.
@@ -83,23 +83,23 @@ impl Measured {
         let mut csv = String::from(CSV_HEAD);
         for point in &self.points {
             let result = &point.result;
-            let max = result.delay_ms_max();
+            let (efficiency, delay, max) = (result.throughput_efficiency(), result.delay_ms_mean(), result.delay_ms_max());
             // A write to a string cannot fail.
             let _ = writeln!(
                 csv,
                 "\"{}\",{},{},{},{},{},{},{},{},{},{},{}",
                 point.curve,
                 point.x,
-                digits(result.throughput_efficiency().mean),
-                digits(result.throughput_efficiency().half_width.unwrap_or(f64::NAN)),
-                digits(result.delay_ms_mean().mean),
-                digits(result.delay_ms_mean().half_width.unwrap_or(f64::NAN)),
+                digits(efficiency.mean),
+                digits(efficiency.half_width.unwrap_or(f64::NAN)),
+                digits(delay.mean),
+                digits(delay.half_width.unwrap_or(f64::NAN)),
                 digits(max.value),
                 result.total(|outcome| outcome.packets_sent),
                 result.total(|outcome| outcome.packets_retransmitted),
                 result.total(|outcome| outcome.feedback_packets),
                 result.total(|outcome| outcome.segments_delivered),
-                if result.outcomes.iter().any(|outcome| outcome.trouble.is_some()) { "trouble" } else { "" },
+                if result.trouble().is_some() { "trouble" } else { "" },
             );
         }
         csv

@@ -21,11 +21,6 @@ impl Traffic {
     pub const fn feedback_packets(&self) -> u64 {
         self.back.packets()
     }
-
-    /// Their bytes.
-    pub const fn feedback_bytes(&self) -> u64 {
-        self.back.data_bytes + self.back.control_bytes
-    }
 }
 
 /// What has travelled in one direction so far.

@@ -60,7 +60,7 @@ impl Summary {
             value("packets_per_second", exact(point.total(|outcome| outcome.packets_sent) as f64 / point.wall_s.max(1e-9))),
         ];
         Ok(Self {
-            trouble: point.outcomes.iter().find_map(|outcome| outcome.trouble.clone()),
+            trouble: point.trouble().map(str::to_owned),
             rows,
             scheme: scenario.scheme.clone(),
             seed,

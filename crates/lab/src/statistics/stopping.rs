@@ -54,16 +54,6 @@ pub enum Decision {
 }
 
 impl StoppingRule {
-    /// The rule of a quick look: 10 %.
-    pub fn quick() -> Self {
-        Self { relative_half_width: 0.10, ..Self::default() }
-    }
-
-    /// The rule of a publication: 2 %.
-    pub fn publication() -> Self {
-        Self { relative_half_width: 0.02, ..Self::default() }
-    }
-
     /// Decides. Precision counts before the budget: a point that got there with its last packet is `Enough`.
     pub fn decide(&self, progress: &Progress) -> Decision {
         let precise = progress.estimate.relative_half_width().is_some_and(|relative| relative <= self.relative_half_width);
@@ -109,7 +99,7 @@ mod tests {
 
     #[test]
     fn a_number_that_never_varies_is_precise_and_a_mean_of_zero_is_not() {
-        let rule = StoppingRule { rare_events_min: 0, ..StoppingRule::quick() };
+        let rule = StoppingRule { relative_half_width: 0.10, rare_events_min: 0, ..StoppingRule::default() };
         assert_eq!(rule.decide(&progress(Some(0.0), 10, 0, 0)), Decision::Enough);
         let zero = Progress { estimate: Estimate { mean: 0.0, half_width: Some(1.0), samples: 50 }, rare_events: 0, spent: 0 };
         assert_eq!(rule.decide(&zero), Decision::Continue);
