@@ -1,6 +1,6 @@
 //! Progress for people, when standard error is a terminal.
 //!
-//! Called by `send` and `recv`.
+//! Called by `send` and `recv`, and for its bar by `sim` and `study`.
 //!
 //! Invariant: nothing is drawn where nobody looks: not into a file, not beside `--stats`.
 
@@ -9,7 +9,18 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 /// How often it is drawn, per second.
 const DRAWS_PER_SECOND: u8 = 5;
 
-/// A bar when the length is known, a counter otherwise.
+/// A bar of the length `total`, or a counter where none is known; nothing when `quiet` or without a terminal.
+pub(crate) fn bar(total: Option<u64>, template: &str, quiet: bool) -> ProgressBar {
+    let bar = total.map_or_else(ProgressBar::no_length, ProgressBar::new);
+    // Why: a target of standard error hides itself where there is no terminal.
+    bar.set_draw_target(if quiet { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr_with_hz(DRAWS_PER_SECOND) });
+    if let Ok(style) = ProgressStyle::with_template(template) {
+        bar.set_style(style);
+    }
+    bar
+}
+
+/// The progress of a transfer.
 #[derive(Debug)]
 pub(crate) struct Progress {
     bar: ProgressBar,
@@ -18,20 +29,11 @@ pub(crate) struct Progress {
 impl Progress {
     /// Shows the transfer of `total` bytes, if that is known; nothing when `quiet` or without a terminal.
     pub(crate) fn new(total: Option<u64>, quiet: bool) -> Self {
-        let bar = match total {
-            Some(total) => ProgressBar::new(total),
-            None => ProgressBar::no_length(),
-        };
-        // Why: a target of standard error hides itself where there is no terminal.
-        bar.set_draw_target(if quiet { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr_with_hz(DRAWS_PER_SECOND) });
         let template = match total {
             Some(_) => "{bytes} of {total_bytes} [{wide_bar}] {bytes_per_sec}, {eta} left",
             None => "{bytes}, {bytes_per_sec}, {elapsed}",
         };
-        if let Ok(style) = ProgressStyle::with_template(template) {
-            bar.set_style(style);
-        }
-        Self { bar }
+        Self { bar: bar(total, template, quiet) }
     }
 
     /// So many bytes have been delivered.

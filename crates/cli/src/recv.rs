@@ -2,7 +2,7 @@
 //!
 //! - [`receiving`]: the loop around the endpoint and its connections;
 //! - [`incoming`]: one connection: its streams, what is said about them, what comes of them;
-//! - [`writer`], [`part_file`], [`file_name`]: where bytes go;
+//! - [`writer`], [`sink`], [`part_file`], [`file_name`]: where bytes go;
 //! - [`segment_record`]: a line for each segment;
 //! - [`scheme`]: the same in the way of another scheme.
 //!
@@ -16,6 +16,7 @@ mod part_file;
 mod receiving;
 mod scheme;
 mod segment_record;
+mod sink;
 mod writer;
 
 use crate::given::Given;

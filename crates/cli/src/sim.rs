@@ -9,12 +9,11 @@ mod summary;
 
 pub(crate) use arguments::{Arguments, scheme};
 
-use crate::{json, usage};
+use crate::{json, progress, usage};
 use anyhow::{Context as _, Result, bail};
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use segstream_base::random::Seed;
 use segstream_lab::plan::Plan;
-use segstream_lab::run::{Run, run_observed};
+use segstream_lab::run::run_observed;
 use segstream_lab::runner::{Runner, RunnerError, replication_seed};
 use segstream_lab::scenario::{Scenario, ScenarioError};
 use segstream_sim::{EventLog, Pcap, Vantage};
@@ -28,14 +27,15 @@ use summary::Summary;
 /// Runs the verb.
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     let scenario = arguments.scenario()?;
+    let first = replication_seed(Seed(arguments.seed), 0);
     if let Some(path) = &arguments.log {
-        tap(arguments, &scenario, |run| record_log(run, path))?;
+        record_log(&scenario, first, path)?;
     }
     if let Some(path) = &arguments.pcap {
-        tap(arguments, &scenario, |run| record_pcap(run, path))?;
+        record_pcap(&scenario, first, path)?;
     }
     if arguments.check {
-        check(arguments, &scenario)?;
+        check(&scenario, first)?;
     }
     let summary = simulate(arguments, scenario)?;
     if arguments.json {
@@ -51,11 +51,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
 
 /// All replications.
 fn simulate(arguments: &Arguments, scenario: Scenario) -> Result<Summary> {
-    let bar = ProgressBar::new(u64::from(arguments.replications));
-    bar.set_draw_target(if arguments.replications > 1 { ProgressDrawTarget::stderr_with_hz(5) } else { ProgressDrawTarget::hidden() });
-    if let Ok(style) = ProgressStyle::with_template("{pos} of {len} replications [{wide_bar}] {eta} left") {
-        bar.set_style(style);
-    }
+    let total = u64::from(arguments.replications);
+    let bar = progress::bar(Some(total), "{pos} of {len} replications [{wide_bar}] {eta} left", total == 1);
     let plan = Plan {
         packets: scenario.packets,
         replications_min: arguments.replications,
@@ -78,8 +75,7 @@ fn simulate(arguments: &Arguments, scenario: Scenario) -> Result<Summary> {
 }
 
 /// The first replication once more, every packet encoded and decoded.
-fn check(arguments: &Arguments, scenario: &Scenario) -> Result<()> {
-    let seed = replication_seed(Seed(arguments.seed), 0);
+fn check(scenario: &Scenario, seed: Seed) -> Result<()> {
     let (typed, _) = run_observed(scenario, seed, false, ()).map_err(|error| refused(&error))?;
     let (encoded, _) = run_observed(scenario, seed, true, ()).map_err(|error| refused(&error))?;
     if typed.outcome != encoded.outcome {
@@ -93,27 +89,17 @@ fn check(arguments: &Arguments, scenario: &Scenario) -> Result<()> {
     Ok(())
 }
 
-/// Runs the first replication under a tap.
-fn tap(arguments: &Arguments, scenario: &Scenario, record: impl FnOnce(TapRun<'_>) -> Result<()>) -> Result<()> {
-    record(TapRun { scenario, seed: replication_seed(Seed(arguments.seed), 0) })
-}
-
-/// What a tap watches.
-#[derive(Clone, Copy)]
-struct TapRun<'a> {
-    scenario: &'a Scenario,
-    seed: Seed,
-}
-
-fn record_log(run: TapRun<'_>, path: &Path) -> Result<()> {
-    let (_, log): (Run, _) = run_observed(run.scenario, run.seed, false, EventLog::new(create(path)?)).map_err(|error| refused(&error))?;
+/// The first replication's events.
+fn record_log(scenario: &Scenario, seed: Seed, path: &Path) -> Result<()> {
+    let (_, log) = run_observed(scenario, seed, false, EventLog::new(create(path)?)).map_err(|error| refused(&error))?;
     log.finish().with_context(|| format!("{} cannot be written", path.display()))?;
     Ok(())
 }
 
-fn record_pcap(run: TapRun<'_>, path: &Path) -> Result<()> {
+/// The first replication's packets.
+fn record_pcap(scenario: &Scenario, seed: Seed, path: &Path) -> Result<()> {
     let tap = Pcap::new(create(path)?, Vantage::Sender).with_context(|| format!("{} cannot be written", path.display()))?;
-    let (_, tap): (Run, _) = run_observed(run.scenario, run.seed, false, tap).map_err(|error| refused(&error))?;
+    let (_, tap) = run_observed(scenario, seed, false, tap).map_err(|error| refused(&error))?;
     tap.finish().with_context(|| format!("{} cannot be written", path.display()))?;
     Ok(())
 }

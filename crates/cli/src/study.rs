@@ -9,10 +9,10 @@ mod expected;
 mod files;
 
 use crate::interruption::Interruption;
-use crate::{json, quantity, usage};
+use crate::{json, progress, quantity, usage};
 use anyhow::{Result, bail};
 use clap::{Args, Subcommand};
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::ProgressBar;
 use segstream_base::random::Seed;
 use segstream_lab::figure::Report;
 use segstream_lab::plan::Preset;
@@ -108,7 +108,7 @@ fn reproduce(arguments: &RunArguments) -> Result<ExitCode> {
     };
     let store = Store::open(&arguments.out.join("store"))?;
     let interruption = Interruption::listen(None)?;
-    let bar = bar();
+    let bar = progress::bar(Some(1), "{pos} of {len} runs [{wide_bar}] {msg}, {eta} left", false);
     let runner = Runner {
         seed: Seed(arguments.seed),
         store: Some(&store),
@@ -157,15 +157,6 @@ fn chosen(arguments: &RunArguments) -> Result<Vec<&'static Study>> {
         }
     }
     Ok(studies)
-}
-
-fn bar() -> ProgressBar {
-    let bar = ProgressBar::new(1);
-    bar.set_draw_target(ProgressDrawTarget::stderr_with_hz(5));
-    if let Ok(style) = ProgressStyle::with_template("{pos} of {len} runs [{wide_bar}] {msg}, {eta} left") {
-        bar.set_style(style);
-    }
-    bar
 }
 
 fn show(bar: &ProgressBar, progress: Progress) {

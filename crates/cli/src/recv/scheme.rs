@@ -8,6 +8,7 @@
 //! Limit: bytes are written between two looks at the network, so a slow disk or pipe delays the scheme.
 
 use super::part_file::PartFile;
+use super::sink::Sink;
 use super::{Arguments, Destination, Holes, writer};
 use crate::content_hash::ContentHash;
 use crate::interruption::Interruption;
@@ -19,19 +20,11 @@ use anyhow::{Result, anyhow};
 use segstream_lab::live::{Arrived, Receiving};
 use segstream_lab::registry::Scheme;
 use segstream_net::adapter::{self, ReceiveOptions, ReceivingConfig, Watch};
-use std::io::{self, Write as _};
+use std::io;
 use std::process::ExitCode;
 
 /// Flags that mean nothing with a scheme.
 const USUAL: &[&str] = &["keep", "segments_json", "stats"];
-
-/// Where the bytes go.
-#[derive(Debug)]
-enum Sink {
-    Discarded,
-    StandardOutput,
-    Part(PartFile),
-}
 
 /// What is written, and what of it is known.
 #[derive(Debug)]
@@ -110,14 +103,7 @@ impl Output {
         self.whole &= delivery.missing.is_empty();
         let (offset, bytes) =
             if self.drop_holes { (self.hash.bytes(), delivery.without_holes()) } else { (offset, delivery.zero_filled()) };
-        match &self.sink {
-            Sink::Discarded => {}
-            Sink::StandardOutput => {
-                let mut out = io::stdout().lock();
-                out.write_all(&bytes).and_then(|()| out.flush())?;
-            }
-            Sink::Part(part) => part.write_at(&bytes, offset)?,
-        }
+        self.sink.write_at(&bytes, offset)?;
         self.hash.write(offset, &bytes);
         Ok(())
     }
@@ -133,10 +119,7 @@ impl Output {
             return Ok(file);
         }
         if whole {
-            file.blake3 = hash.finish(|at, buffer| match &sink {
-                Sink::Part(part) => Some(part.read_at(buffer, at)),
-                Sink::Discarded | Sink::StandardOutput => None,
-            })?;
+            file.blake3 = hash.finish(|at, buffer| sink.read_at(buffer, at))?;
         }
         if let Sink::Part(part) = &sink {
             file.error = part.keep().err();

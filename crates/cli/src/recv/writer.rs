@@ -8,11 +8,11 @@
 use super::Destination;
 use super::file_name::FileName;
 use super::part_file::PartFile;
+use super::sink::Sink;
 use crate::content_hash::ContentHash;
 use segstream::ConnectionId;
 use segstream_net::Waker;
 use std::collections::BTreeMap;
-use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
@@ -57,14 +57,6 @@ pub(super) struct Writer {
     jobs: Option<Sender<Job>>,
     outcomes: Receiver<Outcome>,
     thread: Option<JoinHandle<()>>,
-}
-
-/// Where the bytes of one stream go.
-#[derive(Debug)]
-enum Sink {
-    Discarded,
-    StandardOutput,
-    Part(PartFile),
 }
 
 #[derive(Debug)]
@@ -177,16 +169,10 @@ impl Thread {
         // What comes after a failure is thrown away.
         let Some(open) = self.open.get_mut(&key) else { return Ok(()) };
         let offset = offset.unwrap_or(open.hash.bytes());
-        let (written, place) = match &open.sink {
-            Sink::Discarded => (Ok(()), String::new()),
-            Sink::StandardOutput => {
-                (io::stdout().lock().write_all(bytes).and_then(|()| io::stdout().lock().flush()), "standard output".to_owned())
-            }
-            Sink::Part(part) => (part.write_at(bytes, offset), part.path()),
-        };
+        let written = open.sink.write_at(bytes, offset);
         open.hash.write(offset, bytes);
         written.map_err(|error| {
-            self.open.remove(&key);
+            let place = self.open.remove(&key).map_or_else(String::new, |open| open.sink.place());
             format!("{place} cannot be written any further: {error}")
         })
     }
@@ -194,10 +180,7 @@ impl Thread {
     fn hash(&mut self, key: Key) -> Vec<Outcome> {
         let Some(open) = self.open.get_mut(&key) else { return Vec::new() };
         let hash = std::mem::take(&mut open.hash);
-        let hashed = hash.finish(|offset, buffer| match &open.sink {
-            Sink::Part(part) => Some(part.read_at(buffer, offset)),
-            Sink::Discarded | Sink::StandardOutput => None,
-        });
+        let hashed = hash.finish(|offset, buffer| open.sink.read_at(buffer, offset));
         match hashed {
             Ok(hash) => vec![Outcome::Hashed(key, hash)],
             Err(error) => {
