@@ -8,6 +8,7 @@
 use segstream_base::Bandwidth;
 use segstream_blocks::Tolerance;
 use segstream_lab::figure::Marker;
+use segstream_lab::registry::{self, Scheme};
 use segstream_lab::scenario::Scenario;
 use segstream_path::LossSpec;
 use segstream_schemes::sstp::FeedbackMode;
@@ -46,23 +47,22 @@ impl Who {
     }
 
     /// The beginning of a curve's name in a legend.
-    pub const fn label(self) -> &'static str {
+    pub fn label(self) -> String {
+        let name = self.registered().name;
         match self {
-            Self::SstpIdeal => "SSTP, ideal feedback",
-            Self::SstpFull => "SSTP, full",
-            Self::Snr => "SNR",
-            Self::Segstream => "Segstream",
+            Self::SstpIdeal => format!("{name}, ideal feedback"),
+            Self::SstpFull => format!("{name}, full"),
+            Self::Snr | Self::Segstream => name.to_owned(),
         }
     }
 
-    /// The sign at its points.
-    pub const fn marker(self) -> Marker {
-        match self {
-            Self::SstpIdeal => Marker::Square,
-            Self::SstpFull => Marker::Diamond,
-            Self::Snr => Marker::Triangle,
-            Self::Segstream => Marker::Circle,
-        }
+    /// The sign at its points: the scheme's, but for SSTP in full mode, which stands beside itself.
+    pub fn marker(self) -> Marker {
+        if self == Self::SstpFull { Marker::Diamond } else { self.registered().marker }
+    }
+
+    fn registered(self) -> &'static Scheme {
+        registry::find(self.scheme()).expect("a study's scheme is in the registry")
     }
 
     /// The scenario at the common point, with this loss. In full mode the way back loses as the way there

@@ -24,3 +24,45 @@ pub fn all() -> Vec<&'static Study> {
 pub fn find(id: &str) -> Option<&'static Study> {
     all().into_iter().find(|study| study.id == id)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn every_scenario_can_be_run() {
+        for study in all() {
+            for point in (study.points)() {
+                let told = format!("{} {} at {}", study.id, point.curve, point.x);
+                point.scenario.check().unwrap_or_else(|error| panic!("{told}: {error}"));
+                segstream_lab::run::run(
+                    &segstream_lab::scenario::Scenario { packets: 256, ..point.scenario },
+                    segstream_base::random::Seed(1),
+                )
+                .unwrap_or_else(|error| panic!("{told}: {error}"));
+            }
+        }
+    }
+
+    #[test]
+    fn a_study_is_called_like_its_folder_and_no_two_alike() {
+        let studies = all();
+        let found: BTreeSet<&str> = studies.iter().map(|study| study.id).collect();
+        assert_eq!(found.len(), studies.len());
+        for id in found {
+            let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(id);
+            assert!(folder.join("README.md").is_file() && folder.join("study.rs").is_file(), "{id} has no folder of that name");
+        }
+    }
+
+    #[test]
+    fn a_curve_has_one_point_at_each_place() {
+        for study in all() {
+            let mut places = BTreeSet::new();
+            for point in (study.points)() {
+                assert!(places.insert((point.curve.clone(), point.x.to_bits())), "{} twice at {} of {}", study.id, point.x, point.curve);
+            }
+        }
+    }
+}

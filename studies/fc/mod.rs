@@ -24,28 +24,6 @@ pub(crate) const STUDIES: &[&Study] = &[&fig14::STUDY, &fig17::STUDY, &fig18::ST
 #[cfg(test)]
 mod tests {
     use super::*;
-    use segstream_lab::registry;
-
-    #[test]
-    fn every_scenario_can_be_run() {
-        for study in STUDIES {
-            for point in (study.points)() {
-                let made = point.scenario.check().and_then(|()| registry::segment_bytes(&point.scenario));
-                assert!(made.is_ok(), "{} {} at {}: {}", study.id, point.curve, point.x, made.unwrap_err());
-            }
-        }
-    }
-
-    #[test]
-    fn a_place_on_a_curve_is_taken_once() {
-        for study in STUDIES {
-            let mut places: Vec<String> = (study.points)().iter().map(|point| format!("{} {}", point.curve, point.x)).collect();
-            let all = places.len();
-            places.sort_unstable();
-            places.dedup();
-            assert_eq!(places.len(), all, "{}", study.id);
-        }
-    }
 
     #[test]
     fn every_claim_of_the_paper_is_judged_once() {

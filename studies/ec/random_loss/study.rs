@@ -56,7 +56,7 @@ fn figures(points: &Measured) -> Vec<Figure> {
     let drawn = |measure: Measure| -> Vec<Curve> {
         let one = |(who, colour): (Who, &'static str)| {
             let line = if who == Who::Segstream { Line::Dashed } else { Line::Solid };
-            curves::measured(points, who.name(), who.label(), measure, Look { colour, marker: who.marker(), line })
+            curves::measured(points, who.name(), &who.label(), measure, Look { colour, marker: who.marker(), line })
         };
         let mut found: Vec<Curve> = WHO.into_iter().zip(SHADES).map(one).collect();
         if measure == Measure::DelayMean {
