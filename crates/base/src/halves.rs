@@ -87,6 +87,10 @@ pub trait Packet: Sized + Clone + fmt::Debug {
     /// The `index`-th piece of payload in the encoding, in the order of the encoding; `None` behind the
     /// last, and always in a control packet.
     fn payload(&self, index: usize) -> Option<PayloadSpan>;
+    /// Whether a congested path may mark the packet instead of dropping it (RFC 3168).
+    fn is_markable(&self) -> bool {
+        false
+    }
 }
 
 /// Where a piece of payload lies in the encoding of its packet, and which bytes of which segment it is.
@@ -233,6 +237,17 @@ pub struct SenderCounters {
     pub packets_retransmitted: u64,
 }
 
+/// What a half's bookkeeping has cost so far, beside the packets. A simulation may charge it to a processor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Operations {
+    /// Entries of the table of sent packets that were looked at in search of lost ones (HT 3.1.3).
+    pub slots_searched: u64,
+    /// Operations on a list of timers: one set, one cleared.
+    pub timer_operations: u64,
+    /// Timers in that list, added up over those operations: what a search through the list passes.
+    pub timers_passed: u64,
+}
+
 /// Receives the named gauges of a half.
 pub trait Probe {
     /// One gauge: its name with the unit last, and its value now.
@@ -266,6 +281,10 @@ pub trait Sender {
     fn poll_event(&mut self) -> Option<SenderEvent>;
     /// What has been handed out so far.
     fn counters(&self) -> SenderCounters;
+    /// What the bookkeeping has cost so far.
+    fn operations(&self) -> Operations {
+        Operations::default()
+    }
     /// Writes the half's gauges: window, in flight, rate.
     fn probe(&self, out: &mut dyn Probe);
 }
@@ -279,6 +298,8 @@ pub trait Receiver {
 
     /// Takes a packet of the sender.
     fn handle_forward(&mut self, now: Instant, packet: &Self::Forward);
+    /// The packet that is handed over next was marked on a congested path (RFC 3168).
+    fn note_congestion_mark(&mut self, _now: Instant) {}
     /// The next packet that may leave now.
     fn poll_transmit(&mut self, now: Instant) -> Option<Self::Feedback>;
     /// When and why the half wants [`Receiver::handle_timeout`].

@@ -8,6 +8,7 @@
 //! - [`random`]: one root seed, one independent stream for each name.
 //! - [`halves`]: the first contract, one direction of a transfer with typed packets.
 //! - [`endpoint`]: the second contract, datagrams and time in, datagrams and one deadline out.
+//! - [`stage`]: one process of a protocol that is parallel by function.
 //!
 //! Everyone calls this crate; it calls nobody of ours.
 //!
@@ -21,6 +22,7 @@ pub mod halves;
 pub mod quantity;
 pub mod random;
 pub mod sequence;
+pub mod stage;
 pub mod time;
 
 pub use quantity::{Bandwidth, Bytes};
