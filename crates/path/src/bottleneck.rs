@@ -1,20 +1,27 @@
-//! The bottleneck: packets serialised at a bandwidth behind one drop-tail queue.
+//! The bottleneck: packets serialised at a bandwidth behind one queue.
 //!
-//! Called by [`crate::Path`] once for each packet that is not lost before it.
+//! Called by [`crate::Path`] once for each packet that gets as far as the queue.
 //!
 //! The departure of a packet follows from the one before it (the recursion of Lindley, Proc. Camb. Phil.
 //! Soc. 48, 1952): it starts when it has arrived and the link is free, and leaves when its last bit has.
 //! What waits is found by forgetting every packet whose transmission has begun, so an idle link costs
-//! nothing and no event is needed to empty the queue.
+//! nothing and no event is needed to empty the queue. A change of the bandwidth is known ahead and changes
+//! nothing of this; in an outage nothing is taken from the queue.
+//!
+//! A packet that active management drops waits and takes its room until the link would have taken it, and
+//! then takes no time; the packet behind it starts at that instant.
 //!
 //! Invariant: departures never go backward, and a train of packets without a gap leaves in exactly the
 //! time its bits take, to the nanosecond, however long it is.
 //!
 //! Invariant: the packet being transmitted has left the queue and does not count against its limit.
 
+use crate::codel::{Aqm, CoDel, Decision};
+use crate::config::PathConfig;
 use crate::spec_error::SpecError;
+use crate::transmitter::Transmitter;
 use segstream_base::quantity::Remainder;
-use segstream_base::{Bandwidth, Bytes, Instant};
+use segstream_base::{Bandwidth, Bytes, Duration, Instant};
 use std::collections::VecDeque;
 
 /// How much may wait for the link, the packet being transmitted not counted.
@@ -38,61 +45,99 @@ struct Waiting {
     bytes: Bytes,
 }
 
+/// What the bottleneck does to a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Crossing {
+    /// It is sent.
+    Sent {
+        /// When its last bit leaves.
+        departure: Instant,
+        /// How long it waits for the start of its transmission.
+        queued: Duration,
+        /// Whether it leaves marked.
+        marked: bool,
+    },
+    /// The queue is full.
+    Full,
+    /// The management of the queue drops it.
+    Dropped {
+        /// How long it waits until then.
+        queued: Duration,
+    },
+}
+
 /// A link of limited bandwidth with its queue.
 #[derive(Clone, Debug)]
 pub struct Bottleneck {
-    bandwidth: Bandwidth,
+    transmitter: Transmitter,
     limit: QueueLimit,
     waiting: VecDeque<Waiting>,
     waiting_bytes: Bytes,
-    free_at: Instant,
-    remainder: Remainder,
+    /// Why boxed: a queue that nobody manages pays one comparison for it.
+    management: Option<Box<Management>>,
+}
+
+/// What drops or marks packets before the queue is full.
+#[derive(Clone, Debug)]
+struct Management {
+    codel: Option<CoDel>,
+    mark_above: Option<Duration>,
 }
 
 impl Bottleneck {
-    /// An idle link.
+    /// The idle link that `config` describes; `None` when the bandwidth is unlimited.
     ///
     /// # Errors
-    /// [`SpecError::ZeroBandwidth`] when nothing would ever pass.
-    pub fn new(bandwidth: Bandwidth, limit: QueueLimit) -> Result<Self, SpecError> {
-        if bandwidth.is_zero() {
-            return Err(SpecError::ZeroBandwidth);
-        }
-        Ok(Self {
-            bandwidth,
-            limit,
+    /// A bandwidth of zero, management that cannot be, or management where nothing ever waits.
+    pub fn new(config: &PathConfig) -> Result<Option<Self>, SpecError> {
+        config.aqm.check()?;
+        let transmitter = match config.bandwidth {
+            _ if !config.trace.is_none() => Transmitter::traced(config.trace.clone()),
+            Some(Bandwidth::ZERO) => return Err(SpecError::ZeroBandwidth),
+            Some(bandwidth) => Transmitter::constant(bandwidth),
+            None if config.aqm != Aqm::DropTail => return Err(SpecError::NothingToManage("management of the queue")),
+            None if config.mark_above.is_some() => return Err(SpecError::NothingToManage("marking of packets that wait")),
+            None => return Ok(None),
+        };
+        Ok(Some(Self {
+            transmitter,
+            limit: config.queue,
             waiting: VecDeque::new(),
             waiting_bytes: Bytes::ZERO,
-            free_at: Instant::ZERO,
-            remainder: Remainder::default(),
-        })
+            management: Management::new(config.aqm, config.mark_above).map(Box::new),
+        }))
     }
 
-    /// Takes a packet that arrives at `now`, which must not go backward. Returns when its last bit leaves,
-    /// or `None` when the queue drops it.
-    pub fn accept(&mut self, now: Instant, bytes: Bytes) -> Option<Instant> {
+    /// Takes a packet that arrives at `now`, which must not go backward. A `markable` one may be marked instead
+    /// of dropped.
+    #[inline]
+    pub fn accept(&mut self, now: Instant, bytes: Bytes, markable: bool) -> Crossing {
         self.forget_started(now);
-        if self.free_at > now {
+        let starts = self.transmitter.start(now);
+        if starts > now {
             // Why: a packet of no bytes would otherwise wait without a limit.
             let counted = bytes.max(Bytes::new(1));
             if !self.has_room(counted) {
-                return None;
+                return Crossing::Full;
             }
-            self.waiting.push_back(Waiting { starts: self.free_at, bytes: counted });
+            self.waiting.push_back(Waiting { starts, bytes: counted });
             self.waiting_bytes += counted;
-        } else if self.free_at < now {
-            // Why: the link stood idle, so the fraction of a nanosecond it was busy beyond `free_at` is past.
-            self.free_at = now;
-            self.remainder = Remainder::default();
         }
-        let time = self.bandwidth.transmit_time(bytes, &mut self.remainder);
-        self.free_at += time;
-        Some(self.free_at)
+        let queued = starts.since(now);
+        let marked = match &mut self.management {
+            None => false,
+            Some(management) => match management.decide(starts, queued, self.transmitter.rate(), markable) {
+                Decision::Send => false,
+                Decision::Mark => true,
+                Decision::Drop => return Crossing::Dropped { queued },
+            },
+        };
+        Crossing::Sent { departure: self.transmitter.send(bytes), queued, marked }
     }
 
     /// When the link will have sent everything it has accepted.
     pub const fn free_at(&self) -> Instant {
-        self.free_at
+        self.transmitter.free_at()
     }
 
     /// The bytes that wait at `now`.
@@ -125,12 +170,45 @@ impl Bottleneck {
     }
 }
 
+impl Management {
+    /// The greatest packet, for the time that CoDel lets a slow link hold one.
+    const MTU: Bytes = Bytes::new(1500);
+
+    /// `None` when nothing is to be done.
+    fn new(aqm: Aqm, mark_above: Option<Duration>) -> Option<Self> {
+        let codel = match aqm {
+            Aqm::DropTail => None,
+            Aqm::CoDel { target, interval } => Some(CoDel::new(target, interval)),
+        };
+        (codel.is_some() || mark_above.is_some()).then_some(Self { codel, mark_above })
+    }
+
+    /// What becomes of a packet that the link takes at `starts`, after a wait of `queued`, at `rate`.
+    fn decide(&mut self, starts: Instant, queued: Duration, rate: Bandwidth, markable: bool) -> Decision {
+        let decision = self.codel.as_mut().map_or(Decision::Send, |codel| {
+            let mtu_time = rate.transmit_time(Self::MTU, &mut Remainder::default());
+            codel.decide(starts, queued, mtu_time, markable)
+        });
+        let waited_long = markable && self.mark_above.is_some_and(|limit| queued > limit);
+        if decision == Decision::Send && waited_long { Decision::Mark } else { decision }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn link(bits: u64, limit: QueueLimit) -> Bottleneck {
-        Bottleneck::new(Bandwidth::from_bits_per_second(bits), limit).unwrap()
+        let config = PathConfig { bandwidth: Some(Bandwidth::from_bits_per_second(bits)), queue: limit, ..PathConfig::default() };
+        Bottleneck::new(&config).unwrap().unwrap()
+    }
+
+    /// When a packet leaves that cannot be marked, if it does.
+    fn accept(link: &mut Bottleneck, now: Instant, bytes: Bytes) -> Option<Instant> {
+        match link.accept(now, bytes, false) {
+            Crossing::Sent { departure, .. } => Some(departure),
+            Crossing::Full | Crossing::Dropped { .. } => None,
+        }
     }
 
     #[test]
@@ -139,7 +217,7 @@ mod tests {
         let mut link = link(333_333_333, QueueLimit::UNLIMITED);
         for count in 1..=100_000u128 {
             let exact = count * 1052 * 8 * 1_000_000_000 / 333_333_333;
-            assert_eq!(link.accept(Instant::ZERO, Bytes::new(1052)), Some(Instant::from_nanos(exact as u64)));
+            assert_eq!(accept(&mut link, Instant::ZERO, Bytes::new(1052)), Some(Instant::from_nanos(exact as u64)));
         }
     }
 
@@ -148,7 +226,7 @@ mod tests {
         let mut link = link(333_333_333, QueueLimit::UNLIMITED);
         let alone = 1052 * 8 * 1_000_000_000u64 / 333_333_333;
         for start in (0..1000u64).map(|i| i * 1_000_000) {
-            assert_eq!(link.accept(Instant::from_nanos(start), Bytes::new(1052)), Some(Instant::from_nanos(start + alone)));
+            assert_eq!(accept(&mut link, Instant::from_nanos(start), Bytes::new(1052)), Some(Instant::from_nanos(start + alone)));
         }
     }
 
@@ -157,46 +235,69 @@ mod tests {
         // 8 Mbit/s: 1000 bytes take 1 ms. The first is on the link, three more fill 3000 bytes.
         let mut link = link(8_000_000, QueueLimit::Bytes(Bytes::new(3000)));
         for count in 1..=4 {
-            assert_eq!(link.accept(Instant::ZERO, Bytes::new(1000)), Some(Instant::from_nanos(count * 1_000_000)));
+            assert_eq!(accept(&mut link, Instant::ZERO, Bytes::new(1000)), Some(Instant::from_nanos(count * 1_000_000)));
         }
         assert_eq!(link.waiting_bytes(Instant::ZERO), Bytes::new(3000));
-        assert_eq!(link.accept(Instant::ZERO, Bytes::new(1)), None);
+        assert_eq!(accept(&mut link, Instant::ZERO, Bytes::new(1)), None);
         // One nanosecond before the second packet starts nothing has changed; when it starts, it makes room.
-        assert_eq!(link.accept(Instant::from_nanos(999_999), Bytes::new(1)), None);
-        assert_eq!(link.accept(Instant::from_nanos(1_000_000), Bytes::new(1001)), None);
-        assert_eq!(link.accept(Instant::from_nanos(1_000_000), Bytes::new(1000)), Some(Instant::from_nanos(5_000_000)));
+        assert_eq!(accept(&mut link, Instant::from_nanos(999_999), Bytes::new(1)), None);
+        assert_eq!(accept(&mut link, Instant::from_nanos(1_000_000), Bytes::new(1001)), None);
+        assert_eq!(accept(&mut link, Instant::from_nanos(1_000_000), Bytes::new(1000)), Some(Instant::from_nanos(5_000_000)));
         assert_eq!(link.waiting_packets(Instant::from_nanos(1_000_000)), 3);
     }
 
     #[test]
     fn a_queue_in_packets_counts_packets_whatever_their_length() {
         let mut link = link(8_000_000, QueueLimit::Packets(2));
-        assert!(link.accept(Instant::ZERO, Bytes::new(1500)).is_some());
-        assert!(link.accept(Instant::ZERO, Bytes::new(1500)).is_some());
-        assert!(link.accept(Instant::ZERO, Bytes::new(1)).is_some());
-        assert_eq!(link.accept(Instant::ZERO, Bytes::new(1)), None);
+        assert!(accept(&mut link, Instant::ZERO, Bytes::new(1500)).is_some());
+        assert!(accept(&mut link, Instant::ZERO, Bytes::new(1500)).is_some());
+        assert!(accept(&mut link, Instant::ZERO, Bytes::new(1)).is_some());
+        assert_eq!(accept(&mut link, Instant::ZERO, Bytes::new(1)), None);
     }
 
     #[test]
     fn a_queue_of_nothing_is_a_pure_loss_system() {
         let mut link = link(8_000_000, QueueLimit::Bytes(Bytes::ZERO));
-        assert!(link.accept(Instant::ZERO, Bytes::new(1000)).is_some());
-        assert_eq!(link.accept(Instant::from_nanos(999_999), Bytes::new(1000)), None);
-        assert!(link.accept(Instant::from_nanos(1_000_000), Bytes::new(1000)).is_some());
+        assert!(accept(&mut link, Instant::ZERO, Bytes::new(1000)).is_some());
+        assert_eq!(accept(&mut link, Instant::from_nanos(999_999), Bytes::new(1000)), None);
+        assert!(accept(&mut link, Instant::from_nanos(1_000_000), Bytes::new(1000)).is_some());
     }
 
     #[test]
     fn empty_packets_cannot_fill_the_memory() {
         let mut link = link(1, QueueLimit::Bytes(Bytes::new(10)));
-        let accepted = (0..1000)
-            .filter(|_| link.accept(Instant::ZERO, Bytes::new(0)).is_some() || link.accept(Instant::ZERO, Bytes::new(1)).is_none());
+        let accepted = (0..1000).filter(|_| {
+            accept(&mut link, Instant::ZERO, Bytes::new(0)).is_some() || accept(&mut link, Instant::ZERO, Bytes::new(1)).is_none()
+        });
         assert!(accepted.count() > 0);
         assert!(link.waiting_packets(Instant::ZERO) <= 10);
     }
 
     #[test]
-    fn a_link_that_lets_nothing_pass_is_refused() {
-        let error = Bottleneck::new(Bandwidth::ZERO, QueueLimit::UNLIMITED).map(|_| ()).unwrap_err();
-        assert_eq!(error, SpecError::ZeroBandwidth);
+    fn a_link_that_lets_nothing_pass_is_refused_and_so_is_management_of_nothing() {
+        let refused = |config: PathConfig| Bottleneck::new(&config).map(|_| ()).unwrap_err();
+        let default = PathConfig::default;
+        assert_eq!(refused(PathConfig { bandwidth: Some(Bandwidth::ZERO), ..default() }), SpecError::ZeroBandwidth);
+        assert!(matches!(refused(PathConfig { aqm: Aqm::CODEL, ..default() }), SpecError::NothingToManage(_)));
+        assert!(matches!(refused(PathConfig { mark_above: Some(Duration::ZERO), ..default() }), SpecError::NothingToManage(_)));
+        let restless = Aqm::CoDel { target: Duration::ZERO, interval: Aqm::INTERVAL };
+        assert!(matches!(refused(PathConfig { aqm: restless, ..default() }), SpecError::AqmNeverRests { .. }));
+        assert!(Bottleneck::new(&default()).is_ok_and(|link| link.is_none()));
+    }
+
+    #[test]
+    fn nothing_is_taken_from_the_queue_in_an_outage() {
+        let trace = "0s:8mbit,2ms:0bit,5ms:8mbit".parse().unwrap();
+        let config = PathConfig { trace, queue: QueueLimit::Packets(2), ..PathConfig::default() };
+        let mut link = Bottleneck::new(&config).unwrap().unwrap();
+        let sent = |departure: u64, queued| Crossing::Sent {
+            departure: Instant::from_nanos(departure * 1_000_000),
+            queued: Duration::from_millis(queued),
+            marked: false,
+        };
+        let mut accept = |millis: u64| link.accept(Instant::from_nanos(millis * 1_000_000), Bytes::new(1000), false);
+        assert_eq!([accept(1), accept(2), accept(3), accept(4)], [sent(2, 0), sent(6, 3), sent(7, 3), Crossing::Full]);
+        assert_eq!(accept(5), sent(8, 2));
+        assert_eq!(link.waiting_packets(Instant::from_nanos(5_999_999)), 2);
     }
 }

@@ -5,8 +5,11 @@
 //! Invariant: [`PathConfig::default`] is a perfect path: no delay, no limit, no impairment.
 
 use crate::bottleneck::QueueLimit;
+use crate::codel::Aqm;
 use crate::loss_spec::LossSpec;
+use crate::policer::Policer;
 use crate::probability::Probability;
+use crate::rate_trace::RateTrace;
 use crate::reorder::ReorderSpec;
 use segstream_base::{Bandwidth, Bytes, Duration};
 
@@ -26,6 +29,15 @@ pub struct PathConfig {
     /// The bandwidth of the bottleneck, counting whole packets; `None` is unlimited, and zero is refused.
     /// Default: unlimited.
     pub bandwidth: Option<Bandwidth>,
+    /// How the bandwidth changes; unless it is [`RateTrace::NONE`] it takes the place of
+    /// [`PathConfig::bandwidth`]. Default: not at all.
+    pub trace: RateTrace,
+    /// What drops and marks packets in the queue before it is full. Default: nothing.
+    pub aqm: Aqm,
+    /// Markable packets that wait longer than this are marked (RFC 3168). Default: none is.
+    pub mark_above: Option<Duration>,
+    /// What drops packets in front of the queue. Default: nothing.
+    pub policer: Option<Policer>,
     /// How much may wait for the bottleneck. Default: [`PathConfig::QUEUE_MIN`]; see
     /// [`PathConfig::default_queue`].
     pub queue: QueueLimit,
@@ -60,6 +72,10 @@ impl Default for PathConfig {
     fn default() -> Self {
         Self {
             bandwidth: None,
+            trace: RateTrace::NONE,
+            aqm: Aqm::DropTail,
+            mark_above: None,
+            policer: None,
             queue: QueueLimit::Bytes(Self::QUEUE_MIN),
             delay: Duration::ZERO,
             jitter: Duration::ZERO,

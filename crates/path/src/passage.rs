@@ -2,29 +2,31 @@
 //!
 //! Called by the simulator for every packet and by the link emulator for every datagram.
 //!
-//! A packet meets, in this order: loss when it is placed before the bottleneck, the queue, the bottleneck,
-//! loss when it is placed after, delay and jitter, reordering, duplication, corruption.
+//! A packet meets, in this order: loss when it is placed before the bottleneck, the policer, the queue and its
+//! management, the bottleneck, loss when it is placed after, delay and jitter, reordering, duplication, corruption.
 //!
 //! Invariant: every packet sent is accounted for once:
-//! `sent = (delivered - duplicated) + lost + dropped_queue`.
+//! `sent = (delivered - duplicated) + lost + dropped_queue + dropped_aqm + dropped_policer`. A mark is no fate:
+//! `marked` counts packets among those delivered.
 
-use crate::bottleneck::Bottleneck;
+use crate::bottleneck::{Bottleneck, Crossing};
 use crate::config::{LossPlace, PathConfig};
 use crate::corrupt::Corrupt;
 use crate::delay::Delay;
 use crate::duplicate::Duplicate;
 use crate::loss::Loss;
+use crate::policer::TokenBucket;
 use crate::reorder::Reorder;
 use crate::spec_error::SpecError;
 use segstream_base::random::Seed;
-use segstream_base::{Bytes, Instant};
+use segstream_base::{Bytes, Duration, Instant};
 
 /// What became of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
     /// The loss process took it.
     Lost,
-    /// The queue was full.
+    /// The queue was full, or its management or the policer dropped it; [`PathCounters`] tells which.
     Dropped,
     /// It arrives.
     Delivered {
@@ -43,11 +45,16 @@ pub struct Passage {
     /// The bit that arrives flipped, in the packet and in its copy: counted from 0 at the first byte's most
     /// significant bit, below 8 times the packet's bytes.
     pub corrupt_bit: Option<u64>,
+    /// Whether it arrives marked as having met congestion (RFC 3168), and its copy too.
+    pub marked: bool,
+    /// How long it waited in the queue: from its arrival there to the start of its transmission, or until an active
+    /// queue dropped it. Zero for a packet that did not enter the queue.
+    pub queued: Duration,
 }
 
 impl Passage {
-    const fn ended(fate: Fate) -> Self {
-        Self { fate, duplicate: None, corrupt_bit: None }
+    const fn ended(fate: Fate, queued: Duration) -> Self {
+        Self { fate, duplicate: None, corrupt_bit: None, marked: false, queued }
     }
 }
 
@@ -62,6 +69,12 @@ pub struct PathCounters {
     pub lost: u64,
     /// Packets the full queue dropped.
     pub dropped_queue: u64,
+    /// Packets the active queue management dropped.
+    pub dropped_aqm: u64,
+    /// Packets the policer dropped.
+    pub dropped_policer: u64,
+    /// Packets that arrive marked, copies not counted.
+    pub marked: u64,
     /// Copies that arrive besides their originals.
     pub duplicated: u64,
     /// Packets that arrive with a flipped bit, copies not counted.
@@ -76,6 +89,7 @@ pub struct Path {
     now: Instant,
     loss: Loss,
     loss_at: LossPlace,
+    policer: Option<Box<TokenBucket>>,
     bottleneck: Option<Bottleneck>,
     delay: Delay,
     reorder: Option<Reorder>,
@@ -95,7 +109,8 @@ impl Path {
             now: Instant::ZERO,
             loss: Loss::new(&config.loss, seed, direction)?,
             loss_at: config.loss_at,
-            bottleneck: config.bandwidth.map(|bandwidth| Bottleneck::new(bandwidth, config.queue)).transpose()?,
+            policer: config.policer.map(TokenBucket::new).transpose()?.map(Box::new),
+            bottleneck: Bottleneck::new(config)?,
             delay: Delay::new(config.delay, config.jitter, seed, direction),
             reorder: Reorder::new(config.reorder, seed, direction)?,
             duplicate: (!config.duplicate.is_zero()).then(|| Duplicate::new(config.duplicate, seed, direction)),
@@ -107,7 +122,18 @@ impl Path {
     /// Sends a packet of `bytes` bytes at `now` and tells at once what becomes of it.
     ///
     /// Time does not go backward: an instant before that of the last call counts as the last one.
+    #[inline]
     pub fn send(&mut self, now: Instant, bytes: Bytes) -> Passage {
+        self.pass(now, bytes, false)
+    }
+
+    /// As [`Path::send`] for a packet that may be marked instead of dropped (ECN-capable, RFC 3168).
+    #[inline]
+    pub fn send_markable(&mut self, now: Instant, bytes: Bytes) -> Passage {
+        self.pass(now, bytes, true)
+    }
+
+    fn pass(&mut self, now: Instant, bytes: Bytes, markable: bool) -> Passage {
         self.now = self.now.max(now);
         let number = self.counters.sent;
         self.counters.sent += 1;
@@ -117,9 +143,9 @@ impl Path {
         let twice = self.duplicate.as_mut().is_some_and(Duplicate::picks);
         let corrupt_bit = self.corrupt.as_mut().and_then(|corrupt| corrupt.picks(bytes));
 
-        let departure = match self.cross(number, bytes) {
-            Ok(departure) => departure,
-            Err(fate) => return Passage::ended(fate),
+        let (departure, queued, marked) = match self.cross(number, bytes, markable) {
+            Ok(departed) => departed,
+            Err(ended) => return ended,
         };
         let in_order = self.delay.arrive_in_order(departure, delay);
         let late = self.reorder.as_mut().and_then(|reorder| reorder.hold(held_back, departure, in_order, &mut self.delay));
@@ -127,8 +153,9 @@ impl Path {
         self.counters.delivered += 1;
         self.counters.reordered += u64::from(late.is_some());
         self.counters.corrupted += u64::from(corrupt_bit.is_some());
+        self.counters.marked += u64::from(marked);
         let duplicate = twice.then(|| self.copy_behind(departure, at, late.is_some()));
-        Passage { fate: Fate::Delivered { at }, duplicate, corrupt_bit }
+        Passage { fate: Fate::Delivered { at }, duplicate, corrupt_bit, marked, queued }
     }
 
     /// What has happened so far.
@@ -147,30 +174,49 @@ impl Path {
         self.bottleneck.as_ref().map_or(Instant::ZERO, Bottleneck::free_at)
     }
 
-    /// Through loss, queue and bottleneck: when the packet leaves, or what ended it.
+    /// Through loss, policer, queue and bottleneck: when the packet leaves, how long it waited and whether it is
+    /// marked; or what ended it.
     #[inline]
-    fn cross(&mut self, number: u64, bytes: Bytes) -> Result<Instant, Fate> {
+    fn cross(&mut self, number: u64, bytes: Bytes, markable: bool) -> Result<(Instant, Duration, bool), Passage> {
         if self.loss_at == LossPlace::Before && self.loss.takes(number, self.now) {
             self.counters.lost += 1;
-            return Err(Fate::Lost);
+            return Err(Passage::ended(Fate::Lost, Duration::ZERO));
         }
-        let accepted = match &mut self.bottleneck {
-            None => Some(self.now),
-            Some(bottleneck) => bottleneck.accept(self.now, bytes),
-        };
-        // Why: the loss process counts a packet that the queue dropped as well, so that the fates of the
-        // packets after it do not depend on the queue.
-        let passes = accepted.unwrap_or_else(|| self.free_at());
+        let crossing = self.police_and_queue(bytes, markable);
+        // Why: the loss process counts a packet that was dropped as well, so that the fates of the packets after
+        // it do not depend on the queue.
+        let passes = if let Crossing::Sent { departure, .. } = crossing { departure } else { self.free_at().max(self.now) };
         let lost = self.loss_at == LossPlace::After && self.loss.takes(number, passes);
-        let Some(departure) = accepted else {
-            self.counters.dropped_queue += 1;
-            return Err(Fate::Dropped);
-        };
-        if lost {
-            self.counters.lost += 1;
-            return Err(Fate::Lost);
+        match crossing {
+            Crossing::Sent { queued, .. } if lost => {
+                self.counters.lost += 1;
+                Err(Passage::ended(Fate::Lost, queued))
+            }
+            Crossing::Sent { departure, queued, marked } => Ok((departure, queued, marked)),
+            Crossing::Dropped { queued } => Err(Passage::ended(Fate::Dropped, queued)),
+            Crossing::Full => Err(Passage::ended(Fate::Dropped, Duration::ZERO)),
         }
-        Ok(departure)
+    }
+
+    /// Through policer, queue and bottleneck; counts what they drop.
+    #[inline]
+    fn police_and_queue(&mut self, bytes: Bytes, markable: bool) -> Crossing {
+        if let Some(policer) = &mut self.policer
+            && !policer.passes(self.now, bytes)
+        {
+            self.counters.dropped_policer += 1;
+            return Crossing::Full;
+        }
+        let Some(bottleneck) = &mut self.bottleneck else {
+            return Crossing::Sent { departure: self.now, queued: Duration::ZERO, marked: false };
+        };
+        let crossing = bottleneck.accept(self.now, bytes, markable);
+        match crossing {
+            Crossing::Sent { .. } => {}
+            Crossing::Full => self.counters.dropped_queue += 1,
+            Crossing::Dropped { .. } => self.counters.dropped_aqm += 1,
+        }
+        crossing
     }
 
     /// When the copy of a packet that arrives at `at` arrives. The copy of a late packet comes with it.

@@ -32,8 +32,52 @@ pub enum SpecError {
         /// The text.
         text: String,
     },
+    /// The text is not a bandwidth with its measure.
+    NotABandwidth {
+        /// What the bandwidth is of.
+        what: &'static str,
+        /// The text.
+        text: String,
+    },
+    /// The text is not a size in bytes.
+    NotASize {
+        /// What the size is of.
+        what: &'static str,
+        /// The text.
+        text: String,
+    },
     /// No loss process has this name.
     UnknownLoss(String),
+    /// No queue management has this name.
+    UnknownAqm(String),
+    /// CoDel's target is zero or its interval shorter than the target.
+    AqmNeverRests {
+        /// The target.
+        target: Duration,
+        /// The interval.
+        interval: Duration,
+    },
+    /// Queue management needs a bandwidth to wait for.
+    NothingToManage(&'static str),
+    /// A policer lets nothing pass.
+    PolicerPassesNothing(String),
+    /// A trace is not written as one.
+    NotATrace(String),
+    /// A trace has a period but no bandwidth.
+    EmptyTrace,
+    /// A trace says nothing of the time before this.
+    TraceStartsLate(Duration),
+    /// A piece of a trace does not begin after the one before it.
+    TraceOutOfOrder(Duration),
+    /// A trace repeats before its last piece begins.
+    TraceRepeatsEarly {
+        /// The period.
+        period: Duration,
+        /// Where the last piece begins.
+        last: Duration,
+    },
+    /// A trace ends with nothing that ever passes.
+    TraceEndsClosed,
     /// A reordering is not written as one.
     NotAReordering(String),
     /// A loss process or reordering has no such key, or the key has no value.
@@ -110,6 +154,46 @@ impl fmt::Display for SpecError {
                 "\"{text}\" is not a loss process; write none, a probability such as 1e-3 or 0.1%, random:1e-3, \
                  bursty:good=1620ms,bad=180ms,loss=1e-3, gilbert:rate=1%,burst=4, or list:5,17,18"
             ),
+            Self::NotABandwidth { what, text } => {
+                write!(
+                    f,
+                    "the {what} \"{text}\" is not a bandwidth; write a number and its measure (bit, kbit, mbit or gbit), such as 10mbit"
+                )
+            }
+            Self::NotASize { what, text } => write!(
+                f,
+                "the {what} \"{text}\" is not a size; write a number of bytes, or one with its measure (KiB, MiB, GiB, kB, MB or GB), such as 64KiB"
+            ),
+            Self::UnknownAqm(text) => {
+                write!(f, "\"{text}\" is not a management of the queue; write droptail, codel, or codel:target=5ms,interval=100ms")
+            }
+            Self::AqmNeverRests { target, interval } => write!(
+                f,
+                "CoDel with a target of {target} and an interval of {interval} would never come to rest; give a target above 0 and an interval \
+                 that is not shorter"
+            ),
+            Self::NothingToManage(what) => {
+                write!(f, "{what} is asked for on a path of unlimited bandwidth, where nothing waits; give a bandwidth or a trace of it")
+            }
+            Self::PolicerPassesNothing(text) => {
+                write!(f, "the policer \"{text}\" lets nothing pass; give a rate and a burst above 0, such as 10mbit,64KiB")
+            }
+            Self::NotATrace(text) => write!(
+                f,
+                "\"{text}\" is not a trace of bandwidths; write instants and bandwidths such as 0s:10mbit,5s:5mbit, \
+                 with repeat=20s at the end to start again, or none"
+            ),
+            Self::EmptyTrace => write!(f, "the trace has no bandwidth in it; write instants and bandwidths such as 0s:10mbit,5s:5mbit"),
+            Self::TraceStartsLate(start) => write!(f, "the trace begins at {start}; it must say what the bandwidth is from 0s on"),
+            Self::TraceOutOfOrder(start) => {
+                write!(f, "the trace has {start} behind an instant that is not earlier; write its instants in order, each once")
+            }
+            Self::TraceRepeatsEarly { period, last } => {
+                write!(f, "the trace repeats after {period} but its last bandwidth begins at {last}; choose a period beyond that")
+            }
+            Self::TraceEndsClosed => {
+                write!(f, "the trace lets nothing pass at last; end it with a bandwidth above 0, or repeat one that has such a bandwidth")
+            }
             Self::NotAReordering(text) => {
                 write!(
                     f,
