@@ -5,14 +5,16 @@
 //! Invariant: the exit status tells whether the emulation was true: 1 when the link could not keep up.
 
 use crate::interruption::Interruption;
+use crate::link_speed::Speed;
+use crate::link_tun::{self, TunArguments};
 use crate::{json, quantity, usage};
 use anyhow::Result;
 use clap::{Args, ValueEnum};
-use segstream::{Bandwidth, Duration};
+use segstream::Duration;
 use segstream_base::Bytes;
 use segstream_base::random::Seed;
-use segstream_net::link::{Link, LinkConfig, LinkError, LinkReport, RelayCounters};
-use segstream_path::{LossPlace, LossSpec, PathConfig, PathCounters, Probability, QueueLimit, ReorderSpec};
+use segstream_net::link::{Link, LinkConfig, LinkError, LinkReport, Queueing, RelayCounters};
+use segstream_path::{Aqm, LossPlace, LossSpec, PathConfig, PathCounters, Policer, Probability, QueueLimit, ReorderSpec};
 use serde::Serialize;
 use std::net::SocketAddr;
 use std::process::ExitCode;
@@ -20,26 +22,44 @@ use std::process::ExitCode;
 /// Emulates a path: what is sent to one address leaves for another, as late and as incomplete as asked for.
 ///
 /// Answers go back to whoever sent, over a path of the same bandwidth and delay. Bandwidth counts whole IP packets, 28
-/// bytes more than the datagram on IPv4, 48 on IPv6. Runs until it is interrupted, then says what it did; it fails if
-/// it could not keep up with its own schedule.
+/// bytes more than the datagram on IPv4, 48 on IPv6. With --tun the path lies between two network namespaces, and any
+/// program's packets cross it. Runs until it is interrupted, then says what it did; it fails if it could not keep up with
+/// its own schedule.
 #[derive(Debug, Args)]
-#[command(after_help = "Example:\n  segstream link --listen 127.0.0.1:4400 --to 127.0.0.1:4433 --bandwidth 100mbit --rtt 60ms --loss 1e-3")]
+#[command(
+    after_help = "Example:\n  segstream link --listen 127.0.0.1:4400 --to 127.0.0.1:4433 --bandwidth 100mbit --rtt 60ms --loss 1e-3\n  segstream link --tun left right --bandwidth 20mbit --rtt 40ms"
+)]
 pub(crate) struct Arguments {
     /// Where to receive; port 0 takes any free one.
-    #[arg(long, value_name = "ADDR", value_parser = quantity::address)]
-    listen: SocketAddr,
+    #[arg(long, value_name = "ADDR", value_parser = quantity::address, required_unless_present = "tun")]
+    listen: Option<SocketAddr>,
     /// Where what is received goes.
-    #[arg(long, value_name = "ADDR", value_parser = quantity::address)]
-    to: SocketAddr,
-    /// Bandwidth of each direction, such as 100mbit.
-    #[arg(long, value_name = "B", value_parser = quantity::bandwidth)]
-    bandwidth: Bandwidth,
+    #[arg(long, value_name = "ADDR", value_parser = quantity::address, required_unless_present = "tun")]
+    to: Option<SocketAddr>,
+    #[command(flatten)]
+    tun: TunArguments,
+    /// Bandwidth of each direction, such as 100mbit; or how it changes, in seconds since the link was opened:
+    /// 0s:10mbit,5s:5mbit,8s:10mbit, with ,repeat=20s behind it to start again. 0bit is an outage.
+    #[arg(long, value_name = "B", value_parser = Speed::parse)]
+    bandwidth: Speed,
     /// Round trip, such as 60ms; half of it in each direction.
     #[arg(long, value_name = "T", value_parser = quantity::duration)]
     rtt: Duration,
-    /// How much may wait in front of the bandwidth [default: one bandwidth-delay product, at least 64KiB].
+    /// How much may wait in front of the bandwidth [default: one bandwidth-delay product at the highest bandwidth, at least
+    /// 64KiB].
     #[arg(long, value_name = "BYTES", value_parser = quantity::bytes)]
     queue: Option<Bytes>,
+    /// What manages the queue of each direction: droptail; codel or codel:target=5ms,interval=100ms (RFC 8289), which marks
+    /// ECN-capable packets instead of dropping them.
+    #[arg(long, value_name = "SPEC", default_value = "droptail")]
+    aqm: Aqm,
+    /// Marks ECN-capable packets that wait longer than this, in both directions.
+    #[arg(long, value_name = "T", value_parser = quantity::duration)]
+    mark_above: Option<Duration>,
+    /// Drops what exceeds a rate in front of the queue, on the way there only: 5mbit or, with what may pass at once,
+    /// 5mbit,64KiB [default burst: 100 ms of the rate, at least 15000 bytes].
+    #[arg(long, value_name = "RATE[,BURST]")]
+    policer: Option<Policer>,
     /// Loss on the way there: none; 1e-3 or random:1e-3; gilbert:rate=1%,burst=4 (mean loss and mean run);
     /// bursty:good=1620ms,bad=180ms,loss=1e-3 (loss only while it is bad; 1 is an outage) or list:5,17,18.
     #[arg(long, value_name = "SPEC", default_value = "none")]
@@ -99,9 +119,15 @@ struct Lane {
     packets_entered: u64,
     packets_lost: u64,
     packets_dropped_queue: u64,
+    packets_dropped_aqm: u64,
+    packets_dropped_policer: u64,
+    packets_marked: u64,
     packets_duplicated: u64,
     packets_corrupted: u64,
     packets_reordered: u64,
+    queueing_ms_mean: f64,
+    queueing_ms_p95: f64,
+    queueing_ms_max: f64,
     datagrams_sent: u64,
     datagrams_dropped: u64,
     datagrams_unsent: u64,
@@ -110,10 +136,14 @@ struct Lane {
 /// Runs the verb.
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     let interruption = Interruption::listen(None)?;
-    let link = Link::bind(&config(arguments)).map_err(explain)?;
-    eprintln!("listening on {}", link.local_addr());
-    eprintln!("relaying to {} at {}, {} round trip; interrupt to end", arguments.to, arguments.bandwidth, arguments.rtt);
-    let report = link.run(interruption.flag())?;
+    let report = match (arguments.listen, arguments.to) {
+        (Some(listen), Some(to)) => relay(arguments, listen, to, &interruption)?,
+        _ => {
+            let (forward, back) = paths(arguments);
+            let speed = format!("{}, {} round trip", arguments.bandwidth, arguments.rtt);
+            link_tun::relay(&arguments.tun, forward, back, Seed(arguments.seed), &speed, &interruption)?
+        }
+    };
     tell(&report);
     if arguments.json {
         json::print(&Summary::of(&report))?;
@@ -121,20 +151,33 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     Ok(if report.kept_up { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
+/// Relays between sockets until it is interrupted.
+fn relay(arguments: &Arguments, listen: SocketAddr, to: SocketAddr, interruption: &Interruption) -> Result<LinkReport> {
+    let (forward, back) = paths(arguments);
+    let config = LinkConfig { forward, back, seed: Seed(arguments.seed), ..LinkConfig::new(listen, to) };
+    let link = Link::bind(&config).map_err(explain)?;
+    eprintln!("listening on {}", link.local_addr());
+    eprintln!("relaying to {to} at {}, {} round trip; interrupt to end", arguments.bandwidth, arguments.rtt);
+    Ok(link.run(interruption.flag())?)
+}
+
 /// What the configuration refuses is bad usage, what the system refuses is a failure.
-fn explain(error: LinkError) -> anyhow::Error {
+pub(crate) fn explain(error: LinkError) -> anyhow::Error {
     match error {
         LinkError::Path { .. } | LinkError::UnusableDestination { .. } | LinkError::RelaysToItself { .. } => usage::bad(error.to_string()),
         error => error.into(),
     }
 }
 
-fn config(arguments: &Arguments) -> LinkConfig {
+/// The path there and the path back.
+fn paths(arguments: &Arguments) -> (PathConfig, PathConfig) {
     let queue = arguments.queue.map(QueueLimit::Bytes);
     let there = arguments.rtt / 2;
     let forward = PathConfig {
-        bandwidth: Some(arguments.bandwidth),
-        queue: queue.unwrap_or_else(|| PathConfig::default_queue(arguments.bandwidth, arguments.rtt)),
+        queue: queue.unwrap_or_else(|| PathConfig::default_queue(arguments.bandwidth.peak(), arguments.rtt)),
+        aqm: arguments.aqm,
+        mark_above: arguments.mark_above,
+        policer: arguments.policer,
         delay: there,
         jitter: arguments.jitter,
         loss: arguments.loss.clone(),
@@ -145,17 +188,29 @@ fn config(arguments: &Arguments) -> LinkConfig {
         reorder: arguments.reorder,
         duplicate: arguments.duplicate,
         corrupt: arguments.corrupt,
+        ..arguments.bandwidth.of(PathConfig::default())
     };
-    let back = PathConfig { delay: arguments.rtt.saturating_sub(there), loss: arguments.loss_back.clone(), ..forward.clone() };
-    LinkConfig { forward, back, seed: Seed(arguments.seed), ..LinkConfig::new(arguments.listen, arguments.to) }
+    let delay = arguments.rtt.saturating_sub(there);
+    let back = PathConfig { delay, loss: arguments.loss_back.clone(), policer: None, ..forward.clone() };
+    (forward, back)
 }
 
 fn tell(report: &LinkReport) {
-    for (name, path, relayed) in [("forward", &report.forward, &report.forward_relayed), ("back", &report.back, &report.back_relayed)] {
-        eprintln!(
-            "{name}: {} packets entered, {} lost, {} dropped by the queue, {} sent on",
-            path.sent, path.lost, path.dropped_queue, relayed.sent
-        );
+    let lanes = [
+        ("forward", &report.forward, &report.forward_relayed, &report.forward_queueing),
+        ("back", &report.back, &report.back_relayed, &report.back_queueing),
+    ];
+    for (name, path, relayed, queueing) in lanes {
+        let dropped = path.dropped_queue + path.dropped_aqm;
+        let PathCounters { sent, lost, dropped_policer, marked, .. } = path;
+        eprint!("{name}: {sent} packets entered, {lost} lost, {dropped} dropped by the queue, ");
+        if *dropped_policer > 0 {
+            eprint!("{dropped_policer} dropped by the policer, ");
+        }
+        if *marked > 0 {
+            eprint!("{marked} marked, ");
+        }
+        eprintln!("{} sent on; {queueing}", relayed.sent);
     }
     eprintln!("{}", report.lateness);
     for warning in &report.warnings {
@@ -175,8 +230,8 @@ impl Summary {
             lateness_ms_p99: report.lateness.p99.as_millis_f64(),
             lateness_ms_p999: report.lateness.p999.as_millis_f64(),
             lateness_ms_max: report.lateness.max.as_millis_f64(),
-            forward: Lane::of(&report.forward, &report.forward_relayed),
-            back: Lane::of(&report.back, &report.back_relayed),
+            forward: Lane::of(&report.forward, &report.forward_relayed, &report.forward_queueing),
+            back: Lane::of(&report.back, &report.back_relayed, &report.back_queueing),
             clients: report.clients,
             datagrams_unroutable: report.unroutable,
             datagrams_dropped_receive_buffer: report.receive_buffer_drops,
@@ -185,14 +240,20 @@ impl Summary {
 }
 
 impl Lane {
-    fn of(path: &PathCounters, relayed: &RelayCounters) -> Self {
+    fn of(path: &PathCounters, relayed: &RelayCounters, queueing: &Queueing) -> Self {
         Self {
             packets_entered: path.sent,
             packets_lost: path.lost,
             packets_dropped_queue: path.dropped_queue,
+            packets_dropped_aqm: path.dropped_aqm,
+            packets_dropped_policer: path.dropped_policer,
+            packets_marked: path.marked,
             packets_duplicated: path.duplicated,
             packets_corrupted: path.corrupted,
             packets_reordered: path.reordered,
+            queueing_ms_mean: queueing.mean.as_millis_f64(),
+            queueing_ms_p95: queueing.p95.as_millis_f64(),
+            queueing_ms_max: queueing.max.as_millis_f64(),
             datagrams_sent: relayed.sent,
             datagrams_dropped: relayed.dropped_limit + relayed.dropped_send_buffer + relayed.dropped_refused + relayed.dropped_client_gone,
             datagrams_unsent: relayed.unsent,

@@ -47,7 +47,7 @@ fn with_link<T>(config: &LinkConfig, work: impl FnOnce(SocketAddr) -> T) -> (T, 
 
 fn assert_accounted(path: PathCounters, relayed: RelayCounters) {
     let RelayCounters { sent, dropped_limit, dropped_send_buffer, dropped_refused, dropped_client_gone, unsent } = relayed;
-    assert_eq!(path.sent, path.delivered - path.duplicated + path.lost + path.dropped_queue);
+    assert_eq!(path.sent, path.delivered - path.duplicated + path.lost + path.dropped_queue + path.dropped_aqm + path.dropped_policer);
     assert_eq!(path.delivered, sent + dropped_limit + dropped_send_buffer + dropped_refused + dropped_client_gone + unsent);
 }
 

@@ -5,41 +5,43 @@
 //!
 //! Invariant: departures are handed out by their due time, ties in the order they came in.
 
-use super::clients::ClientId;
 use super::store::Slot;
 use segstream_base::Instant;
-use segstream_base::endpoint::Ecn;
 use std::cmp::{Ordering, Reverse};
 use std::collections::{BinaryHeap, VecDeque};
 
-/// A datagram that waits for its time.
+/// A datagram that waits for its time. What the relay must know besides to send it is an `N`.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Departure {
+pub(super) struct Departure<N> {
     pub(super) due: Instant,
-    pub(super) client: ClientId,
     pub(super) slot: Slot,
-    pub(super) ecn: Option<Ecn>,
+    pub(super) notes: N,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Queued {
-    departure: Departure,
+struct Queued<N> {
+    departure: Departure<N>,
     sequence: u64,
 }
 
 /// The departures of one direction.
-#[derive(Debug, Default)]
-pub(super) struct Departures {
-    ring: VecDeque<Queued>,
-    out_of_order: BinaryHeap<Reverse<Queued>>,
+#[derive(Debug)]
+pub(super) struct Departures<N> {
+    ring: VecDeque<Queued<N>>,
+    out_of_order: BinaryHeap<Reverse<Queued<N>>>,
     pushed: u64,
 }
 
-impl Departures {
-    pub(super) fn push(&mut self, departure: Departure) {
+impl<N> Departures<N> {
+    /// None yet.
+    pub(super) fn new() -> Self {
+        Self { ring: VecDeque::new(), out_of_order: BinaryHeap::new(), pushed: 0 }
+    }
+
+    pub(super) fn push(&mut self, departure: Departure<N>) {
         let queued = Queued { departure, sequence: self.pushed };
         self.pushed += 1;
-        if self.ring.back().is_none_or(|last| last.departure.due <= departure.due) {
+        if self.ring.back().is_none_or(|last| last.departure.due <= queued.departure.due) {
             self.ring.push_back(queued);
         } else {
             self.out_of_order.push(Reverse(queued));
@@ -47,7 +49,7 @@ impl Departures {
     }
 
     /// The next to leave.
-    pub(super) fn first(&self) -> Option<&Departure> {
+    pub(super) fn first(&self) -> Option<&Departure<N>> {
         match (self.ring.front(), self.out_of_order.peek()) {
             (Some(ring), Some(Reverse(heap))) => Some(&ring.min(heap).departure),
             (ring, heap) => ring.or(heap.map(|Reverse(queued)| queued)).map(|queued| &queued.departure),
@@ -55,7 +57,7 @@ impl Departures {
     }
 
     /// Takes the next to leave.
-    pub(super) fn pop(&mut self) -> Option<Departure> {
+    pub(super) fn pop(&mut self) -> Option<Departure<N>> {
         let from_heap = match (self.ring.front(), self.out_of_order.peek()) {
             (Some(ring), Some(Reverse(heap))) => heap < ring,
             (ring, _) => ring.is_none(),
@@ -69,27 +71,27 @@ impl Departures {
     }
 }
 
-impl Queued {
+impl<N> Queued<N> {
     fn key(&self) -> (Instant, u64) {
         (self.departure.due, self.sequence)
     }
 }
 
-impl PartialEq for Queued {
+impl<N> PartialEq for Queued<N> {
     fn eq(&self, other: &Self) -> bool {
         self.key() == other.key()
     }
 }
 
-impl Eq for Queued {}
+impl<N> Eq for Queued<N> {}
 
-impl PartialOrd for Queued {
+impl<N> PartialOrd for Queued<N> {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl Ord for Queued {
+impl<N> Ord for Queued<N> {
     fn cmp(&self, other: &Self) -> Ordering {
         self.key().cmp(&other.key())
     }
@@ -107,15 +109,15 @@ mod tests {
             steps in proptest::collection::vec((0u64..50, any::<bool>()), 1..200),
         ) {
             let slot = Store::default().keep(&[1]).unwrap();
-            let mut departures = Departures::default();
+            let mut departures = Departures::new();
             let mut model: Vec<(u64, u64)> = Vec::new();
-            for (client, (due, pops)) in (0u64..).zip(steps) {
-                departures.push(Departure { due: Instant::from_nanos(due), client: ClientId(client), slot, ecn: None });
-                model.push((due, client));
+            for (number, (due, pops)) in (0u64..).zip(steps) {
+                departures.push(Departure { due: Instant::from_nanos(due), slot, notes: number });
+                model.push((due, number));
                 model.sort_unstable();
-                prop_assert_eq!(departures.first().map(|d| (d.due.as_nanos(), d.client.0)), model.first().copied());
+                prop_assert_eq!(departures.first().map(|d| (d.due.as_nanos(), d.notes)), model.first().copied());
                 if pops {
-                    let popped = departures.pop().map(|d| (d.due.as_nanos(), d.client.0));
+                    let popped = departures.pop().map(|d| (d.due.as_nanos(), d.notes));
                     prop_assert_eq!(popped, Some(model.remove(0)));
                 }
                 prop_assert_eq!(departures.len(), model.len());

@@ -13,12 +13,15 @@
 //! - [`relay`]: the loop, on the caller's thread.
 //! - `clients`, `departures`, `store`: who sends, what leaves when, where it lies until then.
 //! - `pace`, [`priority`], `awake`: when to sleep, a better place on the processor, and a processor that wakes at once.
+//! - `tun` (Linux): the same between two network namespaces, for the packets of any program.
+//! - `queueing`: how long what passed has waited in the emulated queues.
 //! - [`lateness`], `overflow`, [`report`]: how true the emulation was.
 //!
 //! Invariant: the report tells when the emulation was not true: how late datagrams left, what the system
 //! dropped, and every datagram that did not get through by its cause.
 //!
-//! Limit: explicit congestion marks pass through; the emulated queue sets none.
+//! Explicit congestion notification (RFC 3168) passes through where the system tells and takes it: a datagram from an
+//! ECN-capable sender may leave marked where another would be dropped.
 
 mod awake;
 mod clients;
@@ -28,12 +31,16 @@ pub mod lateness;
 mod overflow;
 mod pace;
 pub mod priority;
+mod queueing;
 pub mod relay;
 pub mod report;
 mod store;
+#[cfg(target_os = "linux")]
+pub mod tun;
 
 pub use config::{LinkConfig, LinkError};
 pub use lateness::Lateness;
 pub use priority::Priority;
+pub use queueing::Queueing;
 pub use relay::Link;
 pub use report::{LinkReport, RelayCounters};

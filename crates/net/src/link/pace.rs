@@ -49,14 +49,12 @@ pub(super) struct Pace {
 impl Pace {
     pub(super) fn new(config: &LinkConfig) -> Self {
         let half = config.forward.delay.min(config.back.delay) / 2;
-        Self {
-            grain: config.grain,
-            spin: config.spin,
-            look_every: (half >= LOOK_MIN).then_some(half.min(LOOK_MAX)),
-            sent_at: Instant::ZERO,
-            read_at: Instant::ZERO,
-            arrivals_come: false,
-        }
+        Self { look_every: (half >= LOOK_MIN).then_some(half.min(LOOK_MAX)), ..Self::waking_for_all(config.grain, config.spin) }
+    }
+
+    /// For arrivals that nobody but the relay notes: each wakes it, because what is read late has come late.
+    pub(super) fn waking_for_all(grain: Duration, spin: Duration) -> Self {
+        Self { grain, spin, look_every: None, sent_at: Instant::ZERO, read_at: Instant::ZERO, arrivals_come: false }
     }
 
     /// Notes that something was sent at `now`.
@@ -172,6 +170,16 @@ mod tests {
         assert_eq!(pace.next(micros(10_000), Instant::FAR_FUTURE), Step::Await(SLEEP_MAX));
         pace.note_sent(micros(9_000));
         assert_eq!(pace.next(micros(10_000), micros(10_020)), Step::Await(Duration::ZERO));
+    }
+
+    #[test]
+    fn arrivals_that_only_the_relay_notes_always_wake_it() {
+        let mut pace = Pace::waking_for_all(Duration::from_micros(100), Duration::from_micros(50));
+        pace.note_read(micros(10_000), true);
+        pace.note_sent(micros(10_000));
+        assert_eq!(pace.next(micros(10_000), micros(10_500)), Step::Await(Duration::from_micros(450)));
+        assert_eq!(pace.next(micros(10_000), Instant::FAR_FUTURE), Step::Await(SLEEP_MAX));
+        assert_eq!(pace.next(micros(10_460), micros(10_500)), Step::Await(Duration::ZERO));
     }
 
     #[test]

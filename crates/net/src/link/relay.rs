@@ -16,6 +16,7 @@ use super::lateness::LatenessRecorder;
 use super::overflow;
 use super::pace::{Pace, Step};
 use super::priority::{Priority, RaisedPriority};
+use super::queueing::QueueingRecorder;
 use super::report::{LinkReport, RelayCounters};
 use super::store::Store;
 use crate::bind::SocketConfig;
@@ -24,7 +25,7 @@ use crate::receive::ReceiveBatch;
 use crate::socket::{DropReason, SEND_BYTES_MAX, SendOutcome, Socket};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
-use segstream_base::endpoint::{Arrival, Transmit};
+use segstream_base::endpoint::{Arrival, Ecn, Transmit};
 use segstream_base::{Bytes, Duration, Instant};
 use segstream_path::{Fate, Path, PathConfig};
 use std::net::SocketAddr;
@@ -68,8 +69,16 @@ enum Direction {
 #[derive(Debug)]
 struct Lane {
     path: Path,
-    departures: Departures,
+    departures: Departures<Notes>,
     relayed: RelayCounters,
+    queueing: QueueingRecorder,
+}
+
+/// For whom or from whom a datagram is, and its mark: what those that leave together have in common.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Notes {
+    client: ClientId,
+    ecn: Option<Ecn>,
 }
 
 /// Datagrams that leave together.
@@ -82,7 +91,7 @@ struct Train {
 impl Lane {
     fn new(config: &PathConfig, seed: segstream_base::random::Seed, direction: &'static str) -> Result<Self, LinkError> {
         let path = Path::new(config, seed, direction).map_err(|source| LinkError::Path { direction, source })?;
-        Ok(Self { path, departures: Departures::default(), relayed: RelayCounters::default() })
+        Ok(Self { path, departures: Departures::new(), relayed: RelayCounters::default(), queueing: QueueingRecorder::new() })
     }
 
     fn due(&self) -> Instant {
@@ -92,8 +101,11 @@ impl Lane {
     /// Sends a datagram into the path and keeps what the path will deliver.
     fn enter(&mut self, store: &mut Store, client: ClientId, arrival: &Arrival, datagram: &[u8]) {
         let packet_bytes = datagram.len() as u64 + header_bytes(arrival.from);
-        let passage = self.path.send(arrival.received, Bytes::new(packet_bytes));
+        let (now, bytes) = (arrival.received, Bytes::new(packet_bytes));
+        let passage = if arrival.ecn.is_some() { self.path.send_markable(now, bytes) } else { self.path.send(now, bytes) };
         let Fate::Delivered { at } = passage.fate else { return };
+        self.queueing.record(passage.queued);
+        let ecn = if passage.marked { Some(Ecn::CongestionExperienced) } else { arrival.ecn };
         for due in std::iter::once(at).chain(passage.duplicate) {
             let Some(slot) = store.keep(datagram) else {
                 self.relayed.dropped_limit += 1;
@@ -102,7 +114,7 @@ impl Lane {
             if let Some(bit) = passage.corrupt_bit {
                 store.flip(slot, bit_of_payload(bit, packet_bytes, datagram.len()));
             }
-            self.departures.push(Departure { due, client, slot, ecn: arrival.ecn });
+            self.departures.push(Departure { due, slot, notes: Notes { client, ecn } });
         }
     }
 }
@@ -194,7 +206,7 @@ impl Link {
             Direction::Back => &mut self.back,
         };
         let Some(first) = lane.departures.pop() else { return };
-        let Some(client) = self.clients.get(first.client) else {
+        let Some(client) = self.clients.get(first.notes.client) else {
             lane.relayed.dropped_client_gone += 1;
             self.store.release(first.slot);
             return;
@@ -206,13 +218,13 @@ impl Link {
         let size = self.train.start(&first, &mut self.store);
         while let Some(next) = lane.departures.first().copied()
             && next.due <= now
-            && (next.client, next.ecn) == (first.client, first.ecn)
+            && next.notes == first.notes
             && self.train.takes(self.store.datagram(next.slot).len(), size, socket.max_gso_segments())
         {
             lane.departures.pop();
             self.train.add(&next, &mut self.store);
         }
-        let outcome = socket.send(&Transmit { to, datagram_bytes: size, ecn: first.ecn }, &self.train.bytes);
+        let outcome = socket.send(&Transmit { to, datagram_bytes: size, ecn: first.notes.ecn }, &self.train.bytes);
         let sent_at = self.clock.now();
         let sent = lane.relayed.count(outcome, self.train.dues.len(), size);
         for due in self.train.dues.iter().take(sent) {
@@ -294,6 +306,8 @@ impl Link {
             back: self.back.path.counters(),
             forward_relayed: self.forward.relayed,
             back_relayed: self.back.relayed,
+            forward_queueing: self.forward.queueing.summary(),
+            back_queueing: self.back.queueing.summary(),
             unroutable: self.unroutable,
             clients: self.clients.seen(),
             clients_evicted: self.clients.evicted(),
@@ -309,7 +323,7 @@ impl Link {
 
 impl Train {
     /// Begins with `first`, whose size all others but the last must have. Returns that size.
-    fn start(&mut self, first: &Departure, store: &mut Store) -> usize {
+    fn start(&mut self, first: &Departure<Notes>, store: &mut Store) -> usize {
         self.bytes.clear();
         self.dues.clear();
         self.add(first, store);
@@ -322,7 +336,7 @@ impl Train {
         whole && bytes <= size && self.dues.len() < most && self.bytes.len() + bytes <= SEND_BYTES_MAX
     }
 
-    fn add(&mut self, departure: &Departure, store: &mut Store) {
+    fn add(&mut self, departure: &Departure<Notes>, store: &mut Store) {
         self.bytes.extend_from_slice(store.datagram(departure.slot));
         self.dues.push(departure.due);
         store.release(departure.slot);
@@ -385,8 +399,10 @@ mod tests {
     #[test]
     fn a_train_ends_with_its_first_shorter_datagram() {
         let mut store = Store::default();
-        let mut departure =
-            |bytes: &[u8]| Departure { due: Instant::ZERO, client: ClientId(0), slot: store.keep(bytes).unwrap(), ecn: None };
+        let mut departure = |bytes: &[u8]| {
+            let notes = Notes { client: ClientId(0), ecn: None };
+            Departure { due: Instant::ZERO, slot: store.keep(bytes).unwrap(), notes }
+        };
         let (first, short) = (departure(&[1, 2, 3]), departure(&[4]));
         let mut train = Train::default();
         let size = train.start(&first, &mut store);

@@ -7,6 +7,7 @@
 
 use super::lateness::Lateness;
 use super::priority::Priority;
+use super::queueing::Queueing;
 use crate::bind::SocketWarning;
 use segstream_base::Duration;
 use segstream_path::PathCounters;
@@ -43,6 +44,10 @@ pub struct LinkReport {
     pub forward_relayed: RelayCounters,
     /// What became of what the path back delivered.
     pub back_relayed: RelayCounters,
+    /// How long what the forward path delivered waited in its queue.
+    pub forward_queueing: Queueing,
+    /// How long what the path back delivered waited in its queue.
+    pub back_queueing: Queueing,
     /// Datagrams that entered neither path: at a client's socket from somebody who is not the destination, or
     /// from a client for whom no socket could be opened.
     pub unroutable: u64,
@@ -87,6 +92,8 @@ mod tests {
             back: PathCounters::default(),
             forward_relayed: RelayCounters::default(),
             back_relayed: RelayCounters::default(),
+            forward_queueing: Queueing::default(),
+            back_queueing: Queueing::default(),
             unroutable: 0,
             clients: 0,
             clients_evicted: 0,

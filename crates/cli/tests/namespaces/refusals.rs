@@ -1,0 +1,37 @@
+//! What cannot be connected is refused with a sentence.
+
+use crate::arena::Ends;
+use crate::process::run;
+
+fn refused(flags: &[&str], code: i32) -> String {
+    run(["link", "--bandwidth", "1mbit", "--rtt", "1ms"].iter().chain(flags)).expect(code).stderr
+}
+
+#[test]
+fn a_namespace_that_is_not_there_is_named() {
+    let sentence = refused(&["--tun", "segstream-no-such", "segstream-no-such-either"], 2);
+    assert!(sentence.contains("there is no network namespace segstream-no-such ("), "{sentence}");
+    let sentence = refused(&["--tun", "/proc/self/ns/net", "/proc/self/ns/net"], 2);
+    assert!(sentence.contains("the same network namespace"), "{sentence}");
+}
+
+#[test]
+fn flags_that_contradict_each_other_are_bad_usage() {
+    for flags in [
+        &["--tun", "one"][..],
+        &["--tun", "one", "two", "--to", "127.0.0.1:9"],
+        &["--tun-addresses", "10.0.0.1,10.0.0.2"],
+        &["--listen", "127.0.0.1:0"],
+        &["--listen", "127.0.0.1:0", "--to", "127.0.0.1:9", "--tun-addresses", "10.0.0.1,10.0.0.2"],
+    ] {
+        refused(flags, 2);
+    }
+}
+
+#[test]
+fn addresses_of_two_networks_are_bad_usage() {
+    let Some(ends) = Ends::new(["10.77.0.1", "10.78.0.2"]) else { return };
+    let paths = ends.paths();
+    let sentence = refused(&["--tun", &paths[0], &paths[1], "--tun-addresses", "10.77.0.1,10.78.0.2"], 2);
+    assert!(sentence.contains("10.77.0.1 and 10.78.0.2 are not in one network"), "{sentence}");
+}

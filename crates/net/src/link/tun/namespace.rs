@@ -1,0 +1,114 @@
+//! A network namespace: where one end of the link is.
+//!
+//! Called by the relay when it makes its devices, and by tests that run programs at an end.
+//!
+//! Source: setns(2), ip-netns(8) for the names.
+//!
+//! Invariant: the thread that calls stays where it is; another one enters, works and ends.
+
+use super::config::TunError;
+use rustix::io::Errno;
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+use std::fs::File;
+use std::io;
+use std::os::fd::AsFd;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::thread;
+
+/// Where `ip netns` keeps what has a name.
+const NAMED: &str = "/var/run/netns";
+
+/// A network namespace, which lasts at least as long as this.
+#[derive(Debug)]
+pub struct Namespace {
+    name: String,
+    file: File,
+}
+
+impl Namespace {
+    /// The namespace called `name`, as `ip netns` shows it, or at a path (anything with a slash in it).
+    ///
+    /// # Errors
+    /// There is none of that name, or it may not be looked at.
+    pub fn open(name: &str) -> Result<Self, TunError> {
+        let path = if name.contains('/') { PathBuf::from(name) } else { Path::new(NAMED).join(name) };
+        let name = name.to_owned();
+        match File::open(&path) {
+            // Why: the name of nothing is the folder of all.
+            Ok(file) if file.metadata().is_ok_and(|found| found.is_file()) => Ok(Self { name, file }),
+            Ok(_) => Err(TunError::NoNamespace { name }),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Err(TunError::NoSuchNamespace { name, path }),
+            Err(error) => Err(refused("look", &name, error)),
+        }
+    }
+
+    /// What it was called.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Whether both are the same.
+    pub fn is(&self, other: &Self) -> bool {
+        let place = |file: &File| file.metadata().map(|file| (file.dev(), file.ino())).ok();
+        place(&self.file).is_some_and(|here| Some(here) == place(&other.file))
+    }
+
+    /// Does `work` inside, on a thread of its own. Sockets, devices and child processes that it makes stay inside,
+    /// whoever uses them later.
+    ///
+    /// # Errors
+    /// The namespace may not be entered, or is none.
+    ///
+    /// # Panics
+    /// When `work` does.
+    pub fn inside<T: Send>(&self, work: impl FnOnce() -> T + Send) -> Result<T, TunError> {
+        thread::scope(|scope| {
+            let inside = || self.enter().map(|()| work());
+            let thread =
+                thread::Builder::new().spawn_scoped(scope, inside).map_err(|error| refused("start a thread", &self.name, error))?;
+            thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        })
+    }
+
+    /// Moves this thread into the namespace, for good.
+    fn enter(&self) -> Result<(), TunError> {
+        move_into_link_name_space(self.file.as_fd(), Some(LinkNameSpaceType::Network)).map_err(|error| match error {
+            Errno::INVAL => TunError::NoNamespace { name: self.name.clone() },
+            error => refused("work", &self.name, error.into()),
+        })
+    }
+}
+
+/// The error of a step that the system refused.
+pub(super) fn refused(step: &'static str, name: &str, source: io::Error) -> TunError {
+    let name = name.to_owned();
+    match source.kind() {
+        io::ErrorKind::PermissionDenied => TunError::NotPermitted { step, name },
+        _ => TunError::System { step, name, source },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_no_namespace_is_told_apart_from_what_does_not_exist() {
+        let missing = Namespace::open("segstream-no-such").unwrap_err();
+        assert!(matches!(missing, TunError::NoSuchNamespace { .. }));
+        assert!(missing.to_string().contains("`ip netns add segstream-no-such`"), "{missing}");
+        for folder in ["/proc", "/proc/"] {
+            assert!(matches!(Namespace::open(folder), Err(TunError::NoNamespace { .. })));
+        }
+        let file = Namespace::open("/proc/self/status").unwrap();
+        assert!(matches!(file.inside(|| ()), Err(TunError::NoNamespace { .. } | TunError::NotPermitted { .. })));
+    }
+
+    #[test]
+    fn the_same_place_is_recognised_by_whatever_name() {
+        let thread = Namespace::open("/proc/thread-self/ns/net").unwrap();
+        assert!(Namespace::open("/proc/self/ns/net").unwrap().is(&thread));
+        assert!(!Namespace::open("/proc/self/status").unwrap().is(&thread));
+    }
+}
