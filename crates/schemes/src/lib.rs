@@ -4,7 +4,9 @@
 //! endpoint adapter over UDP.
 //!
 //! Invariant: a scheme reads no clock, draws no entropy and knows no simulator; it stands on `base` and
-//! `blocks` alone, and no scheme uses another.
+//! `blocks` alone, and no scheme uses another but in its tests.
 
+pub mod htpnet;
 pub mod snr;
 pub mod sstp;
+pub mod tcp;

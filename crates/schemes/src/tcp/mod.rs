@@ -1,0 +1,32 @@
+//! TCP as HTPNET is compared with: a fixed window, a timer for every packet in a delta list, cumulative acknowledgment.
+//!
+//! What is built is the implementation that HT 7 describes, in packets instead of bytes: the retransmission timeout is
+//! twice a round trip smoothed with 0.9, nothing is sampled from packets sent again (Karn and Partridge 1987), a timer
+//! that has run out is set to twice the time. There is neither fast retransmit nor a congestion window: HT names
+//! neither. It is no TCP that talks to others.
+//!
+//! Called by the laboratory, which drives [`Sender`] and [`Receiver`] under the contract of the halves.
+//!
+//! - `packet`: the three packets and their bytes.
+//! - `config`: what both halves must agree on, and what becomes of a timeout that was backed off.
+//! - `sender`: window, retransmission before new data.
+//! - `retransmission`: the round trip, the timeout and how it is backed off.
+//! - `delta_list`: the timers, and what it costs to keep them.
+//! - `receiver`: what is here, in order and out of it.
+//!
+//! Invariant: every packet up to the cumulative acknowledgment has been delivered, in order and once; what either half
+//! keeps is bounded by the window.
+
+mod config;
+mod delta_list;
+mod packet;
+mod receiver;
+mod retransmission;
+mod sender;
+#[cfg(test)]
+mod tests;
+
+pub use config::{Backoff, BackoffError, Config, ConfigError};
+pub use packet::{Feedback, Forward, Place};
+pub use receiver::Receiver;
+pub use sender::Sender;
