@@ -35,7 +35,9 @@ mod tx2;
 pub use class::Class;
 pub use config::{Config, ConfigError, Ranges, SyncPeriod};
 pub use message::{ConnectionNews, Measured, Message, SentLog, Status, Unit, Verdicts};
-pub use packet::{Control, Data, Feedback, Forward, Pairs, RangeList, Reason, ReceiverState, Release, Step, Terms, TransmitterState};
+pub use packet::{
+    Control, Coverage, Data, Feedback, Forward, Pairs, RangeList, Reason, ReceiverState, Release, Step, Terms, TransmitterState,
+};
 pub use pipeline::{Ends, Pipeline, Routes, pipeline};
 pub use ptif::{CongestionAvoidance, Ptif};
 pub use receiver::Receiver;

@@ -26,7 +26,7 @@ mod control;
 mod state;
 
 pub use control::{Control, Reason, Release, Step, Terms};
-pub use state::{Pairs, RangeList, ReceiverState, TransmitterState};
+pub use state::{Coverage, Pairs, RangeList, ReceiverState, TransmitterState};
 
 use super::checksum::crc16;
 use segstream_base::codec::{DecodeError, DecodeErrorKind, Reader, Writer};

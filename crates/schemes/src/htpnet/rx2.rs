@@ -11,11 +11,11 @@ mod coverage;
 use super::config::Config;
 use super::connection::Connection;
 use super::message::{ConnectionNews, Message, Status};
-use super::packet::{Control, Feedback, ReceiverState, Terms};
+use super::packet::{Control, Coverage, Feedback, ReceiverState, Terms};
 use super::pipeline::Routes;
 use super::ticks::spgap_field;
 use super::{Class, Ranges};
-use coverage::Coverage;
+use coverage::Rotation;
 use segstream_base::Instant;
 use segstream_base::sequence::expand;
 use segstream_base::stage::{Stage, StageId};
@@ -30,7 +30,7 @@ pub struct Rx2 {
     own_class: Class,
     rate: u16,
     ranges: Ranges,
-    coverage: Coverage,
+    rotation: Rotation,
     /// The highest SYNC and when it arrived.
     newest: Option<(u64, Instant)>,
     spgap: u16,
@@ -47,7 +47,7 @@ impl Rx2 {
             own_class: config.class,
             rate: config.rate_field(),
             ranges: config.ranges,
-            coverage: Coverage::default(),
+            rotation: Rotation::default(),
             newest: None,
             spgap: 0,
         }
@@ -83,18 +83,18 @@ impl Rx2 {
             class: status.state.class.and(self.own_class),
             rate: status.state.rate.max(self.rate),
             caack: (status.next as u16).wrapping_sub(1),
-            continued: false,
+            coverage: Coverage::Whole,
             ranges: super::packet::RangeList::new(terms.pairs),
             credit: status.credit,
         };
         let rotating = self.ranges == Ranges::Rotating;
         // Why not for an old one: the report of it will not be heard.
-        let mut position = if rotating && is_newest { self.coverage.start(status) } else { None };
+        let mut position = if rotating && is_newest { self.rotation.start(status) } else { None };
         loop {
-            let after = coverage::report(&mut state, status, position);
+            let after = coverage::report(&mut state, status, position, rotating);
             out.push((self.routes.network, Message::Feedback(Feedback::State(state))));
             if rotating && is_newest {
-                self.coverage.stopped_at(after);
+                self.rotation.stopped_at(after);
             }
             position = after;
             if self.ranges != Ranges::All || after.is_none() {

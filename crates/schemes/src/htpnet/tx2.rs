@@ -51,6 +51,8 @@ pub struct Tx2 {
     departures: VecDeque<Departure>,
     table: SyncTable,
     presence: Presence,
+    /// The last report, if it was cut short: its ESYNC, and the number after the last it told.
+    stopped: Option<(u64, u64)>,
     /// Packets sent as far as Tx1 has told.
     sent: u64,
     /// Of them not known to have arrived.
@@ -93,6 +95,7 @@ impl Tx2 {
             departures: VecDeque::new(),
             table: SyncTable::new(config.search, config.window as usize),
             presence: Presence::new(),
+            stopped: None,
             sent: 0,
             outstanding: 0,
             wanted: config.class,

@@ -3,7 +3,7 @@
 //! Called by the sender for every packet it sends and for every one that is acknowledged.
 //!
 //! Each timer keeps how long after the one before it it runs out, so a clock need only look at the first. The price is
-//! that the list is searched from its head whenever a timer is set or cleared (HT 4.2): how far is counted.
+//! that the list is searched from its head whenever a timer is set or cleared (HT 4): how far is counted.
 //!
 //! Invariant: a timer is in the list at most once; [`Operations`] say what a search from the head would have passed.
 

@@ -6,9 +6,7 @@ mod link;
 use super::{Backoff, Config, ConfigError, Feedback, Forward, Place, Receiver, Sender};
 use link::{Link, PACKET_TIME, RTT, config, gauge};
 use proptest::prelude::*;
-use segstream_base::halves::{
-    Receiver as _, Reconfigure, ReconfigureError, Segment, SegmentNumber, Sender as _, StreamId, SubmitError,
-};
+use segstream_base::halves::{Receiver as _, Reconfigure, ReconfigureError, Segment, SegmentNumber, Sender as _, StreamId, SubmitError};
 use segstream_base::{Bandwidth, Duration, Instant};
 
 const EACH: [Backoff; 3] = [Backoff::Retain, Backoff::Own, Backoff::Oldest];
@@ -178,7 +176,7 @@ fn every_packet_sets_a_timer_behind_all_others_and_clears_it_in_front_of_them() 
 fn a_lost_end_and_lost_acknowledgments_are_made_good() {
     for backoff in EACH {
         let mut first = true;
-        let lose_back = move |answer: &Feedback| std::mem::take(&mut first) || answer.next % 3 == 0 && answer.next < 40;
+        let lose_back = move |answer: &Feedback| std::mem::take(&mut first) || answer.next.is_multiple_of(3) && answer.next < 40;
         let mut link = Link::new(&config(backoff), 40, |number, times| number == 40 && times < 2, lose_back);
         link.settle();
         assert_eq!((link.ended, link.times(40)), (Some(40), 3), "{backoff}");
@@ -278,7 +276,7 @@ proptest! {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             (state >> 33) % 100 < percent
         };
-        let mut draw_back = draw.clone();
+        let mut draw_back = draw;
         let mut link = Link::new(&config, 60, move |_, times| times < 6 && draw(), move |answer: &Feedback| answer.next < 60 && draw_back());
         link.settle();
         prop_assert!(link.delivered.iter().copied().eq(0..60));

@@ -4,8 +4,11 @@
 //! many pairs of RANGE are used (top four), and whether the report is a continuation (the fourth):
 //!
 //! A report covers what lies after CAACK. A continuation covers what lies from its first `bseq` on: that pair is the last
-//! run of the report before, told again, so that the hole behind it is covered. Coverage ends with the last `eseq` when
-//! every pair is used, because there may be more; otherwise it has no end, and what is not told has not arrived.
+//! run of the report before, told again, so that the hole behind it is covered. A successor, whose CLASS has the highest
+//! bit set (four pairs do not need it to be counted), tells no run again: it covers what lies behind the last `eseq` of the
+//! report with the ESYNC before its own, or, where that was lost, what lies from its first `bseq` on. Coverage ends with the
+//! last `eseq` when every pair is used, because there may be more; otherwise it has no end, and what is not told has not
+//! arrived.
 //!
 //! Invariant: pairs that are not used are (0, 0).
 
@@ -17,6 +20,20 @@ use segstream_base::codec::{DecodeError, DecodeErrorKind, Reader, Writer};
 
 /// The bit of CLASS that marks a continuation.
 const CONTINUED: u8 = 8;
+/// The bit of CLASS that marks a successor, with four pairs.
+const SUCCEEDS: u8 = 0x80;
+
+/// Where the coverage of a report begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+pub enum Coverage {
+    /// Behind CAACK.
+    #[default]
+    Whole,
+    /// At its first run, which was the last of another report with the same ESYNC.
+    Continued,
+    /// Behind the last run of the report with the ESYNC before, if that is known; only with [`Pairs::Four`].
+    Succeeding,
+}
 
 /// How many pairs RANGE has room for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
@@ -144,8 +161,8 @@ pub struct ReceiverState {
     pub rate: u16,
     /// CAACK: everything up to and with this number has been received, or is not waited for; 65535 before the first.
     pub caack: u16,
-    /// Whether the report goes on where another stopped.
-    pub continued: bool,
+    /// Where it begins.
+    pub coverage: Coverage,
     /// RANGE.
     pub ranges: RangeList,
     /// CREDIT: how many packets beyond CAACK the receiver has buffers for.
@@ -158,13 +175,22 @@ impl ReceiverState {
         17 + 4 * self.ranges.room.count()
     }
 
+    const fn coverage_bits(&self) -> u8 {
+        match (self.coverage, self.ranges.room) {
+            (Coverage::Whole, _) => 0,
+            (Coverage::Succeeding, Pairs::Four) => SUCCEEDS,
+            // With eight pairs there is no bit left; the weaker word is true as well.
+            (Coverage::Continued | Coverage::Succeeding, _) => CONTINUED,
+        }
+    }
+
     pub(super) fn encode(&self, out: &mut Writer<'_>) {
         out.u8(self.connection);
         out.u8(RXS);
         out.u16(self.esync);
         out.u16(self.etime);
         out.u16(self.spgap);
-        out.u8(self.class.number() | if self.continued { CONTINUED } else { 0 } | self.ranges.used << 4);
+        out.u8(self.class.number() | self.coverage_bits() | self.ranges.used << 4);
         out.u16(self.rate);
         out.u16(self.caack);
         for (bseq, eseq) in self.ranges.pairs.iter().take(self.ranges.room.count()) {
@@ -180,7 +206,8 @@ impl ReceiverState {
         let (rate, caack) = (fields.u16("RATE")?, fields.u16("CAACK")?);
         // Four pairs and CREDIT are 18 bytes, eight are 34; what is neither is refused below.
         let mut ranges = RangeList::new(if fields.remaining() < 20 { Pairs::Four } else { Pairs::Eight });
-        ranges.used = class >> 4;
+        let succeeds = ranges.room == Pairs::Four && class & SUCCEEDS != 0;
+        ranges.used = if succeeds { (class & !SUCCEEDS) >> 4 } else { class >> 4 };
         if usize::from(ranges.used) > ranges.room.count() {
             return Err(fields.error("CLASS", DecodeErrorKind::OutOfRange(u64::from(class))));
         }
@@ -192,7 +219,12 @@ impl ReceiverState {
         }
         let credit = fields.u16("CREDIT")?;
         fields.finish("CREDIT")?;
-        let continued = class & CONTINUED != 0;
-        Ok(Self { connection, esync, etime, spgap, class: Class::of_field(class), rate, caack, continued, ranges, credit })
+        let coverage = match (succeeds, class & CONTINUED != 0) {
+            (false, false) => Coverage::Whole,
+            (false, true) => Coverage::Continued,
+            (true, false) => Coverage::Succeeding,
+            (true, true) => return Err(fields.error("CLASS", DecodeErrorKind::OutOfRange(u64::from(class)))),
+        };
+        Ok(Self { connection, esync, etime, spgap, class: Class::of_field(class), rate, caack, coverage, ranges, credit })
     }
 }

@@ -1,7 +1,7 @@
 //! The packets, byte for byte.
 
 use crate::htpnet::{
-    Class, Control, Data, Feedback, Forward, Pairs, RangeList, Reason, ReceiverState, Release, Step, Terms, TransmitterState,
+    Class, Control, Coverage, Data, Feedback, Forward, Pairs, RangeList, Reason, ReceiverState, Release, Step, Terms, TransmitterState,
 };
 use proptest::prelude::*;
 use segstream_base::Duration;
@@ -48,7 +48,7 @@ fn example(room: Pairs) -> ReceiverState {
         class: class(5),
         rate: 250,
         caack: 300,
-        continued: false,
+        coverage: Coverage::Whole,
         ranges: ranges(room, &[(303, 350)]),
         credit: 64,
     }
@@ -64,7 +64,7 @@ fn control_packets_have_the_fields_and_lengths_of_table_2() {
     assert_eq!(rxs, sealed("07 02 0014 1234 0032 15 00fa 012c 012f015e 00000000 00000000 00000000 0040"));
     assert_eq!(rxs.len(), 33);
     let all = ranges(Pairs::Eight, &[(1, 2); 8]);
-    let rxs = encode(&Feedback::State(ReceiverState { continued: true, ranges: all, ..example(Pairs::Eight) }));
+    let rxs = encode(&Feedback::State(ReceiverState { coverage: Coverage::Continued, ranges: all, ..example(Pairs::Eight) }));
     assert_eq!((rxs.len(), rxs[8]), (49, 0x8d), "eight pairs, a continuation, class 5");
     assert_eq!(encode(&Feedback::State(example(Pairs::Eight))).len(), 49);
 }
@@ -137,7 +137,7 @@ proptest! {
         fields in any::<(u8, u16, u16, u16, u16, u16, u16)>(),
         number in 0u8..8,
         eight in any::<bool>(),
-        continued in any::<bool>(),
+        coverage in prop_oneof![Just(Coverage::Whole), Just(Coverage::Continued), Just(Coverage::Succeeding)],
         pairs in prop::collection::vec(any::<(u16, u16)>(), 0..8),
     ) {
         let room = if eight { Pairs::Eight } else { Pairs::Four };
@@ -145,8 +145,9 @@ proptest! {
         for (bseq, eseq) in pairs {
             list.push(bseq, eseq);
         }
+        let coverage = if eight && coverage == Coverage::Succeeding { Coverage::Continued } else { coverage };
         let (connection, esync, etime, spgap, rate, caack, credit) = fields;
-        let state = ReceiverState { connection, esync, etime, spgap, class: class(number), rate, caack, continued, ranges: list, credit };
+        let state = ReceiverState { connection, esync, etime, spgap, class: class(number), rate, caack, coverage, ranges: list, credit };
         prop_assert_eq!(decode::<Feedback>(&encode(&Feedback::State(state))), Ok(Feedback::State(state)));
     }
 

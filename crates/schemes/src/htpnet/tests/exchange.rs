@@ -1,7 +1,7 @@
 //! The exchange of states: binding, loss decision, self-recovery, search, ranges, wrapping numbers.
 
 use super::link::{Fate, Link, Rule, packets};
-use crate::htpnet::{Class, Config, Feedback, Forward, Ranges, SyncPeriod};
+use crate::htpnet::{Class, Config, Coverage, Feedback, Forward, Ranges, SyncPeriod};
 use proptest::prelude::*;
 use segstream_base::halves::{Sender as _, Verdict};
 use segstream_base::random::Seed;
@@ -309,7 +309,7 @@ fn report() -> impl Strategy<Value = Feedback> {
             class: Class::new(class).unwrap(),
             rate: wild % 400,
             caack: if tame { caack } else { wild },
-            continued: tame,
+            coverage: [Coverage::Whole, Coverage::Continued, Coverage::Succeeding][usize::from(wild % 3)],
             ranges,
             credit: wild,
         })

@@ -9,7 +9,7 @@
 
 use super::super::Ptif;
 use super::super::message::{Measured, Message, Verdicts};
-use super::super::packet::ReceiverState;
+use super::super::packet::{Coverage, ReceiverState};
 use super::super::ticks::{TICK, since_time};
 use super::Tx2;
 use segstream_base::Instant;
@@ -29,7 +29,8 @@ struct Report<'a> {
 
 impl<'a> Report<'a> {
     /// `None` when it speaks of anything but the numbers from `known` up to `sent`, or contradicts itself.
-    fn read(state: &'a ReceiverState, known: u64, sent: u64) -> Option<Self> {
+    /// `stopped` is the number after the last told by the report with the ESYNC before, if that was cut short.
+    fn read(state: &'a ReceiverState, known: u64, sent: u64, stopped: Option<u64>) -> Option<Self> {
         let unwrap = |wire: u16, from: u64| {
             let seq = from + u64::from(wire.wrapping_sub(from as u16));
             (seq <= sent).then_some(seq)
@@ -43,7 +44,11 @@ impl<'a> Report<'a> {
             first.get_or_insert(begin);
             low = end + 1;
         }
-        let from = if state.continued { first? } else { next };
+        let from = match state.coverage {
+            Coverage::Whole => next,
+            Coverage::Continued => first?,
+            Coverage::Succeeding => stopped.or(first)?.min(first.unwrap_or(u64::MAX)),
+        };
         let to = if state.ranges.is_full() { low - 1 } else { u64::MAX };
         Some(Self { next, state, from, to })
     }
@@ -64,11 +69,13 @@ impl Tx2 {
         };
         let esync = expand(u64::from(state.esync), 16, newest);
         let is_new = esync >= self.echoed;
-        let continues = state.continued && esync + 1 == self.echoed;
+        let continues = state.coverage == Coverage::Continued && esync + 1 == self.echoed;
         if esync > newest || !(is_new || continues) {
             return;
         }
-        let Some(report) = Report::read(state, self.presence.next(), self.sent) else { return };
+        let stopped = self.stopped.filter(|(before, _)| before + 1 == esync).map(|(_, seq)| seq);
+        let Some(report) = Report::read(state, self.presence.next(), self.sent, stopped) else { return };
+        self.stopped = report.state.ranges.is_full().then(|| (esync, report.to + 1));
         if is_new {
             self.on_echo(now, esync, state, out);
         }
