@@ -10,7 +10,7 @@ use crate::pair::Pair;
 use bytes::Bytes;
 use segstream_base::codec::Writer;
 use segstream_base::{Bandwidth, Duration};
-use segstream_blocks::burst::RateSpec;
+use segstream_proto::rate::Rate;
 use segstream_proto::session::Plain;
 use segstream_wire::header::HEADER_BYTES;
 use segstream_wire::{Class, Contract, Header, Kind, Level};
@@ -216,9 +216,10 @@ fn of_the_application(pair: &mut Pair, kind: u8, script: &mut Script<'_>) {
             let class = script.byte();
             if choice {
                 let rate = Bandwidth::from_bits_per_second(1_000 << (class % 24));
-                connection.set_rate(now, Some(RateSpec::smooth(rate)));
+                let rate = if class < 128 { Rate::smooth(rate) } else { Rate::Auto { floor: Rate::FLOOR, peak: rate.max(Rate::FLOOR) } };
+                let _ = connection.set_rate(now, rate);
             } else if let Some(class) = Class::new(class % 8) {
-                connection.set_class(now, class);
+                let _ = connection.set_class(now, class);
             }
         }
         step::CLOSE if choice => connection.abort(now, 1, "aborted"),

@@ -11,6 +11,7 @@ use segstream_base::{Duration, Instant};
 use segstream_proto::config::Config;
 use segstream_proto::connection::{Connection, ConnectionEvent, Received};
 use segstream_proto::endpoint::{ConnectionId, Endpoint};
+use segstream_proto::rate::Rate;
 use segstream_proto::session::{Plain, Session};
 use segstream_wire::contract::{InterleaveChoice, Limits, Order};
 use segstream_wire::{Contract, Header, Kind};
@@ -63,6 +64,7 @@ const STRANGER: usize = 2;
 fn config(accept: bool) -> Config {
     Config {
         accept,
+        rate: if accept { Rate::AUTO } else { Rate::Unpaced },
         connections: CONNECTIONS_MAX,
         limits: Limits { streams: STREAMS_MAX, idle_timeout: Duration::from_secs(1), ..Limits::default() },
         stream_window_bytes: STREAM_WINDOW_BYTES,

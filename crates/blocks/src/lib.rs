@@ -10,10 +10,13 @@
 //! What was lost:
 //! - [`loss_detector`]: gaps in shipment numbers with a re-sequencing distance (EC 3.2).
 //! - [`rtt`]: the round trip, smoothed and as a windowed minimum.
+//! - [`sync_table`]: sent packets bound to state exchanges, and the FIFO search for lost ones (HT 4).
+//! - [`traffic_intensity`]: whether a queue on the path grows, from the gaps of periodic packets (HT 3.5).
 //!
 //! When something may leave:
 //! - [`window`]: the segment window of sender and receiver (FC 3.4).
 //! - [`burst`]: burst rate control below the window (FC 3.3).
+//! - [`congestion`]: the rate a shared network lets a sender have, from exchanges of state (HT 3.5, PTIF).
 //! - [`report_period`]: a status period for error-free and one for error phases (AA 2).
 //! - [`timer`]: a table of named timers: "why did I wake?".
 //!
@@ -26,13 +29,16 @@
 pub mod accounting;
 pub mod bitmap;
 pub mod burst;
+pub mod congestion;
 pub mod interleave;
 pub mod loss_detector;
 pub mod ranges;
 pub mod report_period;
 pub mod rtt;
+pub mod sync_table;
 pub mod timer;
 pub mod tolerance;
+pub mod traffic_intensity;
 pub mod window;
 
 pub use accounting::{Accounting, Checker};
@@ -43,6 +49,8 @@ pub use loss_detector::{Arrival, LossDetector};
 pub use ranges::RangeSet;
 pub use report_period::ReportPeriod;
 pub use rtt::Rtt;
+pub use sync_table::{Search, SyncTable};
 pub use timer::{TimerKey, TimerTable};
 pub use tolerance::{Tolerance, ToleranceError};
+pub use traffic_intensity::TrafficIntensity;
 pub use window::{ReceiveWindow, SendWindow};

@@ -3,8 +3,8 @@
 //! Read by [`crate::endpoint::Endpoint`] and by each connection. Invariant: a value here is a default for
 //! every connection; nothing here changes while a connection lives.
 
+use crate::rate::Rate;
 use segstream_base::{Bandwidth, Duration};
-use segstream_blocks::burst::RateSpec;
 use segstream_wire::{Class, Limits};
 
 /// The smallest datagram every path must carry, and the size used until it is measured.
@@ -17,9 +17,10 @@ pub struct Config {
     pub limits: Limits,
     /// The class proposed, and the most that is accepted. Default 7.
     pub class: Class,
-    /// The rate of each connection in our direction, counted in whole IP packets; `None` when unpaced.
-    /// Default `None`.
-    pub rate: Option<RateSpec>,
+    /// The rate of each connection in our direction, counted in whole IP packets. Default: automatic.
+    pub rate: Rate,
+    /// Whether a connection ends when the path carries almost nothing of a fixed rate (RFC 8084). Default yes.
+    pub circuit_breaker: bool,
     /// The datagrams we send, 1200 to 65,507 bytes. Default 1200.
     pub datagram_bytes: usize,
     /// Whether neither flow control nor rate control may be in force. Default no.
@@ -46,7 +47,8 @@ impl Default for Config {
         Self {
             limits: Limits::default(),
             class: Class::ALL,
-            rate: None,
+            rate: Rate::AUTO,
+            circuit_breaker: true,
             datagram_bytes: DATAGRAM_BYTES_MIN,
             unlimited: false,
             reorder: 3,
@@ -61,9 +63,9 @@ impl Default for Config {
 }
 
 impl Config {
-    /// A rate of `rate` without bursts.
+    /// A fixed rate of `rate` without bursts.
     pub fn with_rate(mut self, rate: Bandwidth) -> Self {
-        self.rate = Some(RateSpec::smooth(rate));
+        self.rate = Rate::smooth(rate);
         self
     }
 }

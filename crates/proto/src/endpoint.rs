@@ -10,6 +10,7 @@
 use crate::config::{Config, DATAGRAM_BYTES_MIN};
 use crate::connection::{Connection, ConnectionEvent, Role, Start};
 use crate::error::ConnectError;
+use crate::rate::Rate;
 use crate::session::{Plain, Session};
 use core::net::SocketAddr;
 use segstream_base::Instant;
@@ -54,6 +55,7 @@ struct Asked {
     from: SocketAddr,
     request: u64,
     connection: u32,
+    number: u64,
     /// The length of its datagram, which no answer may exceed.
     bytes: usize,
 }
@@ -110,9 +112,10 @@ impl Endpoint {
     /// Asks `remote` for a connection with the given first streams, numbered from 0.
     pub fn connect(&mut self, now: Instant, remote: SocketAddr, streams: Vec<Contract>) -> Result<ConnectionId, ConnectError> {
         let class = self.config.class;
-        if !class.is_limited(self.config.rate.is_some()) && !self.config.unlimited {
+        if !class.is_limited(self.config.rate != Rate::Unpaced) && !self.config.unlimited {
             return Err(ConnectError::Unlimited(class));
         }
+        self.config.rate.check(class)?;
         if streams.len() > STREAMS_MAX {
             return Err(ConnectError::TooManyStreams(streams.len()));
         }
@@ -123,7 +126,7 @@ impl Endpoint {
         if bytes + 64 > DATAGRAM_BYTES_MIN - HEADER_BYTES - 16 {
             return Err(ConnectError::RequestTooLong(bytes));
         }
-        let rate = self.config.rate.map_or(segstream_base::Bandwidth::ZERO, |spec| spec.peak());
+        let rate = self.config.rate.peak();
         let (request, limits) = (self.random.bits(), self.config.limits);
         let request = Request { version: VERSION, request, connection: 0, class, rate, limits, streams };
         self.insert(now, remote, Role::Initiator, request).ok_or(ConnectError::TooMany(self.config.connections))
@@ -204,9 +207,10 @@ impl Endpoint {
         let answered = self.slots.iter_mut().flatten().find(|slot| slot.connection.answers(from, identifier));
         if let Some(slot) = answered {
             slot.connection.on_repeated_request();
+            slot.connection.count_request(now, u64::from(header.number), datagram.len());
             return;
         }
-        let asked = Asked { from, request: identifier, connection, bytes: datagram.len() };
+        let asked = Asked { from, request: identifier, connection, number: u64::from(header.number), bytes: datagram.len() };
         if let Some((reason, detail)) = self.refusal(version) {
             self.reject(asked, reason, detail);
             return;
@@ -225,8 +229,12 @@ impl Endpoint {
             return;
         }
         request.class = agreed;
-        if self.insert(now, asked.from, Role::Responder, request).is_none() {
+        let Some(id) = self.insert(now, asked.from, Role::Responder, request) else {
             self.reject(asked, RejectReason::Busy, "too many connections");
+            return;
+        };
+        if let Some(connection) = self.connection_mut(id) {
+            connection.count_request(now, asked.number, asked.bytes);
         }
     }
 
@@ -279,7 +287,7 @@ impl segstream_base::endpoint::Endpoint for Endpoint {
             return;
         }
         match self.slot_of(&header, arrival.from) {
-            Some(slot) => slot.connection.handle_datagram(now, &header, datagram),
+            Some(slot) => slot.connection.handle_datagram(now, arrival, &header, datagram),
             None => self.strays.unknown_connection += 1,
         }
     }
@@ -295,7 +303,7 @@ impl segstream_base::endpoint::Endpoint for Endpoint {
             let Some(slot) = &mut self.slots[index] else { continue };
             if let Some(datagram_bytes) = slot.connection.poll_transmit(now, max_datagrams.max(1), out) {
                 self.turn = (index + 1) % count;
-                return Some(Transmit { to: slot.connection.remote(), datagram_bytes, ecn: None });
+                return Some(Transmit { to: slot.connection.remote(), datagram_bytes, ecn: slot.connection.ecn() });
             }
         }
         None

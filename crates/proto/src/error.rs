@@ -2,8 +2,12 @@
 //!
 //! Every variant says whose fault it is. Told by connections, printed by applications.
 
-use segstream_base::Duration;
+use segstream_base::{Bytes, Duration};
 use segstream_wire::handshake::RejectReason;
+
+/// The code a peer hears when we leave a path for [`CloseReason::PathOverloaded`]. Why so high: the low codes are the
+/// application's.
+pub const PATH_OVERLOADED_CODE: u64 = 0x5347_0001;
 
 /// Why a connection is no more.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -38,16 +42,43 @@ pub enum CloseReason {
     #[error("nobody answered within {0}: check the address, that the other side listens, and that both sides use the same protection")]
     NoAnswer(Duration),
     /// The peer refused the connection.
-    #[error("refused by the peer ({reason:?}): {detail}")]
+    #[error("refused by the peer: {}", rejection(*reason, detail))]
     Rejected {
         /// Why.
         reason: RejectReason,
         /// The peer's sentence.
         detail: String,
     },
+    /// The path carries almost nothing of the fixed rate (RFC 8084).
+    #[error(
+        "of {sent} sent in {span} only {received} arrived: the path carries almost nothing of the fixed rate and was left alone; \
+         give a rate that it carries, or let the rate be found (auto)"
+    )]
+    PathOverloaded {
+        /// What was sent, in whole IP packets.
+        sent: Bytes,
+        /// What of it arrived.
+        received: Bytes,
+        /// In how long.
+        span: Duration,
+    },
     /// The peer sent what no correct peer sends.
     #[error("the peer broke the protocol: {0}")]
     PeerMisbehaved(&'static str),
+}
+
+/// Why the peer has refused, as a sentence, with what it says itself.
+fn rejection(reason: RejectReason, detail: &str) -> String {
+    let sentence = match reason {
+        RejectReason::Version => "it speaks another version of the protocol; update the older side".to_owned(),
+        RejectReason::Busy => "it has as many connections as it keeps; try again later".to_owned(),
+        RejectReason::NotAccepting => "it accepts no connections; check that it is a receiver that listens".to_owned(),
+        RejectReason::Unacceptable => "it does not agree with the class or the limits; propose flow control or a rate".to_owned(),
+        RejectReason::Refused => "its application does not want the connection".to_owned(),
+        RejectReason::Other(code) => format!("it gives reason {code}, which this version does not know"),
+        _ => "it gives no reason".to_owned(),
+    };
+    if detail.is_empty() { sentence } else { format!("{sentence} ({detail})") }
 }
 
 /// Why a connection was not even tried: a fault of the caller.
@@ -60,6 +91,9 @@ pub enum ConnectError {
     /// Neither flow control nor rate control.
     #[error("class {0} has neither flow control nor rate control; set a window or a rate, or allow unlimited sending explicitly")]
     Unlimited(segstream_wire::Class),
+    /// The rate contradicts itself or the class.
+    #[error(transparent)]
+    Rate(#[from] crate::rate::RateError),
     /// Too many streams at once.
     #[error("{0} streams do not fit a connection request; open at most {max} with it and the others later", max = segstream_wire::handshake::STREAMS_MAX)]
     TooManyStreams(usize),

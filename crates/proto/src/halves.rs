@@ -6,8 +6,9 @@
 //! Invariant: these are the very halves a connection uses; only the counter and the release are here.
 
 use crate::number::ShipmentCounter;
+use crate::rate::Rate;
 use crate::receiver::{ReceiverConfig, RecvHalf};
-use crate::sender::{Outgoing, SendHalf, SenderConfig, SenderHalfEvent};
+use crate::sender::{Broken, Outgoing, SendHalf, SenderConfig, SenderHalfEvent};
 use crate::session::Plain;
 use segstream_base::codec::{DecodeError, Reader, Writer};
 use segstream_base::halves::{
@@ -15,7 +16,6 @@ use segstream_base::halves::{
     SenderCounters, SenderEvent, StreamId, SubmitError,
 };
 use segstream_base::{Bandwidth, Instant};
-use segstream_blocks::burst::RateSpec;
 use segstream_wire::contract::{Contract, ContractError};
 use segstream_wire::header::HEADER_BYTES;
 use segstream_wire::{Class, Header, Kind, Level, Part, Report, State};
@@ -30,6 +30,9 @@ pub const SHIPMENT_OVERHEAD_BYTES: usize = HEADER_BYTES + Plain::SEAL_BYTES;
 pub struct Forward {
     /// The shipment number.
     pub number: u64,
+    /// Whether a congested path may mark it instead of dropping it. On a real path the IP header says so; here it is the
+    /// connection identifier, which nothing else needs.
+    pub markable: bool,
     /// What it carries.
     pub body: ForwardBody,
 }
@@ -52,8 +55,8 @@ pub struct Feedback {
     pub report: Report,
 }
 
-fn header(kind: Kind, number: u64, out: &mut Writer<'_>) {
-    Header { level: Level::Data, kind, connection: 0, number: number as u32 }.encode(out);
+fn header(kind: Kind, number: u64, connection: u32, out: &mut Writer<'_>) {
+    Header { level: Level::Data, kind, connection, number: number as u32 }.encode(out);
 }
 
 /// The plain seal over what was written from `start` on, so that a capture of a simulation can be read.
@@ -75,7 +78,7 @@ impl Packet for Forward {
         let start = out.position();
         match &self.body {
             ForwardBody::Data(parts) => {
-                header(Kind::Data, self.number, out);
+                header(Kind::Data, self.number, u32::from(self.markable), out);
                 for part in parts {
                     part.encode_header(out);
                     if let Some(room) = out.reserve(part.payload_bytes as usize) {
@@ -84,7 +87,7 @@ impl Packet for Forward {
                 }
             }
             ForwardBody::State(state) => {
-                header(Kind::State, self.number, out);
+                header(Kind::State, self.number, u32::from(self.markable), out);
                 state.encode(out);
             }
         }
@@ -96,15 +99,15 @@ impl Packet for Forward {
         let body = input.bytes(input.remaining().saturating_sub(4), "body")?;
         input.u32("seal")?;
         let mut body = Reader::new(body);
-        let number = u64::from(header.number);
+        let (number, markable) = (u64::from(header.number), header.connection != 0);
         if header.kind == Kind::State {
-            return Ok(Self { number, body: ForwardBody::State(Box::new(State::decode(&mut body)?)) });
+            return Ok(Self { number, markable, body: ForwardBody::State(Box::new(State::decode(&mut body)?)) });
         }
         let mut parts = SmallVec::new();
         while !body.is_empty() {
             parts.push(Part::decode(&mut body)?.0);
         }
-        Ok(Self { number, body: ForwardBody::Data(parts) })
+        Ok(Self { number, markable, body: ForwardBody::Data(parts) })
     }
 
     fn is_data(&self) -> bool {
@@ -117,6 +120,10 @@ impl Packet for Forward {
     fn payload(&self, _index: usize) -> Option<PayloadSpan> {
         None
     }
+
+    fn is_markable(&self) -> bool {
+        self.markable
+    }
 }
 
 impl Packet for Feedback {
@@ -126,7 +133,7 @@ impl Packet for Feedback {
 
     fn encode(&self, out: &mut Writer<'_>) {
         let start = out.position();
-        header(Kind::Report, self.number, out);
+        header(Kind::Report, self.number, 0, out);
         self.report.encode(out);
         seal(self.number, start, out);
     }
@@ -157,6 +164,7 @@ pub struct LoneSender {
     counters: SenderCounters,
     /// Segments whose first part has just left.
     started: VecDeque<(StreamId, SegmentNumber)>,
+    broken: Option<Broken>,
 }
 
 impl LoneSender {
@@ -172,7 +180,13 @@ impl LoneSender {
             parts: Vec::new(),
             counters: SenderCounters::default(),
             started: VecDeque::new(),
+            broken: None,
         })
+    }
+
+    /// What made the path be given up, once it was: a connection ends then, this sender goes on.
+    pub const fn circuit_broken(&self) -> Option<Broken> {
+        self.broken
     }
 
     /// Counts the data shipment in the buffer of parts.
@@ -207,9 +221,12 @@ impl Sender for LoneSender {
 
     fn reconfigure(&mut self, now: Instant, change: Reconfigure) -> Result<(), ReconfigureError> {
         match change {
-            Reconfigure::Rate(rate) if !rate.is_zero() => self.half.set_rate(now, Some(RateSpec::smooth(rate))),
+            Reconfigure::Rate(rate) if !rate.is_zero() => {
+                self.half.set_rate(now, Rate::smooth(rate)).map_err(|_| ReconfigureError::OutOfRange)?;
+            }
             Reconfigure::Class(number) => {
-                self.half.set_class(now, Class::new(number).ok_or(ReconfigureError::OutOfRange)?);
+                let class = Class::new(number).ok_or(ReconfigureError::OutOfRange)?;
+                self.half.set_class(now, class).map_err(|_| ReconfigureError::OutOfRange)?;
             }
             Reconfigure::Rate(_) => return Err(ReconfigureError::OutOfRange),
             _ => return Err(ReconfigureError::Unsupported),
@@ -231,7 +248,7 @@ impl Sender for LoneSender {
             }
             Outgoing::State(state) => ForwardBody::State(state),
         };
-        Some(Forward { number, body })
+        Some(Forward { number, markable: self.half.is_markable(), body })
     }
 
     fn poll_timeout(&self) -> Option<Deadline> {
@@ -253,6 +270,11 @@ impl Sender for LoneSender {
                 }
                 SenderHalfEvent::WindowOpen(stream) => SenderEvent::WindowOpen(StreamId(stream)),
                 SenderHalfEvent::Reclassed(_) => SenderEvent::RateChanged(self.half.rate().unwrap_or(Bandwidth::ZERO)),
+                SenderHalfEvent::RateChanged(rate) => SenderEvent::RateChanged(rate),
+                SenderHalfEvent::CircuitBroken(broken) => {
+                    self.broken.get_or_insert(broken);
+                    continue;
+                }
                 SenderHalfEvent::Refused(..) => continue,
             });
         }
@@ -307,7 +329,7 @@ impl Receiver for LoneReceiver {
 
     #[inline]
     fn handle_forward(&mut self, now: Instant, packet: &Forward) {
-        if !self.half.on_shipment(now, packet.number) {
+        if !self.half.on_shipment(now, packet.number, packet.encoded_len() as u64) {
             return;
         }
         match &packet.body {
@@ -322,6 +344,10 @@ impl Receiver for LoneReceiver {
         if self.half.take_deliverable() {
             self.drain_deliveries(now);
         }
+    }
+
+    fn note_congestion_mark(&mut self, _now: Instant) {
+        self.half.note_congestion_mark();
     }
 
     fn poll_transmit(&mut self, now: Instant) -> Option<Feedback> {

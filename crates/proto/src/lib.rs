@@ -22,6 +22,7 @@ pub mod error;
 pub mod halves;
 pub mod layout;
 pub mod number;
+pub mod rate;
 pub mod receiver;
 pub mod sender;
 pub mod session;

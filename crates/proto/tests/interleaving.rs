@@ -6,6 +6,7 @@ use pair::{Pair, Setup, ms};
 use segstream_base::random::Seed;
 use segstream_base::{Bandwidth, Bytes, Instant};
 use segstream_path::{Fate, Path, PathConfig};
+use segstream_proto::rate::Rate;
 use segstream_wire::Contract;
 use segstream_wire::contract::InterleaveChoice;
 use std::collections::BTreeSet;
@@ -25,7 +26,7 @@ fn lost() -> BTreeSet<u64> {
 fn run(interleave: InterleaveChoice) -> (u64, u64) {
     let contract = Contract { tolerance: (256, 32, 3), interleave, ..Contract::default() };
     let mut setup = Setup::new(&[contract]);
-    setup.rate = Some(Bandwidth::from_megabits_per_second(100));
+    setup.rate = Rate::smooth(Bandwidth::from_megabits_per_second(100));
     setup.forward.lost = lost();
     let mut pair: Pair = setup.build();
     let mut starts = Vec::new();

@@ -10,6 +10,7 @@ use proptest::prelude::*;
 use proptest::test_runner::FileFailurePersistence;
 use segstream_base::halves::{Reconfigure, Sender};
 use segstream_base::{Bandwidth, Duration};
+use segstream_proto::rate::Rate;
 use segstream_wire::Contract;
 use segstream_wire::contract::{InterleaveChoice, Order, Triplet};
 
@@ -28,6 +29,7 @@ enum Op {
     Take(bool),
     Class(u8),
     Rate(u32),
+    Auto(u32, u32),
 }
 
 fn triplet() -> impl Strategy<Value = Triplet> {
@@ -51,6 +53,7 @@ fn op() -> impl Strategy<Value = Op> {
         2 => any::<bool>().prop_map(Op::Take),
         1 => (0u8..8).prop_map(Op::Class),
         1 => (1u32..500).prop_map(Op::Rate),
+        1 => (1u32..50, 0u32..500).prop_map(|(floor, more)| Op::Auto(floor, floor + more)),
     ]
 }
 
@@ -115,7 +118,12 @@ fn apply(pair: &mut Pair, open: &mut [bool], op: &Op) {
                 pair.take();
             }
         }
-        Op::Class(class) => pair.set_class(class),
+        // An automatic rate refuses a class without rate control, and the other way round.
+        Op::Class(class) => _ = pair.try_class(class),
+        Op::Auto(floor, peak) => {
+            let of = |hundreds| Bandwidth::from_bits_per_second(u64::from(hundreds) * 100_000);
+            let _ = pair.sender.half.set_rate(pair.now, Rate::Auto { floor: of(floor), peak: of(peak) });
+        }
         Op::Rate(hundreds) => {
             let rate = Bandwidth::from_bits_per_second(u64::from(hundreds) * 100_000);
             pair.sender.reconfigure(pair.now, Reconfigure::Rate(rate)).unwrap();
@@ -129,6 +137,9 @@ fn window_bytes(pair: &Pair, id: u32) -> u64 {
 
 fn run(contracts: &[Contract], seed: u64, check_mode: bool, ops: &[Op]) -> Pair {
     let mut setup = Setup::new(contracts).seed(seed);
+    if seed.is_multiple_of(2) {
+        setup.rate = Rate::AUTO;
+    }
     setup.check_mode = check_mode;
     setup.log = true;
     let mut pair = setup.build();

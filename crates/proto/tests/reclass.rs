@@ -15,6 +15,7 @@ fn echoed(present: u8, most: u8, asked: u8, rate: Bandwidth) -> u8 {
         class_max: class(most),
         unlimited: false,
         body_bytes: 1100,
+        overhead_bytes: 28,
         reorder: 3,
         reorder_adapting: true,
         streams_max: 4,
@@ -25,7 +26,7 @@ fn echoed(present: u8, most: u8, asked: u8, rate: Bandwidth) -> u8 {
     };
     let mut half = RecvHalf::new(config, Instant::ZERO);
     let frame = StateFrame::Reclass { change: 1, class: class(asked), rate };
-    assert!(half.on_shipment(Instant::ZERO, 0));
+    assert!(half.on_shipment(Instant::ZERO, 0, 100));
     half.on_state(Instant::ZERO, 0, &State { frames: [frame].into_iter().collect(), ..State::default() });
     let report = half.poll_report(Instant::ZERO + Duration::from_secs(1)).expect("an echo is due");
     let echo = report.frames.iter().find_map(|frame| match frame {

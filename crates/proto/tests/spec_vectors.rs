@@ -12,7 +12,7 @@ use segstream_proto::session::{AeadSized, Plain, Session};
 use segstream_wire::contract::{InterleaveChoice, Limits};
 use segstream_wire::handshake::{Confirm, Disconnect, Reject, RejectReason, Request, VERSION};
 use segstream_wire::header::HEADER_BYTES;
-use segstream_wire::report::{RefuseReason, Runs};
+use segstream_wire::report::{Arrived, RefuseReason, Runs};
 use segstream_wire::state::{Confirmed, Finished};
 use segstream_wire::{Class, Contract, Header, Kind, Level, Order, Part, Report, ReportFrame, State, StateFrame};
 use std::fmt::Write as _;
@@ -279,6 +279,7 @@ fn state(vectors: &mut Vectors) {
         sync: 2,
         time: 1_500_000,
         answer: true,
+        exchange: true,
         confirmed: Confirmed { highest: Some(4), before: 0b1011 },
         frames: [
             StateFrame::Open { stream: 1, contract: Box::new(contract()) },
@@ -292,7 +293,7 @@ fn state(vectors: &mut Vectors) {
         .collect(),
     };
     let mut fields: Vec<Field> = vec![
-        (1, "flags = 1: answer at once"),
+        (1, "flags = 3: answer at once, tell its arrival"),
         (1, "SYNC = 2"),
         (4, "TIME = 1,500,000 ns"),
         (1, "confirmed + 1 = 5: report 4 has arrived"),
@@ -359,6 +360,7 @@ fn report(vectors: &mut Vectors) {
                 to: 16,
                 holes: runs(&[(1, 2), (9, 10)]),
             },
+            ReportFrame::Arrival(Arrived { sync: 2, at: 901_500_000, bytes: 5_000, shipments: 7, lost: 1, marked: 0 }),
         ]
         .into_iter()
         .collect(),
@@ -407,6 +409,13 @@ fn report(vectors: &mut Vectors) {
             (1, "  2 runs"),
             (2, "    gap 1, length 1: unit 1"),
             (2, "    gap 7, length 1: unit 9"),
+            (1, "ARRIVAL"),
+            (1, "  of SYNC 2"),
+            (4, "  at 901,500,000 ns"),
+            (2, "  5,000 bytes had arrived"),
+            (1, "  in 7 shipments"),
+            (1, "  1 held lost"),
+            (1, "  0 marked"),
         ],
     );
 }

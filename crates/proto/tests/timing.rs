@@ -4,6 +4,7 @@ mod pair;
 
 use pair::{Offer, Pair, Setup, at_ms, ms};
 use segstream_base::{Bandwidth, Duration};
+use segstream_proto::rate::Rate;
 use segstream_wire::Contract;
 
 fn one_way() -> Duration {
@@ -145,7 +146,7 @@ fn nothing_to_say_is_said_once_a_keep_alive() {
 #[test]
 fn a_slow_path_is_not_filled_with_control() {
     let mut setup = Setup::new(&[Contract::default()]).loss(0.05, 0.05);
-    setup.rate = Some(Bandwidth::from_bits_per_second(200_000));
+    setup.rate = Rate::smooth(Bandwidth::from_bits_per_second(200_000));
     let mut pair = setup.build();
     pair.offer(0, 40, 10_000);
     pair.run_to(at_ms(15_000));

@@ -1,25 +1,22 @@
 //! An endpoint's settings, under the names they have everywhere: here, on the command line, in TOML.
 //!
-//! Invariant: every field has a default that is safe on a path its user does not own, but for the rate,
-//! which must be given there.
+//! Invariant: every field has a default that is safe on a path its user does not own.
 
-use crate::RateSpec;
+use crate::Rate;
 use segstream_base::Duration;
 use segstream_net::bind::SocketConfig;
 use segstream_proto::config::Config as ProtocolConfig;
 use segstream_wire::{Class, Limits};
-use std::net::SocketAddr;
-
-/// The rate on loopback when none is given.
-const LOOPBACK_MEGABITS: u64 = 100;
 
 /// The settings of an endpoint.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// The rate of each connection in our direction, in whole IP packets. `None`: 100 Mbit/s to a loopback
-    /// address; to any other address neither a connection nor, on one that was accepted, a stream can be
-    /// opened until a rate is given. Default `None`.
-    pub rate: Option<RateSpec>,
+    /// The rate of each connection in our direction, in whole IP packets. Default [`Rate::AUTO`]: what the path
+    /// carries is found, and shared with others. A fixed rate is for a path whose capacity is known and ours.
+    pub rate: Rate,
+    /// Whether a connection ends when the path carries almost nothing of a fixed rate: see
+    /// [`crate::CloseReason::PathOverloaded`]. Default yes.
+    pub circuit_breaker: bool,
     /// Error control 4, flow control 2, rate control 1. Default 7, all of them.
     pub class: Class,
     /// The datagrams we send, 1200 to 65,507 bytes. Default 1200, which every path carries.
@@ -47,7 +44,8 @@ impl Default for Config {
     fn default() -> Self {
         let protocol = ProtocolConfig::default();
         Self {
-            rate: None,
+            rate: protocol.rate,
+            circuit_breaker: protocol.circuit_breaker,
             class: protocol.class,
             datagram_bytes: protocol.datagram_bytes,
             unlimited: false,
@@ -63,9 +61,9 @@ impl Default for Config {
 }
 
 impl Config {
-    /// The same settings with a rate of `megabits` Mbit/s.
+    /// The same settings with a fixed rate of `megabits` Mbit/s.
     pub fn with_rate_megabits(mut self, megabits: u64) -> Self {
-        self.rate = Some(RateSpec::smooth(segstream_base::Bandwidth::from_megabits_per_second(megabits)));
+        self.rate = Rate::smooth(segstream_base::Bandwidth::from_megabits_per_second(megabits));
         self
     }
 
@@ -73,8 +71,8 @@ impl Config {
         ProtocolConfig {
             limits: Limits { streams: self.streams, datagram_bytes: 65_507, idle_timeout: self.idle_timeout },
             class: self.class,
-            // What must not be unpaced by accident is refused by `rate_is_known`.
-            rate: self.rate.or(Some(RateSpec::smooth(segstream_base::Bandwidth::from_megabits_per_second(LOOPBACK_MEGABITS)))),
+            rate: self.rate,
+            circuit_breaker: self.circuit_breaker,
             datagram_bytes: self.datagram_bytes,
             unlimited: self.unlimited,
             reorder: self.reorder,
@@ -92,10 +90,5 @@ impl Config {
             send_buffer_bytes: self.socket_buffer_bytes,
             ..SocketConfig::default()
         }
-    }
-
-    /// Whether a connection to `remote` may be made without a rate of its own.
-    pub(crate) fn rate_is_known(&self, remote: SocketAddr) -> bool {
-        self.rate.is_some() || remote.ip().to_canonical().is_loopback() || !self.class.rate_control()
     }
 }

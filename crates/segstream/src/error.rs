@@ -2,7 +2,7 @@
 //!
 //! Invariant: an error never loses what was accepted before it.
 
-use crate::{Class, CloseReason, ConnectError, ContractError, RefuseReason, SocketError, SubmitError};
+use crate::{Class, CloseReason, ConnectError, ContractError, RateError, RefuseReason, SocketError, SubmitError};
 use std::net::SocketAddr;
 
 /// What can go wrong.
@@ -58,14 +58,9 @@ pub enum Error {
     /// An asynchronous endpoint was bound outside a tokio runtime.
     #[error("there is no tokio runtime here; bind the endpoint inside one with I/O enabled, or use segstream::blocking")]
     NoRuntime,
-    /// No rate was given for a path the sender does not own.
-    #[error(
-        "{remote} is not a loopback address, so a rate must be given: until the path's capacity is measured, sending without one could flood it"
-    )]
-    RateNeeded {
-        /// The address.
-        remote: SocketAddr,
-    },
+    /// A rate contradicts itself or the class.
+    #[error(transparent)]
+    Rate(#[from] RateError),
     /// The stream, segment or connection never was, or is no more; a verdict may have been handed out already.
     #[error("there is no such {0} here, or no longer")]
     Unknown(&'static str),

@@ -13,7 +13,9 @@ mod receiving;
 mod sending;
 
 use crate::inbox::{Inbox, News, Sending};
-use crate::{Class, CloseReason, Config, ConnectionEvent, ConnectionId, Contract, Error, Instant, RateSpec, Statistics, StreamStatistics};
+use crate::{
+    Bandwidth, Class, CloseReason, Config, ConnectionEvent, ConnectionId, Contract, Error, Instant, Rate, Statistics, StreamStatistics,
+};
 use segstream_base::endpoint::{Arrival, Deadline, Endpoint, Transmit};
 use segstream_base::random::Seed;
 use segstream_proto::connection::{Connection, Role};
@@ -77,12 +79,9 @@ impl Hub {
 
     /// Asks for a connection. Nothing is sent when this fails.
     pub(crate) fn connect(&mut self, now: Instant, remote: SocketAddr, streams: Vec<Contract>) -> Result<ConnectionId, Error> {
-        if !self.config.rate_is_known(remote) {
-            return Err(Error::RateNeeded { remote });
-        }
         let count = streams.len() as u32;
         let id = self.protocol.connect(now, remote, streams)?;
-        let mut inbox = Inbox::new(remote, false, true);
+        let mut inbox = Inbox::new(remote, false);
         inbox.sending.extend((0..count).map(Sending::new));
         self.inboxes.insert(id, inbox);
         Ok(id)
@@ -119,8 +118,7 @@ impl Hub {
         while let Some((id, event)) = self.protocol.poll_event() {
             let Some(connection) = self.protocol.connection(id) else { continue };
             let (remote, incoming) = (connection.remote(), connection.role() == Role::Responder);
-            let rate_known = self.config.rate_is_known(remote);
-            let inbox = self.inboxes.entry(id).or_insert_with(|| Inbox::new(remote, incoming, rate_known));
+            let inbox = self.inboxes.entry(id).or_insert_with(|| Inbox::new(remote, incoming));
             let cause = Cause::of(&event);
             let news = inbox.take(event);
             if !core::mem::replace(&mut inbox.queued, true) {
@@ -281,11 +279,27 @@ impl Hub {
     }
 
     /// A new rate, in force at once.
-    pub(crate) fn set_rate(&mut self, now: Instant, id: ConnectionId, rate: RateSpec) -> Result<(), Error> {
-        let (connection, inbox) = self.parts(id)?;
-        inbox.rate_known = true;
-        connection.set_rate(now, Some(rate));
-        Ok(())
+    pub(crate) fn set_rate(&mut self, now: Instant, id: ConnectionId, rate: Rate) -> Result<(), Error> {
+        let (connection, _) = self.parts(id)?;
+        Ok(connection.set_rate(now, rate)?)
+    }
+
+    /// The rate in force; `None` when unpaced.
+    pub(crate) fn rate(&self, id: ConnectionId) -> Result<Option<Bandwidth>, Error> {
+        self.protocol.connection(id).map(Connection::rate).ok_or(Error::Unknown("connection"))
+    }
+
+    /// The rate, if it has changed since the application heard of it.
+    pub(crate) fn poll_rate_changed(&mut self, id: ConnectionId) -> Poll<Result<Bandwidth, Error>> {
+        let (_, inbox) = match self.parts(id) {
+            Ok(parts) => parts,
+            Err(error) => return Poll::Ready(Err(error)),
+        };
+        match inbox.take_rate() {
+            Some(rate) => Poll::Ready(Ok(rate)),
+            None if inbox.closed.is_some() => Poll::Ready(Err(ended(inbox))),
+            None => Poll::Pending,
+        }
     }
 
     /// Asks for a new class.
@@ -297,8 +311,8 @@ impl Hub {
         if inbox.closed.is_some() {
             return Err(ended(inbox));
         }
+        connection.set_class(now, class)?;
         inbox.class_asked = Some(class);
-        connection.set_class(now, class);
         Ok(())
     }
 

@@ -9,7 +9,7 @@
 
 use crate::progress::Progressive;
 use crate::verdicts::Verdicts;
-use crate::{Class, CloseReason, ConnectionEvent, RefuseReason};
+use crate::{Bandwidth, Class, CloseReason, ConnectionEvent, RefuseReason};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::SocketAddr;
 
@@ -60,8 +60,6 @@ pub(crate) struct Inbox {
     pub(crate) remote: SocketAddr,
     /// The peer asked for the connection.
     pub(crate) incoming: bool,
-    /// A rate of its own is known, or none is needed.
-    pub(crate) rate_known: bool,
     pub(crate) connected: bool,
     /// A close has begun here.
     pub(crate) closing: bool,
@@ -91,16 +89,16 @@ struct Untold {
     readable: BTreeSet<u32>,
     ended: VecDeque<(u32, u64)>,
     reclassed: Option<Class>,
+    rate: Option<Bandwidth>,
     peer_closing: bool,
     closed: bool,
 }
 
 impl Inbox {
-    pub(crate) fn new(remote: SocketAddr, incoming: bool, rate_known: bool) -> Self {
+    pub(crate) fn new(remote: SocketAddr, incoming: bool) -> Self {
         Self {
             remote,
             incoming,
-            rate_known,
             connected: false,
             closing: false,
             peer_closing: false,
@@ -162,6 +160,7 @@ impl Inbox {
                 return News::Sending(stream);
             }
             ConnectionEvent::Reclassed(class) => self.untold.reclassed = Some(class),
+            ConnectionEvent::RateChanged(rate) => self.untold.rate = Some(rate),
             ConnectionEvent::PeerClosing => {
                 self.peer_closing = true;
                 self.untold.peer_closing = true;
@@ -210,6 +209,9 @@ impl Inbox {
         if let Some(class) = untold.reclassed.take() {
             return Some(ConnectionEvent::Reclassed(class));
         }
+        if let Some(rate) = untold.rate.take() {
+            return Some(ConnectionEvent::RateChanged(rate));
+        }
         if core::mem::take(&mut untold.peer_closing) {
             return Some(ConnectionEvent::PeerClosing);
         }
@@ -220,6 +222,11 @@ impl Inbox {
     /// The application knows that the connection is there.
     pub(crate) fn take_connected(&mut self) -> bool {
         core::mem::take(&mut self.untold.connected)
+    }
+
+    /// The rate, if it has changed since this was asked or told.
+    pub(crate) fn take_rate(&mut self) -> Option<Bandwidth> {
+        self.untold.rate.take()
     }
 
     /// Whether the connection ended as it should.
@@ -239,7 +246,7 @@ mod tests {
     use crate::Verdict;
 
     fn inbox() -> Inbox {
-        let mut inbox = Inbox::new(SocketAddr::from(([127, 0, 0, 1], 1)), false, true);
+        let mut inbox = Inbox::new(SocketAddr::from(([127, 0, 0, 1], 1)), false);
         inbox.sending.push(Sending::new(0));
         inbox
     }

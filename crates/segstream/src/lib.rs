@@ -68,8 +68,8 @@
 //! use segstream::{Config, Contract, Endpoint, Error};
 //!
 //! # async fn example() -> Result<(), Error> {
-//! // On loopback the rate is 100 Mbit/s unless one is given; any other address needs one.
-//! let endpoint = Endpoint::bind(([0, 0, 0, 0], 0).into(), Config::default().with_rate_megabits(50))?;
+//! // The rate is found as it goes; `Config::default().with_rate_megabits(50)` would fix it.
+//! let endpoint = Endpoint::bind(([0, 0, 0, 0], 0).into(), Config::default())?;
 //! let (connection, streams) = endpoint.connect(([192, 0, 2, 1], 9000).into(), vec![Contract::default()]).await?;
 //! let segment = streams[0].send("a segment".into()).await?;
 //! println!("{}", streams[0].verdict(segment).await?);
@@ -78,6 +78,29 @@
 //! # Ok(())
 //! # }
 //! ```
+//!
+//! # Rate
+//!
+//! Unless told otherwise a connection finds out what its path carries: it begins with a few datagrams a round trip,
+//! doubles until a queue forms, and keeps that queue short, so that others find room too ([`Rate::AUTO`]). An encoder
+//! follows it: [`Connection::rate_changed`] waits for the next change, [`Connection::rate`] tells the present rate,
+//! which counts whole IP packets.
+//!
+//! ```no_run
+//! # use segstream::{Connection, Error};
+//! # fn set_bitrate(_: u64) {}
+//! # async fn follow(connection: Connection) -> Result<(), Error> {
+//! while let Ok(rate) = connection.rate_changed().await {
+//!     // A tenth is left for headers, repairs and what the picture takes more now and then.
+//!     set_bitrate(rate.bits_per_second() / 10 * 9);
+//! }
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! On a path whose capacity is known and one's own, a fixed rate is better from the first packet
+//! ([`Config::with_rate_megabits`]); a path that carries almost nothing of it ends the connection with
+//! [`CloseReason::PathOverloaded`].
 //!
 //! # Limits and memory
 //!
@@ -128,6 +151,7 @@ pub use segstream_net::wake::Waker;
 pub use segstream_proto::connection::{ConnectionEvent, Received};
 pub use segstream_proto::endpoint::{ConnectionId, StrayCounters};
 pub use segstream_proto::error::{CloseReason, ConnectError};
+pub use segstream_proto::rate::{Rate, RateError};
 pub use segstream_wire::Class;
 pub use segstream_wire::contract::{Contract, ContractError, InterleaveChoice, Limits, Order};
 pub use segstream_wire::report::RefuseReason;

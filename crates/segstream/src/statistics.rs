@@ -74,6 +74,15 @@ pub struct Statistics {
     pub rtt_ms_smoothed: Option<f64>,
     /// The rate in force in our direction, now; `None` when unpaced.
     pub rate_bps: Option<u64>,
+    /// The queue that stands on the path in our direction, now; `None` unless the rate is automatic and this is known.
+    pub queue_ms: Option<f64>,
+    /// How far apart state arrives against how far apart it left, now: above 1 a queue grows. `None` as `queue_ms`.
+    pub rho: Option<f64>,
+    /// What arrives of our direction, in whole IP packets, now; `None` as `queue_ms`.
+    pub delivery_bps: Option<f64>,
+    /// What the automatic rate is doing, now: `start_up`, `delay`, `competitive`, `policed` or `outage`; `None` unless
+    /// the rate is automatic.
+    pub phase: Option<&'static str>,
     /// The class in force in our direction, now.
     pub class: u8,
 }
@@ -102,6 +111,7 @@ impl Statistics {
         let (sender, receiver, counters) = (connection.sender_counters(), connection.receiver_counters(), connection.counters);
         let (lost, late) = connection.shipments_lost();
         let rtt = connection.rtt();
+        let shared = connection.shared_path();
         Self {
             shipments_sent: counters.datagrams_sent,
             bytes_sent: counters.bytes_sent,
@@ -133,6 +143,10 @@ impl Statistics {
             rtt_ms_min: rtt.map(|(min, _)| min.as_millis_f64()),
             rtt_ms_smoothed: rtt.map(|(_, smoothed)| smoothed.as_millis_f64()),
             rate_bps: connection.rate().map(|rate| rate.bits_per_second()),
+            queue_ms: shared.and_then(|shared| shared.queue_ms),
+            rho: shared.and_then(|shared| shared.rho),
+            delivery_bps: shared.and_then(|shared| shared.delivery_bps),
+            phase: shared.map(|shared| shared.phase.name()),
             class: connection.class().number(),
         }
     }

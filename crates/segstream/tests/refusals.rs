@@ -3,7 +3,9 @@
 mod loopback;
 
 use loopback::{PATIENCE, any, at, ends, ends_async, impatient, seconds};
-use segstream::{Class, CloseReason, Config, ConnectError, Contract, ContractError, Error, RateSpec, SocketError, blocking};
+use segstream::{
+    Class, CloseReason, Config, ConnectError, Contract, ContractError, Error, Rate, RateError, RateSpec, SocketError, blocking,
+};
 use std::net::{SocketAddr, UdpSocket};
 use std::thread;
 
@@ -25,15 +27,16 @@ fn a_port_in_use_is_named() {
 }
 
 #[test]
-fn another_machine_needs_a_rate_before_anything_is_sent() {
+fn an_automatic_rate_without_rate_control_or_with_false_bounds_is_refused_before_anything_is_sent() {
     ends_async(async {
-        let mut blocking = blocking::Endpoint::bind(any(), Config::default()).unwrap();
+        let six = Config { class: Class::new(6).unwrap(), ..Config::default() };
+        let mut blocking = blocking::Endpoint::bind(any(), six.clone()).unwrap();
         let error = blocking.connect(elsewhere(), vec![Contract::default()]).unwrap_err();
-        assert!(matches!(error, Error::RateNeeded { remote } if remote == elsewhere()));
-        assert!(error.to_string().contains("192.0.2.1:9 is not a loopback address, so a rate must be given"), "{error}");
-        let asynchronous = segstream::Endpoint::bind(any(), Config::default()).unwrap();
+        assert!(matches!(error, Error::Connect(ConnectError::Rate(RateError::Uncontrolled(class))) if class == six.class), "{error}");
+        let bounds = Rate::Auto { floor: Rate::PEAK, peak: Rate::FLOOR };
+        let asynchronous = segstream::Endpoint::bind(any(), Config { rate: bounds, ..Config::default() }).unwrap();
         let error = asynchronous.connect(elsewhere(), vec![]).await.unwrap_err();
-        assert!(matches!(error, Error::RateNeeded { .. }));
+        assert!(matches!(error, Error::Connect(ConnectError::Rate(RateError::Bounds { .. }))), "{error}");
         // Nothing is there that could send.
         blocking.close().unwrap();
         asynchronous.close().await.unwrap();
@@ -125,8 +128,13 @@ fn a_class_change_that_removes_every_limit_is_refused() {
         let id = client.connect(to, vec![Contract::default()]).unwrap();
         let mut connection = client.connection(id);
         assert!(matches!(connection.set_class(Class::new(4).unwrap()), Err(Error::Unlimited(_))));
+        assert!(matches!(connection.set_class(Class::new(6).unwrap()), Err(Error::Rate(RateError::Uncontrolled(_)))));
         connection.set_rate(RateSpec::smooth(segstream::Bandwidth::from_megabits_per_second(7))).unwrap();
-        assert_eq!(connection.statistics().unwrap().rate_bps, Some(7_000_000));
+        let statistics = connection.statistics().unwrap();
+        assert_eq!((statistics.rate_bps, statistics.phase), (Some(7_000_000), None));
+        connection.set_class(Class::new(6).unwrap()).unwrap();
+        assert!(matches!(connection.set_rate(Rate::AUTO), Err(Error::Rate(RateError::Uncontrolled(_)))));
+        assert_eq!(connection.rate().unwrap().map(segstream::Bandwidth::bits_per_second), Some(7_000_000));
         connection.close(0, "").unwrap();
         serving.join().unwrap();
     });

@@ -88,6 +88,49 @@ pub enum ReportFrame {
         /// Why.
         reason: RefuseReason,
     },
+    /// The newest TXS that asked for it has arrived.
+    Arrival(Arrived),
+}
+
+/// When a TXS arrived, and what had arrived by then. The counts are of all shipments of the connection in this direction
+/// and only grow, so that what one lost report told is in the next one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Arrived {
+    /// SYNC of the TXS.
+    pub sync: u64,
+    /// When it arrived, in nanoseconds of the receiver's own clock.
+    pub at: u64,
+    /// Bytes that had arrived, this TXS included, in whole IP packets.
+    pub bytes: u64,
+    /// Shipments that had arrived, this TXS included.
+    pub shipments: u64,
+    /// Shipments held lost, without those that came after all. May shrink by those.
+    pub lost: u64,
+    /// Shipments that were marked on the way (RFC 3168).
+    pub marked: u64,
+}
+
+impl Arrived {
+    fn encoded_len(&self) -> usize {
+        [self.sync, self.at, self.bytes, self.shipments, self.lost, self.marked].into_iter().map(varint_len).sum()
+    }
+
+    fn encode(&self, out: &mut Writer<'_>) {
+        for value in [self.sync, self.at, self.bytes, self.shipments, self.lost, self.marked] {
+            out.varint(value);
+        }
+    }
+
+    fn decode(input: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        Ok(Self {
+            sync: input.varint("sync")?,
+            at: input.varint("arrival time")?,
+            bytes: input.varint("bytes arrived")?,
+            shipments: input.varint("shipments arrived")?,
+            lost: input.varint("shipments lost")?,
+            marked: input.varint("shipments marked")?,
+        })
+    }
 }
 
 /// Why a stream is not accepted.
@@ -115,6 +158,7 @@ const JUDGED: u8 = 0x13;
 const REQUEST: u8 = 0x14;
 const RECLASS_ECHO: u8 = 0x15;
 const REFUSED: u8 = 0x16;
+const ARRIVAL: u8 = 0x17;
 
 /// The receiver's state.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
@@ -241,6 +285,7 @@ impl ReportFrame {
             }
             Self::ReclassEcho { change, .. } => varint_len(*change) + 1,
             Self::Refused { stream, .. } => varint_len(u64::from(*stream)) + 1,
+            Self::Arrival(arrived) => arrived.encoded_len(),
         }
     }
 
@@ -290,6 +335,10 @@ impl ReportFrame {
                 out.varint(u64::from(*stream));
                 out.u8(reason.code());
             }
+            Self::Arrival(arrived) => {
+                out.u8(ARRIVAL);
+                arrived.encode(out);
+            }
         }
     }
 
@@ -324,6 +373,7 @@ impl ReportFrame {
                 };
                 Ok(Self::Refused { stream, reason })
             }
+            ARRIVAL => Ok(Self::Arrival(Arrived::decode(input)?)),
             _ => Err(DecodeError { at, field: "report frame", kind: DecodeErrorKind::UnknownType(u64::from(kind)) }),
         }
     }
@@ -417,6 +467,7 @@ mod tests {
                 ReportFrame::Request { stream: 1, segment: 5, missing: runs(&[]), tail_from: None, length_wanted: false },
                 ReportFrame::ReclassEcho { change: 1, class: Class::ALL },
                 ReportFrame::Refused { stream: 300, reason: RefuseReason::TooManyStreams },
+                ReportFrame::Arrival(Arrived { sync: 70, at: 1 << 40, bytes: 1 << 33, shipments: 20_000, lost: 3, marked: 1 }),
             ]
             .into_iter()
             .collect(),

@@ -144,6 +144,7 @@ const RECLASS: u8 = 0x06;
 const REACHED: u8 = 0x07;
 
 const ANSWER: u8 = 1;
+const EXCHANGE: u8 = 2;
 
 /// The sender's state.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
@@ -154,6 +155,8 @@ pub struct State {
     pub time: u64,
     /// Whether a report is wanted at once.
     pub answer: bool,
+    /// Whether its arrival is to be told, at once: what congestion control measures the path by (HT 3.2).
+    pub exchange: bool,
     /// The reports that have arrived.
     pub confirmed: Confirmed,
     /// The statements.
@@ -172,7 +175,7 @@ impl State {
 
     /// Writes the body of a TXS.
     pub fn encode(&self, out: &mut Writer<'_>) {
-        out.u8(if self.answer { ANSWER } else { 0 });
+        out.u8(if self.answer { ANSWER } else { 0 } | if self.exchange { EXCHANGE } else { 0 });
         out.varint(self.sync);
         out.varint(self.time);
         match self.confirmed.highest {
@@ -190,7 +193,7 @@ impl State {
     /// Reads the body of a TXS to its end.
     pub fn decode(input: &mut Reader<'_>) -> Result<Self, DecodeError> {
         let flags = input.u8("state flags")?;
-        if flags & !ANSWER != 0 {
+        if flags & !(ANSWER | EXCHANGE) != 0 {
             return Err(input.error("state flags", DecodeErrorKind::UnknownType(u64::from(flags))));
         }
         let sync = input.varint("sync")?;
@@ -203,7 +206,7 @@ impl State {
         while !input.is_empty() {
             frames.push(StateFrame::decode(input)?);
         }
-        Ok(Self { sync, time, answer: flags & ANSWER != 0, confirmed, frames })
+        Ok(Self { sync, time, answer: flags & ANSWER != 0, exchange: flags & EXCHANGE != 0, confirmed, frames })
     }
 }
 
@@ -381,6 +384,7 @@ mod tests {
             sync: 9,
             time: 1 << 50,
             answer: true,
+            exchange: true,
             confirmed: Confirmed { highest: Some(70), before: 0xf0f0 },
             frames: [
                 StateFrame::Open { stream: 1, contract: Box::default() },

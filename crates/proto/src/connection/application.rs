@@ -4,12 +4,13 @@
 //! nothing.
 
 use super::{Connection, ConnectionEvent};
+use crate::rate::{Rate, RateError};
 use crate::receiver::ReceiverCounters;
 use crate::sender::{SenderCounters, StreamCounters};
 use bytes::Bytes;
-use segstream_base::halves::{SubmitError, Verdict};
+use segstream_base::halves::{Probe, SubmitError, Verdict};
 use segstream_base::{Bandwidth, Duration, Instant};
-use segstream_blocks::burst::RateSpec;
+use segstream_blocks::congestion::Phase;
 use segstream_wire::contract::{Contract, ContractError, Triplet};
 use segstream_wire::{Class, Limits};
 
@@ -37,6 +38,31 @@ pub struct Received {
     pub first_arrival: Option<Instant>,
     /// When the segment was judged.
     pub judged_at: Instant,
+}
+
+/// What an automatic rate knows of the path it shares. What is not known yet is `None`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SharedPath {
+    /// What the controller is doing.
+    pub phase: Phase,
+    /// How far apart exchanges arrive against how far apart they left; above 1 a queue grows (HT 3.2).
+    pub rho: Option<f64>,
+    /// The queue that stands on the path, in milliseconds.
+    pub queue_ms: Option<f64>,
+    /// What arrives, in whole IP packets.
+    pub delivery_bps: Option<f64>,
+}
+
+impl Probe for SharedPath {
+    fn gauge(&mut self, name: &'static str, value: f64) {
+        let known = value.is_finite().then_some(value);
+        match name {
+            "rho" => self.rho = known,
+            "queue_ms" => self.queue_ms = known,
+            "delivery_bps" => self.delivery_bps = known,
+            _ => {}
+        }
+    }
 }
 
 impl Connection {
@@ -167,13 +193,21 @@ impl Connection {
     }
 
     /// A new rate in our direction, in force at once.
-    pub fn set_rate(&mut self, now: Instant, rate: Option<RateSpec>) {
-        self.send.set_rate(now, rate);
+    ///
+    /// # Errors
+    /// When it cannot be kept under the class in force or asked for.
+    pub fn set_rate(&mut self, now: Instant, rate: Rate) -> Result<(), RateError> {
+        let changed = self.send.set_rate(now, rate);
+        self.after_input(now);
+        changed
     }
 
     /// Asks for a new class in our direction.
-    pub fn set_class(&mut self, now: Instant, class: Class) {
-        self.send.set_class(now, class);
+    ///
+    /// # Errors
+    /// When the rate cannot be kept under it.
+    pub fn set_class(&mut self, now: Instant, class: Class) -> Result<(), RateError> {
+        self.send.set_class(now, class)
     }
 
     /// The class in force in our direction.
@@ -184,6 +218,18 @@ impl Connection {
     /// The rate in force in our direction; `None` when unpaced.
     pub fn rate(&self) -> Option<Bandwidth> {
         self.send.rate()
+    }
+
+    /// The class in force in our direction once what was asked for is.
+    pub fn class_to_come(&self) -> Class {
+        self.send.class_to_come()
+    }
+
+    /// What is known of the path of an automatic rate; `None` for any other.
+    pub fn shared_path(&self) -> Option<SharedPath> {
+        let mut shared = SharedPath { phase: self.send.controller()?.phase(), rho: None, queue_ms: None, delivery_bps: None };
+        self.send.controller()?.probe(&mut shared);
+        Some(shared)
     }
 
     /// The smallest and the smoothed round trip; `None` before the first measurement.

@@ -7,8 +7,9 @@
 //! Invariant: after a graceful close no segment accepted by either side is without a verdict.
 
 use super::{Connection, ConnectionEvent, Timer};
-use crate::error::CloseReason;
-use segstream_base::{Duration, Instant};
+use crate::error::{CloseReason, PATH_OVERLOADED_CODE};
+use crate::sender::Broken;
+use segstream_base::{Bytes, Duration, Instant};
 use segstream_wire::Kind;
 use segstream_wire::handshake::Disconnect;
 
@@ -99,6 +100,18 @@ impl Connection {
         self.close.ours = Some(Disconnect { code, abort: true, detail: detail.to_owned() });
         self.close.request_owed = self.setup.is_done();
         self.end(now, CloseReason::AbortedHere);
+    }
+
+    /// The path carries almost nothing of what is sent: it is left alone (RFC 8084).
+    pub(super) fn break_circuit(&mut self, now: Instant, broken: Broken) {
+        if self.close.is_over() {
+            return;
+        }
+        let Broken { sent, received, span } = broken;
+        let reason = CloseReason::PathOverloaded { sent: Bytes::new(sent), received: Bytes::new(received), span };
+        self.close.ours = Some(Disconnect { code: PATH_OVERLOADED_CODE, abort: true, detail: reason.to_string() });
+        self.close.request_owed = true;
+        self.end(now, reason);
     }
 
     fn finish_all_streams(&mut self, now: Instant) {

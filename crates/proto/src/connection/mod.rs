@@ -15,7 +15,7 @@ mod receive;
 mod setup;
 mod transmit;
 
-pub use application::Received;
+pub use application::{Received, SharedPath};
 pub use setup::Role;
 
 use crate::config::Config;
@@ -29,7 +29,7 @@ use close::Close;
 use core::net::SocketAddr;
 use segstream_base::endpoint::Deadline;
 use segstream_base::halves::Verdict;
-use segstream_base::{Duration, Instant};
+use segstream_base::{Bandwidth, Duration, Instant};
 use segstream_blocks::timer::{TimerKey, TimerTable};
 use segstream_wire::handshake::Request;
 use segstream_wire::header::HEADER_BYTES;
@@ -83,6 +83,9 @@ pub enum ConnectionEvent {
     Refused(u32, RefuseReason),
     /// A new class is in force in our direction.
     Reclassed(Class),
+    /// The rate in our direction has changed by more than a twentieth since this was told last; an automatic one is told
+    /// at most ten times a second. An encoder should follow it.
+    RateChanged(Bandwidth),
     /// The peer wants to close; no new segments are taken.
     PeerClosing,
     /// The connection is no more.
@@ -178,18 +181,23 @@ pub(crate) struct Start {
     pub(crate) session: Box<dyn Session>,
 }
 
+/// What a datagram takes on its way beyond itself: the headers of UDP and of IPv4 or IPv6.
+fn below_bytes(remote: SocketAddr) -> u64 {
+    if remote.is_ipv4() { 28 } else { 48 }
+}
+
 impl Start {
     fn halves(&self, now: Instant, config: &Config, idle_timeout: Duration) -> (SendHalf, RecvHalf) {
         let class = self.request.class;
         let around = HEADER_BYTES + self.session.seal_bytes();
         let body_bytes = config.datagram_bytes - around;
-        // A datagram of IPv4 takes 28 bytes on the way, one of IPv6 48.
-        let below = if self.remote.is_ipv4() { 28 } else { 48 };
+        let below = below_bytes(self.remote) as usize;
         let sender = SenderConfig {
             class,
             body_bytes,
             overhead_bytes: around + below,
             rate: config.rate,
+            circuit_breaker: config.circuit_breaker,
             gather: config.gather,
             keep_alive: idle_timeout / 4,
         };
@@ -198,6 +206,7 @@ impl Start {
             class_max: config.class,
             unlimited: config.unlimited,
             body_bytes,
+            overhead_bytes: below,
             reorder: config.reorder,
             reorder_adapting: true,
             streams_max: config.limits.streams,
@@ -288,6 +297,7 @@ impl Connection {
 
     /// Moves what the halves tell into the application's queue, and the close forward.
     fn after_input(&mut self, now: Instant) {
+        let mut broken = None;
         while let Some(event) = self.send.poll_event() {
             let event = match event {
                 SenderHalfEvent::Judged { stream, segment, verdict, holes } => {
@@ -297,6 +307,11 @@ impl Connection {
                 SenderHalfEvent::WindowOpen(stream) => ConnectionEvent::Writable(stream),
                 SenderHalfEvent::Refused(stream, reason) => ConnectionEvent::Refused(stream, reason),
                 SenderHalfEvent::Reclassed(class) => ConnectionEvent::Reclassed(class),
+                SenderHalfEvent::RateChanged(rate) => ConnectionEvent::RateChanged(rate),
+                SenderHalfEvent::CircuitBroken(told) => {
+                    broken = Some(told);
+                    continue;
+                }
             };
             self.events.push_back(event);
         }
@@ -315,6 +330,9 @@ impl Connection {
             self.tell_ended();
         }
         self.advance_close(now);
+        if let Some(broken) = broken {
+            self.break_circuit(now, broken);
+        }
     }
 
     fn tell_ended(&mut self) {

@@ -7,6 +7,7 @@ use super::{Connection, ConnectionEvent};
 use crate::receiver::PartFate;
 use segstream_base::Instant;
 use segstream_base::codec::{DecodeError, Reader};
+use segstream_base::endpoint::{Arrival, Ecn};
 use segstream_base::sequence::expand;
 use segstream_wire::handshake::{Confirm, Disconnect, Reject};
 use segstream_wire::header::HEADER_BYTES;
@@ -14,14 +15,18 @@ use segstream_wire::{Header, Kind, Part, Report, State};
 
 impl Connection {
     /// Takes a datagram addressed to this connection.
-    pub(crate) fn handle_datagram(&mut self, now: Instant, header: &Header, datagram: &mut [u8]) {
+    pub(crate) fn handle_datagram(&mut self, now: Instant, arrival: Arrival, header: &Header, datagram: &mut [u8]) {
         let expected = self.recv.highest_shipment().map_or(0, |highest| highest + 1);
         let number = expand(u64::from(header.number), 32, expected);
         let Some(end) = self.session.open(number, datagram) else {
             self.counters.seals_broken += 1;
             return;
         };
-        if !self.recv.on_shipment(now, number) {
+        if arrival.ecn == Some(Ecn::CongestionExperienced) {
+            self.recv.note_congestion_mark();
+        }
+        // Limit: a clock of the kernel that runs ahead of ours would date an arrival after its report.
+        if !self.recv.on_shipment(arrival.received.min(now), number, datagram.len() as u64) {
             self.counters.duplicates += 1;
             return;
         }

@@ -14,6 +14,9 @@ use segstream_wire::report::ReportFrame;
 /// The pause before the first repetition.
 const RETRY: Duration = Duration::from_millis(200);
 
+/// A request has one of the first numbers of its sender.
+const REQUEST_NUMBERS: u64 = 64;
+
 /// Who asked for the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
@@ -136,6 +139,14 @@ impl Connection {
     /// The same request again: the confirm was lost.
     pub(crate) fn on_repeated_request(&mut self) {
         self.setup.owed |= self.setup.stage == Stage::ExpectFirstShipment;
+    }
+
+    /// A request of the peer has arrived as shipment `number`: it counts like any other, so that it is not held lost.
+    pub(crate) fn count_request(&mut self, now: Instant, number: u64, datagram_bytes: usize) {
+        // Limit: a request is not authentic, and must not be able to make all that follows look late.
+        if number < REQUEST_NUMBERS {
+            self.recv.on_shipment(now, number, datagram_bytes as u64);
+        }
     }
 
     /// Whether the peer has not shown yet that it receives what we send to its address.

@@ -6,11 +6,12 @@
 //! Invariant: a batch holds datagrams of one size, the last of which may be shorter; what would break
 //! that is kept for the next batch, already numbered and sealed.
 
-use super::Connection;
 use super::setup::SetupShipment;
+use super::{Connection, below_bytes};
 use crate::sender::Outgoing;
 use segstream_base::Instant;
 use segstream_base::codec::Writer;
+use segstream_base::endpoint::Ecn;
 use segstream_wire::header::HEADER_BYTES;
 use segstream_wire::{Header, Kind, Level};
 
@@ -51,6 +52,20 @@ impl Connection {
 
     /// Writes the next shipment. `Some(true)` when it must be alone in its batch.
     fn write_next(&mut self, now: Instant, out: &mut Vec<u8>) -> Option<bool> {
+        let start = out.len();
+        if let Some(alone) = self.write_own(now, out) {
+            // Why: it goes the same way as what the sending half counts itself.
+            self.send.note_sent((out.len() - start) as u64 + below_bytes(self.remote));
+            return Some(alone);
+        }
+        if !self.setup.is_done() || self.close.is_over() {
+            return None;
+        }
+        self.write_half(now, out)
+    }
+
+    /// Writes what is not the sending half's: set-up, end, reports.
+    fn write_own(&mut self, now: Instant, out: &mut Vec<u8>) -> Option<bool> {
         if let Some(shipment) = self.setup_shipment(now) {
             let number = self.counter.take();
             match shipment {
@@ -76,6 +91,11 @@ impl Connection {
             self.write(Kind::Report, number, out, |body| report.encode(body));
             return Some(false);
         }
+        None
+    }
+
+    /// Writes what the sending half wants to send.
+    fn write_half(&mut self, now: Instant, out: &mut Vec<u8>) -> Option<bool> {
         let mut parts = core::mem::take(&mut self.parts);
         let outgoing = self.send.poll_transmit(now, &mut self.counter, &mut parts);
         let alone = match outgoing {
@@ -91,6 +111,12 @@ impl Connection {
         };
         self.parts = parts;
         alone
+    }
+
+    /// The mark that what leaves carries: once set-up has shown that the path is there, a sender that gives way says that it
+    /// heeds marks (RFC 3168).
+    pub(crate) fn ecn(&self) -> Option<Ecn> {
+        (self.setup.is_done() && self.send.is_markable()).then_some(Ecn::Ect0)
     }
 
     fn write_data(&mut self, number: u64, parts: &[segstream_wire::Part], out: &mut Vec<u8>) {

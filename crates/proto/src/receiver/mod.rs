@@ -1,6 +1,7 @@
 //! The receiving half of the flagship: all streams of one direction.
 //!
 //! It routes; its parts decide:
+//! - `arrivals`: what has arrived, whatever it carried;
 //! - `frontier`: up to where in the sending order units are due, and so held lost when missing;
 //! - `segment`: which positions are present and which are held lost;
 //! - `stream`: the window, and the order in which segments are handed over;
@@ -14,6 +15,7 @@
 //! Invariant: what a peer sends changes only segments inside the granted window, allocates no more than
 //! the window, and never panics.
 
+mod arrivals;
 mod frontier;
 mod judge;
 mod report;
@@ -21,6 +23,7 @@ pub(crate) mod segment;
 pub(crate) mod stream;
 mod surroundings;
 
+use arrivals::Arrivals;
 use frontier::{Frontier, Passed};
 use report::ReportClock;
 use segment::RecvSegment;
@@ -53,6 +56,8 @@ pub struct ReceiverConfig {
     pub unlimited: bool,
     /// Bytes of frames a report shipment may carry.
     pub body_bytes: usize,
+    /// Bytes a datagram takes on the path beyond itself, when those that arrive are counted: UDP and IP.
+    pub overhead_bytes: usize,
     /// The re-sequencing distance R at first; 3 on UDP.
     pub reorder: u32,
     /// Whether R grows when a shipment held lost turns out to have been late.
@@ -144,6 +149,7 @@ pub struct RecvHalf {
     dropped: VecDeque<(u32, u64)>,
     /// A verdict has been given since deliveries were last drained.
     deliverable: bool,
+    arrivals: Arrivals,
     /// Counters.
     pub counters: ReceiverCounters,
 }
@@ -163,15 +169,26 @@ impl RecvHalf {
             opened: VecDeque::new(),
             dropped: VecDeque::new(),
             deliverable: false,
+            arrivals: Arrivals::default(),
             counters: ReceiverCounters::default(),
         }
     }
 
-    /// Every authenticated shipment is announced here first, whatever it carries. False for a duplicate,
-    /// which must not be looked at any further.
+    /// Every authenticated shipment is announced here first, whatever it carries: when it was received, its number and
+    /// the length of its datagram. False for a duplicate, which must not be looked at any further.
     #[inline]
-    pub fn on_shipment(&mut self, _now: Instant, number: u64) -> bool {
-        !matches!(self.detector.on_arrival(number), Arrival::Duplicate | Arrival::TooOld)
+    pub fn on_shipment(&mut self, received: Instant, number: u64, datagram_bytes: u64) -> bool {
+        let marked = self.arrivals.take_mark();
+        if matches!(self.detector.on_arrival(number), Arrival::Duplicate | Arrival::TooOld) {
+            return false;
+        }
+        self.arrivals.on_shipment(received, datagram_bytes + self.config.overhead_bytes as u64, marked);
+        true
+    }
+
+    /// The shipment that is announced next was marked on a congested path (RFC 3168).
+    pub const fn note_congestion_mark(&mut self) {
+        self.arrivals.note_mark();
     }
 
     /// After the contents of a shipment have been taken: what has now been passed.
@@ -283,7 +300,11 @@ impl RecvHalf {
         self.report.news = true;
         if self.report.sync.is_none_or(|sync| state.sync > sync) {
             self.report.sync = Some(state.sync);
-            self.report.time = Some((state.time, now));
+            self.report.time = Some((state.time, self.arrivals.received()));
+            if state.exchange {
+                self.report.arrival = Some(self.arrivals.arrived(state.sync, &self.detector));
+                self.report.hasten(now);
+            }
         }
         self.report.on_round_trip(now, state.confirmed.highest);
         self.on_confirmed(&state.confirmed);

@@ -18,7 +18,7 @@ use segstream_base::halves::Verdict;
 use segstream_base::{Duration, Instant};
 use segstream_blocks::report_period::ReportPeriod;
 use segstream_blocks::rtt::Rtt;
-use segstream_wire::report::Runs;
+use segstream_wire::report::{Arrived, Runs};
 use segstream_wire::state::Confirmed;
 use segstream_wire::{Report, ReportFrame};
 use std::collections::VecDeque;
@@ -64,6 +64,8 @@ pub(super) struct ReportClock {
     pub(super) sync: Option<u64>,
     pub(super) reclass: Option<(u64, segstream_wire::Class)>,
     pub(super) reclass_told: bool,
+    /// The newest exchange, until it is told. Why only once: the next one tells all that it would have.
+    pub(super) arrival: Option<Arrived>,
     pub(super) refused: VecDeque<(u32, segstream_wire::report::RefuseReason)>,
     /// When the last reports left, by their numbers; the highest the sender has confirmed; and what that says
     /// of the round trip. Limit: it includes the time the sender took to confirm.
@@ -95,6 +97,7 @@ impl ReportClock {
             sync: None,
             reclass: None,
             reclass_told: true,
+            arrival: None,
             refused: VecDeque::new(),
             left: [Instant::ZERO; REMEMBERED as usize],
             confirmed: None,
@@ -284,6 +287,9 @@ impl RecvHalf {
         if let Some((change, class)) = self.report.reclass.filter(|_| !self.report.reclass_told) {
             self.report.reclass_told = true;
             push(report, room, ReportFrame::ReclassEcho { change, class });
+        }
+        if let Some(arrived) = self.report.arrival.take() {
+            push(report, room, ReportFrame::Arrival(arrived));
         }
         while let Some(&(stream, reason)) = self.report.refused.front() {
             if !push(report, room, ReportFrame::Refused { stream, reason }) {

@@ -65,6 +65,7 @@ impl SendHalf {
                     self.events.push_back(SenderHalfEvent::Reclassed(class));
                 }
             }
+            ReportFrame::Arrival(ref arrived) => self.on_arrived(now, arrived),
             ReportFrame::Refused { stream, reason } => {
                 if let Some(refused) = self.streams.get_mut(stream as usize)
                     && refused.refused.is_none()
@@ -74,13 +75,6 @@ impl SendHalf {
                     self.events.push_back(SenderHalfEvent::Refused(stream, reason));
                 }
             }
-        }
-    }
-
-    pub(super) fn set_pacing(&mut self, now: Instant) {
-        let paced = self.config.class.rate_control() && self.config.rate.is_some();
-        if paced != self.pacer.spec().is_some() {
-            self.pacer = Self::pacer_of(&self.config, now);
         }
     }
 

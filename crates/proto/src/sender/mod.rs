@@ -7,6 +7,9 @@
 //! - `tally`: how many streams have what to do;
 //! - `state`: when the sender's state is due and what it says;
 //! - `feedback`: what a report changes;
+//! - `exchange`: what the path made of what was sent, by TXS that were told to have arrived;
+//! - `automatic`: the rate that follows from it, and the brake;
+//! - `circuit_breaker`: the end of a fixed rate on a path that does not carry it;
 //! - `surroundings`: what the connection tells and asks.
 //!
 //! Called by the connection, which lends the shipment counter, and through [`crate::halves`] by the
@@ -15,6 +18,9 @@
 //! Invariant: a unit is sent again if and only if it was asked for and its last shipment is lost by the
 //! echo and the re-sequencing distance of a report. No timer decides about retransmission.
 
+mod automatic;
+mod circuit_breaker;
+mod exchange;
 mod feedback;
 mod schedule;
 pub(crate) mod segment;
@@ -24,10 +30,16 @@ mod surroundings;
 mod tally;
 
 use crate::number::ShipmentCounter;
+use crate::rate::{Rate, RateError};
+use automatic::RateTold;
+pub use circuit_breaker::Broken;
+use circuit_breaker::CircuitBreaker;
+use exchange::Exchanges;
 use segstream_base::endpoint::Deadline;
 use segstream_base::halves::{Probe, SubmitError, Verdict};
 use segstream_base::{Bandwidth, Bytes, Duration, Instant};
-use segstream_blocks::burst::{Pacer, RateSpec};
+use segstream_blocks::burst::Pacer;
+use segstream_blocks::congestion::Controller;
 use segstream_blocks::rtt::Rtt;
 use segstream_wire::contract::{Contract, ContractError, Triplet};
 use segstream_wire::report::RefuseReason;
@@ -47,8 +59,10 @@ pub struct SenderConfig {
     pub body_bytes: usize,
     /// Bytes a shipment costs beyond its body when the rate is counted: header, seal, UDP and IP.
     pub overhead_bytes: usize,
-    /// The rate; `None` when unpaced.
-    pub rate: Option<RateSpec>,
+    /// The rate.
+    pub rate: Rate,
+    /// Whether a fixed rate is given up on a path that carries almost nothing of it (RFC 8084).
+    pub circuit_breaker: bool,
     /// Departures are gathered for so long, so that they can share a system call. Zero in a simulation.
     pub gather: Duration,
     /// State is sent this often when there is nothing else to say.
@@ -75,6 +89,10 @@ pub enum SenderHalfEvent {
     Refused(u32, RefuseReason),
     /// Class and rate are in force.
     Reclassed(Class),
+    /// The rate has changed, by more than a twentieth since this was told last.
+    RateChanged(Bandwidth),
+    /// The path carries almost nothing of the fixed rate; told again after as long a time if nothing is done.
+    CircuitBroken(Broken),
 }
 
 /// What leaves: the parts of a data shipment (in the caller's buffer) or a state.
@@ -139,6 +157,13 @@ pub struct SendHalf {
     due: Cell<Option<Option<Deadline>>>,
     /// Whether any stream's segments have a lifetime.
     lifetimes: bool,
+    exchanges: Exchanges,
+    /// There when the rate is automatic.
+    controller: Option<Box<Controller>>,
+    breaker: CircuitBreaker,
+    rate_told: RateTold,
+    /// Nothing speaks against marks.
+    markable: bool,
     pub(crate) events: VecDeque<SenderHalfEvent>,
     /// Counters.
     pub counters: SenderCounters,
@@ -147,8 +172,8 @@ pub struct SendHalf {
 impl SendHalf {
     /// A half with no streams.
     pub fn new(config: SenderConfig, now: Instant) -> Self {
-        Self {
-            pacer: Self::pacer_of(&config, now),
+        let mut half = Self {
+            pacer: Pacer::unlimited(),
             config,
             streams: Vec::new(),
             rtt: Rtt::new(),
@@ -160,18 +185,17 @@ impl SendHalf {
             tally: Tally::default(),
             due: Cell::new(None),
             lifetimes: false,
+            exchanges: Exchanges::default(),
+            controller: None,
+            breaker: CircuitBreaker::default(),
+            rate_told: RateTold::default(),
+            markable: true,
             events: VecDeque::new(),
             counters: SenderCounters::default(),
-        }
-    }
-
-    fn pacer_of(config: &SenderConfig, now: Instant) -> Pacer {
-        let mut pacer = match config.rate {
-            Some(spec) if config.class.rate_control() => Pacer::new(spec, now),
-            _ => Pacer::unlimited(),
         };
-        pacer.on_idle(now);
-        pacer
+        half.controller = config.rate.contract(half.datagram()).map(|contract| Box::new(Controller::new(contract, now)));
+        half.set_pacing(now);
+        half
     }
 
     /// Brings the tally up to date with stream `id`. To be called after whatever may have changed it.
@@ -260,22 +284,20 @@ impl SendHalf {
         }
     }
 
-    /// A new rate, in force at once; `None` when unpaced.
-    pub fn set_rate(&mut self, now: Instant, rate: Option<RateSpec>) {
-        self.config.rate = rate;
-        self.stale();
-        match rate {
-            Some(spec) if self.pacer.spec().is_some() && self.config.class.rate_control() => self.pacer.set_spec(now, spec),
-            _ => self.pacer = Self::pacer_of(&self.config, now),
-        }
-        // A class that is asked for and not echoed yet is still asked for.
-        self.clock.announce_reclass(now, self.clock.class_asked().unwrap_or(self.config.class));
-    }
-
     /// Asks for a new class; in force once the receiver has echoed it.
-    pub fn set_class(&mut self, now: Instant, class: Class) {
+    ///
+    /// # Errors
+    /// When the rate in force cannot be kept under it.
+    pub fn set_class(&mut self, now: Instant, class: Class) -> Result<(), RateError> {
+        self.config.rate.check(class)?;
         self.stale();
         self.clock.announce_reclass(now, class);
+        Ok(())
+    }
+
+    /// The class in force once what was asked for is.
+    pub(crate) fn class_to_come(&self) -> Class {
+        self.clock.class_asked().unwrap_or(self.config.class)
     }
 
     /// The rate in force.
@@ -286,23 +308,32 @@ impl SendHalf {
     /// A measured round trip, such as that of the set-up.
     pub fn on_rtt_sample(&mut self, now: Instant, sample: Duration) {
         self.stale();
+        let first = self.rtt.latest().is_none();
         self.rtt.on_sample(now, sample);
+        if first {
+            self.on_first_round_trip(now, sample);
+        }
         self.clock.set_round_trip(self.rtt.smoothed().unwrap_or(sample), self.shipment_time());
     }
 
     fn shipment_time(&self) -> Duration {
-        let bytes = Bytes::new((self.config.body_bytes + self.config.overhead_bytes) as u64);
-        self.rate().map_or(Duration::ZERO, |rate| rate.transmit_time(bytes, &mut segstream_base::quantity::Remainder::default()))
+        self.rate().map_or(Duration::ZERO, |rate| rate.transmit_time(self.datagram(), &mut segstream_base::quantity::Remainder::default()))
     }
 
     /// The next shipment that may leave now, numbered from `counter`. Data parts go to `parts`, which is
     /// cleared first.
     pub fn poll_transmit(&mut self, now: Instant, counter: &mut ShipmentCounter, parts: &mut Vec<Part>) -> Option<(u64, Outgoing)> {
         parts.clear();
+        if self.controller.is_some() {
+            self.exchanges.note_eligible(now, self.has_eligible());
+        }
         if self.state_due().is_some_and(|deadline| deadline.at <= now) {
             return Some(self.emit_state(now, counter));
         }
-        if !self.has_eligible() || !self.pacer.ready(now) {
+        if self.exchange_due().is_some_and(|deadline| deadline.at <= now) {
+            return Some(self.emit_exchange(now, counter));
+        }
+        if !self.has_eligible() || self.is_braked() || !self.pacer.ready(now) {
             return None;
         }
         let number = counter.peek();
@@ -316,7 +347,9 @@ impl SendHalf {
             self.stale();
         }
         self.counters.data_shipments += 1;
-        self.pacer.on_sent(now, Bytes::new((bytes + self.config.overhead_bytes) as u64));
+        let bytes = (bytes + self.config.overhead_bytes) as u64;
+        self.exchanges.on_sent(bytes);
+        self.pacer.on_sent(now, Bytes::new(bytes));
         if !self.has_eligible() {
             self.stale();
             self.clock.on_idle(now);
@@ -327,14 +360,14 @@ impl SendHalf {
 
     /// When and why the half wants to be polled again.
     pub fn poll_timeout(&self) -> Option<Deadline> {
-        let pace = if self.has_eligible() {
+        let pace = if self.has_eligible() && !self.is_braked() {
             // Why: a departure that waits a little shares its system call with those after it; the pacer
             // keeps the ideal times, so no rate is lost.
             self.pacer.next_departure().map(|at| Deadline { at: at + self.config.gather, timer: "departure" })
         } else {
             None
         };
-        let next = Deadline::earlier(pace, self.state_due());
+        let next = Deadline::earlier(pace, Deadline::earlier(self.state_due(), self.exchange_due()));
         if !self.lifetimes {
             return next;
         }
@@ -403,6 +436,10 @@ impl SendHalf {
         out.gauge("reorder_shipments", f64::from(self.reorder));
         out.gauge("rate_bps", self.rate().map_or(f64::NAN, |rate| rate.bits_per_second() as f64));
         out.gauge("rtt_ms_min", self.rtt.min().map_or(f64::NAN, Duration::as_millis_f64));
+        if let Some(controller) = &self.controller {
+            out.gauge("in_flight_bytes", self.exchanges.in_flight() as f64);
+            controller.probe(out);
+        }
     }
 
     /// The bytes kept for stream `stream`: units of segments without a verdict.

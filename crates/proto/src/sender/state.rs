@@ -8,7 +8,7 @@
 //!   period;
 //! - the window holds data back, or a statement is unconfirmed: every short period, and every long one
 //!   when that has gone on for long;
-//! - unjudged data: every long period; nothing at all: the keep-alive.
+//! - unjudged data, or no report ever: every long period; nothing at all: the keep-alive.
 //!
 //! Invariant: while anything is unjudged or unconfirmed, some state is due, and it carries a number above
 //! every shipment sent before. Unanswered states slow down to one every quarter of a round trip, 10 to 200 ms, never to none.
@@ -17,7 +17,7 @@ use super::stream::{FirstTime, SendStream};
 use super::{Outgoing, SendHalf};
 use crate::number::ShipmentCounter;
 use segstream_base::endpoint::Deadline;
-use segstream_base::{Bandwidth, Bytes, Duration, Instant};
+use segstream_base::{Duration, Instant};
 use segstream_blocks::report_period::ReportPeriod;
 use segstream_wire::state::{Confirmed, Reached};
 use segstream_wire::{Class, State, StateFrame};
@@ -100,6 +100,18 @@ impl StateClock {
         self.hasten(now);
     }
 
+    /// Whether something waits to be said, soon.
+    pub(super) const fn has_news(&self) -> bool {
+        self.hasten.is_some()
+    }
+
+    /// The number of the next TXS.
+    pub(super) const fn take_sync(&mut self) -> u64 {
+        let sync = self.sync;
+        self.sync += 1;
+        sync
+    }
+
     /// The class that is asked for and not yet in force.
     pub(super) const fn class_asked(&self) -> Option<Class> {
         match self.reclass {
@@ -171,7 +183,8 @@ impl SendHalf {
             Deadline { at: since + clock.tail_spacing(self.reorder), timer: "state.tail" }
         } else if self.has_unconfirmed() || self.tally.waits > 0 && clock.since_data <= WAITING_SHORT {
             paced("state.waiting", clock.slowed(clock.period.error()))
-        } else if self.has_unsettled() {
+        } else if self.has_unsettled() || clock.sync > 0 && clock.confirmed.highest.is_none() {
+            // Why the second: nothing has shown yet that any state arrives. The third leg of set-up may be lost.
             paced("state.long", clock.slowed(clock.period.normal()))
         } else {
             paced("state.keep_alive", self.config.keep_alive)
@@ -197,23 +210,19 @@ impl SendHalf {
         self.stale();
         let number = counter.take();
         let mut state = State {
-            sync: self.clock.sync,
+            sync: self.clock.take_sync(),
             time: now.as_nanos(),
             answer: self.is_tail() && self.clock.since_data >= self.reorder,
+            exchange: self.asks_for_arrival(now),
             confirmed: self.clock.confirmed,
             frames: smallvec::SmallVec::new(),
         };
         self.add_frames(now, &mut state);
-        self.clock.sync += 1;
         self.clock.last_sent = now;
         self.clock.hasten = None;
         self.clock.unanswered = self.clock.unanswered.saturating_add(1);
         self.clock.since_data = self.clock.since_data.saturating_add(1);
-        self.counters.state_shipments += 1;
-        self.pacer.on_sent(now, Bytes::new((state.encoded_len() + self.config.overhead_bytes) as u64));
-        if !self.has_eligible() {
-            self.pacer.on_idle(now);
-        }
+        self.on_state_sent(now, number, &state);
         (number, Outgoing::State(Box::new(state)))
     }
 
@@ -228,8 +237,7 @@ impl SendHalf {
             fits
         };
         if let Some((change, class)) = self.clock.reclass {
-            let rate = self.config.rate.map_or(Bandwidth::ZERO, |spec| spec.peak());
-            push(StateFrame::Reclass { change, class, rate });
+            push(StateFrame::Reclass { change, class, rate: self.config.rate.peak() });
         }
         let recently = now - self.clock.round_trip - self.clock.period.error();
         // Turns: when not everything fits, another stream comes first in the next state.

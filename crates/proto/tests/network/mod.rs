@@ -3,7 +3,7 @@
 
 #![allow(dead_code, reason = "every test binary uses its own part of the harness")]
 
-use segstream_base::endpoint::{Arrival, Endpoint as _};
+use segstream_base::endpoint::{Arrival, Ecn, Endpoint as _};
 use segstream_base::halves::Verdict;
 use segstream_base::random::{Random, Seed};
 use segstream_base::{Duration, Instant};
@@ -16,11 +16,27 @@ use std::net::SocketAddr;
 
 const MAX_BATCH: usize = 16;
 
+/// What becomes of a datagram, whatever the habits of the path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fate {
+    Pass,
+    Lose,
+    Twice,
+}
+
 pub(crate) struct Network {
     pub(crate) a: Endpoint,
     pub(crate) b: Endpoint,
     pub(crate) loss: f64,
+    /// The loss from b to a when it is another one.
+    pub(crate) loss_back: Option<f64>,
     pub(crate) corrupt: f64,
+    /// What becomes of the first datagrams, in the order of departure from either end; then habits decide.
+    pub(crate) fates: std::collections::VecDeque<Fate>,
+    /// How many datagrams of each end could be marked.
+    pub(crate) markable: [u64; 2],
+    /// Everything that can be marked arrives marked.
+    pub(crate) marking: bool,
     /// The applications take segments as they come.
     pub(crate) taking: bool,
     pub(crate) events_a: Vec<(ConnectionId, ConnectionEvent)>,
@@ -29,7 +45,7 @@ pub(crate) struct Network {
     delay: Duration,
     now: Instant,
     random: Random,
-    in_flight: BTreeMap<(Instant, u64), (bool, Vec<u8>)>,
+    in_flight: BTreeMap<(Instant, u64), (bool, Vec<u8>, bool)>,
     sequence: u64,
 }
 
@@ -43,7 +59,11 @@ impl Network {
             a: Endpoint::new(a, Seed(1)).unwrap(),
             b: Endpoint::new(b, Seed(2)).unwrap(),
             loss: 0.0,
+            loss_back: None,
             corrupt: 0.0,
+            fates: std::collections::VecDeque::new(),
+            markable: [0; 2],
+            marking: false,
             taking: true,
             events_a: Vec::new(),
             events_b: Vec::new(),
@@ -90,8 +110,9 @@ impl Network {
             self.a.handle_timeout(self.now);
             self.b.handle_timeout(self.now);
             while let Some(entry) = self.in_flight.first_entry().filter(|entry| entry.key().0 <= self.now) {
-                let (to_b, mut datagram) = entry.remove();
-                let arrival = Arrival { from: address(!to_b), ecn: None, received: self.now };
+                let (to_b, mut datagram, marked) = entry.remove();
+                let ecn = marked.then_some(Ecn::CongestionExperienced);
+                let arrival = Arrival { from: address(!to_b), ecn, received: self.now };
                 let target = if to_b { &mut self.b } else { &mut self.a };
                 target.handle_datagram(self.now, arrival, &mut datagram);
             }
@@ -106,15 +127,25 @@ impl Network {
                 let source = if to_b { &mut self.a } else { &mut self.b };
                 let Some(transmit) = source.poll_transmit(self.now, MAX_BATCH, &mut out) else { break };
                 for datagram in out.chunks(transmit.datagram_bytes) {
-                    self.transfer(to_b, datagram.to_vec());
+                    let markable = transmit.ecn == Some(Ecn::Ect0);
+                    self.markable[usize::from(!to_b)] += u64::from(markable);
+                    self.transfer(to_b, datagram.to_vec(), markable && self.marking);
                 }
             }
         }
         self.take_events();
     }
 
-    fn transfer(&mut self, to_b: bool, mut datagram: Vec<u8>) {
-        if self.random.chance(self.loss) {
+    fn transfer(&mut self, to_b: bool, mut datagram: Vec<u8>, marked: bool) {
+        match self.fates.pop_front() {
+            Some(Fate::Lose) => return,
+            Some(Fate::Twice) => {
+                self.sequence += 1;
+                self.in_flight.insert((self.now + self.delay, self.sequence), (to_b, datagram.clone(), marked));
+            }
+            _ => {}
+        }
+        if self.random.chance(self.loss_back.filter(|_| !to_b).unwrap_or(self.loss)) {
             return;
         }
         if self.random.chance(self.corrupt) {
@@ -122,7 +153,7 @@ impl Network {
             datagram[bit / 8] ^= 1 << (bit % 8);
         }
         self.sequence += 1;
-        self.in_flight.insert((self.now + self.delay, self.sequence), (to_b, datagram));
+        self.in_flight.insert((self.now + self.delay, self.sequence), (to_b, datagram, marked));
     }
 
     fn take_events(&mut self) {

@@ -15,8 +15,8 @@ use segstream_base::endpoint::Deadline;
 use segstream_base::halves::{Packet, Receiver, Reconfigure, Segment, Sender, StreamId, SubmitError};
 use segstream_base::random::Seed;
 use segstream_base::{Bandwidth, Duration, Instant};
-use segstream_blocks::burst::RateSpec;
 use segstream_proto::halves::{Feedback, Forward, ForwardBody, LoneReceiver, LoneSender};
+use segstream_proto::rate::Rate;
 use segstream_proto::receiver::ReceiverConfig;
 use segstream_proto::sender::{SenderConfig, SenderHalfEvent};
 use segstream_wire::Class;
@@ -40,7 +40,7 @@ pub fn at_ms(millis: u64) -> Instant {
 pub struct Setup {
     pub contracts: Vec<Contract>,
     pub class: u8,
-    pub rate: Option<Bandwidth>,
+    pub rate: Rate,
     pub forward: Habits,
     pub back: Habits,
     pub seed: u64,
@@ -63,7 +63,7 @@ impl Setup {
         Self {
             contracts: contracts.to_vec(),
             class: 7,
-            rate: Some(Bandwidth::from_megabits_per_second(100)),
+            rate: Rate::smooth(Bandwidth::from_megabits_per_second(100)),
             forward: Habits::delay(ms(30)),
             back: Habits::delay(ms(30)),
             seed: 1,
@@ -142,7 +142,8 @@ impl Pair {
             class,
             body_bytes: setup.body_bytes,
             overhead_bytes: 41,
-            rate: setup.rate.map(RateSpec::smooth),
+            rate: setup.rate,
+            circuit_breaker: true,
             gather: Duration::ZERO,
             keep_alive: Duration::from_secs(1),
         };
@@ -151,6 +152,7 @@ impl Pair {
             class_max: Class::ALL,
             unlimited: true,
             body_bytes: setup.body_bytes,
+            overhead_bytes: 28,
             reorder: setup.reorder,
             reorder_adapting: setup.adapting,
             streams_max: 256,
@@ -256,8 +258,16 @@ impl Pair {
 
     /// A new class; what the oracle can promise depends on it.
     pub fn set_class(&mut self, class: u8) {
-        (self.oracle.flow, self.oracle.roomy) = (false, false);
-        self.sender.reconfigure(self.now, Reconfigure::Class(class)).unwrap();
+        assert!(self.try_class(class), "class {class} is refused");
+    }
+
+    /// The same, unless the rate does not allow it.
+    pub fn try_class(&mut self, class: u8) -> bool {
+        let taken = self.sender.reconfigure(self.now, Reconfigure::Class(class)).is_ok();
+        if taken {
+            (self.oracle.flow, self.oracle.roomy) = (false, false);
+        }
+        taken
     }
 
     /// Lets everything leave that may leave now, and hands out what is to be told.
@@ -353,7 +363,7 @@ impl Pair {
         let packet = decoded.as_ref().unwrap_or(packet);
         self.oracle.on_arrival(self.now, packet);
         let half = &mut self.receiver.half;
-        if !half.on_shipment(self.now, packet.number) {
+        if !half.on_shipment(self.now, packet.number, packet.encoded_len() as u64) {
             return;
         }
         match &packet.body {

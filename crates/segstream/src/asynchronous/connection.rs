@@ -6,7 +6,7 @@ use super::stream_sender::Writing;
 use super::switchboard::{Bell, Line, Switchboard};
 use super::{StreamReceiver, StreamSender};
 use crate::inbox::News;
-use crate::{Class, CloseReason, ConnectionId, Contract, Error, RateSpec, Statistics, StreamStatistics};
+use crate::{Bandwidth, Class, CloseReason, ConnectionId, Contract, Error, Rate, Statistics, StreamStatistics};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::task::Poll;
@@ -64,10 +64,6 @@ impl Connection {
     }
 
     /// Opens a stream. Segments can be sent at once; they leave when the peer has granted a window.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::RateNeeded`] on a connection that was accepted from another machine without a rate.
     pub fn open_stream(&self, contract: Contract) -> Result<StreamSender, Error> {
         self.held.line.change(|board, now| {
             let stream = board.hub.open_stream(now, self.held.id, contract)?;
@@ -95,9 +91,30 @@ impl Connection {
             .await
     }
 
-    /// A new rate in our direction, in force at once.
-    pub fn set_rate(&self, rate: RateSpec) -> Result<(), Error> {
+    /// A new rate in our direction, in force at once: a [`crate::RateSpec`] fixes it, [`Rate::AUTO`] has it found.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Rate`] for an automatic rate whose bounds contradict each other, or under a class without rate control.
+    pub fn set_rate(&self, rate: impl Into<Rate>) -> Result<(), Error> {
+        let rate = rate.into();
         self.held.line.change(|board, now| board.hub.set_rate(now, self.held.id, rate))
+    }
+
+    /// The rate in force in our direction, in whole IP packets; `None` when unpaced.
+    pub fn rate(&self) -> Option<Bandwidth> {
+        self.held.line.look(|board| board.hub.rate(self.held.id)).ok().flatten()
+    }
+
+    /// Waits until the rate has changed by more than a twentieth since it was told last, and gives it. An automatic rate
+    /// is told at most ten times a second; an encoder should follow it. Each change is told once, to whoever waits
+    /// first. Cancel safe.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Closed`] when the connection has ended.
+    pub async fn rate_changed(&self) -> Result<Bandwidth, Error> {
+        self.held.line.wait_for(&self.bell, |board, _| board.hub.poll_rate_changed(self.held.id)).await
     }
 
     /// Changes the class in our direction, and waits until it is in force. When the future is dropped, the change
@@ -105,7 +122,8 @@ impl Connection {
     ///
     /// # Errors
     ///
-    /// [`Error::Unlimited`] for a class with neither flow control nor rate control.
+    /// [`Error::Unlimited`] for a class with neither flow control nor rate control, [`Error::Rate`] for one without rate
+    /// control while the rate is automatic.
     pub async fn set_class(&self, class: Class) -> Result<(), Error> {
         let held = &self.held;
         held.line.change(|board, now| {

@@ -97,7 +97,7 @@ impl Endpoint {
     ///
     /// # Errors
     ///
-    /// [`Error::RateNeeded`] before anything is sent; [`Error::Closed`] when the peer refuses or nobody answers.
+    /// [`Error::Connect`] before anything is sent; [`Error::Closed`] when the peer refuses or nobody answers.
     pub async fn connect(&self, remote: SocketAddr, streams: Vec<Contract>) -> Result<(Connection, Vec<StreamSender>), Error> {
         let line = &self.owner.line;
         let count = streams.len() as u32;

@@ -4,8 +4,8 @@
 
 use super::{Endpoint, SegmentWriter};
 use crate::{
-    Bytes, Class, CloseReason, ConnectionId, Contract, Duration, Error, Instant, Judged, Progress, RateSpec, Received, SegmentNumber,
-    Statistics, StreamStatistics, SubmitError,
+    Bandwidth, Bytes, Class, CloseReason, ConnectionId, Contract, Duration, Error, Instant, Judged, Progress, Rate, Received,
+    SegmentNumber, Statistics, StreamStatistics, SubmitError,
 };
 use std::net::SocketAddr;
 use std::task::Poll;
@@ -33,10 +33,6 @@ impl<'a> Connection<'a> {
     }
 
     /// Opens a stream. Segments can be sent at once; they leave when the peer has granted a window.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::RateNeeded`] on a connection that was accepted from another machine without a rate.
     pub fn open_stream(&mut self, contract: Contract) -> Result<u32, Error> {
         let now = self.now();
         self.endpoint.hub.open_stream(now, self.id, contract)
@@ -196,17 +192,38 @@ impl<'a> Connection<'a> {
         self.endpoint.hub.receiving_contract(self.id, stream)
     }
 
-    /// A new rate in our direction, in force at once.
-    pub fn set_rate(&mut self, rate: RateSpec) -> Result<(), Error> {
+    /// A new rate in our direction, in force at once: a [`crate::RateSpec`] fixes it, [`Rate::AUTO`] has it found.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Rate`] for an automatic rate whose bounds contradict each other, or under a class without rate control.
+    pub fn set_rate(&mut self, rate: impl Into<Rate>) -> Result<(), Error> {
         let now = self.now();
-        self.endpoint.hub.set_rate(now, self.id, rate)
+        self.endpoint.hub.set_rate(now, self.id, rate.into())
+    }
+
+    /// The rate in force in our direction, in whole IP packets; `None` when unpaced.
+    pub fn rate(&mut self) -> Result<Option<Bandwidth>, Error> {
+        self.endpoint.hub.rate(self.id)
+    }
+
+    /// Waits until the rate has changed by more than a twentieth since this or [`Endpoint::wait`] told it last, and
+    /// gives it. An automatic rate is told at most ten times a second; an encoder should follow it.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::TimedOut`] when `timeout` has passed, [`Error::Closed`] when the connection has ended.
+    pub fn rate_changed(&mut self, timeout: Option<Duration>) -> Result<Bandwidth, Error> {
+        let id = self.id;
+        self.endpoint.wait_for(timeout, |hub, _| hub.poll_rate_changed(id))
     }
 
     /// Asks for a new class in our direction; [`crate::ConnectionEvent::Reclassed`] tells when it is in force.
     ///
     /// # Errors
     ///
-    /// [`Error::Unlimited`] for a class with neither flow control nor rate control.
+    /// [`Error::Unlimited`] for a class with neither flow control nor rate control, [`Error::Rate`] for one without rate
+    /// control while the rate is automatic.
     pub fn set_class(&mut self, class: Class) -> Result<(), Error> {
         let now = self.now();
         self.endpoint.hub.set_class(now, self.id, class)

@@ -74,7 +74,7 @@ impl Endpoint {
     ///
     /// # Errors
     ///
-    /// [`Error::RateNeeded`] before anything is sent; [`Error::Closed`] when the peer refuses or nobody answers.
+    /// [`Error::Connect`] before anything is sent; [`Error::Closed`] when the peer refuses or nobody answers.
     pub fn connect(&mut self, remote: SocketAddr, streams: Vec<Contract>) -> Result<ConnectionId, Error> {
         let now = self.clock().now();
         let id = self.hub.connect(now, remote, streams)?;

@@ -16,9 +16,6 @@ impl Hub {
     pub(crate) fn open_stream(&mut self, now: Instant, id: ConnectionId, contract: Contract) -> Result<u32, Error> {
         let (connection, inbox) = self.parts(id)?;
         takes_segments(inbox)?;
-        if !inbox.rate_known {
-            return Err(Error::RateNeeded { remote: inbox.remote });
-        }
         let stream = connection.open_stream(now, contract)?;
         inbox.sending.push(Sending::new(stream));
         Ok(stream)

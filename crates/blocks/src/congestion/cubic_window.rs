@@ -1,0 +1,88 @@
+//! A window in datagrams that grows as CUBIC's (RFC 9438): fast to where it was, flat there, then faster again.
+//!
+//! Called by competitive mode. Without fast convergence, and with the Reno-friendly region of RFC 9438 4.3.
+//!
+//! Invariant: the window is at least four datagrams.
+
+use segstream_base::Instant;
+
+/// What is left after a decrease (RFC 9438 4.6).
+const BETA: f64 = 0.7;
+/// The constant C (RFC 9438 5.1), datagrams a cubic second.
+const C: f64 = 0.4;
+/// Reno's growth with that decrease, datagrams a round trip (RFC 9438 4.3).
+const RENO_GROWTH: f64 = 3.0 * (1.0 - BETA) / (1.0 + BETA);
+/// The least window.
+const LEAST: f64 = 4.0;
+
+/// The window.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct CubicWindow {
+    window: f64,
+    /// The window before the last decrease, and when that was.
+    most: f64,
+    epoch: Instant,
+}
+
+impl CubicWindow {
+    pub(super) fn new(now: Instant, window: f64) -> Self {
+        let window = window.max(LEAST);
+        Self { window, most: window, epoch: now }
+    }
+
+    /// Datagrams.
+    pub(super) const fn get(&self) -> f64 {
+        self.window
+    }
+
+    /// The growth due at `now`, with a round trip of `rtt` seconds; at most half as much again.
+    pub(super) fn grow(&mut self, now: Instant, rtt: f64) {
+        let time = now.since(self.epoch).as_secs_f64();
+        let plateau = libm::cbrt(self.most * (1.0 - BETA) / C);
+        let cubic = C * (time - plateau).powi(3) + self.most;
+        let reno = self.most * BETA + RENO_GROWTH * time / rtt;
+        self.window = self.window.max(cubic.max(reno).min(1.5 * self.window));
+    }
+
+    /// A multiplicative change besides the law.
+    pub(super) fn scale(&mut self, factor: f64) {
+        self.window = (self.window * factor).max(LEAST);
+    }
+
+    /// Congestion: a decrease, and a new epoch.
+    pub(super) fn decrease(&mut self, now: Instant) {
+        self.most = self.window;
+        self.epoch = now;
+        self.scale(BETA);
+    }
+
+    /// The decrease was for nothing.
+    pub(super) fn undo(&mut self, window: f64) {
+        self.window = self.window.max(window);
+    }
+
+    pub(super) fn cap(&mut self, most: f64) {
+        self.window = self.window.min(most).max(LEAST);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use segstream_base::Duration;
+
+    #[test]
+    fn the_window_is_back_after_the_cube_root_and_then_grows_faster() {
+        let at = |millis| Instant::ZERO + Duration::from_millis(millis);
+        let mut cubic = CubicWindow::new(at(0), 1000.0);
+        cubic.decrease(at(0));
+        assert_eq!(cubic.get(), 700.0);
+        // K = cbrt(1000 * 0.3 / 0.4) = 9.086 s.
+        for (millis, expected) in [(4_543, 962.5), (9_086, 1000.0), (13_629, 1037.5)] {
+            cubic.grow(at(millis), 0.1);
+            assert!((cubic.get() - expected).abs() < 0.1, "{millis} ms: {}", cubic.get());
+        }
+        cubic.cap(1.0);
+        assert_eq!(cubic.get(), LEAST);
+    }
+}

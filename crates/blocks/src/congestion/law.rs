@@ -1,0 +1,80 @@
+//! The numbers every mode shares: the target delay, the least rate, the spacing of state packets.
+//!
+//! Called by the modes of the congestion controller. Times are in seconds, rates in bytes a second. That a target
+//! which falls with the stream's own rate makes streams at one queue equal is flow scaling (Swift, SIGCOMM 2020, 3.1).
+//!
+//! Invariant: the target falls strictly with the rate, so at one queue there is one rate.
+
+use segstream_base::Duration;
+
+/// The round trip believed before any is known: a long one, so that the first packets do not crowd.
+pub(super) const RTT_GUESSED: f64 = 0.2;
+/// Control acts on this time scale at least. Time stamps of ordinary hosts are uncertain by up to 1 ms, which over half
+/// of 20 ms is a few per cent of a rate.
+pub(super) const TAU_LEAST: f64 = 0.020;
+
+/// The target delay at [`TARGET_RATE`]: three times the uncertainty of a time stamp.
+const TARGET: f64 = 0.003;
+/// 100 Mbit/s.
+const TARGET_RATE: f64 = 12.5e6;
+/// The target at high rates (900 Mbit/s): what a time stamp can tell at all. Above it the rates of streams that share a
+/// queue are no longer drawn together.
+const TARGET_LEAST: f64 = 0.001;
+/// The target at low rates (5.8 Mbit/s), so that many streams do not add up to a queue that people notice.
+const TARGET_MOST: f64 = 0.0125;
+/// Half a round trip, or this if that is longer, is a queue that streams of this kind do not keep standing.
+const STANDING: f64 = TARGET_MOST;
+
+/// The queueing delay a stream of `rate` wants to see: it falls with the square root of the rate, and below some Mbit/s,
+/// where that is capped, with the time one datagram takes at that rate.
+pub(super) fn target(rate: f64, datagram: f64) -> f64 {
+    scaled(rate) + datagram / rate.max(1.0)
+}
+
+/// The part of the target that does not depend on the size of a datagram.
+pub(super) fn scaled(rate: f64) -> f64 {
+    (TARGET * (TARGET_RATE / rate.max(1.0)).sqrt()).clamp(TARGET_LEAST, TARGET_MOST)
+}
+
+/// The queue from which on others may be at work, on a path of control time `tau`.
+pub(super) fn standing(tau: f64) -> f64 {
+    (tau / 2.0).min(STANDING)
+}
+
+/// The least sensible rate: two datagrams each `lag`, a round trip with its queue.
+pub(super) fn least_rate(datagram: f64, lag: f64) -> f64 {
+    2.0 * datagram / lag
+}
+
+/// The spacing of state packets: sixteen a round trip, between 1 and 25 ms, but at most one for three datagrams, of which
+/// each takes `datagram_time`. On paths slower than 100 kbit/s the last gives way: a state must come now and then.
+pub(super) fn period(rtt: Option<Duration>, datagram_time: f64) -> Duration {
+    let rtt = rtt.map_or(RTT_GUESSED, Duration::as_secs_f64).max(TAU_LEAST);
+    Duration::from_secs_f64((rtt / 16.0).clamp(0.001, 0.025).max(3.0 * datagram_time.min(0.1)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_target_falls_with_the_rate_and_stays_short() {
+        // (Mbit/s, target in ms) for datagrams of 1228 bytes.
+        for (rate, expected) in [(0.5, 32.148), (1.0, 22.324), (10.0, 10.469), (25.0, 6.393), (100.0, 3.098), (10_000.0, 1.001)] {
+            let ms = target(rate * 125e3, 1228.0) * 1e3;
+            assert!((ms - expected).abs() < 0.001, "{rate} Mbit/s: {ms} ms");
+        }
+        let rates = (0..80).map(|step| 1e4 * 1.2f64.powi(step));
+        let targets: Vec<f64> = rates.map(|rate| target(rate, 1228.0)).collect();
+        assert!(targets.windows(2).all(|pair| pair[0] > pair[1]));
+    }
+
+    #[test]
+    fn states_are_sixteen_a_round_trip_within_bounds() {
+        let cases = [(60_000, 100, 3_750), (50, 1, 1_250), (600_000, 100, 25_000), (60_000, 9_824, 29_472), (60_000, 900_000, 300_000)];
+        for (rtt, datagram, expected) in cases {
+            let period = period(Some(Duration::from_micros(rtt)), datagram as f64 * 1e-6);
+            assert_eq!(period.as_micros(), expected, "rtt {rtt} us, datagram {datagram} us");
+        }
+    }
+}

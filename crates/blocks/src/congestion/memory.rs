@@ -1,0 +1,54 @@
+//! What survives a change of mode: what the path has once served, its ordinary loss, when competition was left.
+//!
+//! Called by every mode.
+//!
+//! Invariant: an ordinary loss is below 15 %, and forgotten after 30 s.
+
+use segstream_base::{Duration, Instant};
+
+/// How long an ordinary loss is believed.
+const LOSS_BELIEVED: Duration = Duration::from_secs(30);
+/// From here on no loss is ordinary: to send on as if it were would be no service to anyone.
+const ORDINARY_MOST: f64 = 0.15;
+/// What is forgotten of the best service in a second without new evidence.
+const FORGET: f64 = 0.01;
+/// The rate of service believed when none was seen, for the size of a datagram in time: 4 Mbit/s.
+const MODEST: f64 = 500e3;
+
+/// Knowledge about the path.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Memory {
+    /// The highest rate of service seen in bytes a second, forgotten slowly.
+    pub(super) service_most: f64,
+    /// The base delay must be found anew.
+    pub(super) path_is_longer: bool,
+    /// When competition was last left.
+    pub(super) left_at: Option<Instant>,
+    noted_at: Option<Instant>,
+    loss: Option<(Instant, f64)>,
+}
+
+impl Memory {
+    /// What we sent was served at this rate.
+    pub(super) fn note_service(&mut self, now: Instant, service: f64) {
+        let idle = self.noted_at.map_or(0.0, |at| now.since(at).as_secs_f64());
+        self.noted_at = Some(now);
+        self.service_most = (self.service_most * (1.0 - FORGET * idle.min(1.0))).max(service);
+    }
+
+    /// The time a datagram takes at the highest rate of service seen.
+    pub(super) fn datagram_time(&self, datagram: f64) -> f64 {
+        datagram / self.service_most.max(MODEST)
+    }
+
+    /// The fraction lost that does not depend on how much is sent.
+    pub(super) fn ordinary_loss(&self, now: Instant) -> f64 {
+        self.loss.filter(|(at, _)| now.since(*at) < LOSS_BELIEVED).map_or(0.0, |(_, loss)| loss)
+    }
+
+    /// Sending less has not lowered this loss; returns whether it counts as ordinary.
+    pub(super) fn learn_ordinary_loss(&mut self, now: Instant, loss: f64) -> bool {
+        self.loss = (loss < ORDINARY_MOST).then_some((now, loss));
+        self.loss.is_some()
+    }
+}

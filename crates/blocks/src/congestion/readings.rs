@@ -1,0 +1,287 @@
+//! What the exchanges say, filtered: the queue, traffic intensity, the rate of service, loss.
+//!
+//! Called by the controller for every exchange. Source: HT 3.5, with `rho = beta / alpha` and the virtual service rate
+//! `x / beta`. All filters are sums or minima over a part of the control time tau, so that a time stamp late by 1 ms
+//! does little: the queue is the least of a quarter of tau, rates are sums over half of it.
+//!
+//! Invariant: no more than 64 samples and 256 rates are kept, and nothing is allocated once they are.
+
+use super::base_delay::BaseDelay;
+use super::{Exchange, Memory, law};
+use segstream_base::{Duration, Instant};
+use std::collections::VecDeque;
+
+/// Samples kept: four control times at sixteen a control time.
+const SAMPLES: usize = 64;
+/// Rates kept: enough for the round trip with a long queue.
+const RATES: usize = 4 * SAMPLES;
+/// Loss of up to 3 % is made up for in the rate of service: it may be random, and then says nothing of service.
+const RANDOM_LOSS: f64 = 1.03;
+
+/// One exchange, or a sum of several. Seconds and bytes.
+#[derive(Clone, Copy, Debug, Default)]
+struct Sample {
+    alpha: f64,
+    beta: f64,
+    sent: f64,
+    received: f64,
+    shipments: f64,
+    lost: f64,
+    marked: f64,
+    delay: i64,
+    /// A queue stood at both ends of it.
+    saturated: bool,
+    limited: bool,
+    /// The queue was short.
+    calm: bool,
+}
+
+/// What a mode sees at one exchange. Times in seconds, rates in bytes a second.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct View {
+    pub(super) now: Instant,
+    /// When the state packet left, how long ago that is, and the mean rate paced at since.
+    pub(super) sent_at: Instant,
+    pub(super) lag: f64,
+    pub(super) paced: f64,
+    /// What this exchange covers at either end, and the bytes sent in it.
+    pub(super) alpha: f64,
+    pub(super) beta: f64,
+    pub(super) bytes: f64,
+    /// The round trip without a queue; control time, which is that but not below [`law::TAU_LEAST`].
+    pub(super) rtt: f64,
+    pub(super) tau: f64,
+    /// Queueing delay: the least of a quarter of tau, and of the last two exchanges.
+    pub(super) queue: f64,
+    pub(super) newest: f64,
+    /// By how much this exchange lowered the base delay.
+    pub(super) base_fell: f64,
+    /// Whether a queue stands.
+    pub(super) saturated: bool,
+    /// The rate at which what we send is served while a queue stands: our share of the bottleneck.
+    pub(super) service: Option<f64>,
+    /// beta / alpha, sent and received a second, over half of tau.
+    pub(super) rho: f64,
+    pub(super) sent: f64,
+    pub(super) received: f64,
+    /// Whether something was lost in this exchange; fractions lost and marked over tau.
+    pub(super) has_lost: bool,
+    pub(super) loss: f64,
+    pub(super) marks: f64,
+    /// Fraction lost over two tau while the queue was short, and whether so many were that it means something.
+    pub(super) calm_loss: f64,
+    pub(super) calm_loss_is_significant: bool,
+    /// The application, not the path, was the limit.
+    pub(super) limited: bool,
+    /// The rate paced at now.
+    pub(super) rate: f64,
+    /// The size of a full packet, and its time at the highest rate of service seen.
+    pub(super) datagram: f64,
+    pub(super) datagram_time: f64,
+}
+
+/// The filter.
+#[derive(Clone, Debug)]
+pub(super) struct Readings {
+    samples: VecDeque<Sample>,
+    base: BaseDelay,
+    base_before: Option<i64>,
+    /// Since when which rate was paced at, newest last.
+    paced: VecDeque<(Instant, f64)>,
+    was_saturated: bool,
+    queue: f64,
+    rho: f64,
+    delivery: f64,
+}
+
+/// What the filter must know to read an exchange.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Context<'a> {
+    pub(super) rtt: f64,
+    pub(super) rate: f64,
+    pub(super) datagram: f64,
+    pub(super) memory: &'a Memory,
+    /// Others keep the queue full: the base delay is held.
+    pub(super) hold_base: bool,
+}
+
+impl Readings {
+    pub(super) fn new() -> Self {
+        Self {
+            samples: VecDeque::with_capacity(SAMPLES),
+            base: BaseDelay::default(),
+            base_before: None,
+            paced: VecDeque::with_capacity(RATES),
+            was_saturated: false,
+            queue: 0.0,
+            rho: 1.0,
+            delivery: 0.0,
+        }
+    }
+
+    /// Takes an exchange in; nothing when it covers no time.
+    pub(super) fn take(&mut self, now: Instant, exchange: &Exchange, context: Context<'_>) -> Option<View> {
+        if exchange.alpha.is_zero() {
+            return None;
+        }
+        let tau = context.rtt.max(law::TAU_LEAST);
+        let base_fell = self.base_before.map_or(0, |before| before.saturating_sub(exchange.delay).max(0));
+        let base = self.base.on_delay(now, exchange.delay, context.hold_base);
+        self.base_before = Some(base);
+        self.keep(exchange, base, tau, law::target(context.rate, context.datagram));
+
+        let (whole, half) = (self.sum(tau, |_| true), self.sum(tau / 2.0, |_| true));
+        let calm = self.sum(2.0 * tau, |sample| sample.calm);
+        let (lag, paced) = self.paced_since(now, exchange.sent_at);
+        self.rho = half.beta / half.alpha.max(1e-9);
+        self.delivery = half.received / half.beta.max(1e-9);
+        Some(View {
+            now,
+            sent_at: exchange.sent_at,
+            lag,
+            paced,
+            alpha: exchange.alpha.as_secs_f64(),
+            beta: exchange.beta.as_secs_f64(),
+            bytes: exchange.sent_bytes as f64,
+            rtt: context.rtt,
+            tau,
+            queue: self.queue,
+            newest: self.newest(base),
+            base_fell: base_fell as f64 * 1e-9,
+            saturated: self.was_saturated,
+            service: self.service(tau, context.memory.ordinary_loss(now)),
+            rho: self.rho,
+            sent: half.sent / half.alpha.max(1e-9),
+            received: self.delivery,
+            has_lost: exchange.lost > 0,
+            loss: whole.lost / whole.shipments.max(1.0),
+            marks: whole.marked / whole.shipments.max(1.0),
+            calm_loss: calm.lost / calm.shipments.max(1.0),
+            calm_loss_is_significant: is_significant(&calm),
+            limited: exchange.limited,
+            rate: context.rate,
+            datagram: context.datagram,
+            datagram_time: context.memory.datagram_time(context.datagram),
+        })
+    }
+
+    /// From now on this rate is paced at.
+    pub(super) fn note_rate(&mut self, now: Instant, rate: f64) {
+        if self.paced.len() == RATES {
+            self.paced.pop_front();
+        }
+        self.paced.push_back((now, rate));
+    }
+
+    /// The path has become longer: the base delay is found anew.
+    pub(super) fn forget_base(&mut self) {
+        self.base.clear();
+        self.base_before = None;
+    }
+
+    /// What was sampled does not describe the path any more.
+    pub(super) fn forget_samples(&mut self) {
+        self.samples.clear();
+        self.was_saturated = false;
+    }
+
+    /// How long an echo may take before its lack means something.
+    pub(super) fn patience(&self, rtt: Option<Duration>) -> f64 {
+        let rtt = rtt.map_or(law::RTT_GUESSED, Duration::as_secs_f64);
+        (3.0 * rtt).max(0.1) + self.queue
+    }
+
+    pub(super) const fn rho(&self) -> f64 {
+        self.rho
+    }
+
+    pub(super) const fn queue(&self) -> f64 {
+        self.queue
+    }
+
+    pub(super) const fn delivery(&self) -> f64 {
+        self.delivery
+    }
+
+    /// Reads the queue and keeps the exchange as a sample. A queue above a quarter of the target stands.
+    fn keep(&mut self, exchange: &Exchange, base: i64, tau: f64, target: f64) {
+        let window = self.recent(tau / 4.0).map(|sample| sample.delay);
+        let delay = window.chain([exchange.delay]).min().unwrap_or(exchange.delay);
+        self.queue = delay.saturating_sub(base) as f64 * 1e-9;
+        let saturated = self.queue > target / 4.0;
+        if self.samples.len() == SAMPLES {
+            self.samples.pop_front();
+        }
+        self.samples.push_back(Sample {
+            alpha: exchange.alpha.as_secs_f64(),
+            beta: exchange.beta.as_secs_f64(),
+            sent: exchange.sent_bytes as f64,
+            received: exchange.received_bytes as f64,
+            shipments: exchange.shipments as f64,
+            lost: exchange.lost as f64,
+            marked: exchange.marked as f64,
+            delay: exchange.delay,
+            saturated: saturated && self.was_saturated,
+            limited: exchange.limited,
+            calm: self.queue < 2.0 * target,
+        });
+        self.was_saturated = saturated;
+    }
+
+    /// The newest samples, back to `span` before the newest.
+    fn recent(&self, span: f64) -> impl Iterator<Item = &Sample> {
+        let mut covered = 0.0;
+        self.samples.iter().rev().take_while(move |sample| {
+            let within = covered < span;
+            covered += sample.alpha;
+            within
+        })
+    }
+
+    fn sum(&self, span: f64, which: impl Fn(&Sample) -> bool) -> Sample {
+        let mut sum = Sample::default();
+        for sample in self.recent(span).filter(|sample| which(sample)) {
+            sum.alpha += sample.alpha;
+            sum.beta += sample.beta;
+            sum.sent += sample.sent;
+            sum.received += sample.received;
+            sum.shipments += sample.shipments;
+            sum.lost += sample.lost;
+            sum.marked += sample.marked;
+        }
+        sum
+    }
+
+    /// What was sent over the time it took to arrive (HT 3.5), where a queue stood. Of loss, so much as is ordinary or
+    /// may be random is not held against the path.
+    fn service(&self, tau: f64, ordinary_loss: f64) -> Option<f64> {
+        let sum = self.sum(tau / 2.0, |sample| sample.saturated && !sample.limited);
+        let enough = sum.beta > tau / 8.0 && sum.received > 0.0;
+        enough.then(|| sum.sent.min(sum.received * RANDOM_LOSS / (1.0 - ordinary_loss)) / sum.beta)
+    }
+
+    /// How long ago `sent_at` is, and the mean rate paced at since then.
+    fn paced_since(&self, now: Instant, sent_at: Instant) -> (f64, f64) {
+        let (mut bytes, mut until) = (0.0, now);
+        for &(since, rate) in self.paced.iter().rev() {
+            let from = since.max(sent_at);
+            bytes += until.since(from).as_secs_f64() * rate;
+            until = from;
+            if since <= sent_at {
+                break;
+            }
+        }
+        let lag = now.since(sent_at).as_secs_f64();
+        (lag, bytes / lag.max(1e-9))
+    }
+
+    fn newest(&self, base: i64) -> f64 {
+        let delay = self.samples.iter().rev().take(2).map(|sample| sample.delay).min().unwrap_or(base);
+        delay.saturating_sub(base) as f64 * 1e-9
+    }
+}
+
+/// Whether a fraction lost means something: its uncertainty is a quarter of it, or less when it is large.
+fn is_significant(sum: &Sample) -> bool {
+    sum.lost >= 20.0 || (sum.lost >= 8.0 && sum.lost > 0.2 * sum.shipments)
+}

@@ -1,0 +1,194 @@
+//! Claims about the controller, in virtual time over a small bottleneck.
+
+mod bottleneck;
+
+use super::*;
+use bottleneck::{Bottleneck, Change, mean};
+use proptest::prelude::*;
+
+fn contract() -> Contract {
+    Contract {
+        floor: Bandwidth::from_bits_per_second(100_000),
+        peak: Bandwidth::from_megabits_per_second(10_000),
+        datagram: Bytes::new(1228),
+    }
+}
+
+fn seconds(seconds: u64) -> Instant {
+    Instant::ZERO + Duration::from_secs(seconds)
+}
+
+/// 20 Mbit/s and 60 ms, with a queue of one bandwidth-delay product.
+fn path() -> Bottleneck {
+    Bottleneck::new(20e6, Duration::from_millis(60), 150_000)
+}
+
+#[test]
+fn one_stream_fills_the_path_with_a_short_queue_whatever_the_time_stamps() {
+    for noise_us in [0, 1000] {
+        let mut path = path().noise(Duration::from_micros(noise_us));
+        path.add(seconds(0));
+        path.run(seconds(10));
+        assert!(path.share(0, 2, 10) > 0.97, "noise {noise_us} us: {}", path.share(0, 2, 10));
+        assert!(mean(&path.queue_ms(2, 10)) < 10.0, "noise {noise_us} us: {} ms", mean(&path.queue_ms(2, 10)));
+    }
+}
+
+#[test]
+fn start_up_finds_the_capacity_in_a_second_with_a_peak_below_the_product() {
+    let mut path = Bottleneck::new(100e6, Duration::from_millis(60), 750_000);
+    path.add(seconds(0));
+    path.run(seconds(2));
+    assert!(path.share(0, 1, 2) > 0.95, "{}", path.share(0, 1, 2));
+    assert!(path.queue_ms(0, 2).iter().all(|queue| *queue < 55.0));
+    assert_eq!(path.dropped(0), 0);
+}
+
+#[test]
+fn four_streams_started_apart_share_alike() {
+    let mut path = path();
+    for index in 0..4 {
+        path.add(seconds(2 * index));
+    }
+    path.run(seconds(26));
+    let shares: Vec<f64> = (0..4).map(|flow| path.share(flow, 16, 26)).collect();
+    assert!(shares.iter().all(|share| (0.19..0.31).contains(share)), "{shares:?}");
+    assert!(shares.iter().sum::<f64>() > 0.97, "{shares:?}");
+}
+
+#[test]
+fn a_drop_of_the_capacity_is_answered_within_two_seconds() {
+    let mut path = Bottleneck::new(10e6, Duration::from_millis(100), 312_500);
+    path.add(seconds(0));
+    path.at(seconds(8), Change::Capacity(5e6));
+    path.at(seconds(16), Change::Capacity(10e6));
+    path.run(seconds(22));
+    assert!(path.queue_ms(8, 10).iter().all(|queue| *queue < 300.0));
+    assert!(path.queue_ms(10, 16).iter().all(|queue| *queue < 22.0));
+    assert!(path.share(0, 10, 16) > 0.47 && path.share(0, 18, 22) > 0.95, "shares of 10 Mbit/s");
+}
+
+#[test]
+fn random_loss_is_no_reason_to_slow_down() {
+    for loss in [0.01, 0.05] {
+        let mut path = path().loss(loss);
+        path.add(seconds(0));
+        path.run(seconds(15));
+        assert!(path.share(0, 5, 15) > 0.96 * (1.0 - loss), "loss {loss}: {}", path.share(0, 5, 15));
+    }
+}
+
+#[test]
+fn a_policer_is_found_within_two_seconds_and_little_is_lost_to_it() {
+    let mut path = path().policer(10e6, 20_000.0);
+    path.add(seconds(0));
+    path.run(seconds(15));
+    let share = path.share(0, 2, 15);
+    assert!((0.45..0.55).contains(&share), "{share}");
+    assert!(path.dropped(0) * 25 < path.sent(0), "{} of {}", path.dropped(0), path.sent(0));
+}
+
+#[test]
+fn a_limited_stream_keeps_its_rate_and_is_not_fooled_into_growth() {
+    let mut path = path();
+    path.add(seconds(0));
+    path.at(seconds(5), Change::Application(2e6));
+    path.at(seconds(15), Change::Application(0.0));
+    path.at(seconds(20), Change::Application(f64::INFINITY));
+    path.run(seconds(15));
+    let rate = path.controller(0).rate().bits_per_second();
+    assert!((15_000_000..32_000_000).contains(&rate), "{rate}");
+    path.run(seconds(22));
+    assert!(path.share(0, 20, 22) > 0.92, "{}", path.share(0, 20, 22));
+}
+
+#[test]
+fn beside_a_stream_that_fills_the_queue_it_holds_its_own() {
+    let mut path = path();
+    path.add(seconds(0));
+    path.add_greedy(seconds(2));
+    path.run(seconds(62));
+    let share = path.share(0, 2, 62);
+    assert!((0.25..0.6).contains(&share), "{share}");
+    assert!(path.share(1, 2, 62) > 0.25, "{}", path.share(1, 2, 62));
+}
+
+#[test]
+fn when_the_greedy_stream_has_gone_the_queue_is_short_again() {
+    let mut path = path();
+    path.add(seconds(0));
+    path.add_greedy(seconds(2));
+    path.at(seconds(20), Change::GreedyStops);
+    path.run(seconds(45));
+    assert_eq!(path.controller(0).phase(), Phase::Delay);
+    assert!(path.share(0, 35, 45) > 0.97, "{}", path.share(0, 35, 45));
+    assert!(mean(&path.queue_ms(35, 45)) < 10.0, "{} ms", mean(&path.queue_ms(35, 45)));
+}
+
+#[test]
+fn an_outage_slows_it_down_and_ends_with_a_new_start() {
+    let mut path = path();
+    path.add(seconds(0));
+    path.at(seconds(5), Change::Capacity(0.0));
+    path.at(seconds(9), Change::Capacity(20e6));
+    path.run(seconds(9));
+    assert_eq!(path.controller(0).phase(), Phase::Outage);
+    assert!(path.controller(0).rate().bits_per_second() < 500_000);
+    path.run(seconds(14));
+    assert!(path.share(0, 11, 14) > 0.95, "{}", path.share(0, 11, 14));
+}
+
+#[test]
+fn an_early_silence_changes_nothing() {
+    let mut controller = Controller::new(contract(), Instant::ZERO);
+    controller.on_rtt(Instant::ZERO, Duration::from_millis(60));
+    let rate = controller.rate();
+    // Ten datagrams of 1228 bytes each 60 ms.
+    assert_eq!(rate.bits_per_second(), 1_637_333);
+    controller.on_silence(seconds(1), 1, Duration::from_secs(1));
+    controller.on_silence(seconds(1), 20, Duration::from_millis(179));
+    assert_eq!((controller.rate(), controller.phase()), (rate, Phase::StartUp));
+    controller.on_silence(seconds(1), 20, Duration::from_millis(181));
+    assert_eq!(controller.phase(), Phase::Outage);
+}
+
+/// Exchanges as a broken or hostile peer may make them up.
+fn any_exchange() -> impl Strategy<Value = Exchange> {
+    let span = || prop_oneof![Just(0), 1u64..100_000_000, any::<u64>()].prop_map(Duration::from_nanos);
+    let count = || prop_oneof![0u64..100_000, any::<u64>()];
+    let counts = (count(), count(), count(), count(), count());
+    (any::<u64>(), span(), span(), counts, any::<i64>(), span(), any::<bool>()).prop_map(
+        |(sent_at, alpha, beta, (sent_bytes, received_bytes, shipments, lost, marked), delay, rtt, limited)| Exchange {
+            sent_at: Instant::from_nanos(sent_at),
+            alpha,
+            beta,
+            exchanges: 1,
+            sent_bytes,
+            received_bytes,
+            shipments,
+            lost,
+            marked,
+            delay,
+            rtt,
+            limited,
+        },
+    )
+}
+
+proptest! {
+    #[test]
+    fn whatever_a_peer_says_the_rate_stays_within_the_contract(
+        steps in prop::collection::vec((0u64..2_000_000_000, any_exchange()), 1..200)
+    ) {
+        let mut controller = Controller::new(contract(), Instant::ZERO);
+        let mut now = Instant::ZERO;
+        for (wait, exchange) in steps {
+            now += Duration::from_nanos(wait);
+            controller.on_exchange(now, &exchange);
+            controller.on_silence(now, exchange.lost as u32, exchange.beta);
+            prop_assert!(controller.rate() >= contract().floor && controller.rate() <= contract().peak);
+            prop_assert!(controller.period() >= Duration::from_millis(1) && controller.period() <= Duration::from_millis(300));
+            prop_assert!(controller.in_flight_max() > Bytes::ZERO);
+        }
+    }
+}

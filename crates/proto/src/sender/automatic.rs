@@ -1,0 +1,242 @@
+//! The rate that is found as it goes: exchanges leave every period, the controller hears of them, the pacer follows.
+//!
+//! Called by the half. The controller itself is a block ([`segstream_blocks::congestion`]); here is when exchanges
+//! leave, what is done with their answers, and what the application hears.
+//!
+//! Invariant: while data is on its way that no told exchange covers, or anything could leave, the next exchange is due;
+//! neither the rate nor the brake holds an exchange back. So no loss of exchanges or reports stops a sender for good.
+
+use super::circuit_breaker::CircuitBreaker;
+use super::{Outgoing, SendHalf, SenderHalfEvent};
+use crate::number::ShipmentCounter;
+use crate::rate::{Rate, RateError};
+use segstream_base::endpoint::Deadline;
+use segstream_base::{Bandwidth, Bytes, Duration, Instant};
+use segstream_blocks::burst::{Pacer, RateSpec};
+use segstream_blocks::congestion::Controller;
+use segstream_wire::State;
+use segstream_wire::report::Arrived;
+
+/// A change of the rate below one part in so many is not told to the application.
+const TOLD_PARTS: u64 = 20;
+/// The application hears of the rate no more often than this.
+const TOLD_SPACING: Duration = Duration::from_millis(100);
+/// Exchanges that go unanswered from the very first on, before marks are taken for the cause.
+const MARKS_GIVEN_UP: u32 = 8;
+
+/// What the application was told last.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct RateTold {
+    rate: Bandwidth,
+    at: Instant,
+}
+
+impl SendHalf {
+    /// The rate that the pacer is to keep; `None` when nothing is paced.
+    pub(super) fn spec(&self) -> Option<RateSpec> {
+        match self.config.rate {
+            Rate::Unpaced => None,
+            Rate::Fixed(spec) => self.config.class.rate_control().then_some(spec),
+            // Why whatever the class: see `crate::rate`.
+            Rate::Auto { .. } => self.controller.as_ref().map(|controller| RateSpec::smooth(controller.rate())),
+        }
+    }
+
+    /// Makes the pacer keep the rate in force.
+    pub(super) fn set_pacing(&mut self, now: Instant) {
+        match (self.spec(), self.pacer.spec()) {
+            (Some(spec), Some(_)) => self.pacer.set_spec(now, spec),
+            (None, None) => {}
+            (Some(spec), None) => {
+                self.pacer = Pacer::new(spec, now);
+                self.pacer.on_idle(now);
+            }
+            (None, Some(_)) => self.pacer = Pacer::unlimited(),
+        }
+    }
+
+    /// A new rate, in force at once.
+    ///
+    /// # Errors
+    /// When the rate cannot be kept, with the class in force or asked for.
+    pub fn set_rate(&mut self, now: Instant, rate: Rate) -> Result<(), RateError> {
+        rate.check(self.class_to_come())?;
+        self.stale();
+        let contract = rate.contract(self.datagram());
+        self.controller = match (self.controller.take(), contract) {
+            (Some(mut controller), Some(contract)) => {
+                controller.set_contract(now, contract);
+                Some(controller)
+            }
+            (None, Some(contract)) => {
+                let mut controller = Box::new(Controller::new(contract, now));
+                if let Some(rtt) = self.rtt.smoothed() {
+                    controller.on_rtt(now, rtt);
+                }
+                Some(controller)
+            }
+            (_, None) => None,
+        };
+        // Only the peak of an automatic rate is the peer's business.
+        let announced = rate.peak() != self.config.rate.peak();
+        self.config.rate = rate;
+        self.breaker.reset();
+        self.set_pacing(now);
+        self.tell_rate(now, true);
+        if announced {
+            // A class that is asked for and not echoed yet is still asked for.
+            self.clock.announce_reclass(now, self.class_to_come());
+        }
+        Ok(())
+    }
+
+    /// The bytes of a full datagram in a whole IP packet.
+    pub(super) fn datagram(&self) -> Bytes {
+        Bytes::new((self.config.body_bytes + self.config.overhead_bytes) as u64)
+    }
+
+    /// When the next exchange is due; `None` unless the rate is automatic and there is something to find out.
+    #[inline]
+    pub(super) fn exchange_due(&self) -> Option<Deadline> {
+        let controller = self.controller.as_ref()?;
+        let uncovered = self.last_data.is_some_and(|last| !self.exchanges.covers(last));
+        if !uncovered && !self.has_eligible() {
+            return None;
+        }
+        let at = self.exchanges.last().map_or(Instant::ZERO, |last| last + controller.period());
+        Some(Deadline { at, timer: "state.exchange" })
+    }
+
+    /// Whether a TXS that leaves now for another reason is an exchange as well.
+    pub(super) fn asks_for_arrival(&self, now: Instant) -> bool {
+        let since = |last: Instant| now.since(last);
+        match &self.controller {
+            // A little early is early enough, and saves one of its own.
+            Some(controller) => self.exchanges.last().is_none_or(|last| since(last) >= controller.period() / 4 * 3),
+            None if self.config.circuit_breaker && matches!(self.config.rate, Rate::Fixed(_)) => {
+                let told = self.exchanges.told().map(|told| told.departure.at);
+                // What was asked and not told may be lost: it is asked again, but not by every TXS.
+                let asked = self.exchanges.last().is_some_and(|last| since(last) < CircuitBreaker::PERIOD / 5);
+                !asked && told.is_none_or(|told| since(told) >= CircuitBreaker::PERIOD)
+            }
+            None => false,
+        }
+    }
+
+    /// An exchange leaves: with everything there is to say if something is, else without any statement.
+    pub(super) fn emit_exchange(&mut self, now: Instant, counter: &mut ShipmentCounter) -> (u64, Outgoing) {
+        if self.clock.has_news() {
+            return self.emit_state(now, counter);
+        }
+        let number = counter.take();
+        let state = State {
+            sync: self.clock.take_sync(),
+            time: now.as_nanos(),
+            answer: false,
+            exchange: true,
+            confirmed: self.clock.confirmed,
+            frames: smallvec::SmallVec::new(),
+        };
+        self.on_state_sent(now, number, &state);
+        (number, Outgoing::State(Box::new(state)))
+    }
+
+    /// A TXS has left.
+    pub(super) fn on_state_sent(&mut self, now: Instant, number: u64, state: &State) {
+        let bytes = (state.encoded_len() + self.config.overhead_bytes) as u64;
+        self.counters.state_shipments += 1;
+        self.pacer.on_sent(now, Bytes::new(bytes));
+        self.exchanges.on_sent(bytes);
+        if !self.has_eligible() {
+            self.pacer.on_idle(now);
+        }
+        if !state.exchange {
+            return;
+        }
+        self.exchanges.on_departure(now, state.sync, number);
+        if let Some(controller) = &mut self.controller
+            && let Some((untold, since)) = self.exchanges.untold()
+        {
+            if self.exchanges.told().is_none() && untold >= MARKS_GIVEN_UP {
+                self.markable = false;
+            }
+            controller.on_silence(now, untold, now.since(since));
+            self.follow(now);
+        }
+    }
+
+    /// The arrival of an exchange is told.
+    pub(super) fn on_arrived(&mut self, now: Instant, arrived: &Arrived) {
+        let Some(rtt) = self.rtt.latest() else { return };
+        let Some(exchange) = self.exchanges.on_arrival(arrived, rtt, self.reorder) else { return };
+        if let Some(controller) = &mut self.controller {
+            controller.on_exchange(now, &exchange);
+            self.follow(now);
+        } else if self.config.circuit_breaker
+            && matches!(self.config.rate, Rate::Fixed(_))
+            && let Some(told) = self.exchanges.told()
+            && let Some(broken) = self.breaker.on_told(told.departure.at, told.departure.bytes, told.arrived.bytes, rtt)
+        {
+            self.breaker.reset();
+            self.events.push_back(SenderHalfEvent::CircuitBroken(broken));
+        }
+    }
+
+    /// The first round trip is known.
+    pub(super) fn on_first_round_trip(&mut self, now: Instant, rtt: Duration) {
+        if let Some(controller) = &mut self.controller {
+            controller.on_rtt(now, rtt);
+            self.follow(now);
+        }
+    }
+
+    /// The pacer follows the controller, and the application hears of it.
+    fn follow(&mut self, now: Instant) {
+        self.set_pacing(now);
+        self.tell_rate(now, false);
+    }
+
+    /// Tells the application what the rate is, if it has changed enough for it and was not told a moment ago.
+    fn tell_rate(&mut self, now: Instant, at_once: bool) {
+        let Some(rate) = self.rate() else { return };
+        let (new, old) = (rate.bits_per_second(), self.rate_told.rate.bits_per_second());
+        let due = at_once || now.since(self.rate_told.at) >= TOLD_SPACING || old == 0;
+        if due && new.abs_diff(old) * TOLD_PARTS >= old.max(1) && new != old {
+            self.rate_told = RateTold { rate, at: now };
+            self.events.push_back(SenderHalfEvent::RateChanged(rate));
+        }
+    }
+
+    /// Whether more is on its way than the controller allows.
+    #[inline]
+    pub(super) fn is_braked(&self) -> bool {
+        self.controller.is_some() && self.in_flight() >= self.in_flight_most()
+    }
+
+    /// What is on its way and not known to have arrived or been lost, in IP bytes; told by exchanges, so only with an
+    /// automatic rate.
+    pub fn in_flight(&self) -> u64 {
+        self.exchanges.in_flight()
+    }
+
+    /// How much may be on its way; no limit without an automatic rate.
+    pub fn in_flight_most(&self) -> u64 {
+        self.controller.as_ref().map_or(u64::MAX, |controller| controller.in_flight_max().get())
+    }
+
+    /// Something of the connection's other half, or of its set-up, has left in this direction: `bytes` IP bytes.
+    pub fn note_sent(&mut self, bytes: u64) {
+        self.exchanges.on_sent(bytes);
+    }
+
+    /// Whether a congested path may mark what leaves instead of dropping it (RFC 3168): only a rate that gives way
+    /// promises to heed it.
+    pub const fn is_markable(&self) -> bool {
+        self.markable && self.controller.is_some()
+    }
+
+    /// The controller of an automatic rate.
+    pub fn controller(&self) -> Option<&Controller> {
+        self.controller.as_deref()
+    }
+}

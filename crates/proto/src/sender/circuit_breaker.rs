@@ -1,0 +1,99 @@
+//! The circuit breaker of a fixed rate: a path that carries almost nothing of it is left alone (RFC 8084).
+//!
+//! A contracted rate does not give way to others, so it must not be kept on a path that plainly does not carry it.
+//! Once a second an exchange tells how much of what was sent has arrived. When that was less than a tenth for at
+//! least 5 s and ten round trips, the connection ends.
+//!
+//! Why these numbers: RFC 8084 4 asks for a measurement over many round trips and for a reaction only to persistent
+//! excess. Five seconds outlast an outage that a radio or a route heals by itself, during which nothing is told and
+//! so nothing is judged. Below a tenth, an exact repair would send everything ten times and more: whoever meant to
+//! live with such a path would have given another rate.
+//!
+//! Called by the half. Invariant: only what was told by exchanges is judged, never silence: that is the idle timeout's.
+
+use segstream_base::{Duration, Instant};
+use std::collections::VecDeque;
+
+/// The shortest time that is judged.
+const SPAN_LEAST: Duration = Duration::from_secs(5);
+/// The shortest time that is judged, in round trips.
+const SPAN_ROUND_TRIPS: u64 = 10;
+/// Less than one of so many bytes must have arrived.
+const SHARE: u64 = 10;
+/// So much must have been sent in that time: a few lost statements of an idle sender are no overload.
+const SENT_LEAST: u64 = 64 * 1024;
+/// What was told, kept.
+const KEPT: usize = 64;
+
+/// What the path made of what was sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Broken {
+    /// IP bytes sent.
+    pub sent: u64,
+    /// IP bytes of them that arrived.
+    pub received: u64,
+    /// In how long.
+    pub span: Duration,
+}
+
+/// Watches how much of what is sent arrives.
+#[derive(Debug, Default)]
+pub(super) struct CircuitBreaker {
+    /// When an exchange left, what had left by then, and what of it had arrived.
+    told: VecDeque<(Instant, u64, u64)>,
+}
+
+impl CircuitBreaker {
+    /// How often an exchange is wanted.
+    pub(super) const PERIOD: Duration = Duration::from_secs(1);
+
+    /// Forgets everything: another rate is in force.
+    pub(super) fn reset(&mut self) {
+        self.told.clear();
+    }
+
+    /// Of `sent` bytes that had left at `at`, `received` have arrived. What to say when that is too little.
+    pub(super) fn on_told(&mut self, at: Instant, sent: u64, received: u64, rtt: Duration) -> Option<Broken> {
+        let span = SPAN_LEAST.max(rtt * SPAN_ROUND_TRIPS);
+        // The youngest that is old enough stays.
+        while self.told.get(1).is_some_and(|&(before, ..)| at.since(before) >= span) || self.told.len() >= KEPT {
+            self.told.pop_front();
+        }
+        self.told.push_back((at, sent, received));
+        let &(from, sent_before, received_before) = self.told.front()?;
+        let (span_told, sent, received) = (at.since(from), sent - sent_before, received.saturating_sub(received_before));
+        let little = sent >= SENT_LEAST && received < sent / SHARE;
+        (span_told >= span && little).then_some(Broken { sent, received, span: span_told })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The second in which the circuit breaks, when of 1 MB a second `share` per mille arrives.
+    fn breaks(share: impl Fn(u64) -> u64, rtt: Duration, bytes: u64) -> Option<u64> {
+        let mut breaker = CircuitBreaker::default();
+        let mut received = 0;
+        (0..60).find(|&second| {
+            received += bytes * share(second) / 1000;
+            breaker.on_told(Instant::ZERO + Duration::from_secs(second), bytes * (second + 1), received, rtt).is_some()
+        })
+    }
+
+    #[test]
+    fn it_takes_five_seconds_or_ten_round_trips_of_almost_nothing() {
+        let rtt = Duration::from_millis(40);
+        assert_eq!(breaks(|_| 50, rtt, 1_000_000), Some(5));
+        assert_eq!(breaks(|_| 50, Duration::from_secs(2), 1_000_000), Some(20));
+        assert_eq!(breaks(|_| 150, rtt, 1_000_000), None);
+        assert_eq!(breaks(|_| 0, rtt, 100), None, "hardly anything was sent");
+    }
+
+    #[test]
+    fn a_short_spell_does_not_break_it() {
+        let rtt = Duration::from_millis(40);
+        assert_eq!(breaks(|second| if (10..14).contains(&second) { 0 } else { 900 }, rtt, 1_000_000), None);
+        assert_eq!(breaks(|second| if second >= 10 { 0 } else { 900 }, rtt, 1_000_000), Some(14));
+    }
+}

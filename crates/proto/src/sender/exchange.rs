@@ -1,0 +1,237 @@
+//! State exchanges: what left until a TXS did, against what had arrived when it came (HT 3.2).
+//!
+//! Some TXS ask for their arrival to be told. Two that were told make a [`Exchange`]: how far apart they left and
+//! arrived, and what was sent, received, lost and marked between them. All counts are cumulative, so that whatever
+//! is lost of TXS or reports is covered by the next one that is told.
+//!
+//! Called by the half. Invariant: at most [`KEPT`] departures are kept; an arrival counts once, and never one that is
+//! older than the newest told.
+
+use segstream_base::{Duration, Instant};
+use segstream_blocks::congestion::Exchange;
+use segstream_wire::report::Arrived;
+use std::collections::VecDeque;
+
+/// When so many exchanges in a row were lost, so was everything between them: an outage.
+const OUTAGE: u64 = 4;
+
+/// Departures that are remembered until their arrival is told.
+const KEPT: usize = 512;
+
+/// An exchange that has left.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Departure {
+    sync: u64,
+    /// Counts the exchanges.
+    index: u64,
+    pub(super) at: Instant,
+    /// Its shipment number.
+    pub(super) number: u64,
+    /// Everything that had left by then, the exchange included, in IP bytes.
+    pub(super) bytes: u64,
+    /// For how long there had been nothing that could leave, ever.
+    limited: Duration,
+}
+
+/// The newest exchange that was told.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Told {
+    pub(super) departure: Departure,
+    pub(super) arrived: Arrived,
+}
+
+/// The exchanges of a sender.
+#[derive(Debug, Default)]
+pub(super) struct Exchanges {
+    departures: VecDeque<Departure>,
+    told: Option<Told>,
+    /// The most that was ever held lost: what came after all shrinks the count, and must not be counted again.
+    lost_most: u64,
+    /// Losses of an outage that are not held lost yet.
+    lost_to_come: u64,
+    count: u64,
+    last: Option<Instant>,
+    sent_bytes: u64,
+    /// Since when nothing can leave that waits for no more than the rate, and for how long that was so before.
+    limited_since: Option<Instant>,
+    limited: Duration,
+}
+
+impl Exchanges {
+    /// A shipment of `bytes` IP bytes has left.
+    #[inline]
+    pub(super) const fn on_sent(&mut self, bytes: u64) {
+        self.sent_bytes += bytes;
+    }
+
+    /// Whether anything is there that only the rate holds back.
+    #[inline]
+    pub(super) fn note_eligible(&mut self, now: Instant, eligible: bool) {
+        match self.limited_since {
+            None if !eligible => self.limited_since = Some(now),
+            Some(since) if eligible => {
+                self.limited += now.since(since);
+                self.limited_since = None;
+            }
+            _ => {}
+        }
+    }
+
+    /// The exchange `sync` has left as shipment `number`.
+    pub(super) fn on_departure(&mut self, now: Instant, sync: u64, number: u64) {
+        if self.departures.len() >= KEPT {
+            // Why the second: the first tells since when nothing has been told.
+            self.departures.remove(1);
+        }
+        let limited = self.limited + self.limited_since.map_or(Duration::ZERO, |since| now.since(since));
+        self.departures.push_back(Departure { sync, index: self.count, at: now, number, bytes: self.sent_bytes, limited });
+        self.count += 1;
+        self.last = Some(now);
+    }
+
+    /// The arrival of an exchange is told; `None` when that is no news, or there is none before it to compare with.
+    /// `reorder` is the re-sequencing distance R.
+    pub(super) fn on_arrival(&mut self, arrived: &Arrived, rtt: Duration, reorder: u32) -> Option<Exchange> {
+        let found = self.departures.binary_search_by_key(&arrived.sync, |departure| departure.sync).ok()?;
+        let departure = *self.departures.get(found)?;
+        self.departures.drain(..=found);
+        let before = self.told.replace(Told { departure, arrived: *arrived });
+        let lost_before = self.lost_most;
+        self.lost_most = lost_before.max(arrived.lost);
+        let Told { departure: from, arrived: before } = before?;
+        let alpha = departure.at.since(from.at);
+        let exchanges = departure.index - from.index;
+        let lost = self.lost_most - lost_before;
+        // Why: the receiver holds a shipment lost R shipments later. The last of an outage come to light after the first
+        // exchange that gets through, and say nothing of the path as it is then.
+        let belated = lost.min(core::mem::take(&mut self.lost_to_come));
+        if exchanges > OUTAGE {
+            self.lost_to_come = u64::from(reorder);
+        }
+        Some(Exchange {
+            sent_at: departure.at,
+            alpha,
+            beta: Duration::from_nanos(arrived.at.saturating_sub(before.at)),
+            exchanges,
+            sent_bytes: departure.bytes - from.bytes,
+            received_bytes: arrived.bytes.saturating_sub(before.bytes),
+            shipments: departure.number - from.number,
+            lost: lost - belated,
+            marked: arrived.marked.saturating_sub(before.marked),
+            // Limit: clocks that are 292 years apart.
+            delay: (arrived.at as i64).wrapping_sub(departure.at.as_nanos() as i64),
+            rtt,
+            limited: departure.limited.saturating_sub(from.limited) > alpha / 2,
+        })
+    }
+
+    /// The newest exchange that was told.
+    pub(super) const fn told(&self) -> Option<&Told> {
+        self.told.as_ref()
+    }
+
+    /// When the last exchange left.
+    pub(super) const fn last(&self) -> Option<Instant> {
+        self.last
+    }
+
+    /// How many exchanges were not told, and when the first of them left.
+    pub(super) fn untold(&self) -> Option<(u32, Instant)> {
+        let first = self.departures.front()?;
+        Some((u32::try_from(self.departures.len()).unwrap_or(u32::MAX), first.at))
+    }
+
+    /// What has left and is not known to have arrived or been lost, in IP bytes. Limit: known by exchanges alone, so
+    /// what left since the last one that was told counts.
+    #[inline]
+    pub(super) fn in_flight(&self) -> u64 {
+        self.sent_bytes - self.told.as_ref().map_or(0, |told| told.departure.bytes)
+    }
+
+    /// Whether shipment `number` is covered by an exchange that was told.
+    #[inline]
+    pub(super) fn covers(&self, number: u64) -> bool {
+        self.told.as_ref().is_some_and(|told| told.departure.number > number)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(millis: u64) -> Instant {
+        Instant::ZERO + Duration::from_millis(millis)
+    }
+
+    fn arrived(sync: u64, at_ms: u64, bytes: u64, lost: u64) -> Arrived {
+        Arrived { sync, at: at_ms * 1_000_000, bytes, shipments: 0, lost, marked: 0 }
+    }
+
+    #[test]
+    fn what_lost_exchanges_would_have_told_is_in_the_next() {
+        let mut exchanges = Exchanges::default();
+        for turn in 0..4u64 {
+            exchanges.on_sent(1000);
+            exchanges.on_departure(at(turn * 10), turn * 2, turn * 5);
+        }
+        let rtt = Duration::from_millis(40);
+        assert_eq!(exchanges.on_arrival(&arrived(0, 1020, 900, 0), rtt, 3).map(|exchange| exchange.exchanges), None);
+        let exchange = exchanges.on_arrival(&arrived(6, 1055, 3900, 2), rtt, 3).expect("there is one before it");
+        assert_eq!((exchange.alpha, exchange.beta), (Duration::from_millis(30), Duration::from_millis(35)));
+        assert_eq!((exchange.exchanges, exchange.sent_bytes, exchange.received_bytes), (3, 3000, 3000));
+        assert_eq!((exchange.shipments, exchange.lost, exchange.delay), (15, 2, 1_025_000_000));
+        assert!(exchanges.on_arrival(&arrived(4, 1060, 3900, 2), rtt, 3).is_none(), "older than what is known");
+        assert_eq!(exchanges.untold(), None);
+    }
+
+    #[test]
+    fn what_came_after_all_is_not_lost_twice() {
+        let mut exchanges = Exchanges::default();
+        let mut lost = |sync, lost| {
+            exchanges.on_departure(at(sync), sync, sync);
+            exchanges.on_arrival(&arrived(sync, sync, 0, lost), Duration::ZERO, 3).map_or(0, |exchange| exchange.lost)
+        };
+        assert_eq!([lost(0, 0), lost(1, 5), lost(2, 1), lost(3, 4), lost(4, 7)], [0, 5, 0, 0, 2]);
+    }
+
+    #[test]
+    fn what_an_outage_has_lost_is_not_held_against_the_path_after_it() {
+        let mut exchanges = Exchanges::default();
+        let mut told = |sync, lost| {
+            exchanges.on_departure(at(sync), sync, sync);
+            exchanges.on_arrival(&arrived(sync, sync, 0, lost), Duration::ZERO, 3).map(|exchange| exchange.lost)
+        };
+        assert_eq!((told(0, 0), told(1, 0)), (None, Some(0)));
+        for sync in 2..20 {
+            exchanges.on_departure(at(sync), sync, sync);
+        }
+        let mut told = |sync, lost| {
+            exchanges.on_departure(at(sync), sync, sync);
+            exchanges.on_arrival(&arrived(sync, sync, 0, lost), Duration::ZERO, 3).map(|exchange| exchange.lost)
+        };
+        assert_eq!([told(20, 15), told(21, 20), told(22, 22)], [Some(15), Some(2), Some(2)]);
+    }
+
+    #[test]
+    fn an_exchange_is_limited_when_for_most_of_it_nothing_could_leave() {
+        let mut exchanges = Exchanges::default();
+        let mut limited = |sync, idle_from: u64| {
+            exchanges.note_eligible(at(sync * 10 - 10), true);
+            exchanges.note_eligible(at(sync * 10 - 10 + idle_from), false);
+            exchanges.on_departure(at(sync * 10), sync, sync);
+            exchanges.on_arrival(&arrived(sync, sync, 0, 0), Duration::ZERO, 3).map(|exchange| exchange.limited)
+        };
+        assert_eq!([limited(1, 0), limited(2, 2), limited(3, 8), limited(4, 10)], [None, Some(true), Some(false), Some(false)]);
+    }
+
+    #[test]
+    fn an_outage_keeps_a_bounded_memory_and_its_beginning() {
+        let mut exchanges = Exchanges::default();
+        for turn in 0..5000 {
+            exchanges.on_departure(at(turn), turn, turn);
+        }
+        assert_eq!(exchanges.untold(), Some((KEPT as u32, at(0))));
+        exchanges.on_arrival(&arrived(4999, 1, 1, 1), Duration::ZERO, 3);
+        assert_eq!(exchanges.untold(), None);
+    }
+}
