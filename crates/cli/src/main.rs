@@ -20,6 +20,8 @@ mod inspect;
 mod interruption;
 mod json;
 mod link;
+mod link_speed;
+mod link_tun;
 mod live_statistics;
 mod manifest;
 mod progress;

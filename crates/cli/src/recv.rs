@@ -35,9 +35,6 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// The rate of what a receiver answers: a line for each file.
-const ANSWERS_MEGABITS: u64 = 1;
-
 /// Receives files or a pipe from a sender.
 ///
 /// Ends after one connection, unless --keep is given. Prints the address it listens on as the first line of standard
@@ -112,7 +109,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     });
     let segments = segments.transpose()?;
     // Why unlimited: whether a sender may go without flow and rate control is the sender's own decision.
-    let config = Config { unlimited: true, ..Config::default() }.with_rate_megabits(ANSWERS_MEGABITS);
+    let config = Config { unlimited: true, ..Config::default() };
     let endpoint = Endpoint::listen(arguments.listen, config)?;
     eprintln!("listening on {}", endpoint.local_addr());
     for warning in endpoint.warnings() {

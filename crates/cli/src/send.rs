@@ -27,7 +27,7 @@ use clap::{Args, ValueEnum};
 use scheduled_change::ScheduledChange;
 use scheme::SchemeArguments;
 use segstream::blocking::Endpoint;
-use segstream::{Class, Config, Contract, Duration, InterleaveChoice, Limits, Order, RateSpec};
+use segstream::{Class, Config, Contract, Duration, InterleaveChoice, Limits, Order, Rate};
 use segstream_base::Bytes;
 use segstream_wire::contract::{SEGMENT_UNITS_MAX, UNIT_BYTES_MAX};
 use std::collections::BTreeSet;
@@ -48,8 +48,8 @@ const WINDOW_SEGMENTS_MAX: u32 = 65_536;
 /// Succeeds when every segment arrived completely or within its tolerance and, where both ends could compute the hash
 /// of the content, it agreed. Files are read as they are sent; one that cannot be read harms no other.
 #[derive(Debug, Args)]
-#[command(after_help = "Example:\n  segstream send 192.0.2.1:4433 a.bin b.bin --rate 50mbit --insecure\n  camera | segstream send \
-                        192.0.2.1:4433 - --rate 50mbit --tolerance 1024,5,1 --lifetime 200ms --insecure\n  segstream send 127.0.0.1:4433 a.bin \
+#[command(after_help = "Example:\n  segstream send 192.0.2.1:4433 a.bin b.bin --insecure\n  camera | segstream send \
+                        192.0.2.1:4433 - --rate auto:peak=50mbit --tolerance 1024,5,1 --lifetime 200ms --insecure\n  segstream send 127.0.0.1:4433 a.bin \
                         --scheme sstp --tolerance 256,5,1 --rate 50mbit --insecure")]
 pub(crate) struct Arguments {
     #[command(flatten)]
@@ -76,10 +76,11 @@ pub(crate) struct Arguments {
     /// The size of datagrams, 1200 to 65507.
     #[arg(long, value_name = "N", default_value = "1200", value_parser = quantity::positive_bytes)]
     datagram_bytes: Bytes,
-    /// The rate, counted in whole IP packets: the peak P, or P,F,L for F bursts a second of L shipments [default: 100mbit
-    /// to a loopback address; must be given for any other].
-    #[arg(long, value_name = "P[,F,L]", value_parser = argument::rate)]
-    rate: Option<RateSpec>,
+    /// The rate, counted in whole IP packets: auto, found as it goes and shared with others; auto:floor=1mbit,peak=50mbit
+    /// within bounds; or fixed, for a path of one's own: the peak P, or P,F,L for F bursts a second of L shipments
+    /// [default: auto].
+    #[arg(long, value_name = "auto|P[,F,L]", value_parser = argument::rate)]
+    rate: Option<Rate>,
     /// The receiver's buffer for a file. At least (rounds of repair + 2) bandwidth-delay products, or the sender waits
     /// for repairs: 16MiB is enough for 100mbit over 60ms at a loss of 10 % many times.
     #[arg(long, value_name = "BYTES", default_value = "16MiB", value_parser = quantity::positive_bytes)]
@@ -102,7 +103,7 @@ pub(crate) struct Arguments {
     /// The receiver is given up when nothing has come from it for so long; at least 1s.
     #[arg(long, value_name = "T", default_value = "10s", value_parser = quantity::positive_duration)]
     idle_timeout: Duration,
-    /// Changes rate or class while data flows, such as 5s:rate=40mbit,class=5; may be given several times.
+    /// Changes rate or class while data flows, such as 5s:rate=40mbit,class=5 or 9s:rate=auto; may be given several times.
     #[arg(long, value_name = "T:CHANGES")]
     at: Vec<ScheduledChange>,
     /// Prints a line of statistics as JSON on standard error once in this time.
@@ -202,11 +203,10 @@ fn plan(arguments: &Arguments) -> Result<Plan> {
     contract.validate().map_err(|error| usage::bad(error.to_string()))?;
     check_limits(arguments, datagram_bytes)?;
     let remote = remote(&arguments.address)?;
-    if arguments.rate.is_none() && arguments.class.rate_control() && !remote.ip().is_loopback() {
-        return Err(rate_needed(remote));
-    }
+    let rate = rate(arguments);
+    let changes = changes(arguments, rate)?;
     let config = Config {
-        rate: arguments.rate,
+        rate,
         class: arguments.class,
         datagram_bytes: datagram_bytes as usize,
         unlimited: arguments.unlimited,
@@ -214,14 +214,31 @@ fn plan(arguments: &Arguments) -> Result<Plan> {
         connect_timeout: arguments.idle_timeout,
         ..Config::default()
     };
-    let mut changes = arguments.at.clone();
-    changes.sort_by_key(|change| change.at);
     let segment_bytes = usize::try_from(segment_bytes).unwrap_or(usize::MAX);
     Ok(Plan { remote, paths, config, contract, segment_bytes, segment_wait: arguments.segment_wait, changes, stats: arguments.stats })
 }
 
-fn rate_needed(remote: SocketAddr) -> anyhow::Error {
-    usage::bad(format!("{remote} is not a loopback address, so give a rate that the path carries, such as --rate 50mbit"))
+/// The rate at first. Without rate control there is none unless it is asked for.
+fn rate(arguments: &Arguments) -> Rate {
+    arguments.rate.unwrap_or(if arguments.class.rate_control() { Rate::AUTO } else { Rate::Unpaced })
+}
+
+/// The changes in the order of time. Whatever is in force at any time goes together.
+fn changes(arguments: &Arguments, first: Rate) -> Result<Vec<ScheduledChange>> {
+    let (mut rate, mut class) = (first, arguments.class);
+    rate.check(class).map_err(|error| usage::bad(error.to_string()))?;
+    let mut changes = arguments.at.clone();
+    changes.sort_by_key(|change| change.at);
+    for change in &mut changes {
+        class = change.class.unwrap_or(class);
+        if rate == Rate::Unpaced && class.rate_control() {
+            // Nobody has asked for a rate before there was rate control.
+            change.rate.get_or_insert(Rate::AUTO);
+        }
+        rate = change.rate.unwrap_or(rate);
+        rate.check(class).map_err(|error| usage::bad(format!("after {}: {error}", change.at)))?;
+    }
+    Ok(changes)
 }
 
 fn check_idle_timeout(arguments: &Arguments) -> Result<()> {
@@ -243,6 +260,7 @@ fn check_limits(arguments: &Arguments, datagram_bytes: u64) -> Result<()> {
     }
     let rates = arguments.at.iter().filter_map(|change| change.rate).chain(arguments.rate);
     for rate in rates {
+        let Rate::Fixed(rate) = rate else { continue };
         rate.check(Bytes::new(datagram_bytes + HEADER_BYTES)).map_err(|error| usage::bad(error.to_string()))?;
     }
     Ok(())

@@ -5,6 +5,7 @@
 //! Invariant: what is printed depends on the flags alone, but for `wall_seconds` and `packets_per_second`.
 
 mod arguments;
+mod end_system;
 mod summary;
 
 pub(crate) use arguments::{Arguments, scheme};

@@ -166,15 +166,11 @@ fn show(bar: &ProgressBar, progress: Progress) {
 }
 
 fn troubles(finished: &[Finished]) -> Vec<String> {
-    let mut troubles = Vec::new();
-    for finished in finished {
-        for point in &finished.measured.points {
-            if let Some(trouble) = point.result.trouble() {
-                troubles.push(format!("{}: {} at {}: {trouble}", finished.study.id, point.curve, point.x));
-            }
-        }
-    }
-    troubles
+    let of_study = |finished: &Finished| {
+        let troubles = finished.measured.troubles();
+        troubles.into_iter().map(|(curve, x, trouble)| format!("{}: {curve} at {x}: {trouble}", finished.study.id)).collect::<Vec<_>>()
+    };
+    finished.iter().flat_map(of_study).collect()
 }
 
 fn report(finished: &[Finished], preset: Preset, seed: u64) -> Report {
@@ -186,6 +182,7 @@ fn report(finished: &[Finished], preset: Preset, seed: u64) -> Report {
             ("model".to_owned(), format!("{MODEL} (a hash over the sources of protocols, path and simulator)")),
             ("preset".to_owned(), preset.name().to_owned()),
             ("runs a point".to_owned(), format!("{} to {}", plan.replications_min, plan.replications_max)),
+            ("runs of a shared link".to_owned(), preset.shared_replications().to_string()),
             ("new packets a run".to_owned(), plan.packets.to_string()),
             ("seed".to_owned(), seed.to_string()),
             (

@@ -9,7 +9,7 @@
 use super::way::{self, Way};
 use anyhow::{Context as _, Result, anyhow, bail};
 use segstream::blocking::Endpoint;
-use segstream::{Bytes, Clock, Config, ConnectionEvent, Duration, Instant, RateSpec, Received, Statistics};
+use segstream::{Bytes, Clock, Config, ConnectionEvent, Duration, Instant, Rate, Received, Statistics};
 use segstream_net::link::{Link, LinkReport};
 use segstream_path::LossSpec;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -67,7 +67,7 @@ pub(crate) fn run(way: &Way, loss: &LossSpec, slices: &[Bytes]) -> Result<Outcom
 }
 
 fn send(way: &Way, slices: &[Bytes], clock: Clock, any: SocketAddr, through: SocketAddr) -> Result<(Instant, Statistics)> {
-    let config = Config { rate: Some(RateSpec::smooth(way::BANDWIDTH)), ..Config::default() };
+    let config = Config { rate: Rate::smooth(way::BANDWIDTH), ..Config::default() };
     let mut endpoint = Endpoint::with_clock(any, config, false, clock)?;
     let id = endpoint.connect(through, vec![way.contract()])?;
     let start = clock.now() + LEAD;

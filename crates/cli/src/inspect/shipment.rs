@@ -11,6 +11,7 @@ use segstream_base::codec::{DecodeError, Reader};
 use segstream_proto::session::{Plain, Session as _};
 use segstream_wire::handshake::{Confirm, Disconnect, Reject, Request};
 use segstream_wire::header::HEADER_BYTES;
+use segstream_wire::report::Arrived;
 use segstream_wire::{Contract, Header, Kind, Part, Report, ReportFrame, State, StateFrame};
 use serde::Serialize;
 
@@ -106,7 +107,8 @@ fn part(part: &Part) -> String {
 fn state(state: &State) -> Vec<String> {
     let confirmed = state.confirmed.highest.map_or(String::new(), |report| format!(" confirms report {report}"));
     let answer = if state.answer { " wants an answer" } else { "" };
-    let first = format!("sync {}{confirmed}{answer}", state.sync);
+    let exchange = if state.exchange { " wants its arrival told" } else { "" };
+    let first = format!("sync {}{confirmed}{answer}{exchange}", state.sync);
     std::iter::once(first).chain(state.frames.iter().map(state_frame)).collect()
 }
 
@@ -151,6 +153,10 @@ fn report_frame(frame: &ReportFrame) -> String {
         }
         ReportFrame::ReclassEcho { change, class } => format!("change {change} accepted class {class}"),
         ReportFrame::Refused { stream, reason } => format!("refused stream {stream} {reason:?}"),
+        ReportFrame::Arrival(arrived) => {
+            let Arrived { sync, at, bytes, shipments, lost, marked } = arrived;
+            format!("arrival of sync {sync} at {at} ns after {bytes} bytes in {shipments} shipments, {lost} lost, {marked} marked")
+        }
     }
 }
 

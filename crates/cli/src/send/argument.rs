@@ -5,16 +5,48 @@
 //! Invariant: what is refused is refused with a sentence that says what to write.
 
 use crate::quantity;
-use segstream::{InterleaveChoice, RateSpec};
+use segstream::{Class, InterleaveChoice, Rate, RateSpec};
 
-/// A rate: `P` or `P,F,L`.
-pub(super) fn rate(text: &str) -> Result<RateSpec, String> {
-    if text.trim() == "auto" {
-        return Err("a rate cannot be found by itself yet; give a rate that the path carries, such as --rate 50mbit".to_owned());
+/// A rate: `auto`, perhaps with bounds as in `auto:floor=1mbit,peak=50mbit`, or `P`, or `P,F,L`.
+pub(super) fn rate(text: &str) -> Result<Rate, String> {
+    match text.trim().strip_prefix("auto") {
+        Some("") => Ok(Rate::AUTO),
+        Some(bounds) => automatic(bounds.strip_prefix(':').ok_or_else(|| not_a_rate(text))?).ok_or_else(|| not_a_rate(text))?,
+        None => fixed(text).map(Rate::Fixed),
     }
-    let refused = || {
-        format!("\"{text}\" is not a rate; write the peak P as in 50mbit, or P,F,L as in 50mbit,100,8: F bursts a second of L shipments")
-    };
+}
+
+fn not_a_rate(text: &str) -> String {
+    format!(
+        "\"{text}\" is not a rate; write auto to have it found, auto:floor=1mbit,peak=50mbit to have it found within bounds, the peak P \
+         as in 50mbit, or P,F,L as in 50mbit,100,8: F bursts a second of L shipments"
+    )
+}
+
+/// The bounds of an automatic rate; `None` when the text is none.
+fn automatic(bounds: &str) -> Option<Result<Rate, String>> {
+    let (mut floor, mut peak) = (None, None);
+    for bound in bounds.split(',') {
+        let (key, value) = bound.split_once('=')?;
+        let slot = match key.trim() {
+            "floor" => &mut floor,
+            "peak" => &mut peak,
+            _ => return None,
+        };
+        match quantity::bandwidth(value.trim()) {
+            Ok(value) if slot.is_none() => *slot = Some(value),
+            Ok(_) => return None,
+            Err(sentence) => return Some(Err(sentence)),
+        }
+    }
+    let peak = peak.unwrap_or(Rate::PEAK);
+    let rate = Rate::Auto { floor: floor.unwrap_or(Rate::FLOOR.min(peak)), peak };
+    Some(rate.check(Class::ALL).map(|()| rate).map_err(|error| error.to_string()))
+}
+
+/// A fixed rate.
+fn fixed(text: &str) -> Result<RateSpec, String> {
+    let refused = || not_a_rate(text);
     let pieces: Vec<&str> = text.split(',').map(str::trim).collect();
     match pieces[..] {
         [peak] => Ok(RateSpec::smooth(quantity::bandwidth(peak)?)),
@@ -41,13 +73,32 @@ pub(super) fn interleave(text: &str) -> Result<InterleaveChoice, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use segstream::Bandwidth;
 
     #[test]
     fn rates_and_interleavings_are_read() {
-        assert_eq!(rate("50mbit").map(|rate| rate.is_smooth()), Ok(true));
-        assert_eq!(rate("50mbit, 100, 8").map(|rate| rate.burst_shipments()), Ok(8));
+        assert_eq!(fixed("50mbit").map(|rate| rate.is_smooth()), Ok(true));
+        assert_eq!(fixed("50mbit, 100, 8").map(|rate| rate.burst_shipments()), Ok(8));
+        assert_eq!(rate("auto"), Ok(Rate::AUTO));
+        let megabits = Bandwidth::from_megabits_per_second;
+        assert_eq!(rate("auto:floor=1mbit, peak=50mbit"), Ok(Rate::Auto { floor: megabits(1), peak: megabits(50) }));
+        assert_eq!(rate("auto:peak=10kbit").map(|rate| rate.peak().bits_per_second()), Ok(10_000), "a low peak lowers the floor");
         assert_eq!(interleave("64"), Ok(InterleaveChoice::Depth(64)));
-        for text in ["auto", "50", "50mbit,1", "50mbit,0,1", "50mbit,1,0", "0mbit", "50mbit,x,1"] {
+        for text in [
+            "auto:",
+            "auto=1",
+            "auto:peak",
+            "auto:peak=1",
+            "auto:top=1mbit",
+            "auto:floor=2mbit,peak=1mbit",
+            "automatic",
+            "50",
+            "50mbit,1",
+            "50mbit,0,1",
+            "50mbit,1,0",
+            "0mbit",
+            "50mbit,x,1",
+        ] {
             assert!(rate(text).expect_err(text).split(' ').count() > 5);
         }
         assert!(interleave("0").is_err() && interleave("on").is_err());

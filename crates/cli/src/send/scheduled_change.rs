@@ -6,7 +6,7 @@
 
 use super::argument::rate;
 use crate::quantity;
-use segstream::{Class, Duration, RateSpec};
+use segstream::{Class, Duration, Rate};
 use std::str::FromStr;
 
 /// A change, counted from the moment the connection is there.
@@ -15,7 +15,7 @@ pub(super) struct ScheduledChange {
     /// When.
     pub(super) at: Duration,
     /// The new rate.
-    pub(super) rate: Option<RateSpec>,
+    pub(super) rate: Option<Rate>,
     /// The new class.
     pub(super) class: Option<Class>,
 }
@@ -41,13 +41,14 @@ impl FromStr for ScheduledChange {
     }
 }
 
-/// The settings of `text`; what has no key goes on with the value before it, as in `rate=40mbit,100,8`.
+/// The settings of `text`; what has no key of its own goes on with the value before it, as in `rate=40mbit,100,8` and in
+/// `rate=auto:floor=1mbit,peak=50mbit`.
 fn settings(text: &str) -> Option<Vec<(&str, String)>> {
     let mut settings: Vec<(&str, String)> = Vec::new();
     for piece in text.split(',') {
         match piece.split_once('=') {
-            Some((key, value)) => settings.push((key.trim(), value.trim().to_owned())),
-            None => {
+            Some((key, value)) if !matches!(key.trim(), "floor" | "peak") => settings.push((key.trim(), value.trim().to_owned())),
+            _ => {
                 let (_, value) = settings.last_mut()?;
                 value.push(',');
                 value.push_str(piece.trim());
@@ -67,20 +68,25 @@ pub(super) fn class(text: &str) -> Result<Class, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use segstream::Bandwidth;
+    use segstream::{Bandwidth, RateSpec};
 
     #[test]
     fn a_change_names_when_and_what() {
         let change: ScheduledChange = "5s:rate=40mbit,class=5".parse().unwrap();
-        let rate = RateSpec::smooth(Bandwidth::from_megabits_per_second(40));
+        let rate = Rate::smooth(Bandwidth::from_megabits_per_second(40));
         assert_eq!(change, ScheduledChange { at: Duration::from_secs(5), rate: Some(rate), class: Class::new(5) });
         let bursts: ScheduledChange = "100ms:rate=40mbit,100,8".parse().unwrap();
-        assert_eq!(bursts.rate.map(|rate| (rate.bursts_per_second(), rate.burst_shipments())), Some((100, 8)));
+        assert_eq!(bursts.rate, RateSpec::new(Bandwidth::from_megabits_per_second(40), 100, 8).ok().map(Rate::Fixed));
+        let automatic: ScheduledChange = "5s:rate=auto:floor=1mbit,peak=50mbit,class=7".parse().unwrap();
+        assert_eq!(automatic.rate.map(|rate| (rate.is_auto(), rate.peak().bits_per_second())), Some((true, 50_000_000)));
+        assert_eq!(automatic.class, Class::new(7));
     }
 
     #[test]
     fn what_is_no_change_is_refused_with_a_sentence() {
-        for text in ["", "5s", "5s:", "5s:rate", "5:rate=1mbit", "5s:speed=1", "5s:class=8", "5s:rate=auto", "5s:rate=1mbit,rate=2mbit"] {
+        for text in
+            ["", "5s", "5s:", "5s:rate", "5:rate=1mbit", "5s:speed=1", "5s:class=8", "5s:rate=automatic", "5s:rate=1mbit,rate=2mbit"]
+        {
             let sentence = text.parse::<ScheduledChange>().expect_err(text);
             assert!(sentence.split(' ').count() > 5, "{sentence}");
         }

@@ -13,7 +13,7 @@ use crate::transfer_report::FileReport;
 use crate::{quantity, sim, usage};
 use anyhow::{Context as _, Result};
 use clap::Args;
-use segstream::{Bandwidth, Duration};
+use segstream::{Bandwidth, Duration, Rate};
 use segstream_base::Bytes;
 use segstream_blocks::Accounting;
 use segstream_lab::live::{self, LiveError, Sending};
@@ -28,7 +28,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// The rate to a loopback address, as without a scheme.
+/// The rate to a loopback address when none is given.
 const LOOPBACK_RATE: Bandwidth = Bandwidth::from_megabits_per_second(100);
 /// A network may change the order of packets a little.
 const REORDER: u32 = 3;
@@ -58,7 +58,7 @@ pub(super) const WITH_SCHEME: &[&str] =
 pub(crate) struct SchemeArguments {
     /// Sends one file or standard input in the way of another scheme, sstp or snr, in the clear, for laboratories; the
     /// receiver needs the same --scheme. segstream is the usual way. Of the flags above --tolerance (in packets), --rate
-    /// (P only, bare packets counted), --idle-timeout, --insecure and --json mean the same; a segment from a pipe leaves
+    /// (P only, bare packets counted, 100mbit to a loopback address unless given), --idle-timeout, --insecure and --json mean the same; a segment from a pipe leaves
     /// when it is full.
     #[arg(long, value_name = "KEY", value_parser = sim::scheme)]
     scheme: Option<String>,
@@ -175,10 +175,15 @@ fn rtt(flags: &SchemeArguments, scheme: &Scheme) -> Result<Option<Duration>> {
 
 fn bandwidth(arguments: &Arguments, remote: SocketAddr) -> Result<Bandwidth> {
     match arguments.rate {
-        Some(rate) if rate.is_smooth() => Ok(rate.peak()),
-        Some(_) => Err(usage::bad("with --scheme packets leave at one rate; give the peak alone, such as --rate 50mbit")),
+        Some(Rate::Fixed(rate)) if rate.is_smooth() => Ok(rate.peak()),
+        Some(Rate::Auto { .. } | Rate::Unpaced) => {
+            Err(usage::bad("with --scheme the rate is not found; give one that the path carries, such as --rate 50mbit"))
+        }
+        Some(Rate::Fixed(_)) => Err(usage::bad("with --scheme packets leave at one rate; give the peak alone, such as --rate 50mbit")),
         None if remote.ip().is_loopback() => Ok(LOOPBACK_RATE),
-        None => Err(super::rate_needed(remote)),
+        None => Err(usage::bad(format!(
+            "{remote} is not a loopback address, so give --scheme a rate that the path carries, such as --rate 50mbit"
+        ))),
     }
 }
 

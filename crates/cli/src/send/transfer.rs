@@ -6,6 +6,7 @@
 
 use super::Plan;
 use super::feed::{Backlog, Fed, Feed, Records};
+use super::scheduled_change::ScheduledChange;
 use crate::interruption::Interruption;
 use crate::live_statistics::LiveStatistics;
 use crate::manifest::{self, ANSWERS_LABEL, Answer, MANIFEST_LABEL, Record};
@@ -14,7 +15,7 @@ use crate::transfer_report::TransferReport;
 use crate::usage;
 use anyhow::Result;
 use segstream::blocking::Endpoint;
-use segstream::{Bytes, CloseReason, ConnectionEvent, ConnectionId, Contract, Duration, Error, Instant, Verdict};
+use segstream::{Bytes, Class, CloseReason, ConnectionEvent, ConnectionId, Contract, Duration, Error, Instant, Verdict};
 use std::collections::BTreeMap;
 
 /// The stream of the manifest.
@@ -98,7 +99,7 @@ impl Transfer {
                 self.send_records(id, records)?;
                 self.serve(id)?;
             }
-            Err(error @ (Error::Connect(_) | Error::RateNeeded { .. } | Error::Contract(_))) => return Err(usage::bad(error.to_string())),
+            Err(error @ (Error::Connect(_) | Error::Contract(_))) => return Err(usage::bad(error.to_string())),
             Err(Error::Woken) => self.report.error = Some("interrupted".to_owned()),
             Err(error @ Error::Closed { .. }) => self.report.error = Some(error.to_string()),
             Err(error) => return Err(error.into()),
@@ -285,19 +286,28 @@ impl Transfer {
         let now = self.endpoint.clock().now();
         while self.plan.changes.first().is_some_and(|change| self.connected + change.at <= now) {
             let change = self.plan.changes.remove(0);
-            let mut connection = self.endpoint.connection(id);
-            if let Some(rate) = change.rate {
-                connection.set_rate(rate)?;
-            }
-            if let Some(class) = change.class {
-                match connection.set_class(class) {
-                    // Its event follows and tells why.
-                    Ok(()) | Err(Error::Closed { .. }) => {}
-                    Err(error) => return Err(error.into()),
-                }
+            // Why this order: an automatic rate is never without rate control, not even between the two.
+            if change.class.is_none_or(Class::rate_control) {
+                self.change_class(id, &change)?;
+                self.change_rate(id, &change)?;
+            } else {
+                self.change_rate(id, &change)?;
+                self.change_class(id, &change)?;
             }
         }
         Ok(())
+    }
+
+    fn change_rate(&mut self, id: ConnectionId, change: &ScheduledChange) -> Result<()> {
+        Ok(change.rate.map_or(Ok(()), |rate| self.endpoint.connection(id).set_rate(rate))?)
+    }
+
+    fn change_class(&mut self, id: ConnectionId, change: &ScheduledChange) -> Result<()> {
+        match change.class.map_or(Ok(()), |class| self.endpoint.connection(id).set_class(class)) {
+            // Its event follows and tells why.
+            Ok(()) | Err(Error::Closed { .. }) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
     }
 
     fn tell(&mut self, id: ConnectionId) -> Result<()> {

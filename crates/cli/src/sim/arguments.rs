@@ -4,6 +4,7 @@
 //!
 //! Invariant: a flag that means nothing to the scheme is refused, not ignored.
 
+use super::end_system::{self, EndSystem};
 use crate::tolerance_argument::ToleranceArgument;
 use crate::{quantity, usage};
 use anyhow::Result;
@@ -21,31 +22,34 @@ use std::path::PathBuf;
 ///
 /// Rates count bare packets, and a data packet is --packet-bytes long, its header included. Delay runs from the first
 /// transmission of a segment to its acceptance. Throughput efficiency is packets of accepted segments times packet time
-/// over the time from the first transmission to the last acceptance, less half a round trip.
+/// over the time from the first transmission to the last acceptance, less half a round trip. For htpnet and tcp, which
+/// their processors limit, packet time is what a packet takes of the sender's, and nothing else paces them.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Example:\n  segstream sim sstp --rtt 60ms --bandwidth 500mbit --window 36 --tolerance 256,1,1 --loss 1e-3 --feedback ideal\n  \
-                        segstream sim segstream --loss bursty:good=1620ms,bad=180ms,loss=1e-2 --replications 10"
+                        segstream sim segstream --loss bursty:good=1620ms,bad=180ms,loss=1e-2 --replications 10\n  \
+                        segstream sim tcp --rtt 40ms --service-us 83 --window 256 --loss 1e-3 --control-loss 0 --backoff own"
 )]
 pub(crate) struct Arguments {
-    /// The scheme: segstream (ours), sstp (EC, FC) or snr (EC).
+    /// The scheme: segstream (ours), sstp (EC, FC), snr (EC), htpnet (HT) or tcp (as HT compares with it).
     #[arg(value_name = "SCHEME", value_parser = scheme)]
     pub(crate) scheme: String,
     /// Round trip, half of it in each direction.
     #[arg(long, value_name = "T", value_parser = quantity::duration, default_value = "60ms")]
     rtt: Duration,
-    /// Bandwidth of each direction; the sender is paced at it.
-    #[arg(long, value_name = "B", value_parser = quantity::bandwidth, default_value = "500mbit")]
-    bandwidth: Bandwidth,
+    /// Bandwidth of each direction; the sender is paced at it [default: 500mbit; 100gbit for htpnet and tcp, where it
+    /// then plays no part].
+    #[arg(long, value_name = "B", value_parser = quantity::bandwidth)]
+    bandwidth: Option<Bandwidth>,
     /// A data packet, its header included.
     #[arg(long, value_name = "BYTES", value_parser = quantity::bytes, default_value = "1024")]
     packet_bytes: Bytes,
-    /// Packets of a segment.
-    #[arg(long, value_name = "N", default_value_t = 256)]
-    segment_packets: u32,
-    /// The window, in segments.
-    #[arg(long, value_name = "N", default_value_t = 36)]
-    window: u32,
+    /// Packets of a segment [default: 256; 1 for htpnet and tcp].
+    #[arg(long, value_name = "N")]
+    segment_packets: Option<u32>,
+    /// The window, in segments, which are packets for htpnet and tcp [default: 36; 256 for htpnet and tcp].
+    #[arg(long, value_name = "N")]
+    window: Option<u32>,
     /// The receiver's buffer, in segments [default: the window].
     #[arg(long, value_name = "N")]
     buffer: Option<u32>,
@@ -65,6 +69,16 @@ pub(crate) struct Arguments {
     /// Loss on the way back.
     #[arg(long, value_name = "SPEC", default_value = "none")]
     loss_back: LossSpec,
+    /// Loss of packets without data, both ways, such as none or 1e-3; then the others are losses of data alone [default:
+    /// they are lost as data is].
+    #[arg(long, value_name = "SPEC")]
+    control_loss: Option<LossSpec>,
+    /// The queue on the way there, in packets [default: a bandwidth-delay product, at least 64 KiB].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    queue_packets: Option<u32>,
+    /// New packets a second that the source has [default: it always has one].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    offered: Option<u32>,
     /// Whether the sender is told what became of each packet group, as the papers simulate it (ideal), or finds out by
     /// gaps, timers and reports that share the path (full).
     #[arg(long, value_name = "MODE", default_value = "full")]
@@ -75,6 +89,9 @@ pub(crate) struct Arguments {
     /// How often SNR exchanges state [default: a twelfth of the round trip].
     #[arg(long, value_name = "T", value_parser = quantity::positive_duration)]
     status_period: Option<Duration>,
+    /// Lets snr take each state for one interval, however many were lost before it.
+    #[arg(long)]
+    slip: bool,
     /// New data packets, rounded down to whole segments.
     #[arg(long, value_name = "N", value_parser = count, default_value = "1000000")]
     packets: u64,
@@ -99,29 +116,39 @@ pub(crate) struct Arguments {
     /// Prints one JSON object on standard output.
     #[arg(long)]
     pub(crate) json: bool,
+    #[command(flatten)]
+    end_system: EndSystem,
 }
 
 impl Arguments {
     /// The scenario the flags mean, which its scheme accepts.
     pub(crate) fn scenario(&self) -> Result<Scenario> {
-        let scenario = Scenario {
-            scheme: self.scheme.clone(),
+        let usual = Scenario { scheme: self.scheme.clone(), ..Scenario::default() };
+        let scheme = usual.registered().map_err(|error| usage::bad(error.to_string()))?;
+        let segment_packets = self.segment_packets.unwrap_or_else(|| end_system::segment_packets(scheme));
+        let mut scenario = Scenario {
             rtt: self.rtt,
-            bandwidth: self.bandwidth,
+            bandwidth: self.bandwidth.unwrap_or_else(|| end_system::bandwidth(scheme)),
             packet_bytes: u32::try_from(self.packet_bytes.get()).unwrap_or(u32::MAX),
-            segment_packets: self.segment_packets,
-            window: self.window,
+            segment_packets,
+            window: self.window.unwrap_or_else(|| end_system::window(scheme)),
             buffer: self.buffer,
             ack: self.ack,
-            tolerance: self.tolerance.of_packets(self.segment_packets).map_err(usage::bad)?,
+            tolerance: self.tolerance.of_packets(segment_packets).map_err(usage::bad)?,
             accounting: self.accounting,
             loss: self.loss.clone(),
             loss_back: self.loss_back.clone(),
+            control_loss: self.control_loss.clone(),
+            queue_packets: self.queue_packets,
+            offered: self.offered,
             feedback: self.feedback,
             reorder: self.reorder,
             status_period: self.status_period,
+            slip: self.slip,
             packets: self.packets,
+            ..usual
         };
+        self.end_system.tell(scheme, &mut scenario);
         // Why the pair: what only the scheme refuses must be known before a file is made.
         registry::check_pair(&scenario).map_err(|error| usage::bad(error.to_string()))?;
         Ok(scenario)

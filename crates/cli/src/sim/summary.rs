@@ -44,12 +44,14 @@ impl Summary {
                 "goodput_bps",
                 point.over_replications(|outcome| outcome.packets_delivered as f64 * payload_bits / (outcome.span_ns as f64 * 1e-9)),
             ),
+            value("throughput_packets_per_second", point.over_replications(Outcome::throughput_packets_per_second)),
             value("delay_ms_mean", point.delay_ms_mean()),
             value("delay_ms_p99", point.delay_ms_p99()),
             value("delay_ms_max", exact(max.value)),
             Row { key: "delay_ms_max_segments", estimate: exact(max.segments as f64), count: true },
             count("packets_sent", |outcome| outcome.packets_sent),
             count("packets_retransmitted", |outcome| outcome.packets_retransmitted),
+            Row { key: "spurious_retransmissions", estimate: received_again(point), count: true },
             count("packets_delivered", |outcome| outcome.packets_delivered),
             count("segments_delivered", |outcome| outcome.segments_delivered),
             count("feedback_packets", |outcome| outcome.feedback_packets),
@@ -82,6 +84,11 @@ impl Summary {
     }
 }
 
+/// Data packets that arrived although the receiver had all of theirs; not a number where a run does not tell.
+fn received_again(point: &PointResult) -> Estimate {
+    point.over_replications(|outcome| outcome.packets_received_again.map_or(f64::NAN, |packets| packets as f64))
+}
+
 /// Five digits that matter.
 fn readable(value: f64) -> String {
     if value.abs() >= 1e5 { format!("{value:.0}") } else { segstream_lab::study::digits(value) }
@@ -95,7 +102,7 @@ impl serde::Serialize for Summary {
         for row in &self.rows {
             let mean = row.estimate.mean;
             let whole = row.count && self.replications == 1;
-            object.insert(row.key.to_owned(), if whole { json!(mean as u64) } else { number(mean) });
+            object.insert(row.key.to_owned(), if whole && mean.is_finite() { json!(mean as u64) } else { number(mean) });
             if let Some(half) = row.estimate.half_width {
                 object.insert(format!("{}_ci95", row.key), number(half));
             }

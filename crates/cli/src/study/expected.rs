@@ -13,7 +13,8 @@ pub(super) fn differences(finished: &[Finished]) -> Vec<String> {
 
 fn difference(finished: &Finished) -> Option<String> {
     let (measured, expected) = (finished.measured.csv(), finished.study.expected);
-    if finished.measured.points.is_empty() || measured == expected {
+    let nothing_run = finished.measured.points.is_empty() && finished.measured.shared.is_empty() && finished.measured.stages.is_empty();
+    if nothing_run || measured == expected {
         return None;
     }
     let id = finished.study.id;

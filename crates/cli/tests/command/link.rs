@@ -28,3 +28,45 @@ fn what_passes_is_counted_and_what_is_listed_is_lost() {
     // On a busy machine the link may be late, and then says so.
     assert_eq!(ended.code, Some(if report["kept_up"].as_bool().unwrap() { 0 } else { 1 }));
 }
+
+#[test]
+fn a_managed_queue_and_a_policer_are_told_apart_in_the_report() {
+    let target = UdpSocket::bind("127.0.0.1:0").unwrap();
+    target.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    let to = target.local_addr().unwrap().to_string();
+    // A datagram of 972 bytes is a packet of 1000. Ten pass the policer, and hardly any more.
+    let (link, through) = link(
+        &to,
+        &[
+            "--bandwidth",
+            "0s:1mbit,1s:2mbit,repeat=2s",
+            "--rtt",
+            "20ms",
+            "--aqm",
+            "codel:target=5ms,interval=50ms",
+            "--mark-above",
+            "1ms",
+            "--policer",
+            "1kbit,10000B",
+            "--json",
+        ],
+    );
+    let client = UdpSocket::bind("127.0.0.1:0").unwrap();
+    for _ in 0..20 {
+        client.send_to(&[7; 972], &through).unwrap();
+    }
+    let mut buffer = [0; 1500];
+    // CoDel lets the first of the ten pass in any case; seven of them take 50 ms or longer.
+    let first = target.recv_from(&mut buffer).unwrap().0;
+    assert_eq!(first, 972);
+    std::thread::sleep(Duration::from_millis(500));
+    let ended = link.interrupt();
+    let report = ended.json();
+    let count = |name: &str| report["forward"][name].as_u64().unwrap_or_else(|| panic!("{name}"));
+    assert_eq!((count("packets_entered"), count("packets_dropped_policer"), count("packets_marked")), (20, 10, 0));
+    assert_eq!(count("datagrams_sent") + count("datagrams_unsent") + count("packets_dropped_aqm"), 10);
+    let wait = |name: &str| report["forward"][name].as_f64().unwrap_or_else(|| panic!("{name}"));
+    assert!(0.0 < wait("queueing_ms_mean") && wait("queueing_ms_mean") <= wait("queueing_ms_p95"));
+    assert!(wait("queueing_ms_p95") <= wait("queueing_ms_max"));
+    assert_eq!(report["back"]["queueing_ms_max"], 0.0);
+}

@@ -7,11 +7,13 @@ const KEYS: &[&str] = &[
     "scheme",
     "throughput_efficiency",
     "goodput_bps",
+    "throughput_packets_per_second",
     "delay_ms_mean",
     "delay_ms_p99",
     "delay_ms_max",
     "packets_sent",
     "packets_retransmitted",
+    "spurious_retransmissions",
     "packets_delivered",
     "segments_delivered",
     "feedback_packets",
@@ -39,6 +41,34 @@ fn every_scheme_prints_every_key() {
         assert_eq!(one["packets_sent"].as_u64().unwrap() - one["packets_retransmitted"].as_u64().unwrap(), 99_840);
         let efficiency = one["throughput_efficiency"].as_f64().unwrap();
         assert!(efficiency > 0.7 && efficiency < 1.001, "{scheme}: {efficiency}");
+    }
+}
+
+#[test]
+fn schemes_that_their_processors_limit_are_measured_in_its_packets() {
+    let flags = "--rtt 20ms --service-us 83 --window 256 --sync-period 5ms --offset 0 --ranges all --loss 1e-3 --control-loss 0 \
+                 --search fifo --search-us 1.1 --timer-us 0.5,0 --backoff own --packets 100000 --seed 1 --json";
+    for (scheme, low, high) in [("htpnet", 0.82, 0.86), ("tcp", 0.6, 0.85)] {
+        let line = format!("sim {scheme} {flags}");
+        let one = object(&line.split_whitespace().collect::<Vec<_>>().join(" "));
+        for key in KEYS {
+            assert!(!one[key].is_null(), "{scheme} has no {key}: {one}");
+        }
+        let efficiency = one["throughput_efficiency"].as_f64().unwrap();
+        assert!((low..high).contains(&efficiency), "{scheme}: {efficiency}");
+        let rate = one["throughput_packets_per_second"].as_f64().unwrap();
+        assert!((rate * 83e-6 / efficiency - 1.0).abs() < 1e-9, "{scheme}: the packet time is the service");
+        assert_eq!(one["spurious_retransmissions"].as_u64().unwrap() > 0, scheme == "tcp", "{one}");
+    }
+    for (words, told) in [
+        ("sstp --service-us 83", "--service-us means nothing to sstp"),
+        ("tcp --timer-us 5", "not what a timer costs"),
+        ("htpnet --ranges 5", "write 4, 8, rotate or all"),
+        ("htpnet --class 4 --ptif", "congestion avoidance spaces packets"),
+    ] {
+        let ended = run(format!("sim {words}").split(' '));
+        assert_eq!(ended.code, Some(2), "{words}: {ended:?}");
+        assert!(format!("{ended:?}").contains(told), "{words}: {ended:?}");
     }
 }
 

@@ -1,0 +1,111 @@
+//! The flags of schemes whose end systems limit them: HTPNET and the TCP it is compared with (HT 6, HT 7).
+//!
+//! Called by the flags of `segstream sim`.
+//!
+//! Invariant: what is not given is as HT has it, or as usual where the scheme has no such setting.
+
+use crate::quantity;
+use clap::Args;
+use segstream::{Bandwidth, Duration};
+use segstream_blocks::Search;
+use segstream_lab::registry::{Scheme, Setting};
+use segstream_lab::scenario::{Scenario, words};
+use segstream_schemes::tcp::Backoff;
+
+/// The slowest of HT's processes at the 12,000 packets a second it reports.
+const SERVICE: Duration = Duration::from_micros(83);
+/// A line so fast that it plays no part: a packet takes less than a tenth of a microsecond.
+const BANDWIDTH: Bandwidth = Bandwidth::from_megabits_per_second(100_000);
+/// Packets.
+const WINDOW: u32 = 256;
+
+/// What an end system does and what that costs it.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "For htpnet and tcp")]
+pub(crate) struct EndSystem {
+    /// What each data packet costs the sender's processor, in microseconds [default: 83].
+    #[arg(long, value_name = "US", value_parser = microseconds)]
+    service_us: Option<Duration>,
+    /// What each slot costs it that is searched in htpnet's table of sent packets [default: 0].
+    #[arg(long, value_name = "US", value_parser = microseconds)]
+    search_us: Option<Duration>,
+    /// What each operation on its list of timers costs it, and each timer passed there: A,B [default: 0,0].
+    #[arg(long, value_name = "US,US", value_parser = timer_cost)]
+    timer_us: Option<(Duration, Duration)>,
+    /// What becomes of tcp's timeout when it was backed off: retain (Karn), own (each packet alone) or oldest (one timer).
+    #[arg(long, value_name = "HOW", default_value = "retain")]
+    backoff: Backoff,
+    /// The tick of tcp's timers [default: none].
+    #[arg(long, value_name = "T", value_parser = quantity::positive_duration)]
+    timer_tick: Option<Duration>,
+    /// How often htpnet exchanges state [default: an eighth of the round trip, 1 to 10 ms].
+    #[arg(long, value_name = "T", value_parser = quantity::positive_duration)]
+    sync_period: Option<Duration>,
+    /// By how many exchanges htpnet puts off its judgement of a packet.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    offset: u16,
+    /// How many runs of packets htpnet's receiver reports: 4, 8, rotate (4, each time the next) or all.
+    #[arg(long, value_name = "HOW", value_parser = words::ranges, default_value = "4")]
+    ranges: words::Ranges,
+    /// How htpnet searches its table of sent packets: fifo or exhaustive.
+    #[arg(long, value_name = "HOW", value_parser = words::search, default_value = "fifo")]
+    search: Search,
+    /// The class of htpnet: error control 4, flow control 2, rate control 1.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(0..=7), default_value_t = 5)]
+    class: u8,
+    /// Lets htpnet avoid congestion: held, or by the law as HT has it: literal.
+    #[arg(long, value_name = "LAW", value_parser = words::ptif, num_args = 0..=1, require_equals = true, default_value = "off",
+        default_missing_value = "held")]
+    ptif: words::Ptif,
+}
+
+impl EndSystem {
+    /// Tells the scenario.
+    pub(super) fn tell(&self, scheme: &Scheme, scenario: &mut Scenario) {
+        let usual = if is_one(scheme) { SERVICE } else { Duration::ZERO };
+        scenario.service = self.service_us.unwrap_or(usual);
+        scenario.search_cost = self.search_us.unwrap_or(Duration::ZERO);
+        scenario.timer_cost = self.timer_us.unwrap_or((Duration::ZERO, Duration::ZERO));
+        scenario.backoff = self.backoff;
+        scenario.timer_tick = self.timer_tick.unwrap_or(Duration::ZERO);
+        scenario.sync_period = self.sync_period;
+        scenario.offset = self.offset;
+        scenario.ranges = self.ranges;
+        scenario.search = self.search;
+        scenario.class = self.class;
+        scenario.ptif = self.ptif;
+    }
+}
+
+/// Whether the end system limits the scheme.
+fn is_one(scheme: &Scheme) -> bool {
+    scheme.settings.contains(&Setting::Service)
+}
+
+/// The bandwidth where none is given: for these schemes one that plays no part.
+pub(super) fn bandwidth(scheme: &Scheme) -> Bandwidth {
+    if is_one(scheme) { BANDWIDTH } else { Scenario::default().bandwidth }
+}
+
+/// The packets of a segment where none are given.
+pub(super) fn segment_packets(scheme: &Scheme) -> u32 {
+    if is_one(scheme) { 1 } else { Scenario::default().segment_packets }
+}
+
+/// The window where none is given, in segments; with segments of one packet, packets.
+pub(super) fn window(scheme: &Scheme) -> u32 {
+    if is_one(scheme) { WINDOW } else { Scenario::default().window }
+}
+
+/// Microseconds without their measure: `83`, `1.1`.
+fn microseconds(text: &str) -> Result<Duration, String> {
+    quantity::duration(&format!("{}us", text.trim())).map_err(|_| format!("\"{text}\" is not a number of microseconds; write 83 or 1.1"))
+}
+
+/// Two such: `5,1`.
+fn timer_cost(text: &str) -> Result<(Duration, Duration), String> {
+    let (each, passed) = text.split_once(',').ok_or_else(|| {
+        format!("\"{text}\" is not what a timer costs; write what an operation costs and what each timer passed does, such as 5,1")
+    })?;
+    Ok((microseconds(each)?, microseconds(passed)?))
+}
