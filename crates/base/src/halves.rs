@@ -273,8 +273,20 @@ pub trait Sender {
     fn handle_feedback(&mut self, now: Instant, packet: &Self::Feedback);
     /// The next packet that may leave now.
     fn poll_transmit(&mut self, now: Instant) -> Option<Self::Forward>;
+    /// The next control packet that may leave now, asked for while the processor that makes data is busy: for a half
+    /// whose control is a process of its own (HT 5, Tx2). [`Sender::poll_transmit`] hands out the same packets.
+    /// Default: none, so that control waits as data does.
+    fn poll_control(&mut self, now: Instant) -> Option<Self::Forward> {
+        let _ = now;
+        None
+    }
     /// When and why the half wants [`Sender::handle_timeout`].
     fn poll_timeout(&self) -> Option<Deadline>;
+    /// The same while data is not asked for: the next timer or control packet, whatever data waits. Default:
+    /// [`Sender::poll_timeout`], which may tell of data that could leave first.
+    fn poll_control_timeout(&self) -> Option<Deadline> {
+        self.poll_timeout()
+    }
     /// Tells that time has passed.
     fn handle_timeout(&mut self, now: Instant);
     /// The next thing to tell the user.

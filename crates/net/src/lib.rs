@@ -9,6 +9,7 @@
 //! - [`driver`]: the loop around an endpoint, on the caller's own thread or on tokio.
 //! - [`adapter`]: any pair of halves over UDP, plainly, for laboratories.
 //! - [`link`]: the link emulator, a path with bandwidth, delay and loss between real sockets.
+//! - [`staged`]: the processes of a protocol that is parallel by function, spread over threads.
 //!
 //! Called by the facade, the laboratory, the command and the benchmarks; calls `base`, and `path` for the emulator.
 //!
@@ -26,6 +27,7 @@ pub mod driver;
 pub mod link;
 pub mod receive;
 pub mod socket;
+pub mod staged;
 pub mod wake;
 
 pub use bind::{SocketConfig, SocketError, SocketWarning};

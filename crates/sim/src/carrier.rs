@@ -7,15 +7,17 @@
 //!
 //! Invariant: packets arrive in the order of (time, sending order), and a copy behind its original.
 
+use crate::control_loss::ApartLoss;
 use crate::end::EncodingFault;
 use crate::observer::{Direction, Moment, Observer, PacketEvent, PacketFate};
 use crate::recoder::Recoder;
-use crate::setup::Control;
+use crate::setup::{Control, Setup};
+use crate::shared::Entry;
 use crate::traffic::DirectionTraffic;
 use segstream_base::halves::Packet;
 use segstream_base::random::Seed;
 use segstream_base::{Bytes, Duration, Instant};
-use segstream_path::{Fate, Passage, Path, PathConfig, SpecError};
+use segstream_path::{Fate, LossSpec, Passage, Path, PathConfig, SpecError};
 use std::collections::VecDeque;
 
 /// A packet under way.
@@ -23,6 +25,8 @@ use std::collections::VecDeque;
 pub(crate) struct Flight<P> {
     pub(crate) at: Instant,
     pub(crate) number: u64,
+    /// A congested path has marked it.
+    pub(crate) marked: bool,
     pub(crate) packet: P,
 }
 
@@ -70,6 +74,10 @@ impl<P> Ring<P> {
     fn len(&self) -> u64 {
         self.0.len() as u64
     }
+
+    fn iter(&self) -> impl Iterator<Item = &P> {
+        self.0.iter().map(|flight| &flight.packet)
+    }
 }
 
 /// One direction of a run.
@@ -77,6 +85,8 @@ impl<P> Ring<P> {
 pub(crate) struct Carrier<P> {
     direction: Direction,
     path: Path,
+    /// Takes what is lost, when data and control have losses of their own; the path then loses nothing.
+    apart_loss: Option<ApartLoss>,
     delay: Duration,
     out_of_band: bool,
     /// The latest arrival of data that was not held back; kept only where jitter makes it differ from what
@@ -87,6 +97,8 @@ pub(crate) struct Carrier<P> {
     held_back: u64,
     recoder: Option<Recoder>,
     traffic: DirectionTraffic,
+    /// The link in front of the path that others share.
+    pub(crate) shared: Option<Entry>,
     /// What goes through the path.
     pub(crate) in_band: Ring<P>,
     /// What does not.
@@ -94,21 +106,29 @@ pub(crate) struct Carrier<P> {
 }
 
 impl<P: Packet> Carrier<P> {
-    pub(crate) fn new(direction: Direction, config: &PathConfig, control: Control, check: bool, seed: Seed) -> Result<Self, SpecError> {
-        let name = match direction {
-            Direction::Forward => "forward",
-            Direction::Back => "back",
+    pub(crate) fn new(direction: Direction, setup: &Setup, seed: Seed) -> Result<Self, SpecError> {
+        let (name, config) = match direction {
+            Direction::Forward => ("forward", &setup.forward),
+            Direction::Back => ("back", &setup.back),
+        };
+        let seed = seed.child("path");
+        let apart_loss = setup.control_loss.as_ref().map(|control| ApartLoss::new(config, control, seed, name)).transpose()?;
+        let path = match apart_loss {
+            None => Path::new(config, seed, name)?,
+            Some(_) => Path::new(&PathConfig { loss: LossSpec::None, ..config.clone() }, seed, name)?,
         };
         Ok(Self {
             direction,
-            path: Path::new(config, seed.child("path"), name)?,
+            path,
+            apart_loss,
             delay: config.delay,
-            out_of_band: control == Control::OutOfBand,
+            out_of_band: setup.control == Control::OutOfBand,
             data_arrival: Instant::ZERO,
             jitters: !config.jitter.is_zero(),
             held_back: 0,
-            recoder: check.then(Recoder::default),
+            recoder: setup.check.then(Recoder::default),
             traffic: DirectionTraffic::default(),
+            shared: None,
             in_band: Ring::new(),
             apart: Ring::new(),
         })
@@ -116,13 +136,22 @@ impl<P: Packet> Carrier<P> {
 
     /// What has travelled so far.
     pub(crate) fn traffic(&self) -> DirectionTraffic {
-        DirectionTraffic { under_way: self.in_band.len() + self.apart.len(), path: self.path.counters(), ..self.traffic }
+        let dropped_shared = self.shared.as_ref().map_or(0, Entry::dropped);
+        let counters = self.path.counters();
+        let path = self.apart_loss.as_ref().map_or(counters, |loss| loss.counted(counters));
+        DirectionTraffic { under_way: self.in_band.len() + self.apart.len(), path, dropped_shared, ..self.traffic }
     }
 
     /// Counts the packet that arrived.
     #[inline]
-    pub(crate) const fn count_arrival(&mut self) {
+    pub(crate) const fn count_arrival(&mut self, is_data: bool) {
         self.traffic.arrived += 1;
+        self.traffic.data_arrived += is_data as u64;
+    }
+
+    /// The bytes that are under way, copies counted.
+    pub(crate) fn bytes_under_way(&self) -> u64 {
+        self.in_band.iter().chain(self.apart.iter()).map(|packet| packet.encoded_len() as u64).sum()
     }
 
     /// The packets that were sent.
@@ -154,7 +183,10 @@ impl<P: Packet> Carrier<P> {
                 return Ok(());
             }
         }
-        let passage = self.path.send(now, Bytes::new(bytes));
+        let passage = match self.apart_loss {
+            None => self.cross(now, Bytes::new(bytes), packet.is_markable()),
+            Some(_) => self.lose_apart(now, Bytes::new(bytes), &packet),
+        };
         if O::PACKETS {
             let moment = Moment::Sent(fate(passage));
             observer.packet(PacketEvent { now, direction: self.direction, number, moment, packet: &packet });
@@ -167,14 +199,37 @@ impl<P: Packet> Carrier<P> {
             self.discard(bit, passage);
             return Ok(());
         }
+        let marked = passage.marked;
         match passage.duplicate {
-            None => self.in_band.put(Flight { at, number, packet }),
+            None => self.in_band.put(Flight { at, number, marked, packet }),
             Some(copy_at) => {
-                self.in_band.put(Flight { at, number, packet: packet.clone() });
-                self.in_band.put(Flight { at: copy_at, number, packet });
+                self.in_band.put(Flight { at, number, marked, packet: packet.clone() });
+                self.in_band.put(Flight { at: copy_at, number, marked, packet });
             }
         }
         Ok(())
+    }
+
+    /// Through the link that others share, if there is one, and the path.
+    #[inline]
+    fn cross(&mut self, now: Instant, bytes: Bytes, markable: bool) -> Passage {
+        match &mut self.shared {
+            Some(link) => link.cross(&mut self.path, now, bytes, markable),
+            None if markable => self.path.send_markable(now, bytes),
+            None => self.path.send(now, bytes),
+        }
+    }
+
+    /// The same, where data and control have losses of their own.
+    fn lose_apart(&mut self, now: Instant, bytes: Bytes, packet: &P) -> Passage {
+        if let Some(loss) = &mut self.apart_loss
+            && let Some(lost) = loss.before(now, packet.is_data())
+        {
+            return lost;
+        }
+        let passage = self.cross(now, bytes, packet.is_markable());
+        let passes = self.path.free_at().max(now);
+        self.apart_loss.as_mut().map_or(passage, |loss| loss.behind(passes, packet.is_data(), passage))
     }
 
     /// Check mode: the packet becomes what its encoding says.
@@ -188,12 +243,13 @@ impl<P: Packet> Carrier<P> {
 
     /// Sends control beside the path: right behind the data in front of it.
     fn send_apart<O: Observer>(&mut self, now: Instant, number: u64, packet: P, observer: &mut O) {
-        let at = (now.max(self.path.free_at()) + self.delay).max(self.data_arrival);
+        let shared = self.shared.as_ref().map_or(Instant::ZERO, Entry::free_at);
+        let at = (now.max(shared).max(self.path.free_at()) + self.delay).max(self.data_arrival);
         if O::PACKETS {
             let moment = Moment::Sent(PacketFate::Arrives { at, copy_at: None });
             observer.packet(PacketEvent { now, direction: self.direction, number, moment, packet: &packet });
         }
-        self.apart.put(Flight { at, number, packet });
+        self.apart.put(Flight { at, number, marked: false, packet });
     }
 
     /// Keeps the latest arrival of data. A packet that was held back to be overtaken is not waited for.

@@ -5,12 +5,16 @@
 //! no copy; [`Setup::check`] encodes and decodes every one of them and must change nothing.
 //!
 //! - [`setup`]: [`Setup`] and [`Control`], what a run is made of besides the halves.
+//! - [`processor`]: [`SenderCost`], what the sending half's work costs.
 //! - [`source`]: [`Source`], who submits segments, and when.
 //! - [`simulation`]: [`Simulation`], the event loop; [`end`]: [`End`], how a run ended.
 //! - [`observer`]: [`Observer`], what a run tells while it runs.
 //! - [`event_log`] and [`pcap`]: observers that write a line or a captured packet for every event.
 //! - [`traffic`]: [`Traffic`], the counters of a run.
-//! - `agenda`, `carrier`, `recoder`: when what is next, packets under way, and check mode.
+//! - [`stages`]: [`stages::StageModel`], processes of a protocol on processors.
+//! - [`shared`]: [`Shared`], a link that several runs cross together; [`cross`]: the traffic met there.
+//! - `agenda`, `carrier`, `control_loss`, `recoder`: when what is next, packets under way, losses of data and control
+//!   apart, and check mode.
 //!
 //! Called by laboratories, studies and tests; calls `base` and `path`. It names no protocol.
 //!
@@ -22,21 +26,28 @@
 
 mod agenda;
 mod carrier;
+mod control_loss;
+pub mod cross;
 pub mod end;
 pub mod event_log;
 pub mod observer;
 pub mod pcap;
+pub mod processor;
 mod recoder;
 pub mod setup;
+pub mod shared;
 pub mod simulation;
 pub mod source;
+pub mod stages;
 pub mod traffic;
 
 pub use end::{EncodingFault, End};
 pub use event_log::EventLog;
 pub use observer::{Direction, Moment, Observer, PacketEvent, PacketFate};
 pub use pcap::{Pcap, Vantage};
+pub use processor::SenderCost;
 pub use setup::{Control, Setup};
+pub use shared::{Shared, SharedError};
 pub use simulation::Simulation;
 pub use source::Source;
 pub use traffic::{DirectionTraffic, Traffic};

@@ -4,8 +4,9 @@
 //!
 //! Invariant: [`Setup::default`] is two perfect paths, control in band, no check and no limit.
 
+use crate::processor::SenderCost;
 use segstream_base::Instant;
-use segstream_path::PathConfig;
+use segstream_path::{LossSpec, PathConfig};
 
 /// How control travels: every packet that carries no units ([`segstream_base::halves::Packet::is_data`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -29,6 +30,12 @@ pub struct Setup {
     pub back: PathConfig,
     /// How control travels. Default: in band.
     pub control: Control,
+    /// Which packets in band are lost that carry no units, in each direction by draws of its own. Then the losses of
+    /// [`Setup::forward`] and [`Setup::back`] concern data alone, and each of the processes counts its own packets.
+    /// Default: control is lost as data is.
+    pub control_loss: Option<LossSpec>,
+    /// What the sending half's work costs on its processor. Default: its work takes no time.
+    pub sender_cost: Option<SenderCost>,
     /// Encode and decode every packet and deliver the decoded one. The results are the same; a packet that
     /// does not survive ends the run with [`crate::End::BadEncoding`]. Default: no.
     pub check: bool,

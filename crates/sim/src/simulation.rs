@@ -15,11 +15,13 @@ use crate::agenda::{Agenda, Class};
 use crate::carrier::Carrier;
 use crate::end::{EncodingFault, End};
 use crate::observer::{Direction, Moment, Observer, PacketEvent};
+use crate::processor::Processor;
 use crate::setup::Setup;
+use crate::shared::Entry;
 use crate::source::{Feed, Source};
 use crate::traffic::Traffic;
 use segstream_base::Instant;
-use segstream_base::halves::{Receiver, ReceiverEvent, Sender, SenderEvent};
+use segstream_base::halves::{Packet as _, Receiver, ReceiverEvent, Sender, SenderEvent};
 use segstream_base::random::Seed;
 use segstream_path::SpecError;
 
@@ -39,6 +41,8 @@ pub struct Simulation<S: Sender, R, O> {
     receiver: R,
     forward: Carrier<S::Forward>,
     back: Carrier<S::Feedback>,
+    /// Where the sender works, if its work takes time.
+    processor: Option<Processor>,
     feed: Feed,
     observer: O,
     until: Instant,
@@ -47,6 +51,8 @@ pub struct Simulation<S: Sender, R, O> {
     delivered: u64,
     judged: u64,
     ended: bool,
+    /// Units that arrived of segments whose promise was kept.
+    units: u64,
     sender_spins: Spins,
     receiver_spins: Spins,
     /// Why the run cannot go on.
@@ -88,8 +94,9 @@ where
             agenda: Agenda::new(),
             sender,
             receiver,
-            forward: Carrier::new(Direction::Forward, &setup.forward, setup.control, setup.check, seed)?,
-            back: Carrier::new(Direction::Back, &setup.back, setup.control, setup.check, seed)?,
+            forward: Carrier::new(Direction::Forward, setup, seed)?,
+            back: Carrier::new(Direction::Back, setup, seed)?,
+            processor: setup.sender_cost.map(Processor::new),
             feed: Feed::new(source),
             observer,
             until: setup.until.unwrap_or(Instant::FAR_FUTURE),
@@ -97,6 +104,7 @@ where
             delivered: 0,
             judged: 0,
             ended: false,
+            units: 0,
             sender_spins: Spins::default(),
             receiver_spins: Spins::default(),
             failed: None,
@@ -123,6 +131,48 @@ where
             }
         }
         self.failed.unwrap_or(End::Settled)
+    }
+
+    /// Puts a link in front of the way forward that others share, by an entry of its own ([`crate::shared::Link::enter`]). Call it
+    /// before the run starts, and drive the run by [`crate::Shared`] then.
+    pub fn join(&mut self, entry: Entry) {
+        self.forward.shared = Some(entry);
+    }
+
+    /// How the run joined a shared link.
+    pub(crate) const fn entry(&self) -> Option<&Entry> {
+        self.forward.shared.as_ref()
+    }
+
+    /// When the next event comes; the start before it has started, far future when nothing is pending or can go on.
+    pub(crate) fn next_at(&self) -> Instant {
+        match self.agenda.next() {
+            _ if self.failed.is_some() => Instant::FAR_FUTURE,
+            _ if !self.started => Instant::ZERO,
+            Some((at, _)) => at.max(self.now),
+            None => Instant::FAR_FUTURE,
+        }
+    }
+
+    /// Runs every event up to `to` and those at it.
+    pub(crate) fn advance_to(&mut self, to: Instant) {
+        self.start();
+        while self.next_at() <= to && self.step().is_ok() {}
+    }
+
+    /// Why the run cannot go on, if it cannot.
+    pub(crate) const fn failed(&self) -> Option<End> {
+        self.failed
+    }
+
+    /// Units that arrived of segments whose promise was kept.
+    pub(crate) const fn units_delivered(&self) -> u64 {
+        self.units
+    }
+
+    /// The bytes that are under way forward.
+    pub(crate) fn bytes_under_way(&self) -> u64 {
+        self.forward.bytes_under_way()
     }
 
     /// What has travelled so far.
@@ -199,11 +249,18 @@ where
                 let (now, number, packet) = (self.now, flight.number, &flight.packet);
                 self.observer.packet(PacketEvent { now, direction: Direction::Forward, number, moment: Moment::Arrived, packet });
             }
+            if flight.marked {
+                self.receiver.note_congestion_mark(self.now);
+            }
             self.receiver.handle_forward(self.now, &flight.packet);
+            if let Some(link) = &mut self.forward.shared {
+                link.count_arrival(flight.packet.encoded_len());
+            }
+            let is_data = flight.packet.is_data();
             ring.pop();
+            self.agenda.set(class, ring.next_at());
+            self.forward.count_arrival(is_data);
         }
-        self.agenda.set(class, ring.next_at());
-        self.forward.count_arrival();
         self.serve_receiver();
     }
 
@@ -216,10 +273,11 @@ where
                 self.observer.packet(PacketEvent { now, direction: Direction::Back, number, moment: Moment::Arrived, packet });
             }
             self.sender.handle_feedback(self.now, &flight.packet);
+            let is_data = flight.packet.is_data();
             ring.pop();
+            self.agenda.set(class, ring.next_at());
+            self.back.count_arrival(is_data);
         }
-        self.agenda.set(class, ring.next_at());
-        self.back.count_arrival();
         // Why: an opened window is used before the half is asked what it can send with what it has.
         self.hear_sender();
         self.serve_sender();
@@ -261,7 +319,7 @@ where
         let mut sent = 0;
         let mut told = false;
         loop {
-            while let Some(packet) = self.sender.poll_transmit(self.now) {
+            while let Some(packet) = self.poll_sender() {
                 sent += 1;
                 if let Err(fault) = self.forward.send(self.now, packet, &mut self.observer) {
                     self.fail(Direction::Forward, self.forward.sent(), fault);
@@ -281,9 +339,26 @@ where
             self.agenda.set(Class::Forward, self.forward.in_band.next_at());
             self.agenda.set(Class::ForwardApart, self.forward.apart.next_at());
         }
-        let due = self.sender.poll_timeout().map_or(Instant::FAR_FUTURE, |deadline| deadline.at);
-        self.agenda.set(Class::SenderTimer, due);
+        self.agenda.set(Class::SenderTimer, self.sender_due());
         sent > 0 || told
+    }
+
+    /// What the sender has to send now.
+    #[inline]
+    fn poll_sender(&mut self) -> Option<S::Forward> {
+        match &mut self.processor {
+            None => self.sender.poll_transmit(self.now),
+            Some(processor) => processor.poll(self.now, &mut self.sender),
+        }
+    }
+
+    /// When the sender is to be served again.
+    #[inline]
+    fn sender_due(&self) -> Instant {
+        match &self.processor {
+            None => self.sender.poll_timeout().map_or(Instant::FAR_FUTURE, |deadline| deadline.at),
+            Some(processor) => processor.due(self.now, &self.sender),
+        }
     }
 
     /// Takes the sender's events, and submits when the window has opened.
@@ -317,7 +392,10 @@ where
         let mut told = false;
         while let Some(event) = self.receiver.poll_event() {
             told = true;
-            self.delivered += u64::from(matches!(event, ReceiverEvent::Delivered { .. }));
+            if let ReceiverEvent::Delivered { verdict, units, holes, .. } = &event {
+                self.delivered += 1;
+                self.units += if verdict.is_met() { u64::from(units.saturating_sub(*holes)) } else { 0 };
+            }
             self.ended |= matches!(event, ReceiverEvent::Ended { .. });
             self.observer.delivered(self.now, &event);
         }

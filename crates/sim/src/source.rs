@@ -8,9 +8,10 @@
 use crate::observer::Observer;
 use segstream_base::halves::{Segment, Sender, StreamId, SubmitError};
 use segstream_base::{Duration, Instant};
+use std::sync::Arc;
 
 /// A source of segments of one length, on stream 0.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Source {
     /// Always has the next segment ready: submits while the sender accepts, and again when its window opens.
     Backlog {
@@ -29,19 +30,29 @@ pub enum Source {
         /// From one to the next.
         interval: Duration,
     },
+    /// Has segments at given instants, otherwise as [`Source::Periodic`].
+    Scheduled {
+        /// When each is due, in order.
+        due: Arc<[Instant]>,
+        /// The length of each.
+        segment_bytes: u64,
+    },
 }
 
 impl Source {
     /// How many segments it has in all.
-    pub const fn segments(self) -> u64 {
+    pub fn segments(&self) -> u64 {
         match self {
-            Self::Backlog { segments, .. } | Self::Periodic { segments, .. } => segments,
+            Self::Backlog { segments, .. } | Self::Periodic { segments, .. } => *segments,
+            Self::Scheduled { due, .. } => due.len() as u64,
         }
     }
 
-    const fn segment_bytes(self) -> u64 {
+    const fn segment_bytes(&self) -> u64 {
         match self {
-            Self::Backlog { segment_bytes, .. } | Self::Periodic { segment_bytes, .. } => segment_bytes,
+            Self::Backlog { segment_bytes, .. } | Self::Periodic { segment_bytes, .. } | Self::Scheduled { segment_bytes, .. } => {
+                *segment_bytes
+            }
         }
     }
 }
@@ -60,7 +71,7 @@ impl Feed {
         Self { source, submitted: 0, blocked: false, finished: false }
     }
 
-    pub(crate) const fn segments(&self) -> u64 {
+    pub(crate) fn segments(&self) -> u64 {
         self.source.segments()
     }
 
@@ -80,9 +91,10 @@ impl Feed {
     }
 
     fn due_at(&self) -> Instant {
-        match self.source {
+        match &self.source {
             Source::Backlog { .. } => Instant::ZERO,
-            Source::Periodic { interval, .. } => Instant::ZERO + interval * self.submitted,
+            Source::Periodic { interval, .. } => Instant::ZERO + *interval * self.submitted,
+            Source::Scheduled { due, .. } => due.get(self.submitted as usize).copied().unwrap_or(Instant::FAR_FUTURE),
         }
     }
 
@@ -95,7 +107,7 @@ impl Feed {
         while self.due() <= now {
             let source_time = match self.source {
                 Source::Backlog { .. } => now,
-                Source::Periodic { .. } => self.due_at(),
+                Source::Periodic { .. } | Source::Scheduled { .. } => self.due_at(),
             };
             let segment = Segment { stream: StreamId(0), bytes: Some(self.source.segment_bytes()), source_time, tolerance: None };
             match sender.submit(now, segment) {

@@ -3,7 +3,8 @@
 //! Returned by [`crate::Simulation::traffic`].
 //!
 //! Invariant: every packet is in one place. In each direction
-//! `data_packets + control_packets + path.duplicated = arrived + under_way + discarded + path.lost + path.dropped_queue`.
+//! `data_packets + control_packets + path.duplicated` is the sum of `arrived`, `under_way`, `discarded`, `dropped_shared`,
+//! `path.lost` and what the path dropped.
 
 use segstream_path::PathCounters;
 
@@ -36,10 +37,14 @@ pub struct DirectionTraffic {
     pub control_bytes: u64,
     /// Packets that were handed to the half, copies counted.
     pub arrived: u64,
+    /// Those of them with units.
+    pub data_arrived: u64,
     /// Packets with a flipped bit, copies counted: a checksum finds each of them, and no half sees one.
     pub discarded: u64,
     /// Packets that are under way now, copies counted.
     pub under_way: u64,
+    /// Packets that the link in front of the path dropped, which others share ([`crate::shared`]).
+    pub dropped_shared: u64,
     /// What the path did. Packets out of band never met it.
     pub path: PathCounters,
 }
@@ -52,6 +57,7 @@ impl DirectionTraffic {
 
     /// The packets and copies that are accounted for; the invariant of the module says how many they must be.
     pub const fn accounted(&self) -> u64 {
-        self.arrived + self.under_way + self.discarded + self.path.lost + self.path.dropped_queue
+        let dropped = self.path.dropped_queue + self.path.dropped_aqm + self.path.dropped_policer;
+        self.arrived + self.under_way + self.discarded + self.dropped_shared + self.path.lost + dropped
     }
 }

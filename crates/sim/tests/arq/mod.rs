@@ -8,8 +8,8 @@
 
 use segstream_base::codec::{DecodeError, DecodeErrorKind, Reader, Writer};
 use segstream_base::halves::{
-    Deadline, Packet, PayloadSpan, Probe, Receiver, ReceiverEvent, Reconfigure, ReconfigureError, Segment, SegmentNumber, Sender,
-    SenderCounters, SenderEvent, StreamId, SubmitError, Verdict,
+    Deadline, Operations, Packet, PayloadSpan, Probe, Receiver, ReceiverEvent, Reconfigure, ReconfigureError, Segment, SegmentNumber,
+    Sender, SenderCounters, SenderEvent, StreamId, SubmitError, Verdict,
 };
 use segstream_base::{Bandwidth, Duration, Instant};
 use segstream_path::{PathConfig, QueueLimit};
@@ -177,6 +177,8 @@ pub struct ArqSender {
     slot_at: Instant,
     events: VecDeque<SenderEvent>,
     counters: SenderCounters,
+    /// Acknowledgments that came, each of which costs an operation.
+    heard: u64,
 }
 
 impl ArqSender {
@@ -196,6 +198,7 @@ impl ArqSender {
             slot_at: Instant::ZERO,
             events: VecDeque::new(),
             counters: SenderCounters::default(),
+            heard: 0,
         }
     }
 
@@ -284,6 +287,7 @@ impl Sender for ArqSender {
     }
 
     fn handle_feedback(&mut self, _now: Instant, packet: &Acknowledgement) {
+        self.heard += 1;
         for number in self.base..packet.below {
             self.acknowledge(number);
         }
@@ -340,6 +344,10 @@ impl Sender for ArqSender {
 
     fn counters(&self) -> SenderCounters {
         self.counters
+    }
+
+    fn operations(&self) -> Operations {
+        Operations { timer_operations: self.heard, ..Operations::default() }
     }
 
     fn probe(&self, _out: &mut dyn Probe) {}

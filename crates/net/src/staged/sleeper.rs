@@ -1,0 +1,71 @@
+//! How an idle thread of a staged run sleeps, and how another wakes it.
+//!
+//! Called by the workers and by [`super::Stop`].
+//!
+//! Invariant: a wake is never lost. Who sleeps says so, then looks once more, then parks; who changes something
+//! changes it, then looks whether the other sleeps. Between the two steps of each lies a full fence, so at least one
+//! of them sees the other.
+
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU8, Ordering, fence};
+use std::thread::{self, Thread};
+use std::time::Duration;
+
+const AWAKE: u8 = 0;
+/// Asleep; room in a queue is of no interest.
+const IDLE: u8 = 1;
+/// Asleep with messages that wait for room.
+const HELD: u8 = 2;
+
+/// One thread's place to sleep.
+#[derive(Debug, Default)]
+pub(super) struct Sleeper {
+    state: AtomicU8,
+    thread: OnceLock<Thread>,
+}
+
+impl Sleeper {
+    /// Says which thread this is; called once by it, before it sleeps.
+    pub(super) fn enter(&self) {
+        // Why: a thread is entered once, so there is nothing to refuse.
+        let _ = self.thread.set(thread::current());
+    }
+
+    /// Sleeps until woken, for at most `at_most`, unless `look_again` finds something to do.
+    pub(super) fn sleep(&self, held: bool, at_most: Option<Duration>, look_again: impl FnOnce() -> bool) {
+        self.state.store(if held { HELD } else { IDLE }, Ordering::Relaxed);
+        fence(Ordering::SeqCst);
+        if !look_again() {
+            match at_most {
+                Some(span) => thread::park_timeout(span),
+                None => thread::park(),
+            }
+        }
+        self.state.store(AWAKE, Ordering::Relaxed);
+    }
+
+    /// Wakes it if it sleeps. What was changed before a full fence before this call is seen by it.
+    #[inline]
+    pub(super) fn wake(&self) {
+        if self.state.load(Ordering::Relaxed) != AWAKE {
+            self.unpark();
+        }
+    }
+
+    /// Wakes it if it sleeps and waits for room.
+    #[inline]
+    pub(super) fn wake_for_room(&self) {
+        if self.state.load(Ordering::Relaxed) == HELD {
+            self.unpark();
+        }
+    }
+
+    #[cold]
+    fn unpark(&self) {
+        if self.state.swap(AWAKE, Ordering::Relaxed) != AWAKE
+            && let Some(thread) = self.thread.get()
+        {
+            thread.unpark();
+        }
+    }
+}

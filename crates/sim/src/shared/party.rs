@@ -1,0 +1,101 @@
+//! A party to a shared link: whoever sends over it.
+//!
+//! Driven by [`super::Shared`]; implemented by [`Simulation`], and so by every pair of halves, cross traffic too.
+//!
+//! Invariant: bytes are in one place: `bytes_sent = bytes_arrived + bytes_dropped + bytes_lost + bytes_under_way`, where
+//! neither copies nor flipped bits are asked for.
+
+use crate::end::End;
+use crate::observer::Observer;
+use crate::simulation::Simulation;
+use segstream_base::Instant;
+use segstream_base::halves::{Probe, Receiver, Sender};
+
+/// What a party has done so far. Bytes are those of whole packets of the way forward.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Tally {
+    /// Packets the party sent.
+    pub packets_sent: u64,
+    /// Their bytes.
+    pub bytes_sent: u64,
+    /// Packets that carried something again.
+    pub packets_retransmitted: u64,
+    /// Packets that arrived.
+    pub packets_arrived: u64,
+    /// Their bytes.
+    pub bytes_arrived: u64,
+    /// Packets the shared link dropped.
+    pub packets_dropped: u64,
+    /// Their bytes.
+    pub bytes_dropped: u64,
+    /// Packets the party's own path lost or dropped.
+    pub packets_lost: u64,
+    /// Their bytes.
+    pub bytes_lost: u64,
+    /// Packets that arrive marked.
+    pub packets_marked: u64,
+    /// The bytes that are under way.
+    pub bytes_under_way: u64,
+    /// Units that were delivered, each once, in segments whose promise was kept.
+    pub units_delivered: u64,
+}
+
+/// A party to a shared link.
+pub trait Party {
+    /// When its next event comes; its start before it has started, [`Instant::FAR_FUTURE`] when nothing is pending.
+    fn next_at(&self) -> Instant;
+    /// Runs every event up to `to` and those at it.
+    fn advance(&mut self, to: Instant);
+    /// What it has done so far.
+    fn tally(&self) -> Tally;
+    /// Why it cannot go on, if it cannot.
+    fn failed(&self) -> Option<End>;
+    /// Writes the gauges of its sending half.
+    fn probe(&self, out: &mut dyn Probe);
+}
+
+impl<S, R, O> Party for Simulation<S, R, O>
+where
+    S: Sender,
+    R: Receiver<Forward = S::Forward, Feedback = S::Feedback>,
+    O: Observer,
+{
+    fn next_at(&self) -> Instant {
+        let next = Self::next_at(self);
+        match self.entry() {
+            Some(entry) if next < Instant::FAR_FUTURE => entry.global(next),
+            _ => next,
+        }
+    }
+
+    fn advance(&mut self, to: Instant) {
+        let local = self.entry().map_or(to, |entry| entry.local(to));
+        self.advance_to(local);
+    }
+
+    fn tally(&self) -> Tally {
+        let counts = self.entry().map(|entry| entry.counts).unwrap_or_default();
+        Tally {
+            packets_sent: counts.packets_sent,
+            bytes_sent: counts.bytes_sent,
+            packets_retransmitted: self.sender().counters().packets_retransmitted,
+            packets_arrived: counts.packets_arrived,
+            bytes_arrived: counts.bytes_arrived,
+            packets_dropped: counts.packets_dropped,
+            bytes_dropped: counts.bytes_dropped,
+            packets_lost: counts.packets_lost,
+            bytes_lost: counts.bytes_lost,
+            packets_marked: counts.packets_marked,
+            bytes_under_way: self.bytes_under_way(),
+            units_delivered: self.units_delivered(),
+        }
+    }
+
+    fn failed(&self) -> Option<End> {
+        Self::failed(self)
+    }
+
+    fn probe(&self, out: &mut dyn Probe) {
+        self.sender().probe(out);
+    }
+}
