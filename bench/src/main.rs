@@ -1,4 +1,4 @@
-//! `segstream-bench`: what the state machines and the wire format cost, per packet.
+//! `segstream-bench`: what the state machines and the wire format cost, per packet, and what threads make of it.
 //!
 //! Called by people: `cargo run --release -p segstream-bench -- halves`. How to read it is said in `README.md`.
 //!
@@ -11,6 +11,7 @@ mod path;
 mod replay;
 mod simulator;
 mod spread;
+mod stages;
 mod wire;
 
 use anyhow::Result;
@@ -38,6 +39,8 @@ enum What {
     Wire(wire::Options),
     /// The simulator, per data packet, scheme by scheme.
     Sim(simulator::Options),
+    /// HTPNET's processes on threads, and on modelled processors.
+    Stages(stages::Options),
 }
 
 fn main() -> Result<()> {
@@ -45,6 +48,7 @@ fn main() -> Result<()> {
         What::Halves(options) => halves::run(&options),
         What::Wire(options) => wire::run(&options),
         What::Sim(options) => simulator::measure(&options),
+        What::Stages(options) => stages::run(&options),
     }
 }
 

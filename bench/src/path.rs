@@ -9,8 +9,8 @@ use crate::replay::{receiver_step, sender_step};
 use segstream_base::halves::{Receiver as _, Sender as _};
 use segstream_base::random::Seed;
 use segstream_base::{Bandwidth, Duration, Instant};
-use segstream_blocks::burst::RateSpec;
 use segstream_proto::halves::{Feedback, Forward, ForwardBody, LoneReceiver, LoneSender, SHIPMENT_OVERHEAD_BYTES};
+use segstream_proto::rate::Rate;
 use segstream_proto::receiver::ReceiverConfig;
 use segstream_proto::sender::SenderConfig;
 use segstream_wire::{Class, Contract};
@@ -51,7 +51,8 @@ impl Case {
             class: Class::ALL,
             body_bytes: BODY_BYTES,
             overhead_bytes: SHIPMENT_OVERHEAD_BYTES + 28,
-            rate: Some(RateSpec::smooth(RATE)),
+            rate: Rate::smooth(RATE),
+            circuit_breaker: true,
             gather: self.gather,
             keep_alive: Duration::from_secs(1),
         };
@@ -66,6 +67,7 @@ impl Case {
             class_max: Class::ALL,
             unlimited: true,
             body_bytes: BODY_BYTES,
+            overhead_bytes: 28,
             reorder: 3,
             reorder_adapting: true,
             streams_max: 1,

@@ -126,6 +126,7 @@ fn state(works: &mut Vec<Work>) {
         sync: 900,
         time: 1 << 40,
         answer: false,
+        exchange: false,
         confirmed: Confirmed { highest: Some(800), before: u64::MAX },
         frames: smallvec::smallvec![StateFrame::Finished(finished)],
     };

@@ -1,7 +1,9 @@
-//! The closed forms of EC and FC: what analysis says about delay and throughput, as printed and as corrected.
+//! The closed forms of EC and FC: what analysis says about delay and throughput, as printed and as corrected; and one
+//! for HT, which prints none.
 //!
 //! Called by the studies, which lay the curves behind simulated points and report where the two part.
-//! `rounds` holds the delays and what retransmission costs, `throughput` the efficiency over the window;
+//! `rounds` holds the delays and what retransmission costs, `throughput` the efficiency over the window,
+//! `state_exchange` what limits HTPNET;
 //! this file holds the operating point, the rate specification and the loss of a path with two states.
 //!
 //! The model behind all of them (EC 5.2, FC 4.2): the sender always has data, losses are independent with probability p,
@@ -15,9 +17,11 @@
 //! no throughput, NaN gives NaN) and uses portable transcendental functions, so a curve has the same bytes everywhere.
 
 mod rounds;
+mod state_exchange;
 mod throughput;
 
 pub use rounds::{retransmission_probability, retransmissions_per_segment, rounds_mean, violation_probability};
+pub use state_exchange::StateExchange;
 pub use throughput::{Form, loss_in_segment, packets_actual, packets_ideal, throughput};
 
 use serde::{Deserialize, Serialize};

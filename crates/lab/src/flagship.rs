@@ -7,15 +7,24 @@
 
 use crate::scenario::{Scenario, ScenarioError};
 use segstream_base::{Duration, Instant};
-use segstream_blocks::burst::RateSpec;
 use segstream_proto::halves::{LoneReceiver, LoneSender, SHIPMENT_OVERHEAD_BYTES};
+use segstream_proto::rate::Rate;
 use segstream_proto::receiver::ReceiverConfig;
 use segstream_proto::sender::SenderConfig;
 use segstream_wire::contract::{Contract, Order};
 use segstream_wire::{Class, Part};
 
-/// A sender and a receiver for the scenario.
+/// A sender and a receiver for the scenario, at the fixed rate of its bandwidth.
 pub(crate) fn pair(scenario: &Scenario, now: Instant) -> Result<(LoneSender, LoneReceiver), ScenarioError> {
+    pair_at(scenario, Rate::smooth(scenario.bandwidth), now)
+}
+
+/// The same with a rate found as it goes, for a link that others share.
+pub(crate) fn automatic_pair(scenario: &Scenario, now: Instant) -> Result<(LoneSender, LoneReceiver), ScenarioError> {
+    pair_at(scenario, Rate::AUTO, now)
+}
+
+fn pair_at(scenario: &Scenario, rate: Rate, now: Instant) -> Result<(LoneSender, LoneReceiver), ScenarioError> {
     let body_bytes = (scenario.packet_bytes as usize).saturating_sub(SHIPMENT_OVERHEAD_BYTES);
     // Limit: a header varies by a few bytes with the numbers in it, and the size of a unit does not. A shipment
     // is `packet_bytes` with the numbers that most have; over a run the mean is within 0.1 % of that, and
@@ -38,7 +47,9 @@ pub(crate) fn pair(scenario: &Scenario, now: Instant) -> Result<(LoneSender, Lon
         class: Class::ALL,
         body_bytes,
         overhead_bytes: SHIPMENT_OVERHEAD_BYTES,
-        rate: Some(RateSpec::smooth(scenario.bandwidth)),
+        rate,
+        // A path that loses almost everything is studied, not left.
+        circuit_breaker: false,
         gather: Duration::ZERO,
         keep_alive: Duration::from_secs(1),
     };
@@ -48,6 +59,8 @@ pub(crate) fn pair(scenario: &Scenario, now: Instant) -> Result<(LoneSender, Lon
         class_max: Class::ALL,
         unlimited: false,
         body_bytes: REPORT_BODY_BYTES,
+        // In a study rates count bare packets.
+        overhead_bytes: 0,
         reorder: scenario.reorder,
         reorder_adapting: true,
         streams_max: 1,

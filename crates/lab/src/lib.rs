@@ -6,6 +6,8 @@
 //! - `scenario`: one scheme over one black box, as a value; `run` simulates it, `meter` watches, `outcome`
 //!   is what comes of it;
 //! - `live`: the same scheme over real sockets;
+//! - `stages`: HTPNET, process by process, on threads and on modelled processors;
+//! - `shared`: several parties over one link, as values; `experiment`: what both kinds have in common;
 //! - `plan`, `runner`, `store`: how often, in parallel, and never twice; `point` joins the replications;
 //! - `cost`: what a packet costs each half on this machine;
 //! - `statistics`: intervals, batch means, order statistics, warm-up, sequential stopping;
@@ -19,6 +21,7 @@ pub mod claim;
 pub mod closed_forms;
 pub mod cost;
 pub mod drawing;
+pub mod experiment;
 pub mod figure;
 mod flagship;
 pub mod live;
@@ -30,6 +33,8 @@ pub mod registry;
 pub mod run;
 pub mod runner;
 pub mod scenario;
+pub mod shared;
+pub mod stages;
 pub mod statistics;
 pub mod store;
 pub mod study;

@@ -12,6 +12,7 @@
 
 use crate::registry::{self, Kind, Scheme, Visitor};
 use crate::scenario::{Scenario, ScenarioError};
+use segstream_base::Duration;
 use segstream_base::halves::{Receiver, Sender};
 use segstream_net::SocketWarning;
 use segstream_net::adapter::{
@@ -58,6 +59,9 @@ pub enum LiveError {
     Adapter(#[from] AdapterError),
 }
 
+/// The tick of TCP's timers on real sockets, where none is given.
+const TIMER_TICK: Duration = Duration::from_millis(1);
+
 /// Whether the scheme's halves can be run here. The flagship's cannot: it has connections of its own, and its halves
 /// do not say where the payload lies.
 pub fn is_live(scheme: &Scheme) -> bool {
@@ -91,7 +95,7 @@ impl Sending {
         check(scenario)?;
         registry::check_pair(scenario)?;
         let segment_bytes = registry::segment_bytes(scenario)?;
-        Ok(Self { scenario: scenario.clone(), segment_bytes, sender: BlockingSender::bind(remote, options)? })
+        Ok(Self { scenario: on_sockets(scenario), segment_bytes, sender: BlockingSender::bind(remote, options)? })
     }
 
     /// What the system granted less of than was asked for.
@@ -164,9 +168,29 @@ impl Receiving {
     }
 }
 
-/// What the sender tells the receiver: the scenario without the losses, which are the network's.
+/// What the sender tells the receiver: the scenario without the losses, which are the network's, and without the costs,
+/// which are the machine's.
 fn parameters(scenario: &Scenario) -> String {
-    Scenario { loss: LossSpec::None, loss_back: LossSpec::None, ..scenario.clone() }.canonical()
+    let usual = Scenario::default();
+    Scenario {
+        loss: LossSpec::None,
+        loss_back: LossSpec::None,
+        control_loss: None,
+        queue_packets: None,
+        offered: None,
+        service: usual.service,
+        search_cost: usual.search_cost,
+        timer_cost: usual.timer_cost,
+        ..scenario.clone()
+    }
+    .canonical()
+}
+
+/// The scenario as sockets run it: clocks have ticks.
+fn on_sockets(scenario: &Scenario) -> Scenario {
+    let is_tcp = scenario.registered().is_ok_and(|scheme| scheme.kind == Kind::Tcp);
+    let timer_tick = if is_tcp && scenario.timer_tick.is_zero() { TIMER_TICK } else { scenario.timer_tick };
+    Scenario { timer_tick, ..scenario.clone() }
 }
 
 fn check(scenario: &Scenario) -> Result<(), LiveError> {

@@ -32,6 +32,9 @@ pub struct Outcome {
     pub packets_retransmitted: u64,
     /// Packets the path lost on their way to the receiver, control that shares the path included.
     pub packets_lost: u64,
+    /// Data packets that arrived although the receiver had all of theirs; `None` where that is not known, because a
+    /// segment was accepted without all of its packets.
+    pub packets_received_again: Option<u64>,
     /// Control packets of the sender.
     pub control_packets: u64,
     /// Packets of the receiver.
@@ -86,6 +89,11 @@ impl Outcome {
     /// EC 5: packets of accepted segments times packet time over the span.
     pub fn throughput_efficiency(&self, packet_time_s: f64) -> f64 {
         self.packets_accepted as f64 * packet_time_s / (self.span_ns as f64 * 1e-9)
+    }
+
+    /// HT 6: packets of accepted segments a second of the span.
+    pub fn throughput_packets_per_second(&self) -> f64 {
+        self.packets_accepted as f64 / (self.span_ns as f64 * 1e-9)
     }
 
     /// The mean delay of a segment in milliseconds.

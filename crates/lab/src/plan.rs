@@ -36,6 +36,15 @@ impl Preset {
             Self::Paper => Plan { packets: 10_000_000, replications_min: 1, replications_max: 1, half_width: 0.02, losses_min: 0 },
         }
     }
+
+    /// How often a shared scenario is run, which says itself for how long.
+    pub const fn shared_replications(self) -> u32 {
+        match self {
+            Self::Quick => 3,
+            Self::Standard => 5,
+            Self::Paper => 10,
+        }
+    }
 }
 
 /// How long and how often a point is run.

@@ -40,9 +40,10 @@ pub struct DelayMax {
 }
 
 impl PointResult {
-    /// Packets of accepted segments times packet time over the span (EC 5).
+    /// Packets of accepted segments times packet time over the span (EC 5); the packet time is
+    /// [`Scenario::reference_time_s`].
     pub fn throughput_efficiency(&self) -> Estimate {
-        let packet_time = self.scenario.packet_time_s();
+        let packet_time = self.scenario.reference_time_s();
         if let [only] = &self.outcomes[..] {
             let carried: Vec<f64> = only.batches.iter().map(|batch| batch.packets as f64 * packet_time).collect();
             let taken: Vec<f64> = only.batches.iter().map(|batch| batch.span_ns as f64 * 1e-9).collect();

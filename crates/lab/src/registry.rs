@@ -8,11 +8,11 @@
 use crate::figure::Marker;
 use crate::flagship;
 use crate::scenario::{Scenario, ScenarioError};
-use segstream_base::Instant;
 use segstream_base::halves::{Receiver, Sender};
+use segstream_base::{Duration, Instant};
 use segstream_blocks::burst::RateSpec;
 use segstream_schemes::sstp::FeedbackMode;
-use segstream_schemes::{snr, sstp};
+use segstream_schemes::{htpnet, snr, sstp, tcp};
 
 /// Which scheme.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,6 +23,10 @@ pub enum Kind {
     Sstp,
     /// SNR (EC 5).
     Snr,
+    /// HTPNET (HT).
+    Htpnet,
+    /// TCP as HT 7 compares with it.
+    Tcp,
 }
 
 /// A setting that not every scheme has, by its name on the command line.
@@ -36,12 +40,34 @@ pub enum Setting {
     IdealFeedback,
     /// `--status-period`
     StatusPeriod,
+    /// `--slip`
+    Slip,
     /// `--reorder`
     Reorder,
     /// A partial tolerance.
     PartialTolerance,
     /// A buffer smaller than the window.
     Buffer,
+    /// `--service-us`
+    Service,
+    /// `--search-us`
+    SearchCost,
+    /// `--timer-us`
+    TimerCost,
+    /// `--sync-period`
+    SyncPeriod,
+    /// `--offset`
+    Offset,
+    /// `--ranges`
+    Ranges,
+    /// `--search`
+    Search,
+    /// `--class`
+    Class,
+    /// `--ptif`
+    Ptif,
+    /// `--backoff`
+    Backoff,
 }
 
 /// One scheme.
@@ -62,6 +88,21 @@ pub struct Scheme {
     /// What it can be told besides what all can.
     pub settings: &'static [Setting],
 }
+
+/// What HTPNET and TCP can be told. HT 7 compares them in one end system, so each takes what only the other makes use
+/// of: one line serves both.
+const COMPARED: &[Setting] = &[
+    Setting::Service,
+    Setting::SearchCost,
+    Setting::TimerCost,
+    Setting::SyncPeriod,
+    Setting::Offset,
+    Setting::Ranges,
+    Setting::Search,
+    Setting::Class,
+    Setting::Ptif,
+    Setting::Backoff,
+];
 
 /// All schemes, the flagship first.
 pub const SCHEMES: &[Scheme] = &[
@@ -97,7 +138,25 @@ pub const SCHEMES: &[Scheme] = &[
         source: "Netravali, Roome and Sabnani 1990, as EC describes it",
         colour: "#009e73",
         marker: Marker::Triangle,
-        settings: &[Setting::IdealFeedback, Setting::StatusPeriod],
+        settings: &[Setting::IdealFeedback, Setting::StatusPeriod, Setting::Slip],
+    },
+    Scheme {
+        kind: Kind::Htpnet,
+        key: "htpnet",
+        name: "HTPNET",
+        source: "Chan and Gorton (HT)",
+        colour: "#cc79a7",
+        marker: Marker::Diamond,
+        settings: COMPARED,
+    },
+    Scheme {
+        kind: Kind::Tcp,
+        key: "tcp",
+        name: "TCP",
+        source: "the TCP that Chan and Gorton compare HTPNET with (HT 7)",
+        colour: "#e69f00",
+        marker: Marker::Cross,
+        settings: COMPARED,
     },
 ];
 
@@ -118,8 +177,8 @@ pub trait Visitor {
     /// Makes as many pairs as it needs, of one scenario or of several of the same scheme, and works with them.
     fn visit<S, R>(self, make: impl Fn(&Scenario) -> Result<(S, R), ScenarioError>) -> Result<Self::Output, ScenarioError>
     where
-        S: Sender,
-        R: Receiver<Forward = S::Forward, Feedback = S::Feedback>;
+        S: Sender + 'static,
+        R: Receiver<Forward = S::Forward, Feedback = S::Feedback> + 'static;
 }
 
 /// Lends `visitor` what makes halves of the scenario's scheme, at the origin of time: of this scenario, and of any
@@ -142,6 +201,18 @@ pub fn visit<V: Visitor>(scenario: &Scenario, visitor: V) -> Result<V::Output, S
             check(scenario, scheme)?;
             let config = snr_config(scenario);
             let (sender, receiver) = (snr::Sender::new(config.clone(), now), snr::Receiver::new(config, now));
+            Ok((sender.map_err(refusal)?, receiver.map_err(refusal)?))
+        }),
+        Kind::Htpnet => visitor.visit(|scenario: &Scenario| {
+            check(scenario, scheme)?;
+            let config = htpnet_config(scenario)?;
+            let (sender, receiver) = (htpnet::Sender::new(config.clone(), now), htpnet::Receiver::new(config, now));
+            Ok((sender.map_err(refusal)?, receiver.map_err(refusal)?))
+        }),
+        Kind::Tcp => visitor.visit(|scenario: &Scenario| {
+            check(scenario, scheme)?;
+            let config = tcp_config(scenario);
+            let (sender, receiver) = (tcp::Sender::new(config.clone(), now), tcp::Receiver::new(config, now));
             Ok((sender.map_err(refusal)?, receiver.map_err(refusal)?))
         }),
     }
@@ -179,6 +250,8 @@ pub fn segment_bytes(scenario: &Scenario) -> Result<u64, ScenarioError> {
         Kind::Segstream => flagship::payload_bytes(scenario),
         Kind::Sstp => u64::from(sstp_config(scenario).payload_bytes()),
         Kind::Snr => u64::from(snr_config(scenario).payload_bytes()),
+        Kind::Htpnet => u64::from(htpnet_config(scenario)?.payload_bytes()),
+        Kind::Tcp => u64::from(tcp_config(scenario).payload_bytes()),
     };
     Ok(payload * u64::from(scenario.segment_packets))
 }
@@ -195,9 +268,21 @@ fn check_settings(scenario: &Scenario, scheme: &Scheme) -> Result<(), ScenarioEr
         (Setting::Accounting, "accounting", scenario.accounting != usual.accounting),
         (Setting::IdealFeedback, "feedback ideal", scenario.feedback == FeedbackMode::Ideal),
         (Setting::StatusPeriod, "status-period", scenario.status_period.is_some()),
+        (Setting::Slip, "slip", scenario.slip),
         (Setting::Reorder, "reorder", scenario.reorder != usual.reorder),
         (Setting::PartialTolerance, "tolerance other than reliable or any", scenario.tolerance.is_partial()),
         (Setting::Buffer, "buffer", scenario.buffer_segments() != scenario.window),
+        (Setting::Service, "service-us", scenario.service != usual.service),
+        (Setting::SearchCost, "search-us", scenario.search_cost != usual.search_cost),
+        (Setting::TimerCost, "timer-us", scenario.timer_cost != usual.timer_cost),
+        (Setting::SyncPeriod, "sync-period", scenario.sync_period != usual.sync_period),
+        (Setting::Offset, "offset", scenario.offset != usual.offset),
+        (Setting::Ranges, "ranges", scenario.ranges != usual.ranges),
+        (Setting::Search, "search", scenario.search != usual.search),
+        (Setting::Class, "class", scenario.class != usual.class),
+        (Setting::Ptif, "ptif", scenario.ptif != usual.ptif),
+        (Setting::Backoff, "backoff", scenario.backoff != usual.backoff),
+        (Setting::Backoff, "timer-tick", scenario.timer_tick != usual.timer_tick),
     ];
     match asked.iter().find(|(setting, _, asked)| *asked && !scheme.settings.contains(setting)) {
         Some((_, setting, _)) => Err(ScenarioError::NotApplicable { setting, scheme: scheme.key.to_owned() }),
@@ -234,7 +319,43 @@ fn snr_config(scenario: &Scenario) -> snr::Config {
         // EC 5: 5 ms at a round trip of 60 ms.
         status_period: scenario.status_period.unwrap_or(scenario.rtt / 12),
         reliable: !scenario.tolerance.is_any(),
-        count_intervals: true,
+        count_intervals: !scenario.slip,
+    }
+}
+
+fn htpnet_config(scenario: &Scenario) -> Result<htpnet::Config, ScenarioError> {
+    // Not stated in HT; what the transmitter would find by itself, which keeps one value through a run.
+    let period = scenario.sync_period.unwrap_or_else(|| htpnet::SyncPeriod::Adaptive.at(scenario.rtt));
+    let class = htpnet::Class::new(scenario.class).ok_or(ScenarioError::Class(scenario.class))?;
+    let config = htpnet::Config {
+        packet_bytes: scenario.packet_bytes,
+        segment_packets: scenario.segment_packets,
+        window: scenario.window_packets(),
+        sync_period: htpnet::SyncPeriod::Fixed(period),
+        offset: scenario.offset,
+        ranges: scenario.ranges,
+        search: scenario.search,
+        class,
+        ptif: scenario.ptif,
+        rtt: scenario.rtt,
+        ..htpnet::Config::default()
+    };
+    // Where the processor sets the pace, as in HT 6, nothing else does. RATE tells whole microseconds.
+    let paced = class.has_rate_control() && scenario.service.is_zero();
+    let gap = Some(config.gap_of(scenario.bandwidth)).filter(|gap| paced && *gap >= Duration::from_micros(1));
+    Ok(htpnet::Config { gap, ..config })
+}
+
+fn tcp_config(scenario: &Scenario) -> tcp::Config {
+    tcp::Config {
+        connection: CONNECTION,
+        packet_bytes: scenario.packet_bytes,
+        segment_packets: scenario.segment_packets,
+        window: scenario.window_packets(),
+        rate: RateSpec::smooth(scenario.bandwidth),
+        rtt: scenario.rtt,
+        backoff: scenario.backoff,
+        granularity: scenario.timer_tick,
     }
 }
 

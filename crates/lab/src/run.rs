@@ -11,9 +11,9 @@ use crate::scenario::{Scenario, ScenarioError};
 use segstream_base::Duration;
 use segstream_base::halves::{Receiver, Sender};
 use segstream_base::random::Seed;
-use segstream_path::{LossPlace, PathConfig};
+use segstream_path::{LossPlace, PathConfig, QueueLimit};
 use segstream_schemes::sstp::FeedbackMode;
-use segstream_sim::{Control, End, Observer, Setup, Simulation, Source};
+use segstream_sim::{Control, End, Observer, SenderCost, Setup, Simulation, Source};
 
 /// One run, and how long it took here.
 #[derive(Clone, Debug)]
@@ -48,7 +48,10 @@ pub fn run_observed<O: Observer>(scenario: &Scenario, seed: Seed, check: bool, o
 pub fn path(scenario: &Scenario, back: bool) -> PathConfig {
     PathConfig {
         bandwidth: Some(scenario.bandwidth),
-        queue: PathConfig::default_queue(scenario.bandwidth, scenario.rtt),
+        queue: match scenario.queue_packets.filter(|_| !back) {
+            Some(packets) => QueueLimit::Packets(u64::from(packets)),
+            None => PathConfig::default_queue(scenario.bandwidth, scenario.rtt),
+        },
         delay: scenario.rtt / 2,
         loss: if back { scenario.loss_back.clone() } else { scenario.loss.clone() },
         // A lost packet has used the bandwidth, as in the papers.
@@ -66,6 +69,8 @@ pub fn setup(scenario: &Scenario, check: bool) -> Setup {
             FeedbackMode::Ideal => Control::OutOfBand,
             FeedbackMode::Full => Control::InBand,
         },
+        control_loss: scenario.control_loss.clone(),
+        sender_cost: sender_cost(scenario),
         check,
         until: None,
     }
@@ -90,7 +95,7 @@ impl<O: Observer> Visitor for Simulate<'_, O> {
         let scenario = self.scenario;
         let (sender, receiver) = make(scenario)?;
         let setup = setup(scenario, self.check);
-        let source = Source::Backlog { segments: scenario.segments(), segment_bytes: self.segment_bytes };
+        let source = source(scenario, self.segment_bytes);
         let observer = (Meter::new(scenario.segments()), self.observer);
         let mut simulation = Simulation::new(sender, receiver, source, &setup, self.seed, observer)?;
         let began = std::time::Instant::now();
@@ -109,6 +114,7 @@ impl<O: Observer> Visitor for Simulate<'_, O> {
             packets_sent: counters.packets_sent,
             packets_retransmitted: counters.packets_retransmitted,
             packets_lost: traffic.forward.path.lost,
+            packets_received_again: received_again(end, &meter, traffic.forward.data_arrived),
             control_packets: traffic.forward.control_packets,
             feedback_packets: traffic.feedback_packets(),
             span_ns: span(&meter, scenario.rtt).as_nanos(),
@@ -126,6 +132,30 @@ fn span(meter: &Meter, rtt: Duration) -> Duration {
         (Some(first), Some(last)) => last.since(first).saturating_sub(rtt / 2),
         _ => Duration::ZERO,
     }
+}
+
+/// Who submits: always, or so many packets a second.
+fn source(scenario: &Scenario, segment_bytes: u64) -> Source {
+    let segments = scenario.segments();
+    match scenario.offered {
+        None => Source::Backlog { segments, segment_bytes },
+        Some(offered) => {
+            let interval = Duration::from_secs(u64::from(scenario.segment_packets)) / u64::from(offered.max(1));
+            Source::Periodic { segments, segment_bytes, interval }
+        }
+    }
+}
+
+/// The sender's processor, if its work takes any time.
+fn sender_cost(scenario: &Scenario) -> Option<SenderCost> {
+    let (timer, timer_passed) = scenario.timer_cost;
+    let cost = SenderCost { packet: scenario.service, slot: scenario.search_cost, timer, timer_passed };
+    (cost != SenderCost::default()).then_some(cost)
+}
+
+/// Every packet of a complete segment has arrived once; the others are those.
+fn received_again(end: End, meter: &Meter, data_arrived: u64) -> Option<u64> {
+    (end.is_reached() && meter.verdicts.0 == meter.judged()).then(|| data_arrived.saturating_sub(meter.packets_delivered))
 }
 
 fn trouble(end: End, segments: u64, judged: u64) -> Option<String> {

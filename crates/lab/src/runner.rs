@@ -6,10 +6,11 @@
 //! the store held; replication r of every scenario draws from the same random streams (common random
 //! numbers), so that schemes meet the same losses.
 
+use crate::experiment::Experiment;
 use crate::plan::Plan;
 use crate::point::PointResult;
-use crate::run::{self, Run};
 use crate::scenario::{Scenario, ScenarioError};
+use crate::shared::{SharedResult, SharedScenario, SharedScenarioError};
 use crate::statistics::stopping::Decision;
 use crate::store::{Store, StoreError};
 use rayon::prelude::*;
@@ -25,6 +26,12 @@ pub enum RunnerError {
     Scenario(#[from] ScenarioError),
     /// See the message.
     #[error(transparent)]
+    Shared(#[from] SharedScenarioError),
+    /// See the message.
+    #[error(transparent)]
+    Stages(#[from] crate::stages::StagesError),
+    /// See the message.
+    #[error(transparent)]
     Store(#[from] StoreError),
     /// See the message.
     #[error("interrupted; what was finished is kept, and the same command goes on from there")]
@@ -33,6 +40,9 @@ pub enum RunnerError {
     #[error("no threads could be started: {0}")]
     Threads(String),
 }
+
+/// A run's outcome, and the seconds of wall time it took here.
+type Timed<E> = (<E as Experiment>::Outcome, f64);
 
 /// How far a sweep is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,34 +83,74 @@ struct Tally {
 impl Runner<'_> {
     /// Runs every point by its plan; the results come in the order of the points.
     pub fn run(&self, points: &[(Scenario, Plan)]) -> Result<Vec<PointResult>, RunnerError> {
-        let pool =
-            rayon::ThreadPoolBuilder::new().num_threads(self.threads).build().map_err(|error| RunnerError::Threads(error.to_string()))?;
-        pool.install(|| self.sweep(points))
+        self.run_with_shared(points, &[]).map(|(results, _)| results)
     }
 
-    fn sweep(&self, points: &[(Scenario, Plan)]) -> Result<Vec<PointResult>, RunnerError> {
+    /// Runs what gives the same with every seed, or finds it in the store.
+    pub fn run_once<E: Experiment>(&self, experiment: &E) -> Result<E::Outcome, RunnerError> {
+        experiment.check().map_err(Into::into)?;
+        let tally = Tally { done: AtomicU64::new(0), total: AtomicU64::new(1), packets: AtomicU64::new(0) };
+        self.one(experiment, 0, &tally).map(|(outcome, _)| outcome)
+    }
+
+    /// Runs every point by its plan, and every shared scenario as often as is said; the results come in the order of both.
+    pub fn run_with_shared(
+        &self,
+        points: &[(Scenario, Plan)],
+        shared: &[(SharedScenario, u32)],
+    ) -> Result<(Vec<PointResult>, Vec<SharedResult>), RunnerError> {
+        let pool =
+            rayon::ThreadPoolBuilder::new().num_threads(self.threads).build().map_err(|error| RunnerError::Threads(error.to_string()))?;
+        pool.install(|| {
+            let tally = Tally { done: AtomicU64::new(0), total: AtomicU64::new(0), packets: AtomicU64::new(0) };
+            tally.total.fetch_add(shared_runs(shared), Ordering::Relaxed);
+            Ok((self.sweep(points, &tally)?, self.sweep_shared(shared, &tally)?))
+        })
+    }
+
+    fn sweep(&self, points: &[(Scenario, Plan)], tally: &Tally) -> Result<Vec<PointResult>, RunnerError> {
         let (distinct, of_point) = distinct(points);
         for point in &distinct {
             point.scenario.check()?;
         }
-        let tally = Tally { done: AtomicU64::new(0), total: AtomicU64::new(0), packets: AtomicU64::new(0) };
         let mut results = distinct;
         let mut wanted: Vec<(usize, u32)> =
             results.iter().enumerate().flat_map(|(at, point)| (0..point.plan.replications_min).map(move |r| (at, r))).collect();
         while !wanted.is_empty() {
             tally.total.fetch_add(wanted.len() as u64, Ordering::Relaxed);
-            let runs: Vec<Run> = wanted
-                .par_iter()
-                .with_max_len(1)
-                .map(|(at, replication)| self.one(&results[*at].scenario, *replication, &tally))
-                .collect::<Result<_, _>>()?;
-            for ((at, _), run) in wanted.iter().zip(runs) {
-                results[*at].outcomes.push(run.outcome);
-                results[*at].wall_s += run.wall_s;
+            let runs = self.all(&wanted, |at| &results[at].scenario, tally)?;
+            for ((at, _), (outcome, wall_s)) in wanted.iter().zip(runs) {
+                results[*at].outcomes.push(outcome);
+                results[*at].wall_s += wall_s;
             }
             wanted = self.more(&results, &wanted);
         }
         Ok(of_point.into_iter().map(|at| results[at].clone()).collect())
+    }
+
+    fn sweep_shared(&self, points: &[(SharedScenario, u32)], tally: &Tally) -> Result<Vec<SharedResult>, RunnerError> {
+        let (mut results, of_point) = distinct_shared(points);
+        for (result, _) in &results {
+            result.scenario.check()?;
+        }
+        let wanted: Vec<(usize, u32)> =
+            results.iter().enumerate().flat_map(|(at, (_, replications))| (0..*replications).map(move |r| (at, r))).collect();
+        let runs = self.all(&wanted, |at| &results[at].0.scenario, tally)?;
+        for ((at, _), (outcome, wall_s)) in wanted.iter().zip(runs) {
+            results[*at].0.outcomes.push(outcome);
+            results[*at].0.wall_s += wall_s;
+        }
+        Ok(of_point.into_iter().map(|at| results[at].0.clone()).collect())
+    }
+
+    /// Runs the wanted replications of the experiments that `which` finds, in parallel; outcomes come in their order.
+    fn all<'e, E: Experiment + 'e>(
+        &self,
+        wanted: &[(usize, u32)],
+        which: impl Fn(usize) -> &'e E + Sync,
+        tally: &Tally,
+    ) -> Result<Vec<Timed<E>>, RunnerError> {
+        wanted.par_iter().with_max_len(1).map(|(at, replication)| self.one(which(*at), *replication, tally)).collect()
     }
 
     /// The further runs of the points among the last ones that are not settled.
@@ -119,20 +169,20 @@ impl Runner<'_> {
         wanted
     }
 
-    fn one(&self, scenario: &Scenario, replication: u32, tally: &Tally) -> Result<Run, RunnerError> {
+    fn one<E: Experiment>(&self, experiment: &E, replication: u32, tally: &Tally) -> Result<Timed<E>, RunnerError> {
         if self.stop.load(Ordering::Relaxed) {
             return Err(RunnerError::Interrupted);
         }
         let seed = replication_seed(self.seed, replication);
-        let run = match self.store.and_then(|store| store.get(scenario, seed)) {
-            Some(outcome) => Run { outcome, wall_s: 0.0 },
+        let run = match self.store.and_then(|store| store.get(experiment, seed)) {
+            Some(outcome) => (outcome, 0.0),
             None => {
-                let run = run::run(scenario, seed)?;
-                tally.packets.fetch_add(scenario.packets, Ordering::Relaxed);
+                let (outcome, wall_s) = experiment.run(seed).map_err(Into::into)?;
+                tally.packets.fetch_add(experiment.packets(&outcome), Ordering::Relaxed);
                 if let Some(store) = self.store {
-                    store.put(scenario, seed, &run.outcome)?;
+                    store.put(experiment, seed, &outcome)?;
                 }
-                run
+                (outcome, wall_s)
             }
         };
         let runs_done = tally.done.fetch_add(1, Ordering::Relaxed) + 1;
@@ -157,4 +207,24 @@ fn distinct(points: &[(Scenario, Plan)]) -> (Vec<PointResult>, Vec<usize>) {
         of_point.push(at);
     }
     (distinct, of_point)
+}
+
+/// The different shared scenarios without results and how often each is run, and which of them each point is.
+fn distinct_shared(points: &[(SharedScenario, u32)]) -> (Vec<(SharedResult, u32)>, Vec<usize>) {
+    let mut found: std::collections::BTreeMap<(String, u32), usize> = std::collections::BTreeMap::new();
+    let mut distinct: Vec<(SharedResult, u32)> = Vec::new();
+    let mut of_point = Vec::with_capacity(points.len());
+    for (scenario, replications) in points {
+        let at = *found.entry((scenario.canonical(), *replications)).or_insert_with(|| {
+            distinct.push((SharedResult { scenario: scenario.clone(), outcomes: Vec::new(), wall_s: 0.0 }, *replications));
+            distinct.len() - 1
+        });
+        of_point.push(at);
+    }
+    (distinct, of_point)
+}
+
+/// The runs that different shared scenarios need.
+fn shared_runs(points: &[(SharedScenario, u32)]) -> u64 {
+    distinct_shared(points).0.iter().map(|(_, replications)| u64::from(*replications)).sum()
 }

@@ -5,12 +5,20 @@
 //!
 //! Invariant: a scenario that passes [`registry::check_pair`] can be run; equal canonical texts mean equal runs.
 
+mod error;
+mod record;
+pub mod words;
+
+pub use error::ScenarioError;
+
 use crate::registry::{self, Scheme};
+use record::Record;
 use segstream_base::{Bandwidth, Bytes, Duration};
-use segstream_blocks::{Accounting, Tolerance};
-use segstream_path::{LossSpec, SpecError};
+use segstream_blocks::{Accounting, Search, Tolerance};
+use segstream_path::LossSpec;
 use segstream_schemes::sstp::{Acknowledgment, FeedbackMode};
-use serde::{Deserialize, Serialize};
+use segstream_schemes::tcp::Backoff;
+use words::{Ptif, Ranges};
 
 /// One scheme over one black box.
 #[derive(Clone, Debug, PartialEq)]
@@ -45,6 +53,37 @@ pub struct Scenario {
     pub reorder: u32,
     /// How often SNR exchanges state; `None` is a twelfth of the round trip. Default `None`.
     pub status_period: Option<Duration>,
+    /// Whether SNR takes each state for one interval, however many were lost before it, so that time slips (HT 4). Default no.
+    pub slip: bool,
+    /// Which packets without units are lost, in both directions; then the other losses concern data alone. `None`: they
+    /// are lost as data is. Default `None`.
+    pub control_loss: Option<LossSpec>,
+    /// The forward queue in packets; `None` is a bandwidth-delay product. Default `None`.
+    pub queue_packets: Option<u32>,
+    /// New packets a second that the source has, in segments at even intervals; `None` always has one. Default `None`.
+    pub offered: Option<u32>,
+    /// What each data packet costs the sender's processor, zero for nothing (HT 6). Default zero.
+    pub service: Duration,
+    /// What each slot costs it that is searched in the table of sent packets. Default zero.
+    pub search_cost: Duration,
+    /// What each operation on its list of timers costs it, and each timer passed there. Default zero.
+    pub timer_cost: (Duration, Duration),
+    /// How often HTPNET exchanges state; `None` is an eighth of the round trip, 1 to 10 ms. Default `None`.
+    pub sync_period: Option<Duration>,
+    /// By how many exchanges HTPNET puts off its judgement of a packet. Default 0.
+    pub offset: u16,
+    /// How much of what it has HTPNET's receiver reports in an exchange. Default four runs.
+    pub ranges: Ranges,
+    /// How HTPNET searches its table of sent packets. Default FIFO.
+    pub search: Search,
+    /// The class of HTPNET: error control 4, flow control 2, rate control 1. Default 5.
+    pub class: u8,
+    /// By which law HTPNET avoids congestion. Default none.
+    pub ptif: Ptif,
+    /// What becomes of TCP's timeout when it was backed off. Default retained.
+    pub backoff: Backoff,
+    /// The tick of TCP's timers, zero for none. Default zero.
+    pub timer_tick: Duration,
     /// New data packets, rounded down to whole segments. Default 1,000,000.
     pub packets: u64,
 }
@@ -67,98 +106,24 @@ impl Default for Scenario {
             feedback: FeedbackMode::Full,
             reorder: 0,
             status_period: None,
+            slip: false,
+            control_loss: None,
+            queue_packets: None,
+            offered: None,
+            service: Duration::ZERO,
+            search_cost: Duration::ZERO,
+            timer_cost: (Duration::ZERO, Duration::ZERO),
+            sync_period: None,
+            offset: 0,
+            ranges: Ranges::Four,
+            search: Search::Fifo,
+            class: 5,
+            ptif: Ptif::Off,
+            backoff: Backoff::Retain,
+            timer_tick: Duration::ZERO,
             packets: 1_000_000,
         }
     }
-}
-
-/// Why a scenario cannot be run: a fault of whoever wrote it.
-#[derive(Clone, Debug, PartialEq, thiserror::Error)]
-#[non_exhaustive]
-pub enum ScenarioError {
-    /// See the message.
-    #[error("there is no scheme \"{0}\"; known are {known}", known = registry::keys())]
-    UnknownScheme(String),
-    /// See the message.
-    #[error("scheme \"{asked}\" is asked for, but it is {here} here; give both ends the same --scheme")]
-    OtherScheme {
-        /// The key that is asked for.
-        asked: String,
-        /// The key of the scheme that is run.
-        here: &'static str,
-    },
-    /// See the message.
-    #[error("--{setting} means nothing to {scheme}; leave it out")]
-    NotApplicable {
-        /// The setting's name on the command line.
-        setting: &'static str,
-        /// The scheme.
-        scheme: String,
-    },
-    /// See the message.
-    #[error("a window of {0} segments is not possible; give 1 to {WINDOW_MAX}")]
-    Window(u32),
-    /// See the message.
-    #[error("a buffer of {buffer} segments does not fit a window of {window}; give 1 to {window}")]
-    Buffer {
-        /// The buffer asked for.
-        buffer: u32,
-        /// The window.
-        window: u32,
-    },
-    /// See the message.
-    #[error("packets of {0} bytes are not possible; give {PACKET_BYTES_MIN} to {PACKET_BYTES_MAX}")]
-    PacketBytes(u32),
-    /// See the message.
-    #[error("segments of {0} packets are not possible; give 1 to {SEGMENT_PACKETS_MAX}")]
-    SegmentPackets(u32),
-    /// See the message.
-    #[error(
-        "at {bandwidth} a packet of {packet_bytes} bytes takes less than a nanosecond, which the clock cannot tell; give a lower bandwidth"
-    )]
-    NoPacketTime {
-        /// The bandwidth.
-        bandwidth: Bandwidth,
-        /// The packet.
-        packet_bytes: u32,
-    },
-    /// See the message.
-    #[error("a bandwidth of zero lets nothing pass; give one above it")]
-    NoBandwidth,
-    /// See the message.
-    #[error("the round trip of {0} is too long; give at most {RTT_MAX}")]
-    Rtt(Duration),
-    /// See the message.
-    #[error("the tolerance counts over W = {window} packets, but a segment has {segment_packets}; W must be the segment")]
-    ToleranceWindow {
-        /// W.
-        window: u32,
-        /// Packets of a segment.
-        segment_packets: u32,
-    },
-    /// See the message.
-    #[error("{packets} packets are less than one segment of {segment_packets}; give more")]
-    TooFewPackets {
-        /// New packets asked for.
-        packets: u64,
-        /// Packets of a segment.
-        segment_packets: u32,
-    },
-    /// See the message.
-    #[error("the re-sequencing distance {0} is too long; give at most {REORDER_MAX}")]
-    Reorder(u32),
-    /// See the message.
-    #[error("a status every {0} is not possible; give at least {STATUS_PERIOD_MIN}")]
-    StatusPeriod(Duration),
-    /// See the message.
-    #[error("the loss: {0}")]
-    Loss(#[from] SpecError),
-    /// See the message.
-    #[error("the scheme refuses: {0}")]
-    Scheme(String),
-    /// See the message.
-    #[error("the parameters cannot be read: {0}")]
-    Unreadable(String),
 }
 
 /// The longest window, in segments.
@@ -173,6 +138,8 @@ pub const SEGMENT_PACKETS_MAX: u32 = 32_768;
 pub const RTT_MAX: Duration = Duration::from_secs(3600);
 /// The shortest status period: a peer that may choose it must not make us send more often.
 pub const STATUS_PERIOD_MIN: Duration = Duration::from_micros(100);
+/// The longest that a packet may occupy the processor, or a slot or a timer.
+pub const SERVICE_MAX: Duration = Duration::from_secs(60);
 /// The longest re-sequencing distance.
 pub const REORDER_MAX: u32 = 1023;
 
@@ -207,6 +174,13 @@ impl Scenario {
         if let Some(period) = self.status_period.filter(|period| *period < STATUS_PERIOD_MIN) {
             return Err(ScenarioError::StatusPeriod(period));
         }
+        let costs = [self.service, self.search_cost, self.timer_cost.0, self.timer_cost.1, self.timer_tick];
+        if let Some(cost) = costs.into_iter().find(|cost| *cost > SERVICE_MAX) {
+            return Err(ScenarioError::Service(cost));
+        }
+        if self.offered == Some(0) || self.queue_packets == Some(0) {
+            return Err(ScenarioError::Nothing);
+        }
         Ok(())
     }
 
@@ -225,6 +199,7 @@ impl Scenario {
         }
         self.loss.check()?;
         self.loss_back.check()?;
+        self.control_loss.as_ref().map_or(Ok(()), LossSpec::check)?;
         Ok(())
     }
 
@@ -241,6 +216,17 @@ impl Scenario {
     /// The time a packet takes at the bandwidth, in seconds: t_p.
     pub fn packet_time_s(&self) -> f64 {
         f64::from(self.packet_bytes) * 8.0 / self.bandwidth.bits_per_second() as f64
+    }
+
+    /// The time of a packet that throughput efficiency is measured in: what it takes of the sender's processor when that
+    /// takes any, as HT measures; else t_p.
+    pub fn reference_time_s(&self) -> f64 {
+        if self.service.is_zero() { self.packet_time_s() } else { self.service.as_secs_f64() }
+    }
+
+    /// The window in packets.
+    pub fn window_packets(&self) -> u32 {
+        self.window.saturating_mul(self.segment_packets)
     }
 
     /// The size of a packet as the black box counts it.
@@ -263,84 +249,6 @@ impl Scenario {
     }
 }
 
-/// A scenario in base measures.
-#[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Record {
-    scheme: String,
-    rtt_ns: u64,
-    bandwidth_bps: u64,
-    packet_bytes: u32,
-    segment_packets: u32,
-    window_segments: u32,
-    buffer_segments: Option<u32>,
-    ack: String,
-    tolerance: (u32, u32, u32),
-    accounting: String,
-    loss: String,
-    loss_back: String,
-    feedback: String,
-    reorder: u32,
-    status_period_ns: Option<u64>,
-    packets: u64,
-}
-
-impl From<&Scenario> for Record {
-    fn from(scenario: &Scenario) -> Self {
-        let tolerance = scenario.tolerance;
-        Self {
-            scheme: scenario.scheme.clone(),
-            rtt_ns: scenario.rtt.as_nanos(),
-            bandwidth_bps: scenario.bandwidth.bits_per_second(),
-            packet_bytes: scenario.packet_bytes,
-            segment_packets: scenario.segment_packets,
-            window_segments: scenario.window,
-            buffer_segments: scenario.buffer,
-            ack: scenario.ack.to_string(),
-            tolerance: (tolerance.window(), tolerance.errors(), tolerance.burst()),
-            accounting: scenario.accounting.to_string(),
-            loss: scenario.loss.to_string(),
-            loss_back: scenario.loss_back.to_string(),
-            feedback: scenario.feedback.to_string(),
-            reorder: scenario.reorder,
-            status_period_ns: scenario.status_period.map(Duration::as_nanos),
-            packets: scenario.packets,
-        }
-    }
-}
-
-impl TryFrom<Record> for Scenario {
-    type Error = ScenarioError;
-
-    fn try_from(record: Record) -> Result<Self, ScenarioError> {
-        fn read<T: std::str::FromStr>(text: &str) -> Result<T, ScenarioError>
-        where
-            T::Err: std::fmt::Display,
-        {
-            text.parse().map_err(|error: T::Err| ScenarioError::Unreadable(error.to_string()))
-        }
-        let (window, errors, burst) = record.tolerance;
-        Ok(Self {
-            scheme: record.scheme,
-            rtt: Duration::from_nanos(record.rtt_ns),
-            bandwidth: Bandwidth::from_bits_per_second(record.bandwidth_bps),
-            packet_bytes: record.packet_bytes,
-            segment_packets: record.segment_packets,
-            window: record.window_segments,
-            buffer: record.buffer_segments,
-            ack: read(&record.ack)?,
-            tolerance: Tolerance::new(window, errors, burst).map_err(|error| ScenarioError::Unreadable(error.to_string()))?,
-            accounting: read(&record.accounting)?,
-            loss: read(&record.loss)?,
-            loss_back: read(&record.loss_back)?,
-            feedback: read(&record.feedback)?,
-            reorder: record.reorder,
-            status_period: record.status_period_ns.map(Duration::from_nanos),
-            packets: record.packets,
-        })
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -355,6 +263,32 @@ mod tests {
             ..Scenario::default()
         };
         assert_eq!(Scenario::from_canonical(&scenario.canonical()).unwrap(), scenario);
+        let scenario = Scenario {
+            control_loss: Some("1e-2".parse().unwrap()),
+            queue_packets: Some(64),
+            offered: Some(4000),
+            service: Duration::from_micros(83),
+            search_cost: Duration::from_nanos(1100),
+            timer_cost: (Duration::from_micros(5), Duration::from_micros(1)),
+            sync_period: Some(Duration::from_millis(5)),
+            slip: true,
+            offset: 2,
+            ranges: Ranges::All,
+            search: Search::Exhaustive,
+            class: 7,
+            ptif: Ptif::Held,
+            backoff: Backoff::Oldest,
+            timer_tick: Duration::from_millis(1),
+            ..scenario
+        };
+        assert_eq!(Scenario::from_canonical(&scenario.canonical()).unwrap(), scenario);
+    }
+
+    #[test]
+    fn a_text_without_the_later_settings_means_them_as_usual() {
+        let text = Scenario::default().canonical();
+        assert!(!text.contains("service") && !text.contains("backoff"), "{text}");
+        assert_eq!(Scenario::from_canonical(&text).unwrap(), Scenario::default());
     }
 
     #[test]
@@ -373,6 +307,8 @@ mod tests {
             (Scenario { packets: 255, ..good() }, "255 packets are less than one segment"),
             (Scenario { reorder: 1024, ..good() }, "distance 1024"),
             (Scenario { rtt: Duration::from_secs(3601), ..good() }, "round trip"),
+            (Scenario { service: Duration::from_secs(61), ..good() }, "a cost of 61s"),
+            (Scenario { offered: Some(0), ..good() }, "offers nothing"),
         ];
         for (scenario, sentence) in cases {
             let told = scenario.check().expect_err(sentence).to_string();

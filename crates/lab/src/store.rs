@@ -6,8 +6,7 @@
 //! Invariant: an address is a hash over the model, the scenario and the seed; a file appears whole or not
 //! at all; results of another model are never read.
 
-use crate::outcome::Outcome;
-use crate::scenario::Scenario;
+use crate::experiment::Experiment;
 use segstream_base::random::Seed;
 use serde::{Deserialize, Serialize};
 use std::fs;
@@ -30,10 +29,10 @@ struct Mark {
 
 /// One stored run.
 #[derive(Serialize, Deserialize)]
-struct Entry {
+struct Entry<O> {
     scenario: serde_json::Value,
     seed: u64,
-    outcome: Outcome,
+    outcome: O,
 }
 
 /// Why a store cannot be used.
@@ -103,17 +102,17 @@ impl Store {
     }
 
     /// The result of a run, if it is here and can be read.
-    pub fn get(&self, scenario: &Scenario, seed: Seed) -> Option<Outcome> {
-        let canonical = scenario.canonical();
+    pub fn get<E: Experiment>(&self, experiment: &E, seed: Seed) -> Option<E::Outcome> {
+        let canonical = experiment.canonical();
         let text = fs::read_to_string(self.file(&canonical, seed)).ok()?;
-        let entry: Entry = serde_json::from_str(&text).ok()?;
+        let entry: Entry<E::Outcome> = serde_json::from_str(&text).ok()?;
         // A damaged or foreign file is as good as none: the run is made again.
         (entry.seed == seed.0 && entry.scenario == value(&canonical)).then_some(entry.outcome)
     }
 
     /// Keeps the result of a run.
-    pub fn put(&self, scenario: &Scenario, seed: Seed, outcome: &Outcome) -> Result<(), StoreError> {
-        let canonical = scenario.canonical();
+    pub fn put<E: Experiment>(&self, experiment: &E, seed: Seed, outcome: &E::Outcome) -> Result<(), StoreError> {
+        let canonical = experiment.canonical();
         let file = self.file(&canonical, seed);
         if let Some(parent) = file.parent() {
             fs::create_dir_all(parent).map_err(io_error("making the directory", parent))?;
@@ -161,6 +160,7 @@ fn write_whole(path: &Path, text: &str) -> Result<(), StoreError> {
 mod tests {
     use super::*;
     use crate::run::run;
+    use crate::scenario::Scenario;
 
     fn small() -> Scenario {
         Scenario { packets: 2560, ..Scenario::default() }

@@ -10,6 +10,8 @@ use crate::plan::{Plan, Preset};
 use crate::point::PointResult;
 use crate::runner::{Runner, RunnerError};
 use crate::scenario::Scenario;
+use crate::shared::{PartyOutcome, SharedResult, SharedScenario};
+use crate::stages::{StageOutcome, StageScenario};
 use std::fmt::Write as _;
 
 /// One figure or table of a paper.
@@ -26,6 +28,12 @@ pub struct Study {
     pub parameters: &'static [(&'static str, &'static str)],
     /// The points.
     pub points: fn() -> Vec<StudyPoint>,
+    /// By how many times its runs are shorter than the preset's: 1 but where packets take long.
+    pub shortened: u64,
+    /// The points with several parties over one link.
+    pub shared: fn() -> Vec<SharedPoint>,
+    /// The points on modelled processors.
+    pub stages: fn() -> Vec<StagePoint>,
     /// The pictures.
     pub figures: fn(&Measured) -> Vec<Figure>,
     /// The tables.
@@ -34,6 +42,31 @@ pub struct Study {
     pub claims: &'static [Claim],
     /// The table continuous integration compares: the quick preset with seed 1.
     pub expected: &'static str,
+}
+
+impl Study {
+    /// A study of nothing: for `..Study::NONE` behind what a study has.
+    pub const NONE: Self = Self {
+        id: "",
+        title: "",
+        source: "",
+        summary: "",
+        parameters: &[],
+        points: Vec::new,
+        shortened: 1,
+        shared: Vec::new,
+        stages: Vec::new,
+        figures: |_| Vec::new(),
+        tables: |_| Vec::new(),
+        claims: &[],
+        expected: "",
+    };
+
+    /// How long and how often its points are run.
+    pub fn plan(&self, preset: Preset) -> Plan {
+        let plan = preset.plan();
+        Plan { packets: plan.packets / self.shortened.max(1), ..plan }
+    }
 }
 
 /// One point to run.
@@ -47,12 +80,58 @@ pub struct StudyPoint {
     pub scenario: Scenario,
 }
 
+/// One shared scenario to run.
+#[derive(Clone, Debug)]
+pub struct SharedPoint {
+    /// The curve it belongs to, unique among the shared ones of the study.
+    pub curve: String,
+    /// Where on the horizontal axis.
+    pub x: f64,
+    /// What is run.
+    pub scenario: SharedScenario,
+}
+
+/// One experiment on modelled processors.
+#[derive(Clone, Debug)]
+pub struct StagePoint {
+    /// The curve it belongs to, unique among those on modelled processors.
+    pub curve: String,
+    /// Where on the horizontal axis.
+    pub x: f64,
+    /// What is run.
+    pub scenario: StageScenario,
+}
+
 /// The points of a study with their results.
 pub struct Measured {
     /// How long they were run.
     pub preset: Preset,
     /// Each with its curve and place, in the order of the study.
     pub points: Vec<MeasuredPoint>,
+    /// The shared ones, each with its curve and place, in the order of the study.
+    pub shared: Vec<MeasuredShared>,
+    /// Those on modelled processors, each with its curve and place, in the order of the study.
+    pub stages: Vec<MeasuredStages>,
+}
+
+/// One experiment on modelled processors with its outcome.
+pub struct MeasuredStages {
+    /// Its curve.
+    pub curve: String,
+    /// Its place.
+    pub x: f64,
+    /// Its outcome; nothing in it is random, so there is one.
+    pub outcome: StageOutcome,
+}
+
+/// One shared scenario with its result.
+pub struct MeasuredShared {
+    /// Its curve.
+    pub curve: String,
+    /// Its place.
+    pub x: f64,
+    /// Its result.
+    pub result: SharedResult,
 }
 
 /// One point with its result.
@@ -68,9 +147,38 @@ pub struct MeasuredPoint {
 impl Measured {
     /// The result at `x` of `curve`, when it was run and ended well.
     pub fn at(&self, curve: &str, x: f64) -> Option<&PointResult> {
-        let near = |a: f64, b: f64| (a - b).abs() <= 1e-9 * a.abs().max(b.abs());
         let point = self.points.iter().find(|point| point.curve == curve && near(point.x, x))?;
         point.result.trouble().is_none().then_some(&point.result)
+    }
+
+    /// The shared result at `x` of `curve`, when it was run and ended well.
+    pub fn shared_at(&self, curve: &str, x: f64) -> Option<&SharedResult> {
+        let point = self.shared.iter().find(|point| point.curve == curve && near(point.x, x))?;
+        point.result.trouble().is_none().then_some(&point.result)
+    }
+
+    /// The shared points of `curve` in the order of the study.
+    pub fn shared_curve(&self, curve: &str) -> impl Iterator<Item = &MeasuredShared> {
+        self.shared.iter().filter(move |point| point.curve == curve)
+    }
+
+    /// The outcome on modelled processors at `x` of `curve`, when it was run and ended well.
+    pub fn stages_at(&self, curve: &str, x: f64) -> Option<&StageOutcome> {
+        let point = self.stages.iter().find(|point| point.curve == curve && near(point.x, x))?;
+        point.outcome.trouble.is_none().then_some(&point.outcome)
+    }
+
+    /// The points on modelled processors of `curve` in the order of the study.
+    pub fn stages_curve(&self, curve: &str) -> impl Iterator<Item = &MeasuredStages> {
+        self.stages.iter().filter(move |point| point.curve == curve)
+    }
+
+    /// Each point that did not end well: curve, place and trouble.
+    pub fn troubles(&self) -> Vec<(&str, f64, &str)> {
+        let points = self.points.iter().map(|point| (point.curve.as_str(), point.x, point.result.trouble()));
+        let shared = self.shared.iter().map(|point| (point.curve.as_str(), point.x, point.result.trouble()));
+        let stages = self.stages.iter().map(|point| (point.curve.as_str(), point.x, point.outcome.trouble.as_deref()));
+        points.chain(shared).chain(stages).filter_map(|(curve, x, trouble)| Some((curve, x, trouble?))).collect()
     }
 
     /// The points of `curve` in the order of the study.
@@ -78,8 +186,76 @@ impl Measured {
         self.points.iter().filter(move |point| point.curve == curve)
     }
 
-    /// The table that is compared with the expected one: all columns, six digits.
+    /// The table that is compared with the expected one: all columns, six digits. Shared points follow behind an empty line
+    /// in a table of their own, a row a party, and so do those on modelled processors.
     pub fn csv(&self) -> String {
+        let mut tables = Vec::new();
+        if !self.points.is_empty() || (self.shared.is_empty() && self.stages.is_empty()) {
+            tables.push(self.points_csv());
+        }
+        if !self.shared.is_empty() {
+            let mut csv = String::new();
+            self.append_shared_csv(&mut csv);
+            tables.push(csv);
+        }
+        if !self.stages.is_empty() {
+            tables.push(self.stages_csv());
+        }
+        tables.join("\n")
+    }
+
+    fn stages_csv(&self) -> String {
+        let mut csv = String::from(STAGES_CSV_HEAD);
+        for point in &self.stages {
+            let outcome = &point.outcome;
+            let busiest = outcome.busy_shares().into_iter().fold(0.0, f64::max);
+            let trouble = if outcome.trouble.is_some() { "trouble" } else { "" };
+            // A write to a string cannot fail.
+            let _ = writeln!(
+                csv,
+                "\"{}\",{},{},{},{},{trouble}",
+                point.curve,
+                point.x,
+                digits(outcome.packets_per_second()),
+                digits(busiest),
+                outcome.spurious
+            );
+        }
+        csv
+    }
+
+    fn append_shared_csv(&self, csv: &mut String) {
+        csv.push_str(SHARED_CSV_HEAD);
+        for point in &self.shared {
+            let result = &point.result;
+            for party in &result.scenario.parties {
+                let of = |value: fn(&PartyOutcome) -> f64| digits(result.of_party(&party.name, value).mean);
+                let throughput = result.throughput_bps(&party.name);
+                // A write to a string cannot fail.
+                let _ = writeln!(
+                    csv,
+                    "\"{}\",{},\"{}\",{},{},{},{},{},{},{},{},{},{},{},{}",
+                    point.curve,
+                    point.x,
+                    party.name,
+                    digits(throughput.mean),
+                    digits(throughput.half_width.unwrap_or(f64::NAN)),
+                    digits(result.share(&party.name).mean),
+                    of(PartyOutcome::goodput_bps),
+                    of(PartyOutcome::loss_share),
+                    of(|party| party.packets_marked as f64),
+                    of(|party| party.delays.mean_ns as f64 * 1e-6),
+                    of(|party| party.delays.p95_ns as f64 * 1e-6),
+                    digits(result.queue_ms_mean().mean),
+                    digits(result.queue_ms_p95().mean),
+                    digits(result.over_replications(|outcome| outcome.queue.max_ns as f64 * 1e-6).mean),
+                    if result.trouble().is_some() { "trouble" } else { "" },
+                );
+            }
+        }
+    }
+
+    fn points_csv(&self) -> String {
         let mut csv = String::from(CSV_HEAD);
         for point in &self.points {
             let result = &point.result;
@@ -109,6 +285,16 @@ impl Measured {
 const CSV_HEAD: &str = "curve,x,throughput_efficiency,throughput_efficiency_ci95,delay_ms_mean,delay_ms_mean_ci95,delay_ms_max,\
 packets_sent,packets_retransmitted,feedback_packets,segments_delivered,trouble\n";
 
+const SHARED_CSV_HEAD: &str = "curve,x,party,throughput_bps,throughput_bps_ci95,share,goodput_bps,loss_share,packets_marked,\
+delay_ms_mean,delay_ms_p95,queue_ms_mean,queue_ms_p95,queue_ms_max,trouble\n";
+
+const STAGES_CSV_HEAD: &str = "curve,x,packets_per_second,busiest_share,packets_spurious,trouble\n";
+
+/// Whether two places on an axis are the same.
+fn near(a: f64, b: f64) -> bool {
+    (a - b).abs() <= 1e-9 * a.abs().max(b.abs())
+}
+
 /// Six significant digits, without trailing zeros; nothing for what is not known.
 pub fn digits(value: f64) -> String {
     if !value.is_finite() {
@@ -130,22 +316,40 @@ pub struct Finished {
 
 /// Runs the studies together and judges their claims; results come in the order of the studies.
 pub fn run(studies: &[&'static Study], preset: Preset, runner: &Runner<'_>) -> Result<Vec<Finished>, RunnerError> {
-    let plan = preset.plan();
     let points: Vec<Vec<StudyPoint>> = studies.iter().map(|study| (study.points)()).collect();
-    let flat: Vec<(Scenario, Plan)> = points.iter().flatten().map(|point| (point.scenario.clone(), plan)).collect();
-    let mut results = runner.run(&flat)?.into_iter();
+    let of_study = |(study, points): (&&Study, &Vec<StudyPoint>)| {
+        let plan = study.plan(preset);
+        points.iter().map(|point| (point.scenario.clone(), plan)).collect::<Vec<(Scenario, Plan)>>()
+    };
+    let flat: Vec<(Scenario, Plan)> = studies.iter().zip(&points).flat_map(of_study).collect();
+    let shared: Vec<Vec<SharedPoint>> = studies.iter().map(|study| (study.shared)()).collect();
+    let replications = preset.shared_replications();
+    let shared_flat: Vec<_> = shared.iter().flatten().map(|point| (point.scenario.clone(), replications)).collect();
+    let (results, shared_results) = runner.run_with_shared(&flat, &shared_flat)?;
+    let (mut results, mut shared_results) = (results.into_iter(), shared_results.into_iter());
     let mut finished = Vec::with_capacity(studies.len());
-    for (study, points) in studies.iter().zip(points) {
+    for (study, (points, shared)) in studies.iter().zip(points.into_iter().zip(shared)) {
         let points = points
             .into_iter()
             .zip(results.by_ref())
             .map(|(point, result)| MeasuredPoint { curve: point.curve, x: point.x, result })
             .collect();
-        let measured = Measured { preset, points };
+        let shared = shared
+            .into_iter()
+            .zip(shared_results.by_ref())
+            .map(|(point, result)| MeasuredShared { curve: point.curve, x: point.x, result })
+            .collect();
+        let measured = Measured { preset, points, shared, stages: measured_stages(study, runner)? };
         let section = section(study, &measured);
         finished.push(Finished { study, measured, section });
     }
     Ok(finished)
+}
+
+/// The study's points on modelled processors, run.
+fn measured_stages(study: &Study, runner: &Runner<'_>) -> Result<Vec<MeasuredStages>, RunnerError> {
+    let run = |point: StagePoint| Ok(MeasuredStages { outcome: runner.run_once(&point.scenario)?, curve: point.curve, x: point.x });
+    (study.stages)().into_iter().map(run).collect()
 }
 
 fn section(study: &Study, measured: &Measured) -> Section {

@@ -1,0 +1,108 @@
+//! Why a scenario cannot be run.
+//!
+//! Called by the scenario, by the registry and by whatever runs one.
+//!
+//! Invariant: each says what is wrong and what to give instead.
+
+use super::{PACKET_BYTES_MAX, PACKET_BYTES_MIN, REORDER_MAX, RTT_MAX, SEGMENT_PACKETS_MAX, SERVICE_MAX, STATUS_PERIOD_MIN, WINDOW_MAX};
+use crate::registry;
+use segstream_base::{Bandwidth, Duration};
+use segstream_path::SpecError;
+
+/// Why a scenario cannot be run: a fault of whoever wrote it.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ScenarioError {
+    /// See the message.
+    #[error("there is no scheme \"{0}\"; known are {known}", known = registry::keys())]
+    UnknownScheme(String),
+    /// See the message.
+    #[error("scheme \"{asked}\" is asked for, but it is {here} here; give both ends the same --scheme")]
+    OtherScheme {
+        /// The key that is asked for.
+        asked: String,
+        /// The key of the scheme that is run.
+        here: &'static str,
+    },
+    /// See the message.
+    #[error("--{setting} means nothing to {scheme}; leave it out")]
+    NotApplicable {
+        /// The setting's name on the command line.
+        setting: &'static str,
+        /// The scheme.
+        scheme: String,
+    },
+    /// See the message.
+    #[error("a window of {0} segments is not possible; give 1 to {WINDOW_MAX}")]
+    Window(u32),
+    /// See the message.
+    #[error("a buffer of {buffer} segments does not fit a window of {window}; give 1 to {window}")]
+    Buffer {
+        /// The buffer asked for.
+        buffer: u32,
+        /// The window.
+        window: u32,
+    },
+    /// See the message.
+    #[error("packets of {0} bytes are not possible; give {PACKET_BYTES_MIN} to {PACKET_BYTES_MAX}")]
+    PacketBytes(u32),
+    /// See the message.
+    #[error("segments of {0} packets are not possible; give 1 to {SEGMENT_PACKETS_MAX}")]
+    SegmentPackets(u32),
+    /// See the message.
+    #[error(
+        "at {bandwidth} a packet of {packet_bytes} bytes takes less than a nanosecond, which the clock cannot tell; give a lower bandwidth"
+    )]
+    NoPacketTime {
+        /// The bandwidth.
+        bandwidth: Bandwidth,
+        /// The packet.
+        packet_bytes: u32,
+    },
+    /// See the message.
+    #[error("a bandwidth of zero lets nothing pass; give one above it")]
+    NoBandwidth,
+    /// See the message.
+    #[error("the round trip of {0} is too long; give at most {RTT_MAX}")]
+    Rtt(Duration),
+    /// See the message.
+    #[error("the tolerance counts over W = {window} packets, but a segment has {segment_packets}; W must be the segment")]
+    ToleranceWindow {
+        /// W.
+        window: u32,
+        /// Packets of a segment.
+        segment_packets: u32,
+    },
+    /// See the message.
+    #[error("{packets} packets are less than one segment of {segment_packets}; give more")]
+    TooFewPackets {
+        /// New packets asked for.
+        packets: u64,
+        /// Packets of a segment.
+        segment_packets: u32,
+    },
+    /// See the message.
+    #[error("the re-sequencing distance {0} is too long; give at most {REORDER_MAX}")]
+    Reorder(u32),
+    /// See the message.
+    #[error("a status every {0} is not possible; give at least {STATUS_PERIOD_MIN}")]
+    StatusPeriod(Duration),
+    /// See the message.
+    #[error("a cost of {0} for one packet, slot or timer is too much; give at most {SERVICE_MAX}")]
+    Service(Duration),
+    /// See the message.
+    #[error("a source that offers nothing, or a queue that holds nothing, lets nothing pass; give at least 1 packet")]
+    Nothing,
+    /// See the message.
+    #[error("there is no class {0}; give 0 to 7: error control 4, flow control 2, rate control 1")]
+    Class(u8),
+    /// See the message.
+    #[error("the loss: {0}")]
+    Loss(#[from] SpecError),
+    /// See the message.
+    #[error("the scheme refuses: {0}")]
+    Scheme(String),
+    /// See the message.
+    #[error("the parameters cannot be read: {0}")]
+    Unreadable(String),
+}

@@ -1,0 +1,113 @@
+//! What one run over a shared link gave: counts, times and series of integers.
+//!
+//! Made by [`super::run`], kept by [`crate::store`], joined over replications by [`super::SharedResult`].
+//!
+//! Invariant: nothing in an outcome depends on the machine. Totals are of the time behind the warm-up, series of all.
+
+use segstream_base::Duration;
+use serde::{Deserialize, Serialize};
+
+/// The interval of all series.
+pub const SAMPLE: Duration = Duration::from_millis(100);
+
+/// What one run gave.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SharedOutcome {
+    /// Why the run ended early, if it did.
+    pub trouble: Option<String>,
+    /// Packets that were sent onto the link in the whole run.
+    pub link_packets_sent: u64,
+    /// Those of them that the full queue dropped.
+    pub link_dropped_queue: u64,
+    /// Those that queue management dropped.
+    pub link_dropped_aqm: u64,
+    /// Those it marked.
+    pub link_marked: u64,
+    /// What waiting for the link was like.
+    pub queue: QueueOutcome,
+    /// The parties, in the order of the scenario.
+    pub parties: Vec<PartyOutcome>,
+}
+
+/// What waiting for the link was like, over packets.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Default)]
+pub struct QueueOutcome {
+    /// The mean.
+    pub mean_ns: u64,
+    /// The 95th percentile.
+    pub p95_ns: u64,
+    /// The longest.
+    pub max_ns: u64,
+    /// The mean in each interval of [`SAMPLE`]; none where no packet entered.
+    pub mean_ns_series: Vec<Option<u64>>,
+    /// The longest in each.
+    pub max_ns_series: Vec<Option<u64>>,
+}
+
+/// What a party got.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Default)]
+pub struct PartyOutcome {
+    /// Its name.
+    pub name: String,
+    /// For how long it was there behind the warm-up.
+    pub present_ns: u64,
+    /// Bytes of its packets that arrived.
+    pub bytes_arrived: u64,
+    /// Bytes of its application that were delivered, each once, in segments whose promise was kept. For TCP in order.
+    pub bytes_delivered: u64,
+    /// Bytes of its packets that it sent.
+    pub bytes_sent: u64,
+    /// Packets it sent.
+    pub packets_sent: u64,
+    /// Packets that carried something again.
+    pub packets_retransmitted: u64,
+    /// Packets the link dropped.
+    pub packets_dropped: u64,
+    /// Packets its own path lost or dropped.
+    pub packets_lost: u64,
+    /// Packets that arrived marked.
+    pub packets_marked: u64,
+    /// Bytes that arrived in each interval of [`SAMPLE`].
+    pub bytes_arrived_series: Vec<u64>,
+    /// From a segment's first transmission to its acceptance; of schemes alone.
+    pub delays: Times,
+    /// From when a segment was due, or submitted, to its acceptance; of schemes alone.
+    pub latencies: Times,
+}
+
+/// Times of segments.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Default)]
+pub struct Times {
+    /// Of how many.
+    pub segments: u64,
+    /// The mean; zero without segments, as all that follows.
+    pub mean_ns: u64,
+    /// The 95th percentile.
+    pub p95_ns: u64,
+    /// The largest.
+    pub max_ns: u64,
+}
+
+impl SharedOutcome {
+    /// The party with this name.
+    pub fn party(&self, name: &str) -> Option<&PartyOutcome> {
+        self.parties.iter().find(|party| party.name == name)
+    }
+}
+
+impl PartyOutcome {
+    /// Whole packets in bit/s that arrived while it was there.
+    pub fn throughput_bps(&self) -> f64 {
+        self.bytes_arrived as f64 * 8e9 / self.present_ns as f64
+    }
+
+    /// The application's bytes in bit/s that were delivered while it was there.
+    pub fn goodput_bps(&self) -> f64 {
+        self.bytes_delivered as f64 * 8e9 / self.present_ns as f64
+    }
+
+    /// The share of its packets that link and path took.
+    pub fn loss_share(&self) -> f64 {
+        (self.packets_dropped + self.packets_lost) as f64 / self.packets_sent as f64
+    }
+}

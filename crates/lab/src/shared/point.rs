@@ -1,0 +1,97 @@
+//! The replications of one shared scenario, joined.
+//!
+//! Made by [`crate::runner`]; read by studies.
+//!
+//! Invariant: every number is a mean over replications with its interval; a series is of one replication, or their mean.
+
+use super::outcome::{PartyOutcome, SAMPLE, SharedOutcome};
+use super::scenario::SharedScenario;
+use crate::figure::Point;
+use crate::statistics::{Confidence, Estimate, t_interval};
+
+/// The replications of one shared scenario.
+#[derive(Clone, Debug)]
+pub struct SharedResult {
+    /// What was run.
+    pub scenario: SharedScenario,
+    /// What each run gave, in the order of replications.
+    pub outcomes: Vec<SharedOutcome>,
+    /// Seconds of wall time that the runs made here took, each on one core; stored runs take none.
+    pub wall_s: f64,
+}
+
+impl SharedResult {
+    /// What went wrong in the first run in which something did.
+    pub fn trouble(&self) -> Option<&str> {
+        self.outcomes.iter().find_map(|outcome| outcome.trouble.as_deref())
+    }
+
+    /// A value of each run as mean and interval over replications.
+    pub fn over_replications(&self, value: impl Fn(&SharedOutcome) -> f64) -> Estimate {
+        let values: Vec<f64> = self.outcomes.iter().map(value).collect();
+        t_interval(&values, Confidence::P95).unwrap_or(Estimate::single(values.first().copied().unwrap_or(f64::NAN)))
+    }
+
+    /// A value of a party in each run; not a number for a party that is not there.
+    pub fn of_party(&self, party: &str, value: impl Fn(&PartyOutcome) -> f64) -> Estimate {
+        self.over_replications(|outcome| outcome.party(party).map_or(f64::NAN, &value))
+    }
+
+    /// Whole packets in bit/s of a party that arrived while it was there.
+    pub fn throughput_bps(&self, party: &str) -> Estimate {
+        self.of_party(party, PartyOutcome::throughput_bps)
+    }
+
+    /// A party's part of all that arrived behind the warm-up.
+    pub fn share(&self, party: &str) -> Estimate {
+        self.over_replications(|outcome| {
+            let all: u64 = outcome.parties.iter().map(|party| party.bytes_arrived).sum();
+            outcome.party(party).map_or(f64::NAN, |party| party.bytes_arrived as f64 / all as f64)
+        })
+    }
+
+    /// All that arrived behind the warm-up over what the link could carry at its nominal bandwidth.
+    pub fn utilisation(&self) -> Estimate {
+        let seconds = self.scenario.duration.saturating_sub(self.scenario.warm_up).as_secs_f64();
+        let capacity = self.scenario.bandwidth.bits_per_second() as f64 * seconds;
+        self.over_replications(|outcome| outcome.parties.iter().map(|party| party.bytes_arrived).sum::<u64>() as f64 * 8.0 / capacity)
+    }
+
+    /// The mean wait for the link in milliseconds, over packets.
+    pub fn queue_ms_mean(&self) -> Estimate {
+        self.over_replications(|outcome| outcome.queue.mean_ns as f64 * 1e-6)
+    }
+
+    /// The 95th percentile of the wait for the link in milliseconds.
+    pub fn queue_ms_p95(&self) -> Estimate {
+        self.over_replications(|outcome| outcome.queue.p95_ns as f64 * 1e-6)
+    }
+
+    /// The throughput of a party in Mbit/s over time in seconds, mean over replications: points of a curve.
+    pub fn throughput_curve(&self, party: &str) -> Vec<Point> {
+        let factor = 8e-6 / SAMPLE.as_secs_f64();
+        self.curve(|outcome, at| outcome.party(party)?.bytes_arrived_series.get(at).map(|bytes| *bytes as f64 * factor))
+    }
+
+    /// The mean wait for the link in milliseconds over time in seconds, mean over replications: points of a curve.
+    pub fn queue_curve(&self) -> Vec<Point> {
+        self.curve(|outcome, at| outcome.queue.mean_ns_series.get(at).copied().flatten().map(|nanos| nanos as f64 * 1e-6))
+    }
+
+    /// A value of each interval, mean over the replications that have one, at the end of the interval.
+    pub fn curve(&self, value: impl Fn(&SharedOutcome, usize) -> Option<f64>) -> Vec<Point> {
+        let intervals = (self.scenario.duration.as_nanos() / SAMPLE.as_nanos()) as usize;
+        let mut points = Vec::new();
+        for at in 0..intervals {
+            let values: Vec<f64> = self.outcomes.iter().filter_map(|outcome| value(outcome, at)).collect();
+            if values.is_empty() {
+                continue;
+            }
+            let y = values.iter().sum::<f64>() / values.len() as f64;
+            // Why: by nanoseconds, so that 0.3 s is not 0.30000000000000004 s.
+            let x = (SAMPLE * (at as u64 + 1)).as_secs_f64();
+            points.push(Point { x, y, interval: None, imprecise: false, note: String::new() });
+        }
+        points
+    }
+}

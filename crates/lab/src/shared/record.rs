@@ -1,0 +1,181 @@
+//! The canonical text of a shared scenario: one line of JSON in base measures.
+//!
+//! Called through [`SharedScenario::canonical`] and [`SharedScenario::from_canonical`].
+//!
+//! Invariant: the text reads back as the same scenario, and equal scenarios have equal texts.
+
+use super::scenario::{Application, SharedParty, SharedScenario, SharedScenarioError};
+use super::traffic::Traffic;
+use crate::scenario::Scenario;
+use segstream_base::{Bandwidth, Bytes, Duration, Instant};
+use serde::{Deserialize, Serialize};
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Record {
+    bandwidth_bps: u64,
+    trace: String,
+    queue_bytes: u64,
+    aqm: String,
+    mark_above_ns: Option<u64>,
+    duration_ns: u64,
+    warm_up_ns: u64,
+    start_spread_ns: u64,
+    parties: Vec<PartyRecord>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PartyRecord {
+    name: String,
+    traffic: TrafficRecord,
+    rtt_ns: u64,
+    loss: String,
+    loss_back: String,
+    policer: Option<String>,
+    start_ns: u64,
+    stop_ns: Option<u64>,
+    application_bps: Option<u64>,
+    idle_ns: Vec<(u64, u64)>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(untagged)]
+enum TrafficRecord {
+    Cross(String),
+    Scheme { scheme: serde_json::Value, rate_bps: Option<u64> },
+}
+
+impl SharedScenario {
+    /// The scenario as one line of JSON in base measures, the same for equal scenarios.
+    pub fn canonical(&self) -> String {
+        let record = Record {
+            bandwidth_bps: self.bandwidth.bits_per_second(),
+            trace: self.trace.to_string(),
+            queue_bytes: self.queue.get(),
+            aqm: self.aqm.to_string(),
+            mark_above_ns: self.mark_above.map(Duration::as_nanos),
+            duration_ns: self.duration.as_nanos(),
+            warm_up_ns: self.warm_up.as_nanos(),
+            start_spread_ns: self.start_spread.as_nanos(),
+            parties: self.parties.iter().map(PartyRecord::from).collect(),
+        };
+        // A record of numbers and short texts always has a JSON form.
+        serde_json::to_string(&record).unwrap_or_default()
+    }
+
+    /// Reads what [`SharedScenario::canonical`] wrote.
+    ///
+    /// # Errors
+    /// Says what cannot be read, or cannot be run.
+    pub fn from_canonical(text: &str) -> Result<Self, SharedScenarioError> {
+        let record: Record = serde_json::from_str(text).map_err(unreadable)?;
+        let scenario = Self {
+            bandwidth: Bandwidth::from_bits_per_second(record.bandwidth_bps),
+            trace: record.trace.parse().map_err(unreadable)?,
+            queue: Bytes::new(record.queue_bytes),
+            aqm: record.aqm.parse().map_err(unreadable)?,
+            mark_above: record.mark_above_ns.map(Duration::from_nanos),
+            duration: Duration::from_nanos(record.duration_ns),
+            warm_up: Duration::from_nanos(record.warm_up_ns),
+            start_spread: Duration::from_nanos(record.start_spread_ns),
+            parties: record.parties.into_iter().map(SharedParty::try_from).collect::<Result<_, _>>()?,
+        };
+        scenario.check()?;
+        Ok(scenario)
+    }
+}
+
+impl From<&SharedParty> for PartyRecord {
+    fn from(party: &SharedParty) -> Self {
+        let traffic = match &party.traffic {
+            Traffic::Scheme { scenario, rate } => TrafficRecord::Scheme {
+                scheme: serde_json::from_str(&scenario.canonical()).unwrap_or_default(),
+                rate_bps: rate.map(Bandwidth::bits_per_second),
+            },
+            cross => TrafficRecord::Cross(cross.to_string()),
+        };
+        Self {
+            name: party.name.clone(),
+            traffic,
+            rtt_ns: party.rtt.as_nanos(),
+            loss: party.loss.to_string(),
+            loss_back: party.loss_back.to_string(),
+            policer: party.policer.map(|policer| policer.to_string()),
+            start_ns: party.start.as_nanos(),
+            stop_ns: party.stop.map(Instant::as_nanos),
+            application_bps: party.application.rate.map(Bandwidth::bits_per_second),
+            idle_ns: party.application.idle.iter().map(|(from, to)| (from.as_nanos(), to.as_nanos())).collect(),
+        }
+    }
+}
+
+impl TryFrom<PartyRecord> for SharedParty {
+    type Error = SharedScenarioError;
+
+    fn try_from(record: PartyRecord) -> Result<Self, SharedScenarioError> {
+        let traffic = match record.traffic {
+            TrafficRecord::Cross(text) => Traffic::cross(&text)?,
+            TrafficRecord::Scheme { scheme, rate_bps } => Traffic::Scheme {
+                scenario: Box::new(Scenario::from_canonical(&scheme.to_string()).map_err(unreadable)?),
+                rate: rate_bps.map(Bandwidth::from_bits_per_second),
+            },
+        };
+        let span = |(from, to): (u64, u64)| (Instant::from_nanos(from), Instant::from_nanos(to));
+        Ok(Self {
+            name: record.name,
+            traffic,
+            rtt: Duration::from_nanos(record.rtt_ns),
+            loss: record.loss.parse().map_err(unreadable)?,
+            loss_back: record.loss_back.parse().map_err(unreadable)?,
+            policer: record.policer.map(|policer| policer.parse().map_err(unreadable)).transpose()?,
+            start: Instant::from_nanos(record.start_ns),
+            stop: record.stop_ns.map(Instant::from_nanos),
+            application: Application {
+                rate: record.application_bps.map(Bandwidth::from_bits_per_second),
+                idle: record.idle_ns.into_iter().map(span).collect(),
+            },
+        })
+    }
+}
+
+fn unreadable(error: impl std::fmt::Display) -> SharedScenarioError {
+    SharedScenarioError::Unreadable(error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use segstream_path::{Aqm, Policer};
+
+    #[test]
+    fn the_canonical_text_reads_back_as_the_same_scenario() {
+        let second = |count| Instant::ZERO + Duration::from_secs(count);
+        let mbit = Bandwidth::from_megabits_per_second;
+        let scheme = Traffic::Scheme { scenario: Box::default(), rate: Some(mbit(30)) };
+        let onoff = Traffic::OnOff { rate: mbit(20), on: Duration::from_millis(300), off: Duration::from_millis(700) };
+        let scenario = SharedScenario {
+            trace: "0s:100mbit,5s:50mbit,repeat=20s".parse().unwrap(),
+            aqm: Aqm::CODEL,
+            mark_above: Some(Duration::from_millis(5)),
+            parties: vec![
+                SharedParty {
+                    policer: Some(Policer::new(mbit(40))),
+                    loss: "random:0.001".parse().unwrap(),
+                    application: Application::periodic(mbit(20)).idle_in(&[(second(2), second(4))]),
+                    ..SharedParty::new("ours", scheme)
+                },
+                SharedParty { start: second(3), stop: Some(second(20)), ..SharedParty::new("other", Traffic::Cubic { ecn: true }) },
+                SharedParty::new("bursts", onoff),
+                SharedParty::new("steady", Traffic::Constant { rate: mbit(7) }),
+                SharedParty::new("fifth", Traffic::Bbr),
+                SharedParty::new("sixth", Traffic::Reno { ecn: false }),
+            ],
+            ..SharedScenario::default()
+        };
+        assert_eq!(SharedScenario::from_canonical(&scenario.canonical()).unwrap(), scenario);
+        assert!(SharedScenario::from_canonical("{}").unwrap_err().to_string().contains("cannot be read"));
+        let told = Traffic::cross("vegas").unwrap_err().to_string();
+        assert!(told.contains("\"vegas\" is no cross traffic"), "{told}");
+    }
+}
