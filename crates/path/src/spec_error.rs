@@ -4,14 +4,14 @@
 //!
 //! Invariant: every error carries the value that was refused and says what is accepted instead.
 
-use core::fmt;
 use segstream_base::Duration;
 
 /// Why a description of a path was refused.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SpecError {
     /// The text is not a probability.
+    #[error("the {what} \"{text}\" is not a probability; write a number from 0 to 1 such as 1e-3, or a percentage such as 0.1%")]
     NotAProbability {
         /// What the probability is of.
         what: &'static str,
@@ -19,6 +19,7 @@ pub enum SpecError {
         text: String,
     },
     /// The text is not a span of time with its unit.
+    #[error("the {what} \"{text}\" is not a span of time; write a number and its unit (ns, us, ms or s), such as 180ms")]
     NotASpan {
         /// What the span is of.
         what: &'static str,
@@ -26,6 +27,7 @@ pub enum SpecError {
         text: String,
     },
     /// The text is not a number of the kind that is wanted.
+    #[error("the {what} \"{text}\" is not a number that fits; write one such as 5")]
     NotANumber {
         /// What the number is of.
         what: &'static str,
@@ -33,6 +35,7 @@ pub enum SpecError {
         text: String,
     },
     /// The text is not a bandwidth with its measure.
+    #[error("the {what} \"{text}\" is not a bandwidth; write a number and its measure (bit, kbit, mbit or gbit), such as 10mbit")]
     NotABandwidth {
         /// What the bandwidth is of.
         what: &'static str,
@@ -40,6 +43,9 @@ pub enum SpecError {
         text: String,
     },
     /// The text is not a size in bytes.
+    #[error(
+        "the {what} \"{text}\" is not a size; write a number of bytes, or one with its measure (KiB, MiB, GiB, kB, MB or GB), such as 64KiB"
+    )]
     NotASize {
         /// What the size is of.
         what: &'static str,
@@ -47,10 +53,19 @@ pub enum SpecError {
         text: String,
     },
     /// No loss process has this name.
+    #[error(
+        "\"{0}\" is not a loss process; write none, a probability such as 1e-3 or 0.1%, random:1e-3, \
+                 bursty:good=1620ms,bad=180ms,loss=1e-3, gilbert:rate=1%,burst=4, or list:5,17,18"
+    )]
     UnknownLoss(String),
     /// No queue management has this name.
+    #[error("\"{0}\" is not a management of the queue; write droptail, codel, or codel:target=5ms,interval=100ms")]
     UnknownAqm(String),
     /// CoDel's target is zero or its interval shorter than the target.
+    #[error(
+        "CoDel with a target of {target} and an interval of {interval} would never come to rest; give a target above 0 and an interval \
+                 that is not shorter"
+    )]
     AqmNeverRests {
         /// The target.
         target: Duration,
@@ -58,18 +73,28 @@ pub enum SpecError {
         interval: Duration,
     },
     /// Queue management needs a bandwidth to wait for.
+    #[error("{0} is asked for on a path of unlimited bandwidth, where nothing waits; give a bandwidth or a trace of it")]
     NothingToManage(&'static str),
     /// A policer lets nothing pass.
+    #[error("the policer \"{0}\" lets nothing pass; give a rate and a burst above 0, such as 10mbit,64KiB")]
     PolicerPassesNothing(String),
     /// A trace is not written as one.
+    #[error(
+        "\"{0}\" is not a trace of bandwidths; write instants and bandwidths such as 0s:10mbit,5s:5mbit, \
+                 with repeat=20s at the end to start again, or none"
+    )]
     NotATrace(String),
     /// A trace has a period but no bandwidth.
+    #[error("the trace has no bandwidth in it; write instants and bandwidths such as 0s:10mbit,5s:5mbit")]
     EmptyTrace,
     /// A trace says nothing of the time before this.
+    #[error("the trace begins at {0}; it must say what the bandwidth is from 0s on")]
     TraceStartsLate(Duration),
     /// A piece of a trace does not begin after the one before it.
+    #[error("the trace has {0} behind an instant that is not earlier; write its instants in order, each once")]
     TraceOutOfOrder(Duration),
     /// A trace repeats before its last piece begins.
+    #[error("the trace repeats after {period} but its last bandwidth begins at {last}; choose a period beyond that")]
     TraceRepeatsEarly {
         /// The period.
         period: Duration,
@@ -77,10 +102,13 @@ pub enum SpecError {
         last: Duration,
     },
     /// A trace ends with nothing that ever passes.
+    #[error("the trace lets nothing pass at last; end it with a bandwidth above 0, or repeat one that has such a bandwidth")]
     TraceEndsClosed,
     /// A reordering is not written as one.
+    #[error("\"{0}\" is not a reordering; write none, or the share of packets and how far, such as 1%:distance=5 or 1%:delay=10ms")]
     NotAReordering(String),
     /// A loss process or reordering has no such key, or the key has no value.
+    #[error("{of} has no setting \"{text}\"; it takes {keys}, each as key=value")]
     UnknownKey {
         /// The loss process or impairment.
         of: &'static str,
@@ -90,6 +118,7 @@ pub enum SpecError {
         keys: &'static str,
     },
     /// A key is given twice.
+    #[error("{of} is given {key} twice; give it once")]
     RepeatedKey {
         /// The loss process or impairment.
         of: &'static str,
@@ -97,6 +126,7 @@ pub enum SpecError {
         key: &'static str,
     },
     /// A key that has no default is missing.
+    #[error("{of} lacks {key}; add it as {key}=value")]
     MissingKey {
         /// The loss process or impairment.
         of: &'static str,
@@ -104,10 +134,13 @@ pub enum SpecError {
         key: &'static str,
     },
     /// A list of lost packets names none.
+    #[error("the list names no packet; write the packets to lose, counted from 0, such as list:5,17,18, or write none")]
     EmptyList,
     /// Every packet would be lost.
+    #[error("the loss \"{0}\" would lose every packet; choose a mean loss below 1")]
     CertainLoss(String),
     /// A dwell is too short to be simulated.
+    #[error("the {state} state lasts {dwell}; it must last at least 1us")]
     DwellTooShort {
         /// `good` or `bad`.
         state: &'static str,
@@ -115,8 +148,13 @@ pub enum SpecError {
         dwell: Duration,
     },
     /// A mean burst is shorter than one packet, or not finite.
+    #[error("a burst of {0} packets is not possible; the mean burst is a number of at least 1")]
     BurstTooShort(f64),
     /// Bursts this short cannot give this loss.
+    #[error(
+        "a mean loss of {rate} cannot come from bursts of {burst} packets, which would have to follow one another without a gap; \
+                 lower the rate or lengthen the burst"
+    )]
     TooManyBursts {
         /// The mean loss asked for.
         rate: f64,
@@ -124,10 +162,16 @@ pub enum SpecError {
         burst: f64,
     },
     /// Nothing would ever pass.
+    #[error("a bandwidth of 0 bit/s lets nothing pass; give a bandwidth above 0 or none for an unlimited one")]
     ZeroBandwidth,
     /// A distance or an extra delay of zero reorders nothing.
+    #[error("the reordering \"{0}\" moves no packet; give a distance of at least 1 or a delay above 0")]
     ReorderByNothing(String),
     /// Packets would have to be overtaken more often than there are packets to overtake them.
+    #[error(
+        "a share of {share} of the packets cannot each be overtaken by {distance} others that are not held back themselves; \
+                 the share times (distance + 1) must not exceed 1"
+    )]
     ReorderTooOften {
         /// The share of packets to hold back.
         share: f64,
@@ -135,98 +179,3 @@ pub enum SpecError {
         distance: u32,
     },
 }
-
-impl fmt::Display for SpecError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NotAProbability { what, text } => {
-                write!(
-                    f,
-                    "the {what} \"{text}\" is not a probability; write a number from 0 to 1 such as 1e-3, or a percentage such as 0.1%"
-                )
-            }
-            Self::NotASpan { what, text } => {
-                write!(f, "the {what} \"{text}\" is not a span of time; write a number and its unit (ns, us, ms or s), such as 180ms")
-            }
-            Self::NotANumber { what, text } => write!(f, "the {what} \"{text}\" is not a number that fits; write one such as 5"),
-            Self::UnknownLoss(text) => write!(
-                f,
-                "\"{text}\" is not a loss process; write none, a probability such as 1e-3 or 0.1%, random:1e-3, \
-                 bursty:good=1620ms,bad=180ms,loss=1e-3, gilbert:rate=1%,burst=4, or list:5,17,18"
-            ),
-            Self::NotABandwidth { what, text } => {
-                write!(
-                    f,
-                    "the {what} \"{text}\" is not a bandwidth; write a number and its measure (bit, kbit, mbit or gbit), such as 10mbit"
-                )
-            }
-            Self::NotASize { what, text } => write!(
-                f,
-                "the {what} \"{text}\" is not a size; write a number of bytes, or one with its measure (KiB, MiB, GiB, kB, MB or GB), such as 64KiB"
-            ),
-            Self::UnknownAqm(text) => {
-                write!(f, "\"{text}\" is not a management of the queue; write droptail, codel, or codel:target=5ms,interval=100ms")
-            }
-            Self::AqmNeverRests { target, interval } => write!(
-                f,
-                "CoDel with a target of {target} and an interval of {interval} would never come to rest; give a target above 0 and an interval \
-                 that is not shorter"
-            ),
-            Self::NothingToManage(what) => {
-                write!(f, "{what} is asked for on a path of unlimited bandwidth, where nothing waits; give a bandwidth or a trace of it")
-            }
-            Self::PolicerPassesNothing(text) => {
-                write!(f, "the policer \"{text}\" lets nothing pass; give a rate and a burst above 0, such as 10mbit,64KiB")
-            }
-            Self::NotATrace(text) => write!(
-                f,
-                "\"{text}\" is not a trace of bandwidths; write instants and bandwidths such as 0s:10mbit,5s:5mbit, \
-                 with repeat=20s at the end to start again, or none"
-            ),
-            Self::EmptyTrace => write!(f, "the trace has no bandwidth in it; write instants and bandwidths such as 0s:10mbit,5s:5mbit"),
-            Self::TraceStartsLate(start) => write!(f, "the trace begins at {start}; it must say what the bandwidth is from 0s on"),
-            Self::TraceOutOfOrder(start) => {
-                write!(f, "the trace has {start} behind an instant that is not earlier; write its instants in order, each once")
-            }
-            Self::TraceRepeatsEarly { period, last } => {
-                write!(f, "the trace repeats after {period} but its last bandwidth begins at {last}; choose a period beyond that")
-            }
-            Self::TraceEndsClosed => {
-                write!(f, "the trace lets nothing pass at last; end it with a bandwidth above 0, or repeat one that has such a bandwidth")
-            }
-            Self::NotAReordering(text) => {
-                write!(
-                    f,
-                    "\"{text}\" is not a reordering; write none, or the share of packets and how far, such as 1%:distance=5 or 1%:delay=10ms"
-                )
-            }
-            Self::UnknownKey { of, text, keys } => write!(f, "{of} has no setting \"{text}\"; it takes {keys}, each as key=value"),
-            Self::RepeatedKey { of, key } => write!(f, "{of} is given {key} twice; give it once"),
-            Self::MissingKey { of, key } => write!(f, "{of} lacks {key}; add it as {key}=value"),
-            Self::EmptyList => {
-                write!(f, "the list names no packet; write the packets to lose, counted from 0, such as list:5,17,18, or write none")
-            }
-            Self::CertainLoss(spec) => write!(f, "the loss \"{spec}\" would lose every packet; choose a mean loss below 1"),
-            Self::DwellTooShort { state, dwell } => write!(f, "the {state} state lasts {dwell}; it must last at least 1us"),
-            Self::BurstTooShort(burst) => write!(f, "a burst of {burst} packets is not possible; the mean burst is a number of at least 1"),
-            Self::TooManyBursts { rate, burst } => write!(
-                f,
-                "a mean loss of {rate} cannot come from bursts of {burst} packets, which would have to follow one another without a gap; \
-                 lower the rate or lengthen the burst"
-            ),
-            Self::ZeroBandwidth => {
-                write!(f, "a bandwidth of 0 bit/s lets nothing pass; give a bandwidth above 0 or none for an unlimited one")
-            }
-            Self::ReorderByNothing(text) => {
-                write!(f, "the reordering \"{text}\" moves no packet; give a distance of at least 1 or a delay above 0")
-            }
-            Self::ReorderTooOften { share, distance } => write!(
-                f,
-                "a share of {share} of the packets cannot each be overtaken by {distance} others that are not held back themselves; \
-                 the share times (distance + 1) must not exceed 1"
-            ),
-        }
-    }
-}
-
-impl core::error::Error for SpecError {}
