@@ -35,6 +35,8 @@ const PUSH_LEAST: f64 = -0.7;
 const PUSH_MOST: f64 = 0.5;
 /// A service below this part of the share is believed at once: the capacity has dropped.
 const DROP: f64 = 0.75;
+/// Unless so many targets stand and what we send is served: then it is we who have made way.
+const LONG: f64 = 2.0;
 /// Growth a control time while no queue stands: at first, at most, and its own growth.
 const VELOCITY_LEAST: f64 = 0.02;
 const VELOCITY_MOST: f64 = 0.5;
@@ -120,7 +122,7 @@ impl DelayMode {
         }
         let time = (view.alpha / view.tau).min(1.0);
         if let (true, Some(service)) = (view.saturated, view.service) {
-            let weight = if service < DROP * self.share { 1.0 } else { time };
+            let weight = if service < DROP * self.share && !self.is_ours(view, service) { 1.0 } else { time };
             self.share += (service - self.share) * weight;
             self.velocity = VELOCITY_LEAST;
             memory.note_service(view.now, self.share);
@@ -128,6 +130,14 @@ impl DelayMode {
             self.share *= 1.0 + self.velocity * time;
             self.velocity = (self.velocity * (1.0 + VELOCITY_GROWTH * time)).min(VELOCITY_MOST);
         }
+    }
+
+    /// Whether service fell only because we sent less.
+    ///
+    /// Why: beside others a queue takes from each what it sends. Who makes way for a long queue of theirs, takes what is
+    /// then served for the share and makes way from there again ends at nothing within a few round trips.
+    fn is_ours(&self, view: &View, service: f64) -> bool {
+        service > DROP * view.sent && view.queue > LONG * law::target(self.share, view.datagram)
     }
 
     /// Whether the queue is being drained now.
@@ -140,7 +150,7 @@ impl DelayMode {
             if drain.is_over(view) {
                 let fall = drain.fall(view);
                 self.drain = None;
-                if fall.is_some_and(|fall| fall < FALL_OF_PATH) && self.company.clear_if_full_share(memory) {
+                if fall.is_some_and(|fall| fall < FALL_OF_PATH) && self.company.clear_if_path(memory) {
                     memory.path_is_longer = true;
                 }
             }

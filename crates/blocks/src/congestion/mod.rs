@@ -98,7 +98,7 @@ pub struct Contract {
 /// What the controller is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
-    /// Doubling every round trip to find the capacity.
+    /// Growing by 70 % a round trip to find the capacity.
     StartUp,
     /// Holding a small queue.
     Delay,

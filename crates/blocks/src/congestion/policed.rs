@@ -37,7 +37,8 @@ pub(super) struct Policed {
 
 impl Policed {
     pub(super) fn new(view: &View) -> Self {
-        let rate = view.received * ADOPTED;
+        // Why no more than was sent: what arrives at once, as after a pause of the receiver, is no rate.
+        let rate = view.received.min(view.sent) * ADOPTED;
         Self { rate, since: view.now, settled: false, sent_before: view.sent, loss_before: view.calm_loss }
     }
 

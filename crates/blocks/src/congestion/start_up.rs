@@ -37,7 +37,8 @@ impl StartUp {
             let (rate, next) = mode.step(view, memory);
             return (rate, next.or(Some(Mode::Delay(mode))));
         }
-        memory.note_service(view.now, view.received);
+        // Why no more than was paced: what arrives at once, as after a pause of the receiver, is no rate of service.
+        memory.note_service(view.now, view.received.min(view.rate));
         if view.limited {
             return (view.rate, None);
         }

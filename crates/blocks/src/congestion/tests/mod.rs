@@ -152,6 +152,49 @@ fn an_early_silence_changes_nothing() {
     assert_eq!(controller.phase(), Phase::Outage);
 }
 
+/// Tells of 40 exchanges, 4 ms apart, that arrived together, with `lost` of 100 shipments each; returns the rates.
+fn tell_what_came_at_once(controller: &mut Controller, lost: u64) -> Vec<u64> {
+    let apart = Duration::from_millis(4);
+    let told = (1..=40).map(|turn| {
+        let sent_at = Instant::ZERO + apart * turn;
+        let sent_bytes = controller.rate().bytes_in(apart).get();
+        let exchange = Exchange {
+            sent_at,
+            alpha: apart,
+            beta: Duration::from_nanos(1),
+            exchanges: 1,
+            sent_bytes,
+            received_bytes: sent_bytes * (100 - lost) / 100,
+            shipments: 100,
+            lost,
+            marked: 0,
+            delay: 0,
+            rtt: Duration::from_millis(60),
+            limited: false,
+        };
+        controller.on_exchange(sent_at + Duration::from_millis(60), &exchange);
+        controller.rate().bits_per_second()
+    });
+    told.collect()
+}
+
+#[test]
+fn what_arrives_at_once_is_not_taken_for_service() {
+    let mut controller = Controller::new(contract(), Instant::ZERO);
+    controller.on_rtt(Instant::ZERO, Duration::from_millis(60));
+    tell_what_came_at_once(&mut controller, 0);
+    assert!(controller.memory.service_most * 8.0 <= controller.rate().bits_per_second() as f64);
+}
+
+#[test]
+fn a_trial_is_no_faster_than_what_was_sent_before_it() {
+    let mut controller = Controller::new(contract(), Instant::ZERO);
+    controller.on_rtt(Instant::ZERO, Duration::from_millis(60));
+    let before = controller.rate().bits_per_second();
+    let rates = tell_what_came_at_once(&mut controller, 20);
+    assert!(rates.iter().all(|rate| *rate <= 2 * before), "{rates:?}");
+}
+
 /// Exchanges as a broken or hostile peer may make them up.
 fn any_exchange() -> impl Strategy<Value = Exchange> {
     let span = || prop_oneof![Just(0), 1u64..100_000_000, any::<u64>()].prop_map(Duration::from_nanos);
