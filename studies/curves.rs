@@ -59,12 +59,32 @@ pub const SHADES: [&str; 6] = ["#000000", "#0072b2", "#d55e00", "#009e73", "#cc7
 
 /// The curve called `name` of the study, as `label` in the legend.
 pub fn measured(points: &Measured, name: &str, label: &str, measure: Measure, look: Look) -> Curve {
+    drawn(points, name, label, look, |result| measure.of(result), |result| note(result, measure))
+}
+
+/// The same, with another value drawn upwards, and its interval.
+pub fn valued(points: &Measured, name: &str, label: &str, look: Look, value: impl Fn(&PointResult) -> (f64, Option<(f64, f64)>)) -> Curve {
+    drawn(points, name, label, look, value, |result| {
+        let scenario = &result.scenario;
+        let (runs, packets) = (result.outcomes.len(), scenario.packets);
+        format!("{runs} runs of {packets} packets, window {} packets, loss {}", scenario.window_packets(), scenario.loss)
+    })
+}
+
+fn drawn(
+    points: &Measured,
+    name: &str,
+    label: &str,
+    look: Look,
+    value: impl Fn(&PointResult) -> (f64, Option<(f64, f64)>),
+    note: impl Fn(&PointResult) -> String,
+) -> Curve {
     let points = points
         .curve(name)
         .filter(|point| point.result.trouble().is_none())
         .map(|point| {
-            let (y, interval) = measure.of(&point.result);
-            Point { x: point.x, y, interval, imprecise: !point.result.is_precise(), note: note(&point.result, measure) }
+            let (y, interval) = value(&point.result);
+            Point { x: point.x, y, interval, imprecise: !point.result.is_precise(), note: note(&point.result) }
         })
         .collect();
     Curve { label: label.to_owned(), colour: look.colour.to_owned(), marker: look.marker, line: look.line, points }

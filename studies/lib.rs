@@ -1,4 +1,4 @@
-//! Every figure and table of the papers, one folder each: `studies/<paper>/<figure>/study.rs`.
+//! Every figure and table of the papers, and the flagship's own scenarios, one folder each: `studies/<paper>/<figure>/study.rs`.
 //!
 //! Called by the command line. A study is a value: points to run, pictures to draw, claims to judge; the
 //! laboratory runs all of them together.
@@ -9,6 +9,8 @@ pub mod black_box;
 pub mod curves;
 mod ec;
 mod fc;
+mod flagship;
+mod ht;
 pub mod paired;
 pub mod processing_cost;
 pub mod window_sweep;
@@ -17,7 +19,7 @@ use segstream_lab::study::Study;
 
 /// All studies, in the order of the report.
 pub fn all() -> Vec<&'static Study> {
-    [ec::STUDIES, fc::STUDIES].concat()
+    [ec::STUDIES, fc::STUDIES, ht::STUDIES, flagship::STUDIES].concat()
 }
 
 /// The study with this identifier.
@@ -42,6 +44,12 @@ mod tests {
                 )
                 .unwrap_or_else(|error| panic!("{told}: {error}"));
             }
+            for point in (study.shared)() {
+                point.scenario.check().unwrap_or_else(|error| panic!("{} {} at {}: {error}", study.id, point.curve, point.x));
+            }
+            for point in (study.stages)() {
+                point.scenario.check().unwrap_or_else(|error| panic!("{} {} at {}: {error}", study.id, point.curve, point.x));
+            }
         }
     }
 
@@ -61,6 +69,14 @@ mod tests {
         for study in all() {
             let mut places = BTreeSet::new();
             for point in (study.points)() {
+                assert!(places.insert((point.curve.clone(), point.x.to_bits())), "{} twice at {} of {}", study.id, point.x, point.curve);
+            }
+            let mut places = BTreeSet::new();
+            for point in (study.shared)() {
+                assert!(places.insert((point.curve.clone(), point.x.to_bits())), "{} twice at {} of {}", study.id, point.x, point.curve);
+            }
+            let mut places = BTreeSet::new();
+            for point in (study.stages)() {
                 assert!(places.insert((point.curve.clone(), point.x.to_bits())), "{} twice at {} of {}", study.id, point.x, point.curve);
             }
         }

@@ -32,6 +32,7 @@ pub(super) static STUDY: Study = Study {
     tables: |points| with_differences(window_sweep::tables(points), points),
     claims: CLAIMS,
     expected: include_str!("expected.csv"),
+    ..Study::NONE
 };
 
 const CLAIMS: &[Claim] = &[

@@ -39,6 +39,7 @@ pub(super) static STUDY: Study = Study {
     tables: |points| with_differences(tables(points), points),
     claims: CLAIMS,
     expected: include_str!("expected.csv"),
+    ..Study::NONE
 };
 
 /// Nine probabilities for SSTP with ideal feedback.

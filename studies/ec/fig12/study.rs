@@ -38,6 +38,7 @@ pub(super) static STUDY: Study = Study {
     tables: |points| with_differences(tables(points), points),
     claims: CLAIMS,
     expected: include_str!("expected.csv"),
+    ..Study::NONE
 };
 
 /// p_b.

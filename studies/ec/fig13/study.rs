@@ -36,6 +36,7 @@ pub(super) static STUDY: Study = Study {
     tables: |points| with_differences(tables(points), points),
     claims: CLAIMS,
     expected: include_str!("expected.csv"),
+    ..Study::NONE
 };
 
 /// Mean durations of the bad state in milliseconds.

@@ -34,6 +34,7 @@ pub(super) static STUDY: Study = Study {
     tables: |points| with_differences(tables(points), points),
     claims: CLAIMS,
     expected: include_str!("expected.csv"),
+    ..Study::NONE
 };
 
 const WHO: [Who; 4] = [Who::SstpIdeal, Who::Snr, Who::SstpFull, Who::Segstream];

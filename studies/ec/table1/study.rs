@@ -35,6 +35,7 @@ pub(super) static STUDY: Study = Study {
     tables,
     claims: &[],
     expected: include_str!("expected.csv"),
+    ..Study::NONE
 };
 
 /// The loss on the way there.

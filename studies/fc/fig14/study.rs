@@ -47,4 +47,5 @@ pub(super) static STUDY: Study = Study {
         },
     ],
     expected: include_str!("expected.csv"),
+    ..Study::NONE
 };

@@ -46,6 +46,7 @@ pub(super) static STUDY: Study = Study {
         },
     ],
     expected: include_str!("expected.csv"),
+    ..Study::NONE
 };
 
 fn points() -> Vec<StudyPoint> {

@@ -60,6 +60,7 @@ pub(super) static STUDY: Study = Study {
         },
     ],
     expected: include_str!("expected.csv"),
+    ..Study::NONE
 };
 
 /// What is run with one loss.

@@ -41,6 +41,7 @@ pub(super) static STUDY: Study = Study {
         },
     ],
     expected: include_str!("expected.csv"),
+    ..Study::NONE
 };
 
 fn figures(points: &Measured) -> Vec<Figure> {

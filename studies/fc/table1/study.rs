@@ -26,4 +26,5 @@ pub(super) static STUDY: Study = Study {
     tables: |_| processing_cost::tables(),
     claims: &[],
     expected: include_str!("expected.csv"),
+    ..Study::NONE
 };
