@@ -33,6 +33,8 @@ pub struct Forward {
     /// Whether a congested path may mark it instead of dropping it. On a real path the IP header says so; here it is the
     /// connection identifier, which nothing else needs.
     pub markable: bool,
+    /// What the body takes. Why kept: its length is asked for twice on its way, and the half knows it.
+    body_bytes: u32,
     /// What it carries.
     pub body: ForwardBody,
 }
@@ -67,11 +69,7 @@ fn seal(number: u64, start: usize, out: &mut Writer<'_>) {
 
 impl Packet for Forward {
     fn encoded_len(&self) -> usize {
-        SHIPMENT_OVERHEAD_BYTES
-            + match &self.body {
-                ForwardBody::Data(parts) => parts.iter().map(Part::encoded_len).sum(),
-                ForwardBody::State(state) => state.encoded_len(),
-            }
+        SHIPMENT_OVERHEAD_BYTES + self.body_bytes as usize
     }
 
     fn encode(&self, out: &mut Writer<'_>) {
@@ -98,16 +96,17 @@ impl Packet for Forward {
         let header = Header::decode(input)?;
         let body = input.bytes(input.remaining().saturating_sub(4), "body")?;
         input.u32("seal")?;
+        let body_bytes = body.len() as u32;
         let mut body = Reader::new(body);
         let (number, markable) = (u64::from(header.number), header.connection != 0);
         if header.kind == Kind::State {
-            return Ok(Self { number, markable, body: ForwardBody::State(Box::new(State::decode(&mut body)?)) });
+            return Ok(Self { number, markable, body_bytes, body: ForwardBody::State(Box::new(State::decode(&mut body)?)) });
         }
         let mut parts = SmallVec::new();
         while !body.is_empty() {
             parts.push(Part::decode(&mut body)?.0);
         }
-        Ok(Self { number, markable, body: ForwardBody::Data(parts) })
+        Ok(Self { number, markable, body_bytes, body: ForwardBody::Data(parts) })
     }
 
     fn is_data(&self) -> bool {
@@ -241,14 +240,14 @@ impl Sender for LoneSender {
     #[inline]
     fn poll_transmit(&mut self, now: Instant) -> Option<Forward> {
         let (number, outgoing) = self.half.poll_transmit(now, &mut self.counter, &mut self.parts)?;
-        let body = match outgoing {
-            Outgoing::Data => {
+        let markable = self.half.is_markable();
+        Some(match outgoing {
+            Outgoing::Data { body_bytes } => {
                 self.count();
-                ForwardBody::Data(SmallVec::from_slice(&self.parts))
+                Forward { number, markable, body_bytes: body_bytes as u32, body: ForwardBody::Data(SmallVec::from_slice(&self.parts)) }
             }
-            Outgoing::State(state) => ForwardBody::State(state),
-        };
-        Some(Forward { number, markable: self.half.is_markable(), body })
+            Outgoing::State(state) => Forward { number, markable, body_bytes: state.encoded_len() as u32, body: ForwardBody::State(state) },
+        })
     }
 
     fn poll_timeout(&self) -> Option<Deadline> {

@@ -82,7 +82,7 @@
 //! # Rate
 //!
 //! Unless told otherwise a connection finds out what its path carries: it begins with a few datagrams a round trip,
-//! doubles until a queue forms, and keeps that queue short, so that others find room too ([`Rate::AUTO`]). An encoder
+//! grows by 70 % each until a queue forms, and keeps that queue short, so that others find room too ([`Rate::AUTO`]). An encoder
 //! follows it: [`Connection::rate_changed`] waits for the next change, [`Connection::rate`] tells the present rate,
 //! which counts whole IP packets.
 //!

@@ -174,8 +174,5 @@ fn round_trips_share(points: &Measured) -> Option<Finding> {
         let part = result.share(&name).mean / equal;
         Place::new(name, format!("{part:.2}"), part >= LEAST_PART)
     };
-    Some(judged(
-        &DELAYS_MS.iter().map(place).collect::<Vec<_>>(),
-        "A share moves in round trips, of which 40 s are 130 at 300 ms; why 200 ms does better than 100 is not explained.",
-    ))
+    Some(judged(&DELAYS_MS.iter().map(place).collect::<Vec<_>>(), "A share moves in round trips, of which 40 s are 130 at 300 ms."))
 }

@@ -56,10 +56,10 @@ pub(super) const WITH_SCHEME: &[&str] =
 #[derive(Debug, Args)]
 #[command(next_help_heading = "With --scheme")]
 pub(crate) struct SchemeArguments {
-    /// Sends one file or standard input in the way of another scheme, sstp or snr, in the clear, for laboratories; the
-    /// receiver needs the same --scheme. segstream is the usual way. Of the flags above --tolerance (in packets), --rate
-    /// (P only, bare packets counted, 100mbit to a loopback address unless given), --idle-timeout, --insecure and --json mean the same; a segment from a pipe leaves
-    /// when it is full.
+    /// Sends one file or standard input in the way of another scheme (sstp, snr, htpnet or tcp), in the clear, for
+    /// laboratories; the receiver needs the same --scheme. segstream is the usual way. Of the flags above --tolerance (in
+    /// packets), --rate (P only, bare packets counted, 100mbit to a loopback address unless given), --idle-timeout,
+    /// --insecure and --json mean the same; a segment from a pipe leaves when it is full.
     #[arg(long, value_name = "KEY", value_parser = sim::scheme)]
     scheme: Option<String>,
     /// A data packet, its header included; 36 bytes of envelope, IP and UDP come on top.

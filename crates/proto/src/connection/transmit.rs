@@ -104,7 +104,7 @@ impl Connection {
                 self.write(Kind::State, number, out, |body| state.encode(body));
                 Some(true)
             }
-            Some((number, Outgoing::Data)) => {
+            Some((number, Outgoing::Data { .. })) => {
                 self.write_data(number, &parts, out);
                 Some(false)
             }

@@ -99,7 +99,10 @@ pub enum SenderHalfEvent {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outgoing {
     /// The parts are in the buffer handed to [`SendHalf::poll_transmit`].
-    Data,
+    Data {
+        /// What they take, headers and payload.
+        body_bytes: usize,
+    },
     /// The sender's state. Boxed: it is rare, and data should not carry its size about.
     State(Box<State>),
 }
@@ -337,7 +340,7 @@ impl SendHalf {
             return None;
         }
         let number = counter.peek();
-        let bytes = self.fill(now, number, parts);
+        let body_bytes = self.fill(now, number, parts);
         if parts.is_empty() {
             return None;
         }
@@ -347,7 +350,7 @@ impl SendHalf {
             self.stale();
         }
         self.counters.data_shipments += 1;
-        let bytes = (bytes + self.config.overhead_bytes) as u64;
+        let bytes = (body_bytes + self.config.overhead_bytes) as u64;
         self.exchanges.on_sent(bytes);
         self.pacer.on_sent(now, Bytes::new(bytes));
         if !self.has_eligible() {
@@ -355,7 +358,7 @@ impl SendHalf {
             self.clock.on_idle(now);
             self.pacer.on_idle(now);
         }
-        Some((number, Outgoing::Data))
+        Some((number, Outgoing::Data { body_bytes }))
     }
 
     /// When and why the half wants to be polled again.
@@ -367,7 +370,10 @@ impl SendHalf {
         } else {
             None
         };
-        let next = Deadline::earlier(pace, Deadline::earlier(self.state_due(), self.exchange_due()));
+        let mut next = Deadline::earlier(pace, self.state_due());
+        if self.controller.is_some() {
+            next = Deadline::earlier(next, self.exchange_due());
+        }
         if !self.lifetimes {
             return next;
         }

@@ -214,6 +214,10 @@ impl Rx1 {
         if self.reliable_from.back().is_some_and(|(_, now)| *now == reliable) {
             return;
         }
+        // What was asked for behind this holds no more. So a peer that changes its mind takes no memory.
+        while self.reliable_from.len() > 1 && self.reliable_from.back().is_some_and(|(from, _)| *from >= sent) {
+            self.reliable_from.pop_back();
+        }
         self.reliable_from.push_back((sent, reliable));
         if !reliable {
             // What came early need not wait any more.
@@ -299,4 +303,23 @@ impl Stage for Rx1 {
     }
 
     fn handle_timeout(&mut self, _now: Instant, _out: &mut Vec<(StageId, Message)>) {}
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_peer_that_keeps_changing_its_mind_takes_no_memory() {
+        let config = Config::default();
+        let mut rx1 = Rx1::new(&config, Routes::HALF);
+        let classes = [1, 5].map(|number| Class::new(number).unwrap());
+        for sync in 0..1000u16 {
+            let class = classes[usize::from(sync) % 2];
+            let state = TransmitterState { connection: config.connection, sync, time: 0, lseq: 9 + sync % 3, class, rate: 0 };
+            rx1.handle(Instant::ZERO, Message::Forward { packet: Forward::State(state), slot: 0 }, &mut Vec::new());
+        }
+        assert!(rx1.reliable_from.len() <= 4, "{}", rx1.reliable_from.len());
+        assert!(rx1.reliable_from.iter().is_sorted());
+    }
 }
