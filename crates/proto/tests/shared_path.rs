@@ -57,6 +57,16 @@ fn the_loss_of_every_state_for_two_seconds_is_survived() {
 }
 
 #[test]
+fn a_receiver_that_never_tells_of_exchanges_gets_the_floor_and_no_less() {
+    let floor = Bandwidth::from_bits_per_second(400_000);
+    let mut transfer = greedy(Rate::Auto { floor, peak: megabits(10) }, &bottleneck(20));
+    transfer.arrivals_kept_back = true;
+    transfer.run_to(at_ms(20_000));
+    let goodput = transfer.goodput_over(Duration::from_secs(20));
+    assert!((0.5 * 400e3..=400e3).contains(&goodput), "{goodput:.0} bit/s at a floor of 400 kbit/s");
+}
+
+#[test]
 fn an_outage_of_five_seconds_is_survived() {
     for start in [0, 100, 3000, 9000] {
         let (from, to) = (at_ms(start), at_ms(start + 5000));

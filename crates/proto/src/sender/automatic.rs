@@ -31,6 +31,9 @@ pub(super) struct RateTold {
     at: Instant,
 }
 
+/// So many exchanges in a row stay untold on no path that lets reports through.
+const UNTOLD_MOST: u32 = 256;
+
 impl SendHalf {
     /// The rate that the pacer is to keep; `None` when nothing is paced.
     pub(super) fn spec(&self) -> Option<RateSpec> {
@@ -113,7 +116,8 @@ impl SendHalf {
         match &self.controller {
             // A little early is early enough, and saves one of its own.
             Some(controller) => self.exchanges.last().is_none_or(|last| since(last) >= controller.period() / 4 * 3),
-            None if self.config.circuit_breaker && matches!(self.config.rate, Rate::Fixed(_)) => {
+            // Why the class: without rate control nothing is paced, so there is no rate to be judged.
+            None if self.config.circuit_breaker && self.config.class.rate_control() && matches!(self.config.rate, Rate::Fixed(_)) => {
                 let told = self.exchanges.told().map(|told| told.departure.at);
                 // What was asked and not told may be lost: it is asked again, but not by every TXS.
                 let asked = self.exchanges.last().is_some_and(|last| since(last) < CircuitBreaker::PERIOD / 5);
@@ -210,7 +214,13 @@ impl SendHalf {
     /// Whether more is on its way than the controller allows.
     #[inline]
     pub(super) fn is_braked(&self) -> bool {
-        self.controller.is_some() && self.in_flight() >= self.in_flight_most()
+        self.controller.is_some() && self.in_flight() >= self.in_flight_most() && !self.is_never_told()
+    }
+
+    /// Whether reports come and none tells of an exchange. Nothing would ever release the brake then, while the silence has
+    /// brought the rate down to its floor: that is all such a receiver gets.
+    fn is_never_told(&self) -> bool {
+        self.clock.is_answered() && self.exchanges.untold().is_some_and(|(untold, _)| untold >= UNTOLD_MOST)
     }
 
     /// What is on its way and not known to have arrived or been lost, in IP bytes; told by exchanges, so only with an

@@ -125,6 +125,11 @@ impl StateClock {
         Some(class)
     }
 
+    /// Whether reports come.
+    pub(super) const fn is_answered(&self) -> bool {
+        self.unanswered < UNANSWERED
+    }
+
     pub(super) const fn on_answer(&mut self) {
         self.unanswered = 0;
     }

@@ -10,7 +10,7 @@ use segstream_proto::halves::{Feedback, Forward, ForwardBody, LoneReceiver, Lone
 use segstream_proto::rate::Rate;
 use segstream_proto::receiver::ReceiverConfig;
 use segstream_proto::sender::SenderConfig;
-use segstream_wire::{Class, Contract};
+use segstream_wire::{Class, Contract, ReportFrame};
 use std::collections::BTreeMap;
 
 /// IP and UDP in front of a datagram.
@@ -87,6 +87,8 @@ pub struct Transfer {
     finished: bool,
     /// TXS are lost while this holds.
     pub states_lost: bool,
+    /// The receiver reports, but never when an exchange arrived.
+    pub arrivals_kept_back: bool,
     /// Bytes of segments judged so far, and their verdicts at the sender.
     pub judged: u64,
     pub verdicts: Vec<Verdict>,
@@ -136,6 +138,7 @@ impl Transfer {
             blocked: false,
             finished: false,
             states_lost: false,
+            arrivals_kept_back: false,
             judged: 0,
             verdicts: Vec::new(),
             rates: Vec::new(),
@@ -177,7 +180,10 @@ impl Transfer {
                 self.queued_max = self.queued_max.max(queued);
             }
         }
-        while let Some(packet) = self.receiver.poll_transmit(self.now) {
+        while let Some(mut packet) = self.receiver.poll_transmit(self.now) {
+            if self.arrivals_kept_back {
+                packet.report.frames.retain(|frame| !matches!(frame, ReportFrame::Arrival(_)));
+            }
             self.back.send(self.now, packet);
         }
         while let Some(event) = self.sender.poll_event() {
