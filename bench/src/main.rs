@@ -9,6 +9,8 @@ mod instructions;
 mod machine;
 mod path;
 mod replay;
+#[cfg(target_os = "linux")]
+mod shared;
 mod simulator;
 mod spread;
 mod stages;
@@ -41,6 +43,9 @@ enum What {
     Sim(simulator::Options),
     /// HTPNET's processes on threads, and on modelled processors.
     Stages(stages::Options),
+    /// The flagship on a link that others share: real processes, in real time; needs the administrator.
+    #[cfg(target_os = "linux")]
+    Shared(shared::Options),
 }
 
 fn main() -> Result<()> {
@@ -49,6 +54,8 @@ fn main() -> Result<()> {
         What::Wire(options) => wire::run(&options),
         What::Sim(options) => simulator::measure(&options),
         What::Stages(options) => stages::run(&options),
+        #[cfg(target_os = "linux")]
+        What::Shared(options) => shared::run(&options),
     }
 }
 

@@ -47,7 +47,10 @@ pub(crate) const LAYERS: &[Layer] = &[
     outer("segstream", &["base", "blocks", "wire", "proto", "secure", "net"]).tested_with(&["path"]),
     outer("lab", &["base", "blocks", "wire", "path", "proto", "schemes", "sim", "net"]),
     outer("studies", &["base", "blocks", "path", "schemes", "lab"]),
-    outer("cli", &["base", "blocks", "wire", "path", "schemes", "sim", "proto", "secure", "net", "segstream", "lab", "studies"]),
+    // Real programs at the two ends of an emulated link: for tests and measurements, so that nothing shipped may use it.
+    outer("arena", &[]),
+    outer("cli", &["base", "blocks", "wire", "path", "schemes", "sim", "proto", "secure", "net", "segstream", "lab", "studies"])
+        .tested_with(&["arena"]),
     outer("bench", ANYTHING),
     outer("fuzz", ANYTHING),
     outer("xtask", &[]),
@@ -55,7 +58,7 @@ pub(crate) const LAYERS: &[Layer] = &[
 
 /// What a crate may use that stands beside the house and that nobody depends on.
 const ANYTHING: &[&str] =
-    &["base", "blocks", "wire", "path", "schemes", "sim", "proto", "secure", "net", "segstream", "lab", "studies", "cli"];
+    &["base", "blocks", "wire", "path", "schemes", "sim", "proto", "secure", "net", "segstream", "lab", "studies", "arena", "cli"];
 
 /// Libraries that reach a clock, a socket, a thread or entropy; no pure layer may depend on one.
 pub(crate) const IMPURE_LIBRARIES: &[&str] =

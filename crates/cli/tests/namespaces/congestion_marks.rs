@@ -1,12 +1,12 @@
 //! What the kernel has said it understands is marked instead of dropped.
 
-use crate::arena::{Arena, Side};
+use crate::arena::{Side, arena};
 use std::time::Duration;
 
 /// Transfers over TCP with `tcp_ecn` set to `ecn`; the forward lane of the report, and how many marked packets arrived.
 fn transfer(ecn: &str) -> Option<(serde_json::Value, u64)> {
     let flags = ["--bandwidth", "20mbit", "--rtt", "20ms", "--queue", "4MiB", "--mark-above", "5ms"];
-    let arena = Arena::new(&flags)?;
+    let arena = arena(&flags)?;
     for side in [Side::A, Side::B] {
         arena.set(side, "ipv4/tcp_ecn", ecn);
     }

@@ -1,11 +1,11 @@
 //! A flipped bit is noticed by whoever checks.
 
-use crate::arena::{Arena, Side};
+use crate::arena::{Side, arena};
 use std::time::Duration;
 
 #[test]
 fn a_flipped_bit_fails_a_checksum_wherever_it_falls() {
-    let Some(arena) = Arena::new(&["--bandwidth", "100mbit", "--rtt", "2ms", "--corrupt", "1"]) else { return };
+    let Some(arena) = arena(&["--bandwidth", "100mbit", "--rtt", "2ms", "--corrupt", "1"]) else { return };
     let [client, server] = [Side::A, Side::B].map(|side| arena.udp(side));
     server.set_read_timeout(Some(Duration::from_millis(500))).unwrap();
     for _ in 0..200 {

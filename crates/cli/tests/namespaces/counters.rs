@@ -1,6 +1,6 @@
 //! Every packet is accounted for, and the kernel's own counters agree.
 
-use crate::arena::{Arena, Side};
+use crate::arena::{Side, arena};
 use rustix::process::Signal;
 use std::thread;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use std::time::Duration;
 fn every_packet_of_a_burst_is_lost_dropped_or_delivered() {
     // 1000 bytes and two headers take 8 ms; two of them fit the queue.
     let flags = ["--bandwidth", "1mbit", "--rtt", "10ms", "--queue", "2056", "--loss", "list:3,5,60"];
-    let Some(arena) = Arena::new(&flags) else { return };
+    let Some(arena) = arena(&flags) else { return };
     let (mut seen, burst) = (Vec::new(), 50);
     let [client, server] = [Side::A, Side::B].map(|side| arena.udp(side));
     server.set_read_timeout(Some(Duration::from_millis(500))).unwrap();
@@ -34,7 +34,7 @@ fn every_packet_of_a_burst_is_lost_dropped_or_delivered() {
 
 #[test]
 fn what_the_kernel_drops_because_the_link_is_asleep_is_told() {
-    let Some(arena) = Arena::new(&["--bandwidth", "1gbit", "--rtt", "2ms", "--queue", "64MiB"]) else { return };
+    let Some(arena) = arena(&["--bandwidth", "1gbit", "--rtt", "2ms", "--queue", "64MiB"]) else { return };
     let [client, server] = [Side::A, Side::B].map(|side| arena.udp(side));
     let (to, sent) = (server.local_addr().unwrap(), 12_000);
     arena.signal(Signal::STOP);

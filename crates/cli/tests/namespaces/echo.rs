@@ -1,6 +1,6 @@
 //! What goes there and back takes the round trip.
 
-use crate::arena::{Arena, Side};
+use crate::arena::{Arena, Side, arena_between};
 use std::net::UdpSocket;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -10,7 +10,7 @@ fn an_echo_sees_the_round_trip() {
     for addresses in [["10.77.0.1", "10.77.0.2"], ["fd77::1", "fd77::2"]] {
         for millis in [1, 40] {
             let rtt = format!("{millis}ms");
-            let Some(arena) = Arena::between(addresses, &["--bandwidth", "100mbit", "--rtt", &rtt]) else { return };
+            let Some(arena) = arena_between(addresses, &["--bandwidth", "100mbit", "--rtt", &rtt]) else { return };
             let seen = echoes(&arena);
             let (least, round_trip) = (seen[0], Duration::from_millis(millis));
             // Why the least: the others also say how long the two programs had to wait for a processor.

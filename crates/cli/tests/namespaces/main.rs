@@ -9,9 +9,9 @@ mod congestion_marks;
 mod corruption;
 mod counters;
 mod echo;
-mod kernel_tcp;
 #[expect(dead_code, reason = "it has more than these tests need")]
 #[path = "../command/process.rs"]
 mod process;
 mod refusals;
+mod shared_link;
 mod throughput;

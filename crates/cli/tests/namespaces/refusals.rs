@@ -1,6 +1,6 @@
 //! What cannot be connected is refused with a sentence.
 
-use crate::arena::Ends;
+use crate::arena::ends;
 use crate::process::run;
 
 fn refused(flags: &[&str], code: i32) -> String {
@@ -30,7 +30,7 @@ fn flags_that_contradict_each_other_are_bad_usage() {
 
 #[test]
 fn addresses_of_two_networks_are_bad_usage() {
-    let Some(ends) = Ends::new(["10.77.0.1", "10.78.0.2"]) else { return };
+    let Some(ends) = ends(["10.77.0.1", "10.78.0.2"]) else { return };
     let paths = ends.paths();
     let sentence = refused(&["--tun", &paths[0], &paths[1], "--tun-addresses", "10.77.0.1,10.78.0.2"], 2);
     assert!(sentence.contains("10.77.0.1 and 10.78.0.2 are not in one network"), "{sentence}");

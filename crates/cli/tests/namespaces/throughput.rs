@@ -1,6 +1,7 @@
 //! The kernel's TCP gets what the link has, and no more.
 
-use crate::arena::Arena;
+use crate::arena::arena;
+use segstream_arena::kernel_tcp::is_available;
 use std::time::Duration;
 
 const LINK_BPS: f64 = 20e6;
@@ -11,11 +12,11 @@ const PAYLOAD_SHARE: f64 = 1448.0 / 1500.0;
 #[test]
 fn kernel_tcp_fills_the_link_and_never_exceeds_it() {
     for congestion_control in ["cubic", "bbr"] {
-        if congestion_control == "bbr" && !available(congestion_control) {
+        if congestion_control == "bbr" && !is_available(congestion_control) {
             eprintln!("NOT TESTED: this kernel has no {congestion_control}");
             continue;
         }
-        let Some(arena) = Arena::new(&["--bandwidth", "20mbit", "--rtt", "20ms"]) else { return };
+        let Some(arena) = arena(&["--bandwidth", "20mbit", "--rtt", "20ms"]) else { return };
         let series = arena.kernel_tcp(congestion_control, Duration::from_secs(5));
         let report = arena.end().json();
         for (at, bytes) in &series.arrived {
@@ -28,9 +29,4 @@ fn kernel_tcp_fills_the_link_and_never_exceeds_it() {
         assert!(filled >= 0.85, "{congestion_control} filled {filled} of the link: {steps:?}; {report}");
         eprintln!("{congestion_control}: {filled:.4} of the link");
     }
-}
-
-fn available(congestion_control: &str) -> bool {
-    let available = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control").unwrap_or_default();
-    available.split_whitespace().any(|name| name == congestion_control)
 }

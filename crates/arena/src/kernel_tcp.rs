@@ -1,6 +1,10 @@
 //! A transfer over the kernel's TCP from side A to side B, and how much of it arrived when.
+//!
+//! Called by tests and measurements, as a method of [`Ends`].
+//!
+//! Invariant: the bytes of a series never decrease, and neither does its time.
 
-use crate::arena::{Arena, Side};
+use crate::ends::{Ends, Side};
 use rustix::net::sockopt::{set_tcp_congestion, tcp_congestion};
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -9,32 +13,35 @@ use std::time::{Duration, Instant};
 
 /// What had arrived when.
 #[derive(Clone, Debug)]
-pub(crate) struct Series {
+pub struct Series {
     /// Since the moment before the connection was asked for, and all bytes read by then. The first is nothing at zero.
-    pub(crate) arrived: Vec<(Duration, u64)>,
+    pub arrived: Vec<(Duration, u64)>,
 }
 
 impl Series {
     /// The bytes that had been read `after` the start.
-    pub(crate) fn bytes_at(&self, after: Duration) -> u64 {
+    pub fn bytes_at(&self, after: Duration) -> u64 {
         self.arrived.iter().take_while(|(at, _)| *at <= after).last().map_or(0, |(_, bytes)| *bytes)
     }
 
     /// The mean rate of delivered bytes between two moments, in bit/s.
-    pub(crate) fn bps(&self, from: Duration, to: Duration) -> f64 {
+    pub fn bps(&self, from: Duration, to: Duration) -> f64 {
         (self.bytes_at(to) - self.bytes_at(from)) as f64 * 8.0 / (to - from).as_secs_f64()
     }
 
     /// The mean rate in each `step`, up to the last that is whole.
-    pub(crate) fn steps_bps(&self, step: Duration) -> Vec<f64> {
+    pub fn steps_bps(&self, step: Duration) -> Vec<f64> {
         let end = self.arrived.last().map_or(Duration::ZERO, |(at, _)| *at);
         (0..).map(|number| step * number).take_while(|from| *from + step <= end).map(|from| self.bps(from, from + step)).collect()
     }
 }
 
-impl Arena {
+impl Ends {
     /// Sends as much as a TCP connection under `congestion_control` (such as `cubic`) carries in `time`.
-    pub(crate) fn kernel_tcp(&self, congestion_control: &str, time: Duration) -> Series {
+    ///
+    /// # Panics
+    /// When the connection is not made, or breaks.
+    pub fn kernel_tcp(&self, congestion_control: &str, time: Duration) -> Series {
         let address = self.address(Side::B);
         let listener = self.inside(Side::B, || TcpListener::bind((address, 0)).unwrap());
         let to = listener.local_addr().unwrap();
@@ -48,6 +55,12 @@ impl Arena {
             receive(receiver, started, time)
         })
     }
+}
+
+/// Whether this kernel has a congestion control of this name.
+pub fn is_available(congestion_control: &str) -> bool {
+    let available = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control").unwrap_or_default();
+    available.split_whitespace().any(|name| name == congestion_control)
 }
 
 /// Sends until the receiver has gone.
@@ -73,10 +86,15 @@ fn receive(mut receiver: TcpStream, started: Instant, time: Duration) -> Series 
     Series { arrived }
 }
 
-#[test]
-fn a_series_tells_the_rate_of_every_step() {
-    let at = Duration::from_millis;
-    let series = Series { arrived: vec![(at(0), 0), (at(50), 1000), (at(150), 3000), (at(250), 3000)] };
-    assert_eq!(series.steps_bps(at(100)), [80_000.0, 160_000.0]);
-    assert_eq!((series.bytes_at(at(149)), series.bytes_at(at(9999))), (1000, 3000));
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_series_tells_the_rate_of_every_step() {
+        let at = Duration::from_millis;
+        let series = Series { arrived: vec![(at(0), 0), (at(50), 1000), (at(150), 3000), (at(250), 3000)] };
+        assert_eq!(series.steps_bps(at(100)), [80_000.0, 160_000.0]);
+        assert_eq!((series.bytes_at(at(149)), series.bytes_at(at(9999))), (1000, 3000));
+    }
 }
