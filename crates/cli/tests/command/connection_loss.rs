@@ -64,9 +64,12 @@ fn an_interrupted_receiver_says_what_it_leaves_and_tells_the_sender() {
     let (mut receiver, address) = receiver(&["--out", target.to_str().unwrap()]);
     let sender = start(["send", &address, "-", "--json"]);
     receiver.wait_for("connected");
+    // What it is to leave must be there first: the file is made when the stream opens, a moment after the connection.
+    let part = directory.path().join("target.part");
+    (0..1000).take_while(|_| !part.exists()).for_each(|_| std::thread::sleep(std::time::Duration::from_millis(10)));
     let ended = receiver.interrupt_with_open_input().expect(1);
     assert!(ended.stderr.contains("interrupted"), "{ended:?}");
-    assert!(ended.stderr.contains("target.part") && directory.path().join("target.part").exists(), "{ended:?}");
+    assert!(ended.stderr.contains("target.part") && part.exists(), "{ended:?}");
     let ended = sender.end().expect(1);
     assert!(ended.json()["error"].as_str().unwrap().contains("interrupted by the receiver's user"), "{ended:?}");
 }
