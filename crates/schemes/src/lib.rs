@@ -3,9 +3,13 @@
 //! Called by the laboratory, which registers each scheme, and through it by the simulator and by the
 //! endpoint adapter over UDP.
 //!
+//! Beside the schemes stand the checksum and the frame that packets of several of them end in: `checksum`, `envelope`.
+//!
 //! Invariant: a scheme reads no clock, draws no entropy and knows no simulator; it stands on `base` and
 //! `blocks` alone, and no scheme uses another but in its tests.
 
+mod checksum;
+mod envelope;
 pub mod htpnet;
 pub mod snr;
 pub mod sstp;

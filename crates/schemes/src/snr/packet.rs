@@ -15,14 +15,11 @@
 //!
 //! Invariant: no input makes `decode` panic, and what decodes has its packet within its block and its
 //! payload within its stride.
-//!
-//! Limit: the checksum (RFC 1071) covers everything but the payload, which is filled in after `encode`;
-//! corruption of payload is the datagram's own checksum's to find.
 
+use crate::envelope::{CHECKSUM_BYTES, DATA, Sealing, opened};
 use segstream_base::codec::{DecodeError, DecodeErrorKind, Reader, Writer};
 use segstream_base::halves::{Packet, PayloadSpan, SegmentNumber, StreamId};
 
-const DATA: u16 = 0;
 const SENDER_STATE: u16 = 1;
 const RECEIVER_STATE: u16 = 2;
 
@@ -32,7 +29,6 @@ const DATA_HEADER_BYTES: usize = 16;
 const SENDER_STATE_BYTES: usize = 20;
 /// Bytes of a receiver state in front of its bits.
 const RECEIVER_STATE_BYTES: usize = 18;
-const CHECKSUM_BYTES: usize = 2;
 
 /// The one bit of FLAGS: no block follows (sender), every block has been accepted (receiver).
 const END: u16 = 1;
@@ -155,32 +151,27 @@ impl Packet for Forward {
     fn encode(&self, out: &mut Writer<'_>) {
         match *self {
             Self::Data { connection, block, packet, packets, stride, bytes } => {
-                let mut summing = Summing::start(out, connection, DATA);
-                summing.u32(block);
-                summing.u16(packet);
-                summing.u16(packets);
-                summing.u16(stride);
-                let sum = summing.sum;
-                if let Some(room) = out.reserve(usize::from(bytes)) {
-                    room.fill(0);
-                }
-                out.u16(checksum(sum));
+                let mut sealing = Sealing::start(out, connection, DATA);
+                sealing.u32(block);
+                sealing.u16(packet);
+                sealing.u16(packets);
+                sealing.u16(stride);
+                sealing.finish_behind_payload(bytes);
             }
             Self::State(state) => {
-                let mut summing = Summing::start(out, state.connection, SENDER_STATE);
-                summing.u32(state.interval);
-                summing.u32(state.blocks);
-                summing.u16(state.sent);
-                summing.u16(state.packets);
-                summing.u16(if state.end { END } else { 0 });
-                let sum = summing.sum;
-                out.u16(checksum(sum));
+                let mut sealing = Sealing::start(out, state.connection, SENDER_STATE);
+                sealing.u32(state.interval);
+                sealing.u32(state.blocks);
+                sealing.u16(state.sent);
+                sealing.u16(state.packets);
+                sealing.u16(if state.end { END } else { 0 });
+                sealing.finish();
             }
         }
     }
 
     fn decode(input: &mut Reader<'_>) -> Result<Self, DecodeError> {
-        let mut body = body(input, DATA_HEADER_BYTES)?;
+        let mut body = opened(input, DATA_HEADER_BYTES)?;
         let connection = body.u32("connection")?;
         match body.u16("type")? {
             DATA => decode_data(connection, &mut body),
@@ -246,20 +237,19 @@ impl Packet for Feedback {
     }
 
     fn encode(&self, out: &mut Writer<'_>) {
-        let mut summing = Summing::start(out, self.connection, RECEIVER_STATE);
-        summing.u32(self.interval);
-        summing.u32(self.cumulative);
-        summing.u16(if self.ended { END } else { 0 });
-        summing.u16(self.received.count);
+        let mut sealing = Sealing::start(out, self.connection, RECEIVER_STATE);
+        sealing.u32(self.interval);
+        sealing.u32(self.cumulative);
+        sealing.u16(if self.ended { END } else { 0 });
+        sealing.u16(self.received.count);
         for word in self.received.words() {
-            summing.u16(word);
+            sealing.u16(word);
         }
-        let sum = summing.sum;
-        out.u16(checksum(sum));
+        sealing.finish();
     }
 
     fn decode(input: &mut Reader<'_>) -> Result<Self, DecodeError> {
-        let mut body = body(input, usize::MAX)?;
+        let mut body = opened(input, usize::MAX)?;
         let connection = body.u32("connection")?;
         let kind = body.u16("type")?;
         if kind != RECEIVER_STATE {
@@ -289,53 +279,5 @@ impl Packet for Feedback {
 
     fn payload(&self, _index: usize) -> Option<PayloadSpan> {
         None
-    }
-}
-
-/// What lies in front of the checksum, once that is found right. Of a data packet only the first
-/// `data_covered` bytes are summed.
-fn body<'a>(input: &mut Reader<'a>, data_covered: usize) -> Result<Reader<'a>, DecodeError> {
-    let bytes = input.bytes(input.remaining().saturating_sub(CHECKSUM_BYTES), "packet")?;
-    let found = input.u16("checksum")?;
-    let is_data = bytes.get(4..6) == Some(&DATA.to_be_bytes());
-    let covered = if is_data { bytes.get(..data_covered).unwrap_or(bytes) } else { bytes };
-    let sum = covered.chunks(2).fold(0u64, |sum, pair| {
-        let (high, low) = (pair.first().copied().unwrap_or(0), pair.get(1).copied().unwrap_or(0));
-        sum + u64::from(u16::from_be_bytes([high, low]))
-    });
-    if checksum(sum) == found { Ok(Reader::new(bytes)) } else { Err(input.error("checksum", DecodeErrorKind::BadChecksum)) }
-}
-
-/// The Internet checksum of a sum of 16-bit words (RFC 1071).
-fn checksum(sum: u64) -> u16 {
-    let mut sum = sum;
-    while sum > 0xffff {
-        sum = (sum & 0xffff) + (sum >> 16);
-    }
-    !(sum as u16)
-}
-
-/// Writes fields and sums them up.
-struct Summing<'a, 'b> {
-    out: &'a mut Writer<'b>,
-    sum: u64,
-}
-
-impl<'a, 'b> Summing<'a, 'b> {
-    fn start(out: &'a mut Writer<'b>, connection: u32, kind: u16) -> Self {
-        let mut summing = Self { out, sum: 0 };
-        summing.u32(connection);
-        summing.u16(kind);
-        summing
-    }
-
-    fn u16(&mut self, value: u16) {
-        self.out.u16(value);
-        self.sum += u64::from(value);
-    }
-
-    fn u32(&mut self, value: u32) {
-        self.u16((value >> 16) as u16);
-        self.u16(value as u16);
     }
 }

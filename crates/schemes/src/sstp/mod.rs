@@ -16,7 +16,6 @@
 //! Invariant: the stream is always `StreamId(0)`; the halves read no clock and draw no entropy; neither
 //! allocates for a packet once its rings have reached their size.
 
-mod checksum;
 mod config;
 mod packet;
 mod receiver;

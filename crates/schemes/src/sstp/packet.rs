@@ -23,7 +23,7 @@
 //! Limit: the checksum covers the fields and not the data, which are not here when a packet is encoded;
 //! UDP's own checksum covers them.
 
-use super::checksum::Checksum;
+use crate::checksum::Checksum;
 use segstream_base::codec::{DecodeError, DecodeErrorKind, Reader, Writer};
 use segstream_base::halves::{Packet, PayloadSpan, SegmentNumber, StreamId};
 use segstream_blocks::Bitmap;

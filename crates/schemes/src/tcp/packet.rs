@@ -14,14 +14,11 @@
 //!
 //! Invariant: no input makes `decode` panic, and what decodes has its packet within its segment and its payload within
 //! its stride.
-//!
-//! Limit: the checksum (RFC 1071) covers everything but the payload, which is filled in after `encode`; corruption of
-//! payload is the datagram's own checksum's to find.
 
+use crate::envelope::{CHECKSUM_BYTES, DATA, Sealing, opened};
 use segstream_base::codec::{DecodeError, DecodeErrorKind, Reader, Writer};
 use segstream_base::halves::{Packet, PayloadSpan, SegmentNumber, StreamId};
 
-const DATA: u16 = 0;
 const END: u16 = 1;
 const ACK: u16 = 2;
 
@@ -29,7 +26,6 @@ const ACK: u16 = 2;
 const DATA_HEADER_BYTES: usize = 20;
 /// Bytes of the others in front of their checksum.
 const SHORT_BYTES: usize = 10;
-const CHECKSUM_BYTES: usize = 2;
 
 /// A packet from sender to receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -100,24 +96,20 @@ impl Packet for Forward {
     fn encode(&self, out: &mut Writer<'_>) {
         match *self {
             Self::Data { connection, sequence, place, stride, bytes } => {
-                let mut summing = Summing::start(out, connection, DATA);
-                summing.u32(sequence);
-                summing.u32(place.segment);
-                summing.u16(place.packet);
-                summing.u16(place.packets);
-                summing.u16(stride);
-                let sum = summing.sum;
-                if let Some(room) = out.reserve(usize::from(bytes)) {
-                    room.fill(0);
-                }
-                out.u16(checksum(sum));
+                let mut sealing = Sealing::start(out, connection, DATA);
+                sealing.u32(sequence);
+                sealing.u32(place.segment);
+                sealing.u16(place.packet);
+                sealing.u16(place.packets);
+                sealing.u16(stride);
+                sealing.finish_behind_payload(bytes);
             }
             Self::End { connection, sequence } => encode_short(out, connection, END, sequence),
         }
     }
 
     fn decode(input: &mut Reader<'_>) -> Result<Self, DecodeError> {
-        let mut body = body(input)?;
+        let mut body = opened(input, DATA_HEADER_BYTES)?;
         let connection = body.u32("connection")?;
         match body.u16("type")? {
             DATA => decode_data(connection, &mut body),
@@ -176,7 +168,7 @@ impl Packet for Feedback {
     }
 
     fn decode(input: &mut Reader<'_>) -> Result<Self, DecodeError> {
-        let mut body = body(input)?;
+        let mut body = opened(input, DATA_HEADER_BYTES)?;
         let connection = body.u32("connection")?;
         let kind = body.u16("type")?;
         if kind != ACK {
@@ -198,55 +190,7 @@ impl Packet for Feedback {
 }
 
 fn encode_short(out: &mut Writer<'_>, connection: u32, kind: u16, number: u32) {
-    let mut summing = Summing::start(out, connection, kind);
-    summing.u32(number);
-    let sum = summing.sum;
-    out.u16(checksum(sum));
-}
-
-/// What lies in front of the checksum, once that is found right. Of a data packet only the header is summed.
-fn body<'a>(input: &mut Reader<'a>) -> Result<Reader<'a>, DecodeError> {
-    let bytes = input.bytes(input.remaining().saturating_sub(CHECKSUM_BYTES), "packet")?;
-    let found = input.u16("checksum")?;
-    let is_data = bytes.get(4..6) == Some(&DATA.to_be_bytes());
-    let covered = if is_data { bytes.get(..DATA_HEADER_BYTES).unwrap_or(bytes) } else { bytes };
-    let sum = covered.chunks(2).fold(0u64, |sum, pair| {
-        let (high, low) = (pair.first().copied().unwrap_or(0), pair.get(1).copied().unwrap_or(0));
-        sum + u64::from(u16::from_be_bytes([high, low]))
-    });
-    if checksum(sum) == found { Ok(Reader::new(bytes)) } else { Err(input.error("checksum", DecodeErrorKind::BadChecksum)) }
-}
-
-/// The Internet checksum of a sum of 16-bit words (RFC 1071).
-fn checksum(sum: u64) -> u16 {
-    let mut sum = sum;
-    while sum > 0xffff {
-        sum = (sum & 0xffff) + (sum >> 16);
-    }
-    !(sum as u16)
-}
-
-/// Writes fields and sums them up.
-struct Summing<'a, 'b> {
-    out: &'a mut Writer<'b>,
-    sum: u64,
-}
-
-impl<'a, 'b> Summing<'a, 'b> {
-    fn start(out: &'a mut Writer<'b>, connection: u32, kind: u16) -> Self {
-        let mut summing = Self { out, sum: 0 };
-        summing.u32(connection);
-        summing.u16(kind);
-        summing
-    }
-
-    fn u16(&mut self, value: u16) {
-        self.out.u16(value);
-        self.sum += u64::from(value);
-    }
-
-    fn u32(&mut self, value: u32) {
-        self.u16((value >> 16) as u16);
-        self.u16(value as u16);
-    }
+    let mut sealing = Sealing::start(out, connection, kind);
+    sealing.u32(number);
+    sealing.finish();
 }

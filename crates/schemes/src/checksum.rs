@@ -1,21 +1,21 @@
 //! The 16-bit checksum at the end of every packet: the ones' complement sum of RFC 1071.
 //!
-//! Called by [`super::packet`]. EC 4.1 asks for 16 bits and leaves the sum open.
+//! Called by the packets of SSTP (EC 4.1 asks for 16 bits and leaves the sum open) and by [`crate::envelope`].
 //!
 //! Invariant: every piece but the last has an even length, so the pieces sum to what the whole does.
 
 /// A checksum in the making.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Checksum(u64);
+pub(crate) struct Checksum(u64);
 
 impl Checksum {
     /// The sum with `bytes` added; an odd last byte counts as the high half of a word.
-    pub(super) fn with(self, bytes: &[u8]) -> Self {
+    pub(crate) fn with(self, bytes: &[u8]) -> Self {
         Self(self.0 + bytes.chunks(2).map(|pair| u64::from(word(pair))).sum::<u64>())
     }
 
     /// The value of the field.
-    pub(super) const fn finish(self) -> u16 {
+    pub(crate) const fn finish(self) -> u16 {
         let mut sum = self.0;
         while sum > 0xffff {
             sum = (sum & 0xffff) + (sum >> 16);
