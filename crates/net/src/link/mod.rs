@@ -11,6 +11,7 @@
 //!
 //! - [`config`]: what to relay, and what can be wrong with it.
 //! - [`relay`]: the loop, on the caller's thread.
+//! - `emulation`: the two paths and what is on its way on them, whatever is read and written.
 //! - `clients`, `departures`, `store`: who sends, what leaves when, where it lies until then.
 //! - `pace`, [`priority`], `awake`: when to sleep, a better place on the processor, and a processor that wakes at once.
 //! - `tun` (Linux): the same between two network namespaces, for the packets of any program.
@@ -27,6 +28,7 @@ mod awake;
 mod clients;
 pub mod config;
 mod departures;
+mod emulation;
 pub mod lateness;
 mod overflow;
 mod pace;

@@ -8,26 +8,21 @@
 //!
 //! Invariant: no datagram leaves before it is due, and what the network does ends nothing.
 
-use super::awake::Awake;
 use super::clients::{ClientId, Clients};
 use super::config::{LinkConfig, LinkError};
-use super::departures::{Departure, Departures};
-use super::lateness::LatenessRecorder;
+use super::departures::Departure;
+use super::emulation::{Emulated, Emulation, Lane, await_any};
 use super::overflow;
 use super::pace::{Pace, Step};
 use super::priority::{Priority, RaisedPriority};
-use super::queueing::QueueingRecorder;
 use super::report::{LinkReport, RelayCounters};
 use super::store::Store;
 use crate::bind::SocketConfig;
-use crate::clock::Clock;
 use crate::receive::ReceiveBatch;
 use crate::socket::{DropReason, SEND_BYTES_MAX, SendOutcome, Socket};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::io::Errno;
+use rustix::event::{PollFd, PollFlags};
 use segstream_base::endpoint::{Arrival, Ecn, Transmit};
-use segstream_base::{Bytes, Duration, Instant};
-use segstream_path::{Fate, Path, PathConfig};
+use segstream_base::{Duration, Instant};
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -45,15 +40,8 @@ const BUFFER_BYTES: usize = 16 << 20;
 pub struct Link {
     listen: Socket,
     to: SocketAddr,
-    clock: Clock,
-    pace: Pace,
-    awake: Awake,
-    lateness_limit: Duration,
-    forward: Lane,
-    back: Lane,
+    emulation: Emulation<Notes>,
     clients: Clients,
-    store: Store,
-    lateness: LatenessRecorder,
     unroutable: u64,
     train: Train,
 }
@@ -63,15 +51,6 @@ pub struct Link {
 enum Direction {
     Forward,
     Back,
-}
-
-/// One direction.
-#[derive(Debug)]
-struct Lane {
-    path: Path,
-    departures: Departures<Notes>,
-    relayed: RelayCounters,
-    queueing: QueueingRecorder,
 }
 
 /// For whom or from whom a datagram is, and its mark: what those that leave together have in common.
@@ -88,35 +67,12 @@ struct Train {
     dues: Vec<Instant>,
 }
 
-impl Lane {
-    fn new(config: &PathConfig, seed: segstream_base::random::Seed, direction: &'static str) -> Result<Self, LinkError> {
-        let path = Path::new(config, seed, direction).map_err(|source| LinkError::Path { direction, source })?;
-        Ok(Self { path, departures: Departures::new(), relayed: RelayCounters::default(), queueing: QueueingRecorder::new() })
-    }
-
-    fn due(&self) -> Instant {
-        self.departures.first().map_or(Instant::FAR_FUTURE, |departure| departure.due)
-    }
-
-    /// Sends a datagram into the path and keeps what the path will deliver.
-    fn enter(&mut self, store: &mut Store, client: ClientId, arrival: &Arrival, datagram: &[u8]) {
-        let packet_bytes = datagram.len() as u64 + header_bytes(arrival.from);
-        let (now, bytes) = (arrival.received, Bytes::new(packet_bytes));
-        let passage = if arrival.ecn.is_some() { self.path.send_markable(now, bytes) } else { self.path.send(now, bytes) };
-        let Fate::Delivered { at } = passage.fate else { return };
-        self.queueing.record(passage.queued);
-        let ecn = if passage.marked { Some(Ecn::CongestionExperienced) } else { arrival.ecn };
-        for due in std::iter::once(at).chain(passage.duplicate) {
-            let Some(slot) = store.keep(datagram) else {
-                self.relayed.dropped_limit += 1;
-                continue;
-            };
-            if let Some(bit) = passage.corrupt_bit {
-                store.flip(slot, bit_of_payload(bit, packet_bytes, datagram.len()));
-            }
-            self.departures.push(Departure { due, slot, notes: Notes { client, ecn } });
-        }
-    }
+/// Sends a datagram into the path of `lane` and keeps what the path will deliver.
+fn enter(lane: &mut Lane<Notes>, store: &mut Store, client: ClientId, arrival: &Arrival, datagram: &[u8]) {
+    let packet_bytes = datagram.len() as u64 + header_bytes(arrival.from);
+    let passage = lane.enter(arrival.received, packet_bytes, arrival.ecn.is_some());
+    let ecn = if passage.marked { Some(Ecn::CongestionExperienced) } else { arrival.ecn };
+    lane.keep(store, &passage, datagram, Notes { client, ecn }, |bit| bit_of_payload(bit, packet_bytes, datagram.len()));
 }
 
 impl Link {
@@ -131,8 +87,14 @@ impl Link {
         if to.ip().is_unspecified() || to.port() == 0 {
             return Err(LinkError::UnusableDestination { to });
         }
-        let forward = Lane::new(&config.forward, config.seed, "forward")?;
-        let back = Lane::new(&config.back, config.seed, "back")?;
+        let emulated = Emulated {
+            forward: &config.forward,
+            back: &config.back,
+            seed: config.seed,
+            keep_awake: config.keep_awake,
+            lateness_limit: config.lateness_limit,
+        };
+        let emulation = Emulation::new(&emulated, Pace::new(config))?;
         let sockets = SocketConfig {
             receive_buffer_bytes: BUFFER_BYTES,
             // Why: a notice that nobody listens would only get in the way of the datagrams after it.
@@ -143,21 +105,7 @@ impl Link {
         if listen.local_addr() == to {
             return Err(LinkError::RelaysToItself { to });
         }
-        Ok(Self {
-            listen,
-            to,
-            clock: Clock::start(),
-            pace: Pace::new(config),
-            awake: Awake::new(config.keep_awake),
-            lateness_limit: config.lateness_limit,
-            forward,
-            back,
-            clients: Clients::new(sockets),
-            store: Store::default(),
-            lateness: LatenessRecorder::new(),
-            unroutable: 0,
-            train: Train::default(),
-        })
+        Ok(Self { listen, to, emulation, clients: Clients::new(sockets), unroutable: 0, train: Train::default() })
     }
 
     /// Where clients send to, with the port the system chose.
@@ -172,11 +120,11 @@ impl Link {
     /// Only what no later try would mend, such as a system without memory.
     pub fn run(mut self, stop: &AtomicBool) -> Result<LinkReport, LinkError> {
         let priority = RaisedPriority::of_this_thread();
-        let started = self.clock.now();
-        let mut batch = ReceiveBatch::new(self.clock);
+        let started = self.emulation.clock.now();
+        let mut batch = ReceiveBatch::new(self.emulation.clock);
         while !stop.load(Ordering::Relaxed) {
-            let due = self.forward.due().min(self.back.due());
-            match self.pace.next(self.clock.now(), due) {
+            let due = self.emulation.due();
+            match self.emulation.pace.next(self.emulation.clock.now(), due) {
                 Step::Send => self.send_due(),
                 Step::Spin => std::hint::spin_loop(),
                 Step::Sleep(asleep) => std::thread::sleep(asleep.into()),
@@ -189,46 +137,47 @@ impl Link {
     /// Sends what is due, if it is time to send, the earlier of the two directions first.
     fn send_due(&mut self) {
         for _ in 0..TRAINS_BETWEEN_READS {
-            let (forward, back) = (self.forward.due(), self.back.due());
-            let now = self.clock.now();
+            let (forward, back) = (self.emulation.forward.due(), self.emulation.back.due());
+            let now = self.emulation.clock.now();
             if forward.min(back) > now {
                 return;
             }
-            self.pace.note_sent(now);
+            self.emulation.pace.note_sent(now);
             self.send_train(if forward <= back { Direction::Forward } else { Direction::Back }, now);
         }
     }
 
     /// Sends the first departure of a direction and those after it that are due by `now` and fit the same call.
     fn send_train(&mut self, direction: Direction, now: Instant) {
+        let emulation = &mut self.emulation;
         let lane = match direction {
-            Direction::Forward => &mut self.forward,
-            Direction::Back => &mut self.back,
+            Direction::Forward => &mut emulation.forward,
+            Direction::Back => &mut emulation.back,
         };
         let Some(first) = lane.departures.pop() else { return };
         let Some(client) = self.clients.get(first.notes.client) else {
             lane.relayed.dropped_client_gone += 1;
-            self.store.release(first.slot);
+            emulation.store.release(first.slot);
             return;
         };
         let (socket, to) = match direction {
             Direction::Forward => (&client.upstream, self.to),
             Direction::Back => (&self.listen, client.address),
         };
-        let size = self.train.start(&first, &mut self.store);
+        let size = self.train.start(&first, &mut emulation.store);
         while let Some(next) = lane.departures.first().copied()
             && next.due <= now
             && next.notes == first.notes
-            && self.train.takes(self.store.datagram(next.slot).len(), size, socket.max_gso_segments())
+            && self.train.takes(emulation.store.datagram(next.slot).len(), size, socket.max_gso_segments())
         {
             lane.departures.pop();
-            self.train.add(&next, &mut self.store);
+            self.train.add(&next, &mut emulation.store);
         }
         let outcome = socket.send(&Transmit { to, datagram_bytes: size, ecn: first.notes.ecn }, &self.train.bytes);
-        let sent_at = self.clock.now();
+        let sent_at = emulation.clock.now();
         let sent = lane.relayed.count(outcome, self.train.dues.len(), size);
         for due in self.train.dues.iter().take(sent) {
-            self.lateness.record(sent_at.since(*due));
+            emulation.lateness.record(sent_at.since(*due));
         }
     }
 
@@ -237,12 +186,10 @@ impl Link {
         let upstreams = self.clients.all().iter().map(|client| &client.upstream);
         let mut polled: Vec<PollFd<'_>> =
             std::iter::once(&self.listen).chain(upstreams).map(|socket| PollFd::new(socket, PollFlags::IN)).collect();
-        let timeout = Timespec { tv_sec: 0, tv_nsec: i64::try_from(asleep.as_nanos()).unwrap_or(0).min(999_999_999) };
-        let ready: Vec<bool> = match poll(&mut polled, Some(&timeout)) {
-            Ok(_) => polled.iter().map(|polled| !polled.revents().is_empty()).collect(),
-            Err(Errno::INTR) => return Ok(()),
-            Err(refused) => return Err(LinkError::System { step: "wait for datagrams", source: refused.into() }),
-        };
+        if !await_any(&mut polled, asleep, "wait for datagrams")? {
+            return Ok(());
+        }
+        let ready: Vec<bool> = polled.iter().map(|polled| !polled.revents().is_empty()).collect();
         let mut read = 0;
         // Why back first: reading from the clients may evict one, and the places of the others with it.
         for place in ready.iter().skip(1).enumerate().filter(|(_, ready)| **ready).map(|(place, _)| place) {
@@ -251,9 +198,7 @@ impl Link {
         if ready.first() == Some(&true) {
             read += self.read_forward(batch)?;
         }
-        let now = self.clock.now();
-        self.pace.note_read(now, read > 0);
-        self.awake.note(now, self.store.len() > 0);
+        self.emulation.note_read(read);
         Ok(())
     }
 
@@ -263,7 +208,7 @@ impl Link {
             read += self.listen.receive(batch).map_err(|source| LinkError::System { step: "receive", source })?;
             for (datagram, arrival) in batch.datagrams() {
                 match self.clients.at(arrival.from, self.to, arrival.received) {
-                    Ok(client) => self.forward.enter(&mut self.store, client, &arrival, datagram),
+                    Ok(client) => enter(&mut self.emulation.forward, &mut self.emulation.store, client, &arrival, datagram),
                     // Why: the system may have sockets again when the next datagram comes.
                     Err(_) => self.unroutable += 1,
                 }
@@ -282,7 +227,7 @@ impl Link {
             read += client.upstream.receive(batch).map_err(|source| LinkError::System { step: "receive", source })?;
             for (datagram, arrival) in batch.datagrams() {
                 if (arrival.from.ip(), arrival.from.port()) == (self.to.ip(), self.to.port()) {
-                    self.back.enter(&mut self.store, client.id, &arrival, datagram);
+                    enter(&mut self.emulation.back, &mut self.emulation.store, client.id, &arrival, datagram);
                 } else {
                     self.unroutable += 1;
                 }
@@ -294,30 +239,18 @@ impl Link {
         Ok(read)
     }
 
-    fn report(mut self, started: Instant, priority: Priority) -> LinkReport {
-        for lane in [&mut self.forward, &mut self.back] {
-            lane.relayed.unsent = lane.departures.len() as u64;
-        }
+    fn report(self, started: Instant, priority: Priority) -> LinkReport {
         let overflow = overflow::dropped(&self.listen).zip(self.clients.overflow()).map(|(listen, clients)| listen + clients);
+        let (report, lateness_limit) = self.emulation.report(started, priority);
         LinkReport {
-            ran: self.clock.now().since(started),
-            lateness: self.lateness.summary(),
-            forward: self.forward.path.counters(),
-            back: self.back.path.counters(),
-            forward_relayed: self.forward.relayed,
-            back_relayed: self.back.relayed,
-            forward_queueing: self.forward.queueing.summary(),
-            back_queueing: self.back.queueing.summary(),
             unroutable: self.unroutable,
             clients: self.clients.seen(),
             clients_evicted: self.clients.evicted(),
             receive_buffer_drops: overflow,
-            priority,
-            kept_awake: self.awake.granted(),
             warnings: self.listen.warnings().to_vec(),
-            kept_up: false,
+            ..report
         }
-        .judge(self.lateness_limit)
+        .judge(lateness_limit)
     }
 }
 
