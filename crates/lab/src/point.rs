@@ -148,6 +148,6 @@ fn relative(estimate: &Estimate) -> f64 {
 }
 
 /// Over replications; a single one has no interval, none has no value.
-fn over(values: &[f64]) -> Estimate {
+pub(crate) fn over(values: &[f64]) -> Estimate {
     t_interval(values, Confidence::P95).unwrap_or(Estimate::single(values.first().copied().unwrap_or(f64::NAN)))
 }

@@ -103,17 +103,29 @@ impl Runner<'_> {
             rayon::ThreadPoolBuilder::new().num_threads(self.threads).build().map_err(|error| RunnerError::Threads(error.to_string()))?;
         pool.install(|| {
             let tally = Tally { done: AtomicU64::new(0), total: AtomicU64::new(0), packets: AtomicU64::new(0) };
-            tally.total.fetch_add(shared_runs(shared), Ordering::Relaxed);
-            Ok((self.sweep(points, &tally)?, self.sweep_shared(shared, &tally)?))
+            let (firsts, of_shared) = distinct(shared.iter().map(|(scenario, replications)| (scenario.canonical(), *replications)));
+            let different: Vec<&(SharedScenario, u32)> = firsts.into_iter().map(|at| &shared[at]).collect();
+            tally.total.fetch_add(different.iter().map(|(_, replications)| u64::from(*replications)).sum(), Ordering::Relaxed);
+            let results = self.sweep(points, &tally)?;
+            let shared_results = self.sweep_shared(&different, &tally)?;
+            Ok((results, of_shared.into_iter().map(|at| shared_results[at].clone()).collect()))
         })
     }
 
     fn sweep(&self, points: &[(Scenario, Plan)], tally: &Tally) -> Result<Vec<PointResult>, RunnerError> {
-        let (distinct, of_point) = distinct(points);
-        for point in &distinct {
+        let points: Vec<(Scenario, Plan)> =
+            points.iter().map(|(scenario, plan)| (Scenario { packets: plan.packets, ..scenario.clone() }, *plan)).collect();
+        let (firsts, of_point) = distinct(points.iter().map(|(scenario, plan)| format!("{} {plan:?}", scenario.canonical())));
+        let empty = |(scenario, plan): &(Scenario, Plan)| PointResult {
+            scenario: scenario.clone(),
+            plan: *plan,
+            outcomes: Vec::new(),
+            wall_s: 0.0,
+        };
+        let mut results: Vec<PointResult> = firsts.into_iter().map(|at| empty(&points[at])).collect();
+        for point in &results {
             point.scenario.check()?;
         }
-        let mut results = distinct;
         let mut wanted: Vec<(usize, u32)> =
             results.iter().enumerate().flat_map(|(at, point)| (0..point.plan.replications_min).map(move |r| (at, r))).collect();
         while !wanted.is_empty() {
@@ -128,19 +140,21 @@ impl Runner<'_> {
         Ok(of_point.into_iter().map(|at| results[at].clone()).collect())
     }
 
-    fn sweep_shared(&self, points: &[(SharedScenario, u32)], tally: &Tally) -> Result<Vec<SharedResult>, RunnerError> {
-        let (mut results, of_point) = distinct_shared(points);
-        for (result, _) in &results {
-            result.scenario.check()?;
+    /// Runs shared scenarios of which no two are the same.
+    fn sweep_shared(&self, points: &[&(SharedScenario, u32)], tally: &Tally) -> Result<Vec<SharedResult>, RunnerError> {
+        for (scenario, _) in points {
+            scenario.check()?;
         }
         let wanted: Vec<(usize, u32)> =
-            results.iter().enumerate().flat_map(|(at, (_, replications))| (0..*replications).map(move |r| (at, r))).collect();
-        let runs = self.all(&wanted, |at| &results[at].0.scenario, tally)?;
+            points.iter().enumerate().flat_map(|(at, (_, replications))| (0..*replications).map(move |r| (at, r))).collect();
+        let runs = self.all(&wanted, |at| &points[at].0, tally)?;
+        let empty = |(scenario, _): &&(SharedScenario, u32)| SharedResult { scenario: scenario.clone(), outcomes: Vec::new(), wall_s: 0.0 };
+        let mut results: Vec<SharedResult> = points.iter().map(empty).collect();
         for ((at, _), (outcome, wall_s)) in wanted.iter().zip(runs) {
-            results[*at].0.outcomes.push(outcome);
-            results[*at].0.wall_s += wall_s;
+            results[*at].outcomes.push(outcome);
+            results[*at].wall_s += wall_s;
         }
-        Ok(of_point.into_iter().map(|at| results[at].0.clone()).collect())
+        Ok(results)
     }
 
     /// Runs the wanted replications of the experiments that `which` finds, in parallel; outcomes come in their order.
@@ -191,40 +205,16 @@ impl Runner<'_> {
     }
 }
 
-/// The different points without results, and which of them each point is.
-fn distinct(points: &[(Scenario, Plan)]) -> (Vec<PointResult>, Vec<usize>) {
-    let mut found: std::collections::BTreeMap<String, usize> = std::collections::BTreeMap::new();
-    let mut distinct: Vec<PointResult> = Vec::new();
-    let mut of_point = Vec::with_capacity(points.len());
-    for (scenario, plan) in points {
-        let mut scenario = scenario.clone();
-        scenario.packets = plan.packets;
-        let key = format!("{} {plan:?}", scenario.canonical());
-        let at = *found.entry(key).or_insert_with(|| {
-            distinct.push(PointResult { scenario, plan: *plan, outcomes: Vec::new(), wall_s: 0.0 });
-            distinct.len() - 1
-        });
-        of_point.push(at);
-    }
-    (distinct, of_point)
-}
-
-/// The different shared scenarios without results and how often each is run, and which of them each point is.
-fn distinct_shared(points: &[(SharedScenario, u32)]) -> (Vec<(SharedResult, u32)>, Vec<usize>) {
-    let mut found: std::collections::BTreeMap<(String, u32), usize> = std::collections::BTreeMap::new();
-    let mut distinct: Vec<(SharedResult, u32)> = Vec::new();
-    let mut of_point = Vec::with_capacity(points.len());
-    for (scenario, replications) in points {
-        let at = *found.entry((scenario.canonical(), *replications)).or_insert_with(|| {
-            distinct.push((SharedResult { scenario: scenario.clone(), outcomes: Vec::new(), wall_s: 0.0 }, *replications));
-            distinct.len() - 1
-        });
-        of_point.push(at);
-    }
-    (distinct, of_point)
-}
-
-/// The runs that different shared scenarios need.
-fn shared_runs(points: &[(SharedScenario, u32)]) -> u64 {
-    distinct_shared(points).0.iter().map(|(_, replications)| u64::from(*replications)).sum()
+/// Where each different key is found first, and which of these each key is.
+fn distinct<K: Ord>(keys: impl Iterator<Item = K>) -> (Vec<usize>, Vec<usize>) {
+    let mut found = std::collections::BTreeMap::new();
+    let mut firsts = Vec::new();
+    let number = |(place, key)| {
+        *found.entry(key).or_insert_with(|| {
+            firsts.push(place);
+            firsts.len() - 1
+        })
+    };
+    let numbers = keys.enumerate().map(number).collect();
+    (firsts, numbers)
 }

@@ -69,38 +69,23 @@ impl Study {
     }
 }
 
+/// What is run, and where it stands.
+#[derive(Clone, Debug)]
+pub struct PointOf<E> {
+    /// The curve it belongs to, unique among those of its kind in the study: `sstp-full 256,1,1`.
+    pub curve: String,
+    /// Where on the horizontal axis.
+    pub x: f64,
+    /// What is run.
+    pub scenario: E,
+}
+
 /// One point to run.
-#[derive(Clone, Debug)]
-pub struct StudyPoint {
-    /// The curve it belongs to, unique in the study: `sstp-full 256,1,1`.
-    pub curve: String,
-    /// Where on the horizontal axis.
-    pub x: f64,
-    /// What is run.
-    pub scenario: Scenario,
-}
-
+pub type StudyPoint = PointOf<Scenario>;
 /// One shared scenario to run.
-#[derive(Clone, Debug)]
-pub struct SharedPoint {
-    /// The curve it belongs to, unique among the shared ones of the study.
-    pub curve: String,
-    /// Where on the horizontal axis.
-    pub x: f64,
-    /// What is run.
-    pub scenario: SharedScenario,
-}
-
+pub type SharedPoint = PointOf<SharedScenario>;
 /// One experiment on modelled processors.
-#[derive(Clone, Debug)]
-pub struct StagePoint {
-    /// The curve it belongs to, unique among those on modelled processors.
-    pub curve: String,
-    /// Where on the horizontal axis.
-    pub x: f64,
-    /// What is run.
-    pub scenario: StageScenario,
-}
+pub type StagePoint = PointOf<StageScenario>;
 
 /// The points of a study with their results.
 pub struct Measured {
@@ -114,76 +99,58 @@ pub struct Measured {
     pub stages: Vec<MeasuredStages>,
 }
 
-/// One experiment on modelled processors with its outcome.
-pub struct MeasuredStages {
-    /// Its curve.
-    pub curve: String,
-    /// Its place.
-    pub x: f64,
-    /// Its outcome; nothing in it is random, so there is one.
-    pub outcome: StageOutcome,
-}
-
-/// One shared scenario with its result.
-pub struct MeasuredShared {
+/// What was run, with what it gave.
+pub struct MeasuredOf<R> {
     /// Its curve.
     pub curve: String,
     /// Its place.
     pub x: f64,
     /// Its result.
-    pub result: SharedResult,
+    pub result: R,
 }
 
 /// One point with its result.
-pub struct MeasuredPoint {
-    /// Its curve.
-    pub curve: String,
-    /// Its place.
-    pub x: f64,
-    /// Its result.
-    pub result: PointResult,
-}
+pub type MeasuredPoint = MeasuredOf<PointResult>;
+/// One shared scenario with its result.
+pub type MeasuredShared = MeasuredOf<SharedResult>;
+/// One experiment on modelled processors with its outcome; nothing in it is random, so there is one.
+pub type MeasuredStages = MeasuredOf<StageOutcome>;
 
 impl Measured {
     /// The result at `x` of `curve`, when it was run and ended well.
     pub fn at(&self, curve: &str, x: f64) -> Option<&PointResult> {
-        let point = self.points.iter().find(|point| point.curve == curve && near(point.x, x))?;
-        point.result.trouble().is_none().then_some(&point.result)
+        found(&self.points, curve, x, PointResult::trouble)
     }
 
     /// The shared result at `x` of `curve`, when it was run and ended well.
     pub fn shared_at(&self, curve: &str, x: f64) -> Option<&SharedResult> {
-        let point = self.shared.iter().find(|point| point.curve == curve && near(point.x, x))?;
-        point.result.trouble().is_none().then_some(&point.result)
-    }
-
-    /// The shared points of `curve` in the order of the study.
-    pub fn shared_curve(&self, curve: &str) -> impl Iterator<Item = &MeasuredShared> {
-        self.shared.iter().filter(move |point| point.curve == curve)
+        found(&self.shared, curve, x, SharedResult::trouble)
     }
 
     /// The outcome on modelled processors at `x` of `curve`, when it was run and ended well.
     pub fn stages_at(&self, curve: &str, x: f64) -> Option<&StageOutcome> {
-        let point = self.stages.iter().find(|point| point.curve == curve && near(point.x, x))?;
-        point.outcome.trouble.is_none().then_some(&point.outcome)
-    }
-
-    /// The points on modelled processors of `curve` in the order of the study.
-    pub fn stages_curve(&self, curve: &str) -> impl Iterator<Item = &MeasuredStages> {
-        self.stages.iter().filter(move |point| point.curve == curve)
-    }
-
-    /// Each point that did not end well: curve, place and trouble.
-    pub fn troubles(&self) -> Vec<(&str, f64, &str)> {
-        let points = self.points.iter().map(|point| (point.curve.as_str(), point.x, point.result.trouble()));
-        let shared = self.shared.iter().map(|point| (point.curve.as_str(), point.x, point.result.trouble()));
-        let stages = self.stages.iter().map(|point| (point.curve.as_str(), point.x, point.outcome.trouble.as_deref()));
-        points.chain(shared).chain(stages).filter_map(|(curve, x, trouble)| Some((curve, x, trouble?))).collect()
+        found(&self.stages, curve, x, StageOutcome::trouble)
     }
 
     /// The points of `curve` in the order of the study.
     pub fn curve(&self, curve: &str) -> impl Iterator<Item = &MeasuredPoint> {
-        self.points.iter().filter(move |point| point.curve == curve)
+        of_curve(&self.points, curve)
+    }
+
+    /// The shared points of `curve` in the order of the study.
+    pub fn shared_curve(&self, curve: &str) -> impl Iterator<Item = &MeasuredShared> {
+        of_curve(&self.shared, curve)
+    }
+
+    /// The points on modelled processors of `curve` in the order of the study.
+    pub fn stages_curve(&self, curve: &str) -> impl Iterator<Item = &MeasuredStages> {
+        of_curve(&self.stages, curve)
+    }
+
+    /// Each point that did not end well: curve, place and trouble.
+    pub fn troubles(&self) -> Vec<(&str, f64, &str)> {
+        let points = troubled(&self.points, PointResult::trouble);
+        points.chain(troubled(&self.shared, SharedResult::trouble)).chain(troubled(&self.stages, StageOutcome::trouble)).collect()
     }
 
     /// The table that is compared with the expected one: all columns, six digits. Shared points follow behind an empty line
@@ -194,9 +161,7 @@ impl Measured {
             tables.push(self.points_csv());
         }
         if !self.shared.is_empty() {
-            let mut csv = String::new();
-            self.append_shared_csv(&mut csv);
-            tables.push(csv);
+            tables.push(self.shared_csv());
         }
         if !self.stages.is_empty() {
             tables.push(self.stages_csv());
@@ -207,8 +172,7 @@ impl Measured {
     fn stages_csv(&self) -> String {
         let mut csv = String::from(STAGES_CSV_HEAD);
         for point in &self.stages {
-            let outcome = &point.outcome;
-            let busiest = outcome.busy_shares().into_iter().fold(0.0, f64::max);
+            let outcome = &point.result;
             let trouble = if outcome.trouble.is_some() { "trouble" } else { "" };
             // A write to a string cannot fail.
             let _ = writeln!(
@@ -217,15 +181,15 @@ impl Measured {
                 point.curve,
                 point.x,
                 digits(outcome.packets_per_second()),
-                digits(busiest),
+                digits(outcome.busiest_share()),
                 outcome.spurious
             );
         }
         csv
     }
 
-    fn append_shared_csv(&self, csv: &mut String) {
-        csv.push_str(SHARED_CSV_HEAD);
+    fn shared_csv(&self) -> String {
+        let mut csv = String::from(SHARED_CSV_HEAD);
         for point in &self.shared {
             let result = &point.result;
             for party in &result.scenario.parties {
@@ -253,6 +217,7 @@ impl Measured {
                 );
             }
         }
+        csv
     }
 
     fn points_csv(&self) -> String {
@@ -289,6 +254,22 @@ const SHARED_CSV_HEAD: &str = "curve,x,party,throughput_bps,throughput_bps_ci95,
 delay_ms_mean,delay_ms_p95,queue_ms_mean,queue_ms_p95,queue_ms_max,trouble\n";
 
 const STAGES_CSV_HEAD: &str = "curve,x,packets_per_second,busiest_share,packets_spurious,trouble\n";
+
+/// The result at `x` of `curve` among points of one kind, when it was run and ended well.
+fn found<'a, R>(points: &'a [MeasuredOf<R>], curve: &str, x: f64, trouble: fn(&R) -> Option<&str>) -> Option<&'a R> {
+    let point = points.iter().find(|point| point.curve == curve && near(point.x, x))?;
+    trouble(&point.result).is_none().then_some(&point.result)
+}
+
+/// Those of `curve` among points of one kind.
+fn of_curve<'a, R>(points: &'a [MeasuredOf<R>], curve: &str) -> impl Iterator<Item = &'a MeasuredOf<R>> {
+    points.iter().filter(move |point| point.curve == curve)
+}
+
+/// Those that did not end well among points of one kind.
+fn troubled<R>(points: &[MeasuredOf<R>], trouble: fn(&R) -> Option<&str>) -> impl Iterator<Item = (&str, f64, &str)> {
+    points.iter().filter_map(move |point| Some((point.curve.as_str(), point.x, trouble(&point.result)?)))
+}
 
 /// Whether two places on an axis are the same.
 fn near(a: f64, b: f64) -> bool {
@@ -329,16 +310,8 @@ pub fn run(studies: &[&'static Study], preset: Preset, runner: &Runner<'_>) -> R
     let (mut results, mut shared_results) = (results.into_iter(), shared_results.into_iter());
     let mut finished = Vec::with_capacity(studies.len());
     for (study, (points, shared)) in studies.iter().zip(points.into_iter().zip(shared)) {
-        let points = points
-            .into_iter()
-            .zip(results.by_ref())
-            .map(|(point, result)| MeasuredPoint { curve: point.curve, x: point.x, result })
-            .collect();
-        let shared = shared
-            .into_iter()
-            .zip(shared_results.by_ref())
-            .map(|(point, result)| MeasuredShared { curve: point.curve, x: point.x, result })
-            .collect();
+        let points = points.into_iter().zip(results.by_ref()).map(measured).collect();
+        let shared = shared.into_iter().zip(shared_results.by_ref()).map(measured).collect();
         let measured = Measured { preset, points, shared, stages: measured_stages(study, runner)? };
         let section = section(study, &measured);
         finished.push(Finished { study, measured, section });
@@ -348,8 +321,13 @@ pub fn run(studies: &[&'static Study], preset: Preset, runner: &Runner<'_>) -> R
 
 /// The study's points on modelled processors, run.
 fn measured_stages(study: &Study, runner: &Runner<'_>) -> Result<Vec<MeasuredStages>, RunnerError> {
-    let run = |point: StagePoint| Ok(MeasuredStages { outcome: runner.run_once(&point.scenario)?, curve: point.curve, x: point.x });
+    let run = |point: StagePoint| runner.run_once(&point.scenario).map(|outcome| measured((point, outcome)));
     (study.stages)().into_iter().map(run).collect()
+}
+
+/// A point with its result.
+fn measured<E, R>((point, result): (PointOf<E>, R)) -> MeasuredOf<R> {
+    MeasuredOf { curve: point.curve, x: point.x, result }
 }
 
 fn section(study: &Study, measured: &Measured) -> Section {

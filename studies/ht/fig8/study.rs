@@ -80,10 +80,10 @@ fn figures(points: &Measured) -> Vec<Figure> {
     let curve = |name: &str, label: &str, look: Look, by: f64| {
         let at = |point: &segstream_lab::study::MeasuredStages| Point {
             x: point.x,
-            y: point.outcome.packets_per_second() * by,
+            y: point.result.packets_per_second() * by,
             interval: None,
             imprecise: false,
-            note: format!("busiest processor {:.0} %", point.outcome.busy_shares().into_iter().fold(0.0, f64::max) * 100.0),
+            note: format!("busiest processor {:.0} %", point.result.busiest_share() * 100.0),
         };
         let points = points.stages_curve(name).map(at).collect();
         Curve { label: label.to_owned(), colour: look.colour.to_owned(), marker: look.marker, line: look.line, points }
@@ -117,7 +117,7 @@ fn tables(points: &Measured) -> Vec<TextTable> {
     let row = |processors: usize| {
         let cells = |name| {
             let outcome = points.stages_at(name, processors as f64)?;
-            let busiest = outcome.busy_shares().into_iter().fold(0.0, f64::max);
+            let busiest = outcome.busiest_share();
             Some([format!("{:.0}", outcome.packets_per_second()), format!("{:.2}", busiest)])
         };
         let [paper, busy] = cells(PAPER)?;

@@ -7,7 +7,8 @@
 use super::outcome::{PartyOutcome, SAMPLE, SharedOutcome};
 use super::scenario::SharedScenario;
 use crate::figure::Point;
-use crate::statistics::{Confidence, Estimate, t_interval};
+use crate::point;
+use crate::statistics::Estimate;
 
 /// The replications of one shared scenario.
 #[derive(Clone, Debug)]
@@ -28,8 +29,7 @@ impl SharedResult {
 
     /// A value of each run as mean and interval over replications.
     pub fn over_replications(&self, value: impl Fn(&SharedOutcome) -> f64) -> Estimate {
-        let values: Vec<f64> = self.outcomes.iter().map(value).collect();
-        t_interval(&values, Confidence::P95).unwrap_or(Estimate::single(values.first().copied().unwrap_or(f64::NAN)))
+        point::over(&self.outcomes.iter().map(value).collect::<Vec<_>>())
     }
 
     /// A value of a party in each run; not a number for a party that is not there.
@@ -52,9 +52,14 @@ impl SharedResult {
 
     /// All that arrived behind the warm-up over what the link could carry at its nominal bandwidth.
     pub fn utilisation(&self) -> Estimate {
+        self.over_replications(|outcome| self.utilisation_in(outcome))
+    }
+
+    /// The same of one run.
+    pub fn utilisation_in(&self, outcome: &SharedOutcome) -> f64 {
         let seconds = self.scenario.duration.saturating_sub(self.scenario.warm_up).as_secs_f64();
         let capacity = self.scenario.bandwidth.bits_per_second() as f64 * seconds;
-        self.over_replications(|outcome| outcome.parties.iter().map(|party| party.bytes_arrived).sum::<u64>() as f64 * 8.0 / capacity)
+        outcome.parties.iter().map(|party| party.bytes_arrived).sum::<u64>() as f64 * 8.0 / capacity
     }
 
     /// The mean wait for the link in milliseconds, over packets.

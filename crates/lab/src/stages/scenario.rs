@@ -161,6 +161,11 @@ pub struct StageOutcome {
 }
 
 impl StageOutcome {
+    /// How the run ended, when it was not by delivering everything.
+    pub fn trouble(&self) -> Option<&str> {
+        self.trouble.as_deref()
+    }
+
     /// Packets delivered a second, in the steady state.
     pub fn packets_per_second(&self) -> f64 {
         f64::from(self.packets) * 1e9 / self.span_ns as f64
@@ -169,5 +174,10 @@ impl StageOutcome {
     /// The share of the run in which each processor was occupied.
     pub fn busy_shares(&self) -> Vec<f64> {
         self.busy_ns.iter().map(|busy| *busy as f64 / self.simulated_ns as f64).collect()
+    }
+
+    /// The share of the run in which the busiest processor was occupied.
+    pub fn busiest_share(&self) -> f64 {
+        self.busy_shares().into_iter().fold(0.0, f64::max)
     }
 }
