@@ -8,9 +8,12 @@
 //! Invariant: a scheme reads no clock, draws no entropy and knows no simulator; it stands on `base` and
 //! `blocks` alone, and no scheme uses another but in its tests.
 
+pub mod adaptive_ack;
 mod checksum;
 mod envelope;
 pub mod htpnet;
 pub mod snr;
+pub mod sscop;
 pub mod sstp;
 pub mod tcp;
+pub mod xtp;
