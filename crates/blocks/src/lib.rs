@@ -17,6 +17,7 @@
 //! - [`window`]: the segment window of sender and receiver (FC 3.4).
 //! - [`burst`]: burst rate control below the window (FC 3.3).
 //! - [`congestion`]: the rate a shared network lets a sender have, from exchanges of state (HT 3.5, PTIF).
+//! - [`report_budget`]: how soon a report may follow others (AA Table 1).
 //! - [`report_period`]: a status period for error-free and one for error phases (AA 2).
 //! - [`timer`]: a table of named timers: "why did I wake?".
 //!
@@ -33,6 +34,7 @@ pub mod congestion;
 pub mod interleave;
 pub mod loss_detector;
 pub mod ranges;
+pub mod report_budget;
 pub mod report_period;
 pub mod rtt;
 pub mod sync_table;
@@ -47,6 +49,7 @@ pub use burst::{Pacer, RateSpec, RateSpecError};
 pub use interleave::{Interleave, SendingOrder};
 pub use loss_detector::{Arrival, LossDetector};
 pub use ranges::RangeSet;
+pub use report_budget::ReportBudget;
 pub use report_period::ReportPeriod;
 pub use rtt::Rtt;
 pub use sync_table::{Search, SyncTable};

@@ -6,11 +6,14 @@
 //! at the moment of recovery but when the short period next expires with nothing missing: that report
 //! tells the sender of the recovery, and only then does the long period begin.
 //!
-//! The paper sets both periods by hand, for one path. Here they follow round trip and rate: several
-//! reports a round trip while something is missing, but never more than one shipment in four.
+//! The paper sets both periods by hand, for one path, one rate and one window. Here they follow all three: several
+//! reports a round trip while something is missing, and two while nothing is; but where a round trip is short, no more
+//! of them than the window needs, because where the end systems are the bottleneck a report costs as much as a shipment
+//! (AA Table 1). While something is missing that is sixteen in the time the window takes, while nothing is one in five
+//! hundred shipments.
 //!
-//! Invariant: 4 * short <= long after [`ReportPeriod::set_from`], and the timer is never further away than
-//! the period of the phase.
+//! Invariant: 4 * short <= long and gap <= short after [`ReportPeriod::set_from`], and the timer is never further away
+//! than the period of the phase.
 
 use segstream_base::{Duration, Instant};
 
@@ -19,12 +22,22 @@ const SHORT_LEAST: Duration = Duration::from_micros(500);
 const SHORT_MOST: Duration = Duration::from_millis(25);
 /// The upper bound of the long period.
 const LONG_MOST: Duration = Duration::from_millis(200);
+/// How many reports the time of a window has, and between which bounds the shipments for each lie.
+const PER_WINDOW: u64 = 16;
+const SHARE_LEAST: u64 = 4;
+const SHARE_MOST: u64 = 32;
+/// How many shipments there are to a report while nothing is missing, where that is more than half a round trip.
+const SHARE_NORMAL: u64 = 512;
+/// Where shipments are slow, no end system is the bottleneck: shares count up to these times (AA 3.2.2).
+const GAP_MOST: Duration = Duration::from_millis(5);
+const NORMAL_MOST: Duration = Duration::from_millis(64);
 
 /// The report timer and its two periods.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ReportPeriod {
     normal: Duration,
     error: Duration,
+    gap: Duration,
     in_error: bool,
     /// When the timer was last set; it rings one period later.
     armed: Instant,
@@ -38,16 +51,30 @@ impl ReportPeriod {
 
     /// A timer set at `now`, error-free, with periods of one's own, as in the paper's study.
     pub const fn with_periods(now: Instant, normal: Duration, error: Duration) -> Self {
-        Self { normal, error, in_error: false, armed: now }
+        Self { normal, error, gap: Duration::ZERO, in_error: false, armed: now }
     }
 
-    /// Fits the periods to the round trip and to the time one shipment takes at the present rate:
-    /// short = rtt/16 within 500 us (or four shipment times, if longer) and 25 ms; long = rtt/2 within four
-    /// short ones and 200 ms. Where bounds contradict each other, on slow paths, the lower one holds. The
-    /// running timer follows.
-    pub fn set_from(&mut self, rtt: Duration, shipment_time: Duration) {
-        self.error = (rtt / 16).min(SHORT_MOST).max(SHORT_LEAST).max(shipment_time * 4);
-        self.normal = (rtt / 2).min(LONG_MOST).max(self.error * 4);
+    /// Fits the periods to the round trip, to the time one shipment takes at the present rate, and to the window, in
+    /// shipments:
+    ///
+    /// - gap, the least distance of reports in the long run: a sixteenth of the window, 4 to 32 shipments, in time; at
+    ///   most 5 ms where four shipments take less;
+    /// - short = rtt/16 within 500 us and 25 ms, or the gap if that is longer;
+    /// - long = rtt/2, or the time of 512 shipments up to 64 ms if that is longer, within four short ones and 200 ms.
+    ///
+    /// Where bounds contradict each other, on slow paths, the lower one holds. The running timer follows.
+    pub fn set_from(&mut self, rtt: Duration, shipment_time: Duration, window: u64) {
+        let share = (window / PER_WINDOW).clamp(SHARE_LEAST, SHARE_MOST);
+        self.gap = (shipment_time * share).min(GAP_MOST).max(shipment_time * SHARE_LEAST);
+        self.error = (rtt / 16).min(SHORT_MOST).max(SHORT_LEAST).max(self.gap);
+        let seldom = (shipment_time * SHARE_NORMAL).min(NORMAL_MOST);
+        self.normal = (rtt / 2).max(seldom).min(LONG_MOST).max(self.error * 4);
+    }
+
+    /// The least distance of reports in the long run; zero until more is known.
+    #[inline]
+    pub const fn gap(&self) -> Duration {
+        self.gap
     }
 
     /// T_normal: the period while nothing is missing.
@@ -157,21 +184,28 @@ mod tests {
     }
 
     #[test]
-    fn periods_follow_round_trip_and_rate() {
+    fn periods_follow_round_trip_rate_and_window() {
         let us = Duration::from_micros;
-        // (round trip, shipment time) -> (short, long), in microseconds.
+        // (round trip, shipment time, window) -> (gap, short, long), in microseconds.
         let cases = [
-            ((60_000, 16), (3_750, 30_000)),
-            ((0, 0), (500, 2_000)),
-            ((100, 1), (500, 2_000)),
-            ((600_000, 16), (25_000, 200_000)),
-            ((60_000, 2_000), (8_000, 32_000)),
-            ((60_000, 30_000), (120_000, 480_000)),
+            // EC: the round trip decides.
+            ((60_000, 16, 9216), (512, 3_750, 30_000)),
+            ((600_000, 16, 9216), (512, 25_000, 200_000)),
+            // AA: no round trip to speak of, 400 packets in 48.48 ms; 50; 10.
+            ((500, 121, 400), (3_025, 3_025, 61_952)),
+            ((500, 121, 50), (484, 500, 61_952)),
+            ((500, 121, 10), (484, 500, 61_952)),
+            // A slow path, and one on which four shipments take longer than anything else.
+            ((60_000, 2_000, 400), (8_000, 8_000, 64_000)),
+            ((60_000, 30_000, 400), (120_000, 120_000, 480_000)),
+            // Nothing known.
+            ((0, 0, 0), (0, 500, 2_000)),
         ];
-        for ((rtt, shipment), (short, long)) in cases {
+        for ((rtt, shipment, window), (gap, short, long)) in cases {
             let mut period = papers();
-            period.set_from(us(rtt), us(shipment));
-            assert_eq!((period.error(), period.normal()), (us(short), us(long)), "rtt {rtt} us, shipment {shipment} us");
+            period.set_from(us(rtt), us(shipment), window);
+            let found = (period.gap(), period.error(), period.normal());
+            assert_eq!(found, (us(gap), us(short), us(long)), "rtt {rtt} us, shipment {shipment} us, window {window}");
         }
     }
 
@@ -179,7 +213,7 @@ mod tests {
     fn the_running_timer_follows_a_change_of_periods() {
         let mut period = ReportPeriod::new(Instant::ZERO);
         assert_eq!(period.due(), ms(200));
-        period.set_from(Duration::from_millis(64), Duration::ZERO);
+        period.set_from(Duration::from_millis(64), Duration::ZERO, 0);
         assert_eq!(period.due(), ms(32));
         period.enter_error(ms(10));
         assert_eq!(period.due(), ms(14));

@@ -91,7 +91,7 @@ impl RecvHalf {
         if asked_for && more_is_lost {
             // Each loss is told at once: the short period is for requests that were lost on their way, and a
             // new request that waits for it is late by half of it on average.
-            self.report.hasten(now);
+            self.report.hasten_within_budget(now);
         }
         None
     }

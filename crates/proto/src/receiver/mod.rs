@@ -484,13 +484,13 @@ impl RecvHalf {
     pub fn release(&mut self, now: Instant, id: u32, segment: u64) {
         let Some(Some(stream)) = self.streams.get_mut(id as usize) else { return };
         stream.release(segment);
-        if stream.window.wants_report() {
+        if stream.window.wants_report() && self.report.lead().is_none_or(|lead| stream.nears_edge(now, lead)) {
             self.report.hasten(now);
         } else if stream.sender_waits {
             self.report.soon(now);
         } else if self.report.outlasts(stream.window.size().1) {
             // The sender comes to the edge of the window before it hears of it: every segment counts.
-            self.report.hasten(now);
+            self.report.hasten_within_budget(now);
         }
     }
 
@@ -516,8 +516,8 @@ impl RecvHalf {
     }
 
     /// The round trip as the peer's side of the connection measures it, which paces reports.
-    pub fn set_round_trip(&mut self, rtt: Duration, shipment_time: Duration) {
-        self.report.set_round_trip(rtt, shipment_time);
+    pub fn set_round_trip(&mut self, rtt: Duration) {
+        self.report.set_round_trip(rtt);
     }
 
     /// When and why the half wants to be polled for a report.

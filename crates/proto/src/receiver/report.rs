@@ -1,10 +1,10 @@
 //! When the receiver's state is due and what it says (AA 2, EC 4.3, HT 3.1: RXS).
 //!
 //! Called by the half. A report is due at once when something is found missing and nothing was, on request,
-//! when acceptance has freed a sixteenth of the window, and when a whole stream is judged; within the short
+//! when the sender would soon come to the edge of the window, and when a whole stream is judged; within the short
 //! period while something is missing or the sender waits for the window; and every long period while data
-//! arrives or a verdict is unconfirmed. *At once* means as often as its size allows: an eighth of the short
-//! period after the last report for each shipment that had, so that long reports come seldom.
+//! arrives or a verdict is unconfirmed. What is found missing is told at once as long as the budget of reports
+//! allows ([`segstream_blocks::report_budget`]), in which a long report counts for its shipments.
 //!
 //! Invariant: while something is wanted or a verdict is unconfirmed, some report is due. All shipments
 //! of one report have the same echo, and none says anything of what it does not name.
@@ -16,6 +16,7 @@ use segstream_base::codec::varint_len;
 use segstream_base::endpoint::Deadline;
 use segstream_base::halves::Verdict;
 use segstream_base::{Duration, Instant};
+use segstream_blocks::report_budget::ReportBudget;
 use segstream_blocks::report_period::ReportPeriod;
 use segstream_blocks::rtt::Rtt;
 use segstream_wire::report::{Arrived, Runs};
@@ -27,12 +28,12 @@ use std::collections::VecDeque;
 const SHIPMENTS_MAX: usize = 8;
 /// Reports whose contents are remembered until they are confirmed.
 const REMEMBERED: u64 = 64;
-/// A report of one shipment may follow another after the short period divided by this.
-const AT_ONCE_PARTS: u64 = 8;
 /// Runs in one frame at most.
 const RUNS_MAX: usize = 400;
 /// Verdict frames remembered at most.
 const CARRIED_MAX: usize = 8192;
+/// The longest that one shipment is taken to last.
+const SHIPMENT_TIME_MOST: Duration = Duration::from_millis(1);
 /// The slowest pace at which a silent sender is reminded.
 const SLOWEST: Duration = Duration::from_millis(500);
 
@@ -52,6 +53,7 @@ struct Carried {
 pub(super) struct ReportClock {
     number: u64,
     pub(super) period: ReportPeriod,
+    budget: ReportBudget,
     hasten: Option<Instant>,
     last: Instant,
     /// Anything arrived since the last report.
@@ -72,14 +74,15 @@ pub(super) struct ReportClock {
     left: [Instant; REMEMBERED as usize],
     confirmed: Option<u64>,
     rtt: Rtt,
-    shipment_time: Duration,
+    /// The same as the sending half of the connection measures it.
+    shared_rtt: Option<Duration>,
+    /// The smallest window of a stream, in units.
+    window: u64,
     /// The highest number the last report echoed, and how many shipments have come lately in how long.
     echoed: u64,
     arrivals: (Duration, u64),
     /// Report shipments left of the present report.
     burst: usize,
-    /// How many shipments the last report had.
-    last_shipments: usize,
     grant_from: usize,
 }
 
@@ -88,6 +91,7 @@ impl ReportClock {
         Self {
             number: 0,
             period: ReportPeriod::new(now),
+            budget: ReportBudget::new(now),
             hasten: None,
             last: now,
             news: false,
@@ -102,11 +106,11 @@ impl ReportClock {
             left: [Instant::ZERO; REMEMBERED as usize],
             confirmed: None,
             rtt: Rtt::new(),
-            shipment_time: Duration::ZERO,
+            shared_rtt: None,
+            window: 0,
             echoed: 0,
             arrivals: (Duration::ZERO, 0),
             burst: 0,
-            last_shipments: 0,
             grant_from: 0,
         }
     }
@@ -116,17 +120,24 @@ impl ReportClock {
         self.number
     }
 
-    /// A report is wanted at once.
+    /// A report is wanted at once: the sender has asked for it, or can do nothing before it comes.
     pub(super) fn hasten(&mut self, now: Instant) {
-        let spacing = self.period.error() * self.last_shipments.max(1) as u64 / AT_ONCE_PARTS;
-        let at = now.max(self.last + spacing.max(self.shipment_time * 2));
+        self.wanted_at(now.max(self.last + self.shipment_time() * 2));
+    }
+
+    /// A report is wanted as soon as the budget allows.
+    pub(super) fn hasten_within_budget(&mut self, now: Instant) {
+        let at = self.budget.earliest(now, self.period.gap());
+        self.wanted_at(at.max(self.last + self.shipment_time() * 2));
+    }
+
+    fn wanted_at(&mut self, at: Instant) {
         self.hasten = Some(self.hasten.map_or(at, |earlier| earlier.min(at)));
     }
 
     /// A report is wanted within the short period.
     pub(super) fn soon(&mut self, now: Instant) {
-        let at = now.max(self.last + self.period.error());
-        self.hasten = Some(self.hasten.map_or(at, |earlier| earlier.min(at)));
+        self.wanted_at(now.max(self.last + self.period.error()));
     }
 
     /// Whether a sender at the measured rate comes to the end of a window of `units`, one a shipment, within
@@ -135,6 +146,13 @@ impl ReportClock {
         let (span, shipments) = self.arrivals;
         let window = span * units / shipments.max(1);
         self.rtt.min().is_some_and(|rtt| window < rtt * 2)
+    }
+
+    /// How long before a sender comes to the edge of its window it must be told of a new one. `None` until a round trip
+    /// is known.
+    // Why a half more: the least round trip is without the work that a busy end does first.
+    pub(super) fn lead(&self) -> Option<Duration> {
+        self.round_trip().map(|rtt| rtt * 3 / 2 + self.shipment_time() * 2)
     }
 
     /// Up to number `highest` has arrived when a report leaves.
@@ -150,10 +168,10 @@ impl ReportClock {
         self.unheard = 0;
     }
 
-    /// The round trip and the time of one shipment, as somebody else has measured them.
-    pub(super) fn set_round_trip(&mut self, rtt: Duration, shipment_time: Duration) {
-        self.shipment_time = shipment_time;
-        self.period.set_from(self.rtt.min().map_or(rtt, |min| min.min(rtt)), shipment_time);
+    /// The round trip as somebody else has measured it.
+    pub(super) fn set_round_trip(&mut self, rtt: Duration) {
+        self.shared_rtt = Some(rtt);
+        self.fit_period();
     }
 
     /// The sender has confirmed reports up to `highest`: a round trip since the first state that says so.
@@ -165,7 +183,25 @@ impl ReportClock {
         self.confirmed = Some(highest);
         if highest + REMEMBERED >= self.number {
             self.rtt.on_sample(now, now.since(self.left[(highest % REMEMBERED) as usize]));
-            self.period.set_from(self.rtt.min().unwrap_or(Duration::ZERO), self.shipment_time);
+            self.fit_period();
+        }
+    }
+
+    fn round_trip(&self) -> Option<Duration> {
+        let own = self.rtt.min();
+        own.zip(self.shared_rtt).map(|(own, shared)| own.min(shared)).or(own).or(self.shared_rtt)
+    }
+
+    /// The time of a shipment by what has arrived lately.
+    // Why at most: few arrivals may be a sender that has little to send, of whom nothing should be heard later for that.
+    fn shipment_time(&self) -> Duration {
+        let (span, shipments) = self.arrivals;
+        (span / shipments.max(1)).min(SHIPMENT_TIME_MOST)
+    }
+
+    fn fit_period(&mut self) {
+        if let Some(rtt) = self.round_trip() {
+            self.period.set_from(rtt, self.shipment_time(), self.window);
         }
     }
 
@@ -220,6 +256,8 @@ impl RecvHalf {
         let highest = self.detector.highest().unwrap_or(0);
         let clock = &mut self.report;
         clock.measure_arrivals(now, highest);
+        clock.window = self.streams.iter().flatten().map(|stream| stream.window.size().1).min().unwrap_or(0);
+        clock.fit_period();
         clock.period.on_report(now, missing);
         clock.last = now;
         clock.hasten = None;
@@ -229,7 +267,7 @@ impl RecvHalf {
             if stream.window.freed_since_report() != (0, 0) {
                 stream.sender_waits = false;
             }
-            stream.window.mark_reported();
+            stream.mark_reported(now);
             stream.request_from = stream.request_from.max((stream.base, 0));
             stream.verdict_from = stream.verdict_from.max((stream.base, 0));
         }
@@ -238,8 +276,9 @@ impl RecvHalf {
 
     /// The next report starts from the oldest segment again, unless this one did not come to its end.
     fn end_report(&mut self) {
-        self.report.last_shipments = SHIPMENTS_MAX - self.report.burst;
-        self.report.burst = 0;
+        let clock = &mut self.report;
+        clock.budget.spend(clock.last, clock.period.gap(), (SHIPMENTS_MAX - clock.burst) as u64);
+        clock.burst = 0;
         for stream in self.streams.iter_mut().flatten() {
             let end = stream.next_segment();
             if stream.wanting == 0 || stream.request_from.0 >= end {

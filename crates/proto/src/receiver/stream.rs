@@ -7,7 +7,7 @@
 
 use super::segment::{ALL_DUE, RecvSegment};
 use crate::layout::{Layout, tolerance};
-use segstream_base::Instant;
+use segstream_base::{Duration, Instant};
 use segstream_base::halves::Verdict;
 use segstream_blocks::bitmap::Bitmap;
 use segstream_blocks::tolerance::Tolerance;
@@ -29,6 +29,7 @@ pub(crate) struct RecvStream {
     pub(crate) contract: Contract,
     promise: Tolerance,
     pub(crate) window: ReceiveWindow,
+    reported: Reported,
     segments: VecDeque<RecvSegment>,
     spare: Vec<RecvSegment>,
     /// The number of the segment at the front of the queue.
@@ -65,6 +66,14 @@ pub(crate) struct RecvStream {
     pub(crate) verdict_from: (u64, u32),
 }
 
+/// How far a sender was, and how far it may go, when a report left: in segments and in units.
+#[derive(Clone, Copy, Debug, Default)]
+struct Reported {
+    at: Instant,
+    reached: (u64, u64),
+    edges: (u64, u64),
+}
+
 /// What became of a part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Admission {
@@ -85,6 +94,7 @@ impl RecvStream {
             promise: tolerance(contract.tolerance),
             window: ReceiveWindow::new(contract.window_segments, u64::from(contract.window_units)),
             contract,
+            reported: Reported::default(),
             segments: VecDeque::new(),
             spare: Vec::new(),
             base: 0,
@@ -128,6 +138,29 @@ impl RecvStream {
         // Why: a sender that never confirms a verdict must not make us keep all of them.
         let kept = (KEPT_WINDOWS * u64::from(self.contract.window_segments)).max(KEPT_SEGMENTS_MIN);
         (segments.min(self.base + kept), units)
+    }
+
+    /// How far the sender has come, as far as is known here: segments it has begun, and their units.
+    fn reached(&self) -> (u64, u64) {
+        (self.high.0 + u64::from(self.high.1 > 0), self.window.released().1 + self.reserved)
+    }
+
+    /// A report with the present edges leaves.
+    pub(crate) fn mark_reported(&mut self, now: Instant) {
+        self.window.mark_reported();
+        self.reported = Reported { at: now, reached: self.reached(), edges: self.edges() };
+    }
+
+    /// Whether a sender that goes on as it did since the last report comes within `lead` to an edge that this told.
+    pub(crate) fn nears_edge(&self, now: Instant, lead: Duration) -> bool {
+        let Reported { at, reached, edges } = self.reported;
+        let elapsed = u128::from(now.since(at).as_nanos());
+        let nears = |before: u64, here: u64, edge: u64| {
+            let left = u128::from(edge.saturating_sub(here)) * elapsed;
+            left <= u128::from(here.saturating_sub(before)) * u128::from(lead.as_nanos())
+        };
+        let here = self.reached();
+        nears(reached.0, here.0, edges.0) || nears(reached.1, here.1, edges.1)
     }
 
     /// Makes sure that `segment` and all before it are in the queue.
@@ -456,7 +489,10 @@ impl RecvSegment {
             // Why: `grow` compares with the extent before, which the new layout has already changed.
             let before = self.due.min(self.present.len());
             self.present.grow(units);
+            let asked = self.violated && self.due == ALL_DUE;
             self.hold_lost(self.due.min(units).saturating_sub(before));
+            // Why: a violated segment of unknown length was asked for to its end, whatever that would be.
+            self.changed &= !asked;
         }
     }
 }

@@ -44,12 +44,12 @@ impl SendHalf {
             ReportFrame::Grant { stream, segments, units, end_known } => self.handle_grant_of(now, stream, segments, units, end_known),
             ReportFrame::Complete { stream, first, count } => self.handle_complete(now, stream, first, count),
             ReportFrame::Judged { stream, segment, verdict, units, from, to, ref holes } => {
-                self.clock.confirm_later(now);
                 self.handle_judged(stream, segment, verdict, (units, from, to), holes);
+                self.owe_confirmation(now, stream);
             }
             ReportFrame::Request { stream, segment, ref missing, tail_from, length_wanted } => {
                 if length_wanted {
-                    self.want_length(now, stream, segment);
+                    self.want_length(now, stream, segment, tail_from.is_some());
                 }
                 self.handle_request(report, stream, segment, missing, tail_from);
             }
@@ -89,14 +89,21 @@ impl SendHalf {
     }
 
     fn handle_complete(&mut self, now: Instant, id: u32, first: u64, count: u64) {
-        self.clock.confirm_later(now);
         let Some(stream) = self.streams.get(id as usize) else { return };
         // Limit: only segments that exist are looked at, whatever the count says.
         let end = first.saturating_add(count).min(stream.next_segment());
         for segment in first.max(stream.base)..end {
             self.settle(id, segment, Verdict::Complete, None, Vec::new());
         }
+        self.owe_confirmation(now, id);
         self.refresh(id as usize);
+    }
+
+    /// A verdict was told: the receiver repeats it until it is confirmed, also when it was known here.
+    fn owe_confirmation(&mut self, now: Instant, id: u32) {
+        if let Some(stream) = self.streams.get(id as usize) {
+            self.clock.confirm_later(now, stream.contract.window_segments);
+        }
     }
 
     /// A verdict counts once the whole map of holes has come.
@@ -117,15 +124,17 @@ impl SendHalf {
         if !stream.settle(number, verdict, units) {
             return;
         }
+        self.clock.on_settled();
         self.events.push_back(SenderHalfEvent::Judged { stream: id, segment: number, verdict, holes });
         if core::mem::take(&mut stream.blocked) {
             self.events.push_back(SenderHalfEvent::WindowOpen(id));
         }
     }
 
-    fn want_length(&mut self, now: Instant, id: u32, number: u64) {
+    /// The receiver needs the length of a segment, and perhaps all of it: then what is sent again tells it.
+    fn want_length(&mut self, now: Instant, id: u32, number: u64, with_units: bool) {
         if let Some(segment) = self.streams.get_mut(id as usize).and_then(|stream| stream.get_mut(number))
-            && segment.layout.length.is_some()
+            && segment.layout.length.is_some_and(|length| length == 0 || !with_units)
         {
             segment.length_wanted = true;
             self.clock.hasten(now);

@@ -316,7 +316,8 @@ impl SendHalf {
         if first {
             self.on_first_round_trip(now, sample);
         }
-        self.clock.set_round_trip(self.rtt.smoothed().unwrap_or(sample), self.shipment_time());
+        let window = self.streams.iter().map(|stream| u64::from(stream.contract.window_units)).min().unwrap_or(0);
+        self.clock.set_round_trip(self.rtt.smoothed().unwrap_or(sample), self.shipment_time(), window);
     }
 
     fn shipment_time(&self) -> Duration {

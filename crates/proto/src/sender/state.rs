@@ -24,6 +24,8 @@ use segstream_wire::{Class, State, StateFrame};
 
 /// Finished segments listed in one state at most.
 const FINISHED_LISTED: usize = 24;
+/// How few unconfirmed verdicts are no burden to any receiver.
+const SETTLED_LEAST: u32 = 256;
 /// Unanswered states before the pace slows down.
 const UNANSWERED: u32 = 24;
 /// States since the last data that wait for the window at the short period.
@@ -50,6 +52,8 @@ pub(super) struct StateClock {
     unanswered: u32,
     /// States sent since the last data shipment.
     since_data: u32,
+    /// Segments settled since the last state.
+    settled: u32,
     /// A change of class and rate that the receiver has not echoed yet.
     reclass: Option<(u64, Class)>,
     reclasses: u64,
@@ -70,6 +74,7 @@ impl StateClock {
             confirmed: Confirmed::default(),
             unanswered: 0,
             since_data: 0,
+            settled: 0,
             reclass: None,
             reclasses: 0,
             turn: 0,
@@ -83,15 +88,25 @@ impl StateClock {
         self.hasten = Some(self.hasten.map_or(soon, |at| at.min(soon)));
     }
 
-    /// A confirmation is owed; it may wait for the short period.
-    pub(super) fn confirm_later(&mut self, now: Instant) {
-        let at = now.max(self.last_sent + self.period.error());
+    /// A segment is settled, which the receiver does not know yet.
+    pub(super) const fn on_settled(&mut self) {
+        self.settled = self.settled.saturating_add(1);
+    }
+
+    /// A confirmation is owed for verdicts of a stream whose window has so many segments.
+    ///
+    /// Why not at once: a confirmation only frees what the receiver keeps. So it may wait for the long period, until the
+    /// receiver keeps the verdicts of a window.
+    pub(super) fn confirm_later(&mut self, now: Instant, window: u32) {
+        let many = self.settled >= window.max(SETTLED_LEAST);
+        let period = if many { self.period.error() } else { self.period.normal() };
+        let at = now.max(self.last_sent + period);
         self.hasten = Some(self.hasten.map_or(at, |earlier| earlier.min(at)));
     }
 
-    pub(super) fn set_round_trip(&mut self, round_trip: Duration, shipment_time: Duration) {
+    pub(super) fn set_round_trip(&mut self, round_trip: Duration, shipment_time: Duration, window: u64) {
         self.round_trip = round_trip;
-        self.period.set_from(round_trip, shipment_time);
+        self.period.set_from(round_trip, shipment_time, window);
     }
 
     pub(super) fn announce_reclass(&mut self, now: Instant, class: Class) {
@@ -225,6 +240,7 @@ impl SendHalf {
         self.add_frames(now, &mut state);
         self.clock.last_sent = now;
         self.clock.hasten = None;
+        self.clock.settled = 0;
         self.clock.unanswered = self.clock.unanswered.saturating_add(1);
         self.clock.since_data = self.clock.since_data.saturating_add(1);
         self.on_state_sent(now, number, &state);
