@@ -1,6 +1,6 @@
 //! What the packets whose formats are ours have in common: CID 4, TYPE 2, fields of two and four bytes, CHECKSUM 2.
 //!
-//! Called by the packets of SNR and of TCP, whose papers give no format. Integers are big-endian; type 0 is data.
+//! Called by the packets of SNR, TCP and adaptive acknowledgment, whose papers give no format. Integers are big-endian; type 0 is data.
 //!
 //! Invariant: what [`Sealing`] writes [`opened`] accepts, and a packet with a changed byte in front of its payload it does not.
 //!

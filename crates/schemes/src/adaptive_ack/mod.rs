@@ -1,1 +1,34 @@
-//! Adaptive acknowledgment (AA).
+//! Adaptive acknowledgment (AA): the receiver reports by a timer of its own, seldom while nothing is missing, often while
+//! something is.
+//!
+//! What is built is AA 2: new data in order of sequence numbers, a gap asked for again as soon as it is seen, and
+//! a status whenever the receiver's timer runs out, whose period is T_normal or T_error. The sender polls nothing and has
+//! no timer.
+//!
+//! Called by the laboratory, which drives [`Sender`] and [`Receiver`] under the contract of the halves.
+//!
+//! - `packet`: the three packets and their bytes.
+//! - `config`: what both halves must agree on.
+//! - `sender`: the transmission buffer, what leaves next, what an acknowledgment does.
+//! - `retransmission`: which of the packets asked for are sent again, and the round trip that decides it.
+//! - `tail`: the rule that finds a lost tail, which the paper lacks.
+//! - `receiver`: what is here, in order and out of it.
+//! - `status`: gaps, the two periods and the acknowledgments that follow from them.
+//!
+//! Invariant: every packet below the cumulative number has been delivered, in order and once; what either half keeps is
+//! bounded by the window.
+
+mod config;
+mod packet;
+mod receiver;
+mod retransmission;
+mod sender;
+mod status;
+mod tail;
+#[cfg(test)]
+mod tests;
+
+pub use config::{Config, ConfigError};
+pub use packet::{Feedback, Forward, Place};
+pub use receiver::Receiver;
+pub use sender::Sender;
