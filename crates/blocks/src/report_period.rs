@@ -49,9 +49,10 @@ impl ReportPeriod {
         Self::with_periods(now, LONG_MOST, SHORT_MOST)
     }
 
-    /// A timer set at `now`, error-free, with periods of one's own, as in the paper's study.
+    /// A timer set at `now`, error-free, with periods of one's own, as in the paper's study; the gap is an eighth of the
+    /// short one.
     pub const fn with_periods(now: Instant, normal: Duration, error: Duration) -> Self {
-        Self { normal, error, gap: Duration::ZERO, in_error: false, armed: now }
+        Self { normal, error, gap: Duration::from_nanos(error.as_nanos() / 8), in_error: false, armed: now }
     }
 
     /// Fits the periods to the round trip, to the time one shipment takes at the present rate, and to the window, in
@@ -71,7 +72,7 @@ impl ReportPeriod {
         self.normal = (rtt / 2).max(seldom).min(LONG_MOST).max(self.error * 4);
     }
 
-    /// The least distance of reports in the long run; zero until more is known.
+    /// The least distance of reports in the long run.
     #[inline]
     pub const fn gap(&self) -> Duration {
         self.gap

@@ -28,6 +28,8 @@ use std::collections::VecDeque;
 const SHIPMENTS_MAX: usize = 8;
 /// Reports whose contents are remembered until they are confirmed.
 const REMEMBERED: u64 = 64;
+/// Reports whose times are remembered, for the round trip: many may leave before the first is confirmed.
+const TIMES: u64 = 256;
 /// Runs in one frame at most.
 const RUNS_MAX: usize = 400;
 /// Verdict frames remembered at most.
@@ -71,7 +73,7 @@ pub(super) struct ReportClock {
     pub(super) refused: VecDeque<(u32, segstream_wire::report::RefuseReason)>,
     /// When the last reports left, by their numbers; the highest the sender has confirmed; and what that says
     /// of the round trip. Limit: it includes the time the sender took to confirm.
-    left: [Instant; REMEMBERED as usize],
+    left: Box<[Instant; TIMES as usize]>,
     confirmed: Option<u64>,
     rtt: Rtt,
     /// The same as the sending half of the connection measures it.
@@ -103,7 +105,7 @@ impl ReportClock {
             reclass_told: true,
             arrival: None,
             refused: VecDeque::new(),
-            left: [Instant::ZERO; REMEMBERED as usize],
+            left: Box::new([Instant::ZERO; TIMES as usize]),
             confirmed: None,
             rtt: Rtt::new(),
             shared_rtt: None,
@@ -181,8 +183,8 @@ impl ReportClock {
             return;
         }
         self.confirmed = Some(highest);
-        if highest + REMEMBERED >= self.number {
-            self.rtt.on_sample(now, now.since(self.left[(highest % REMEMBERED) as usize]));
+        if highest + TIMES >= self.number {
+            self.rtt.on_sample(now, now.since(self.left[(highest % TIMES) as usize]));
             self.fit_period();
         }
     }
@@ -245,7 +247,7 @@ impl RecvHalf {
         if report.frames.is_empty() && !first {
             return None;
         }
-        self.report.left[(self.report.number % REMEMBERED) as usize] = now;
+        self.report.left[(self.report.number % TIMES) as usize] = now;
         self.report.number += 1;
         self.counters.report_shipments += 1;
         Some(report)
