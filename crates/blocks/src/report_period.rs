@@ -9,8 +9,8 @@
 //! The paper sets both periods by hand, for one path, one rate and one window. Here they follow all three: several
 //! reports a round trip while something is missing, and two while nothing is; but where a round trip is short, no more
 //! of them than the window needs, because where the end systems are the bottleneck a report costs as much as a shipment
-//! (AA Table 1). While something is missing that is sixteen in the time the window takes, while nothing is one in five
-//! hundred shipments.
+//! (AA Table 1). While something is missing that is sixteen in the time by which a window outlasts a round trip, while
+//! nothing is one in five hundred shipments.
 //!
 //! Invariant: 4 * short <= long and gap <= short after [`ReportPeriod::set_from`], and the timer is never further away
 //! than the period of the phase.
@@ -22,7 +22,7 @@ const SHORT_LEAST: Duration = Duration::from_micros(500);
 const SHORT_MOST: Duration = Duration::from_millis(25);
 /// The upper bound of the long period.
 const LONG_MOST: Duration = Duration::from_millis(200);
-/// How many reports the time of a window has, and between which bounds the shipments for each lie.
+/// How many reports the time of a window has beyond a round trip, and between which bounds the shipments for each lie.
 const PER_WINDOW: u64 = 16;
 const SHARE_LEAST: u64 = 4;
 const SHARE_MOST: u64 = 32;
@@ -58,14 +58,16 @@ impl ReportPeriod {
     /// Fits the periods to the round trip, to the time one shipment takes at the present rate, and to the window, in
     /// shipments:
     ///
-    /// - gap, the least distance of reports in the long run: a sixteenth of the window, 4 to 32 shipments, in time; at
-    ///   most 5 ms where four shipments take less;
+    /// - gap, the least distance of reports in the long run: a sixteenth of what the window has beyond a round trip, 4 to 32
+    ///   shipments, in time; at most 5 ms where four shipments take less;
     /// - short = rtt/16 within 500 us and 25 ms, or the gap if that is longer;
     /// - long = rtt/2, or the time of 512 shipments up to 64 ms if that is longer, within four short ones and 200 ms.
     ///
     /// Where bounds contradict each other, on slow paths, the lower one holds. The running timer follows.
     pub fn set_from(&mut self, rtt: Duration, shipment_time: Duration, window: u64) {
-        let share = (window / PER_WINDOW).clamp(SHARE_LEAST, SHARE_MOST);
+        // Why beyond: what is asked for must come, or the window is held up.
+        let on_their_way = rtt.as_nanos().checked_div(shipment_time.as_nanos()).unwrap_or(0);
+        let share = (window.saturating_sub(on_their_way) / PER_WINDOW).clamp(SHARE_LEAST, SHARE_MOST);
         self.gap = (shipment_time * share).min(GAP_MOST).max(shipment_time * SHARE_LEAST);
         self.error = (rtt / 16).min(SHORT_MOST).max(SHORT_LEAST).max(self.gap);
         let seldom = (shipment_time * SHARE_NORMAL).min(NORMAL_MOST);
@@ -191,10 +193,12 @@ mod tests {
         let cases = [
             // EC: the round trip decides.
             ((60_000, 16, 9216), (512, 3_750, 30_000)),
-            ((600_000, 16, 9216), (512, 25_000, 200_000)),
+            ((600_000, 16, 9216), (64, 25_000, 200_000)),
             // AA: no round trip to speak of, 400 packets in 48.48 ms; 50; 10.
-            ((500, 121, 400), (3_025, 3_025, 61_952)),
+            ((500, 121, 400), (2_904, 2_904, 61_952)),
             ((500, 121, 50), (484, 500, 61_952)),
+            // HT: a window of little more than a round trip.
+            ((20_000, 83, 256), (332, 1_250, 42_496)),
             ((500, 121, 10), (484, 500, 61_952)),
             // A slow path, and one on which four shipments take longer than anything else.
             ((60_000, 2_000, 400), (8_000, 8_000, 64_000)),

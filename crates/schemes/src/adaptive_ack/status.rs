@@ -4,9 +4,9 @@
 //! arrives whose number is above the highest expected; the acknowledgment that leaves at once names that gap alone. The status
 //! names every gap, in one acknowledgment each, or has gap-in = gap-out = cumulative number when there is none.
 //!
-//! The error phase begins with a gap, which sets the timer to T_error; a gap that comes while it lasts does not, or at a high
-//! loss the status would never come. It does not end when all is recovered: the timer runs on, and only when it runs out
-//! with nothing missing the next period is T_normal (AA Figure 2).
+//! The error phase is that "in which there are lost packets" (AA 2). The gap that begins it sets the timer to T_error; a gap
+//! that comes while others are open does not, or at a high loss the status would never come. When all is recovered the
+//! timer runs on, and only when it runs out with nothing missing the next period is T_normal (AA Figure 2).
 //!
 //! Invariant: `missing` are the packets below `highest` that are not here; of acknowledgments that wait there are at most
 //! as many as gaps in a status, or one a packet of the window.
@@ -50,7 +50,10 @@ impl Status {
             return;
         }
         if sequence > self.highest {
-            self.period.enter_error(now);
+            if self.missing.is_empty() {
+                // Also when the timer of the phase before still runs: what leaves now tells of all that it would.
+                self.period.on_report(now, true);
+            }
             self.missing.insert(u64::from(self.highest)..u64::from(sequence));
             let gap = Feedback { connection: self.connection, cumulative, gap_in: self.highest, gap_out: sequence };
             // Limit: who is never asked for what waits says the rest by the next status.

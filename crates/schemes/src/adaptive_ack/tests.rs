@@ -113,7 +113,7 @@ fn the_first_gap_sets_the_timer_to_t_error_and_a_stream_of_gaps_does_not_put_the
 }
 
 #[test]
-fn the_error_phase_lasts_until_its_timer_runs_out_and_no_gap_moves_that() {
+fn a_loss_after_recovery_begins_a_new_error_phase_though_the_timer_still_runs() {
     let mut receiver = Receiver::new(config(), Instant::ZERO).unwrap();
     let at = |millis| Instant::ZERO + Duration::from_millis(millis);
     let mut arrives = |millis, number| {
@@ -124,7 +124,7 @@ fn the_error_phase_lasts_until_its_timer_runs_out_and_no_gap_moves_that() {
     assert_eq!(arrives(11, 2), at(16), "packet 1 is missing");
     assert_eq!(arrives(12, 4), at(16), "packet 3 is missing too");
     assert_eq!((arrives(13, 1), arrives(14, 3)), (at(16), at(16)), "all is recovered");
-    assert_eq!(arrives(15, 6), at(16), "packet 5 is missing, in the same phase");
+    assert_eq!(arrives(15, 6), at(20), "packet 5 is missing");
 }
 
 #[test]
