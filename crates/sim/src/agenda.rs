@@ -8,7 +8,7 @@
 //! found without a branch.
 //!
 //! Invariant: events come in the order of (time, class): data before control in front of the receiver, packets
-//! before timers, the sender before the receiver, the source last.
+//! before work that is done, that before timers, the sender before the receiver, the source last.
 //!
 //! Limit: an event later than 2^61 nanoseconds (73 years) never comes.
 
@@ -25,6 +25,8 @@ pub(crate) enum Class {
     Back,
     /// A packet out of band arrives at the sender.
     BackApart,
+    /// A processor has done a piece of work, or has room for what it makes ([`crate::end_system`]).
+    Work,
     /// The sender's deadline.
     SenderTimer,
     /// The receiver's deadline.
@@ -33,8 +35,16 @@ pub(crate) enum Class {
     Source,
 }
 
-const CLASSES: [Class; 7] =
-    [Class::Forward, Class::ForwardApart, Class::Back, Class::BackApart, Class::SenderTimer, Class::ReceiverTimer, Class::Source];
+const CLASSES: [Class; 8] = [
+    Class::Forward,
+    Class::ForwardApart,
+    Class::Back,
+    Class::BackApart,
+    Class::Work,
+    Class::SenderTimer,
+    Class::ReceiverTimer,
+    Class::Source,
+];
 const CLASS_BITS: u32 = 3;
 const NEVER: u64 = u64::MAX;
 const LATEST: u64 = (NEVER >> CLASS_BITS) - 1;
@@ -42,7 +52,7 @@ const LATEST: u64 = (NEVER >> CLASS_BITS) - 1;
 /// The next event of every class.
 #[derive(Clone, Debug)]
 pub(crate) struct Agenda {
-    /// Time and class of each; the last place stays unused.
+    /// Time and class of each.
     keys: [u64; 8],
 }
 
@@ -63,7 +73,7 @@ impl Agenda {
     pub(crate) fn next(&self) -> Option<(Instant, Class)> {
         let [a, b, c, d, e, f, g, h] = self.keys;
         let key = a.min(b).min(c.min(d)).min(e.min(f).min(g.min(h)));
-        let class = CLASSES.get((key & 7) as usize)?;
+        let class = CLASSES.get((key & 7) as usize).filter(|_| key != NEVER)?;
         Some((Instant::from_nanos(key >> CLASS_BITS), *class))
     }
 }

@@ -51,10 +51,10 @@ impl<P> Ring<P> {
         self.0.front()
     }
 
-    /// Forgets the packet that arrived.
+    /// Takes the packet that arrived.
     #[inline]
-    pub(crate) fn pop(&mut self) {
-        self.0.pop_front();
+    pub(crate) fn pop(&mut self) -> Option<Flight<P>> {
+        self.0.pop_front()
     }
 
     #[inline]
@@ -157,6 +157,11 @@ impl<P: Packet> Carrier<P> {
     /// The packets that were sent.
     pub(crate) const fn sent(&self) -> u64 {
         self.traffic.packets()
+    }
+
+    /// When the link in front, shared or the path's own, will have sent everything it has accepted.
+    pub(crate) fn free_at(&self) -> Instant {
+        self.shared.as_ref().map_or_else(|| self.path.free_at(), Entry::free_at)
     }
 
     /// Sends a packet.

@@ -5,13 +5,15 @@
 //! no copy; [`Setup::check`] encodes and decodes every one of them and must change nothing.
 //!
 //! - [`setup`]: [`Setup`] and [`Control`], what a run is made of besides the halves.
-//! - [`processor`]: [`SenderCost`], what the sending half's work costs.
+//! - [`processor`]: [`SenderCost`], what the sending half's work costs; [`end_system`]: [`EndSystem`], what the work of both
+//!   ends costs.
 //! - [`source`]: [`Source`], who submits segments, and when.
 //! - [`simulation`]: [`Simulation`], the event loop; [`end`]: [`End`], how a run ended.
 //! - [`observer`]: [`Observer`], what a run tells while it runs.
 //! - [`event_log`] and [`pcap`]: observers that write a line or a captured packet for every event.
 //! - [`traffic`]: [`Traffic`], the counters of a run.
 //! - [`stages`]: [`stages::StageModel`], processes of a protocol on processors.
+//! - [`tandem`]: [`tandem::Tandem`], a tandem of finite queues in slots, with external traffic.
 //! - [`shared`]: [`Shared`], a link that several runs cross together; [`cross`]: the traffic met there.
 //! - `agenda`, `carrier`, `control_loss`, `recoder`: when what is next, packets under way, losses of data and control
 //!   apart, and check mode.
@@ -29,6 +31,7 @@ mod carrier;
 mod control_loss;
 pub mod cross;
 pub mod end;
+pub mod end_system;
 pub mod event_log;
 pub mod observer;
 pub mod pcap;
@@ -39,9 +42,11 @@ pub mod shared;
 pub mod simulation;
 pub mod source;
 pub mod stages;
+pub mod tandem;
 pub mod traffic;
 
 pub use end::{EncodingFault, End};
+pub use end_system::EndSystem;
 pub use event_log::EventLog;
 pub use observer::{Direction, Moment, Observer, PacketEvent, PacketFate};
 pub use pcap::{Pcap, Vantage};

@@ -4,6 +4,7 @@
 //!
 //! Invariant: [`Setup::default`] is two perfect paths, control in band, no check and no limit.
 
+use crate::end_system::EndSystem;
 use crate::processor::SenderCost;
 use segstream_base::Instant;
 use segstream_path::{LossSpec, PathConfig};
@@ -34,8 +35,11 @@ pub struct Setup {
     /// [`Setup::forward`] and [`Setup::back`] concern data alone, and each of the processes counts its own packets.
     /// Default: control is lost as data is.
     pub control_loss: Option<LossSpec>,
-    /// What the sending half's work costs on its processor. Default: its work takes no time.
+    /// What the sending half's work costs on its processor (HT). Default: its work takes no time.
     pub sender_cost: Option<SenderCost>,
+    /// What the work of both ends costs on a processor each; then [`Setup::sender_cost`] is not looked at. Default: work
+    /// takes no time.
+    pub end_systems: Option<EndSystem>,
     /// Encode and decode every packet and deliver the decoded one. The results are the same; a packet that
     /// does not survive ends the run with [`crate::End::BadEncoding`]. Default: no.
     pub check: bool,

@@ -3,17 +3,21 @@
 //! Called by laboratories, studies and tests.
 //!
 //! An event is an arrival, a deadline of a half or a due segment. It is handed to the half it concerns; then
-//! that half alone is asked for packets, events and its next deadline.
+//! that half alone is asked for packets, events and its next deadline. Where the ends' work takes time, `working` does
+//! this when their processors come to it.
 //!
 //! Invariant: events happen in the order of (time, class, sequence), where the classes are: data, then control
-//! in front of the receiver, packets in front of the sender, the sender's timer, the receiver's timer, the
+//! in front of the receiver, packets in front of the sender, work that is done, the sender's timer, the receiver's timer, the
 //! source. Packets under way at one instant arrive in the order in which they were sent.
 //!
 //! Invariant: in steady state the loop allocates nothing.
 
+mod working;
+
 use crate::agenda::{Agenda, Class};
 use crate::carrier::Carrier;
 use crate::end::{EncodingFault, End};
+use crate::end_system::Stations;
 use crate::observer::{Direction, Moment, Observer, PacketEvent};
 use crate::processor::Processor;
 use crate::setup::Setup;
@@ -43,6 +47,8 @@ pub struct Simulation<S: Sender, R, O> {
     back: Carrier<S::Feedback>,
     /// Where the sender works, if its work takes time.
     processor: Option<Processor>,
+    /// Where both halves work, if all their work takes time.
+    stations: Option<Box<Stations<S::Forward, S::Feedback>>>,
     feed: Feed,
     observer: O,
     until: Instant,
@@ -96,7 +102,8 @@ where
             receiver,
             forward: Carrier::new(Direction::Forward, setup, seed)?,
             back: Carrier::new(Direction::Back, setup, seed)?,
-            processor: setup.sender_cost.map(Processor::new),
+            processor: setup.sender_cost.filter(|_| setup.end_systems.is_none()).map(Processor::new),
+            stations: setup.end_systems.map(|system| Box::new(Stations::new(system))),
             feed: Feed::new(source),
             observer,
             until: setup.until.unwrap_or(Instant::FAR_FUTURE),
@@ -231,6 +238,7 @@ where
         match class {
             Class::Forward | Class::ForwardApart => self.arrive_forward(class),
             Class::Back | Class::BackApart => self.arrive_back(class),
+            Class::Work => self.finish_work(),
             Class::SenderTimer => self.sender_timer(),
             Class::ReceiverTimer => self.receiver_timer(),
             Class::Source => {
@@ -243,6 +251,9 @@ where
 
     #[inline]
     fn arrive_forward(&mut self, class: Class) {
+        if self.stations.is_some() {
+            return self.wait_for_receiver(class);
+        }
         let ring = if class == Class::Forward { &mut self.forward.in_band } else { &mut self.forward.apart };
         if let Some(flight) = ring.front() {
             if O::PACKETS {
@@ -266,6 +277,9 @@ where
 
     #[inline]
     fn arrive_back(&mut self, class: Class) {
+        if self.stations.is_some() {
+            return self.wait_for_sender(class);
+        }
         let ring = if class == Class::Back { &mut self.back.in_band } else { &mut self.back.apart };
         if let Some(flight) = ring.front() {
             if O::PACKETS {
@@ -316,6 +330,9 @@ where
     /// Takes what the sender has to send and to tell. Returns whether there was anything.
     #[inline]
     fn serve_sender(&mut self) -> bool {
+        if self.stations.is_some() {
+            return self.serve_working_sender();
+        }
         let mut sent = 0;
         let mut told = false;
         loop {
@@ -388,17 +405,11 @@ where
     /// Takes what the receiver has to send and to tell. Returns whether there was anything.
     #[inline]
     fn serve_receiver(&mut self) -> bool {
-        let mut sent = 0;
-        let mut told = false;
-        while let Some(event) = self.receiver.poll_event() {
-            told = true;
-            if let ReceiverEvent::Delivered { verdict, units, holes, .. } = &event {
-                self.delivered += 1;
-                self.units += if verdict.is_met() { u64::from(units.saturating_sub(*holes)) } else { 0 };
-            }
-            self.ended |= matches!(event, ReceiverEvent::Ended { .. });
-            self.observer.delivered(self.now, &event);
+        if self.stations.is_some() {
+            return self.serve_working_receiver();
         }
+        let mut sent = 0;
+        let told = self.hear_receiver();
         while let Some(packet) = self.receiver.poll_transmit(self.now) {
             sent += 1;
             if let Err(fault) = self.back.send(self.now, packet, &mut self.observer) {
@@ -416,6 +427,22 @@ where
         let due = self.receiver.poll_timeout().map_or(Instant::FAR_FUTURE, |deadline| deadline.at);
         self.agenda.set(Class::ReceiverTimer, due);
         sent > 0 || told
+    }
+
+    /// Takes the receiver's events. Returns whether there were any.
+    #[inline]
+    fn hear_receiver(&mut self) -> bool {
+        let mut told = false;
+        while let Some(event) = self.receiver.poll_event() {
+            told = true;
+            if let ReceiverEvent::Delivered { verdict, units, holes, .. } = &event {
+                self.delivered += 1;
+                self.units += if verdict.is_met() { u64::from(units.saturating_sub(*holes)) } else { 0 };
+            }
+            self.ended |= matches!(event, ReceiverEvent::Ended { .. });
+            self.observer.delivered(self.now, &event);
+        }
+        told
     }
 
     #[cold]

@@ -35,7 +35,7 @@ pub struct DirectionTraffic {
     pub control_packets: u64,
     /// Their bytes, headers included.
     pub control_bytes: u64,
-    /// Packets that were handed to the half, copies counted.
+    /// Packets that were handed to the half, or wait for its processor, copies counted.
     pub arrived: u64,
     /// Those of them with units.
     pub data_arrived: u64,

@@ -3,8 +3,9 @@
 mod arq;
 
 use arq::{Mode, Settings, backlog, pair, setup};
+use segstream_base::Duration;
 use segstream_path::QueueLimit;
-use segstream_sim::{Control, End};
+use segstream_sim::{Control, End, EndSystem};
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 use std::alloc::System;
 
@@ -12,9 +13,9 @@ use std::alloc::System;
 static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
 /// How often memory is taken in a run of so many packets.
-fn allocations(packets: u64, control: Control, check: bool) -> usize {
+fn allocations(packets: u64, control: Control, check: bool, end_systems: Option<EndSystem>) -> usize {
     let mut setup = setup(60);
-    (setup.control, setup.check) = (control, check);
+    (setup.control, setup.check, setup.end_systems) = (control, check, end_systems);
     setup.forward.queue = QueueLimit::Packets(1000);
     setup.forward.jitter = arq::SLOT;
     setup.forward.loss = "1%".parse().unwrap();
@@ -30,9 +31,12 @@ fn allocations(packets: u64, control: Control, check: bool) -> usize {
 // Why: one test alone, because the counter counts the whole process.
 #[test]
 fn a_run_ten_times_as_long_takes_memory_no_more_often() {
+    let working = EndSystem { packet: Duration::from_micros(100), ..EndSystem::default() };
     for control in [Control::InBand, Control::OutOfBand] {
         for check in [false, true] {
-            assert_eq!(allocations(5_000, control, check), allocations(50_000, control, check));
+            for end_systems in [None, Some(working)] {
+                assert_eq!(allocations(5_000, control, check, end_systems), allocations(50_000, control, check, end_systems));
+            }
         }
     }
 }
