@@ -48,6 +48,8 @@ pub(super) struct StateClock {
     period: ReportPeriod,
     round_trip: Duration,
     pub(super) confirmed: Confirmed,
+    /// A state has confirmed a report.
+    confirms: bool,
     /// States sent since the last report came.
     unanswered: u32,
     /// States sent since the last data shipment.
@@ -72,6 +74,7 @@ impl StateClock {
             period: ReportPeriod::new(now),
             round_trip: Duration::ZERO,
             confirmed: Confirmed::default(),
+            confirms: false,
             unanswered: 0,
             since_data: 0,
             settled: 0,
@@ -96,8 +99,11 @@ impl StateClock {
     /// A confirmation is owed for verdicts of a stream whose window has so many segments.
     ///
     /// Why not at once: a confirmation only frees what the receiver keeps. So it may wait for the long period, until the
-    /// receiver keeps the verdicts of a window.
+    /// receiver keeps the verdicts of a window. By the first one the receiver learns the round trip.
     pub(super) fn confirm_later(&mut self, now: Instant, window: u32) {
+        if !self.confirms {
+            return self.hasten(now);
+        }
         let many = self.settled >= window.max(SETTLED_LEAST);
         let period = if many { self.period.error() } else { self.period.normal() };
         let at = now.max(self.last_sent + period);
@@ -241,6 +247,7 @@ impl SendHalf {
         self.clock.last_sent = now;
         self.clock.hasten = None;
         self.clock.settled = 0;
+        self.clock.confirms |= self.clock.confirmed.highest.is_some();
         self.clock.unanswered = self.clock.unanswered.saturating_add(1);
         self.clock.since_data = self.clock.since_data.saturating_add(1);
         self.on_state_sent(now, number, &state);
