@@ -1,7 +1,7 @@
 //! What can be run again and again, stored and never run twice.
 //!
-//! Implemented by [`Scenario`], one scheme over one black box, and by [`crate::shared::SharedScenario`], several parties over one
-//! link; called by [`crate::runner`] and [`crate::store`].
+//! Implemented by [`Scenario`], one scheme over one black box, by [`crate::shared::SharedScenario`], several parties over one
+//! link, and by [`crate::tandem::TandemScenario`], error control over finite queues; called by [`crate::runner`] and [`crate::store`].
 //!
 //! Invariant: equal canonical texts and seeds give equal outcomes.
 

@@ -4,6 +4,7 @@
 //!
 //! Invariant: every point of a picture comes from a run or a closed form; nothing is smoothed or invented.
 
+use crate::heat_map::HeatMap;
 use serde::Serialize;
 
 /// How an axis is divided.
@@ -43,6 +44,12 @@ pub enum Marker {
     Diamond,
     /// Two crossed strokes.
     Cross,
+    /// A star of five points.
+    Star,
+    /// An upright and a level stroke.
+    Plus,
+    /// Six even sides, two of them upright.
+    Hexagon,
 }
 
 /// The line between points.
@@ -143,6 +150,8 @@ pub struct Section {
     pub summary: String,
     /// Its pictures.
     pub figures: Vec<Figure>,
+    /// Its heat maps.
+    pub heat_maps: Vec<HeatMap>,
     /// Its tables.
     pub tables: Vec<TextTable>,
     /// The claims it bears on.

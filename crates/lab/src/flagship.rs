@@ -1,6 +1,6 @@
 //! The flagship as a scheme among the others: its data plane over the black box of a scenario.
 //!
-//! Called by [`crate::registry`].
+//! Called by [`crate::registry`], and by [`crate::tandem`] for messages over finite queues.
 //!
 //! Invariant: these are the halves a real connection uses, with the limits of a real receiver; only the
 //! connection around them (set-up, seal, addresses) is missing.
@@ -14,24 +14,26 @@ use segstream_proto::sender::SenderConfig;
 use segstream_wire::contract::{Contract, Order};
 use segstream_wire::{Class, Part};
 
+/// The two halves.
+pub(crate) type Pair = (LoneSender, LoneReceiver);
+
 /// A sender and a receiver for the scenario, at the fixed rate of its bandwidth.
-pub(crate) fn pair(scenario: &Scenario, now: Instant) -> Result<(LoneSender, LoneReceiver), ScenarioError> {
+pub(crate) fn pair(scenario: &Scenario, now: Instant) -> Result<Pair, ScenarioError> {
     pair_at(scenario, Rate::smooth(scenario.bandwidth), now)
 }
 
 /// The same with a rate found as it goes, for a link that others share.
-pub(crate) fn automatic_pair(scenario: &Scenario, now: Instant) -> Result<(LoneSender, LoneReceiver), ScenarioError> {
+pub(crate) fn automatic_pair(scenario: &Scenario, now: Instant) -> Result<Pair, ScenarioError> {
     pair_at(scenario, Rate::AUTO, now)
 }
 
-fn pair_at(scenario: &Scenario, rate: Rate, now: Instant) -> Result<(LoneSender, LoneReceiver), ScenarioError> {
+fn pair_at(scenario: &Scenario, rate: Rate, now: Instant) -> Result<Pair, ScenarioError> {
     let body_bytes = (scenario.packet_bytes as usize).saturating_sub(SHIPMENT_OVERHEAD_BYTES);
     // Limit: a header varies by a few bytes with the numbers in it, and the size of a unit does not. A shipment
     // is `packet_bytes` with the numbers that most have; over a run the mean is within 0.1 % of that, and
     // throughput efficiency may exceed its bound by as much.
     let unit_bytes = body_bytes.checked_sub(usual_part(scenario).header_len()).filter(|bytes| *bytes > 0);
     let unit_bytes = unit_bytes.ok_or(ScenarioError::PacketBytes(scenario.packet_bytes))? as u32;
-    let body_bytes = body_bytes + HEADER_SLACK_BYTES;
     let units = |segments: u32| u64::from(segments) * u64::from(scenario.segment_packets);
     let window_units = units(scenario.window);
     let contract = Contract {
@@ -43,6 +45,34 @@ fn pair_at(scenario: &Scenario, rate: Rate, now: Instant) -> Result<(LoneSender,
         window_segments: scenario.window,
         ..Contract::default()
     };
+    // A window larger than the buffer: what hard acknowledgment is studied for (FC 4.3.1).
+    let buffer_bytes = (scenario.buffer_segments() < scenario.window).then(|| units(scenario.buffer_segments()) * u64::from(unit_bytes));
+    let change = |receiver: ReceiverConfig| ReceiverConfig { reorder: scenario.reorder, buffer_bytes, ..receiver };
+    halves(contract, body_bytes + HEADER_SLACK_BYTES, rate, change, now)
+}
+
+/// A sender and a receiver for messages over a tandem: one stream in order, everything delivered, a unit of `payload_bytes`
+/// in each shipment and so many of them in the window.
+pub(crate) fn message_pair(payload_bytes: u32, window: u32, rate: Rate, now: Instant) -> Result<Pair, ScenarioError> {
+    let contract = Contract { unit_bytes: payload_bytes, window_units: window, window_segments: window, ..Contract::default() };
+    let body_bytes = message_packet_bytes(payload_bytes) - SHIPMENT_OVERHEAD_BYTES + HEADER_SLACK_BYTES;
+    halves(contract, body_bytes, rate, |receiver| receiver, now)
+}
+
+/// A whole data packet of such messages, in bytes.
+pub(crate) fn message_packet_bytes(payload_bytes: u32) -> usize {
+    let part = Part { segment: 100_000, length: Some(2 * u64::from(payload_bytes)), payload_bytes, ..usual_part(&Scenario::default()) };
+    SHIPMENT_OVERHEAD_BYTES + part.header_len() + payload_bytes as usize
+}
+
+/// Halves of one stream in shipments of `body_bytes`; `change` has the last word about the receiver.
+fn halves(
+    contract: Contract,
+    body_bytes: usize,
+    rate: Rate,
+    change: impl FnOnce(ReceiverConfig) -> ReceiverConfig,
+    now: Instant,
+) -> Result<Pair, ScenarioError> {
     let sender = SenderConfig {
         class: Class::ALL,
         body_bytes,
@@ -53,23 +83,22 @@ fn pair_at(scenario: &Scenario, rate: Rate, now: Instant) -> Result<(LoneSender,
         gather: Duration::ZERO,
         keep_alive: Duration::from_secs(1),
     };
-    let window_bytes = window_units * u64::from(unit_bytes);
-    let receiver = ReceiverConfig {
+    let window_bytes = u64::from(contract.window_units) * u64::from(contract.unit_bytes);
+    let receiver = change(ReceiverConfig {
         class: Class::ALL,
         class_max: Class::ALL,
         unlimited: false,
         body_bytes: REPORT_BODY_BYTES,
         // In a study rates count bare packets.
         overhead_bytes: 0,
-        reorder: scenario.reorder,
+        reorder: 0,
         reorder_adapting: true,
         streams_max: 1,
         stream_window_bytes: window_bytes,
         connection_window_bytes: window_bytes,
-        window_segments_max: scenario.window,
-        // A window larger than the buffer: what hard acknowledgment is studied for (FC 4.3.1).
-        buffer_bytes: (scenario.buffer_segments() < scenario.window).then(|| units(scenario.buffer_segments()) * u64::from(unit_bytes)),
-    };
+        window_segments_max: contract.window_segments,
+        buffer_bytes: None,
+    });
     let sender = LoneSender::new(sender, &[contract], now).map_err(|error| ScenarioError::Scheme(error.to_string()))?;
     Ok((sender, LoneReceiver::new(receiver, now)))
 }

@@ -7,13 +7,14 @@
 //!   is what comes of it;
 //! - `live`: the same scheme over real sockets;
 //! - `stages`: HTPNET, process by process, on threads and on modelled processors;
-//! - `shared`: several parties over one link, as values; `experiment`: what both kinds have in common;
+//! - `shared`: several parties over one link, as values; `tandem`: error control over finite queues; `experiment`: what
+//!   they have in common;
 //! - `plan`, `runner`, `store`: how often, in parallel, and never twice; `point` joins the replications;
 //! - `cost`: what a packet costs each half on this machine;
 //! - `statistics`: intervals, batch means, order statistics, warm-up, sequential stopping;
 //! - `closed_forms`: the analysis of the papers, as printed and corrected;
 //! - `study`, `claim`: a figure of a paper as points, pictures and claims;
-//! - `figure`: a picture as a value; `drawing` makes SVG and the report page of it.
+//! - `figure`, `heat_map`: a picture as a value; `drawing` makes SVG and the report page of it.
 //!
 //! Invariant: a result depends on its scenario and its seed alone, on any number of threads.
 
@@ -24,6 +25,7 @@ pub mod drawing;
 pub mod experiment;
 pub mod figure;
 mod flagship;
+pub mod heat_map;
 pub mod live;
 mod meter;
 pub mod outcome;
@@ -38,3 +40,4 @@ pub mod stages;
 pub mod statistics;
 pub mod store;
 pub mod study;
+pub mod tandem;

@@ -162,7 +162,7 @@ impl Receiving {
     /// When the system fails.
     pub fn run(self, sink: impl FnMut(Arrived) -> io::Result<()>, watch: Watch<'_>) -> Result<ReceiveReport, LiveError> {
         // Any scenario of the scheme names the types of its halves.
-        let any = Scenario { scheme: self.scheme.key.to_owned(), ..Scenario::default() };
+        let any = Scenario::of(self.scheme);
         let run = ReceiveRun { scheme: self.scheme, receiver: self.receiver, limits: self.limits, sink, watch };
         Ok(registry::visit(&any, run)??)
     }
@@ -181,6 +181,8 @@ fn parameters(scenario: &Scenario) -> String {
         service: usual.service,
         search_cost: usual.search_cost,
         timer_cost: usual.timer_cost,
+        work: usual.work,
+        bandwidth_back: usual.bandwidth_back,
         ..scenario.clone()
     }
     .canonical()

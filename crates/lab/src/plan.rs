@@ -45,6 +45,16 @@ impl Preset {
             Self::Paper => 10,
         }
     }
+
+    /// How many slots of a tandem are measured in a run, and how often it is run. Why so: XT states no length; with the last
+    /// of these a mean delay below saturation is known to a few per cent.
+    pub const fn tandem(self) -> (u64, u32) {
+        match self {
+            Self::Quick => (200_000, 3),
+            Self::Standard => (1_000_000, 5),
+            Self::Paper => (2_000_000, 10),
+        }
+    }
 }
 
 /// How long and how often a point is run.

@@ -5,6 +5,7 @@
 //! Invariant: several runs give intervals over replications, one long run gives them by batch means; a
 //! maximum carries the number of segments it was taken over.
 
+use crate::experiment::Experiment;
 use crate::outcome::{Batch, LARGEST_KEPT, Outcome};
 use crate::plan::Plan;
 use crate::scenario::Scenario;
@@ -23,6 +24,17 @@ pub struct PointResult {
     pub plan: Plan,
     /// What each run gave, in the order of replications.
     pub outcomes: Vec<Outcome>,
+    /// Seconds of wall time that the runs made here took, each on one core; stored runs take none.
+    pub wall_s: f64,
+}
+
+/// The replications of an experiment that says itself how long it is.
+#[derive(Clone, Debug)]
+pub struct Repeated<E: Experiment> {
+    /// What was run.
+    pub scenario: E,
+    /// What each run gave, in the order of replications.
+    pub outcomes: Vec<E::Outcome>,
     /// Seconds of wall time that the runs made here took, each on one core; stored runs take none.
     pub wall_s: f64,
 }

@@ -5,14 +5,16 @@
 //!
 //! Invariant: this is the only place that names all schemes; the keys are unique.
 
+mod configs;
+
 use crate::figure::Marker;
 use crate::flagship;
-use crate::scenario::{Scenario, ScenarioError};
+use crate::scenario::{SEGMENT_PACKETS_MAX, Scenario, ScenarioError};
+use configs::{adaptive_ack_config, htpnet_config, snr_config, sscop_config, sstp_config, tcp_config, xtp_config};
+use segstream_base::Instant;
 use segstream_base::halves::{Receiver, Sender};
-use segstream_base::{Duration, Instant};
-use segstream_blocks::burst::RateSpec;
 use segstream_schemes::sstp::FeedbackMode;
-use segstream_schemes::{htpnet, snr, sstp, tcp};
+use segstream_schemes::{adaptive_ack, htpnet, snr, sscop, sstp, tcp, xtp};
 
 /// Which scheme.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,6 +29,12 @@ pub enum Kind {
     Htpnet,
     /// TCP as HT 7 compares with it.
     Tcp,
+    /// Adaptive acknowledgment (AA).
+    AdaptiveAck,
+    /// SSCOP (Q.2110), which AA compares with.
+    Sscop,
+    /// XTP (XT).
+    Xtp,
 }
 
 /// A setting that not every scheme has, by its name on the command line.
@@ -68,6 +76,18 @@ pub enum Setting {
     Ptif,
     /// `--backoff`
     Backoff,
+    /// `--t-normal`
+    TNormal,
+    /// `--t-error`
+    TError,
+    /// `--no-tail-rule`
+    TailRule,
+    /// `--timer-poll`
+    TimerPoll,
+    /// `--max-pd`
+    MaxPd,
+    /// `--rtt` over sockets: the scheme counts in round trips and does not measure them, but goes without.
+    RoundTrip,
 }
 
 /// One scheme.
@@ -81,7 +101,7 @@ pub struct Scheme {
     pub name: &'static str,
     /// Where it is from, in a line.
     pub source: &'static str,
-    /// Its colour in pictures, of a palette that colour-blind readers can tell apart (Okabe and Ito).
+    /// Its colour in pictures, of palettes that colour-blind readers can tell apart (Okabe and Ito; Tol).
     pub colour: &'static str,
     /// Its marker in pictures.
     pub marker: Marker,
@@ -158,7 +178,44 @@ pub const SCHEMES: &[Scheme] = &[
         marker: Marker::Cross,
         settings: COMPARED,
     },
+    Scheme {
+        kind: Kind::AdaptiveAck,
+        key: "adaptive-ack",
+        name: "Adaptive ack.",
+        source: "adaptive acknowledgment for an ATM clustering system (AA)",
+        colour: "#56b4e9",
+        marker: Marker::Star,
+        settings: &[Setting::TNormal, Setting::TError, Setting::TailRule],
+    },
+    Scheme {
+        kind: Kind::Sscop,
+        key: "sscop",
+        name: "SSCOP",
+        source: "ITU-T Q.2110, which AA compares with",
+        colour: "#000000",
+        marker: Marker::Plus,
+        settings: &[Setting::TimerPoll, Setting::MaxPd],
+    },
+    Scheme {
+        kind: Kind::Xtp,
+        key: "xtp",
+        name: "XTP",
+        source: "XTP's error control (XT): here with selective repeat and a storing receiver; all others over its tandem of queues",
+        colour: "#882255",
+        marker: Marker::Hexagon,
+        settings: &[Setting::RoundTrip],
+    },
 ];
+
+impl Scheme {
+    /// The most packets of a segment. One with SSCOP, whose unit of transfer is one SD (Q.2110).
+    pub const fn segment_packets_max(&self) -> u32 {
+        match self.kind {
+            Kind::Sscop => 1,
+            _ => SEGMENT_PACKETS_MAX,
+        }
+    }
+}
 
 /// The scheme with this key.
 pub fn find(key: &str) -> Option<&'static Scheme> {
@@ -215,6 +272,24 @@ pub fn visit<V: Visitor>(scenario: &Scenario, visitor: V) -> Result<V::Output, S
             let (sender, receiver) = (tcp::Sender::new(config.clone(), now), tcp::Receiver::new(config, now));
             Ok((sender.map_err(refusal)?, receiver.map_err(refusal)?))
         }),
+        Kind::AdaptiveAck => visitor.visit(|scenario: &Scenario| {
+            check(scenario, scheme)?;
+            let config = adaptive_ack_config(scenario);
+            let (sender, receiver) = (adaptive_ack::Sender::new(config.clone(), now), adaptive_ack::Receiver::new(config, now));
+            Ok((sender.map_err(refusal)?, receiver.map_err(refusal)?))
+        }),
+        Kind::Sscop => visitor.visit(|scenario: &Scenario| {
+            check(scenario, scheme)?;
+            let config = sscop_config(scenario);
+            let (sender, receiver) = (sscop::Sender::new(config.clone(), now), sscop::Receiver::new(config, now));
+            Ok((sender.map_err(refusal)?, receiver.map_err(refusal)?))
+        }),
+        Kind::Xtp => visitor.visit(|scenario: &Scenario| {
+            check(scenario, scheme)?;
+            let config = xtp_config(scenario);
+            let (sender, receiver) = (xtp::Sender::new(config.clone(), now), xtp::Receiver::new(config, now));
+            Ok((sender.map_err(refusal)?, receiver.map_err(refusal)?))
+        }),
     }
 }
 
@@ -252,6 +327,9 @@ pub fn segment_bytes(scenario: &Scenario) -> Result<u64, ScenarioError> {
         Kind::Snr => u64::from(snr_config(scenario).payload_bytes()),
         Kind::Htpnet => u64::from(htpnet_config(scenario)?.payload_bytes()),
         Kind::Tcp => u64::from(tcp_config(scenario).payload_bytes()),
+        Kind::AdaptiveAck => u64::from(adaptive_ack_config(scenario).payload_bytes()),
+        Kind::Sscop => u64::from(sscop_config(scenario).payload_bytes()),
+        Kind::Xtp => u64::from(xtp_config(scenario).payload_bytes()),
     };
     Ok(payload * u64::from(scenario.segment_packets))
 }
@@ -262,6 +340,9 @@ fn refusal(error: impl std::fmt::Display) -> ScenarioError {
 
 /// Refuses what the scheme cannot be told.
 fn check_settings(scenario: &Scenario, scheme: &Scheme) -> Result<(), ScenarioError> {
+    if scenario.segment_packets > scheme.segment_packets_max() {
+        return Err(ScenarioError::OnePacketSegments(scenario.segment_packets));
+    }
     let usual = Scenario::default();
     let asked = [
         (Setting::Ack, "ack", scenario.ack != usual.ack),
@@ -283,79 +364,15 @@ fn check_settings(scenario: &Scenario, scheme: &Scheme) -> Result<(), ScenarioEr
         (Setting::Ptif, "ptif", scenario.ptif != usual.ptif),
         (Setting::Backoff, "backoff", scenario.backoff != usual.backoff),
         (Setting::Backoff, "timer-tick", scenario.timer_tick != usual.timer_tick),
+        (Setting::TNormal, "t-normal", scenario.t_normal != usual.t_normal),
+        (Setting::TError, "t-error", scenario.t_error != usual.t_error),
+        (Setting::TailRule, "no-tail-rule", scenario.tail_rule != usual.tail_rule),
+        (Setting::TimerPoll, "timer-poll", scenario.timer_poll != usual.timer_poll),
+        (Setting::MaxPd, "max-pd", scenario.max_pd != usual.max_pd),
     ];
     match asked.iter().find(|(setting, _, asked)| *asked && !scheme.settings.contains(setting)) {
         Some((_, setting, _)) => Err(ScenarioError::NotApplicable { setting, scheme: scheme.key.to_owned() }),
         None => Ok(()),
-    }
-}
-
-const CONNECTION: u32 = 1;
-
-fn sstp_config(scenario: &Scenario) -> sstp::Config {
-    sstp::Config {
-        connection: CONNECTION,
-        packet_bytes: scenario.packet_bytes,
-        segment_packets: scenario.segment_packets,
-        window: scenario.window,
-        buffer: scenario.buffer_segments(),
-        acknowledgment: scenario.ack,
-        tolerance: scenario.tolerance,
-        accounting: scenario.accounting,
-        rate: RateSpec::smooth(scenario.bandwidth),
-        reorder: scenario.reorder,
-        feedback: scenario.feedback,
-    }
-}
-
-fn snr_config(scenario: &Scenario) -> snr::Config {
-    snr::Config {
-        connection: CONNECTION,
-        packet_bytes: scenario.packet_bytes,
-        segment_packets: scenario.segment_packets,
-        window: scenario.window,
-        rate: RateSpec::smooth(scenario.bandwidth),
-        rtt: scenario.rtt,
-        // EC 5: 5 ms at a round trip of 60 ms.
-        status_period: scenario.status_period.unwrap_or(scenario.rtt / 12),
-        reliable: !scenario.tolerance.is_any(),
-        count_intervals: !scenario.slip,
-    }
-}
-
-fn htpnet_config(scenario: &Scenario) -> Result<htpnet::Config, ScenarioError> {
-    // Not stated in HT; what the transmitter would find by itself, which keeps one value through a run.
-    let period = scenario.sync_period.unwrap_or_else(|| htpnet::SyncPeriod::Adaptive.at(scenario.rtt));
-    let class = htpnet::Class::new(scenario.class).ok_or(ScenarioError::Class(scenario.class))?;
-    let config = htpnet::Config {
-        packet_bytes: scenario.packet_bytes,
-        segment_packets: scenario.segment_packets,
-        window: scenario.window_packets(),
-        sync_period: htpnet::SyncPeriod::Fixed(period),
-        offset: scenario.offset,
-        ranges: scenario.ranges,
-        search: scenario.search,
-        class,
-        ptif: scenario.ptif,
-        rtt: scenario.rtt,
-        ..htpnet::Config::default()
-    };
-    // Where the processor sets the pace, as in HT 6, nothing else does. RATE tells whole microseconds.
-    let paced = class.has_rate_control() && scenario.service.is_zero();
-    let gap = Some(config.gap_of(scenario.bandwidth)).filter(|gap| paced && *gap >= Duration::from_micros(1));
-    Ok(htpnet::Config { gap, ..config })
-}
-
-fn tcp_config(scenario: &Scenario) -> tcp::Config {
-    tcp::Config {
-        connection: CONNECTION,
-        packet_bytes: scenario.packet_bytes,
-        segment_packets: scenario.segment_packets,
-        window: scenario.window_packets(),
-        rate: RateSpec::smooth(scenario.bandwidth),
-        rtt: scenario.rtt,
-        backoff: scenario.backoff,
-        granularity: scenario.timer_tick,
     }
 }
 
@@ -371,6 +388,15 @@ mod tests {
                 assert!(scheme.colour != other.colour && scheme.marker != other.marker, "{} looks like {}", scheme.key, other.key);
             }
         }
+    }
+
+    #[test]
+    fn every_scheme_makes_halves_of_its_usual_scenario() {
+        for scheme in SCHEMES {
+            check_pair(&Scenario::of(scheme)).unwrap_or_else(|error| panic!("{}: {error}", scheme.key));
+        }
+        let long = Scenario { scheme: "sscop".into(), ..Scenario::default() };
+        assert!(check_pair(&long).unwrap_err().to_string().contains("segments of 256 packets are not possible with sscop"));
     }
 
     #[test]

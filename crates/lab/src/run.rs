@@ -46,11 +46,12 @@ pub fn run_observed<O: Observer>(scenario: &Scenario, seed: Seed, check: bool, o
 
 /// The black box of a scenario: one direction.
 pub fn path(scenario: &Scenario, back: bool) -> PathConfig {
+    let bandwidth = scenario.bandwidth_back.filter(|_| back).unwrap_or(scenario.bandwidth);
     PathConfig {
-        bandwidth: Some(scenario.bandwidth),
+        bandwidth: Some(bandwidth),
         queue: match scenario.queue_packets.filter(|_| !back) {
             Some(packets) => QueueLimit::Packets(u64::from(packets)),
-            None => PathConfig::default_queue(scenario.bandwidth, scenario.rtt),
+            None => PathConfig::default_queue(bandwidth, scenario.rtt),
         },
         delay: scenario.rtt / 2,
         loss: if back { scenario.loss_back.clone() } else { scenario.loss.clone() },
@@ -71,6 +72,7 @@ pub fn setup(scenario: &Scenario, check: bool) -> Setup {
         },
         control_loss: scenario.control_loss.clone(),
         sender_cost: sender_cost(scenario),
+        end_systems: scenario.end_system(),
         check,
         until: None,
     }

@@ -8,11 +8,12 @@
 
 use crate::experiment::Experiment;
 use crate::plan::Plan;
-use crate::point::PointResult;
+use crate::point::{PointResult, Repeated};
 use crate::scenario::{Scenario, ScenarioError};
 use crate::shared::{SharedResult, SharedScenario, SharedScenarioError};
 use crate::statistics::stopping::Decision;
 use crate::store::{Store, StoreError};
+use crate::tandem::{TandemResult, TandemScenario, TandemScenarioError};
 use rayon::prelude::*;
 use segstream_base::random::Seed;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -27,6 +28,9 @@ pub enum RunnerError {
     /// See the message.
     #[error(transparent)]
     Shared(#[from] SharedScenarioError),
+    /// See the message.
+    #[error(transparent)]
+    Tandem(#[from] TandemScenarioError),
     /// See the message.
     #[error(transparent)]
     Stages(#[from] crate::stages::StagesError),
@@ -55,6 +59,28 @@ pub struct Progress {
     pub packets: u64,
 }
 
+/// What is run together: each point by its plan, or as often as is said.
+#[derive(Clone, Debug, Default)]
+pub struct Wanted {
+    /// Schemes over a black box.
+    pub points: Vec<(Scenario, Plan)>,
+    /// Parties over a link.
+    pub shared: Vec<(SharedScenario, u32)>,
+    /// Error control over a tandem.
+    pub tandem: Vec<(TandemScenario, u32)>,
+}
+
+/// What came of it, each kind in the order in which it was wanted.
+#[derive(Clone, Debug, Default)]
+pub struct Results {
+    /// Schemes over a black box.
+    pub points: Vec<PointResult>,
+    /// Parties over a link.
+    pub shared: Vec<SharedResult>,
+    /// Error control over a tandem.
+    pub tandem: Vec<TandemResult>,
+}
+
 /// A sweep: where results are kept, on how many threads, and who is told.
 pub struct Runner<'a> {
     /// The root of all random streams.
@@ -74,6 +100,7 @@ pub fn replication_seed(root: Seed, replication: u32) -> Seed {
     root.child(&format!("replication-{replication}"))
 }
 
+#[derive(Default)]
 struct Tally {
     done: AtomicU64,
     total: AtomicU64,
@@ -83,33 +110,36 @@ struct Tally {
 impl Runner<'_> {
     /// Runs every point by its plan; the results come in the order of the points.
     pub fn run(&self, points: &[(Scenario, Plan)]) -> Result<Vec<PointResult>, RunnerError> {
-        self.run_with_shared(points, &[]).map(|(results, _)| results)
+        self.on_threads(|| self.sweep(points, &Tally::default()))
+    }
+
+    /// Runs every experiment as often as is said; the results come in their order.
+    pub fn run_repeated<E: Experiment>(&self, experiments: &[(E, u32)]) -> Result<Vec<Repeated<E>>, RunnerError> {
+        self.on_threads(|| self.repeat(experiments, &Tally::default()))
+    }
+
+    /// Runs experiments of all kinds in one sweep.
+    pub fn run_together(&self, wanted: &Wanted) -> Result<Results, RunnerError> {
+        self.on_threads(|| {
+            let tally = Tally::default();
+            Ok(Results {
+                points: self.sweep(&wanted.points, &tally)?,
+                shared: self.repeat(&wanted.shared, &tally)?,
+                tandem: self.repeat(&wanted.tandem, &tally)?,
+            })
+        })
     }
 
     /// Runs what gives the same with every seed, or finds it in the store.
     pub fn run_once<E: Experiment>(&self, experiment: &E) -> Result<E::Outcome, RunnerError> {
         experiment.check().map_err(Into::into)?;
-        let tally = Tally { done: AtomicU64::new(0), total: AtomicU64::new(1), packets: AtomicU64::new(0) };
+        let tally = Tally { total: AtomicU64::new(1), ..Tally::default() };
         self.one(experiment, 0, &tally).map(|(outcome, _)| outcome)
     }
 
-    /// Runs every point by its plan, and every shared scenario as often as is said; the results come in the order of both.
-    pub fn run_with_shared(
-        &self,
-        points: &[(Scenario, Plan)],
-        shared: &[(SharedScenario, u32)],
-    ) -> Result<(Vec<PointResult>, Vec<SharedResult>), RunnerError> {
-        let pool =
-            rayon::ThreadPoolBuilder::new().num_threads(self.threads).build().map_err(|error| RunnerError::Threads(error.to_string()))?;
-        pool.install(|| {
-            let tally = Tally { done: AtomicU64::new(0), total: AtomicU64::new(0), packets: AtomicU64::new(0) };
-            let (firsts, of_shared) = distinct(shared.iter().map(|(scenario, replications)| (scenario.canonical(), *replications)));
-            let different: Vec<&(SharedScenario, u32)> = firsts.into_iter().map(|at| &shared[at]).collect();
-            tally.total.fetch_add(different.iter().map(|(_, replications)| u64::from(*replications)).sum(), Ordering::Relaxed);
-            let results = self.sweep(points, &tally)?;
-            let shared_results = self.sweep_shared(&different, &tally)?;
-            Ok((results, of_shared.into_iter().map(|at| shared_results[at].clone()).collect()))
-        })
+    fn on_threads<R: Send>(&self, work: impl FnOnce() -> Result<R, RunnerError> + Send) -> Result<R, RunnerError> {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(self.threads).build();
+        pool.map_err(|error| RunnerError::Threads(error.to_string()))?.install(work)
     }
 
     fn sweep(&self, points: &[(Scenario, Plan)], tally: &Tally) -> Result<Vec<PointResult>, RunnerError> {
@@ -140,21 +170,24 @@ impl Runner<'_> {
         Ok(of_point.into_iter().map(|at| results[at].clone()).collect())
     }
 
-    /// Runs shared scenarios of which no two are the same.
-    fn sweep_shared(&self, points: &[&(SharedScenario, u32)], tally: &Tally) -> Result<Vec<SharedResult>, RunnerError> {
-        for (scenario, _) in points {
-            scenario.check()?;
+    /// Runs each experiment as often as is said, and no two that are the same.
+    fn repeat<E: Experiment>(&self, experiments: &[(E, u32)], tally: &Tally) -> Result<Vec<Repeated<E>>, RunnerError> {
+        let (firsts, of_experiment) = distinct(experiments.iter().map(|(experiment, times)| (experiment.canonical(), *times)));
+        let different: Vec<&(E, u32)> = firsts.into_iter().map(|at| &experiments[at]).collect();
+        for (experiment, _) in &different {
+            experiment.check().map_err(Into::into)?;
         }
         let wanted: Vec<(usize, u32)> =
-            points.iter().enumerate().flat_map(|(at, (_, replications))| (0..*replications).map(move |r| (at, r))).collect();
-        let runs = self.all(&wanted, |at| &points[at].0, tally)?;
-        let empty = |(scenario, _): &&(SharedScenario, u32)| SharedResult { scenario: scenario.clone(), outcomes: Vec::new(), wall_s: 0.0 };
-        let mut results: Vec<SharedResult> = points.iter().map(empty).collect();
+            different.iter().enumerate().flat_map(|(at, (_, times))| (0..*times).map(move |r| (at, r))).collect();
+        tally.total.fetch_add(wanted.len() as u64, Ordering::Relaxed);
+        let runs = self.all(&wanted, |at| &different[at].0, tally)?;
+        let empty = |(experiment, _): &&(E, u32)| Repeated { scenario: experiment.clone(), outcomes: Vec::new(), wall_s: 0.0 };
+        let mut results: Vec<Repeated<E>> = different.iter().map(empty).collect();
         for ((at, _), (outcome, wall_s)) in wanted.iter().zip(runs) {
             results[*at].outcomes.push(outcome);
             results[*at].wall_s += wall_s;
         }
-        Ok(results)
+        Ok(of_experiment.into_iter().map(|at| results[at].clone()).collect())
     }
 
     /// Runs the wanted replications of the experiments that `which` finds, in parallel; outcomes come in their order.

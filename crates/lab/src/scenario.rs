@@ -18,6 +18,7 @@ use segstream_blocks::{Accounting, Search, Tolerance};
 use segstream_path::LossSpec;
 use segstream_schemes::sstp::{Acknowledgment, FeedbackMode};
 use segstream_schemes::tcp::Backoff;
+use segstream_sim::EndSystem;
 use words::{Ptif, Ranges};
 
 /// One scheme over one black box.
@@ -29,6 +30,8 @@ pub struct Scenario {
     pub rtt: Duration,
     /// Its bandwidth, bare packets counted. Default 500 Mbit/s.
     pub bandwidth: Bandwidth,
+    /// Its bandwidth on the way back; `None` is the same. Default `None`.
+    pub bandwidth_back: Option<Bandwidth>,
     /// A whole data packet, its header included. Default 1024 bytes.
     pub packet_bytes: u32,
     /// Packets of a segment. Default 256.
@@ -68,6 +71,9 @@ pub struct Scenario {
     pub search_cost: Duration,
     /// What each operation on its list of timers costs it, and each timer passed there. Default zero.
     pub timer_cost: (Duration, Duration),
+    /// What each packet costs the processor of either end, data or control, and each of its bytes; zero for nothing (AA
+    /// Table 1). Default zero.
+    pub work: (Duration, Duration),
     /// How often HTPNET exchanges state; `None` is an eighth of the round trip, 1 to 10 ms. Default `None`.
     pub sync_period: Option<Duration>,
     /// By how many exchanges HTPNET puts off its judgement of a packet. Default 0.
@@ -84,6 +90,16 @@ pub struct Scenario {
     pub backoff: Backoff,
     /// The tick of TCP's timers, zero for none. Default zero.
     pub timer_tick: Duration,
+    /// How often adaptive acknowledgment reports while nothing is missing. Default 40 ms (AA 3.2.2).
+    pub t_normal: Duration,
+    /// How often while something is. Default 5 ms (AA 3.2.2).
+    pub t_error: Duration,
+    /// Whether adaptive acknowledgment finds a tail that was lost, which the paper's does not. Default yes.
+    pub tail_rule: bool,
+    /// How often SSCOP polls while data is outstanding: Timer_POLL. Default 40 ms (AA 3.2.2).
+    pub timer_poll: Duration,
+    /// After how many packets SSCOP polls before that: MaxPD; `None` never. Default `None`.
+    pub max_pd: Option<u32>,
     /// New data packets, rounded down to whole segments. Default 1,000,000.
     pub packets: u64,
 }
@@ -94,6 +110,7 @@ impl Default for Scenario {
             scheme: "sstp".to_owned(),
             rtt: Duration::from_millis(60),
             bandwidth: Bandwidth::from_megabits_per_second(500),
+            bandwidth_back: None,
             packet_bytes: 1024,
             segment_packets: 256,
             window: 36,
@@ -113,6 +130,7 @@ impl Default for Scenario {
             service: Duration::ZERO,
             search_cost: Duration::ZERO,
             timer_cost: (Duration::ZERO, Duration::ZERO),
+            work: (Duration::ZERO, Duration::ZERO),
             sync_period: None,
             offset: 0,
             ranges: Ranges::Four,
@@ -121,6 +139,11 @@ impl Default for Scenario {
             ptif: Ptif::Off,
             backoff: Backoff::Retain,
             timer_tick: Duration::ZERO,
+            t_normal: Duration::from_millis(40),
+            t_error: Duration::from_millis(5),
+            tail_rule: true,
+            timer_poll: Duration::from_millis(40),
+            max_pd: None,
             packets: 1_000_000,
         }
     }
@@ -138,8 +161,13 @@ pub const SEGMENT_PACKETS_MAX: u32 = 32_768;
 pub const RTT_MAX: Duration = Duration::from_secs(3600);
 /// The shortest status period: a peer that may choose it must not make us send more often.
 pub const STATUS_PERIOD_MIN: Duration = Duration::from_micros(100);
-/// The longest that a packet may occupy the processor, or a slot or a timer.
+/// The longest.
+pub const STATUS_PERIOD_MAX: Duration = Duration::from_secs(3600);
+/// The longest that a packet may occupy the processor, or a byte, a slot or a timer.
 pub const SERVICE_MAX: Duration = Duration::from_secs(60);
+/// How many packets an end that works may put in front of its link. Why so few: AA's end systems have queues in the lower
+/// layer, of a length it does not state; a few keep the link busy, and many would only make feedback older.
+const LOWER_QUEUE: u32 = 4;
 /// The longest re-sequencing distance.
 pub const REORDER_MAX: u32 = 1023;
 
@@ -171,24 +199,42 @@ impl Scenario {
         if self.reorder > REORDER_MAX {
             return Err(ScenarioError::Reorder(self.reorder));
         }
-        if let Some(period) = self.status_period.filter(|period| *period < STATUS_PERIOD_MIN) {
-            return Err(ScenarioError::StatusPeriod(period));
-        }
-        let costs = [self.service, self.search_cost, self.timer_cost.0, self.timer_cost.1, self.timer_tick];
-        if let Some(cost) = costs.into_iter().find(|cost| *cost > SERVICE_MAX) {
-            return Err(ScenarioError::Service(cost));
-        }
+        self.check_periods()?;
+        self.check_costs()?;
         if self.offered == Some(0) || self.queue_packets == Some(0) {
             return Err(ScenarioError::Nothing);
         }
         Ok(())
     }
 
+    fn check_periods(&self) -> Result<(), ScenarioError> {
+        if let Some(period) = self.status_period.filter(|period| *period < STATUS_PERIOD_MIN) {
+            return Err(ScenarioError::StatusPeriod(period));
+        }
+        let periods = [self.t_normal, self.t_error, self.timer_poll];
+        match periods.into_iter().find(|period| !(STATUS_PERIOD_MIN..=STATUS_PERIOD_MAX).contains(period)) {
+            Some(period) => Err(ScenarioError::ReportPeriod(period)),
+            None if self.max_pd == Some(0) => Err(ScenarioError::MaxPd),
+            None => Ok(()),
+        }
+    }
+
+    fn check_costs(&self) -> Result<(), ScenarioError> {
+        let of_sender = [self.service, self.search_cost, self.timer_cost.0, self.timer_cost.1];
+        let of_both = [self.work.0, self.work.1];
+        let costs = of_sender.into_iter().chain(of_both).chain([self.timer_tick]);
+        if let Some(cost) = costs.into_iter().find(|cost| *cost > SERVICE_MAX) {
+            return Err(ScenarioError::Service(cost));
+        }
+        let any = |costs: &[Duration]| costs.iter().any(|cost| !cost.is_zero());
+        if any(&of_sender) && any(&of_both) { Err(ScenarioError::TwoCosts) } else { Ok(()) }
+    }
+
     fn check_black_box(&self) -> Result<(), ScenarioError> {
         if !(PACKET_BYTES_MIN..=PACKET_BYTES_MAX).contains(&self.packet_bytes) {
             return Err(ScenarioError::PacketBytes(self.packet_bytes));
         }
-        if self.bandwidth.is_zero() {
+        if self.bandwidth.is_zero() || self.bandwidth_back.is_some_and(Bandwidth::is_zero) {
             return Err(ScenarioError::NoBandwidth);
         }
         if self.packet_time_s() < 1e-9 {
@@ -219,9 +265,34 @@ impl Scenario {
     }
 
     /// The time of a packet that throughput efficiency is measured in: what it takes of the sender's processor when that
-    /// takes any, as HT measures; else t_p.
+    /// takes any, as HT measures; where both ends work, what a data packet takes of a processor or of the link, whichever
+    /// is longer, as a stream without errors does (AA 3.2.1); else t_p.
     pub fn reference_time_s(&self) -> f64 {
-        if self.service.is_zero() { self.packet_time_s() } else { self.service.as_secs_f64() }
+        match self.end_system() {
+            Some(system) => system.work(u64::from(self.packet_bytes)).as_secs_f64().max(self.packet_time_s()),
+            None if self.service.is_zero() => self.packet_time_s(),
+            None => self.service.as_secs_f64(),
+        }
+    }
+
+    /// What the work of both ends costs, if it costs anything.
+    pub fn end_system(&self) -> Option<EndSystem> {
+        let (packet, byte) = self.work;
+        (!packet.is_zero() || !byte.is_zero()).then_some(EndSystem { packet, byte, lower_queue: LOWER_QUEUE })
+    }
+
+    /// The usual scenario of `scheme`: its segments are as long as it takes them, its window is as long in packets.
+    pub fn of(scheme: &Scheme) -> Self {
+        let usual = Self { scheme: scheme.key.to_owned(), ..Self::default() };
+        let segment_packets = usual.segment_packets.min(scheme.segment_packets_max());
+        usual.with_segments(segment_packets)
+    }
+
+    /// The same with segments of so many packets, all of which must arrive; the window stays as long in packets.
+    #[must_use]
+    pub fn with_segments(self, segment_packets: u32) -> Self {
+        let window = self.window_packets().checked_div(segment_packets).unwrap_or(self.window);
+        Self { segment_packets, window, tolerance: Tolerance::reliable(segment_packets), ..self }
     }
 
     /// The window in packets.
@@ -282,12 +353,33 @@ mod tests {
             ..scenario
         };
         assert_eq!(Scenario::from_canonical(&scenario.canonical()).unwrap(), scenario);
+        let scenario = Scenario {
+            bandwidth_back: Some(Bandwidth::from_megabits_per_second(10)),
+            work: (Duration::from_micros(70), Duration::from_nanos(50)),
+            t_normal: Duration::from_millis(20),
+            t_error: Duration::from_millis(2),
+            tail_rule: false,
+            timer_poll: Duration::from_millis(10),
+            max_pd: Some(25),
+            ..Scenario::default()
+        };
+        assert_eq!(Scenario::from_canonical(&scenario.canonical()).unwrap(), scenario);
+    }
+
+    #[test]
+    fn what_both_ends_work_and_the_link_is_what_a_packet_is_measured_in() {
+        let work = (Duration::from_micros(70), Duration::from_nanos(50));
+        let bandwidth = Bandwidth::from_megabits_per_second;
+        let table_1 = Scenario { bandwidth: bandwidth(100), work, ..Scenario::default() };
+        assert!((table_1.reference_time_s() - 121.2e-6).abs() < 1e-12);
+        let slow = Scenario { bandwidth: bandwidth(8), ..table_1 };
+        assert!((slow.reference_time_s() - 1.024e-3).abs() < 1e-12);
     }
 
     #[test]
     fn a_text_without_the_later_settings_means_them_as_usual() {
         let text = Scenario::default().canonical();
-        assert!(!text.contains("service") && !text.contains("backoff"), "{text}");
+        assert!(!text.contains("service") && !text.contains("backoff") && !text.contains("work") && !text.contains("poll"), "{text}");
         assert_eq!(Scenario::from_canonical(&text).unwrap(), Scenario::default());
     }
 
@@ -309,6 +401,16 @@ mod tests {
             (Scenario { rtt: Duration::from_secs(3601), ..good() }, "round trip"),
             (Scenario { service: Duration::from_secs(61), ..good() }, "a cost of 61s"),
             (Scenario { offered: Some(0), ..good() }, "offers nothing"),
+            (Scenario { bandwidth_back: Some(Bandwidth::ZERO), ..good() }, "a bandwidth of zero"),
+            (Scenario { work: (Duration::ZERO, Duration::from_secs(61)), ..good() }, "a cost of 61s"),
+            (Scenario { t_error: Duration::ZERO, ..good() }, "every 0ns"),
+            (Scenario { t_normal: Duration::from_secs(3601), ..good() }, "every 3601s"),
+            (Scenario { timer_poll: Duration::from_nanos(1), ..good() }, "every 1ns"),
+            (Scenario { max_pd: Some(0), ..good() }, "a poll after 0 packets"),
+            (
+                Scenario { service: Duration::from_micros(83), work: (Duration::from_micros(70), Duration::ZERO), ..good() },
+                "either what both ends work",
+            ),
         ];
         for (scenario, sentence) in cases {
             let told = scenario.check().expect_err(sentence).to_string();

@@ -4,15 +4,18 @@
 //!
 //! Invariant: pictures, tables and claims are made from measured points and closed forms alone.
 
+mod csv;
+
 use crate::claim::Claim;
 use crate::figure::{ClaimLine, Figure, Section, TextTable};
+use crate::heat_map::HeatMap;
 use crate::plan::{Plan, Preset};
 use crate::point::PointResult;
-use crate::runner::{Runner, RunnerError};
+use crate::runner::{Runner, RunnerError, Wanted};
 use crate::scenario::Scenario;
-use crate::shared::{PartyOutcome, SharedResult, SharedScenario};
+use crate::shared::{SharedResult, SharedScenario};
 use crate::stages::{StageOutcome, StageScenario};
-use std::fmt::Write as _;
+use crate::tandem::{TandemResult, TandemScenario};
 
 /// One figure or table of a paper.
 pub struct Study {
@@ -34,8 +37,12 @@ pub struct Study {
     pub shared: fn() -> Vec<SharedPoint>,
     /// The points on modelled processors.
     pub stages: fn() -> Vec<StagePoint>,
+    /// The points over a tandem of queues. Their length is the preset's.
+    pub tandem: fn() -> Vec<TandemPoint>,
     /// The pictures.
     pub figures: fn(&Measured) -> Vec<Figure>,
+    /// The pictures of what depends on two parameters at once.
+    pub heat_maps: fn(&Measured) -> Vec<HeatMap>,
     /// The tables.
     pub tables: fn(&Measured) -> Vec<TextTable>,
     /// The claims it bears on.
@@ -56,7 +63,9 @@ impl Study {
         shortened: 1,
         shared: Vec::new,
         stages: Vec::new,
+        tandem: Vec::new,
         figures: |_| Vec::new(),
+        heat_maps: |_| Vec::new(),
         tables: |_| Vec::new(),
         claims: &[],
         expected: "",
@@ -86,6 +95,8 @@ pub type StudyPoint = PointOf<Scenario>;
 pub type SharedPoint = PointOf<SharedScenario>;
 /// One experiment on modelled processors.
 pub type StagePoint = PointOf<StageScenario>;
+/// One point over a tandem of queues.
+pub type TandemPoint = PointOf<TandemScenario>;
 
 /// The points of a study with their results.
 pub struct Measured {
@@ -97,6 +108,8 @@ pub struct Measured {
     pub shared: Vec<MeasuredShared>,
     /// Those on modelled processors, each with its curve and place, in the order of the study.
     pub stages: Vec<MeasuredStages>,
+    /// Those over a tandem, each with its curve and place, in the order of the study.
+    pub tandem: Vec<MeasuredTandem>,
 }
 
 /// What was run, with what it gave.
@@ -115,6 +128,8 @@ pub type MeasuredPoint = MeasuredOf<PointResult>;
 pub type MeasuredShared = MeasuredOf<SharedResult>;
 /// One experiment on modelled processors with its outcome; nothing in it is random, so there is one.
 pub type MeasuredStages = MeasuredOf<StageOutcome>;
+/// One point over a tandem with its result.
+pub type MeasuredTandem = MeasuredOf<TandemResult>;
 
 impl Measured {
     /// The result at `x` of `curve`, when it was run and ended well.
@@ -132,6 +147,11 @@ impl Measured {
         found(&self.stages, curve, x, StageOutcome::trouble)
     }
 
+    /// The result over a tandem at `x` of `curve`, when it was run and ended well. It may be unstable.
+    pub fn tandem_at(&self, curve: &str, x: f64) -> Option<&TandemResult> {
+        found(&self.tandem, curve, x, TandemResult::trouble)
+    }
+
     /// The points of `curve` in the order of the study.
     pub fn curve(&self, curve: &str) -> impl Iterator<Item = &MeasuredPoint> {
         of_curve(&self.points, curve)
@@ -147,17 +167,24 @@ impl Measured {
         of_curve(&self.stages, curve)
     }
 
-    /// Each point that did not end well: curve, place and trouble.
-    pub fn troubles(&self) -> Vec<(&str, f64, &str)> {
-        let points = troubled(&self.points, PointResult::trouble);
-        points.chain(troubled(&self.shared, SharedResult::trouble)).chain(troubled(&self.stages, StageOutcome::trouble)).collect()
+    /// The points over a tandem of `curve` in the order of the study.
+    pub fn tandem_curve(&self, curve: &str) -> impl Iterator<Item = &MeasuredTandem> {
+        of_curve(&self.tandem, curve)
     }
 
-    /// The table that is compared with the expected one: all columns, six digits. Shared points follow behind an empty line
-    /// in a table of their own, a row a party, and so do those on modelled processors.
+    /// Each point that did not end well: curve, place and trouble.
+    pub fn troubles(&self) -> Vec<(&str, f64, &str)> {
+        let points = troubled(&self.points, PointResult::trouble).chain(troubled(&self.shared, SharedResult::trouble));
+        let others = troubled(&self.stages, StageOutcome::trouble).chain(troubled(&self.tandem, TandemResult::trouble));
+        points.chain(others).collect()
+    }
+
+    /// The table that is compared with the expected one: all columns, six digits. Points of each kind have a table of their
+    /// own, with an empty line between two: shared ones with a row a party, those on modelled processors, those over a tandem.
     pub fn csv(&self) -> String {
         let mut tables = Vec::new();
-        if !self.points.is_empty() || (self.shared.is_empty() && self.stages.is_empty()) {
+        let others = self.shared.len() + self.stages.len() + self.tandem.len();
+        if !self.points.is_empty() || others == 0 {
             tables.push(self.points_csv());
         }
         if !self.shared.is_empty() {
@@ -166,94 +193,12 @@ impl Measured {
         if !self.stages.is_empty() {
             tables.push(self.stages_csv());
         }
+        if !self.tandem.is_empty() {
+            tables.push(self.tandem_csv());
+        }
         tables.join("\n")
     }
-
-    fn stages_csv(&self) -> String {
-        let mut csv = String::from(STAGES_CSV_HEAD);
-        for point in &self.stages {
-            let outcome = &point.result;
-            let trouble = if outcome.trouble.is_some() { "trouble" } else { "" };
-            // A write to a string cannot fail.
-            let _ = writeln!(
-                csv,
-                "\"{}\",{},{},{},{},{trouble}",
-                point.curve,
-                point.x,
-                digits(outcome.packets_per_second()),
-                digits(outcome.busiest_share()),
-                outcome.spurious
-            );
-        }
-        csv
-    }
-
-    fn shared_csv(&self) -> String {
-        let mut csv = String::from(SHARED_CSV_HEAD);
-        for point in &self.shared {
-            let result = &point.result;
-            for party in &result.scenario.parties {
-                let of = |value: fn(&PartyOutcome) -> f64| digits(result.of_party(&party.name, value).mean);
-                let throughput = result.throughput_bps(&party.name);
-                // A write to a string cannot fail.
-                let _ = writeln!(
-                    csv,
-                    "\"{}\",{},\"{}\",{},{},{},{},{},{},{},{},{},{},{},{}",
-                    point.curve,
-                    point.x,
-                    party.name,
-                    digits(throughput.mean),
-                    digits(throughput.half_width.unwrap_or(f64::NAN)),
-                    digits(result.share(&party.name).mean),
-                    of(PartyOutcome::goodput_bps),
-                    of(PartyOutcome::loss_share),
-                    of(|party| party.packets_marked as f64),
-                    of(|party| party.delays.mean_ns as f64 * 1e-6),
-                    of(|party| party.delays.p95_ns as f64 * 1e-6),
-                    digits(result.queue_ms_mean().mean),
-                    digits(result.queue_ms_p95().mean),
-                    digits(result.over_replications(|outcome| outcome.queue.max_ns as f64 * 1e-6).mean),
-                    if result.trouble().is_some() { "trouble" } else { "" },
-                );
-            }
-        }
-        csv
-    }
-
-    fn points_csv(&self) -> String {
-        let mut csv = String::from(CSV_HEAD);
-        for point in &self.points {
-            let result = &point.result;
-            let (efficiency, delay, max) = (result.throughput_efficiency(), result.delay_ms_mean(), result.delay_ms_max());
-            // A write to a string cannot fail.
-            let _ = writeln!(
-                csv,
-                "\"{}\",{},{},{},{},{},{},{},{},{},{},{}",
-                point.curve,
-                point.x,
-                digits(efficiency.mean),
-                digits(efficiency.half_width.unwrap_or(f64::NAN)),
-                digits(delay.mean),
-                digits(delay.half_width.unwrap_or(f64::NAN)),
-                digits(max.value),
-                result.total(|outcome| outcome.packets_sent),
-                result.total(|outcome| outcome.packets_retransmitted),
-                result.total(|outcome| outcome.feedback_packets),
-                result.total(|outcome| outcome.segments_delivered),
-                if result.trouble().is_some() { "trouble" } else { "" },
-            );
-        }
-        csv
-    }
 }
-
-const CSV_HEAD: &str = "curve,x,throughput_efficiency,throughput_efficiency_ci95,delay_ms_mean,delay_ms_mean_ci95,delay_ms_max,\
-packets_sent,packets_retransmitted,feedback_packets,segments_delivered,trouble\n";
-
-const SHARED_CSV_HEAD: &str = "curve,x,party,throughput_bps,throughput_bps_ci95,share,goodput_bps,loss_share,packets_marked,\
-delay_ms_mean,delay_ms_p95,queue_ms_mean,queue_ms_p95,queue_ms_max,trouble\n";
-
-const STAGES_CSV_HEAD: &str = "curve,x,packets_per_second,busiest_share,packets_spurious,trouble\n";
 
 /// The result at `x` of `curve` among points of one kind, when it was run and ended well.
 fn found<'a, R>(points: &'a [MeasuredOf<R>], curve: &str, x: f64, trouble: fn(&R) -> Option<&str>) -> Option<&'a R> {
@@ -297,26 +242,48 @@ pub struct Finished {
 
 /// Runs the studies together and judges their claims; results come in the order of the studies.
 pub fn run(studies: &[&'static Study], preset: Preset, runner: &Runner<'_>) -> Result<Vec<Finished>, RunnerError> {
-    let points: Vec<Vec<StudyPoint>> = studies.iter().map(|study| (study.points)()).collect();
-    let of_study = |(study, points): (&&Study, &Vec<StudyPoint>)| {
-        let plan = study.plan(preset);
-        points.iter().map(|point| (point.scenario.clone(), plan)).collect::<Vec<(Scenario, Plan)>>()
-    };
-    let flat: Vec<(Scenario, Plan)> = studies.iter().zip(&points).flat_map(of_study).collect();
-    let shared: Vec<Vec<SharedPoint>> = studies.iter().map(|study| (study.shared)()).collect();
-    let replications = preset.shared_replications();
-    let shared_flat: Vec<_> = shared.iter().flatten().map(|point| (point.scenario.clone(), replications)).collect();
-    let (results, shared_results) = runner.run_with_shared(&flat, &shared_flat)?;
-    let (mut results, mut shared_results) = (results.into_iter(), shared_results.into_iter());
+    let asked: Vec<Points> = studies.iter().map(|study| Points::of(study)).collect();
+    let results = runner.run_together(&wanted(studies, &asked, preset))?;
+    let (mut points, mut shared, mut tandem) = (results.points.into_iter(), results.shared.into_iter(), results.tandem.into_iter());
     let mut finished = Vec::with_capacity(studies.len());
-    for (study, (points, shared)) in studies.iter().zip(points.into_iter().zip(shared)) {
-        let points = points.into_iter().zip(results.by_ref()).map(measured).collect();
-        let shared = shared.into_iter().zip(shared_results.by_ref()).map(measured).collect();
-        let measured = Measured { preset, points, shared, stages: measured_stages(study, runner)? };
+    for (study, asked) in studies.iter().zip(asked) {
+        let measured = Measured {
+            preset,
+            points: asked.points.into_iter().zip(points.by_ref()).map(measured).collect(),
+            shared: asked.shared.into_iter().zip(shared.by_ref()).map(measured).collect(),
+            stages: measured_stages(study, runner)?,
+            tandem: asked.tandem.into_iter().zip(tandem.by_ref()).map(measured).collect(),
+        };
         let section = section(study, &measured);
         finished.push(Finished { study, measured, section });
     }
     Ok(finished)
+}
+
+/// The points of a study that are run together with those of others.
+struct Points {
+    points: Vec<StudyPoint>,
+    shared: Vec<SharedPoint>,
+    tandem: Vec<TandemPoint>,
+}
+
+impl Points {
+    fn of(study: &Study) -> Self {
+        Self { points: (study.points)(), shared: (study.shared)(), tandem: (study.tandem)() }
+    }
+}
+
+/// What the points of all studies want to be run, each as long and as often as the preset has it.
+fn wanted(studies: &[&'static Study], asked: &[Points], preset: Preset) -> Wanted {
+    let (slots, tandem_replications) = preset.tandem();
+    let mut wanted = Wanted::default();
+    for (study, asked) in studies.iter().zip(asked) {
+        let plan = study.plan(preset);
+        wanted.points.extend(asked.points.iter().map(|point| (point.scenario.clone(), plan)));
+        wanted.shared.extend(asked.shared.iter().map(|point| (point.scenario.clone(), preset.shared_replications())));
+        wanted.tandem.extend(asked.tandem.iter().map(|point| (point.scenario.with_slots(slots), tandem_replications)));
+    }
+    wanted
 }
 
 /// The study's points on modelled processors, run.
@@ -337,6 +304,7 @@ fn section(study: &Study, measured: &Measured) -> Section {
         source: study.source.to_owned(),
         summary: study.summary.to_owned(),
         figures: (study.figures)(measured),
+        heat_maps: (study.heat_maps)(measured),
         tables: (study.tables)(measured),
         claims: study.claims.iter().map(|claim| line(claim, measured)).collect(),
         parameters: study.parameters.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect(),

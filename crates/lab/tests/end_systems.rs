@@ -1,4 +1,4 @@
-//! Schemes that their end systems limit, against closed forms.
+//! Schemes that their end systems limit, against closed forms and what lighter simulations give.
 
 use segstream_base::Bandwidth;
 use segstream_base::Duration;
@@ -190,4 +190,53 @@ fn a_queue_of_packets_drops_what_is_offered_beyond_the_bottleneck() {
     let long = outcome(&Scenario { queue_packets: Some(10_000), ..fast });
     assert!(short.packets_retransmitted > 1000, "{}", short.packets_retransmitted);
     assert_eq!((long.packets_retransmitted, long.packets_received_again), (0, Some(0)));
+}
+
+/// AA Table 1: both ends work, 400 packets of window, a tenth of the bandwidth back, losses of data alone.
+fn atm_cluster(scheme: &str, packets: u64) -> Scenario {
+    Scenario {
+        scheme: scheme.to_owned(),
+        rtt: Duration::ZERO,
+        bandwidth: Bandwidth::from_megabits_per_second(100),
+        bandwidth_back: Some(Bandwidth::from_megabits_per_second(10)),
+        segment_packets: 1,
+        tolerance: Tolerance::reliable(1),
+        window: 400,
+        work: (Duration::from_micros(70), Duration::from_nanos(50)),
+        control_loss: Some("none".parse().unwrap()),
+        packets,
+        ..Scenario::default()
+    }
+}
+
+fn efficiency(scenario: &Scenario) -> f64 {
+    outcome(scenario).throughput_efficiency(scenario.reference_time_s())
+}
+
+#[test]
+fn adaptive_acknowledgment_without_loss_pays_for_its_answers_or_waits_for_its_window() {
+    // An answer is 71.6 us of work in every period; a window of 400 packets takes 48.48 ms.
+    for t_normal_ms in [5, 10, 20, 30, 40, 60, 80] {
+        let scenario = Scenario { t_normal: Duration::from_millis(t_normal_ms), ..atm_cluster("adaptive-ack", 60_000) };
+        let period_s = t_normal_ms as f64 * 1e-3;
+        let wanted = (1.0 - 71.6e-6 / period_s).min(400.0 * 121.2e-6 / period_s);
+        assert_near(efficiency(&scenario), wanted, 0.007, &scenario.canonical());
+    }
+}
+
+#[test]
+fn under_loss_adaptive_acknowledgment_and_sscop_carry_what_their_periods_let_them() {
+    let sscop = |poll_ms| Scenario { timer_poll: Duration::from_millis(poll_ms), ..atm_cluster("sscop", 0) };
+    let cases = [
+        (atm_cluster("adaptive-ack", 0), [(1e-3, 0.997), (1e-2, 0.984), (1e-1, 0.853)]),
+        (sscop(40), [(1e-3, 0.995), (1e-2, 0.973), (1e-1, 0.677)]),
+        (sscop(10), [(1e-3, 0.984), (1e-2, 0.971), (1e-1, 0.848)]),
+    ];
+    for (scenario, points) in cases {
+        for (p, wanted) in points {
+            let scenario = Scenario { loss: p.to_string().parse().unwrap(), packets: 100_000, ..scenario.clone() };
+            // Why wider at the highest loss: what is lost again waits for the next poll, and so the end of a window decides.
+            assert_near(efficiency(&scenario), wanted, if p < 0.05 { 0.01 } else { 0.05 }, &scenario.canonical());
+        }
+    }
 }

@@ -46,6 +46,12 @@ fn scenario(scheme: &Scheme, tolerance: Tolerance) -> Scenario {
     }
 }
 
+/// The same in the longest segments that the scheme has.
+fn reliable(scheme: &Scheme) -> Scenario {
+    let long = scenario(scheme, Tolerance::reliable(SEGMENT_PACKETS));
+    if scheme.segment_packets_max() < SEGMENT_PACKETS { long.with_segments(scheme.segment_packets_max()) } else { long }
+}
+
 /// The losses, every number so much higher.
 fn list(shift: u64) -> segstream_path::LossSpec {
     let numbers: Vec<String> = LOSSES.iter().flat_map(|run| run.iter()).map(|number| (number + shift).to_string()).collect();
@@ -148,7 +154,7 @@ fn assert_same_delivery(scheme: &Scheme, outcome: &Outcome, sent: &SendReport, r
 #[test]
 fn every_scheme_repairs_the_same_over_sockets_as_in_the_simulator() {
     for scheme in live_schemes() {
-        let scenario = scenario(scheme, Tolerance::reliable(SEGMENT_PACKETS));
+        let scenario = reliable(scheme);
         let outcome = simulated(&scenario);
         let (sent, received) = over_sockets(scheme, &scenario);
         assert_same_delivery(scheme, &outcome, &sent, &received);

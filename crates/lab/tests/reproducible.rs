@@ -19,8 +19,9 @@ fn points() -> Vec<(Scenario, Plan)> {
     for scheme in SCHEMES {
         for p in ["1e-4", "1e-2", "bursty:good=1620ms,bad=180ms,loss=0.1"] {
             // Why a short one: TCP's list of timers is as long as its window, and is searched.
-            let window = if scheme.settings.contains(&Setting::Backoff) { 2 } else { Scenario::default().window };
-            let scenario = Scenario { scheme: scheme.key.to_owned(), loss: p.parse().unwrap(), window, ..Scenario::default() };
+            let usual = Scenario::of(scheme);
+            let window = if scheme.settings.contains(&Setting::Backoff) { 2 } else { usual.window };
+            let scenario = Scenario { loss: p.parse().unwrap(), window, ..usual };
             points.push((scenario, PLAN));
         }
     }
@@ -102,7 +103,7 @@ fn encoding_every_packet_changes_nothing() {
     for scheme in SCHEMES {
         for feedback in [FeedbackMode::Full, FeedbackMode::Ideal] {
             let loss = "1e-2".parse().unwrap();
-            let scenario = Scenario { scheme: scheme.key.to_owned(), loss, feedback, packets: 50_000, ..Scenario::default() };
+            let scenario = Scenario { loss, feedback, packets: 50_000, ..Scenario::of(scheme) };
             let Ok((typed, _)) = run_observed(&scenario, Seed(3), false, ()) else {
                 let has_none = !scheme.settings.contains(&Setting::IdealFeedback);
                 assert!(has_none && feedback == FeedbackMode::Ideal, "{} {feedback:?} cannot be run", scheme.key);

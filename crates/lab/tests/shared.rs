@@ -57,7 +57,7 @@ fn sweep(threads: usize, store: Option<&Store>) -> (Vec<Vec<SharedOutcome>>, u64
     };
     let other = SharedScenario { bandwidth: mbit(30), ..crowd() };
     let points = [(crowd(), 3), (other, 2), (crowd(), 3)];
-    let (_, results) = runner.run_with_shared(&[], &points).unwrap();
+    let results = runner.run_repeated(&points).unwrap();
     (results.into_iter().map(|result| result.outcomes).collect(), simulated.into_inner())
 }
 

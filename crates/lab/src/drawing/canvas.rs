@@ -1,6 +1,6 @@
 //! A sheet to draw on: strokes, areas and letters in tenths of a pixel, as SVG.
 //!
-//! Called by `svg` and `marks`. It stands on the SVG backend of `plotters`, whose coordinates are whole numbers: the sheet
+//! Called by `svg`, `heat_map` and `marks`. It stands on the SVG backend of `plotters`, whose coordinates are whole numbers: the sheet
 //! is drawn ten times as large and shown at its size.
 //!
 //! Invariant: drawing into a string cannot fail, so no operation here has an error.
@@ -52,6 +52,29 @@ pub(super) fn drawn(width: u32, height: u32, title: &str, draw: impl FnOnce(&mut
     let large = format!("width=\"{}\" height=\"{}\"", fine(width), fine(height));
     let shown = format!("width=\"{width}\" height=\"{height}\" role=\"img\" aria-label=\"{}\"", super::template::escaped(title));
     text.replacen(&large, &shown, 1)
+}
+
+/// What a reader sees when pointing at an area of the sheet.
+pub(super) struct Hint {
+    /// The upper left corner of the area.
+    pub low: Place,
+    /// Its lower right corner.
+    pub high: Place,
+    pub text: String,
+}
+
+/// The drawn sheet with areas that say more when pointed at. They lie over everything, and are not seen.
+pub(super) fn with_hints(sheet: &str, hints: &[Hint]) -> String {
+    let area = |hint: &Hint| {
+        let ((left, top), (right, bottom)) = (fine(hint.low), fine(hint.high));
+        let (width, height, text) = (right - left, bottom - top, super::template::escaped(&hint.text));
+        format!(
+            "<rect x=\"{left}\" y=\"{top}\" width=\"{width}\" height=\"{height}\" fill=\"none\" pointer-events=\"all\"><title>{text}</title></rect>\n"
+        )
+    };
+    let areas: String = hints.iter().map(area).collect();
+    let end = sheet.rfind("</svg>").unwrap_or(sheet.len());
+    format!("{}{areas}{}", &sheet[..end], &sheet[end..])
 }
 
 /// The paper.

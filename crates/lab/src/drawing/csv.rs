@@ -1,11 +1,12 @@
-//! The points of a figure as a table of comma-separated values.
+//! The points of a figure, or the cells of a heat map, as a table of comma-separated values.
 //!
 //! Called by the studies, which write it beside the picture, and by the report page, which offers it.
 //!
-//! Invariant: every point is a row, also one that cannot be drawn; numbers are the shortest that read back as the same.
+//! Invariant: every point and every cell is a row, also one that cannot be drawn; numbers are the shortest that read back as the same.
 //! Source: RFC 4180, with a line feed alone at the end of a row.
 
 use crate::figure::{Figure, Point};
+use crate::heat_map::{HeatMap, Places, Side};
 use std::fmt::Write as _;
 
 /// The head of the table.
@@ -22,6 +23,37 @@ pub fn csv(figure: &Figure) -> String {
         }
     }
     table
+}
+
+/// The head of a heat map's table.
+const CELLS_HEAD: &str = "x,y,value,low,high,mark,note\n";
+
+/// The cells of `map`, a row each, by rows: what stands at its two sides, its value and the ends of its interval (empty
+/// where there is none), the words it is marked with, and the note. A missing cell has no value.
+#[must_use]
+pub fn heat_map_csv(map: &HeatMap) -> String {
+    let mut table = String::from(CELLS_HEAD);
+    for (column, row) in map.places() {
+        let (x, y) = (place(&map.x, column), place(&map.y, row));
+        // Not the cells that are shown alone: a number that is none is written as what it is.
+        let cell = map.cells.get(row).and_then(|cells| cells.get(column)?.as_ref());
+        let value = cell.map(|cell| number(cell.value)).unwrap_or_default();
+        let ends = cell.and_then(|cell| cell.interval);
+        let (low, high) = ends.map_or_else(Default::default, |(low, high)| (number(low), number(high)));
+        let marks = map.marks.iter().filter(|mark| (mark.column, mark.row) == (column, row));
+        let words: Vec<&str> = marks.map(|mark| mark.word.as_str()).collect();
+        let note = cell.map_or("", |cell| cell.note.as_str());
+        let _ = writeln!(table, "{x},{y},{value},{low},{high},{},{}", quoted(&words.join("; ")), quoted(note));
+    }
+    table
+}
+
+fn place(side: &Side, at: usize) -> String {
+    match &side.places {
+        Places::Names(names) => names.get(at).map(|name| quoted(name)),
+        Places::Numbers(values) => values.get(at).map(|value| number(*value)),
+    }
+    .unwrap_or_default()
 }
 
 fn row(table: &mut String, label: &str, point: &Point) {
@@ -62,6 +94,17 @@ mod tests {
         noted.note = "two\nlines".into();
         let table = csv(&figure(vec![curve("a, \"b\"", vec![noted])]));
         assert_eq!(table, format!("{HEAD}\"a, \"\"b\"\"\",1,2,,,false,\"two\nlines\"\n"));
+    }
+
+    #[test]
+    fn every_cell_is_a_row_and_a_missing_one_has_no_value() {
+        let sides = (Side::numbers("loss", &[1e-5, 0.5]), Side::names("scheme", ["a, b"]));
+        let value = crate::figure::Axis { label: "delay".into(), scale: crate::figure::Scale::Linear, range: None };
+        let mut made = HeatMap::of(("id", "title"), sides, value, |column, _| (column == 0).then_some(2.5)).marking_lowest("best");
+        assert_eq!(heat_map_csv(&made), format!("{CELLS_HEAD}1e-5,\"a, b\",2.5,,,best,\n0.5,\"a, b\",,,,,\n"));
+        made.cells[0][0].as_mut().unwrap().interval = Some((2.0, f64::INFINITY));
+        made.cells[0][1] = Some(f64::NAN.into());
+        assert_eq!(heat_map_csv(&made), format!("{CELLS_HEAD}1e-5,\"a, b\",2.5,2,inf,best,\n0.5,\"a, b\",nan,,,,\n"));
     }
 
     #[test]

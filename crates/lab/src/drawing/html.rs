@@ -10,8 +10,9 @@
 use super::notes::{Showing, notes, showing};
 use super::span::Span;
 use super::template::{escaped, filled, script_json};
-use super::{canvas, csv, svg};
+use super::{Paper, canvas, csv, heat_map_csv, heat_map_svg, svg};
 use crate::figure::{Axis, ClaimLine, Curve, Figure, Line, Marker, Point, Report, Scale, Section, TextTable};
+use crate::heat_map::HeatMap;
 use serde::Serialize;
 use std::fmt::Write as _;
 
@@ -203,6 +204,7 @@ fn section(section: &Section) -> String {
         let _ = writeln!(text, "<p class=\"prose\">{}</p>", escaped(paragraph.trim()));
     }
     text.extend(section.figures.iter().map(figure));
+    text.extend(section.heat_maps.iter().map(heat_map));
     text.extend(section.claims.iter().map(claim));
     text.extend(section.tables.iter().map(table));
     if !section.parameters.is_empty() {
@@ -221,6 +223,18 @@ fn figure(figure: &Figure) -> String {
     format!(
         "<figure class=\"card\">\n<figcaption>{title}</figcaption>\n<div id=\"{id}\" class=\"figure\"><div class=\"static\">{picture}</div></div>\n\
          <p class=\"take\"><span>{notes}</span><a download=\"{id}.csv\" href=\"data:text/csv;charset=utf-8,{points}\">CSV</a>\
+         <a download=\"{id}.svg\" class=\"picture\" hidden>SVG</a></p>\n</figure>\n"
+    )
+}
+
+/// A heat map with its cells to take away: drawn for a light and for a dark page, of which the style shows one.
+fn heat_map(map: &HeatMap) -> String {
+    let (id, light, dark) = (escaped(&map.id), heat_map_svg(map, Paper::White), heat_map_svg(map, Paper::Dark));
+    let cells = percent_encoded(&heat_map_csv(map));
+    format!(
+        "<figure class=\"card\">\n<div id=\"{id}\" class=\"heat-map\"><div class=\"static light\">{light}</div>\
+         <div class=\"static dark\">{dark}</div></div>\n<p class=\"take\"><span>Point at a cell for its interval.</span>\
+         <a download=\"{id}.csv\" href=\"data:text/csv;charset=utf-8,{cells}\">CSV</a>\
          <a download=\"{id}.svg\" class=\"picture\" hidden>SVG</a></p>\n</figure>\n"
     )
 }
@@ -263,8 +277,15 @@ fn percent_encoded(text: &str) -> String {
 mod tests {
     use super::*;
     use crate::drawing::notes::tests::{curve, figure, point};
+    use crate::heat_map::Side;
 
     const MARKUP: &str = "</script><b onload=\"x\">{{json}}";
+
+    fn heat_map() -> HeatMap {
+        let axis = Axis { label: MARKUP.into(), scale: Scale::Linear, range: None };
+        let sides = (Side::names(MARKUP, [MARKUP]), Side::names(MARKUP, [MARKUP]));
+        HeatMap::of((MARKUP, MARKUP), sides, axis, |_, _| Some(1.0)).marking_lowest(MARKUP)
+    }
 
     fn report(figures: Vec<Figure>) -> Report {
         let claim = ClaimLine {
@@ -281,6 +302,7 @@ mod tests {
             source: MARKUP.into(),
             summary: format!("one {MARKUP}\n\ntwo"),
             figures,
+            heat_maps: vec![heat_map()],
             tables: vec![table],
             claims: vec![claim],
             parameters: vec![(MARKUP.into(), MARKUP.into())],
@@ -333,6 +355,14 @@ mod tests {
         let page = page(&report(vec![figure(vec![curve("a", vec![point(1.0, 2.0)])])]));
         assert_eq!(page.matches("<div id=\"made-up\" class=\"figure\"><div class=\"static\"><svg").count(), 1);
         assert!(page.contains("data:text/csv;charset=utf-8,curve,x,y,low,high,imprecise,note%0Aa,1,2,,,false,%0A"));
+    }
+
+    #[test]
+    fn every_heat_map_has_its_place_a_picture_for_each_theme_and_its_cells() {
+        let page = page(&report(vec![]));
+        assert_eq!(page.matches("class=\"heat-map\"><div class=\"static light\"><svg").count(), 1);
+        assert_eq!(page.matches("<div class=\"static dark\"><svg").count(), 1);
+        assert!(page.contains("data:text/csv;charset=utf-8,x,y,value,low,high,mark,note%0A"));
     }
 
     #[test]

@@ -173,13 +173,32 @@ fn outline(marker: Marker) -> Vec<Place> {
         Marker::Triangle => vec![(0.0, -1.25 * R), (1.12 * R, 0.75 * R), (-1.12 * R, 0.75 * R)],
         Marker::Diamond => vec![(0.0, -1.3 * R), (1.15 * R, 0.0), (0.0, 1.3 * R), (-1.15 * R, 0.0)],
         Marker::Cross => {
-            let (arm, thick) = (1.05 * R, 0.36 * R);
             // The upright plus, turned by an eighth of a circle.
-            let plus = [(thick, thick), (thick, arm), (-thick, arm), (-thick, thick), (-arm, thick), (-arm, -thick)];
-            let half = plus.iter().map(|&(x, y)| ((x - y) * 0.85, (x + y) * 0.85));
-            half.clone().chain(half.map(|(x, y)| (-x, -y))).collect()
+            plus(1.05 * R, 0.36 * R).into_iter().map(|(x, y)| ((x - y) * 0.85, (x + y) * 0.85)).collect()
+        }
+        Marker::Plus => plus(1.3 * R, 0.4 * R),
+        Marker::Hexagon => {
+            let corner = |number: u32| {
+                let (sin, cos) = libm::sincos(f64::from(number) * core::f64::consts::PI / 3.0);
+                (1.1 * R * sin, -1.1 * R * cos)
+            };
+            (0..6).map(corner).collect()
+        }
+        Marker::Star => {
+            let corner = |number: u32| {
+                let (sin, cos) = libm::sincos(f64::from(number) * core::f64::consts::PI / 5.0);
+                let reach = if number.is_multiple_of(2) { 1.4 * R } else { 0.62 * R };
+                (reach * sin, -reach * cos)
+            };
+            (0..10).map(corner).collect()
         }
     }
+}
+
+/// A plus of four arms.
+fn plus(arm: f64, thick: f64) -> Vec<Place> {
+    let half = [(thick, thick), (thick, arm), (-thick, arm), (-thick, thick), (-arm, thick), (-arm, -thick)];
+    half.into_iter().chain(half.map(|(x, y)| (-x, -y))).collect()
 }
 
 #[cfg(test)]
@@ -215,7 +234,9 @@ mod tests {
     #[test]
     fn every_sign_differs_filled_and_hollow() {
         let mut seen = Vec::new();
-        for marker in [Marker::Circle, Marker::Square, Marker::Triangle, Marker::Diamond, Marker::Cross] {
+        for marker in
+            [Marker::Circle, Marker::Square, Marker::Triangle, Marker::Diamond, Marker::Cross, Marker::Star, Marker::Plus, Marker::Hexagon]
+        {
             for hollow in [false, true] {
                 let drawn = drawn(10, 10, "", |canvas| sign(canvas, (5.0, 5.0), marker, hollow, RGBColor(0, 0, 0)));
                 assert!(!seen.contains(&drawn), "{marker:?} {hollow}");

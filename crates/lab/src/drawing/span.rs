@@ -1,6 +1,6 @@
 //! What an axis covers, where its ticks stand, and how they are labelled.
 //!
-//! Called by `svg` for both axes and by `html` for the range a figure opens with.
+//! Called by `svg` for both axes, by `html` for the range a figure opens with, and by `heat_map` for its colours.
 //!
 //! Invariant: `low < high`, both finite, both positive on a logarithmic axis.
 
@@ -51,7 +51,8 @@ impl Span {
         Self::of(&figure.y, ends)
     }
 
-    fn of(axis: &Axis, values: impl Iterator<Item = f64>) -> Self {
+    /// What `axis` covers when these values are to be shown.
+    pub(super) fn of(axis: &Axis, values: impl Iterator<Item = f64>) -> Self {
         let scale = axis.scale;
         let fits = |value: &f64| value.is_finite() && (scale == Scale::Linear || *value > 0.0);
         if let Some((low, high)) = axis.range.filter(|(low, high)| fits(low) && fits(high) && low < high) {

@@ -4,7 +4,10 @@
 //!
 //! Invariant: each says what is wrong and what to give instead.
 
-use super::{PACKET_BYTES_MAX, PACKET_BYTES_MIN, REORDER_MAX, RTT_MAX, SEGMENT_PACKETS_MAX, SERVICE_MAX, STATUS_PERIOD_MIN, WINDOW_MAX};
+use super::{
+    PACKET_BYTES_MAX, PACKET_BYTES_MIN, REORDER_MAX, RTT_MAX, SEGMENT_PACKETS_MAX, SERVICE_MAX, STATUS_PERIOD_MAX, STATUS_PERIOD_MIN,
+    WINDOW_MAX,
+};
 use crate::registry;
 use segstream_base::{Bandwidth, Duration};
 use segstream_path::SpecError;
@@ -88,7 +91,22 @@ pub enum ScenarioError {
     #[error("a status every {0} is not possible; give at least {STATUS_PERIOD_MIN}")]
     StatusPeriod(Duration),
     /// See the message.
-    #[error("a cost of {0} for one packet, slot or timer is too much; give at most {SERVICE_MAX}")]
+    #[error("a report or a poll every {0} is not possible; give {STATUS_PERIOD_MIN} to {STATUS_PERIOD_MAX}")]
+    ReportPeriod(Duration),
+    /// See the message.
+    #[error("a poll after 0 packets would poll without end; give at least 1, or leave it out")]
+    MaxPd,
+    /// See the message.
+    #[error("segments of {0} packets are not possible with sscop, which sends a segment as one SD; give --segment-packets 1")]
+    OnePacketSegments(u32),
+    /// See the message.
+    #[error(
+        "give either what both ends work for a packet (--work-us), or what the sender's processor alone does (--service-us, --search-us, \
+         --timer-us)"
+    )]
+    TwoCosts,
+    /// See the message.
+    #[error("a cost of {0} for one packet, byte, slot or timer is too much; give at most {SERVICE_MAX}")]
     Service(Duration),
     /// See the message.
     #[error("a source that offers nothing, or a queue that holds nothing, lets nothing pass; give at least 1 packet")]

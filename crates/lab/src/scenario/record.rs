@@ -45,6 +45,15 @@ pub(super) struct Record {
     tcp: Option<Tcp>,
     #[serde(default, skip_serializing_if = "core::ops::Not::not")]
     snr_slips: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    bandwidth_back_bps: Option<u64>,
+    /// A packet, a byte.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    work_ns: Option<[u64; 2]>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    adaptive_ack: Option<AdaptiveAck>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    sscop: Option<Sscop>,
 }
 
 /// What HTPNET is told, unless it is all as usual.
@@ -67,6 +76,23 @@ struct Tcp {
     timer_tick_ns: u64,
 }
 
+/// What adaptive acknowledgment is told, unless it is all as usual.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct AdaptiveAck {
+    t_normal_ns: u64,
+    t_error_ns: u64,
+    tail_rule: bool,
+}
+
+/// What SSCOP is told, unless it is all as usual.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Sscop {
+    timer_poll_ns: u64,
+    max_pd: Option<u32>,
+}
+
 fn htpnet(scenario: &Scenario) -> Option<Htpnet> {
     let told = |of: &Scenario| (of.sync_period, of.offset, of.ranges, of.search, of.class, of.ptif);
     (told(scenario) != told(&Scenario::default())).then(|| Htpnet {
@@ -83,6 +109,20 @@ fn tcp(scenario: &Scenario) -> Option<Tcp> {
     let told = |of: &Scenario| (of.backoff, of.timer_tick);
     (told(scenario) != told(&Scenario::default()))
         .then(|| Tcp { backoff: scenario.backoff.to_string(), timer_tick_ns: scenario.timer_tick.as_nanos() })
+}
+
+fn adaptive_ack(scenario: &Scenario) -> Option<AdaptiveAck> {
+    let told = |of: &Scenario| (of.t_normal, of.t_error, of.tail_rule);
+    (told(scenario) != told(&Scenario::default())).then(|| AdaptiveAck {
+        t_normal_ns: scenario.t_normal.as_nanos(),
+        t_error_ns: scenario.t_error.as_nanos(),
+        tail_rule: scenario.tail_rule,
+    })
+}
+
+fn sscop(scenario: &Scenario) -> Option<Sscop> {
+    let told = |of: &Scenario| (of.timer_poll, of.max_pd);
+    (told(scenario) != told(&Scenario::default())).then(|| Sscop { timer_poll_ns: scenario.timer_poll.as_nanos(), max_pd: scenario.max_pd })
 }
 
 fn costs(scenario: &Scenario) -> Option<[u64; 4]> {
@@ -117,6 +157,10 @@ impl From<&Scenario> for Record {
             htpnet: htpnet(scenario),
             tcp: tcp(scenario),
             snr_slips: scenario.slip,
+            bandwidth_back_bps: scenario.bandwidth_back.map(Bandwidth::bits_per_second),
+            work_ns: scenario.end_system().map(|system| [system.packet.as_nanos(), system.byte.as_nanos()]),
+            adaptive_ack: adaptive_ack(scenario),
+            sscop: sscop(scenario),
         }
     }
 }
@@ -133,6 +177,7 @@ impl TryFrom<Record> for Scenario {
 
     fn try_from(record: Record) -> Result<Self, ScenarioError> {
         let (window, errors, burst) = record.tolerance;
+        let [packet, byte] = record.work_ns.unwrap_or_default().map(Duration::from_nanos);
         let costs = record.costs_ns.unwrap_or_default().map(Duration::from_nanos);
         let mut scenario = Self {
             scheme: record.scheme,
@@ -157,6 +202,8 @@ impl TryFrom<Record> for Scenario {
             service: costs[0],
             search_cost: costs[1],
             timer_cost: (costs[2], costs[3]),
+            bandwidth_back: record.bandwidth_back_bps.map(Bandwidth::from_bits_per_second),
+            work: (packet, byte),
             packets: record.packets,
             ..Self::default()
         };
@@ -166,6 +213,14 @@ impl TryFrom<Record> for Scenario {
         if let Some(told) = record.tcp {
             scenario.backoff = read(&told.backoff)?;
             scenario.timer_tick = Duration::from_nanos(told.timer_tick_ns);
+        }
+        if let Some(told) = record.adaptive_ack {
+            scenario.t_normal = Duration::from_nanos(told.t_normal_ns);
+            scenario.t_error = Duration::from_nanos(told.t_error_ns);
+            scenario.tail_rule = told.tail_rule;
+        }
+        if let Some(told) = record.sscop {
+            (scenario.timer_poll, scenario.max_pd) = (Duration::from_nanos(told.timer_poll_ns), told.max_pd);
         }
         Ok(scenario)
     }

@@ -7,19 +7,11 @@
 use super::outcome::{PartyOutcome, SAMPLE, SharedOutcome};
 use super::scenario::SharedScenario;
 use crate::figure::Point;
-use crate::point;
+use crate::point::{self, Repeated};
 use crate::statistics::Estimate;
 
 /// The replications of one shared scenario.
-#[derive(Clone, Debug)]
-pub struct SharedResult {
-    /// What was run.
-    pub scenario: SharedScenario,
-    /// What each run gave, in the order of replications.
-    pub outcomes: Vec<SharedOutcome>,
-    /// Seconds of wall time that the runs made here took, each on one core; stored runs take none.
-    pub wall_s: f64,
-}
+pub type SharedResult = Repeated<SharedScenario>;
 
 impl SharedResult {
     /// What went wrong in the first run in which something did.

@@ -44,6 +44,19 @@ fn every_figure_of_a_report_is_drawn_without_a_script_error() {
 }
 
 #[test]
+fn every_heat_map_is_shown_once_for_the_theme_and_its_texts_are_no_markup() {
+    let report = made_up::report();
+    let shown = "document.querySelectorAll('.heat-map .static').forEach((picture) => { \
+                 if (getComputedStyle(picture).display !== 'none') picture.dataset.shown = 'true'; });";
+    let selectors =
+        [".heat-map", ".heat-map [data-shown] > svg", "#ec-fig11-grid [data-shown] rect > title", ".heat-map script, .heat-map img"];
+    let Some(opened) = open(&with_script(&report, shown), &selectors) else { return };
+    assert_eq!(opened.errors, [""; 0]);
+    let maps: usize = report.sections.iter().map(|section| section.heat_maps.len()).sum();
+    assert_eq!(opened.matches, [maps, maps, made_up::delays_by_tolerance().places().count(), 0]);
+}
+
+#[test]
 fn a_script_that_fails_is_detected() {
     let page = |script: &str| format!("<!DOCTYPE html><html><head></head><body><p>here</p>{script}</body></html>");
     let broken =

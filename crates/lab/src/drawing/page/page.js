@@ -5,7 +5,10 @@
   const figures = JSON.parse(document.getElementById("figures").textContent);
   const dark = matchMedia("(prefers-color-scheme: dark)");
   const touch = matchMedia("(pointer: coarse)");
-  const symbols = { circle: "circle", square: "square", triangle: "triangle-up", diamond: "diamond", cross: "x" };
+  const symbols = {
+    circle: "circle", square: "square", triangle: "triangle-up", diamond: "diamond", cross: "x", star: "star", plus: "cross",
+    hexagon: "hexagon",
+  };
   const dashes = { solid: "solid", dashed: "8px,4px", dotted: "2px,3px" };
 
   const colourOf = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
@@ -104,6 +107,8 @@
     const shapes = {
       circle: "M18 8m-4 0a4 4 0 1 0 8 0a4 4 0 1 0-8 0", square: "M14.5 4.5h7v7h-7z", triangle: "M18 3.4l4.4 7.6h-8.8z",
       diamond: "M18 3l4.6 5-4.6 5-4.6-5z", cross: "M15 3.4l3 3 3-3 1.6 1.6-3 3 3 3-1.6 1.6-3-3-3 3-1.6-1.6 3-3-3-3z", none: "",
+      star: "M18.0 3.5L19.2 6.6L22.6 6.8L20.0 8.9L20.8 12.2L18.0 10.4L15.2 12.2L16.0 8.9L13.4 6.8L16.8 6.6z",
+      plus: "M16.8 4h2.4v2.8h2.8v2.4h-2.8v2.8h-2.4v-2.8h-2.8v-2.4h2.8z", hexagon: "M18 3.4l4 2.3v4.6l-4 2.3-4-2.3v-4.6z",
     };
     const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
     const path = (d, look) => {
