@@ -4,7 +4,7 @@
 //! - [`link`]: a path with bandwidth, delay and loss between real sockets;
 //! - [`inspect`]: shipments in a capture;
 //! - [`demo`]: a flow simulation streamed in four ways;
-//! - [`sim`]: one scheme over a simulated black box;
+//! - [`sim`]: one scheme over a simulated black box, or XTP over a tandem of queues;
 //! - [`study`]: the figures and tables of the papers.
 //!
 //! What the verbs share is called after what it is: [`quantity`] (`60ms`, `500mbit`, `1MiB`),
@@ -61,7 +61,8 @@ enum Verb {
 }
 
 fn main() -> ExitCode {
-    let outcome = match Command::parse().verb {
+    let command = Command::try_parse().unwrap_or_else(|error| sim::explained(error).exit());
+    let outcome = match command.verb {
         Verb::Demo(arguments) => demo::run(&arguments),
         Verb::Recv(arguments) => recv::run(&arguments),
         Verb::Send(arguments) => send::run(&arguments),

@@ -55,9 +55,9 @@ pub(crate) struct Arguments {
     /// Goes on after the first connection, with several at a time, until it is interrupted.
     #[arg(long)]
     keep: bool,
-    /// Receives one transfer in the way of another scheme (sstp, snr, htpnet or tcp), in the clear, for laboratories; the
-    /// sender needs the same --scheme and tells everything else. --out is a file or -; --keep, --segments-json and --stats
-    /// mean nothing then. segstream is the usual way.
+    /// Receives one transfer in the way of another scheme (sstp, snr, htpnet, tcp, adaptive-ack, sscop or xtp), in the clear,
+    /// for laboratories; the sender needs the same --scheme and tells everything else. --out is a file or -; --keep,
+    /// --segments-json and --stats mean nothing then. segstream is the usual way.
     #[arg(long, value_name = "KEY", value_parser = sim::scheme)]
     scheme: Option<String>,
     /// Whether missing units are written as zeros at their place, or left out.

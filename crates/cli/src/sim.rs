@@ -1,14 +1,18 @@
-//! `segstream sim`: one scheme over a simulated black box.
+//! `segstream sim`: one scheme over a simulated black box, or XTP over a tandem of queues.
 //!
 //! Called from the command line; the laboratory runs it.
 //!
-//! Invariant: what is printed depends on the flags alone, but for `wall_seconds` and `packets_per_second`.
+//! Invariant: what is printed depends on the flags alone, but for `wall_seconds` and what is counted in a second of it.
 
 mod arguments;
 mod end_system;
+mod status;
 mod summary;
+mod tandem;
+mod usual;
 
 pub(crate) use arguments::{Arguments, scheme};
+pub(crate) use tandem::explained;
 
 use crate::{json, progress, usage};
 use anyhow::{Context as _, Result, bail};
@@ -24,9 +28,13 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
 use summary::Summary;
+use tandem::Tandem;
 
 /// Runs the verb.
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
+    if let Some(Tandem::Xtp(arguments)) = &arguments.tandem {
+        return report(&arguments.simulate()?, arguments.json);
+    }
     let scenario = arguments.scenario()?;
     let first = replication_seed(Seed(arguments.seed), 0);
     if let Some(path) = &arguments.log {
@@ -38,9 +46,13 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     if arguments.check {
         check(&scenario, first)?;
     }
-    let summary = simulate(arguments, scenario)?;
-    if arguments.json {
-        json::print(&summary)?;
+    report(&simulate(arguments, scenario)?, arguments.json)
+}
+
+/// Prints what came of it.
+fn report(summary: &Summary, as_json: bool) -> Result<ExitCode> {
+    if as_json {
+        json::print(summary)?;
     } else {
         eprint!("{}", summary.table());
     }
@@ -120,6 +132,7 @@ fn refused(error: &ScenarioError) -> anyhow::Error {
 fn in_words(error: RunnerError) -> anyhow::Error {
     match error {
         RunnerError::Scenario(error) => refused(&error),
+        RunnerError::Tandem(error) => usage::bad(error.to_string()),
         other => other.into(),
     }
 }

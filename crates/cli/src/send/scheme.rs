@@ -30,6 +30,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// The rate to a loopback address when none is given.
 const LOOPBACK_RATE: Bandwidth = Bandwidth::from_megabits_per_second(100);
+/// The longest window where none is given: that of AA's end systems, where segments are single packets.
+const WINDOW_SEGMENTS_MAX: u32 = 400;
 /// A network may change the order of packets a little.
 const REORDER: u32 = 3;
 
@@ -56,8 +58,8 @@ pub(super) const WITH_SCHEME: &[&str] =
 #[derive(Debug, Args)]
 #[command(next_help_heading = "With --scheme")]
 pub(crate) struct SchemeArguments {
-    /// Sends one file or standard input in the way of another scheme (sstp, snr, htpnet or tcp), in the clear, for
-    /// laboratories; the receiver needs the same --scheme. segstream is the usual way. Of the flags above --tolerance (in
+    /// Sends one file or standard input in the way of another scheme (sstp, snr, htpnet, tcp, adaptive-ack, sscop or xtp), in
+    /// the clear, for laboratories; the receiver needs the same --scheme. segstream is the usual way. Of the flags above --tolerance (in
     /// packets), --rate (P only, bare packets counted, 100mbit to a loopback address unless given), --idle-timeout,
     /// --insecure and --json mean the same; a segment from a pipe leaves when it is full.
     #[arg(long, value_name = "KEY", value_parser = sim::scheme)]
@@ -65,12 +67,12 @@ pub(crate) struct SchemeArguments {
     /// A data packet, its header included; 36 bytes of envelope, IP and UDP come on top.
     #[arg(long, value_name = "BYTES", value_parser = quantity::bytes, default_value = "1024")]
     packet_bytes: Bytes,
-    /// Packets of a segment.
-    #[arg(long, value_name = "N", default_value_t = 256)]
-    segment_packets: u32,
-    /// The window, in segments.
-    #[arg(long, value_name = "N", default_value_t = 36)]
-    window_segments: u32,
+    /// Packets of a segment [default: 256; 1 for sscop, which has no other].
+    #[arg(long, value_name = "N")]
+    segment_packets: Option<u32>,
+    /// The window, in segments [default: 36; 400 for sscop].
+    #[arg(long, value_name = "N")]
+    window_segments: Option<u32>,
     /// The receiver's buffer, in segments [default: the window].
     #[arg(long, value_name = "N")]
     buffer: Option<u32>,
@@ -83,7 +85,7 @@ pub(crate) struct SchemeArguments {
     /// The re-sequencing distance: how many positions late a packet may come [default: 3].
     #[arg(long, value_name = "N")]
     reorder: Option<u32>,
-    /// The round trip of the path, for a scheme that counts in it: snr needs it.
+    /// The round trip of the path, for a scheme that counts in it: snr needs it, xtp takes 60ms unless told.
     #[arg(long, value_name = "T", value_parser = quantity::positive_duration)]
     rtt: Option<Duration>,
     /// How often snr exchanges state [default: a twelfth of the round trip].
@@ -143,15 +145,15 @@ fn scenario(arguments: &Arguments, scheme: &'static Scheme, remote: SocketAddr) 
     if arguments.given.has("window") {
         return Err(usage::bad(format!("--window counts bytes and means nothing {with_scheme}; give --window-segments")));
     }
-    let tolerance = arguments.tolerance.of_packets(flags.segment_packets).map_err(usage::bad)?;
-    let usual = Scenario::default();
+    let usual = Scenario::of(scheme);
+    let segment_packets = flags.segment_packets.unwrap_or(usual.segment_packets);
+    let tolerance = arguments.tolerance.of_packets(segment_packets).map_err(usage::bad)?;
     Ok(Scenario {
-        scheme: scheme.key.to_owned(),
         rtt: rtt(flags, scheme)?.unwrap_or(usual.rtt),
         bandwidth: bandwidth(arguments, remote)?,
         packet_bytes: u32::try_from(flags.packet_bytes.get()).unwrap_or(u32::MAX),
-        segment_packets: flags.segment_packets,
-        window: flags.window_segments,
+        segment_packets,
+        window: flags.window_segments.unwrap_or(usual.window.min(WINDOW_SEGMENTS_MAX)),
         buffer: flags.buffer,
         ack: flags.ack,
         tolerance,
@@ -159,16 +161,17 @@ fn scenario(arguments: &Arguments, scheme: &'static Scheme, remote: SocketAddr) 
         reorder: flags.reorder.unwrap_or(if scheme.settings.contains(&Setting::Reorder) { REORDER } else { usual.reorder }),
         status_period: flags.status_period,
         // How much there is to send is not the receiver's to know.
-        packets: u64::from(flags.segment_packets),
+        packets: u64::from(segment_packets),
         ..usual
     })
 }
 
-/// The round trip, which those schemes need that exchange state so many times in it, and no other does.
+/// The round trip, which those schemes need that exchange state so many times in it, and XTP can do with.
 fn rtt(flags: &SchemeArguments, scheme: &Scheme) -> Result<Option<Duration>> {
-    match (scheme.settings.contains(&Setting::StatusPeriod), flags.rtt) {
+    let has = |setting| scheme.settings.contains(&setting);
+    match (has(Setting::StatusPeriod), flags.rtt) {
         (true, None) => Err(usage::bad(format!("{} counts in round trips; give that of the path, such as --rtt 60ms", scheme.key))),
-        (false, Some(_)) => Err(usage::bad(format!("--rtt means nothing to {}; leave it out", scheme.key))),
+        (false, Some(_)) if !has(Setting::RoundTrip) => Err(usage::bad(format!("--rtt means nothing to {}; leave it out", scheme.key))),
         (_, rtt) => Ok(rtt),
     }
 }

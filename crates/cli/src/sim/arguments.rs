@@ -4,7 +4,10 @@
 //!
 //! Invariant: a flag that means nothing to the scheme is refused, not ignored.
 
-use super::end_system::{self, EndSystem};
+use super::end_system::{EndSystem, microseconds};
+use super::status::Status;
+use super::tandem::Tandem;
+use super::usual::Usual;
 use crate::tolerance_argument::ToleranceArgument;
 use crate::{quantity, usage};
 use anyhow::Result;
@@ -23,31 +26,44 @@ use std::path::PathBuf;
 /// Rates count bare packets, and a data packet is --packet-bytes long, its header included. Delay runs from the first
 /// transmission of a segment to its acceptance. Throughput efficiency is packets of accepted segments times packet time
 /// over the time from the first transmission to the last acceptance, less half a round trip. For htpnet and tcp, which
-/// their processors limit, packet time is what a packet takes of the sender's, and nothing else paces them.
+/// their processors limit, packet time is what a packet takes of the sender's, and nothing else paces them. Where both ends
+/// work (--work-us), as they do for adaptive-ack and sscop, it is what a packet takes of a processor or of the link,
+/// whichever is longer.
 #[derive(Debug, Args)]
 #[command(
+    args_conflicts_with_subcommands = true,
+    subcommand_negates_reqs = true,
+    disable_help_subcommand = true,
     after_help = "Example:\n  segstream sim sstp --rtt 60ms --bandwidth 500mbit --window 36 --tolerance 256,1,1 --loss 1e-3 --feedback ideal\n  \
                         segstream sim segstream --loss bursty:good=1620ms,bad=180ms,loss=1e-2 --replications 10\n  \
-                        segstream sim tcp --rtt 40ms --service-us 83 --window 256 --loss 1e-3 --control-loss 0 --backoff own"
+                        segstream sim tcp --rtt 40ms --service-us 83 --window 256 --loss 1e-3 --control-loss 0 --backoff own\n  \
+                        segstream sim adaptive-ack --window 400 --t-normal 40ms --t-error 5ms --loss 1e-2"
 )]
 pub(crate) struct Arguments {
-    /// The scheme: segstream (ours), sstp (EC, FC), snr (EC), htpnet (HT) or tcp (as HT compares with it).
-    #[arg(value_name = "SCHEME", value_parser = scheme)]
-    pub(crate) scheme: String,
-    /// Round trip, half of it in each direction.
-    #[arg(long, value_name = "T", value_parser = quantity::duration, default_value = "60ms")]
-    rtt: Duration,
+    /// The scheme: segstream (ours), sstp (EC, FC), snr (EC), htpnet (HT), tcp (as HT compares with it), adaptive-ack (AA)
+    /// or sscop (Q.2110, as AA compares with it).
+    #[arg(value_name = "SCHEME", value_parser = over_a_black_box, required = true)]
+    scheme: Option<String>,
+    #[command(subcommand)]
+    pub(crate) tandem: Option<Tandem>,
+    /// Round trip, half of it in each direction [default: 60ms; 0s for adaptive-ack and sscop].
+    #[arg(long, value_name = "T", value_parser = quantity::duration)]
+    rtt: Option<Duration>,
     /// Bandwidth of each direction; the sender is paced at it [default: 500mbit; 100gbit for htpnet and tcp, where it
-    /// then plays no part].
+    /// then plays no part; 100mbit for adaptive-ack and sscop].
     #[arg(long, value_name = "B", value_parser = quantity::bandwidth)]
     bandwidth: Option<Bandwidth>,
+    /// Bandwidth of the way back [default: that of the way there; 10mbit for adaptive-ack and sscop].
+    #[arg(long, value_name = "B", value_parser = quantity::bandwidth)]
+    bandwidth_back: Option<Bandwidth>,
     /// A data packet, its header included.
     #[arg(long, value_name = "BYTES", value_parser = quantity::bytes, default_value = "1024")]
     packet_bytes: Bytes,
-    /// Packets of a segment [default: 256; 1 for htpnet and tcp].
+    /// Packets of a segment [default: 256; 1 for htpnet, tcp, adaptive-ack and sscop, which has no other].
     #[arg(long, value_name = "N")]
     segment_packets: Option<u32>,
-    /// The window, in segments, which are packets for htpnet and tcp [default: 36; 256 for htpnet and tcp].
+    /// The window, in segments, which are packets where a segment has one [default: 36; 256 for htpnet and tcp; 400 for
+    /// adaptive-ack and sscop].
     #[arg(long, value_name = "N")]
     window: Option<u32>,
     /// The receiver's buffer, in segments [default: the window].
@@ -70,12 +86,16 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "SPEC", default_value = "none")]
     loss_back: LossSpec,
     /// Loss of packets without data, both ways, such as none or 1e-3; then the others are losses of data alone [default:
-    /// they are lost as data is].
+    /// they are lost as data is; none for adaptive-ack and sscop].
     #[arg(long, value_name = "SPEC")]
     control_loss: Option<LossSpec>,
     /// The queue on the way there, in packets [default: a bandwidth-delay product, at least 64 KiB].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     queue_packets: Option<u32>,
+    /// What each packet, data or control, costs the processor of either end, and each of its bytes, in microseconds
+    /// [default: 0,0; 70,0.05 for adaptive-ack and sscop].
+    #[arg(long, value_name = "US,US", value_parser = work)]
+    work_us: Option<(Duration, Duration)>,
     /// New packets a second that the source has [default: it always has one].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     offered: Option<u32>,
@@ -118,27 +138,32 @@ pub(crate) struct Arguments {
     pub(crate) json: bool,
     #[command(flatten)]
     end_system: EndSystem,
+    #[command(flatten)]
+    status: Status,
 }
 
 impl Arguments {
     /// The scenario the flags mean, which its scheme accepts.
     pub(crate) fn scenario(&self) -> Result<Scenario> {
-        let usual = Scenario { scheme: self.scheme.clone(), ..Scenario::default() };
-        let scheme = usual.registered().map_err(|error| usage::bad(error.to_string()))?;
-        let segment_packets = self.segment_packets.unwrap_or_else(|| end_system::segment_packets(scheme));
+        // The parser asks for one.
+        let named = Scenario { scheme: self.scheme.clone().unwrap_or_default(), ..Scenario::default() };
+        let usual = Usual::of(named.registered().map_err(|error| usage::bad(error.to_string()))?);
+        let segment_packets = self.segment_packets.unwrap_or(usual.segment_packets);
         let mut scenario = Scenario {
-            rtt: self.rtt,
-            bandwidth: self.bandwidth.unwrap_or_else(|| end_system::bandwidth(scheme)),
+            rtt: self.rtt.unwrap_or(usual.rtt),
+            bandwidth: self.bandwidth.unwrap_or(usual.bandwidth),
+            bandwidth_back: self.bandwidth_back.or(usual.bandwidth_back),
             packet_bytes: u32::try_from(self.packet_bytes.get()).unwrap_or(u32::MAX),
             segment_packets,
-            window: self.window.unwrap_or_else(|| end_system::window(scheme)),
+            window: self.window.unwrap_or(usual.window),
             buffer: self.buffer,
             ack: self.ack,
             tolerance: self.tolerance.of_packets(segment_packets).map_err(usage::bad)?,
             accounting: self.accounting,
             loss: self.loss.clone(),
             loss_back: self.loss_back.clone(),
-            control_loss: self.control_loss.clone(),
+            control_loss: self.control_loss.clone().or(usual.control_loss),
+            work: self.work_us.unwrap_or(usual.work),
             queue_packets: self.queue_packets,
             offered: self.offered,
             feedback: self.feedback,
@@ -146,9 +171,12 @@ impl Arguments {
             status_period: self.status_period,
             slip: self.slip,
             packets: self.packets,
-            ..usual
+            ..named
         };
-        self.end_system.tell(scheme, &mut scenario);
+        // Where both ends work, the sender's processor alone is not charged too.
+        let service = if self.work_us.is_some() { Duration::ZERO } else { usual.service };
+        self.end_system.tell(service, &mut scenario);
+        self.status.tell(&mut scenario);
         // Why the pair: what only the scheme refuses must be known before a file is made.
         registry::check_pair(&scenario).map_err(|error| usage::bad(error.to_string()))?;
         Ok(scenario)
@@ -163,12 +191,30 @@ pub(crate) fn scheme(text: &str) -> Result<String, String> {
     }
 }
 
+/// A key of the registry, of a scheme that is simulated over a black box.
+fn over_a_black_box(text: &str) -> Result<String, String> {
+    match text {
+        "xtp" => Err("xtp is simulated over a tandem of queues and has flags of its own; write it in front of them, and see \
+                      `segstream sim xtp --help`"
+            .to_owned()),
+        other => scheme(other),
+    }
+}
+
 /// A count, which may be written as 1e7.
-fn count(text: &str) -> Result<u64, String> {
+pub(super) fn count(text: &str) -> Result<u64, String> {
     let refused = || format!("\"{text}\" is not a count; write a whole number, such as 1000000 or 1e6");
     if let Ok(count) = text.replace('_', "").parse() {
         return Ok(count);
     }
     let value: f64 = text.parse().map_err(|_| refused())?;
     if value.fract() == 0.0 && (0.0..=1e15).contains(&value) { Ok(value as u64) } else { Err(refused()) }
+}
+
+/// What a packet costs an end, and a byte: `70,0.05`.
+fn work(text: &str) -> Result<(Duration, Duration), String> {
+    let (packet, byte) = text.split_once(',').ok_or_else(|| {
+        format!("\"{text}\" is not what an end works; write what a packet costs and what each byte does, such as 70,0.05")
+    })?;
+    Ok((microseconds(packet)?, microseconds(byte)?))
 }

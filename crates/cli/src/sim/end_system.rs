@@ -6,18 +6,10 @@
 
 use crate::quantity;
 use clap::Args;
-use segstream::{Bandwidth, Duration};
+use segstream::Duration;
 use segstream_blocks::Search;
-use segstream_lab::registry::{Scheme, Setting};
 use segstream_lab::scenario::{Scenario, words};
 use segstream_schemes::tcp::Backoff;
-
-/// The slowest of HT's processes at the 12,000 packets a second it reports.
-const SERVICE: Duration = Duration::from_micros(83);
-/// A line so fast that it plays no part: a packet takes less than a tenth of a microsecond.
-const BANDWIDTH: Bandwidth = Bandwidth::from_megabits_per_second(100_000);
-/// Packets.
-const WINDOW: u32 = 256;
 
 /// What an end system does and what that costs it.
 #[derive(Debug, Args)]
@@ -60,9 +52,8 @@ pub(crate) struct EndSystem {
 }
 
 impl EndSystem {
-    /// Tells the scenario.
-    pub(super) fn tell(&self, scheme: &Scheme, scenario: &mut Scenario) {
-        let usual = if is_one(scheme) { SERVICE } else { Duration::ZERO };
+    /// Tells the scenario; `usual` is the service where none is given.
+    pub(super) fn tell(&self, usual: Duration, scenario: &mut Scenario) {
         scenario.service = self.service_us.unwrap_or(usual);
         scenario.search_cost = self.search_us.unwrap_or(Duration::ZERO);
         scenario.timer_cost = self.timer_us.unwrap_or((Duration::ZERO, Duration::ZERO));
@@ -77,28 +68,8 @@ impl EndSystem {
     }
 }
 
-/// Whether the end system limits the scheme.
-fn is_one(scheme: &Scheme) -> bool {
-    scheme.settings.contains(&Setting::Service)
-}
-
-/// The bandwidth where none is given: for these schemes one that plays no part.
-pub(super) fn bandwidth(scheme: &Scheme) -> Bandwidth {
-    if is_one(scheme) { BANDWIDTH } else { Scenario::default().bandwidth }
-}
-
-/// The packets of a segment where none are given.
-pub(super) fn segment_packets(scheme: &Scheme) -> u32 {
-    if is_one(scheme) { 1 } else { Scenario::default().segment_packets }
-}
-
-/// The window where none is given, in segments; with segments of one packet, packets.
-pub(super) fn window(scheme: &Scheme) -> u32 {
-    if is_one(scheme) { WINDOW } else { Scenario::default().window }
-}
-
 /// Microseconds without their measure: `83`, `1.1`.
-fn microseconds(text: &str) -> Result<Duration, String> {
+pub(super) fn microseconds(text: &str) -> Result<Duration, String> {
     quantity::duration(&format!("{}us", text.trim())).map_err(|_| format!("\"{text}\" is not a number of microseconds; write 83 or 1.1"))
 }
 

@@ -11,21 +11,27 @@ use segstream_lab::registry;
 use segstream_lab::statistics::Estimate;
 use serde_json::{Map, Value, json};
 
+/// Of more than one run.
+pub(super) const OVER_REPLICATIONS: &str = "over replications";
+
 /// The numbers of all replications.
 pub(crate) struct Summary {
     /// What went wrong in the first run in which something did.
     pub(crate) trouble: Option<String>,
-    rows: Vec<Row>,
-    scheme: String,
-    seed: u64,
-    replications: usize,
+    /// What was run, in words.
+    pub(super) head: Vec<(&'static str, Value)>,
+    pub(super) rows: Vec<Row>,
+    pub(super) replications: usize,
+    /// How intervals are made.
+    pub(super) way: &'static str,
 }
 
-struct Row {
-    key: &'static str,
-    estimate: Estimate,
+/// A number with its name.
+pub(super) struct Row {
+    pub(super) key: &'static str,
+    pub(super) estimate: Estimate,
     /// Counts have no digits behind the point when there is one run.
-    count: bool,
+    pub(super) count: bool,
 }
 
 impl Summary {
@@ -63,23 +69,23 @@ impl Summary {
         ];
         Ok(Self {
             trouble: point.trouble().map(str::to_owned),
+            head: vec![("scheme", json!(scenario.scheme)), ("seed", json!(seed))],
             rows,
-            scheme: scenario.scheme.clone(),
-            seed,
             replications: point.outcomes.len(),
+            way: if point.outcomes.len() > 1 { OVER_REPLICATIONS } else { "by batch means" },
         })
     }
 
     /// For people.
     pub(crate) fn table(&self) -> String {
-        let mut table = format!("{:<24} {}\n", "scheme", self.scheme);
+        let word = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        let mut table: String = self.head.iter().map(|(key, value)| format!("{key:<28} {}\n", word(value))).collect();
         for row in &self.rows {
             let mean = if row.count && self.replications == 1 { format!("{:.0}", row.estimate.mean) } else { readable(row.estimate.mean) };
             let half = row.estimate.half_width.map_or_else(String::new, |half| format!("  ± {}", readable(half)));
-            table.push_str(&format!("{:<24} {mean}{half}\n", row.key));
+            table.push_str(&format!("{:<28} {mean}{half}\n", row.key));
         }
-        let way = if self.replications > 1 { "over replications" } else { "by batch means" };
-        table.push_str(&format!("{:<24} {} (± is the half-width of a 95 % interval {way})\n", "replications", self.replications));
+        table.push_str(&format!("{:<28} {} (± is the half-width of a 95 % interval {})\n", "replications", self.replications, self.way));
         table
     }
 }
@@ -97,8 +103,7 @@ fn readable(value: f64) -> String {
 impl serde::Serialize for Summary {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut object = Map::new();
-        object.insert("scheme".to_owned(), json!(self.scheme));
-        object.insert("seed".to_owned(), json!(self.seed));
+        object.extend(self.head.iter().map(|(key, value)| ((*key).to_owned(), value.clone())));
         for row in &self.rows {
             let mean = row.estimate.mean;
             let whole = row.count && self.replications == 1;

@@ -5,7 +5,7 @@
 //! Invariant: only files of the names below are written, under the output directory.
 
 use anyhow::{Context as _, Result};
-use segstream_lab::drawing::{csv, page, svg};
+use segstream_lab::drawing::{Paper, csv, heat_map_csv, heat_map_svg, page, svg};
 use segstream_lab::figure::Report;
 use segstream_lab::study::Finished;
 use std::fs;
@@ -20,6 +20,10 @@ pub(super) fn write(out: &Path, report: &Report, finished: &[Finished]) -> Resul
         for figure in &finished.section.figures {
             keep(&folder.join(format!("{}.svg", figure.id)), &svg(figure))?;
             keep(&folder.join(format!("{}.csv", figure.id)), &csv(figure))?;
+        }
+        for map in &finished.section.heat_maps {
+            keep(&folder.join(format!("{}.svg", map.id)), &heat_map_svg(map, Paper::White))?;
+            keep(&folder.join(format!("{}.csv", map.id)), &heat_map_csv(map))?;
         }
     }
     keep(&out.join("report.json"), &serde_json::to_string_pretty(report).context("the report has no JSON form")?)?;

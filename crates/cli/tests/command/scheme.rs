@@ -15,7 +15,10 @@ fn keys(report: &Value) -> Vec<String> {
 fn with_source<'a>(directory: &Path, more: impl IntoIterator<Item = &'a str>) -> Vec<String> {
     let source = directory.join("source");
     std::fs::write(&source, content(LENGTH)).unwrap();
-    let how = SHAPE.iter().copied().chain(more).map(str::to_owned);
+    let more: Vec<_> = more.into_iter().collect();
+    // Whoever brings a shape of their own does not get the usual one besides.
+    let shape = if more.contains(&"--segment-packets") { &SHAPE[4..] } else { SHAPE };
+    let how = shape.iter().copied().chain(more).map(str::to_owned);
     [source.to_str().unwrap().to_owned()].into_iter().chain(how).collect()
 }
 
@@ -37,7 +40,10 @@ fn a_file_travels_in_the_way_of_every_scheme_with_the_usual_keys() {
     usual.drain(1..5);
     let usual_sent = send(&address, &usual).expect(0).json();
     let usual_received = usual_receiver.end().expect(0).json();
-    for (scheme, more) in [("sstp", &["--reorder", "3"][..]), ("snr", &["--rtt", "20ms"])] {
+    let packets = ["--segment-packets", "1", "--window-segments", "512"];
+    let rtt = ["--rtt", "20ms"];
+    let schemes = [("sstp", &["--reorder", "3"][..]), ("snr", &rtt), ("adaptive-ack", &[]), ("sscop", &packets), ("xtp", &rtt)];
+    for (scheme, more) in schemes {
         let target = directory.path().join(scheme);
         let (receiver, address) = scheme_receiver(scheme, &target, &[]);
         let (_link, through) = link(&address, &["--bandwidth", "200mbit", "--rtt", "20ms", "--loss", "list:50,300,301"]);

@@ -73,6 +73,83 @@ fn schemes_that_their_processors_limit_are_measured_in_its_packets() {
 }
 
 #[test]
+fn schemes_of_an_atm_cluster_run_in_its_setting_and_in_no_other_by_accident() {
+    // A second of 8,251 packets, nothing lost: the work of an answer in every period, and of a poll and its answer.
+    for (scheme, flags, low, high) in [
+        ("adaptive-ack", "--window 400 --t-normal 40ms --t-error 5ms", 0.997, 0.9985),
+        ("adaptive-ack", "--t-normal 5ms", 0.985, 0.986),
+        ("adaptive-ack", "--t-normal 80ms", 0.6, 0.62),
+        ("sscop", "--window 400 --timer-poll 40ms", 0.994, 0.998),
+        ("sscop", "--timer-poll 10ms", 0.98, 0.99),
+        ("segstream", "--rtt 0s --bandwidth 100mbit --bandwidth-back 10mbit --work-us 70,0.05 --window 400 --segment-packets 1", 0.5, 1.01),
+    ] {
+        let one = object(&format!("sim {scheme} {flags} --packets 50000 --seed 1 --json"));
+        for key in KEYS.iter().chain(&["control_packets"]) {
+            assert!(!one[key].is_null(), "{scheme} has no {key}: {one}");
+        }
+        let efficiency = one["throughput_efficiency"].as_f64().unwrap();
+        assert!((low..high).contains(&efficiency), "{scheme} {flags}: {efficiency}");
+        let rate = one["throughput_packets_per_second"].as_f64().unwrap();
+        assert!((rate * 121.2e-6 / efficiency - 1.0).abs() < 1e-9, "{scheme}: the packet time is the work");
+    }
+    for (words, told) in [
+        ("sscop --segment-packets 2", "segments of 2 packets are not possible with sscop"),
+        ("tcp --t-normal 5ms", "--t-normal means nothing to tcp"),
+        ("adaptive-ack --max-pd 25", "--max-pd means nothing to adaptive-ack"),
+        ("sscop --no-tail-rule", "--no-tail-rule means nothing to sscop"),
+        ("sscop --timer-poll 1us", "a report or a poll every 1µs"),
+        ("sstp --work-us 70", "write what a packet costs and what each byte does"),
+        ("tcp --work-us 70,0.05 --service-us 83", "give either what both ends work"),
+    ] {
+        let ended = run(format!("sim {words}").split(' '));
+        assert_eq!(ended.code, Some(2), "{words}: {ended:?}");
+        assert!(ended.stderr.contains(told), "{words}: {ended:?}");
+    }
+}
+
+const TANDEM: &str = "--user-rate 0.12 --external-rate 0.1 --window 60 --link1-room 13 --wtimer 200 --slots 200000 --seed 1 --json";
+
+#[test]
+fn xtp_runs_over_a_tandem_of_queues() {
+    for sender in ["gbn", "sr", "handshake"] {
+        for receiver in ["discard", "store-conservative", "store-aggressive"] {
+            for arrivals in ["bernoulli", "ibp:c2=10"] {
+                let one = object(&format!("sim xtp --sender {sender} --receiver {receiver} --arrivals {arrivals} {TANDEM}"));
+                assert_eq!((&one["scheme"], &one["sender"], &one["receiver"]), (&"xtp".into(), &sender.into(), &receiver.into()));
+                for key in ["throughput_messages_per_slot", "overflow_drops", "packets_sent", "packets_retransmitted", "messages_delivered"]
+                {
+                    assert!(one[key].as_f64().unwrap() >= 0.0, "{key}: {one}");
+                }
+                assert_eq!(one["delay_slots_mean"].is_null(), one["unstable"].as_bool().unwrap(), "{one}");
+                assert!(one["delay_slots_mean"].as_f64().is_none_or(|delay| delay > 17.0), "{one}");
+            }
+        }
+    }
+    let lost = object(&format!("sim xtp --sender gbn --receiver discard {TANDEM}"));
+    assert_eq!((&lost["unstable"], &lost["unstable_runs"], &lost["delay_slots_mean"]), (&true.into(), &1.into(), &Value::Null));
+    let several =
+        object("sim xtp --user-rate 0.06 --slots 1e5 --replications 3 --tie drawn --order arrivals --packet-error-rate 1e-3 --json");
+    assert!(several["delay_slots_mean_ci95"].as_f64().unwrap() > 0.0 && several["packets_corrupted"].as_f64().unwrap() > 1.0, "{several}");
+    for (words, told) in [
+        ("xtp --rtt 60ms", "--rtt belongs to schemes over a black box"),
+        ("sstp --user-rate 0.1", "write `segstream sim xtp --user-rate"),
+        ("--seed 1 xtp", "write it in front of them"),
+        ("xtp --sender arq", "write gbn, sr or handshake"),
+        ("xtp --arrivals poisson", "write bernoulli, or ibp"),
+        ("xtp --user-rate 1.5", "1.5 messages a slot"),
+        ("xtp --user-rate 0.1 --arrivals ibp:c2=0.1", "has a squared coefficient of variation of 0.1"),
+        ("xtp --window 0", "a window of 0 packets"),
+        ("xtp --link1-room 0", "the room of LINK1 is 0"),
+    ] {
+        let ended = run(format!("sim {words}").split(' '));
+        assert_eq!(ended.code, Some(2), "{words}: {ended:?}");
+        assert!(ended.stderr.contains(told), "{words}: {ended:?}");
+    }
+    let help = run(["sim", "xtp", "--help"]);
+    assert!(help.code == Some(0), "{help:?}");
+}
+
+#[test]
 fn replications_give_intervals() {
     let several = object("sim sstp --loss 1e-2 --packets 50000 --replications 4 --json");
     assert_eq!(several["replications"], 4);

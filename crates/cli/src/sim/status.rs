@@ -1,0 +1,42 @@
+//! The flags of schemes whose receiver tells its state at even intervals: adaptive acknowledgment and SSCOP (AA 3.2).
+//!
+//! Called by the flags of `segstream sim`.
+//!
+//! Invariant: what is not given is as usual.
+
+use crate::quantity;
+use clap::Args;
+use segstream::Duration;
+use segstream_lab::scenario::Scenario;
+
+/// When the state is told.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "For adaptive-ack and sscop")]
+pub(crate) struct Status {
+    /// How often adaptive-ack's receiver reports while nothing is missing.
+    #[arg(long, value_name = "T", value_parser = quantity::positive_duration, default_value = "40ms")]
+    t_normal: Duration,
+    /// How often it reports while something is missing.
+    #[arg(long, value_name = "T", value_parser = quantity::positive_duration, default_value = "5ms")]
+    t_error: Duration,
+    /// Lets adaptive-ack's sender wait for ever when the last packets are lost, as the paper's does.
+    #[arg(long)]
+    no_tail_rule: bool,
+    /// How often sscop polls while data is outstanding: Timer_POLL.
+    #[arg(long, value_name = "T", value_parser = quantity::positive_duration, default_value = "40ms")]
+    timer_poll: Duration,
+    /// After how many packets sscop polls before that: MaxPD [default: never].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    max_pd: Option<u32>,
+}
+
+impl Status {
+    /// Tells the scenario.
+    pub(super) fn tell(&self, scenario: &mut Scenario) {
+        scenario.t_normal = self.t_normal;
+        scenario.t_error = self.t_error;
+        scenario.tail_rule = !self.no_tail_rule;
+        scenario.timer_poll = self.timer_poll;
+        scenario.max_pd = self.max_pd;
+    }
+}

@@ -1,0 +1,81 @@
+//! What is usual where a flag of `segstream sim` is not given: the setting of the paper that a scheme is from.
+//!
+//! Called by the flags of `segstream sim`.
+//!
+//! Invariant: every family of schemes has one setting; what a paper does not state is as everywhere.
+
+use segstream::{Bandwidth, Duration};
+use segstream_lab::registry::{Scheme, Setting};
+use segstream_lab::scenario::Scenario;
+use segstream_path::LossSpec;
+
+/// The usual setting of a scheme.
+#[derive(Clone, Debug)]
+pub(super) struct Usual {
+    pub(super) rtt: Duration,
+    pub(super) bandwidth: Bandwidth,
+    pub(super) bandwidth_back: Option<Bandwidth>,
+    pub(super) segment_packets: u32,
+    /// In segments.
+    pub(super) window: u32,
+    pub(super) service: Duration,
+    pub(super) work: (Duration, Duration),
+    pub(super) control_loss: Option<LossSpec>,
+}
+
+impl Usual {
+    /// That of `scheme`.
+    pub(super) fn of(scheme: &Scheme) -> Self {
+        let has = |setting| scheme.settings.contains(&setting);
+        if has(Setting::Service) {
+            Self::limited_by_processors()
+        } else if has(Setting::TNormal) || has(Setting::TimerPoll) {
+            Self::atm_cluster()
+        } else {
+            Self::of_scenario()
+        }
+    }
+
+    /// EC 5, and what is stated nowhere.
+    fn of_scenario() -> Self {
+        let usual = Scenario::default();
+        Self {
+            rtt: usual.rtt,
+            bandwidth: usual.bandwidth,
+            bandwidth_back: usual.bandwidth_back,
+            segment_packets: usual.segment_packets,
+            window: usual.window,
+            service: usual.service,
+            work: usual.work,
+            control_loss: usual.control_loss,
+        }
+    }
+
+    /// HTPNET and the TCP it is compared with (HT 6, HT 7).
+    fn limited_by_processors() -> Self {
+        Self {
+            // A line so fast that it plays no part: a packet takes less than a tenth of a microsecond.
+            bandwidth: Bandwidth::from_megabits_per_second(100_000),
+            segment_packets: 1,
+            window: 256,
+            // The slowest of HT's processes at the 12,000 packets a second it reports.
+            service: Duration::from_micros(83),
+            ..Self::of_scenario()
+        }
+    }
+
+    /// Adaptive acknowledgment and the SSCOP it is compared with (AA Table 1). That loss concerns data alone is not
+    /// stated there.
+    fn atm_cluster() -> Self {
+        Self {
+            rtt: Duration::ZERO,
+            bandwidth: Bandwidth::from_megabits_per_second(100),
+            bandwidth_back: Some(Bandwidth::from_megabits_per_second(10)),
+            segment_packets: 1,
+            window: 400,
+            work: (Duration::from_micros(70), Duration::from_nanos(50)),
+            control_loss: Some(LossSpec::None),
+            ..Self::of_scenario()
+        }
+    }
+}
