@@ -7,12 +7,12 @@
 //!
 //! Called by the laboratory, which drives [`Sender`] and [`Receiver`] under the contract of the halves.
 //!
-//! - `packet`: the three packets and their bytes.
+//! - `packet`: the acknowledgment and its bytes; data and its end are `crate::numbered_packet`'s.
 //! - `config`: what both halves must agree on.
-//! - `sender`: the transmission buffer, what leaves next, what an acknowledgment does.
+//! - `sender`: what leaves next, what an acknowledgment does; the buffer is `crate::transmission_buffer`.
 //! - `retransmission`: which of the packets asked for are sent again, and the round trip that decides it.
 //! - `tail`: the rule that finds a lost tail, which the paper lacks.
-//! - `receiver`: what is here, in order and out of it.
+//! - `receiver`: what is told `status` of; what is here is in `crate::in_order`.
 //! - `status`: gaps, the two periods and the acknowledgments that follow from them.
 //!
 //! Invariant: every packet below the cumulative number has been delivered, in order and once; what either half keeps is

@@ -5,7 +5,8 @@ mod link;
 mod traces;
 
 use super::{Config, ConfigError, Feedback, Forward, Place, Receiver, Sender};
-use link::{Link, PACKET_TIME, RTT, T_ERROR, T_NORMAL, config, gauge, sequence};
+use crate::link::{PACKET_TIME, draws, gauge, segment};
+use link::{Link, RTT, T_ERROR, T_NORMAL, config, link};
 use proptest::prelude::*;
 use segstream_base::halves::{Receiver as _, Reconfigure, ReconfigureError, Segment, SegmentNumber, Sender as _, StreamId, SubmitError};
 use segstream_base::{Bandwidth, Duration, Instant};
@@ -17,16 +18,12 @@ fn nothing(_: &Feedback) -> bool {
 }
 
 /// Runs `segments` with the losses that `lose` says of a packet and how often it left before.
-fn run<F: FnMut(u32, usize) -> bool>(config: &Config, segments: u64, lose: F) -> Link<F, fn(&Feedback) -> bool> {
-    let mut link = Link::new(config, RTT, segments, lose, nothing as fn(&Feedback) -> bool);
-    assert!(link.run(HOUR), "delivered {:?}", link.delivered);
+fn run(config: &Config, segments: u64, lose: impl FnMut(u32, usize) -> bool + 'static) -> Link {
+    let mut link = link(config, RTT, segments, lose, nothing);
+    assert!(link.run_to_end(HOUR), "delivered {:?}", link.delivered);
     assert!(link.delivered.iter().copied().eq(0..segments), "{:?}", link.delivered);
     assert_eq!((link.ended, &link.judged), (Some(segments), &link.delivered));
     link
-}
-
-fn segment(bytes: u64) -> Segment {
-    Segment { stream: StreamId(0), bytes: Some(bytes), source_time: Instant::ZERO, tolerance: None }
 }
 
 fn answer(cumulative: u32, gap: (u32, u32)) -> Feedback {
@@ -49,7 +46,7 @@ fn leaving(sender: &mut Sender, now: &mut Instant) -> Vec<u32> {
     let mut numbers = Vec::new();
     while let Some(deadline) = sender.poll_timeout() {
         *now = (*now).max(deadline.at);
-        numbers.extend(sender.poll_transmit(*now).map(|packet| sequence(&packet)));
+        numbers.extend(sender.poll_transmit(*now).map(|packet| packet.sequence()));
     }
     numbers
 }
@@ -57,12 +54,12 @@ fn leaving(sender: &mut Sender, now: &mut Instant) -> Vec<u32> {
 #[test]
 fn without_loss_every_packet_leaves_once_and_a_status_leaves_each_t_normal() {
     let link = run(&config(), 500, |_, _| false);
-    assert!(link.sent.iter().map(|sent| sent.0).eq(0..=500), "the end has the number behind the last packet");
-    for (at, (status, left)) in link.answers.iter().enumerate() {
+    assert!(link.numbers().eq(0..=500), "the end has the number behind the last packet");
+    for (at, (status, left)) in link.told.iter().enumerate() {
         assert_eq!(*left, Instant::ZERO + T_NORMAL * (at as u64 + 1));
         assert!(!status.names_gap() && status.gap_in == status.cumulative);
     }
-    assert_eq!((link.sender.counters().packets_retransmitted, link.received_again()), (0, 0.0));
+    assert_eq!((link.sender.counters().packets_retransmitted, link.gauge("received_again_packets")), (0, 0.0));
 }
 
 #[test]
@@ -86,7 +83,7 @@ fn a_hole_holds_the_window_whatever_arrived_behind_it() {
 #[test]
 fn a_lone_loss_is_repaired_a_round_trip_after_the_next_packet() {
     for (number, next_left) in [(5, 6), (20, 21)] {
-        let link = run(&config(), 32, |packet, times| packet == number && times == 0);
+        let link = run(&config(), 32, move |packet, times| packet == number && times == 0);
         // In a busy line the repetition goes before all that is new, behind the packet that is leaving.
         let asked = link.left(next_left, 0) + RTT;
         assert!(link.left(number, 1) >= asked && link.left(number, 1) < asked + PACKET_TIME);
@@ -101,7 +98,7 @@ fn the_first_gap_sets_the_timer_to_t_error_and_a_stream_of_gaps_does_not_put_the
     let link = run(&config, 400, |number, times| number % 4 == 1 && number < 200 && times == 0);
     let detected = link.left(2, 0) + RTT / 2;
     let mut named: Vec<u32> = Vec::new();
-    for (answer, left) in link.answers.iter().filter(|answer| answer.0.names_gap()) {
+    for (answer, left) in link.told.iter().filter(|answer| answer.0.names_gap()) {
         if named.contains(&answer.gap_in) {
             assert_eq!(left.since(detected).as_nanos() % T_ERROR.as_nanos(), 0, "a gap is named again by a status only");
         } else {
@@ -200,10 +197,10 @@ fn the_round_trip_is_the_smallest_age_and_nothing_that_left_again_gives_one() {
 fn without_the_tail_rule_a_lost_tail_is_never_found() {
     for lost in [95, 99, 100] {
         let config = Config { tail_rule: false, ..config() };
-        let mut link = Link::new(&config, RTT, 100, |number, times| number >= lost && times == 0, nothing);
-        assert!(!link.run(Duration::from_secs(60)), "the end cannot be told");
+        let mut link = link(&config, RTT, 100, move |number, times| number >= lost && times == 0, nothing);
+        assert!(!link.run_to_end(Duration::from_secs(60)), "the end cannot be told");
         assert!(link.delivered.iter().copied().eq(0..u64::from(lost.min(100))));
-        let said: Vec<Feedback> = link.answers.iter().rev().take(1000).map(|answer| answer.0).collect();
+        let said: Vec<Feedback> = link.told.iter().rev().take(1000).map(|answer| answer.0).collect();
         assert_eq!(said, vec![answer(lost, (lost, lost)); 1000], "for 40 seconds it says that nothing is missing");
     }
 }
@@ -211,9 +208,9 @@ fn without_the_tail_rule_a_lost_tail_is_never_found() {
 #[test]
 fn with_the_tail_rule_the_second_status_without_progress_sends_the_tail_again() {
     for lost in [95, 99, 100] {
-        let link = run(&config(), 100, |number, times| number >= lost && times == 0);
+        let link = run(&config(), 100, move |number, times| number >= lost && times == 0);
         let last = link.left(100, 0);
-        let statuses: Vec<Instant> = link.answers.iter().map(|answer| answer.1 + RTT / 2).filter(|heard| *heard > last).collect();
+        let statuses: Vec<Instant> = link.told.iter().map(|answer| answer.1 + RTT / 2).filter(|heard| *heard > last).collect();
         assert_eq!(link.left(lost, 1), statuses[1]);
         assert_eq!(link.sent.len() as u32, 101 + 101 - lost);
     }
@@ -236,8 +233,8 @@ fn a_tail_that_is_still_under_way_is_not_sent_again() {
     // Ten statuses a round trip come while the window waits for its first acknowledgment.
     let rtt = Duration::from_millis(100);
     let config = Config { rtt, t_normal: Duration::from_millis(10), ..config() };
-    let mut link = Link::new(&config, rtt, 200, |_, _| false, nothing);
-    assert!(link.run(HOUR));
+    let mut link = link(&config, rtt, 200, |_, _| false, nothing);
+    assert!(link.run_to_end(HOUR));
     assert_eq!(link.sender.counters().packets_retransmitted, 0);
 }
 
@@ -249,8 +246,8 @@ fn lost_acknowledgments_are_made_good_by_the_next_status() {
         count += 1;
         count % 3 != 0
     };
-    let mut link = Link::new(&config(), RTT, 200, |number, times| number % 11 == 3 && times == 0, lose_back);
-    assert!(link.run(HOUR));
+    let mut link = link(&config(), RTT, 200, |number, times| number % 11 == 3 && times == 0, lose_back);
+    assert!(link.run_to_end(HOUR));
     assert!(link.judged.iter().copied().eq(0..200));
 }
 
@@ -258,7 +255,7 @@ fn lost_acknowledgments_are_made_good_by_the_next_status() {
 fn segments_of_several_packets_are_delivered_whole_and_in_order() {
     let config = Config { segment_packets: 5, ..config() };
     let link = run(&config, 60, |number, times| number % 17 == 3 && times == 0);
-    assert_eq!(link.sent.iter().map(|sent| sent.0).max(), Some(300));
+    assert_eq!(link.numbers().max(), Some(300));
 }
 
 #[test]
@@ -377,19 +374,15 @@ proptest! {
         let (t_normal, t_error) = (Duration::from_millis(periods.0), Duration::from_millis(periods.1));
         let rtt = Duration::from_millis(rtt);
         let config = Config { window, segment_packets, t_normal, t_error, rtt: if known { rtt } else { Duration::ZERO }, ..config() };
-        let mut state = seed | 1;
-        let mut draw = move || {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            (state >> 33) % 100 < percent
-        };
+        let mut draw = draws(seed, percent);
         let (mut draw_back, mut lost_back) = (draw, 0);
         let lose_back = move |_: &Feedback| {
             let lost = lost_back < 300 && draw_back();
             lost_back += u32::from(lost);
             lost
         };
-        let mut link = Link::new(&config, rtt, 60, move |_, times| times < 6 && draw(), lose_back);
-        prop_assert!(link.run(HOUR));
+        let mut link = link(&config, rtt, 60, move |_, times| times < 6 && draw(), lose_back);
+        prop_assert!(link.run_to_end(HOUR));
         prop_assert!(link.delivered.iter().copied().eq(0..60));
         prop_assert_eq!(link.judged, link.delivered);
         prop_assert_eq!(link.ended, Some(60));

@@ -15,6 +15,7 @@
 use super::counter::IntervalCounter;
 use super::period::StatePeriod;
 use super::{Config, ConfigError, Feedback, Forward, SenderState};
+use crate::new_rate::new_rate;
 use segstream_base::halves::{
     Deadline, Packet, Probe, Reconfigure, ReconfigureError, Segment, SegmentNumber, SenderCounters, SenderEvent, StreamId, SubmitError,
     Verdict,
@@ -286,13 +287,9 @@ impl segstream_base::halves::Sender for Sender {
     }
 
     fn reconfigure(&mut self, now: Instant, change: Reconfigure) -> Result<(), ReconfigureError> {
-        let Reconfigure::Rate(rate) = change else { return Err(ReconfigureError::Unsupported) };
-        if rate.is_zero() {
-            return Err(ReconfigureError::OutOfRange);
-        }
+        let rate = new_rate(&mut self.pacer, now, change)?;
         self.config.rate = RateSpec::smooth(rate);
         self.packet_time = self.config.packet_time();
-        self.pacer.set_spec(now, self.config.rate);
         self.events.push_back(SenderEvent::RateChanged(rate));
         Ok(())
     }

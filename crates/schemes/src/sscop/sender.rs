@@ -23,6 +23,7 @@ use super::pdu::{expand, truncated};
 use super::poll::Polls;
 use super::status::{Known, ProtocolError, Status};
 use super::{Config, ConfigError};
+use crate::new_rate::new_rate;
 use core::ops::Range;
 use segstream_base::halves::{
     Deadline, Packet as _, Probe, Reconfigure, ReconfigureError, Segment, SegmentNumber, SenderCounters, SenderEvent, StreamId,
@@ -303,12 +304,8 @@ impl segstream_base::halves::Sender for Sender {
     }
 
     fn reconfigure(&mut self, now: Instant, change: Reconfigure) -> Result<(), ReconfigureError> {
-        let Reconfigure::Rate(rate) = change else { return Err(ReconfigureError::Unsupported) };
-        if rate.is_zero() {
-            return Err(ReconfigureError::OutOfRange);
-        }
+        let rate = new_rate(&mut self.pacer, now, change)?;
         self.config.rate = RateSpec::smooth(rate);
-        self.pacer.set_spec(now, self.config.rate);
         self.events.push_back(SenderEvent::RateChanged(rate));
         Ok(())
     }

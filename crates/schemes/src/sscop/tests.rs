@@ -6,7 +6,8 @@ mod errors;
 mod link;
 
 use super::{Config, ConfigError, Feedback, Forward, Receiver, Sender};
-use link::{Fate, Link, PAYLOAD, RTT, SD_TIME, config, segment};
+use crate::link::{Fate, PACKET_TIME, segment};
+use link::{Link, PAYLOAD, RTT, config, link, link_after};
 use proptest::prelude::*;
 use segstream_base::halves::{Receiver as _, Reconfigure, ReconfigureError, Segment, SegmentNumber, Sender as _, StreamId, SubmitError};
 use segstream_base::random::Seed;
@@ -22,8 +23,8 @@ fn first(packet: &Forward, times: usize, numbers: &[u32]) -> bool {
 }
 
 /// Runs `segments` with the losses that `lose` says of a packet and how often it left before.
-fn run(config: &Config, segments: u64, mut lose: impl FnMut(&Forward, usize) -> bool + 'static) -> Link {
-    let mut link = Link::new(config, segments, move |packet, times| lose(packet, times).into(), arrives);
+fn run(config: &Config, segments: u64, lose: impl FnMut(&Forward, usize) -> bool + 'static) -> Link {
+    let mut link = link(config, segments, lose, arrives);
     link.settle();
     assert_complete(&link, 0, segments);
     link
@@ -32,6 +33,7 @@ fn run(config: &Config, segments: u64, mut lose: impl FnMut(&Forward, usize) -> 
 fn assert_complete(link: &Link, from: u64, segments: u64) {
     assert!(link.delivered.iter().copied().eq(from..from + segments), "{:?}", link.delivered);
     assert_eq!((link.ended, &link.judged), (Some(from + segments), &link.delivered));
+    assert_eq!(link.units, segments, "an SD is a unit");
 }
 
 /// A receiver with a connection, the BGAK taken.
@@ -98,7 +100,7 @@ fn a_gap_is_named_once_and_what_it_names_leaves_at_once() {
         let again = link.sd(number);
         assert_eq!(again.len(), 2);
         let waited = again[1].since(seen);
-        assert!(waited <= SD_TIME * (place as u64 + 1), "{number} waited {waited}");
+        assert!(waited <= PACKET_TIME * (place as u64 + 1), "{number} waited {waited}");
     }
 }
 
@@ -125,7 +127,7 @@ fn a_repetition_that_is_lost_is_found_by_the_next_poll() {
     for pair in left[1..].windows(2) {
         let poll = link.polls().into_iter().find(|poll| *poll >= pair[0]).unwrap();
         let waited = pair[1].since(poll + RTT);
-        assert!(pair[1] >= poll + RTT && waited <= SD_TIME, "asked for by the first POLL behind it: {waited}");
+        assert!(pair[1] >= poll + RTT && waited <= PACKET_TIME, "asked for by the first POLL behind it: {waited}");
     }
 }
 
@@ -152,7 +154,7 @@ fn an_sd_is_sent_again_only_for_a_poll_that_left_after_it() {
 fn without_reordering_nothing_arrives_twice_whatever_is_lost() {
     let mut random = Seed(3).stream("loss");
     let mut back = Seed(4).stream("loss");
-    let mut link = Link::new(&config(), 3000, move |_, _| random.chance(0.2).into(), move |_, _| back.chance(0.2).into());
+    let mut link = link(&config(), 3000, move |_, _| random.chance(0.2), move |_, _| back.chance(0.2));
     link.settle();
     assert_complete(&link, 0, 3000);
     assert_eq!(link.gauge("received_again_packets"), 0.0);
@@ -280,7 +282,7 @@ proptest! {
     ) {
         let config = Config { window, max_pd, max_stat, ..config() };
         let (mut forward, mut back) = (disturbed(seed, "forward", percent), disturbed(seed, "back", percent));
-        let mut link = Link::new(&config, 120, move |_, times| forward(times), move |_, times| back(times));
+        let mut link = link(&config, 120, move |_, times| forward(times), move |_, times| back(times));
         link.settle();
         prop_assert!(link.delivered.iter().copied().eq(0..120));
         prop_assert_eq!(&link.judged, &link.delivered);

@@ -7,12 +7,12 @@
 //!
 //! Called by the laboratory, which drives [`Sender`] and [`Receiver`] under the contract of the halves.
 //!
-//! - `packet`: the three packets and their bytes.
+//! - `packet`: the acknowledgment and its bytes; data and its end are `crate::numbered_packet`'s.
 //! - `config`: what both halves must agree on, and what becomes of a timeout that was backed off.
-//! - `sender`: window, retransmission before new data.
+//! - `sender`: retransmission before new data; what it keeps is in `crate::transmission_buffer`.
 //! - `retransmission`: the round trip, the timeout and how it is backed off.
 //! - `delta_list`: the timers, and what it costs to keep them.
-//! - `receiver`: what is here, in order and out of it.
+//! - `receiver`: an acknowledgment for every packet; what is here is in `crate::in_order`.
 //!
 //! Invariant: every packet up to the cumulative acknowledgment has been delivered, in order and once; what either half
 //! keeps is bounded by the window.

@@ -4,21 +4,17 @@ mod bytes;
 mod link;
 
 use super::{Backoff, Config, ConfigError, Feedback, Forward, Place, Receiver, Sender};
-use link::{Link, PACKET_TIME, RTT, config, gauge};
+use crate::link::{PACKET_TIME, draws, gauge, segment};
+use link::{Link, RTT, config, settled};
 use proptest::prelude::*;
 use segstream_base::halves::{Receiver as _, Reconfigure, ReconfigureError, Segment, SegmentNumber, Sender as _, StreamId, SubmitError};
 use segstream_base::{Bandwidth, Duration, Instant};
 
 const EACH: [Backoff; 3] = [Backoff::Retain, Backoff::Own, Backoff::Oldest];
 
-fn nothing(_: &Feedback) -> bool {
-    false
-}
-
 /// Runs `segments` with the losses that `lose` says of a packet and how often it left before.
-fn run<F: FnMut(u32, usize) -> bool>(config: &Config, segments: u64, lose: F) -> Link<F, fn(&Feedback) -> bool> {
-    let mut link = Link::new(config, segments, lose, nothing as fn(&Feedback) -> bool);
-    link.settle();
+fn run(config: &Config, segments: u64, lose: impl FnMut(u32, usize) -> bool + 'static) -> Link {
+    let link = settled(config, segments, lose, |_| false);
     assert!(link.delivered.iter().copied().eq(0..segments), "{:?}", link.delivered);
     assert_eq!((link.ended, &link.judged), (Some(segments), &link.delivered));
     link
@@ -28,10 +24,10 @@ fn run<F: FnMut(u32, usize) -> bool>(config: &Config, segments: u64, lose: F) ->
 fn without_loss_every_packet_leaves_once_and_each_is_acknowledged() {
     for backoff in EACH {
         let link = run(&config(backoff), 500, |_, _| false);
-        assert!(link.sent.iter().map(|sent| sent.0).eq(0..=500), "the end has the number behind the last packet");
-        assert_eq!(link.answers, 501);
+        assert!(link.numbers().eq(0..=500), "the end has the number behind the last packet");
+        assert_eq!(link.told.len(), 501);
         assert_eq!(link.sender.counters().packets_retransmitted, 0);
-        assert_eq!(link.received_again(), 0.0);
+        assert_eq!(link.gauge("received_again_packets"), 0.0);
     }
 }
 
@@ -68,7 +64,7 @@ fn the_window_behind_a_lost_packet_is_sent_again_for_nothing_but_by_the_oldest_t
     for (backoff, again) in EACH.into_iter().zip([32, 32, 1]) {
         let link = run(&config(backoff), 500, |number, times| number == 200 && times == 0);
         assert_eq!(link.sender.counters().packets_retransmitted, again, "{backoff}");
-        assert_eq!(link.received_again(), again as f64 - 1.0, "what came out of order was kept");
+        assert_eq!(link.gauge("received_again_packets"), again as f64 - 1.0, "what came out of order was kept");
     }
 }
 
@@ -177,8 +173,7 @@ fn a_lost_end_and_lost_acknowledgments_are_made_good() {
     for backoff in EACH {
         let mut first = true;
         let lose_back = move |answer: &Feedback| std::mem::take(&mut first) || answer.next.is_multiple_of(3) && answer.next < 40;
-        let mut link = Link::new(&config(backoff), 40, |number, times| number == 40 && times < 2, lose_back);
-        link.settle();
+        let link = settled(&config(backoff), 40, |number, times| number == 40 && times < 2, lose_back);
         assert_eq!((link.ended, link.times(40)), (Some(40), 3), "{backoff}");
         assert!(link.judged.iter().copied().eq(0..40));
     }
@@ -188,7 +183,7 @@ fn a_lost_end_and_lost_acknowledgments_are_made_good() {
 fn segments_of_several_packets_are_delivered_whole_and_in_order() {
     let config = Config { segment_packets: 5, ..config(Backoff::Own) };
     let link = run(&config, 60, |number, times| number % 17 == 3 && times == 0);
-    assert!(link.sent.iter().map(|sent| sent.0).max() == Some(300));
+    assert!(link.numbers().max() == Some(300));
 }
 
 #[test]
@@ -260,10 +255,6 @@ fn an_acknowledgment_of_what_was_not_sent_does_nothing() {
     assert_eq!(sender.poll_timeout(), None);
 }
 
-fn segment(bytes: u64) -> Segment {
-    Segment { stream: StreamId(0), bytes: Some(bytes), source_time: Instant::ZERO, tolerance: None }
-}
-
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
     #[test]
@@ -271,14 +262,9 @@ proptest! {
         seed in any::<u64>(), percent in 0u64..60, backoff in 0usize..3, window in 1u32..40, segment_packets in 1u32..4,
     ) {
         let config = Config { window, segment_packets, ..config(EACH[backoff]) };
-        let mut state = seed | 1;
-        let mut draw = move || {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            (state >> 33) % 100 < percent
-        };
+        let mut draw = draws(seed, percent);
         let mut draw_back = draw;
-        let mut link = Link::new(&config, 60, move |_, times| times < 6 && draw(), move |answer: &Feedback| answer.next < 60 && draw_back());
-        link.settle();
+        let link = settled(&config, 60, move |_, times| times < 6 && draw(), move |answer| answer.next < 60 && draw_back());
         prop_assert!(link.delivered.iter().copied().eq(0..60));
         prop_assert_eq!(link.judged, link.delivered);
         prop_assert_eq!(link.ended, Some(60));

@@ -119,6 +119,9 @@ pub struct Config {
     /// How long the answer to a question is waited for before a synchronising handshake: above the round trip of
     /// control and what the queues on the path can hold.
     pub wtimer: Duration,
+    /// Whether the sender asks, WTIMER after its last packet, also in a pause of its user, so that what was lost is found
+    /// there. Without, as in the study, it asks when its window is closed or its stream has ended (XT 2).
+    pub asks_in_pauses: bool,
     /// The round trip of control. Within it a selective sender repeats no packet that has just left, and a sender that
     /// goes back does so only once for the same RSEQ. May be zero: then nothing is filtered.
     pub control_rtt: Duration,

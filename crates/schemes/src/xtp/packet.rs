@@ -273,6 +273,7 @@ fn decode_data(input: &mut Reader<'_>, key: u64, options: Options, length: u32, 
     }
     let place = Place { segment: input.u32("segment")?, offset: input.u32("offset")? };
     let bytes = u16::try_from(input.remaining()).map_err(|_| input.error("length", DecodeErrorKind::OutOfRange(u64::from(length))))?;
+    input.bytes(usize::from(bytes), "payload")?;
     Ok(Forward::Data { key, options: options.without(always), sync, sequence, place, bytes })
 }
 

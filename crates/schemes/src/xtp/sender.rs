@@ -19,6 +19,7 @@ use super::requests::{Heard, Requests};
 use super::segments::Segments;
 use super::unacknowledged::{Sent, Unacknowledged};
 use super::{Config, ConfigError, SenderStrategy};
+use crate::new_rate::new_rate;
 use segstream_base::halves::{
     Deadline, Packet as _, Probe, Reconfigure, ReconfigureError, Segment, SegmentNumber, SenderCounters, SenderEvent, StreamId,
     SubmitError, Verdict,
@@ -99,11 +100,18 @@ impl Sender {
         self.finished && self.segments.packets() == 0
     }
 
+    /// Whether no full packet fits the window any more.
+    #[inline]
+    fn is_closed(&self) -> bool {
+        self.next + self.full > self.alloc
+    }
+
     /// Lets WTIMER run while something is not acknowledged, nothing can leave and nothing was asked.
     #[inline]
     fn watch(&mut self, now: Instant) {
         let waits = !self.sent.is_empty() || (self.is_all_sent() && !self.closed);
-        let stuck = waits && !self.has_data();
+        let pauses = !self.is_closed() && !self.is_all_sent();
+        let stuck = waits && !self.has_data() && (self.config.asks_in_pauses || !pauses);
         self.requests.note_stuck(now, stuck);
     }
 
@@ -237,12 +245,8 @@ impl segstream_base::halves::Sender for Sender {
     }
 
     fn reconfigure(&mut self, now: Instant, change: Reconfigure) -> Result<(), ReconfigureError> {
-        let Reconfigure::Rate(rate) = change else { return Err(ReconfigureError::Unsupported) };
-        if rate.is_zero() {
-            return Err(ReconfigureError::OutOfRange);
-        }
+        let rate = new_rate(&mut self.pacer, now, change)?;
         self.config.rate = Some(RateSpec::smooth(rate));
-        self.pacer.set_spec(now, RateSpec::smooth(rate));
         self.events.push_back(SenderEvent::RateChanged(rate));
         Ok(())
     }

@@ -5,17 +5,18 @@ mod link;
 mod liveness;
 mod strategies;
 
-use super::{Config, ConfigError, Feedback, Options, Receiver, ReceiverStrategy, Sender, SenderStrategy, StrategyError};
-use link::{FULL, Link, Lose, PACKET_TIME, RTT, WINDOW, asks, config, gauge, pairs, segment, sequence};
+use super::{Config, ConfigError, Feedback, Forward, Options, Receiver, ReceiverStrategy, Sender, SenderStrategy, StrategyError};
+use crate::link::{PACKET_TIME, gauge, segment};
+use link::{FULL, Link, RTT, WINDOW, asks, config, link, pairs, sequence};
 use segstream_base::halves::{
     Packet as _, Reconfigure, ReconfigureError, Segment, SegmentNumber, Sender as _, SenderEvent, StreamId, SubmitError,
 };
 use segstream_base::{Bandwidth, Duration, Instant};
 
 /// Runs `segments` full packets with the losses that `lose` says.
-fn run(config: &Config, segments: u64, lose: Lose) -> Link {
+fn run(config: &Config, segments: u64, lose: impl FnMut(&Forward, usize) -> bool + 'static) -> Link {
     let bytes = u64::from(config.segment_packets * config.payload_bytes());
-    let mut link = Link::new(config, (0..segments).map(|_| bytes), lose, Box::new(|_, _| false));
+    let mut link = link(config, (0..segments).map(|_| bytes), lose, |_, _| false);
     link.settle();
     assert!(link.delivered.iter().copied().eq(0..segments), "{:?}", link.delivered);
     assert_eq!((link.ended, &link.judged), (Some(segments), &link.delivered));
@@ -23,18 +24,18 @@ fn run(config: &Config, segments: u64, lose: Lose) -> Link {
 }
 
 /// Loses the `time`-th transmission of full packet `number`.
-fn lose(number: u64, time: usize) -> Lose {
-    Box::new(move |packet, times| packet.is_data() && sequence(packet) == number * FULL && times == time)
+fn lose(number: u64, time: usize) -> impl FnMut(&Forward, usize) -> bool + 'static {
+    move |packet, times| packet.is_data() && sequence(packet) == number * FULL && times == time
 }
 
-fn lose_nothing() -> Lose {
-    Box::new(|_, _| false)
+fn lose_nothing(_: &Forward, _: usize) -> bool {
+    false
 }
 
 #[test]
 fn without_loss_every_packet_leaves_once_and_only_the_last_of_a_window_asks() {
     for (sender, receiver) in pairs() {
-        let link = run(&config(sender, receiver), 500, lose_nothing());
+        let link = run(&config(sender, receiver), 500, lose_nothing);
         assert!(link.numbers().eq(0..500), "{sender} {receiver}");
         let asked: Vec<u64> = link.sent.iter().filter(|sent| asks(&sent.0)).map(|sent| sequence(&sent.0) / FULL).collect();
         let expected: Vec<u64> = (1..=15).map(|window| window * WINDOW - 1).chain([499]).collect();
@@ -46,7 +47,7 @@ fn without_loss_every_packet_leaves_once_and_only_the_last_of_a_window_asks() {
 
 #[test]
 fn a_sender_stops_at_alloc_and_waits_a_round_trip_for_the_answer() {
-    let link = run(&config(SenderStrategy::SelectiveRepeat, ReceiverStrategy::StoreConservative), 500, lose_nothing());
+    let link = run(&config(SenderStrategy::SelectiveRepeat, ReceiverStrategy::StoreConservative), 500, lose_nothing);
     for window in 1..10 {
         let (last, first) = (link.left(window * WINDOW - 1, 0), link.left(window * WINDOW, 0));
         assert_eq!(last, link.left((window - 1) * WINDOW, 0) + PACKET_TIME * (WINDOW - 1));
@@ -87,8 +88,8 @@ fn messages_of_any_length_are_delivered_whole_and_in_order() {
     for (sender, receiver) in pairs() {
         let config = Config { segment_packets: 5, ..config(sender, receiver) };
         let lengths = [0, 1, 960, 961, 4800, 0, 0, 4799, 3];
-        let lose: Lose = Box::new(|packet, times| packet.is_data() && sequence(packet) % 7 == 3 && times < 2);
-        let mut link = Link::new(&config, (0..200).map(|number| lengths[number % lengths.len()]), lose, Box::new(|_, _| false));
+        let lose = |packet: &Forward, times: usize| packet.is_data() && sequence(packet) % 7 == 3 && times < 2;
+        let mut link = link(&config, (0..200).map(|number| lengths[number % lengths.len()]), lose, |_, _| false);
         link.settle();
         assert!(link.delivered.iter().copied().eq(0..200), "{sender} {receiver}");
         assert_eq!((link.ended, &link.judged), (Some(200), &link.delivered));

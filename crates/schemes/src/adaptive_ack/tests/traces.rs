@@ -1,8 +1,9 @@
 //! The traces of AA Figures 2 and 3, packet by packet. The paper counts packets from 1, and so do these tests.
 
-use super::link::{PACKET_TIME, T_ERROR, T_NORMAL, config, sequence};
+use super::link::{T_ERROR, T_NORMAL, config};
 use crate::adaptive_ack::{Feedback, Forward, Receiver, Sender};
-use segstream_base::halves::{Receiver as _, ReceiverEvent, Segment, Sender as _, SenderEvent, StreamId};
+use crate::link::{PACKET_TIME, segment};
+use segstream_base::halves::{Receiver as _, ReceiverEvent, Sender as _, SenderEvent};
 use segstream_base::{Duration, Instant};
 
 /// A transmitter with twenty packets to send, a receiver, and the reader's finger in the figure.
@@ -15,9 +16,8 @@ struct Trace {
 impl Trace {
     fn new() -> Self {
         let mut sender = Sender::new(config(), Instant::ZERO).unwrap();
-        let segment = Segment { stream: StreamId(0), bytes: Some(978), source_time: Instant::ZERO, tolerance: None };
         for _ in 0..20 {
-            sender.submit(Instant::ZERO, segment).unwrap();
+            sender.submit(Instant::ZERO, segment(978)).unwrap();
         }
         Self { sender, receiver: Receiver::new(config(), Instant::ZERO).unwrap(), now: Instant::ZERO }
     }
@@ -25,7 +25,7 @@ impl Trace {
     /// The transmitter sends `number` next.
     fn sends(&mut self, number: u32) -> Forward {
         let packet = self.sender.poll_transmit(self.now).expect("a packet may leave");
-        assert_eq!(sequence(&packet) + 1, number, "at {}", self.now);
+        assert_eq!(packet.sequence() + 1, number, "at {}", self.now);
         self.now += PACKET_TIME;
         packet
     }

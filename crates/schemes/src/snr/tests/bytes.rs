@@ -1,17 +1,10 @@
 //! The packets of SNR as bytes.
 
+use crate::encoded::{encoded, seal};
 use crate::snr::{Feedback, Forward, Received, SenderState};
 use proptest::prelude::*;
-use segstream_base::codec::{DecodeErrorKind, Reader, Writer};
+use segstream_base::codec::{DecodeErrorKind, Reader};
 use segstream_base::halves::{Packet, SegmentNumber};
-
-fn encoded(packet: &impl Packet) -> Vec<u8> {
-    let mut bytes = vec![0xaa; packet.encoded_len()];
-    let mut writer = Writer::new(&mut bytes);
-    packet.encode(&mut writer);
-    assert_eq!(writer.finish(), Ok(packet.encoded_len()));
-    bytes
-}
 
 fn data() -> impl Strategy<Value = Forward> {
     (any::<u32>(), any::<u32>(), 1u16.., any::<prop::sample::Index>(), 0u16..2000, 0u16..2000).prop_map(
@@ -92,10 +85,8 @@ proptest! {
         if bytes.len() >= 8 {
             (bytes[4], bytes[5]) = (0, kind);
         }
-        if repair && let Some((sum, body)) = bytes.split_last_chunk_mut::<2>().map(|(body, sum)| (sum, body)) {
-            let covered = if kind == 0 { &body[..body.len().min(16)] } else { &body[..] };
-            let total = covered.chunks(2).map(|pair| u32::from(pair[0]) << 8 | u32::from(*pair.get(1).unwrap_or(&0))).sum::<u32>();
-            *sum = (!(((total & 0xffff) + (total >> 16)) as u16)).to_be_bytes();
+        if repair {
+            seal(&mut bytes, if kind == 0 { 16 } else { 80 });
         }
         if let Ok(packet) = Forward::decode(&mut Reader::new(&bytes)) {
             prop_assert_eq!(packet.encoded_len(), bytes.len());

@@ -1,6 +1,6 @@
 //! Set-up, release and the phases of polling.
 
-use super::{Fate, Link, RTT, SD_TIME, arrives, assert_complete, config, run};
+use super::{Fate, Link, PACKET_TIME, PAYLOAD, RTT, arrives, assert_complete, config, link, link_after, run};
 use crate::sscop::{Config, Feedback, Forward, Sender};
 use segstream_base::halves::Sender as _;
 use segstream_base::{Duration, Instant};
@@ -24,7 +24,7 @@ fn a_connection_is_set_up_in_front_of_the_data_and_released_behind_it() {
     let answers: Vec<_> = link.answers().collect();
     assert_eq!((answers[0], *answers.last().unwrap()), (&Feedback::Bgak { n_mr: 64 }, &Feedback::Endak));
     let poll = link.polls().into_iter().find(|poll| *poll > link.sd(49)[0]).unwrap();
-    assert_eq!(link.left(|packet| matches!(packet, Forward::End { .. })), [poll + RTT], "when the last SD is acknowledged");
+    assert_eq!(link.times_of(|packet| matches!(packet, Forward::End { .. })), [poll + RTT], "when the last SD is acknowledged");
 }
 
 #[test]
@@ -49,7 +49,7 @@ fn a_bgn_without_an_answer_leaves_every_timer_cc_and_after_max_cc_as_a_new_attem
         matches!(packet, Forward::Bgn { .. }) && bgns <= 9
     });
     assert_eq!(attempts(&link), [1, 1, 1, 1, 2, 2, 2, 2, 3, 3]);
-    let left = link.left(|packet| matches!(packet, Forward::Bgn { .. }));
+    let left = link.times_of(|packet| matches!(packet, Forward::Bgn { .. }));
     assert!(left.windows(2).all(|pair| pair[1].since(pair[0]) == config().timer_cc));
 }
 
@@ -58,14 +58,14 @@ fn a_lost_bgak_and_lost_ends_are_made_good() {
     let mut bgak = 0;
     let lose_bgak = move |answer: &Feedback, _: usize| {
         bgak += u32::from(matches!(answer, Feedback::Bgak { .. }));
-        (matches!(answer, Feedback::Bgak { .. }) && bgak == 1).into()
+        matches!(answer, Feedback::Bgak { .. }) && bgak == 1
     };
-    let lose_end = |packet: &Forward, times: usize| (matches!(packet, Forward::End { .. }) && times < 7).into();
-    let mut link = Link::new(&config(), 10, lose_end, lose_bgak);
+    let lose_end = |packet: &Forward, times: usize| matches!(packet, Forward::End { .. }) && times < 7;
+    let mut link = link(&config(), 10, lose_end, lose_bgak);
     link.settle();
     assert_complete(&link, 0, 10);
     assert_eq!(attempts(&link), [1, 1], "the same attempt");
-    let ends = link.left(|packet| matches!(packet, Forward::End { .. }));
+    let ends = link.times_of(|packet| matches!(packet, Forward::End { .. }));
     assert_eq!(ends.len(), 8);
     assert!(ends.windows(2).all(|pair| pair[1].since(pair[0]) == config().timer_cc));
 }
@@ -75,9 +75,9 @@ fn every_end_is_answered_and_the_stream_ends_once() {
     let mut endak = 0;
     let lose_endak = move |answer: &Feedback, _: usize| {
         endak += u32::from(matches!(answer, Feedback::Endak));
-        (matches!(answer, Feedback::Endak) && endak < 4).into()
+        matches!(answer, Feedback::Endak) && endak < 4
     };
-    let mut link = Link::new(&config(), 10, |_, _| Fate::Arrives, lose_endak);
+    let mut link = link(&config(), 10, |_, _| Fate::Arrives, lose_endak);
     link.settle();
     assert_complete(&link, 0, 10);
     assert_eq!(link.answers().filter(|answer| matches!(answer, Feedback::Endak)).count(), 4);
@@ -87,8 +87,8 @@ fn every_end_is_answered_and_the_stream_ends_once() {
 fn polls_leave_more_and_more_seldom_when_nothing_is_under_way() {
     let config = Config { timer_poll: Duration::from_millis(10), ..config() };
     // The first POLL finds an SD that is not acknowledged yet, the second nothing; it and the next two are lost.
-    let lose = |packet: &Forward, _: usize| matches!(packet, Forward::Poll { n_ps: 2..5, .. }).into();
-    let mut link = Link::new(&config, 1, lose, arrives).endless();
+    let lose = |packet: &Forward, _: usize| matches!(packet, Forward::Poll { n_ps: 2..5, .. });
+    let mut link = link(&config, 1, lose, arrives).endless();
     link.run_until(at(Duration::from_secs(40)));
     let first = at(RTT) + config.timer_poll;
     let second = first + config.timer_poll;
@@ -100,10 +100,10 @@ fn polls_leave_more_and_more_seldom_when_nothing_is_under_way() {
 
 #[test]
 fn a_new_sd_ends_the_idle_phase() {
-    let mut link = Link::new(&config(), 1, |_, _| Fate::Arrives, arrives).endless();
+    let mut link = link(&config(), 1, |_, _| Fate::Arrives, arrives).endless();
     let later = at(Duration::from_secs(5));
     link.run_until(later);
-    link.submit(1);
+    link.submit(PAYLOAD);
     link.run_until(later + Duration::from_secs(1));
     assert_eq!(link.delivered, [0, 1]);
     let poll = link.polls().into_iter().find(|poll| *poll > later).unwrap();
@@ -117,10 +117,10 @@ fn a_peer_that_answers_no_poll_is_asked_for_a_new_connection() {
     let mut clock = Instant::ZERO;
     let lose = move |packet: &Forward, _: usize| {
         // Every SD takes its time on the line, so the count of packets is a clock; the polls go on alone.
-        clock += if matches!(packet, Forward::Poll { .. }) { config().timer_poll } else { SD_TIME };
-        (dead.contains(&clock)).into()
+        clock += if matches!(packet, Forward::Poll { .. }) { config().timer_poll } else { PACKET_TIME };
+        dead.contains(&clock)
     };
-    let mut link = Link::new(&Config { window: 16, ..config() }, 300, lose, arrives);
+    let mut link = link(&Config { window: 16, ..config() }, 300, lose, arrives);
     link.settle();
     assert_complete(&link, 0, 300);
     assert!(link.gauge("recoveries") >= 1.0);
@@ -131,7 +131,7 @@ fn a_peer_that_answers_no_poll_is_asked_for_a_new_connection() {
 fn numbers_go_on_beyond_24_bits_and_segments_do_not() {
     let from = (1 << 24) - 100;
     let mut random = segstream_base::random::Seed(1).stream("loss");
-    let mut link = Link::new(&config(), 100, move |_, _| random.chance(0.1).into(), arrives).numbered_from(from);
+    let mut link = link_after(from, &config(), 100, move |_, _| random.chance(0.1), arrives);
     link.settle();
     assert_complete(&link, from, 100);
     assert!(link.answers().any(|answer| matches!(answer, Feedback::Stat { n_mr, .. } if *n_mr < 64)), "N(MR) has wrapped");

@@ -1,14 +1,14 @@
 //! What cannot be true, and what is merely old.
 
-use super::{Link, PAYLOAD, RTT, answers, arrives, assert_complete, config, hear, poll, receiver};
+use super::{Link, PAYLOAD, RTT, answers, arrives, assert_complete, config, hear, link, poll, receiver};
 use crate::sscop::{Feedback, Forward, Sender};
 use segstream_base::halves::{Receiver as _, Sender as _};
 use segstream_base::{Duration, Instant};
 
 /// A link in the middle of 500 segments: SD 60 and its first repetition are lost, and it is asked for.
 fn under_way() -> Link {
-    let lose = |packet: &Forward, times: usize| (matches!(packet, Forward::Sd { n_s: 60, .. } if times < 2)).into();
-    let mut link = Link::new(&config(), 500, lose, arrives);
+    let lose = |packet: &Forward, times: usize| matches!(packet, Forward::Sd { n_s: 60, .. } if times < 2);
+    let mut link = link(&config(), 500, lose, arrives);
     link.run_until(Instant::ZERO + RTT * 3 + Duration::from_micros(50));
     assert!(link.gauge("in_flight_packets") > 30.0 && !link.judged.is_empty());
     link
@@ -38,7 +38,7 @@ fn what_was_never_sent_or_polled_leads_to_a_new_connection_and_no_harm() {
         // Of the polls so far, the newest may be answered.
         let packet = if let Feedback::Stat { list, n_ps: 1, n_mr, n_r } = packet { stat(&list, poll, n_mr, n_r) } else { packet };
         let judged = link.judged.len();
-        link.forge_back(&packet);
+        link.hand_back(&packet);
         assert_eq!(link.judged.len(), judged, "nothing of it is believed: {packet:?}");
         assert_eq!(link.gauge("recoveries"), 1.0, "{packet:?}");
         assert_eq!(link.sent().last(), Some(&Forward::Bgn { n_sq: 2, n_mr: 0 }));
@@ -51,7 +51,7 @@ fn what_was_never_sent_or_polled_leads_to_a_new_connection_and_no_harm() {
 #[test]
 fn after_a_new_connection_only_what_is_missing_leaves_again() {
     let mut link = under_way();
-    link.forge_back(&stat(&[], 100, 500, 60));
+    link.hand_back(&stat(&[], 100, 500, 60));
     link.settle();
     assert_complete(&link, 0, 500);
     assert_eq!(link.gauge("received_again_packets"), 0.0);
@@ -73,7 +73,7 @@ fn what_was_overtaken_or_doubled_is_no_error() {
     let mut link = under_way();
     let before = (link.judged.len(), link.gauge("credit_packets"), link.sent().count());
     for packet in old {
-        link.forge_back(&packet);
+        link.hand_back(&packet);
         assert_eq!((link.judged.len(), link.gauge("credit_packets"), link.sent().count()), before, "{packet:?}");
     }
     link.settle();
@@ -85,7 +85,7 @@ fn what_was_overtaken_or_doubled_is_no_error() {
 fn a_credit_beyond_the_window_is_not_believed() {
     let mut link = under_way();
     let polls = link.polls().len() as u32;
-    link.forge_back(&stat(&[60, 61], polls, 4000, 60));
+    link.hand_back(&stat(&[60, 61], polls, 4000, 60));
     assert!(link.gauge("credit_packets") + link.gauge("in_flight_packets") <= 64.0);
     link.settle();
     assert_complete(&link, 0, 500);
@@ -102,7 +102,7 @@ fn a_forged_poll_or_sd_cannot_break_the_transfer() {
     ];
     for packet in forged {
         let mut link = under_way();
-        link.forge(&packet);
+        link.hand_forward(&packet);
         link.settle();
         assert_complete(&link, 0, 500);
         assert!(link.gauge("recoveries") <= 1.0, "{packet:?}");

@@ -1,26 +1,20 @@
-//! A pair of halves over a link with a constant delay, in virtual time.
+//! The halves of TCP over a link.
 //!
-//! Called by the tests. Losses are what the test says; the line is fast enough to take no time.
+//! Called by the tests.
 
-use crate::tcp::{Backoff, Config, Feedback, Forward, Receiver, Sender};
-use segstream_base::endpoint::Deadline;
-use segstream_base::halves::{
-    Packet as _, Probe, Receiver as _, ReceiverEvent, Segment, Sender as _, SenderEvent, StreamId, SubmitError, Verdict,
-};
+use crate::link::{self, PACKET_BYTES};
+use crate::tcp::{Backoff, Config, Feedback, Receiver, Sender};
 use segstream_base::{Bandwidth, Duration, Instant};
 use segstream_blocks::RateSpec;
-use std::collections::VecDeque;
 
 /// The round trip of the link.
 pub(super) const RTT: Duration = Duration::from_millis(40);
-/// The time of a packet on the line.
-pub(super) const PACKET_TIME: Duration = Duration::from_micros(100);
 
 /// A window of 32 packets of 1000 bytes, 100 us apart: a window leaves in less than a tenth of the round trip.
 pub(super) fn config(backoff: Backoff) -> Config {
     Config {
         connection: 7,
-        packet_bytes: 1000,
+        packet_bytes: PACKET_BYTES,
         segment_packets: 1,
         window: 32,
         rate: RateSpec::smooth(Bandwidth::from_megabits_per_second(80)),
@@ -30,161 +24,20 @@ pub(super) fn config(backoff: Backoff) -> Config {
     }
 }
 
-pub(super) fn sequence(packet: &Forward) -> u32 {
-    match packet {
-        Forward::Data { sequence, .. } | Forward::End { sequence, .. } => *sequence,
-    }
-}
+pub(super) type Link = link::Link<Sender, Receiver>;
 
-/// A gauge by its name.
-struct Wanted(&'static str, f64);
-
-impl Probe for Wanted {
-    fn gauge(&mut self, name: &'static str, value: f64) {
-        if name == self.0 {
-            self.1 = value;
-        }
-    }
-}
-
-/// A gauge of the sender; not a number when it has none of that name.
-pub(super) fn gauge(sender: &Sender, name: &'static str) -> f64 {
-    let mut wanted = Wanted(name, f64::NAN);
-    sender.probe(&mut wanted);
-    wanted.1
-}
-
-/// The halves, the link between them and all they have told.
-pub(super) struct Link<F, B> {
-    pub(super) sender: Sender,
-    pub(super) receiver: Receiver,
-    /// What is lost forward: the packet, and how often it left before.
-    lose: F,
-    lose_back: B,
-    pub(super) now: Instant,
-    forward: VecDeque<(Instant, Forward)>,
-    back: VecDeque<(Instant, Feedback)>,
-    waiting: u64,
-    segment_bytes: u64,
-    /// Every packet that left, and when.
-    pub(super) sent: Vec<(u32, Instant)>,
-    pub(super) answers: u64,
-    pub(super) delivered: Vec<u64>,
-    pub(super) judged: Vec<u64>,
-    pub(super) ended: Option<u64>,
-}
-
-impl<F: FnMut(u32, usize) -> bool, B: FnMut(&Feedback) -> bool> Link<F, B> {
-    pub(super) fn new(config: &Config, segments: u64, lose: F, lose_back: B) -> Self {
-        Self {
-            sender: Sender::new(config.clone(), Instant::ZERO).unwrap(),
-            receiver: Receiver::new(config.clone(), Instant::ZERO).unwrap(),
-            lose,
-            lose_back,
-            now: Instant::ZERO,
-            forward: VecDeque::new(),
-            back: VecDeque::new(),
-            waiting: segments,
-            segment_bytes: u64::from(config.segment_packets) * u64::from(config.payload_bytes()),
-            sent: Vec::new(),
-            answers: 0,
-            delivered: Vec::new(),
-            judged: Vec::new(),
-            ended: None,
-        }
-    }
-
-    /// Runs until nothing is pending.
-    pub(super) fn settle(&mut self) -> &mut Self {
-        self.offer();
-        loop {
-            self.drain();
-            let timers = Deadline::earlier(self.sender.poll_timeout(), self.receiver.poll_timeout()).map(|deadline| deadline.at);
-            let arrivals = [self.forward.front().map(|at| at.0), self.back.front().map(|at| at.0)];
-            let Some(next) = arrivals.into_iter().chain([timers]).flatten().min() else { return self };
-            assert!(next < Instant::ZERO + Duration::from_secs(36_000), "the halves never came to rest");
-            self.now = self.now.max(next);
-            while self.forward.front().is_some_and(|packet| packet.0 <= self.now) {
-                let (_, packet) = self.forward.pop_front().unwrap();
-                self.receiver.handle_forward(self.now, &packet);
-            }
-            while self.back.front().is_some_and(|packet| packet.0 <= self.now) {
-                let (_, packet) = self.back.pop_front().unwrap();
-                self.sender.handle_feedback(self.now, &packet);
-            }
-            self.sender.handle_timeout(self.now);
-        }
-    }
-
-    /// When `sequence` left for the `time`-th time, counted from 0.
-    pub(super) fn left(&self, sequence: u32, time: usize) -> Instant {
-        self.sent.iter().filter(|sent| sent.0 == sequence).nth(time).unwrap_or_else(|| panic!("{sequence} never left so often")).1
-    }
-
-    /// How often `sequence` left.
-    pub(super) fn times(&self, sequence: u32) -> usize {
-        self.sent.iter().filter(|sent| sent.0 == sequence).count()
-    }
-
-    /// Packets that the receiver had already.
-    pub(super) fn received_again(&self) -> f64 {
-        let mut wanted = Wanted("received_again_packets", f64::NAN);
-        self.receiver.probe(&mut wanted);
-        wanted.1
-    }
-
-    fn offer(&mut self) {
-        while self.waiting > 0 {
-            let segment = Segment { stream: StreamId(0), bytes: Some(self.segment_bytes), source_time: self.now, tolerance: None };
-            match self.sender.submit(self.now, segment) {
-                Ok(_) => self.waiting -= 1,
-                Err(SubmitError::Blocked) => return,
-                Err(error) => panic!("{error}"),
-            }
-        }
-        self.sender.finish(self.now);
-    }
-
-    fn drain(&mut self) {
-        while let Some(packet) = self.sender.poll_transmit(self.now) {
-            let number = sequence(&packet);
-            let times = self.times(number);
-            let lost = (self.lose)(number, times);
-            self.sent.push((number, self.now));
-            assert!(packet.encoded_len() <= 1000);
-            if !lost {
-                self.forward.push_back((self.now + RTT / 2, packet));
-            }
-        }
-        while let Some(packet) = self.receiver.poll_transmit(self.now) {
-            self.answers += 1;
-            if !(self.lose_back)(&packet) {
-                self.back.push_back((self.now + RTT / 2, packet));
-            }
-        }
-        self.events();
-    }
-
-    fn events(&mut self) {
-        while let Some(event) = self.receiver.poll_event() {
-            match event {
-                ReceiverEvent::Delivered { segment, verdict: Verdict::Complete, holes: 0, .. } => self.delivered.push(segment.0),
-                ReceiverEvent::Ended { segments, .. } => assert_eq!(self.ended.replace(segments), None, "the end is told once"),
-                other => panic!("unexpected {other:?}"),
-            }
-        }
-        let mut opened = false;
-        while let Some(event) = self.sender.poll_event() {
-            match event {
-                SenderEvent::Judged { segment, verdict: Verdict::Complete, .. } => self.judged.push(segment.0),
-                SenderEvent::Started { .. } => {}
-                SenderEvent::WindowOpen(_) => opened = true,
-                other => panic!("unexpected {other:?}"),
-            }
-        }
-        if opened {
-            self.offer();
-            self.drain();
-        }
-    }
+/// A link that has transferred `segments` full ones. `lose` says what is lost forward: the number of the packet, and how
+/// often it left before.
+pub(super) fn settled(
+    config: &Config,
+    segments: u64,
+    mut lose: impl FnMut(u32, usize) -> bool + 'static,
+    mut lose_back: impl FnMut(&Feedback) -> bool + 'static,
+) -> Link {
+    let halves = (Sender::new(config.clone(), Instant::ZERO).unwrap(), Receiver::new(config.clone(), Instant::ZERO).unwrap());
+    let bytes = u64::from(config.segment_packets) * u64::from(config.payload_bytes());
+    let lengths = (0..segments).map(|_| bytes);
+    let mut link = Link::new(halves, RTT, lengths, move |packet, times| lose(packet.sequence(), times), move |answer, _| lose_back(answer));
+    link.settle();
+    link
 }

@@ -1,17 +1,10 @@
 //! The packets of XTP as bytes.
 
+use crate::encoded::encoded;
 use crate::xtp::{Feedback, Forward, Options, Place};
 use proptest::prelude::*;
-use segstream_base::codec::{DecodeErrorKind, Reader, Writer};
+use segstream_base::codec::{DecodeErrorKind, Reader};
 use segstream_base::halves::{Packet, SegmentNumber};
-
-fn encoded(packet: &impl Packet) -> Vec<u8> {
-    let mut bytes = vec![0xaa; packet.encoded_len()];
-    let mut writer = Writer::new(&mut bytes);
-    packet.encode(&mut writer);
-    assert_eq!(writer.finish(), Ok(packet.encoded_len()));
-    bytes
-}
 
 fn one_of(options: &'static [Options]) -> impl Strategy<Value = Options> {
     prop::collection::vec(any::<bool>(), options.len())

@@ -1,7 +1,8 @@
 //! What would stall a sender that is built by the letter of the study, and that none of it does.
 
-use super::link::{FULL, Link, PACKET_TIME, RTT, WINDOW, WTIMER, asks, config, gauge, pairs, segment, sequence};
+use super::link::{FULL, RTT, WINDOW, WTIMER, asks, config, link, pairs, sequence};
 use super::{lose, run};
+use crate::link::{PACKET_TIME, draws, gauge, segment};
 use crate::xtp::{Config, Feedback, Forward, Options, Place, Receiver, ReceiverStrategy, Sender, SenderStrategy};
 use proptest::prelude::*;
 use segstream_base::halves::{Packet as _, Receiver as _, ReceiverEvent, Sender as _};
@@ -25,10 +26,10 @@ fn the_answer_to_an_older_question_does_not_stop_wtimer() {
     for receiver in [ReceiverStrategy::Discard, ReceiverStrategy::StoreAggressive] {
         for sender in SenderStrategy::ALL {
             let mut left = 0;
-            let lose = Box::new(move |packet: &Forward, times: usize| {
+            let lose = move |packet: &Forward, times: usize| {
                 left += usize::from(sequence(packet) == 41 * FULL);
                 times == 0 && (sequence(packet) == 10 * FULL || sequence(packet) == 41 * FULL && left == 1)
-            });
+            };
             let link = run(&config(sender, receiver), 200, lose);
             let last_question = link.sent.iter().filter(|sent| asks(&sent.0)).nth(1).unwrap();
             assert_eq!(sequence(&last_question.0), 41 * FULL);
@@ -41,7 +42,7 @@ fn the_answer_to_an_older_question_does_not_stop_wtimer() {
 #[test]
 fn a_lost_repetition_is_found_although_nothing_was_asked() {
     for (sender, receiver) in pairs() {
-        let lose = Box::new(|packet: &Forward, times: usize| sequence(packet) == 5 * FULL && times < 4);
+        let lose = |packet: &Forward, times: usize| sequence(packet) == 5 * FULL && times < 4;
         let link = run(&config(sender, receiver), 200, lose);
         assert!(link.numbers().filter(|number| *number == 5).count() == 5, "{sender} {receiver}");
     }
@@ -50,8 +51,7 @@ fn a_lost_repetition_is_found_although_nothing_was_asked() {
 #[test]
 fn the_last_packet_asks_and_a_lost_end_is_made_good() {
     for (sender, receiver) in pairs() {
-        let link =
-            run(&config(sender, receiver), 7, Box::new(|packet, times| packet.is_data() && sequence(packet) == 6 * FULL && times < 2));
+        let link = run(&config(sender, receiver), 7, |packet, times| packet.is_data() && sequence(packet) == 6 * FULL && times < 2);
         assert_eq!(link.numbers().filter(|number| *number == 6).count(), 3, "{sender} {receiver}");
         assert!(link.sent.iter().filter(|sent| asks(&sent.0)).all(|sent| sequence(&sent.0) >= 6 * FULL));
     }
@@ -66,18 +66,18 @@ fn an_end_that_is_told_after_the_last_packet_travels_in_a_cntl() {
                 controls += usize::from(!packet.is_data());
                 !packet.is_data() && controls <= 2
             };
-            let mut link = Link::new(&config(sender, receiver), [], Box::new(lose), Box::new(|_, told| told == 0));
+            let mut link = link(&config(sender, receiver), [], lose, |_, told| told == 0).endless();
             for _ in 0..segments {
                 link.sender.submit(link.now, segment(960)).unwrap();
             }
-            link.run();
+            link.settle();
             assert_eq!(
                 (link.ended, link.delivered.len(), link.judged.len()),
                 (None, segments, segments),
                 "WTIMER has asked for what was sent"
             );
             link.sender.finish(link.now);
-            link.run();
+            link.settle();
             assert_eq!(link.ended, Some(segments as u64), "{sender} {receiver}");
             assert_eq!(link.sender.poll_timeout(), None);
         }
@@ -109,7 +109,7 @@ fn new_data_that_leaves_while_a_question_is_open_is_not_taken_for_lost() {
 fn a_wtimer_below_the_round_trip_still_ends_in_full_delivery() {
     for (sender, receiver) in pairs() {
         let config = Config { wtimer: Duration::from_micros(900), ..config(sender, receiver) };
-        run(&config, 100, Box::new(|packet, times| times == 0 && sequence(packet) / FULL % 5 == 2));
+        run(&config, 100, |packet, times| times == 0 && sequence(packet) / FULL % 5 == 2);
     }
 }
 
@@ -117,7 +117,7 @@ fn a_wtimer_below_the_round_trip_still_ends_in_full_delivery() {
 fn without_a_filter_and_with_a_window_of_one_packet_everything_is_still_delivered() {
     for (sender, receiver) in pairs() {
         let config = Config { control_rtt: Duration::ZERO, window: 1, rate: None, ..config(sender, receiver) };
-        run(&config, 40, Box::new(|packet, times| times == 0 && sequence(packet) / FULL % 3 == 2));
+        run(&config, 40, |packet, times| times == 0 && sequence(packet) / FULL % 3 == 2);
     }
 }
 
@@ -132,6 +132,18 @@ fn wtimer_of_an_idle_sender_starts_anew_with_every_packet() {
         assert_eq!(sender.poll_timeout().map(|deadline| deadline.at), Some(now + WTIMER));
     }
     assert_eq!(gauge(&sender, "questions"), 0.0);
+}
+
+#[test]
+fn the_studys_sender_asks_when_its_window_closes_or_its_stream_ends_and_not_in_a_pause() {
+    let study = Config { asks_in_pauses: false, ..config(SenderStrategy::GoBackN, ReceiverStrategy::Discard) };
+    let mut sender = Sender::new(study, Instant::ZERO).unwrap();
+    sender.submit(Instant::ZERO, segment(960)).unwrap();
+    assert!(matches!(sender.poll_transmit(Instant::ZERO), Some(Forward::Data { .. })));
+    assert_eq!(sender.poll_timeout(), None);
+    sender.finish(Instant::ZERO);
+    assert!(matches!(sender.poll_transmit(Instant::ZERO), Some(packet) if asks(&packet)));
+    assert_eq!(sender.poll_timeout().map(|deadline| deadline.at), Some(Instant::ZERO + WTIMER));
 }
 
 fn strategies() -> impl Strategy<Value = (SenderStrategy, ReceiverStrategy)> {
@@ -177,11 +189,7 @@ proptest! {
             control_rtt: Duration::from_millis(filter),
             ..base
         };
-        let mut state = seed | 1;
-        let mut draw = move || {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            (state >> 33) % 100 < percent
-        };
+        let mut draw = draws(seed, percent);
         let mut draw_back = draw;
         let mut controls = 0;
         let lengths = (0..60).map(|number| u64::from(config.segment_packets) * 960 * (number % 4) / 3).collect::<Vec<_>>();
@@ -189,7 +197,7 @@ proptest! {
             controls += usize::from(matches!(packet, Forward::Control { .. }));
             times < 6 && controls < 40 && draw()
         };
-        let mut link = Link::new(&config, lengths, Box::new(lose), Box::new(move |_, told| told < 200 && draw_back()));
+        let mut link = link(&config, lengths, lose, move |_, told| told < 200 && draw_back());
         link.settle();
         prop_assert!(link.delivered.iter().copied().eq(0..60));
         prop_assert_eq!(link.judged, link.delivered);

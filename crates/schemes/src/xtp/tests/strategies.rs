@@ -1,7 +1,8 @@
 //! What each strategy sends again, and when a receiver speaks.
 
-use super::link::{FULL, Link, PACKET_TIME, RTT, WINDOW, WTIMER, asks, config, gauge, pairs, segment, sequence};
+use super::link::{FULL, RTT, WINDOW, WTIMER, asks, config, link, pairs, sequence};
 use super::{lose, lose_nothing, run};
+use crate::link::{PACKET_TIME, draws, gauge, segment};
 use crate::xtp::{Config, Feedback, Forward, Options, Place, Receiver, ReceiverStrategy, Sender, SenderStrategy};
 use segstream_base::halves::{Receiver as _, Sender as _};
 use segstream_base::{Duration, Instant};
@@ -84,21 +85,14 @@ fn an_aggressive_receiver_tells_of_the_gap_at_once_a_conservative_one_when_the_w
 
 #[test]
 fn a_receiver_that_discards_makes_every_sender_go_back_packet_by_packet() {
-    let drawn = |seed: u64, percent: u64| {
-        let mut state = seed;
-        move || {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            (state >> 33) % 100 < percent
-        }
-    };
     for (seed, percent) in [(1, 1), (2, 5), (3, 20), (4, 40)] {
         let links = [GoBackN, SelectiveRepeat].map(|strategy| {
-            let (mut draw, mut draw_back) = (drawn(seed, percent), drawn(seed + 9, percent));
-            let mut link = Link::new(
+            let (mut draw, mut draw_back) = (draws(seed, percent), draws(seed + 9, percent));
+            let mut link = link(
                 &config(strategy, Discard),
                 (0..400).map(|_| 960),
-                Box::new(move |_, times| times < 5 && draw()),
-                Box::new(move |_, told| told < 2_000 && draw_back()),
+                move |_, times| times < 5 && draw(),
+                move |_, told| told < 2_000 && draw_back(),
             );
             link.settle();
             assert_eq!(link.delivered.len(), 400);
@@ -191,7 +185,7 @@ fn a_handshake_sender_acts_only_on_the_answer_to_a_cntl() {
 #[test]
 fn repetitions_leave_before_new_packets() {
     for (sender, receiver) in pairs() {
-        let link = run(&config(sender, receiver), 300, Box::new(|packet, times| times == 0 && sequence(packet) / FULL % 9 == 4));
+        let link = run(&config(sender, receiver), 300, |packet, times| times == 0 && sequence(packet) / FULL % 9 == 4);
         let numbers: Vec<u64> = link.numbers().collect();
         let mut highest = 0;
         for pair in numbers.windows(2) {
@@ -247,12 +241,7 @@ fn sreq_and_dreq_are_answered_at_once_with_all_that_has_come_delivered() {
 fn a_list_of_spans_is_no_longer_than_a_packet_and_what_lies_behind_a_cut_is_not_repeated() {
     let config = Config { packet_bytes: 100, window: 64, ..config(SelectiveRepeat, StoreConservative) };
     assert_eq!(config.spans_max(), 2);
-    let mut link = Link::new(
-        &config,
-        (0..60).map(|_| 60),
-        Box::new(|packet, times| times == 0 && sequence(packet) / 68 % 4 == 1),
-        Box::new(|_, _| false),
-    );
+    let mut link = link(&config, (0..60).map(|_| 60), |packet, times| times == 0 && sequence(packet) / 68 % 4 == 1, |_, _| false);
     link.settle();
     assert_eq!(link.delivered.len(), 60);
     assert!(link.told.iter().any(|told| told.0.spans.len() == 2) && link.told.iter().all(|told| told.0.spans.len() <= 2));
@@ -268,5 +257,5 @@ fn the_first_packet_of_a_window_lost_does_not_move_alloc_and_wtimer_asks() {
     assert!(asks(control));
     assert_eq!(*at, link.left(0, 1) + WTIMER);
     assert_eq!(link.left(32, 0), *at + RTT);
-    assert_eq!(run(&config(SelectiveRepeat, StoreConservative), 100, lose_nothing()).controls().count(), 0);
+    assert_eq!(run(&config(SelectiveRepeat, StoreConservative), 100, lose_nothing).controls().count(), 0);
 }
