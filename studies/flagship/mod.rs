@@ -1,4 +1,5 @@
-//! The flagship's rate control on links that change and that others share: targets of our own, judged like claims.
+//! The flagship's rate control on links that change and that others share, and its report periods: targets of our own, judged
+//! like claims.
 //!
 //! Called by [`crate::all`]. The scenarios are named after those of RFC 8867 and RFC 9743 where one fits.
 //!
@@ -24,6 +25,8 @@ mod pause_and_resume;
 mod policer;
 #[path = "random_loss/study.rs"]
 mod random_loss;
+#[path = "report_periods/study.rs"]
+mod report_periods;
 #[path = "single_stream/study.rs"]
 mod single_stream;
 #[path = "variable_capacity/study.rs"]
@@ -40,6 +43,7 @@ pub(crate) const STUDIES: &[&Study] = &[
     &random_loss::STUDY,
     &pause_and_resume::STUDY,
     &policer::STUDY,
+    &report_periods::STUDY,
 ];
 
 #[cfg(test)]
