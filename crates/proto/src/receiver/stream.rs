@@ -7,8 +7,8 @@
 
 use super::segment::{ALL_DUE, RecvSegment};
 use crate::layout::{Layout, tolerance};
-use segstream_base::{Duration, Instant};
 use segstream_base::halves::Verdict;
+use segstream_base::{Duration, Instant};
 use segstream_blocks::bitmap::Bitmap;
 use segstream_blocks::tolerance::Tolerance;
 use segstream_blocks::window::ReceiveWindow;
