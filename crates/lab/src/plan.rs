@@ -52,7 +52,7 @@ impl Preset {
         match self {
             Self::Quick => (200_000, 3),
             Self::Standard => (1_000_000, 5),
-            Self::Paper => (2_000_000, 10),
+            Self::Paper => (2_000_000, 5),
         }
     }
 }

@@ -42,8 +42,8 @@ pub struct TandemConfig {
     /// leaves, which makes room.
     pub order: Order,
     /// Which is first when a packet of the halves and one of the external traffic arrive at LINK1 in one slot. Default: the
-    /// external one. The paper does not say; inferred from its results: of the three, with departures first, only this one
-    /// gives the optimum windows of XT Table 4 in their order.
+    /// external one. The paper does not say; inferred from its results: with departures first it gives the optimum windows of
+    /// XT Table 4 in their order, closer than a drawn one; the user's own first does not.
     pub tie: Tie,
     /// How messages arrive. Default: [`Arrivals::Bernoulli`] at 0.12.
     pub arrivals: Arrivals,
