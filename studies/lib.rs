@@ -5,6 +5,7 @@
 //!
 //! Invariant: the identifier of a study is its folder.
 
+mod aa;
 pub mod black_box;
 pub mod curves;
 mod ec;
@@ -12,14 +13,16 @@ mod fc;
 mod flagship;
 mod ht;
 pub mod paired;
+pub mod papers;
 pub mod processing_cost;
 pub mod window_sweep;
+mod xt;
 
 use segstream_lab::study::Study;
 
 /// All studies, in the order of the report.
 pub fn all() -> Vec<&'static Study> {
-    [ec::STUDIES, fc::STUDIES, ht::STUDIES, flagship::STUDIES].concat()
+    [ec::STUDIES, fc::STUDIES, ht::STUDIES, aa::STUDIES, xt::STUDIES, flagship::STUDIES].concat()
 }
 
 /// The study with this identifier.
@@ -50,6 +53,9 @@ mod tests {
             for point in (study.stages)() {
                 point.scenario.check().unwrap_or_else(|error| panic!("{} {} at {}: {error}", study.id, point.curve, point.x));
             }
+            for point in (study.tandem)() {
+                point.scenario.check().unwrap_or_else(|error| panic!("{} {} at {}: {error}", study.id, point.curve, point.x));
+            }
         }
     }
 
@@ -77,6 +83,10 @@ mod tests {
             }
             let mut places = BTreeSet::new();
             for point in (study.stages)() {
+                assert!(places.insert((point.curve.clone(), point.x.to_bits())), "{} twice at {} of {}", study.id, point.x, point.curve);
+            }
+            let mut places = BTreeSet::new();
+            for point in (study.tandem)() {
                 assert!(places.insert((point.curve.clone(), point.x.to_bits())), "{} twice at {} of {}", study.id, point.x, point.curve);
             }
         }

@@ -1,11 +1,11 @@
-//! `cargo xtask bless`: makes the expected tables and the pictures of the studies anew.
+//! `cargo xtask bless`: makes the expected tables and the pictures of the studies anew, and the table of the papers.
 //!
 //! Called by people after a change that is meant to change results; the difference is theirs to read.
-//! Tables come from the quick preset, which continuous integration repeats; pictures from the papers' run
-//! length, which takes minutes.
+//! Tables come from the quick preset, which continuous integration repeats; pictures and `docs/PAPERS.md`
+//! from the papers' run length, which takes minutes.
 //!
 //! Invariant: what is written comes from a run of this tree, and only `expected.csv` and `*.svg` in the
-//! studies' folders are written.
+//! studies' folders and `docs/PAPERS.md` are written.
 
 use crate::shell;
 use anyhow::{Context, Result, bail};
@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 pub(crate) enum What {
     /// `expected.csv` of every study.
     Tables,
-    /// The pictures of every study.
+    /// The pictures of every study, and the table of the papers.
     Pictures,
 }
 
@@ -48,6 +48,11 @@ pub(crate) fn run(root: &Path, what: What) -> Result<()> {
     }
     if copied == 0 {
         bail!("the studies gave nothing in {out}");
+    }
+    if what == What::Pictures {
+        let from = made.join("papers.md");
+        fs::copy(&from, root.join("docs/PAPERS.md")).with_context(|| format!("copying {}", from.display()))?;
+        eprintln!("docs/PAPERS.md written");
     }
     eprintln!("{copied} files written under studies; read the difference before committing it");
     Ok(())

@@ -4,7 +4,7 @@
 //! - `layers`: dependencies run one way, and the inner crates know no clock, socket, thread or entropy.
 //! - `tidy`: lengths of files and functions, names, words, extensions, module docs, links.
 //! - `fuzz`: a short run of every fuzz target;
-//! - `bless`: expected tables and pictures of the studies, made anew.
+//! - `bless`: expected tables and pictures of the studies and the table of the papers, made anew.
 //!
 //! Called by `.ci/run` and by people. It depends on no crate of ours, so that it runs when they do not build.
 //!
@@ -38,7 +38,7 @@ usage: cargo xtask <step>
   tidy            check lengths, names, words, extensions, module docs and links
   fuzz [SECONDS]  run each fuzz target for SECONDS (10)
   bless           make the expected tables of the studies anew (a minute)
-  bless pictures  make the pictures of the studies anew (ten minutes)";
+  bless pictures  make the pictures of the studies and docs/PAPERS.md anew (ten minutes)";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();

@@ -7,6 +7,7 @@
 
 mod expected;
 mod files;
+mod papers;
 
 use crate::interruption::Interruption;
 use crate::{json, progress, quantity, usage};
@@ -47,7 +48,8 @@ enum Action {
     Run(RunArguments),
 }
 
-/// Runs studies and writes report.html, and for each study its points, pictures and their tables.
+/// Runs studies and writes report.html, and for each study its points, pictures and their tables; of all studies papers.md too,
+/// which lists every figure and table with its verdicts.
 ///
 /// What is finished is kept in the output directory: an interrupted run goes on where it stopped.
 #[derive(Debug, Args)]
@@ -123,6 +125,9 @@ fn reproduce(arguments: &RunArguments) -> Result<ExitCode> {
     let seconds = began.elapsed().as_secs_f64();
     let report = report(&finished, preset, arguments.seed);
     let page = files::write(&arguments.out, &report, &finished)?;
+    if arguments.all {
+        files::write_papers(&arguments.out, &papers::papers(&report, preset, arguments.seed))?;
+    }
     let differences = if preset == Preset::Quick && arguments.seed == USUAL_SEED { expected::differences(&finished) } else { Vec::new() };
     let troubles = troubles(&finished);
     if arguments.json {

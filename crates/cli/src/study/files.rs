@@ -1,4 +1,4 @@
-//! Writes what a study gave: the report, and for each study its points, pictures and their tables.
+//! Writes what a study gave: the report, the table of the papers, and for each study its points, pictures and their tables.
 //!
 //! Called by `study run`.
 //!
@@ -30,6 +30,11 @@ pub(super) fn write(out: &Path, report: &Report, finished: &[Finished]) -> Resul
     let path = out.join("report.html");
     keep(&path, &page(report))?;
     Ok(path)
+}
+
+/// Writes the table of the papers beside the report. Its links lead where `docs/PAPERS.md` stands, not from here.
+pub(super) fn write_papers(out: &Path, text: &str) -> Result<()> {
+    keep(&out.join("papers.md"), text)
 }
 
 fn keep(path: &Path, text: &str) -> Result<()> {
