@@ -38,7 +38,7 @@ usage: cargo xtask <step>
   tidy            check lengths, names, words, extensions, module docs and links
   fuzz [SECONDS]  run each fuzz target for SECONDS (10)
   bless           make the expected tables of the studies anew (a minute)
-  bless pictures  make the pictures of the studies and docs/PAPERS.md anew (ten minutes)";
+  bless pictures  make the pictures of the studies and docs/PAPERS.md anew (half an hour)";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
