@@ -143,14 +143,14 @@ fn an_interleaved_open_segment_takes_no_more_memory_than_the_window() {
 
 #[test]
 fn a_sender_that_never_confirms_a_verdict_is_not_served_for_ever() {
-    let mut victim = Victim::new(vec![Contract { window_segments: 300, ..Contract::default() }]);
+    let mut victim = Victim::new(vec![Contract { window_segments: 1500, ..Contract::default() }]);
     let mut taken = 0;
-    for segment in 0..5000 {
+    for segment in 0..8000 {
         victim.part(part(segment, 0, Some(1)));
         let now = victim.now;
         taken += u64::from(victim.connection().recv(now, 0).is_some());
     }
-    assert_eq!(taken, 4 * 300);
+    assert_eq!(taken, 4 * 1500);
 }
 
 #[test]

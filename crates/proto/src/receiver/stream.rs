@@ -21,7 +21,7 @@ use std::collections::VecDeque;
 const SPARE_SEGMENTS: usize = 64;
 /// How many windows of segments are kept until their verdicts are confirmed, and at least how many segments.
 const KEPT_WINDOWS: u64 = 4;
-const KEPT_SEGMENTS_MIN: u64 = 1024;
+const KEPT_SEGMENTS_MIN: u64 = 4096;
 
 /// One incoming stream.
 #[derive(Debug)]
