@@ -263,8 +263,12 @@ pub trait Sender {
 
     /// Takes a whole segment, or opens one whose length is not known yet.
     fn submit(&mut self, now: Instant, segment: Segment) -> Result<SegmentNumber, SubmitError>;
-    /// Appends `bytes` to the open segment of `stream`; with `last` the segment is finished.
-    fn append(&mut self, now: Instant, stream: StreamId, bytes: u64, last: bool) -> Result<(), SubmitError>;
+    /// Appends `bytes` to the open segment of `stream`; with `last` the segment is finished. Default: always
+    /// [`SubmitError::Finished`], for a half that takes whole segments alone.
+    fn append(&mut self, now: Instant, stream: StreamId, bytes: u64, last: bool) -> Result<(), SubmitError> {
+        let _ = (now, stream, bytes, last);
+        Err(SubmitError::Finished)
+    }
     /// No more segments will come: end of every stream.
     fn finish(&mut self, now: Instant);
     /// Changes rate or class while data flows.

@@ -95,11 +95,14 @@ impl RateSpec {
         Self { peak, bursts_per_second: 0, burst_shipments: 0 }
     }
 
-    /// Whether the bursts fit the peak with datagrams of `bytes`: F <= P / (8 L l).
+    /// Whether anything can leave, and the bursts fit the peak with datagrams of `bytes`: F <= P / (8 L l).
     ///
     /// # Errors
-    /// When they do not; the pacer then keeps the peak and falls short of F bursts.
+    /// A peak of zero; bursts that do not fit, where the pacer keeps the peak and falls short of F bursts.
     pub fn check(&self, bytes: Bytes) -> Result<(), RateSpecError> {
+        if self.peak.is_zero() {
+            return Err(RateSpecError::PeakZero);
+        }
         let average = self.bursts_need(bytes);
         if average <= self.peak { Ok(()) } else { Err(RateSpecError::PeakTooLow { peak: self.peak, average, datagram: bytes }) }
     }
@@ -261,6 +264,15 @@ impl Pacer {
             self.skip_to(now - self.catch_up);
         }
         self.next() <= now && !spec.peak.is_zero()
+    }
+
+    /// Whether one of those that are queued may leave at `now`; with none queued, as [`Pacer::on_idle`].
+    #[inline]
+    pub fn lets_leave(&mut self, now: Instant, is_queued: bool) -> bool {
+        if !is_queued {
+            self.on_idle(now);
+        }
+        is_queued && self.ready(now)
     }
 
     /// A shipment in a datagram of `bytes` has left.

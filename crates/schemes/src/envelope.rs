@@ -73,3 +73,16 @@ pub(crate) fn opened<'a>(input: &mut Reader<'a>, data_covered: usize) -> Result<
         Err(input.error("checksum", DecodeErrorKind::BadChecksum))
     }
 }
+
+/// The same for a packet that must be of type `kind`: its connection, and what follows.
+///
+/// # Errors
+/// Those of [`opened`], or another type.
+pub(crate) fn opened_as<'a>(input: &mut Reader<'a>, data_covered: usize, kind: u16) -> Result<(u32, Reader<'a>), DecodeError> {
+    let mut body = opened(input, data_covered)?;
+    let connection = body.u32("connection")?;
+    match body.u16("type")? {
+        found if found == kind => Ok((connection, body)),
+        other => Err(body.error("type", DecodeErrorKind::UnknownType(u64::from(other)))),
+    }
+}

@@ -183,10 +183,6 @@ impl Sender for StopAndWaitSender {
         Ok(SegmentNumber(self.next - 1))
     }
 
-    fn append(&mut self, _: Instant, _: StreamId, _: u64, _: bool) -> Result<(), SubmitError> {
-        Err(SubmitError::Finished)
-    }
-
     fn finish(&mut self, _: Instant) {
         self.finished = true;
     }

@@ -84,7 +84,6 @@ impl RecvHalf {
                 segment.violated = true;
                 stream.wanting += 1;
                 self.wanting += 1;
-                self.report.period.enter_error(now);
             }
         }
         let asked_for = error_control && stream.get(number).is_some_and(|segment| segment.violated);

@@ -254,13 +254,11 @@ impl RecvHalf {
     }
 
     fn start_report(&mut self, now: Instant) {
-        let missing = self.wanting > 0;
         let highest = self.detector.highest().unwrap_or(0);
         let clock = &mut self.report;
         clock.measure_arrivals(now, highest);
         clock.window = self.streams.iter().flatten().map(|stream| stream.window.size().1).min().unwrap_or(0);
         clock.fit_period();
-        clock.period.on_report(now, missing);
         clock.last = now;
         clock.hasten = None;
         clock.news = false;

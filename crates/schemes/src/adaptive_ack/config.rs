@@ -78,9 +78,6 @@ impl Config {
         if self.t_normal.is_zero() || self.t_error.is_zero() {
             return Err(ConfigError::PeriodZero { t_normal: self.t_normal, t_error: self.t_error });
         }
-        if self.rate.peak().is_zero() {
-            return Err(RateSpecError::PeakZero.into());
-        }
         Ok(self.rate.check(Bytes::new(u64::from(self.packet_bytes)))?)
     }
 

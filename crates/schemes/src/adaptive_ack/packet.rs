@@ -11,7 +11,7 @@
 //! Invariant: no input makes `decode` panic; an acknowledgment that decodes has its gap, if it names one, at or above the
 //! cumulative number, and encodes to the same bytes.
 
-use crate::envelope::{Sealing, opened};
+use crate::envelope::{Sealing, opened_as};
 use crate::numbered_packet::{ACK, DATA_HEADER_BYTES};
 use segstream_base::codec::{DecodeError, DecodeErrorKind, Reader, Writer};
 use segstream_base::halves::{Packet, PayloadSpan};
@@ -62,12 +62,7 @@ impl Packet for Feedback {
     }
 
     fn decode(input: &mut Reader<'_>) -> Result<Self, DecodeError> {
-        let mut body = opened(input, DATA_HEADER_BYTES)?;
-        let connection = body.u32("connection")?;
-        let kind = body.u16("type")?;
-        if kind != ACK {
-            return Err(body.error("type", DecodeErrorKind::UnknownType(u64::from(kind))));
-        }
+        let (connection, mut body) = opened_as(input, DATA_HEADER_BYTES, ACK)?;
         let cumulative = body.u32("cumulative")?;
         let gap_in = body.u32("gap-in")?;
         if gap_in < cumulative {

@@ -18,7 +18,7 @@ use crate::transmission_buffer::TransmissionBuffer;
 use crate::unsent::Unsent;
 use core::ops::Range;
 use segstream_base::halves::{
-    Deadline, Packet as _, Probe, Reconfigure, ReconfigureError, Segment, SegmentNumber, SenderCounters, SenderEvent, StreamId, SubmitError,
+    Deadline, Packet as _, Probe, Reconfigure, ReconfigureError, Segment, SegmentNumber, SenderCounters, SenderEvent, SubmitError,
 };
 use segstream_base::{Bytes, Instant};
 use segstream_blocks::{Pacer, RateSpec};
@@ -144,11 +144,6 @@ impl segstream_base::halves::Sender for Sender {
         self.buffer.submit(segment)
     }
 
-    /// Always [`SubmitError::Finished`]: no segment is ever open.
-    fn append(&mut self, _now: Instant, _stream: StreamId, _bytes: u64, _last: bool) -> Result<(), SubmitError> {
-        Err(SubmitError::Finished)
-    }
-
     fn finish(&mut self, _now: Instant) {
         self.buffer.finish();
     }
@@ -176,11 +171,7 @@ impl segstream_base::halves::Sender for Sender {
 
     #[inline]
     fn poll_transmit(&mut self, now: Instant) -> Option<Forward> {
-        if !self.has_work() {
-            self.pacer.on_idle(now);
-            return None;
-        }
-        if !self.pacer.ready(now) {
+        if !self.pacer.lets_leave(now, self.has_work()) {
             return None;
         }
         let packet = match self.retransmission.pop() {

@@ -261,11 +261,6 @@ impl segstream_base::halves::Sender for Sender {
         Ok(SegmentNumber(u64::from(number)))
     }
 
-    /// Always refused: segments are whole.
-    fn append(&mut self, _now: Instant, _stream: StreamId, _bytes: u64, _last: bool) -> Result<(), SubmitError> {
-        Err(SubmitError::Finished)
-    }
-
     /// The connection is released when all is acknowledged.
     fn finish(&mut self, now: Instant) {
         if !self.finished {

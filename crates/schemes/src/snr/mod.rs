@@ -100,9 +100,6 @@ impl Config {
         if self.status_period.is_zero() {
             return Err(ConfigError::StatusPeriodZero);
         }
-        if self.rate.peak().is_zero() {
-            return Err(RateSpecError::PeakZero.into());
-        }
         Ok(self.rate.check(Bytes::new(u64::from(self.packet_bytes)))?)
     }
 

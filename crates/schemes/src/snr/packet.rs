@@ -16,7 +16,7 @@
 //! Invariant: no input makes `decode` panic, and what decodes has its packet within its block and its
 //! payload within its stride.
 
-use crate::envelope::{CHECKSUM_BYTES, DATA, Sealing, opened};
+use crate::envelope::{CHECKSUM_BYTES, DATA, Sealing, opened, opened_as};
 use segstream_base::codec::{DecodeError, DecodeErrorKind, Reader, Writer};
 use segstream_base::halves::{Packet, PayloadSpan, SegmentNumber, StreamId};
 
@@ -249,12 +249,7 @@ impl Packet for Feedback {
     }
 
     fn decode(input: &mut Reader<'_>) -> Result<Self, DecodeError> {
-        let mut body = opened(input, usize::MAX)?;
-        let connection = body.u32("connection")?;
-        let kind = body.u16("type")?;
-        if kind != RECEIVER_STATE {
-            return Err(body.error("type", DecodeErrorKind::UnknownType(u64::from(kind))));
-        }
+        let (connection, mut body) = opened_as(input, usize::MAX, RECEIVER_STATE)?;
         let interval = body.u32("interval")?;
         let cumulative = body.u32("cumulative")?;
         let ended = body.u16("flags")? & END != 0;

@@ -277,11 +277,6 @@ impl segstream_base::halves::Sender for Sender {
         Ok(SegmentNumber(u64::from(number)))
     }
 
-    /// Always [`SubmitError::Finished`]: no segment is ever open.
-    fn append(&mut self, _now: Instant, _stream: StreamId, _bytes: u64, _last: bool) -> Result<(), SubmitError> {
-        Err(SubmitError::Finished)
-    }
-
     fn finish(&mut self, _now: Instant) {
         self.finished = true;
     }
@@ -319,11 +314,7 @@ impl segstream_base::halves::Sender for Sender {
         if now >= self.period.due() {
             return Some(self.state(now));
         }
-        if !self.has_work() {
-            self.pacer.on_idle(now);
-            return None;
-        }
-        if !self.pacer.ready(now) {
+        if !self.pacer.lets_leave(now, self.has_work()) {
             return None;
         }
         let leaving = match self.leaving {

@@ -121,9 +121,6 @@ impl Config {
             return Err(ConfigError::MaxCc(self.max_cc));
         }
         self.check_timers()?;
-        if self.rate.peak().is_zero() {
-            return Err(RateSpecError::PeakZero.into());
-        }
         Ok(self.rate.check(Bytes::new(u64::from(self.packet_bytes)))?)
     }
 

@@ -290,11 +290,6 @@ impl segstream_base::halves::Sender for Sender {
         Ok(SegmentNumber(number))
     }
 
-    /// Always [`SubmitError::Finished`]: no segment is ever open.
-    fn append(&mut self, _now: Instant, _stream: StreamId, _bytes: u64, _last: bool) -> Result<(), SubmitError> {
-        Err(SubmitError::Finished)
-    }
-
     fn finish(&mut self, now: Instant) {
         self.finished = true;
         if self.connection.is_idle() {
@@ -335,11 +330,7 @@ impl segstream_base::halves::Sender for Sender {
         if let Some(packet) = self.control(now) {
             return Some(self.charge(now, packet));
         }
-        if !self.has_work() {
-            self.pacer.on_idle(now);
-            return None;
-        }
-        if !self.pacer.ready(now) {
+        if !self.pacer.lets_leave(now, self.has_work()) {
             return None;
         }
         let packet = match self.repeats.pop_front() {

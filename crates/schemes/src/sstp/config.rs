@@ -232,9 +232,6 @@ impl Config {
         if self.tolerance.window() != self.segment_packets {
             return Err(ConfigError::ToleranceWindow { window: self.tolerance.window(), segment_packets: self.segment_packets });
         }
-        if self.rate.peak().is_zero() {
-            return Err(ConfigError::Rate(RateSpecError::PeakZero));
-        }
         self.rate.check(self.packet_size()).map_err(ConfigError::Rate)?;
         if self.reorder > REORDER_MAX {
             return Err(ConfigError::Reorder { reorder: self.reorder });

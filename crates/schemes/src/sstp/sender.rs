@@ -268,11 +268,6 @@ impl segstream_base::halves::Sender for Sender {
         Ok(SegmentNumber(number))
     }
 
-    /// Always refused: segments are whole.
-    fn append(&mut self, _now: Instant, _stream: StreamId, _bytes: u64, _last: bool) -> Result<(), SubmitError> {
-        Err(SubmitError::Finished)
-    }
-
     fn finish(&mut self, now: Instant) {
         if !self.finished {
             self.finished = true;

@@ -118,9 +118,6 @@ impl Config {
         if self.rtt.is_zero() {
             return Err(ConfigError::RttZero);
         }
-        if self.rate.peak().is_zero() {
-            return Err(RateSpecError::PeakZero.into());
-        }
         Ok(self.rate.check(Bytes::new(u64::from(self.packet_bytes)))?)
     }
 

@@ -9,9 +9,9 @@
 //!
 //! Invariant: no input makes `decode` panic.
 
-use crate::envelope::{CHECKSUM_BYTES, Sealing, opened};
+use crate::envelope::{CHECKSUM_BYTES, Sealing, opened_as};
 use crate::numbered_packet::{ACK, DATA_HEADER_BYTES};
-use segstream_base::codec::{DecodeError, DecodeErrorKind, Reader, Writer};
+use segstream_base::codec::{DecodeError, Reader, Writer};
 use segstream_base::halves::{Packet, PayloadSpan};
 
 pub use crate::numbered_packet::{Forward, Place};
@@ -41,12 +41,7 @@ impl Packet for Feedback {
     }
 
     fn decode(input: &mut Reader<'_>) -> Result<Self, DecodeError> {
-        let mut body = opened(input, DATA_HEADER_BYTES)?;
-        let connection = body.u32("connection")?;
-        let kind = body.u16("type")?;
-        if kind != ACK {
-            return Err(body.error("type", DecodeErrorKind::UnknownType(u64::from(kind))));
-        }
+        let (connection, mut body) = opened_as(input, DATA_HEADER_BYTES, ACK)?;
         let next = body.u32("next")?;
         body.finish("acknowledgment")?;
         Ok(Self { connection, next })

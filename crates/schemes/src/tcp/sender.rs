@@ -19,7 +19,7 @@ use crate::new_rate::new_rate;
 use crate::transmission_buffer::TransmissionBuffer;
 use crate::unsent::Unsent;
 use segstream_base::halves::{
-    Deadline, Operations, Packet as _, Probe, Reconfigure, ReconfigureError, Segment, SegmentNumber, SenderCounters, SenderEvent, StreamId,
+    Deadline, Operations, Packet as _, Probe, Reconfigure, ReconfigureError, Segment, SegmentNumber, SenderCounters, SenderEvent,
     SubmitError,
 };
 use segstream_base::{Bytes, Duration, Instant};
@@ -164,11 +164,6 @@ impl segstream_base::halves::Sender for Sender {
         self.buffer.submit(segment)
     }
 
-    /// Always [`SubmitError::Finished`]: no segment is ever open.
-    fn append(&mut self, _now: Instant, _stream: StreamId, _bytes: u64, _last: bool) -> Result<(), SubmitError> {
-        Err(SubmitError::Finished)
-    }
-
     fn finish(&mut self, _now: Instant) {
         self.buffer.finish();
     }
@@ -206,11 +201,7 @@ impl segstream_base::halves::Sender for Sender {
 
     #[inline]
     fn poll_transmit(&mut self, now: Instant) -> Option<Forward> {
-        if !self.has_work() {
-            self.pacer.on_idle(now);
-            return None;
-        }
-        if !self.pacer.ready(now) {
+        if !self.pacer.lets_leave(now, self.has_work()) {
             return None;
         }
         let packet = match self.repeats.pop_front() {

@@ -193,9 +193,6 @@ impl Config {
             return Err(ConfigError::BacklogZero);
         }
         let Some(rate) = self.rate else { return Ok(()) };
-        if rate.peak().is_zero() {
-            return Err(RateSpecError::PeakZero.into());
-        }
         Ok(rate.check(Bytes::new(u64::from(self.packet_bytes)))?)
     }
 

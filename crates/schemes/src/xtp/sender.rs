@@ -229,11 +229,6 @@ impl segstream_base::halves::Sender for Sender {
         Ok(SegmentNumber(u64::from(number)))
     }
 
-    /// Always [`SubmitError::Finished`]: no segment is ever open.
-    fn append(&mut self, _now: Instant, _stream: StreamId, _bytes: u64, _last: bool) -> Result<(), SubmitError> {
-        Err(SubmitError::Finished)
-    }
-
     /// The last packet tells of the end; when it has left already, a CNTL does.
     fn finish(&mut self, _now: Instant) {
         if !self.finished {
@@ -268,11 +263,7 @@ impl segstream_base::halves::Sender for Sender {
         if let Some(control) = self.poll_control(now) {
             return Some(control);
         }
-        if !self.has_data() {
-            self.pacer.on_idle(now);
-            return None;
-        }
-        if !self.pacer.ready(now) {
+        if !self.pacer.lets_leave(now, self.has_data()) {
             return None;
         }
         let packet = if self.repetition.is_empty() { self.begin(now) } else { self.repeat(now) }?;

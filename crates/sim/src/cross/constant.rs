@@ -9,8 +9,7 @@ use super::receiver::delivered;
 use super::supply::Supply;
 use segstream_base::Instant;
 use segstream_base::halves::{
-    self, Deadline, Probe, ReceiverEvent, Reconfigure, ReconfigureError, Segment, SegmentNumber, SenderCounters, SenderEvent, StreamId,
-    SubmitError,
+    self, Deadline, Probe, ReceiverEvent, Reconfigure, ReconfigureError, Segment, SegmentNumber, SenderCounters, SenderEvent, SubmitError,
 };
 
 /// A sender that asks nobody.
@@ -35,10 +34,6 @@ impl halves::Sender for Constant {
     type Feedback = Ack;
 
     fn submit(&mut self, _now: Instant, _segment: Segment) -> Result<SegmentNumber, SubmitError> {
-        Err(SubmitError::Finished)
-    }
-
-    fn append(&mut self, _now: Instant, _stream: StreamId, _bytes: u64, _last: bool) -> Result<(), SubmitError> {
         Err(SubmitError::Finished)
     }
 

@@ -14,8 +14,8 @@ use super::rate_sample::Deliveries;
 use super::round_trip::RoundTrip;
 use super::scoreboard::Scoreboard;
 use super::supply::Supply;
+use segstream_base::halves::SubmitError;
 use segstream_base::halves::{self, Deadline, Probe, Reconfigure, ReconfigureError, Segment, SegmentNumber, SenderCounters, SenderEvent};
-use segstream_base::halves::{StreamId, SubmitError};
 use segstream_base::quantity::Remainder;
 use segstream_base::{Bytes, Instant};
 
@@ -142,10 +142,6 @@ impl<C: Congestion> halves::Sender for Sender<C> {
     type Feedback = Ack;
 
     fn submit(&mut self, _now: Instant, _segment: Segment) -> Result<SegmentNumber, SubmitError> {
-        Err(SubmitError::Finished)
-    }
-
-    fn append(&mut self, _now: Instant, _stream: StreamId, _bytes: u64, _last: bool) -> Result<(), SubmitError> {
         Err(SubmitError::Finished)
     }
 

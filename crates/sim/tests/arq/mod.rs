@@ -274,10 +274,6 @@ impl Sender for ArqSender {
         Ok(SegmentNumber(self.submitted - 1))
     }
 
-    fn append(&mut self, _now: Instant, _stream: StreamId, _bytes: u64, _last: bool) -> Result<(), SubmitError> {
-        Err(SubmitError::Finished)
-    }
-
     fn finish(&mut self, _now: Instant) {
         self.finished = true;
     }

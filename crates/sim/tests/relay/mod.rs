@@ -88,10 +88,6 @@ impl Sender for RelaySender {
         Ok(SegmentNumber(message))
     }
 
-    fn append(&mut self, _now: Instant, _stream: StreamId, _bytes: u64, _last: bool) -> Result<(), SubmitError> {
-        Err(SubmitError::Finished)
-    }
-
     fn finish(&mut self, _now: Instant) {}
 
     fn reconfigure(&mut self, _now: Instant, _change: Reconfigure) -> Result<(), ReconfigureError> {
