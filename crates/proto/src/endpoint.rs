@@ -11,7 +11,7 @@ use crate::config::{Config, DATAGRAM_BYTES_MIN};
 use crate::connection::{Connection, ConnectionEvent, Role, Start};
 use crate::error::ConnectError;
 use crate::rate::Rate;
-use crate::session::{Plain, Session};
+use crate::session::{Plain, PlainSession, Session};
 use core::net::SocketAddr;
 use segstream_base::Instant;
 use segstream_base::codec::{Reader, Writer};
@@ -149,7 +149,7 @@ impl Endpoint {
         }
         let id = ConnectionId(self.next_id);
         self.next_id += 1;
-        let session: Box<dyn Session> = Box::new(Plain);
+        let session: Box<dyn Session> = Box::new(PlainSession::default());
         let connection = Connection::new(now, Start { role, remote, local_id, request, session }, &self.config);
         self.slots[index] = Some(Slot { id, connection });
         Some(id)
@@ -195,7 +195,7 @@ impl Endpoint {
     }
 
     fn on_request(&mut self, now: Instant, from: SocketAddr, header: &Header, datagram: &mut [u8]) {
-        let Some(end) = Plain.open(u64::from(header.number), datagram) else {
+        let Some(end) = Plain::open(u64::from(header.number), datagram) else {
             self.strays.bad_requests += 1;
             return;
         };
@@ -265,7 +265,7 @@ impl Endpoint {
         Reject { request: asked.request, reason, version: VERSION, detail }.encode(&mut writer);
         let Ok(written) = writer.finish() else { return };
         out.truncate(written + Plain::SEAL_BYTES);
-        Plain.seal(0, &mut out);
+        Plain::seal(0, &mut out);
         self.answers.push_back((asked.from, out));
     }
 

@@ -1,77 +1,254 @@
-//! What seals shipments: the session.
+//! What seals shipments and proves who a peer is: the session of a connection, and the protection of an endpoint that
+//! makes sessions.
 //!
-//! Called by connections for every shipment in and out. A session adds a fixed number of bytes behind the
-//! body and checks them on arrival; the 64-bit shipment number is part of what is sealed, so a number
-//! rebuilt wrongly fails the check.
+//! Called by connections for every shipment in and out and through set-up, and by the endpoint for what it gives away
+//! without keeping anything (cookies, address tokens, identifiers, reset tokens). Two protections exist: [`Plain`]
+//! here, which finds accidents and nothing else, and the encrypted one of the secure layer.
 //!
-//! Invariant: whatever `open` accepts was sealed by the peer's session under the same number.
+//! Invariant: whatever `open` accepts was sealed by the peer's session under the same level and number.
 
 use core::fmt;
+use core::hash::Hasher as _;
+use core::net::SocketAddr;
+use segstream_wire::Level;
+use siphasher::sip128::{Hasher128 as _, SipHasher24};
 
-/// Seals and opens shipments. A shipment is header, body and, behind them, the seal.
+mod fingerprint;
+
+pub use fingerprint::{Fingerprint, FingerprintError};
+
+/// Whom an initiator takes for the peer it wanted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Trust {
+    /// Whoever answers. Only for a peer that nobody can stand in for, such as one in the same process.
+    Anyone,
+    /// The holder of the key with this fingerprint.
+    Key(Fingerprint),
+    /// Whoever an authority the endpoint trusts has certified under this name.
+    Certified(String),
+    /// Nobody: the handshake ends with the peer's fingerprint in [`HandshakeError::untrusted`].
+    Nobody,
+}
+
+/// Why a handshake failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HandshakeError {
+    /// The code the peer hears: 256 plus the TLS alert, as in RFC 9001 4.8.
+    pub code: u64,
+    /// A sentence for people at this end.
+    pub detail: String,
+    /// The key of a peer that was not the one trusted, or not one to be served.
+    pub untrusted: Option<Fingerprint>,
+}
+
+/// Seals and opens the shipments of one connection, and carries the handshake that makes the keys.
+///
+/// A shipment is header, body and, behind them, the seal. Those of the initial level are not a session's: no keys
+/// exist yet, and [`Plain::checksum`] seals them.
+///
+/// Handshake bytes are a stream at each of the levels initial and handshake, in each direction. The connection brings
+/// them across whole and in order, whatever the path does.
 pub trait Session: fmt::Debug + Send {
     /// The bytes the seal takes behind the body.
     fn seal_bytes(&self) -> usize;
-    /// Seals in place: `shipment` ends with [`Session::seal_bytes`] bytes to be overwritten.
-    fn seal(&mut self, number: u64, shipment: &mut [u8]);
-    /// Opens in place. The length of header and body, or `None` when the seal is broken.
-    fn open(&mut self, number: u64, shipment: &mut [u8]) -> Option<usize>;
+    /// The level under which data leaves now: it tells which generation of keys seals it.
+    fn data_level(&self) -> Level;
+    /// Whether shipments of this level can be sealed yet.
+    fn can_seal(&self, level: Level) -> bool;
+    /// Seals in place, and hides of the header what can be hidden: `shipment` ends with [`Session::seal_bytes`] bytes
+    /// to be overwritten. The level is the one in the header.
+    fn seal(&mut self, level: Level, number: u64, shipment: &mut [u8]);
+    /// Uncovers the header of a shipment that has arrived, so that it can be decoded. Does nothing to one whose header
+    /// was never hidden.
+    fn uncover(&self, shipment: &mut [u8]);
+    /// Opens in place. The length of header and body, or `None` when the seal is broken or there is no key (any more,
+    /// or yet: nothing of the data levels opens before the handshake is complete).
+    fn open(&mut self, level: Level, number: u64, shipment: &mut [u8]) -> Option<usize>;
+
+    /// Takes the next handshake bytes of the peer's stream at `level`.
+    ///
+    /// # Errors
+    /// When the handshake has failed: the connection ends. Later calls change nothing.
+    fn read_handshake(&mut self, level: Level, bytes: &[u8]) -> Result<(), HandshakeError>;
+    /// The next handshake bytes to send, and their level; asked until it gives `None`.
+    fn write_handshake(&mut self) -> Option<(Level, Vec<u8>)>;
+    /// What the peer proposes (to a responder) or has agreed to (to an initiator), once it is known. Authentic as soon
+    /// as [`Session::is_complete`].
+    fn peer_parameters(&self) -> Option<&[u8]>;
+    /// The responder's side of the agreement; the handshake of a responder waits for it once the peer's parameters are
+    /// known.
+    ///
+    /// # Errors
+    /// As [`Session::read_handshake`].
+    fn answer(&mut self, parameters: &[u8]) -> Result<(), HandshakeError>;
+    /// Whether the handshake is done here, and the peer is who it should be.
+    fn is_complete(&self) -> bool;
+    /// The peer's key, once it is proved.
+    fn peer(&self) -> Option<Fingerprint>;
+    /// Whether what opens proves that the peer has sent it. If not, a peer that seems to move is not followed.
+    fn is_authentic(&self) -> bool;
+    /// Whether the keys have been used as often as they may, and the connection must end.
+    fn is_worn_out(&self) -> bool;
+}
+
+/// How an endpoint protects its connections.
+pub trait Protection: fmt::Debug + Send {
+    /// How requests name it: 0 plain, 1 TLS 1.3. Both ends must agree.
+    fn mode(&self) -> u8;
+    /// The session of a connection that we ask for. `parameters` are proposed in its handshake.
+    ///
+    /// # Errors
+    /// When what is trusted contradicts what the endpoint was given (no authority, a malformed name).
+    fn initiate(&mut self, remote: SocketAddr, trust: &Trust, parameters: &[u8]) -> Result<Box<dyn Session>, HandshakeError>;
+    /// The session of a connection that a peer asks for.
+    fn respond(&mut self, remote: SocketAddr) -> Box<dyn Session>;
+    /// A message authentication code that nobody else can make or foresee. The key lives as long as the endpoint.
+    fn authenticate(&self, message: &[u8]) -> [u8; 16];
+    /// The same under a key that outlives the endpoint, for those who come back after a crash; `None` when there is no
+    /// such key.
+    fn authenticate_lasting(&self, message: &[u8]) -> Option<[u8; 16]>;
 }
 
 /// Integrity only: CRC32C over the shipment and its full number. Anyone can read and forge it.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Plain;
+///
+/// As a protection it still proves addresses: its cookies are keyed.
+#[derive(Clone)]
+pub struct Plain {
+    key: [u8; 16],
+}
 
 impl Plain {
     /// The bytes of the seal.
     pub const SEAL_BYTES: usize = 4;
+    /// How requests name this protection.
+    pub const MODE: u8 = 0;
 
-    pub(crate) fn checksum(number: u64, bytes: &[u8]) -> [u8; 4] {
+    /// A protection whose cookies are made with `key`, which must come from the system's entropy but in tests.
+    pub const fn new(key: [u8; 16]) -> Self {
+        Self { key }
+    }
+
+    /// The seal of a shipment: of those of the initial level in every mode, and of all in this one.
+    pub fn checksum(number: u64, bytes: &[u8]) -> [u8; 4] {
         crc32c::crc32c_append(crc32c::crc32c(&number.to_be_bytes()), bytes).to_be_bytes()
     }
-}
 
-impl Session for Plain {
-    fn seal_bytes(&self) -> usize {
-        Self::SEAL_BYTES
-    }
-
-    fn seal(&mut self, number: u64, shipment: &mut [u8]) {
+    /// Seals in place: `shipment` ends with [`Plain::SEAL_BYTES`] bytes to be overwritten.
+    pub fn seal(number: u64, shipment: &mut [u8]) {
         if let Some((bytes, seal)) = shipment.split_last_chunk_mut::<4>() {
             *seal = Self::checksum(number, bytes);
         }
     }
 
-    fn open(&mut self, number: u64, shipment: &mut [u8]) -> Option<usize> {
+    /// The length of header and body, or `None` when the seal is broken.
+    pub fn open(number: u64, shipment: &[u8]) -> Option<usize> {
         let (bytes, seal) = shipment.split_last_chunk::<4>()?;
         (*seal == Self::checksum(number, bytes)).then_some(bytes.len())
     }
 }
 
-/// Integrity with the byte overhead of an AEAD, so that tests see the datagrams that encryption will make.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct AeadSized;
-
-impl AeadSized {
-    /// The bytes of the seal: those of AES-GCM's and ChaCha20-Poly1305's tags.
-    pub const SEAL_BYTES: usize = 16;
+impl fmt::Debug for Plain {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Plain")
+    }
 }
 
-impl Session for AeadSized {
+impl Protection for Plain {
+    fn mode(&self) -> u8 {
+        Self::MODE
+    }
+
+    fn initiate(&mut self, _remote: SocketAddr, _trust: &Trust, parameters: &[u8]) -> Result<Box<dyn Session>, HandshakeError> {
+        Ok(Box::new(PlainSession { outgoing: Some(parameters.to_vec()), ..PlainSession::default() }))
+    }
+
+    fn respond(&mut self, _remote: SocketAddr) -> Box<dyn Session> {
+        Box::new(PlainSession::default())
+    }
+
+    fn authenticate(&self, message: &[u8]) -> [u8; 16] {
+        let mut hasher = SipHasher24::new_with_key(&self.key);
+        hasher.write(message);
+        hasher.finish128().as_bytes()
+    }
+
+    fn authenticate_lasting(&self, _message: &[u8]) -> Option<[u8; 16]> {
+        None
+    }
+}
+
+/// A session without keys. Its handshake is the parameters of each side: two bytes of length, then themselves.
+#[derive(Debug, Default)]
+pub struct PlainSession {
+    outgoing: Option<Vec<u8>>,
+    incoming: Vec<u8>,
+}
+
+impl PlainSession {
+    fn parameters(&self) -> Option<&[u8]> {
+        let (length, rest) = self.incoming.split_first_chunk::<2>()?;
+        rest.get(..usize::from(u16::from_be_bytes(*length)))
+    }
+}
+
+impl Session for PlainSession {
     fn seal_bytes(&self) -> usize {
-        Self::SEAL_BYTES
+        Plain::SEAL_BYTES
     }
 
-    fn seal(&mut self, number: u64, shipment: &mut [u8]) {
-        if let Some((bytes, seal)) = shipment.split_last_chunk_mut::<16>() {
-            *seal = [0; 16];
-            seal[..4].copy_from_slice(&Plain::checksum(number, bytes));
-        }
+    fn data_level(&self) -> Level {
+        Level::Data
     }
 
-    fn open(&mut self, number: u64, shipment: &mut [u8]) -> Option<usize> {
-        let (bytes, seal) = shipment.split_last_chunk::<16>()?;
-        (seal[..4] == Plain::checksum(number, bytes) && seal[4..] == [0; 12]).then_some(bytes.len())
+    fn can_seal(&self, level: Level) -> bool {
+        level != Level::Handshake
+    }
+
+    fn seal(&mut self, _level: Level, number: u64, shipment: &mut [u8]) {
+        Plain::seal(number, shipment);
+    }
+
+    fn uncover(&self, _shipment: &mut [u8]) {}
+
+    fn open(&mut self, _level: Level, number: u64, shipment: &mut [u8]) -> Option<usize> {
+        Plain::open(number, shipment)
+    }
+
+    fn read_handshake(&mut self, _level: Level, bytes: &[u8]) -> Result<(), HandshakeError> {
+        self.incoming.extend_from_slice(bytes);
+        Ok(())
+    }
+
+    fn write_handshake(&mut self) -> Option<(Level, Vec<u8>)> {
+        let parameters = self.outgoing.take()?;
+        let length = u16::try_from(parameters.len()).unwrap_or(u16::MAX);
+        let bytes = length.to_be_bytes().into_iter().chain(parameters.into_iter().take(usize::from(length))).collect();
+        Some((Level::Initial, bytes))
+    }
+
+    fn peer_parameters(&self) -> Option<&[u8]> {
+        self.parameters()
+    }
+
+    fn answer(&mut self, parameters: &[u8]) -> Result<(), HandshakeError> {
+        self.outgoing = Some(parameters.to_vec());
+        Ok(())
+    }
+
+    fn is_complete(&self) -> bool {
+        self.parameters().is_some()
+    }
+
+    fn peer(&self) -> Option<Fingerprint> {
+        None
+    }
+
+    fn is_authentic(&self) -> bool {
+        false
+    }
+
+    fn is_worn_out(&self) -> bool {
+        false
     }
 }
 
@@ -79,23 +256,44 @@ impl Session for AeadSized {
 mod tests {
     use super::*;
 
-    fn a_broken_seal_is_found(session: &mut dyn Session) {
+    #[test]
+    fn every_changed_byte_and_every_wrong_number_breaks_the_seal() {
         let mut shipment = vec![7u8; 50];
-        shipment.resize(50 + session.seal_bytes(), 0);
-        session.seal(1 << 40, &mut shipment);
-        assert_eq!(session.open(1 << 40, &mut shipment.clone()), Some(50));
-        assert_eq!(session.open((1 << 40) + (1 << 32), &mut shipment.clone()), None, "another number");
+        shipment.resize(50 + Plain::SEAL_BYTES, 0);
+        Plain::seal(1 << 40, &mut shipment);
+        assert_eq!(Plain::open(1 << 40, &shipment), Some(50));
+        assert_eq!(Plain::open((1 << 40) + (1 << 32), &shipment), None, "another number");
         for at in 0..shipment.len() {
             let mut changed = shipment.clone();
             changed[at] ^= 0x10;
-            assert_eq!(session.open(1 << 40, &mut changed), None, "byte {at}");
+            assert_eq!(Plain::open(1 << 40, &changed), None, "byte {at}");
         }
-        assert_eq!(session.open(0, &mut [1, 2]), None);
+        assert_eq!(Plain::open(0, &[1, 2]), None);
     }
 
     #[test]
-    fn every_changed_byte_and_every_wrong_number_breaks_the_seal() {
-        a_broken_seal_is_found(&mut Plain);
-        a_broken_seal_is_found(&mut AeadSized);
+    fn the_parameters_of_a_plain_handshake_come_across_in_pieces() {
+        let mut plain = Plain::new([7; 16]);
+        let to = SocketAddr::from(([10, 0, 0, 1], 1));
+        let mut initiator = plain.initiate(to, &Trust::Anyone, b"proposed").unwrap();
+        let mut responder = plain.respond(to);
+        let (level, bytes) = initiator.write_handshake().unwrap();
+        for byte in &bytes {
+            assert_eq!(responder.peer_parameters(), None);
+            responder.read_handshake(level, &[*byte]).unwrap();
+        }
+        assert_eq!(responder.peer_parameters(), Some(&b"proposed"[..]));
+        responder.answer(b"agreed").unwrap();
+        let (level, bytes) = responder.write_handshake().unwrap();
+        assert!(!initiator.is_complete());
+        initiator.read_handshake(level, &bytes).unwrap();
+        assert!(initiator.is_complete() && initiator.peer_parameters() == Some(&b"agreed"[..]));
+    }
+
+    #[test]
+    fn a_code_depends_on_the_key_and_on_every_byte() {
+        let ours = Plain::new([1; 16]).authenticate(b"message");
+        assert_ne!(ours, Plain::new([2; 16]).authenticate(b"message"));
+        assert_ne!(ours, Plain::new([1; 16]).authenticate(b"messagf"));
     }
 }

@@ -10,7 +10,7 @@ use segstream_base::{Bandwidth, Duration, Instant};
 use segstream_proto::config::Config;
 use segstream_proto::connection::{Connection, ConnectionEvent};
 use segstream_proto::endpoint::{ConnectionId, Endpoint};
-use segstream_proto::session::{Plain, Session};
+use segstream_proto::session::Plain;
 use segstream_wire::contract::{Contract, InterleaveChoice, Limits, SEGMENT_UNITS_MAX};
 use segstream_wire::handshake::{Confirm, Request, VERSION};
 use segstream_wire::header::HEADER_BYTES;
@@ -41,7 +41,7 @@ impl Victim {
         let mut out = Vec::new();
         endpoint.poll_transmit(Instant::ZERO, 1, &mut out).unwrap();
         let number = Header::decode(&mut Reader::new(&out)).unwrap().number;
-        let end = Plain.open(u64::from(number), &mut out).unwrap();
+        let end = Plain::open(u64::from(number), &mut out).unwrap();
         let confirm = Confirm::decode(&mut Reader::new(&out[HEADER_BYTES..end])).unwrap();
         let id = endpoint.connections().next().unwrap();
         Self { endpoint, id, local_id: confirm.connection, number: 0, now: Instant::ZERO }
@@ -89,7 +89,7 @@ fn shipment(level: Level, kind: Kind, connection: u32, number: u64, body: impl F
     body(&mut out);
     let written = out.finish().unwrap();
     datagram.truncate(written + Plain::SEAL_BYTES);
-    Plain.seal(number, &mut datagram);
+    Plain::seal(number, &mut datagram);
     datagram
 }
 

@@ -6,7 +6,7 @@ use segstream_base::endpoint::{Arrival, Endpoint as _};
 use segstream_base::random::Seed;
 use segstream_proto::config::Config;
 use segstream_proto::endpoint::Endpoint;
-use segstream_proto::session::{Plain, Session};
+use segstream_proto::session::Plain;
 use segstream_wire::handshake::{Reject, RejectReason};
 use segstream_wire::header::HEADER_BYTES;
 use segstream_wire::{Header, Kind, Level};
@@ -19,7 +19,7 @@ fn request(version: u16, more: usize) -> Vec<u8> {
     out.u16(version);
     out.u64(77);
     out.u32(5);
-    Plain.seal(3, &mut datagram);
+    Plain::seal(3, &mut datagram);
     datagram
 }
 
@@ -34,7 +34,7 @@ fn a_refusal_is_never_longer_than_the_request() {
         let mut out = Vec::new();
         endpoint.poll_transmit(Instant::ZERO, 1, &mut out).unwrap();
         assert!(out.len() <= asked, "{} bytes answer {asked}", out.len());
-        let end = Plain.open(0, &mut out).unwrap();
+        let end = Plain::open(0, &mut out).unwrap();
         let reject = Reject::decode(&mut Reader::new(&out[HEADER_BYTES..end])).unwrap();
         assert_eq!((reject.request, reject.reason, reject.version), (77, RejectReason::Version, 1));
         assert!(more < 100 || !reject.detail.is_empty(), "there was room for a sentence");

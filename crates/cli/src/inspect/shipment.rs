@@ -8,7 +8,7 @@
 //! count as undecodable.
 
 use segstream_base::codec::{DecodeError, Reader};
-use segstream_proto::session::{Plain, Session as _};
+use segstream_proto::session::Plain;
 use segstream_wire::handshake::{Confirm, Disconnect, Reject, Request};
 use segstream_wire::header::HEADER_BYTES;
 use segstream_wire::report::Arrived;
@@ -47,7 +47,7 @@ impl Shipment {
             return Some(Err(Undecodable::CutOff));
         }
         let mut opened = payload.to_vec();
-        let Some(end) = Plain.open(u64::from(header.number), &mut opened) else { return Some(Err(Undecodable::BrokenSeal)) };
+        let Some(end) = Plain::open(u64::from(header.number), &mut opened) else { return Some(Err(Undecodable::BrokenSeal)) };
         let body = opened.get(HEADER_BYTES..end).unwrap_or(&[]);
         let parts = parts(header.kind, &mut Reader::new(body)).map_err(|_| Undecodable::Malformed);
         let Header { kind, number, connection, .. } = header;

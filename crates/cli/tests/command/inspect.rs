@@ -4,7 +4,7 @@ use crate::process::run;
 use pcap_file::DataLink;
 use pcap_file::pcap::{PcapHeader, PcapPacket, PcapWriter};
 use segstream_base::codec::Writer;
-use segstream_proto::session::{Plain, Session as _};
+use segstream_proto::session::Plain;
 use segstream_wire::{Header, Kind, Level, Part, Report, State};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -17,7 +17,7 @@ fn shipment(kind: Kind, number: u32, body: impl FnOnce(&mut Writer<'_>)) -> Vec<
     body(&mut writer);
     let written = writer.finish().unwrap();
     bytes.truncate(written + Plain::SEAL_BYTES);
-    Plain.seal(u64::from(number), &mut bytes);
+    Plain::seal(u64::from(number), &mut bytes);
     bytes
 }
 

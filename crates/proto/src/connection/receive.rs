@@ -18,7 +18,7 @@ impl Connection {
     pub(crate) fn handle_datagram(&mut self, now: Instant, arrival: Arrival, header: &Header, datagram: &mut [u8]) {
         let expected = self.recv.highest_shipment().map_or(0, |highest| highest + 1);
         let number = expand(u64::from(header.number), 32, expected);
-        let Some(end) = self.session.open(number, datagram) else {
+        let Some(end) = self.session.open(header.level, number, datagram) else {
             self.counters.seals_broken += 1;
             return;
         };

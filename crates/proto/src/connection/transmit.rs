@@ -162,6 +162,6 @@ impl Connection {
 
     fn seal(&mut self, number: u64, out: &mut Vec<u8>, start: usize, written: usize) {
         out.truncate(start + written + self.session.seal_bytes());
-        self.session.seal(number, &mut out[start..]);
+        self.session.seal(Level::Data, number, &mut out[start..]);
     }
 }
