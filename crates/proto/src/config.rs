@@ -34,6 +34,14 @@ pub struct Config {
     pub connection_window_bytes: u64,
     /// The most connections at a time. Default 1024.
     pub connections: usize,
+    /// The most set-ups of peers that are not known yet at a time. Default 256.
+    pub setups: usize,
+    /// The most of them for one IP address. Default 16.
+    pub setups_per_host: usize,
+    /// The most handshakes begun for peers in a second, in bursts of at most as many. Default 500.
+    pub handshakes_per_second: u32,
+    /// The most datagrams in a second that tell strangers that their connection is lost. Default 100.
+    pub resets_per_second: u32,
     /// Whether connections are accepted. Default no.
     pub accept: bool,
     /// How long departures are gathered to share a system call. Default 200 us.
@@ -55,6 +63,10 @@ impl Default for Config {
             stream_window_bytes: 64 << 20,
             connection_window_bytes: 256 << 20,
             connections: 1024,
+            setups: 256,
+            setups_per_host: 16,
+            handshakes_per_second: 500,
+            resets_per_second: 100,
             accept: false,
             gather: Duration::from_micros(200),
             connect_timeout: Duration::from_secs(10),

@@ -2,6 +2,7 @@
 //!
 //! Every variant says whose fault it is. Told by connections, printed by applications.
 
+use crate::session::HandshakeError;
 use segstream_base::{Bytes, Duration};
 use segstream_wire::handshake::RejectReason;
 
@@ -62,6 +63,15 @@ pub enum CloseReason {
         /// In how long.
         span: Duration,
     },
+    /// The handshake failed here: the peer is not who it should be, or not one to be served, or does not keep to TLS.
+    #[error("the handshake failed: {}", .0.detail)]
+    HandshakeFailed(HandshakeError),
+    /// The peer has lost the connection, by a crash for instance.
+    #[error("the peer has lost the connection: it was started anew; connect again")]
+    ResetByPeer,
+    /// The keys have sealed or refused as much as they may.
+    #[error("the keys of the connection are worn out; connect again")]
+    KeysWornOut,
     /// The peer sent what no correct peer sends.
     #[error("the peer broke the protocol: {0}")]
     PeerMisbehaved(&'static str),
@@ -75,6 +85,8 @@ fn rejection(reason: RejectReason, detail: &str) -> String {
         RejectReason::NotAccepting => "it accepts no connections; check that it is a receiver that listens".to_owned(),
         RejectReason::Unacceptable => "it does not agree with the class or the limits; propose flow control or a rate".to_owned(),
         RejectReason::Refused => "its application does not want the connection".to_owned(),
+        RejectReason::Protection => "one side encrypts and the other does not; both must do the same".to_owned(),
+        RejectReason::Handshake => "it does not accept our part of the handshake".to_owned(),
         RejectReason::Other(code) => format!("it gives reason {code}, which this version does not know"),
         _ => "it gives no reason".to_owned(),
     };
@@ -82,7 +94,7 @@ fn rejection(reason: RejectReason, detail: &str) -> String {
 }
 
 /// Why a connection was not even tried: a fault of the caller.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConnectError {
     /// Too many connections.
@@ -95,11 +107,14 @@ pub enum ConnectError {
     #[error(transparent)]
     Rate(#[from] crate::rate::RateError),
     /// Too many streams at once.
-    #[error("{0} streams do not fit a connection request; open at most {max} with it and the others later", max = segstream_wire::handshake::STREAMS_MAX)]
+    #[error("{0} streams do not fit a connection request; open at most {max} with it and the others later", max = segstream_wire::proposal::STREAMS_MAX)]
     TooManyStreams(usize),
-    /// The contracts do not fit one datagram.
+    /// The contracts do not fit a proposal.
     #[error("the stream contracts take {0} bytes, more than a connection request carries; shorten the labels or open streams later")]
     RequestTooLong(usize),
+    /// What is trusted contradicts what the endpoint was given.
+    #[error("the connection cannot be protected: {}", .0.detail)]
+    Protection(HandshakeError),
     /// A contract contradicts itself.
     #[error(transparent)]
     Contract(#[from] segstream_wire::contract::ContractError),

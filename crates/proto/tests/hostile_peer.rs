@@ -12,8 +12,9 @@ use segstream_proto::connection::{Connection, ConnectionEvent};
 use segstream_proto::endpoint::{ConnectionId, Endpoint};
 use segstream_proto::session::Plain;
 use segstream_wire::contract::{Contract, InterleaveChoice, Limits, SEGMENT_UNITS_MAX};
-use segstream_wire::handshake::{Confirm, Request, VERSION};
+use segstream_wire::handshake::{Confirm, Cookie, Fragment, Request, VERSION};
 use segstream_wire::header::HEADER_BYTES;
+use segstream_wire::proposal::Proposal;
 use segstream_wire::state::Finished;
 use segstream_wire::{Class, Header, Kind, Level, Part, Report, ReportFrame, State, StateFrame};
 
@@ -73,17 +74,38 @@ impl Victim {
     }
 }
 
-/// Asks for a connection.
+/// Asks for a connection, twice: the second time with the cookie that answers the first.
 fn ask(endpoint: &mut Endpoint, now: Instant, request: u64, streams: Vec<Contract>) {
     let (limits, rate) = (Limits::default(), Bandwidth::from_megabits_per_second(1));
-    let request = Request { version: VERSION, request, connection: 5, class: Class::ALL, rate, limits, streams };
+    let proposal = Proposal { version: VERSION, request, connection: 5, class: Class::ALL, rate, limits, streams };
+    let mut parameters = vec![0; 1000];
+    let mut out = Writer::new(&mut parameters);
+    proposal.encode(&mut out);
+    let length = out.finish().unwrap();
+    let mut bytes = (length as u16).to_be_bytes().to_vec();
+    bytes.extend_from_slice(&parameters[..length]);
+    let fragment = Fragment { offset: 0, bytes };
+    let mut asked = Request { version: VERSION, request, connection: 5, protection: 0, token: Vec::new(), fragment };
+    while endpoint.poll_transmit(now, 1, &mut Vec::new()).is_some() {}
+    send_request(endpoint, now, &asked);
+    let mut out = Vec::new();
+    endpoint.poll_transmit(now, 1, &mut out).unwrap();
+    let end = Plain::open(0, &out).unwrap();
+    asked.token = Cookie::decode(&mut Reader::new(&out[HEADER_BYTES..end])).unwrap().token;
+    send_request(endpoint, now, &asked);
+}
+
+fn send_request(endpoint: &mut Endpoint, now: Instant, request: &Request) {
     let arrival = Arrival { from: peer(), ecn: None, received: now };
-    let mut datagram = shipment(Level::Initial, Kind::Request, 0, 0, |out| request.encode(out));
+    let mut datagram = shipment(Level::Initial, Kind::Request, 0, 0, |out| {
+        request.encode(out);
+        out.bytes(&[0; 1200]);
+    });
     endpoint.handle_datagram(now, arrival, &mut datagram);
 }
 
 fn shipment(level: Level, kind: Kind, connection: u32, number: u64, body: impl Fn(&mut Writer<'_>)) -> Vec<u8> {
-    let mut datagram = vec![0; 2000];
+    let mut datagram = vec![0; 3000];
     let mut out = Writer::new(&mut datagram);
     Header { level, kind, connection, number: number as u32 }.encode(&mut out);
     body(&mut out);
@@ -205,12 +227,12 @@ fn units_of_a_segment_that_was_taken_as_a_whole_are_not_told_after_it() {
 #[test]
 fn set_ups_that_were_given_up_leave_room_for_new_ones() {
     let mut endpoint = Endpoint::new(Config { accept: true, ..Config::default() }, Seed(1)).unwrap();
-    for request in 0..65 {
+    for request in 0..17 {
         ask(&mut endpoint, Instant::ZERO, request, vec![]);
     }
-    assert_eq!((endpoint.strays.rejected, endpoint.connections().count()), (1, 64));
+    assert_eq!((endpoint.strays.rejected, endpoint.connections().count()), (1, 16));
     let later = Instant::ZERO + Config::default().connect_timeout;
     endpoint.handle_timeout(later);
-    ask(&mut endpoint, later, 65, vec![]);
-    assert_eq!((endpoint.strays.rejected, endpoint.connections().count()), (1, 65));
+    ask(&mut endpoint, later, 17, vec![]);
+    assert_eq!((endpoint.strays.rejected, endpoint.connections().count()), (1, 17));
 }

@@ -10,8 +10,9 @@ use segstream_base::{Bandwidth, Duration, Instant};
 use segstream_blocks::interleave::SendingOrder;
 use segstream_proto::session::Plain;
 use segstream_wire::contract::{InterleaveChoice, Limits};
-use segstream_wire::handshake::{Confirm, Disconnect, Reject, RejectReason, Request, VERSION};
+use segstream_wire::handshake::{Confirm, Cookie, Disconnect, Fragment, Reject, RejectReason, Request, VERSION};
 use segstream_wire::header::HEADER_BYTES;
+use segstream_wire::proposal::{Agreement, Proposal};
 use segstream_wire::report::{Arrived, RefuseReason, Runs};
 use segstream_wire::state::{Confirmed, Finished};
 use segstream_wire::{Class, Contract, Header, Kind, Level, Order, Part, Report, ReportFrame, State, StateFrame};
@@ -43,7 +44,7 @@ impl Vectors {
         decodes: impl Fn(&mut Reader<'_>) -> bool,
         body_fields: &[Field],
     ) {
-        let level = if matches!(kind, Kind::Request | Kind::Confirm | Kind::Reject) { Level::Initial } else { Level::Data };
+        let level = if matches!(kind, Kind::Request | Kind::Cookie | Kind::Confirm | Kind::Reject) { Level::Initial } else { Level::Data };
         let header = Header { level, kind, connection, number: number as u32 };
         let mut bytes = vec![0; 1200];
         let mut writer = Writer::new(&mut bytes);
@@ -115,8 +116,19 @@ const CONTRACT_FIELDS: [Field; 13] = [
     (6, "  \"frames\""),
 ];
 
+/// What a plain handshake carries: two bytes of length, then the parameters.
+fn plain_fragment(encode: impl Fn(&mut Writer<'_>)) -> (usize, Fragment) {
+    let mut parameters = vec![0; 1200];
+    let mut writer = Writer::new(&mut parameters);
+    encode(&mut writer);
+    let length = writer.finish().unwrap();
+    let mut bytes = (length as u16).to_be_bytes().to_vec();
+    bytes.extend_from_slice(&parameters[..length]);
+    (length, Fragment { offset: 0, bytes })
+}
+
 fn set_up(vectors: &mut Vectors) {
-    let request = Request {
+    let proposal = Proposal {
         version: VERSION,
         request: REQUEST,
         connection: INITIATOR,
@@ -125,44 +137,77 @@ fn set_up(vectors: &mut Vectors) {
         limits: Limits::default(),
         streams: vec![contract()],
     };
+    let (length, fragment) = plain_fragment(|out| proposal.encode(out));
+    assert_eq!((length, fragment.bytes.len()), (54, 56), "the dump says so");
+    let token: Vec<u8> = (1..=21).collect();
+    let request = Request { version: VERSION, request: REQUEST, connection: INITIATOR, protection: 0, token: token.clone(), fragment };
     let mut fields: Vec<Field> = vec![
-        (2, "version = 1"),
+        (2, "version = 2"),
         (8, "request identifier"),
         (4, "connection identifier of the initiator"),
-        (1, "class = 7"),
-        (4, "rate = 100,000,000 bit/s"),
-        (2, "limits: 256 streams"),
-        (4, "  datagrams of 65,507 bytes"),
-        (2, "  idle timeout = 10,000 ms"),
-        (1, "1 stream"),
+        (1, "protection = 0, plain"),
+        (1, "token: 21 bytes"),
+        (21, "  the cookie"),
+        (1, "fragment: offset 0"),
+        (1, "  56 bytes"),
+        (2, "  the proposal: 54 bytes"),
+        (2, "  version = 2"),
+        (8, "  request identifier"),
+        (4, "  connection identifier of the initiator"),
+        (1, "  class = 7"),
+        (4, "  rate = 100,000,000 bit/s"),
+        (2, "  limits: 256 streams"),
+        (4, "    datagrams of 65,507 bytes"),
+        (2, "    idle timeout = 10,000 ms"),
+        (1, "  1 stream"),
     ];
     fields.extend_from_slice(&CONTRACT_FIELDS);
     vectors.shipment(
-        "asks for a connection with one stream",
-        (Kind::Request, 0, 0),
+        "asks for a connection with one stream, again with a cookie; its padding to 1200 bytes is left out here",
+        (Kind::Request, 0, 1),
         |out| request.encode(out),
         |input| Request::decode(input).as_ref() == Ok(&request),
         &fields,
     );
-    let confirm = Confirm {
+    let cookie = Cookie { request: REQUEST, token };
+    vectors.shipment(
+        "asks for the request again with a cookie",
+        (Kind::Cookie, INITIATOR, 0),
+        |out| cookie.encode(out),
+        |input| Cookie::decode(input).as_ref() == Ok(&cookie),
+        &[(8, "request identifier"), (1, "token: 21 bytes"), (21, "  the cookie")],
+    );
+    let agreement = Agreement {
         request: REQUEST,
         connection: RESPONDER,
         class: Class::ALL,
         limits: Limits::default(),
+        reset: None,
+        token: Vec::new(),
         grants: vec![ReportFrame::Grant { stream: 0, segments: 16, units: 16_384, end_known: false }],
     };
+    let (length, fragment) = plain_fragment(|out| agreement.encode(out));
+    assert_eq!((length, fragment.bytes.len()), (31, 33), "the dump says so");
+    let confirm = Confirm { request: REQUEST, connection: RESPONDER, fragment };
     let fields: &[Field] = &[
         (8, "request identifier"),
         (4, "connection identifier of the responder"),
-        (1, "class = 7"),
-        (2, "limits: 256 streams"),
-        (4, "  datagrams of 65,507 bytes"),
-        (2, "  idle timeout = 10,000 ms"),
-        (1, "GRANT"),
-        (1, "  stream 0"),
-        (1, "  segments below 16"),
-        (4, "  16,384 units"),
-        (1, "  end not known"),
+        (1, "fragment: offset 0"),
+        (1, "  33 bytes"),
+        (2, "  the agreement: 31 bytes"),
+        (8, "  request identifier"),
+        (4, "  connection identifier of the responder"),
+        (1, "  class = 7"),
+        (2, "  limits: 256 streams"),
+        (4, "    datagrams of 65,507 bytes"),
+        (2, "    idle timeout = 10,000 ms"),
+        (1, "  no reset"),
+        (1, "  no token"),
+        (1, "  GRANT"),
+        (1, "    stream 0"),
+        (1, "    segments below 16"),
+        (4, "    16,384 units"),
+        (1, "    end not known"),
     ];
     vectors.shipment(
         "confirms it and grants the stream a window",
@@ -180,7 +225,7 @@ fn set_up(vectors: &mut Vectors) {
         &[
             (8, "request identifier"),
             (1, "reason = 1, busy"),
-            (2, "version spoken = 1"),
+            (2, "version spoken = 2"),
             (1, "detail: 20 bytes"),
             (20, "\"too many connections\""),
         ],
@@ -433,7 +478,7 @@ fn close(vectors: &mut Vectors) {
 }
 
 fn varints(text: &mut String) {
-    text.push_str("\n## 13.12 Varints\n\n| value | bytes |\n|---:|---|\n");
+    text.push_str("\n## 13.13 Varints\n\n| value | bytes |\n|---:|---|\n");
     for value in [0u64, 63, 64, 16_383, 16_384, (1 << 30) - 1, 1 << 30, (1 << 62) - 1] {
         let mut buffer = [0; 8];
         let mut writer = Writer::new(&mut buffer);
@@ -446,7 +491,7 @@ fn varints(text: &mut String) {
 }
 
 fn numbers(text: &mut String) {
-    text.push_str("\n## 13.13 Shipment numbers rebuilt\n\n| expected | low 32 bits | number |\n|---:|---:|---:|\n");
+    text.push_str("\n## 13.14 Shipment numbers rebuilt\n\n| expected | low 32 bits | number |\n|---:|---:|---:|\n");
     let wrap = 1u64 << 32;
     for (expected, low) in [(0, 0), (0, wrap - 1), (5, 3), (wrap - 1, 2), (wrap + 2, wrap - 1), (wrap, wrap / 2), (wrap, wrap / 2 + 1)] {
         writeln!(text, "| {expected} | {low} | {} |", expand(low, 32, expected)).unwrap();
@@ -454,7 +499,7 @@ fn numbers(text: &mut String) {
 }
 
 fn orders(text: &mut String) {
-    text.push_str("\n## 13.14 Sending orders\n\n| units | block | stride | unit at position 0, 1, 2, .. |\n|---:|---:|---:|---|\n");
+    text.push_str("\n## 13.15 Sending orders\n\n| units | block | stride | unit at position 0, 1, 2, .. |\n|---:|---:|---:|---|\n");
     for (units, block, stride) in [(16, 0, 4), (10, 0, 4), (10, 0, 3), (12, 8, 3), (5, 0, 1)] {
         let order = SendingOrder { block, stride };
         let sequence: Vec<u32> = (0..units).map(|position| order.unit_at(position, units)).collect();
@@ -467,7 +512,7 @@ fn orders(text: &mut String) {
 }
 
 fn seals(text: &mut String) {
-    text.push_str("\n## 13.15 Seals\n\nOf the nine bytes `52 00 00 00 01 00 00 00 02`.\n\n| number | seal |\n|---:|---|\n");
+    text.push_str("\n## 13.16 Seals\n\nOf the nine bytes `52 00 00 00 01 00 00 00 02`.\n\n| number | seal |\n|---:|---|\n");
     for number in [2u64, (1 << 32) + 2] {
         let body = [0x52, 0, 0, 0, 1, 0, 0, 0, 2];
         let mut shipment = body.to_vec();
@@ -493,9 +538,9 @@ fn chapter() -> String {
     report(&mut vectors);
     close(&mut vectors);
     let mut text = vectors.text;
-    assert_eq!(vectors.count, 10, "the sections behind the shipments are numbered from 13.12 on, 13.11 says how to read");
+    assert_eq!(vectors.count, 11, "the sections behind the shipments are numbered from 13.13 on, 13.12 says how to read");
     text.push_str(
-        "\n## 13.11 Values\n\nThe sections that follow give single values: input and output of the rules in chapters\n\
+        "\n## 13.12 Values\n\nThe sections that follow give single values: input and output of the rules in chapters\n\
          [2](02-shipments.md) and [8](08-tolerance.md).\n",
     );
     varints(&mut text);

@@ -1,20 +1,28 @@
-//! Set-up and close: CR, CC, RJ, DR (spec 6.1 to 6.4); DC has an empty body.
+//! Set-up and close: CR, CK, CC, HS, RJ, DR (spec 6.1 to 6.6); DC has an empty body.
 //!
-//! Called by connections. Invariant: an answer to a request echoes its random identifier, so that
-//! nobody who has not seen the request can forge one.
+//! Called by connections and, for strangers, by the endpoint. What the two sides agree on travels inside the handshake
+//! these carry: see [`crate::proposal`].
+//!
+//! Invariant: an answer to a request echoes its random identifier, so that nobody who has not seen the request can
+//! forge one.
 
-use crate::class::Class;
-use crate::contract::{Contract, Limits};
-use crate::report::ReportFrame;
 use segstream_base::codec::{DecodeError, DecodeErrorKind, Reader, Writer};
-use segstream_base::{Bandwidth, Duration};
 
 /// The version of the protocol in this crate.
-pub const VERSION: u16 = 1;
+pub const VERSION: u16 = 2;
 /// The longest text that explains a reject or a disconnect.
 pub const DETAIL_BYTES_MAX: usize = 256;
-/// The most streams a request or a confirm can name.
-pub const STREAMS_MAX: usize = 64;
+/// The longest token: a cookie or an address token.
+pub const TOKEN_BYTES_MAX: usize = 64;
+
+/// A run of handshake bytes, at the level of the shipment that carries it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Fragment {
+    /// Where the run begins in the sender's handshake bytes of this level.
+    pub offset: u64,
+    /// The run.
+    pub bytes: Vec<u8>,
+}
 
 /// CR: asks for a connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,29 +33,32 @@ pub struct Request {
     pub request: u64,
     /// The identifier the initiator wants to be addressed by.
     pub connection: u32,
-    /// The class proposed for both directions.
-    pub class: Class,
-    /// The rate the initiator will send at; zero when unpaced.
-    pub rate: Bandwidth,
-    /// What the initiator allows.
-    pub limits: Limits,
-    /// The first streams, numbered from 0.
-    pub streams: Vec<Contract>,
+    /// How the connection is to be protected: 0 plain, 1 TLS 1.3.
+    pub protection: u8,
+    /// What proves the initiator's address: a cookie, an address token of an earlier connection, or nothing.
+    pub token: Vec<u8>,
+    /// The initiator's handshake bytes.
+    pub fragment: Fragment,
 }
 
-/// CC: confirms a connection.
+/// CK: asks for the request again, with proof that the initiator receives at its address.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cookie {
+    /// The request's identifier.
+    pub request: u64,
+    /// The token to repeat the request with.
+    pub token: Vec<u8>,
+}
+
+/// CC: confirms that the connection is being set up.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Confirm {
     /// The request's identifier.
     pub request: u64,
     /// The identifier the responder wants to be addressed by.
     pub connection: u32,
-    /// The class accepted: never more than was proposed.
-    pub class: Class,
-    /// What the responder allows.
-    pub limits: Limits,
-    /// GRANT and REFUSED frames for the request's streams.
-    pub grants: Vec<ReportFrame>,
+    /// The responder's handshake bytes.
+    pub fragment: Fragment,
 }
 
 /// Why a connection was refused.
@@ -64,6 +75,10 @@ pub enum RejectReason {
     Unacceptable,
     /// The application refused.
     Refused,
+    /// The two sides are not protected in the same way.
+    Protection,
+    /// The handshake failed before there were keys.
+    Handshake,
     /// A reason this version does not know.
     Other(u8),
 }
@@ -92,19 +107,38 @@ pub struct Disconnect {
     pub detail: String,
 }
 
+impl Fragment {
+    /// Writes the fragment.
+    pub fn encode(&self, out: &mut Writer<'_>) {
+        out.varint(self.offset);
+        out.varint(self.bytes.len() as u64);
+        out.bytes(&self.bytes);
+    }
+
+    /// Reads a fragment.
+    pub fn decode(input: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        let offset = input.varint("fragment offset")?;
+        let length = input.varint("fragment length")?;
+        let too_long = input.error("fragment length", DecodeErrorKind::OutOfRange(length));
+        let bytes = input.bytes(usize::try_from(length).map_err(|_| too_long)?, "fragment")?.to_vec();
+        Ok(Self { offset, bytes })
+    }
+}
+
 impl Request {
+    /// The bytes of a body without the fragment's, at most, with a token of `token_bytes`.
+    pub const fn overhead_bytes(token_bytes: usize) -> usize {
+        2 + 8 + 4 + 1 + 2 + token_bytes + 4 + 2
+    }
+
     /// Writes the body of a CR.
     pub fn encode(&self, out: &mut Writer<'_>) {
         out.u16(self.version);
         out.u64(self.request);
         out.u32(self.connection);
-        out.u8(self.class.number());
-        out.varint(self.rate.bits_per_second());
-        self.limits.encode(out);
-        out.u8(self.streams.len().min(STREAMS_MAX) as u8);
-        for contract in self.streams.iter().take(STREAMS_MAX) {
-            contract.encode(out);
-        }
+        out.u8(self.protection);
+        encode_token(&self.token, out);
+        self.fragment.encode(out);
     }
 
     /// Reads the fields every version has: the version and the request's identifier, and the identifier
@@ -113,47 +147,58 @@ impl Request {
         Ok((input.u16("version")?, input.u64("request identifier")?, input.u32("connection identifier")?))
     }
 
-    /// Reads the body of a CR of this version.
+    /// Reads the body of a CR of this version. What follows the fragment is padding.
     pub fn decode(input: &mut Reader<'_>) -> Result<Self, DecodeError> {
         let (version, request, connection) = Self::decode_version(input)?;
-        let class = class(input)?;
-        let rate = Bandwidth::from_bits_per_second(input.varint("rate")?);
-        let limits = Limits::decode(input)?;
-        let count = input.u8("stream count")?;
-        if usize::from(count) > STREAMS_MAX {
-            return Err(input.error("stream count", DecodeErrorKind::OutOfRange(u64::from(count))));
-        }
-        let mut streams = Vec::new();
-        for _ in 0..count {
-            streams.push(Contract::decode(input)?);
-        }
-        Ok(Self { version, request, connection, class, rate, limits, streams })
+        let protection = input.u8("protection")?;
+        let token = decode_token(input)?;
+        Ok(Self { version, request, connection, protection, token, fragment: Fragment::decode(input)? })
+    }
+}
+
+impl Cookie {
+    /// Writes the body of a CK.
+    pub fn encode(&self, out: &mut Writer<'_>) {
+        out.u64(self.request);
+        encode_token(&self.token, out);
+    }
+
+    /// Reads the body of a CK.
+    pub fn decode(input: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        Ok(Self { request: input.u64("request identifier")?, token: decode_token(input)? })
     }
 }
 
 impl Confirm {
+    /// The bytes of a body without the fragment's, at most.
+    pub const OVERHEAD_BYTES: usize = 8 + 4 + 4 + 2;
+
     /// Writes the body of a CC.
     pub fn encode(&self, out: &mut Writer<'_>) {
         out.u64(self.request);
         out.u32(self.connection);
-        out.u8(self.class.number());
-        self.limits.encode(out);
-        for frame in &self.grants {
-            frame.encode(out);
-        }
+        self.fragment.encode(out);
     }
 
-    /// Reads the body of a CC to its end.
+    /// Reads the body of a CC.
     pub fn decode(input: &mut Reader<'_>) -> Result<Self, DecodeError> {
         let (request, connection) = (input.u64("request identifier")?, input.u32("connection identifier")?);
-        let class = class(input)?;
-        let limits = Limits::decode(input)?;
-        let mut grants = Vec::new();
-        while !input.is_empty() {
-            grants.push(ReportFrame::decode(input)?);
-        }
-        Ok(Self { request, connection, class, limits, grants })
+        Ok(Self { request, connection, fragment: Fragment::decode(input)? })
     }
+}
+
+pub(crate) fn encode_token(token: &[u8], out: &mut Writer<'_>) {
+    let token = token.get(..token.len().min(TOKEN_BYTES_MAX)).unwrap_or_default();
+    out.u8(token.len() as u8);
+    out.bytes(token);
+}
+
+pub(crate) fn decode_token(input: &mut Reader<'_>) -> Result<Vec<u8>, DecodeError> {
+    let length = usize::from(input.u8("token length")?);
+    if length > TOKEN_BYTES_MAX {
+        return Err(input.error("token length", DecodeErrorKind::OutOfRange(length as u64)));
+    }
+    Ok(input.bytes(length, "token")?.to_vec())
 }
 
 impl RejectReason {
@@ -164,6 +209,8 @@ impl RejectReason {
             Self::NotAccepting => 2,
             Self::Unacceptable => 3,
             Self::Refused => 4,
+            Self::Protection => 5,
+            Self::Handshake => 6,
             Self::Other(code) => code,
         }
     }
@@ -175,6 +222,8 @@ impl RejectReason {
             2 => Self::NotAccepting,
             3 => Self::Unacceptable,
             4 => Self::Refused,
+            5 => Self::Protection,
+            6 => Self::Handshake,
             other => Self::Other(other),
         }
     }
@@ -228,16 +277,6 @@ fn cut(text: &str) -> &str {
     &text[..end]
 }
 
-fn class(input: &mut Reader<'_>) -> Result<Class, DecodeError> {
-    let number = input.u8("class")?;
-    Class::new(number).ok_or_else(|| input.error("class", DecodeErrorKind::OutOfRange(u64::from(number))))
-}
-
-/// The idle timeout in force: the shorter of the two sides', at least one second.
-pub fn agreed_idle_timeout(ours: &Limits, theirs: &Limits) -> Duration {
-    ours.idle_timeout.min(theirs.idle_timeout).max(Duration::from_secs(1))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -254,23 +293,21 @@ mod tests {
 
     #[test]
     fn set_up_and_close_come_back_as_they_were() {
+        let fragment = Fragment { offset: 70_000, bytes: vec![1, 2, 3] };
         let request = Request {
             version: VERSION,
             request: 0x0123_4567_89ab_cdef,
             connection: 9,
-            class: Class::ALL,
-            rate: Bandwidth::from_megabits_per_second(100),
-            limits: Limits::default(),
-            streams: vec![Contract::default(), Contract { tolerance: (8, 1, 1), ..Contract::default() }],
+            protection: 1,
+            token: vec![7; 21],
+            fragment: fragment.clone(),
         };
-        assert_eq!(Request::decode(&mut Reader::new(&written(|out| request.encode(out)))), Ok(request.clone()));
-        let confirm = Confirm {
-            request: 4,
-            connection: 5,
-            class: Class::ALL,
-            limits: Limits::default(),
-            grants: vec![ReportFrame::Grant { stream: 0, segments: 1, units: 2, end_known: false }],
-        };
+        let bytes = written(|out| request.encode(out));
+        assert_eq!(Request::decode(&mut Reader::new(&bytes)), Ok(request.clone()));
+        assert!(bytes.len() <= Request::overhead_bytes(request.token.len()) + fragment.bytes.len());
+        let cookie = Cookie { request: 4, token: vec![9; TOKEN_BYTES_MAX] };
+        assert_eq!(Cookie::decode(&mut Reader::new(&written(|out| cookie.encode(out)))), Ok(cookie.clone()));
+        let confirm = Confirm { request: 4, connection: 5, fragment };
         assert_eq!(Confirm::decode(&mut Reader::new(&written(|out| confirm.encode(out)))), Ok(confirm.clone()));
         let reject = Reject { request: 4, reason: RejectReason::Busy, version: VERSION, detail: "full".into() };
         assert_eq!(Reject::decode(&mut Reader::new(&written(|out| reject.encode(out)))), Ok(reject.clone()));
@@ -290,6 +327,7 @@ mod tests {
         #[test]
         fn no_bytes_make_the_decoders_panic(input in proptest::collection::vec(any::<u8>(), 0..120)) {
             let _ = Request::decode(&mut Reader::new(&input));
+            let _ = Cookie::decode(&mut Reader::new(&input));
             let _ = Confirm::decode(&mut Reader::new(&input));
             let _ = Reject::decode(&mut Reader::new(&input));
             let _ = Disconnect::decode(&mut Reader::new(&input));

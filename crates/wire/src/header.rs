@@ -33,7 +33,7 @@ pub enum Level {
     DataOdd,
 }
 
-/// What a shipment is (HT 3.1: the eight packet types).
+/// What a shipment is: the eight packet types of HT 3.1, and four for set-up and moved addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// CR: asks for a connection.
@@ -52,15 +52,35 @@ pub enum Kind {
     State,
     /// RXS: the receiver's state.
     Report,
+    /// CK: asks for a request again, with a cookie.
+    Cookie,
+    /// HS: bytes of the handshake.
+    Handshake,
+    /// PC: asks whether the peer receives at an address.
+    Challenge,
+    /// PR: says that it does.
+    Response,
 }
 
 impl Kind {
-    const ALL: [Self; 8] =
-        [Self::Request, Self::Confirm, Self::Reject, Self::Disconnect, Self::DisconnectConfirm, Self::Data, Self::State, Self::Report];
+    const ALL: [Self; 12] = [
+        Self::Request,
+        Self::Confirm,
+        Self::Reject,
+        Self::Disconnect,
+        Self::DisconnectConfirm,
+        Self::Data,
+        Self::State,
+        Self::Report,
+        Self::Cookie,
+        Self::Handshake,
+        Self::Challenge,
+        Self::Response,
+    ];
 
     /// The name used in traces and in the specification.
     pub const fn name(self) -> &'static str {
-        ["CR", "CC", "RJ", "DR", "DC", "DT", "TXS", "RXS"][self as usize]
+        ["CR", "CC", "RJ", "DR", "DC", "DT", "TXS", "RXS", "CK", "HS", "PC", "PR"][self as usize]
     }
 }
 
@@ -75,6 +95,25 @@ pub struct Header {
     pub connection: u32,
     /// The low 32 bits of the shipment number.
     pub number: u32,
+}
+
+/// What anyone can read of a shipment's header, whatever is hidden of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Outside {
+    /// Whether it is of a data level, where kind, number and generation of keys may be hidden.
+    pub data: bool,
+    /// The identifier its destination has chosen for the connection.
+    pub connection: u32,
+}
+
+impl Outside {
+    /// Reads it; `None` when the datagram is no shipment.
+    #[inline]
+    pub fn read(datagram: &[u8]) -> Option<Self> {
+        let (header, _) = datagram.split_first_chunk::<HEADER_BYTES>()?;
+        let connection = u32::from_be_bytes([header[1], header[2], header[3], header[4]]);
+        (header[0] & 0xc0 == 0x40).then_some(Self { data: header[0] & 0x20 != 0, connection })
+    }
 }
 
 impl Header {
@@ -121,6 +160,16 @@ mod tests {
                 assert_eq!(Header::decode(&mut Reader::new(&buffer)), Ok(header));
             }
         }
+    }
+
+    #[test]
+    fn whatever_is_hidden_the_level_s_kind_and_the_connection_can_be_read() {
+        for hidden in 0..32 {
+            let datagram = [0x60 | hidden, 0xde, 0xad, 0xbe, 0xef, 1, 2, 3, 4, 5];
+            assert_eq!(Outside::read(&datagram), Some(Outside { data: true, connection: 0xdead_beef }));
+        }
+        assert_eq!(Outside::read(&[0x40, 0, 0, 0, 1, 0, 0, 0, 0]), Some(Outside { data: false, connection: 1 }));
+        assert_eq!((Outside::read(&[0x40; 8]), Outside::read(&[0x80; 20])), (None, None));
     }
 
     #[test]

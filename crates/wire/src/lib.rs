@@ -6,7 +6,8 @@
 //! - [`part`]: a run of units of one segment; data shipments are nothing but parts.
 //! - [`state`]: the sender's state (TXS), and its frames.
 //! - [`report`]: the receiver's state (RXS), and its frames.
-//! - [`handshake`]: connection request, confirm, reject, and the two words of the close.
+//! - [`handshake`]: request, cookie, confirm, reject, handshake bytes, and the words of the close.
+//! - [`proposal`]: what the two sides agree on inside the handshake.
 //!
 //! Called by `proto` and by the packet inspector. The drawings are in `docs/spec`.
 //!
@@ -20,6 +21,7 @@ pub mod contract;
 pub mod handshake;
 pub mod header;
 pub mod part;
+pub mod proposal;
 pub mod report;
 pub mod state;
 

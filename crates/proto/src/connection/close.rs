@@ -11,13 +11,16 @@ use crate::error::{CloseReason, PATH_OVERLOADED_CODE};
 use crate::sender::Broken;
 use segstream_base::{Bytes, Duration, Instant};
 use segstream_wire::Kind;
-use segstream_wire::handshake::Disconnect;
+use segstream_wire::handshake::{Disconnect, RejectReason};
 
 /// Repetitions of a disconnect to a silent peer before it is taken for gone.
 const TRIES: u32 = 8;
 
 /// The longest time in which repetitions of the peer's DR are answered: an application waits for it.
 const LINGER_MAX: Duration = Duration::from_secs(2);
+
+/// How long a refusal in the handshake is repeated to a peer that repeats its handshake.
+const REFUSAL_LINGER: Duration = Duration::from_secs(1);
 
 /// How far the end has come.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -41,6 +44,8 @@ pub(super) struct Close {
     theirs: Option<Disconnect>,
     request_owed: bool,
     confirm_owed: bool,
+    /// We ended in the handshake, by a DR that the peer may not have.
+    is_refusal: bool,
     /// Repetitions of our DR since the peer was last heard.
     tries: u32,
     requested_at: Instant,
@@ -62,6 +67,13 @@ impl Close {
     /// Whether new segments are still taken.
     pub(super) fn takes_segments(&self) -> bool {
         self.stage == Stage::Open && self.theirs.is_none()
+    }
+
+    /// The handshake has failed, and the peer is to hear why.
+    pub(super) fn refuse(&mut self, refusal: Disconnect) {
+        self.ours = Some(refusal);
+        self.request_owed = true;
+        self.is_refusal = true;
     }
 
     /// What the end wants to send now.
@@ -188,6 +200,18 @@ impl Connection {
         self.send.hasten_state(now);
     }
 
+    /// The peer repeats its handshake: it has not heard that it was refused.
+    pub(super) fn repeat_refusal(&mut self) {
+        self.close.request_owed |= self.close.is_refusal && self.close.stage == Stage::Draining;
+    }
+
+    /// The peer ends the connection in the handshake.
+    pub(super) fn on_refusal(&mut self, now: Instant, disconnect: Disconnect) {
+        if !self.setup.is_settled() {
+            self.end(now, CloseReason::Rejected { reason: RejectReason::Handshake, detail: disconnect.detail });
+        }
+    }
+
     pub(super) fn on_disconnect_confirm(&mut self, now: Instant) {
         if self.close.stage == Stage::ExpectConfirm {
             self.end(now, CloseReason::ClosedHere);
@@ -212,6 +236,9 @@ impl Connection {
     /// How long repetitions of the peer's DR are still answered.
     fn linger(&self, reason: &CloseReason) -> Duration {
         // A peer that has confirmed our DR and sent none of its own has nothing to repeat.
+        if self.close.is_refusal {
+            return REFUSAL_LINGER;
+        }
         let confirmed = *reason == CloseReason::ClosedHere && self.close.theirs.is_none();
         if confirmed || !self.setup.is_done() { Duration::ZERO } else { (self.retry_pause() * 3).min(LINGER_MAX) }
     }

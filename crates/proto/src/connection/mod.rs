@@ -1,8 +1,9 @@
 //! One connection: set-up, the two halves, close. It routes; its parts decide.
 //!
-//! - `setup`: request, confirm, reject;
+//! - `setup`: request, confirm, reject; `flight` brings the handshake's bytes across;
 //! - `receive`: one call for each kind of shipment;
 //! - `transmit`: asks each part in turn what it wants to send;
+//! - `moved`: a peer whose address changes;
 //! - `close`: graceful and abrupt end, the idle timeout;
 //! - `application`: what the application may ask for.
 //!
@@ -11,11 +12,14 @@
 
 mod application;
 mod close;
+mod flight;
+mod moved;
 mod receive;
 mod setup;
 mod transmit;
 
 pub use application::{Received, SharedPath};
+pub(crate) use setup::Gifts;
 pub use setup::Role;
 
 use crate::config::Config;
@@ -23,16 +27,17 @@ use crate::error::CloseReason;
 use crate::number::ShipmentCounter;
 use crate::receiver::{ReceiverConfig, RecvHalf};
 use crate::sender::{SendHalf, SenderConfig, SenderHalfEvent};
-use crate::session::Session;
+use crate::session::{Fingerprint, Session};
 use crate::store::{RecvStore, SendStore};
 use close::Close;
 use core::net::SocketAddr;
+use moved::Moved;
 use segstream_base::endpoint::Deadline;
 use segstream_base::halves::Verdict;
 use segstream_base::{Bandwidth, Duration, Instant};
 use segstream_blocks::timer::{TimerKey, TimerTable};
-use segstream_wire::handshake::Request;
 use segstream_wire::header::HEADER_BYTES;
+use segstream_wire::proposal::{Proposal, agreed_idle_timeout};
 use segstream_wire::report::RefuseReason;
 use segstream_wire::{Class, Limits, Part};
 use setup::Setup;
@@ -105,10 +110,12 @@ enum Timer {
     Drained,
     /// Nothing has come for too long.
     Idle,
+    /// The challenge of a new address is repeated.
+    Challenge,
 }
 
 impl TimerKey for Timer {
-    const ALL: &'static [Self] = &[Self::SetupRetry, Self::SetupDeadline, Self::CloseRetry, Self::Drained, Self::Idle];
+    const ALL: &'static [Self] = &[Self::SetupRetry, Self::SetupDeadline, Self::CloseRetry, Self::Drained, Self::Idle, Self::Challenge];
 
     fn name(self) -> &'static str {
         match self {
@@ -117,6 +124,7 @@ impl TimerKey for Timer {
             Self::CloseRetry => "close.retry",
             Self::Drained => "close.drained",
             Self::Idle => "idle",
+            Self::Challenge => "moved.challenge",
         }
     }
 }
@@ -138,6 +146,8 @@ pub struct ConnectionCounters {
     pub duplicates: u64,
     /// Authentic datagrams that could not be decoded.
     pub malformed: u64,
+    /// Times the peer was followed to another address.
+    pub moves: u64,
 }
 
 /// One connection.
@@ -152,6 +162,11 @@ pub struct Connection {
     config: Config,
     session: Box<dyn Session>,
     setup: Setup,
+    moved: Moved,
+    /// The end of a datagram by which the peer says that it has lost the connection.
+    peer_reset: Option<[u8; 16]>,
+    /// Proves our address to the peer in a later request.
+    address_token: Vec<u8>,
     close: Close,
     timers: TimerTable<Timer>,
     counter: ShipmentCounter,
@@ -177,7 +192,16 @@ pub(crate) struct Start {
     pub(crate) role: Role,
     pub(crate) remote: SocketAddr,
     pub(crate) local_id: u32,
-    pub(crate) request: Request,
+    /// The identifier by which the peer is addressed, if it is known.
+    pub(crate) remote_id: u32,
+    /// Ours, or what is known so far of the peer's.
+    pub(crate) proposal: Proposal,
+    pub(crate) protection: u8,
+    /// An address token of an earlier connection, or nothing.
+    pub(crate) token: Vec<u8>,
+    pub(crate) gifts: Gifts,
+    /// Makes challenges.
+    pub(crate) key: [u8; 16],
     pub(crate) session: Box<dyn Session>,
 }
 
@@ -188,7 +212,7 @@ fn below_bytes(remote: SocketAddr) -> u64 {
 
 impl Start {
     fn halves(&self, now: Instant, config: &Config, idle_timeout: Duration) -> (SendHalf, RecvHalf) {
-        let class = self.request.class;
+        let class = self.proposal.class;
         let around = HEADER_BYTES + self.session.seal_bytes();
         let body_bytes = config.datagram_bytes - around;
         let below = below_bytes(self.remote) as usize;
@@ -221,19 +245,22 @@ impl Start {
 
 impl Connection {
     pub(crate) fn new(now: Instant, start: Start, config: &Config) -> Self {
-        let idle_timeout = segstream_wire::handshake::agreed_idle_timeout(&config.limits, &start.request.limits);
+        let idle_timeout = agreed_idle_timeout(&config.limits, &start.proposal.limits);
         let (send, recv) = start.halves(now, config, idle_timeout);
-        let Start { role, remote, local_id, request, session } = start;
+        let Start { role, remote, local_id, remote_id, proposal, protection, token, gifts, key, session } = start;
         let mut connection = Self {
             role,
             remote,
             local_id,
-            remote_id: 0,
+            remote_id,
             limits: config.limits,
-            peer_limits: request.limits,
+            peer_limits: proposal.limits,
             config: config.clone(),
             session,
-            setup: Setup::new(role, request),
+            setup: Setup::new(role, protection, proposal, token, gifts),
+            moved: Moved::new(key),
+            peer_reset: None,
+            address_token: Vec::new(),
             close: Close::default(),
             timers: TimerTable::new(),
             counter: ShipmentCounter::default(),
@@ -264,6 +291,40 @@ impl Connection {
         self.role
     }
 
+    /// The key the peer has proved to hold; `None` in plain mode and before set-up is done.
+    pub fn peer(&self) -> Option<Fingerprint> {
+        self.session.peer()
+    }
+
+    /// Whether a shipment from another address may be the peer's.
+    pub(crate) fn may_move(&self) -> bool {
+        self.session.is_authentic() && self.setup.is_settled() && !self.close.is_over()
+    }
+
+    /// Whether a datagram ends as the peer says its resets do.
+    pub(crate) fn is_reset(&self, datagram: &[u8]) -> bool {
+        let expected = self.peer_reset.filter(|_| !self.close.is_over());
+        // Why folded: how long the comparison takes must not tell how much was right.
+        expected
+            .zip(datagram.last_chunk::<16>())
+            .is_some_and(|(expected, end)| expected.iter().zip(end).fold(0, |differing, (ours, theirs)| differing | (ours ^ theirs)) == 0)
+    }
+
+    /// Whether the peer can say by a reset that it has lost the connection.
+    pub(crate) const fn knows_reset(&self) -> bool {
+        self.peer_reset.is_some()
+    }
+
+    /// The peer has lost the connection.
+    pub(crate) fn on_reset(&mut self, now: Instant) {
+        self.end(now, CloseReason::ResetByPeer);
+    }
+
+    /// What proves our address to the peer in a later request, once.
+    pub(crate) fn take_address_token(&mut self) -> Option<Vec<u8>> {
+        (!self.address_token.is_empty()).then(|| core::mem::take(&mut self.address_token))
+    }
+
     pub(crate) const fn local_id(&self) -> u32 {
         self.local_id
     }
@@ -282,11 +343,12 @@ impl Connection {
     pub fn handle_timeout(&mut self, now: Instant) {
         while let Some(timer) = self.timers.pop_expired(now) {
             match timer {
-                Timer::SetupRetry => self.retry_setup(now),
+                Timer::SetupRetry => self.retry_setup(),
                 Timer::SetupDeadline => self.give_up_setup(now),
                 Timer::CloseRetry => self.retry_close(now),
                 Timer::Drained => self.close.forget(),
                 Timer::Idle => self.check_idle(now),
+                Timer::Challenge => self.retry_challenge(now),
             }
         }
         if self.setup.is_done() && !self.close.is_over() {

@@ -1,25 +1,60 @@
 //! A datagram comes in: one call for each kind of shipment.
 //!
-//! Called by the endpoint. Invariant: nothing is looked at before the seal is opened under the rebuilt
-//! number, and nothing is looked at twice.
+//! Called by the endpoint. Invariant: beyond set-up nothing is looked at before the seal is opened under the rebuilt
+//! number, and nothing is looked at twice; once set-up is done nothing without a seal is looked at.
 
-use super::{Connection, ConnectionEvent};
+use super::{Connection, ConnectionEvent, Role};
 use crate::receiver::PartFate;
+use crate::session::Plain;
+use core::net::SocketAddr;
 use segstream_base::Instant;
 use segstream_base::codec::{DecodeError, Reader};
 use segstream_base::endpoint::{Arrival, Ecn};
 use segstream_base::sequence::expand;
-use segstream_wire::handshake::{Confirm, Disconnect, Reject};
+use segstream_wire::handshake::{Confirm, Cookie, Disconnect, Fragment, Reject};
 use segstream_wire::header::HEADER_BYTES;
-use segstream_wire::{Header, Kind, Part, Report, State};
+use segstream_wire::{Header, Kind, Level, Part, Report, State};
 
 impl Connection {
-    /// Takes a datagram addressed to this connection.
-    pub(crate) fn handle_datagram(&mut self, now: Instant, arrival: Arrival, header: &Header, datagram: &mut [u8]) {
-        let expected = self.recv.highest_shipment().map_or(0, |highest| highest + 1);
-        let number = expand(u64::from(header.number), 32, expected);
+    /// Takes a shipment of set-up, which has no keys: only its fields say that it is meant for us.
+    pub(crate) fn handle_initial(&mut self, now: Instant, header: &Header, datagram: &[u8]) {
+        if self.role == Role::Responder || self.setup.is_done() {
+            return;
+        }
+        let number = u64::from(header.number);
+        let Some(end) = Plain::open(number, datagram) else {
+            self.counters.seals_broken += 1;
+            return;
+        };
+        let mut input = Reader::new(datagram.get(HEADER_BYTES..end).unwrap_or(&[]));
+        let decoded = match header.kind {
+            Kind::Cookie => Cookie::decode(&mut input).map(|cookie| self.on_cookie(cookie)),
+            Kind::Confirm => Confirm::decode(&mut input).map(|confirm| self.on_confirm(now, number, datagram.len(), &confirm)),
+            Kind::Reject => Reject::decode(&mut input).map(|reject| self.on_reject(now, reject)),
+            _ => Ok(()),
+        };
+        if decoded.is_err() {
+            self.counters.malformed += 1;
+        }
+        self.after_input(now);
+    }
+
+    /// Takes a sealed datagram addressed to this connection.
+    pub(crate) fn handle_datagram(&mut self, now: Instant, arrival: Arrival, datagram: &mut [u8]) {
+        self.session.uncover(datagram);
+        let Ok(header) = Header::decode(&mut Reader::new(datagram)) else {
+            self.counters.seals_broken += 1;
+            return;
+        };
+        let highest = self.recv.highest_shipment();
+        // RFC 9000 17.1: the handshake is over long before a number needs more than 32 bits.
+        let number = match header.level {
+            Level::Handshake => u64::from(header.number),
+            _ => expand(u64::from(header.number), 32, highest.map_or(0, |highest| highest + 1)),
+        };
         let Some(end) = self.session.open(header.level, number, datagram) else {
             self.counters.seals_broken += 1;
+            self.retire_worn_out(now);
             return;
         };
         if arrival.ecn == Some(Ecn::CongestionExperienced) {
@@ -33,18 +68,31 @@ impl Connection {
         self.last_heard = now;
         self.counters.datagrams_received += 1;
         self.counters.bytes_received += datagram.len() as u64;
+        self.note_address(now, arrival.from, highest.is_none_or(|highest| number > highest), datagram.len() as u64);
         let body = datagram.get(HEADER_BYTES..end).unwrap_or(&[]);
-        if self.dispatch(now, header.kind, number, body).is_err() {
+        let dispatched = match header.level {
+            Level::Handshake => self.dispatch_handshake(now, header.kind, body),
+            _ => self.dispatch(now, arrival.from, header.kind, number, body),
+        };
+        if dispatched.is_err() {
             self.counters.malformed += 1;
         }
         self.recv.after_shipment(now);
         self.after_input(now);
     }
 
-    fn dispatch(&mut self, now: Instant, kind: Kind, number: u64, body: &[u8]) -> Result<(), DecodeError> {
-        if !matches!(kind, Kind::Request | Kind::Confirm | Kind::Reject) {
-            self.on_first_shipment(now);
+    fn dispatch_handshake(&mut self, now: Instant, kind: Kind, body: &[u8]) -> Result<(), DecodeError> {
+        let mut input = Reader::new(body);
+        match kind {
+            Kind::Handshake => self.on_fragment(now, Level::Handshake, &Fragment::decode(&mut input)?),
+            Kind::Disconnect => self.on_refusal(now, Disconnect::decode(&mut input)?),
+            _ => {}
         }
+        Ok(())
+    }
+
+    fn dispatch(&mut self, now: Instant, from: SocketAddr, kind: Kind, number: u64, body: &[u8]) -> Result<(), DecodeError> {
+        self.on_data_level(now);
         if self.close.is_over() && kind != Kind::Disconnect {
             return Ok(());
         }
@@ -56,12 +104,12 @@ impl Connection {
                 self.send.handle_report(now, &Report::decode(&mut input)?);
                 self.share_round_trip();
             }
-            Kind::Confirm => self.on_confirm(now, &Confirm::decode(&mut input)?),
-            Kind::Reject => self.on_reject(now, Reject::decode(&mut input)?),
             Kind::Disconnect => self.on_disconnect(now, Disconnect::decode(&mut input)?),
             Kind::DisconnectConfirm => self.on_disconnect_confirm(now),
-            // A request has no connection yet; the endpoint has dealt with it.
-            Kind::Request => {}
+            Kind::Challenge => self.on_challenge(input.u64("challenge")?),
+            Kind::Response => self.on_response(now, from, input.u64("response")?),
+            // Of set-up, which has levels of its own.
+            Kind::Request | Kind::Confirm | Kind::Reject | Kind::Cookie | Kind::Handshake => {}
         }
         Ok(())
     }

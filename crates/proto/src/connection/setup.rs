@@ -1,21 +1,49 @@
-//! Set-up: CR, CC and the first sealed shipment, as three legs (HT 3.1).
+//! Set-up: CR and CC (HT 3.1) carry a handshake, inside of which the two sides agree; HS carries the rest of it.
 //!
-//! Called by the connection. The initiator repeats its request with doubling pauses until the confirm
-//! arrives; the responder answers every request, and nothing but a request makes it send a confirm.
+//! ```text
+//! initiator                                   responder
+//!     | CR  first handshake bytes, padded         |
+//!     |------------------------------------------>|  nothing is kept
+//!     |                           CK  a cookie    |
+//!     |<------------------------------------------|
+//!     | CR  the same with the cookie              |
+//!     |------------------------------------------>|  the address is proved: a connection
+//!     |        CC, HS  handshake bytes, agreement |
+//!     |<------------------------------------------|
+//!     | HS (when encrypted), TXS                  |
+//!     |------------------------------------------>|  done on both sides
+//! ```
 //!
-//! Invariant: an answer counts only if it echoes the random identifier of the request.
+//! Called by the connection. Each side sends its handshake bytes again with doubling pauses until it hears the peer at
+//! a level that shows that they have come.
+//!
+//! Invariant: an answer counts only if it echoes the random identifier of the request; what was agreed on counts only
+//! when the session holds it for authentic.
 
+use super::flight::Flight;
 use super::{Connection, ConnectionEvent, Timer};
+use crate::config::DATAGRAM_BYTES_MIN;
 use crate::error::CloseReason;
+use crate::session::{HandshakeError, Plain};
+use segstream_base::codec::{Reader, Writer};
 use segstream_base::{Duration, Instant};
-use segstream_wire::handshake::{Confirm, Reject, RejectReason, Request};
+use segstream_wire::handshake::{Confirm, Cookie, Disconnect, Fragment, Reject, RejectReason, Request, VERSION};
+use segstream_wire::header::HEADER_BYTES;
+use segstream_wire::proposal::{Agreement, Proposal, STREAMS_MAX, agreed_idle_timeout};
 use segstream_wire::report::ReportFrame;
+use segstream_wire::{Class, Level};
 
 /// The pause before the first repetition.
 const RETRY: Duration = Duration::from_millis(200);
 
-/// A request has one of the first numbers of its sender.
-const REQUEST_NUMBERS: u64 = 64;
+/// Shipments of set-up have one of the first numbers of their sender.
+const SETUP_NUMBERS: u64 = 64;
+
+/// How many cookies are taken for one request: a responder changes its secret now and then, but not so often.
+const COOKIES_MAX: u32 = 8;
+
+/// The longest proposal or agreement.
+const PARAMETERS_BYTES_MAX: usize = 48 * 1024;
 
 /// Who asked for the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,93 +58,149 @@ pub enum Role {
 enum Stage {
     /// The request is out.
     ExpectConfirm,
-    /// The confirm is out.
+    /// The handshake is under way, or done here and not heard of there.
     ExpectFirstShipment,
     Done,
+}
+
+/// What a responder gives away in its agreement.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Gifts {
+    /// The end of a datagram that says the connection is lost here.
+    pub(crate) reset: Option<[u8; 16]>,
+    /// Proves the initiator's address in its next request.
+    pub(crate) token: Vec<u8>,
 }
 
 /// The state of set-up.
 #[derive(Debug)]
 pub(super) struct Setup {
     stage: Stage,
-    request: Request,
-    /// The request or the confirm is to be sent.
-    owed: bool,
-    sent: u32,
+    protection: u8,
+    /// What we have proposed, or the peer has.
+    proposal: Proposal,
+    /// Whether the peer's side of the agreement has been taken.
+    agreed: bool,
+    token: Vec<u8>,
+    cookies: u32,
+    gifts: Gifts,
+    flight: Flight,
+    rejection: Option<Reject>,
+    tries: u32,
+    repeated: bool,
     first_sent: Option<Instant>,
 }
 
 impl Setup {
-    pub(super) const fn new(role: Role, request: Request) -> Self {
+    pub(super) fn new(role: Role, protection: u8, proposal: Proposal, token: Vec<u8>, gifts: Gifts) -> Self {
         let stage = match role {
             Role::Initiator => Stage::ExpectConfirm,
             Role::Responder => Stage::ExpectFirstShipment,
         };
-        Self { stage, request, owed: true, sent: 0, first_sent: None }
+        Self {
+            stage,
+            protection,
+            proposal,
+            agreed: false,
+            token,
+            cookies: 0,
+            gifts,
+            flight: Flight::default(),
+            rejection: None,
+            tries: 0,
+            repeated: false,
+            first_sent: None,
+        }
     }
 
     pub(super) fn is_done(&self) -> bool {
         self.stage == Stage::Done
     }
 
-    pub(super) const fn request(&self) -> &Request {
-        &self.request
+    /// Whether nothing of set-up can matter any more, whoever sends it.
+    pub(super) fn is_settled(&self) -> bool {
+        self.is_done() && self.flight.is_acknowledged()
     }
+}
+
+/// A shipment of set-up.
+pub(super) enum SetupShipment {
+    Request(Request),
+    Confirm(Confirm),
+    Handshake(Fragment),
+    Reject(Reject),
 }
 
 impl Connection {
     pub(super) fn begin_setup(&mut self, now: Instant) {
         self.timers.set(Timer::SetupDeadline, now + self.config.connect_timeout);
-        let streams = core::mem::take(&mut self.setup.request.streams);
-        match self.role {
-            Role::Initiator => {
-                for contract in &streams {
-                    // Why: the endpoint has validated every contract of the request.
-                    let _ = self.send.open_stream(now, contract.clone());
-                }
-                self.setup.request.streams = streams;
-            }
-            Role::Responder => {
-                self.remote_id = self.setup.request.connection;
-                self.keep_to_peer_limits();
-                for (id, contract) in streams.iter().enumerate() {
-                    self.recv.open(now, id as u32, contract);
-                }
+        if self.role == Role::Initiator {
+            for contract in self.setup.proposal.streams.clone() {
+                // Why ignored: the endpoint has validated every contract of the proposal.
+                let _ = self.send.open_stream(now, contract);
             }
         }
     }
 
-    /// What set-up wants to send now: a request or a confirm.
+    /// What set-up wants to send now.
     pub(super) fn setup_shipment(&mut self, now: Instant) -> Option<SetupShipment> {
-        if !self.setup.owed || self.setup.is_done() || self.close.is_over() {
+        if let Some(rejection) = self.setup.rejection.take() {
+            return Some(SetupShipment::Reject(rejection));
+        }
+        if self.close.is_over() {
             return None;
         }
-        self.setup.owed = false;
-        self.setup.sent += 1;
+        while let Some((level, bytes)) = self.session.write_handshake() {
+            self.setup.flight.push(level, &bytes);
+        }
+        let shipment = self.next_flight()?;
         self.setup.first_sent.get_or_insert(now);
-        if self.setup.stage != Stage::ExpectConfirm {
-            // Why no repetition: the address is not proved, so a confirm leaves only when a request comes;
-            // the initiator repeats its request for as long as it has no confirm.
-            return Some(SetupShipment::Confirm(self.confirm()));
-        }
-        self.timers.set(Timer::SetupRetry, now + RETRY * (1 << self.setup.sent.min(5)) / 2);
-        Some(SetupShipment::Request(self.setup.request.clone()))
+        self.timers.set(Timer::SetupRetry, now + RETRY * (1 << self.setup.tries.min(4)));
+        Some(shipment)
     }
 
-    fn confirm(&self) -> Confirm {
-        let mut grants = self.recv.grants();
-        grants.truncate(segstream_wire::handshake::STREAMS_MAX);
-        Confirm {
-            request: self.setup.request.request,
-            connection: self.local_id,
-            class: self.recv.config.class,
-            limits: self.limits,
-            grants,
+    fn next_flight(&mut self) -> Option<SetupShipment> {
+        let setup = &mut self.setup;
+        let (request, connection) = (setup.proposal.request, self.local_id);
+        match self.role {
+            Role::Initiator => {
+                // Why one only: a responder keeps nothing before the address is proved, so the others would be lost.
+                if !(setup.token.is_empty() && setup.flight.has_begun(Level::Initial)) {
+                    let around = HEADER_BYTES + Plain::SEAL_BYTES + Request::overhead_bytes(setup.token.len());
+                    if let Some(fragment) = setup.flight.next(Level::Initial, DATAGRAM_BYTES_MIN - around) {
+                        let (protection, token) = (setup.protection, setup.token.clone());
+                        return Some(SetupShipment::Request(Request {
+                            version: VERSION,
+                            request,
+                            connection,
+                            protection,
+                            token,
+                            fragment,
+                        }));
+                    }
+                }
+            }
+            Role::Responder => {
+                let around = HEADER_BYTES + Plain::SEAL_BYTES + Confirm::OVERHEAD_BYTES;
+                if let Some(fragment) = setup.flight.next(Level::Initial, DATAGRAM_BYTES_MIN - around) {
+                    return Some(SetupShipment::Confirm(Confirm { request, connection, fragment }));
+                }
+            }
         }
+        if !self.session.can_seal(Level::Handshake) {
+            return None;
+        }
+        let around = HEADER_BYTES + self.session.seal_bytes() + 8;
+        self.setup.flight.next(Level::Handshake, DATAGRAM_BYTES_MIN - around).map(SetupShipment::Handshake)
     }
 
-    pub(super) fn retry_setup(&mut self, _now: Instant) {
-        self.setup.owed = !self.setup.is_done();
+    /// The peer may not have what was sent: it is sent again.
+    pub(super) fn retry_setup(&mut self) {
+        if !self.setup.flight.is_acknowledged() {
+            self.setup.tries += 1;
+            self.setup.repeated = true;
+            self.setup.flight.begin_again();
+        }
     }
 
     pub(super) fn give_up_setup(&mut self, now: Instant) {
@@ -127,67 +211,184 @@ impl Connection {
 
     /// Datagrams are never larger than the peer accepts, and never smaller than every path carries.
     fn keep_to_peer_limits(&mut self) {
-        let most = (self.peer_limits.datagram_bytes as usize).max(crate::config::DATAGRAM_BYTES_MIN);
+        let most = (self.peer_limits.datagram_bytes as usize).max(DATAGRAM_BYTES_MIN);
         if most < self.config.datagram_bytes {
             self.config.datagram_bytes = most;
-            let body_bytes = most - segstream_wire::header::HEADER_BYTES - self.session.seal_bytes();
+            let body_bytes = most - HEADER_BYTES - self.session.seal_bytes();
             self.send.set_body_bytes(body_bytes);
             self.recv.set_body_bytes(body_bytes);
         }
+        self.idle_timeout = agreed_idle_timeout(&self.limits, &self.peer_limits);
+        self.send.set_keep_alive(self.idle_timeout / 4);
     }
 
-    /// The same request again: the confirm was lost.
-    pub(crate) fn on_repeated_request(&mut self) {
-        self.setup.owed |= self.setup.stage == Stage::ExpectFirstShipment;
+    /// A request of the peer that proves its address, or repeats one that did.
+    pub(crate) fn on_request(&mut self, now: Instant, number: u64, datagram_bytes: usize, request: &Request) {
+        self.count_setup(now, number, datagram_bytes);
+        self.on_fragment(now, Level::Initial, &request.fragment);
     }
 
-    /// A request of the peer has arrived as shipment `number`: it counts like any other, so that it is not held lost.
-    pub(crate) fn count_request(&mut self, now: Instant, number: u64, datagram_bytes: usize) {
-        // Limit: a request is not authentic, and must not be able to make all that follows look late.
-        if number < REQUEST_NUMBERS {
+    /// A shipment of set-up counts like any other, so that it is not held lost.
+    fn count_setup(&mut self, now: Instant, number: u64, datagram_bytes: usize) {
+        // Limit: it is not authentic, and must not be able to make all that follows look late.
+        if number < SETUP_NUMBERS {
+            // What came before the first that counted was for an endpoint that kept nothing.
+            self.recv.begin_at(number);
             self.recv.on_shipment(now, number, datagram_bytes as u64);
         }
     }
 
-    /// Whether the peer has not shown yet that it receives what we send to its address.
-    pub(crate) fn is_unproven(&self) -> bool {
+    /// Whether set-up is under way here for a peer that is not known yet.
+    pub(crate) fn is_setting_up(&self) -> bool {
         self.setup.stage == Stage::ExpectFirstShipment && !self.close.is_over()
     }
 
     /// Whether `request` is the one this connection answers.
     pub(crate) fn answers(&self, from: core::net::SocketAddr, request: u64) -> bool {
-        self.role == Role::Responder && self.remote == from && self.setup.request().request == request
+        self.role == Role::Responder && self.remote == from && self.setup.proposal.request == request
     }
 
-    pub(super) fn on_confirm(&mut self, now: Instant, confirm: &Confirm) {
-        if self.setup.stage != Stage::ExpectConfirm || confirm.request != self.setup.request.request {
+    pub(super) fn on_cookie(&mut self, cookie: Cookie) {
+        let setup = &mut self.setup;
+        let expected = setup.stage == Stage::ExpectConfirm && cookie.request == setup.proposal.request && !setup.flight.has_read();
+        if !expected || setup.cookies >= COOKIES_MAX || cookie.token.is_empty() {
+            return;
+        }
+        setup.cookies += 1;
+        setup.token = cookie.token;
+        (setup.tries, setup.repeated, setup.first_sent) = (0, false, None);
+        setup.flight.begin_again();
+    }
+
+    pub(super) fn on_confirm(&mut self, now: Instant, number: u64, datagram_bytes: usize, confirm: &Confirm) {
+        if self.setup.stage != Stage::ExpectConfirm || confirm.request != self.setup.proposal.request {
+            return;
+        }
+        if self.setup.flight.has_read() && self.remote_id != confirm.connection {
             return;
         }
         self.remote_id = confirm.connection;
-        self.peer_limits = confirm.limits;
+        self.count_setup(now, number, datagram_bytes);
+        self.on_fragment(now, Level::Initial, &confirm.fragment);
+    }
+
+    /// Handshake bytes have arrived at `level`.
+    pub(super) fn on_fragment(&mut self, now: Instant, level: Level, fragment: &Fragment) {
+        if self.close.is_over() {
+            self.repeat_refusal();
+            return;
+        }
+        let Some(bytes) = self.setup.flight.take(level, fragment) else {
+            if self.setup.is_done() && self.role == Role::Responder {
+                // The peer repeats its last bytes: it has not heard yet that set-up is done.
+                self.send.hasten_state(now);
+            }
+            return;
+        };
+        if self.role == Role::Initiator || level == Level::Handshake {
+            // Whoever answers has what it answers to.
+            self.setup.flight.acknowledge(Level::Initial);
+        }
+        let read = self.session.read_handshake(level, bytes);
+        if let Err(error) = read.and_then(|()| self.take_parameters(now)) {
+            self.fail_handshake(now, error);
+        }
+    }
+
+    fn take_parameters(&mut self, now: Instant) -> Result<(), HandshakeError> {
+        if self.setup.agreed {
+            return Ok(());
+        }
+        match self.role {
+            Role::Initiator if self.session.is_complete() => self.take_agreement(now),
+            Role::Responder => self.take_proposal(now),
+            Role::Initiator => Ok(()),
+        }
+    }
+
+    /// The responder learns what is proposed, and answers inside the handshake.
+    fn take_proposal(&mut self, now: Instant) -> Result<(), HandshakeError> {
+        let Some(parameters) = self.session.peer_parameters() else { return Ok(()) };
+        let proposal = Proposal::decode(&mut Reader::new(parameters)).map_err(|_| broken("a proposal that cannot be read"))?;
+        if (proposal.request, proposal.connection) != (self.setup.proposal.request, self.remote_id) {
+            return Err(broken("a proposal for another connection"));
+        }
+        self.setup.agreed = true;
+        // Never more than was proposed, and never neither of flow and rate control by a peer's wish alone.
+        let agreed = Class::new(proposal.class.number() & self.config.class.number()).unwrap_or_default();
+        if !agreed.is_limited(!proposal.rate.is_zero()) && !self.config.unlimited {
+            self.reject(now, RejectReason::Unacceptable, "neither flow control nor rate control is not allowed here");
+            return Ok(());
+        }
+        self.peer_limits = proposal.limits;
         self.keep_to_peer_limits();
-        self.idle_timeout = segstream_wire::handshake::agreed_idle_timeout(&self.limits, &confirm.limits);
-        self.send.set_keep_alive(self.idle_timeout / 4);
+        self.set_agreed_class(now, agreed);
+        for (id, contract) in proposal.streams.iter().enumerate() {
+            self.recv.open(now, id as u32, contract);
+        }
+        self.setup.proposal = proposal;
+        let agreement = self.agreement();
+        let mut bytes = vec![0; PARAMETERS_BYTES_MAX];
+        let mut writer = Writer::new(&mut bytes);
+        agreement.encode(&mut writer);
+        let written = writer.finish().unwrap_or(0);
+        self.session.answer(&bytes[..written])
+    }
+
+    fn agreement(&self) -> Agreement {
+        let mut grants = self.recv.grants();
+        grants.truncate(STREAMS_MAX);
+        Agreement {
+            request: self.setup.proposal.request,
+            connection: self.local_id,
+            class: self.recv.config.class,
+            limits: self.limits,
+            reset: self.setup.gifts.reset,
+            token: self.setup.gifts.token.clone(),
+            grants,
+        }
+    }
+
+    /// The initiator learns what was agreed on: set-up is done here.
+    fn take_agreement(&mut self, now: Instant) -> Result<(), HandshakeError> {
+        let Some(parameters) = self.session.peer_parameters() else { return Ok(()) };
+        let agreement = Agreement::decode(&mut Reader::new(parameters)).map_err(|_| broken("an agreement that cannot be read"))?;
+        if (agreement.request, agreement.connection) != (self.setup.proposal.request, self.remote_id) {
+            return Err(broken("an agreement for another connection"));
+        }
+        self.setup.agreed = true;
+        self.peer_limits = agreement.limits;
+        self.keep_to_peer_limits();
+        self.peer_reset = agreement.reset;
+        self.address_token = agreement.token;
         // Never more than was proposed.
-        let class = segstream_wire::Class::new(confirm.class.number() & self.setup.request.class.number());
+        let class = Class::new(agreement.class.number() & self.setup.proposal.class.number());
         self.set_agreed_class(now, class.unwrap_or_default());
-        for frame in &confirm.grants {
+        for frame in &agreement.grants {
             if matches!(frame, ReportFrame::Grant { .. } | ReportFrame::Refused { .. }) {
                 self.send.handle_grant(now, frame);
             }
         }
         self.finish_setup(now);
-        // The third leg: the peer may send as soon as it has heard us under the agreed identifiers.
+        // The peer may send as soon as it has heard us under the agreed identifiers.
         self.send.hasten_state(now);
+        Ok(())
     }
 
-    pub(super) fn set_agreed_class(&mut self, now: Instant, class: segstream_wire::Class) {
+    pub(super) fn set_agreed_class(&mut self, now: Instant, class: Class) {
         self.recv.config.class = class;
         self.send.set_agreed_class(now, class);
     }
 
-    /// The responder has heard the initiator under the agreed identifiers.
-    pub(super) fn on_first_shipment(&mut self, now: Instant) {
+    /// The peer was heard at a data level: it has all handshake bytes. For a responder, set-up is done.
+    pub(super) fn on_data_level(&mut self, now: Instant) {
+        if self.setup.is_settled() {
+            return;
+        }
+        for level in [Level::Initial, Level::Handshake] {
+            self.setup.flight.acknowledge(level);
+        }
+        self.timers.stop(Timer::SetupRetry);
         if self.setup.stage == Stage::ExpectFirstShipment {
             self.finish_setup(now);
         }
@@ -195,31 +396,49 @@ impl Connection {
 
     fn finish_setup(&mut self, now: Instant) {
         self.setup.stage = Stage::Done;
-        self.timers.stop(Timer::SetupRetry);
         self.timers.stop(Timer::SetupDeadline);
         self.timers.set(Timer::Idle, now + self.idle_timeout);
-        // A repeated request or confirm makes the measurement ambiguous (Karn's rule).
-        if let Some(sent) = self.setup.first_sent.filter(|_| self.setup.sent == 1) {
+        // A repetition makes the measurement ambiguous (Karn's rule).
+        if let Some(sent) = self.setup.first_sent.filter(|_| !self.setup.repeated) {
             self.send.on_rtt_sample(now, now.since(sent));
         }
         self.share_round_trip();
         self.events.push_back(ConnectionEvent::Connected);
     }
 
+    /// The handshake has failed: the peer is told at the highest level it can open, and the connection ends.
+    fn fail_handshake(&mut self, now: Instant, error: HandshakeError) {
+        if self.session.can_seal(Level::Handshake) {
+            self.close.refuse(Disconnect { code: error.code, abort: true, detail: error.detail.clone() });
+        } else if self.role == Role::Responder {
+            self.setup.rejection = Some(self.rejection(RejectReason::Handshake, &error.detail));
+        }
+        self.end(now, CloseReason::HandshakeFailed(error));
+    }
+
+    fn reject(&mut self, now: Instant, reason: RejectReason, detail: &str) {
+        let rejection = self.rejection(reason, detail);
+        self.setup.rejection = Some(rejection);
+        self.end(now, CloseReason::Rejected { reason, detail: detail.to_owned() });
+    }
+
+    fn rejection(&self, reason: RejectReason, detail: &str) -> Reject {
+        Reject { request: self.setup.proposal.request, reason, version: VERSION, detail: detail.to_owned() }
+    }
+
     pub(super) fn on_reject(&mut self, now: Instant, reject: Reject) {
-        if self.setup.stage != Stage::ExpectConfirm || reject.request != self.setup.request.request {
+        let expected = self.setup.stage == Stage::ExpectConfirm && !self.setup.flight.has_read();
+        if !expected || reject.request != self.setup.proposal.request {
             return;
         }
         let mut detail = reject.detail;
         if reject.reason == RejectReason::Version {
-            detail = format!("it speaks version {}, we speak {}; {detail}", reject.version, segstream_wire::handshake::VERSION);
+            detail = format!("it speaks version {}, we speak {VERSION}; {detail}", reject.version);
         }
         self.end(now, CloseReason::Rejected { reason: reject.reason, detail });
     }
 }
 
-/// A shipment of set-up.
-pub(super) enum SetupShipment {
-    Request(Request),
-    Confirm(Confirm),
+fn broken(what: &str) -> HandshakeError {
+    HandshakeError { code: 256 + 80, detail: format!("the peer has sent {what}"), untrusted: None }
 }

@@ -8,7 +8,11 @@
 
 use super::setup::SetupShipment;
 use super::{Connection, below_bytes};
+use crate::config::DATAGRAM_BYTES_MIN;
+use crate::error::CloseReason;
 use crate::sender::Outgoing;
+use crate::session::Plain;
+use core::net::SocketAddr;
 use segstream_base::Instant;
 use segstream_base::codec::Writer;
 use segstream_base::endpoint::Ecn;
@@ -16,8 +20,31 @@ use segstream_wire::header::HEADER_BYTES;
 use segstream_wire::{Header, Kind, Level};
 
 impl Connection {
-    /// Appends up to `max_datagrams` equal datagrams to `out`; their size, or `None` when there is none.
-    pub(crate) fn poll_transmit(&mut self, now: Instant, max_datagrams: usize, out: &mut Vec<u8>) -> Option<usize> {
+    /// Appends up to `max_datagrams` equal datagrams to `out`; where they go and their size, or `None` when there is none.
+    pub(crate) fn poll_transmit(&mut self, now: Instant, max_datagrams: usize, out: &mut Vec<u8>) -> Option<(SocketAddr, usize)> {
+        if self.moved.is_owed()
+            && let Some(sent) = self.write_challenge(out)
+        {
+            return Some(sent);
+        }
+        let size = self.write_batch(now, max_datagrams, out)?;
+        self.retire_worn_out(now);
+        Some((self.remote, size))
+    }
+
+    /// A challenge leaves alone, for an address that is not the peer's yet.
+    fn write_challenge(&mut self, out: &mut Vec<u8>) -> Option<(SocketAddr, usize)> {
+        let bytes = HEADER_BYTES + 8 + self.session.seal_bytes();
+        let (to, proof) = self.moved.challenge(bytes as u64)?;
+        let number = self.counter.take();
+        let start = out.len();
+        self.write(Kind::Challenge, number, out, |body| body.u64(proof));
+        self.counters.datagrams_sent += 1;
+        self.counters.bytes_sent += bytes as u64;
+        Some((to, out.len() - start))
+    }
+
+    fn write_batch(&mut self, now: Instant, max_datagrams: usize, out: &mut Vec<u8>) -> Option<usize> {
         let mut size = None;
         let mut count = 0;
         while count < max_datagrams {
@@ -67,11 +94,12 @@ impl Connection {
     /// Writes what is not the sending half's: set-up, end, reports.
     fn write_own(&mut self, now: Instant, out: &mut Vec<u8>) -> Option<bool> {
         if let Some(shipment) = self.setup_shipment(now) {
+            self.write_setup(&shipment, out);
+            return Some(true);
+        }
+        if let Some(proof) = self.moved.take_response() {
             let number = self.counter.take();
-            match shipment {
-                SetupShipment::Request(request) => self.write(Kind::Request, number, out, |body| request.encode(body)),
-                SetupShipment::Confirm(confirm) => self.write(Kind::Confirm, number, out, |body| confirm.encode(body)),
-            }
+            self.write(Kind::Response, number, out, |body| body.u64(proof));
             return Some(true);
         }
         if let Some((kind, disconnect)) = self.close.shipment() {
@@ -122,7 +150,8 @@ impl Connection {
     fn write_data(&mut self, number: u64, parts: &[segstream_wire::Part], out: &mut Vec<u8>) {
         let store = core::mem::take(&mut self.send_store);
         let layouts = &self.send;
-        let header = self.header(Kind::Data, number);
+        let level = self.level();
+        let header = Header { level, kind: Kind::Data, connection: self.remote_id, number: number as u32 };
         let start = self.begin(out);
         let mut writer = Writer::new(&mut out[start..]);
         header.encode(&mut writer);
@@ -134,23 +163,55 @@ impl Connection {
         }
         let written = writer.finish().unwrap_or(HEADER_BYTES);
         self.send_store = store;
-        self.seal(number, out, start, written);
+        self.seal(level, number, out, start, written);
+    }
+
+    /// Writes a shipment of set-up. Those of the initial level have no keys yet, and a CR fills its datagram, so that no
+    /// answer to it can be longer than it (RFC 9000 8.1).
+    fn write_setup(&mut self, shipment: &SetupShipment, out: &mut Vec<u8>) {
+        let number = self.counter.take();
+        match shipment {
+            SetupShipment::Request(request) => {
+                self.write_initial(Kind::Request, number, out, DATAGRAM_BYTES_MIN, |body| request.encode(body));
+            }
+            SetupShipment::Confirm(confirm) => self.write_initial(Kind::Confirm, number, out, 0, |body| confirm.encode(body)),
+            // An RJ belongs to no connection of its sender.
+            SetupShipment::Reject(reject) => self.write_initial(Kind::Reject, 0, out, 0, |body| reject.encode(body)),
+            SetupShipment::Handshake(fragment) => {
+                self.write_at(Level::Handshake, Kind::Handshake, number, out, |body| fragment.encode(body));
+            }
+        }
+    }
+
+    fn write_initial(&self, kind: Kind, number: u64, out: &mut Vec<u8>, least: usize, body: impl FnOnce(&mut Writer<'_>)) {
+        // A CR is for an endpoint, which knows no connection yet.
+        let connection = if kind == Kind::Request { 0 } else { self.remote_id };
+        let start = self.begin(out);
+        let mut writer = Writer::new(&mut out[start..]);
+        Header { level: Level::Initial, kind, connection, number: number as u32 }.encode(&mut writer);
+        body(&mut writer);
+        let written = writer.finish().unwrap_or(HEADER_BYTES).max(least.saturating_sub(Plain::SEAL_BYTES));
+        out.truncate(start + written + Plain::SEAL_BYTES);
+        Plain::seal(number, &mut out[start..]);
+    }
+
+    /// The level of what is neither handshake nor before it.
+    fn level(&self) -> Level {
+        if self.session.is_complete() { self.session.data_level() } else { Level::Handshake }
     }
 
     fn write(&mut self, kind: Kind, number: u64, out: &mut Vec<u8>, body: impl FnOnce(&mut Writer<'_>)) {
-        let header = self.header(kind, number);
+        self.write_at(self.level(), kind, number, out, body);
+    }
+
+    fn write_at(&mut self, level: Level, kind: Kind, number: u64, out: &mut Vec<u8>, body: impl FnOnce(&mut Writer<'_>)) {
         let start = self.begin(out);
         let mut writer = Writer::new(&mut out[start..]);
-        header.encode(&mut writer);
+        Header { level, kind, connection: self.remote_id, number: number as u32 }.encode(&mut writer);
         body(&mut writer);
         // Invariant: every body is composed to fit; were one not, an empty shipment is harmless.
         let written = writer.finish().unwrap_or(HEADER_BYTES);
-        self.seal(number, out, start, written);
-    }
-
-    fn header(&self, kind: Kind, number: u64) -> Header {
-        let level = if matches!(kind, Kind::Request | Kind::Confirm) { Level::Initial } else { Level::Data };
-        Header { level, kind, connection: self.remote_id, number: number as u32 }
+        self.seal(level, number, out, start, written);
     }
 
     /// Makes room for a whole datagram at the end of `out`; returns where it starts.
@@ -160,8 +221,15 @@ impl Connection {
         start
     }
 
-    fn seal(&mut self, number: u64, out: &mut Vec<u8>, start: usize, written: usize) {
+    fn seal(&mut self, level: Level, number: u64, out: &mut Vec<u8>, start: usize, written: usize) {
         out.truncate(start + written + self.session.seal_bytes());
-        self.session.seal(Level::Data, number, &mut out[start..]);
+        self.session.seal(level, number, &mut out[start..]);
+    }
+
+    /// Ends the connection when its keys have been used as often as they may.
+    pub(super) fn retire_worn_out(&mut self, now: Instant) {
+        if self.session.is_worn_out() {
+            self.end(now, CloseReason::KeysWornOut);
+        }
     }
 }

@@ -13,6 +13,15 @@ impl RecvHalf {
         self.config.body_bytes = bytes;
     }
 
+    /// The first shipment that counts is `number`, at most 64: those before it were not for this half.
+    pub fn begin_at(&mut self, number: u64) {
+        if self.detector.highest().is_none() {
+            for earlier in 0..number.min(64) {
+                self.detector.on_arrival(earlier);
+            }
+        }
+    }
+
     /// The highest shipment number received.
     pub fn highest_shipment(&self) -> Option<u64> {
         self.detector.highest()

@@ -93,6 +93,15 @@ impl SendHalf {
         Ok(())
     }
 
+    /// The peer is somewhere else: what was found out about the path no longer holds (RFC 9000 9.4).
+    pub(crate) fn on_other_path(&mut self, now: Instant) {
+        self.stale();
+        self.controller = self.config.rate.contract(self.datagram()).map(|contract| Box::new(Controller::new(contract, now)));
+        self.breaker.reset();
+        self.set_pacing(now);
+        self.tell_rate(now, true);
+    }
+
     /// The bytes of a full datagram in a whole IP packet.
     pub(super) fn datagram(&self) -> Bytes {
         Bytes::new((self.config.body_bytes + self.config.overhead_bytes) as u64)

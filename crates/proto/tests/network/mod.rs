@@ -10,6 +10,7 @@ use segstream_base::{Duration, Instant};
 use segstream_proto::config::Config;
 use segstream_proto::connection::{ConnectionEvent, Received};
 use segstream_proto::endpoint::{ConnectionId, Endpoint};
+use segstream_proto::session::Trust;
 use segstream_wire::contract::Contract;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -81,7 +82,7 @@ impl Network {
     }
 
     pub(crate) fn connect(&mut self, streams: Vec<Contract>) -> ConnectionId {
-        self.a.connect(self.now, address(true), streams).unwrap()
+        self.a.connect(self.now, address(true), &Trust::Anyone, streams).unwrap()
     }
 
     pub(crate) fn judged(&self) -> Vec<(u32, u64, Verdict)> {

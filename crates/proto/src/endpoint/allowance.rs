@@ -1,0 +1,50 @@
+//! So many a second: what strangers may make an endpoint do.
+//!
+//! Called by the endpoint. Invariant: in any span of time at most a second's worth more is granted than the rate gives.
+
+use segstream_base::{Duration, Instant};
+
+/// A rate of things that may happen, with bursts of at most a second's worth.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Allowance {
+    /// The pause that pays for one.
+    pause: Duration,
+    /// Up to when everything granted is paid for; in the past when nothing was asked for lately.
+    paid_until: Instant,
+    /// How often it was not granted.
+    pub(super) refused: u64,
+}
+
+impl Allowance {
+    pub(super) fn per_second(rate: u32) -> Self {
+        Self { pause: Duration::from_secs(1) / u64::from(rate.max(1)), paid_until: Instant::ZERO, refused: 0 }
+    }
+
+    /// Whether one more may happen now; it counts if so.
+    pub(super) fn take(&mut self, now: Instant) -> bool {
+        let due = self.paid_until.max(now);
+        if due.since(now) + self.pause > Duration::from_secs(1) {
+            self.refused += 1;
+            return false;
+        }
+        self.paid_until = due + self.pause;
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_flood_gets_a_burst_and_then_the_rate() {
+        let mut allowance = Allowance::per_second(100);
+        let mut granted = 0;
+        for step in 0..40_000u64 {
+            granted += u32::from(allowance.take(Instant::ZERO + Duration::from_micros(100 * step)));
+        }
+        assert!((495..=501).contains(&granted), "{granted} in 4 s");
+        assert_eq!(allowance.refused, 40_000 - u64::from(granted));
+        assert!(allowance.take(Instant::ZERO + Duration::from_secs(9)));
+    }
+}

@@ -1,0 +1,161 @@
+//! What comes from strangers: requests, answered by a cookie, a refusal or a connection.
+//!
+//! Called by the endpoint. Source: RFC 9000 8.1 for the proof of an address before anything is kept.
+//!
+//! Invariant: nothing is kept for an address that has not proved that it receives; no answer to it is longer than what
+//! it sent. Set-ups of peers that are not known yet are bounded, in all, for each host, and in a second.
+
+use super::proof_of_address::{Purpose, address_token, cookie, message, proves};
+use super::{Endpoint, NewConnection};
+use crate::config::DATAGRAM_BYTES_MIN;
+use crate::connection::{Gifts, Role};
+use crate::session::Plain;
+use core::net::SocketAddr;
+use segstream_base::codec::{Reader, Writer};
+use segstream_base::{Bandwidth, Instant};
+use segstream_wire::handshake::{Cookie, Reject, RejectReason, Request, VERSION};
+use segstream_wire::header::HEADER_BYTES;
+use segstream_wire::proposal::Proposal;
+use segstream_wire::{Class, Header, Kind, Level, Limits};
+
+/// Answers to strangers waiting to leave.
+const ANSWERS_MAX: usize = 64;
+/// The length of a reject without its detail.
+const REJECT_BYTES_MIN: usize = HEADER_BYTES + 12 + Plain::SEAL_BYTES;
+
+/// A request, and where it came from.
+#[derive(Clone, Copy, Debug)]
+struct Asked {
+    from: SocketAddr,
+    request: u64,
+    connection: u32,
+    /// The length of its datagram, which no answer may exceed.
+    bytes: usize,
+}
+
+impl Endpoint {
+    pub(super) fn on_request(&mut self, now: Instant, from: SocketAddr, header: &Header, datagram: &[u8]) {
+        let number = u64::from(header.number);
+        let Some(end) = Plain::open(number, datagram) else {
+            self.strays.bad_requests += 1;
+            return;
+        };
+        let body = datagram.get(HEADER_BYTES..end).unwrap_or(&[]);
+        let Ok((version, identifier, connection)) = Request::decode_version(&mut Reader::new(body)) else {
+            self.strays.bad_requests += 1;
+            return;
+        };
+        let asked = Asked { from, request: identifier, connection, bytes: datagram.len() };
+        if version != VERSION {
+            self.reject(asked, RejectReason::Version, "choose a version both sides speak");
+            return;
+        }
+        let Ok(request) = Request::decode(&mut Reader::new(body)) else {
+            self.strays.bad_requests += 1;
+            return;
+        };
+        // RFC 9000 14.1: a request fills its datagram, so that every answer is shorter.
+        if datagram.len() < DATAGRAM_BYTES_MIN {
+            self.strays.short_requests += 1;
+            return;
+        }
+        let answered = self.slots.iter_mut().flatten().find(|slot| slot.connection.answers(from, identifier));
+        if let Some(slot) = answered {
+            slot.connection.on_request(now, number, datagram.len(), &request);
+            return;
+        }
+        if let Some((reason, detail)) = self.refusal(&request) {
+            self.reject(asked, reason, detail);
+        } else if proves(&*self.protection, now, from, identifier, &request.token) {
+            self.accept(now, asked, number, &request);
+        } else {
+            self.ask_for_proof(now, asked);
+        }
+    }
+
+    /// Why a request is not served whoever sends it.
+    fn refusal(&self, request: &Request) -> Option<(RejectReason, &'static str)> {
+        if !self.config.accept {
+            Some((RejectReason::NotAccepting, "this endpoint only makes connections"))
+        } else if request.protection != self.protection.mode() {
+            let detail = if request.protection == Plain::MODE { "encryption is wanted here" } else { "plain mode is wanted here" };
+            Some((RejectReason::Protection, detail))
+        } else {
+            None
+        }
+    }
+
+    fn accept(&mut self, now: Instant, asked: Asked, number: u64, request: &Request) {
+        let from = asked.from;
+        let setting_up = |host: Option<core::net::IpAddr>| {
+            let slots = self.slots.iter().flatten().filter(|slot| slot.connection.is_setting_up());
+            slots.filter(|slot| host.is_none_or(|host| slot.connection.remote().ip() == host)).count()
+        };
+        if setting_up(None) >= self.config.setups || setting_up(Some(from.ip())) >= self.config.setups_per_host {
+            self.strays.setups_full += 1;
+            self.reject(asked, RejectReason::Busy, "too many connections are being set up");
+            return;
+        }
+        if !self.handshakes.take(now) {
+            self.strays.handshakes_refused += 1;
+            self.reject(asked, RejectReason::Busy, "too many connections are asked for");
+            return;
+        }
+        let session = self.protection.respond(from);
+        // What the peer proposes is inside the handshake.
+        let proposal = Proposal {
+            version: VERSION,
+            request: asked.request,
+            connection: asked.connection,
+            class: Class::ALL,
+            rate: Bandwidth::ZERO,
+            limits: Limits::default(),
+            streams: Vec::new(),
+        };
+        let token = address_token(&*self.protection, now, from);
+        let new = NewConnection { remote: from, role: Role::Responder, proposal, token: Vec::new(), session };
+        let Some(id) = self.insert(now, new, |protection, local_id| {
+            let reset = protection.authenticate_lasting(&message(Purpose::Reset, &local_id.to_be_bytes(), from, true));
+            Gifts { reset, token }
+        }) else {
+            self.strays.connections_full += 1;
+            self.reject(asked, RejectReason::Busy, "too many connections");
+            return;
+        };
+        if let Some(connection) = self.connection_mut(id) {
+            connection.on_request(now, number, asked.bytes, request);
+        }
+    }
+
+    /// Asks for the request once more, from where this answer arrives.
+    fn ask_for_proof(&mut self, now: Instant, asked: Asked) {
+        let token = cookie(&*self.protection, now, asked.from, asked.request);
+        self.strays.cookies += 1;
+        self.answer(asked, Kind::Cookie, |out| Cookie { request: asked.request, token }.encode(out));
+    }
+
+    fn reject(&mut self, asked: Asked, reason: RejectReason, detail: &str) {
+        self.strays.rejected += 1;
+        // Why: an answer longer than the request would lend itself to floods from a forged address.
+        let room = asked.bytes.saturating_sub(REJECT_BYTES_MIN);
+        let detail = detail.get(..detail.len().min(room)).unwrap_or_default().to_owned();
+        self.answer(asked, Kind::Reject, |out| Reject { request: asked.request, reason, version: VERSION, detail }.encode(out));
+    }
+
+    fn answer(&mut self, asked: Asked, kind: Kind, body: impl FnOnce(&mut Writer<'_>)) {
+        if self.answers.len() >= ANSWERS_MAX {
+            self.strays.answers_full += 1;
+            return;
+        }
+        let mut out = vec![0; DATAGRAM_BYTES_MIN];
+        let mut writer = Writer::new(&mut out);
+        Header { level: Level::Initial, kind, connection: asked.connection, number: 0 }.encode(&mut writer);
+        body(&mut writer);
+        let Ok(written) = writer.finish() else { return };
+        out.truncate(written + Plain::SEAL_BYTES);
+        Plain::seal(0, &mut out);
+        if out.len() <= asked.bytes {
+            self.answers.push_back((asked.from, out));
+        }
+    }
+}

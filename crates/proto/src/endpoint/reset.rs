@@ -1,0 +1,57 @@
+//! Connections that one side has lost, by a crash for instance: the other hears of it at once (RFC 9000 10.3).
+//!
+//! Called by the endpoint for sealed shipments of no connection. The side that answers has told a code for the
+//! connection in its agreement; whoever has its key alone can make that code, also after the endpoint was started anew.
+//!
+//! Invariant: a reset is shorter than what it answers, so two endpoints cannot answer each other for ever; it ends a
+//! connection only if it ends with that connection's code and comes from its peer's address.
+
+use super::Endpoint;
+use super::proof_of_address::{Purpose, message};
+use core::net::SocketAddr;
+use segstream_base::Instant;
+use segstream_wire::header::HEADER_BYTES;
+
+/// A reset looks like a shipment: a header, then at least eight bytes in front of the code.
+const RESET_BYTES_MIN: usize = HEADER_BYTES + 8 + 16;
+/// And it is no longer than that, whatever it answers.
+const RESET_BYTES_MAX: usize = 48;
+
+impl Endpoint {
+    /// A sealed shipment for no connection of ours: its sender hears that the connection is lost, or it tells us so.
+    pub(super) fn on_unknown(&mut self, now: Instant, from: SocketAddr, identifier: u32, datagram: &[u8]) {
+        self.strays.unknown_connection += 1;
+        let told = self.slots.iter_mut().flatten().find(|slot| {
+            let connection = &slot.connection;
+            connection.knows_reset() && connection.remote() == from && connection.is_reset(datagram)
+        });
+        if let Some(slot) = told {
+            slot.connection.on_reset(now);
+            return;
+        }
+        self.answer_unknown(now, from, identifier, datagram.len());
+    }
+
+    fn answer_unknown(&mut self, now: Instant, from: SocketAddr, identifier: u32, bytes: usize) {
+        let length = (bytes - 1).min(RESET_BYTES_MAX);
+        if !self.config.accept || length < RESET_BYTES_MIN || self.answers.len() >= 16 {
+            return;
+        }
+        let about = message(Purpose::Reset, &identifier.to_be_bytes(), from, true);
+        let Some(code) = self.protection.authenticate_lasting(&about) else { return };
+        if !self.resets.take(now) {
+            self.strays.resets_refused += 1;
+            return;
+        }
+        self.strays.resets += 1;
+        let mut out = Vec::with_capacity(RESET_BYTES_MAX);
+        while out.len() < length - code.len() {
+            out.extend_from_slice(&self.draw().to_be_bytes());
+        }
+        out.truncate(length - code.len());
+        // It must pass for a shipment of a data level.
+        out[0] = 0x60 | (out[0] & 0x1f);
+        out.extend_from_slice(&code);
+        self.answers.push_back((from, out));
+    }
+}
