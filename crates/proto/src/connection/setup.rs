@@ -224,8 +224,11 @@ impl Connection {
 
     /// A request of the peer that proves its address, or repeats one that did.
     pub(crate) fn on_request(&mut self, now: Instant, number: u64, datagram_bytes: usize, request: &Request) {
-        self.count_setup(now, number, datagram_bytes);
-        self.on_fragment(now, Level::Initial, &request.fragment);
+        // A request can be replayed by anyone who has seen it.
+        if !self.setup.is_done() {
+            self.count_setup(now, number, datagram_bytes);
+            self.on_fragment(now, Level::Initial, &request.fragment);
+        }
     }
 
     /// A shipment of set-up counts like any other, so that it is not held lost.

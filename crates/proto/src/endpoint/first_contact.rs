@@ -19,7 +19,7 @@ use segstream_wire::proposal::Proposal;
 use segstream_wire::{Class, Header, Kind, Level, Limits};
 
 /// Answers to strangers waiting to leave.
-const ANSWERS_MAX: usize = 64;
+pub(super) const ANSWERS_MAX: usize = 64;
 /// The length of a reject without its detail.
 const REJECT_BYTES_MIN: usize = HEADER_BYTES + 12 + Plain::SEAL_BYTES;
 

@@ -3,19 +3,18 @@
 //! Called by the endpoint for sealed shipments of no connection. The side that answers has told a code for the
 //! connection in its agreement; whoever has its key alone can make that code, also after the endpoint was started anew.
 //!
-//! Invariant: a reset is shorter than what it answers, so two endpoints cannot answer each other for ever; it ends a
-//! connection only if it ends with that connection's code and comes from its peer's address.
+//! Invariant: a reset is shorter than what it answers and is never answered by another; it ends a connection
+//! only if it ends with that connection's code and comes from its peer's address.
 
 use super::Endpoint;
+use super::first_contact::ANSWERS_MAX;
 use super::proof_of_address::{Purpose, message};
 use core::net::SocketAddr;
 use segstream_base::Instant;
 use segstream_wire::header::HEADER_BYTES;
 
-/// A reset looks like a shipment: a header, then at least eight bytes in front of the code.
-const RESET_BYTES_MIN: usize = HEADER_BYTES + 8 + 16;
-/// And it is no longer than that, whatever it answers.
-const RESET_BYTES_MAX: usize = 48;
+/// A reset looks like a short shipment: a header, then eight bytes in front of the code.
+const RESET_BYTES: usize = HEADER_BYTES + 8 + 16;
 
 impl Endpoint {
     /// A sealed shipment for no connection of ours: its sender hears that the connection is lost, or it tells us so.
@@ -33,8 +32,7 @@ impl Endpoint {
     }
 
     fn answer_unknown(&mut self, now: Instant, from: SocketAddr, identifier: u32, bytes: usize) {
-        let length = (bytes - 1).min(RESET_BYTES_MAX);
-        if !self.config.accept || length < RESET_BYTES_MIN || self.answers.len() >= 16 {
+        if !self.config.accept || bytes <= RESET_BYTES || self.answers.len() >= ANSWERS_MAX {
             return;
         }
         let about = message(Purpose::Reset, &identifier.to_be_bytes(), from, true);
@@ -44,11 +42,11 @@ impl Endpoint {
             return;
         }
         self.strays.resets += 1;
-        let mut out = Vec::with_capacity(RESET_BYTES_MAX);
-        while out.len() < length - code.len() {
+        let mut out = Vec::with_capacity(RESET_BYTES + 8);
+        while out.len() < RESET_BYTES - code.len() {
             out.extend_from_slice(&self.draw().to_be_bytes());
         }
-        out.truncate(length - code.len());
+        out.truncate(RESET_BYTES - code.len());
         // It must pass for a shipment of a data level.
         out[0] = 0x60 | (out[0] & 0x1f);
         out.extend_from_slice(&code);
