@@ -1,4 +1,4 @@
-//! Set-up and close: CR, CK, CC, HS, RJ, DR (spec 6.1 to 6.6); DC has an empty body.
+//! Set-up and close: CR, CK, CC, HS, RJ, DR (spec 6.1 to 6.4, 6.7, 6.8); DC has an empty body.
 //!
 //! Called by connections and, for strangers, by the endpoint. What the two sides agree on travels inside the handshake
 //! these carry: see [`crate::proposal`].

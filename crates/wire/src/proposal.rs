@@ -1,4 +1,4 @@
-//! What the two sides agree on, inside the handshake that CR, CC and HS carry (spec 6.7, 6.8).
+//! What the two sides agree on, inside the handshake that CR, CC and HS carry (spec 6.9, 6.10).
 //!
 //! Called by connections. Invariant: both repeat the identifiers that travel outside of the handshake, so that what is
 //! agreed on is agreed for this connection and no other.
