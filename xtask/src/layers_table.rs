@@ -49,6 +49,8 @@ pub(crate) const LAYERS: &[Layer] = &[
     outer("studies", &["base", "blocks", "path", "schemes", "lab"]),
     // Real programs at the two ends of an emulated link: for tests and measurements, so that nothing shipped may use it.
     outer("arena", &[]),
+    // The protocol under a model checker; nothing shipped may use it either.
+    outer("model", &["base", "blocks", "wire", "proto"]),
     outer("cli", &["base", "blocks", "wire", "path", "schemes", "sim", "proto", "secure", "net", "segstream", "lab", "studies"])
         .tested_with(&["arena"]),
     outer("bench", ANYTHING),

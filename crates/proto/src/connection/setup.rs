@@ -281,7 +281,9 @@ impl Connection {
             self.repeat_refusal();
             return;
         }
-        let Some(bytes) = self.setup.flight.take(level, fragment) else {
+        // Nothing of the initial level is expected once there are keys, and anyone can forge it.
+        let expected = level == Level::Handshake || !self.session.can_seal(Level::Handshake);
+        let Some(bytes) = self.setup.flight.take(level, fragment).filter(|_| expected) else {
             if self.setup.is_done() && self.role == Role::Responder {
                 // The peer repeats its last bytes: it has not heard yet that set-up is done.
                 self.send.hasten_state(now);

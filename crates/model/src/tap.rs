@@ -1,0 +1,73 @@
+//! What an observer reads on the wire: the edges an end grants and the class it echoes.
+//!
+//! Called by the world for every datagram that leaves. Plain mode hides nothing, so that no door into the protocol is
+//! needed to see this.
+//!
+//! Invariant: a tap only reads; what it keeps is part of a state, because properties depend on it.
+
+use segstream_base::codec::Reader;
+use segstream_proto::session::Plain;
+use segstream_wire::header::HEADER_BYTES;
+use segstream_wire::{Class, Header, Kind, Report, ReportFrame};
+use std::collections::BTreeMap;
+
+/// The newest grant of a stream.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Edges {
+    /// Segments below this number may be sent.
+    pub segments: u64,
+    /// So many units may have been started in all.
+    pub units: u64,
+}
+
+/// What one end has said in its reports.
+#[derive(Clone, Debug, Default)]
+pub struct Tap {
+    /// The newest grant of each stream.
+    pub grants: BTreeMap<u32, Edges>,
+    /// The newest change that was echoed, and the class that is in force for the peer's direction by that.
+    pub echoed: Option<(u64, Class)>,
+    /// What contradicts what was said before.
+    pub contradiction: Option<String>,
+}
+
+/// The kind and number of a datagram, for people.
+pub fn name(datagram: &[u8]) -> String {
+    Header::decode(&mut Reader::new(datagram))
+        .map_or_else(|_| format!("{} unreadable bytes", datagram.len()), |header| format!("{} {}", header.kind.name(), header.number))
+}
+
+/// The report in a datagram, if it is one.
+pub fn report(datagram: &[u8]) -> Option<Report> {
+    Header::decode(&mut Reader::new(datagram)).ok().filter(|header| header.kind == Kind::Report)?;
+    let body = datagram.get(HEADER_BYTES..datagram.len().checked_sub(Plain::SEAL_BYTES)?)?;
+    Report::decode(&mut Reader::new(body)).ok()
+}
+
+impl Tap {
+    /// A datagram leaves.
+    pub fn read(&mut self, datagram: &[u8]) {
+        let Some(report) = report(datagram) else { return };
+        for frame in &report.frames {
+            match frame {
+                ReportFrame::Grant { stream, segments, units, .. } => self.on_grant(*stream, Edges { segments: *segments, units: *units }),
+                ReportFrame::ReclassEcho { change, class } => self.on_echo(*change, *class),
+                _ => {}
+            }
+        }
+    }
+
+    fn on_grant(&mut self, stream: u32, new: Edges) {
+        let old = self.grants.insert(stream, new).unwrap_or_default();
+        if new.segments < old.segments || new.units < old.units {
+            self.contradiction = Some(format!("the window of stream {stream} retreats from {old:?} to {new:?}"));
+        }
+    }
+
+    fn on_echo(&mut self, change: u64, class: Class) {
+        if self.echoed.is_some_and(|(known, said)| change < known || change == known && class != said) {
+            self.contradiction = Some(format!("the echo goes from {:?} to change {change}, class {class}", self.echoed));
+        }
+        self.echoed = Some((change, class));
+    }
+}

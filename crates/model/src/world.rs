@@ -1,0 +1,429 @@
+//! The world of a model: two endpoints, what is in the air between them, the time, and two applications.
+//!
+//! Called by the exploration, which decides what becomes of every datagram, and by the instances, which play the
+//! applications. The endpoints are the protocol's own; nothing of it is described here a second time.
+//!
+//! What is abstracted, and what that misses:
+//! - Every datagram is on its way for the same time. Then its fate is decided: it is delivered, lost, copied or held. Those
+//!   that nobody holds arrive in the order of departure; one that is held, and the second of a copy, arrives whenever the
+//!   exploration pleases, so that any other order takes a hold. Before its arrival a datagram changes nothing, so deciding
+//!   late loses nothing.
+//! - Arrivals at the same time at different ends are taken in one order. What they cause arrives later at the other end,
+//!   so the order makes no difference.
+//! - Timers ring on time, and before what arrives at the same time. Limit: a driver that oversleeps is not explored.
+//! - Datagrams leave as soon as they may, and computing takes no time.
+//!
+//! Invariant: the same steps give the same world.
+
+use crate::digest::Digest;
+use crate::tap::{self, Tap};
+use bytes::Bytes;
+use core::net::SocketAddr;
+use segstream_base::endpoint::{Arrival, Endpoint as _};
+use segstream_base::halves::Verdict;
+use segstream_base::random::Seed;
+use segstream_base::{Duration, Instant};
+use segstream_proto::config::Config;
+use segstream_proto::connection::{Connection, ConnectionEvent, Received};
+use segstream_proto::endpoint::{ConnectionId, Endpoint};
+use segstream_proto::error::CloseReason;
+use segstream_proto::rate::Rate;
+use segstream_proto::session::Trust;
+use segstream_wire::{Class, Contract};
+
+/// Rounds at one point in time after which it stands still.
+const ROUNDS_MAX: u32 = 200;
+
+/// One of the two ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Side {
+    /// The one that asks for the connection.
+    A,
+    /// The one that accepts it.
+    B,
+}
+
+impl Side {
+    /// Both.
+    pub const BOTH: [Self; 2] = [Self::A, Self::B];
+
+    /// The opposite end.
+    pub const fn other(self) -> Self {
+        match self {
+            Self::A => Self::B,
+            Self::B => Self::A,
+        }
+    }
+
+    const fn index(self) -> usize {
+        self as usize
+    }
+
+    fn address(self) -> SocketAddr {
+        SocketAddr::from(([10, 0, 0, 1 + self as u8], 1))
+    }
+}
+
+/// What the application of one end has done and heard, in order.
+#[derive(Clone, Debug, Default)]
+pub struct Heard {
+    /// How often it heard that a connection is there.
+    pub connected: u32,
+    /// Segments that were accepted from it.
+    pub accepted: Vec<(u32, u64)>,
+    /// Verdicts on them.
+    pub judged: Vec<(u32, u64, Verdict)>,
+    /// Segments of the peer that it has taken.
+    pub taken: Vec<(u32, u64, Verdict)>,
+    /// A segment taken whole that is not what was sent.
+    pub mangled: bool,
+    /// Classes that came in force in its direction.
+    pub reclassed: Vec<Class>,
+    /// The ends of its connections.
+    pub ended: Vec<CloseReason>,
+}
+
+/// One end.
+#[derive(Debug)]
+struct End {
+    endpoint: Endpoint,
+    /// Its latest connection.
+    connection: Option<ConnectionId>,
+    heard: Heard,
+    tap: Tap,
+    /// It is there.
+    present: bool,
+}
+
+/// A datagram between its departure and its fate.
+#[derive(Clone, Debug)]
+struct Airborne {
+    to: Side,
+    arrives: Instant,
+    bytes: Vec<u8>,
+}
+
+/// A network that changes what it carries: for the tests of the models themselves.
+pub type Forger = fn(Side, &mut Vec<u8>);
+
+/// Two endpoints and what is between them.
+#[derive(Debug)]
+pub struct World {
+    ends: [End; 2],
+    now: Instant,
+    latency: Duration,
+    /// In the order of departure.
+    air: Vec<Airborne>,
+    /// What arrives whenever the exploration pleases; sorted, because it does not matter in which order it was held.
+    held: Vec<(Side, Vec<u8>)>,
+    /// The applications take segments as they come.
+    taking: bool,
+    forger: Option<Forger>,
+    stands_still: bool,
+}
+
+impl World {
+    /// Two endpoints `latency` apart, and a connection that A has asked for.
+    ///
+    /// # Panics
+    /// When an instance gives an impossible configuration.
+    pub fn new(configs: [Config; 2], latency: Duration, streams: Vec<Contract>) -> Self {
+        let [a, b] = configs;
+        let end = |config, seed| End {
+            endpoint: Endpoint::new(config, Seed(seed)).expect("an instance gives a possible configuration"),
+            connection: None,
+            heard: Heard::default(),
+            tap: Tap::default(),
+            present: true,
+        };
+        let ends = [end(a, 1), end(b, 2)];
+        let mut world =
+            Self { ends, now: Instant::ZERO, latency, air: Vec::new(), held: Vec::new(), taking: true, forger: None, stands_still: false };
+        let asked = world.ends[0].endpoint.connect(world.now, Side::B.address(), &Trust::Anyone, streams);
+        world.ends[0].connection = Some(asked.expect("an instance asks for what its configuration allows"));
+        world.settle();
+        world
+    }
+
+    /// The same once both ends are connected over a path without faults, and `quiet` has passed.
+    ///
+    /// # Panics
+    /// When set-up fails on such a path.
+    pub fn connected(mut self, quiet: Duration) -> Self {
+        let until = self.now + quiet;
+        while self.now < until {
+            if self.has_arrival() {
+                self.deliver();
+            } else {
+                self.wait();
+            }
+        }
+        assert!(Side::BOTH.iter().all(|&side| self.heard(side).connected == 1), "set-up works where nothing is lost");
+        self
+    }
+
+    /// The applications take nothing before [`World::read`].
+    pub fn slow_readers(mut self) -> Self {
+        self.taking = false;
+        self
+    }
+
+    /// The network changes what leaves from now on.
+    pub fn forging(mut self, forger: Option<Forger>) -> Self {
+        self.forger = forger;
+        self
+    }
+
+    /// The time.
+    pub const fn now(&self) -> Instant {
+        self.now
+    }
+
+    /// What the application of an end has heard.
+    pub fn heard(&self, side: Side) -> &Heard {
+        &self.ends[side.index()].heard
+    }
+
+    /// What an end has said in its reports.
+    pub fn said(&self, side: Side) -> &Tap {
+        &self.ends[side.index()].tap
+    }
+
+    /// How many connections an end keeps anything of.
+    pub fn kept(&self, side: Side) -> usize {
+        self.ends[side.index()].endpoint.connections().count()
+    }
+
+    /// The latest connection of an end, unless it is forgotten.
+    pub fn connection(&self, side: Side) -> Option<&Connection> {
+        let end = &self.ends[side.index()];
+        end.connection.and_then(|id| end.endpoint.connection(id))
+    }
+
+    /// Whether time stood still: an end wanted to be called again and again at one point in time.
+    pub const fn stands_still(&self) -> bool {
+        self.stands_still
+    }
+
+    /// Whether a datagram waits for its fate now.
+    pub fn has_arrival(&self) -> bool {
+        self.arrival().is_some()
+    }
+
+    /// What is held, each kind of datagram once: its place for [`World::release`].
+    pub fn held(&self) -> impl Iterator<Item = usize> + '_ {
+        (0..self.held.len()).filter(|&at| at == 0 || self.held[at] != self.held[at - 1])
+    }
+
+    /// When anything happens next, if nothing that is held is delivered.
+    pub fn next_event(&self) -> Option<Instant> {
+        let deadlines = self.ends.iter().filter(|end| end.present).filter_map(|end| end.endpoint.poll_deadline());
+        self.air.iter().map(|datagram| datagram.arrives).chain(deadlines.map(|deadline| deadline.at)).min()
+    }
+
+    /// The datagram whose fate is decided next.
+    fn arrival(&self) -> Option<usize> {
+        // Why this order: it does not matter, so one is enough.
+        let due = |side| self.air.iter().position(|datagram| datagram.arrives <= self.now && datagram.to == side);
+        due(Side::B).or_else(|| due(Side::A))
+    }
+
+    /// What the datagram is whose fate is decided next.
+    pub fn arrival_name(&self) -> String {
+        self.arrival().map_or_else(String::new, |at| format!("{} to {:?}", tap::name(&self.air[at].bytes), self.air[at].to))
+    }
+
+    /// What the held datagram at `place` is.
+    pub fn held_name(&self, place: usize) -> String {
+        self.held.get(place).map_or_else(String::new, |(to, bytes)| format!("{} to {to:?}", tap::name(bytes)))
+    }
+
+    /// The datagram whose fate is decided next is delivered.
+    pub fn deliver(&mut self) {
+        if let Some(at) = self.arrival() {
+            let Airborne { to, bytes, .. } = self.air.remove(at);
+            self.hand_over(to, bytes);
+        }
+    }
+
+    /// It is lost.
+    pub fn lose(&mut self) {
+        if let Some(at) = self.arrival() {
+            self.air.remove(at);
+        }
+    }
+
+    /// It is held, to be delivered later.
+    pub fn hold(&mut self) {
+        if let Some(at) = self.arrival() {
+            let Airborne { to, bytes, .. } = self.air.remove(at);
+            self.keep(to, bytes);
+        }
+    }
+
+    /// A copy of it is held; what becomes of itself is still to be decided.
+    pub fn copy(&mut self) {
+        if let Some(at) = self.arrival() {
+            let Airborne { to, bytes, .. } = self.air[at].clone();
+            self.keep(to, bytes);
+        }
+    }
+
+    fn keep(&mut self, to: Side, bytes: Vec<u8>) {
+        let at = self.held.partition_point(|held| *held < (to, bytes.clone()));
+        self.held.insert(at, (to, bytes));
+    }
+
+    /// The held datagram at `place` is delivered.
+    pub fn release(&mut self, place: usize) {
+        if place < self.held.len() {
+            let (to, bytes) = self.held.remove(place);
+            self.hand_over(to, bytes);
+        }
+    }
+
+    fn hand_over(&mut self, to: Side, mut bytes: Vec<u8>) {
+        let (now, end) = (self.now, &mut self.ends[to.index()]);
+        if end.present {
+            let arrival = Arrival { from: to.other().address(), ecn: None, received: now };
+            end.endpoint.handle_datagram(now, arrival, &mut bytes);
+        }
+        self.settle();
+    }
+
+    /// Time passes until something happens.
+    pub fn wait(&mut self) {
+        if let Some(next) = self.next_event() {
+            self.now = self.now.max(next);
+            self.settle();
+        }
+    }
+
+    /// An end is gone, and with it everything it has sent.
+    pub fn vanish(&mut self, side: Side) {
+        self.ends[side.index()].present = false;
+        self.air.retain(|datagram| datagram.to == side);
+        self.held.retain(|(to, _)| *to == side);
+    }
+
+    /// Timers ring and datagrams leave until nothing more is to be done now.
+    fn settle(&mut self) {
+        for _ in 0..ROUNDS_MAX {
+            for side in Side::BOTH {
+                if self.ends[side.index()].present {
+                    self.ends[side.index()].endpoint.handle_timeout(self.now);
+                    self.drain(side);
+                    self.tell(side);
+                }
+            }
+            let present = self.ends.iter().filter(|end| end.present);
+            let due = |end: &End| end.endpoint.poll_deadline().is_some_and(|deadline| deadline.at <= self.now);
+            if !present.clone().any(due) {
+                return;
+            }
+        }
+        self.stands_still = true;
+    }
+
+    fn drain(&mut self, side: Side) {
+        let end = &mut self.ends[side.index()];
+        let mut bytes = Vec::new();
+        while end.endpoint.poll_transmit(self.now, 1, &mut bytes).is_some() {
+            end.tap.read(&bytes);
+            if let Some(forge) = self.forger {
+                forge(side, &mut bytes);
+            }
+            let datagram = Airborne { to: side.other(), arrives: self.now + self.latency, bytes: core::mem::take(&mut bytes) };
+            self.air.push(datagram);
+        }
+    }
+
+    /// The application of an end hears what there is, and forgets what is over.
+    fn tell(&mut self, side: Side) {
+        while let Some((id, event)) = self.ends[side.index()].endpoint.poll_event() {
+            let end = &mut self.ends[side.index()];
+            end.connection = Some(id);
+            match event {
+                ConnectionEvent::Connected => end.heard.connected += 1,
+                ConnectionEvent::Judged { stream, segment, verdict, .. } => end.heard.judged.push((stream, segment, verdict)),
+                ConnectionEvent::Reclassed(class) => end.heard.reclassed.push(class),
+                ConnectionEvent::Closed(reason) => end.heard.ended.push(reason),
+                ConnectionEvent::Readable(stream) if self.taking => while self.take(side, stream) {},
+                _ => {}
+            }
+        }
+        let end = &mut self.ends[side.index()];
+        let connections: Vec<ConnectionId> = end.endpoint.connections().collect();
+        connections.into_iter().for_each(|id| end.endpoint.forget(id));
+    }
+
+    /// The application of `side` takes the next segment of `stream`. False when there is none.
+    fn take(&mut self, side: Side, stream: u32) -> bool {
+        let (now, end) = (self.now, &mut self.ends[side.index()]);
+        let connection = end.connection.and_then(|id| end.endpoint.connection_mut(id));
+        let Some(received) = connection.and_then(|connection| connection.recv(now, stream)) else { return false };
+        let Received { stream, segment, verdict, bytes, .. } = received;
+        let wrong = |byte: &u8| *byte != filling(side.other(), segment);
+        end.heard.mangled |= verdict == Verdict::Complete && (bytes.is_empty() || bytes.iter().any(wrong));
+        end.heard.taken.push((stream, segment, verdict));
+        true
+    }
+
+    /// The application of `side` does something with its connection, and what follows from it at once happens. Nothing
+    /// when there is no connection.
+    pub fn act<R>(&mut self, side: Side, act: impl FnOnce(&mut Connection, Instant) -> R) -> Option<R> {
+        let (now, end) = (self.now, &mut self.ends[side.index()]);
+        let done = end.connection.and_then(|id| end.endpoint.connection_mut(id)).map(|connection| act(connection, now));
+        self.settle();
+        done
+    }
+
+    /// The application of `side` takes the next segment of `stream`, and what follows from it at once happens. False when
+    /// there is none.
+    pub fn read(&mut self, side: Side, stream: u32) -> bool {
+        let taken = self.take(side, stream);
+        if taken {
+            self.settle();
+        }
+        taken
+    }
+
+    /// The application of `side` submits a segment of `bytes` bytes on `stream`.
+    pub fn submit(&mut self, side: Side, stream: u32, bytes: usize) {
+        let next = self.heard(side).accepted.len() as u64;
+        let payload = Bytes::from(vec![filling(side, next); bytes]);
+        let sent = self.act(side, |connection, now| connection.send(now, stream, payload, Instant::ZERO, None));
+        if let Some(Ok(segment)) = sent {
+            self.ends[side.index()].heard.accepted.push((stream, segment));
+        }
+    }
+
+    /// Everything that decides the future, and everything a property looks at.
+    pub fn digest(&self) -> Digest {
+        let mut digest = Digest::default();
+        digest.value(&self.now.as_nanos());
+        for end in &self.ends {
+            digest.text(&(&end.endpoint, &end.connection, &end.heard, &end.tap, end.present));
+        }
+        for datagram in &self.air {
+            digest.value(&(datagram.to, datagram.arrives.as_nanos(), &datagram.bytes));
+        }
+        digest.value(&self.held);
+        digest
+    }
+}
+
+/// What the bytes of a segment are: its number and its sender can be told from each.
+const fn filling(side: Side, segment: u64) -> u8 {
+    (segment as u8) << 1 | side as u8
+}
+
+/// The configuration of most instances: not paced and without gathering, so that no more timers ring than the claim needs.
+pub fn small_config(accept: bool) -> Config {
+    Config { rate: Rate::Unpaced, gather: Duration::ZERO, accept, ..Config::default() }
+}
+
+/// A reliable stream of units of one byte with a window of `window` segments and units.
+pub fn small_contract(window: u32) -> Contract {
+    Contract { unit_bytes: 1, window_units: window, window_segments: window, ..Contract::default() }
+}
