@@ -245,7 +245,10 @@ impl Connection {
 
     pub(super) fn check_idle(&mut self, now: Instant) {
         let until = self.last_heard + self.idle_timeout;
-        if now >= until {
+        if now >= until && self.close.stage == Stage::ExpectConfirm {
+            // Why: as when DR was repeated often enough; only the peer's goodbye is missing.
+            self.end(now, CloseReason::ClosedHere);
+        } else if now >= until {
             self.end(now, CloseReason::TimedOut(self.idle_timeout));
         } else {
             self.timers.set(Timer::Idle, until);

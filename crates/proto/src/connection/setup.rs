@@ -246,6 +246,11 @@ impl Connection {
         self.setup.stage == Stage::ExpectFirstShipment && !self.close.is_over()
     }
 
+    /// Whether `request` is the one this connection has asked with.
+    pub(crate) fn has_asked(&self, request: u64) -> bool {
+        self.role == Role::Initiator && self.setup.proposal.request == request
+    }
+
     /// Whether `request` is the one this connection answers.
     pub(crate) fn answers(&self, from: core::net::SocketAddr, request: u64) -> bool {
         self.role == Role::Responder && self.remote == from && self.setup.proposal.request == request

@@ -59,6 +59,11 @@ impl Endpoint {
             self.strays.short_requests += 1;
             return;
         }
+        // A request that comes back to where it began would make an endpoint its own peer.
+        if self.slots.iter().flatten().any(|slot| slot.connection.has_asked(identifier)) {
+            self.strays.bad_requests += 1;
+            return;
+        }
         let answered = self.slots.iter_mut().flatten().find(|slot| slot.connection.answers(from, identifier));
         if let Some(slot) = answered {
             slot.connection.on_request(now, number, datagram.len(), &request);

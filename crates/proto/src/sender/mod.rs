@@ -320,8 +320,12 @@ impl SendHalf {
         self.clock.set_round_trip(self.rtt.smoothed().unwrap_or(sample), self.shipment_time(), window);
     }
 
+    /// The mean time between full datagrams.
     fn shipment_time(&self) -> Duration {
-        self.rate().map_or(Duration::ZERO, |rate| rate.transmit_time(self.datagram(), &mut segstream_base::quantity::Remainder::default()))
+        let datagram = self.datagram();
+        // Why not the rate so far: before the first full datagram left, a rate in bursts is that of small ones.
+        let rate = self.pacer.spec().map(|spec| spec.average_of(datagram));
+        rate.map_or(Duration::ZERO, |rate| rate.transmit_time(datagram, &mut segstream_base::quantity::Remainder::default()))
     }
 
     /// The next shipment that may leave now, numbered from `counter`. Data parts go to `parts`, which is
