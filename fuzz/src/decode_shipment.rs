@@ -5,7 +5,8 @@
 
 use core::fmt::Debug;
 use segstream_base::codec::{DecodeError, Reader, Writer};
-use segstream_wire::handshake::{Confirm, Disconnect, Reject, Request};
+use segstream_wire::handshake::{Confirm, Cookie, Disconnect, Fragment, Reject, Request};
+use segstream_wire::proposal::{Agreement, Proposal};
 use segstream_wire::header::HEADER_BYTES;
 use segstream_wire::{Contract, Header, Kind, Part, Report, State};
 
@@ -22,7 +23,17 @@ pub fn check(data: &[u8]) {
     }
 }
 
-const KINDS: [Kind; 7] = [Kind::Request, Kind::Confirm, Kind::Reject, Kind::Disconnect, Kind::Data, Kind::State, Kind::Report];
+const KINDS: [Kind; 9] = [
+    Kind::Request,
+    Kind::Confirm,
+    Kind::Reject,
+    Kind::Disconnect,
+    Kind::Data,
+    Kind::State,
+    Kind::Report,
+    Kind::Cookie,
+    Kind::Handshake,
+];
 
 fn body(kind: Kind, data: &[u8]) {
     match kind {
@@ -31,9 +42,15 @@ fn body(kind: Kind, data: &[u8]) {
             comes_back(data, Contract::decode, Contract::encode, |contract| Some(contract.encoded_len()));
         }
         Kind::Confirm => comes_back(data, Confirm::decode, Confirm::encode, |_| None),
+        Kind::Cookie => comes_back(data, Cookie::decode, Cookie::encode, |_| None),
+        Kind::Handshake => {
+            comes_back(data, Fragment::decode, Fragment::encode, |_| None);
+            comes_back(data, Proposal::decode, Proposal::encode, |_| None);
+            comes_back(data, Agreement::decode, Agreement::encode, |_| None);
+        }
         Kind::Reject => comes_back(data, Reject::decode, Reject::encode, |_| None),
         Kind::Disconnect => comes_back(data, Disconnect::decode, Disconnect::encode, |_| None),
-        Kind::DisconnectConfirm => {}
+        Kind::DisconnectConfirm | Kind::Challenge | Kind::Response => {}
         Kind::Data => parts(data),
         Kind::State => comes_back(data, State::decode, State::encode, |state| Some(state.encoded_len())),
         Kind::Report => comes_back(data, Report::decode, Report::encode, |report| Some(report.encoded_len())),

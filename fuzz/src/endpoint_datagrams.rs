@@ -173,10 +173,22 @@ fn changed(pair: &mut Pair, script: &mut Script<'_>) {
 }
 
 fn crafted(pair: &mut Pair, script: &mut Script<'_>) {
-    const KINDS: [Kind; 8] =
-        [Kind::Request, Kind::Confirm, Kind::Reject, Kind::Disconnect, Kind::DisconnectConfirm, Kind::Data, Kind::State, Kind::Report];
+    const KINDS: [Kind; 12] = [
+        Kind::Request,
+        Kind::Confirm,
+        Kind::Reject,
+        Kind::Disconnect,
+        Kind::DisconnectConfirm,
+        Kind::Data,
+        Kind::State,
+        Kind::Report,
+        Kind::Cookie,
+        Kind::Handshake,
+        Kind::Challenge,
+        Kind::Response,
+    ];
     let (side, stranger, _) = script.flags();
-    let kind = KINDS[usize::from(script.byte() % 8)];
+    let kind = KINDS[usize::from(script.byte() % 12)];
     let (connection, next) = pair.next_shipment(side);
     let number = next.saturating_add(u64::from(script.byte()));
     let connection = if kind == Kind::Request { 0 } else { connection };
@@ -184,7 +196,12 @@ fn crafted(pair: &mut Pair, script: &mut Script<'_>) {
     let body = script.take(usize::from(count));
     let mut datagram = vec![0; HEADER_BYTES + body.len() + Plain::SEAL_BYTES];
     let mut out = Writer::new(&mut datagram);
-    Header { level: Level::Data, kind, connection, number: number as u32 }.encode(&mut out);
+    let level = match kind {
+        Kind::Request | Kind::Confirm | Kind::Reject | Kind::Cookie => Level::Initial,
+        Kind::Handshake => Level::Handshake,
+        _ => Level::Data,
+    };
+    Header { level, kind, connection, number: number as u32 }.encode(&mut out);
     out.bytes(&body);
     pair.arrive_sealed(side, stranger, datagram);
 }

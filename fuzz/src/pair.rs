@@ -12,7 +12,7 @@ use segstream_proto::config::Config;
 use segstream_proto::connection::{Connection, ConnectionEvent, Received};
 use segstream_proto::endpoint::{ConnectionId, Endpoint};
 use segstream_proto::rate::Rate;
-use segstream_proto::session::{Plain, Session};
+use segstream_proto::session::{Plain, Trust};
 use segstream_wire::contract::{InterleaveChoice, Limits, Order};
 use segstream_wire::{Contract, Header, Kind};
 use std::collections::{BTreeSet, VecDeque};
@@ -93,7 +93,7 @@ impl Pair {
     pub(crate) fn established() -> Self {
         let mut a = Endpoint::new(config(false), Seed(1)).expect("the configuration is valid");
         let b = Endpoint::new(config(true), Seed(2)).expect("the configuration is valid");
-        let connection = a.connect(Instant::ZERO, address(1), contracts()).expect("the contracts are valid");
+        let connection = a.connect(Instant::ZERO, address(1), &Trust::Anyone, contracts()).expect("the contracts are valid");
         let side = |endpoint, side| Side {
             endpoint,
             address: address(side),
@@ -105,14 +105,16 @@ impl Pair {
             sent: 0,
         };
         let mut pair = Self { now: Instant::ZERO, sides: [side(a, 0), side(b, 1)], asked_bytes: None };
-        for _ in 0..4 {
+        for _ in 0..8 {
             pair.settle();
             pair.now += Duration::from_millis(5);
             for to in [1, 0] {
                 while let Some(datagram) = pair.sides[to].pending.pop_front() {
                     if to == 1 && pair.sides[1].endpoint.connections().next().is_none() {
                         pair.arrive(1, false, datagram);
-                        pair.sides[1].connection = pair.sides[1].endpoint.connections().next().expect("the request is accepted");
+                        if let Some(accepted) = pair.sides[1].endpoint.connections().next() {
+                            pair.sides[1].connection = accepted;
+                        }
                     } else {
                         pair.arrive(to, false, datagram);
                     }
@@ -139,7 +141,7 @@ impl Pair {
     /// Hands a datagram to `side`, sealed so that `side` will open it, whatever its header says.
     pub(crate) fn arrive_sealed(&mut self, side: usize, from_stranger: bool, mut datagram: Vec<u8>) {
         if let Ok(header) = Header::decode(&mut Reader::new(&datagram)) {
-            Plain.seal(self.number_of(side, &header), &mut datagram);
+            Plain::seal(self.number_of(side, &header), &mut datagram);
         }
         let broken = |pair: &mut Self| pair.connection(side).map_or(0, |connection| connection.counters.seals_broken);
         let before = broken(self);
@@ -148,9 +150,9 @@ impl Pair {
     }
 
     fn number_of(&self, side: usize, header: &Header) -> u64 {
-        let request = header.kind == Kind::Request && header.connection == 0;
-        let expected = if request { 0 } else { self.next_shipment(side).1 };
-        if request { u64::from(header.number) } else { expand(u64::from(header.number), 32, expected) }
+        let literal = matches!(header.level, Level::Initial | Level::Handshake);
+        let expected = if literal { 0 } else { self.next_shipment(side).1 };
+        if literal { u64::from(header.number) } else { expand(u64::from(header.number), 32, expected) }
     }
 
     /// Hands a datagram to `side`, from its peer or from a stranger.
@@ -214,6 +216,7 @@ impl Pair {
         if to != peer.address {
             return;
         }
+        // A cookie comes before the first number that counts.
         if matches!(header.kind, Kind::Data | Kind::State | Kind::Report | Kind::Confirm) && peer.local == 0 {
             peer.local = header.connection;
         }

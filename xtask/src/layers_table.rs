@@ -42,7 +42,7 @@ pub(crate) const LAYERS: &[Layer] = &[
     pure("sim", &["base", "path"]),
     // A protocol is tested over the black box, in virtual time.
     pure("proto", &["base", "blocks", "wire"]).tested_with(&["path"]),
-    outer("secure", &["base", "proto"]),
+    outer("secure", &["base", "wire", "proto"]),
     outer("net", &["base", "path"]),
     outer("segstream", &["base", "blocks", "wire", "proto", "secure", "net"]).tested_with(&["path"]),
     outer("lab", &["base", "blocks", "wire", "path", "proto", "schemes", "sim", "net"]),
@@ -51,6 +51,8 @@ pub(crate) const LAYERS: &[Layer] = &[
     outer("arena", &[]),
     // The protocol under a model checker; nothing shipped may use it either.
     outer("model", &["base", "blocks", "wire", "proto"]),
+    // Whole endpoints over the black box in virtual time: for tests, so that nothing shipped may use it.
+    outer("swarm", &["base", "blocks", "wire", "path", "proto", "secure"]),
     outer("cli", &["base", "blocks", "wire", "path", "schemes", "sim", "proto", "secure", "net", "segstream", "lab", "studies"])
         .tested_with(&["arena"]),
     outer("bench", ANYTHING),

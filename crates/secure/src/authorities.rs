@@ -1,0 +1,107 @@
+//! Root certificates: the authorities whose word counts for names.
+//!
+//! Loaded by the command or the library's user; an initiator asks them for [`crate::Trust::Certified`], a responder for
+//! [`crate::Admission::allow_certified`].
+//!
+//! Invariant: a chain is checked as webpki does (RFC 5280 6), against the system's clock. Revocation is not checked.
+
+use crate::provider::provider;
+use core::fmt;
+use rustls::RootCertStore;
+use rustls::client::WebPkiServerVerifier;
+use rustls::client::danger::ServerCertVerifier as _;
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::server::WebPkiClientVerifier;
+use rustls::server::danger::ClientCertVerifier;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Root certificates. Cheap to clone.
+#[derive(Clone)]
+pub struct Authorities {
+    responders: Arc<WebPkiServerVerifier>,
+    initiators: Arc<dyn ClientCertVerifier>,
+    count: usize,
+}
+
+/// Why a file gives no authorities.
+#[derive(Debug, thiserror::Error)]
+pub enum AuthoritiesError {
+    /// The file could not be read.
+    #[error("{} cannot be read: {cause}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        cause: io::Error,
+    },
+    /// The file holds no certificate, or a damaged one.
+    #[error("{} holds no usable root certificates in PEM: {cause}", path.display())]
+    Unusable {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        cause: String,
+    },
+}
+
+impl Authorities {
+    /// Reads root certificates in PEM; every one in the file counts.
+    ///
+    /// # Errors
+    /// When the file cannot be read, holds none, or a damaged one.
+    pub fn load(path: &Path) -> Result<Self, AuthoritiesError> {
+        let text = fs::read(path).map_err(|cause| AuthoritiesError::Read { path: path.to_owned(), cause })?;
+        Self::of_pem(&text).map_err(|cause| AuthoritiesError::Unusable { path: path.to_owned(), cause })
+    }
+
+    fn of_pem(text: &[u8]) -> Result<Self, String> {
+        let mut roots = RootCertStore::empty();
+        for certificate in CertificateDer::pem_slice_iter(text) {
+            let certificate = certificate.map_err(|error| error.to_string())?;
+            roots.add(certificate).map_err(|error| error.to_string())?;
+        }
+        let count = roots.len();
+        if count == 0 {
+            return Err("it has no certificate".to_owned());
+        }
+        let roots = Arc::new(roots);
+        let responders = WebPkiServerVerifier::builder_with_provider(Arc::clone(&roots), provider()).build();
+        let initiators = WebPkiClientVerifier::builder_with_provider(roots, provider()).build();
+        Ok(Self {
+            responders: responders.map_err(|error| error.to_string())?,
+            initiators: initiators.map_err(|error| error.to_string())?,
+            count,
+        })
+    }
+
+    /// Whether a responder's chain is good for this name.
+    pub(crate) fn check_responder(
+        &self,
+        first: &CertificateDer<'_>,
+        others: &[CertificateDer<'_>],
+        name: &ServerName<'_>,
+        now: UnixTime,
+    ) -> Result<(), rustls::Error> {
+        self.responders.verify_server_cert(first, others, name, &[], now).map(drop)
+    }
+
+    /// Whether an initiator's chain is good.
+    pub(crate) fn check_initiator(
+        &self,
+        first: &CertificateDer<'_>,
+        others: &[CertificateDer<'_>],
+        now: UnixTime,
+    ) -> Result<(), rustls::Error> {
+        self.initiators.verify_client_cert(first, others, now).map(drop)
+    }
+}
+
+impl fmt::Debug for Authorities {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Authorities").field("count", &self.count).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,164 @@
+//! The keys of the data levels, and how they follow one another.
+//!
+//! Called by sessions for every shipment of a data level. Even generations seal [`Level::Data`], odd ones
+//! [`Level::DataOdd`]; both directions move on together.
+//!
+//! Invariant: no key seals more often than its suite allows. The keys of the next generation exist before they are
+//! needed, so that a forged level costs no more than any forged shipment, and takes no other time.
+//!
+//! Source: RFC 9001 6 (key update) and 6.6 (limits).
+
+use rustls::quic::{PacketKey, PacketKeySet, Secrets};
+use segstream_wire::Level;
+use segstream_wire::header::HEADER_BYTES;
+
+/// The length of a seal in bytes: that of every suite of TLS 1.3.
+pub(crate) const SEAL_BYTES: usize = 16;
+
+/// Seals a shipment in place; the header is not hidden yet. Whether it could.
+pub(crate) fn seal(key: &dyn PacketKey, number: u64, shipment: &mut [u8]) -> bool {
+    let Some((header, rest)) = shipment.split_first_chunk_mut::<HEADER_BYTES>() else { return false };
+    let Some((body, seal)) = rest.split_last_chunk_mut::<SEAL_BYTES>() else { return false };
+    match key.encrypt_in_place(number, header, body) {
+        Ok(tag) if tag.as_ref().len() == SEAL_BYTES => {
+            seal.copy_from_slice(tag.as_ref());
+            true
+        }
+        _ => false,
+    }
+}
+
+/// Opens a shipment in place: the length of header and body.
+pub(crate) fn open(key: &dyn PacketKey, number: u64, shipment: &mut [u8]) -> Option<usize> {
+    let (header, rest) = shipment.split_first_chunk_mut::<HEADER_BYTES>()?;
+    let body = key.decrypt_in_place(number, header, rest).ok()?;
+    Some(HEADER_BYTES + body.len())
+}
+
+/// How often keys may be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Limits {
+    /// Shipments sealed in a generation before the next is begun.
+    pub(crate) update_after: u64,
+    /// Shipments sealed in a generation at most.
+    pub(crate) sealed_max: u64,
+    /// Shipments that did not open, in all generations, at most.
+    pub(crate) refused_max: u64,
+}
+
+impl Limits {
+    /// Those of a suite. Half of what a key may seal leaves a peer time to be heard.
+    pub(crate) fn of(key: &dyn PacketKey) -> Self {
+        let sealed_max = key.confidentiality_limit();
+        Self { update_after: sealed_max / 2, sealed_max, refused_max: key.integrity_limit() }
+    }
+}
+
+/// The keys of the data levels.
+pub(crate) struct Generations {
+    limits: Limits,
+    generation: u64,
+    present: PacketKeySet,
+    next: PacketKeySet,
+    /// Opens what was sealed before the last update and comes late.
+    previous: Option<Box<dyn PacketKey>>,
+    secrets: Secrets,
+    /// How often the present key has sealed.
+    sealed: u64,
+    /// The first number that has opened in this generation. Those of the one before are lower, those of the next higher.
+    heard_from: Option<u64>,
+    /// How many shipments did not open.
+    refused: u64,
+}
+
+impl Generations {
+    /// Begins with generation 0; `secrets` are those of generation 1.
+    pub(crate) fn new(present: PacketKeySet, mut secrets: Secrets) -> Self {
+        let limits = Limits::of(&*present.local);
+        let next = secrets.next_packet_keys();
+        Self { limits, generation: 0, present, next, previous: None, secrets, sealed: 0, heard_from: None, refused: 0 }
+    }
+
+    /// The level of the generation that seals now.
+    pub(crate) fn level(&self) -> Level {
+        if self.generation.is_multiple_of(2) { Level::Data } else { Level::DataOdd }
+    }
+
+    /// Whether a key has been used as often as it may.
+    pub(crate) fn is_worn_out(&self) -> bool {
+        self.sealed >= self.limits.sealed_max || self.refused >= self.limits.refused_max
+    }
+
+    /// Seals under the present generation. Whether it could: the level must be the one of that generation.
+    pub(crate) fn seal(&mut self, level: Level, number: u64, shipment: &mut [u8]) -> bool {
+        let sealed = level == self.level() && !self.is_worn_out() && seal(&*self.present.local, number, shipment);
+        self.sealed += u64::from(sealed);
+        self.update_if_due();
+        sealed
+    }
+
+    /// Opens under the generation that the level and the number tell, and follows a peer that has moved on.
+    pub(crate) fn open(&mut self, level: Level, number: u64, shipment: &mut [u8]) -> Option<usize> {
+        if self.refused >= self.limits.refused_max {
+            return None;
+        }
+        let opened = self.open_by_level(level, number, shipment);
+        self.refused += u64::from(opened.is_none());
+        self.update_if_due();
+        opened
+    }
+
+    fn open_by_level(&mut self, level: Level, number: u64, shipment: &mut [u8]) -> Option<usize> {
+        if level == self.level() {
+            let end = open(&*self.present.remote, number, shipment)?;
+            self.heard_from.get_or_insert(number);
+            return Some(end);
+        }
+        // RFC 9001 6.5: numbers below one of this generation are of the one before, and those above of the next.
+        // Limit: until the peer is heard in this generation, the other level is taken for the one before; the peer goes
+        // two ahead only if half of all that a key may seal is lost.
+        match &self.previous {
+            Some(previous) if self.heard_from.is_none_or(|from| number < from) => open(&**previous, number, shipment),
+            _ => {
+                let end = open(&*self.next.remote, number, shipment)?;
+                self.advance();
+                self.heard_from = Some(number);
+                Some(end)
+            }
+        }
+    }
+
+    /// RFC 9001 6.1: not again before the peer has shown that it has followed.
+    fn update_if_due(&mut self) {
+        if self.sealed >= self.limits.update_after && self.heard_from.is_some() {
+            self.advance();
+        }
+    }
+
+    fn advance(&mut self) {
+        let next = core::mem::replace(&mut self.next, self.secrets.next_packet_keys());
+        let present = core::mem::replace(&mut self.present, next);
+        self.previous = Some(present.remote);
+        self.generation += 1;
+        self.sealed = 0;
+        self.heard_from = None;
+    }
+}
+
+#[cfg(test)]
+impl Generations {
+    /// Keys that wear out sooner.
+    pub(crate) fn limit(&mut self, limits: Limits) {
+        self.limits = limits;
+    }
+
+    /// How often keys may be used.
+    pub(crate) fn limits(&self) -> Limits {
+        self.limits
+    }
+
+    /// How many generations there have been.
+    pub(crate) fn generation(&self) -> u64 {
+        self.generation
+    }
+}

@@ -1,0 +1,268 @@
+//! The TLS handshake of one connection: bytes of two levels in and out, keys and parameters out.
+//!
+//! Called by [`crate::tls_session::TlsSession`]. rustls does the handshake; here are the levels, the late answer of a
+//! responder, the admission at the end, and the sentences for people.
+//!
+//! Invariant: it is complete only when the peer has proved a key that is wanted, both sides have agreed on the
+//! parameters that were acted on, and a responder has let the peer in. What has failed or is complete stays so.
+//!
+//! Source: RFC 9001 4.1 (the interface), 4.8 (codes of failures), 8.2 (parameters).
+
+use crate::client_hello::{CLIENT_HELLO_BYTES_MAX, Found, find_parameters};
+use crate::peer_check::PeerCheck;
+use rustls::quic::{Connection, KeyChange, Keys, Secrets};
+use rustls::{AlertDescription, Error};
+use segstream_proto::session::HandshakeError;
+use segstream_wire::Level;
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+/// The longest handshake message that is read, in bytes: room for a long chain of certificates.
+const MESSAGE_BYTES_MAX: usize = 64 * 1024;
+/// Type and length in front of every handshake message (RFC 8446 4).
+const MESSAGE_HEAD_BYTES: usize = 4;
+
+/// Makes a responder's connection, once its answer is known.
+pub(crate) type Accept = Box<dyn FnOnce(Vec<u8>) -> Result<Connection, Error> + Send>;
+
+/// The keys that a handshake has made and that nobody has taken yet.
+#[derive(Default)]
+pub(crate) struct NewKeys {
+    /// Of the handshake level.
+    pub(crate) handshake: Option<Keys>,
+    /// Of the data levels: generation 0, and the secrets of generation 1.
+    pub(crate) data: Option<(Keys, Secrets)>,
+}
+
+/// The handshake of one connection.
+pub(crate) struct Handshake {
+    stage: Stage,
+    check: Arc<PeerCheck>,
+    /// The level of the bytes that go out next, and of those that are read next.
+    level: Level,
+    /// Bytes of a message that is not whole yet, or not read yet.
+    arrived: Vec<u8>,
+    outgoing: VecDeque<(Level, Vec<u8>)>,
+    /// What the peer proposed, as a responder acts on it, or what both have agreed on.
+    parameters: Option<Vec<u8>>,
+    new_keys: NewKeys,
+}
+
+enum Stage {
+    /// A responder that waits for the proposal, or for the answer to it.
+    Waiting(Accept),
+    Running(Box<Connection>),
+    /// rustls is not needed any more.
+    Complete,
+    Failed(HandshakeError),
+}
+
+impl Handshake {
+    /// An initiator's.
+    pub(crate) fn initiate(connection: Connection, check: Arc<PeerCheck>) -> Self {
+        let mut handshake = Self::new(Stage::Running(Box::new(connection)), check);
+        handshake.collect();
+        handshake
+    }
+
+    /// A responder's.
+    pub(crate) fn respond(accept: Accept, check: Arc<PeerCheck>) -> Self {
+        Self::new(Stage::Waiting(accept), check)
+    }
+
+    fn new(stage: Stage, check: Arc<PeerCheck>) -> Self {
+        Self {
+            stage,
+            check,
+            level: Level::Initial,
+            arrived: Vec::new(),
+            outgoing: VecDeque::new(),
+            parameters: None,
+            new_keys: NewKeys::default(),
+        }
+    }
+
+    /// Takes the next bytes of the peer.
+    pub(crate) fn read(&mut self, level: Level, bytes: &[u8]) -> Result<(), HandshakeError> {
+        if let Stage::Failed(error) = &self.stage {
+            return Err(error.clone());
+        }
+        if self.is_complete() || level != self.level {
+            // RFC 9001 4.1.3: nothing of a level that is over, and nothing behind the end.
+            return Err(self.fail(AlertDescription::UnexpectedMessage, &format!("bytes came at level {level:?}, which is not its turn")));
+        }
+        self.arrived.extend_from_slice(bytes);
+        if matches!(self.stage, Stage::Waiting(_)) { self.read_proposal() } else { self.advance() }
+    }
+
+    /// Takes a responder's answer, and goes on with the proposal that waits for it.
+    pub(crate) fn answer(&mut self, parameters: &[u8]) -> Result<(), HandshakeError> {
+        let unanswered =
+            core::mem::replace(&mut self.stage, Stage::Failed(Self::error(AlertDescription::InternalError, "it was given up")));
+        match unanswered {
+            Stage::Waiting(accept) => match accept(parameters.to_vec()) {
+                Ok(connection) => self.stage = Stage::Running(Box::new(connection)),
+                Err(error) => return Err(self.fail(AlertDescription::InternalError, &error.to_string())),
+            },
+            Stage::Failed(error) => {
+                self.stage = Stage::Failed(error.clone());
+                return Err(error);
+            }
+            answered => {
+                self.stage = answered;
+                return Ok(());
+            }
+        }
+        self.advance()
+    }
+
+    /// The next bytes to send.
+    pub(crate) fn write(&mut self) -> Option<(Level, Vec<u8>)> {
+        self.outgoing.pop_front()
+    }
+
+    /// The keys made since the last call.
+    pub(crate) fn take_keys(&mut self) -> NewKeys {
+        core::mem::take(&mut self.new_keys)
+    }
+
+    /// What the peer proposes or has agreed to, once it is known.
+    pub(crate) fn peer_parameters(&self) -> Option<&[u8]> {
+        match &self.stage {
+            Stage::Running(connection) if self.parameters.is_none() => connection.quic_transport_parameters(),
+            _ => self.parameters.as_deref(),
+        }
+    }
+
+    /// Whether the peer is who it should be, and both sides agree.
+    pub(crate) fn is_complete(&self) -> bool {
+        matches!(self.stage, Stage::Complete)
+    }
+
+    /// Whom this handshake has met.
+    pub(crate) fn check(&self) -> &PeerCheck {
+        &self.check
+    }
+
+    fn read_proposal(&mut self) -> Result<(), HandshakeError> {
+        match find_parameters(&self.arrived) {
+            Ok(Found::Parameters(parameters)) => self.parameters = Some(parameters.to_vec()),
+            Ok(Found::Nothing) => return Err(self.fail(AlertDescription::MissingExtension, "the peer proposes no parameters")),
+            Ok(Found::More) => {}
+            Err(error) => return Err(self.fail(AlertDescription::DecodeError, &error.to_string())),
+        }
+        if self.arrived.len() > MESSAGE_HEAD_BYTES + CLIENT_HELLO_BYTES_MAX {
+            return Err(self.fail(AlertDescription::UnexpectedMessage, "the peer says more before it has heard our answer"));
+        }
+        Ok(())
+    }
+
+    /// Gives rustls every whole message, one by one: keys may change after each (RFC 9001 4.1.3).
+    fn advance(&mut self) -> Result<(), HandshakeError> {
+        while let Some(message) = self.next_message()? {
+            let level = self.level;
+            let Stage::Running(connection) = &mut self.stage else { return Ok(()) };
+            if let Err(error) = connection.read_hs(&message) {
+                let alert = connection.alert().unwrap_or(AlertDescription::InternalError);
+                return Err(self.fail(alert, &sentence(&error)));
+            }
+            self.collect();
+            self.complete()?;
+            if !self.arrived.is_empty() && (self.is_complete() || self.level != level) {
+                return Err(self.fail(AlertDescription::UnexpectedMessage, "bytes are left at the end of a level"));
+            }
+        }
+        Ok(())
+    }
+
+    fn next_message(&mut self) -> Result<Option<Vec<u8>>, HandshakeError> {
+        let Some(&[_, high, middle, low]) = self.arrived.first_chunk::<MESSAGE_HEAD_BYTES>() else { return Ok(None) };
+        let length = MESSAGE_HEAD_BYTES + u32::from_be_bytes([0, high, middle, low]) as usize;
+        if length > MESSAGE_BYTES_MAX {
+            return Err(self.fail(AlertDescription::DecodeError, &format!("a message of {length} bytes is too long")));
+        }
+        if self.arrived.len() < length {
+            return Ok(None);
+        }
+        let rest = self.arrived.split_off(length);
+        Ok(Some(core::mem::replace(&mut self.arrived, rest)))
+    }
+
+    /// Takes what rustls wants to send, with the level it goes at, and the keys between.
+    fn collect(&mut self) {
+        let Stage::Running(connection) = &mut self.stage else { return };
+        loop {
+            let mut bytes = Vec::new();
+            let change = connection.write_hs(&mut bytes);
+            if !bytes.is_empty() {
+                self.outgoing.push_back((self.level, bytes));
+            }
+            match change {
+                Some(KeyChange::Handshake { keys }) => {
+                    self.level = Level::Handshake;
+                    self.new_keys.handshake = Some(keys);
+                }
+                Some(KeyChange::OneRtt { keys, next }) => self.new_keys.data = Some((keys, next)),
+                None => break,
+            }
+        }
+    }
+
+    /// Ends the handshake once rustls has: what was acted on must be what was agreed, and the peer is let in.
+    fn complete(&mut self) -> Result<(), HandshakeError> {
+        let Stage::Running(connection) = &self.stage else { return Ok(()) };
+        if connection.is_handshaking() {
+            return Ok(());
+        }
+        let agreed = connection.quic_transport_parameters().map(<[u8]>::to_vec);
+        if agreed.is_none() || self.parameters.is_some() && self.parameters != agreed {
+            return Err(self.fail(AlertDescription::IllegalParameter, "the parameters are not those that were proposed"));
+        }
+        if let Err(why) = self.check.admit() {
+            return Err(self.fail(AlertDescription::AccessDenied, &why));
+        }
+        self.parameters = agreed;
+        self.stage = Stage::Complete;
+        Ok(())
+    }
+
+    /// Ends the handshake for good.
+    fn fail(&mut self, alert: AlertDescription, detail: &str) -> HandshakeError {
+        let refusal = self.check.refusal();
+        let untrusted = refusal.as_ref().and_then(|_| self.check.key());
+        let mut error = Self::error(alert, refusal.as_deref().unwrap_or(detail));
+        error.untrusted = untrusted;
+        self.outgoing.clear();
+        self.arrived = Vec::new();
+        self.stage = Stage::Failed(error.clone());
+        error
+    }
+
+    fn error(alert: AlertDescription, detail: &str) -> HandshakeError {
+        // RFC 9001 4.8: a TLS alert is the code 0x0100 and its own number.
+        HandshakeError { code: 0x100 + u64::from(u8::from(alert)), detail: detail.to_owned(), untrusted: None }
+    }
+}
+
+/// What people should know of a failure, and what they can do.
+fn sentence(error: &Error) -> String {
+    match error {
+        Error::NoApplicationProtocol => "the peer speaks another protocol or another version of this one: run the same version at both \
+                                         ends"
+            .to_owned(),
+        Error::NoCertificatesPresented => "the peer has shown no key: it must have an identity, as we have".to_owned(),
+        Error::InvalidCertificate(cause) => format!("the peer's certificate or its proof is not valid: {cause}"),
+        Error::PeerIncompatible(cause) => {
+            format!("the peer's TLS and ours have nothing in common ({cause:?}): run the same version at both ends")
+        }
+        other => format!("{other}: the bytes were changed on the way, or the peer's program is faulty"),
+    }
+}
+
+#[cfg(test)]
+impl Handshake {
+    /// As if the first message had been misread.
+    pub(crate) fn pretend_proposed(&mut self, parameters: &[u8]) {
+        self.parameters = Some(parameters.to_vec());
+    }
+}

@@ -1,0 +1,31 @@
+//! Hides what a header tells an onlooker: the kind, the generation of keys and the number.
+//!
+//! Called by sessions, for shipments of the data levels: after sealing, and before opening. The connection identifier
+//! stays readable, for the endpoint to find the connection, and so does the high bit of the level, which says that the
+//! header is hidden.
+//!
+//! Invariant: covering twice changes nothing. The keys stay the same when those of the seals are updated.
+//!
+//! Source: RFC 9001 5.4; the sample is the 16 bytes behind the header.
+
+use rustls::quic::HeaderProtectionKey;
+use segstream_wire::header::HEADER_BYTES;
+
+/// The bit of the first byte that is set in both data levels, and in no other.
+const DATA_LEVEL_BIT: u8 = 0x20;
+const SAMPLE_BYTES: usize = 16;
+/// Where the number stands in a header.
+const NUMBER: core::ops::Range<usize> = 5..HEADER_BYTES;
+// Why: rustls takes the count of number bytes from the low two bits of a first byte in the clear. Ours has other bits
+// there, so it is given one that says four, in a short header, and what it changed of it is changed in ours.
+const SHORT_HEADER_OF_FOUR: u8 = 0x43;
+
+/// Covers a header, or uncovers it. Nothing happens to a shipment of another level or too short for a seal.
+pub(crate) fn cover(key: &dyn HeaderProtectionKey, shipment: &mut [u8]) {
+    let Some((header, rest)) = shipment.split_first_chunk_mut::<HEADER_BYTES>() else { return };
+    let Some(sample) = rest.get(..SAMPLE_BYTES).filter(|_| header[0] & DATA_LEVEL_BIT != 0) else { return };
+    let mut first = SHORT_HEADER_OF_FOUR;
+    if key.encrypt_in_place(sample, &mut first, &mut header[NUMBER]).is_ok() {
+        header[0] ^= first ^ SHORT_HEADER_OF_FOUR;
+    }
+}

@@ -1,0 +1,210 @@
+//! Who an endpoint is: a key pair, and the certificates that carry its public key.
+//!
+//! Made by the command or the library's user, given to [`crate::Tls`]; the files of keys are in `identity/file.rs`.
+//!
+//! Invariant: the first certificate is for the key, and [`Identity::fingerprint`] is of that key.
+
+use crate::{Fingerprint, OneTimeCode, provider};
+use core::fmt;
+use rustls::pki_types::{CertificateDer, PrivatePkcs8KeyDer};
+use rustls::sign::{CertifiedKey, SigningKey};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use zeroize::Zeroizing;
+
+mod file;
+
+#[cfg(test)]
+mod tests;
+
+/// A key pair and its certificates. Cheap to clone; shows nothing secret.
+#[derive(Clone)]
+pub struct Identity {
+    key: Arc<dyn SigningKey>,
+    chain: Vec<CertificateDer<'static>>,
+    fingerprint: Fingerprint,
+    lasting: Arc<Zeroizing<[u8; 32]>>,
+}
+
+/// Why there is no identity.
+#[derive(Debug, thiserror::Error)]
+pub enum IdentityError {
+    /// The system gives no random bytes.
+    #[error("the system gives no random bytes, so no key can be made")]
+    Entropy,
+    /// A file could not be read.
+    #[error("{} cannot be read: {cause}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        cause: io::Error,
+    },
+    /// A file or its folder could not be made.
+    #[error("{} cannot be written: {cause}", path.display())]
+    Write {
+        /// The file or folder.
+        path: PathBuf,
+        /// What the system says.
+        cause: io::Error,
+    },
+    /// A file with a private key is open to others.
+    #[error("others may read {} (its mode is {mode:04o}), so its private key may be known to them: run chmod 600 on it, or remove it to get another", path.display())]
+    Exposed {
+        /// The file.
+        path: PathBuf,
+        /// Its permissions.
+        mode: u32,
+    },
+    /// A file holds no private key in the form that is read.
+    #[error("{} holds no private key in PKCS#8 PEM (BEGIN PRIVATE KEY); openssl pkcs8 -topk8 -nocrypt makes one of other forms", path.display())]
+    NoKey {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A private key is damaged, or of a kind that cannot sign here.
+    #[error("{key} cannot be used ({cause}): it must be Ed25519, ECDSA on P-256 or P-384, or RSA of 2048 to 4096 bits")]
+    UnusableKey {
+        /// Which key, and where it is.
+        key: String,
+        /// What is wrong.
+        cause: String,
+    },
+    /// A file of certificates is empty or damaged.
+    #[error("{} holds no usable certificate chain in PEM: {cause}", path.display())]
+    Certificates {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        cause: String,
+    },
+    /// A certificate is for another key.
+    #[error(
+        "the first certificate in {} is for the key {found}, but this identity's key is {ours}: put the one for this key first",
+        path.display()
+    )]
+    OtherKey {
+        /// The file.
+        path: PathBuf,
+        /// The key of the certificate.
+        found: Fingerprint,
+        /// The key of the identity.
+        ours: Fingerprint,
+    },
+}
+
+impl From<provider::NoEntropy> for IdentityError {
+    fn from(_: provider::NoEntropy) -> Self {
+        Self::Entropy
+    }
+}
+
+impl Identity {
+    /// A fresh Ed25519 key from the system's entropy, for as long as the process lives.
+    ///
+    /// # Errors
+    /// [`IdentityError::Entropy`].
+    pub fn generate() -> Result<Self, IdentityError> {
+        Self::of_pkcs8(&fresh_key()?, || "the fresh key".to_owned())
+    }
+
+    /// Reads a private key: PKCS#8 in PEM; Ed25519, ECDSA (P-256, P-384) or RSA.
+    ///
+    /// # Errors
+    /// When the file cannot be read, others may read it, or it holds no usable key.
+    pub fn load(path: &Path) -> Result<Self, IdentityError> {
+        Self::of_pkcs8(&file::read_key(path)?, || format!("the private key in {}", path.display()))
+    }
+
+    /// Reads a private key, and makes the file with a fresh Ed25519 key first when there is none. Folders on the way
+    /// are made for the owner only. Of two that start at once, both get the key of one.
+    ///
+    /// # Errors
+    /// As [`Identity::load`], and when the file cannot be made.
+    pub fn load_or_create(path: &Path) -> Result<Self, IdentityError> {
+        if !path.exists() {
+            file::create_key(path, &fresh_key()?)?;
+        }
+        Self::load(path)
+    }
+
+    /// The identity that follows from a one-time code: whoever knows the code has it.
+    ///
+    /// # Errors
+    /// None that is known; the provider may refuse to sign.
+    pub fn of_code(code: &OneTimeCode) -> Result<Self, IdentityError> {
+        let seed = Zeroizing::new(provider::derive(code.secret(), b"one-time code, Ed25519"));
+        Self::of_pkcs8(&ed25519_pkcs8(&seed), || "the key of the one-time code".to_owned())
+    }
+
+    /// The same key with the certificates of a PEM file, the key's own first, in place of the self-signed one. For
+    /// peers that trust an authority.
+    ///
+    /// # Errors
+    /// When the file cannot be read, or its first certificate is not for this key.
+    pub fn with_certificates(self, path: &Path) -> Result<Self, IdentityError> {
+        let chain = file::read_certificates(path)?;
+        let unusable = |cause: String| IdentityError::Certificates { path: path.to_owned(), cause };
+        let first = chain.first().ok_or_else(|| unusable("it is empty".to_owned()))?;
+        let found = provider::certificate_fingerprint(first).map_err(|error| unusable(error.to_string()))?;
+        if found != self.fingerprint {
+            return Err(IdentityError::OtherKey { path: path.to_owned(), found, ours: self.fingerprint });
+        }
+        Ok(Self { chain, ..self })
+    }
+
+    /// The fingerprint of the public key: what a peer trusts or allows.
+    pub fn fingerprint(&self) -> Fingerprint {
+        self.fingerprint
+    }
+
+    /// The key and its certificates as rustls presents them.
+    pub(crate) fn into_certified_key(self) -> CertifiedKey {
+        CertifiedKey::new(self.chain, self.key)
+    }
+
+    /// A secret that every process with this identity has, and nobody else.
+    pub(crate) fn lasting_secret(&self) -> &[u8; 32] {
+        &self.lasting
+    }
+
+    fn of_pkcs8(pkcs8: &[u8], which: impl Fn() -> String) -> Result<Self, IdentityError> {
+        let unusable = |cause: String| IdentityError::UnusableKey { key: which(), cause };
+        let key = provider::signing_key(pkcs8).map_err(|error| unusable(error.to_string()))?;
+        let public = key.public_key().ok_or_else(|| unusable("its public key is unknown".to_owned()))?;
+        let fingerprint = provider::fingerprint(&public);
+        let certificate = self_signed(pkcs8).map_err(|error| unusable(error.to_string()))?;
+        let lasting = Arc::new(Zeroizing::new(provider::derive(pkcs8, b"lasting authentication")));
+        drop(public);
+        Ok(Self { key, chain: vec![certificate], fingerprint, lasting })
+    }
+}
+
+impl fmt::Debug for Identity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Identity").field("fingerprint", &self.fingerprint).field("certificates", &self.chain.len()).finish_non_exhaustive()
+    }
+}
+
+fn fresh_key() -> Result<Zeroizing<Vec<u8>>, IdentityError> {
+    Ok(ed25519_pkcs8(&Zeroizing::new(provider::entropy()?)))
+}
+
+/// An Ed25519 private key in PKCS#8 (RFC 8410 7): everything but the key itself is constant.
+fn ed25519_pkcs8(seed: &[u8; 32]) -> Zeroizing<Vec<u8>> {
+    const HEAD: [u8; 16] = [0x30, 0x2e, 0x02, 0x01, 0x00, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x04, 0x22, 0x04, 0x20];
+    Zeroizing::new([&HEAD[..], seed].concat())
+}
+
+/// A certificate that says nothing but the key. Its validity is all of time: a wrong clock locks nobody out (RFC 5280
+/// 4.1.2.5: the last second of 9999 stands for no end).
+fn self_signed(pkcs8: &[u8]) -> Result<CertificateDer<'static>, rcgen::Error> {
+    let pair = rcgen::KeyPair::try_from(&PrivatePkcs8KeyDer::from(pkcs8))?;
+    let mut certificate = rcgen::CertificateParams::default();
+    certificate.not_before = rcgen::date_time_ymd(1970, 1, 1);
+    certificate.not_after = rcgen::date_time_ymd(9999, 12, 31);
+    certificate.distinguished_name = rcgen::DistinguishedName::new();
+    certificate.distinguished_name.push(rcgen::DnType::CommonName, "segstream");
+    Ok(certificate.self_signed(&pair)?.der().clone())
+}

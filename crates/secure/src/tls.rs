@@ -1,0 +1,153 @@
+//! The protection of an endpoint that seals with TLS 1.3.
+//!
+//! Given to the endpoint by the library; makes a session for each of its connections.
+//!
+//! Invariant: TLS 1.3 only, both sides prove a key, nothing is resumed and nothing is sent early: so no two connections
+//! share a secret.
+
+use crate::handshake::{Accept, Handshake};
+use crate::peer_check::{PeerCheck, Wanted};
+use crate::provider::{self, provider};
+use crate::tls_session::TlsSession;
+use crate::{Admission, Authorities, Fingerprint, Identity, IdentityError, Trust};
+use core::fmt;
+use ring::hmac;
+use rustls::client::Resumption;
+use rustls::pki_types::ServerName;
+use rustls::quic::{ClientConnection, Connection, ServerConnection, Version};
+use rustls::server::NoServerSessionStorage;
+use rustls::sign::SingleCertAndKey;
+use rustls::version::TLS13;
+use rustls::{AlertDescription, ClientConfig, Error, ServerConfig};
+use segstream_proto::session::{HandshakeError, Protection, Session};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+
+/// How both sides name what they are going to speak (RFC 7301).
+const ALPN: &[u8] = b"segstream/2";
+
+/// TLS 1.3: the protection of an endpoint.
+pub struct Tls {
+    certificate: Arc<SingleCertAndKey>,
+    fingerprint: Fingerprint,
+    admission: Admission,
+    authorities: Option<Authorities>,
+    key: hmac::Key,
+    lasting_key: hmac::Key,
+}
+
+impl Tls {
+    /// How requests name this protection.
+    pub const MODE: u8 = 1;
+
+    /// The protection of an endpoint that proves `identity` to its peers, serves those of `admission`, and believes
+    /// `authorities` where a name is trusted.
+    ///
+    /// # Errors
+    /// [`IdentityError::Entropy`].
+    pub fn new(identity: Identity, admission: Admission, authorities: Option<Authorities>) -> Result<Self, IdentityError> {
+        let key = provider::authentication_key(&provider::entropy()?);
+        let lasting_key = provider::authentication_key(identity.lasting_secret());
+        let fingerprint = identity.fingerprint();
+        let certificate = Arc::new(SingleCertAndKey::from(identity.into_certified_key()));
+        Ok(Self { certificate, fingerprint, admission, authorities, key, lasting_key })
+    }
+
+    /// The fingerprint of the endpoint's key.
+    pub fn fingerprint(&self) -> Fingerprint {
+        self.fingerprint
+    }
+
+    /// The session of one who asks for a connection.
+    pub(crate) fn initiator(&self, trust: &Trust, parameters: &[u8]) -> Result<TlsSession, HandshakeError> {
+        let name = self.name_of(trust).map_err(unusable)?;
+        let check = Arc::new(PeerCheck::new(Wanted::Peer(trust.clone(), self.authorities.clone())));
+        let connection = self
+            .client_config(Arc::clone(&check))
+            .and_then(|config| ClientConnection::new(Arc::new(config), Version::V1, name, parameters.to_vec()))
+            .map_err(|error| unusable(format!("no handshake could be begun: {error}")))?;
+        Ok(TlsSession::new(Handshake::initiate(Connection::Client(connection), check)))
+    }
+
+    /// The session of one who is asked.
+    pub(crate) fn responder(&self) -> TlsSession {
+        let check = Arc::new(PeerCheck::new(Wanted::Admitted(self.admission.clone())));
+        let (certificate, server_check) = (Arc::clone(&self.certificate), Arc::clone(&check));
+        let accept: Accept = Box::new(move |parameters| {
+            let config = server_config(certificate, server_check)?;
+            ServerConnection::new(Arc::new(config), Version::V1, parameters).map(Connection::Server)
+        });
+        TlsSession::new(Handshake::respond(accept, check))
+    }
+
+    /// The name to be certified. Where no name is trusted, rustls is given one that nobody looks at.
+    fn name_of(&self, trust: &Trust) -> Result<ServerName<'static>, String> {
+        match trust {
+            Trust::Certified(name) if self.authorities.is_none() => {
+                Err(format!("no authority is known that could say who {name} is: load root certificates"))
+            }
+            Trust::Certified(name) => ServerName::try_from(name.clone())
+                .map_err(|_| format!("\"{name}\" is not a name that an authority certifies: it must be a host name or an address")),
+            Trust::Anyone | Trust::Key(_) | Trust::Nobody => Ok(ServerName::from(IpAddr::from(Ipv4Addr::UNSPECIFIED))),
+        }
+    }
+
+    fn client_config(&self, check: Arc<PeerCheck>) -> Result<ClientConfig, Error> {
+        let mut config = ClientConfig::builder_with_provider(provider())
+            .with_protocol_versions(&[&TLS13])?
+            .dangerous()
+            .with_custom_certificate_verifier(check)
+            .with_client_cert_resolver(Arc::<SingleCertAndKey>::clone(&self.certificate));
+        config.alpn_protocols = vec![ALPN.to_vec()];
+        config.resumption = Resumption::disabled();
+        config.enable_early_data = false;
+        // Why: a responder has one identity, so that the name would only tell onlookers whom we want.
+        config.enable_sni = false;
+        Ok(config)
+    }
+}
+
+/// What this side was given does not fit together.
+fn unusable(detail: String) -> HandshakeError {
+    HandshakeError { code: 0x100 + u64::from(u8::from(AlertDescription::InternalError)), detail, untrusted: None }
+}
+
+fn server_config(certificate: Arc<SingleCertAndKey>, check: Arc<PeerCheck>) -> Result<ServerConfig, Error> {
+    let mut config = ServerConfig::builder_with_provider(provider())
+        .with_protocol_versions(&[&TLS13])?
+        .with_client_cert_verifier(check)
+        .with_cert_resolver(certificate);
+    config.alpn_protocols = vec![ALPN.to_vec()];
+    config.session_storage = Arc::new(NoServerSessionStorage {});
+    config.send_tls13_tickets = 0;
+    config.max_early_data_size = 0;
+    Ok(config)
+}
+
+impl Protection for Tls {
+    fn mode(&self) -> u8 {
+        Self::MODE
+    }
+
+    fn initiate(&mut self, _remote: SocketAddr, trust: &Trust, parameters: &[u8]) -> Result<Box<dyn Session>, HandshakeError> {
+        Ok(Box::new(self.initiator(trust, parameters)?))
+    }
+
+    fn respond(&mut self, _remote: SocketAddr) -> Box<dyn Session> {
+        Box::new(self.responder())
+    }
+
+    fn authenticate(&self, message: &[u8]) -> [u8; 16] {
+        provider::authenticate(&self.key, message)
+    }
+
+    fn authenticate_lasting(&self, message: &[u8]) -> Option<[u8; 16]> {
+        Some(provider::authenticate(&self.lasting_key, message))
+    }
+}
+
+impl fmt::Debug for Tls {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Tls").field("fingerprint", &self.fingerprint).field("admission", &self.admission).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,78 @@
+//! First contact keeps nothing, and is answered by less than it sends.
+
+use super::network::{Network, address, ms};
+use segstream_secure::Trust;
+use segstream_wire::Contract;
+use std::net::SocketAddr;
+
+/// The first request of a client, as a stranger can send it from anywhere.
+fn first_request() -> Vec<u8> {
+    let mut network = Network::new();
+    network.connect_with(&Trust::Anyone, vec![Contract::default()]);
+    network.run_for(ms(1));
+    network.sent[0].bytes.clone()
+}
+
+#[test]
+fn half_open_set_ups_hold_no_memory() {
+    let mut network = Network::new();
+    let request = first_request();
+    for at in 0..10_000u32 {
+        let from = SocketAddr::from(([10, (at >> 16) as u8, (at >> 8) as u8, at as u8], 5000));
+        network.inject(from, true, &request);
+    }
+    assert_eq!((network.server_connections(), network.server.strays.cookies), (0, 10_000));
+    let answered: usize = network.sent.iter().map(|sent| sent.bytes.len()).sum();
+    assert!(answered * 3 < 10_000 * request.len(), "{answered} bytes answer {}", 10_000 * request.len());
+}
+
+#[test]
+fn a_cookie_from_another_address_is_answered_by_a_cookie() {
+    let mut network = Network::new();
+    network.connect();
+    network.run_for(ms(41));
+    let with_cookie = network.sent.iter().filter(|sent| sent.from == network.client_address).nth(1).unwrap().clone();
+    network.sent.clear();
+    network.inject(address("203.0.113.66:6666"), true, &with_cookie.bytes);
+    assert_eq!(network.server_connections(), 0);
+    assert!(network.sent.iter().all(|sent| sent.bytes.len() == 43 && sent.to == address("203.0.113.66:6666")));
+}
+
+#[test]
+fn a_request_that_does_not_fill_its_datagram_is_not_answered() {
+    let mut network = Network::new();
+    let request = first_request();
+    for length in 0..request.len() {
+        network.inject(address("203.0.113.66:6666"), true, &request[..length]);
+    }
+    assert!(network.sent.is_empty());
+}
+
+#[test]
+fn one_host_cannot_take_all_places_of_set_up() {
+    let mut network = Network::new();
+    let host = |port| SocketAddr::from(([203, 0, 113, 5], port));
+    let mut begun = 0;
+    for port in 1..200u16 {
+        // A peer that answers the cookie and then says nothing more.
+        let mut silent = Network::new();
+        silent.connect_with(&Trust::Anyone, vec![Contract::default()]);
+        silent.run_for(ms(1));
+        network.sent.clear();
+        network.inject(host(port), true, &silent.sent[0].bytes);
+        let cookie = network.sent[0].clone();
+        silent.inject(silent.server_address, false, &cookie.bytes);
+        network.inject(host(port), true, &silent.sent[1].bytes);
+        begun = begun.max(network.server_connections());
+    }
+    assert_eq!(begun, 16);
+    assert!(network.server.strays.setups_full > 100);
+    // Someone else is served meanwhile.
+    network.connect();
+    network.run_for(ms(500));
+    assert_eq!(network.client_events.len(), 2, "{:?}", network.client_events);
+    // The silent ones are given up.
+    network.run_for(ms(11_000));
+    let gone = network.server.connections().filter(|&id| network.server.is_forgotten(id)).count();
+    assert_eq!(gone, 16);
+}

@@ -1,0 +1,273 @@
+//! What happens in a swarm, as the checkers, the digest and the trace see it.
+//!
+//! Made by the swarm, its hosts and their applications. A *side* is one end of one connection, numbered in the order
+//! in which they appear. Times are those of the swarm, not of a host's own clock.
+//!
+//! Invariant: an event says everything a checker needs; no checker looks into an endpoint.
+
+use core::fmt;
+use segstream_base::halves::Verdict;
+use segstream_base::{Duration, Instant};
+use segstream_proto::connection::Role;
+use segstream_proto::error::CloseReason;
+use segstream_wire::contract::{Contract, Order, Triplet};
+use segstream_wire::{Class, Kind};
+
+/// A stream, named by the side that sends on it. Its contract's label says the same, so that the other side knows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct StreamName {
+    /// The sending side.
+    pub side: u32,
+    /// The number of the stream there.
+    pub stream: u32,
+}
+
+/// A segment of a stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SegmentName {
+    /// The stream.
+    pub stream: StreamName,
+    /// The number of the segment.
+    pub segment: u64,
+}
+
+/// Where datagrams come from and go to: a host by its number, or an address where no host is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Place {
+    /// A host.
+    Host(usize),
+    /// Somewhere an attacker names.
+    Elsewhere(u16),
+}
+
+/// A segment as its receiver was handed it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Delivered {
+    /// The side that took it.
+    pub at: u32,
+    /// Which one.
+    pub name: SegmentName,
+    /// The verdict.
+    pub verdict: Verdict,
+    /// The bytes, zero where units are missing.
+    pub bytes: Vec<u8>,
+    /// Units.
+    pub units: u32,
+    /// The size of a unit.
+    pub unit_bytes: u32,
+    /// The holes as half-open runs of units.
+    pub holes: Vec<(u32, u32)>,
+    /// When it was judged.
+    pub judged_at: Instant,
+    /// The window of the stream as granted, in units.
+    pub window_units: u32,
+}
+
+/// What a side keeps, and the most it may.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Kept {
+    /// The side.
+    pub side: u32,
+    /// Payload bytes kept until verdicts come, and the most of them.
+    pub sending: (u64, u64),
+    /// Payload bytes kept until the application takes them, and the most of them.
+    pub receiving: (u64, u64),
+}
+
+/// Something that has happened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// The swarm has come to a new point in time, or to the same one again.
+    Step,
+    /// A host has let a datagram leave.
+    Sent {
+        /// The host.
+        host: usize,
+        /// Where to.
+        to: Place,
+        /// What it is, if its header says so.
+        kind: Option<Kind>,
+        /// Its length.
+        bytes: u64,
+        /// A fingerprint of its content.
+        content: u32,
+        /// What becomes of it.
+        fate: Fate,
+    },
+    /// A datagram has reached a host.
+    Arrived {
+        /// The host.
+        host: usize,
+        /// Its source address.
+        from: Place,
+        /// What it is, if its header says so.
+        kind: Option<Kind>,
+        /// Its length.
+        bytes: u64,
+        /// Whether the host at that address has made it as it is.
+        genuine: bool,
+        /// Whether an attacker has brought it.
+        hostile: bool,
+    },
+    /// A side has appeared: its application has asked, or its peer has.
+    Appeared {
+        /// The side.
+        side: u32,
+        /// Its host.
+        host: usize,
+        /// The host of its peer.
+        peer: Place,
+        /// Who asked.
+        role: Role,
+        /// How long set-up is tried.
+        connect_timeout: Duration,
+        /// How long silence is borne, by its own wish.
+        idle_timeout: Duration,
+    },
+    /// Set-up is done.
+    Established {
+        /// The side.
+        side: u32,
+        /// The class in force in its direction.
+        class: Class,
+    },
+    /// A side has asked for another class in its direction.
+    ClassAsked {
+        /// The side.
+        side: u32,
+        /// The class.
+        class: Class,
+    },
+    /// A side has asked for a graceful end.
+    CloseAsked(u32),
+    /// A side has opened a stream.
+    Opened {
+        /// The stream.
+        name: StreamName,
+        /// Its contract.
+        contract: Box<Contract>,
+    },
+    /// A side was told of a stream of its peer.
+    Offered {
+        /// The side that receives.
+        at: u32,
+        /// The stream.
+        name: StreamName,
+        /// The order in which it is to be handed over.
+        order: Order,
+    },
+    /// The peer does not take a stream.
+    Refused(StreamName),
+    /// A segment was accepted.
+    Submitted {
+        /// Which one.
+        name: SegmentName,
+        /// Its length; `None` when it was opened.
+        bytes: Option<u64>,
+        /// A tolerance of its own.
+        own: Option<Triplet>,
+    },
+    /// More of an open segment was accepted.
+    Appended {
+        /// Which one.
+        name: SegmentName,
+        /// So many bytes more.
+        bytes: u64,
+        /// Whether it has ended with them.
+        last: bool,
+    },
+    /// The sender was told a verdict.
+    Told {
+        /// On which segment.
+        name: SegmentName,
+        /// The verdict.
+        verdict: Verdict,
+        /// The holes.
+        holes: Vec<(u32, u32)>,
+    },
+    /// The receiver was handed a segment.
+    Delivered(Box<Delivered>),
+    /// The receiver was told that a stream is over.
+    Ended {
+        /// The side that receives.
+        at: u32,
+        /// The stream.
+        name: StreamName,
+        /// How many segments it had.
+        segments: u64,
+    },
+    /// A connection is no more.
+    Closed {
+        /// The side that was told.
+        side: u32,
+        /// Why.
+        reason: CloseReason,
+    },
+    /// A side was forgotten: its endpoint keeps nothing of it.
+    Forgotten(u32),
+    /// What a side keeps.
+    Kept(Kept),
+    /// How many connections a host has.
+    Connections {
+        /// The host.
+        host: usize,
+        /// So many.
+        count: usize,
+        /// The most it may have.
+        most: usize,
+    },
+    /// A fault begins or ends, or an attacker does something: for the trace.
+    Fault(String),
+    /// A host has lost everything it knew.
+    Crashed(usize),
+    /// A host that was not driven is driven again.
+    Resumed(usize),
+    /// The run is over: what is left, as (host, connections, whether it still has a deadline).
+    Over(Vec<(usize, usize, bool)>),
+}
+
+/// What becomes of a datagram on its way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Fate {
+    /// It arrives at this time.
+    Arrives(Instant),
+    /// It arrives twice.
+    Twice(Instant, Instant),
+    /// It arrives damaged.
+    Damaged(Instant),
+    /// It is lost, or dropped on the way.
+    Lost,
+    /// The way is blocked.
+    Blocked,
+    /// Nobody is there.
+    Nowhere,
+}
+
+impl fmt::Display for StreamName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.side, self.stream)
+    }
+}
+
+impl StreamName {
+    /// The name a label says.
+    pub(crate) fn of_label(label: &str) -> Option<Self> {
+        let (side, stream) = label.split_once('.')?;
+        Some(Self { side: side.parse().ok()?, stream: stream.parse().ok()? })
+    }
+}
+
+impl fmt::Display for SegmentName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.stream, self.segment)
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Host(host) => write!(f, "h{host}"),
+            Self::Elsewhere(port) => write!(f, "x{port}"),
+        }
+    }
+}
