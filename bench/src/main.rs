@@ -10,6 +10,8 @@ mod machine;
 mod path;
 mod replay;
 #[cfg(target_os = "linux")]
+mod security;
+#[cfg(target_os = "linux")]
 mod shared;
 mod simulator;
 mod spread;
@@ -41,6 +43,9 @@ enum What {
     Wire(wire::Options),
     /// The simulator, per data packet, scheme by scheme.
     Sim(simulator::Options),
+    /// What encryption costs, over loopback.
+    #[cfg(target_os = "linux")]
+    Security(security::Options),
     /// HTPNET's processes on threads, and on modelled processors.
     Stages(stages::Options),
     /// The flagship on a link that others share: real processes, in real time; needs the administrator.
@@ -53,6 +58,8 @@ fn main() -> Result<()> {
         What::Halves(options) => halves::run(&options),
         What::Wire(options) => wire::run(&options),
         What::Sim(options) => simulator::measure(&options),
+        #[cfg(target_os = "linux")]
+        What::Security(options) => security::run(&options),
         What::Stages(options) => stages::run(&options),
         #[cfg(target_os = "linux")]
         What::Shared(options) => shared::run(&options),

@@ -7,7 +7,7 @@ use anyhow::Result;
 use clap::Args;
 use segstream_base::Instant as VirtualInstant;
 use segstream_base::codec::{Reader, Writer};
-use segstream_proto::session::{Plain, Session};
+use segstream_proto::session::Plain;
 use segstream_wire::header::HEADER_BYTES;
 use segstream_wire::state::{Confirmed, Finished};
 use segstream_wire::{Header, Kind, Level, Part, Report, ReportFrame, State, StateFrame};
@@ -84,7 +84,7 @@ fn works() -> Vec<Work> {
     works.push(Work {
         what: "CRC32C seal of one unit's shipment",
         bytes: sealed.len(),
-        call: Box::new(move || Plain.seal(9, black_box(&mut sealed))),
+        call: Box::new(move || Plain::seal(9, black_box(&mut sealed))),
     });
     works
 }

@@ -6,8 +6,8 @@
 use core::fmt::Debug;
 use segstream_base::codec::{DecodeError, Reader, Writer};
 use segstream_wire::handshake::{Confirm, Cookie, Disconnect, Fragment, Reject, Request};
-use segstream_wire::proposal::{Agreement, Proposal};
 use segstream_wire::header::HEADER_BYTES;
+use segstream_wire::proposal::{Agreement, Proposal};
 use segstream_wire::{Contract, Header, Kind, Part, Report, State};
 
 /// Checks the promises for one input: as a shipment without its seal, and as the body of every kind.
@@ -23,17 +23,8 @@ pub fn check(data: &[u8]) {
     }
 }
 
-const KINDS: [Kind; 9] = [
-    Kind::Request,
-    Kind::Confirm,
-    Kind::Reject,
-    Kind::Disconnect,
-    Kind::Data,
-    Kind::State,
-    Kind::Report,
-    Kind::Cookie,
-    Kind::Handshake,
-];
+const KINDS: [Kind; 9] =
+    [Kind::Request, Kind::Confirm, Kind::Reject, Kind::Disconnect, Kind::Data, Kind::State, Kind::Report, Kind::Cookie, Kind::Handshake];
 
 fn body(kind: Kind, data: &[u8]) {
     match kind {

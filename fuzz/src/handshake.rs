@@ -44,8 +44,7 @@ pub mod step {
 }
 
 /// Made once: keys cost more than a play.
-static IDENTITIES: LazyLock<[Identity; 2]> =
-    LazyLock::new(|| [0, 1].map(|_| Identity::generate().expect("the system gives randomness")));
+static IDENTITIES: LazyLock<[Identity; 2]> = LazyLock::new(|| [0, 1].map(|_| Identity::generate().expect("the system gives randomness")));
 
 struct Play {
     now: Instant,
@@ -83,14 +82,7 @@ impl Play {
         let connection = ends[0].connection_mut(id).expect("the connection is new");
         let sent = connection.send(Instant::ZERO, 0, PAYLOAD.into(), Instant::ZERO, None);
         assert!(sent.is_ok(), "a new stream takes a segment");
-        Self {
-            now: Instant::ZERO,
-            ends,
-            pending: Default::default(),
-            connected: [None, None],
-            elsewhere: [0, 0],
-            delivered: 0,
-        }
+        Self { now: Instant::ZERO, ends, pending: Default::default(), connected: [None, None], elsewhere: [0, 0], delivered: 0 }
     }
 
     fn arrive(&mut self, to: usize, elsewhere: bool, mut datagram: Vec<u8>) {

@@ -19,13 +19,12 @@ mod seeds;
 pub type Target = fn(&[u8]);
 
 /// Every target by its name, which is also the name of its file and of its folder of seeds.
-pub const TARGETS: &[(&str, Target)] =
-    &[
-        ("decode_shipment", decode_shipment::check),
-        ("endpoint_datagrams", endpoint_datagrams::check),
-        ("handshake", handshake::check),
-        ("loss_spec", loss_spec::check),
-    ];
+pub const TARGETS: &[(&str, Target)] = &[
+    ("decode_shipment", decode_shipment::check),
+    ("endpoint_datagrams", endpoint_datagrams::check),
+    ("handshake", handshake::check),
+    ("loss_spec", loss_spec::check),
+];
 
 #[cfg(test)]
 mod tests {

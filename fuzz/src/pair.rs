@@ -14,7 +14,7 @@ use segstream_proto::endpoint::{ConnectionId, Endpoint};
 use segstream_proto::rate::Rate;
 use segstream_proto::session::{Plain, Trust};
 use segstream_wire::contract::{InterleaveChoice, Limits, Order};
-use segstream_wire::{Contract, Header, Kind};
+use segstream_wire::{Contract, Header, Kind, Level};
 use std::collections::{BTreeSet, VecDeque};
 use std::net::SocketAddr;
 

@@ -79,6 +79,27 @@ fn plays() -> Vec<(&'static str, Vec<u8>)> {
     ]
 }
 
+/// Handshakes: datagrams to either end in turn, and what may become of one of them.
+fn handshakes() -> Vec<(&'static str, Vec<u8>)> {
+    use crate::handshake::step::{ADVANCE, CHANGE, CUT, DELAY, DELIVER, ELSEWHERE, LOSE, RAW, RESPONDER, TWICE};
+    let turn = vec![DELIVER | RESPONDER, DELIVER, ADVANCE, 8];
+    let turns = |count: usize| turn.repeat(count);
+    let at = |place: usize, steps: &[u8]| [turns(place), steps.to_vec(), turns(12 - place)].concat();
+    vec![
+        ("through", turns(14)),
+        ("a_lost_request", at(0, &[LOSE | RESPONDER, ADVANCE, 18])),
+        ("a_lost_answer", at(2, &[LOSE, ADVANCE, 18])),
+        ("twice", at(1, &[TWICE | RESPONDER, TWICE])),
+        ("late", at(2, &[DELAY, DELAY | RESPONDER])),
+        ("from_elsewhere", at(1, &[TWICE | RESPONDER | ELSEWHERE, ADVANCE, 18])),
+        ("a_changed_hello", at(1, &[CHANGE | RESPONDER, 1, 0, 90, 7, 1, 0, 1])),
+        ("a_changed_certificate", at(2, &[CHANGE, 0, 0, 200, 9, ADVANCE, 18])),
+        ("cut", at(2, &[CUT | RESPONDER, 0, 40, ADVANCE, 18])),
+        ("any_bytes", at(3, &[RAW | RESPONDER, 12, 0x60, 0, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7])),
+        ("moved", [turns(6), vec![TWICE | RESPONDER | ELSEWHERE], turns(6)].concat()),
+    ]
+}
+
 fn seeds() -> Vec<Seed> {
     let mut seeds: Vec<Seed> = Vec::new();
     for (index, bytes) in shipments().into_iter().enumerate() {
@@ -91,6 +112,7 @@ fn seeds() -> Vec<Seed> {
         seeds.push(("decode_shipment", format!("vector_{}", index + 1), bytes));
     }
     seeds.extend(plays().into_iter().map(|(name, bytes)| ("endpoint_datagrams", name.to_owned(), bytes)));
+    seeds.extend(handshakes().into_iter().map(|(name, bytes)| ("handshake", name.to_owned(), bytes)));
     seeds
 }
 

@@ -26,6 +26,21 @@ impl Given {
         }
     }
 
+    /// Refuses `flag` together with any of `others`; `why` says what contradicts.
+    ///
+    /// # Errors
+    /// Bad usage.
+    pub(crate) fn contradiction(&self, flag: &str, others: &[&str], why: &str) -> Result<()> {
+        match others.iter().find(|other| self.0.contains(flag) && self.0.contains(**other)) {
+            Some(other) => Err(usage::bad(format!(
+                "--{} and --{} contradict each other: {why}; leave one of them out",
+                flag.replace('_', "-"),
+                other.replace('_', "-")
+            ))),
+            None => Ok(()),
+        }
+    }
+
     /// Whether a flag was given.
     pub(crate) fn has(&self, flag: &str) -> bool {
         self.0.contains(flag)

@@ -16,7 +16,7 @@ use anyhow::{Context as _, Result};
 use capture::{Capture, Datagram, Found};
 use clap::Args;
 use serde::Serialize;
-use shipment::Shipment;
+use shipment::{Flows, Shipment};
 use std::io::{self, BufWriter, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -25,7 +25,8 @@ use std::process::ExitCode;
 ///
 /// Reads pcap files of Ethernet, Linux cooked and raw IP captures. A capture on the sending machine may hold several
 /// datagrams as one packet (segmentation offload); those cannot be told apart and count as undecodable. Capture at the
-/// receiver, or turn it off.
+/// receiver, or turn it off. Of an encrypted connection set-up is shown, and of what follows that it is sealed, for which
+/// connection, and how long it is.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  tcpdump -i eth0 -w trace.pcap udp port 4433\n  segstream inspect trace.pcap")]
 pub(crate) struct Arguments {
@@ -42,7 +43,9 @@ pub(crate) struct Arguments {
 struct Counts {
     /// Shipments that could be read.
     shipments_read: u64,
-    /// Shipments that could not: a broken seal, a body that is none, or cut off by the capture.
+    /// Shipments of encrypted connections, of which only the outside can be read.
+    sealed: u64,
+    /// Shipments that could not be read: a broken seal, a body that is none, or cut off by the capture.
     undecodable: u64,
     /// UDP datagrams of other protocols.
     other_datagrams: u64,
@@ -73,9 +76,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
         Err(error) => return Err(error).context("standard output cannot be written"),
     };
     out.flush().context("standard output cannot be written")?;
-    let Counts { shipments_read, undecodable, other_datagrams, other_packets } = counts;
+    let Counts { shipments_read, sealed, undecodable, other_datagrams, other_packets } = counts;
     eprintln!(
-        "{shipments_read} shipments, {undecodable} undecodable; {other_datagrams} other UDP datagrams, {other_packets} other packets"
+        "{shipments_read} shipments, {sealed} sealed, {undecodable} undecodable; {other_datagrams} other UDP datagrams, {other_packets} other packets"
     );
     ended?;
     Ok(ExitCode::SUCCESS)
@@ -99,6 +102,7 @@ struct Objects<'a, W: Write> {
 /// Prints all shipments. The counts, and how the capture ended.
 fn list(capture: &mut Capture, printer: &mut impl Printer) -> io::Result<(Counts, Result<()>)> {
     let mut counts = Counts::default();
+    let mut flows = Flows::default();
     let ended = loop {
         let found = match capture.next() {
             None => break Ok(()),
@@ -109,11 +113,11 @@ fn list(capture: &mut Capture, printer: &mut impl Printer) -> io::Result<(Counts
             counts.other_packets += 1;
             continue;
         };
-        match Shipment::read(&payload, whole) {
+        match flows.read((from, to), &payload, whole) {
             None => counts.other_datagrams += 1,
             Some(Err(_)) => counts.undecodable += 1,
             Some(Ok(shipment)) => {
-                counts.shipments_read += 1;
+                *(if shipment.sealed { &mut counts.sealed } else { &mut counts.shipments_read }) += 1;
                 let (from, to) = (from.to_string(), to.to_string());
                 printer.shipment(&Line { seconds: since.as_secs_f64(), from, to, bytes: payload.len(), shipment })?;
             }
@@ -126,8 +130,14 @@ fn list(capture: &mut Capture, printer: &mut impl Printer) -> io::Result<(Counts
 impl<W: Write> Printer for Lines<'_, W> {
     fn shipment(&mut self, line: &Line) -> io::Result<()> {
         let Line { seconds, from, to, bytes, shipment } = line;
-        let Shipment { kind, number, connection, parts } = shipment;
-        write!(self.0, "{seconds:.6} {from} > {to} {kind} #{number} connection {connection:08x} {bytes} bytes")?;
+        let Shipment { kind, number, connection, level, sealed, parts } = shipment;
+        write!(self.0, "{seconds:.6} {from} > {to} ")?;
+        match (kind, number) {
+            (Some(kind), Some(number)) => write!(self.0, "{kind} #{number}")?,
+            _ => write!(self.0, "{level}")?,
+        }
+        let sealed = if *sealed { " sealed" } else { "" };
+        write!(self.0, "{sealed} connection {connection:08x} {bytes} bytes")?;
         for part in parts {
             write!(self.0, "; {part}")?;
         }

@@ -20,8 +20,8 @@ pub(crate) struct LiveStatistics {
 
 #[derive(Serialize)]
 struct Line<'a> {
-    /// The other end, which tells the lines of several connections apart.
-    peer: Option<&'a str>,
+    /// Where the other end is, which tells the lines of several connections apart.
+    address: Option<&'a str>,
     /// Since the transfer began.
     seconds: f64,
     /// Application bytes delivered so far.
@@ -42,11 +42,11 @@ impl LiveStatistics {
     }
 
     /// Prints a line if one is due.
-    pub(crate) fn tell(&mut self, now: Instant, peer: Option<&str>, bytes: u64, statistics: &Statistics) -> Result<()> {
+    pub(crate) fn tell(&mut self, now: Instant, address: Option<&str>, bytes: u64, statistics: &Statistics) -> Result<()> {
         let Some(period) = self.period.filter(|_| now >= self.next) else { return Ok(()) };
         while self.next <= now {
             self.next += period;
         }
-        json::print_to_standard_error(&Line { peer, seconds: now.since(self.start).as_secs_f64(), bytes, statistics })
+        json::print_to_standard_error(&Line { address, seconds: now.since(self.start).as_secs_f64(), bytes, statistics })
     }
 }

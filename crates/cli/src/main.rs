@@ -8,7 +8,7 @@
 //! - [`study`]: the figures and tables of the papers.
 //!
 //! What the verbs share is called after what it is: [`quantity`] (`60ms`, `500mbit`, `1MiB`),
-//! [`tolerance_argument`], [`given`], [`progress`], [`json`], [`usage`].
+//! [`tolerance_argument`], [`given`], [`protection`], [`progress`], [`json`], [`usage`].
 //!
 //! Invariant: everything for people goes to standard error, and the exit status is 0 for done, 1 for failed
 //! and 2 for bad usage.
@@ -42,8 +42,8 @@ use std::process::ExitCode;
 /// Streams segments over UDP with exactly the loss an application can live with.
 #[derive(Debug, Parser)]
 #[command(name = "segstream", version, propagate_version = true, arg_required_else_help = true)]
-#[command(after_help = "Example:\n  segstream recv --listen 127.0.0.1:4433 --out copies --insecure\n  segstream send 127.0.0.1:4433 \
-                        film.mkv --insecure\n\nExit status: 0 done, 1 failed, 2 bad usage.")]
+#[command(after_help = "Example:\n  segstream recv --listen 127.0.0.1:4433 --out copies\n  segstream send 127.0.0.1:4433 film.mkv --peer \
+                        SHA256:... --code k7qm-2xnp-9wdt-4rfh\n\n`recv` prints the second line, ready to paste.\n\nExit status: 0 done, 1 failed, 2 bad usage.")]
 struct Command {
     #[command(subcommand)]
     verb: Verb,
@@ -52,7 +52,7 @@ struct Command {
 #[derive(Debug, Subcommand)]
 enum Verb {
     Demo(demo::Arguments),
-    Recv(recv::Arguments),
+    Recv(Box<recv::Arguments>),
     Send(Box<send::Arguments>),
     Link(Box<link::Arguments>),
     Inspect(inspect::Arguments),

@@ -1,29 +1,117 @@
-//! What protects a transfer on its way, and what `--insecure` means.
+//! What protects a transfer on its way: the flags of both ends, our identity, and what `--insecure` means.
 //!
-//! Called by `send` and `recv` before they open a socket.
+//! Called by `send` and `recv` before they open a socket; whom each of them trusts is in `send/trust` and
+//! `recv/admitting`.
 //!
-//! Invariant: nobody sends or receives in the clear without having been told.
+//! Invariant: a transfer is encrypted unless `--insecure` was given, and then it is said each time. No key comes from
+//! anything but the system's entropy, a file or a one-time code.
 
+use crate::given::Given;
+use crate::usage;
+use anyhow::{Context as _, Result};
 use clap::Args;
+use etcetera::BaseStrategy as _;
+use segstream::{Authorities, Identity};
+use std::path::PathBuf;
 
-/// The flag of both ends.
-#[derive(Clone, Copy, Debug, Args)]
+/// The folder of ours in the user's configuration directory.
+const FOLDER: &str = "segstream";
+/// The identity, unless another file is named.
+const IDENTITY: &str = "identity.pem";
+
+/// The flags of both ends, by the names of their fields, that mean something with encryption only.
+const ENCRYPTED: &[&str] = &["identity", "certificate", "authority"];
+
+/// The flags of both ends.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Protection")]
 pub(crate) struct Protection {
-    /// Transfers in the clear: anyone on the path can read and change what is sent. Both ends must agree; so far there
-    /// is no other mode, and without this flag a warning says so.
+    /// Our key, PKCS#8 in PEM; a fresh one is put there on first use [default: segstream/identity.pem in the user's
+    /// configuration directory].
+    #[arg(long, value_name = "FILE")]
+    identity: Option<PathBuf>,
+    /// Certificates for our key, PEM, the key's own first: for a peer that trusts an authority.
+    #[arg(long, value_name = "FILE")]
+    certificate: Option<PathBuf>,
+    /// Root certificates, PEM. `send` then takes a receiver that is certified for the host in ADDR, and `recv` serves
+    /// whoever is certified.
+    #[arg(long, value_name = "FILE")]
+    authority: Option<PathBuf>,
+    /// Transfers in the clear, for laboratories: anyone on the path can read and change what is sent, and nobody proves
+    /// who they are. Both ends must give it.
     #[arg(long)]
     insecure: bool,
 }
 
 impl Protection {
-    /// Says what the transfer is exposed to.
-    pub(crate) fn tell(self) {
-        if self.insecure {
-            eprintln!("insecure: integrity check only, in the clear");
-        } else {
-            eprintln!(
-                "warning: encryption does not exist yet: anyone on the path can read and change what is sent; give --insecure to say that you know"
-            );
+    /// Refuses what contradicts `--insecure`: the flags of both ends, and those of this one.
+    ///
+    /// # Errors
+    /// Bad usage.
+    pub(crate) fn check(&self, given: &Given, of_this_end: &[&str]) -> Result<()> {
+        if !self.insecure {
+            return Ok(());
         }
+        let others = [ENCRYPTED, of_this_end].concat();
+        given.contradiction("insecure", &others, "in the clear there are no keys")
+    }
+
+    /// Refuses another scheme unless it was said that it travels in the clear.
+    ///
+    /// # Errors
+    /// Bad usage.
+    pub(crate) fn check_scheme(&self, scheme: &str) -> Result<()> {
+        if self.insecure {
+            return Ok(());
+        }
+        Err(usage::bad(format!(
+            "--scheme {scheme} has no encryption: it is for laboratories, and anyone on the path can read and change what is sent; give \
+             --insecure to say that you know, or leave --scheme out"
+        )))
+    }
+
+    /// Whether the transfer is in the clear.
+    pub(crate) const fn is_insecure(&self) -> bool {
+        self.insecure
+    }
+
+    /// Says what a transfer in the clear is exposed to.
+    pub(crate) fn tell(&self) {
+        if self.insecure {
+            eprintln!("insecure: in the clear, anyone on the path can read and change what is sent, and nobody proves who they are");
+        }
+    }
+
+    /// Our key and its certificates. When there was none yet one is made, and the sentence for people says so.
+    pub(crate) fn identity(&self) -> Result<(Identity, Option<String>)> {
+        let file = self.identity_file()?;
+        let is_new = !file.exists();
+        let identity = Identity::load_or_create(&file)?;
+        let made = is_new.then(|| format!("a new identity was made in {}: {}", file.display(), identity.fingerprint()));
+        let identity = match &self.certificate {
+            Some(certificate) => identity.with_certificates(certificate)?,
+            None => identity,
+        };
+        Ok((identity, made))
+    }
+
+    /// The file of our key.
+    fn identity_file(&self) -> Result<PathBuf> {
+        if let Some(file) = &self.identity {
+            return Ok(file.clone());
+        }
+        let directories = etcetera::choose_base_strategy()
+            .context("the user's configuration directory cannot be found; give a file for our key with --identity")?;
+        Ok(directories.config_dir().join(FOLDER).join(IDENTITY))
+    }
+
+    /// A file of ours in the directory of our key.
+    pub(crate) fn beside_identity(&self, name: &str) -> Result<PathBuf> {
+        Ok(self.identity_file()?.with_file_name(name))
+    }
+
+    /// Whose word counts for names, if anybody's.
+    pub(crate) fn authorities(&self) -> Result<Option<Authorities>> {
+        Ok(self.authority.as_deref().map(Authorities::load).transpose()?)
     }
 }

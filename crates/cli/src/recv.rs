@@ -1,5 +1,6 @@
 //! `segstream recv`: what a sender sends, into a file, a directory or a pipe.
 //!
+//! - [`admitting`]: whom we serve, and how they are told;
 //! - [`receiving`]: the loop around the endpoint and its connections;
 //! - [`incoming`]: one connection: its streams, what is said about them, what comes of them;
 //! - [`writer`], [`sink`], [`part_file`], [`file_name`]: where bytes go;
@@ -10,6 +11,7 @@
 //!
 //! Invariant: what a peer sends never leaves the output directory, follows no link and overwrites nothing.
 
+mod admitting;
 mod file_name;
 mod incoming;
 mod part_file;
@@ -23,11 +25,13 @@ use crate::given::Given;
 use crate::interruption::Interruption;
 use crate::protection::Protection;
 use crate::{quantity, sim};
+use admitting::{AdmissionArguments, Admitting};
 use anyhow::{Context as _, Result, bail};
 use clap::{Args, ValueEnum};
 use receiving::Receiving;
 use segstream::blocking::Endpoint;
 use segstream::{Config, Duration};
+use segstream_base::Bytes;
 use segstream_lab::{live, registry};
 use std::fs::File;
 use std::io::BufWriter;
@@ -35,13 +39,20 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+/// What one connection may write when anyone may come.
+const STRANGERS_BYTES_MAX: Bytes = Bytes::new(1 << 30);
+
 /// Receives files or a pipe from a sender.
 ///
 /// Ends after one connection, unless --keep is given. Prints the address it listens on as the first line of standard
-/// error. A file is called NAME.part until it is whole. Without --out everything is counted and thrown away.
+/// error, then the fingerprint of its key and the command that sends to it. The transfer is encrypted, and only those are
+/// served who were named: by key, by authority, or by a one-time code, which is what is printed when nobody was. A file
+/// is called NAME.part until it is whole. Without --out everything is counted and thrown away.
 #[derive(Debug, Args)]
-#[command(after_help = "Example:\n  segstream recv --listen 0.0.0.0:4433 --out copies --insecure\n  segstream recv --listen \
-                        127.0.0.1:0 --out - --insecure | player")]
+#[command(
+    after_help = "Example:\n  segstream recv --listen 0.0.0.0:4433 --out copies\n  segstream recv --listen 0.0.0.0:4433 --out copies \
+                        --keep --allow SHA256:... --max-bytes 2GiB\n  segstream recv --listen 127.0.0.1:0 --out - | player"
+)]
 pub(crate) struct Arguments {
     #[command(flatten)]
     given: Given,
@@ -52,12 +63,16 @@ pub(crate) struct Arguments {
     /// output. What exists is never overwritten.
     #[arg(long, value_name = "PATH|DIR|-")]
     out: Option<PathBuf>,
+    /// The most that one connection may write to --out; one that has more is broken off, and what came of it is left as
+    /// .part [default: 1GiB with --allow-any, otherwise no limit].
+    #[arg(long, value_name = "BYTES", value_parser = quantity::positive_bytes)]
+    max_bytes: Option<Bytes>,
     /// Goes on after the first connection, with several at a time, until it is interrupted.
     #[arg(long)]
     keep: bool,
     /// Receives one transfer in the way of another scheme (sstp, snr, htpnet, tcp, adaptive-ack, sscop or xtp), in the clear,
-    /// for laboratories; the sender needs the same --scheme and tells everything else. --out is a file or -; --keep,
-    /// --segments-json and --stats mean nothing then. segstream is the usual way.
+    /// for laboratories, so --insecure must be given; the sender needs the same --scheme and tells everything else. --out is
+    /// a file or -; --keep, --max-bytes, --segments-json and --stats mean nothing then. segstream is the usual way.
     #[arg(long, value_name = "KEY", value_parser = sim::scheme)]
     scheme: Option<String>,
     /// Whether missing units are written as zeros at their place, or left out.
@@ -69,11 +84,13 @@ pub(crate) struct Arguments {
     /// Prints a line of statistics for each connection as JSON on standard error once in this time.
     #[arg(long, value_name = "T", value_parser = quantity::positive_duration)]
     stats: Option<Duration>,
-    #[command(flatten)]
-    protection: Protection,
     /// Prints one JSON object for each connection on standard output, or with --out - as the last line of standard error.
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    admission: AdmissionArguments,
+    #[command(flatten)]
+    protection: Protection,
 }
 
 /// What becomes of missing units.
@@ -97,6 +114,7 @@ enum Destination {
 
 /// Runs the verb.
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
+    admitting::check(arguments)?;
     let scheme = arguments.scheme.as_deref().and_then(registry::find).filter(|scheme| live::is_live(scheme));
     if let Some(scheme) = scheme {
         return scheme::run(arguments, scheme);
@@ -108,10 +126,12 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
         file.map(BufWriter::new)
     });
     let segments = segments.transpose()?;
+    let (mut admitting, security) = Admitting::of(arguments)?;
     // Why unlimited: whether a sender may go without flow and rate control is the sender's own decision.
-    let config = Config { unlimited: true, ..Config::default() };
+    let config = Config { security, unlimited: true, ..Config::default() };
     let endpoint = Endpoint::listen(arguments.listen, config)?;
     eprintln!("listening on {}", endpoint.local_addr());
+    admitting.tell(endpoint.local_addr());
     for warning in endpoint.warnings() {
         eprintln!("{warning}");
     }
@@ -120,8 +140,15 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
         eprintln!("no --out: what comes is counted and thrown away");
     }
     let interruption = Interruption::listen(Some(endpoint.waker()))?;
-    let success = Receiving::new(endpoint, arguments, destination, segments, interruption).run()?;
+    let success = Receiving::new(endpoint, arguments, admitting, destination, segments, interruption).run()?;
     Ok(if success { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+impl Arguments {
+    /// The most that one connection may write, if there is a limit.
+    fn bytes_max(&self) -> Option<Bytes> {
+        self.max_bytes.or_else(|| admitting::serves_strangers(self).then_some(STRANGERS_BYTES_MAX))
+    }
 }
 
 fn destination(out: Option<&PathBuf>) -> Result<Destination> {

@@ -38,7 +38,7 @@ impl SchemeReport {
             rtt_ms_min: sent.rtt_ms_min,
             verdicts: verdicts(sent.verdicts),
             shipments_received: sent.counters.datagrams_received,
-            peer: Some(sent.peer.to_string()),
+            address: Some(sent.peer.to_string()),
             files: vec![file],
             error: sent.failure.map(|failure| failure.to_string()),
             ..TransferReport::default()
@@ -58,7 +58,7 @@ impl SchemeReport {
             holes: received.holes,
             shipments_received: received.counters.datagrams_received,
             units_received: received.counters.data_received,
-            peer: received.peer.map(|peer| peer.to_string()),
+            address: received.peer.map(|peer| peer.to_string()),
             files: vec![file],
             error: received.failure.map(|failure| failure.to_string()),
             ..TransferReport::default()

@@ -3,6 +3,7 @@
 //! - [`argument`] and [`scheduled_change`]: arguments that need a parser of their own;
 //! - [`source`]: where the bytes come from;
 //! - [`feed`]: files become streams and segments, not earlier than they can leave;
+//! - [`trust`]: whom we take for the receiver;
 //! - [`transfer`]: the loop around the connection;
 //! - [`scheme`]: the same in the way of another scheme.
 //!
@@ -16,6 +17,7 @@ mod scheduled_change;
 mod scheme;
 mod source;
 mod transfer;
+mod trust;
 
 use crate::given::Given;
 use crate::interruption::Interruption;
@@ -35,6 +37,7 @@ use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs as _};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use transfer::Transfer;
+use trust::{Receiver, TrustArguments};
 
 /// Segments are so long if nothing is said and the window allows it.
 const SEGMENT_BYTES: u64 = 256 * 1024;
@@ -45,16 +48,18 @@ const WINDOW_SEGMENTS_MAX: u32 = 65_536;
 
 /// Sends files, each as a stream under its own name, or standard input.
 ///
-/// Succeeds when every segment arrived completely or within its tolerance and, where both ends could compute the hash
+/// The transfer is encrypted, and both ends prove who they are: the receiver by the fingerprint that `recv` prints, we by
+/// a one-time code, a key that is allowed there, or a certificate. Succeeds when every segment arrived completely or within its tolerance and, where both ends could compute the hash
 /// of the content, it agreed. Files are read as they are sent; one that cannot be read harms no other.
 #[derive(Debug, Args)]
-#[command(after_help = "Example:\n  segstream send 192.0.2.1:4433 a.bin b.bin --insecure\n  camera | segstream send \
-                        192.0.2.1:4433 - --rate auto:peak=50mbit --tolerance 1024,5,1 --lifetime 200ms --insecure\n  segstream send 127.0.0.1:4433 a.bin \
-                        --scheme sstp --tolerance 256,5,1 --rate 50mbit --insecure")]
+#[command(after_help = "Example:\n  segstream send 192.0.2.1:4433 a.bin b.bin --peer SHA256:... --code k7qm-2xnp-9wdt-4rfh\n  \
+                        segstream send 192.0.2.1:4433 c.bin\n  camera | segstream send 192.0.2.1:4433 - --rate auto:peak=50mbit --tolerance \
+                        1024,5,1 --lifetime 200ms\n\nThe first is as `recv` prints it. From then on the receiver is known, and our \
+                        identity can be allowed there with --allow.")]
 pub(crate) struct Arguments {
     #[command(flatten)]
     given: Given,
-    /// The receiver, such as 192.0.2.1:4433 or host:4433.
+    /// The receiver, as `recv` prints it, such as 192.0.2.1:4433 or host:4433.
     #[arg(value_name = "ADDR")]
     address: String,
     /// Files, or - for standard input.
@@ -109,11 +114,13 @@ pub(crate) struct Arguments {
     /// Prints a line of statistics as JSON on standard error once in this time.
     #[arg(long, value_name = "T", value_parser = quantity::positive_duration)]
     stats: Option<Duration>,
-    #[command(flatten)]
-    protection: Protection,
     /// Prints one JSON object on standard output.
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    trust: TrustArguments,
+    #[command(flatten)]
+    protection: Protection,
     #[command(flatten)]
     scheme: SchemeArguments,
 }
@@ -128,7 +135,7 @@ enum OrderArgument {
 /// What is to be sent, and how: free of contradictions.
 #[derive(Debug)]
 struct Plan {
-    remote: SocketAddr,
+    receiver: Receiver,
     /// Files, or nothing for standard input.
     paths: Vec<PathBuf>,
     config: Config,
@@ -142,13 +149,15 @@ struct Plan {
 
 /// Runs the verb.
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
+    trust::check(arguments)?;
     if let Some(scheme) = arguments.scheme.scheme() {
         return scheme::run(arguments, scheme);
     }
     arguments.given.refuse(scheme::WITH_SCHEME, "without --scheme, or with --scheme segstream")?;
     let plan = plan(arguments)?;
     arguments.protection.tell();
-    let any = if plan.remote.is_ipv4() { SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)) } else { (Ipv6Addr::UNSPECIFIED, 0).into() };
+    let any =
+        if plan.receiver.peer.address.is_ipv4() { SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)) } else { (Ipv6Addr::UNSPECIFIED, 0).into() };
     let endpoint = Endpoint::bind(any, plan.config.clone())?;
     for warning in endpoint.warnings() {
         eprintln!("{warning}");
@@ -205,7 +214,9 @@ fn plan(arguments: &Arguments) -> Result<Plan> {
     let remote = remote(&arguments.address)?;
     let rate = rate(arguments);
     let changes = changes(arguments, rate)?;
+    let receiver = Receiver::of(arguments, remote)?;
     let config = Config {
+        security: receiver.security.clone(),
         rate,
         class: arguments.class,
         datagram_bytes: datagram_bytes as usize,
@@ -215,7 +226,7 @@ fn plan(arguments: &Arguments) -> Result<Plan> {
         ..Config::default()
     };
     let segment_bytes = usize::try_from(segment_bytes).unwrap_or(usize::MAX);
-    Ok(Plan { remote, paths, config, contract, segment_bytes, segment_wait: arguments.segment_wait, changes, stats: arguments.stats })
+    Ok(Plan { receiver, paths, config, contract, segment_bytes, segment_wait: arguments.segment_wait, changes, stats: arguments.stats })
 }
 
 /// The rate at first. Without rate control there is none unless it is asked for.

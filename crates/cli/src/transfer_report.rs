@@ -69,7 +69,9 @@ pub(crate) struct TransferReport {
     pub(crate) units_received: u64,
     /// Units this end has received more than once.
     pub(crate) units_duplicate: u64,
-    /// The other end.
+    /// Where the other end is.
+    pub(crate) address: Option<String>,
+    /// The fingerprint of the key it has proved to have; null in the clear, and when no connection came about.
     pub(crate) peer: Option<String>,
     /// The files.
     pub(crate) files: Vec<FileReport>,

@@ -11,25 +11,24 @@
 #![allow(clippy::print_stdout)]
 
 use segstream::blocking::Endpoint;
-use segstream::{Config, Contract, Error};
-use std::net::SocketAddr;
+use segstream::{Config, Contract, Error, Peer, Security};
 use std::sync::mpsc::{Sender, channel};
 use std::thread;
 
 fn main() -> Result<(), Error> {
     // Port 0 takes any free port.
-    let receiver = Endpoint::listen(([127, 0, 0, 1], 0).into(), Config::default())?;
-    let address = receiver.local_addr();
+    let receiver = Endpoint::listen(([127, 0, 0, 1], 0).into(), Config { security: Security::serving_anyone(), ..Config::default() })?;
+    let peer = receiver.peer();
     let (lines, printed) = channel();
     let receiving = thread::spawn(move || receive(receiver, &lines));
 
-    send(address, || println!("{}", printed.recv().unwrap_or_default()))?;
+    send(peer, || println!("{}", printed.recv().unwrap_or_default()))?;
     let end = receiving.join().expect("the receiving thread does not panic")?;
     println!("the sender has ended it: {end}");
     Ok(())
 }
 
-fn send(receiver: SocketAddr, print_received: impl Fn()) -> Result<(), Error> {
+fn send(receiver: Peer, print_received: impl Fn()) -> Result<(), Error> {
     let mut endpoint = Endpoint::bind(([127, 0, 0, 1], 0).into(), Config::default())?;
     // One stream, with the default contract: every unit must arrive. Streams are numbered from 0.
     let id = endpoint.connect(receiver, vec![Contract::default()])?;

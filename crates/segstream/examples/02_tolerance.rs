@@ -10,7 +10,7 @@
 #![allow(clippy::print_stdout)]
 
 use segstream::blocking::Endpoint;
-use segstream::{Config, Contract, Error};
+use segstream::{Config, Contract, Error, Peer, Security};
 use segstream_net::link::{Link, LinkConfig};
 use segstream_path::PathConfig;
 use std::net::SocketAddr;
@@ -29,14 +29,15 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 }
 
 fn run(title: &str, tolerance: (u32, u32, u32)) -> Result<(), Box<dyn std::error::Error>> {
-    let receiver = Endpoint::listen(([127, 0, 0, 1], 0).into(), Config::default())?;
+    let receiver = Endpoint::listen(([127, 0, 0, 1], 0).into(), Config { security: Security::serving_anyone(), ..Config::default() })?;
+    let peer = receiver.peer();
     let contract = Contract { tolerance, ..Contract::default() };
 
     // A relay between the two that loses exactly these packets on the way there.
     let forward = PathConfig { loss: "list:12,13,40".parse()?, ..PathConfig::default() };
     let any = SocketAddr::from(([127, 0, 0, 1], 0));
     let link = Link::bind(&LinkConfig { forward, ..LinkConfig::new(any, receiver.local_addr()) })?;
-    let (path, stop) = (link.local_addr(), AtomicBool::new(false));
+    let (path, stop) = (Peer { address: link.local_addr(), ..peer }, AtomicBool::new(false));
 
     let line = thread::scope(|scope| {
         scope.spawn(|| link.run(&stop));
@@ -50,7 +51,7 @@ fn run(title: &str, tolerance: (u32, u32, u32)) -> Result<(), Box<dyn std::error
     Ok(())
 }
 
-fn send(path: SocketAddr, contract: Contract) -> Result<String, Error> {
+fn send(path: Peer, contract: Contract) -> Result<String, Error> {
     // At this rate the segment leaves in one run, so that the packets are numbered as expected.
     let config = Config::default().with_rate_megabits(1_000);
     let mut endpoint = Endpoint::bind(([127, 0, 0, 1], 0).into(), config)?;

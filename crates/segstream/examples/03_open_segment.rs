@@ -11,8 +11,7 @@
 #![allow(clippy::print_stdout)]
 
 use segstream::blocking::Endpoint;
-use segstream::{Config, Contract, Duration, Error, Progress, Received};
-use std::net::SocketAddr;
+use segstream::{Config, Contract, Duration, Error, Peer, Progress, Received, Security};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 
@@ -20,17 +19,17 @@ use std::thread;
 const UNIT_BYTES: usize = 16;
 
 fn main() -> Result<(), Error> {
-    let receiver = Endpoint::listen(([127, 0, 0, 1], 0).into(), Config::default())?;
-    let address = receiver.local_addr();
+    let receiver = Endpoint::listen(([127, 0, 0, 1], 0).into(), Config { security: Security::serving_anyone(), ..Config::default() })?;
+    let peer = receiver.peer();
     let (arrivals, arrived) = channel();
     let receiving = thread::spawn(move || receive(receiver, &arrivals));
-    send(address, &arrived)?;
+    send(peer, &arrived)?;
     let segment = receiving.join().expect("the receiving thread does not panic")?;
     println!("received {} units, {} bytes", segment.units, segment.bytes.len());
     Ok(())
 }
 
-fn send(receiver: SocketAddr, arrived: &Receiver<Vec<u8>>) -> Result<(), Error> {
+fn send(receiver: Peer, arrived: &Receiver<Vec<u8>>) -> Result<(), Error> {
     let mut endpoint = Endpoint::bind(([127, 0, 0, 1], 0).into(), Config::default())?;
     let contract = Contract { unit_bytes: UNIT_BYTES as u32, ..Contract::default() };
     let id = endpoint.connect(receiver, vec![contract])?;

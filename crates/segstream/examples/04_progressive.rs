@@ -9,7 +9,7 @@
 //! ```
 #![allow(clippy::print_stdout)]
 
-use segstream::{Bytes, Config, Contract, Endpoint, Error, Progress, StreamReceiver};
+use segstream::{Bytes, Config, Contract, Endpoint, Error, Peer, Progress, Security, StreamReceiver};
 use segstream_net::link::{Link, LinkConfig};
 use segstream_path::PathConfig;
 use std::collections::BTreeMap;
@@ -24,12 +24,14 @@ const PICTURES: u8 = 3;
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let any = SocketAddr::from(([127, 0, 0, 1], 0));
-    let viewer = Endpoint::listen(any, Config::default())?;
+    let viewer = Endpoint::listen(any, Config { security: Security::serving_anyone(), ..Config::default() })?;
+
+    let peer = viewer.peer();
 
     // One packet in ten is lost on the way there.
     let forward = PathConfig { loss: "10%".parse()?, ..PathConfig::default() };
     let link = Link::bind(&LinkConfig { forward, ..LinkConfig::new(any, viewer.local_addr()) })?;
-    let (path, stop) = (link.local_addr(), Arc::new(AtomicBool::new(false)));
+    let (path, stop) = (Peer { address: link.local_addr(), ..peer }, Arc::new(AtomicBool::new(false)));
     let stopping = Arc::clone(&stop);
     let relay = tokio::task::spawn_blocking(move || link.run(&stopping));
 
@@ -46,7 +48,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-async fn send(any: SocketAddr, path: SocketAddr) -> Result<(), Error> {
+async fn send(any: SocketAddr, path: Peer) -> Result<(), Error> {
     let endpoint = Endpoint::bind(any, Config::default())?;
     // A unit is a row.
     let contract = Contract { unit_bytes: ROW_BYTES, ..Contract::default() };

@@ -10,19 +10,19 @@
 //! ```
 #![allow(clippy::print_stdout)]
 
-use segstream::{Config, Connection, Contract, Endpoint, Error, StreamReceiver, StreamSender, Verdict};
+use segstream::{Config, Connection, Contract, Endpoint, Error, Security, StreamReceiver, StreamSender, Verdict};
 use std::net::SocketAddr;
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let any = SocketAddr::from(([127, 0, 0, 1], 0));
-    let server = Endpoint::listen(any, Config::default())?;
-    let address = server.local_addr();
+    let server = Endpoint::listen(any, Config { security: Security::serving_anyone(), ..Config::default() })?;
+    let peer = server.peer();
     let serving = tokio::spawn(serve(server));
 
     let client = Endpoint::bind(any, Config::default())?;
     let contracts = vec![Contract::default(), Contract::default()];
-    let (connection, senders) = client.connect(address, contracts).await?;
+    let (connection, senders) = client.connect(peer, contracts).await?;
     let verdicts: Vec<_> = senders.iter().map(|sender| tokio::spawn(count_complete(sender.clone()))).collect();
 
     let requests = [["read the thermometer", "read it again"], ["open the valve", "close the valve"]];

@@ -11,17 +11,16 @@
 #![allow(clippy::print_stdout)]
 
 use segstream::blocking::{Connection, Endpoint};
-use segstream::{Bandwidth, Class, Config, ConnectionEvent, Contract, Error, RateSpec, Statistics};
-use std::net::SocketAddr;
+use segstream::{Bandwidth, Class, Config, ConnectionEvent, Contract, Error, Peer, RateSpec, Security, Statistics};
 use std::thread;
 
 const UNITS: u32 = 400;
 
 fn main() -> Result<(), Error> {
-    let receiver = Endpoint::listen(([127, 0, 0, 1], 0).into(), Config::default())?;
-    let address = receiver.local_addr();
+    let receiver = Endpoint::listen(([127, 0, 0, 1], 0).into(), Config { security: Security::serving_anyone(), ..Config::default() })?;
+    let peer = receiver.peer();
     let receiving = thread::spawn(move || receive(receiver));
-    let sent = send(address)?;
+    let sent = send(peer)?;
     let received = receiving.join().expect("the receiving thread does not panic")?;
     println!(
         "sent {} units, {} of them again, in {} shipments of data and control",
@@ -38,7 +37,7 @@ fn main() -> Result<(), Error> {
     Ok(())
 }
 
-fn send(receiver: SocketAddr) -> Result<Statistics, Error> {
+fn send(receiver: Peer) -> Result<Statistics, Error> {
     // Without a rate it is found as it goes.
     let mut endpoint = Endpoint::bind(([127, 0, 0, 1], 0).into(), Config::default())?;
     let id = endpoint.connect(receiver, vec![Contract::default()])?;

@@ -2,7 +2,7 @@
 //!
 //! Invariant: every field has a default that is safe on a path its user does not own.
 
-use crate::Rate;
+use crate::{Rate, Security};
 use segstream_base::Duration;
 use segstream_net::bind::SocketConfig;
 use segstream_proto::config::Config as ProtocolConfig;
@@ -11,6 +11,9 @@ use segstream_wire::{Class, Limits};
 /// The settings of an endpoint.
 #[derive(Clone, Debug)]
 pub struct Config {
+    /// How connections are protected, what we show and whom we serve. Default: encrypted, a fresh identity, nobody is
+    /// served.
+    pub security: Security,
     /// The rate of each connection in our direction, in whole IP packets. Default [`Rate::AUTO`]: what the path
     /// carries is found, and shared with others. A fixed rate is for a path whose capacity is known and ours.
     pub rate: Rate,
@@ -34,6 +37,12 @@ pub struct Config {
     pub stream_window_bytes: u64,
     /// The most connections at a time. Default 1024.
     pub connections: usize,
+    /// The most set-ups of peers that are not known yet at a time, and of them for one IP address. Default 256 and 16.
+    pub setups: usize,
+    /// See [`Config::setups`].
+    pub setups_per_host: usize,
+    /// The most handshakes begun for peers in a second. Default 500.
+    pub handshakes_per_second: u32,
     /// The re-sequencing distance R at first; it grows up to 256 with what the path does. Default 3.
     pub reorder: u32,
     /// Bytes asked of the system for the socket's buffers. Default 8 MiB.
@@ -44,6 +53,7 @@ impl Default for Config {
     fn default() -> Self {
         let protocol = ProtocolConfig::default();
         Self {
+            security: Security::default(),
             rate: protocol.rate,
             circuit_breaker: protocol.circuit_breaker,
             class: protocol.class,
@@ -54,6 +64,9 @@ impl Default for Config {
             streams: protocol.limits.streams,
             stream_window_bytes: protocol.stream_window_bytes,
             connections: protocol.connections,
+            setups: protocol.setups,
+            setups_per_host: protocol.setups_per_host,
+            handshakes_per_second: protocol.handshakes_per_second,
             reorder: protocol.reorder,
             socket_buffer_bytes: segstream_net::bind::DEFAULT_BUFFER_BYTES,
         }
@@ -78,6 +91,9 @@ impl Config {
             reorder: self.reorder,
             stream_window_bytes: self.stream_window_bytes,
             connections: self.connections,
+            setups: self.setups,
+            setups_per_host: self.setups_per_host,
+            handshakes_per_second: self.handshakes_per_second,
             accept,
             connect_timeout: self.connect_timeout,
             ..ProtocolConfig::default()

@@ -2,7 +2,7 @@
 //!
 //! Invariant: an error never loses what was accepted before it.
 
-use crate::{Class, CloseReason, ConnectError, ContractError, RateError, RefuseReason, SocketError, SubmitError};
+use crate::{Class, CloseReason, ConnectError, ContractError, IdentityError, RateError, RefuseReason, SocketError, SubmitError};
 use std::net::SocketAddr;
 
 /// What can go wrong.
@@ -67,6 +67,9 @@ pub enum Error {
     /// The system failed in a way that no retry mends.
     #[error("the system failed: {0}")]
     System(#[from] std::io::Error),
+    /// A key or a certificate cannot be used.
+    #[error(transparent)]
+    Identity(#[from] IdentityError),
     /// The system has no randomness.
     #[error("the system gives no randomness: {0}")]
     Entropy(getrandom::Error),

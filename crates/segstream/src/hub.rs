@@ -14,14 +14,14 @@ mod sending;
 
 use crate::inbox::{Inbox, News, Sending};
 use crate::{
-    Bandwidth, Class, CloseReason, Config, ConnectionEvent, ConnectionId, Contract, Error, Instant, Rate, Statistics, StreamStatistics,
+    Bandwidth, Class, CloseReason, Config, ConnectionEvent, ConnectionId, Contract, Error, Instant, Peer, Rate, Statistics,
+    StreamStatistics,
 };
 use segstream_base::endpoint::{Arrival, Deadline, Endpoint, Transmit};
-use segstream_base::random::Seed;
 use segstream_proto::connection::{Connection, Role};
 use segstream_proto::endpoint::Endpoint as Protocol;
+use segstream_proto::session::Fingerprint;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::net::SocketAddr;
 use std::task::Poll;
 
 /// The events that the hub itself responds to.
@@ -52,6 +52,8 @@ impl Cause {
 #[derive(Debug)]
 pub(crate) struct Hub {
     pub(crate) protocol: Protocol,
+    /// That of our key.
+    pub(crate) fingerprint: Option<Fingerprint>,
     config: Config,
     inboxes: BTreeMap<ConnectionId, Inbox>,
     /// Connections nobody holds any more.
@@ -65,10 +67,10 @@ pub(crate) struct Hub {
 impl Hub {
     /// A hub without connections.
     pub(crate) fn new(config: Config, accept: bool) -> Result<Self, Error> {
-        let mut bytes = [0; 8];
-        getrandom::fill(&mut bytes).map_err(Error::Entropy)?;
+        let (protection, fingerprint) = crate::security::protection(&config.security)?;
         Ok(Self {
-            protocol: Protocol::new(config.protocol(accept), Seed(u64::from_le_bytes(bytes)))?,
+            protocol: Protocol::with_protection(config.protocol(accept), protection)?,
+            fingerprint,
             config,
             inboxes: BTreeMap::new(),
             released: BTreeSet::new(),
@@ -78,10 +80,10 @@ impl Hub {
     }
 
     /// Asks for a connection. Nothing is sent when this fails.
-    pub(crate) fn connect(&mut self, now: Instant, remote: SocketAddr, streams: Vec<Contract>) -> Result<ConnectionId, Error> {
+    pub(crate) fn connect(&mut self, now: Instant, peer: &Peer, streams: Vec<Contract>) -> Result<ConnectionId, Error> {
         let count = streams.len() as u32;
-        let id = self.protocol.connect(now, remote, streams)?;
-        let mut inbox = Inbox::new(remote, false);
+        let id = self.protocol.connect(now, peer.address, &peer.trust, streams)?;
+        let mut inbox = Inbox::new(peer.address, false);
         inbox.sending.extend((0..count).map(Sending::new));
         self.inboxes.insert(id, inbox);
         Ok(id)
@@ -271,6 +273,11 @@ impl Hub {
     /// Whether an ended connection ended as it should.
     pub(crate) fn closed_well(&self, id: ConnectionId) -> Poll<Result<(), Error>> {
         Poll::Ready(self.inbox(id).and_then(|inbox| if inbox.closed_gracefully() { Ok(()) } else { Err(ended(inbox)) }))
+    }
+
+    /// The key the peer has proved to hold.
+    pub(crate) fn peer_fingerprint(&self, id: ConnectionId) -> Option<Fingerprint> {
+        self.protocol.connection(id).and_then(Connection::peer)
     }
 
     /// Whether any segment of ours has no verdict yet.

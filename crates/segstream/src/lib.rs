@@ -21,12 +21,18 @@
 //!
 //! ```
 //! use segstream::blocking::Endpoint;
-//! use segstream::{Config, Contract, Error};
+//! use segstream::{Admission, Config, Contract, Credentials, Error, Identity, Security};
 //!
 //! fn main() -> Result<(), Error> {
 //!     let any = ([127, 0, 0, 1], 0).into();
-//!     let mut receiver = Endpoint::listen(any, Config::default())?;
-//!     let address = receiver.local_addr();
+//!     let identity = Identity::generate()?;
+//!     // Whom the receiver serves; the sender has a key of its own, made below.
+//!     let sender = Identity::generate()?;
+//!     let admission = Admission::nobody();
+//!     admission.allow(sender.fingerprint());
+//!     let security = Security::Encrypted(Credentials { identity: Some(identity.clone()), admission, ..Credentials::default() });
+//!     let mut receiver = Endpoint::listen(any, Config { security, ..Config::default() })?;
+//!     let peer = (receiver.local_addr(), identity.fingerprint());
 //!     let receiving = std::thread::spawn(move || -> Result<(), Error> {
 //!         let id = receiver.accept(None)?;
 //!         while let Some(segment) = receiver.connection(id).recv(0, None)? {
@@ -35,10 +41,11 @@
 //!         receiver.close()
 //!     });
 //!
-//!     let mut sender = Endpoint::bind(any, Config::default())?;
+//!     let security = Security::Encrypted(Credentials { identity: Some(sender), ..Credentials::default() });
+//!     let mut sender = Endpoint::bind(any, Config { security, ..Config::default() })?;
 //!     // Of 64 units of 1 KiB two may be missing, no two side by side.
 //!     let contract = Contract { tolerance: (64, 2, 1), ..Contract::default() };
-//!     let id = sender.connect(address, vec![contract])?;
+//!     let id = sender.connect(peer, vec![contract])?;
 //!     let mut connection = sender.connection(id);
 //!     let segment = connection.send(0, vec![7; 64 * 1024].into())?;
 //!     println!("{}", connection.verdict(0, segment, None)?);
@@ -65,12 +72,12 @@
 //!   serves the network; handles can be cloned and sent to other tasks, and futures can be dropped at any time.
 //!
 //! ```no_run
-//! use segstream::{Config, Contract, Endpoint, Error};
+//! use segstream::{Config, Contract, Endpoint, Error, Fingerprint};
 //!
-//! # async fn example() -> Result<(), Error> {
+//! # async fn example(key: Fingerprint) -> Result<(), Error> {
 //! // The rate is found as it goes; `Config::default().with_rate_megabits(50)` would fix it.
 //! let endpoint = Endpoint::bind(([0, 0, 0, 0], 0).into(), Config::default())?;
-//! let (connection, streams) = endpoint.connect(([192, 0, 2, 1], 9000).into(), vec![Contract::default()]).await?;
+//! let (connection, streams) = endpoint.connect((([192, 0, 2, 1], 9000).into(), key), vec![Contract::default()]).await?;
 //! let segment = streams[0].send("a segment".into()).await?;
 //! println!("{}", streams[0].verdict(segment).await?);
 //! connection.close(0, "done").await?;
@@ -118,7 +125,12 @@
 //! A connection that hears nothing of its peer for [`Config::idle_timeout`] ends with
 //! [`CloseReason::TimedOut`]; what has no verdict then is *unknown*.
 //!
-//! Traffic is protected against accidents only: anybody on the path can read and forge it.
+//! # Security
+//!
+//! Everything is encrypted and both ends prove who they are by keys ([`Security::Encrypted`]); there is no way to fall
+//! back. An endpoint is known by the fingerprint of its key ([`Endpoint::fingerprint`]); whoever connects says which one
+//! it expects ([`Peer`]), and whoever listens says which ones it serves ([`Admission`]). A key that outlives the program
+//! is an [`Identity`] in a file. [`Security::Insecure`] turns all of it off and is for laboratories.
 //!
 //! The protocol itself is in `segstream_proto`, sockets are in `segstream_net`.
 //!
@@ -133,6 +145,7 @@ mod error;
 mod hub;
 mod inbox;
 mod progress;
+mod security;
 mod statistics;
 mod verdicts;
 
@@ -141,6 +154,7 @@ pub use bytes::Bytes;
 pub use config::Config;
 pub use error::Error;
 pub use progress::{Progress, Units};
+pub use security::{Credentials, Peer, Security};
 pub use segstream_base::halves::{SubmitError, Verdict};
 pub use segstream_base::{Bandwidth, Duration, Instant};
 pub use segstream_blocks::burst::RateSpec;
@@ -152,6 +166,10 @@ pub use segstream_proto::connection::{ConnectionEvent, Received};
 pub use segstream_proto::endpoint::{ConnectionId, StrayCounters};
 pub use segstream_proto::error::{CloseReason, ConnectError};
 pub use segstream_proto::rate::{Rate, RateError};
+pub use segstream_secure::{
+    Admission, Authorities, AuthoritiesError, Fingerprint, Identity, IdentityError, KnownPeers, KnownPeersError, OneTimeCode,
+    OneTimeCodeError, Trust,
+};
 pub use segstream_wire::Class;
 pub use segstream_wire::contract::{Contract, ContractError, InterleaveChoice, Limits, Order};
 pub use segstream_wire::report::RefuseReason;

@@ -9,9 +9,9 @@ use std::thread;
 #[test]
 fn dropping_every_handle_still_delivers_what_was_sent() {
     ends_async(async {
-        let server = segstream::Endpoint::listen(any(), Config::default()).unwrap();
-        let client = segstream::Endpoint::bind(any(), Config::default()).unwrap();
-        let (connection, senders) = client.connect(server.local_addr(), vec![Contract::default()]).await.unwrap();
+        let server = segstream::Endpoint::listen(any(), loopback::config()).unwrap();
+        let client = segstream::Endpoint::bind(any(), loopback::config()).unwrap();
+        let (connection, senders) = client.connect(segstream::Peer::anyone(server.local_addr()), vec![Contract::default()]).await.unwrap();
         for segment in 0..20 {
             senders[0].send(pattern(segment, 100_000)).await.unwrap();
         }
@@ -31,7 +31,7 @@ fn dropping_every_handle_still_delivers_what_was_sent() {
 fn a_receiver_that_closes_early_lets_the_sender_finish() {
     // The sender goes on until it is told, however quick it is; the window holds 16 MiB.
     ends(|| {
-        let mut server = blocking::Endpoint::listen(any(), Config::default()).unwrap();
+        let mut server = blocking::Endpoint::listen(any(), loopback::config()).unwrap();
         let to = server.local_addr();
         let serving = thread::spawn(move || {
             let id = server.accept(PATIENCE).unwrap();
@@ -39,8 +39,8 @@ fn a_receiver_that_closes_early_lets_the_sender_finish() {
             server.connection(id).close(3, "seen enough").unwrap();
             server.close().unwrap();
         });
-        let mut client = blocking::Endpoint::bind(any(), Config::default()).unwrap();
-        let id = client.connect(to, vec![Contract::default()]).unwrap();
+        let mut client = blocking::Endpoint::bind(any(), loopback::config()).unwrap();
+        let id = client.connect(segstream::Peer::anyone(to), vec![Contract::default()]).unwrap();
         let mut connection = client.connection(id);
         let mut sent = 0;
         let error = loop {
@@ -63,10 +63,10 @@ fn a_receiver_that_closes_early_lets_the_sender_finish() {
 #[test]
 fn a_dropped_receiver_does_not_hold_its_sender_up() {
     ends_async(async {
-        let server = segstream::Endpoint::listen(any(), Config::default()).unwrap();
-        let client = segstream::Endpoint::bind(any(), Config::default()).unwrap();
+        let server = segstream::Endpoint::listen(any(), loopback::config()).unwrap();
+        let client = segstream::Endpoint::bind(any(), loopback::config()).unwrap();
         let contract = Contract { window_units: 16, ..Contract::default() };
-        let (connection, senders) = client.connect(server.local_addr(), vec![contract]).await.unwrap();
+        let (connection, senders) = client.connect(segstream::Peer::anyone(server.local_addr()), vec![contract]).await.unwrap();
         let accepted = server.accept().await.unwrap().unwrap();
         drop(accepted.accept_stream().await.unwrap().unwrap());
         for segment in 0..50 {
@@ -85,7 +85,7 @@ fn a_finished_stream_ends_while_the_connection_goes_on() {
         let server = segstream::Endpoint::listen(any(), impatient()).unwrap();
         let client = segstream::Endpoint::bind(any(), impatient()).unwrap();
         let contracts = vec![Contract::default(), Contract::default()];
-        let (connection, mut senders) = client.connect(server.local_addr(), contracts).await.unwrap();
+        let (connection, mut senders) = client.connect(segstream::Peer::anyone(server.local_addr()), contracts).await.unwrap();
         let accepted = server.accept().await.unwrap().unwrap();
         let mut first = accepted.accept_stream().await.unwrap().unwrap();
         let mut second = accepted.accept_stream().await.unwrap().unwrap();
@@ -108,9 +108,10 @@ fn a_finished_stream_ends_while_the_connection_goes_on() {
 fn both_sides_may_close_at_once() {
     ends_async(async {
         for _ in 0..20 {
-            let server = segstream::Endpoint::listen(any(), Config::default()).unwrap();
-            let client = segstream::Endpoint::bind(any(), Config::default()).unwrap();
-            let (connection, senders) = client.connect(server.local_addr(), vec![Contract::default()]).await.unwrap();
+            let server = segstream::Endpoint::listen(any(), loopback::config()).unwrap();
+            let client = segstream::Endpoint::bind(any(), loopback::config()).unwrap();
+            let (connection, senders) =
+                client.connect(segstream::Peer::anyone(server.local_addr()), vec![Contract::default()]).await.unwrap();
             let accepted = server.accept().await.unwrap().unwrap();
             let segment = senders[0].send(pattern(0, 10_000)).await.unwrap();
             let (here, there) = tokio::join!(connection.close(1, "here"), accepted.close(2, "there"));
@@ -124,12 +125,12 @@ fn both_sides_may_close_at_once() {
 #[test]
 fn ended_connections_make_room_for_new_ones() {
     ends_async(async {
-        let server = segstream::Endpoint::listen(any(), Config { connections: 2, ..Config::default() }).unwrap();
-        let client = segstream::Endpoint::bind(any(), Config { connections: 2, ..Config::default() }).unwrap();
+        let server = segstream::Endpoint::listen(any(), Config { connections: 2, ..loopback::config() }).unwrap();
+        let client = segstream::Endpoint::bind(any(), Config { connections: 2, ..loopback::config() }).unwrap();
         for _ in 0..6 {
             // The ones before say their goodbyes for a while.
             let (connection, _) = loop {
-                match client.connect(server.local_addr(), vec![]).await {
+                match client.connect(segstream::Peer::anyone(server.local_addr()), vec![]).await {
                     Err(Error::Connect(ConnectError::TooMany(2))) => {}
                     Err(Error::Closed { reason: CloseReason::Rejected { .. }, .. }) => {}
                     connected => break connected.unwrap(),

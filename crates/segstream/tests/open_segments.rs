@@ -3,7 +3,7 @@
 mod loopback;
 
 use loopback::{PATIENCE, any, ends, ends_async, pattern};
-use segstream::{Config, Contract, Error, SubmitError, Verdict, blocking};
+use segstream::{Contract, Error, SubmitError, Verdict, blocking};
 use std::thread;
 
 const PIECES: [usize; 5] = [10, 5_000, 1, 0, 70_000];
@@ -15,7 +15,7 @@ fn whole() -> Vec<u8> {
 #[test]
 fn a_blocking_writer_gives_one_segment_and_an_abandoned_one_ends_where_it_stands() {
     ends(|| {
-        let mut server = blocking::Endpoint::listen(any(), Config::default()).unwrap();
+        let mut server = blocking::Endpoint::listen(any(), loopback::config()).unwrap();
         let to = server.local_addr();
         let serving = thread::spawn(move || {
             let id = server.accept(PATIENCE).unwrap();
@@ -26,8 +26,8 @@ fn a_blocking_writer_gives_one_segment_and_an_abandoned_one_ends_where_it_stands
             assert!(connection.recv(0, PATIENCE).unwrap().is_none());
             server.close().unwrap();
         });
-        let mut client = blocking::Endpoint::bind(any(), Config::default()).unwrap();
-        let id = client.connect(to, vec![Contract::default()]).unwrap();
+        let mut client = blocking::Endpoint::bind(any(), loopback::config()).unwrap();
+        let id = client.connect(segstream::Peer::anyone(to), vec![Contract::default()]).unwrap();
         let mut connection = client.connection(id);
         let mut writer = connection.open_segment(0).unwrap();
         for (number, length) in PIECES.into_iter().enumerate() {
@@ -48,8 +48,8 @@ fn a_blocking_writer_gives_one_segment_and_an_abandoned_one_ends_where_it_stands
 #[test]
 fn an_asynchronous_writer_gives_one_segment_and_no_other_is_taken_meanwhile() {
     ends_async(async {
-        let server = segstream::Endpoint::listen(any(), Config::default()).unwrap();
-        let client = segstream::Endpoint::bind(any(), Config::default()).unwrap();
+        let server = segstream::Endpoint::listen(any(), loopback::config()).unwrap();
+        let client = segstream::Endpoint::bind(any(), loopback::config()).unwrap();
         let to = server.local_addr();
         let serving = tokio::spawn(async move {
             let connection = server.accept().await.unwrap().unwrap();
@@ -59,7 +59,7 @@ fn an_asynchronous_writer_gives_one_segment_and_no_other_is_taken_meanwhile() {
             assert!(receiver.recv().await.unwrap().is_none());
             server.close().await.unwrap();
         });
-        let (connection, senders) = client.connect(to, vec![Contract::default()]).await.unwrap();
+        let (connection, senders) = client.connect(segstream::Peer::anyone(to), vec![Contract::default()]).await.unwrap();
         let sender = &senders[0];
         let mut writer = sender.open_segment().await.unwrap();
         for (number, length) in PIECES.into_iter().enumerate() {
@@ -80,9 +80,9 @@ fn an_asynchronous_writer_gives_one_segment_and_no_other_is_taken_meanwhile() {
 #[test]
 fn the_first_units_arrive_before_the_segment_is_finished() {
     ends_async(async {
-        let server = segstream::Endpoint::listen(any(), Config::default()).unwrap();
-        let client = segstream::Endpoint::bind(any(), Config::default()).unwrap();
-        let (_connection, senders) = client.connect(server.local_addr(), vec![Contract::default()]).await.unwrap();
+        let server = segstream::Endpoint::listen(any(), loopback::config()).unwrap();
+        let client = segstream::Endpoint::bind(any(), loopback::config()).unwrap();
+        let (_connection, senders) = client.connect(segstream::Peer::anyone(server.local_addr()), vec![Contract::default()]).await.unwrap();
         let mut writer = senders[0].open_segment().await.unwrap();
         writer.append(&pattern(0, 1024)).await.unwrap();
         let accepted = server.accept().await.unwrap().unwrap();

@@ -12,11 +12,11 @@ const SEGMENTS: u64 = 200;
 #[test]
 fn a_pause_of_five_seconds_stops_the_sender_and_bounds_both_buffers() {
     ends_async(async {
-        let config = Config { idle_timeout: Duration::from_secs(2), ..Config::default() };
+        let config = Config { idle_timeout: Duration::from_secs(2), ..loopback::config() };
         let server = segstream::Endpoint::listen(any(), config.clone()).unwrap();
         let client = segstream::Endpoint::bind(any(), config).unwrap();
         let contract = Contract { window_units: WINDOW as u32, ..Contract::default() };
-        let (connection, mut senders) = client.connect(server.local_addr(), vec![contract]).await.unwrap();
+        let (connection, mut senders) = client.connect(segstream::Peer::anyone(server.local_addr()), vec![contract]).await.unwrap();
         let sender = senders.remove(0);
         let sending = tokio::spawn(async move {
             for segment in 0..SEGMENTS {

@@ -3,7 +3,7 @@
 mod loopback;
 
 use loopback::{PATIENCE, any, ends, ends_async, pattern, through_link, tolerant};
-use segstream::{Config, Contract, Order, Progress, Received, Verdict, blocking};
+use segstream::{Contract, Order, Progress, Received, Verdict, blocking};
 use std::collections::BTreeMap;
 use std::thread;
 
@@ -41,7 +41,7 @@ impl Told {
 }
 
 fn read_all(contract: Contract, loss: &str) -> Vec<Received> {
-    let mut server = blocking::Endpoint::listen(any(), Config::default()).unwrap();
+    let mut server = blocking::Endpoint::listen(any(), loopback::config()).unwrap();
     let to = server.local_addr();
     let reading = thread::spawn(move || {
         let id = server.accept(PATIENCE).unwrap();
@@ -56,8 +56,8 @@ fn read_all(contract: Contract, loss: &str) -> Vec<Received> {
         judged
     });
     through_link(to, loss, |link| {
-        let mut client = blocking::Endpoint::bind(any(), Config::default().with_rate_megabits(50)).unwrap();
-        let id = client.connect(link, vec![contract]).unwrap();
+        let mut client = blocking::Endpoint::bind(any(), loopback::config().with_rate_megabits(50)).unwrap();
+        let id = client.connect(segstream::Peer::anyone(link), vec![contract]).unwrap();
         let mut connection = client.connection(id);
         for segment in 0..SEGMENTS {
             connection.send(0, pattern(segment, LENGTH)).unwrap();
@@ -89,9 +89,9 @@ fn interleaved_with_holes_and_as_accepted() {
 #[test]
 fn reading_may_begin_late_and_change_to_whole_segments() {
     ends_async(async {
-        let server = segstream::Endpoint::listen(any(), Config::default()).unwrap();
-        let client = segstream::Endpoint::bind(any(), Config::default()).unwrap();
-        let (connection, senders) = client.connect(server.local_addr(), vec![Contract::default()]).await.unwrap();
+        let server = segstream::Endpoint::listen(any(), loopback::config()).unwrap();
+        let client = segstream::Endpoint::bind(any(), loopback::config()).unwrap();
+        let (connection, senders) = client.connect(segstream::Peer::anyone(server.local_addr()), vec![Contract::default()]).await.unwrap();
         for segment in 0..SEGMENTS {
             senders[0].send(pattern(segment, LENGTH)).await.unwrap();
         }

@@ -21,21 +21,21 @@ fn a_port_in_use_is_named() {
         let address = taken.local_addr().unwrap();
         let in_use =
             |error: Error| assert!(matches!(error, Error::Socket(SocketError::AddressInUse { address: of }) if of == address), "{error}");
-        in_use(blocking::Endpoint::listen(address, Config::default()).unwrap_err());
-        in_use(segstream::Endpoint::listen(address, Config::default()).unwrap_err());
+        in_use(blocking::Endpoint::listen(address, loopback::config()).unwrap_err());
+        in_use(segstream::Endpoint::listen(address, loopback::config()).unwrap_err());
     });
 }
 
 #[test]
 fn an_automatic_rate_without_rate_control_or_with_false_bounds_is_refused_before_anything_is_sent() {
     ends_async(async {
-        let six = Config { class: Class::new(6).unwrap(), ..Config::default() };
+        let six = Config { class: Class::new(6).unwrap(), ..loopback::config() };
         let mut blocking = blocking::Endpoint::bind(any(), six.clone()).unwrap();
-        let error = blocking.connect(elsewhere(), vec![Contract::default()]).unwrap_err();
+        let error = blocking.connect(segstream::Peer::anyone(elsewhere()), vec![Contract::default()]).unwrap_err();
         assert!(matches!(error, Error::Connect(ConnectError::Rate(RateError::Uncontrolled(class))) if class == six.class), "{error}");
         let bounds = Rate::Auto { floor: Rate::PEAK, peak: Rate::FLOOR };
-        let asynchronous = segstream::Endpoint::bind(any(), Config { rate: bounds, ..Config::default() }).unwrap();
-        let error = asynchronous.connect(elsewhere(), vec![]).await.unwrap_err();
+        let asynchronous = segstream::Endpoint::bind(any(), Config { rate: bounds, ..loopback::config() }).unwrap();
+        let error = asynchronous.connect(segstream::Peer::anyone(elsewhere()), vec![]).await.unwrap_err();
         assert!(matches!(error, Error::Connect(ConnectError::Rate(RateError::Bounds { .. }))), "{error}");
         // Nothing is there that could send.
         blocking.close().unwrap();
@@ -46,13 +46,13 @@ fn an_automatic_rate_without_rate_control_or_with_false_bounds_is_refused_before
 #[test]
 fn a_class_without_any_limit_and_a_contract_that_contradicts_itself_are_refused() {
     ends(|| {
-        let unlimited = Config { class: Class::new(4).unwrap(), ..Config::default() };
+        let unlimited = Config { class: Class::new(4).unwrap(), ..loopback::config() };
         let mut endpoint = blocking::Endpoint::bind(any(), unlimited).unwrap();
-        let error = endpoint.connect(any(), vec![]).unwrap_err();
+        let error = endpoint.connect(segstream::Peer::anyone(any()), vec![]).unwrap_err();
         assert!(matches!(error, Error::Connect(ConnectError::Unlimited(_))), "{error}");
-        let mut endpoint = blocking::Endpoint::bind(any(), Config::default()).unwrap();
+        let mut endpoint = blocking::Endpoint::bind(any(), loopback::config()).unwrap();
         let wrong = Contract { unit_bytes: 0, ..Contract::default() };
-        let error = endpoint.connect(any(), vec![wrong]).unwrap_err();
+        let error = endpoint.connect(segstream::Peer::anyone(any()), vec![wrong]).unwrap_err();
         assert!(matches!(error, Error::Connect(ConnectError::Contract(ContractError::UnitBytes(0)))), "{error}");
     });
 }
@@ -69,10 +69,10 @@ fn nobody_answers_within_the_connect_timeout() {
             };
             let asking = tokio::task::spawn_blocking(move || {
                 let mut endpoint = blocking::Endpoint::bind(any(), impatient()).unwrap();
-                endpoint.connect(nobody, vec![]).unwrap_err()
+                endpoint.connect(segstream::Peer::anyone(nobody), vec![]).unwrap_err()
             });
             let endpoint = segstream::Endpoint::bind(any(), impatient()).unwrap();
-            no_answer(endpoint.connect(nobody, vec![]).await.unwrap_err());
+            no_answer(endpoint.connect(segstream::Peer::anyone(nobody), vec![]).await.unwrap_err());
             no_answer(asking.await.unwrap());
         }
     });
@@ -81,10 +81,10 @@ fn nobody_answers_within_the_connect_timeout() {
 #[test]
 fn an_endpoint_that_only_makes_connections_refuses_them() {
     ends_async(async {
-        let server = segstream::Endpoint::bind(any(), Config::default()).unwrap();
+        let server = segstream::Endpoint::bind(any(), loopback::config()).unwrap();
         assert!(server.accept().await.unwrap().is_none());
-        let client = segstream::Endpoint::bind(any(), Config::default()).unwrap();
-        let error = client.connect(server.local_addr(), vec![]).await.unwrap_err();
+        let client = segstream::Endpoint::bind(any(), loopback::config()).unwrap();
+        let error = client.connect(segstream::Peer::anyone(server.local_addr()), vec![]).await.unwrap_err();
         assert!(matches!(&error, Error::Closed { reason: CloseReason::Rejected { .. }, .. }), "{error}");
         assert_eq!(server.strays().rejected, 1);
     });
@@ -94,10 +94,10 @@ fn an_endpoint_that_only_makes_connections_refuses_them() {
 fn a_given_up_attempt_leaves_no_connection() {
     ends_async(async {
         let silent = UdpSocket::bind(any()).unwrap();
-        let endpoint = segstream::Endpoint::bind(any(), Config { connections: 1, ..Config::default() }).unwrap();
+        let endpoint = segstream::Endpoint::bind(any(), Config { connections: 1, ..loopback::config() }).unwrap();
         for _ in 0..3 {
             loop {
-                let attempt = endpoint.connect(silent.local_addr().unwrap(), vec![]);
+                let attempt = endpoint.connect(segstream::Peer::anyone(silent.local_addr().unwrap()), vec![]);
                 match tokio::time::timeout(std::time::Duration::from_millis(50), attempt).await {
                     Err(_) => break,
                     Ok(Err(Error::Connect(ConnectError::TooMany(1)))) => tokio::task::yield_now().await,
@@ -111,21 +111,21 @@ fn a_given_up_attempt_leaves_no_connection() {
 
 #[test]
 fn outside_a_runtime_the_asynchronous_endpoint_says_so() {
-    let error = segstream::Endpoint::bind(any(), Config::default()).unwrap_err();
+    let error = segstream::Endpoint::bind(any(), loopback::config()).unwrap_err();
     assert!(matches!(error, Error::NoRuntime), "{error}");
 }
 
 #[test]
 fn a_class_change_that_removes_every_limit_is_refused() {
     ends(|| {
-        let mut server = blocking::Endpoint::listen(any(), Config::default()).unwrap();
+        let mut server = blocking::Endpoint::listen(any(), loopback::config()).unwrap();
         let to = server.local_addr();
         let serving = thread::spawn(move || {
             let id = server.accept(PATIENCE).unwrap();
             server.connection(id).closed(PATIENCE).unwrap();
         });
-        let mut client = blocking::Endpoint::bind(any(), Config::default()).unwrap();
-        let id = client.connect(to, vec![Contract::default()]).unwrap();
+        let mut client = blocking::Endpoint::bind(any(), loopback::config()).unwrap();
+        let id = client.connect(segstream::Peer::anyone(to), vec![Contract::default()]).unwrap();
         let mut connection = client.connection(id);
         assert!(matches!(connection.set_class(Class::new(4).unwrap()), Err(Error::Unlimited(_))));
         assert!(matches!(connection.set_class(Class::new(6).unwrap()), Err(Error::Rate(RateError::Uncontrolled(_)))));

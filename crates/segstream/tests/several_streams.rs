@@ -19,8 +19,8 @@ fn contracts() -> Vec<Contract> {
 #[test]
 fn streams_opened_with_the_request_and_later_all_keep_their_own_segments() {
     ends_async(async {
-        let server = segstream::Endpoint::listen(any(), Config::default()).unwrap();
-        let client = segstream::Endpoint::bind(any(), Config::default()).unwrap();
+        let server = segstream::Endpoint::listen(any(), loopback::config()).unwrap();
+        let client = segstream::Endpoint::bind(any(), loopback::config()).unwrap();
         let to = server.local_addr();
         let serving = tokio::spawn(async move {
             let connection = server.accept().await.unwrap().unwrap();
@@ -45,7 +45,7 @@ fn streams_opened_with_the_request_and_later_all_keep_their_own_segments() {
             server.close().await.unwrap();
             read
         });
-        let (connection, mut senders) = client.connect(to, contracts()).await.unwrap();
+        let (connection, mut senders) = client.connect(segstream::Peer::anyone(to), contracts()).await.unwrap();
         senders.push(connection.open_stream(Contract { label: "later".into(), ..Contract::default() }).unwrap());
         for segment in 0..SEGMENTS {
             for sender in &senders {
@@ -67,7 +67,7 @@ fn streams_opened_with_the_request_and_later_all_keep_their_own_segments() {
 #[test]
 fn a_stream_the_peer_has_no_room_for_is_refused_and_the_others_go_on() {
     ends(|| {
-        let mut server = blocking::Endpoint::listen(any(), Config { streams: 1, ..Config::default() }).unwrap();
+        let mut server = blocking::Endpoint::listen(any(), Config { streams: 1, ..loopback::config() }).unwrap();
         let to = server.local_addr();
         let serving = thread::spawn(move || {
             let id = server.accept(PATIENCE).unwrap();
@@ -76,8 +76,8 @@ fn a_stream_the_peer_has_no_room_for_is_refused_and_the_others_go_on() {
             connection.closed(PATIENCE).unwrap();
             server.close().unwrap();
         });
-        let mut client = blocking::Endpoint::bind(any(), Config::default()).unwrap();
-        let id = client.connect(to, vec![Contract::default()]).unwrap();
+        let mut client = blocking::Endpoint::bind(any(), loopback::config()).unwrap();
+        let id = client.connect(segstream::Peer::anyone(to), vec![Contract::default()]).unwrap();
         let refused = client.connection(id).open_stream(Contract::default()).unwrap();
         loop {
             match client.wait(PATIENCE).unwrap().expect("the refusal comes").1 {

@@ -24,7 +24,7 @@ fn a_sender_whose_receiver_is_killed_hears_unknown_within_the_idle_timeout() {
             std::mem::forget(server);
         });
         let mut client = blocking::Endpoint::bind(any(), impatient()).unwrap();
-        let id = client.connect(to, vec![Contract::default()]).unwrap();
+        let id = client.connect(segstream::Peer::anyone(to), vec![Contract::default()]).unwrap();
         let mut connection = client.connection(id);
         let first = connection.send(0, "heard".into()).unwrap();
         assert_eq!(connection.verdict(0, first, PATIENCE).unwrap().verdict, Verdict::Complete);
@@ -48,7 +48,7 @@ fn a_receiver_whose_sender_is_killed_hears_an_error_and_not_an_end() {
         let to = server.local_addr();
         let sending = thread::spawn(move || {
             let mut client = blocking::Endpoint::bind(any(), impatient()).unwrap();
-            let id = client.connect(to, vec![Contract::default()]).unwrap();
+            let id = client.connect(segstream::Peer::anyone(to), vec![Contract::default()]).unwrap();
             let mut connection = client.connection(id);
             let segment = connection.send(0, "heard".into()).unwrap();
             connection.verdict(0, segment, PATIENCE).unwrap();
@@ -72,7 +72,7 @@ fn a_dropped_endpoint_says_so_at_once() {
         let serving = thread::spawn(move || {
             server.accept(PATIENCE).unwrap();
         });
-        let id = client.connect(to, vec![Contract::default()]).unwrap();
+        let id = client.connect(segstream::Peer::anyone(to), vec![Contract::default()]).unwrap();
         let reason = client.connection(id).closed(Some(seconds(5))).unwrap();
         assert_eq!(reason.to_string(), "broken off by the peer: the application is gone (code 0)");
         serving.join().unwrap();
@@ -90,7 +90,7 @@ fn an_asynchronous_peer_hears_the_same() {
             std::mem::forget(server);
         });
         let client = segstream::Endpoint::bind(any(), impatient()).unwrap();
-        let (connection, senders) = client.connect(to, vec![Contract::default()]).await.unwrap();
+        let (connection, senders) = client.connect(segstream::Peer::anyone(to), vec![Contract::default()]).await.unwrap();
         let sender = senders[0].clone();
         sender.send("heard".into()).await.unwrap();
         tokio::task::spawn_blocking(|| serving.join().unwrap()).await.unwrap();
@@ -102,7 +102,7 @@ fn an_asynchronous_peer_hears_the_same() {
         assert_timed_out(&connection.close(0, "").await.unwrap_err());
         while sender.next_verdict().await.is_some() {}
         client.close().await.unwrap();
-        assert!(matches!(client.connect(to, vec![]).await.map(|_| ()), Err(Error::EndpointClosed)));
+        assert!(matches!(client.connect(segstream::Peer::anyone(to), vec![]).await.map(|_| ()), Err(Error::EndpointClosed)));
     });
 }
 
@@ -119,7 +119,7 @@ fn handles_of_a_runtime_that_has_been_shut_down_get_errors_and_do_not_hang() {
         });
         let (connection, senders) = driving.block_on(async {
             let client = segstream::Endpoint::bind(any(), impatient()).unwrap();
-            client.connect(to, vec![Contract::default()]).await.unwrap()
+            client.connect(segstream::Peer::anyone(to), vec![Contract::default()]).await.unwrap()
         });
         driving.shutdown_background();
         asking.block_on(async {
@@ -138,7 +138,7 @@ fn an_aborted_connection_leaves_no_verdict_open() {
         let server = segstream::Endpoint::listen(any(), impatient()).unwrap();
         let client = segstream::Endpoint::bind(any(), impatient()).unwrap();
         let contract = Contract { window_units: 4, ..Contract::default() };
-        let (connection, senders) = client.connect(server.local_addr(), vec![contract]).await.unwrap();
+        let (connection, senders) = client.connect(segstream::Peer::anyone(server.local_addr()), vec![contract]).await.unwrap();
         let accepted = server.accept().await.unwrap().unwrap();
         for segment in 0..2 {
             senders[0].send(pattern(segment, 4096)).await.unwrap();

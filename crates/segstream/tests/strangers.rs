@@ -3,7 +3,7 @@
 mod loopback;
 
 use loopback::{PATIENCE, any, ends, ends_async, pattern};
-use segstream::{Config, Contract, Duration, StrayCounters, Verdict, blocking};
+use segstream::{Contract, Duration, StrayCounters, Verdict, blocking};
 use std::net::{SocketAddr, UdpSocket};
 use std::thread;
 
@@ -26,7 +26,7 @@ fn total(strays: StrayCounters) -> u64 {
 #[test]
 fn noise_at_a_blocking_endpoint() {
     ends(|| {
-        let mut server = blocking::Endpoint::listen(any(), Config::default()).unwrap();
+        let mut server = blocking::Endpoint::listen(any(), loopback::config()).unwrap();
         let to = server.local_addr();
         let noise = thread::spawn(move || make_noise(to));
         while !noise.is_finished() || server.wait(Some(Duration::from_millis(50))).unwrap().is_some() {
@@ -36,8 +36,8 @@ fn noise_at_a_blocking_endpoint() {
         assert!(total(strays) > 1_000 && strays.not_ours > 0, "{strays:?}");
 
         let sending = thread::spawn(move || {
-            let mut client = blocking::Endpoint::bind(any(), Config::default()).unwrap();
-            let id = client.connect(to, vec![Contract::default()]).unwrap();
+            let mut client = blocking::Endpoint::bind(any(), loopback::config()).unwrap();
+            let id = client.connect(segstream::Peer::anyone(to), vec![Contract::default()]).unwrap();
             let mut connection = client.connection(id);
             let segment = connection.send(0, pattern(0, 100_000)).unwrap();
             let judged = connection.verdict(0, segment, PATIENCE).unwrap();
@@ -55,11 +55,11 @@ fn noise_at_a_blocking_endpoint() {
 #[test]
 fn noise_at_an_asynchronous_endpoint_while_it_works() {
     ends_async(async {
-        let server = segstream::Endpoint::listen(any(), Config::default()).unwrap();
+        let server = segstream::Endpoint::listen(any(), loopback::config()).unwrap();
         let to = server.local_addr();
         let noise = tokio::task::spawn_blocking(move || make_noise(to));
-        let client = segstream::Endpoint::bind(any(), Config::default()).unwrap();
-        let (connection, senders) = client.connect(to, vec![Contract::default()]).await.unwrap();
+        let client = segstream::Endpoint::bind(any(), loopback::config()).unwrap();
+        let (connection, senders) = client.connect(segstream::Peer::anyone(to), vec![Contract::default()]).await.unwrap();
         let accepted = server.accept().await.unwrap().unwrap();
         let mut receiver = accepted.accept_stream().await.unwrap().unwrap();
         for segment in 0..20 {

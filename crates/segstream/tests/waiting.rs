@@ -3,21 +3,21 @@
 mod loopback;
 
 use loopback::{PATIENCE, any, ends};
-use segstream::{Config, ConnectionEvent, Contract, Duration, Error, SubmitError, Verdict, blocking};
+use segstream::{ConnectionEvent, Contract, Duration, Error, SubmitError, Verdict, blocking};
 use std::thread;
 
 const NOW: Option<Duration> = Some(Duration::ZERO);
 
 /// Both endpoints on one thread, connected.
 fn pair(contract: Contract) -> (blocking::Endpoint, blocking::Endpoint, segstream::ConnectionId, segstream::ConnectionId) {
-    let mut server = blocking::Endpoint::listen(any(), Config::default()).unwrap();
-    let mut client = blocking::Endpoint::bind(any(), Config::default()).unwrap();
+    let mut server = blocking::Endpoint::listen(any(), loopback::config()).unwrap();
+    let mut client = blocking::Endpoint::bind(any(), loopback::config()).unwrap();
     let to = server.local_addr();
     let accepting = thread::spawn(move || {
         let id = server.accept(PATIENCE).unwrap();
         (server, id)
     });
-    let ours = client.connect(to, vec![contract]).unwrap();
+    let ours = client.connect(segstream::Peer::anyone(to), vec![contract]).unwrap();
     let (server, theirs) = accepting.join().unwrap();
     (client, server, ours, theirs)
 }

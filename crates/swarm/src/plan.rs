@@ -174,6 +174,7 @@ fn host(random: &mut Random, number: usize, class: Class, peaceful: bool) -> Hos
         accept: number == 0 || random.chance(0.85),
         gather: Duration::from_micros(one_of(random, &[200, 200, 0, 1000])),
         connect_timeout: span(random, Duration::from_secs(1), Duration::from_secs(8)),
+        ..Config::default()
     };
     let config = if peaceful { agreeable(&config) } else { config };
     HostPlan { config, clock: span(random, Duration::from_micros(1), Duration::from_secs(1 << 20)), timers_first: random.chance(0.5) }

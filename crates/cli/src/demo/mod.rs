@@ -2,7 +2,8 @@
 //!
 //! A flow simulation's vorticity slices are streamed over an emulated long path with loss, in four ways:
 //! as plain datagrams, reliably, and with a tolerance without and with interleaving. A viewer fills the
-//! holes that were tolerated, and the run tells what each way costs and gives.
+//! holes that were tolerated, and the run tells what each way costs and gives. Both ends encrypt, with keys made for
+//! the run.
 //!
 //! - [`vortex_street`] and [`lattice_boltzmann`]: where the slices come from;
 //! - [`way`] and [`transfer`]: how they travel;
@@ -123,7 +124,7 @@ fn source(arguments: &Arguments) -> Result<Source> {
 }
 
 fn circumstances(source: &Source) -> Vec<(String, String)> {
-    let path = format!("{}, {} round trip, emulated between real UDP sockets", way::BANDWIDTH, way::ONE_WAY * 2);
+    let path = format!("{}, {} round trip, emulated between real UDP sockets, encrypted", way::BANDWIDTH, way::ONE_WAY * 2);
     let slices = format!("{}; each {} lines of {} bytes", source.description, way::UNITS, way::UNIT_BYTES);
     let period = way::slice_period().as_millis_f64();
     let load = format!("{} % of the bandwidth as payload: a slice is due every {period:.1} ms", way::LOAD_PERCENT);

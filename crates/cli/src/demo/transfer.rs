@@ -9,7 +9,9 @@
 use super::way::{self, Way};
 use anyhow::{Context as _, Result, anyhow, bail};
 use segstream::blocking::Endpoint;
-use segstream::{Bytes, Clock, Config, ConnectionEvent, Duration, Instant, Rate, Received, Statistics};
+use segstream::{
+    Admission, Bytes, Clock, Config, ConnectionEvent, Credentials, Duration, Identity, Instant, Peer, Rate, Received, Security, Statistics,
+};
 use segstream_net::link::{Link, LinkReport};
 use segstream_path::LossSpec;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -45,14 +47,21 @@ pub(crate) struct Outcome {
 pub(crate) fn run(way: &Way, loss: &LossSpec, slices: &[Bytes]) -> Result<Outcome> {
     let clock = Clock::start();
     let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-    let viewer = Endpoint::with_clock(any, Config::default(), true, clock)?;
+    // Each end has a key of its own for this run, and knows the other's.
+    let (viewer_key, sender_key) = (Identity::generate()?, Identity::generate()?);
+    let admission = Admission::nobody();
+    admission.allow(sender_key.fingerprint());
+    let viewer_fingerprint = viewer_key.fingerprint();
+    let viewer = Endpoint::with_clock(any, encrypted(viewer_key, admission), true, clock)?;
     let link = Link::bind(&way::link(loss, viewer.local_addr()))?;
-    let through = link.local_addr();
+    let through = Peer::from((link.local_addr(), viewer_fingerprint));
+    let config = Config { rate: Rate::smooth(way::BANDWIDTH), ..encrypted(sender_key, Admission::nobody()) };
+    let sender = Endpoint::with_clock(any, config, false, clock)?;
     let (stop, count) = (AtomicBool::new(false), slices.len());
     thread::scope(|scope| {
         let relay = scope.spawn(|| link.run(&stop));
         let viewing = scope.spawn(move || view(viewer, count));
-        let sent = send(way, slices, clock, any, through);
+        let sent = send(way, slices, sender, through);
         if sent.is_err() {
             // The viewer would wait for the idle timeout; its error says less than the sender's.
             stop.store(true, Ordering::Relaxed);
@@ -66,9 +75,13 @@ pub(crate) fn run(way: &Way, loss: &LossSpec, slices: &[Bytes]) -> Result<Outcom
     })
 }
 
-fn send(way: &Way, slices: &[Bytes], clock: Clock, any: SocketAddr, through: SocketAddr) -> Result<(Instant, Statistics)> {
-    let config = Config { rate: Rate::smooth(way::BANDWIDTH), ..Config::default() };
-    let mut endpoint = Endpoint::with_clock(any, config, false, clock)?;
+fn encrypted(identity: Identity, admission: Admission) -> Config {
+    let credentials = Credentials { identity: Some(identity), admission, ..Credentials::default() };
+    Config { security: Security::Encrypted(credentials), ..Config::default() }
+}
+
+fn send(way: &Way, slices: &[Bytes], mut endpoint: Endpoint, through: Peer) -> Result<(Instant, Statistics)> {
+    let clock = endpoint.clock();
     let id = endpoint.connect(through, vec![way.contract()])?;
     let start = clock.now() + LEAD;
     let mut due = start;

@@ -2,28 +2,39 @@
 //!
 //! Called by the verb for every datagram.
 //!
+//! Of an encrypted connection set-up can be read until there are keys (CR, CK, CC, RJ); of HS its header; of everything
+//! else that it is sealed, for which connection, and how long it is.
+//!
 //! Invariant: nothing is shown of a shipment whose seal is broken. No bytes panic.
 //!
 //! Limit: the full number of a shipment is taken for its low 32 bits, so those after the first 2^32 of a connection
-//! count as undecodable.
+//! count as undecodable. Nothing tells a damaged shipment in the clear from a sealed one but the others between the same
+//! two addresses: it counts as sealed when none of them could be read.
 
 use segstream_base::codec::{DecodeError, Reader};
 use segstream_proto::session::Plain;
-use segstream_wire::handshake::{Confirm, Disconnect, Reject, Request};
-use segstream_wire::header::HEADER_BYTES;
+use segstream_wire::handshake::{Confirm, Cookie, Disconnect, Fragment, Reject, Request};
+use segstream_wire::header::{HEADER_BYTES, Outside};
+use segstream_wire::proposal::{Agreement, Proposal};
 use segstream_wire::report::Arrived;
-use segstream_wire::{Contract, Header, Kind, Part, Report, ReportFrame, State, StateFrame};
+use segstream_wire::{Contract, Header, Kind, Level, Part, Report, ReportFrame, State, StateFrame};
 use serde::Serialize;
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
 
 /// A shipment as it is shown.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 pub(super) struct Shipment {
-    /// CR, CC, RJ, DR, DC, DT, TXS or RXS.
-    pub(super) kind: &'static str,
-    /// The low 32 bits of its number.
-    pub(super) number: u32,
+    /// CR, CK, CC, HS, RJ, DR, DC, DT, TXS, RXS, PC or PR; null when it is hidden.
+    pub(super) kind: Option<&'static str>,
+    /// The low 32 bits of its number; null when they are hidden.
+    pub(super) number: Option<u32>,
     /// The identifier of its destination.
     pub(super) connection: u32,
+    /// Which keys seal it: initial (none yet), handshake or data.
+    pub(super) level: &'static str,
+    /// Whether its content is encrypted.
+    pub(super) sealed: bool,
     /// What it carries, a text each: parts of data, or frames.
     pub(super) parts: Vec<String>,
 }
@@ -39,26 +50,80 @@ pub(super) enum Undecodable {
     Malformed,
 }
 
-impl Shipment {
+/// What is known of the shipments between pairs of addresses: whether they are in the clear.
+#[derive(Debug, Default)]
+pub(super) struct Flows(BTreeMap<(SocketAddr, SocketAddr), bool>);
+
+impl Flows {
     /// The shipment in `payload`; `None` when it is of another protocol.
-    pub(super) fn read(payload: &[u8], whole: bool) -> Option<Result<Self, Undecodable>> {
-        let header = Header::decode(&mut Reader::new(payload)).ok()?;
+    pub(super) fn read(
+        &mut self,
+        (from, to): (SocketAddr, SocketAddr),
+        payload: &[u8],
+        whole: bool,
+    ) -> Option<Result<Shipment, Undecodable>> {
+        let outside = Outside::read(payload)?;
         if !whole {
             return Some(Err(Undecodable::CutOff));
         }
-        let mut opened = payload.to_vec();
-        let Some(end) = Plain::open(u64::from(header.number), &mut opened) else { return Some(Err(Undecodable::BrokenSeal)) };
-        let body = opened.get(HEADER_BYTES..end).unwrap_or(&[]);
-        let parts = parts(header.kind, &mut Reader::new(body)).map_err(|_| Undecodable::Malformed);
-        let Header { kind, number, connection, .. } = header;
-        Some(parts.map(|parts| Self { kind: kind.name(), number, connection, parts }))
+        let pair = (from.min(to), from.max(to));
+        let header = Header::decode(&mut Reader::new(payload)).ok();
+        let is_handshake = header.is_some_and(|header| header.level == Level::Handshake);
+        let opened = header.and_then(|header| Some((header, Plain::open(u64::from(header.number), payload)?)));
+        let Some((header, end)) = opened.filter(|_| !is_handshake) else {
+            let sealed = (outside.data || is_handshake) && self.0.get(&pair) != Some(&true);
+            return match header {
+                None if !outside.data => None,
+                _ if sealed => Some(Ok(Shipment::sealed(outside, header.filter(|_| is_handshake)))),
+                _ => Some(Err(Undecodable::BrokenSeal)),
+            };
+        };
+        let body = payload.get(HEADER_BYTES..end).unwrap_or(&[]);
+        if outside.data {
+            self.0.insert(pair, true);
+        } else if let (Kind::Request, Ok(request)) = (header.kind, Request::decode(&mut Reader::new(body))) {
+            self.0.insert(pair, request.protection == Plain::MODE);
+        }
+        let in_the_clear = self.0.get(&pair) == Some(&true);
+        let parts = parts(header.kind, in_the_clear, &mut Reader::new(body)).map_err(|_| Undecodable::Malformed);
+        Some(parts.map(|parts| Shipment::open(header, parts)))
     }
 }
 
-fn parts(kind: Kind, body: &mut Reader<'_>) -> Result<Vec<String>, DecodeError> {
+impl Shipment {
+    /// One that could be read.
+    fn open(header: Header, parts: Vec<String>) -> Self {
+        let Header { level, kind, number, connection } = header;
+        Self { kind: Some(kind.name()), number: Some(number), connection, level: level_name(level), sealed: false, parts }
+    }
+
+    /// One of which only the outside can be read, and perhaps its header.
+    fn sealed(outside: Outside, header: Option<Header>) -> Self {
+        let level = header.map_or("data", |header| level_name(header.level));
+        let (kind, number) = (header.map(|header| header.kind.name()), header.map(|header| header.number));
+        Self { kind, number, connection: outside.connection, level, sealed: true, parts: Vec::new() }
+    }
+}
+
+const fn level_name(level: Level) -> &'static str {
+    match level {
+        Level::Initial => "initial",
+        Level::Handshake => "handshake",
+        Level::Data | Level::DataOdd => "data",
+    }
+}
+
+fn parts(kind: Kind, in_the_clear: bool, body: &mut Reader<'_>) -> Result<Vec<String>, DecodeError> {
     Ok(match kind {
         Kind::Request => request(&Request::decode(body)?),
-        Kind::Confirm => confirm(&Confirm::decode(body)?),
+        Kind::Cookie => {
+            let Cookie { token, .. } = Cookie::decode(body)?;
+            vec![format!("asks for the request again with a cookie of {} bytes", token.len())]
+        }
+        Kind::Confirm => confirm(&Confirm::decode(body)?, in_the_clear),
+        Kind::Handshake => vec![fragment(&Fragment::decode(body)?)],
+        Kind::Challenge => vec![format!("asks for {:016x}", body.u64("challenge")?)],
+        Kind::Response => vec![format!("answers {:016x}", body.u64("response")?)],
         Kind::Reject => {
             let Reject { reason, detail, .. } = Reject::decode(body)?;
             vec![format!("{reason:?} {detail:?}")]
@@ -81,15 +146,39 @@ fn parts(kind: Kind, body: &mut Reader<'_>) -> Result<Vec<String>, DecodeError> 
 }
 
 fn request(request: &Request) -> Vec<String> {
-    let Request { version, class, rate, connection, streams, .. } = request;
-    let first = format!("version {version} class {class} rate {rate} answer to {connection:08x}");
-    let streams = streams.iter().enumerate().map(|(id, contract)| format!("stream {id} {}", describe(contract)));
-    std::iter::once(first).chain(streams).collect()
+    let Request { version, connection, protection, token, fragment: bytes, .. } = request;
+    let in_the_clear = *protection == Plain::MODE;
+    let how = match *protection {
+        Plain::MODE => "in the clear".to_owned(),
+        segstream_secure::Tls::MODE => "encrypted with TLS 1.3".to_owned(),
+        other => format!("protection {other}"),
+    };
+    let token = if token.is_empty() { String::new() } else { format!(" token of {} bytes", token.len()) };
+    let mut parts = vec![format!("version {version} {how} answer to {connection:08x}{token}"), fragment(bytes)];
+    if let Some(Ok(proposal)) = whole(bytes).filter(|_| in_the_clear).map(|bytes| Proposal::decode(&mut Reader::new(bytes))) {
+        parts.push(format!("class {} rate {}", proposal.class, proposal.rate));
+        parts.extend(proposal.streams.iter().enumerate().map(|(id, contract)| format!("stream {id} {}", describe(contract))));
+    }
+    parts
 }
 
-fn confirm(confirm: &Confirm) -> Vec<String> {
-    let first = format!("class {} answer to {:08x}", confirm.class, confirm.connection);
-    std::iter::once(first).chain(confirm.grants.iter().map(report_frame)).collect()
+fn confirm(confirm: &Confirm, in_the_clear: bool) -> Vec<String> {
+    let mut parts = vec![format!("answer to {:08x}", confirm.connection), fragment(&confirm.fragment)];
+    if let Some(Ok(agreement)) = whole(&confirm.fragment).filter(|_| in_the_clear).map(|bytes| Agreement::decode(&mut Reader::new(bytes))) {
+        parts.push(format!("class {}", agreement.class));
+        parts.extend(agreement.grants.iter().map(report_frame));
+    }
+    parts
+}
+
+fn fragment(fragment: &Fragment) -> String {
+    format!("handshake bytes {}..{}", fragment.offset, fragment.offset.saturating_add(fragment.bytes.len() as u64))
+}
+
+/// What a handshake in the clear agrees on, if the fragment has all of it: two bytes of length, then itself.
+fn whole(fragment: &Fragment) -> Option<&[u8]> {
+    let (length, rest) = fragment.bytes.split_first_chunk::<2>().filter(|_| fragment.offset == 0)?;
+    rest.get(..usize::from(u16::from_be_bytes(*length)))
 }
 
 fn describe(contract: &Contract) -> String {

@@ -12,9 +12,10 @@
 use super::segment_record::{SegmentRecord, SmallestDelay};
 use super::writer::{Job, Key};
 use crate::live_statistics::LiveStatistics;
-use crate::manifest::{self, Answer, Record};
+use crate::manifest::{self, Answer, MANIFEST_LABEL, Record};
 use crate::transfer_report::{FileReport, TransferReport};
 use segstream::{CloseReason, ConnectionId, Contract, Instant, Order, Received, Verdict};
+use segstream_base::Bytes;
 use std::collections::BTreeMap;
 
 /// Streams a peer can open, and so those it can say something about.
@@ -41,6 +42,8 @@ pub(super) struct Arriving {
     /// Whether the content cannot be the sender's: holes, or another order.
     differs: bool,
     next_segment: u64,
+    /// How far into the file has been written.
+    written_to: u64,
     report: FileReport,
 }
 
@@ -60,6 +63,8 @@ struct Said {
 pub(super) struct Incoming {
     id: ConnectionId,
     pub(super) manifest: Option<u32>,
+    /// Whether the sender's first stream has been opened: then it is known whether there is a manifest.
+    first_is_open: bool,
     pub(super) answers: Option<u32>,
     pub(super) streams: BTreeMap<u32, Arriving>,
     said: BTreeMap<u32, Said>,
@@ -67,32 +72,43 @@ pub(super) struct Incoming {
     pub(super) live: LiveStatistics,
     pub(super) closed: Option<CloseReason>,
     drop_holes: bool,
+    /// The most that may be written, and what has been.
+    bytes_max: Option<Bytes>,
+    written: u64,
     first_data: Option<Instant>,
     last_delivery: Instant,
     smallest_delay: SmallestDelay,
 }
 
 impl Incoming {
-    /// A connection with `peer`, without streams yet.
-    pub(super) fn new(id: ConnectionId, peer: String, drop_holes: bool, live: LiveStatistics) -> Self {
+    /// A connection without streams yet, which may write so much.
+    pub(super) fn new(id: ConnectionId, drop_holes: bool, bytes_max: Option<Bytes>, live: LiveStatistics) -> Self {
         Self {
             id,
             manifest: None,
+            first_is_open: false,
             answers: None,
             streams: BTreeMap::new(),
             said: BTreeMap::new(),
-            report: TransferReport { peer: Some(peer), ..TransferReport::default() },
+            report: TransferReport::default(),
             live,
             closed: None,
             drop_holes,
+            bytes_max,
+            written: 0,
             first_data: None,
             last_delivery: Instant::ZERO,
             smallest_delay: SmallestDelay::default(),
         }
     }
 
-    /// The sender has opened a stream of data.
-    pub(super) fn open(&mut self, stream: u32, contract: &Contract) -> Job {
+    /// The sender has opened a stream: its manifest, or one of data, which has the job to begin it.
+    pub(super) fn open(&mut self, stream: u32, contract: &Contract) -> Option<Job> {
+        self.first_is_open |= stream == 0;
+        if stream == 0 && contract.label == MANIFEST_LABEL {
+            self.manifest = Some(stream);
+            return None;
+        }
         let report = FileReport { name: contract.label.clone(), ..FileReport::default() };
         let arriving = Arriving {
             number: self.streams.len() as u32,
@@ -100,10 +116,11 @@ impl Incoming {
             contract: contract.clone(),
             differs: false,
             next_segment: 0,
+            written_to: 0,
             report,
         };
         self.streams.insert(stream, arriving);
-        Job::Open(self.key(stream), contract.label.clone())
+        Some(Job::Open(self.key(stream), contract.label.clone()))
     }
 
     /// Takes a record of the manifest; how many bytes are expected, if it says so.
@@ -123,29 +140,49 @@ impl Incoming {
         None
     }
 
-    /// Takes a segment of data: the job to write it, and its record.
+    /// Takes a segment of data: the job to write it, and its record. Nothing once the limit is passed.
     pub(super) fn on_segment(&mut self, now: Instant, received: Received) -> Option<(Job, SegmentRecord)> {
         let key = self.key(received.stream);
+        let said = self.said.get(&received.stream).and_then(|said| said.segment_bytes);
         let arriving = self.streams.get_mut(&received.stream)?;
-        self.first_data = match (self.first_data, received.first_arrival) {
+        let offset = arriving.offset(received.segment, said.filter(|_| !self.drop_holes));
+        let length = received.bytes.len() as u64;
+        let record = SegmentRecord::new(arriving.number, arriving.contract.tolerance, &received, &mut self.smallest_delay);
+        let (verdict, unit_bytes, first_arrival) = (received.verdict, received.unit_bytes, received.first_arrival);
+        let bytes = if self.drop_holes { without_holes(&received) } else { received.bytes };
+        // Why not the bytes alone: a gap that is left for a segment takes room in the file too, and time to hash.
+        let end = offset.unwrap_or(arriving.written_to).saturating_add(bytes.len() as u64);
+        self.written = self.written.saturating_add(end.saturating_sub(arriving.written_to));
+        if self.bytes_max.is_some_and(|most| self.written > most.get()) {
+            return None;
+        }
+        arriving.written_to = arriving.written_to.max(end);
+        arriving.differs |= verdict != Verdict::Complete;
+        arriving.report.bytes += bytes.len() as u64;
+        self.first_data = match (self.first_data, first_arrival) {
             (Some(before), Some(here)) => Some(before.min(here)),
             (before, here) => before.or(here),
         };
         self.last_delivery = now;
         self.report.segments += 1;
-        let length = received.bytes.len() as u64;
-        self.report.count(received.verdict, length, received.unit_bytes, &received.holes);
-        let record = SegmentRecord::new(arriving.number, arriving.contract.tolerance, &received, &mut self.smallest_delay);
-        arriving.differs |= received.verdict != Verdict::Complete;
-        let segment_bytes = self.said.get(&received.stream).and_then(|said| said.segment_bytes);
-        let offset = arriving.offset(received.segment, segment_bytes.filter(|_| !self.drop_holes));
-        let bytes = if self.drop_holes { without_holes(&received) } else { received.bytes };
-        arriving.report.bytes += bytes.len() as u64;
+        self.report.count(verdict, length, unit_bytes, &received.holes);
         Some((Job::Write(key, offset, bytes), record))
+    }
+
+    /// The sentence for a connection that has more to write than it may: `announced`, or what has come of it already.
+    pub(super) fn refusal(&self, announced: Option<u64>) -> Option<String> {
+        let most = self.bytes_max.filter(|most| announced.unwrap_or(self.written) > most.get())?;
+        let how_many = announced.map_or("more bytes".to_owned(), |bytes| format!("{bytes} bytes"));
+        Some(format!(
+            "the sender has {how_many}, and this receiver takes at most {most} of a connection; raise --max-bytes, or let less be sent"
+        ))
     }
 
     /// Whether segments of `stream` can be taken now: those that come in any order only when it is known where they go.
     pub(super) fn takes(&self, stream: u32) -> bool {
+        if !self.first_is_open {
+            return false;
+        }
         let in_order = self.streams.get(&stream).is_some_and(|arriving| arriving.contract.order == Order::InOrder);
         in_order || self.manifest.is_none() || self.said.get(&stream).is_some_and(|said| said.begun)
     }
@@ -235,9 +272,10 @@ impl Incoming {
         match self.closed {
             None | Some(CloseReason::ClosedHere | CloseReason::ClosedByPeer { code: 0, .. }) => {}
             Some(CloseReason::ClosedByPeer { detail, .. } | CloseReason::AbortedByPeer { detail, .. }) => {
-                self.report.error = Some(format!("the sender ended the connection: {}", manifest::printable(&detail)));
+                let sentence = format!("the sender ended the connection: {}", manifest::printable(&detail));
+                self.report.error.get_or_insert(sentence);
             }
-            Some(reason) => self.report.error = Some(format!("the connection has ended: {reason}")),
+            Some(reason) => drop(self.report.error.get_or_insert_with(|| format!("the connection has ended: {reason}"))),
         }
         self.report.files = self.streams.into_values().map(|arriving| arriving.report).collect();
         let span = self.first_data.map_or(segstream::Duration::ZERO, |first| self.last_delivery.since(first));
@@ -253,6 +291,9 @@ impl Incoming {
 impl Arriving {
     /// Where segment `segment` goes: its place where that is known, else behind the last.
     fn offset(&mut self, segment: u64, segment_bytes: Option<u64>) -> Option<u64> {
+        // No segment is longer than the window, whatever is said.
+        let window_bytes = u64::from(self.contract.window_units) * u64::from(self.contract.unit_bytes);
+        let segment_bytes = segment_bytes.filter(|bytes| *bytes <= window_bytes);
         let in_order = segment == self.next_segment;
         self.next_segment = self.next_segment.max(segment + 1);
         let place = segment_bytes.filter(|_| self.contract.order == Order::AsAccepted).and_then(|bytes| segment.checked_mul(bytes));

@@ -5,13 +5,14 @@
 //! Invariant: no more than [`WRITING_BYTES_MAX`] wait to be written beyond a segment; what does not fit stays in the
 //! window, and the sender waits.
 
+use super::admitting::Admitting;
 use super::incoming::{Incoming, Stage};
 use super::writer::{Job, Outcome, Writer};
 use super::{Arguments, Destination, Holes};
 use crate::interruption::Interruption;
 use crate::json;
 use crate::live_statistics::LiveStatistics;
-use crate::manifest::{self, ANSWERS_LABEL, Answer, MANIFEST_LABEL};
+use crate::manifest::{self, ANSWERS_LABEL, Answer};
 use crate::progress::Progress;
 use anyhow::{Context as _, Result};
 use segstream::blocking::Endpoint;
@@ -32,6 +33,7 @@ const REFUSED: u64 = 1;
 pub(super) struct Receiving<'a> {
     endpoint: Endpoint,
     arguments: &'a Arguments,
+    admitting: Admitting,
     writer: Writer,
     destination: Destination,
     segments: Option<BufWriter<File>>,
@@ -49,6 +51,7 @@ impl<'a> Receiving<'a> {
     pub(super) fn new(
         endpoint: Endpoint,
         arguments: &'a Arguments,
+        admitting: Admitting,
         destination: Destination,
         segments: Option<BufWriter<File>>,
         interruption: Interruption,
@@ -57,6 +60,7 @@ impl<'a> Receiving<'a> {
             writer: Writer::start(destination.clone(), endpoint.waker()),
             endpoint,
             arguments,
+            admitting,
             destination,
             segments,
             interruption,
@@ -131,12 +135,7 @@ impl<'a> Receiving<'a> {
             }
             ConnectionEvent::StreamOpened(stream) => {
                 let mut connection = self.endpoint.connection(id);
-                let contract = connection.receiving_contract(stream)?;
-                if stream == 0 && contract.label == MANIFEST_LABEL {
-                    incoming.manifest = Some(stream);
-                } else {
-                    jobs.push(incoming.open(stream, contract));
-                }
+                jobs.extend(incoming.open(stream, connection.receiving_contract(stream)?));
             }
             ConnectionEvent::Readable(stream) if incoming.manifest == Some(stream) => self.read_manifest(id)?,
             ConnectionEvent::Ended { stream, .. } => incoming.on_ended(stream, &mut jobs),
@@ -151,15 +150,24 @@ impl<'a> Receiving<'a> {
     /// Whether a connection is served: without `--keep` only the first.
     fn admit(&mut self, id: ConnectionId) -> Result<bool> {
         let mut connection = self.endpoint.connection(id);
-        let Ok(peer) = connection.remote() else { return Ok(false) };
+        let Ok(address) = connection.remote() else { return Ok(false) };
         if !self.arguments.keep && (self.served > 0 || !self.incoming.is_empty()) {
             connection.abort(REFUSED, "this receiver takes one connection and has it already; start it with --keep for more")?;
             self.endpoint.forget(id);
             return Ok(false);
         }
+        let key = connection.peer_fingerprint();
         let live = LiveStatistics::new(self.arguments.stats, self.endpoint.clock().now());
-        self.incoming.insert(id, Incoming::new(id, peer.to_string(), self.arguments.holes == Holes::Drop, live));
-        self.progress.line(&format!("connected with {peer}"));
+        let limit = self.arguments.bytes_max().filter(|_| self.destination != Destination::Nowhere);
+        let mut incoming = Incoming::new(id, self.arguments.holes == Holes::Drop, limit, live);
+        incoming.report.address = Some(address.to_string());
+        incoming.report.peer = key.map(|key| key.to_string());
+        self.incoming.insert(id, incoming);
+        let who = key.map_or(String::new(), |key| format!(", whose key is {key}"));
+        self.progress.line(&format!("connected with {address}{who}"));
+        if let Some(invitation) = self.admitting.on_connected(key, !self.arguments.keep)? {
+            self.progress.line(&invitation);
+        }
         Ok(true)
     }
 
@@ -170,6 +178,9 @@ impl<'a> Receiving<'a> {
         while let Some(received) = self.endpoint.connection(id).try_recv(manifest) {
             if let Some(bytes) = incoming.on_record(&received.bytes, &mut jobs) {
                 self.progress.expected(bytes);
+                if let Some(sentence) = incoming.refusal(Some(bytes)) {
+                    break_off(&mut self.endpoint, id, incoming, sentence)?;
+                }
             }
         }
         self.ask(jobs);
@@ -205,6 +216,9 @@ impl<'a> Receiving<'a> {
                 }
             }
             self.progress.delivered(incoming.report.bytes);
+            if let Some(sentence) = incoming.refusal(None) {
+                break_off(&mut self.endpoint, id, incoming, sentence)?;
+            }
         }
         self.ask(jobs);
         Ok(taken)
@@ -267,7 +281,7 @@ impl<'a> Receiving<'a> {
         for (&id, incoming) in &mut self.incoming {
             let statistics = self.endpoint.connection(id).statistics()?;
             incoming.report.note_round_trip(statistics.rtt_ms_min);
-            incoming.live.tell(now, incoming.report.peer.as_deref(), incoming.report.bytes, &statistics)?;
+            incoming.live.tell(now, incoming.report.address.as_deref(), incoming.report.bytes, &statistics)?;
         }
         Ok(())
     }
@@ -329,4 +343,13 @@ impl<'a> Receiving<'a> {
         }
         if self.destination == Destination::StandardOutput { json::print_to_standard_error(&report) } else { json::print(&report) }
     }
+}
+
+/// Breaks off a connection that has more to write than it may, once; its event follows.
+fn break_off(endpoint: &mut Endpoint, id: ConnectionId, incoming: &mut Incoming, sentence: String) -> Result<()> {
+    if incoming.report.error.is_none() && incoming.closed.is_none() {
+        endpoint.connection(id).abort(REFUSED, &sentence)?;
+        incoming.report.error = Some(sentence);
+    }
+    Ok(())
 }

@@ -24,7 +24,7 @@ use std::io;
 use std::process::ExitCode;
 
 /// Flags that mean nothing with a scheme.
-const USUAL: &[&str] = &["keep", "segments_json", "stats"];
+const USUAL: &[&str] = &["keep", "segments_json", "stats", "max_bytes"];
 
 /// What is written, and what of it is known.
 #[derive(Debug)]
@@ -37,6 +37,7 @@ struct Output {
 
 /// Receives in the way of `scheme`.
 pub(super) fn run(arguments: &Arguments, scheme: &'static Scheme) -> Result<ExitCode> {
+    arguments.protection.check_scheme(scheme.key)?;
     arguments.given.refuse(USUAL, &format!("with --scheme {}", scheme.key))?;
     let destination = super::destination(arguments.out.as_ref())?;
     if let Destination::Directory(directory) = &destination {

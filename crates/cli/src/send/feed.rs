@@ -74,7 +74,7 @@ pub(super) struct Feed {
     /// Files not begun; `None` is standard input.
     waiting: VecDeque<Option<PathBuf>>,
     current: Option<Current>,
-    /// The first file, opened before there was a connection.
+    /// The first file, opened before there is a connection: none is asked for when nothing can be read.
     prepared: Option<(Source, String)>,
     /// Every file so far, in the order they were named.
     pub(super) files: Vec<Sent>,
@@ -108,15 +108,13 @@ impl Feed {
         self.waiting.len() as u64
     }
 
-    /// Opens the first file that can be read, so that its stream can travel with the request; its name.
-    pub(super) fn prepare(&mut self) -> Option<String> {
-        while let Some(path) = self.waiting.pop_front() {
-            if let Some((source, name)) = self.open(path) {
-                self.prepared = Some((source, name.clone()));
-                return Some(name);
-            }
+    /// Opens the next file that can be read; whether there is one.
+    pub(super) fn prepare(&mut self) -> bool {
+        while self.prepared.is_none() {
+            let Some(path) = self.waiting.pop_front() else { return false };
+            self.prepared = self.open(path);
         }
-        None
+        true
     }
 
     /// What has not been begun is not sent any more.
@@ -141,13 +139,6 @@ impl Feed {
                 self.files.push(Sent { stream: None, report, finished: true, answered: true });
                 None
             }
-        }
-    }
-
-    /// The prepared file's stream has been opened with the request.
-    pub(super) fn begin_prepared(&mut self, stream: u32, records: &mut Records) {
-        if let Some((source, name)) = self.prepared.take() {
-            self.begin(source, name, stream, records);
         }
     }
 
@@ -215,14 +206,11 @@ impl Feed {
 
     /// Begins the next file that can be opened; false when there is none.
     fn begin_next(&mut self, connection: &mut Connection<'_>, contract: &Contract, records: &mut Records) -> Result<bool, Error> {
-        while let Some(path) = self.waiting.pop_front() {
-            if let Some((source, name)) = self.open(path) {
-                let stream = connection.open_stream(Contract { label: name.clone(), ..contract.clone() })?;
-                self.begin(source, name, stream, records);
-                return Ok(true);
-            }
-        }
-        Ok(false)
+        self.prepare();
+        let Some((source, name)) = self.prepared.take() else { return Ok(false) };
+        let stream = connection.open_stream(Contract { label: name.clone(), ..contract.clone() })?;
+        self.begin(source, name, stream, records);
+        Ok(true)
     }
 
     fn note_sent(&mut self, bytes: &Bytes, contract: &Contract) {

@@ -59,7 +59,7 @@ pub(super) const WITH_SCHEME: &[&str] =
 #[command(next_help_heading = "With --scheme")]
 pub(crate) struct SchemeArguments {
     /// Sends one file or standard input in the way of another scheme (sstp, snr, htpnet, tcp, adaptive-ack, sscop or xtp), in
-    /// the clear, for laboratories; the receiver needs the same --scheme. segstream is the usual way. Of the flags above --tolerance (in
+    /// the clear, for laboratories, so --insecure must be given; the receiver needs the same --scheme. segstream is the usual way. Of the flags above --tolerance (in
     /// packets), --rate (P only, bare packets counted, 100mbit to a loopback address unless given), --idle-timeout,
     /// --insecure and --json mean the same; a segment from a pipe leaves when it is full.
     #[arg(long, value_name = "KEY", value_parser = sim::scheme)]
@@ -102,6 +102,7 @@ impl SchemeArguments {
 
 /// Sends in the way of `scheme`.
 pub(super) fn run(arguments: &Arguments, scheme: &'static Scheme) -> Result<ExitCode> {
+    arguments.protection.check_scheme(scheme.key)?;
     let remote = super::remote(&arguments.address)?;
     let scenario = scenario(arguments, scheme, remote)?;
     let path = source(arguments)?;
@@ -242,9 +243,12 @@ mod tests {
     #[test]
     fn every_flag_is_said_to_mean_something_or_nothing_with_a_scheme() {
         let both = ["address", "paths", "tolerance", "rate", "window", "idle_timeout", "insecure", "json", "scheme"];
+        // --insecure contradicts these.
+        let encrypted = ["identity", "certificate", "authority", "peer", "code", "known_peers"];
         let command = Arguments::augment_args(clap::Command::new("send"));
         for argument in command.get_arguments().map(|argument| argument.get_id().as_str()) {
-            let lists = [USUAL.contains(&argument), WITH_SCHEME.contains(&argument), both.contains(&argument)];
+            let lists =
+                [USUAL.contains(&argument), WITH_SCHEME.contains(&argument), both.contains(&argument), encrypted.contains(&argument)];
             assert_eq!(lists.iter().filter(|listed| **listed).count(), 1, "{argument}");
         }
     }

@@ -15,13 +15,11 @@ use crate::transfer_report::TransferReport;
 use crate::usage;
 use anyhow::Result;
 use segstream::blocking::Endpoint;
-use segstream::{Bytes, Class, CloseReason, ConnectionEvent, ConnectionId, Contract, Duration, Error, Instant, Verdict};
-use std::collections::BTreeMap;
+use segstream::{Bytes, Class, CloseReason, ConnectionEvent, ConnectionId, Duration, Error, Instant, SubmitError, Verdict};
+use std::collections::{BTreeMap, VecDeque};
 
 /// The stream of the manifest.
 const MANIFEST: u32 = 0;
-/// The stream of the first file, which travels with the request.
-const FIRST_FILE: u32 = 1;
 /// A receiver that says nothing about content hashes is waited for no longer than this.
 const ANSWERS_PATIENCE: Duration = Duration::from_secs(3);
 /// The longest sleep.
@@ -44,6 +42,8 @@ pub(super) struct Transfer {
     requested: Instant,
     connected: Instant,
     last_verdict: Instant,
+    /// What is to be said in the manifest and has not been taken yet: nothing is before the receiver has opened a window.
+    records: VecDeque<Record>,
     fed_everything: bool,
     manifest_finished: bool,
     /// The receiver's stream of answers.
@@ -69,6 +69,7 @@ impl Transfer {
             requested: now,
             connected: now,
             last_verdict: now,
+            records: VecDeque::new(),
             fed_everything: false,
             manifest_finished: false,
             answers: None,
@@ -83,28 +84,48 @@ impl Transfer {
     pub(super) fn run(mut self) -> Result<TransferReport> {
         let (files, bytes) = (self.feed.count(), self.feed.expected_bytes());
         let clock = self.endpoint.clock();
-        let label = self.feed.prepare();
+        let any = self.feed.prepare();
         self.tell_failed_since(0);
-        let Some(label) = label else { return Ok(self.conclude()) };
+        if !any {
+            return Ok(self.conclude());
+        }
         self.requested = clock.now();
         self.last_verdict = self.requested;
-        self.report.peer = Some(self.plan.remote.to_string());
-        let streams = vec![manifest::contract(MANIFEST_LABEL), Contract { label, ..self.plan.contract.clone() }];
-        match self.endpoint.connect(self.plan.remote, streams) {
+        self.report.address = Some(self.plan.receiver.peer.address.to_string());
+        // Why without streams: the request can be read by anyone, and labels are the names of files.
+        match self.endpoint.connect(self.plan.receiver.peer.clone(), Vec::new()) {
             Ok(id) => {
                 self.connected = clock.now();
+                self.report.peer = self.endpoint.connection(id).peer_fingerprint().map(|key| key.to_string());
+                if let Some(sentence) = self.plan.receiver.remember() {
+                    self.progress.line(&sentence);
+                }
                 self.live = LiveStatistics::new(self.plan.stats, self.connected);
-                let mut records = vec![Record { files: Some(files), bytes, ..Record::default() }];
-                self.feed.begin_prepared(FIRST_FILE, &mut records);
-                self.send_records(id, records)?;
+                self.begin(id, Record { files: Some(files), bytes, ..Record::default() })?;
                 self.serve(id)?;
             }
             Err(error @ (Error::Connect(_) | Error::Contract(_))) => return Err(usage::bad(error.to_string())),
             Err(Error::Woken) => self.report.error = Some("interrupted".to_owned()),
-            Err(error @ Error::Closed { .. }) => self.report.error = Some(error.to_string()),
+            Err(Error::Closed { reason, .. }) => self.report.error = Some(self.sentence(&reason)),
             Err(error) => return Err(error.into()),
         }
         Ok(self.conclude())
+    }
+
+    /// Opens the manifest, the first of all streams, and announces what comes.
+    fn begin(&mut self, id: ConnectionId, announcement: Record) -> Result<()> {
+        match self.endpoint.connection(id).open_stream(manifest::contract(MANIFEST_LABEL)) {
+            Ok(_) => Ok(self.send_records(id, vec![announcement])?),
+            // Its event follows and tells why.
+            Err(Error::Closed { .. } | Error::Closing { .. }) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Why the connection is no more.
+    fn sentence(&self, reason: &CloseReason) -> String {
+        let address = self.plan.receiver.peer.address;
+        self.plan.receiver.explain(reason).unwrap_or_else(|| format!("the connection to {address} has ended: {reason}"))
     }
 
     fn conclude(mut self) -> TransferReport {
@@ -190,7 +211,10 @@ impl Transfer {
         let fed = self.feed.feed(&mut connection, &self.plan.contract, backlog, &mut self.unjudged, &mut records);
         self.tell_failed_since(before);
         self.send_records(id, records)?;
-        fed
+        Ok(match fed? {
+            Fed::Everything if !self.records.is_empty() => Fed::Waits(Instant::FAR_FUTURE),
+            fed => fed,
+        })
     }
 
     /// Says which files could not be opened, leaving out the first `before`.
@@ -202,11 +226,17 @@ impl Transfer {
         }
     }
 
+    /// Says `records` behind those that wait, as far as the manifest's buffer takes them.
     fn send_records(&mut self, id: ConnectionId, records: Records) -> Result<(), Error> {
-        for record in records {
-            let bytes = serde_json::to_vec(&record).map_err(std::io::Error::from)?;
+        self.records.extend(records);
+        while let Some(record) = self.records.front() {
+            let bytes = serde_json::to_vec(record).map_err(std::io::Error::from)?;
             let now = self.endpoint.clock().now();
-            self.endpoint.connection(id).try_send(MANIFEST, Bytes::from(bytes), now, None)?;
+            match self.endpoint.connection(id).try_send(MANIFEST, Bytes::from(bytes), now, None) {
+                Ok(_) => drop(self.records.pop_front()),
+                Err(Error::Submit(SubmitError::Blocked)) => break,
+                Err(error) => return Err(error),
+            }
         }
         Ok(())
     }
@@ -313,7 +343,7 @@ impl Transfer {
     fn tell(&mut self, id: ConnectionId) -> Result<()> {
         let statistics = self.endpoint.connection(id).statistics()?;
         self.report.note_round_trip(statistics.rtt_ms_min);
-        self.live.tell(self.endpoint.clock().now(), self.report.peer.as_deref(), self.report.bytes, &statistics)
+        self.live.tell(self.endpoint.clock().now(), self.report.address.as_deref(), self.report.bytes, &statistics)
     }
 
     /// The connection is no more.
@@ -322,7 +352,7 @@ impl Transfer {
         let records = self.endpoint.connection(id).stream_statistics(MANIFEST)?;
         self.report.take(&statistics, records);
         if !matches!(reason, CloseReason::ClosedHere) && self.report.error.is_none() {
-            self.report.error = Some(format!("the connection to {} has ended: {reason}", self.plan.remote));
+            self.report.error = Some(self.sentence(reason));
         }
         // What was read but never handed over has no verdict either; its file is not whole.
         for file in self.feed.files.iter_mut().filter(|file| !file.finished) {

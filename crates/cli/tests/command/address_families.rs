@@ -1,6 +1,6 @@
 //! IPv4 and IPv6.
 
-use crate::process::{run, start};
+use crate::process::{expecting, send, start};
 
 #[test]
 fn a_file_arrives_over_ipv4_and_over_ipv6() {
@@ -8,9 +8,9 @@ fn a_file_arrives_over_ipv4_and_over_ipv6() {
         let directory = tempfile::tempdir().unwrap();
         let (source, target) = (directory.path().join("source"), directory.path().join("target"));
         std::fs::write(&source, b"over either family").unwrap();
-        let mut receiver = start(["recv", "--listen", listen, "--out", target.to_str().unwrap()]);
+        let mut receiver = start(expecting("recv", "--allow", ["--listen", listen, "--out", target.to_str().unwrap()]));
         let address = receiver.listening().to_string();
-        run(["send", &address, source.to_str().unwrap()]).expect(0);
+        send([&address, source.to_str().unwrap()]).expect(0);
         receiver.end().expect(0);
         assert_eq!(std::fs::read(&target).unwrap(), b"over either family", "{listen}");
     }

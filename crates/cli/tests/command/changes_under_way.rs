@@ -1,6 +1,6 @@
 //! Rate and class can change while data flows, and statistics show it.
 
-use crate::process::{content, link, receiver, run};
+use crate::process::{content, link, receiver, send};
 use serde_json::Value;
 
 #[test]
@@ -10,7 +10,7 @@ fn a_change_of_rate_is_seen_in_the_statistics() {
     std::fs::write(&source, content(1_500_000)).unwrap();
     let (receiver, address) = receiver(&["--stats", "100ms", "--json"]);
     let how = ["--rate", "8mbit", "--at", "500ms:rate=80mbit", "--stats", "100ms", "--json"];
-    let sent = run(["send", &address, source.to_str().unwrap()].iter().chain(&how)).expect(0);
+    let sent = send([&address, source.to_str().unwrap()].iter().chain(&how)).expect(0);
     let received = receiver.end().expect(0);
     assert_eq!(sent.json()["bytes"], 1_500_000);
     let statistics = |ended: &crate::process::Ended| -> Vec<Value> {
@@ -38,7 +38,7 @@ fn class_and_rate_are_renegotiated_between_two_processes_and_no_promise_is_broke
     for change in changes {
         how.extend(["--at", change]);
     }
-    let sent = run(["send", &address, source.to_str().unwrap()].iter().chain(&how)).expect(0);
+    let sent = send([&address, source.to_str().unwrap()].iter().chain(&how)).expect(0);
     receiver.end().expect(0);
     let report = sent.json();
     assert_eq!((&report["bytes"], &report["hash_agrees"]), (&Value::from(6_000_000), &Value::from(true)));
@@ -60,7 +60,7 @@ fn the_rate_is_found_unless_one_is_given() {
     std::fs::write(&source, content(2_000_000)).unwrap();
     let (receiver, address) = receiver(&["--json"]);
     let (link, through) = link(&address, &["--bandwidth", "20mbit", "--rtt", "20ms"]);
-    let sent = run(["send", &through, source.to_str().unwrap(), "--stats", "50ms", "--json"]).expect(0);
+    let sent = send([&through, source.to_str().unwrap(), "--stats", "50ms", "--json"]).expect(0);
     receiver.end().expect(0);
     link.interrupt();
     let lines: Vec<Value> =

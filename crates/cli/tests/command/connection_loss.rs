@@ -1,6 +1,6 @@
 //! When one end dies, the other says so and keeps what it has.
 
-use crate::process::{content, receiver, run, start};
+use crate::process::{content, receiver, send, start_send};
 use rustix::process::Signal;
 
 #[test]
@@ -8,7 +8,7 @@ fn a_receiver_whose_sender_dies_fails_and_keeps_what_came() {
     let directory = tempfile::tempdir().unwrap();
     let target = directory.path().join("target");
     let (receiver, address) = receiver(&["--out", target.to_str().unwrap(), "--json"]);
-    let mut sender = start(["send", &address, "-", "--idle-timeout", "1s"]);
+    let mut sender = start_send([&address, "-", "--idle-timeout", "1s"]);
     sender.input(&content(300_000));
     let part = directory.path().join("target.part");
     for _ in 0..2000 {
@@ -32,7 +32,7 @@ fn a_sender_whose_receiver_dies_fails_with_unknown_verdicts() {
     let source = directory.path().join("source");
     std::fs::write(&source, content(20_000_000)).unwrap();
     let (mut receiver, address) = receiver(&["--stats", "50ms"]);
-    let mut sender = start(["send", &address, source.to_str().unwrap(), "--rate", "20mbit", "--idle-timeout", "1s", "--json"]);
+    let mut sender = start_send([&address, source.to_str().unwrap(), "--rate", "20mbit", "--idle-timeout", "1s", "--json"]);
     receiver.wait_for("units_received");
     receiver.signal(Signal::KILL);
     sender.end_input();
@@ -51,7 +51,7 @@ fn nobody_there_is_a_failure_with_a_hint() {
     let silent = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
     let file = tempfile::NamedTempFile::new().unwrap();
     let address = silent.local_addr().unwrap().to_string();
-    let ended = run(["send", &address, file.path().to_str().unwrap(), "--idle-timeout", "1s", "--json"]).expect(1);
+    let ended = send([&address, file.path().to_str().unwrap(), "--idle-timeout", "1s", "--json"]).expect(1);
     let report = ended.json();
     assert!(report["error"].as_str().unwrap().contains("nobody answered within 1s"), "{report}");
     assert!(report["files"][0]["error"].as_str().unwrap().contains("was not sent"), "{report}");
@@ -62,7 +62,7 @@ fn an_interrupted_receiver_says_what_it_leaves_and_tells_the_sender() {
     let directory = tempfile::tempdir().unwrap();
     let target = directory.path().join("target");
     let (mut receiver, address) = receiver(&["--out", target.to_str().unwrap()]);
-    let sender = start(["send", &address, "-", "--json"]);
+    let sender = start_send([&address, "-", "--json"]);
     receiver.wait_for("connected");
     // What it is to leave must be there first: the file is made when the stream opens, a moment after the connection.
     let part = directory.path().join("target.part");
@@ -77,7 +77,7 @@ fn an_interrupted_receiver_says_what_it_leaves_and_tells_the_sender() {
 #[test]
 fn an_interrupted_sender_tells_the_receiver_at_once() {
     let (mut receiver, address) = receiver(&["--json"]);
-    let sender = start(["send", &address, "-"]);
+    let sender = start_send([&address, "-"]);
     receiver.wait_for("connected");
     let sent = sender.interrupt_with_open_input();
     assert_eq!(sent.code, Some(1), "{sent:?}");

@@ -1,6 +1,6 @@
 //! What exists is not overwritten, and the sender learns of it.
 
-use crate::process::{content, receiver, run};
+use crate::process::{content, receiver, run, send};
 
 #[test]
 fn an_existing_file_stays_and_the_sender_fails_with_the_reason() {
@@ -13,7 +13,7 @@ fn an_existing_file_stays_and_the_sender_fails_with_the_reason() {
     }
     let (receiver, address) = receiver(&["--out", out.to_str().unwrap(), "--json"]);
     let paths = ["there", "fresh"].map(|name| directory.path().join(name).to_str().unwrap().to_owned());
-    let sent = run(["send", &address, &paths[0], &paths[1], "--json"]).expect(1);
+    let sent = send([&address, &paths[0], &paths[1], "--json"]).expect(1);
     let received = receiver.end().expect(1).json();
 
     assert_eq!(std::fs::read(out.join("there")).unwrap(), b"old");
@@ -54,7 +54,7 @@ fn a_path_takes_one_file() {
     });
     let target = directory.path().join("target");
     let (receiver, address) = receiver(&["--out", target.to_str().unwrap()]);
-    let sent = run(["send", &address, &paths[0], &paths[1]]).expect(1);
+    let sent = send([&address, &paths[0], &paths[1]]).expect(1);
     assert!(sent.stderr.contains("one file only"), "{sent:?}");
     receiver.end().expect(1);
     assert_eq!(std::fs::read(&target).unwrap(), b"a");

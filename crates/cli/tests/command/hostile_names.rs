@@ -1,8 +1,9 @@
 //! Names from a hostile sender stay inside the output directory.
 
-use crate::process::receiver;
+use crate::process::{self, receiver};
 use segstream::blocking::Endpoint;
-use segstream::{Bytes, Config, Contract};
+use segstream::{Bytes, Config, Contract, Credentials, Security};
+use std::net::SocketAddr;
 
 #[test]
 fn a_hostile_name_creates_nothing_and_the_good_one_beside_it_arrives() {
@@ -14,9 +15,11 @@ fn a_hostile_name_creates_nothing_and_the_good_one_beside_it_arrives() {
 
     let absolute = directory.path().join("absolute");
     let labels = ["../climbed", "..", ".", "", "sub/file", "nul\0byte", absolute.to_str().unwrap(), "sly", "good"];
-    let mut endpoint = Endpoint::bind("127.0.0.1:0".parse().unwrap(), Config::default()).unwrap();
+    let credentials = Credentials { identity: Some(process::identity()), ..Credentials::default() };
+    let config = Config { security: Security::Encrypted(credentials), ..Config::default() };
+    let mut endpoint = Endpoint::bind("127.0.0.1:0".parse().unwrap(), config).unwrap();
     let streams = labels.iter().map(|label| Contract { label: (*label).to_owned(), ..Contract::default() });
-    let id = endpoint.connect(address.parse().unwrap(), streams.collect()).unwrap();
+    let id = endpoint.connect((address.parse::<SocketAddr>().unwrap(), process::identity().fingerprint()), streams.collect()).unwrap();
     for stream in 0..labels.len() as u32 {
         endpoint.connection(id).send(stream, Bytes::from_static(b"payload")).unwrap();
     }
@@ -44,7 +47,7 @@ fn the_sender_sends_the_last_part_of_a_path_only() {
     let source = directory.path().join("deep/er/../er/file");
     std::fs::write(&source, b"x").unwrap();
     let (receiver, address) = receiver(&["--out", out.to_str().unwrap()]);
-    crate::process::run(["send", &address, source.to_str().unwrap()]).expect(0);
+    process::send([&address, source.to_str().unwrap()]).expect(0);
     receiver.end().expect(0);
     assert_eq!(std::fs::read(out.join("file")).unwrap(), b"x");
 }

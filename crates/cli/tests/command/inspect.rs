@@ -5,15 +5,22 @@ use pcap_file::DataLink;
 use pcap_file::pcap::{PcapHeader, PcapPacket, PcapWriter};
 use segstream_base::codec::Writer;
 use segstream_proto::session::Plain;
-use segstream_wire::{Header, Kind, Level, Part, Report, State};
+use segstream_wire::handshake::{Confirm, Cookie, Fragment, Request, VERSION};
+use segstream_wire::proposal::Proposal;
+use segstream_wire::{Class, Contract, Header, Kind, Level, Limits, Part, Report, State};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// A sealed shipment of `kind`.
 fn shipment(kind: Kind, number: u32, body: impl FnOnce(&mut Writer<'_>)) -> Vec<u8> {
+    shipment_of(Level::Data, kind, number, body)
+}
+
+/// A sealed shipment of `kind` at `level`.
+fn shipment_of(level: Level, kind: Kind, number: u32, body: impl FnOnce(&mut Writer<'_>)) -> Vec<u8> {
     let mut bytes = vec![0; 1200];
     let mut writer = Writer::new(&mut bytes);
-    Header { level: Level::Data, kind, connection: 0xc0ffee, number }.encode(&mut writer);
+    Header { level, kind, connection: 0xc0ffee, number }.encode(&mut writer);
     body(&mut writer);
     let written = writer.finish().unwrap();
     bytes.truncate(written + Plain::SEAL_BYTES);
@@ -88,6 +95,76 @@ fn shipments_are_found_behind_every_link_layer() {
         assert!(line.contains(from) && line.contains(" DT #3 connection 00c0ffee "), "{line}");
         assert!(line.contains("stream 1 segment 7 of 9000 bytes positions 4..6 again"), "{line}");
     }
+}
+
+fn request(protection: u8, bytes: Vec<u8>) -> Vec<u8> {
+    let fragment = Fragment { offset: 0, bytes };
+    let request = Request { version: VERSION, request: 5, connection: 0xabcd, protection, token: vec![1; 20], fragment };
+    shipment_of(Level::Initial, Kind::Request, 0, |out| request.encode(out))
+}
+
+fn lines(directory: &Path, payloads: &[Vec<u8>]) -> Vec<String> {
+    let packets: Vec<Vec<u8>> = payloads.iter().map(|payload| ipv4(payload)).collect();
+    let file = capture(directory, DataLink::RAW, &packets);
+    let ended = run(["inspect", file.to_str().unwrap()]).expect(0);
+    String::from_utf8(ended.stdout).unwrap().lines().chain(ended.stderr.lines()).map(str::to_owned).collect()
+}
+
+#[test]
+fn of_an_encrypted_connection_set_up_is_shown_and_of_the_rest_its_outside() {
+    let directory = tempfile::tempdir().unwrap();
+    let cookie = Cookie { request: 5, token: vec![7; 40] };
+    let confirm = Confirm { request: 5, connection: 0xbeef, fragment: Fragment { offset: 0, bytes: vec![2; 90] } };
+    let mut handshake = shipment_of(Level::Handshake, Kind::Handshake, 2, |out| out.bytes(&[0x5a; 60]));
+    let mut sealed = data(3);
+    // What hides a header leaves three bits of the first byte and the connection as they are.
+    (sealed[0], handshake[30], sealed[6]) = (0x7f, 1, 0x99);
+    let payloads = [
+        request(1, vec![1; 200]),
+        shipment_of(Level::Initial, Kind::Cookie, 0, |out| cookie.encode(out)),
+        shipment_of(Level::Initial, Kind::Confirm, 1, |out| confirm.encode(out)),
+        handshake.clone(),
+        sealed.clone(),
+    ];
+    let lines = lines(directory.path(), &payloads);
+    let expected = [
+        "CR #0 connection 00c0ffee".to_owned(),
+        "CK #0 connection 00c0ffee".to_owned(),
+        "CC #1 connection 00c0ffee".to_owned(),
+        format!("HS #2 sealed connection 00c0ffee {} bytes", handshake.len()),
+        format!("data sealed connection 00c0ffee {} bytes", sealed.len()),
+        "3 shipments, 2 sealed, 0 undecodable".to_owned(),
+    ];
+    for (line, expected) in lines.iter().zip(&expected) {
+        assert!(line.contains(expected), "{expected}: {line}");
+    }
+    assert_eq!(lines.len(), expected.len());
+    assert!(lines[0].contains("encrypted with TLS 1.3 answer to 0000abcd token of 20 bytes; handshake bytes 0..200"), "{}", lines[0]);
+    assert!(lines[1].contains("a cookie of 40 bytes"), "{}", lines[1]);
+    assert!(lines[2].contains("answer to 0000beef; handshake bytes 0..90"), "{}", lines[2]);
+}
+
+#[test]
+fn in_the_clear_it_is_shown_what_is_agreed_on_and_what_is_damaged_is_not_taken_for_sealed() {
+    let directory = tempfile::tempdir().unwrap();
+    let streams = vec![Contract { label: "film".to_owned(), ..Contract::default() }];
+    let rate = segstream::Bandwidth::from_megabits_per_second(5);
+    let (class, limits) = (Class::ALL, Limits::default());
+    let proposal = Proposal { version: VERSION, request: 5, connection: 0xabcd, class, rate, limits, streams };
+    let mut bytes = vec![0; 400];
+    let mut writer = Writer::new(&mut bytes);
+    proposal.encode(&mut writer);
+    let length = writer.finish().unwrap();
+    let handshake = [&(length as u16).to_be_bytes()[..], &bytes[..length]].concat();
+    let mut damaged = data(4);
+    damaged[20] ^= 1;
+    let challenge = shipment(Kind::Challenge, 5, |out| out.u64(0xfeed));
+    let response = shipment(Kind::Response, 6, |out| out.u64(0xfeed));
+    let lines = lines(directory.path(), &[request(0, handshake), damaged, challenge, response]);
+    assert!(lines[0].contains("in the clear") && lines[0].contains("class 7 rate 5 Mbit/s; stream 0 \"film\""), "{}", lines[0]);
+    assert!(lines[1].contains("PC #5") && lines[1].contains("asks for 000000000000feed"), "{}", lines[1]);
+    assert!(lines[2].contains("PR #6") && lines[2].contains("answers 000000000000feed"), "{}", lines[2]);
+    assert!(lines[3].contains("3 shipments, 0 sealed, 1 undecodable"), "{}", lines[3]);
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! A receiver that goes on.
 
-use crate::process::{content, receiver, run, start};
+use crate::process::{content, receiver, send, start_send};
 
 #[test]
 fn several_senders_are_served_at_once() {
@@ -13,7 +13,7 @@ fn several_senders_are_served_at_once() {
         std::fs::write(&path, content(400_000 * index)).unwrap();
         path.to_str().unwrap().to_owned()
     });
-    let senders: Vec<_> = paths.iter().map(|path| start(["send", &address, path, "--rate", "50mbit"])).collect();
+    let senders: Vec<_> = paths.iter().map(|path| start_send([&address, path, "--rate", "50mbit"])).collect();
     for sender in senders {
         sender.end().expect(0);
     }
@@ -27,11 +27,11 @@ fn several_senders_are_served_at_once() {
 #[test]
 fn every_connection_has_lines_of_statistics_of_its_own() {
     let (mut receiver, address) = receiver(&["--keep", "--stats", "50ms"]);
-    let senders = [(); 2].map(|()| start(["send", &address, "-"]));
+    let senders = [(); 2].map(|()| start_send([&address, "-"]));
     let mut peers = std::collections::BTreeSet::new();
     while peers.len() < 2 {
         if let Ok(line) = serde_json::from_str::<serde_json::Value>(&receiver.line()) {
-            peers.insert(line["peer"].as_str().unwrap().to_owned());
+            peers.insert(line["address"].as_str().unwrap().to_owned());
         }
     }
     for sender in senders {
@@ -45,9 +45,9 @@ fn a_receiver_of_one_connection_refuses_the_second() {
     let file = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(file.path(), b"x").unwrap();
     let (mut receiver, address) = receiver(&[]);
-    let first = start(["send", &address, "-"]);
+    let first = start_send([&address, "-"]);
     receiver.wait_for("connected");
-    let second = run(["send", &address, file.path().to_str().unwrap()]).expect(1);
+    let second = send([&address, file.path().to_str().unwrap()]).expect(1);
     assert!(second.stderr.contains("takes one connection"), "{second:?}");
     first.end().expect(0);
     receiver.end().expect(0);

@@ -1,12 +1,12 @@
 //! From a pipe to a pipe.
 
-use crate::process::{content, receiver, start};
+use crate::process::{content, receiver, start_send};
 use serde_json::json;
 
 #[test]
 fn standard_input_comes_out_of_standard_output() {
-    let (receiver, address) = receiver(&["--out", "-", "--insecure", "--json"]);
-    let mut sender = start(["send", &address, "-", "--insecure", "--json"]);
+    let (receiver, address) = receiver(&["--out", "-", "--json"]);
+    let mut sender = start_send([&address, "-", "--json"]);
     let bytes = content(1_000_000);
     sender.input(&bytes);
     let sent = sender.end().expect(0).json();
@@ -25,7 +25,7 @@ fn a_part_of_a_segment_leaves_before_the_pipe_ends() {
     let directory = tempfile::tempdir().unwrap();
     let (lines, target) = (directory.path().join("segments.json"), directory.path().join("target"));
     let (receiver, address) = receiver(&["--out", target.to_str().unwrap(), "--segments-json", lines.to_str().unwrap()]);
-    let mut sender = start(["send", &address, "-", "--segment-wait", "10ms", "--json"]);
+    let mut sender = start_send([&address, "-", "--segment-wait", "10ms", "--json"]);
     sender.input(b"first ");
     // The part file holds what came while the pipe is still open.
     let part = directory.path().join("target.part");

@@ -1,6 +1,6 @@
 //! Transfers in the way of another scheme: the same files, the same keys, and what is refused.
 
-use crate::process::{Ended, Running, content, link, receiver, run, start};
+use crate::process::{Ended, Running, content, link, receiver, run, start_send};
 use serde_json::Value;
 use std::path::Path;
 
@@ -23,7 +23,7 @@ fn with_source<'a>(directory: &Path, more: impl IntoIterator<Item = &'a str>) ->
 }
 
 fn send(address: &str, arguments: &[String]) -> Ended {
-    run(["send".to_owned(), address.to_owned()].iter().chain(arguments))
+    crate::process::send([address.to_owned()].iter().chain(arguments))
 }
 
 fn scheme_receiver(scheme: &str, target: &Path, more: &[&str]) -> (Running, String) {
@@ -35,7 +35,7 @@ fn scheme_receiver(scheme: &str, target: &Path, more: &[&str]) -> (Running, Stri
 #[test]
 fn a_file_travels_in_the_way_of_every_scheme_with_the_usual_keys() {
     let directory = tempfile::tempdir().unwrap();
-    let (usual_receiver, address) = receiver(&["--json"]);
+    let (usual_receiver, address) = receiver(&["--insecure", "--json"]);
     let mut usual = with_source(directory.path(), []);
     usual.drain(1..5);
     let usual_sent = send(&address, &usual).expect(0).json();
@@ -93,7 +93,7 @@ fn tolerated_holes_are_zero_at_their_place_or_left_out() {
 #[test]
 fn a_pipe_travels_into_a_pipe() {
     let (receiver, address) = receiver(&["--scheme", "sstp", "--out", "-", "--insecure", "--json"]);
-    let mut sender = start(["send", &address, "-", "--scheme", "sstp", "--insecure", "--json"]);
+    let mut sender = start_send([&address, "-", "--scheme", "sstp", "--insecure", "--json"]);
     sender.input(&content(LENGTH));
     let sent = sender.end().expect(0).json();
     let received = receiver.end().expect(0);
@@ -123,7 +123,7 @@ fn an_interrupted_receiver_leaves_the_part_and_overwrites_nothing() {
     let ended = receiver.interrupt().expect(1);
     assert!(ended.stderr.contains("target.part") && ended.json()["error"] == "interrupted", "{ended:?}");
     std::fs::write(&target, "old").unwrap();
-    let again = run(["recv", "--listen", "127.0.0.1:0", "--scheme", "sstp", "--out", target.to_str().unwrap()]).expect(1);
+    let again = run(["recv", "--listen", "127.0.0.1:0", "--scheme", "sstp", "--insecure", "--out", target.to_str().unwrap()]).expect(1);
     assert!(again.stderr.contains("not overwritten"), "{again:?}");
 }
 
@@ -150,14 +150,23 @@ const REFUSED: &[(&str, &str)] = &[
     ("recv --listen 127.0.0.1:0 --scheme stcp", "there is no scheme"),
     ("recv --listen 127.0.0.1:0 --scheme sstp --keep", "--keep means nothing with --scheme sstp"),
     ("recv --listen 127.0.0.1:0 --scheme sstp --segments-json x", "--segments-json means nothing"),
+    ("recv --listen 127.0.0.1:0 --scheme sstp --max-bytes 1MiB", "--max-bytes means nothing"),
     ("recv --listen 127.0.0.1:0 --scheme sstp --out /", "give the file to write"),
 ];
 
 #[test]
 fn flags_that_mean_nothing_are_refused_with_a_sentence() {
     for (line, contained) in REFUSED {
-        let ended = run(line.split(' ')).expect(2);
+        let ended = run(line.split(' ').chain(["--insecure"])).expect(2);
         assert!(ended.stderr.contains(contained), "{line}: {ended:?}");
+    }
+}
+
+#[test]
+fn a_scheme_without_encryption_needs_a_word_of_consent() {
+    for line in ["send 127.0.0.1:9 x --scheme sstp", "recv --listen 127.0.0.1:0 --scheme sstp"] {
+        let ended = run(line.split(' ')).expect(2);
+        assert!(ended.stderr.contains("no encryption") && ended.stderr.contains("give --insecure"), "{line}: {ended:?}");
     }
 }
 
@@ -179,7 +188,7 @@ fn the_flagship_repairs_and_tolerates_the_same_over_sockets_as_in_the_simulator(
         let (receiver, address) = receiver(&["--json"]);
         let (_link, through) = link(&address, &["--bandwidth", "200mbit", "--rtt", "20ms", "--loss", LOSSES]);
         let how = ["--tolerance", tolerance, "--segment-bytes", "64KiB", "--window", "1MiB", "--rate", "20mbit", "--json"];
-        let sent = run(["send", &through, source.to_str().unwrap()].iter().chain(&how)).expect(0).json();
+        let sent = crate::process::send([&through, source.to_str().unwrap()].iter().chain(&how)).expect(0).json();
         let received = receiver.end().expect(0).json();
         let count = |report: &Value, key: &str| report[key].as_u64().unwrap();
         assert_eq!((count(&sent, "segments"), count(&simulated, "segments_delivered")), (20, 20));

@@ -1,6 +1,6 @@
 //! Tolerated holes: where they are, how they are written, and what the hash says then.
 
-use crate::process::{Ended, content, link, receiver, run};
+use crate::process::{Ended, content, link, receiver, send};
 use serde_json::{Value, json};
 use std::path::Path;
 
@@ -15,7 +15,7 @@ fn transfer(directory: &Path, target: &Path, holes: &str, tolerance: &str) -> (E
     let (receiver, address) = receiver(&out);
     let (_link, through) = link(&address, &["--bandwidth", "200mbit", "--rtt", "10ms", "--loss", "10%"]);
     let how = ["--tolerance", tolerance, "--segment-bytes", "64KiB", "--json"];
-    let sent = run(["send", &through, source.to_str().unwrap()].iter().chain(&how)).expect(0);
+    let sent = send([&through, source.to_str().unwrap()].iter().chain(&how)).expect(0);
     let received = receiver.end().expect(0);
     let lines = std::fs::read_to_string(&lines).unwrap().lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     (sent, received, lines)

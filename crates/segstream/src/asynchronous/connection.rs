@@ -6,7 +6,7 @@ use super::stream_sender::Writing;
 use super::switchboard::{Bell, Line, Switchboard};
 use super::{StreamReceiver, StreamSender};
 use crate::inbox::News;
-use crate::{Bandwidth, Class, CloseReason, ConnectionId, Contract, Error, Rate, Statistics, StreamStatistics};
+use crate::{Bandwidth, Class, CloseReason, ConnectionId, Contract, Error, Fingerprint, Rate, Statistics, StreamStatistics};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::task::Poll;
@@ -99,6 +99,11 @@ impl Connection {
     pub fn set_rate(&self, rate: impl Into<Rate>) -> Result<(), Error> {
         let rate = rate.into();
         self.held.line.change(|board, now| board.hub.set_rate(now, self.held.id, rate))
+    }
+
+    /// The fingerprint of the key the peer has proved to hold; `None` in plain mode and when the connection is no more.
+    pub fn peer_fingerprint(&self) -> Option<Fingerprint> {
+        self.held.line.look(|board| board.hub.peer_fingerprint(self.held.id))
     }
 
     /// The rate in force in our direction, in whole IP packets; `None` when unpaced.

@@ -6,7 +6,7 @@
 use super::switchboard::{Bell, Line, Switchboard};
 use super::{Connection, StreamSender};
 use crate::hub::Hub;
-use crate::{Config, Contract, Error, SocketWarning, StrayCounters};
+use crate::{Config, Contract, Error, Fingerprint, Peer, SocketWarning, StrayCounters, Trust};
 use segstream_net::clock::Clock;
 use segstream_net::driver::DriverConfig;
 use segstream_net::driver::tokio::AsyncDriver;
@@ -86,6 +86,17 @@ impl Endpoint {
         self.owner.line.clock
     }
 
+    /// The fingerprint of our key, by which peers know us; `None` in plain mode.
+    pub fn fingerprint(&self) -> Option<Fingerprint> {
+        self.owner.line.look(|board| board.hub.fingerprint)
+    }
+
+    /// Who to connect to for a program that has this endpoint at hand: its address and its key.
+    pub fn peer(&self) -> Peer {
+        let trust = self.fingerprint().map_or(Trust::Anyone, Trust::Key);
+        Peer { address: self.local_addr(), trust }
+    }
+
     /// What has arrived for no connection.
     pub fn strays(&self) -> StrayCounters {
         self.owner.line.look(|board| board.hub.protocol.strays)
@@ -97,14 +108,16 @@ impl Endpoint {
     ///
     /// # Errors
     ///
-    /// [`Error::Connect`] before anything is sent; [`Error::Closed`] when the peer refuses or nobody answers.
-    pub async fn connect(&self, remote: SocketAddr, streams: Vec<Contract>) -> Result<(Connection, Vec<StreamSender>), Error> {
+    /// [`Error::Connect`] before anything is sent; [`Error::Closed`] when the peer refuses, is not the one trusted, or
+    /// nobody answers.
+    pub async fn connect(&self, peer: impl Into<Peer>, streams: Vec<Contract>) -> Result<(Connection, Vec<StreamSender>), Error> {
+        let peer = peer.into();
         let line = &self.owner.line;
         let count = streams.len() as u32;
         let connection = line.change(|board, now| {
             board.check_open()?;
-            let id = board.hub.connect(now, remote, streams)?;
-            Ok::<_, Error>(Connection::new(line, board, id, remote))
+            let id = board.hub.connect(now, &peer, streams)?;
+            Ok::<_, Error>(Connection::new(line, board, id, peer.address))
         })?;
         connection.connected().await?;
         let senders = line.look(|board| (0..count).map(|stream| connection.sender(board, stream)).collect());

@@ -4,7 +4,7 @@
 
 use super::{Endpoint, SegmentWriter};
 use crate::{
-    Bandwidth, Bytes, Class, CloseReason, ConnectionId, Contract, Duration, Error, Instant, Judged, Progress, Rate, Received,
+    Bandwidth, Bytes, Class, CloseReason, ConnectionId, Contract, Duration, Error, Fingerprint, Instant, Judged, Progress, Rate, Received,
     SegmentNumber, Statistics, StreamStatistics, SubmitError,
 };
 use std::net::SocketAddr;
@@ -200,6 +200,11 @@ impl<'a> Connection<'a> {
     pub fn set_rate(&mut self, rate: impl Into<Rate>) -> Result<(), Error> {
         let now = self.now();
         self.endpoint.hub.set_rate(now, self.id, rate.into())
+    }
+
+    /// The fingerprint of the key the peer has proved to hold; `None` in plain mode.
+    pub fn peer_fingerprint(&self) -> Option<Fingerprint> {
+        self.endpoint.hub.peer_fingerprint(self.id)
     }
 
     /// The rate in force in our direction, in whole IP packets; `None` when unpaced.

@@ -4,7 +4,10 @@
 
 use super::Connection;
 use crate::hub::Hub;
-use crate::{Config, ConnectionEvent, ConnectionId, Contract, Duration, Error, Instant, SocketWarning, StrayCounters, Waker};
+use crate::{
+    Config, ConnectionEvent, ConnectionId, Contract, Duration, Error, Fingerprint, Instant, Peer, SocketWarning, StrayCounters, Trust,
+    Waker,
+};
 use segstream_base::endpoint::Endpoint as _;
 use segstream_net::clock::Clock;
 use segstream_net::driver::DriverConfig;
@@ -64,6 +67,17 @@ impl Endpoint {
         self.driver.waker()
     }
 
+    /// The fingerprint of our key, by which peers know us; `None` in plain mode.
+    pub const fn fingerprint(&self) -> Option<Fingerprint> {
+        self.hub.fingerprint
+    }
+
+    /// Who to connect to for a program that has this endpoint at hand: its address and its key.
+    pub fn peer(&self) -> Peer {
+        let trust = self.fingerprint().map_or(Trust::Anyone, Trust::Key);
+        Peer { address: self.local_addr(), trust }
+    }
+
     /// What has arrived for no connection.
     pub fn strays(&self) -> StrayCounters {
         self.hub.protocol.strays
@@ -74,10 +88,11 @@ impl Endpoint {
     ///
     /// # Errors
     ///
-    /// [`Error::Connect`] before anything is sent; [`Error::Closed`] when the peer refuses or nobody answers.
-    pub fn connect(&mut self, remote: SocketAddr, streams: Vec<Contract>) -> Result<ConnectionId, Error> {
+    /// [`Error::Connect`] before anything is sent; [`Error::Closed`] when the peer refuses, is not the one trusted, or
+    /// nobody answers.
+    pub fn connect(&mut self, peer: impl Into<Peer>, streams: Vec<Contract>) -> Result<ConnectionId, Error> {
         let now = self.clock().now();
-        let id = self.hub.connect(now, remote, streams)?;
+        let id = self.hub.connect(now, &peer.into(), streams)?;
         let connected = self.wait_for(None, |hub, _| hub.poll_connected(id));
         if connected.is_err() {
             self.forget(id);

@@ -7,11 +7,11 @@
 //!
 //! ```no_run
 //! use segstream::blocking::Endpoint;
-//! use segstream::{Config, Contract};
+//! use segstream::{Config, Contract, Fingerprint};
 //!
-//! # fn main() -> Result<(), segstream::Error> {
+//! # fn example(key: Fingerprint) -> Result<(), segstream::Error> {
 //! let mut endpoint = Endpoint::bind(([0, 0, 0, 0], 0).into(), Config::default().with_rate_megabits(50))?;
-//! let id = endpoint.connect(([192, 0, 2, 1], 9000).into(), vec![Contract::default()])?;
+//! let id = endpoint.connect((([192, 0, 2, 1], 9000).into(), key), vec![Contract::default()])?;
 //! let mut connection = endpoint.connection(id);
 //! let segment = connection.send(0, "a segment".into())?;
 //! println!("{}", connection.verdict(0, segment, None)?);

@@ -2,7 +2,7 @@
 
 #![allow(dead_code, unreachable_pub, reason = "each test file uses a part")]
 
-use segstream::{Bytes, Config, Contract, Duration};
+use segstream::{Bytes, Config, Contract, Duration, Security};
 use segstream_net::link::{Link, LinkConfig};
 use segstream_path::PathConfig;
 use std::net::SocketAddr;
@@ -28,9 +28,14 @@ pub const fn seconds(seconds: u64) -> Duration {
 /// As long as any single step may take.
 pub const PATIENCE: Option<Duration> = Some(Duration::from_secs(20));
 
+/// Encrypted; every endpoint serves every other.
+pub fn config() -> Config {
+    Config { security: Security::serving_anyone(), ..Config::default() }
+}
+
 /// A configuration that finds a silent peer gone after a second.
 pub fn impatient() -> Config {
-    Config { idle_timeout: seconds(1), connect_timeout: seconds(1), ..Config::default() }
+    Config { idle_timeout: seconds(1), connect_timeout: seconds(1), ..config() }
 }
 
 /// Bytes that differ from place to place and from segment to segment.

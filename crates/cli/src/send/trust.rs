@@ -1,0 +1,239 @@
+//! Whom `send` takes for its receiver, and what it says when somebody else answers.
+//!
+//! Called by the verb: before a socket is opened, when the connection is there, and when it has failed.
+//!
+//! Invariant: a receiver is trusted for its key as it was given (`--peer`) or as it was known before, or for its
+//! certificate (`--authority`); never because it answered.
+
+use super::Arguments;
+use anyhow::Result;
+use clap::Args;
+use segstream::{CloseReason, Credentials, Fingerprint, Identity, KnownPeers, KnownPeersError, OneTimeCode, Peer, Security, Trust};
+use segstream_wire::handshake::RejectReason;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+/// The receivers met before, unless another file is named.
+const KNOWN_PEERS: &str = "known_peers";
+/// The codes a peer ends a failed handshake with: 256 and the TLS alert (RFC 9001 4.8).
+const HANDSHAKE_CODES: std::ops::Range<u64> = 256..512;
+
+/// The flags of the sender, by the names of their fields.
+pub(super) const FLAGS: &[&str] = &["peer", "code", "known_peers"];
+
+/// The flags of the sender about its receiver.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Protection")]
+pub(crate) struct TrustArguments {
+    /// The fingerprint that `recv` prints. It is remembered for ADDR, so that the next time it need not be given.
+    #[arg(long, value_name = "FINGERPRINT")]
+    peer: Option<Fingerprint>,
+    /// The one-time code that `recv` prints: our key for this transfer is made from it.
+    #[arg(long, value_name = "CODE")]
+    code: Option<OneTimeCode>,
+    /// The receivers met before, a line each: ADDR and fingerprint [default: known_peers in the directory of the
+    /// identity].
+    #[arg(long, value_name = "FILE")]
+    known_peers: Option<PathBuf>,
+}
+
+/// Why the receiver is trusted.
+#[derive(Clone, Debug)]
+enum Reason {
+    Insecure,
+    /// `--peer`, to be remembered.
+    Given(Fingerprint),
+    /// It is known from before.
+    Known(Fingerprint),
+    /// It is not known.
+    Unknown,
+    Certified,
+}
+
+/// How a transfer is protected, and whom it goes to.
+#[derive(Clone, Debug)]
+pub(super) struct Receiver {
+    pub(super) security: Security,
+    pub(super) peer: Peer,
+    /// ADDR as it was typed.
+    address: String,
+    reason: Reason,
+    known_peers: PathBuf,
+    /// Our own fingerprint, and whether it follows from a code.
+    ours: Option<(Fingerprint, bool)>,
+}
+
+/// Refuses flags that contradict each other.
+///
+/// # Errors
+/// Bad usage.
+pub(super) fn check(arguments: &Arguments) -> Result<()> {
+    let given = &arguments.given;
+    arguments.protection.check(given, FLAGS)?;
+    given.contradiction("code", &["identity", "certificate"], "the key of this transfer is made from the code")?;
+    given.contradiction("authority", &["peer", "known_peers"], "the one trusts a certificate, the other a key")
+}
+
+impl Receiver {
+    /// The receiver at `remote`, as the command line says who that is.
+    pub(super) fn of(arguments: &Arguments, remote: SocketAddr) -> Result<Self> {
+        let (protection, trust) = (&arguments.protection, &arguments.trust);
+        let address = arguments.address.clone();
+        if protection.is_insecure() {
+            let (peer, reason) = (Peer::anyone(remote), Reason::Insecure);
+            return Ok(Self { security: Security::Insecure, peer, address, reason, known_peers: PathBuf::new(), ours: None });
+        }
+        let (identity, made) = match &trust.code {
+            Some(code) => (Identity::of_code(code)?, None),
+            None => protection.identity()?,
+        };
+        if let Some(made) = made {
+            eprintln!("{made}");
+        }
+        let authorities = protection.authorities()?;
+        let mut known_peers = PathBuf::new();
+        let reason = if authorities.is_some() {
+            Reason::Certified
+        } else {
+            known_peers = match &trust.known_peers {
+                Some(file) => file.clone(),
+                None => protection.beside_identity(KNOWN_PEERS)?,
+            };
+            let known = KnownPeers::load(&known_peers)?.find(&address);
+            trust.peer.map(Reason::Given).or(known.map(Reason::Known)).unwrap_or(Reason::Unknown)
+        };
+        let peer = Peer { address: remote, trust: reason.trust(&address) };
+        let ours = Some((identity.fingerprint(), trust.code.is_some()));
+        let security = Security::Encrypted(Credentials { identity: Some(identity), authorities, ..Credentials::default() });
+        Ok(Self { security, peer, address, reason, known_peers, ours })
+    }
+
+    /// The connection is there: a key that was given is remembered. What is to be said about it.
+    pub(super) fn remember(&self) -> Option<String> {
+        let (Reason::Given(key), address) = (&self.reason, &self.address) else { return None };
+        let file = self.known_peers.display();
+        let remembered = KnownPeers::load(&self.known_peers).and_then(|mut known| match known.find(address) {
+            Some(before) if before == *key => Ok(false),
+            _ => known.remember(address, *key).map(|()| true),
+        });
+        match remembered {
+            Ok(true) => Some(format!("{address} is remembered with its key in {file}: next time --peer is not needed")),
+            Ok(false) => None,
+            Err(KnownPeersError::Changed { known, .. }) => Some(format!(
+                "note: {file} line {} still has the key {known} for {address}; remove that line to have the new one remembered",
+                line_of(&self.known_peers, address)
+            )),
+            Err(error) => Some(format!("note: the key of {address} is not remembered: {error}")),
+        }
+    }
+
+    /// The sentence for a connection that has ended so, where there is more to say than `reason` does itself.
+    pub(super) fn explain(&self, reason: &CloseReason) -> Option<String> {
+        let address = &self.address;
+        match reason {
+            CloseReason::HandshakeFailed(error) => error.untrusted.map(|found| self.explain_key(found)),
+            CloseReason::Rejected { reason: RejectReason::Protection, .. } => Some(if self.ours.is_some() {
+                format!("{address} transfers in the clear, and we encrypt: leave --insecure out there, or give it to both ends")
+            } else {
+                format!("{address} encrypts, and we transfer in the clear: leave --insecure out here, or give it to both ends")
+            }),
+            CloseReason::Rejected { reason: RejectReason::Handshake, detail } => self.explain_refusal(detail),
+            CloseReason::AbortedByPeer { code, detail } | CloseReason::ClosedByPeer { code, detail } if HANDSHAKE_CODES.contains(code) => {
+                self.explain_refusal(detail)
+            }
+            _ => None,
+        }
+    }
+
+    /// The receiver has refused the handshake. When it was for our key, `detail` names it.
+    fn explain_refusal(&self, detail: &str) -> Option<String> {
+        let address = &self.address;
+        let (ours, from_code) = self.ours.filter(|(ours, _)| detail.contains(&ours.to_string()))?;
+        Some(if from_code {
+            format!("{address} does not take the code: it is mistyped, or has been used; give the one that recv prints now")
+        } else {
+            format!("{address} does not serve our key {ours}: start recv there with --allow {ours}, or give the --code that it prints")
+        })
+    }
+
+    /// The receiver's key is `found`, and that is not the one that is trusted.
+    fn explain_key(&self, found: Fingerprint) -> String {
+        let (address, file) = (&self.address, self.known_peers.display());
+        match &self.reason {
+            Reason::Given(expected) => format!(
+                "{address} has the key {found} and not {expected}, as --peer says: compare them with the fingerprint that recv prints there; \
+                 if it prints neither, somebody else answers in its place"
+            ),
+            Reason::Known(expected) => {
+                let line = line_of(&self.known_peers, address);
+                format!(
+                    "the key of {address} has changed: it was {expected} ({file} line {line}), now it is {found}. It has a new identity, or \
+                     somebody else answers in its place: compare the new key with the fingerprint that recv prints there; if they are the \
+                     same, remove line {line} of {file} and give --peer {found}"
+                )
+            }
+            Reason::Unknown => format!(
+                "{address} is not known yet; whoever answers there has the key {found}. Compare it with the fingerprint that recv prints \
+                 there; if they are the same, accept it: {}",
+                again_with(&format!("--peer {found}"))
+            ),
+            Reason::Certified | Reason::Insecure => format!(
+                "no authority in the file of --authority says that {} is the host in {address}; ask whoever runs recv there for its \
+                 certificate, or give its fingerprint with --peer in place of --authority",
+                found
+            ),
+        }
+    }
+}
+
+impl Reason {
+    fn trust(&self, address: &str) -> Trust {
+        match self {
+            Self::Insecure => Trust::Anyone,
+            Self::Given(key) | Self::Known(key) => Trust::Key(*key),
+            Self::Unknown => Trust::Nobody,
+            Self::Certified => Trust::Certified(host(address).to_owned()),
+        }
+    }
+}
+
+/// The host part of an address; that of an IPv6 address without its brackets.
+fn host(address: &str) -> &str {
+    let host = address.rsplit_once(':').map_or(address, |(host, _)| host);
+    host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host)
+}
+
+/// The line of the file that has the key of `address`, from 1; 0 when it has gone meanwhile.
+fn line_of(known_peers: &Path, address: &str) -> usize {
+    let text = std::fs::read_to_string(known_peers).unwrap_or_default();
+    text.lines().position(|line| line.split_whitespace().next() == Some(address)).map_or(0, |at| at + 1)
+}
+
+/// This command line once more, with more behind it, for a shell.
+fn again_with(more: &str) -> String {
+    let words = std::env::args_os().map(|word| quoted(&word.to_string_lossy()));
+    words.chain([more.to_owned()]).collect::<Vec<_>>().join(" ")
+}
+
+/// A word that a shell reads back as it is.
+fn quoted(word: &str) -> String {
+    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-_./:=,@%+[]".contains(letter);
+    if !word.is_empty() && word.chars().all(is_plain) { word.to_owned() } else { format!("'{}'", word.replace('\'', "'\\''")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_host_is_what_a_certificate_is_for() {
+        assert_eq!(["host.example:4433", "192.0.2.1:1", "[2001:db8::1]:1"].map(host), ["host.example", "192.0.2.1", "2001:db8::1"]);
+    }
+
+    #[test]
+    fn a_word_comes_back_from_a_shell() {
+        for (word, shell) in [("a.bin", "a.bin"), ("a b", "'a b'"), ("it's", "'it'\\''s'"), ("", "''"), ("$HOME", "'$HOME'")] {
+            assert_eq!(quoted(word), shell);
+        }
+    }
+}

@@ -1,0 +1,263 @@
+//! Whom each end trusts, and what it says to those it does not.
+
+use crate::process::{Ended, Running, identity, run, start_at};
+use segstream::{Fingerprint, Identity};
+use std::fs;
+use std::path::{Path, PathBuf};
+use tempfile::TempDir;
+
+/// Two users with a configuration directory each, and a file to send.
+struct Users {
+    directory: TempDir,
+}
+
+impl Users {
+    fn new() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        for user in ["sender", "receiver"] {
+            fs::create_dir(directory.path().join(user)).unwrap();
+        }
+        fs::write(directory.path().join("file"), b"between two users").unwrap();
+        Self { directory }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    fn identity(&self, user: &str) -> Identity {
+        Identity::load_or_create(&self.path(user).join("segstream/identity.pem")).unwrap()
+    }
+
+    /// Starts `recv`; where it listens.
+    fn receiver(&self, more: &[&str]) -> (Running, String) {
+        let mut running = start_at(&self.path("receiver"), ["recv", "--listen", "127.0.0.1:0"].iter().chain(more));
+        let address = running.listening().to_string();
+        (running, address)
+    }
+
+    fn send(&self, address: &str, more: &[&str]) -> Ended {
+        let file = self.path("file");
+        start_at(&self.path("sender"), ["send", address, file.to_str().unwrap()].iter().chain(more)).end()
+    }
+
+    /// Runs a command line that was printed for people, but for the name of the binary.
+    fn paste(&self, line: &str) -> Ended {
+        let file = self.path("file");
+        let words = line.split(' ').map(|word| if word == "PATH" { file.to_str().unwrap() } else { word });
+        start_at(&self.path("sender"), words.skip(1)).end()
+    }
+}
+
+/// The next command line that `recv` prints for its senders.
+fn invitation(receiver: &mut Running) -> String {
+    loop {
+        if let Some(line) = receiver.line().strip_prefix("to send: ") {
+            return line.to_owned();
+        }
+    }
+}
+
+/// What stands behind `flag` on a command line.
+fn value<'a>(line: &'a str, flag: &str) -> &'a str {
+    line.split(' ').skip_while(|word| *word != flag).nth(1).unwrap_or_else(|| panic!("no {flag}: {line}"))
+}
+
+fn all_in(text: &str, parts: &[&str]) {
+    for part in parts {
+        assert!(text.contains(part), "\"{part}\" is not in {text}");
+    }
+}
+
+#[test]
+fn the_command_that_recv_prints_works_as_it_is() {
+    let users = Users::new();
+    let target = users.path("target");
+    let (mut receiver, address) = users.receiver(&["--out", target.to_str().unwrap(), "--json"]);
+    let made = receiver.line();
+    all_in(&made, &["a new identity was made in", "receiver/segstream/identity.pem: SHA256:"]);
+    let key = users.identity("receiver").fingerprint().to_string();
+    assert_eq!(receiver.line(), format!("fingerprint {key}"));
+    let line = invitation(&mut receiver);
+    all_in(&line, &["segstream send ", &address, " PATH --peer ", &key, " --code "]);
+    let sent = users.paste(&format!("{line} --json")).expect(0);
+    let received = receiver.end().expect(0);
+    assert_eq!(fs::read(&target).unwrap(), b"between two users");
+    let code = value(&line, "--code").parse().unwrap();
+    let sender = Identity::of_code(&code).unwrap().fingerprint().to_string();
+    assert_eq!((&sent.json()["peer"], &received.json()["peer"]), (&key.into(), &sender.clone().into()));
+    assert_eq!(sent.json()["address"], address);
+    all_in(&received.stderr, &[&sender]);
+    assert!(!users.path("sender/segstream/identity.pem").exists(), "a code needs no identity");
+}
+
+#[test]
+fn an_unknown_receiver_is_refused_accepted_with_the_command_shown_and_known_from_then_on() {
+    let users = Users::new();
+    let ours = users.identity("sender").fingerprint().to_string();
+    let (receiver, address) = users.receiver(&["--keep", "--allow", &ours]);
+    let key = users.identity("receiver").fingerprint().to_string();
+    let refused = users.send(&address, &[]).expect(1);
+    all_in(&refused.stderr, &["is not known yet", &key, "Compare it with the fingerprint that recv prints", "accept it: "]);
+    let (_, command) = refused.stderr.lines().last().unwrap().split_once("accept it: ").unwrap();
+    let accepted = users.paste(command).expect(0);
+    let known_peers = users.path("sender/segstream/known_peers");
+    all_in(&accepted.stderr, &["is remembered with its key in", known_peers.to_str().unwrap()]);
+    assert_eq!(fs::read_to_string(&known_peers).unwrap(), format!("{address} {key}\n"));
+    users.send(&address, &[]).expect(0);
+    let again = users.send(&address, &["--peer", &key]).expect(0);
+    assert!(!again.stderr.contains("remembered"), "{again:?}");
+    receiver.interrupt().expect(0);
+}
+
+#[test]
+fn a_wrong_fingerprint_is_refused_with_both() {
+    let users = Users::new();
+    let (mut receiver, address) = users.receiver(&[]);
+    let line = invitation(&mut receiver);
+    let (right, wrong) = (value(&line, "--peer"), Fingerprint([7; 32]).to_string());
+    let refused = users.send(&address, &["--peer", &wrong, "--code", value(&line, "--code"), "--json"]).expect(1);
+    all_in(refused.json()["error"].as_str().unwrap(), &[right, &wrong, "as --peer says", "somebody else"]);
+    // Nobody has used the code up.
+    users.paste(&line).expect(0);
+    receiver.end().expect(0);
+}
+
+#[test]
+fn a_changed_key_is_refused_with_both_and_the_line_to_edit() {
+    let users = Users::new();
+    let ours = users.identity("sender").fingerprint().to_string();
+    let (receiver, address) = users.receiver(&["--keep", "--allow", &ours]);
+    let (key, before) = (users.identity("receiver").fingerprint().to_string(), Fingerprint([7; 32]).to_string());
+    let file = users.path("met");
+    let line = format!("# ours\n{address} {before}\n");
+    fs::write(&file, &line).unwrap();
+    let known_peers = ["--known-peers", file.to_str().unwrap()];
+    let refused = users.send(&address, &known_peers).expect(1);
+    let place = format!("{} line 2", file.display());
+    all_in(&refused.stderr, &["has changed", &key, &before, &place, "remove line 2"]);
+    let sent = users.send(&address, &[&known_peers[..], &["--peer", &key]].concat()).expect(0);
+    all_in(&sent.stderr, &[&place, "still has the key", &before]);
+    assert_eq!(fs::read_to_string(&file).unwrap(), line, "nobody but its owner changes a known key");
+    receiver.interrupt().expect(0);
+}
+
+#[test]
+fn a_code_works_once_and_with_keep_another_follows() {
+    let users = Users::new();
+    let (mut receiver, _) = users.receiver(&["--keep"]);
+    let first = invitation(&mut receiver);
+    let wrong = first.replace(value(&first, "--code"), "0000-0000-0000-0000");
+    let refused = users.paste(&wrong).expect(1);
+    all_in(&refused.stderr, &["does not take the code", "mistyped, or has been used"]);
+    users.paste(&first).expect(0);
+    let second = invitation(&mut receiver);
+    assert_ne!(first, second);
+    let refused = users.paste(&first).expect(1);
+    all_in(&refused.stderr, &["does not take the code"]);
+    users.paste(&second).expect(0);
+    receiver.interrupt().expect(0);
+}
+
+#[test]
+fn a_key_that_is_not_allowed_is_refused_with_what_to_do() {
+    let users = Users::new();
+    let (receiver, address) = users.receiver(&["--allow", &Fingerprint([7; 32]).to_string()]);
+    let (key, ours) = (users.identity("receiver").fingerprint().to_string(), users.identity("sender").fingerprint().to_string());
+    let refused = users.send(&address, &["--peer", &key]).expect(1);
+    all_in(&refused.stderr, &["does not serve our key", &format!("--allow {ours}")]);
+    // Whoever is refused is no transfer: the receiver still waits for its own.
+    receiver.interrupt().expect(1);
+}
+
+#[test]
+fn anyone_is_served_where_anyone_is_allowed() {
+    let users = Users::new();
+    let (receiver, address) = users.receiver(&["--allow-any"]);
+    let key = users.identity("receiver").fingerprint().to_string();
+    let sent = users.send(&address, &["--peer", &key]).expect(0);
+    all_in(&sent.stderr, &["a new identity was made in"]);
+    let received = receiver.end().expect(0);
+    all_in(&received.stderr, &[&users.identity("sender").fingerprint().to_string()]);
+}
+
+#[test]
+fn another_identity_has_its_known_receivers_beside_it() {
+    let users = Users::new();
+    let other = users.path("service/key.pem");
+    let ours = Identity::load_or_create(&other).unwrap().fingerprint().to_string();
+    let (receiver, address) = users.receiver(&["--allow", &ours, "--keep"]);
+    let key = users.identity("receiver").fingerprint().to_string();
+    users.send(&address, &["--identity", text(&other), "--peer", &key]).expect(0);
+    users.send(&address, &["--identity", text(&other)]).expect(0);
+    assert!(users.path("service/known_peers").exists() && !users.path("sender/segstream").exists());
+    receiver.interrupt().expect(0);
+}
+
+#[test]
+fn encryption_at_one_end_alone_is_refused_with_what_to_do() {
+    let users = Users::new();
+    let (receiver, address) = users.receiver(&["--insecure"]);
+    let refused = users.send(&address, &["--peer", &Fingerprint([7; 32]).to_string()]).expect(1);
+    all_in(&refused.stderr, &["transfers in the clear, and we encrypt", "leave --insecure out there"]);
+    let sent = users.send(&address, &["--insecure", "--json"]).expect(0);
+    all_in(&sent.stderr, &["insecure: in the clear, anyone on the path can read and change"]);
+    assert!(sent.json()["peer"].is_null() && sent.json()["address"] == address);
+    all_in(&receiver.end().expect(0).stderr, &["insecure: in the clear"]);
+
+    let (receiver, address) = users.receiver(&["--allow-any"]);
+    let refused = users.send(&address, &["--insecure"]).expect(1);
+    all_in(&refused.stderr, &["encrypts, and we transfer in the clear", "leave --insecure out here"]);
+    receiver.interrupt().expect(1);
+}
+
+/// Writes a root certificate, and one for `user` and `host` under it; their files.
+fn certify(users: &Users, user: &str, host: &str) -> (PathBuf, PathBuf) {
+    let root_key = rcgen::KeyPair::generate_for(&rcgen::PKCS_ED25519).unwrap();
+    let mut root = rcgen::CertificateParams::default();
+    root.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+    let roots = users.path(&format!("roots of {user}.pem"));
+    fs::write(&roots, root.self_signed(&root_key).unwrap().pem()).unwrap();
+    users.identity(user);
+    let key = fs::read_to_string(users.path(user).join("segstream/identity.pem")).unwrap();
+    let key = rcgen::KeyPair::from_pem(&key).unwrap();
+    let issuer = rcgen::Issuer::new(root, root_key);
+    let certificate = rcgen::CertificateParams::new([host.to_owned()]).unwrap().signed_by(&key, &issuer).unwrap();
+    let file = users.path(&format!("certificate of {user}.pem"));
+    fs::write(&file, certificate.pem()).unwrap();
+    (roots, file)
+}
+
+fn text(path: &Path) -> &str {
+    path.to_str().unwrap()
+}
+
+#[test]
+fn a_receiver_is_taken_for_its_certificate_and_serves_those_who_have_one() {
+    let users = Users::new();
+    let (roots, certificate) = certify(&users, "receiver", "127.0.0.1");
+    let (roots_of_senders, certificate_of_sender) = certify(&users, "sender", "attic.example");
+    let flags = ["--keep", "--certificate", text(&certificate), "--authority", text(&roots_of_senders)];
+    let (receiver, address) = users.receiver(&flags);
+    users.send(&address, &["--authority", text(&roots), "--certificate", text(&certificate_of_sender)]).expect(0);
+    let refused = users.send(&address, &["--authority", text(&roots)]).expect(1);
+    all_in(&refused.stderr, &["does not serve our key"]);
+    let refused = users.send(&address, &["--authority", text(&roots_of_senders), "--certificate", text(&certificate_of_sender)]).expect(1);
+    all_in(&refused.stderr, &["no authority in the file of --authority", "with --peer"]);
+    let port = address.rsplit_once(':').unwrap().1;
+    let refused = users.send(&format!("localhost:{port}"), &["--authority", text(&roots)]).expect(1);
+    all_in(&refused.stderr, &["is the host in localhost"]);
+    assert!(!users.path("sender/segstream/known_peers").exists());
+    receiver.interrupt().expect(0);
+}
+
+#[test]
+fn without_a_place_for_keys_the_way_out_is_named() {
+    let users = Users::new();
+    fs::write(users.path("sender/segstream"), "a file where the directory should be").unwrap();
+    let refused = users.send("127.0.0.1:9", &[]).expect(1);
+    all_in(&refused.stderr, &["sender/segstream"]);
+    let shown = run(["recv", "--listen", "127.0.0.1:0", "--identity", text(&users.path("file"))]).expect(1);
+    all_in(&shown.stderr, &["file"]);
+    assert!(!shown.stderr.contains(&identity().fingerprint().to_string()));
+}
