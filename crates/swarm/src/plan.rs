@@ -84,6 +84,7 @@ impl Plan {
             .collect();
         let mut paths: Vec<Vec<PathConfig>> =
             (0..count).map(|_| (0..count).map(|_| paths::draw(&mut random, peaceful)).collect()).collect();
+        widen(&hosts, &mut paths);
         let starved = random.chance(0.1) && !peaceful && starve(&mut hosts, &mut paths);
         let connections = (0..between(&mut random, 1, 4)).map(|number| connect(&mut random, number, count, horizon)).collect();
         let faults = fault::draw(&mut random, count, horizon, peaceful);
@@ -112,6 +113,19 @@ impl Plan {
             plan.change = None;
         }
         plan
+    }
+}
+
+/// Gives whoever may be without rate control ways that its own states do not fill.
+fn widen(hosts: &[HostPlan], paths: &mut [Vec<PathConfig>]) {
+    if hosts.iter().all(|host| host.config.class.rate_control()) {
+        return;
+    }
+    // Limit: without rate control a sender whose re-sequencing distance has grown sends the states behind its last data
+    // 200 us apart, up to 17 Mbit/s of them, and keeps a narrower way full.
+    let least = Bandwidth::from_megabits_per_second(20);
+    for path in paths.iter_mut().flatten() {
+        path.bandwidth = path.bandwidth.map(|bandwidth| bandwidth.max(least));
     }
 }
 

@@ -64,6 +64,11 @@ impl Close {
         self.stage = Stage::Forgotten;
     }
 
+    /// Whether everything of ours is judged, and only the peer's goodbye is missing.
+    pub(super) fn awaits_goodbye(&self) -> bool {
+        self.stage == Stage::ExpectConfirm
+    }
+
     /// Whether new segments are still taken.
     pub(super) fn takes_segments(&self) -> bool {
         self.stage == Stage::Open && self.theirs.is_none()
@@ -245,8 +250,8 @@ impl Connection {
 
     pub(super) fn check_idle(&mut self, now: Instant) {
         let until = self.last_heard + self.idle_timeout;
-        if now >= until && self.close.stage == Stage::ExpectConfirm {
-            // Why: as when DR was repeated often enough; only the peer's goodbye is missing.
+        if now >= until && self.close.awaits_goodbye() {
+            // Why: as when DR was repeated often enough.
             self.end(now, CloseReason::ClosedHere);
         } else if now >= until {
             self.end(now, CloseReason::TimedOut(self.idle_timeout));

@@ -317,7 +317,8 @@ impl Connection {
 
     /// The peer has lost the connection.
     pub(crate) fn on_reset(&mut self, now: Instant) {
-        self.end(now, CloseReason::ResetByPeer);
+        let reason = if self.close.awaits_goodbye() { CloseReason::ClosedHere } else { CloseReason::ResetByPeer };
+        self.end(now, reason);
     }
 
     /// What proves our address to the peer in a later request, once.

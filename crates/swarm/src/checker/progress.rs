@@ -82,7 +82,8 @@ impl Progress {
     fn on_closed(&mut self, now: Instant, number: u32, reason: &CloseReason) -> Result<(), String> {
         let (peaceful, resumed) = (self.peaceful, &self.resumed);
         let Some(side) = self.sides.get_mut(&number) else { return Err(format!("side {number} was never heard of")) };
-        let last = [Some(side.appeared), self.heard.get(&(side.host, side.peer)).copied(), resumed.get(&side.host).copied()];
+        let heard = |from| self.heard.get(&(side.host, from)).copied();
+        let last = [Some(side.appeared), heard(side.peer), heard(Place::Elsewhere(0)), resumed.get(&side.host).copied()];
         must!(side.closed.is_none(), "the end of side {number} was told twice");
         side.closed = Some(reason.clone());
         if let Some(name) = side.unjudged.first() {
@@ -126,7 +127,11 @@ impl Checker for Progress {
     fn observe(&mut self, now: Instant, event: &Event) -> Result<(), String> {
         match event {
             Event::Step => self.on_step(now)?,
-            Event::Arrived { host, from, .. } => _ = self.heard.insert((*host, *from), now),
+            Event::Arrived { host, from, .. } => {
+                // A sealed shipment that someone sends on from elsewhere is the peer's still.
+                let from = if matches!(from, Place::Elsewhere(_)) { Place::Elsewhere(0) } else { *from };
+                self.heard.insert((*host, from), now);
+            }
             Event::Resumed(host) => _ = self.resumed.insert(*host, now),
             Event::Appeared { side, host, peer, role, connect_timeout, idle_timeout } => {
                 let fresh = Side {
