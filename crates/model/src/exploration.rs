@@ -27,6 +27,8 @@ pub struct Bounds {
     pub copies: u8,
     /// How many may come whenever the network pleases.
     pub holds: u8,
+    /// How many datagrams of A a thief may copy; the copy comes from the thief's address, whenever it pleases.
+    pub thefts: u8,
     /// For how long faults are explored; after that the future is fair.
     pub horizon: Duration,
 }
@@ -68,6 +70,8 @@ pub enum Step {
     Copy,
     /// It is held.
     Hold,
+    /// A thief copies it; its own fate is still open.
+    Steal,
     /// What is held at this place arrives.
     Release(u8),
     /// An application takes its next step.
@@ -122,6 +126,10 @@ impl<'a, I: Instance> Scene<'a, I> {
                 self.bounds.holds -= 1;
                 self.world.hold();
             }
+            Step::Steal => {
+                self.bounds.thefts -= 1;
+                self.world.steal();
+            }
             Step::Act(side) => {
                 if !self.act(side) {
                     return false;
@@ -155,11 +163,12 @@ impl<'a, I: Instance> Scene<'a, I> {
 
     /// The steps that may be possible here.
     fn choices(&self) -> Vec<Step> {
-        let Bounds { losses, copies, holds, .. } = self.bounds;
+        let Bounds { losses, copies, holds, thefts, .. } = self.bounds;
+        let thefts = if self.world.can_be_stolen() { thefts } else { 0 };
         let mut choices = Vec::new();
         if self.world.has_arrival() {
             choices.push(Step::Deliver);
-            let fates = [(losses, Step::Lose), (copies, Step::Copy), (holds, Step::Hold)];
+            let fates = [(losses, Step::Lose), (copies, Step::Copy), (holds, Step::Hold), (thefts, Step::Steal)];
             choices.extend(fates.iter().filter(|fate| fate.0 > 0).map(|fate| fate.1));
         } else if self.world.next_event().is_some_and(|at| at < self.end) {
             choices.push(Step::Wait);
@@ -252,7 +261,7 @@ impl<I: Instance> Explored<I> {
     fn state(steps: Vec<Step>, scene: &Scene<'_, I>) -> State {
         let world = &scene.world;
         let mut digest = world.digest();
-        digest.value(&(scene.bounds.losses, scene.bounds.copies, scene.bounds.holds, scene.acted));
+        digest.value(&(scene.bounds.losses, scene.bounds.copies, scene.bounds.holds, scene.bounds.thefts, scene.acted));
         let sights = I::SIGHTS.iter().enumerate().fold(0, |seen, (bit, (_, is))| seen | u8::from(is(world)) << bit);
         let fault = scene.fault.clone();
         // Why none: a shortest history is wanted, not what follows from a fault.
@@ -374,7 +383,7 @@ fn history<I: Instance>(model: &Explored<I>, property: &str, state: &State) -> S
         let (at, name) = (scene.world.now(), scene.world.arrival_name());
         match step {
             Step::Wait => {}
-            Step::Deliver | Step::Lose | Step::Copy | Step::Hold => told += &format!("\n    {at} {step:?} {name}"),
+            Step::Deliver | Step::Lose | Step::Copy | Step::Hold | Step::Steal => told += &format!("\n    {at} {step:?} {name}"),
             Step::Release(place) => told += &format!("\n    {at} Release {}", scene.world.held_name(usize::from(place))),
             Step::Act(side) => told += &format!("\n    {at} {side:?} takes its step {}", scene.acted[side as usize]),
         }

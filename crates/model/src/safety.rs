@@ -2,8 +2,8 @@
 //!
 //! Called by the exploration.
 //!
-//! Invariant: a verdict is given once at each end, both ends say the same, and edges and echoes do not contradict those
-//! before them.
+//! Invariant: a verdict is given once at each end, both ends say the same, edges and echoes do not contradict those before
+//! them, and nothing but challenges leaves for an address that has not answered one, and of those not too much.
 
 use crate::world::{Side, World};
 use segstream_base::halves::Verdict;
@@ -23,6 +23,9 @@ fn of_side(world: &World, side: Side) -> Option<String> {
     }
     if let Some(contradiction) = &world.said(side).contradiction {
         return Some(format!("{side:?} contradicts itself: {contradiction}"));
+    }
+    if let Some(fault) = &world.ledger(side).fault {
+        return Some(format!("of what {side:?} sends: {fault}"));
     }
     if heard.mangled {
         return Some(format!("{side:?} has taken what was not sent"));

@@ -1,12 +1,11 @@
 //! What an observer reads on the wire: the edges an end grants and the class it echoes.
 //!
-//! Called by the world for every datagram that leaves. Plain mode hides nothing, so that no door into the protocol is
-//! needed to see this.
+//! Called by the world for every datagram that leaves. No protection of a model hides anything, so that no door into the
+//! protocol is needed to see this.
 //!
 //! Invariant: a tap only reads; what it keeps is part of a state, because properties depend on it.
 
 use segstream_base::codec::Reader;
-use segstream_proto::session::Plain;
 use segstream_wire::header::HEADER_BYTES;
 use segstream_wire::{Class, Header, Kind, Report, ReportFrame};
 use std::collections::BTreeMap;
@@ -21,8 +20,10 @@ pub struct Edges {
 }
 
 /// What one end has said in its reports.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Tap {
+    /// The length of the seals.
+    seal_bytes: usize,
     /// The newest grant of each stream.
     pub grants: BTreeMap<u32, Edges>,
     /// The newest change that was echoed, and the class that is in force for the peer's direction by that.
@@ -37,17 +38,27 @@ pub fn name(datagram: &[u8]) -> String {
         .map_or_else(|_| format!("{} unreadable bytes", datagram.len()), |header| format!("{} {}", header.kind.name(), header.number))
 }
 
-/// The report in a datagram, if it is one.
-pub fn report(datagram: &[u8]) -> Option<Report> {
+/// The kind of a datagram, if it is a shipment.
+pub fn kind(datagram: &[u8]) -> Option<Kind> {
+    Header::decode(&mut Reader::new(datagram)).ok().map(|header| header.kind)
+}
+
+/// The report in a datagram, if it is one; `seal_bytes` behind it are its seal.
+pub fn report(datagram: &[u8], seal_bytes: usize) -> Option<Report> {
     Header::decode(&mut Reader::new(datagram)).ok().filter(|header| header.kind == Kind::Report)?;
-    let body = datagram.get(HEADER_BYTES..datagram.len().checked_sub(Plain::SEAL_BYTES)?)?;
+    let body = datagram.get(HEADER_BYTES..datagram.len().checked_sub(seal_bytes)?)?;
     Report::decode(&mut Reader::new(body)).ok()
 }
 
 impl Tap {
+    /// A tap on an end whose seals are `seal_bytes` long.
+    pub const fn new(seal_bytes: usize) -> Self {
+        Self { seal_bytes, grants: BTreeMap::new(), echoed: None, contradiction: None }
+    }
+
     /// A datagram leaves.
     pub fn read(&mut self, datagram: &[u8]) {
-        let Some(report) = report(datagram) else { return };
+        let Some(report) = report(datagram, self.seal_bytes) else { return };
         for frame in &report.frames {
             match frame {
                 ReportFrame::Grant { stream, segments, units, .. } => self.on_grant(*stream, Edges { segments: *segments, units: *units }),

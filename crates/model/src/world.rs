@@ -12,10 +12,15 @@
 //!   so the order makes no difference.
 //! - Timers ring on time, and before what arrives at the same time. Limit: a driver that oversleeps is not explored.
 //! - Datagrams leave as soon as they may, and computing takes no time.
+//! - An end that moves receives at its new address only, from that moment on. What is for an address nobody is at is lost
+//!   without a choice.
+//! - A thief sees every datagram, is as near as the ends are, and has no key. Limit: it does not change what it copies.
 //!
 //! Invariant: the same steps give the same world.
 
 use crate::digest::Digest;
+use crate::keyed::Keyed;
+use crate::ledger::Ledger;
 use crate::tap::{self, Tap};
 use bytes::Bytes;
 use core::net::SocketAddr;
@@ -28,8 +33,8 @@ use segstream_proto::connection::{Connection, ConnectionEvent, Received};
 use segstream_proto::endpoint::{ConnectionId, Endpoint};
 use segstream_proto::error::CloseReason;
 use segstream_proto::rate::Rate;
-use segstream_proto::session::Trust;
-use segstream_wire::{Class, Contract};
+use segstream_proto::session::{Plain, Trust};
+use segstream_wire::{Class, Contract, Kind};
 
 /// Rounds at one point in time after which it stands still.
 const ROUNDS_MAX: u32 = 200;
@@ -59,9 +64,29 @@ impl Side {
         self as usize
     }
 
-    fn address(self) -> SocketAddr {
-        SocketAddr::from(([10, 0, 0, 1 + self as u8], 1))
+    /// Where it is at the start.
+    fn first_address(self) -> SocketAddr {
+        host(1 + self as u8)
     }
+}
+
+/// The address of a host; the ends begin at hosts 1 and 2.
+fn host(number: u8) -> SocketAddr {
+    SocketAddr::from(([10, 0, 0, number], 1))
+}
+
+/// The host of the thief.
+const THIEF: u8 = 99;
+
+/// Who copies datagrams of A and sends them to B from its own address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Thief {
+    /// Loses what comes to its address.
+    Silent,
+    /// Sends challenges that come to its address on to A, as if they came from B, and loses all else.
+    Relays,
+    /// As that, and its copy of whatever A sends arrives right before it, always.
+    Races,
 }
 
 /// What the application of one end has done and heard, in order.
@@ -91,14 +116,24 @@ struct End {
     connection: Option<ConnectionId>,
     heard: Heard,
     tap: Tap,
+    ledger: Ledger,
+    /// Where it is now.
+    address: SocketAddr,
     /// It is there.
     present: bool,
+}
+
+/// Where a datagram says it comes from, and where it goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+struct Way {
+    from: SocketAddr,
+    to: SocketAddr,
 }
 
 /// A datagram between its departure and its fate.
 #[derive(Clone, Debug)]
 struct Airborne {
-    to: Side,
+    way: Way,
     arrives: Instant,
     bytes: Vec<u8>,
 }
@@ -115,31 +150,61 @@ pub struct World {
     /// In the order of departure.
     air: Vec<Airborne>,
     /// What arrives whenever the exploration pleases; sorted, because it does not matter in which order it was held.
-    held: Vec<(Side, Vec<u8>)>,
+    held: Vec<(Way, Vec<u8>)>,
     /// The applications take segments as they come.
     taking: bool,
     forger: Option<Forger>,
+    thief: Thief,
     stands_still: bool,
 }
 
 impl World {
-    /// Two endpoints `latency` apart, and a connection that A has asked for.
+    /// Two endpoints in plain mode `latency` apart, and a connection that A has asked for.
     ///
     /// # Panics
     /// When an instance gives an impossible configuration.
     pub fn new(configs: [Config; 2], latency: Duration, streams: Vec<Contract>) -> Self {
         let [a, b] = configs;
-        let end = |config, seed| End {
-            endpoint: Endpoint::new(config, Seed(seed)).expect("an instance gives a possible configuration"),
+        let endpoint = |config, seed| Endpoint::new(config, Seed(seed)).expect("an instance gives a possible configuration");
+        Self::of([endpoint(a, 1), endpoint(b, 2)], Plain::SEAL_BYTES, latency, streams)
+    }
+
+    /// The same with keys: what opens is the peer's.
+    ///
+    /// # Panics
+    /// As [`World::new`].
+    pub fn keyed(configs: [Config; 2], latency: Duration, streams: Vec<Contract>) -> Self {
+        let [a, b] = configs;
+        let endpoint = |config, key| {
+            let made = Endpoint::with_protection(config, Box::new(Keyed::new([key; 16])));
+            made.expect("an instance gives a possible configuration")
+        };
+        Self::of([endpoint(a, 1), endpoint(b, 2)], Keyed::SEAL_BYTES, latency, streams)
+    }
+
+    fn of(endpoints: [Endpoint; 2], seal_bytes: usize, latency: Duration, streams: Vec<Contract>) -> Self {
+        let end = |endpoint, side: Side| End {
+            endpoint,
             connection: None,
             heard: Heard::default(),
-            tap: Tap::default(),
+            tap: Tap::new(seal_bytes),
+            ledger: Ledger::new(side.other().first_address()),
+            address: side.first_address(),
             present: true,
         };
-        let ends = [end(a, 1), end(b, 2)];
-        let mut world =
-            Self { ends, now: Instant::ZERO, latency, air: Vec::new(), held: Vec::new(), taking: true, forger: None, stands_still: false };
-        let asked = world.ends[0].endpoint.connect(world.now, Side::B.address(), &Trust::Anyone, streams);
+        let [a, b] = endpoints;
+        let mut world = Self {
+            ends: [end(a, Side::A), end(b, Side::B)],
+            now: Instant::ZERO,
+            latency,
+            air: Vec::new(),
+            held: Vec::new(),
+            taking: true,
+            forger: None,
+            thief: Thief::Silent,
+            stands_still: false,
+        };
+        let asked = world.ends[0].endpoint.connect(world.now, Side::B.first_address(), &Trust::Anyone, streams);
         world.ends[0].connection = Some(asked.expect("an instance asks for what its configuration allows"));
         world.settle();
         world
@@ -174,6 +239,12 @@ impl World {
         self
     }
 
+    /// What the thief does from now on besides copying.
+    pub const fn with_thief(mut self, thief: Thief) -> Self {
+        self.thief = thief;
+        self
+    }
+
     /// The time.
     pub const fn now(&self) -> Instant {
         self.now
@@ -187,6 +258,21 @@ impl World {
     /// What an end has said in its reports.
     pub fn said(&self, side: Side) -> &Tap {
         &self.ends[side.index()].tap
+    }
+
+    /// What an end has had from addresses of others and sent there.
+    pub fn ledger(&self, side: Side) -> &Ledger {
+        &self.ends[side.index()].ledger
+    }
+
+    /// Where an end is.
+    pub const fn address(&self, side: Side) -> SocketAddr {
+        self.ends[side.index()].address
+    }
+
+    /// Whether an end takes the thief's address for its peer's.
+    pub fn is_at_the_thief(&self, side: Side) -> bool {
+        self.connection(side).is_some_and(|connection| connection.remote() == host(THIEF))
     }
 
     /// How many connections an end keeps anything of.
@@ -224,25 +310,37 @@ impl World {
     /// The datagram whose fate is decided next.
     fn arrival(&self) -> Option<usize> {
         // Why this order: it does not matter, so one is enough.
-        let due = |side| self.air.iter().position(|datagram| datagram.arrives <= self.now && datagram.to == side);
+        let due = |side| self.air.iter().position(|datagram| datagram.arrives <= self.now && self.side_at(datagram.way.to) == Some(side));
         due(Side::B).or_else(|| due(Side::A))
+    }
+
+    /// The end that receives at an address now.
+    fn side_at(&self, address: SocketAddr) -> Option<Side> {
+        Side::BOTH.into_iter().find(|side| self.address(*side) == address)
+    }
+
+    fn name(&self, way: Way, bytes: &[u8]) -> String {
+        let to = self.side_at(way.to).map_or_else(|| way.to.to_string(), |side| format!("{side:?}"));
+        let moved = Side::BOTH.iter().all(|side| side.first_address() != way.from);
+        let from = if moved { format!(" from {}", way.from) } else { String::new() };
+        format!("{} to {to}{from}", tap::name(bytes))
     }
 
     /// What the datagram is whose fate is decided next.
     pub fn arrival_name(&self) -> String {
-        self.arrival().map_or_else(String::new, |at| format!("{} to {:?}", tap::name(&self.air[at].bytes), self.air[at].to))
+        self.arrival().map_or_else(String::new, |at| self.name(self.air[at].way, &self.air[at].bytes))
     }
 
     /// What the held datagram at `place` is.
     pub fn held_name(&self, place: usize) -> String {
-        self.held.get(place).map_or_else(String::new, |(to, bytes)| format!("{} to {to:?}", tap::name(bytes)))
+        self.held.get(place).map_or_else(String::new, |(way, bytes)| self.name(*way, bytes))
     }
 
     /// The datagram whose fate is decided next is delivered.
     pub fn deliver(&mut self) {
         if let Some(at) = self.arrival() {
-            let Airborne { to, bytes, .. } = self.air.remove(at);
-            self.hand_over(to, bytes);
+            let Airborne { way, bytes, .. } = self.air.remove(at);
+            self.hand_over(way, bytes);
         }
     }
 
@@ -256,38 +354,73 @@ impl World {
     /// It is held, to be delivered later.
     pub fn hold(&mut self) {
         if let Some(at) = self.arrival() {
-            let Airborne { to, bytes, .. } = self.air.remove(at);
-            self.keep(to, bytes);
+            let Airborne { way, bytes, .. } = self.air.remove(at);
+            self.keep(way, bytes);
         }
     }
 
     /// A copy of it is held; what becomes of itself is still to be decided.
     pub fn copy(&mut self) {
         if let Some(at) = self.arrival() {
-            let Airborne { to, bytes, .. } = self.air[at].clone();
-            self.keep(to, bytes);
+            let Airborne { way, bytes, .. } = self.air[at].clone();
+            self.keep(way, bytes);
         }
     }
 
-    fn keep(&mut self, to: Side, bytes: Vec<u8>) {
-        let at = self.held.partition_point(|held| *held < (to, bytes.clone()));
-        self.held.insert(at, (to, bytes));
+    /// Whether it is one that the thief would copy: one of A, from A.
+    pub fn can_be_stolen(&self) -> bool {
+        let way = self.arrival().map(|at| self.air[at].way);
+        way.is_some_and(|way| way.to == self.address(Side::B) && way.from != host(THIEF))
+    }
+
+    /// A copy of it is held, to come from the thief's address; what becomes of itself is still to be decided.
+    pub fn steal(&mut self) {
+        if let Some(at) = self.arrival() {
+            let Airborne { way, bytes, .. } = self.air[at].clone();
+            self.keep(Way { from: host(THIEF), ..way }, bytes);
+        }
+    }
+
+    fn keep(&mut self, way: Way, bytes: Vec<u8>) {
+        let at = self.held.partition_point(|held| *held < (way, bytes.clone()));
+        self.held.insert(at, (way, bytes));
     }
 
     /// The held datagram at `place` is delivered.
     pub fn release(&mut self, place: usize) {
         if place < self.held.len() {
-            let (to, bytes) = self.held.remove(place);
-            self.hand_over(to, bytes);
+            let (way, bytes) = self.held.remove(place);
+            self.hand_over(way, bytes);
         }
     }
 
-    fn hand_over(&mut self, to: Side, mut bytes: Vec<u8>) {
+    fn hand_over(&mut self, way: Way, mut bytes: Vec<u8>) {
+        // Why not always: an end may have moved away from where something was held for it.
+        let Some(to) = self.side_at(way.to) else { return };
         let (now, end) = (self.now, &mut self.ends[to.index()]);
         if end.present {
-            let arrival = Arrival { from: to.other().address(), ecn: None, received: now };
+            let arrival = Arrival { from: way.from, ecn: None, received: now };
+            end.ledger.on_arrival(way.from, &bytes);
             end.endpoint.handle_datagram(now, arrival, &mut bytes);
         }
+        self.settle();
+    }
+
+    /// What has come to an address nobody is at is lost, or sent on by the thief.
+    fn lose_strays(&mut self) {
+        let (now, ends) = (self.now, Side::BOTH.map(|side| self.address(side)));
+        let strays = self.air.extract_if(.., |datagram| datagram.arrives <= now && !ends.contains(&datagram.way.to));
+        let is_relayed = |stray: &Airborne| stray.way.to == host(THIEF) && tap::kind(&stray.bytes) == Some(Kind::Challenge);
+        let relayed: Vec<Airborne> = strays.filter(is_relayed).collect();
+        if self.thief != Thief::Silent {
+            let arrives = now + self.latency;
+            self.air.extend(relayed.into_iter().map(|stray| Airborne { way: Way { to: ends[0], ..stray.way }, arrives, ..stray }));
+        }
+    }
+
+    /// An end is at another host from now on.
+    pub fn move_to(&mut self, side: Side, number: u8) {
+        self.ends[side.index()].address = host(number);
         self.settle();
     }
 
@@ -302,12 +435,14 @@ impl World {
     /// An end is gone, and with it everything it has sent.
     pub fn vanish(&mut self, side: Side) {
         self.ends[side.index()].present = false;
-        self.air.retain(|datagram| datagram.to == side);
-        self.held.retain(|(to, _)| *to == side);
+        let address = self.address(side);
+        self.air.retain(|datagram| datagram.way.to == address);
+        self.held.retain(|(way, _)| way.to == address);
     }
 
     /// Timers ring and datagrams leave until nothing more is to be done now.
     fn settle(&mut self) {
+        self.lose_strays();
         for _ in 0..ROUNDS_MAX {
             for side in Side::BOTH {
                 if self.ends[side.index()].present {
@@ -328,12 +463,17 @@ impl World {
     fn drain(&mut self, side: Side) {
         let end = &mut self.ends[side.index()];
         let mut bytes = Vec::new();
-        while end.endpoint.poll_transmit(self.now, 1, &mut bytes).is_some() {
+        while let Some(transmit) = end.endpoint.poll_transmit(self.now, 1, &mut bytes) {
             end.tap.read(&bytes);
+            end.ledger.on_departure(transmit.to, &bytes);
             if let Some(forge) = self.forger {
                 forge(side, &mut bytes);
             }
-            let datagram = Airborne { to: side.other(), arrives: self.now + self.latency, bytes: core::mem::take(&mut bytes) };
+            let way = Way { from: end.address, to: transmit.to };
+            let datagram = Airborne { way, arrives: self.now + self.latency, bytes: core::mem::take(&mut bytes) };
+            if self.thief == Thief::Races && side == Side::A {
+                self.air.push(Airborne { way: Way { from: host(THIEF), ..way }, ..datagram.clone() });
+            }
             self.air.push(datagram);
         }
     }
@@ -403,10 +543,10 @@ impl World {
         let mut digest = Digest::default();
         digest.value(&self.now.as_nanos());
         for end in &self.ends {
-            digest.text(&(&end.endpoint, &end.connection, &end.heard, &end.tap, end.present));
+            digest.text(&(&end.endpoint, &end.connection, &end.heard, &end.tap, &end.ledger, end.address, end.present));
         }
         for datagram in &self.air {
-            digest.value(&(datagram.to, datagram.arrives.as_nanos(), &datagram.bytes));
+            digest.value(&(datagram.way, datagram.arrives.as_nanos(), &datagram.bytes));
         }
         digest.value(&self.held);
         digest

@@ -10,11 +10,11 @@ use segstream_proto::session::Plain;
 use segstream_wire::header::HEADER_BYTES;
 use segstream_wire::{Report, ReportFrame};
 
-const BOUNDS: Bounds = Bounds { losses: 1, copies: 0, holds: 0, horizon: Duration::from_micros(1500) };
+const BOUNDS: Bounds = Bounds { losses: 1, copies: 0, holds: 0, thefts: 0, horizon: Duration::from_micros(1500) };
 
 /// A network that grants one segment more than B does, under a new seal.
 fn grants_more(from: Side, datagram: &mut Vec<u8>) {
-    let Some(mut report) = tap::report(datagram).filter(|_| from == Side::B) else { return };
+    let Some(mut report) = tap::report(datagram, Plain::SEAL_BYTES).filter(|_| from == Side::B) else { return };
     for frame in &mut report.frames {
         if let ReportFrame::Grant { segments, units, .. } = frame {
             (*segments, *units) = (*segments + 1, *units + 1);

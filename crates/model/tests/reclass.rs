@@ -4,7 +4,7 @@ use segstream_base::{Bandwidth, Duration};
 use segstream_model::exploration::{Bounds, explore};
 use segstream_model::reclass::{Change, Reclass};
 
-const BOUNDS: Bounds = Bounds { losses: 2, copies: 0, holds: 0, horizon: Duration::from_millis(5) };
+const BOUNDS: Bounds = Bounds { losses: 2, copies: 0, holds: 0, thefts: 0, horizon: Duration::from_millis(5) };
 
 #[test]
 fn both_ends_end_in_the_last_class_asked_for() {

@@ -78,7 +78,8 @@ fn data_that_is_there_from_the_start_survives_the_loss_of_any_of_the_first_datag
 fn ending(client: Config, server: Config) -> CloseReason {
     let mut network = Network::new(client, server, ms(20));
     network.connect(vec![Contract::default()]);
-    network.run_until(ms(1000));
+    // Whoever is busy is asked again until set-up is given up.
+    network.run_until(ms(11_000));
     let ended = network.events_a.iter().find_map(|(_, event)| match event {
         ConnectionEvent::Closed(reason) => Some(reason.clone()),
         _ => None,

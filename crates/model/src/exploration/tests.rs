@@ -33,7 +33,7 @@ fn compare_futures<I: Instance>(instance: I) -> (usize, usize) {
 #[test]
 fn equal_digests_have_equal_futures_and_the_checker_visits_every_one() {
     const CHANGES: &[Change] = &[Change::Class(6)];
-    let bounds = Bounds { losses: 1, copies: 1, holds: 0, horizon: Duration::from_millis(2) };
+    let bounds = Bounds { losses: 1, copies: 1, holds: 0, thefts: 0, horizon: Duration::from_millis(2) };
     let reclass = Reclass { class: 7, class_max: 7, changes: CHANGES, bounds };
     let closes = Ending { sends: false, closes: true };
     let close = Close { endings: [closes, closes], bounds: Bounds { copies: 0, ..bounds } };

@@ -257,7 +257,7 @@ impl Connection {
             peer_limits: proposal.limits,
             config: config.clone(),
             session,
-            setup: Setup::new(role, protection, proposal, token, gifts),
+            setup: Setup::new(now, role, protection, proposal, token, gifts),
             moved: Moved::new(key),
             peer_reset: None,
             address_token: Vec::new(),

@@ -89,10 +89,13 @@ pub(super) struct Setup {
     tries: u32,
     repeated: bool,
     first_sent: Option<Instant>,
+    /// What the peer has said last, if it was that it is busy.
+    busy: Option<String>,
+    began: Instant,
 }
 
 impl Setup {
-    pub(super) fn new(role: Role, protection: u8, proposal: Proposal, token: Vec<u8>, gifts: Gifts) -> Self {
+    pub(super) fn new(now: Instant, role: Role, protection: u8, proposal: Proposal, token: Vec<u8>, gifts: Gifts) -> Self {
         let stage = match role {
             Role::Initiator => Stage::ExpectConfirm,
             Role::Responder => Stage::ExpectFirstShipment,
@@ -110,6 +113,8 @@ impl Setup {
             tries: 0,
             repeated: false,
             first_sent: None,
+            busy: None,
+            began: now,
         }
     }
 
@@ -205,7 +210,11 @@ impl Connection {
 
     pub(super) fn give_up_setup(&mut self, now: Instant) {
         if !self.setup.is_done() {
-            self.end(now, CloseReason::NoAnswer(self.config.connect_timeout));
+            let reason = match self.setup.busy.take() {
+                Some(detail) => CloseReason::Rejected { reason: RejectReason::Busy, detail },
+                None => CloseReason::NoAnswer(self.config.connect_timeout),
+            };
+            self.end(now, reason);
         }
     }
 
@@ -244,6 +253,22 @@ impl Connection {
     /// Whether set-up is under way here for a peer that is not known yet.
     pub(crate) fn is_setting_up(&self) -> bool {
         self.setup.stage == Stage::ExpectFirstShipment && !self.close.is_over()
+    }
+
+    /// Whether the peer was refused, and the connection stays only to say so again.
+    pub(crate) fn is_refused(&self) -> bool {
+        self.role == Role::Responder && self.close.is_over() && !self.setup.is_done() && !self.close.is_forgotten()
+    }
+
+    /// When set-up began.
+    pub(crate) const fn setup_began(&self) -> Instant {
+        self.setup.began
+    }
+
+    /// Others need the place of a set-up that takes long.
+    pub(crate) fn give_way(&mut self, now: Instant) {
+        self.end(now, CloseReason::NoAnswer(now.since(self.setup.began)));
+        self.close.forget();
     }
 
     /// Whether `request` is the one this connection has asked with.
@@ -439,6 +464,11 @@ impl Connection {
     pub(super) fn on_reject(&mut self, now: Instant, reject: Reject) {
         let expected = self.setup.stage == Stage::ExpectConfirm && !self.setup.flight.has_read();
         if !expected || reject.request != self.setup.proposal.request {
+            return;
+        }
+        if reject.reason == RejectReason::Busy {
+            // The request is repeated anyway; sooner or later it may be served.
+            self.setup.busy = Some(reject.detail);
             return;
         }
         let mut detail = reject.detail;

@@ -4,6 +4,28 @@
 
 use segstream_base::{Duration, Instant};
 
+/// The shares of hosts.
+const SHARES: usize = 256;
+
+/// A rate of things that may happen for each host, kept in a fixed number of places.
+///
+/// Hosts share a place by chance. Which do depends on a key, so that nobody can choose whom to share with.
+#[derive(Clone, Debug)]
+pub(super) struct Shares {
+    places: Vec<Allowance>,
+}
+
+impl Shares {
+    pub(super) fn per_second(rate: u32) -> Self {
+        Self { places: vec![Allowance::per_second(rate); SHARES] }
+    }
+
+    /// Whether one more may happen for the host with this code.
+    pub(super) fn take(&mut self, now: Instant, code: [u8; 16]) -> bool {
+        self.places.get_mut(usize::from(code[0])).is_some_and(|place| place.take(now))
+    }
+}
+
 /// A rate of things that may happen, with bursts of at most a second's worth.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Allowance {
@@ -35,6 +57,14 @@ impl Allowance {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_host_that_floods_leaves_room_for_others() {
+        let mut shares = Shares::per_second(50);
+        let flood = (0..10_000).filter(|_| shares.take(Instant::ZERO, [7; 16])).count();
+        assert!((49..=50).contains(&flood), "{flood}");
+        assert!(shares.take(Instant::ZERO, [8; 16]));
+    }
 
     #[test]
     fn a_flood_gets_a_burst_and_then_the_rate() {

@@ -10,14 +10,16 @@ use super::{Endpoint, NewConnection};
 use crate::config::DATAGRAM_BYTES_MIN;
 use crate::connection::{Gifts, Role};
 use crate::session::Plain;
-use core::net::SocketAddr;
+use core::net::{IpAddr, SocketAddr};
 use segstream_base::codec::{Reader, Writer};
-use segstream_base::{Bandwidth, Instant};
+use segstream_base::{Bandwidth, Duration, Instant};
 use segstream_wire::handshake::{Cookie, Reject, RejectReason, Request, VERSION};
 use segstream_wire::header::HEADER_BYTES;
 use segstream_wire::proposal::Proposal;
 use segstream_wire::{Class, Header, Kind, Level, Limits};
 
+/// How long a set-up keeps its place when others need it: some round trips of a long path.
+const SETUP_SPARED: Duration = Duration::from_secs(1);
 /// Answers to strangers waiting to leave.
 pub(super) const ANSWERS_MAX: usize = 64;
 /// The length of a reject without its detail.
@@ -31,6 +33,17 @@ struct Asked {
     connection: u32,
     /// The length of its datagram, which no answer may exceed.
     bytes: usize,
+}
+
+/// What counts as one host: an IPv4 address, or an IPv6 network of 64 bits, of which a host has all addresses.
+fn host_of(address: SocketAddr) -> [u8; 8] {
+    match address.ip() {
+        IpAddr::V4(ip) => {
+            let [a, b, c, d] = ip.octets();
+            [0, 0, 0, 0, a, b, c, d]
+        }
+        IpAddr::V6(ip) => core::array::from_fn(|at| ip.octets()[at]),
+    }
 }
 
 impl Endpoint {
@@ -92,16 +105,13 @@ impl Endpoint {
 
     fn accept(&mut self, now: Instant, asked: Asked, number: u64, request: &Request) {
         let from = asked.from;
-        let setting_up = |host: Option<core::net::IpAddr>| {
-            let slots = self.slots.iter().flatten().filter(|slot| slot.connection.is_setting_up());
-            slots.filter(|slot| host.is_none_or(|host| slot.connection.remote().ip() == host)).count()
-        };
-        if setting_up(None) >= self.config.setups || setting_up(Some(from.ip())) >= self.config.setups_per_host {
+        if !self.has_room_for_setup(now, from) {
             self.strays.setups_full += 1;
             self.reject(asked, RejectReason::Busy, "too many connections are being set up");
             return;
         }
-        if !self.handshakes.take(now) {
+        let share = self.protection.authenticate(&[&[Purpose::Share as u8][..], &host_of(from)].concat());
+        if !self.handshakes_of_hosts.take(now, share) || !self.handshakes.take(now) {
             self.strays.handshakes_refused += 1;
             self.reject(asked, RejectReason::Busy, "too many connections are asked for");
             return;
@@ -130,6 +140,34 @@ impl Endpoint {
         if let Some(connection) = self.connection_mut(id) {
             connection.on_request(now, number, asked.bytes, request);
         }
+    }
+
+    /// Whether one more set-up for the host of `from` may begin. When all places are taken, a set-up that takes long
+    /// gives way.
+    fn has_room_for_setup(&mut self, now: Instant, from: SocketAddr) -> bool {
+        let host = host_of(from);
+        let (mut all, mut of_host, mut oldest) = (0, 0, None::<(Instant, usize)>);
+        for (index, slot) in self.slots.iter().enumerate() {
+            let Some(connection) = slot.as_ref().map(|slot| &slot.connection) else { continue };
+            let setting_up = connection.is_setting_up();
+            // Why the refused as well: a handshake costs the same whatever comes of it.
+            of_host += usize::from((setting_up || connection.is_refused()) && host_of(connection.remote()) == host);
+            all += usize::from(setting_up);
+            if setting_up && oldest.is_none_or(|(began, _)| connection.setup_began() < began) {
+                oldest = Some((connection.setup_began(), index));
+            }
+        }
+        if of_host >= self.config.setups_per_host {
+            return false;
+        }
+        if all < self.config.setups {
+            return true;
+        }
+        let Some((_, index)) = oldest.filter(|&(began, _)| now.since(began) >= SETUP_SPARED) else { return false };
+        if let Some(Some(slot)) = self.slots.get_mut(index) {
+            slot.connection.give_way(now);
+        }
+        true
     }
 
     /// Asks for the request once more, from where this answer arrives.

@@ -21,7 +21,7 @@ use crate::connection::{Connection, ConnectionEvent, Gifts, Role, Start};
 use crate::error::ConnectError;
 use crate::rate::Rate;
 use crate::session::{Plain, Protection, Session, Trust};
-use allowance::Allowance;
+use allowance::{Allowance, Shares};
 use core::net::SocketAddr;
 use proof_of_address::Purpose;
 use segstream_base::Instant;
@@ -106,6 +106,7 @@ pub struct Endpoint {
     /// Address tokens of earlier connections, the newest last.
     tokens: VecDeque<(SocketAddr, Vec<u8>)>,
     handshakes: Allowance,
+    handshakes_of_hosts: Shares,
     resets: Allowance,
     /// What arrived for no connection.
     pub strays: StrayCounters,
@@ -127,6 +128,8 @@ impl Endpoint {
             return Err(ConnectError::DatagramBytes(config.datagram_bytes));
         }
         let handshakes = Allowance::per_second(config.handshakes_per_second);
+        // Why a tenth: no host may take what all are to share.
+        let handshakes_of_hosts = Shares::per_second((config.handshakes_per_second / 10).max(1));
         let resets = Allowance::per_second(config.resets_per_second);
         Ok(Self {
             config,
@@ -139,6 +142,7 @@ impl Endpoint {
             answers: VecDeque::new(),
             tokens: VecDeque::new(),
             handshakes,
+            handshakes_of_hosts,
             resets,
             strays: StrayCounters::default(),
         })
@@ -207,7 +211,8 @@ impl Endpoint {
                 self.slots.push(None);
                 Some(self.slots.len() - 1)
             }
-            None => None,
+            // Whoever was refused has been told so once at least.
+            None => self.slots.iter().position(|slot| slot.as_ref().is_some_and(|slot| slot.connection.is_refused())),
         }
     }
 

@@ -26,6 +26,7 @@ pub(super) enum Purpose {
     Identifier = 2,
     Challenges = 3,
     Reset = 4,
+    Share = 5,
 }
 
 /// A message for a code about an address.

@@ -1,9 +1,24 @@
 //! First contact keeps nothing, and is answered by less than it sends.
 
-use super::network::{Network, address, ms};
-use segstream_secure::Trust;
+use super::network::{Network, address, count, ms, tls};
+use segstream_proto::config::Config;
+use segstream_proto::connection::ConnectionEvent;
+use segstream_proto::endpoint::Endpoint;
+use segstream_secure::{Admission, Identity, Trust};
 use segstream_wire::Contract;
 use std::net::SocketAddr;
+
+/// A peer that answers the cookie and then says nothing more; `from` is where it is.
+fn begin_and_fall_silent(network: &mut Network, from: SocketAddr) {
+    let mut silent = Network::new();
+    silent.connect_with(&Trust::Anyone, vec![Contract::default()]);
+    silent.run_for(ms(1));
+    network.sent.clear();
+    network.inject(from, true, &silent.sent[0].bytes);
+    let cookie = network.sent[0].clone();
+    silent.inject(silent.server_address, false, &cookie.bytes);
+    network.inject(from, true, &silent.sent[1].bytes);
+}
 
 /// The first request of a client, as a stranger can send it from anywhere.
 fn first_request() -> Vec<u8> {
@@ -54,15 +69,7 @@ fn one_host_cannot_take_all_places_of_set_up() {
     let host = |port| SocketAddr::from(([203, 0, 113, 5], port));
     let mut begun = 0;
     for port in 1..200u16 {
-        // A peer that answers the cookie and then says nothing more.
-        let mut silent = Network::new();
-        silent.connect_with(&Trust::Anyone, vec![Contract::default()]);
-        silent.run_for(ms(1));
-        network.sent.clear();
-        network.inject(host(port), true, &silent.sent[0].bytes);
-        let cookie = network.sent[0].clone();
-        silent.inject(silent.server_address, false, &cookie.bytes);
-        network.inject(host(port), true, &silent.sent[1].bytes);
+        begin_and_fall_silent(&mut network, host(port));
         begun = begun.max(network.server_connections());
     }
     assert_eq!(begun, 16);
@@ -75,4 +82,66 @@ fn one_host_cannot_take_all_places_of_set_up() {
     network.run_for(ms(11_000));
     let gone = network.server.connections().filter(|&id| network.server.is_forgotten(id)).count();
     assert_eq!(gone, 16);
+}
+
+#[test]
+fn many_hosts_that_fall_silent_give_way_to_one_that_does_not() {
+    let mut network = Network::new();
+    for host in 0..20u8 {
+        for port in 1..17 {
+            begin_and_fall_silent(&mut network, SocketAddr::from(([203, 0, 113, host], port)));
+        }
+    }
+    assert!(network.server.strays.setups_full >= 320 - 256, "{:?}", network.server.strays);
+    network.run_for(ms(1_100));
+    network.connect();
+    network.run_for(ms(1_000));
+    assert_eq!(count(&network.client_events, &ConnectionEvent::Connected), 1, "{:?}", network.client_events);
+}
+
+#[test]
+fn refused_strangers_leave_room_for_those_who_are_served() {
+    let mut network = Network::new();
+    let admission = Admission::nobody();
+    admission.allow(network.client_identity.fingerprint());
+    let few = Config { accept: true, connections: 4, ..Config::default() };
+    network.server = Endpoint::with_protection(few, tls(&network.server_identity, admission)).unwrap();
+    let (served, address) = (core::mem::replace(&mut network.client, stranger()), network.client_address);
+    for port in 1..9 {
+        network.client_address = SocketAddr::from(([203, 0, 113, 5], port));
+        network.connect();
+        network.run_for(ms(90));
+    }
+    assert_eq!(count(&network.server_events, &ConnectionEvent::Connected), 0);
+    (network.client, network.client_address) = (served, address);
+    network.client_events.clear();
+    network.connect();
+    network.run_for(ms(500));
+    assert_eq!(count(&network.client_events, &ConnectionEvent::Connected), 1, "{:?}", network.client_events);
+}
+
+fn stranger() -> Endpoint {
+    Endpoint::with_protection(Config::default(), tls(&Identity::generate().unwrap(), Admission::nobody())).unwrap()
+}
+
+#[test]
+fn whoever_is_told_that_the_peer_is_busy_asks_again() {
+    let mut network = Network::new();
+    let admission = Admission::nobody();
+    admission.allow(network.client_identity.fingerprint());
+    let few = Config { accept: true, connections: 1, ..Config::default() };
+    network.server = Endpoint::with_protection(few, tls(&network.server_identity, admission)).unwrap();
+    let first = network.connect();
+    network.run_for(ms(500));
+    network.connect();
+    network.run_for(ms(500));
+    assert_eq!(count(&network.client_events, &ConnectionEvent::Connected), 1);
+    let now = network.now();
+    network.client.connection_mut(first).unwrap().close(now, 0, "done");
+    // The server says its goodbyes first.
+    network.run_for(ms(1_500));
+    let old: Vec<_> = network.server.connections().collect();
+    old.into_iter().for_each(|id| network.server.forget(id));
+    network.run_for(ms(5_000));
+    assert_eq!(count(&network.client_events, &ConnectionEvent::Connected), 2, "{:?}", network.client_events);
 }

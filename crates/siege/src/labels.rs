@@ -1,0 +1,184 @@
+//! Which datagram on the wire is of which kind: the header cover hides it from everyone but the two ends.
+//!
+//! A client's protection that keeps, besides protecting, the kinds of what it seals and opens. Called by the client;
+//! asked by the attacks, so that none of the twelve kinds is left out.
+//!
+//! Invariant: nothing of what is sealed or opened is changed.
+
+use segstream_base::codec::Reader;
+use segstream_proto::session::{Fingerprint, HandshakeError, Protection, Session, Trust};
+use segstream_secure::Tls;
+use segstream_wire::header::Outside;
+use segstream_wire::{Header, Level};
+use std::collections::{BTreeMap, VecDeque};
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Labels are kept for the last so many shipments sealed.
+const TAILS_MAX: usize = 16_384;
+/// Samples kept of each kind.
+const SAMPLES: usize = 4;
+/// The end of a shipment, which the cover leaves alone.
+type Tail = [u8; 16];
+
+/// What a client has seen of the kinds.
+#[derive(Clone, Debug, Default)]
+pub struct Labels(Arc<Mutex<Seen>>);
+
+#[derive(Debug, Default)]
+struct Seen {
+    tails: BTreeMap<Tail, &'static str>,
+    order: VecDeque<Tail>,
+    sealed: BTreeMap<&'static str, Vec<Vec<u8>>>,
+    opened: BTreeMap<&'static str, u64>,
+}
+
+impl Labels {
+    fn seen(&self) -> MutexGuard<'_, Seen> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The kind of a datagram that the client has sent.
+    pub fn of(&self, datagram: &[u8]) -> Option<&'static str> {
+        if Outside::read(datagram)?.data {
+            return self.seen().tails.get(datagram.last_chunk::<16>()?).copied();
+        }
+        Header::decode(&mut Reader::new(datagram)).ok().map(|header| header.kind.name())
+    }
+
+    /// The kinds beyond the initial level that the client has sealed or opened.
+    pub fn kinds(&self) -> Vec<&'static str> {
+        let seen = self.seen();
+        let mut kinds: Vec<_> = seen.sealed.keys().chain(seen.opened.keys()).copied().collect();
+        kinds.sort_unstable();
+        kinds.dedup();
+        kinds
+    }
+
+    /// Some shipments of each kind, as they left.
+    pub fn samples(&self) -> Vec<Vec<u8>> {
+        self.seen().sealed.values().flatten().cloned().collect()
+    }
+
+    fn note_sealed(&self, kind: &'static str, shipment: &[u8]) {
+        let mut seen = self.seen();
+        let Some(&tail) = shipment.last_chunk::<16>() else { return };
+        seen.tails.insert(tail, kind);
+        seen.order.push_back(tail);
+        if seen.order.len() > TAILS_MAX {
+            let oldest = seen.order.pop_front();
+            oldest.and_then(|oldest| seen.tails.remove(&oldest));
+        }
+        let samples = seen.sealed.entry(kind).or_default();
+        if samples.len() < SAMPLES {
+            samples.push(shipment.to_vec());
+        }
+    }
+}
+
+fn kind(shipment: &[u8]) -> Option<&'static str> {
+    Header::decode(&mut Reader::new(shipment)).ok().map(|header| header.kind.name())
+}
+
+/// TLS whose shipments are labelled.
+#[derive(Debug)]
+pub(crate) struct LabelledTls {
+    pub(crate) tls: Tls,
+    pub(crate) labels: Labels,
+}
+
+impl Protection for LabelledTls {
+    fn mode(&self) -> u8 {
+        self.tls.mode()
+    }
+
+    fn initiate(&mut self, remote: SocketAddr, trust: &Trust, parameters: &[u8]) -> Result<Box<dyn Session>, HandshakeError> {
+        let session = self.tls.initiate(remote, trust, parameters)?;
+        Ok(Box::new(LabelledSession { session, labels: self.labels.clone() }))
+    }
+
+    fn respond(&mut self, remote: SocketAddr) -> Box<dyn Session> {
+        self.tls.respond(remote)
+    }
+
+    fn authenticate(&self, message: &[u8]) -> [u8; 16] {
+        self.tls.authenticate(message)
+    }
+
+    fn authenticate_lasting(&self, message: &[u8]) -> Option<[u8; 16]> {
+        self.tls.authenticate_lasting(message)
+    }
+}
+
+#[derive(Debug)]
+struct LabelledSession {
+    session: Box<dyn Session>,
+    labels: Labels,
+}
+
+impl Session for LabelledSession {
+    fn seal_bytes(&self) -> usize {
+        self.session.seal_bytes()
+    }
+
+    fn data_level(&self) -> Level {
+        self.session.data_level()
+    }
+
+    fn can_seal(&self, level: Level) -> bool {
+        self.session.can_seal(level)
+    }
+
+    fn seal(&mut self, level: Level, number: u64, shipment: &mut [u8]) {
+        let kind = kind(shipment);
+        self.session.seal(level, number, shipment);
+        if let Some(kind) = kind {
+            self.labels.note_sealed(kind, shipment);
+        }
+    }
+
+    fn uncover(&self, shipment: &mut [u8]) {
+        self.session.uncover(shipment);
+    }
+
+    fn open(&mut self, level: Level, number: u64, shipment: &mut [u8]) -> Option<usize> {
+        let kind = kind(shipment);
+        let end = self.session.open(level, number, shipment)?;
+        if let Some(kind) = kind {
+            *self.labels.seen().opened.entry(kind).or_default() += 1;
+        }
+        Some(end)
+    }
+
+    fn read_handshake(&mut self, level: Level, bytes: &[u8]) -> Result<(), HandshakeError> {
+        self.session.read_handshake(level, bytes)
+    }
+
+    fn write_handshake(&mut self) -> Option<(Level, Vec<u8>)> {
+        self.session.write_handshake()
+    }
+
+    fn peer_parameters(&self) -> Option<&[u8]> {
+        self.session.peer_parameters()
+    }
+
+    fn answer(&mut self, parameters: &[u8]) -> Result<(), HandshakeError> {
+        self.session.answer(parameters)
+    }
+
+    fn is_complete(&self) -> bool {
+        self.session.is_complete()
+    }
+
+    fn peer(&self) -> Option<Fingerprint> {
+        self.session.peer()
+    }
+
+    fn is_authentic(&self) -> bool {
+        self.session.is_authentic()
+    }
+
+    fn is_worn_out(&self) -> bool {
+        self.session.is_worn_out()
+    }
+}

@@ -1,0 +1,68 @@
+//! The honest sender beside an attack, in a process of its own: a live transfer at a fixed rate.
+//!
+//! Started by [`crate::process`] as `segstream-siege sender`. Invariant: it sends until it is asked to end, and its
+//! last report is of the whole transfer.
+
+use crate::asks::{Asks, say};
+use crate::client::{Client, Transfer};
+use crate::labels::Labels;
+use crate::messages::{Ask, Hello, Report};
+use crate::spent::Spent;
+use crate::victim::any;
+use segstream_base::Bandwidth;
+
+/// The length of a segment.
+pub(crate) const SEGMENT_BYTES: usize = 64 * 1024;
+
+/// Sends until it is asked to end.
+///
+/// # Errors
+/// What the library says.
+pub fn run(megabits: u64) -> anyhow::Result<()> {
+    let mut client = Client::bind(any(), Bandwidth::from_megabits_per_second(megabits))?;
+    let asks = Asks::listen(client.waker());
+    say(&Hello { address: client.address(), key: client.key().to_owned() })?;
+    let to = loop {
+        match asks.next() {
+            Some(Ask::SendTo(to)) => break to,
+            Some(Ask::End) => return Ok(()),
+            Some(_) => say(&Report::default())?,
+            None => std::thread::sleep(std::time::Duration::from_millis(2)),
+        }
+    };
+    say(&Report::default())?;
+    let mut ending = false;
+    let transfer = client.transfer(to, SEGMENT_BYTES, |transfer, labels| {
+        while let Some(ask) = asks.next() {
+            if matches!(ask, Ask::End) {
+                ending = true;
+                break;
+            }
+            say(&report(transfer, labels))?;
+        }
+        Ok(!ending)
+    })?;
+    // Why once more: the verdicts of the last segments came after the end was asked for.
+    say(&report(&transfer, &client.labels))
+}
+
+fn report(transfer: &Transfer, labels: &Labels) -> Report {
+    Report {
+        spent: Spent::read(),
+        connected: u64::from(transfer.connected),
+        verdicts_complete: transfer.complete,
+        verdicts_other: transfer.other + (transfer.sent - transfer.complete - transfer.other) * u64::from(transfer.ended.is_some()),
+        ended: transfer.ended.iter().map(ToString::to_string).collect(),
+        samples: labels.samples().iter().map(|sample| hex(sample)).collect(),
+        ..Report::default()
+    }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// What [`hex`] has written.
+pub(crate) fn unhex(text: &str) -> Vec<u8> {
+    text.as_bytes().chunks_exact(2).filter_map(|pair| u8::from_str_radix(core::str::from_utf8(pair).ok()?, 16).ok()).collect()
+}

@@ -1,0 +1,137 @@
+//! The endpoint under attack, in a process of its own: it serves whom it is told to, and checks what it receives.
+//!
+//! Started by [`crate::process`] as `segstream-siege victim`. Two kinds: the endpoint that applications use, with its own limits,
+//! and the same protocol with the limits of set-up taken away, which no application can have; that one shows
+//! that the suite finds a missing limit.
+//!
+//! Invariant: everything a peer sends is received, checked and counted; nothing is kept but counters.
+
+use crate::asks::{Asks, say};
+use crate::messages::{Ask, Hello, Report};
+use crate::pattern::pattern;
+use crate::spent::Spent;
+use segstream::blocking::Endpoint;
+use segstream::{Admission, Config, ConnectionEvent, ConnectionId, Credentials, Duration, Identity, Security};
+use std::collections::BTreeSet;
+use std::net::{Ipv4Addr, SocketAddr};
+
+/// Ends of connections that are remembered.
+const ENDED_MAX: usize = 1000;
+
+/// How the victim is set.
+#[derive(Clone, Debug, clap::Args)]
+#[command(args_override_self = true)]
+pub struct Settings {
+    /// Everyone is served.
+    #[arg(long)]
+    pub anyone: bool,
+    /// The most connections.
+    #[arg(long, default_value_t = Config::default().connections)]
+    pub connections: usize,
+    /// How long a connection is tried, in seconds.
+    #[arg(long, default_value_t = 10)]
+    pub connect_timeout: u64,
+    /// Whether the limits of set-up are taken away.
+    #[arg(long)]
+    pub unlimited_setups: bool,
+}
+
+impl Settings {
+    pub(crate) fn admission(&self) -> Admission {
+        if self.anyone { Admission::anyone() } else { Admission::nobody() }
+    }
+}
+
+/// Any port of this machine.
+pub(crate) fn any() -> SocketAddr {
+    (Ipv4Addr::LOCALHOST, 0).into()
+}
+
+/// Serves until it is asked to end.
+///
+/// # Errors
+/// What the library says.
+pub fn run(settings: &Settings) -> anyhow::Result<()> {
+    if settings.unlimited_setups { crate::unlimited::run(settings) } else { serve(settings) }
+}
+
+fn serve(settings: &Settings) -> anyhow::Result<()> {
+    let admission = settings.admission();
+    let identity = Identity::generate()?;
+    let key = identity.fingerprint().to_string();
+    let credentials = Credentials { identity: Some(identity), admission: admission.clone(), authorities: None };
+    let security = Security::Encrypted(credentials);
+    let connect_timeout = Duration::from_secs(settings.connect_timeout);
+    let config = Config { security, connections: settings.connections, connect_timeout, ..Config::default() };
+    let endpoint = Endpoint::listen(any(), config)?;
+    let asks = Asks::listen(endpoint.waker());
+    say(&Hello { address: endpoint.local_addr(), key })?;
+    let mut victim = Victim { endpoint, here: BTreeSet::new(), report: Report::default() };
+    loop {
+        while let Some(ask) = asks.next() {
+            match ask {
+                Ask::End => return Ok(()),
+                Ask::Admit(key) => admission.allow(key.parse()?),
+                Ask::Report | Ask::SendTo(_) => {}
+            }
+            say(&victim.report())?;
+        }
+        if let Some((id, event)) = victim.endpoint.wait(Some(Duration::from_millis(500)))? {
+            victim.hear(id, &event);
+        }
+    }
+}
+
+struct Victim {
+    endpoint: Endpoint,
+    here: BTreeSet<ConnectionId>,
+    report: Report,
+}
+
+impl Victim {
+    fn hear(&mut self, id: ConnectionId, event: &ConnectionEvent) {
+        match event {
+            ConnectionEvent::Connected => {
+                self.here.insert(id);
+                self.report.connected += 1;
+            }
+            ConnectionEvent::Readable(stream) => {
+                while let Some(received) = self.endpoint.connection(id).try_recv(*stream) {
+                    if received.bytes == pattern(received.segment, received.bytes.len()) {
+                        self.report.segments_right += 1;
+                        self.report.bytes_right += received.bytes.len() as u64;
+                    } else {
+                        self.report.segments_wrong += 1;
+                    }
+                }
+            }
+            ConnectionEvent::Closed(reason) => {
+                self.report = self.with(self.report.clone(), id);
+                if self.report.ended.len() < ENDED_MAX {
+                    self.report.ended.push(reason.to_string());
+                }
+                self.here.remove(&id);
+                self.endpoint.forget(id);
+            }
+            _ => {}
+        }
+    }
+
+    /// The report with the counters of a connection.
+    fn with(&mut self, mut report: Report, id: ConnectionId) -> Report {
+        if let Ok(statistics) = self.endpoint.connection(id).statistics() {
+            report.seals_broken += statistics.seals_broken;
+            report.duplicates += statistics.shipments_duplicate;
+            report.malformed += statistics.shipments_malformed;
+        }
+        report
+    }
+
+    fn report(&mut self) -> Report {
+        let mut report = self.report.clone();
+        for id in self.here.clone() {
+            report = self.with(report, id);
+        }
+        Report { spent: Spent::read(), strays: self.endpoint.strays().into(), connections: self.here.len() as u64, ..report }
+    }
+}
