@@ -32,6 +32,7 @@ const STEPS: &[Step] = &[
     step("layers", "cargo xtask layers"),
     step("tidy", "cargo xtask tidy"),
     step("fuzz smoke", "cargo xtask fuzz"),
+    step("planted faults", "cargo xtask faults"),
     step("swarm", "cargo run --release --package segstream-swarm -- --seeds 1000"),
     step("attack suite", "cargo run --release --package segstream-siege -- --seconds 20"),
     step("demonstration", "cargo run --release -- demo --out target/ci-demo --json"),

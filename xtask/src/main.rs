@@ -4,6 +4,8 @@
 //! - `layers`: dependencies run one way, and the inner crates know no clock, socket, thread or entropy.
 //! - `tidy`: lengths of files and functions, names, words, extensions, module docs, links.
 //! - `fuzz`: a short run of every fuzz target;
+//! - `faults`: faults that transports have had are planted, and the tests must find each;
+//! - `mutants`: every small change to the inner mechanisms is tried, and the tests must notice;
 //! - `bless`: expected tables and pictures of the studies and the table of the papers, made anew.
 //!
 //! Called by `.ci/run` and by people. It depends on no crate of ours, so that it runs when they do not build.
@@ -12,6 +14,8 @@
 
 mod bless;
 mod ci;
+mod copy;
+mod faults;
 mod finding;
 mod functions;
 mod fuzz;
@@ -19,10 +23,12 @@ mod layers;
 mod layers_table;
 mod lengths;
 mod links;
+mod mutants;
 mod names;
 mod purity;
 mod shell;
 mod source;
+mod test_run;
 mod tidy;
 mod tree;
 mod words;
@@ -37,6 +43,10 @@ usage: cargo xtask <step>
   layers          check the direction of dependencies, and what the inner crates may mention
   tidy            check lengths, names, words, extensions, module docs and links
   fuzz [SECONDS]  run each fuzz target for SECONDS (10)
+  faults [NAME..] plant the faults in faults/, each in a copy, and see the tests fail
+  faults --list   name the faults
+  mutants         change the inner mechanisms in every small way and see the tests fail (hours)
+  mutants --file F  the same for one file
   bless           make the expected tables of the studies anew (a minute)
   bless pictures  make the pictures of the studies and docs/PAPERS.md anew (half an hour)";
 
@@ -63,6 +73,10 @@ fn run(arguments: &[String]) -> Result<()> {
             Ok(seconds) => fuzz::run(&root, seconds),
             Err(_) => bail!("{seconds} is not a whole number of seconds\n{USAGE}"),
         },
+        ["faults", "--list"] => faults::list(&root),
+        ["faults", names @ ..] => faults::run(&root, names),
+        ["mutants"] => mutants::run(&root, None),
+        ["mutants", "--file", file] => mutants::run(&root, Some(file)),
         ["bless"] => bless::run(&root, bless::What::Tables),
         ["bless", "pictures"] => bless::run(&root, bless::What::Pictures),
         [] => bail!("{USAGE}"),

@@ -8,7 +8,7 @@ use crate::tree::File;
 
 /// Extensions a file may have.
 const EXTENSIONS: &[&str] =
-    &["cff", "css", "csv", "html", "js", "json", "lock", "md", "png", "proptest-regressions", "rs", "svg", "toml", "txt"];
+    &["cff", "css", "csv", "html", "js", "json", "lock", "md", "patch", "png", "proptest-regressions", "rs", "svg", "toml", "txt"];
 
 /// Files without an extension, by their path.
 const PLAIN_FILES: &[&str] = &[".ci/run", ".gitattributes", ".gitignore", "LICENSE-APACHE", "LICENSE-MIT", "fuzz/.gitignore"];

@@ -327,6 +327,26 @@ mod tests {
         assert_eq!(reader.text(9, "label"), Err(DecodeError { at: 1, field: "label", kind: DecodeErrorKind::NotUtf8 }));
     }
 
+    #[test]
+    fn a_varint_takes_the_next_length_exactly_where_the_last_one_ends() {
+        for (value, length) in [(0x3f, 1), (0x40, 2), (0x3fff, 2), (0x4000, 4), (0x3fff_ffff, 4), (0x4000_0000, 8), (VARINT_MAX, 8)] {
+            let mut buffer = [0u8; 8];
+            let mut writer = Writer::new(&mut buffer);
+            writer.varint(value);
+            assert_eq!((writer.finish(), varint_len(value)), (Ok(length), length), "{value:#x}");
+            assert_eq!(Reader::new(&buffer[..length]).varint("value"), Ok(value));
+            assert!(Reader::new(&buffer[..length - 1]).varint("value").is_err(), "{value:#x} cut short");
+        }
+    }
+
+    #[test]
+    fn a_text_longer_than_allowed_is_refused() {
+        let text = [3, b'a', b'b', b'c'];
+        assert_eq!(Reader::new(&text).text(3, "label"), Ok("abc"));
+        assert_eq!(Reader::new(&text).text(2, "label"), Err(DecodeError { at: 0, field: "label", kind: DecodeErrorKind::OutOfRange(3) }));
+        assert!(Reader::new(&text[..3]).text(3, "label").is_err(), "the input ends inside it");
+    }
+
     proptest! {
         #[test]
         fn every_varint_comes_back_in_the_length_announced(value in 0u64..=VARINT_MAX) {

@@ -57,6 +57,14 @@ mod tests {
     }
 
     #[test]
+    fn of_two_numbers_equally_near_the_higher_is_meant() {
+        assert_eq!(expand(0x00, 8, 0x80), 0x100);
+        assert_eq!(expand(0x00, 8, 0x7f), 0x00);
+        assert_eq!(expand(0x80, 8, 0x100), 0x180);
+        assert_eq!(expand(0x81, 8, 0x100), 0x81);
+    }
+
+    #[test]
     fn serial_numbers_compare_across_the_wrap() {
         assert_eq!(serial_cmp(1, 0xffff, 16), Some(Ordering::Greater));
         assert_eq!(serial_cmp(0xff_ffff, 1, 24), Some(Ordering::Less));

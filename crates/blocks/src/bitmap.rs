@@ -219,6 +219,7 @@ mod tests {
         let mut bits = Bitmap::new();
         assert!(bits.is_full() && bits.is_empty());
         bits.reset(70);
+        assert!(!bits.is_empty() && !bits.is_full());
         assert!(!bits.set(70) && !bits.set(127) && !bits.set(u32::MAX));
         assert!(!bits.clear(u32::MAX) && !bits.get(u32::MAX));
         assert_eq!(bits.set_range(68, u32::MAX), 2);

@@ -301,6 +301,12 @@ mod tests {
     }
 
     #[test]
+    fn a_distance_that_is_not_to_adapt_stays() {
+        let detector = detector(3, &[0, 20, 10, 40, 21]);
+        assert_eq!((detector.reorder(), detector.late_after_lost()), (3, 2));
+    }
+
+    #[test]
     fn a_jump_of_any_length_is_counted_at_once() {
         let mut detector = detector(3, &[0, 1]);
         assert_eq!(detector.on_arrival(1 << 60), Arrival::Gap);

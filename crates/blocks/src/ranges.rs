@@ -161,8 +161,11 @@ mod tests {
         assert_eq!(set.remove(15..16), 1);
         assert_eq!(ranges(&set), [(10, 15), (16, 40)]);
         assert_eq!(set.gaps_and_lengths().collect::<Vec<_>>(), [(10, 5), (1, 24)]);
+        assert_eq!((set.first(), set.last(), set.range_count(), set.is_empty()), (Some(10..15), Some(16..40), 2, false));
         assert_eq!(set.insert(0..u64::MAX), u64::MAX - 29);
         assert_eq!((set.len(), set.range_count()), (u64::MAX, 1));
+        set.clear();
+        assert!(set.is_empty() && !set.contains(0));
     }
 
     #[test]
@@ -197,6 +200,7 @@ mod tests {
                     prop_assert_eq!(set.remove(range), gone);
                 }
                 prop_assert_eq!(set.iter().flatten().collect::<Vec<_>>(), model.iter().copied().collect::<Vec<_>>());
+                prop_assert!(set.iter().all(|range| range.start < range.end), "a range is empty");
                 prop_assert!(set.iter().zip(set.iter().skip(1)).all(|(a, b)| a.end < b.start), "ranges touch");
                 prop_assert_eq!(set.len(), model.len() as u64);
             }

@@ -315,6 +315,33 @@ mod tests {
     }
 
     #[test]
+    fn what_is_no_triplet_is_said_in_a_sentence_with_its_values() {
+        let said = |text: &str| Tolerance::parse_triplet(text).unwrap_err().to_string();
+        assert!(said("1,two,3").contains("\"1,two,3\"") && said("0,0,0").contains("window W is 0"));
+        let text = said("8,1,9");
+        assert!(text.contains("B = 9") && text.contains("W = 8"), "{text}");
+    }
+
+    #[test]
+    fn the_bound_on_holes_is_the_lower_of_what_windows_and_runs_leave() {
+        let cases = [
+            ((10, 2, 1), 25, 6),
+            ((10, 2, 1), 21, 5),
+            ((10, 10, 1), 25, 13),
+            ((3, 3, 1), 9, 5),
+            ((3, 3, 2), 7, 5),
+            ((8, 3, 8), 20, 9),
+            ((8, 0, 3), 100, 0),
+            ((8, 3, 0), 100, 0),
+            ((8, 8, 8), 100, 100),
+            ((u32::MAX, 5, u32::MAX), 100, 5),
+        ];
+        for ((w, e, b), units, most) in cases {
+            assert_eq!(tolerance(w, e, b).most_holes(units), most, "({w},{e},{b}) of {units}");
+        }
+    }
+
+    #[test]
     fn a_window_longer_than_the_segment_means_the_segment() {
         let clipped = tolerance(1024, 200, 3).clipped_to(100);
         assert_eq!((clipped.window(), clipped.errors(), clipped.burst()), (100, 200, 3));

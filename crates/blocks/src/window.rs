@@ -191,7 +191,7 @@ mod tests {
         assert!(window.advance(4, 100));
         assert!(!window.advance(3, 90));
         assert!(window.advance(3, 120));
-        assert_eq!(window.edges(), (4, 120));
+        assert_eq!((window.edges(), window.segments(), window.units()), ((4, 120), 4, 120));
     }
 
     #[test]
@@ -256,6 +256,7 @@ mod tests {
         window.mark_reported();
         assert!(!window.wants_report());
         window.release(100);
+        assert_eq!(window.freed_since_report(), (1, 100));
         assert!(window.wants_report(), "one long segment is a sixteenth of the units");
     }
 

@@ -12,7 +12,7 @@ use segstream_proto::connection::{Connection, ConnectionEvent};
 use segstream_proto::endpoint::{ConnectionId, Endpoint};
 use segstream_proto::session::Plain;
 use segstream_wire::contract::{Contract, InterleaveChoice, Limits, SEGMENT_UNITS_MAX};
-use segstream_wire::handshake::{Confirm, Cookie, Fragment, Request, VERSION};
+use segstream_wire::handshake::{Confirm, Cookie, Disconnect, Fragment, Request, VERSION};
 use segstream_wire::header::HEADER_BYTES;
 use segstream_wire::proposal::Proposal;
 use segstream_wire::state::Finished;
@@ -42,7 +42,7 @@ impl Victim {
         let mut out = Vec::new();
         endpoint.poll_transmit(Instant::ZERO, 1, &mut out).unwrap();
         let number = Header::decode(&mut Reader::new(&out)).unwrap().number;
-        let end = Plain::open(u64::from(number), &mut out).unwrap();
+        let end = Plain::open(u64::from(number), &out).unwrap();
         let confirm = Confirm::decode(&mut Reader::new(&out[HEADER_BYTES..end])).unwrap();
         let id = endpoint.connections().next().unwrap();
         Self { endpoint, id, local_id: confirm.connection, number: 0, now: Instant::ZERO }
@@ -235,4 +235,22 @@ fn set_ups_that_were_given_up_leave_room_for_new_ones() {
     endpoint.handle_timeout(later);
     ask(&mut endpoint, later, 17, vec![]);
     assert_eq!((endpoint.strays.rejected, endpoint.connections().count()), (1, 17));
+}
+
+#[test]
+fn a_peer_that_never_stops_saying_goodbye_does_not_keep_the_connection() {
+    let mut victim = Victim::new(vec![]);
+    victim.state(&[]);
+    let now = victim.now;
+    victim.connection().abort(now, 0, "enough");
+    let mut goodbyes = 0;
+    while !victim.endpoint.is_forgotten(victim.id) && goodbyes < 600 {
+        goodbyes += 1;
+        victim.now += Duration::from_millis(10);
+        let now = victim.now;
+        victim.endpoint.handle_timeout(now);
+        victim.send(Kind::Disconnect, |out| Disconnect { code: 0, abort: true, detail: String::new() }.encode(out));
+        while victim.endpoint.poll_transmit(now, 1, &mut Vec::new()).is_some() {}
+    }
+    assert!((2..=200).contains(&goodbyes), "the first are answered, and after two seconds at most it is forgotten: {goodbyes}");
 }

@@ -54,7 +54,7 @@ impl Vectors {
         bytes.truncate(written + Plain::SEAL_BYTES);
         Plain::seal(number, &mut bytes);
 
-        let end = Plain::open(number, &mut bytes.clone()).expect("the seal opens");
+        let end = Plain::open(number, &bytes).expect("the seal opens");
         assert_eq!(Header::decode(&mut Reader::new(&bytes)), Ok(header), "{about}");
         let mut body = Reader::new(&bytes[HEADER_BYTES..end]);
         assert!(decodes(&mut body) && body.is_empty(), "{about}: the body comes back as it was");

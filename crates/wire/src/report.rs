@@ -498,6 +498,66 @@ mod tests {
         assert!(ReportFrame::decode(&mut Reader::new(&buffer[..count])).is_err());
     }
 
+    /// A report of every frame, with `value` in every field that can hold it.
+    fn report_of(value: u64) -> Report {
+        let (short, stream) = (value.min(u64::from(u32::MAX)) as u32, value.min(u64::from(u32::MAX)) as u32);
+        let holes: Runs = [(short, short.saturating_add(3))].into_iter().filter(|run| run.0 < run.1).collect();
+        let units = holes.last().map_or(short, |hole| hole.1);
+        let judged = |verdict| ReportFrame::Judged { stream, segment: value, verdict, units, from: short, to: units, holes: holes.clone() };
+        let frames = [
+            ReportFrame::Grant { stream, segments: value, units: value, end_known: value.is_multiple_of(2) },
+            ReportFrame::Complete { stream, first: value, count: value },
+            judged(Verdict::Complete),
+            judged(Verdict::Expired),
+            ReportFrame::Request { stream, segment: value, missing: holes.clone(), tail_from: Some(short), length_wanted: false },
+            ReportFrame::ReclassEcho { change: value, class: Class::ALL },
+            ReportFrame::Refused { stream, reason: RefuseReason::NotWanted },
+            ReportFrame::Arrival(Arrived { sync: value, at: value, bytes: value, shipments: value, lost: value, marked: value }),
+        ];
+        let reorder = value.min(REORDER_MAX) as u32;
+        Report { number: value, echo: Some(value), reorder, time: Some(value), held: value, frames: frames.into_iter().collect() }
+    }
+
+    #[test]
+    fn a_report_is_as_long_as_it_says_wherever_a_number_gets_longer() {
+        let borders = [0x40, 0x4000, 0x4000_0000, 1 << 32].into_iter().flat_map(|border| border - 3..border + 2);
+        for value in (0..3).chain(borders).chain([(1 << 62) - 2]) {
+            let report = report_of(value);
+            let mut buffer = [0; 600];
+            let mut writer = Writer::new(&mut buffer);
+            report.encode(&mut writer);
+            let count = writer.finish().unwrap();
+            assert_eq!(count, report.encoded_len(), "{value:#x}");
+            assert_eq!(Report::decode(&mut Reader::new(&buffer[..count])), Ok(report));
+        }
+        let bare = Report { frames: SmallVec::new(), ..report_of((1 << 62) - 2) };
+        assert_eq!(bare.encoded_len(), Report::PRELUDE_BYTES_MAX);
+    }
+
+    fn decoded_runs(numbers: &[u64]) -> Result<Runs, DecodeError> {
+        let mut buffer = [0; 60];
+        let mut writer = Writer::new(&mut buffer);
+        writer.varint(numbers.len() as u64 / 2);
+        numbers.iter().for_each(|number| writer.varint(*number));
+        let count = writer.finish().unwrap();
+        decode_runs(&mut Reader::new(&buffer[..count]))
+    }
+
+    #[test]
+    fn runs_that_touch_or_are_empty_are_refused() {
+        assert_eq!(decoded_runs(&[0, 2, 1, 4]).unwrap()[..], [(0, 2), (3, 7)], "the first may begin at 0");
+        assert!(decoded_runs(&[0, 2, 0, 4]).is_err(), "the second touches the first");
+        assert!(decoded_runs(&[0, 2, 3, 0]).is_err(), "the second is empty");
+    }
+
+    #[test]
+    fn runs_end_at_the_largest_position_and_never_beyond() {
+        let most = u64::from(u32::MAX);
+        assert_eq!(decoded_runs(&[5, most - 5]).unwrap()[..], [(5, u32::MAX)]);
+        assert!(decoded_runs(&[5, most - 4]).is_err(), "the length goes beyond");
+        assert!(decoded_runs(&[5, 1, most - 5, 1]).is_err(), "the gap goes beyond");
+    }
+
     proptest! {
         #[test]
         fn no_bytes_make_the_decoder_panic(input in proptest::collection::vec(any::<u8>(), 0..80)) {

@@ -2,8 +2,10 @@
 
 use super::*;
 use crate::close::{Close, Ending};
+use crate::moved::{Deed, Moved};
 use crate::reclass::{Change, Reclass};
 use crate::setup::{SetUp, Then};
+use crate::world::Thief;
 use std::collections::{BTreeMap, VecDeque};
 
 /// Visits `instance` without the checker. Every state is reached by as many histories as there are, and what follows
@@ -39,7 +41,12 @@ fn equal_digests_have_equal_futures_and_the_checker_visits_every_one() {
     let close = Close { endings: [closes, closes], bounds: Bounds { copies: 0, ..bounds } };
     let horizon = Duration::from_millis(250);
     let set_up = SetUp { connect_timeout: Duration::from_millis(300), then: Then::Gone, bounds: Bounds { horizon, ..bounds } };
-    let compared = [compare_futures(reclass), compare_futures(close), compare_futures(set_up)];
-    assert_eq!(compared.map(|(states, _)| states), [explore(reclass).states, explore(close).states, explore(set_up).states]);
+    let stolen = Bounds { losses: 0, copies: 0, thefts: 1, ..bounds };
+    let moved = Moved { deeds: [&[Deed::Submits, Deed::MovesTo(7)], &[]], thief: Thief::Relays, keyed: true, bounds: stolen };
+    let compared = [compare_futures(reclass), compare_futures(close), compare_futures(set_up), compare_futures(moved)];
+    assert_eq!(
+        compared.map(|(states, _)| states),
+        [explore(reclass).states, explore(close).states, explore(set_up).states, explore(moved).states]
+    );
     assert!(compared.iter().all(|(states, again)| *states > 100 && *again > 20), "{compared:?}");
 }

@@ -2,8 +2,9 @@
 //!
 //! Called by the connection for every shipment that has opened. A shipment newer than all others that comes from
 //! another address makes that address a candidate; a challenge goes there, and only its answer from there makes it the
-//! peer's. What is newer from the present address ends the candidacy, so that someone who copies shipments and sends
-//! them on from elsewhere changes nothing unless theirs is the only way they come.
+//! peer's. What is newer from the present address ends the candidacy, so someone who copies shipments and sends them on
+//! from elsewhere changes nothing for long, unless theirs come first for as long as they like; then they carry the
+//! connection, as anyone on the path does (RFC 9000 9.3.3), and can still read nothing of it.
 //!
 //! Invariant: nothing but challenges leaves for an address that has not answered one, and of those at most three times
 //! the bytes that came from it.
@@ -65,10 +66,10 @@ impl Moved {
     pub(super) fn challenge(&mut self, bytes: u64) -> Option<(SocketAddr, u64)> {
         let candidate = self.candidate.as_mut().filter(|candidate| candidate.owed)?;
         candidate.owed = false;
+        candidate.tries += 1;
         if candidate.sent_bytes + bytes > candidate.received_bytes * AMPLIFICATION_MAX {
             return None;
         }
-        candidate.tries += 1;
         candidate.sent_bytes += bytes;
         Some((candidate.address, candidate.proof))
     }

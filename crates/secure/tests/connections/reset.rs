@@ -64,7 +64,7 @@ fn two_endpoints_that_know_no_connection_do_not_answer_each_other_for_ever() {
 #[test]
 fn resets_are_so_many_a_second() {
     let (mut network, _) = Network::established();
-    let shipment = network.sent.iter().filter(|sent| sent.from == network.client_address).next_back().unwrap().clone();
+    let shipment = network.sent.iter().rfind(|sent| sent.from == network.client_address).unwrap().clone();
     restart(&mut network);
     network.sent.clear();
     for at in 0..10_000u16 {
