@@ -34,7 +34,7 @@ fn a_refusal_is_never_longer_than_the_request() {
         let mut out = Vec::new();
         endpoint.poll_transmit(Instant::ZERO, 1, &mut out).unwrap();
         assert!(out.len() <= asked, "{} bytes answer {asked}", out.len());
-        let end = Plain::open(0, &mut out).unwrap();
+        let end = Plain::open(0, &out).unwrap();
         let reject = Reject::decode(&mut Reader::new(&out[HEADER_BYTES..end])).unwrap();
         assert_eq!((reject.request, reject.reason, reject.version), (77, RejectReason::Version, 2));
         assert!(more < 100 || !reject.detail.is_empty(), "there was room for a sentence");
