@@ -10,6 +10,7 @@ use crate::network::Arriving;
 use segstream_base::codec::Reader;
 use segstream_base::random::{Random, Seed};
 use segstream_proto::session::Plain;
+use segstream_wire::header::Outside;
 use segstream_wire::{Header, Kind};
 
 /// Datagrams he remembers.
@@ -72,7 +73,9 @@ impl Attacker {
         let at = self.random.below(self.seen.len() as u64) as usize;
         let Seen { from, to: Place::Host(to), ref datagram } = self.seen[at] else { return None };
         let mut datagram = datagram.clone();
-        let what = format!("{trick:?} of {} from h{from} to h{to}", kind(&datagram).map_or("?", Kind::name));
+        let sealed = Outside::read(&datagram).is_some_and(|outside| outside.data);
+        let name = if sealed { "a shipment" } else { kind(&datagram, false).map_or("?", Kind::name) };
+        let what = format!("{trick:?} of {name} from h{from} to h{to}");
         let (source, target) = match trick {
             Trick::Reflect => (Place::Host(to), from),
             Trick::Elsewhere => (elsewhere, to),
@@ -111,8 +114,11 @@ impl Attacker {
     }
 }
 
-/// What a datagram says that it is.
-pub(crate) fn kind(datagram: &[u8]) -> Option<Kind> {
+/// What a datagram says that it is. Of an encrypted shipment of data only that can be seen that it is one.
+pub(crate) fn kind(datagram: &[u8], encrypted: bool) -> Option<Kind> {
+    if encrypted && Outside::read(datagram).is_some_and(|outside| outside.data) {
+        return Some(Kind::Data);
+    }
     Header::decode(&mut Reader::new(datagram)).ok().map(|header| header.kind)
 }
 

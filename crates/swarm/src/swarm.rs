@@ -133,7 +133,7 @@ impl Swarm {
 
     fn arrive(&mut self, arriving: Arriving) {
         let Arriving { to, from, genuine, hostile, .. } = arriving;
-        let (bytes, kind) = (arriving.datagram.len() as u64, kind(&arriving.datagram));
+        let (bytes, kind) = (arriving.datagram.len() as u64, kind(&arriving.datagram, self.plan.encrypted));
         let address = self.network.address(from);
         if self.hosts[to].arrive(self.now, address, arriving) {
             self.watch.tell(Event::Arrived { host: to, from, kind, bytes, genuine, hostile });
@@ -308,8 +308,16 @@ impl Swarm {
                 self.attacker.see(number, to, datagram);
             }
             let fate = self.network.send(self.now, Leaving { from: number, to, datagram, markable }, &mut self.agenda);
-            let content = u32::from_be_bytes(Plain::checksum(0, datagram));
-            self.watch.tell(Event::Sent { host: number, to, kind: kind(datagram), bytes: datagram.len() as u64, content, fate });
+            // Keys are fresh in each run, and so are the bytes they seal.
+            let content = if self.plan.encrypted { 0 } else { u32::from_be_bytes(Plain::checksum(0, datagram)) };
+            self.watch.tell(Event::Sent {
+                host: number,
+                to,
+                kind: kind(datagram, self.plan.encrypted),
+                bytes: datagram.len() as u64,
+                content,
+                fate,
+            });
         }
         true
     }
