@@ -206,5 +206,7 @@ fn self_signed(pkcs8: &[u8]) -> Result<CertificateDer<'static>, rcgen::Error> {
     certificate.not_after = rcgen::date_time_ymd(9999, 12, 31);
     certificate.distinguished_name = rcgen::DistinguishedName::new();
     certificate.distinguished_name.push(rcgen::DnType::CommonName, "segstream");
+    // Why always the same: nobody else issues under this name, and all certificates are of one length then.
+    certificate.serial_number = Some(rcgen::SerialNumber::from(1));
     Ok(certificate.self_signed(&pair)?.der().clone())
 }
