@@ -34,7 +34,7 @@ const STEPS: &[Step] = &[
     step("fuzz smoke", "cargo xtask fuzz"),
     step("planted faults", "cargo xtask faults"),
     step("swarm", "cargo run --release --package segstream-swarm -- --seeds 1000"),
-    step("attack suite", "cargo run --release --package segstream-siege -- --seconds 20"),
+    step("attack suite", "cargo run --release --package segstream-siege -- --only load --seconds 20"),
     step("demonstration", "cargo run --release -- demo --out target/ci-demo --json"),
     step("old figures", "rm -rf target/ci-study"),
     step("figures", "cargo run --release -- study run --all --quick --out target/ci-study"),
