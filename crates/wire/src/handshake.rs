@@ -278,11 +278,11 @@ fn cut(text: &str) -> &str {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn written(encode: impl Fn(&mut Writer<'_>)) -> Vec<u8> {
+    pub(crate) fn written(encode: impl Fn(&mut Writer<'_>)) -> Vec<u8> {
         let mut buffer = vec![0; 2000];
         let mut writer = Writer::new(&mut buffer);
         encode(&mut writer);

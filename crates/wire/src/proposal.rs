@@ -132,16 +132,8 @@ pub fn agreed_idle_timeout(ours: &Limits, theirs: &Limits) -> Duration {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::handshake::tests::written;
     use proptest::prelude::*;
-
-    fn written(encode: impl Fn(&mut Writer<'_>)) -> Vec<u8> {
-        let mut buffer = vec![0; 4000];
-        let mut writer = Writer::new(&mut buffer);
-        encode(&mut writer);
-        let count = writer.finish().unwrap();
-        buffer.truncate(count);
-        buffer
-    }
 
     #[test]
     fn what_is_proposed_and_agreed_comes_back_as_it_was() {
