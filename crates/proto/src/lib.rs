@@ -20,6 +20,7 @@ pub mod connection;
 pub mod endpoint;
 pub mod error;
 pub mod halves;
+mod initial;
 pub mod layout;
 pub mod number;
 pub mod rate;

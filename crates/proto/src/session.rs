@@ -17,6 +17,11 @@ mod fingerprint;
 
 pub use fingerprint::{Fingerprint, FingerprintError};
 
+/// Whether two codes are the same, in a time that does not tell how much of them is.
+pub(crate) fn is_same_code(ours: &[u8], theirs: &[u8]) -> bool {
+    ours.len() == theirs.len() && ours.iter().zip(theirs).fold(0, |differing, (ours, theirs)| differing | (ours ^ theirs)) == 0
+}
+
 /// Whom an initiator takes for the peer it wanted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Trust {
@@ -184,13 +189,6 @@ pub struct PlainSession {
     incoming: Vec<u8>,
 }
 
-impl PlainSession {
-    fn parameters(&self) -> Option<&[u8]> {
-        let (length, rest) = self.incoming.split_first_chunk::<2>()?;
-        rest.get(..usize::from(u16::from_be_bytes(*length)))
-    }
-}
-
 impl Session for PlainSession {
     fn seal_bytes(&self) -> usize {
         Plain::SEAL_BYTES
@@ -227,7 +225,8 @@ impl Session for PlainSession {
     }
 
     fn peer_parameters(&self) -> Option<&[u8]> {
-        self.parameters()
+        let (length, rest) = self.incoming.split_first_chunk::<2>()?;
+        rest.get(..usize::from(u16::from_be_bytes(*length)))
     }
 
     fn answer(&mut self, parameters: &[u8]) -> Result<(), HandshakeError> {
@@ -236,7 +235,7 @@ impl Session for PlainSession {
     }
 
     fn is_complete(&self) -> bool {
-        self.parameters().is_some()
+        self.peer_parameters().is_some()
     }
 
     fn peer(&self) -> Option<Fingerprint> {

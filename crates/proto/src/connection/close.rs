@@ -64,11 +64,6 @@ impl Close {
         self.stage = Stage::Forgotten;
     }
 
-    /// Whether everything of ours is judged, and only the peer's goodbye is missing.
-    pub(super) fn awaits_goodbye(&self) -> bool {
-        self.stage == Stage::ExpectConfirm
-    }
-
     /// Whether new segments are still taken.
     pub(super) fn takes_segments(&self) -> bool {
         self.stage == Stage::Open && self.theirs.is_none()
@@ -178,9 +173,7 @@ impl Connection {
             self.close.tries = self.close.tries.min(TRIES / 2);
         }
         if self.close.tries >= TRIES {
-            // Why: every segment of ours is judged, and a peer with segments of its own would be heard; only its
-            // goodbye is missing.
-            self.end(now, CloseReason::ClosedHere);
+            self.lose_peer(now, CloseReason::ClosedHere);
         } else {
             self.request_disconnect(now);
         }
@@ -248,13 +241,18 @@ impl Connection {
         if confirmed || !self.setup.is_done() { Duration::ZERO } else { (self.retry_pause() * 3).min(LINGER_MAX) }
     }
 
+    /// Nothing more will be heard of the peer, for this `reason`. When our DR is out it is no loss.
+    pub(super) fn lose_peer(&mut self, now: Instant, reason: CloseReason) {
+        // Why: every segment of ours is judged, and a peer with segments of its own would be heard; only its
+        // goodbye is missing.
+        let reason = if self.close.stage == Stage::ExpectConfirm { CloseReason::ClosedHere } else { reason };
+        self.end(now, reason);
+    }
+
     pub(super) fn check_idle(&mut self, now: Instant) {
         let until = self.last_heard + self.idle_timeout;
-        if now >= until && self.close.awaits_goodbye() {
-            // Why: as when DR was repeated often enough.
-            self.end(now, CloseReason::ClosedHere);
-        } else if now >= until {
-            self.end(now, CloseReason::TimedOut(self.idle_timeout));
+        if now >= until {
+            self.lose_peer(now, CloseReason::TimedOut(self.idle_timeout));
         } else {
             self.timers.set(Timer::Idle, until);
         }

@@ -27,7 +27,7 @@ use crate::error::CloseReason;
 use crate::number::ShipmentCounter;
 use crate::receiver::{ReceiverConfig, RecvHalf};
 use crate::sender::{SendHalf, SenderConfig, SenderHalfEvent};
-use crate::session::{Fingerprint, Session};
+use crate::session::{Fingerprint, Session, is_same_code};
 use crate::store::{RecvStore, SendStore};
 use close::Close;
 use core::net::SocketAddr;
@@ -304,21 +304,12 @@ impl Connection {
     /// Whether a datagram ends as the peer says its resets do.
     pub(crate) fn is_reset(&self, datagram: &[u8]) -> bool {
         let expected = self.peer_reset.filter(|_| !self.close.is_over());
-        // Why folded: how long the comparison takes must not tell how much was right.
-        expected
-            .zip(datagram.last_chunk::<16>())
-            .is_some_and(|(expected, end)| expected.iter().zip(end).fold(0, |differing, (ours, theirs)| differing | (ours ^ theirs)) == 0)
-    }
-
-    /// Whether the peer can say by a reset that it has lost the connection.
-    pub(crate) const fn knows_reset(&self) -> bool {
-        self.peer_reset.is_some()
+        expected.zip(datagram.last_chunk::<16>()).is_some_and(|(expected, end)| is_same_code(&expected, end))
     }
 
     /// The peer has lost the connection.
     pub(crate) fn on_reset(&mut self, now: Instant) {
-        let reason = if self.close.awaits_goodbye() { CloseReason::ClosedHere } else { CloseReason::ResetByPeer };
-        self.end(now, reason);
+        self.lose_peer(now, CloseReason::ResetByPeer);
     }
 
     /// What proves our address to the peer in a later request, once.

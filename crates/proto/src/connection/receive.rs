@@ -4,8 +4,8 @@
 //! number, and nothing is looked at twice; once set-up is done nothing without a seal is looked at.
 
 use super::{Connection, ConnectionEvent, Role};
+use crate::initial;
 use crate::receiver::PartFate;
-use crate::session::Plain;
 use core::net::SocketAddr;
 use segstream_base::Instant;
 use segstream_base::codec::{DecodeError, Reader};
@@ -21,12 +21,11 @@ impl Connection {
         if self.role == Role::Responder || self.setup.is_done() {
             return;
         }
-        let number = u64::from(header.number);
-        let Some(end) = Plain::open(number, datagram) else {
+        let Some(body) = initial::open(header, datagram) else {
             self.counters.seals_broken += 1;
             return;
         };
-        let mut input = Reader::new(datagram.get(HEADER_BYTES..end).unwrap_or(&[]));
+        let (number, mut input) = (u64::from(header.number), Reader::new(body));
         let decoded = match header.kind {
             Kind::Cookie => Cookie::decode(&mut input).map(|cookie| self.on_cookie(cookie)),
             Kind::Confirm => Confirm::decode(&mut input).map(|confirm| self.on_confirm(now, number, datagram.len(), &confirm)),

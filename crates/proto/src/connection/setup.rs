@@ -86,8 +86,8 @@ pub(super) struct Setup {
     gifts: Gifts,
     flight: Flight,
     rejection: Option<Reject>,
+    /// How often the handshake bytes were sent again.
     tries: u32,
-    repeated: bool,
     first_sent: Option<Instant>,
     /// What the peer has said last, if it was that it is busy.
     busy: Option<String>,
@@ -111,7 +111,6 @@ impl Setup {
             flight: Flight::default(),
             rejection: None,
             tries: 0,
-            repeated: false,
             first_sent: None,
             busy: None,
             began: now,
@@ -203,7 +202,6 @@ impl Connection {
     pub(super) fn retry_setup(&mut self) {
         if !self.setup.flight.is_acknowledged() {
             self.setup.tries += 1;
-            self.setup.repeated = true;
             self.setup.flight.begin_again();
         }
     }
@@ -271,14 +269,9 @@ impl Connection {
         self.close.forget();
     }
 
-    /// Whether `request` is the one this connection has asked with.
-    pub(crate) fn has_asked(&self, request: u64) -> bool {
-        self.role == Role::Initiator && self.setup.proposal.request == request
-    }
-
-    /// Whether `request` is the one this connection answers.
-    pub(crate) fn answers(&self, from: core::net::SocketAddr, request: u64) -> bool {
-        self.role == Role::Responder && self.remote == from && self.setup.proposal.request == request
+    /// Whether `request` is the one this connection answers, or, wherever it came from, has asked with.
+    pub(crate) fn is_of_request(&self, from: core::net::SocketAddr, request: u64) -> bool {
+        self.setup.proposal.request == request && (self.role == Role::Initiator || self.remote == from)
     }
 
     pub(super) fn on_cookie(&mut self, cookie: Cookie) {
@@ -289,7 +282,7 @@ impl Connection {
         }
         setup.cookies += 1;
         setup.token = cookie.token;
-        (setup.tries, setup.repeated, setup.first_sent) = (0, false, None);
+        (setup.tries, setup.first_sent) = (0, None);
         setup.flight.begin_again();
     }
 
@@ -434,7 +427,7 @@ impl Connection {
         self.timers.stop(Timer::SetupDeadline);
         self.timers.set(Timer::Idle, now + self.idle_timeout);
         // A repetition makes the measurement ambiguous (Karn's rule).
-        if let Some(sent) = self.setup.first_sent.filter(|_| !self.setup.repeated) {
+        if let Some(sent) = self.setup.first_sent.filter(|_| self.setup.tries == 0) {
             self.send.on_rtt_sample(now, now.since(sent));
         }
         self.share_round_trip();

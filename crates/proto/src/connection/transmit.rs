@@ -8,10 +8,9 @@
 
 use super::setup::SetupShipment;
 use super::{Connection, below_bytes};
-use crate::config::DATAGRAM_BYTES_MIN;
 use crate::error::CloseReason;
+use crate::initial;
 use crate::sender::Outgoing;
-use crate::session::Plain;
 use core::net::SocketAddr;
 use segstream_base::Instant;
 use segstream_base::codec::Writer;
@@ -166,33 +165,19 @@ impl Connection {
         self.seal(level, number, out, start, written);
     }
 
-    /// Writes a shipment of set-up. Those of the initial level have no keys yet, and a CR fills its datagram, so that no
-    /// answer to it can be longer than it (RFC 9000 8.1).
+    /// Writes a shipment of set-up.
     fn write_setup(&mut self, shipment: &SetupShipment, out: &mut Vec<u8>) {
         let number = self.counter.take();
         match shipment {
-            SetupShipment::Request(request) => {
-                self.write_initial(Kind::Request, number, out, DATAGRAM_BYTES_MIN, |body| request.encode(body));
-            }
-            SetupShipment::Confirm(confirm) => self.write_initial(Kind::Confirm, number, out, 0, |body| confirm.encode(body)),
+            // A CR is for an endpoint, which knows no connection yet.
+            SetupShipment::Request(request) => initial::write(Kind::Request, 0, number, out, |body| request.encode(body)),
+            SetupShipment::Confirm(confirm) => initial::write(Kind::Confirm, self.remote_id, number, out, |body| confirm.encode(body)),
             // An RJ belongs to no connection of its sender.
-            SetupShipment::Reject(reject) => self.write_initial(Kind::Reject, 0, out, 0, |body| reject.encode(body)),
+            SetupShipment::Reject(reject) => initial::write(Kind::Reject, self.remote_id, 0, out, |body| reject.encode(body)),
             SetupShipment::Handshake(fragment) => {
                 self.write_at(Level::Handshake, Kind::Handshake, number, out, |body| fragment.encode(body));
             }
         }
-    }
-
-    fn write_initial(&self, kind: Kind, number: u64, out: &mut Vec<u8>, least: usize, body: impl FnOnce(&mut Writer<'_>)) {
-        // A CR is for an endpoint, which knows no connection yet.
-        let connection = if kind == Kind::Request { 0 } else { self.remote_id };
-        let start = self.begin(out);
-        let mut writer = Writer::new(&mut out[start..]);
-        Header { level: Level::Initial, kind, connection, number: number as u32 }.encode(&mut writer);
-        body(&mut writer);
-        let written = writer.finish().unwrap_or(HEADER_BYTES).max(least.saturating_sub(Plain::SEAL_BYTES));
-        out.truncate(start + written + Plain::SEAL_BYTES);
-        Plain::seal(number, &mut out[start..]);
     }
 
     /// The level of what is neither handshake nor before it.

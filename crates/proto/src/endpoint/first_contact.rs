@@ -5,10 +5,11 @@
 //! Invariant: nothing is kept for an address that has not proved that it receives; no answer to it is longer than what
 //! it sent. Set-ups of peers that are not known yet are bounded, in all, for each host, and in a second.
 
-use super::proof_of_address::{Purpose, address_token, cookie, message, proves};
-use super::{Endpoint, NewConnection};
+use super::proof_of_address::{Purpose, address_token, code, cookie, proves};
+use super::{Endpoint, NewConnection, Slot};
 use crate::config::DATAGRAM_BYTES_MIN;
 use crate::connection::{Gifts, Role};
+use crate::initial;
 use crate::session::Plain;
 use core::net::{IpAddr, SocketAddr};
 use segstream_base::codec::{Reader, Writer};
@@ -16,7 +17,7 @@ use segstream_base::{Bandwidth, Duration, Instant};
 use segstream_wire::handshake::{Cookie, Reject, RejectReason, Request, VERSION};
 use segstream_wire::header::HEADER_BYTES;
 use segstream_wire::proposal::Proposal;
-use segstream_wire::{Class, Header, Kind, Level, Limits};
+use segstream_wire::{Class, Header, Kind, Limits};
 
 /// How long a set-up keeps its place when others need it: some round trips of a long path.
 const SETUP_SPARED: Duration = Duration::from_secs(1);
@@ -48,12 +49,10 @@ fn host_of(address: SocketAddr) -> [u8; 8] {
 
 impl Endpoint {
     pub(super) fn on_request(&mut self, now: Instant, from: SocketAddr, header: &Header, datagram: &[u8]) {
-        let number = u64::from(header.number);
-        let Some(end) = Plain::open(number, datagram) else {
+        let Some(body) = initial::open(header, datagram) else {
             self.strays.bad_requests += 1;
             return;
         };
-        let body = datagram.get(HEADER_BYTES..end).unwrap_or(&[]);
         let Ok((version, identifier, connection)) = Request::decode_version(&mut Reader::new(body)) else {
             self.strays.bad_requests += 1;
             return;
@@ -72,14 +71,15 @@ impl Endpoint {
             self.strays.short_requests += 1;
             return;
         }
-        // A request that comes back to where it began would make an endpoint its own peer.
-        if self.slots.iter().flatten().any(|slot| slot.connection.has_asked(identifier)) {
-            self.strays.bad_requests += 1;
-            return;
-        }
-        let answered = self.slots.iter_mut().flatten().find(|slot| slot.connection.answers(from, identifier));
-        if let Some(slot) = answered {
-            slot.connection.on_request(now, number, datagram.len(), &request);
+        let number = u64::from(header.number);
+        let known = self.slots.iter_mut().flatten().find(|slot| slot.connection.is_of_request(from, identifier));
+        if let Some(Slot { connection, .. }) = known {
+            if connection.role() == Role::Responder {
+                connection.on_request(now, number, datagram.len(), &request);
+            } else {
+                // A request that comes back to where it began would make an endpoint its own peer.
+                self.strays.bad_requests += 1;
+            }
             return;
         }
         if let Some((reason, detail)) = self.refusal(&request) {
@@ -110,12 +110,18 @@ impl Endpoint {
             self.reject(asked, RejectReason::Busy, "too many connections are being set up");
             return;
         }
-        let share = self.protection.authenticate(&[&[Purpose::Share as u8][..], &host_of(from)].concat());
+        let share = code(&*self.protection, Purpose::Share, &host_of(from));
         if !self.handshakes_of_hosts.take(now, share) || !self.handshakes.take(now) {
             self.strays.handshakes_refused += 1;
             self.reject(asked, RejectReason::Busy, "too many connections are asked for");
             return;
         }
+        let Some(index) = self.free_slot() else {
+            self.strays.connections_full += 1;
+            self.reject(asked, RejectReason::Busy, "too many connections");
+            return;
+        };
+        let local_id = self.identifier(index);
         let session = self.protection.respond(from);
         // What the peer proposes is inside the handshake.
         let proposal = Proposal {
@@ -127,16 +133,9 @@ impl Endpoint {
             limits: Limits::default(),
             streams: Vec::new(),
         };
-        let token = address_token(&*self.protection, now, from);
         let new = NewConnection { remote: from, role: Role::Responder, proposal, token: Vec::new(), session };
-        let Some(id) = self.insert(now, new, |protection, local_id| {
-            let reset = protection.authenticate_lasting(&message(Purpose::Reset, &local_id.to_be_bytes(), from, true));
-            Gifts { reset, token }
-        }) else {
-            self.strays.connections_full += 1;
-            self.reject(asked, RejectReason::Busy, "too many connections");
-            return;
-        };
+        let gifts = Gifts { reset: self.reset_code(local_id, from), token: address_token(&*self.protection, now, from) };
+        let id = self.place(now, index, local_id, new, gifts);
         if let Some(connection) = self.connection_mut(id) {
             connection.on_request(now, number, asked.bytes, request);
         }
@@ -190,13 +189,8 @@ impl Endpoint {
             self.strays.answers_full += 1;
             return;
         }
-        let mut out = vec![0; DATAGRAM_BYTES_MIN];
-        let mut writer = Writer::new(&mut out);
-        Header { level: Level::Initial, kind, connection: asked.connection, number: 0 }.encode(&mut writer);
-        body(&mut writer);
-        let Ok(written) = writer.finish() else { return };
-        out.truncate(written + Plain::SEAL_BYTES);
-        Plain::seal(0, &mut out);
+        let mut out = Vec::new();
+        initial::write(kind, asked.connection, 0, &mut out, body);
         if out.len() <= asked.bytes {
             self.answers.push_back((asked.from, out));
         }

@@ -23,7 +23,7 @@ use crate::rate::Rate;
 use crate::session::{Plain, Protection, Session, Trust};
 use allowance::{Allowance, Shares};
 use core::net::SocketAddr;
-use proof_of_address::Purpose;
+use proof_of_address::{Purpose, code};
 use segstream_base::Instant;
 use segstream_base::codec::{Reader, Writer};
 use segstream_base::endpoint::{Arrival, Deadline, Transmit};
@@ -151,7 +151,7 @@ impl Endpoint {
     /// A number that nobody can foresee.
     fn draw(&mut self) -> u64 {
         self.drawn += 1;
-        let code = self.protection.authenticate(&[&[Purpose::Identifier as u8][..], &self.drawn.to_be_bytes()].concat());
+        let code = code(&*self.protection, Purpose::Identifier, &self.drawn.to_be_bytes());
         u64::from_be_bytes(core::array::from_fn(|at| code[at]))
     }
 
@@ -222,20 +222,13 @@ impl Endpoint {
         (self.draw() as u32) << 16 | index as u32
     }
 
-    fn insert(&mut self, now: Instant, new: NewConnection, gifts: impl FnOnce(&dyn Protection, u32) -> Gifts) -> Option<ConnectionId> {
-        let index = self.free_slot()?;
-        let local_id = self.identifier(index);
-        let gifts = gifts(&*self.protection, local_id);
-        Some(self.place(now, index, local_id, new, gifts))
-    }
-
     fn place(&mut self, now: Instant, index: usize, local_id: u32, new: NewConnection, gifts: Gifts) -> ConnectionId {
         let id = ConnectionId(self.next_id);
         self.next_id += 1;
         let NewConnection { remote, role, proposal, token, session } = new;
         let remote_id = if role == Role::Responder { proposal.connection } else { 0 };
         let protection = self.protection.mode();
-        let key = self.protection.authenticate(&[&[Purpose::Challenges as u8][..], &id.0.to_be_bytes()].concat());
+        let key = code(&*self.protection, Purpose::Challenges, &id.0.to_be_bytes());
         let start = Start { role, remote, local_id, remote_id, proposal, protection, token, gifts, key, session };
         self.slots[index] = Some(Slot { id, connection: Connection::new(now, start, &self.config) });
         id

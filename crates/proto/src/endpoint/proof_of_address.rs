@@ -4,14 +4,14 @@
 //! address; whoever shows it has received it there. Nothing is kept for it (RFC 9000 8.1.2, 8.1.3).
 //!
 //! Invariant: a token is worth something only to the address it was made for, a cookie only for the request it answers,
-//! and neither for long. The key of the codes changes every [`COOKIE_SPAN`] for cookies and every hour for tokens.
+//! and neither for long. When it was made is part of what is coded, so the codes of one span say nothing of another's.
 
-use crate::session::Protection;
+use crate::session::{Protection, is_same_code};
 use core::net::{IpAddr, SocketAddr};
 use segstream_base::{Duration, Instant};
 
 /// A cookie is taken in the span it was made in and in the next one.
-pub(super) const COOKIE_SPAN: Duration = Duration::from_secs(8);
+const COOKIE_SPAN: Duration = Duration::from_secs(8);
 /// An address token is taken for a day.
 const TOKEN_SPAN: Duration = Duration::from_secs(3600);
 const TOKEN_SPANS: u32 = 24;
@@ -27,6 +27,11 @@ pub(super) enum Purpose {
     Challenges = 3,
     Reset = 4,
     Share = 5,
+}
+
+/// A code about something that is no address.
+pub(super) fn code(protection: &dyn Protection, purpose: Purpose, about: &[u8]) -> [u8; 16] {
+    protection.authenticate(&[&[purpose as u8][..], about].concat())
 }
 
 /// A message for a code about an address.
@@ -79,9 +84,7 @@ pub(super) fn proves(protection: &dyn Protection, now: Instant, from: SocketAddr
     if present.checked_sub(made).is_none_or(|age| age > lasts) {
         return false;
     }
-    let expected = token(protection, kind, made, from, request);
-    // Why folded: how long the comparison takes must not tell how much was right.
-    expected.len() == shown.len() && expected.iter().zip(shown).fold(0, |differing, (ours, theirs)| differing | (ours ^ theirs)) == 0
+    is_same_code(&token(protection, kind, made, from, request), shown)
 }
 
 #[cfg(test)]

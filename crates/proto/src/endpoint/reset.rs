@@ -20,10 +20,7 @@ impl Endpoint {
     /// A sealed shipment for no connection of ours: its sender hears that the connection is lost, or it tells us so.
     pub(super) fn on_unknown(&mut self, now: Instant, from: SocketAddr, identifier: u32, datagram: &[u8]) {
         self.strays.unknown_connection += 1;
-        let told = self.slots.iter_mut().flatten().find(|slot| {
-            let connection = &slot.connection;
-            connection.knows_reset() && connection.remote() == from && connection.is_reset(datagram)
-        });
+        let told = self.slots.iter_mut().flatten().find(|slot| slot.connection.remote() == from && slot.connection.is_reset(datagram));
         if let Some(slot) = told {
             slot.connection.on_reset(now);
             return;
@@ -31,12 +28,16 @@ impl Endpoint {
         self.answer_unknown(now, from, identifier, datagram.len());
     }
 
+    /// What says that the connection is lost which is addressed here by `identifier` and whose peer is at `peer`.
+    pub(super) fn reset_code(&self, identifier: u32, peer: SocketAddr) -> Option<[u8; 16]> {
+        self.protection.authenticate_lasting(&message(Purpose::Reset, &identifier.to_be_bytes(), peer, true))
+    }
+
     fn answer_unknown(&mut self, now: Instant, from: SocketAddr, identifier: u32, bytes: usize) {
         if !self.config.accept || bytes <= RESET_BYTES || self.answers.len() >= ANSWERS_MAX {
             return;
         }
-        let about = message(Purpose::Reset, &identifier.to_be_bytes(), from, true);
-        let Some(code) = self.protection.authenticate_lasting(&about) else { return };
+        let Some(code) = self.reset_code(identifier, from) else { return };
         if !self.resets.take(now) {
             self.strays.resets_refused += 1;
             return;
