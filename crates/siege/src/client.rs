@@ -42,8 +42,6 @@ pub struct Transfer {
     pub complete: u64,
     /// Segments judged otherwise.
     pub other: u64,
-    /// Times the client's shipments broke a seal, were seen before or could not be read.
-    pub refused: u64,
     /// Why it has ended.
     pub ended: Option<CloseReason>,
 }
@@ -153,8 +151,6 @@ impl Client {
                 }
             }
             if transfer.ended.is_some() {
-                let counters = self.endpoint.connection(id).map(|connection| connection.counters).unwrap_or_default();
-                transfer.refused = counters.seals_broken + counters.duplicates + counters.malformed;
                 if self.forget(id) {
                     return Ok(transfer);
                 }

@@ -6,7 +6,8 @@
 //! Invariant: everything ends by itself, also when a victim has failed.
 
 use anyhow::Context as _;
-use clap::{Parser, Subcommand};
+use clap::error::ErrorKind;
+use clap::{CommandFactory as _, Parser, Subcommand};
 use segstream_siege::attacks::{ATTACKS, Attack, Siege};
 use segstream_siege::outcome::Outcome;
 use segstream_siege::{sender, victim};
@@ -53,6 +54,12 @@ pub(crate) fn run_command() -> anyhow::Result<ExitCode> {
 }
 
 fn besiege(arguments: &Arguments) -> anyhow::Result<ExitCode> {
+    let attacks: Vec<_> = ATTACKS.iter().filter(|(name, _)| name.contains(&arguments.only)).collect();
+    if attacks.is_empty() {
+        let names: Vec<_> = ATTACKS.iter().map(|(name, _)| *name).collect();
+        let message = format!("no attack is called like \"{}\"; there are: {}", arguments.only, names.join(", "));
+        Arguments::command().error(ErrorKind::InvalidValue, message).exit();
+    }
     let program = std::env::current_exe().context("this program does not know where it is")?;
     let siege = Siege { program, small: false, seconds: arguments.seconds, victim: Vec::new() };
     let mut out = std::io::stdout().lock();
@@ -60,7 +67,7 @@ fn besiege(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         writeln!(out, "{}", Outcome::head())?;
     }
     let mut held = true;
-    for (name, attack) in ATTACKS.iter().filter(|(name, _)| name.contains(&arguments.only)) {
+    for (name, attack) in attacks {
         eprintln!("{name}");
         let outcome = attack_once_or_twice(&siege, name, *attack)?;
         held &= outcome.held();

@@ -2,6 +2,7 @@
 //!
 //! Called by the attacks. Invariant: the integrity check of a request made here holds, so that it is looked at.
 
+use anyhow::Context as _;
 use segstream::{Admission, Contract, Duration, Identity, Instant};
 use segstream_base::codec::{Reader, Writer};
 use segstream_base::endpoint::Endpoint as _;
@@ -32,8 +33,13 @@ pub(crate) fn requests(count: usize, victim: SocketAddr) -> anyhow::Result<Vec<R
     Ok(requests)
 }
 
+/// One request of an honest client.
+pub(crate) fn request(victim: SocketAddr) -> anyhow::Result<Request> {
+    requests(1, victim)?.pop().context("an endpoint that connects has a request to send")
+}
+
 /// The request in a datagram.
-pub(crate) fn request_in(datagram: &[u8]) -> Option<Request> {
+fn request_in(datagram: &[u8]) -> Option<Request> {
     let header = Header::decode(&mut Reader::new(datagram)).ok().filter(|header| header.kind == Kind::Request)?;
     let end = Plain::open(u64::from(header.number), datagram)?;
     Request::decode(&mut Reader::new(datagram.get(HEADER_BYTES..end)?)).ok()

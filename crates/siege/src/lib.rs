@@ -1,7 +1,7 @@
 //! Attacks on real endpoints over loopback: what the victims spend is measured, and bounded by what the code promises.
 //!
 //! - [`attacks`]: the attacks, each in a file that says what it does;
-//! - [`victim`]: the endpoint under attack, in a process of its own; `unlimited`: one without limits of set-up;
+//! - [`victim`]: the endpoint under attack, in a process of its own;
 //! - [`sender`]: an honest sender beside an attack, in a process of its own;
 //! - [`process`], [`messages`], `asks`: how these are started and asked; [`spent`]: what they have spent;
 //! - [`attacker`]: a stranger with many addresses; [`relay`]: somebody on the path; [`client`]: an honest client;
@@ -27,5 +27,4 @@ pub mod process;
 pub mod relay;
 pub mod sender;
 pub mod spent;
-mod unlimited;
 pub mod victim;

@@ -38,7 +38,8 @@ pub struct Report {
     /// What it has spent so far.
     pub spent: Spent,
     /// What arrived for no connection.
-    pub strays: Strays,
+    #[serde(with = "Strays")]
+    pub strays: StrayCounters,
     /// Connections that have been there, total.
     pub connected: u64,
     /// Connections that are there, now.
@@ -59,61 +60,28 @@ pub struct Report {
     pub duplicates: u64,
     /// Shipments for a connection that opened and could not be read, total.
     pub malformed: u64,
-    /// Why connections ended, in the order in which they did; the last thousand.
-    pub ended: Vec<String>,
-    /// Shipments it has sent, as hexadecimal digits: some of each kind.
-    pub samples: Vec<String>,
+    /// Why its connection has ended, of a sender.
+    pub ended: Option<String>,
+    /// Shipments it has sent: some of each kind.
+    pub samples: Vec<Vec<u8>>,
 }
 
-/// [`StrayCounters`] as they travel.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[expect(missing_docs, reason = "the fields are those of StrayCounters")]
-pub struct Strays {
-    pub not_ours: u64,
-    pub unknown_connection: u64,
-    pub bad_requests: u64,
-    pub rejected: u64,
-    pub short_requests: u64,
-    pub cookies: u64,
-    pub setups_full: u64,
-    pub handshakes_refused: u64,
-    pub connections_full: u64,
-    pub answers_full: u64,
-    pub resets: u64,
-    pub resets_refused: u64,
-}
-
-impl From<StrayCounters> for Strays {
-    fn from(strays: StrayCounters) -> Self {
-        let StrayCounters {
-            not_ours,
-            unknown_connection,
-            bad_requests,
-            rejected,
-            short_requests,
-            cookies,
-            setups_full,
-            handshakes_refused,
-            connections_full,
-            answers_full,
-            resets,
-            resets_refused,
-        } = strays;
-        Self {
-            not_ours,
-            unknown_connection,
-            bad_requests,
-            rejected,
-            short_requests,
-            cookies,
-            setups_full,
-            handshakes_refused,
-            connections_full,
-            answers_full,
-            resets,
-            resets_refused,
-        }
-    }
+/// How [`StrayCounters`] travel.
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "StrayCounters")]
+struct Strays {
+    not_ours: u64,
+    unknown_connection: u64,
+    bad_requests: u64,
+    rejected: u64,
+    short_requests: u64,
+    cookies: u64,
+    setups_full: u64,
+    handshakes_refused: u64,
+    connections_full: u64,
+    answers_full: u64,
+    resets: u64,
+    resets_refused: u64,
 }
 
 impl Report {

@@ -30,8 +30,6 @@ pub struct Hands {
     pub forged: Tally,
     /// What came down from the victim.
     pub from_victim: Tally,
-    /// What went up of the client's own.
-    pub from_client: Tally,
 }
 
 impl Hands {
@@ -99,7 +97,7 @@ impl Relay {
         let (to_client, to_victim) = (socket()?, socket()?);
         let address = to_client.local_addr()?;
         let none = Tally::default();
-        let hands = Hands { to_client, to_victim, victim, client: None, in_burst: 0, forged: none, from_victim: none, from_client: none };
+        let hands = Hands { to_client, to_victim, victim, client: None, in_burst: 0, forged: none, from_victim: none };
         Ok(Self { hands, address })
     }
 
@@ -120,7 +118,6 @@ impl Relay {
             poll(&mut fds, Some(&wait))?;
             while let Ok((length, from)) = self.hands.to_client.recv_from(&mut buffer) {
                 self.hands.client = Some(from);
-                self.hands.from_client.add(length);
                 if meddle(&mut self.hands, Way::Up, &buffer[..length]) {
                     self.hands.forward(Way::Up, &buffer[..length]);
                 }

@@ -12,7 +12,7 @@ use crate::victim::any;
 use segstream_base::Bandwidth;
 
 /// The length of a segment.
-pub(crate) const SEGMENT_BYTES: usize = 64 * 1024;
+const SEGMENT_BYTES: usize = 64 * 1024;
 
 /// Sends until it is asked to end.
 ///
@@ -52,17 +52,8 @@ fn report(transfer: &Transfer, labels: &Labels) -> Report {
         connected: u64::from(transfer.connected),
         verdicts_complete: transfer.complete,
         verdicts_other: transfer.other + (transfer.sent - transfer.complete - transfer.other) * u64::from(transfer.ended.is_some()),
-        ended: transfer.ended.iter().map(ToString::to_string).collect(),
-        samples: labels.samples().iter().map(|sample| hex(sample)).collect(),
+        ended: transfer.ended.as_ref().map(ToString::to_string),
+        samples: labels.samples(),
         ..Report::default()
     }
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-/// What [`hex`] has written.
-pub(crate) fn unhex(text: &str) -> Vec<u8> {
-    text.as_bytes().chunks_exact(2).filter_map(|pair| u8::from_str_radix(core::str::from_utf8(pair).ok()?, 16).ok()).collect()
 }

@@ -106,15 +106,15 @@ fn flood(siege: &Siege, name: &'static str, hosts: u32, settings: &[&str]) -> an
         newcomers
     })?;
     let seconds = begun.elapsed().as_secs_f64();
-    siege.progress(&format!("{fates:?} in {seconds:.1} s, of {:.0} us each without the flood", handshake_seconds * 1e6));
     let effect = format!("{} of {} newcomers with an admitted key were let in", newcomers.0, newcomers.1);
     let (mut outcome, before, after) = watch.end(name, (sent, answered), effect)?;
     fates.let_in = newcomers.0 as f64 / (newcomers.1 as f64).max(1.0);
     fates.kept = (after.connected - before.connected).saturating_sub(newcomers.0);
+    siege.progress(&format!("{fates:?} in {seconds:.1} s, of {:.0} us each without the flood", handshake_seconds * 1e6));
     if !siege.small {
-        // Why: a handshake may cost three times what it does without the flood, for the refusal, the set-ups that linger
-        // and the connections that stay; all
-        // other datagrams must each cost less than 100 us, with up to 1024 connections that are looked through.
+        // Why: a handshake may cost three times what it does without the flood, for the refusal, the set-ups that linger and
+        // the connections that stay; all other datagrams must each cost less than 100 us, with up to 1024 connections that
+        // are looked through.
         let handshakes = (fates.connected.min(fates.kept) + fates.refused) as f64;
         let limit = handshakes * handshake_seconds * 3.0 + outcome.sent.datagrams as f64 * 100e-6;
         outcome.bounds.push(Bound::most("CPU s", outcome.cpu_seconds, limit));
@@ -124,18 +124,12 @@ fn flood(siege: &Siege, name: &'static str, hosts: u32, settings: &[&str]) -> an
 
 /// A victim that serves the newcomer, and what a handshake with it has cost.
 fn served(siege: &Siege, settings: &[&str], newcomer: &mut Client) -> anyhow::Result<(Watch, f64)> {
-    const HANDSHAKES: u32 = 32;
     let arguments: Vec<&str> = ["victim"].iter().chain(settings).copied().collect();
     let mut victim = siege.process(&arguments)?;
     victim.ask(&Ask::Admit(newcomer.key().to_owned()))?;
     newcomer.transfer(victim.address(), 1, |_, _| Ok(false))?;
     let mut watch = Watch::begin(victim)?;
-    for _ in 0..HANDSHAKES {
-        newcomer.transfer(watch.address(), 1, |_, _| Ok(false))?;
-    }
-    let cold = watch.before.spent.cpu_seconds;
-    watch.before = watch.victim.report()?;
-    let seconds = (watch.before.spent.cpu_seconds - cold) / f64::from(HANDSHAKES);
+    let seconds = watch.handshake_seconds(|victim| newcomer.transfer(victim, 1, |_, _| Ok(false)))?;
     Ok((watch, seconds))
 }
 

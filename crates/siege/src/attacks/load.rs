@@ -12,7 +12,6 @@ use crate::forge::{self, noise, place};
 use crate::messages::{Ask, Report};
 use crate::outcome::{Bound, Outcome};
 use crate::process::Process;
-use crate::sender::unhex;
 use segstream_base::random::{Random, Seed};
 use segstream_wire::handshake::Request;
 use segstream_wire::header::HEADER_BYTES;
@@ -128,8 +127,8 @@ struct Hostile {
 
 impl Hostile {
     fn new(sender: &mut Process, attacker: Attacker, victim: std::net::SocketAddr) -> anyhow::Result<Self> {
-        let mut samples: Vec<Vec<u8>> = sender.report()?.samples.iter().map(|sample| unhex(sample)).collect();
-        let request = forge::requests(1, victim)?.swap_remove(0);
+        let mut samples = sender.report()?.samples;
+        let request = forge::request(victim)?;
         samples.push(forge::datagram_of(&request));
         Ok(Self { attacker, random: Seed(1).stream("load"), samples, request })
     }

@@ -93,7 +93,7 @@ impl Siege {
         let arguments: Vec<&str> = ["victim", "--anyone"].iter().chain(arguments).copied().collect();
         let victim = self.process(&arguments)?;
         for _ in 0..8 {
-            // Why not looked at: a victim without limits takes no segments; the attacks look at their own clients.
+            // Why not looked at: the attacks look at their own clients.
             honest(victim.address(), 0)?;
         }
         Watch::begin(victim)
@@ -115,6 +115,18 @@ impl Watch {
 
     fn address(&self) -> SocketAddr {
         self.victim.address()
+    }
+
+    /// What a handshake costs the victim, with the rest of an empty connection; the watch begins anew.
+    fn handshake_seconds(&mut self, mut handshake: impl FnMut(SocketAddr) -> anyhow::Result<Transfer>) -> anyhow::Result<f64> {
+        const HANDSHAKES: u32 = 32;
+        for _ in 0..HANDSHAKES {
+            handshake(self.address())?;
+        }
+        let now = self.victim.report()?;
+        let seconds = (now.spent.cpu_seconds - self.before.spent.cpu_seconds) / f64::from(HANDSHAKES);
+        self.before = now;
+        Ok(seconds)
     }
 
     /// Ends the victim; the outcome without bounds, and how the victim was before and after.

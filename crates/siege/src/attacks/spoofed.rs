@@ -25,8 +25,8 @@ pub fn without_a_cookie(siege: &Siege) -> anyhow::Result<Outcome> {
     let attempts: u32 = if siege.small { 2_000 } else { 10_000 };
     let mut watch = siege.watch(&[])?;
     let mut attacker = Attacker::new(watch.address())?;
-    let request = forge::requests(1, watch.address())?.swap_remove(0);
-    let handshake_seconds = handshake_seconds(&mut watch)?;
+    let request = forge::request(watch.address())?;
+    let handshake_seconds = watch.handshake_seconds(|victim| honest(victim, 0))?;
     for attempt in 0..attempts {
         let datagram = forge::datagram_of(&Request { request: u64::from(attempt), ..request.clone() });
         attacker.send(Attacker::host(attempt), &datagram)?;
@@ -52,18 +52,6 @@ pub fn without_a_cookie(siege: &Siege) -> anyhow::Result<Outcome> {
         outcome.bounds.push(Bound::most("CPU us for a request; half a handshake", cost, handshake_seconds * 1e6 / 2.0));
     }
     Ok(outcome)
-}
-
-/// What a handshake costs the victim, with the rest of an empty connection; the watch begins anew.
-fn handshake_seconds(watch: &mut super::Watch) -> anyhow::Result<f64> {
-    const HANDSHAKES: u32 = 32;
-    for _ in 0..HANDSHAKES {
-        honest(watch.address(), 0)?;
-    }
-    let now = watch.victim.report()?;
-    let seconds = (now.spent.cpu_seconds - watch.before.spent.cpu_seconds) / f64::from(HANDSHAKES);
-    watch.before = now;
-    Ok(seconds)
 }
 
 /// Set-ups that prove their address and say no more.
