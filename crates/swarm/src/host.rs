@@ -13,7 +13,6 @@ use segstream_base::random::Seed;
 use segstream_base::{Duration, Instant};
 use segstream_proto::config::Config;
 use segstream_proto::endpoint::{ConnectionId, Endpoint};
-use segstream_proto::error::ConnectError;
 use segstream_secure::{Admission, Identity, Tls};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -24,12 +23,10 @@ const SOCKET_MAX: usize = 200;
 /// Makes an endpoint. This is the one place where it is decided how its connections are protected.
 ///
 /// Keys are fresh in each run and are no part of its seed; nothing a run counts or compares depends on their bytes.
-pub(crate) fn endpoint(config: &Config, identity: Option<&Identity>, seed: Seed) -> Result<Endpoint, ConnectError> {
-    let tls = identity.and_then(|identity| Tls::new(identity.clone(), Admission::anyone(), None).ok());
-    match tls {
-        Some(tls) => Endpoint::with_protection(config.clone(), Box::new(tls)),
-        None => Endpoint::new(config.clone(), seed),
-    }
+fn endpoint(config: &Config, identity: Option<&Identity>, seed: Seed) -> anyhow::Result<Endpoint> {
+    let Some(identity) = identity else { return Ok(Endpoint::new(config.clone(), seed)?) };
+    let tls = Tls::new(identity.clone(), Admission::anyone(), None)?;
+    Ok(Endpoint::with_protection(config.clone(), Box::new(tls))?)
 }
 
 /// A host.
@@ -60,10 +57,10 @@ impl Host {
     /// A host that has started.
     ///
     /// # Errors
-    /// When its configuration cannot be: a fault of the plan.
-    pub(crate) fn new(number: usize, plan: HostPlan, encrypted: bool, seed: Seed) -> Result<Self, ConnectError> {
+    /// When its configuration cannot be, a fault of the plan, or no key can be made.
+    pub(crate) fn new(number: usize, plan: HostPlan, encrypted: bool, seed: Seed) -> anyhow::Result<Self> {
         let seed = seed.child(&format!("host.{number}"));
-        let identity = encrypted.then(Identity::generate).and_then(Result::ok);
+        let identity = encrypted.then(Identity::generate).transpose()?;
         let endpoint = Some(endpoint(&plan.config, identity.as_ref(), seed)?);
         let (waiting, sides) = (Vec::new(), BTreeMap::new());
         Ok(Self { number, plan, seed, identity, endpoint, life: 0, paused: None, deaf: 0, waiting, deadline: None, sides })

@@ -135,8 +135,7 @@ fn print(report: &Report, json: bool) -> io::Result<()> {
         writeln!(out, "seed {} failed: {} at {} ns: {}\n  {}", failed.seed, failed.checker, failed.at_ns, failed.what, failed.replay)?;
     }
     if report.seeds > 1 {
-        let counts = serde_json::to_value(&report.counts)?;
-        for (name, count) in counts.as_object().into_iter().flatten() {
+        for (name, count) in report.counts.counts() {
             writeln!(out, "{count:>10} {name}")?;
         }
     }

@@ -7,7 +7,7 @@
 //! are done; what remains is what no correct endpoint may mind: hostile datagrams, applications that do not read for a
 //! while. There every connection must end gracefully, so that no fault can hide behind another.
 //!
-//! Invariant: every fault ends.
+//! Invariant: every fault ends, or is the end of a host.
 
 use crate::draw::{between, millis, one_of, span};
 use crate::fault::{self, Fault};
@@ -54,7 +54,7 @@ pub(crate) struct Plan {
     /// Whether addresses are IPv6.
     pub(crate) ipv6: bool,
     pub(crate) hosts: Vec<HostPlan>,
-    /// The path from one host to another; none to itself.
+    /// The path from one host to another; that to itself is not used.
     pub(crate) paths: Vec<Vec<PathConfig>>,
     pub(crate) connections: Vec<Connect>,
     pub(crate) faults: Vec<Fault>,

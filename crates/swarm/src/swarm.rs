@@ -20,8 +20,7 @@ use segstream_base::random::Seed;
 use segstream_base::{Duration, Instant};
 use segstream_proto::connection::{ConnectionEvent, Role};
 use segstream_proto::endpoint::ConnectionId;
-use segstream_proto::session::Plain;
-use segstream_proto::session::Trust;
+use segstream_proto::session::{Plain, Trust};
 
 /// Datagrams asked for at a time.
 const BATCH: usize = 16;
@@ -52,7 +51,7 @@ impl Swarm {
     pub(crate) fn new(seed: Seed, watch: impl FnOnce(bool) -> Watch) -> anyhow::Result<Self> {
         let plan = Plan::draw(seed);
         let network = Network::new(&plan.paths, plan.ipv6, seed).context("a path of the plan cannot be")?;
-        let hosts: Result<Vec<Host>, _> =
+        let hosts: anyhow::Result<Vec<Host>> =
             plan.hosts.iter().enumerate().map(|(number, host)| Host::new(number, host.clone(), plan.encrypted, seed)).collect();
         let hosts = hosts.context("a host of the plan cannot be")?;
         let mut agenda = Agenda::default();
@@ -68,12 +67,12 @@ impl Swarm {
         }
         let mut watch = watch(plan.peaceful);
         if watch.is_traced() {
-            watch.tell(Event::Fault(format!("{} run of {} hosts", if plan.peaceful { "peaceful" } else { "troubled" }, hosts.len())));
+            watch.note(format!("{} run of {} hosts", if plan.peaceful { "peaceful" } else { "troubled" }, hosts.len()));
             for host in &hosts {
-                watch.tell(Event::Fault(format!("{} is {:?}", host.place(), host.plan)));
+                watch.note(format!("{} is {:?}", host.place(), host.plan));
             }
             for (from, to) in (0..hosts.len()).flat_map(|from| (0..hosts.len()).map(move |to| (from, to))).filter(|(from, to)| from != to) {
-                watch.tell(Event::Fault(format!("from h{from} to h{to}: {:?}", plan.paths[from][to])));
+                watch.note(format!("from h{from} to h{to}: {:?}", plan.paths[from][to]));
             }
         }
         let attacker = Attacker::new(seed, hosts.len());
@@ -122,9 +121,7 @@ impl Swarm {
             Task::Mend(number) => self.mend(number),
             Task::Attack => {
                 if let Some((arriving, what)) = self.attacker.attack() {
-                    if self.watch.is_traced() {
-                        self.watch.tell(Event::Fault(what));
-                    }
+                    self.watch.note(what);
                     self.arrive(arriving);
                 }
             }

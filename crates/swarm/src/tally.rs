@@ -88,6 +88,11 @@ impl Tally {
         self.0.get(name).copied().unwrap_or(0)
     }
 
+    /// All counts, by name.
+    pub fn counts(&self) -> impl Iterator<Item = (&'static str, u64)> + '_ {
+        self.0.iter().map(|(&name, &count)| (name, count))
+    }
+
     /// Adds the counts of another run.
     pub(crate) fn merge(&mut self, other: &Self) {
         for (name, count) in &other.0 {

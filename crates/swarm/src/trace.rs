@@ -1,4 +1,4 @@
-//! Events as lines, for reading and for golden texts, and as a digest.
+//! Events as lines, for reading, and as a digest.
 //!
 //! Called by [`crate::watch`]. A line is the instant in whole nanoseconds, a word, and what it is about; segments are
 //! side.stream/number, hosts h0, h1, ..., addresses where no host is x0, x1, ...:

@@ -34,8 +34,7 @@ struct Side {
     /// Segments whose verdict was *unknown*.
     unknown: Vec<SegmentName>,
     refused: BTreeSet<StreamName>,
-    close_asked: bool,
-    closed: Option<CloseReason>,
+    closed: bool,
     crashed: bool,
 }
 
@@ -71,7 +70,7 @@ impl Progress {
 
     fn on_told(&mut self, name: SegmentName, verdict: Verdict) -> Result<(), String> {
         let side = self.side(name.stream.side)?;
-        must!(side.closed.is_none(), "the verdict on {name} was told after the end of its connection");
+        must!(!side.closed, "the verdict on {name} was told after the end of its connection");
         must!(side.unjudged.remove(&name), "{name} was judged though it was not accepted, or twice");
         if verdict == Verdict::Unknown {
             side.unknown.push(name);
@@ -84,8 +83,8 @@ impl Progress {
         let Some(side) = self.sides.get_mut(&number) else { return Err(format!("side {number} was never heard of")) };
         let heard = |from| self.heard.get(&(side.host, from)).copied();
         let last = [Some(side.appeared), heard(side.peer), heard(Place::Elsewhere(0)), resumed.get(&side.host).copied()];
-        must!(side.closed.is_none(), "the end of side {number} was told twice");
-        side.closed = Some(reason.clone());
+        must!(!side.closed, "the end of side {number} was told twice");
+        side.closed = true;
         if let Some(name) = side.unjudged.first() {
             return Err(format!("side {number} has ended ({reason}), but {name} and {} others have no verdict", side.unjudged.len() - 1));
         }
@@ -106,7 +105,7 @@ impl Progress {
 
     fn on_over(&self) -> Result<(), String> {
         for (number, side) in &self.sides {
-            let open = side.closed.is_none() && !side.crashed;
+            let open = !side.closed && !side.crashed;
             let unjudged = side.unjudged.len();
             must!(
                 !open,
@@ -145,14 +144,12 @@ impl Checker for Progress {
                     unjudged: BTreeSet::new(),
                     unknown: Vec::new(),
                     refused: BTreeSet::new(),
-                    close_asked: false,
-                    closed: None,
+                    closed: false,
                     crashed: false,
                 };
                 must!(self.sides.insert(*side, fresh).is_none(), "side {side} has appeared twice");
             }
             Event::Established { side, .. } => self.side(*side)?.established = true,
-            Event::CloseAsked(side) => self.side(*side)?.close_asked = true,
             Event::Refused(name) => _ = self.side(name.side)?.refused.insert(*name),
             Event::Submitted { name, .. } => _ = self.side(name.stream.side)?.unjudged.insert(*name),
             Event::Told { name, verdict, .. } => self.on_told(*name, *verdict)?,
