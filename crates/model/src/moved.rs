@@ -101,8 +101,7 @@ impl Instance for Moved {
     }
 
     fn fault(&self, world: &World) -> Option<String> {
-        let ended = Side::BOTH.into_iter().find(|&side| !world.heard(side).ended.is_empty())?;
-        Some(format!("the connection of {ended:?} ends: {:?}", world.heard(ended).ended))
+        world.early_end()
     }
 
     fn is_reached(&self, world: &World) -> bool {

@@ -255,6 +255,12 @@ impl World {
         &self.ends[side.index()].heard
     }
 
+    /// What is wrong where no connection should end: the end that hears of one, and why.
+    pub fn early_end(&self) -> Option<String> {
+        let ended = Side::BOTH.into_iter().find(|&side| !self.heard(side).ended.is_empty())?;
+        Some(format!("the connection of {ended:?} ends: {:?}", self.heard(ended).ended))
+    }
+
     /// What an end has said in its reports.
     pub fn said(&self, side: Side) -> &Tap {
         &self.ends[side.index()].tap
@@ -382,8 +388,9 @@ impl World {
     }
 
     fn keep(&mut self, way: Way, bytes: Vec<u8>) {
-        let at = self.held.partition_point(|held| *held < (way, bytes.clone()));
-        self.held.insert(at, (way, bytes));
+        let datagram = (way, bytes);
+        let at = self.held.partition_point(|held| *held < datagram);
+        self.held.insert(at, datagram);
     }
 
     /// The held datagram at `place` is delivered.

@@ -13,7 +13,7 @@ fn both_ends_say_the_same_of_a_segment_and_say_it_once() {
 
 #[test]
 fn the_skip_of_one_segment_does_not_harm_the_next() {
-    let bounds = Bounds { losses: 2, horizon: Duration::from_millis(4), ..BOUNDS };
+    let bounds = Bounds { horizon: Duration::from_millis(4), ..BOUNDS };
     explore(Lifetime { segments: 2, lifetime: Duration::from_micros(1200), bounds }).assert_clean();
 }
 

@@ -44,8 +44,8 @@ fn a_peer_that_moves_and_comes_back_is_found_where_it_is() {
 
 #[test]
 fn a_peer_that_has_nothing_to_say_is_followed_by_what_keeps_the_connection_alive() {
-    let bounds = Bounds { horizon: Duration::from_millis(600), ..STOLEN };
-    let claim = Moved { deeds: [&[Deed::MovesTo(7)], &[]], bounds: Bounds { losses: 0, ..bounds }, ..STAYS };
+    let bounds = Bounds { losses: 0, horizon: Duration::from_millis(600), ..STOLEN };
+    let claim = Moved { deeds: [&[Deed::MovesTo(7)], &[]], bounds, ..STAYS };
     assert_clean_and_never(explore(claim), &[TAKEN_IN]);
 }
 

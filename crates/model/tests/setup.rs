@@ -19,12 +19,11 @@ fn who_gives_up_early_leaves_nothing_behind() {
 
 #[test]
 fn what_waits_for_the_connection_is_judged_once() {
-    let bounds = Bounds { losses: 2, copies: 0, horizon: Duration::from_millis(250), ..BOUNDS };
+    let bounds = Bounds { copies: 0, horizon: Duration::from_millis(250), ..BOUNDS };
     explore(SetUp { connect_timeout: Duration::from_secs(5), then: Then::Data, bounds }).assert_clean();
 }
 
 #[test]
 fn nothing_is_kept_of_who_never_comes_back() {
-    let bounds = Bounds { losses: 2, ..BOUNDS };
-    explore(SetUp { connect_timeout: Duration::from_millis(500), then: Then::Gone, bounds }).assert_clean();
+    explore(SetUp { connect_timeout: Duration::from_millis(500), then: Then::Gone, bounds: BOUNDS }).assert_clean();
 }
