@@ -33,7 +33,7 @@ const STEPS: &[Step] = &[
     step("tidy", "cargo xtask tidy"),
     step("fuzz smoke", "cargo xtask fuzz"),
     step("planted faults", "cargo xtask faults"),
-    step("swarm", "cargo run --package segstream-swarm -- --seeds 1000"),
+    step("swarm", "cargo run --package segstream-swarm -- --first 1000 --seeds 1000"),
     step("attack suite", "cargo run --package segstream-siege -- --only load --seconds 20"),
     step("demonstration", "cargo run --release -- demo --out target/ci-demo --json"),
     step("old figures", "rm -rf target/ci-study"),

@@ -1,6 +1,6 @@
 //! `cargo xtask faults`: faults that transports have really had are planted one by one, and the tests must find each.
 //!
-//! Called by people, not by `ci`. A fault is a patch in `faults/`, with a head that says what it breaks, where such a
+//! Called by people and by `ci`. A fault is a patch in `faults/`, with a head that says what it breaks, where such a
 //! fault was seen before, and which command must fail. What a test does not notice here, it would not notice in a
 //! change either.
 //!
@@ -53,7 +53,6 @@ pub(crate) fn run(root: &Path, names: &[&str]) -> Result<()> {
     // Why: faults with one command lie beside each other, so that little is built twice.
     faults.sort_by(|a, b| a.command.cmp(&b.command));
     let (tree, build) = (root.join("target/faults/tree"), root.join("target/faults/build"));
-    std::fs::create_dir_all(&tree).context("target/faults could not be made")?;
     copy::refresh(root, &tree)?;
     check_commands(&tree, &build, &faults)?;
     let mut survivors = Vec::new();

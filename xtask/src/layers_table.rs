@@ -53,7 +53,7 @@ pub(crate) const LAYERS: &[Layer] = &[
     outer("model", &["base", "blocks", "wire", "proto"]),
     // Whole endpoints over the black box in virtual time: for tests, so that nothing shipped may use it.
     outer("swarm", &["base", "blocks", "wire", "path", "proto", "secure"]),
-    // Attacks on real endpoints, each in a process of its own: for tests and by hand, so that nobody may depend on it.
+    // Attacks on real endpoints, each in a process of its own: for tests and `ci`, so that nobody may depend on it.
     outer("siege", &["base", "wire", "proto", "secure", "net", "segstream"]),
     outer("cli", &["base", "blocks", "wire", "path", "schemes", "sim", "proto", "secure", "net", "segstream", "lab", "studies"])
         .tested_with(&["arena"]),

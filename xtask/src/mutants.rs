@@ -47,7 +47,6 @@ pub(crate) fn run(root: &Path, file: Option<&str>) -> Result<()> {
         bail!("{} is none of the files whose changes are tried: {}", file.unwrap_or_default(), names.join(", "));
     }
     let (tree, build) = (root.join("target/mutants/tree"), root.join("target/mutants/build"));
-    std::fs::create_dir_all(&tree).context("target/mutants could not be made")?;
     copy::refresh(root, &tree)?;
     let mut missed = Vec::new();
     for subject in chosen {

@@ -1,6 +1,6 @@
 //! The files of the project: what git tracks, and what it would track.
 //!
-//! Called by `layers` and `tidy`.
+//! Called by `layers`, `tidy` and `copy`.
 //!
 //! Invariant: nothing that `.gitignore` names is looked at, so build output never fails a check.
 
