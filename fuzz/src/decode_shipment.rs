@@ -19,12 +19,9 @@ pub fn check(data: &[u8]) {
     comes_back(data, Header::decode, Header::encode, |_| Some(HEADER_BYTES));
     match header {
         Ok(header) => body(header.kind, &data[HEADER_BYTES..]),
-        Err(_) => KINDS.iter().for_each(|&kind| body(kind, data)),
+        Err(_) => Kind::ALL.iter().for_each(|&kind| body(kind, data)),
     }
 }
-
-const KINDS: [Kind; 9] =
-    [Kind::Request, Kind::Confirm, Kind::Reject, Kind::Disconnect, Kind::Data, Kind::State, Kind::Report, Kind::Cookie, Kind::Handshake];
 
 fn body(kind: Kind, data: &[u8]) {
     match kind {

@@ -173,22 +173,8 @@ fn changed(pair: &mut Pair, script: &mut Script<'_>) {
 }
 
 fn crafted(pair: &mut Pair, script: &mut Script<'_>) {
-    const KINDS: [Kind; 12] = [
-        Kind::Request,
-        Kind::Confirm,
-        Kind::Reject,
-        Kind::Disconnect,
-        Kind::DisconnectConfirm,
-        Kind::Data,
-        Kind::State,
-        Kind::Report,
-        Kind::Cookie,
-        Kind::Handshake,
-        Kind::Challenge,
-        Kind::Response,
-    ];
     let (side, stranger, _) = script.flags();
-    let kind = KINDS[usize::from(script.byte() % 12)];
+    let kind = Kind::ALL[usize::from(script.byte()) % Kind::ALL.len()];
     let (connection, next) = pair.next_shipment(side);
     let number = next.saturating_add(u64::from(script.byte()));
     let connection = if kind == Kind::Request { 0 } else { connection };

@@ -1,9 +1,8 @@
 //! Two encrypted endpoints from their first datagram on, and an input that says what becomes of each: it passes, is
 //! lost, comes twice, late, from elsewhere, cut or changed; and datagrams of any bytes in between.
 //!
-//! Promises: nothing panics; nothing is kept for an address that has not proved itself, and no answer to it is longer
-//! than what it sent; whoever is connected knows the key of the other; no changed bytes are delivered; without a peer every
-//! connection ends.
+//! Promises: nothing panics; an address that has not proved itself gets no more than three times what it sent; whoever is
+//! connected knows the key of the other; no changed bytes are delivered; without a peer every connection ends.
 
 use segstream_base::endpoint::{Arrival, Endpoint as _};
 use segstream_base::{Duration, Instant};

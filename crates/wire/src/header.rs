@@ -63,7 +63,8 @@ pub enum Kind {
 }
 
 impl Kind {
-    const ALL: [Self; 12] = [
+    /// Every kind, in the order of their numbers on the wire.
+    pub const ALL: [Self; 12] = [
         Self::Request,
         Self::Confirm,
         Self::Reject,
