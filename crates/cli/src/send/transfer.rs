@@ -125,7 +125,8 @@ impl Transfer {
     /// Why the connection is no more.
     fn sentence(&self, reason: &CloseReason) -> String {
         let address = self.plan.receiver.peer.address;
-        self.plan.receiver.explain(reason).unwrap_or_else(|| format!("the connection to {address} has ended: {reason}"))
+        let explained = self.plan.receiver.explain(reason);
+        explained.unwrap_or_else(|| format!("the connection to {address} has ended: {}", manifest::printable(&reason.to_string())))
     }
 
     fn conclude(mut self) -> TransferReport {

@@ -1,9 +1,10 @@
-//! Names from a hostile sender stay inside the output directory.
+//! Names from a hostile sender stay inside the output directory, and sentences of a hostile peer off the terminal.
 
 use crate::process::{self, receiver};
 use segstream::blocking::Endpoint;
-use segstream::{Bytes, Config, Contract, Credentials, Security};
+use segstream::{Admission, Bytes, Config, Contract, Credentials, Duration, Security};
 use std::net::SocketAddr;
+use std::thread;
 
 #[test]
 fn a_hostile_name_creates_nothing_and_the_good_one_beside_it_arrives() {
@@ -50,4 +51,24 @@ fn the_sender_sends_the_last_part_of_a_path_only() {
     process::send([&address, source.to_str().unwrap()]).expect(0);
     receiver.end().expect(0);
     assert_eq!(std::fs::read(out.join("file")).unwrap(), b"x");
+}
+
+#[test]
+fn a_peer_s_last_words_cannot_steer_the_terminal() {
+    let credentials = Credentials { identity: Some(process::identity()), admission: Admission::anyone(), ..Credentials::default() };
+    let config = Config { security: Security::Encrypted(credentials), ..Config::default() };
+    let mut endpoint = Endpoint::listen("127.0.0.1:0".parse().unwrap(), config).unwrap();
+    let address = endpoint.local_addr().to_string();
+    let refusing = thread::spawn(move || {
+        let id = endpoint.accept(Some(Duration::from_secs(20))).unwrap();
+        endpoint.connection(id).abort(7, "\u{1b}[2J\u{7}all is well").unwrap();
+        endpoint.wait(Some(Duration::from_secs(1))).unwrap();
+    });
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("file");
+    std::fs::write(&file, vec![1; 100_000]).unwrap();
+    let ended = process::send([&address, file.to_str().unwrap()]).expect(1);
+    refusing.join().unwrap();
+    assert!(ended.stderr.contains("all is well"), "{}", ended.stderr);
+    assert!(!ended.stderr.contains(['\u{1b}', '\u{7}']), "{:?}", ended.stderr);
 }
