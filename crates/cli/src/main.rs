@@ -43,7 +43,7 @@ use std::process::ExitCode;
 #[derive(Debug, Parser)]
 #[command(name = "segstream", version, propagate_version = true, arg_required_else_help = true)]
 #[command(after_help = "Example:\n  segstream recv --listen 127.0.0.1:4433 --out copies\n  segstream send 127.0.0.1:4433 film.mkv --peer \
-                        SHA256:... --code k7qm-2xnp-9wdt-4rfh\n\n`recv` prints the second line, ready to paste.\n\nExit status: 0 done, 1 failed, 2 bad usage.")]
+                        SHA256:... --code k7qm-2xnp-9wdt-4rfh\n\n`recv` prints the second line, with PATH for the file.\n\nExit status: 0 done, 1 failed, 2 bad usage.")]
 struct Command {
     #[command(subcommand)]
     verb: Verb,

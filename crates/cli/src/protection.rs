@@ -48,12 +48,8 @@ impl Protection {
     ///
     /// # Errors
     /// Bad usage.
-    pub(crate) fn check(&self, given: &Given, of_this_end: &[&str]) -> Result<()> {
-        if !self.insecure {
-            return Ok(());
-        }
-        let others = [ENCRYPTED, of_this_end].concat();
-        given.contradiction("insecure", &others, "in the clear there are no keys")
+    pub(crate) fn check(given: &Given, of_this_end: &[&str]) -> Result<()> {
+        given.contradiction("insecure", &[ENCRYPTED, of_this_end].concat(), "in the clear there are no keys")
     }
 
     /// Refuses another scheme unless it was said that it travels in the clear.

@@ -39,7 +39,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// What one connection may write when anyone may come.
+/// What one connection may write with --allow-any.
 const STRANGERS_BYTES_MAX: Bytes = Bytes::new(1 << 30);
 
 /// Receives files or a pipe from a sender.

@@ -54,7 +54,7 @@ const WINDOW_SEGMENTS_MAX: u32 = 65_536;
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  segstream send 192.0.2.1:4433 a.bin b.bin --peer SHA256:... --code k7qm-2xnp-9wdt-4rfh\n  \
                         segstream send 192.0.2.1:4433 c.bin\n  camera | segstream send 192.0.2.1:4433 - --rate auto:peak=50mbit --tolerance \
-                        1024,5,1 --lifetime 200ms\n\nThe first is as `recv` prints it. From then on the receiver is known, and our \
+                        1024,5,1 --lifetime 200ms\n\nThe first is as `recv` prints it, with the files in place of PATH. From then on the receiver is known, and our \
                         identity can be allowed there with --allow.")]
 pub(crate) struct Arguments {
     #[command(flatten)]

@@ -138,6 +138,12 @@ impl Plain {
         crc32c::crc32c_append(crc32c::crc32c(&number.to_be_bytes()), bytes).to_be_bytes()
     }
 
+    /// The parameters in the handshake bytes of one side, once they are all there: two bytes of length, then themselves.
+    pub fn parameters(handshake: &[u8]) -> Option<&[u8]> {
+        let (length, rest) = handshake.split_first_chunk::<2>()?;
+        rest.get(..usize::from(u16::from_be_bytes(*length)))
+    }
+
     /// Seals in place: `shipment` ends with [`Plain::SEAL_BYTES`] bytes to be overwritten.
     pub fn seal(number: u64, shipment: &mut [u8]) {
         if let Some((bytes, seal)) = shipment.split_last_chunk_mut::<4>() {
@@ -225,8 +231,7 @@ impl Session for PlainSession {
     }
 
     fn peer_parameters(&self) -> Option<&[u8]> {
-        let (length, rest) = self.incoming.split_first_chunk::<2>()?;
-        rest.get(..usize::from(u16::from_be_bytes(*length)))
+        Plain::parameters(&self.incoming)
     }
 
     fn answer(&mut self, parameters: &[u8]) -> Result<(), HandshakeError> {

@@ -38,14 +38,14 @@ impl Admission {
         self.list().keys.insert(key);
     }
 
-    /// Serves one connection of whoever knows this code.
+    /// Serves one connection of whoever knows this code: of the holder of the key that is returned.
     ///
     /// # Errors
     /// As [`Identity::of_code`].
-    pub fn allow_once(&self, code: &OneTimeCode) -> Result<(), IdentityError> {
+    pub fn allow_once(&self, code: &OneTimeCode) -> Result<Fingerprint, IdentityError> {
         let key = Identity::of_code(code)?.fingerprint();
         self.list().once.insert(key);
-        Ok(())
+        Ok(key)
     }
 
     /// Serves whoever one of these authorities has certified for this use.

@@ -24,7 +24,6 @@ use std::sync::Arc;
 pub struct Authorities {
     responders: Arc<WebPkiServerVerifier>,
     initiators: Arc<dyn ClientCertVerifier>,
-    count: usize,
 }
 
 /// Why a file gives no authorities.
@@ -64,18 +63,13 @@ impl Authorities {
             let certificate = certificate.map_err(|error| error.to_string())?;
             roots.add(certificate).map_err(|error| error.to_string())?;
         }
-        let count = roots.len();
-        if count == 0 {
+        if roots.is_empty() {
             return Err("it has no certificate".to_owned());
         }
         let roots = Arc::new(roots);
         let responders = WebPkiServerVerifier::builder_with_provider(Arc::clone(&roots), provider()).build();
         let initiators = WebPkiClientVerifier::builder_with_provider(roots, provider()).build();
-        Ok(Self {
-            responders: responders.map_err(|error| error.to_string())?,
-            initiators: initiators.map_err(|error| error.to_string())?,
-            count,
-        })
+        Ok(Self { responders: responders.map_err(|error| error.to_string())?, initiators: initiators.map_err(|error| error.to_string())? })
     }
 
     /// Whether a responder's chain is good for this name.
@@ -102,6 +96,6 @@ impl Authorities {
 
 impl fmt::Debug for Authorities {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Authorities").field("count", &self.count).finish_non_exhaustive()
+        f.debug_struct("Authorities").finish_non_exhaustive()
     }
 }

@@ -4,7 +4,8 @@
 //! responder, the admission at the end, and the sentences for people.
 //!
 //! Invariant: it is complete only when the peer has proved a key that is wanted, both sides have agreed on the
-//! parameters that were acted on, and a responder has let the peer in. What has failed or is complete stays so.
+//! parameters that were acted on, and a responder has let the peer in. What has failed stays so;
+//! bytes behind the end fail what was complete.
 //!
 //! Source: RFC 9001 4.1 (the interface), 4.8 (codes of failures), 8.2 (parameters).
 
@@ -23,7 +24,7 @@ const MESSAGE_BYTES_MAX: usize = 64 * 1024;
 const MESSAGE_HEAD_BYTES: usize = 4;
 
 /// Makes a responder's connection, once its answer is known.
-pub(crate) type Accept = Box<dyn FnOnce(Vec<u8>) -> Result<Connection, Error> + Send>;
+pub(crate) type Accept = Box<dyn Fn(Vec<u8>) -> Result<Connection, Error> + Send>;
 
 /// The keys that a handshake has made and that nobody has taken yet.
 #[derive(Default)]
@@ -97,21 +98,14 @@ impl Handshake {
 
     /// Takes a responder's answer, and goes on with the proposal that waits for it.
     pub(crate) fn answer(&mut self, parameters: &[u8]) -> Result<(), HandshakeError> {
-        let unanswered =
-            core::mem::replace(&mut self.stage, Stage::Failed(Self::error(AlertDescription::InternalError, "it was given up")));
-        match unanswered {
-            Stage::Waiting(accept) => match accept(parameters.to_vec()) {
-                Ok(connection) => self.stage = Stage::Running(Box::new(connection)),
-                Err(error) => return Err(self.fail(AlertDescription::InternalError, &error.to_string())),
-            },
-            Stage::Failed(error) => {
-                self.stage = Stage::Failed(error.clone());
-                return Err(error);
-            }
-            answered => {
-                self.stage = answered;
-                return Ok(());
-            }
+        let made = match &self.stage {
+            Stage::Waiting(accept) => accept(parameters.to_vec()),
+            Stage::Failed(error) => return Err(error.clone()),
+            Stage::Running(_) | Stage::Complete => return Ok(()),
+        };
+        match made {
+            Ok(connection) => self.stage = Stage::Running(Box::new(connection)),
+            Err(error) => return Err(self.fail(AlertDescription::InternalError, &error.to_string())),
         }
         self.advance()
     }
@@ -238,7 +232,8 @@ impl Handshake {
         error
     }
 
-    fn error(alert: AlertDescription, detail: &str) -> HandshakeError {
+    /// The error of an alert.
+    pub(crate) fn error(alert: AlertDescription, detail: &str) -> HandshakeError {
         // RFC 9001 4.8: a TLS alert is the code 0x0100 and its own number.
         HandshakeError { code: 0x100 + u64::from(u8::from(alert)), detail: detail.to_owned(), untrusted: None }
     }

@@ -9,10 +9,8 @@
 //! Source: RFC 9001 5.4; the sample is the 16 bytes behind the header.
 
 use rustls::quic::HeaderProtectionKey;
-use segstream_wire::header::HEADER_BYTES;
+use segstream_wire::header::{HEADER_BYTES, Outside};
 
-/// The bit of the first byte that is set in both data levels, and in no other.
-const DATA_LEVEL_BIT: u8 = 0x20;
 const SAMPLE_BYTES: usize = 16;
 /// Where the number stands in a header.
 const NUMBER: core::ops::Range<usize> = 5..HEADER_BYTES;
@@ -22,8 +20,9 @@ const SHORT_HEADER_OF_FOUR: u8 = 0x43;
 
 /// Covers a header, or uncovers it. Nothing happens to a shipment of another level or too short for a seal.
 pub(crate) fn cover(key: &dyn HeaderProtectionKey, shipment: &mut [u8]) {
+    let is_data = Outside::read(shipment).is_some_and(|outside| outside.data);
     let Some((header, rest)) = shipment.split_first_chunk_mut::<HEADER_BYTES>() else { return };
-    let Some(sample) = rest.get(..SAMPLE_BYTES).filter(|_| header[0] & DATA_LEVEL_BIT != 0) else { return };
+    let Some(sample) = rest.get(..SAMPLE_BYTES).filter(|_| is_data) else { return };
     let mut first = SHORT_HEADER_OF_FOUR;
     if key.encrypt_in_place(sample, &mut first, &mut header[NUMBER]).is_ok() {
         header[0] ^= first ^ SHORT_HEADER_OF_FOUR;

@@ -172,11 +172,9 @@ impl Identity {
     fn of_pkcs8(pkcs8: &[u8], which: impl Fn() -> String) -> Result<Self, IdentityError> {
         let unusable = |cause: String| IdentityError::UnusableKey { key: which(), cause };
         let key = provider::signing_key(pkcs8).map_err(|error| unusable(error.to_string()))?;
-        let public = key.public_key().ok_or_else(|| unusable("its public key is unknown".to_owned()))?;
-        let fingerprint = provider::fingerprint(&public);
+        let fingerprint = provider::fingerprint(&key.public_key().ok_or_else(|| unusable("its public key is unknown".to_owned()))?);
         let certificate = self_signed(pkcs8).map_err(|error| unusable(error.to_string()))?;
         let lasting = Arc::new(Zeroizing::new(provider::derive(pkcs8, b"lasting authentication")));
-        drop(public);
         Ok(Self { key, chain: vec![certificate], fingerprint, lasting })
     }
 }

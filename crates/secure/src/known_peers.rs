@@ -16,7 +16,8 @@ use std::path::{Path, PathBuf};
 pub struct KnownPeers {
     path: PathBuf,
     text: String,
-    peers: Vec<(String, Fingerprint)>,
+    /// Line from 1, address, key.
+    peers: Vec<(usize, String, Fingerprint)>,
 }
 
 /// Why the file of known peers could not be used.
@@ -60,6 +61,8 @@ pub enum KnownPeersError {
         address: String,
         /// The key in the file.
         known: Fingerprint,
+        /// Its line, from 1.
+        line: usize,
     },
     /// An address would not come back from the file.
     #[error("\"{address}\" cannot be remembered: an address has no spaces and does not begin with #")]
@@ -83,42 +86,52 @@ impl KnownPeers {
         let mut peers = Vec::new();
         for (at, line) in text.lines().enumerate() {
             let peer = parse(line).map_err(|cause| KnownPeersError::Line { path: path.to_owned(), line: at + 1, cause })?;
-            peers.extend(peer);
+            peers.extend(peer.map(|(address, key)| (at + 1, address, key)));
         }
         Ok(Self { path: path.to_owned(), text, peers })
     }
 
     /// The key of the peer at this address, written as it was when remembered.
     pub fn find(&self, address: &str) -> Option<Fingerprint> {
-        self.peers.iter().find(|(known, _)| known == address).map(|(_, key)| *key)
+        self.entry(address).map(|(_, key)| key)
     }
 
-    /// Remembers the key of a peer, in the file too. One that is known already changes nothing.
+    /// The line of the file, from 1, that has the key of the peer at this address.
+    pub fn line_of(&self, address: &str) -> Option<usize> {
+        self.entry(address).map(|(line, _)| line)
+    }
+
+    fn entry(&self, address: &str) -> Option<(usize, Fingerprint)> {
+        self.peers.iter().find(|(_, known, _)| known == address).map(|(line, _, key)| (*line, *key))
+    }
+
+    /// Remembers the key of a peer, in the file too; says whether it is new. One that is known already changes nothing.
     ///
     /// # Errors
     /// When another key is known for the address, or the file cannot be read again or written.
     // Limit: of two processes that add a line in the same instant, one may lose its line, and asks again next time.
-    pub fn remember(&mut self, address: &str, key: Fingerprint) -> Result<(), KnownPeersError> {
+    pub fn remember(&mut self, address: &str, key: Fingerprint) -> Result<bool, KnownPeersError> {
         if address.is_empty() || address.starts_with('#') || address.contains(char::is_whitespace) {
             return Err(KnownPeersError::Address { address: address.to_owned() });
         }
         let mut now = Self::load(&self.path)?;
-        match now.find(address) {
-            Some(known) if known != key => {
-                return Err(KnownPeersError::Changed { path: self.path.clone(), address: address.to_owned(), known });
+        let is_new = match now.entry(address) {
+            Some((line, known)) if known != key => {
+                return Err(KnownPeersError::Changed { path: self.path.clone(), address: address.to_owned(), known, line });
             }
-            Some(_) => {}
+            Some(_) => false,
             None => {
                 if !now.text.is_empty() && !now.text.ends_with('\n') {
                     now.text.push('\n');
                 }
                 now.text.push_str(&format!("{address} {key}\n"));
-                now.peers.push((address.to_owned(), key));
+                now.peers.push((now.text.lines().count(), address.to_owned(), key));
                 now.write().map_err(|cause| KnownPeersError::Write { path: self.path.clone(), cause })?;
+                true
             }
-        }
+        };
         *self = now;
-        Ok(())
+        Ok(is_new)
     }
 
     /// Written aside and then renamed, so that no reader and no crash sees half of it.

@@ -6,8 +6,8 @@
 //! - [`Authorities`]: root certificates, for those who trust names and not keys.
 //! - [`KnownPeers`]: the file of keys that have been met before.
 //!
-//! Used by the library and the command. It calls the protocol's contract (`segstream_proto::session`) and nothing else
-//! of ours.
+//! Used by the library and the command. It implements the protocol's contract (`segstream_proto::session`); of ours it
+//! calls base's reader and wire's levels and headers besides.
 //!
 //! Invariant: trust is in keys. Certificates carry them; only where an authority is trusted does one say more.
 //!

@@ -13,6 +13,9 @@ use rustls::sign::SigningKey;
 use segstream_proto::session::Fingerprint;
 use std::sync::{Arc, LazyLock};
 
+/// A key for [`authenticate`].
+pub(crate) type AuthenticationKey = hmac::Key;
+
 /// The system could not give random bytes.
 #[derive(Debug)]
 pub(crate) struct NoEntropy;
@@ -68,7 +71,7 @@ pub(crate) fn derive(secret: &[u8], purpose: &[u8]) -> [u8; 32] {
 }
 
 /// HMAC-SHA256, cut to 16 bytes.
-pub(crate) fn authenticate(key: &hmac::Key, message: &[u8]) -> [u8; 16] {
+pub(crate) fn authenticate(key: &AuthenticationKey, message: &[u8]) -> [u8; 16] {
     let tag = hmac::sign(key, message);
     let mut short = [0; 16];
     short.copy_from_slice(&tag.as_ref()[..16]);
@@ -76,6 +79,6 @@ pub(crate) fn authenticate(key: &hmac::Key, message: &[u8]) -> [u8; 16] {
 }
 
 /// A key for [`authenticate`].
-pub(crate) fn authentication_key(bytes: &[u8; 32]) -> hmac::Key {
+pub(crate) fn authentication_key(bytes: &[u8; 32]) -> AuthenticationKey {
     hmac::Key::new(hmac::HMAC_SHA256, bytes)
 }

@@ -11,7 +11,6 @@ use crate::provider::{self, provider};
 use crate::tls_session::TlsSession;
 use crate::{Admission, Authorities, Fingerprint, Identity, IdentityError, Trust};
 use core::fmt;
-use ring::hmac;
 use rustls::client::Resumption;
 use rustls::pki_types::ServerName;
 use rustls::quic::{ClientConnection, Connection, ServerConnection, Version};
@@ -32,8 +31,8 @@ pub struct Tls {
     fingerprint: Fingerprint,
     admission: Admission,
     authorities: Option<Authorities>,
-    key: hmac::Key,
-    lasting_key: hmac::Key,
+    key: provider::AuthenticationKey,
+    lasting_key: provider::AuthenticationKey,
 }
 
 impl Tls {
@@ -60,12 +59,12 @@ impl Tls {
 
     /// The session of one who asks for a connection.
     pub(crate) fn initiator(&self, trust: &Trust, parameters: &[u8]) -> Result<TlsSession, HandshakeError> {
-        let name = self.name_of(trust).map_err(unusable)?;
+        let name = self.name_of(trust).map_err(|detail| unusable(&detail))?;
         let check = Arc::new(PeerCheck::new(Wanted::Peer(trust.clone(), self.authorities.clone())));
         let connection = self
             .client_config(Arc::clone(&check))
             .and_then(|config| ClientConnection::new(Arc::new(config), Version::V1, name, parameters.to_vec()))
-            .map_err(|error| unusable(format!("no handshake could be begun: {error}")))?;
+            .map_err(|error| unusable(&format!("no handshake could be begun: {error}")))?;
         Ok(TlsSession::new(Handshake::initiate(Connection::Client(connection), check)))
     }
 
@@ -74,7 +73,7 @@ impl Tls {
         let check = Arc::new(PeerCheck::new(Wanted::Admitted(self.admission.clone())));
         let (certificate, server_check) = (Arc::clone(&self.certificate), Arc::clone(&check));
         let accept: Accept = Box::new(move |parameters| {
-            let config = server_config(certificate, server_check)?;
+            let config = server_config(Arc::clone(&certificate), Arc::clone(&server_check))?;
             ServerConnection::new(Arc::new(config), Version::V1, parameters).map(Connection::Server)
         });
         TlsSession::new(Handshake::respond(accept, check))
@@ -108,8 +107,8 @@ impl Tls {
 }
 
 /// What this side was given does not fit together.
-fn unusable(detail: String) -> HandshakeError {
-    HandshakeError { code: 0x100 + u64::from(u8::from(AlertDescription::InternalError)), detail, untrusted: None }
+fn unusable(detail: &str) -> HandshakeError {
+    Handshake::error(AlertDescription::InternalError, detail)
 }
 
 fn server_config(certificate: Arc<SingleCertAndKey>, check: Arc<PeerCheck>) -> Result<ServerConfig, Error> {

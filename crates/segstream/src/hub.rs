@@ -15,13 +15,14 @@ mod sending;
 use crate::inbox::{Inbox, News, Sending};
 use crate::{
     Bandwidth, Class, CloseReason, Config, ConnectionEvent, ConnectionId, Contract, Error, Instant, Peer, Rate, Statistics,
-    StreamStatistics,
+    StreamStatistics, Trust,
 };
 use segstream_base::endpoint::{Arrival, Deadline, Endpoint, Transmit};
 use segstream_proto::connection::{Connection, Role};
 use segstream_proto::endpoint::Endpoint as Protocol;
 use segstream_proto::session::Fingerprint;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::net::SocketAddr;
 use std::task::Poll;
 
 /// The events that the hub itself responds to.
@@ -273,6 +274,11 @@ impl Hub {
     /// Whether an ended connection ended as it should.
     pub(crate) fn closed_well(&self, id: ConnectionId) -> Poll<Result<(), Error>> {
         Poll::Ready(self.inbox(id).and_then(|inbox| if inbox.closed_gracefully() { Ok(()) } else { Err(ended(inbox)) }))
+    }
+
+    /// Who to connect to at `address`, where this endpoint is.
+    pub(crate) fn peer(&self, address: SocketAddr) -> Peer {
+        Peer { address, trust: self.fingerprint.map_or(Trust::Anyone, Trust::Key) }
     }
 
     /// The key the peer has proved to hold.

@@ -51,10 +51,9 @@ pub(crate) fn run(way: &Way, loss: &LossSpec, slices: &[Bytes]) -> Result<Outcom
     let (viewer_key, sender_key) = (Identity::generate()?, Identity::generate()?);
     let admission = Admission::nobody();
     admission.allow(sender_key.fingerprint());
-    let viewer_fingerprint = viewer_key.fingerprint();
     let viewer = Endpoint::with_clock(any, encrypted(viewer_key, admission), true, clock)?;
     let link = Link::bind(&way::link(loss, viewer.local_addr()))?;
-    let through = Peer::from((link.local_addr(), viewer_fingerprint));
+    let through = Peer { address: link.local_addr(), ..viewer.peer() };
     let config = Config { rate: Rate::smooth(way::BANDWIDTH), ..encrypted(sender_key, Admission::nobody()) };
     let sender = Endpoint::with_clock(any, config, false, clock)?;
     let (stop, count) = (AtomicBool::new(false), slices.len());

@@ -19,7 +19,7 @@ use segstream_wire::proposal::{Agreement, Proposal};
 use segstream_wire::report::Arrived;
 use segstream_wire::{Contract, Header, Kind, Level, Part, Report, ReportFrame, State, StateFrame};
 use serde::Serialize;
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::net::SocketAddr;
 
 /// A shipment as it is shown.
@@ -50,9 +50,9 @@ pub(super) enum Undecodable {
     Malformed,
 }
 
-/// What is known of the shipments between pairs of addresses: whether they are in the clear.
+/// The pairs of addresses between which shipments are known to travel in the clear.
 #[derive(Debug, Default)]
-pub(super) struct Flows(BTreeMap<(SocketAddr, SocketAddr), bool>);
+pub(super) struct Flows(BTreeSet<(SocketAddr, SocketAddr)>);
 
 impl Flows {
     /// The shipment in `payload`; `None` when it is of another protocol.
@@ -71,7 +71,7 @@ impl Flows {
         let is_handshake = header.is_some_and(|header| header.level == Level::Handshake);
         let opened = header.and_then(|header| Some((header, Plain::open(u64::from(header.number), payload)?)));
         let Some((header, end)) = opened.filter(|_| !is_handshake) else {
-            let sealed = (outside.data || is_handshake) && self.0.get(&pair) != Some(&true);
+            let sealed = (outside.data || is_handshake) && !self.0.contains(&pair);
             return match header {
                 None if !outside.data => None,
                 _ if sealed => Some(Ok(Shipment::sealed(outside, header.filter(|_| is_handshake)))),
@@ -80,11 +80,15 @@ impl Flows {
         };
         let body = payload.get(HEADER_BYTES..end).unwrap_or(&[]);
         if outside.data {
-            self.0.insert(pair, true);
+            self.0.insert(pair);
         } else if let (Kind::Request, Ok(request)) = (header.kind, Request::decode(&mut Reader::new(body))) {
-            self.0.insert(pair, request.protection == Plain::MODE);
+            if request.protection == Plain::MODE {
+                self.0.insert(pair);
+            } else {
+                self.0.remove(&pair);
+            }
         }
-        let in_the_clear = self.0.get(&pair) == Some(&true);
+        let in_the_clear = self.0.contains(&pair);
         let parts = parts(header.kind, in_the_clear, &mut Reader::new(body)).map_err(|_| Undecodable::Malformed);
         Some(parts.map(|parts| Shipment::open(header, parts)))
     }
@@ -175,10 +179,9 @@ fn fragment(fragment: &Fragment) -> String {
     format!("handshake bytes {}..{}", fragment.offset, fragment.offset.saturating_add(fragment.bytes.len() as u64))
 }
 
-/// What a handshake in the clear agrees on, if the fragment has all of it: two bytes of length, then itself.
+/// What a handshake in the clear agrees on, if the fragment has all of it.
 fn whole(fragment: &Fragment) -> Option<&[u8]> {
-    let (length, rest) = fragment.bytes.split_first_chunk::<2>().filter(|_| fragment.offset == 0)?;
-    rest.get(..usize::from(u16::from_be_bytes(*length)))
+    Plain::parameters(&fragment.bytes).filter(|_| fragment.offset == 0)
 }
 
 fn describe(contract: &Contract) -> String {

@@ -6,9 +6,10 @@
 //! code that one connection uses up.
 
 use super::Arguments;
+use crate::protection::Protection;
 use anyhow::Result;
 use clap::Args;
-use segstream::{Admission, Credentials, Fingerprint, Identity, OneTimeCode, Security};
+use segstream::{Admission, Credentials, Fingerprint, OneTimeCode, Security};
 use std::net::SocketAddr;
 
 /// The flags of the receiver, by the names of their fields.
@@ -46,7 +47,7 @@ pub(super) struct Admitting {
 /// Bad usage.
 pub(super) fn check(arguments: &Arguments) -> Result<()> {
     let given = &arguments.given;
-    arguments.protection.check(given, FLAGS)?;
+    Protection::check(given, FLAGS)?;
     given.contradiction("allow_any", &["allow", "authority"], "whoever comes is served or only some are")
 }
 
@@ -84,8 +85,7 @@ impl Admitting {
 
     fn open_code(&mut self) -> Result<()> {
         let code = OneTimeCode::generate()?;
-        let key = Identity::of_code(&code)?.fingerprint();
-        self.admission.allow_once(&code)?;
+        let key = self.admission.allow_once(&code)?;
         self.code = Some((code, key));
         Ok(())
     }

@@ -6,12 +6,13 @@
 //! certificate (`--authority`); never because it answered.
 
 use super::Arguments;
+use crate::protection::Protection;
 use anyhow::Result;
 use clap::Args;
 use segstream::{CloseReason, Credentials, Fingerprint, Identity, KnownPeers, KnownPeersError, OneTimeCode, Peer, Security, Trust};
 use segstream_wire::handshake::RejectReason;
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// The receivers met before, unless another file is named.
 const KNOWN_PEERS: &str = "known_peers";
@@ -19,7 +20,7 @@ const KNOWN_PEERS: &str = "known_peers";
 const HANDSHAKE_CODES: std::ops::Range<u64> = 256..512;
 
 /// The flags of the sender, by the names of their fields.
-pub(super) const FLAGS: &[&str] = &["peer", "code", "known_peers"];
+const FLAGS: &[&str] = &["peer", "code", "known_peers"];
 
 /// The flags of the sender about its receiver.
 #[derive(Clone, Debug, Args)]
@@ -43,8 +44,8 @@ enum Reason {
     Insecure,
     /// `--peer`, to be remembered.
     Given(Fingerprint),
-    /// It is known from before.
-    Known(Fingerprint),
+    /// It is known from before, and its line in the file.
+    Known(Fingerprint, usize),
     /// It is not known.
     Unknown,
     Certified,
@@ -69,7 +70,7 @@ pub(super) struct Receiver {
 /// Bad usage.
 pub(super) fn check(arguments: &Arguments) -> Result<()> {
     let given = &arguments.given;
-    arguments.protection.check(given, FLAGS)?;
+    Protection::check(given, FLAGS)?;
     given.contradiction("code", &["identity", "certificate"], "the key of this transfer is made from the code")?;
     given.contradiction("authority", &["peer", "known_peers"], "the one trusts a certificate, the other a key")
 }
@@ -99,8 +100,9 @@ impl Receiver {
                 Some(file) => file.clone(),
                 None => protection.beside_identity(KNOWN_PEERS)?,
             };
-            let known = KnownPeers::load(&known_peers)?.find(&address);
-            trust.peer.map(Reason::Given).or(known.map(Reason::Known)).unwrap_or(Reason::Unknown)
+            let known = KnownPeers::load(&known_peers)?;
+            let known = known.find(&address).zip(known.line_of(&address)).map(|(key, line)| Reason::Known(key, line));
+            trust.peer.map(Reason::Given).or(known).unwrap_or(Reason::Unknown)
         };
         let peer = Peer { address: remote, trust: reason.trust(&address) };
         let ours = Some((identity.fingerprint(), trust.code.is_some()));
@@ -112,16 +114,12 @@ impl Receiver {
     pub(super) fn remember(&self) -> Option<String> {
         let (Reason::Given(key), address) = (&self.reason, &self.address) else { return None };
         let file = self.known_peers.display();
-        let remembered = KnownPeers::load(&self.known_peers).and_then(|mut known| match known.find(address) {
-            Some(before) if before == *key => Ok(false),
-            _ => known.remember(address, *key).map(|()| true),
-        });
+        let remembered = KnownPeers::load(&self.known_peers).and_then(|mut known| known.remember(address, *key));
         match remembered {
             Ok(true) => Some(format!("{address} is remembered with its key in {file}: next time --peer is not needed")),
             Ok(false) => None,
-            Err(KnownPeersError::Changed { known, .. }) => Some(format!(
-                "note: {file} line {} still has the key {known} for {address}; remove that line to have the new one remembered",
-                line_of(&self.known_peers, address)
+            Err(KnownPeersError::Changed { known, line, .. }) => Some(format!(
+                "note: {file} line {line} still has the key {known} for {address}; remove that line to have the new one remembered"
             )),
             Err(error) => Some(format!("note: the key of {address} is not remembered: {error}")),
         }
@@ -164,23 +162,19 @@ impl Receiver {
                 "{address} has the key {found} and not {expected}, as --peer says: compare them with the fingerprint that recv prints there; \
                  if it prints neither, somebody else answers in its place"
             ),
-            Reason::Known(expected) => {
-                let line = line_of(&self.known_peers, address);
-                format!(
-                    "the key of {address} has changed: it was {expected} ({file} line {line}), now it is {found}. It has a new identity, or \
-                     somebody else answers in its place: compare the new key with the fingerprint that recv prints there; if they are the \
-                     same, remove line {line} of {file} and give --peer {found}"
-                )
-            }
+            Reason::Known(expected, line) => format!(
+                "the key of {address} has changed: it was {expected} ({file} line {line}), now it is {found}. It has a new identity, or \
+                 somebody else answers in its place: compare the new key with the fingerprint that recv prints there; if they are the \
+                 same, remove line {line} of {file} and give --peer {found}"
+            ),
             Reason::Unknown => format!(
                 "{address} is not known yet; whoever answers there has the key {found}. Compare it with the fingerprint that recv prints \
                  there; if they are the same, accept it: {}",
                 again_with(&format!("--peer {found}"))
             ),
             Reason::Certified | Reason::Insecure => format!(
-                "no authority in the file of --authority says that {} is the host in {address}; ask whoever runs recv there for its \
-                 certificate, or give its fingerprint with --peer in place of --authority",
-                found
+                "no authority in the file of --authority says that {found} is the host in {address}; ask whoever runs recv there for its \
+                 certificate, or give its fingerprint with --peer in place of --authority"
             ),
         }
     }
@@ -190,7 +184,7 @@ impl Reason {
     fn trust(&self, address: &str) -> Trust {
         match self {
             Self::Insecure => Trust::Anyone,
-            Self::Given(key) | Self::Known(key) => Trust::Key(*key),
+            Self::Given(key) | Self::Known(key, _) => Trust::Key(*key),
             Self::Unknown => Trust::Nobody,
             Self::Certified => Trust::Certified(host(address).to_owned()),
         }
@@ -201,12 +195,6 @@ impl Reason {
 fn host(address: &str) -> &str {
     let host = address.rsplit_once(':').map_or(address, |(host, _)| host);
     host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host)
-}
-
-/// The line of the file that has the key of `address`, from 1; 0 when it has gone meanwhile.
-fn line_of(known_peers: &Path, address: &str) -> usize {
-    let text = std::fs::read_to_string(known_peers).unwrap_or_default();
-    text.lines().position(|line| line.split_whitespace().next() == Some(address)).map_or(0, |at| at + 1)
 }
 
 /// This command line once more, with more behind it, for a shell.

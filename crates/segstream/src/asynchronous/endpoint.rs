@@ -6,7 +6,7 @@
 use super::switchboard::{Bell, Line, Switchboard};
 use super::{Connection, StreamSender};
 use crate::hub::Hub;
-use crate::{Config, Contract, Error, Fingerprint, Peer, SocketWarning, StrayCounters, Trust};
+use crate::{Config, Contract, Error, Fingerprint, Peer, SocketWarning, StrayCounters};
 use segstream_net::clock::Clock;
 use segstream_net::driver::DriverConfig;
 use segstream_net::driver::tokio::AsyncDriver;
@@ -93,8 +93,7 @@ impl Endpoint {
 
     /// Who to connect to for a program that has this endpoint at hand: its address and its key.
     pub fn peer(&self) -> Peer {
-        let trust = self.fingerprint().map_or(Trust::Anyone, Trust::Key);
-        Peer { address: self.local_addr(), trust }
+        self.owner.line.look(|board| board.hub.peer(self.local_addr()))
     }
 
     /// What has arrived for no connection.

@@ -5,8 +5,7 @@
 use super::Connection;
 use crate::hub::Hub;
 use crate::{
-    Config, ConnectionEvent, ConnectionId, Contract, Duration, Error, Fingerprint, Instant, Peer, SocketWarning, StrayCounters, Trust,
-    Waker,
+    Config, ConnectionEvent, ConnectionId, Contract, Duration, Error, Fingerprint, Instant, Peer, SocketWarning, StrayCounters, Waker,
 };
 use segstream_base::endpoint::Endpoint as _;
 use segstream_net::clock::Clock;
@@ -74,8 +73,7 @@ impl Endpoint {
 
     /// Who to connect to for a program that has this endpoint at hand: its address and its key.
     pub fn peer(&self) -> Peer {
-        let trust = self.fingerprint().map_or(Trust::Anyone, Trust::Key);
-        Peer { address: self.local_addr(), trust }
+        self.hub.peer(self.local_addr())
     }
 
     /// What has arrived for no connection.
