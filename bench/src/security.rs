@@ -1,11 +1,11 @@
-//! What encryption costs: the same transfer over loopback in plain mode and encrypted, in turn; and how many full set-ups
-//! a server makes in a second of its processor.
+//! What encryption costs: the same transfer over loopback in plain mode and encrypted, in turn; and what a set-up
+//! with its close costs the server's processor.
 //!
 //! Called by people. Two threads, each with a socket of its own; what the system's network costs is in both modes the same.
 //!
 //! Invariant: every byte counted has arrived in a segment judged complete.
 
-use crate::machine::Machine;
+use crate::machine::{Machine, processor_time};
 use crate::spread::Spread;
 use anyhow::{Context as _, Result, bail};
 use clap::Args;
@@ -120,9 +120,9 @@ fn text(report: &Report) -> Result<String> {
 /// One transfer: bits a second, and seconds of both ends' processors for a GB.
 fn transfer(mode: Mode, mebibytes: usize) -> Result<(f64, f64)> {
     let any = ([127, 0, 0, 1], 0).into();
+    let class = Class::new(6).context("there is a class 6")?;
     // Without rate control the window alone paces, so that what is measured is what the two ends can do.
-    let windowed =
-        |server| Config { class: Class::new(6).unwrap_or_default(), rate: Rate::Unpaced, unlimited: true, ..mode.config(server) };
+    let windowed = |server| Config { class, rate: Rate::Unpaced, unlimited: true, ..mode.config(server) };
     let receiver = Endpoint::listen(any, windowed(true))?;
     let peer = receiver.peer();
     let receiving = thread::spawn(move || receive(receiver, mebibytes));
@@ -168,14 +168,14 @@ fn setups(mode: Mode, count: u32) -> Result<f64> {
     let any = ([127, 0, 0, 1], 0).into();
     let mut server = Endpoint::listen(any, Config { handshakes_per_second: 1_000_000, ..mode.config(true) })?;
     let peer = server.peer();
-    let serving = thread::spawn(move || -> Result<Duration> {
-        let before = thread_cpu()?;
+    let serving = thread::spawn(move || -> Result<f64> {
+        let before = processor_time();
         for _ in 0..count {
             let id = server.accept(None)?;
             server.connection(id).closed(None)?;
             server.forget(id);
         }
-        Ok(thread_cpu()? - before)
+        Ok(processor_time() - before)
     });
     let mut client = Endpoint::bind(any, mode.config(false))?;
     for _ in 0..count {
@@ -184,13 +184,9 @@ fn setups(mode: Mode, count: u32) -> Result<f64> {
         client.forget(id);
     }
     let spent = serving.join().map_err(|_| anyhow::anyhow!("the serving thread has panicked"))??;
-    Ok(spent.as_secs_f64() * 1e6 / f64::from(count.max(1)))
+    Ok(spent / 1e3 / f64::from(count.max(1)))
 }
 
 fn process_cpu() -> Result<Duration> {
     Ok(clock_gettime(ClockId::CLOCK_PROCESS_CPUTIME_ID).context("the system does not tell the process's time")?.into())
-}
-
-fn thread_cpu() -> Result<Duration> {
-    Ok(clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).context("the system does not tell the thread's time")?.into())
 }
