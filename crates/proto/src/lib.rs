@@ -25,6 +25,7 @@ pub mod layout;
 pub mod number;
 pub mod rate;
 pub mod receiver;
+mod segment_buffers;
 pub mod sender;
 pub mod session;
 pub mod store;

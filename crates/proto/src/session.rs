@@ -7,6 +7,7 @@
 //!
 //! Invariant: whatever `open` accepts was sealed by the peer's session under the same level and number.
 
+use crc_fast::{CrcAlgorithm, Digest};
 use core::fmt;
 use core::hash::Hasher as _;
 use core::net::SocketAddr;
@@ -135,7 +136,10 @@ impl Plain {
 
     /// The seal of a shipment: of those of the initial level in every mode, and of all in this one.
     pub fn checksum(number: u64, bytes: &[u8]) -> [u8; 4] {
-        crc32c::crc32c_append(crc32c::crc32c(&number.to_be_bytes()), bytes).to_be_bytes()
+        let mut crc32c = Digest::new(CrcAlgorithm::Crc32Iscsi);
+        crc32c.update(&number.to_be_bytes());
+        crc32c.update(bytes);
+        (crc32c.finalize() as u32).to_be_bytes()
     }
 
     /// The parameters in the handshake bytes of one side, once they are all there: two bytes of length, then themselves.

@@ -8,8 +8,8 @@
 //! [`crate::receiver`]).
 
 use crate::layout::Layout;
+use crate::segment_buffers::SegmentBuffers;
 use bytes::Bytes;
-use segstream_base::codec::Writer;
 use segstream_wire::Part;
 use std::collections::VecDeque;
 
@@ -99,27 +99,21 @@ impl SendStore {
         self.streams.iter().flat_map(|stream| &stream.items).map(|kept| kept.bytes().len() as u64).sum()
     }
 
-    /// Writes the payload of `part`; zeros where bytes are missing, which only a caller's mistake can cause.
+    /// Appends the payload of `part` to `out`; zeros where bytes are missing, which only a caller's mistake can cause.
     #[inline]
-    pub fn write(&self, part: &Part, layout: &Layout, out: &mut Writer<'_>) {
+    pub fn append_to(&self, part: &Part, layout: &Layout, out: &mut Vec<u8>) {
         let stream = self.streams.get(part.stream as usize);
         let bytes = stream.and_then(|stream| stream.get(part.segment)).map_or(&[][..], Outgoing::bytes);
-        let Some(room) = out.reserve(part.payload_bytes as usize) else { return };
         let unit_bytes = layout.unit_bytes as usize;
         if layout.order.is_in_order() {
-            let start = part.first as usize * unit_bytes;
-            copy(room, bytes.get(start..).unwrap_or(&[]));
+            append(out, bytes, part.first as usize * unit_bytes, part.payload_bytes as usize);
             return;
         }
-        let mut at = 0;
+        let end = out.len() + part.payload_bytes as usize;
         for unit in layout.units_at(part.first, part.count) {
-            let length = layout.bytes_of(unit) as usize;
-            let start = unit as usize * unit_bytes;
-            if let (Some(to), Some(from)) = (room.get_mut(at..at + length), bytes.get(start..)) {
-                copy(to, from);
-            }
-            at += length;
+            append(out, bytes, unit as usize * unit_bytes, layout.bytes_of(unit) as usize);
         }
+        out.resize(end, 0);
     }
 
     fn stream(&mut self, stream: u32) -> &mut Numbered<Outgoing> {
@@ -130,31 +124,32 @@ impl SendStore {
     }
 }
 
-fn copy(to: &mut [u8], from: &[u8]) {
-    let count = to.len().min(from.len());
-    to[..count].copy_from_slice(&from[..count]);
-    to[count..].fill(0);
+/// Appends `count` of `bytes` from `start` on.
+fn append(out: &mut Vec<u8>, bytes: &[u8], start: usize, count: usize) {
+    let end = out.len() + count;
+    let rest = bytes.get(start..).unwrap_or(&[]);
+    out.extend_from_slice(&rest[..rest.len().min(count)]);
+    out.resize(end, 0);
 }
 
 /// The bytes on their way in.
 #[derive(Debug, Default)]
 pub struct RecvStore {
     streams: Vec<Numbered<Option<Vec<u8>>>>,
+    buffers: SegmentBuffers,
 }
 
 impl RecvStore {
-    /// Keeps the payload of a part that the half has called fresh. Units of an unknown length extend the
-    /// segment; missing ones stay zero.
+    /// Keeps the payload of a part that the half has called fresh. Units of an unknown length extend the segment.
     #[inline]
     pub fn write(&mut self, part: &Part, layout: &Layout, payload: &[u8]) {
-        let Some(buffer) = self.buffer(part.stream, part.segment) else { return };
+        let Some(buffer) = buffer(&mut self.streams, part.stream, part.segment) else { return };
         let unit_bytes = layout.unit_bytes as usize;
         if let Some(length) = layout.length
             && buffer.len() as u64 != length
         {
             match buffer.is_empty() {
-                // Why: fresh zeros come from the system already zeroed.
-                true => *buffer = vec![0; length as usize],
+                true => *buffer = self.buffers.take(length as usize),
                 false => buffer.resize(length as usize, 0),
             }
         }
@@ -171,13 +166,20 @@ impl RecvStore {
         }
     }
 
-    /// Takes the bytes of a segment, of `length` bytes with zeros for what never came.
-    pub fn take(&mut self, stream: u32, segment: u64, length: u64) -> Vec<u8> {
-        let mut bytes = self.buffer(stream, segment).map(core::mem::take).unwrap_or_default();
+    /// Takes the bytes of a segment, of `length` bytes, with zeros where `holes` (half-open runs of units of `unit_bytes`)
+    /// say that nothing came.
+    pub fn take(&mut self, stream: u32, segment: u64, length: u64, holes: &[(u32, u32)], unit_bytes: u32) -> Bytes {
+        let mut bytes = buffer(&mut self.streams, stream, segment).map(core::mem::take).unwrap_or_default();
         match bytes.is_empty() {
             // Why: fresh zeros come from the system already zeroed.
             true => bytes = vec![0; length as usize],
             false => bytes.resize(length as usize, 0),
+        }
+        // Invariant: a buffer that was used before shows nothing of the segment that was in it.
+        for &(first, end) in holes {
+            let place = |unit: u32| usize::try_from(u64::from(unit) * u64::from(unit_bytes)).unwrap_or(usize::MAX).min(bytes.len());
+            let (first, end) = (place(first), place(end));
+            bytes[first..end].fill(0);
         }
         if let Some(stream) = self.streams.get_mut(stream as usize) {
             if let Some(kept) = stream.get_mut(segment) {
@@ -185,12 +187,12 @@ impl RecvStore {
             }
             stream.drop_front_while(Option::is_none);
         }
-        bytes
+        self.buffers.lend(bytes)
     }
 
     /// Forgets the bytes of a segment that had to make room; taken later, all of it is zero.
     pub fn empty(&mut self, stream: u32, segment: u64) {
-        if let Some(buffer) = self.buffer(stream, segment) {
+        if let Some(buffer) = buffer(&mut self.streams, stream, segment) {
             *buffer = Vec::new();
         }
     }
@@ -200,21 +202,21 @@ impl RecvStore {
         self.streams.iter().flat_map(|stream| &stream.items).flatten().map(|kept| kept.capacity() as u64).sum()
     }
 
-    /// What is there of a segment so far.
+    /// What is there of a segment so far; bytes of units that are missing mean nothing.
     pub fn peek(&self, stream: u32, segment: u64) -> &[u8] {
         self.streams.get(stream as usize).and_then(|stream| stream.get(segment)).and_then(Option::as_deref).unwrap_or(&[])
     }
+}
 
-    fn buffer(&mut self, stream: u32, segment: u64) -> Option<&mut Vec<u8>> {
-        while self.streams.len() <= stream as usize {
-            self.streams.push(Numbered::default());
-        }
-        let stream = self.streams.get_mut(stream as usize)?;
-        while segment >= stream.base + stream.items.len() as u64 {
-            stream.items.push_back(Some(Vec::new()));
-        }
-        stream.get_mut(segment)?.as_mut()
+fn buffer(streams: &mut Vec<Numbered<Option<Vec<u8>>>>, stream: u32, segment: u64) -> Option<&mut Vec<u8>> {
+    while streams.len() <= stream as usize {
+        streams.push(Numbered::default());
     }
+    let stream = streams.get_mut(stream as usize)?;
+    while segment >= stream.base + stream.items.len() as u64 {
+        stream.items.push_back(Some(Vec::new()));
+    }
+    stream.get_mut(segment)?.as_mut()
 }
 
 fn place(buffer: &mut Vec<u8>, start: usize, bytes: &[u8], may_grow: bool) {
@@ -254,13 +256,11 @@ mod tests {
                 source_time: Instant::ZERO,
                 payload_bytes: layout.payload_bytes(first, 4),
             };
-            let mut buffer = [0; 40];
-            let mut writer = Writer::new(&mut buffer);
-            sent.write(&part, &layout, &mut writer);
-            let count = writer.finish().unwrap();
-            received.write(&part, &layout, &buffer[..count]);
+            let mut payload = Vec::new();
+            sent.append_to(&part, &layout, &mut payload);
+            received.write(&part, &layout, &payload);
         }
-        assert_eq!(received.take(0, 0, 155), source);
+        assert_eq!(received.take(0, 0, 155, &[], 10), source);
     }
 
     #[test]

@@ -92,12 +92,12 @@ fn a_finished_stream_ends_while_the_connection_goes_on() {
         senders[0].send("last".into()).await.unwrap();
         // Dropping the last sender of a stream finishes it.
         drop(senders.remove(0));
-        assert_eq!(first.recv().await.unwrap().unwrap().bytes, b"last");
+        assert_eq!(first.recv().await.unwrap().unwrap().bytes, b"last"[..]);
         assert!(first.recv().await.unwrap().is_none());
         // Longer than the idle timeout: an idle connection lives.
         tokio::time::sleep(std::time::Duration::from_millis(2_500)).await;
         senders[0].send("still here".into()).await.unwrap();
-        assert_eq!(second.recv().await.unwrap().unwrap().bytes, b"still here");
+        assert_eq!(second.recv().await.unwrap().unwrap().bytes, b"still here"[..]);
         drop(client);
         connection.close(0, "").await.unwrap();
         assert!(second.recv().await.unwrap().is_none());

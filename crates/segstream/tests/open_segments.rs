@@ -22,7 +22,7 @@ fn a_blocking_writer_gives_one_segment_and_an_abandoned_one_ends_where_it_stands
             let mut connection = server.connection(id);
             assert_eq!(connection.recv(0, PATIENCE).unwrap().unwrap().bytes, whole());
             assert_eq!(connection.recv(0, PATIENCE).unwrap().unwrap().bytes, pattern(9, 3_000));
-            assert_eq!(connection.recv(0, PATIENCE).unwrap().unwrap().bytes, b"after");
+            assert_eq!(connection.recv(0, PATIENCE).unwrap().unwrap().bytes, b"after"[..]);
             assert!(connection.recv(0, PATIENCE).unwrap().is_none());
             server.close().unwrap();
         });

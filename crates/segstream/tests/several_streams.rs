@@ -72,7 +72,7 @@ fn a_stream_the_peer_has_no_room_for_is_refused_and_the_others_go_on() {
         let serving = thread::spawn(move || {
             let id = server.accept(PATIENCE).unwrap();
             let mut connection = server.connection(id);
-            assert_eq!(connection.recv(0, PATIENCE).unwrap().unwrap().bytes, b"taken");
+            assert_eq!(connection.recv(0, PATIENCE).unwrap().unwrap().bytes, b"taken"[..]);
             connection.closed(PATIENCE).unwrap();
             server.close().unwrap();
         });

@@ -57,7 +57,7 @@ fn a_receiver_whose_sender_is_killed_hears_an_error_and_not_an_end() {
         let id = server.accept(PATIENCE).unwrap();
         let mut connection = server.connection(id);
         sending.join().unwrap_or(());
-        assert_eq!(connection.recv(0, PATIENCE).unwrap().unwrap().bytes, b"heard");
+        assert_eq!(connection.recv(0, PATIENCE).unwrap().unwrap().bytes, b"heard"[..]);
         assert_timed_out(&connection.recv(0, Some(seconds(5))).unwrap_err());
         assert_timed_out(&connection.accept_stream(Some(seconds(5))).map(|_| ()).and_then(|()| connection.recv(0, PATIENCE)).unwrap_err());
     });

@@ -43,7 +43,7 @@ fn a_timeout_is_not_an_end() {
                 received => break received.unwrap(),
             }
         };
-        assert_eq!(received.unwrap().bytes, b"one");
+        assert_eq!(received.unwrap().bytes, b"one"[..]);
         let judged = loop {
             match client.connection(ours).verdict(0, segment, NOW) {
                 Err(Error::TimedOut) => server.wait(NOW).map(|_| ()).unwrap(),
@@ -95,7 +95,7 @@ fn what_happens_while_one_thing_is_waited_for_is_heard_later() {
             }
         }
         assert_eq!((verdicts, opened), (2, 1));
-        assert_eq!(client.connection(ours).try_recv(0).unwrap().bytes, b"back");
+        assert_eq!(client.connection(ours).try_recv(0).unwrap().bytes, b"back"[..]);
         client.connection(ours).close(0, "").unwrap();
         serving.join().unwrap();
     });

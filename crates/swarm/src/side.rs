@@ -192,7 +192,7 @@ impl Side {
                 at,
                 name,
                 verdict,
-                bytes,
+                bytes: bytes.into(),
                 units,
                 unit_bytes,
                 holes,

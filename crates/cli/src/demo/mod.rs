@@ -207,7 +207,7 @@ fn missing_lines(shown: Option<&Shown>) -> Vec<usize> {
 
 /// The slice as a viewer shows it.
 fn repaired(sent: &Slice, shown: Option<&Shown>, missing: &[usize]) -> Slice {
-    let bytes = shown.map_or_else(|| vec![0; sent.bytes.len()], |shown| shown.received.bytes.clone());
+    let bytes = shown.map_or_else(|| vec![0; sent.bytes.len()], |shown| shown.received.bytes.to_vec());
     let mut slice = Slice { width: sent.width, height: sent.height, bytes };
     conceal::conceal(&mut slice, missing);
     slice

@@ -149,7 +149,7 @@ impl Incoming {
         let length = received.bytes.len() as u64;
         let record = SegmentRecord::new(arriving.number, arriving.contract.tolerance, &received, &mut self.smallest_delay);
         let (verdict, unit_bytes, first_arrival) = (received.verdict, received.unit_bytes, received.first_arrival);
-        let bytes = if self.drop_holes { without_holes(&received) } else { received.bytes };
+        let bytes = if self.drop_holes { without_holes(&received).into() } else { received.bytes };
         // Why not the bytes alone: a gap that is left for a segment takes room in the file too, and time to hash.
         let end = offset.unwrap_or(arriving.written_to).saturating_add(bytes.len() as u64);
         self.written = self.written.saturating_add(end.saturating_sub(arriving.written_to));

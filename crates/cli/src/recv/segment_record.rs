@@ -67,7 +67,7 @@ mod tests {
             stream: 1,
             segment: 17,
             verdict,
-            bytes: Vec::new(),
+            bytes: Vec::new().into(),
             units: 100,
             unit_bytes: 1024,
             holes,

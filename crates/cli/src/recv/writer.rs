@@ -10,6 +10,7 @@ use super::file_name::FileName;
 use super::part_file::PartFile;
 use super::sink::Sink;
 use crate::content_hash::ContentHash;
+use segstream::Bytes;
 use segstream::ConnectionId;
 use segstream_net::Waker;
 use std::collections::BTreeMap;
@@ -26,7 +27,7 @@ pub(super) enum Job {
     /// A stream begins.
     Open(Key, String),
     /// Bytes of it, at an offset or behind the last.
-    Write(Key, Option<u64>, Vec<u8>),
+    Write(Key, Option<u64>, Bytes),
     /// All its bytes have come: hash them.
     Hash(Key),
     /// It is what it should be: give it its name.

@@ -25,7 +25,7 @@ pub struct Received {
     pub verdict: Verdict,
     /// The bytes, zero where units are missing. Empty when the segment is longer than the whole window: then nothing
     /// of it was ever sent.
-    pub bytes: Vec<u8>,
+    pub bytes: Bytes,
     /// Units.
     pub units: u32,
     /// The size of a unit.
@@ -131,7 +131,7 @@ impl Connection {
         let (unit_bytes, window) = (contract.unit_bytes, contract.window_units);
         // Limit: a segment given up before anything of it left has whatever length its sender says.
         let length = if delivery.units > window { 0 } else { delivery.length };
-        let bytes = self.recv_store.take(stream, delivery.segment, length);
+        let bytes = self.recv_store.take(stream, delivery.segment, length, &delivery.holes, unit_bytes);
         self.recv.release(now, stream, delivery.segment);
         if self.progressive.contains(&stream) {
             // What was not told of its units is told with the whole now.
@@ -176,8 +176,8 @@ impl Connection {
         there
     }
 
-    /// What has arrived so far of a segment that is not taken yet, from its start; zero where units are
-    /// missing.
+    /// What has arrived so far of a segment that is not taken yet, from its start; bytes of units that are missing mean
+    /// nothing.
     pub fn peek(&self, stream: u32, segment: u64) -> &[u8] {
         self.recv_store.peek(stream, segment)
     }

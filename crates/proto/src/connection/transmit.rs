@@ -147,22 +147,19 @@ impl Connection {
     }
 
     fn write_data(&mut self, number: u64, parts: &[segstream_wire::Part], out: &mut Vec<u8>) {
-        let store = core::mem::take(&mut self.send_store);
-        let layouts = &self.send;
         let level = self.level();
         let header = Header { level, kind: Kind::Data, connection: self.remote_id, number: number as u32 };
-        let start = self.begin(out);
-        let mut writer = Writer::new(&mut out[start..]);
-        header.encode(&mut writer);
+        let start = out.len();
+        // Why in pieces: room for a whole datagram would have to be zeroed first, which costs as much as the copy.
+        append_encoded(out, |head| header.encode(head));
         for part in parts {
-            part.encode_header(&mut writer);
-            if let Some(layout) = layouts.segment_layout(part.stream, part.segment) {
-                store.write(part, &layout, &mut writer);
+            append_encoded(out, |head| part.encode_header(head));
+            if let Some(layout) = self.send.segment_layout(part.stream, part.segment) {
+                self.send_store.append_to(part, &layout, out);
             }
         }
-        let written = writer.finish().unwrap_or(HEADER_BYTES);
-        self.send_store = store;
-        self.seal(level, number, out, start, written);
+        out.resize(out.len() + self.session.seal_bytes(), 0);
+        self.session.seal(level, number, &mut out[start..]);
     }
 
     /// Writes a shipment of set-up.
@@ -217,4 +214,17 @@ impl Connection {
             self.end(now, CloseReason::KeysWornOut);
         }
     }
+}
+
+/// Longer than the header of a shipment or a part ever is.
+const HEAD_BYTES_MAX: usize = 96;
+
+/// Appends what `encode` writes.
+fn append_encoded(out: &mut Vec<u8>, encode: impl FnOnce(&mut Writer<'_>)) {
+    let mut head = [0; HEAD_BYTES_MAX];
+    let mut writer = Writer::new(&mut head);
+    encode(&mut writer);
+    // Invariant: a head fits; were one not to, the shipment is malformed and harmless.
+    let written = writer.finish().unwrap_or(0);
+    out.extend_from_slice(&head[..written]);
 }
