@@ -29,6 +29,9 @@ pub struct SocketConfig {
     pub share_port: bool,
     /// Whether the network's error notices (ICMP) are counted. On by default.
     pub count_network_errors: bool,
+    /// Whether the system may cut trains of datagrams apart and join them (`UDP_SEGMENT`, `UDP_GRO`). On by default;
+    /// off to see what that is worth.
+    pub offload: bool,
 }
 
 impl Default for SocketConfig {
@@ -38,6 +41,7 @@ impl Default for SocketConfig {
             send_buffer_bytes: DEFAULT_BUFFER_BYTES,
             share_port: false,
             count_network_errors: true,
+            offload: true,
         }
     }
 }
@@ -229,6 +233,17 @@ pub(crate) fn leave_out_local_address(socket: &socket2::Socket, address: SocketA
 
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
 pub(crate) fn leave_out_local_address(_: &socket2::Socket, _: SocketAddr) -> io::Result<()> {
+    Ok(())
+}
+
+/// The kernel no longer joins datagrams that arrive, as `quinn-udp` has asked it to.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+pub(crate) fn leave_datagrams_apart(socket: &socket2::Socket) -> io::Result<()> {
+    Ok(nix::sys::socket::setsockopt(socket, nix::sys::socket::sockopt::UdpGroSegment, &false)?)
+}
+
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+pub(crate) fn leave_datagrams_apart(_: &socket2::Socket) -> io::Result<()> {
     Ok(())
 }
 

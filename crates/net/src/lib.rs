@@ -26,6 +26,7 @@ pub mod counters;
 pub mod driver;
 pub mod link;
 pub mod receive;
+mod send_many;
 pub mod socket;
 pub mod staged;
 pub mod wake;

@@ -18,28 +18,37 @@ use std::net::{IpAddr, SocketAddr};
 /// in one call; more gain nothing.
 pub const TRAINS_MAX: usize = 8;
 
+/// The datagrams one system call fetches at most where the kernel does not join them.
+pub(crate) const SINGLES_MAX: usize = 32;
+
 /// The bytes of one train at most: the kernel never joins more than one IP packet can say.
 const TRAIN_BYTES_MAX: usize = 64 * 1024;
+
+/// Where the next buffer begins. Why not at once: buffers that lie a power of two apart share a few sets of every cache.
+const STRIDE_BYTES: usize = TRAIN_BYTES_MAX + 21 * 64;
 
 /// Reusable buffers for one receiving system call.
 #[derive(Debug)]
 pub struct ReceiveBatch {
     clock: Clock,
     buffer: Box<[u8]>,
-    trains: [RecvMeta; TRAINS_MAX],
+    trains: [RecvMeta; SINGLES_MAX],
     filled: usize,
+    /// How many buffers the last call could fill.
+    most: usize,
     time: KernelTime,
     drained: bool,
 }
 
 impl ReceiveBatch {
-    /// Empty buffers (512 KiB) whose arrivals are dated on `clock`.
+    /// Empty buffers (2 MiB, of which the system gives what is used) whose arrivals are dated on `clock`.
     pub fn new(clock: Clock) -> Self {
         Self {
             clock,
-            buffer: vec![0; TRAINS_MAX * TRAIN_BYTES_MAX].into_boxed_slice(),
-            trains: [RecvMeta::default(); TRAINS_MAX],
+            buffer: vec![0; SINGLES_MAX * STRIDE_BYTES].into_boxed_slice(),
+            trains: [RecvMeta::default(); SINGLES_MAX],
             filled: 0,
+            most: SINGLES_MAX,
             time: clock.kernel_time(None),
             drained: false,
         }
@@ -57,7 +66,7 @@ impl ReceiveBatch {
 
     /// Whether the last call filled all buffers, so that there probably is more.
     pub fn is_full(&self) -> bool {
-        self.filled == TRAINS_MAX
+        self.filled == self.most
     }
 
     /// The datagrams of the last call, in the order they came, each with its sender and its time. The
@@ -65,25 +74,28 @@ impl ReceiveBatch {
     pub fn datagrams(&mut self) -> impl Iterator<Item = (&mut [u8], Arrival)> {
         let time = self.time;
         let trains = self.trains.iter().take(self.filled);
-        self.buffer.chunks_exact_mut(TRAIN_BYTES_MAX).zip(trains).flat_map(move |(buffer, train)| {
+        self.buffer.chunks_exact_mut(STRIDE_BYTES).zip(trains).flat_map(move |(buffer, train)| {
             let arrival = Arrival { from: plain(train.addr), ecn: train.ecn.map(mark), received: time.received(train.timestamp) };
-            let length = train.len.min(buffer.len());
+            let length = train.len.min(TRAIN_BYTES_MAX);
             let (filled, _) = buffer.split_at_mut(length);
             filled.chunks_mut(train.stride.max(1)).map(move |datagram| (datagram, arrival))
         })
     }
 
-    /// Fills the buffers by `receive`, which says how many it has filled. Returns the datagrams and their bytes.
+    /// Fills at most `most` buffers by `receive`, which says how many it has filled. Returns the datagrams and their
+    /// bytes.
     pub(crate) fn fill(
         &mut self,
+        most: usize,
         receive: impl FnOnce(&mut [IoSliceMut<'_>], &mut [RecvMeta]) -> io::Result<usize>,
     ) -> io::Result<(usize, usize)> {
         self.filled = 0;
         self.drained = false;
-        let mut buffers = self.buffer.chunks_exact_mut(TRAIN_BYTES_MAX);
-        let mut slices: [IoSliceMut<'_>; TRAINS_MAX] = std::array::from_fn(|_| IoSliceMut::new(buffers.next().unwrap_or_default()));
-        let filled = receive(&mut slices, &mut self.trains)?;
-        self.filled = filled.min(TRAINS_MAX);
+        self.most = most.min(SINGLES_MAX);
+        let mut buffers = self.buffer.chunks_exact_mut(STRIDE_BYTES).map(|buffer| &mut buffer[..TRAIN_BYTES_MAX]);
+        let mut slices: [IoSliceMut<'_>; SINGLES_MAX] = std::array::from_fn(|_| IoSliceMut::new(buffers.next().unwrap_or_default()));
+        let filled = receive(&mut slices[..self.most], &mut self.trains[..self.most])?;
+        self.filled = filled.min(self.most);
         self.time = self.clock.kernel_time(Some(self.time));
         let trains = self.trains.iter().take(self.filled);
         Ok(trains.fold((0, 0), |(datagrams, bytes), train| (datagrams + train.len.div_ceil(train.stride.max(1)), bytes + train.len)))

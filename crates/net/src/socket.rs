@@ -10,7 +10,8 @@
 
 use crate::bind::{self, SocketConfig, SocketError, SocketWarning};
 use crate::counters::{LiveCounters, SocketCounters};
-use crate::receive::ReceiveBatch;
+use crate::receive::{ReceiveBatch, SINGLES_MAX, TRAINS_MAX};
+use crate::send_many::{DATAGRAMS_MAX, send_many};
 use quinn_udp::{EcnCodepoint, TransportErrorPayload, UdpSockRef, UdpSocketState};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
@@ -31,6 +32,7 @@ const NOTICES_MAX: usize = 64;
 pub struct Socket {
     socket: socket2::Socket,
     state: UdpSocketState,
+    offload: bool,
     local: SocketAddr,
     warnings: Vec<SocketWarning>,
     counters: LiveCounters,
@@ -110,7 +112,9 @@ impl Socket {
         let socket = bind::open(address, config, &mut warnings)?;
         let state = UdpSocketState::new(UdpSockRef::from(&socket)).map_err(failed("set its options"))?;
         bind::leave_out_local_address(&socket, address).map_err(failed("set its options"))?;
-        if state.max_gso_segments() <= 1 {
+        if !config.offload {
+            bind::leave_datagrams_apart(&socket).map_err(failed("set its options"))?;
+        } else if state.max_gso_segments() <= 1 {
             warnings.push(SocketWarning::NoSegmentationOffload);
         }
         if state.may_fragment() {
@@ -121,7 +125,7 @@ impl Socket {
         }
         let local = socket.local_addr().map_err(failed("tell its address"))?;
         let local = local.as_socket().unwrap_or(address);
-        Ok(Self { socket, state, local, warnings, counters: LiveCounters::default() })
+        Ok(Self { socket, state, offload: config.offload, local, warnings, counters: LiveCounters::default() })
     }
 
     /// The address it is bound to, with the port the system chose.
@@ -139,10 +143,15 @@ impl Socket {
         self.counters.snapshot()
     }
 
-    /// How many datagrams one sending call takes at most; 1 where the system cannot do more. It may fall to 1
-    /// while the socket is used, when a network device turns out not to support it.
-    pub fn max_gso_segments(&self) -> usize {
-        self.state.max_gso_segments()
+    /// How many datagrams one sending call takes at most. It may change while the socket is used, when a network
+    /// device turns out not to support segmentation offload.
+    pub fn datagrams_per_send(&self) -> usize {
+        if self.cuts_trains() { self.state.max_gso_segments() } else { DATAGRAMS_MAX }
+    }
+
+    /// Whether the system cuts trains itself.
+    fn cuts_trains(&self) -> bool {
+        self.offload && self.state.max_gso_segments() > 1
     }
 
     /// Fetches what has arrived, up to one batch, and returns the number of datagrams; zero when nothing is
@@ -153,7 +162,9 @@ impl Socket {
     /// Only what no later call could mend; never because of the network.
     pub fn receive(&self, batch: &mut ReceiveBatch) -> io::Result<usize> {
         for _ in 0..NOTICES_MAX {
-            match batch.fill(|buffers, trains| self.state.recv(UdpSockRef::from(&self.socket), buffers, trains)) {
+            // Why not more trains: see their number.
+            let trains_max = if self.offload { TRAINS_MAX } else { SINGLES_MAX };
+            match batch.fill(trains_max, |buffers, trains| self.state.recv(UdpSockRef::from(&self.socket), buffers, trains)) {
                 Ok((datagrams, bytes)) => {
                     self.counters.receive_calls.add(1);
                     self.counters.datagrams_received.add(datagrams);
@@ -187,27 +198,27 @@ impl Socket {
         let mut dropped = 0;
         let mut outcome = SendOutcome::Sent;
         while let Some(rest) = datagrams.get(taken_bytes..).filter(|rest| !rest.is_empty()) {
-            let count = (SEND_BYTES_MAX / size).clamp(1, self.max_gso_segments().max(1));
+            let fitting = if self.cuts_trains() { SEND_BYTES_MAX / size } else { usize::MAX };
+            let count = fitting.clamp(1, self.datagrams_per_send().max(1));
             let (train, _) = rest.split_at(rest.len().min(count.saturating_mul(size)));
             match self.send_train(destination, transmit.ecn, size, train) {
-                Ok(()) => {}
+                Ok(bytes) => taken_bytes += bytes,
                 Err(SendError::Blocked) => {
                     self.counters.send_blocked.add(1);
                     return SendOutcome::WouldBlock { taken_bytes };
                 }
-                // One by one from here on: `max_gso_segments` is 1 now.
-                Err(SendError::OffloadFailed) => {
-                    self.counters.offload_failures.add(1);
-                    continue;
-                }
+                // Each by itself from here on: the system has taken note.
+                Err(SendError::OffloadFailed) => self.counters.offload_failures.add(1),
                 Err(SendError::Refused(reason)) => {
-                    let datagrams = train.len().div_ceil(size);
+                    // Why: without offload the error is that of the first; those behind it have not been tried.
+                    let refused = if self.cuts_trains() { train.len() } else { train.len().min(size) };
+                    taken_bytes += refused;
+                    let datagrams = refused.div_ceil(size);
                     dropped += datagrams;
                     self.counters.datagrams_dropped.add(datagrams);
                     outcome = SendOutcome::Dropped { datagrams: dropped, reason };
                 }
             }
-            taken_bytes += train.len();
         }
         outcome
     }
@@ -248,23 +259,24 @@ impl Socket {
         })
     }
 
-    /// Sends one train in one system call.
-    fn send_train(&self, destination: SocketAddr, ecn: Option<Ecn>, size: usize, train: &[u8]) -> Result<(), SendError> {
-        let many = train.len() > size;
-        let transmit =
-            quinn_udp::Transmit { destination, ecn: ecn.map(codepoint), contents: train, segment_size: many.then_some(size), src_ip: None };
+    /// Sends one train in one system call; the bytes that the kernel has taken.
+    fn send_train(&self, destination: SocketAddr, ecn: Option<Ecn>, size: usize, train: &[u8]) -> Result<usize, SendError> {
+        let cut = train.len() > size && self.cuts_trains();
         // Why: a pending notice about an earlier datagram comes first, and this one has not been sent yet.
         for last in [false, true] {
-            let Err(error) = self.state.try_send(UdpSockRef::from(&self.socket), &transmit) else {
-                self.counters.send_calls.add(1);
-                self.counters.datagrams_sent.add(train.len().div_ceil(size));
-                self.counters.bytes_sent.add(train.len());
-                return Ok(());
+            let error = match self.try_send(destination, ecn, size, train) {
+                Ok(bytes) => {
+                    self.counters.send_calls.add(1);
+                    self.counters.datagrams_sent.add(bytes.div_ceil(size));
+                    self.counters.bytes_sent.add(bytes);
+                    return Ok(bytes);
+                }
+                Err(error) => error,
             };
             if error.kind() == io::ErrorKind::WouldBlock {
                 return Err(SendError::Blocked);
             }
-            if many && matches!(Errno::from_io_error(&error), Some(Errno::IO | Errno::INVAL)) {
+            if cut && matches!(Errno::from_io_error(&error), Some(Errno::IO | Errno::INVAL)) {
                 return Err(SendError::OffloadFailed);
             }
             // Why always: a refusal of our own system leaves a notice too.
@@ -274,6 +286,17 @@ impl Socket {
             }
         }
         Err(SendError::Refused(DropReason::Other(0)))
+    }
+
+    fn try_send(&self, destination: SocketAddr, ecn: Option<Ecn>, size: usize, train: &[u8]) -> io::Result<usize> {
+        if train.len() > size && !self.cuts_trains() {
+            let taken = send_many(self.as_fd(), destination, ecn, size, train)?;
+            return Ok(train.len().min(taken * size));
+        }
+        let segment_size = (train.len() > size).then_some(size);
+        let transmit = quinn_udp::Transmit { destination, ecn: ecn.map(codepoint), contents: train, segment_size, src_ip: None };
+        self.state.try_send(UdpSockRef::from(&self.socket), &transmit)?;
+        Ok(train.len())
     }
 
     /// `to` as this socket can send to it; `None` if it cannot.

@@ -7,10 +7,10 @@
 //!
 //! Invariant: whatever `open` accepts was sealed by the peer's session under the same level and number.
 
-use crc_fast::{CrcAlgorithm, Digest};
 use core::fmt;
 use core::hash::Hasher as _;
 use core::net::SocketAddr;
+use crc_fast::{CrcAlgorithm, Digest};
 use segstream_wire::Level;
 use siphasher::sip128::{Hasher128 as _, SipHasher24};
 

@@ -5,6 +5,7 @@
 use crate::{Rate, Security};
 use segstream_base::Duration;
 use segstream_net::bind::SocketConfig;
+use segstream_net::driver::{DriverConfig, Polling};
 use segstream_proto::config::Config as ProtocolConfig;
 use segstream_wire::{Class, Limits};
 
@@ -47,6 +48,11 @@ pub struct Config {
     pub reorder: u32,
     /// Bytes asked of the system for the socket's buffers. Default 8 MiB.
     pub socket_buffer_bytes: usize,
+    /// Whether the system may cut trains of datagrams apart and join them, where it can. Default yes; off to see what
+    /// that is worth.
+    pub offload: bool,
+    /// How an endpoint on the caller's own thread waits. Default [`Polling::Blocking`]: it sleeps.
+    pub polling: Polling,
 }
 
 impl Default for Config {
@@ -69,6 +75,8 @@ impl Default for Config {
             handshakes_per_second: protocol.handshakes_per_second,
             reorder: protocol.reorder,
             socket_buffer_bytes: segstream_net::bind::DEFAULT_BUFFER_BYTES,
+            offload: true,
+            polling: Polling::Blocking,
         }
     }
 }
@@ -100,10 +108,15 @@ impl Config {
         }
     }
 
+    pub(crate) fn driver(&self) -> DriverConfig {
+        DriverConfig { polling: self.polling, ..DriverConfig::default() }
+    }
+
     pub(crate) fn socket(&self) -> SocketConfig {
         SocketConfig {
             receive_buffer_bytes: self.socket_buffer_bytes,
             send_buffer_bytes: self.socket_buffer_bytes,
+            offload: self.offload,
             ..SocketConfig::default()
         }
     }

@@ -8,6 +8,7 @@
 //! caller's, a datagram or a wake.
 
 use super::exchange::{Exchange, sleep_end};
+use super::polling::Look;
 use super::{DriverConfig, Turn};
 use crate::clock::Clock;
 use crate::socket::{Interest, Readiness, Socket};
@@ -27,6 +28,7 @@ pub struct BlockingDriver {
     config: DriverConfig,
     waker: Waker,
     listener: WakeListener,
+    look: Look,
     slack_set_for: Option<ThreadId>,
 }
 
@@ -39,7 +41,8 @@ impl BlockingDriver {
     pub fn new(socket: impl Into<Arc<Socket>>, clock: Clock, config: DriverConfig) -> io::Result<Self> {
         let (waker, listener) = wake::pair()?;
         let exchange = Exchange::new(clock, config);
-        Ok(Self { socket: socket.into(), exchange, config, waker, listener, slack_set_for: None })
+        let look = Look::new(config.polling);
+        Ok(Self { socket: socket.into(), exchange, config, waker, listener, look, slack_set_for: None })
     }
 
     /// The socket, for its address, warnings and counters.
@@ -72,13 +75,41 @@ impl BlockingDriver {
         if turn.is_busy() || turn.woken {
             return Ok(turn);
         }
-        let due = sleep_end(&turn, access.poll_deadline(), self.clock().now());
+        let began = self.clock().now();
+        let due = sleep_end(&turn, access.poll_deadline(), began);
         let end = [due, until].into_iter().flatten().min();
+        if let Some(found) = self.look(access, began, end)? {
+            return Ok(found);
+        }
         let interest = if turn.blocked { Interest::ReadableOrWritable } else { Interest::Readable };
+        let asleep = self.clock().now();
         let ready = self.sleep(end, interest)?;
+        if ready.readable {
+            self.look.woken_after(self.clock().now().since(asleep));
+        }
         turn.woken = ready.other && self.listener.clear();
         let later = self.exchange.work(&*self.socket, &mut access, ready.readable)?;
         Ok(turn.then(later))
+    }
+
+    /// Looks for datagrams for as long as that has been worth it, but not beyond `end`. What it has done, if anything.
+    fn look<E: Endpoint>(&mut self, mut endpoint: &mut E, began: Instant, end: Option<Instant>) -> io::Result<Option<Turn>> {
+        let time = self.look.time();
+        if time.is_zero() {
+            return Ok(None);
+        }
+        let until = end.map_or(began + time, |end| end.min(began + time));
+        while self.clock().now() < until {
+            let mut turn = self.exchange.work(&*self.socket, &mut endpoint, true)?;
+            turn.woken = self.listener.clear();
+            if turn.is_busy() || turn.woken {
+                self.look.found();
+                return Ok(Some(turn));
+            }
+            std::hint::spin_loop();
+        }
+        self.look.missed();
+        Ok(None)
     }
 
     fn sleep(&self, end: Option<Instant>, interest: Interest) -> io::Result<Readiness> {

@@ -38,8 +38,8 @@ pub(super) trait DatagramIo {
     /// See [`Socket::send`].
     fn send(&self, transmit: &Transmit, datagrams: &[u8]) -> SendOutcome;
 
-    /// See [`Socket::max_gso_segments`].
-    fn max_gso_segments(&self) -> usize;
+    /// See [`Socket::datagrams_per_send`].
+    fn datagrams_per_send(&self) -> usize;
 }
 
 /// How a driver reaches its endpoint.
@@ -65,8 +65,8 @@ impl DatagramIo for Socket {
         self.send(transmit, datagrams)
     }
 
-    fn max_gso_segments(&self) -> usize {
-        self.max_gso_segments()
+    fn datagrams_per_send(&self) -> usize {
+        self.datagrams_per_send()
     }
 }
 
@@ -167,7 +167,7 @@ impl Exchange {
     fn poll_transmit<E: Endpoint>(&mut self, io: &impl DatagramIo, access: &mut impl Access<E>) -> Option<Pending> {
         // Why: a train that exceeds one packet would take a second system call for its small rest.
         let fitting = SEND_BYTES_MAX / self.datagram_bytes;
-        let count_max = io.max_gso_segments().min(self.config.datagrams_per_send).min(fitting).max(1);
+        let count_max = io.datagrams_per_send().min(self.config.datagrams_per_send).min(fitting).max(1);
         let (clock, outgoing) = (self.clock, &mut self.outgoing);
         outgoing.clear();
         let transmit = access.with(|endpoint| endpoint.poll_transmit(clock.now(), count_max, outgoing))?;
@@ -203,7 +203,7 @@ mod tests {
             if fitting < datagrams.len() { SendOutcome::WouldBlock { taken_bytes: fitting } } else { SendOutcome::Sent }
         }
 
-        fn max_gso_segments(&self) -> usize {
+        fn datagrams_per_send(&self) -> usize {
             4
         }
     }

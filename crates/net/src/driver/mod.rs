@@ -2,7 +2,8 @@
 //!
 //! - [`blocking`]: on the caller's own thread, a turn at a time.
 //! - `tokio`: as a task, the endpoint behind a lock (feature `tokio`).
-//! - `exchange` (private): the turn itself, which both share.
+//! - `exchange` (private): the turn itself, which both share;
+//! - `polling` (private): whether to look again or to sleep.
 //!
 //! Called by the facade, the command, the benchmarks and anybody with an [`Endpoint`] of their own.
 //!
@@ -13,11 +14,13 @@
 
 pub mod blocking;
 mod exchange;
+mod polling;
 #[cfg(feature = "tokio")]
 mod timer;
 #[cfg(feature = "tokio")]
 pub mod tokio;
 
+pub use polling::Polling;
 use segstream_base::Duration;
 
 /// What a driver may do at once.
@@ -30,6 +33,8 @@ pub struct DriverConfig {
     pub receives_per_turn: usize,
     /// The most sending system calls of a turn; 32 by default.
     pub sends_per_turn: usize,
+    /// Blocking driver only: whether it looks for datagrams for a while before it sleeps. By default it does not.
+    pub polling: Polling,
     /// Blocking driver only: a sleep spins for its last part, which takes a whole processor but ends sharper.
     /// Zero by default: no spinning.
     pub spin_below: Duration,
@@ -45,6 +50,7 @@ impl Default for DriverConfig {
             datagrams_per_send: 64,
             receives_per_turn: 4,
             sends_per_turn: 32,
+            polling: Polling::Blocking,
             spin_below: Duration::ZERO,
             timer_slack: Some(Duration::from_micros(1)),
         }

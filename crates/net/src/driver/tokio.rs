@@ -222,7 +222,7 @@ impl DatagramIo for AsyncFd<Arc<Socket>> {
         sent.unwrap_or(blocked)
     }
 
-    fn max_gso_segments(&self) -> usize {
-        self.get_ref().max_gso_segments()
+    fn datagrams_per_send(&self) -> usize {
+        self.get_ref().datagrams_per_send()
     }
 }

@@ -168,7 +168,7 @@ impl Link {
         while let Some(next) = lane.departures.first().copied()
             && next.due <= now
             && next.notes == first.notes
-            && self.train.takes(emulation.store.datagram(next.slot).len(), size, socket.max_gso_segments())
+            && self.train.takes(emulation.store.datagram(next.slot).len(), size, socket.datagrams_per_send())
         {
             lane.departures.pop();
             self.train.add(&next, &mut emulation.store);

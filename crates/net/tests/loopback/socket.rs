@@ -64,6 +64,32 @@ fn a_buffer_that_is_not_granted_is_a_warning_that_names_the_setting() {
 }
 
 #[test]
+fn without_offload_one_call_still_sends_and_fetches_many_datagrams_marks_included() {
+    let config = SocketConfig { offload: false, ..SocketConfig::default() };
+    for address in ["127.0.0.1:0", "[::1]:0"] {
+        let open = || Socket::bind(address.parse().expect("an address"), &config).expect("a free port");
+        let (sender, receiver) = (open(), open());
+        let train: Vec<u8> = (0..150u8).flat_map(|number| vec![number; if number == 149 { 7 } else { 1_200 }]).collect();
+        assert_eq!(sender.send(&transmit(receiver.local_addr(), 1_200), &train), SendOutcome::Sent);
+        let received = receive(&receiver, 150);
+        assert_eq!(received.concat(), train, "{address}");
+        let (sent, fetched) = (sender.counters(), receiver.counters());
+        assert_eq!((sent.datagrams_sent, sent.send_calls, sent.datagrams_dropped), (150, 3, 0), "{address}");
+        assert_eq!(fetched.datagrams_received, 150, "{address}");
+        assert!((5..=30).contains(&fetched.receive_calls), "{} calls", fetched.receive_calls);
+    }
+}
+
+#[test]
+fn without_offload_an_address_that_cannot_be_sent_to_costs_its_datagrams_and_ends() {
+    let config = SocketConfig { offload: false, ..SocketConfig::default() };
+    let socket = Socket::bind("127.0.0.1:0".parse().expect("an address"), &config).expect("a free port");
+    let elsewhere: SocketAddr = "192.0.2.1:9".parse().expect("an address");
+    let outcome = socket.send(&transmit(elsewhere, 100), &[0; 550]);
+    assert!(matches!(outcome, SendOutcome::Dropped { datagrams: 6, .. }), "{outcome:?}");
+}
+
+#[test]
 fn trains_longer_than_a_packet_arrive_whole_and_in_order() {
     for (address, size) in [("127.0.0.1:0", 1_200), ("[::1]:0", 1_200), ("127.0.0.1:0", 9_000), ("[::1]:0", 33)] {
         let (sender, receiver) = (bind(address), bind(address));
@@ -92,7 +118,7 @@ fn what_cannot_be_sent_is_dropped_with_its_reason_and_counted() {
         assert!(matches!(outcome, SendOutcome::Dropped { datagrams: 1, reason: told } if told == reason), "{to}: {outcome:?}");
     }
     assert_eq!(socket.counters().datagrams_dropped, 4);
-    assert!(socket.max_gso_segments() == listener.max_gso_segments(), "a bad address must not cost everybody the offload");
+    assert!(socket.datagrams_per_send() == listener.datagrams_per_send(), "a bad address must not cost everybody the offload");
     assert_eq!(socket.send(&transmit(listener.local_addr(), 10), &[1; 10]), SendOutcome::Sent);
     assert_eq!(receive(&listener, 1), [[1; 10]]);
 }

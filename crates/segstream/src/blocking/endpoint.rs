@@ -9,7 +9,6 @@ use crate::{
 };
 use segstream_base::endpoint::Endpoint as _;
 use segstream_net::clock::Clock;
-use segstream_net::driver::DriverConfig;
 use segstream_net::driver::blocking::BlockingDriver;
 use segstream_net::socket::Socket;
 use std::net::SocketAddr;
@@ -41,7 +40,7 @@ impl Endpoint {
     /// An endpoint on a clock that others use too, so that source times compare within a process.
     pub fn with_clock(address: SocketAddr, config: Config, accept: bool, clock: Clock) -> Result<Self, Error> {
         let socket = Socket::bind(address, &config.socket())?;
-        let driver = BlockingDriver::new(socket, clock, DriverConfig::default())?;
+        let driver = BlockingDriver::new(socket, clock, config.driver())?;
         Ok(Self { driver, hub: Hub::new(config, accept)?, woken: false })
     }
 
