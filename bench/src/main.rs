@@ -7,6 +7,7 @@
 mod halves;
 mod instructions;
 mod machine;
+mod pacing;
 mod path;
 mod replay;
 #[cfg(target_os = "linux")]
@@ -46,6 +47,8 @@ enum What {
     /// What encryption costs, over loopback.
     #[cfg(target_os = "linux")]
     Security(security::Options),
+    /// How exactly the rate control keeps its rate, at the call that sends.
+    Pacing(pacing::Options),
     /// HTPNET's processes on threads, and on modelled processors.
     Stages(stages::Options),
     /// The flagship on a link that others share: real processes, in real time; needs the administrator.
@@ -60,6 +63,7 @@ fn main() -> Result<()> {
         What::Sim(options) => simulator::measure(&options),
         #[cfg(target_os = "linux")]
         What::Security(options) => security::run(&options),
+        What::Pacing(options) => pacing::run(&options),
         What::Stages(options) => stages::run(&options),
         #[cfg(target_os = "linux")]
         What::Shared(options) => shared::run(&options),
