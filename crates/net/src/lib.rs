@@ -5,6 +5,7 @@
 //!   [`Instant`](segstream_base::Instant).
 //! - [`socket`]: one UDP socket, many datagrams a system call (GSO and GRO); what the network refuses is
 //!   counted, never fatal. Opened by [`bind`], read through [`receive`].
+//! - [`shards`]: several sockets on one port, each with the connections of one shard.
 //! - [`wake`]: how another thread interrupts a driver that sleeps.
 //! - [`driver`]: the loop around an endpoint, on the caller's own thread or on tokio.
 //! - [`adapter`]: any pair of halves over UDP, plainly, for laboratories.
@@ -27,6 +28,7 @@ pub mod driver;
 pub mod link;
 pub mod receive;
 mod send_many;
+pub mod shards;
 pub mod socket;
 pub mod staged;
 pub mod wake;

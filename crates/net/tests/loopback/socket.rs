@@ -2,6 +2,7 @@
 
 use crate::pair::bind;
 use segstream_base::endpoint::{Ecn, Transmit};
+use segstream_net::shards::bind_shards;
 use segstream_net::{Clock, DropReason, Interest, ReceiveBatch, SendOutcome, Socket, SocketConfig, SocketError, SocketWarning};
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -121,4 +122,43 @@ fn what_cannot_be_sent_is_dropped_with_its_reason_and_counted() {
     assert!(socket.datagrams_per_send() == listener.datagrams_per_send(), "a bad address must not cost everybody the offload");
     assert_eq!(socket.send(&transmit(listener.local_addr(), 10), &[1; 10]), SendOutcome::Sent);
     assert_eq!(receive(&listener, 1), [[1; 10]]);
+}
+
+#[test]
+fn a_datagram_goes_to_the_shard_it_names_from_whatever_address_it_comes() {
+    let count = std::num::NonZeroU8::new(4).expect("four is not zero");
+    for address in ["127.0.0.1:0", "[::1]:0"] {
+        let shards = bind_shards(address.parse().expect("an address"), &SocketConfig::default(), count, 1, 2).expect("a free port");
+        let to = shards[0].local_addr();
+        assert!(shards.iter().all(|shard| shard.local_addr() == to));
+        let senders: Vec<Socket> = (0..20).map(|_| bind(address)).collect();
+        for (number, sender) in senders.iter().enumerate() {
+            for named in 0..8u8 {
+                let datagram = [0x60, 9, named, 0, 0, number as u8, 0, 0, 0, 0];
+                assert_eq!(sender.send(&transmit(to, 10), &datagram), SendOutcome::Sent);
+            }
+        }
+        for (shard, socket) in shards.iter().enumerate() {
+            let received = receive(socket, 40);
+            assert!(received.iter().all(|datagram| usize::from(datagram[2]) % 4 == shard), "shard {shard} over {address}");
+        }
+        // Requests of strangers name none: each goes to one shard, and its repetition to the same.
+        let (mut shared, mut requests) = (vec![0; 4], 0);
+        for sender in &senders {
+            let request = [0x40, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+            assert_eq!(sender.send(&transmit(to, 10), &[request, request].concat()), SendOutcome::Sent);
+            let taken: Vec<usize> = shards.iter().map(taken).collect();
+            assert_eq!(taken.iter().copied().max(), Some(2), "{taken:?}");
+            requests += taken.iter().sum::<usize>();
+            shared.iter_mut().zip(taken).for_each(|(all, here)| *all += here);
+        }
+        assert_eq!(requests, 40);
+        assert!(shared.iter().filter(|&&count| count > 0).count() > 1, "all of {shared:?} went to one");
+    }
+}
+
+/// How many datagrams wait on `socket`. On loopback they are there as soon as they are sent.
+fn taken(socket: &Socket) -> usize {
+    let mut batch = ReceiveBatch::new(Clock::start());
+    std::iter::from_fn(|| socket.receive(&mut batch).ok().filter(|&count| count > 0)).sum()
 }
