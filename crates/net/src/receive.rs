@@ -92,9 +92,10 @@ impl ReceiveBatch {
         self.filled = 0;
         self.drained = false;
         self.most = most.min(SINGLES_MAX);
-        let mut buffers = self.buffer.chunks_exact_mut(STRIDE_BYTES).map(|buffer| &mut buffer[..TRAIN_BYTES_MAX]);
+        let most = self.most;
+        let mut buffers = self.buffer.chunks_exact_mut(STRIDE_BYTES).map(|buffer| &mut buffer[..TRAIN_BYTES_MAX]).take(most);
         let mut slices: [IoSliceMut<'_>; SINGLES_MAX] = std::array::from_fn(|_| IoSliceMut::new(buffers.next().unwrap_or_default()));
-        let filled = receive(&mut slices[..self.most], &mut self.trains[..self.most])?;
+        let filled = receive(&mut slices[..most], &mut self.trains[..most])?;
         self.filled = filled.min(self.most);
         self.time = self.clock.kernel_time(Some(self.time));
         let trains = self.trains.iter().take(self.filled);

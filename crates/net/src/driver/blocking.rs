@@ -70,9 +70,14 @@ impl BlockingDriver {
     pub fn turn<E: Endpoint>(&mut self, endpoint: &mut E, until: Option<Instant>) -> io::Result<Turn> {
         self.set_timer_slack();
         let mut access = endpoint;
-        let mut turn = self.exchange.work(&*self.socket, &mut access, true)?;
+        let now = self.clock().now();
+        let sleepless = until.is_some_and(|until| until <= now);
+        // Why not the same for both: whoever is about to sleep is told of what comes meanwhile, but while datagrams are there
+        // to look at once is cheaper than to ask.
+        let look = !self.exchange.has_just_looked(now, !sleepless);
+        let mut turn = self.exchange.work(&*self.socket, &mut access, look)?;
         turn.woken = self.listener.clear();
-        if turn.is_busy() || turn.woken {
+        if turn.is_busy() || turn.woken || sleepless {
             return Ok(turn);
         }
         let began = self.clock().now();
@@ -108,7 +113,10 @@ impl BlockingDriver {
             }
             std::hint::spin_loop();
         }
-        self.look.missed();
+        // Why not when a deadline has ended it: the datagram may come right after.
+        if until == began + time {
+            self.look.missed();
+        }
         Ok(None)
     }
 

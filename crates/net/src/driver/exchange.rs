@@ -17,6 +17,9 @@ use std::io;
 /// The datagram size assumed before the first is known: what an Ethernet frame carries.
 const FIRST_DATAGRAM_BYTES: usize = 1_472;
 
+/// Why: a system call that finds nothing costs as much as one that does, and little comes in so short a time.
+const LOOK_AGAIN: Duration = Duration::from_micros(20);
+
 /// How long a driver that cannot send leaves an expired timer alone.
 const BLOCKED_PAUSE: Duration = Duration::from_millis(1);
 
@@ -79,6 +82,14 @@ pub(super) struct Exchange {
     outgoing: Vec<u8>,
     pending: Option<Pending>,
     datagram_bytes: usize,
+    looked: Option<Look>,
+}
+
+/// When the socket was looked at last, and whether it was seen empty.
+#[derive(Clone, Copy, Debug)]
+struct Look {
+    at: Instant,
+    empty: bool,
 }
 
 /// Datagrams in `outgoing` that the kernel has not taken, from `from` on.
@@ -97,11 +108,17 @@ impl Exchange {
             outgoing: Vec::with_capacity(SEND_BYTES_MAX),
             pending: None,
             datagram_bytes: FIRST_DATAGRAM_BYTES,
+            looked: None,
         }
     }
 
     pub(super) fn clock(&self) -> Clock {
         self.clock
+    }
+
+    /// Whether the socket was looked at a moment ago, and seen empty if that is what `empty` asks.
+    pub(super) fn has_just_looked(&self, now: Instant, empty: bool) -> bool {
+        self.looked.is_some_and(|look| now.since(look.at) < LOOK_AGAIN && (look.empty || !empty))
     }
 
     /// One turn; without looking for datagrams unless `receive`.
@@ -137,6 +154,7 @@ impl Exchange {
                 turn.received += count;
             }
             if self.batch.is_drained() || (I::TELLS_AGAIN && !self.batch.is_full()) {
+                self.looked = Some(Look { at: self.clock.now(), empty: count == 0 });
                 return Ok(());
             }
         }
