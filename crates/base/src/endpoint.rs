@@ -72,7 +72,7 @@ pub trait Endpoint {
     fn poll_transmit(&mut self, now: Instant, max_datagrams: usize, out: &mut Vec<u8>) -> Option<Transmit>;
 
     /// When [`Endpoint::handle_timeout`] is wanted; `None` when only a datagram or the application can
-    /// cause anything.
+    /// cause anything. It may be early as long as [`Endpoint::poll_transmit`] has not returned `None`.
     fn poll_deadline(&self) -> Option<Deadline>;
 
     /// Tells that time has passed. Calling it early does nothing.

@@ -4,11 +4,44 @@
 //! every connection; nothing here changes while a connection lives.
 
 use crate::rate::Rate;
+use core::num::NonZeroU8;
 use segstream_base::{Bandwidth, Duration};
 use segstream_wire::{Class, Limits};
 
 /// The smallest datagram every path must carry, and the size used until it is measured.
 pub const DATAGRAM_BYTES_MIN: usize = 1200;
+
+/// One of several endpoints that share a port, each in a thread of its own. The identifiers of its connections say so,
+/// so that whoever spreads datagrams over them need not look at addresses: see [`Shard::names`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shard {
+    index: u8,
+    count: NonZeroU8,
+}
+
+impl Shard {
+    /// The only one.
+    pub const ONLY: Self = Self { index: 0, count: NonZeroU8::MIN };
+
+    /// All shards of `count`, in order.
+    pub fn all(count: NonZeroU8) -> impl Iterator<Item = Self> {
+        (0..count.get()).map(move |index| Self { index, count })
+    }
+
+    /// Whether a datagram is for this shard that has `byte` as the second byte of its connection identifier, which is
+    /// the third of the datagram: the byte modulo the number of shards is the shard's.
+    pub const fn names(self, byte: u8) -> bool {
+        byte % self.count.get() == self.index
+    }
+
+    /// `identifier` with the second byte such that it names this shard.
+    pub(crate) fn mark(self, identifier: u32) -> u32 {
+        let [first, second, third, fourth] = identifier.to_be_bytes();
+        let whole = second - second % self.count.get();
+        let second = whole.checked_add(self.index).unwrap_or_else(|| whole - self.count.get() + self.index);
+        u32::from_be_bytes([first, second, third, fourth])
+    }
+}
 
 /// The configuration of an endpoint.
 #[derive(Clone, Debug)]
@@ -44,6 +77,8 @@ pub struct Config {
     pub resets_per_second: u32,
     /// Whether connections are accepted. Default no.
     pub accept: bool,
+    /// Which of several endpoints on one port this is. Default: the only one.
+    pub shard: Shard,
     /// How long departures are gathered to share a system call. Default 200 us.
     pub gather: Duration,
     /// How long a connection is tried. Default 10 s.
@@ -68,6 +103,7 @@ impl Default for Config {
             handshakes_per_second: 500,
             resets_per_second: 100,
             accept: false,
+            shard: Shard::ONLY,
             gather: Duration::from_micros(200),
             connect_timeout: Duration::from_secs(10),
         }
@@ -79,5 +115,25 @@ impl Config {
     pub fn with_rate(mut self, rate: Bandwidth) -> Self {
         self.rate = Rate::smooth(rate);
         self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_identifier_names_its_shard_and_no_other_and_keeps_the_rest() {
+        for count in (1..=255).filter_map(NonZeroU8::new) {
+            for (index, shard) in Shard::all(count).enumerate() {
+                for second in 0..=255 {
+                    let marked = shard.mark(u32::from_be_bytes([7, second, 8, 9]));
+                    let [first, byte, third, fourth] = marked.to_be_bytes();
+                    assert_eq!((first, third, fourth), (7, 8, 9));
+                    assert_eq!(usize::from(byte % count.get()), index, "{count} shards");
+                    assert!(shard.names(byte) && (count.get() > 1 || byte == second));
+                }
+            }
+        }
     }
 }

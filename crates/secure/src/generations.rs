@@ -54,14 +54,22 @@ impl Limits {
     }
 }
 
+/// The peer's key of the generation that `secrets` are of.
+fn remote_key(secrets: &Secrets) -> Box<dyn PacketKey> {
+    secrets.clone().next_packet_keys().remote
+}
+
 /// The keys of the data levels.
 pub(crate) struct Generations {
     limits: Limits,
     generation: u64,
     present: PacketKeySet,
-    next: PacketKeySet,
+    /// Opens what the peer seals once it has moved on.
+    // Why not ours as well: only an update needs it, and each key takes half a kilobyte.
+    next_remote: Box<dyn PacketKey>,
     /// Opens what was sealed before the last update and comes late.
     previous: Option<Box<dyn PacketKey>>,
+    /// Of the next generation.
     secrets: Secrets,
     /// How often the present key has sealed.
     sealed: u64,
@@ -73,10 +81,10 @@ pub(crate) struct Generations {
 
 impl Generations {
     /// Begins with generation 0; `secrets` are those of generation 1.
-    pub(crate) fn new(present: PacketKeySet, mut secrets: Secrets) -> Self {
+    pub(crate) fn new(present: PacketKeySet, secrets: Secrets) -> Self {
         let limits = Limits::of(&*present.local);
-        let next = secrets.next_packet_keys();
-        Self { limits, generation: 0, present, next, previous: None, secrets, sealed: 0, heard_from: None, refused: 0 }
+        let next_remote = remote_key(&secrets);
+        Self { limits, generation: 0, present, next_remote, previous: None, secrets, sealed: 0, heard_from: None, refused: 0 }
     }
 
     /// The level of the generation that seals now.
@@ -120,7 +128,7 @@ impl Generations {
         match &self.previous {
             Some(previous) if self.heard_from.is_none_or(|from| number < from) => open(&**previous, number, shipment),
             _ => {
-                let end = open(&*self.next.remote, number, shipment)?;
+                let end = open(&*self.next_remote, number, shipment)?;
                 self.advance();
                 self.heard_from = Some(number);
                 Some(end)
@@ -136,8 +144,9 @@ impl Generations {
     }
 
     fn advance(&mut self) {
-        let next = core::mem::replace(&mut self.next, self.secrets.next_packet_keys());
-        let present = core::mem::replace(&mut self.present, next);
+        let local = self.secrets.next_packet_keys().local;
+        let remote = core::mem::replace(&mut self.next_remote, remote_key(&self.secrets));
+        let present = core::mem::replace(&mut self.present, PacketKeySet { local, remote });
         self.previous = Some(present.remote);
         self.generation += 1;
         self.sealed = 0;

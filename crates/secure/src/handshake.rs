@@ -9,6 +9,7 @@
 //!
 //! Source: RFC 9001 4.1 (the interface), 4.8 (codes of failures), 8.2 (parameters).
 
+use crate::Fingerprint;
 use crate::client_hello::{CLIENT_HELLO_BYTES_MAX, Found, find_parameters};
 use crate::peer_check::PeerCheck;
 use rustls::quic::{Connection, KeyChange, Keys, Secrets};
@@ -32,13 +33,15 @@ pub(crate) struct NewKeys {
     /// Of the handshake level.
     pub(crate) handshake: Option<Keys>,
     /// Of the data levels: generation 0, and the secrets of generation 1.
-    pub(crate) data: Option<(Keys, Secrets)>,
+    // Why boxed: they are here for a moment only, and their room for as long as the connection.
+    pub(crate) data: Option<Box<(Keys, Secrets)>>,
 }
 
 /// The handshake of one connection.
 pub(crate) struct Handshake {
     stage: Stage,
-    check: Arc<PeerCheck>,
+    /// Gone once the handshake is complete.
+    check: Option<Arc<PeerCheck>>,
     /// The level of the bytes that go out next, and of those that are read next.
     level: Level,
     /// Bytes of a message that is not whole yet, or not read yet.
@@ -53,8 +56,8 @@ enum Stage {
     /// A responder that waits for the proposal, or for the answer to it.
     Waiting(Accept),
     Running(Box<Connection>),
-    /// rustls is not needed any more.
-    Complete,
+    /// rustls is not needed any more. The key the peer has proved.
+    Complete(Option<Fingerprint>),
     Failed(HandshakeError),
 }
 
@@ -74,7 +77,7 @@ impl Handshake {
     fn new(stage: Stage, check: Arc<PeerCheck>) -> Self {
         Self {
             stage,
-            check,
+            check: Some(check),
             level: Level::Initial,
             arrived: Vec::new(),
             outgoing: VecDeque::new(),
@@ -101,7 +104,7 @@ impl Handshake {
         let made = match &self.stage {
             Stage::Waiting(accept) => accept(parameters.to_vec()),
             Stage::Failed(error) => return Err(error.clone()),
-            Stage::Running(_) | Stage::Complete => return Ok(()),
+            Stage::Running(_) | Stage::Complete(_) => return Ok(()),
         };
         match made {
             Ok(connection) => self.stage = Stage::Running(Box::new(connection)),
@@ -112,7 +115,12 @@ impl Handshake {
 
     /// The next bytes to send.
     pub(crate) fn write(&mut self) -> Option<(Level, Vec<u8>)> {
-        self.outgoing.pop_front()
+        let next = self.outgoing.pop_front();
+        if next.is_none() {
+            // Why: the connection may last, and there is seldom more to come.
+            self.outgoing = VecDeque::new();
+        }
+        next
     }
 
     /// The keys made since the last call.
@@ -130,12 +138,15 @@ impl Handshake {
 
     /// Whether the peer is who it should be, and both sides agree.
     pub(crate) fn is_complete(&self) -> bool {
-        matches!(self.stage, Stage::Complete)
+        matches!(self.stage, Stage::Complete(_))
     }
 
-    /// Whom this handshake has met.
-    pub(crate) fn check(&self) -> &PeerCheck {
-        &self.check
+    /// The key of the peer, once the handshake is complete.
+    pub(crate) const fn peer(&self) -> Option<Fingerprint> {
+        match self.stage {
+            Stage::Complete(peer) => peer,
+            _ => None,
+        }
     }
 
     fn read_proposal(&mut self) -> Result<(), HandshakeError> {
@@ -196,7 +207,7 @@ impl Handshake {
                     self.level = Level::Handshake;
                     self.new_keys.handshake = Some(keys);
                 }
-                Some(KeyChange::OneRtt { keys, next }) => self.new_keys.data = Some((keys, next)),
+                Some(KeyChange::OneRtt { keys, next }) => self.new_keys.data = Some(Box::new((keys, next))),
                 None => break,
             }
         }
@@ -212,18 +223,19 @@ impl Handshake {
         if agreed.is_none() || self.parameters.is_some() && self.parameters != agreed {
             return Err(self.fail(AlertDescription::IllegalParameter, "the parameters are not those that were proposed"));
         }
-        if let Err(why) = self.check.admit() {
+        if let Some(Err(why)) = self.check.as_ref().map(|check| check.admit()) {
             return Err(self.fail(AlertDescription::AccessDenied, &why));
         }
         self.parameters = agreed;
-        self.stage = Stage::Complete;
+        self.stage = Stage::Complete(self.check.take().and_then(|check| check.key()));
         Ok(())
     }
 
     /// Ends the handshake for good.
     fn fail(&mut self, alert: AlertDescription, detail: &str) -> HandshakeError {
-        let refusal = self.check.refusal();
-        let untrusted = refusal.as_ref().and_then(|_| self.check.key());
+        let check = self.check.as_ref();
+        let refusal = check.and_then(|check| check.refusal());
+        let untrusted = check.filter(|_| refusal.is_some()).and_then(|check| check.key());
         let mut error = Self::error(alert, refusal.as_deref().unwrap_or(detail));
         error.untrusted = untrusted;
         self.outgoing.clear();

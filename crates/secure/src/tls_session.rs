@@ -51,7 +51,7 @@ impl TlsSession {
         if let Some(keys) = made.handshake {
             self.handshake_keys = Some(HandshakeKeys::new(keys));
         }
-        if let Some((keys, secrets)) = made.data {
+        if let Some((keys, secrets)) = made.data.map(|made| *made) {
             self.data_keys = Some(DataKeys::new(keys, secrets));
         }
     }
@@ -123,7 +123,7 @@ impl Session for TlsSession {
     fn can_seal(&self, level: Level) -> bool {
         match level {
             Level::Initial => true,
-            Level::Handshake => self.handshake_keys.is_some(),
+            Level::Handshake => self.handshake_keys.is_some() || self.handshake.is_complete(),
             Level::Data | Level::DataOdd => self.handshake.is_complete(),
         }
     }
@@ -144,7 +144,12 @@ impl Session for TlsSession {
         match level {
             Level::Initial => None,
             Level::Handshake => self.handshake_keys.as_mut()?.open(number, shipment),
-            Level::Data | Level::DataOdd => self.usable_data_keys()?.generations.open(level, number, shipment),
+            Level::Data | Level::DataOdd => {
+                let opened = self.usable_data_keys()?.generations.open(level, number, shipment)?;
+                // RFC 9001 4.9.2: a peer that seals data has all of the handshake.
+                self.handshake_keys = None;
+                Some(opened)
+            }
         }
     }
 
@@ -173,7 +178,7 @@ impl Session for TlsSession {
     }
 
     fn peer(&self) -> Option<Fingerprint> {
-        self.handshake.check().key().filter(|_| self.is_complete())
+        self.handshake.peer()
     }
 
     fn is_authentic(&self) -> bool {

@@ -6,7 +6,7 @@ use crate::{Rate, Security};
 use segstream_base::Duration;
 use segstream_net::bind::SocketConfig;
 use segstream_net::driver::{DriverConfig, Polling};
-use segstream_proto::config::Config as ProtocolConfig;
+use segstream_proto::config::{Config as ProtocolConfig, Shard};
 use segstream_wire::{Class, Limits};
 
 /// The settings of an endpoint.
@@ -88,7 +88,7 @@ impl Config {
         self
     }
 
-    pub(crate) fn protocol(&self, accept: bool) -> ProtocolConfig {
+    pub(crate) fn protocol(&self, accept: bool, shard: Shard) -> ProtocolConfig {
         ProtocolConfig {
             limits: Limits { streams: self.streams, datagram_bytes: 65_507, idle_timeout: self.idle_timeout },
             class: self.class,
@@ -103,6 +103,7 @@ impl Config {
             setups_per_host: self.setups_per_host,
             handshakes_per_second: self.handshakes_per_second,
             accept,
+            shard,
             connect_timeout: self.connect_timeout,
             ..ProtocolConfig::default()
         }

@@ -18,10 +18,11 @@ use crate::{
     StreamStatistics, Trust,
 };
 use segstream_base::endpoint::{Arrival, Deadline, Endpoint, Transmit};
+use segstream_proto::config::Shard;
 use segstream_proto::connection::{Connection, Role};
 use segstream_proto::endpoint::Endpoint as Protocol;
 use segstream_proto::session::Fingerprint;
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
 use std::task::Poll;
 
@@ -56,9 +57,8 @@ pub(crate) struct Hub {
     /// That of our key.
     pub(crate) fingerprint: Option<Fingerprint>,
     config: Config,
-    inboxes: BTreeMap<ConnectionId, Inbox>,
-    /// Connections nobody holds any more.
-    released: BTreeSet<ConnectionId>,
+    // Why boxed: a node of the map has room for more than it holds.
+    inboxes: BTreeMap<ConnectionId, Box<Inbox>>,
     /// Connections of peers the application has not been given.
     incoming: VecDeque<ConnectionId>,
     /// Connections with something to tell.
@@ -66,15 +66,14 @@ pub(crate) struct Hub {
 }
 
 impl Hub {
-    /// A hub without connections.
-    pub(crate) fn new(config: Config, accept: bool) -> Result<Self, Error> {
+    /// A hub without connections, for one of the endpoints on a port.
+    pub(crate) fn new(config: Config, accept: bool, shard: Shard) -> Result<Self, Error> {
         let (protection, fingerprint) = crate::security::protection(&config.security)?;
         Ok(Self {
-            protocol: Protocol::with_protection(config.protocol(accept), protection)?,
+            protocol: Protocol::with_protection(config.protocol(accept, shard), protection)?,
             fingerprint,
             config,
             inboxes: BTreeMap::new(),
-            released: BTreeSet::new(),
             incoming: VecDeque::new(),
             news: VecDeque::new(),
         })
@@ -86,7 +85,7 @@ impl Hub {
         let id = self.protocol.connect(now, peer.address, &peer.trust, streams)?;
         let mut inbox = Inbox::new(peer.address, false);
         inbox.sending.extend((0..count).map(Sending::new));
-        self.inboxes.insert(id, inbox);
+        self.inboxes.insert(id, Box::new(inbox));
         Ok(id)
     }
 
@@ -107,7 +106,7 @@ impl Hub {
     pub(crate) fn poll_accept(&mut self) -> Poll<ConnectionId> {
         while let Some(id) = self.incoming.pop_front() {
             // Why: whoever hears of everything in one place may have been told of it there.
-            if self.inboxes.get_mut(&id).is_some_and(Inbox::take_connected) {
+            if self.inboxes.get_mut(&id).is_some_and(|inbox| inbox.take_connected()) {
                 return Poll::Ready(id);
             }
         }
@@ -121,7 +120,7 @@ impl Hub {
         while let Some((id, event)) = self.protocol.poll_event() {
             let Some(connection) = self.protocol.connection(id) else { continue };
             let (remote, incoming) = (connection.remote(), connection.role() == Role::Responder);
-            let inbox = self.inboxes.entry(id).or_insert_with(|| Inbox::new(remote, incoming));
+            let inbox = self.inboxes.entry(id).or_insert_with(|| Box::new(Inbox::new(remote, incoming)));
             let cause = Cause::of(&event);
             let news = inbox.take(event);
             if !core::mem::replace(&mut inbox.queued, true) {
@@ -130,7 +129,10 @@ impl Hub {
             changed |= self.respond(now, id, cause);
             tell(id, news);
         }
-        self.forget_ended();
+        // One that is still held is forgotten when it is released.
+        while let Some(id) = self.protocol.poll_forgotten() {
+            self.forget_if_ended(id);
+        }
         changed
     }
 
@@ -142,7 +144,6 @@ impl Hub {
             // A peer that asked for a connection and never came back was nobody's connection yet.
             Cause::Closed if inbox.incoming && !inbox.connected => {
                 inbox.released = true;
-                self.released.insert(id);
             }
             Cause::Writable(stream) => return self.end_owed(now, id, stream),
             Cause::Opened if inbox.takes_no_streams => {
@@ -163,7 +164,6 @@ impl Hub {
     pub(crate) fn release(&mut self, now: Instant, id: ConnectionId) {
         let Some(inbox) = self.inboxes.get_mut(&id) else { return };
         inbox.released = true;
-        self.released.insert(id);
         let streams: Vec<u32> = inbox.receiving.keys().copied().collect();
         if let Some(connection) = self.protocol.connection_mut(id) {
             connection.close(now, 0, "no longer needed");
@@ -171,19 +171,16 @@ impl Hub {
         for stream in streams {
             self.throw_away(now, id, stream);
         }
-        self.forget_ended();
+        self.forget_if_ended(id);
     }
 
-    fn forget_ended(&mut self) {
-        let (protocol, inboxes) = (&mut self.protocol, &mut self.inboxes);
-        self.released.retain(|&id| {
-            protocol.forget(id);
-            let stays = protocol.connection(id).is_some();
-            if !stays {
-                inboxes.remove(&id);
-            }
-            stays
-        });
+    /// Forgets a connection that nobody holds and that has said its goodbyes.
+    fn forget_if_ended(&mut self, id: ConnectionId) {
+        let held = self.inboxes.get(&id).is_some_and(|inbox| !inbox.released);
+        if !held && self.protocol.is_forgotten(id) {
+            self.protocol.forget(id);
+            self.inboxes.remove(&id);
+        }
     }
 
     /// No connection is accepted from now on; those nobody was given yet are closed. Returns whether there were any.
@@ -198,13 +195,13 @@ impl Hub {
     }
 
     /// Whether every connection has ended and said its goodbyes.
-    pub(crate) fn is_quiet(&self) -> bool {
-        self.protocol.connections().all(|id| self.protocol.is_forgotten(id))
+    pub(crate) fn is_quiet(&mut self) -> bool {
+        self.protocol.is_quiet()
     }
 
     /// Whether there is no connection at all.
     pub(crate) fn is_empty(&self) -> bool {
-        self.protocol.connections().next().is_none()
+        self.protocol.connection_count() == 0
     }
 
     /// All connections.
@@ -216,7 +213,7 @@ impl Hub {
     pub(crate) fn next_event(&mut self) -> Option<(ConnectionId, ConnectionEvent)> {
         while let Some(&id) = self.news.front() {
             let inbox = self.inboxes.get_mut(&id).filter(|inbox| !inbox.released);
-            if let Some(event) = inbox.and_then(Inbox::next_event) {
+            if let Some(event) = inbox.and_then(|inbox| inbox.next_event()) {
                 return Some((id, event));
             }
             self.news.pop_front();
@@ -229,12 +226,12 @@ impl Hub {
 
     /// What a connection has told.
     pub(crate) fn inbox(&self, id: ConnectionId) -> Result<&Inbox, Error> {
-        self.inboxes.get(&id).filter(|inbox| !inbox.released).ok_or(Error::Unknown("connection"))
+        self.inboxes.get(&id).map(|inbox| &**inbox).filter(|inbox| !inbox.released).ok_or(Error::Unknown("connection"))
     }
 
     /// A connection and what it has told.
     fn parts(&mut self, id: ConnectionId) -> Result<(&mut Connection, &mut Inbox), Error> {
-        let inbox = self.inboxes.get_mut(&id).filter(|inbox| !inbox.released);
+        let inbox = self.inboxes.get_mut(&id).map(|inbox| &mut **inbox).filter(|inbox| !inbox.released);
         self.protocol.connection_mut(id).zip(inbox).ok_or(Error::Unknown("connection"))
     }
 

@@ -38,7 +38,8 @@ pub(crate) struct Receiving {
     /// Nobody will read it: what comes is thrown away, so that the peer's window does not close.
     pub(crate) discarded: bool,
     /// It is read unit by unit.
-    pub(crate) progress: Option<Progressive>,
+    // Why boxed: few streams are.
+    pub(crate) progress: Option<Box<Progressive>>,
 }
 
 /// Whom an event concerns.

@@ -146,6 +146,7 @@ mod hub;
 mod inbox;
 mod progress;
 mod security;
+mod shards;
 mod statistics;
 mod verdicts;
 

@@ -14,13 +14,22 @@ const BUCKETS: u64 = 10;
 const DRIFT: i64 = 100_000;
 
 /// The base delay in nanoseconds.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(super) struct BaseDelay {
     /// The second a bucket stands for, and the smallest delay in it.
-    buckets: [Option<(u64, i64)>; BUCKETS as usize],
+    buckets: [(u64, i64); BUCKETS as usize],
     /// The base held, and the second it was last looked at.
     held: i64,
     held_at: u64,
+}
+
+/// A bucket of no second.
+const EMPTY: (u64, i64) = (u64::MAX, i64::MAX);
+
+impl Default for BaseDelay {
+    fn default() -> Self {
+        Self { buckets: [EMPTY; BUCKETS as usize], held: 0, held_at: 0 }
+    }
 }
 
 impl BaseDelay {
@@ -36,10 +45,10 @@ impl BaseDelay {
         }
         let bucket = &mut self.buckets[(second % BUCKETS) as usize];
         *bucket = match *bucket {
-            Some((of, known)) if of == second => Some((of, known.min(least))),
-            _ => Some((second, least)),
+            (of, known) if of == second => (of, known.min(least)),
+            _ => (second, least),
         };
-        let fresh = self.buckets.iter().flatten().filter(|(of, _)| second.abs_diff(*of) < BUCKETS);
+        let fresh = self.buckets.iter().filter(|(of, _)| second.abs_diff(*of) < BUCKETS);
         let base = fresh.map(|(_, least)| *least).min().unwrap_or(delay);
         if !hold {
             (self.held, self.held_at) = (base, second);
@@ -49,7 +58,7 @@ impl BaseDelay {
 
     /// Forgets everything: the path has changed.
     pub(super) fn clear(&mut self) {
-        self.buckets = [None; BUCKETS as usize];
+        self.buckets = [EMPTY; BUCKETS as usize];
     }
 }
 

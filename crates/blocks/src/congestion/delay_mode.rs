@@ -98,7 +98,7 @@ impl DelayMode {
             Finding::Competition(share) => {
                 let mut mode = Competitive::new(view, share, memory);
                 let (rate, next) = mode.step(view, memory);
-                return (rate, next.or(Some(Mode::Competitive(mode))));
+                return (rate, next.or(Some(Mode::Competitive(Box::new(mode)))));
             }
             Finding::Suspicion => self.start_drain(view, memory),
             Finding::Nothing => {}

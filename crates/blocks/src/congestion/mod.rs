@@ -128,7 +128,8 @@ impl Phase {
 enum Mode {
     StartUp(StartUp),
     Delay(DelayMode),
-    Competitive(Competitive),
+    // Why boxed: it is larger than the others, and rare.
+    Competitive(Box<Competitive>),
     Policed(Policed),
     Outage(Outage),
 }

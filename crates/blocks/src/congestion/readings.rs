@@ -4,7 +4,8 @@
 //! `x / beta`. All filters are sums or minima over a part of the control time tau, so that a time stamp late by 1 ms
 //! does little: the queue is the least of a quarter of tau, rates are sums over half of it.
 //!
-//! Invariant: no more than 64 samples and 256 rates are kept, and nothing is allocated once they are.
+//! Invariant: no more than 64 samples and 256 rates are kept, and nothing is allocated once they are; of a connection that
+//! is idle only a few of each.
 
 use super::base_delay::BaseDelay;
 use super::{Exchange, Memory, law};
@@ -15,6 +16,11 @@ use std::collections::VecDeque;
 const SAMPLES: usize = 64;
 /// Rates kept: enough for the round trip with a long queue.
 const RATES: usize = 4 * SAMPLES;
+/// An exchange over so many control times, and a second at least, is a pause: nothing before it is looked at again.
+const PAUSE: f64 = 8.0;
+const PAUSE_LEAST: f64 = 1.0;
+/// What is kept over a pause: the newest, and room for the next.
+const KEPT: usize = 4;
 /// Loss of up to 3 % is made up for in the rate of service: it may be random, and then says nothing of service.
 const RANDOM_LOSS: f64 = 1.03;
 
@@ -108,10 +114,10 @@ pub(super) struct Context<'a> {
 impl Readings {
     pub(super) fn new() -> Self {
         Self {
-            samples: VecDeque::with_capacity(SAMPLES),
+            samples: VecDeque::new(),
             base: BaseDelay::default(),
             base_before: None,
-            paced: VecDeque::with_capacity(RATES),
+            paced: VecDeque::new(),
             was_saturated: false,
             queue: 0.0,
             rho: 1.0,
@@ -133,6 +139,9 @@ impl Readings {
         let (whole, half) = (self.sum(tau, |_| true), self.sum(tau / 2.0, |_| true));
         let calm = self.sum(2.0 * tau, |sample| sample.calm);
         let (lag, paced) = self.paced_since(now, exchange.sent_at);
+        if exchange.alpha.as_secs_f64() >= (PAUSE * tau).max(PAUSE_LEAST) {
+            self.forget_before_pause(exchange.sent_at);
+        }
         self.rho = half.beta / half.alpha.max(1e-9);
         self.delivery = half.received / half.beta.max(1e-9);
         Some(View {
@@ -183,6 +192,17 @@ impl Readings {
     pub(super) fn forget_samples(&mut self) {
         self.samples.clear();
         self.was_saturated = false;
+    }
+
+    /// The last exchange, which left at `sent_at`, covers a pause.
+    fn forget_before_pause(&mut self, sent_at: Instant) {
+        self.samples.drain(..self.samples.len().saturating_sub(2));
+        // No later exchange leaves before this one.
+        while self.paced.get(1).is_some_and(|(since, _)| *since <= sent_at) {
+            self.paced.pop_front();
+        }
+        self.samples.shrink_to(KEPT);
+        self.paced.shrink_to(KEPT);
     }
 
     /// How long an echo may take before its lack means something.

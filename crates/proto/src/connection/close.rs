@@ -40,8 +40,9 @@ enum Stage {
 #[derive(Debug, Default)]
 pub(super) struct Close {
     stage: Stage,
-    ours: Option<Disconnect>,
-    theirs: Option<Disconnect>,
+    // Why boxed: they are not there for most of the time.
+    ours: Option<Box<Disconnect>>,
+    theirs: Option<Box<Disconnect>>,
     request_owed: bool,
     confirm_owed: bool,
     /// We ended in the handshake, by a DR that the peer may not have.
@@ -71,7 +72,7 @@ impl Close {
 
     /// The handshake has failed, and the peer is to hear why.
     pub(super) fn refuse(&mut self, refusal: Disconnect) {
-        self.ours = Some(refusal);
+        self.ours = Some(Box::new(refusal));
         self.request_owed = true;
         self.is_refusal = true;
     }
@@ -82,7 +83,7 @@ impl Close {
             return Some((Kind::DisconnectConfirm, None));
         }
         if core::mem::take(&mut self.request_owed) {
-            return Some((Kind::Disconnect, self.ours.clone()));
+            return Some((Kind::Disconnect, self.ours.as_deref().cloned()));
         }
         None
     }
@@ -99,7 +100,7 @@ impl Connection {
             return;
         }
         self.close.stage = Stage::Finishing;
-        self.close.ours = Some(Disconnect { code, abort: false, detail: detail.to_owned() });
+        self.close.ours = Some(Box::new(Disconnect { code, abort: false, detail: detail.to_owned() }));
         self.finish_all_streams(now);
         self.advance_close(now);
     }
@@ -109,7 +110,7 @@ impl Connection {
         if self.close.is_over() {
             return;
         }
-        self.close.ours = Some(Disconnect { code, abort: true, detail: detail.to_owned() });
+        self.close.ours = Some(Box::new(Disconnect { code, abort: true, detail: detail.to_owned() }));
         self.close.request_owed = self.setup.is_done();
         self.end(now, CloseReason::AbortedHere);
     }
@@ -121,7 +122,7 @@ impl Connection {
         }
         let Broken { sent, received, span } = broken;
         let reason = CloseReason::PathOverloaded { sent: Bytes::new(sent), received: Bytes::new(received), span };
-        self.close.ours = Some(Disconnect { code: PATH_OVERLOADED_CODE, abort: true, detail: reason.to_string() });
+        self.close.ours = Some(Box::new(Disconnect { code: PATH_OVERLOADED_CODE, abort: true, detail: reason.to_string() }));
         self.close.request_owed = true;
         self.end(now, reason);
     }
@@ -190,7 +191,7 @@ impl Connection {
             return;
         }
         if self.close.theirs.is_none() {
-            self.close.theirs = Some(disconnect);
+            self.close.theirs = Some(Box::new(disconnect));
             self.events.push_back(ConnectionEvent::PeerClosing);
             self.finish_all_streams(now);
         }

@@ -66,7 +66,8 @@ impl Flight {
     /// The peer has all bytes of `level`.
     pub(super) fn acknowledge(&mut self, level: Level) {
         let stream = self.stream(level);
-        stream.outgoing.clear();
+        // Why not cleared: nothing more is sent at a level that the peer is done with, but the connection may last.
+        stream.outgoing = Vec::new();
         stream.next = 0;
     }
 

@@ -42,6 +42,7 @@ use segstream_wire::report::RefuseReason;
 use segstream_wire::{Class, Limits, Part};
 use setup::Setup;
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 /// What a connection tells its application.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -150,6 +151,19 @@ pub struct ConnectionCounters {
     pub moves: u64,
 }
 
+/// How a connection stands, as its endpoint counts it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Standing {
+    /// Set-up is under way here for a peer that is not known yet.
+    SettingUp,
+    /// The peer was refused, and the connection stays only to say so again.
+    Refused,
+    /// Any other that has not said its goodbyes.
+    Lasting,
+    /// It has ended and said its goodbyes.
+    Gone,
+}
+
 /// One connection.
 #[derive(Debug)]
 pub struct Connection {
@@ -159,7 +173,10 @@ pub struct Connection {
     remote_id: u32,
     limits: Limits,
     peer_limits: Limits,
-    config: Config,
+    /// The endpoint's, as it was when the connection came.
+    config: Arc<Config>,
+    /// The largest datagram we send.
+    datagram_bytes: usize,
     session: Box<dyn Session>,
     setup: Setup,
     moved: Moved,
@@ -244,7 +261,7 @@ impl Start {
 }
 
 impl Connection {
-    pub(crate) fn new(now: Instant, start: Start, config: &Config) -> Self {
+    pub(crate) fn new(now: Instant, start: Start, config: &Arc<Config>) -> Self {
         let idle_timeout = agreed_idle_timeout(&config.limits, &start.proposal.limits);
         let (send, recv) = start.halves(now, config, idle_timeout);
         let Start { role, remote, local_id, remote_id, proposal, protection, token, gifts, key, session } = start;
@@ -255,7 +272,8 @@ impl Connection {
             remote_id,
             limits: config.limits,
             peer_limits: proposal.limits,
-            config: config.clone(),
+            config: Arc::clone(config),
+            datagram_bytes: config.datagram_bytes,
             session,
             setup: Setup::new(now, role, protection, proposal, token, gifts),
             moved: Moved::new(key),
@@ -299,6 +317,24 @@ impl Connection {
     /// Whether a shipment from another address may be the peer's.
     pub(crate) fn may_move(&self) -> bool {
         self.session.is_authentic() && self.setup.is_settled() && !self.close.is_over()
+    }
+
+    /// How it stands.
+    pub(crate) fn standing(&self) -> Standing {
+        if self.close.is_forgotten() {
+            Standing::Gone
+        } else if self.is_setting_up() {
+            Standing::SettingUp
+        } else if self.is_refused() {
+            Standing::Refused
+        } else {
+            Standing::Lasting
+        }
+    }
+
+    /// How the peer says its resets end.
+    pub(crate) const fn peer_reset(&self) -> Option<[u8; 16]> {
+        self.peer_reset
     }
 
     /// Whether a datagram ends as the peer says its resets do.
@@ -397,9 +433,14 @@ impl Connection {
         }
     }
 
-    /// The next thing to tell the application.
-    pub fn poll_event(&mut self) -> Option<ConnectionEvent> {
-        self.events.pop_front()
+    /// All there is to tell the application, and the room it took.
+    pub(crate) fn take_events(&mut self) -> VecDeque<ConnectionEvent> {
+        core::mem::take(&mut self.events)
+    }
+
+    /// Whether there is anything to tell the application.
+    pub(crate) fn has_events(&self) -> bool {
+        !self.events.is_empty()
     }
 
     /// Whether set-up is done and the connection is not closed.

@@ -219,8 +219,8 @@ impl Connection {
     /// Datagrams are never larger than the peer accepts, and never smaller than every path carries.
     fn keep_to_peer_limits(&mut self) {
         let most = (self.peer_limits.datagram_bytes as usize).max(DATAGRAM_BYTES_MIN);
-        if most < self.config.datagram_bytes {
-            self.config.datagram_bytes = most;
+        if most < self.datagram_bytes {
+            self.datagram_bytes = most;
             let body_bytes = most - HEADER_BYTES - self.session.seal_bytes();
             self.send.set_body_bytes(body_bytes);
             self.recv.set_body_bytes(body_bytes);
@@ -249,12 +249,12 @@ impl Connection {
     }
 
     /// Whether set-up is under way here for a peer that is not known yet.
-    pub(crate) fn is_setting_up(&self) -> bool {
+    pub(super) fn is_setting_up(&self) -> bool {
         self.setup.stage == Stage::ExpectFirstShipment && !self.close.is_over()
     }
 
     /// Whether the peer was refused, and the connection stays only to say so again.
-    pub(crate) fn is_refused(&self) -> bool {
+    pub(super) fn is_refused(&self) -> bool {
         self.role == Role::Responder && self.close.is_over() && !self.setup.is_done() && !self.close.is_forgotten()
     }
 
@@ -267,11 +267,6 @@ impl Connection {
     pub(crate) fn give_way(&mut self, now: Instant) {
         self.end(now, CloseReason::NoAnswer(now.since(self.setup.began)));
         self.close.forget();
-    }
-
-    /// Whether `request` is the one this connection answers, or, wherever it came from, has asked with.
-    pub(crate) fn is_of_request(&self, from: core::net::SocketAddr, request: u64) -> bool {
-        self.setup.proposal.request == request && (self.role == Role::Initiator || self.remote == from)
     }
 
     pub(super) fn on_cookie(&mut self, cookie: Cookie) {
@@ -424,6 +419,8 @@ impl Connection {
 
     fn finish_setup(&mut self, now: Instant) {
         self.setup.stage = Stage::Done;
+        // Why: a connection may last, and what it was proposed with is known to its halves.
+        (self.setup.proposal.streams, self.setup.token, self.setup.gifts.token) = Default::default();
         self.timers.stop(Timer::SetupDeadline);
         self.timers.set(Timer::Idle, now + self.idle_timeout);
         // A repetition makes the measurement ambiguous (Karn's rule).

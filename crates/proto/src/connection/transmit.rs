@@ -199,7 +199,7 @@ impl Connection {
     /// Makes room for a whole datagram at the end of `out`; returns where it starts.
     fn begin(&self, out: &mut Vec<u8>) -> usize {
         let start = out.len();
-        out.resize(start + self.config.datagram_bytes, 0);
+        out.resize(start + self.datagram_bytes, 0);
         start
     }
 

@@ -6,12 +6,13 @@
 //! it sent. Set-ups of peers that are not known yet are bounded, in all, for each host, and in a second.
 
 use super::proof_of_address::{Purpose, address_token, code, cookie, proves};
+use super::slots::host_of;
 use super::{Endpoint, NewConnection, Slot};
 use crate::config::DATAGRAM_BYTES_MIN;
 use crate::connection::{Gifts, Role};
 use crate::initial;
 use crate::session::Plain;
-use core::net::{IpAddr, SocketAddr};
+use core::net::SocketAddr;
 use segstream_base::codec::{Reader, Writer};
 use segstream_base::{Bandwidth, Duration, Instant};
 use segstream_wire::handshake::{Cookie, Reject, RejectReason, Request, VERSION};
@@ -34,17 +35,6 @@ struct Asked {
     connection: u32,
     /// The length of its datagram, which no answer may exceed.
     bytes: usize,
-}
-
-/// What counts as one host: an IPv4 address, or an IPv6 network of 64 bits, of which a host has all addresses.
-fn host_of(address: SocketAddr) -> [u8; 8] {
-    match address.ip() {
-        IpAddr::V4(ip) => {
-            let [a, b, c, d] = ip.octets();
-            [0, 0, 0, 0, a, b, c, d]
-        }
-        IpAddr::V6(ip) => core::array::from_fn(|at| ip.octets()[at]),
-    }
 }
 
 impl Endpoint {
@@ -72,8 +62,8 @@ impl Endpoint {
             return;
         }
         let number = u64::from(header.number);
-        let known = self.slots.iter_mut().flatten().find(|slot| slot.connection.is_of_request(from, identifier));
-        if let Some(Slot { connection, .. }) = known {
+        let known = self.slots.of_request(identifier, from);
+        if let Some(Slot { connection, .. }) = known.and_then(|index| self.touched(index)) {
             if connection.role() == Role::Responder {
                 connection.on_request(now, number, datagram.len(), &request);
             } else {
@@ -116,7 +106,7 @@ impl Endpoint {
             self.reject(asked, RejectReason::Busy, "too many connections are asked for");
             return;
         }
-        let Some(index) = self.free_slot() else {
+        let Some(index) = self.vacancy(now) else {
             self.strays.connections_full += 1;
             self.reject(asked, RejectReason::Busy, "too many connections");
             return;
@@ -144,28 +134,16 @@ impl Endpoint {
     /// Whether one more set-up for the host of `from` may begin. When all places are taken, a set-up that takes long
     /// gives way.
     fn has_room_for_setup(&mut self, now: Instant, from: SocketAddr) -> bool {
-        let host = host_of(from);
-        let (mut all, mut of_host, mut oldest) = (0, 0, None::<(Instant, usize)>);
-        for (index, slot) in self.slots.iter().enumerate() {
-            let Some(connection) = slot.as_ref().map(|slot| &slot.connection) else { continue };
-            let setting_up = connection.is_setting_up();
-            // Why the refused as well: a handshake costs the same whatever comes of it.
-            of_host += usize::from((setting_up || connection.is_refused()) && host_of(connection.remote()) == host);
-            all += usize::from(setting_up);
-            if setting_up && oldest.is_none_or(|(began, _)| connection.setup_began() < began) {
-                oldest = Some((connection.setup_began(), index));
-            }
-        }
-        if of_host >= self.config.setups_per_host {
+        self.queue.settle(&mut self.slots);
+        if self.slots.of_host(host_of(from)) >= self.config.setups_per_host {
             return false;
         }
-        if all < self.config.setups {
+        if self.slots.setups() < self.config.setups {
             return true;
         }
-        let Some((_, index)) = oldest.filter(|&(began, _)| now.since(began) >= SETUP_SPARED) else { return false };
-        if let Some(Some(slot)) = self.slots.get_mut(index) {
-            slot.connection.give_way(now);
-        }
+        let oldest = self.slots.oldest_setup().filter(|&(began, _)| now.since(began) >= SETUP_SPARED);
+        let Some(slot) = oldest.and_then(|(_, index)| self.touched(index)) else { return false };
+        slot.connection.give_way(now);
         true
     }
 

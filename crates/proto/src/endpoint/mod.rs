@@ -4,17 +4,23 @@
 //! Applications reach a connection with [`Endpoint::connection_mut`] and hear from all of them with
 //! [`Endpoint::poll_event`].
 //!
+//! - `slots`: the connections, found by identifier; `run_queue`: which of them may have something to do;
 //! - `first_contact`: requests of strangers; `proof_of_address`: the tokens that prove where they are;
 //! - `reset`: connections that one side has lost;
 //! - `allowance`: how much strangers may make us do in a second.
 //!
 //! Invariant: a datagram that belongs to no connection costs a counter and at most one answer, which is
-//! not longer than itself; the number of connections, set-ups included, is bounded.
+//! not longer than itself; the number of connections, set-ups included, is bounded. No call looks at connections that have
+//! nothing to do with it, but those that list them.
 
 mod allowance;
 mod first_contact;
 mod proof_of_address;
 mod reset;
+mod run_queue;
+mod slots;
+#[cfg(test)]
+mod tests;
 
 use crate::config::{Config, DATAGRAM_BYTES_MIN};
 use crate::connection::{Connection, ConnectionEvent, Gifts, Role, Start};
@@ -24,6 +30,7 @@ use crate::session::{Plain, Protection, Session, Trust};
 use allowance::{Allowance, Shares};
 use core::net::SocketAddr;
 use proof_of_address::{Purpose, code};
+use run_queue::RunQueue;
 use segstream_base::Instant;
 use segstream_base::codec::{Reader, Writer};
 use segstream_base::endpoint::{Arrival, Deadline, Transmit};
@@ -33,7 +40,10 @@ use segstream_wire::handshake::VERSION;
 use segstream_wire::header::Outside;
 use segstream_wire::proposal::{Proposal, STREAMS_MAX};
 use segstream_wire::{Header, Kind, Level};
+pub use slots::ConnectionId;
+use slots::{Slot, Slots};
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 /// The largest UDP payload.
 const DATAGRAM_BYTES_MAX: usize = 65_507;
@@ -41,10 +51,6 @@ const DATAGRAM_BYTES_MAX: usize = 65_507;
 const PROPOSAL_BYTES_MAX: usize = 12 * 1024;
 /// Address tokens kept for later connections.
 const TOKENS_MAX: usize = 256;
-
-/// Names a connection of an endpoint for as long as the endpoint lives; never used again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ConnectionId(u64);
 
 /// What arrived for no connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -84,24 +90,15 @@ struct NewConnection {
     session: Box<dyn Session>,
 }
 
-#[derive(Debug)]
-struct Slot {
-    id: ConnectionId,
-    connection: Connection,
-}
-
 /// All connections behind one socket.
 #[derive(Debug)]
 pub struct Endpoint {
-    config: Config,
+    config: Arc<Config>,
     protection: Box<dyn Protection>,
     /// Identifiers drawn so far.
     drawn: u64,
-    slots: Vec<Option<Slot>>,
-    next_id: u64,
-    /// Where the next search for something to send begins.
-    turn: usize,
-    events: VecDeque<(ConnectionId, ConnectionEvent)>,
+    slots: Slots,
+    queue: RunQueue,
     answers: VecDeque<(SocketAddr, Vec<u8>)>,
     /// Address tokens of earlier connections, the newest last.
     tokens: VecDeque<(SocketAddr, Vec<u8>)>,
@@ -132,13 +129,11 @@ impl Endpoint {
         let handshakes_of_hosts = Shares::per_second((config.handshakes_per_second / 10).max(1));
         let resets = Allowance::per_second(config.resets_per_second);
         Ok(Self {
-            config,
+            config: Arc::new(config),
             protection,
             drawn: 0,
-            slots: Vec::new(),
-            next_id: 0,
-            turn: 0,
-            events: VecDeque::new(),
+            slots: Slots::default(),
+            queue: RunQueue::default(),
             answers: VecDeque::new(),
             tokens: VecDeque::new(),
             handshakes,
@@ -156,13 +151,14 @@ impl Endpoint {
     }
 
     /// The configuration of new connections.
-    pub const fn config(&self) -> &Config {
+    pub fn config(&self) -> &Config {
         &self.config
     }
 
     /// Accepts connections from now on, or refuses them; those that exist stay.
-    pub const fn set_accepting(&mut self, accept: bool) {
-        self.config.accept = accept;
+    pub fn set_accepting(&mut self, accept: bool) {
+        // Those that exist keep the configuration they came with.
+        Arc::make_mut(&mut self.config).accept = accept;
     }
 
     /// Asks `remote` for a connection with the given first streams, numbered from 0. In plain mode nobody can be told
@@ -189,7 +185,7 @@ impl Endpoint {
         if bytes + 64 > PROPOSAL_BYTES_MAX {
             return Err(ConnectError::RequestTooLong(bytes));
         }
-        let index = self.free_slot().ok_or(ConnectError::TooMany(self.config.connections))?;
+        let index = self.vacancy(now).ok_or(ConnectError::TooMany(self.config.connections))?;
         let (request, connection) = (self.draw(), self.identifier(index));
         let (rate, limits) = (self.config.rate.peak(), self.config.limits);
         let proposal = Proposal { version: VERSION, request, connection, class, rate, limits, streams };
@@ -204,34 +200,49 @@ impl Endpoint {
         Ok(self.place(now, index, connection, new, Gifts::default()))
     }
 
-    fn free_slot(&mut self) -> Option<usize> {
-        match self.slots.iter().position(Option::is_none) {
-            Some(free) => Some(free),
-            None if self.slots.len() < self.config.connections.min(1 << 16) => {
-                self.slots.push(None);
-                Some(self.slots.len() - 1)
-            }
-            // Whoever was refused has been told so once at least.
-            None => self.slots.iter().position(|slot| slot.as_ref().is_some_and(|slot| slot.connection.is_refused())),
-        }
+    /// Where one more connection may go.
+    fn vacancy(&mut self, now: Instant) -> Option<u32> {
+        self.queue.tell(now);
+        self.queue.settle(&mut self.slots);
+        self.slots.vacancy(self.config.connections)
     }
 
     /// The identifier of a new connection: the low half finds the slot, the high half is random, so that an old
-    /// identifier does not find a new connection.
-    fn identifier(&mut self, index: usize) -> u32 {
-        (self.draw() as u32) << 16 | index as u32
+    /// identifier does not find a new connection; and it names the shard. It is never zero, which would name none.
+    fn identifier(&mut self, index: u32) -> u32 {
+        loop {
+            let identifier = self.config.shard.mark((self.draw() as u32) << 16 | index);
+            if identifier != 0 {
+                return identifier;
+            }
+        }
     }
 
-    fn place(&mut self, now: Instant, index: usize, local_id: u32, new: NewConnection, gifts: Gifts) -> ConnectionId {
-        let id = ConnectionId(self.next_id);
-        self.next_id += 1;
+    fn place(&mut self, now: Instant, index: u32, local_id: u32, new: NewConnection, gifts: Gifts) -> ConnectionId {
         let NewConnection { remote, role, proposal, token, session } = new;
+        self.vacate(index);
+        let id = self.slots.next_id(index);
         let remote_id = if role == Role::Responder { proposal.connection } else { 0 };
-        let protection = self.protection.mode();
-        let key = code(&*self.protection, Purpose::Challenges, &id.0.to_be_bytes());
+        let (request, protection) = (proposal.request, self.protection.mode());
+        let key = code(&*self.protection, Purpose::Challenges, &id.serial().to_be_bytes());
         let start = Start { role, remote, local_id, remote_id, proposal, protection, token, gifts, key, session };
-        self.slots[index] = Some(Slot { id, connection: Connection::new(now, start, &self.config) });
+        self.slots.place(id, Connection::new(now, start, &self.config), request);
+        self.touched(index);
         id
+    }
+
+    /// Whoever is in slot `index` goes.
+    fn vacate(&mut self, index: u32) -> Option<Connection> {
+        let slot = self.slots.take(index)?;
+        self.queue.remove(index, &slot.queued);
+        Some(slot.connection)
+    }
+
+    /// The slot `index`, whose connection may be changed by the caller.
+    fn touched(&mut self, index: u32) -> Option<&mut Slot> {
+        let slot = self.slots.at_mut(index)?;
+        self.queue.touch(index, slot);
+        Some(slot)
     }
 
     /// An address token of a connection that goes, for the next one to the same peer.
@@ -247,19 +258,22 @@ impl Endpoint {
 
     /// A connection, until its end has been told and it is forgotten with [`Endpoint::forget`].
     pub fn connection(&self, id: ConnectionId) -> Option<&Connection> {
-        self.slots.iter().flatten().find(|slot| slot.id == id).map(|slot| &slot.connection)
+        self.slots.get(id).map(|slot| &slot.connection)
     }
 
     /// A connection to be changed; drain [`segstream_base::endpoint::Endpoint::poll_transmit`] afterwards.
     pub fn connection_mut(&mut self, id: ConnectionId) -> Option<&mut Connection> {
-        self.slots.iter_mut().flatten().find(|slot| slot.id == id).map(|slot| &mut slot.connection)
+        let slot = self.slots.get_mut(id)?;
+        self.queue.touch(id.index(), slot);
+        Some(&mut slot.connection)
     }
 
     /// The application needs nothing of the connection any more; it goes when it has said its goodbyes.
     pub fn forget(&mut self, id: ConnectionId) {
-        let found = self.slots.iter_mut().find(|slot| slot.as_ref().is_some_and(|slot| slot.id == id && slot.connection.is_forgotten()));
-        if let Some(mut slot) = found.and_then(Option::take) {
-            self.keep_token(&mut slot.connection);
+        if self.connection(id).is_some_and(Connection::is_forgotten)
+            && let Some(mut connection) = self.vacate(id.index())
+        {
+            self.keep_token(&mut connection);
         }
     }
 
@@ -268,42 +282,68 @@ impl Endpoint {
         self.connection(id).is_none_or(Connection::is_forgotten)
     }
 
+    /// The next connection that has ended and said its goodbyes, and can be forgotten with [`Endpoint::forget`]; each is
+    /// told once. What one tells comes with [`Endpoint::poll_event`] before.
+    pub fn poll_forgotten(&mut self) -> Option<ConnectionId> {
+        self.queue.settle(&mut self.slots);
+        self.slots.next_gone()
+    }
+
+    /// Whether every connection has ended and said its goodbyes.
+    pub fn is_quiet(&mut self) -> bool {
+        self.queue.settle(&mut self.slots);
+        self.slots.are_gone()
+    }
+
     /// The connections there are, ended ones included.
     pub fn connections(&self) -> impl Iterator<Item = ConnectionId> + '_ {
-        self.slots.iter().flatten().map(|slot| slot.id)
+        self.slots.iter().map(|slot| slot.id)
+    }
+
+    /// How many they are.
+    pub fn connection_count(&self) -> usize {
+        self.slots.len()
     }
 
     /// The next thing a connection tells its application.
     pub fn poll_event(&mut self) -> Option<(ConnectionId, ConnectionEvent)> {
-        for slot in self.slots.iter_mut().flatten() {
-            while let Some(event) = slot.connection.poll_event() {
-                self.events.push_back((slot.id, event));
-            }
-        }
-        self.events.pop_front()
+        self.queue.poll_event(&mut self.slots)
     }
 
-    fn slot_of(&mut self, identifier: u32) -> Option<&mut Slot> {
-        let slot = self.slots.get_mut((identifier & 0xffff) as usize)?.as_mut()?;
-        (slot.connection.local_id() == identifier).then_some(slot)
+    /// The connection that a shipment addresses.
+    fn addressed(&self, identifier: u32) -> Option<&Slot> {
+        self.slots.at(identifier & 0xffff).filter(|slot| slot.connection.local_id() == identifier)
     }
 
     fn on_data_level(&mut self, now: Instant, arrival: Arrival, identifier: u32, datagram: &mut [u8]) {
-        let Some(slot) = self.slot_of(identifier) else {
+        let Some(Slot { connection, .. }) = self.addressed(identifier) else {
             self.on_unknown(now, arrival.from, identifier, datagram);
             return;
         };
         // A peer whose address changes is followed where its seal proves that it is the peer, and when set-up is done.
-        if slot.connection.remote() == arrival.from || slot.connection.may_move() {
-            slot.connection.handle_datagram(now, arrival, datagram);
+        if connection.remote() == arrival.from || connection.may_move() {
+            self.hand_over(now, arrival, identifier & 0xffff, None, datagram);
         } else {
             self.strays.unknown_connection += 1;
+        }
+    }
+
+    /// A datagram is for the connection in slot `index`; `initial` is its header when it is of that level.
+    fn hand_over(&mut self, now: Instant, arrival: Arrival, index: u32, initial: Option<&Header>, datagram: &mut [u8]) {
+        let Some(slot) = self.touched(index) else { return };
+        match initial {
+            Some(header) => slot.connection.handle_initial(now, header, datagram),
+            None => slot.connection.handle_datagram(now, arrival, datagram),
+        }
+        if let Some(end) = slot.unnoted_reset() {
+            self.note_reset(index, &end);
         }
     }
 }
 
 impl segstream_base::endpoint::Endpoint for Endpoint {
     fn handle_datagram(&mut self, now: Instant, arrival: Arrival, datagram: &mut [u8]) {
+        self.queue.tell(now);
         let Some(outside) = Outside::read(datagram) else {
             self.strays.not_ours += 1;
             return;
@@ -320,15 +360,12 @@ impl segstream_base::endpoint::Endpoint for Endpoint {
             self.on_request(now, arrival.from, &header, datagram);
             return;
         }
-        let Some(slot) = self.slot_of(header.connection).filter(|slot| slot.connection.remote() == arrival.from) else {
+        if self.addressed(header.connection).is_none_or(|slot| slot.connection.remote() != arrival.from) {
             self.strays.unknown_connection += 1;
             return;
-        };
-        if header.level == Level::Initial {
-            slot.connection.handle_initial(now, &header, datagram);
-        } else {
-            slot.connection.handle_datagram(now, arrival, datagram);
         }
+        let initial = Some(&header).filter(|header| header.level == Level::Initial);
+        self.hand_over(now, arrival, header.connection & 0xffff, initial, datagram);
     }
 
     fn poll_transmit(&mut self, now: Instant, max_datagrams: usize, out: &mut Vec<u8>) -> Option<Transmit> {
@@ -336,27 +373,14 @@ impl segstream_base::endpoint::Endpoint for Endpoint {
             out.extend_from_slice(&answer);
             return Some(Transmit { to, datagram_bytes: answer.len(), ecn: None });
         }
-        let count = self.slots.len();
-        for step in 0..count {
-            let index = (self.turn + step) % count;
-            let Some(slot) = &mut self.slots[index] else { continue };
-            if let Some((to, datagram_bytes)) = slot.connection.poll_transmit(now, max_datagrams.max(1), out) {
-                self.turn = (index + 1) % count;
-                return Some(Transmit { to, datagram_bytes, ecn: slot.connection.ecn() });
-            }
-        }
-        None
+        self.queue.poll_transmit(now, &mut self.slots, max_datagrams.max(1), out)
     }
 
     fn poll_deadline(&self) -> Option<Deadline> {
-        self.slots.iter().flatten().fold(None, |earliest, slot| Deadline::earlier(earliest, slot.connection.poll_timeout()))
+        self.queue.poll_deadline(&self.slots)
     }
 
     fn handle_timeout(&mut self, now: Instant) {
-        for slot in self.slots.iter_mut().flatten() {
-            if slot.connection.poll_timeout().is_some_and(|deadline| deadline.at <= now) {
-                slot.connection.handle_timeout(now);
-            }
-        }
+        self.queue.handle_timeout(now, &mut self.slots);
     }
 }

@@ -27,6 +27,7 @@ pub(super) enum Purpose {
     Challenges = 3,
     Reset = 4,
     Share = 5,
+    PeerReset = 6,
 }
 
 /// A code about something that is no address.

@@ -8,7 +8,7 @@
 
 use super::Endpoint;
 use super::first_contact::ANSWERS_MAX;
-use super::proof_of_address::{Purpose, message};
+use super::proof_of_address::{Purpose, code, message};
 use core::net::SocketAddr;
 use segstream_base::Instant;
 use segstream_wire::header::HEADER_BYTES;
@@ -20,12 +20,25 @@ impl Endpoint {
     /// A sealed shipment for no connection of ours: its sender hears that the connection is lost, or it tells us so.
     pub(super) fn on_unknown(&mut self, now: Instant, from: SocketAddr, identifier: u32, datagram: &[u8]) {
         self.strays.unknown_connection += 1;
-        let told = self.slots.iter_mut().flatten().find(|slot| slot.connection.remote() == from && slot.connection.is_reset(datagram));
-        if let Some(slot) = told {
+        let lost = self.of_reset(datagram).and_then(|index| self.slots.at(index));
+        let lost = lost.filter(|slot| slot.connection.remote() == from && slot.connection.is_reset(datagram)).map(|slot| slot.id.index());
+        if let Some(slot) = lost.and_then(|index| self.touched(index)) {
             slot.connection.on_reset(now);
             return;
         }
         self.answer_unknown(now, from, identifier, datagram.len());
+    }
+
+    /// The resets of the peer of the connection in slot `index` have this `end`.
+    pub(super) fn note_reset(&mut self, index: u32, end: &[u8; 16]) {
+        self.slots.note_reset(index, code(&*self.protection, Purpose::PeerReset, end));
+    }
+
+    /// The slot of the connection whose peer's resets end as `datagram` does.
+    fn of_reset(&self, datagram: &[u8]) -> Option<u32> {
+        let end = datagram.last_chunk::<16>().filter(|_| self.slots.has_resets())?;
+        // RFC 9000 10.3.1: found by a code that nobody else can make, so that the time it takes tells nothing of the end.
+        self.slots.of_reset(&code(&*self.protection, Purpose::PeerReset, end))
     }
 
     /// What says that the connection is lost which is addressed here by `identifier` and whose peer is at `peer`.

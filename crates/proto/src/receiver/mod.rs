@@ -42,6 +42,8 @@ use stream::{About, Admission, RecvStream};
 /// What a stream gets when the others have taken all of the connection's buffer.
 const STREAM_WINDOW_BYTES_MIN: u64 = 64 << 10;
 const STREAM_WINDOW_SEGMENTS_MIN: u32 = 64;
+/// Up to so many streams there is room for none but those there are: most connections have no more.
+const STREAMS_FEW: u32 = 4;
 /// Segments for which state is kept, over all streams.
 const SEGMENTS_KEPT_MAX: u32 = 262_144;
 
@@ -358,9 +360,11 @@ impl RecvHalf {
             return;
         }
         let contract = self.lowered(contract);
-        while self.streams.len() <= id as usize {
-            self.streams.push(None);
+        let more = (id as usize + 1).saturating_sub(self.streams.len());
+        if id < STREAMS_FEW {
+            self.streams.reserve_exact(more);
         }
+        self.streams.extend((0..more).map(|_| None));
         let buffer_units = self.config.buffer_bytes.map(|bytes| bytes / u64::from(contract.unit_bytes.max(1)));
         self.streams[id as usize] = Some(RecvStream::new(contract, buffer_units));
         self.opened.push_back(id);

@@ -29,7 +29,7 @@ const SHIPMENTS_MAX: usize = 8;
 /// Reports whose contents are remembered until they are confirmed.
 const REMEMBERED: u64 = 64;
 /// Reports whose times are remembered, for the round trip: many may leave before the first is confirmed.
-const TIMES: u64 = 256;
+const TIMES: usize = 256;
 /// Runs in one frame at most.
 const RUNS_MAX: usize = 400;
 /// Verdict frames remembered at most.
@@ -71,9 +71,9 @@ pub(super) struct ReportClock {
     /// The newest exchange, until it is told. Why only once: the next one tells all that it would have.
     pub(super) arrival: Option<Arrived>,
     pub(super) refused: VecDeque<(u32, segstream_wire::report::RefuseReason)>,
-    /// When the last reports left, by their numbers; the highest the sender has confirmed; and what that says
+    /// When the last reports left that the sender has not confirmed; the highest it has; and what that says
     /// of the round trip. Limit: it includes the time the sender took to confirm.
-    left: Box<[Instant; TIMES as usize]>,
+    left: VecDeque<Instant>,
     confirmed: Option<u64>,
     rtt: Rtt,
     /// The same as the sending half of the connection measures it.
@@ -105,7 +105,7 @@ impl ReportClock {
             reclass_told: true,
             arrival: None,
             refused: VecDeque::new(),
-            left: Box::new([Instant::ZERO; TIMES as usize]),
+            left: VecDeque::new(),
             confirmed: None,
             rtt: Rtt::new(),
             shared_rtt: None,
@@ -183,8 +183,10 @@ impl ReportClock {
             return;
         }
         self.confirmed = Some(highest);
-        if highest + TIMES >= self.number {
-            self.rtt.on_sample(now, now.since(self.left[(highest % TIMES) as usize]));
+        let behind = usize::try_from(self.number - highest).unwrap_or(usize::MAX);
+        if let Some(at) = self.left.len().checked_sub(behind) {
+            self.rtt.on_sample(now, now.since(self.left[at]));
+            self.left.drain(..=at);
             self.fit_period();
         }
     }
@@ -247,7 +249,10 @@ impl RecvHalf {
         if report.frames.is_empty() && !first {
             return None;
         }
-        self.report.left[(self.report.number % TIMES) as usize] = now;
+        if self.report.left.len() >= TIMES {
+            self.report.left.pop_front();
+        }
+        self.report.left.push_back(now);
         self.report.number += 1;
         self.counters.report_shipments += 1;
         Some(report)

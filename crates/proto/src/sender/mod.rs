@@ -126,6 +126,9 @@ pub struct SenderCounters {
     pub segments_repaired: u64,
 }
 
+/// Up to so many streams there is room for none but those there are: most connections have no more.
+const STREAMS_FEW: usize = 4;
+
 /// R until the first report tells it.
 const REORDER_ASSUMED: u32 = 3;
 
@@ -226,6 +229,9 @@ impl SendHalf {
         self.stale();
         self.lifetimes |= !contract.lifetime.is_zero();
         let id = self.streams.len() as u32;
+        if self.streams.len() < STREAMS_FEW {
+            self.streams.reserve_exact(1);
+        }
         self.streams.push(SendStream::new(contract));
         self.refresh(id as usize);
         self.clock.hasten(now);

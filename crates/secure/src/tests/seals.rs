@@ -22,7 +22,7 @@ fn a_sealed_shipment_opens_at_the_peer_and_nowhere_else() {
 #[test]
 fn every_changed_bit_breaks_the_seal() {
     let (mut initiator, mut responder) = pair();
-    for level in [Level::Data, Level::Handshake] {
+    for level in [Level::Handshake, Level::Data] {
         let shipment = send_at(&mut initiator, level, NUMBER, b"a body of some length");
         for bit in 0..shipment.len() * 8 {
             let mut changed = shipment.clone();
@@ -31,6 +31,20 @@ fn every_changed_bit_breaks_the_seal() {
         }
         assert!(receive(&mut responder, 9, &shipment).is_some());
     }
+}
+
+#[test]
+fn nothing_of_the_handshake_opens_once_the_peer_has_sealed_data() {
+    let (mut initiator, mut responder) = pair();
+    let late = send_at(&mut initiator, Level::Handshake, NUMBER, b"again");
+    assert!(receive(&mut responder, 9, &late).is_some());
+    let data = send(&mut initiator, NUMBER + 1, b"data");
+    let mut forged = data.clone();
+    forged[20] ^= 1;
+    assert_eq!(receive(&mut responder, 9, &forged), None);
+    assert!(receive(&mut responder, 9, &late).is_some(), "a forged shipment shows nothing");
+    assert!(receive(&mut responder, 9, &data).is_some());
+    assert_eq!(receive(&mut responder, 9, &late), None);
 }
 
 #[test]

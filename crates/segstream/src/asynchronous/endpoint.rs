@@ -11,7 +11,9 @@ use segstream_net::clock::Clock;
 use segstream_net::driver::DriverConfig;
 use segstream_net::driver::tokio::AsyncDriver;
 use segstream_net::socket::Socket;
+use segstream_proto::config::Shard;
 use std::net::SocketAddr;
+use std::num::NonZeroU8;
 use std::sync::Arc;
 use std::task::Poll;
 
@@ -64,9 +66,27 @@ impl Endpoint {
         if tokio::runtime::Handle::try_current().is_err() {
             return Err(Error::NoRuntime);
         }
-        let socket = Arc::new(Socket::bind(address, &config.socket())?);
+        let socket = Socket::bind(address, &config.socket())?;
+        Self::on(socket, config, accept, Shard::ONLY, clock)
+    }
+
+    /// `count` endpoints that accept connections on one port, with a background task each, which a runtime of several
+    /// threads spreads over them; otherwise like [`Endpoint::listen`]. A connection belongs to one of them as long as it
+    /// lives, wherever its peer moves. They show one identity and have one clock; limits are for each. Linux only, but for
+    /// a `count` of one.
+    pub fn listen_shards(address: SocketAddr, config: Config, count: NonZeroU8) -> Result<Vec<Self>, Error> {
+        if tokio::runtime::Handle::try_current().is_err() {
+            return Err(Error::NoRuntime);
+        }
+        let clock = Clock::start();
+        let (shards, config) = crate::shards::open(address, config, count)?;
+        shards.into_iter().map(|(socket, shard)| Self::on(socket, config.clone(), true, shard, clock)).collect()
+    }
+
+    fn on(socket: Socket, config: Config, accept: bool, shard: Shard, clock: Clock) -> Result<Self, Error> {
+        let socket = Arc::new(socket);
         let driver = AsyncDriver::new(Arc::clone(&socket), clock, DriverConfig::default())?;
-        let board = Switchboard::new(Hub::new(config, accept)?);
+        let board = Switchboard::new(Hub::new(config, accept, shard)?);
         let door = Arc::clone(&board.door);
         Ok(Self { owner: Arc::new(Owner { line: Line::open(board, driver), socket, door }) })
     }

@@ -11,7 +11,9 @@ use segstream_base::endpoint::Endpoint as _;
 use segstream_net::clock::Clock;
 use segstream_net::driver::blocking::BlockingDriver;
 use segstream_net::socket::Socket;
+use segstream_proto::config::Shard;
 use std::net::SocketAddr;
+use std::num::NonZeroU8;
 use std::task::Poll;
 
 /// A socket and its connections.
@@ -40,8 +42,25 @@ impl Endpoint {
     /// An endpoint on a clock that others use too, so that source times compare within a process.
     pub fn with_clock(address: SocketAddr, config: Config, accept: bool, clock: Clock) -> Result<Self, Error> {
         let socket = Socket::bind(address, &config.socket())?;
+        Self::on(socket, config, accept, Shard::ONLY, clock)
+    }
+
+    /// `count` endpoints that accept connections on one port, for a thread each. A connection belongs to one of them as
+    /// long as it lives, wherever its peer moves. They show one identity and have one clock; limits are for each. Linux
+    /// only, but for a `count` of one.
+    ///
+    /// # Errors
+    ///
+    /// As for one endpoint.
+    pub fn listen_shards(address: SocketAddr, config: Config, count: NonZeroU8) -> Result<Vec<Self>, Error> {
+        let clock = Clock::start();
+        let (shards, config) = crate::shards::open(address, config, count)?;
+        shards.into_iter().map(|(socket, shard)| Self::on(socket, config.clone(), true, shard, clock)).collect()
+    }
+
+    fn on(socket: Socket, config: Config, accept: bool, shard: Shard, clock: Clock) -> Result<Self, Error> {
         let driver = BlockingDriver::new(socket, clock, config.driver())?;
-        Ok(Self { driver, hub: Hub::new(config, accept)?, woken: false })
+        Ok(Self { driver, hub: Hub::new(config, accept, shard)?, woken: false })
     }
 
     /// The address in use.

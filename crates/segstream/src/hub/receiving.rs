@@ -57,7 +57,8 @@ impl Hub {
     pub(crate) fn try_progress(&mut self, now: Instant, id: ConnectionId, stream: u32) -> Result<Option<Progress>, Error> {
         let (connection, inbox) = self.parts(id)?;
         let receiving = inbox.receiving.entry(stream).or_default();
-        let progress = receiving.progress.get_or_insert_with(|| Progressive::starting_with(connection.read_progressively(stream)));
+        let progress =
+            receiving.progress.get_or_insert_with(|| Box::new(Progressive::starting_with(connection.read_progressively(stream))));
         if let Some(told) = progress.take_held() {
             return Ok(Some(told));
         }
