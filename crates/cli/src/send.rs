@@ -29,7 +29,7 @@ use clap::{Args, ValueEnum};
 use scheduled_change::ScheduledChange;
 use scheme::SchemeArguments;
 use segstream::blocking::Endpoint;
-use segstream::{Class, Config, Contract, Duration, InterleaveChoice, Limits, Order, Rate};
+use segstream::{Class, Config, Contract, DatagramSize, Duration, InterleaveChoice, Limits, Order, Rate};
 use segstream_base::Bytes;
 use segstream_wire::contract::{SEGMENT_UNITS_MAX, UNIT_BYTES_MAX};
 use std::collections::BTreeSet;
@@ -78,9 +78,9 @@ pub(crate) struct Arguments {
     /// A segment from a pipe leaves when it is full, or so long after its first byte came.
     #[arg(long, value_name = "T", default_value = "20ms", value_parser = quantity::duration)]
     segment_wait: Duration,
-    /// The size of datagrams, 1200 to 65507.
-    #[arg(long, value_name = "N", default_value = "1200", value_parser = quantity::positive_bytes)]
-    datagram_bytes: Bytes,
+    /// The size of datagrams, 1200 to 65507 [default: 1200, and more where the path is found to carry it].
+    #[arg(long, value_name = "N", value_parser = quantity::positive_bytes)]
+    datagram_bytes: Option<Bytes>,
     /// The rate, counted in whole IP packets: auto, found as it goes and shared with others; auto:floor=1mbit,peak=50mbit
     /// within bounds; or fixed, for a path of one's own: the peak P, or P,F,L for F bursts a second of L shipments
     /// [default: auto].
@@ -177,7 +177,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
 fn plan(arguments: &Arguments) -> Result<Plan> {
     let paths = paths(&arguments.paths)?;
     let unit_bytes = within(arguments.unit_bytes, 1, u64::from(UNIT_BYTES_MAX), "--unit-bytes")? as u32;
-    let datagram_bytes = within(arguments.datagram_bytes, 1200, 65_507, "--datagram-bytes")?;
+    let datagram_bytes = arguments.datagram_bytes.map(|bytes| within(bytes, 1200, 65_507, "--datagram-bytes")).transpose()?;
     let window_units = u32::try_from(arguments.window.get() / u64::from(unit_bytes)).unwrap_or(u32::MAX);
     if !(1..=SEGMENT_UNITS_MAX).contains(&window_units) {
         let most = Bytes::new(u64::from(unit_bytes) * u64::from(SEGMENT_UNITS_MAX));
@@ -210,7 +210,7 @@ fn plan(arguments: &Arguments) -> Result<Plan> {
         ..Contract::default()
     };
     contract.validate().map_err(|error| usage::bad(error.to_string()))?;
-    check_limits(arguments, datagram_bytes)?;
+    check_limits(arguments, datagram_bytes.unwrap_or(1200))?;
     let remote = remote(&arguments.address)?;
     let rate = rate(arguments);
     let changes = changes(arguments, rate)?;
@@ -219,7 +219,7 @@ fn plan(arguments: &Arguments) -> Result<Plan> {
         security: receiver.security.clone(),
         rate,
         class: arguments.class,
-        datagram_bytes: datagram_bytes as usize,
+        datagram_bytes: datagram_bytes.map_or(DatagramSize::Discover, |bytes| DatagramSize::Fixed(bytes as usize)),
         unlimited: arguments.unlimited,
         idle_timeout: arguments.idle_timeout,
         connect_timeout: arguments.idle_timeout,

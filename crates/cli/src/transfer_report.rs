@@ -49,6 +49,8 @@ pub(crate) struct TransferReport {
     pub(crate) segments: u64,
     /// Datagrams this end has sent, control included.
     pub(crate) shipments_sent: u64,
+    /// The largest datagrams that data left in at the end.
+    pub(crate) datagram_bytes: Option<u64>,
     /// Units this end has sent, new and again.
     pub(crate) units_sent: u64,
     /// Units this end has sent again.
@@ -105,6 +107,7 @@ impl TransferReport {
     /// Takes over what the library has counted; `records` is the part of it that were records about files.
     pub(crate) fn take(&mut self, statistics: &Statistics, records: StreamStatistics) {
         self.shipments_sent = statistics.shipments_sent;
+        self.datagram_bytes = Some(statistics.datagram_bytes);
         self.units_sent = statistics.units_sent - records.units_sent;
         self.units_retransmitted = statistics.units_retransmitted - records.units_retransmitted;
         self.segments_repaired = statistics.segments_repaired - records.segments_repaired;

@@ -43,6 +43,28 @@ impl Shard {
     }
 }
 
+/// The largest UDP payload.
+pub(crate) const DATAGRAM_BYTES_MAX: usize = 65_507;
+
+/// How large the datagrams are that we send.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DatagramSize {
+    /// At most so many bytes, 1200 to 65,507. What the path does not carry is lost.
+    Fixed(usize),
+    /// As large as the path is found to carry, from 1200 bytes on (RFC 8899).
+    Discover,
+}
+
+impl DatagramSize {
+    /// The size before anything is known of the path or the peer.
+    pub(crate) const fn first(self) -> usize {
+        match self {
+            Self::Fixed(bytes) => bytes,
+            Self::Discover => DATAGRAM_BYTES_MIN,
+        }
+    }
+}
+
 /// The configuration of an endpoint.
 #[derive(Clone, Debug)]
 pub struct Config {
@@ -54,8 +76,8 @@ pub struct Config {
     pub rate: Rate,
     /// Whether a connection ends when the path carries almost nothing of a fixed rate (RFC 8084). Default yes.
     pub circuit_breaker: bool,
-    /// The datagrams we send, 1200 to 65,507 bytes. Default 1200.
-    pub datagram_bytes: usize,
+    /// The datagrams we send. Default 1200 bytes: a path in virtual time carries what its test says.
+    pub datagram_bytes: DatagramSize,
     /// Whether neither flow control nor rate control may be in force. Default no.
     pub unlimited: bool,
     /// The re-sequencing distance R at first; it adapts up to 256. Default 3.
@@ -92,7 +114,7 @@ impl Default for Config {
             class: Class::ALL,
             rate: Rate::AUTO,
             circuit_breaker: true,
-            datagram_bytes: DATAGRAM_BYTES_MIN,
+            datagram_bytes: DatagramSize::Fixed(DATAGRAM_BYTES_MIN),
             unlimited: false,
             reorder: 3,
             stream_window_bytes: 64 << 20,

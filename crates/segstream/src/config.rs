@@ -6,7 +6,7 @@ use crate::{Rate, Security};
 use segstream_base::Duration;
 use segstream_net::bind::SocketConfig;
 use segstream_net::driver::{DriverConfig, Polling};
-use segstream_proto::config::{Config as ProtocolConfig, Shard};
+use segstream_proto::config::{Config as ProtocolConfig, DatagramSize, Shard};
 use segstream_wire::{Class, Limits};
 
 /// The settings of an endpoint.
@@ -23,8 +23,9 @@ pub struct Config {
     pub circuit_breaker: bool,
     /// Error control 4, flow control 2, rate control 1. Default 7, all of them.
     pub class: Class,
-    /// The datagrams we send, 1200 to 65,507 bytes. Default 1200, which every path carries.
-    pub datagram_bytes: usize,
+    /// The datagrams we send. Default [`DatagramSize::Discover`]: 1200 bytes, which every path carries, and more where the
+    /// path is found to carry more and the rate makes use of it.
+    pub datagram_bytes: DatagramSize,
     /// Whether a class with neither flow control nor rate control is allowed. Default no.
     pub unlimited: bool,
     /// A connection is given up when nothing has arrived for so long. Default 10 s; at least 1 s.
@@ -63,7 +64,7 @@ impl Default for Config {
             rate: protocol.rate,
             circuit_breaker: protocol.circuit_breaker,
             class: protocol.class,
-            datagram_bytes: protocol.datagram_bytes,
+            datagram_bytes: DatagramSize::Discover,
             unlimited: false,
             idle_timeout: protocol.limits.idle_timeout,
             connect_timeout: protocol.connect_timeout,

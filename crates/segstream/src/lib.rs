@@ -91,7 +91,8 @@
 //! Unless told otherwise a connection finds out what its path carries: it begins with a few datagrams a round trip,
 //! grows by 70 % each until a queue forms, and keeps that queue short, so that others find room too ([`Rate::AUTO`]). An encoder
 //! follows it: [`Connection::rate_changed`] waits for the next change, [`Connection::rate`] tells the present rate,
-//! which counts whole IP packets.
+//! which counts whole IP packets. Datagrams begin with 1200 bytes and grow to what the path is found to carry
+//! ([`DatagramSize::Discover`]).
 //!
 //! ```no_run
 //! # use segstream::{Connection, Error};
@@ -164,6 +165,7 @@ pub use segstream_net::bind::{SocketError, SocketWarning};
 pub use segstream_net::clock::Clock;
 pub use segstream_net::driver::Polling;
 pub use segstream_net::wake::Waker;
+pub use segstream_proto::config::DatagramSize;
 pub use segstream_proto::connection::{ConnectionEvent, Received};
 pub use segstream_proto::endpoint::{ConnectionId, StrayCounters};
 pub use segstream_proto::error::{CloseReason, ConnectError};

@@ -83,6 +83,8 @@ pub struct Statistics {
     /// What the automatic rate is doing, now: `start_up`, `delay`, `competitive`, `policed` or `outage`; `None` unless
     /// the rate is automatic.
     pub phase: Option<&'static str>,
+    /// The largest datagrams that data leaves in, now.
+    pub datagram_bytes: u64,
     /// The class in force in our direction, now.
     pub class: u8,
 }
@@ -147,6 +149,7 @@ impl Statistics {
             rho: shared.and_then(|shared| shared.rho),
             delivery_bps: shared.and_then(|shared| shared.delivery_bps),
             phase: shared.map(|shared| shared.phase.name()),
+            datagram_bytes: connection.datagram_bytes() as u64,
             class: connection.class().number(),
         }
     }

@@ -17,7 +17,7 @@ use segstream_base::random::{Random, Seed};
 use segstream_base::{Bandwidth, Bytes, Duration, Instant};
 use segstream_blocks::RateSpec;
 use segstream_path::{PathConfig, QueueLimit};
-use segstream_proto::config::Config;
+use segstream_proto::config::{Config, DatagramSize};
 use segstream_proto::connection::Role;
 use segstream_proto::rate::Rate;
 use segstream_wire::{Class, Limits};
@@ -179,7 +179,7 @@ fn host(random: &mut Random, number: usize, class: Class, peaceful: bool) -> Hos
         class,
         rate: rate(random, class, datagram_bytes, peaceful),
         circuit_breaker: random.chance(0.8),
-        datagram_bytes,
+        datagram_bytes: DatagramSize::Fixed(datagram_bytes),
         unlimited: false,
         reorder: one_of(random, &[3, 3, 1, 8]),
         stream_window_bytes: one_of(random, &[64 << 20, 64 << 20, 64 << 10, 8 << 10]),

@@ -10,7 +10,8 @@ use super::way::{self, Way};
 use anyhow::{Context as _, Result, anyhow, bail};
 use segstream::blocking::Endpoint;
 use segstream::{
-    Admission, Bytes, Clock, Config, ConnectionEvent, Credentials, Duration, Identity, Instant, Peer, Rate, Received, Security, Statistics,
+    Admission, Bytes, Clock, Config, ConnectionEvent, Credentials, DatagramSize, Duration, Identity, Instant, Peer, Rate, Received,
+    Security, Statistics,
 };
 use segstream_net::link::{Link, LinkReport};
 use segstream_path::LossSpec;
@@ -76,7 +77,9 @@ pub(crate) fn run(way: &Way, loss: &LossSpec, slices: &[Bytes]) -> Result<Outcom
 
 fn encrypted(identity: Identity, admission: Admission) -> Config {
     let credentials = Credentials { identity: Some(identity), admission, ..Credentials::default() };
-    Config { security: Security::Encrypted(credentials), ..Config::default() }
+    // Why fixed: the emulated path loses packets by number, so the pictures compare ways only while they send alike.
+    let datagram_bytes = DatagramSize::Fixed(1200);
+    Config { security: Security::Encrypted(credentials), datagram_bytes, ..Config::default() }
 }
 
 fn send(way: &Way, slices: &[Bytes], mut endpoint: Endpoint, through: Peer) -> Result<(Instant, Statistics)> {

@@ -10,7 +10,7 @@ fn a_file_arrives_whole_over_a_long_lossy_path() {
     std::fs::write(&source, content(3_000_001)).unwrap();
     let (receiver, address) = receiver(&["--out", target.to_str().unwrap(), "--json"]);
     let (link, through) = link(&address, &["--bandwidth", "100mbit", "--rtt", "60ms", "--loss", "1%", "--json"]);
-    let sent = send([&through, source.to_str().unwrap(), "--rate", "90mbit", "--json"]).expect(0).json();
+    let sent = send([&through, source.to_str().unwrap(), "--rate", "90mbit", "--datagram-bytes", "1200", "--json"]).expect(0).json();
     let received = receiver.end().expect(0).json();
     let link = link.interrupt().json();
 
@@ -27,6 +27,7 @@ fn a_file_arrives_whole_over_a_long_lossy_path() {
     assert!(sent["rtt_ms_min"].as_f64().unwrap() >= 60.0);
     assert!(sent["units_retransmitted"].as_u64().unwrap() > 0);
     assert_eq!(sent["units_sent"].as_u64().unwrap() - sent["units_retransmitted"].as_u64().unwrap(), 2930);
+    assert_eq!(sent["datagram_bytes"], 1200);
     assert!(sent["shipments_sent"].as_u64() >= sent["units_sent"].as_u64());
 }
 

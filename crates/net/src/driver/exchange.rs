@@ -81,7 +81,8 @@ pub(super) struct Exchange {
     batch: ReceiveBatch,
     outgoing: Vec<u8>,
     pending: Option<Pending>,
-    datagram_bytes: usize,
+    /// The sizes of the last datagrams, the newest last.
+    datagram_bytes: [usize; 2],
     looked: Option<Look>,
 }
 
@@ -107,7 +108,7 @@ impl Exchange {
             batch: ReceiveBatch::new(clock),
             outgoing: Vec::with_capacity(SEND_BYTES_MAX),
             pending: None,
-            datagram_bytes: FIRST_DATAGRAM_BYTES,
+            datagram_bytes: [FIRST_DATAGRAM_BYTES; 2],
             looked: None,
         }
     }
@@ -183,13 +184,15 @@ impl Exchange {
     }
 
     fn poll_transmit<E: Endpoint>(&mut self, io: &impl DatagramIo, access: &mut impl Access<E>) -> Option<Pending> {
-        // Why: a train that exceeds one packet would take a second system call for its small rest.
-        let fitting = SEND_BYTES_MAX / self.datagram_bytes;
+        // Why: a train that exceeds one packet would take a second system call for its small rest. Why of two: between trains of
+        // large datagrams a small one leaves alone now and then.
+        let [before, last] = self.datagram_bytes;
+        let fitting = SEND_BYTES_MAX / before.max(last);
         let count_max = io.datagrams_per_send().min(self.config.datagrams_per_send).min(fitting).max(1);
         let (clock, outgoing) = (self.clock, &mut self.outgoing);
         outgoing.clear();
         let transmit = access.with(|endpoint| endpoint.poll_transmit(clock.now(), count_max, outgoing))?;
-        self.datagram_bytes = transmit.datagram_bytes.clamp(1, SEND_BYTES_MAX);
+        self.datagram_bytes = [last, transmit.datagram_bytes.clamp(1, SEND_BYTES_MAX)];
         Some(Pending { transmit, from: 0 })
     }
 }

@@ -3,6 +3,7 @@
 //! - `setup`: request, confirm, reject; `flight` brings the handshake's bytes across;
 //! - `receive`: one call for each kind of shipment;
 //! - `transmit`: asks each part in turn what it wants to send;
+//! - `datagram_size`: how large datagrams may be on this path;
 //! - `moved`: a peer whose address changes;
 //! - `close`: graceful and abrupt end, the idle timeout;
 //! - `application`: what the application may ask for.
@@ -12,6 +13,7 @@
 
 mod application;
 mod close;
+mod datagram_size;
 mod flight;
 mod moved;
 mod receive;
@@ -22,7 +24,7 @@ pub use application::{Received, SharedPath};
 pub(crate) use setup::Gifts;
 pub use setup::Role;
 
-use crate::config::Config;
+use crate::config::{Config, DatagramSize};
 use crate::error::CloseReason;
 use crate::number::ShipmentCounter;
 use crate::receiver::{ReceiverConfig, RecvHalf};
@@ -31,6 +33,7 @@ use crate::session::{Fingerprint, Session, is_same_code};
 use crate::store::{RecvStore, SendStore};
 use close::Close;
 use core::net::SocketAddr;
+use datagram_size::Search;
 use moved::Moved;
 use segstream_base::endpoint::Deadline;
 use segstream_base::halves::Verdict;
@@ -175,11 +178,13 @@ pub struct Connection {
     peer_limits: Limits,
     /// The endpoint's, as it was when the connection came.
     config: Arc<Config>,
-    /// The largest datagram we send.
-    datagram_bytes: usize,
     session: Box<dyn Session>,
     setup: Setup,
     moved: Moved,
+    /// The datagrams that all but data and probes leave in, at most; data too when their size is fixed.
+    control_bytes: usize,
+    /// There when the size of datagrams is found.
+    search: Option<Search>,
     /// The end of a datagram by which the peer says that it has lost the connection.
     peer_reset: Option<[u8; 16]>,
     /// Proves our address to the peer in a later request.
@@ -231,7 +236,7 @@ impl Start {
     fn halves(&self, now: Instant, config: &Config, idle_timeout: Duration) -> (SendHalf, RecvHalf) {
         let class = self.proposal.class;
         let around = HEADER_BYTES + self.session.seal_bytes();
-        let body_bytes = config.datagram_bytes - around;
+        let body_bytes = config.datagram_bytes.first() - around;
         let below = below_bytes(self.remote) as usize;
         let sender = SenderConfig {
             class,
@@ -273,10 +278,11 @@ impl Connection {
             limits: config.limits,
             peer_limits: proposal.limits,
             config: Arc::clone(config),
-            datagram_bytes: config.datagram_bytes,
             session,
             setup: Setup::new(now, role, protection, proposal, token, gifts),
             moved: Moved::new(key),
+            control_bytes: config.datagram_bytes.first(),
+            search: (config.datagram_bytes == DatagramSize::Discover).then(|| Search::new(below_bytes(remote))),
             peer_reset: None,
             address_token: Vec::new(),
             close: Close::default(),

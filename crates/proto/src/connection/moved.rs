@@ -55,11 +55,16 @@ impl Moved {
             candidate.received_bytes += bytes;
             return false;
         }
-        self.drawn += 1;
-        let code = self.key.authenticate(&self.drawn.to_be_bytes());
-        let proof = u64::from_be_bytes(core::array::from_fn(|at| code[at])) >> 2;
+        let proof = self.draw();
         self.candidate = Some(Candidate { address: from, proof, owed: true, tries: 0, received_bytes: bytes, sent_bytes: 0 });
         true
+    }
+
+    /// A number that nobody can foresee, and never the same twice.
+    pub(super) fn draw(&mut self) -> u64 {
+        self.drawn += 1;
+        let code = self.key.authenticate(&self.drawn.to_be_bytes());
+        u64::from_be_bytes(core::array::from_fn(|at| code[at])) >> 2
     }
 
     /// The challenge to send, and where, if `bytes` of it may go there.
@@ -127,6 +132,7 @@ impl Connection {
         self.counters.moves += 1;
         if other_path {
             self.send.on_other_path(now);
+            self.forget_datagram_size();
         }
     }
 }

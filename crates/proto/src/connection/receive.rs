@@ -102,11 +102,19 @@ impl Connection {
             Kind::Report => {
                 self.send.handle_report(now, &Report::decode(&mut input)?);
                 self.share_round_trip();
+                self.look_for_lost_probe(now);
             }
             Kind::Disconnect => self.on_disconnect(now, Disconnect::decode(&mut input)?),
             Kind::DisconnectConfirm => self.on_disconnect_confirm(now),
             Kind::Challenge => self.on_challenge(input.u64("challenge")?),
-            Kind::Response => self.on_response(now, from, input.u64("response")?),
+            Kind::Response => {
+                let proof = input.u64("response")?;
+                // Why both: no two challenges are the same, so it is the answer to one of them at most.
+                if from == self.remote {
+                    self.on_probe_answered(now, proof);
+                }
+                self.on_response(now, from, proof);
+            }
             // Of set-up, which has levels of its own.
             Kind::Request | Kind::Confirm | Kind::Reject | Kind::Cookie | Kind::Handshake => {}
         }

@@ -219,8 +219,10 @@ impl Connection {
     /// Datagrams are never larger than the peer accepts, and never smaller than every path carries.
     fn keep_to_peer_limits(&mut self) {
         let most = (self.peer_limits.datagram_bytes as usize).max(DATAGRAM_BYTES_MIN);
-        if most < self.datagram_bytes {
-            self.datagram_bytes = most;
+        if let Some(search) = &mut self.search {
+            search.limit(most);
+        } else if most < self.control_bytes {
+            self.control_bytes = most;
             let body_bytes = most - HEADER_BYTES - self.session.seal_bytes();
             self.send.set_body_bytes(body_bytes);
             self.recv.set_body_bytes(body_bytes);

@@ -87,6 +87,9 @@ impl Connection {
         if !self.setup.is_done() || self.close.is_over() {
             return None;
         }
+        if let Some(alone) = self.write_probe(now, out) {
+            return Some(alone);
+        }
         self.write_half(now, out)
     }
 
@@ -186,21 +189,25 @@ impl Connection {
         self.write_at(self.level(), kind, number, out, body);
     }
 
+    /// Writes a shipment of up to `bytes`.
+    pub(super) fn write_sized(&mut self, kind: Kind, number: u64, bytes: usize, out: &mut Vec<u8>, body: impl FnOnce(&mut Writer<'_>)) {
+        let header = Header { level: self.level(), kind, connection: self.remote_id, number: number as u32 };
+        self.write_whole(&header, number, bytes, out, body);
+    }
+
     fn write_at(&mut self, level: Level, kind: Kind, number: u64, out: &mut Vec<u8>, body: impl FnOnce(&mut Writer<'_>)) {
-        let start = self.begin(out);
+        let header = Header { level, kind, connection: self.remote_id, number: number as u32 };
+        self.write_whole(&header, number, self.control_bytes, out, body);
+    }
+
+    fn write_whole(&mut self, header: &Header, number: u64, bytes: usize, out: &mut Vec<u8>, body: impl FnOnce(&mut Writer<'_>)) {
+        let start = begin(out, bytes);
         let mut writer = Writer::new(&mut out[start..]);
-        Header { level, kind, connection: self.remote_id, number: number as u32 }.encode(&mut writer);
+        header.encode(&mut writer);
         body(&mut writer);
         // Invariant: every body is composed to fit; were one not, an empty shipment is harmless.
         let written = writer.finish().unwrap_or(HEADER_BYTES);
-        self.seal(level, number, out, start, written);
-    }
-
-    /// Makes room for a whole datagram at the end of `out`; returns where it starts.
-    fn begin(&self, out: &mut Vec<u8>) -> usize {
-        let start = out.len();
-        out.resize(start + self.datagram_bytes, 0);
-        start
+        self.seal(header.level, number, out, start, written);
     }
 
     fn seal(&mut self, level: Level, number: u64, out: &mut Vec<u8>, start: usize, written: usize) {
@@ -227,4 +234,11 @@ fn append_encoded(out: &mut Vec<u8>, encode: impl FnOnce(&mut Writer<'_>)) {
     // Invariant: a head fits; were one not to, the shipment is malformed and harmless.
     let written = writer.finish().unwrap_or(0);
     out.extend_from_slice(&head[..written]);
+}
+
+/// Makes room for a whole datagram of up to `bytes` at the end of `out`; returns where it starts.
+fn begin(out: &mut Vec<u8>, bytes: usize) -> usize {
+    let start = out.len();
+    out.resize(start + bytes, 0);
+    start
 }

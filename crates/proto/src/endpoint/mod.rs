@@ -22,7 +22,7 @@ mod slots;
 #[cfg(test)]
 mod tests;
 
-use crate::config::{Config, DATAGRAM_BYTES_MIN};
+use crate::config::{Config, DATAGRAM_BYTES_MAX, DATAGRAM_BYTES_MIN};
 use crate::connection::{Connection, ConnectionEvent, Gifts, Role, Start};
 use crate::error::ConnectError;
 use crate::rate::Rate;
@@ -45,8 +45,6 @@ use slots::{Slot, Slots};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// The largest UDP payload.
-const DATAGRAM_BYTES_MAX: usize = 65_507;
 /// The longest proposal: a peer takes no more handshake bytes than fit some datagrams.
 const PROPOSAL_BYTES_MAX: usize = 12 * 1024;
 /// Address tokens kept for later connections.
@@ -121,8 +119,9 @@ impl Endpoint {
 
     /// An endpoint whose connections are protected as `protection` does it.
     pub fn with_protection(config: Config, protection: Box<dyn Protection>) -> Result<Self, ConnectError> {
-        if !(DATAGRAM_BYTES_MIN..=DATAGRAM_BYTES_MAX).contains(&config.datagram_bytes) {
-            return Err(ConnectError::DatagramBytes(config.datagram_bytes));
+        let datagram_bytes = config.datagram_bytes.first();
+        if !(DATAGRAM_BYTES_MIN..=DATAGRAM_BYTES_MAX).contains(&datagram_bytes) {
+            return Err(ConnectError::DatagramBytes(datagram_bytes));
         }
         let handshakes = Allowance::per_second(config.handshakes_per_second);
         // Why a tenth: no host may take what all are to share.

@@ -56,6 +56,7 @@ impl SendHalf {
             }
             (None, Some(_)) => self.pacer = Pacer::unlimited(),
         }
+        self.fit_data();
     }
 
     /// A new rate, in force at once.
@@ -102,7 +103,8 @@ impl SendHalf {
         self.tell_rate(now, true);
     }
 
-    /// The bytes of a full datagram in a whole IP packet.
+    /// The bytes of a full datagram in a whole IP packet, of the size that every path carries or that is fixed. Why not the
+    /// size in use: it follows the rate, so the rate must not follow it.
     pub(super) fn datagram(&self) -> Bytes {
         Bytes::new((self.config.body_bytes + self.config.overhead_bytes) as u64)
     }

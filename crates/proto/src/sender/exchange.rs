@@ -17,6 +17,8 @@ const OUTAGE: u64 = 4;
 
 /// Departures that are remembered until their arrival is told.
 const KEPT: usize = 512;
+/// Probes of the datagram size that are remembered until an exchange tells what became of them.
+const PROBES_KEPT: usize = 16;
 
 /// An exchange that has left.
 #[derive(Clone, Copy, Debug)]
@@ -51,6 +53,9 @@ pub(super) struct Exchanges {
     lost_to_come: u64,
     count: u64,
     last: Option<Instant>,
+    /// Probes that are not known to have arrived: number and IP bytes; and how many of those before them were lost.
+    probes: VecDeque<(u64, u64)>,
+    probes_lost: u64,
     sent_bytes: u64,
     /// Since when nothing can leave that waits for no more than the rate, and for how long that was so before.
     limited_since: Option<Instant>,
@@ -62,6 +67,33 @@ impl Exchanges {
     #[inline]
     pub(super) const fn on_sent(&mut self, bytes: u64) {
         self.sent_bytes += bytes;
+    }
+
+    /// A probe of the datagram size has left as shipment `number`.
+    pub(super) fn on_probe(&mut self, number: u64, bytes: u64) {
+        if self.probes.len() >= PROBES_KEPT {
+            self.probes.pop_front();
+        }
+        self.probes.push_back((number, bytes));
+        self.on_sent(bytes);
+    }
+
+    /// The probe in shipment `number` has arrived.
+    pub(super) fn on_probe_arrived(&mut self, number: u64) {
+        self.probes.retain(|probe| probe.0 != number);
+    }
+
+    /// An exchange with shipment number `told` has arrived: a probe before it that did not is as if it had never left. It
+    /// was lost because of its size, which says nothing of the rate (RFC 8899 3, RFC 9000 14.4).
+    fn excuse_probes(&mut self, told: u64) {
+        while let Some(&(number, bytes)) = self.probes.front().filter(|probe| probe.0 < told) {
+            self.probes.pop_front();
+            self.probes_lost += 1;
+            self.sent_bytes -= bytes;
+            for departure in self.departures.iter_mut().filter(|departure| departure.number > number) {
+                departure.bytes -= bytes;
+            }
+        }
     }
 
     /// Whether anything is there that only the rate holds back.
@@ -93,11 +125,12 @@ impl Exchanges {
     /// `reorder` is the re-sequencing distance R.
     pub(super) fn on_arrival(&mut self, arrived: &Arrived, rtt: Duration, reorder: u32) -> Option<Exchange> {
         let found = self.departures.binary_search_by_key(&arrived.sync, |departure| departure.sync).ok()?;
+        self.excuse_probes(self.departures.get(found)?.number);
         let departure = *self.departures.get(found)?;
         self.departures.drain(..=found);
         let before = self.told.replace(Told { departure, arrived: *arrived });
         let lost_before = self.lost_most;
-        self.lost_most = lost_before.max(arrived.lost);
+        self.lost_most = lost_before.max(arrived.lost.saturating_sub(self.probes_lost));
         let Told { departure: from, arrived: before } = before?;
         let alpha = departure.at.since(from.at);
         let exchanges = departure.index - from.index;
@@ -182,6 +215,30 @@ mod tests {
         assert_eq!((exchange.shipments, exchange.lost, exchange.delay), (15, 2, 1_025_000_000));
         assert!(exchanges.on_arrival(&arrived(4, 1060, 3900, 2), rtt, 3).is_none(), "older than what is known");
         assert_eq!(exchanges.untold(), None);
+    }
+
+    #[test]
+    fn a_probe_that_is_lost_is_as_if_it_had_never_left() {
+        let mut exchanges = Exchanges::default();
+        let mut told = |sync: u64, received, lost, probe: Option<bool>| {
+            exchanges.on_sent(1000);
+            if let Some(arrives) = probe {
+                exchanges.on_probe(sync * 10 - 1, 9000);
+                if arrives {
+                    exchanges.on_probe_arrived(sync * 10 - 1);
+                }
+            }
+            exchanges.on_departure(at(sync), sync, sync * 10);
+            let in_flight = exchanges.in_flight();
+            let exchange = exchanges.on_arrival(&arrived(sync, sync, received, lost), Duration::ZERO, 3)?;
+            Some((in_flight, exchange.sent_bytes, exchange.received_bytes, exchange.lost))
+        };
+        assert_eq!(told(1, 1000, 0, None), None);
+        assert_eq!(told(2, 11_000, 0, Some(true)), Some((10_000, 10_000, 10_000, 0)));
+        // Its loss comes to light later than that of its bytes; what else was lost counts.
+        assert_eq!(told(3, 12_000, 0, Some(false)), Some((10_000, 1000, 1000, 0)));
+        assert_eq!(told(4, 13_000, 1, None), Some((1000, 1000, 1000, 0)));
+        assert_eq!(told(5, 13_000, 2, None), Some((1000, 1000, 0, 1)));
     }
 
     #[test]

@@ -55,7 +55,8 @@ use tally::{Standing, Tally};
 pub struct SenderConfig {
     /// The class in force.
     pub class: Class,
-    /// Bytes of parts or frames a shipment may carry: the datagram less header and seal.
+    /// Bytes of parts or frames a shipment may carry: the datagram less header and seal. Parts may take more where a
+    /// larger datagram was found to be carried.
     pub body_bytes: usize,
     /// Bytes a shipment costs beyond its body when the rate is counted: header, seal, UDP and IP.
     pub overhead_bytes: usize,
@@ -163,6 +164,12 @@ pub struct SendHalf {
     due: Cell<Option<Option<Deadline>>>,
     /// Whether any stream's segments have a lifetime.
     lifetimes: bool,
+    /// Bytes of parts a shipment may carry at present.
+    data_bytes: usize,
+    /// Bytes of parts the path is known to carry; `None` when the size is fixed.
+    found_bytes: Option<usize>,
+    /// Bytes of parts that are sensible at the rate in force.
+    sensible_bytes: usize,
     exchanges: Exchanges,
     /// There when the rate is automatic.
     controller: Option<Box<Controller>>,
@@ -191,6 +198,9 @@ impl SendHalf {
             tally: Tally::default(),
             due: Cell::new(None),
             lifetimes: false,
+            data_bytes: config.body_bytes,
+            found_bytes: None,
+            sensible_bytes: config.body_bytes,
             exchanges: Exchanges::default(),
             controller: None,
             breaker: CircuitBreaker::default(),
@@ -328,7 +338,7 @@ impl SendHalf {
 
     /// The mean time between full datagrams.
     fn shipment_time(&self) -> Duration {
-        let datagram = self.datagram();
+        let datagram = Bytes::new((self.data_bytes + self.config.overhead_bytes) as u64);
         // Why not the rate so far: before the first full datagram left, a rate in bursts is that of small ones.
         let rate = self.pacer.spec().map(|spec| spec.average_of(datagram));
         rate.map_or(Duration::ZERO, |rate| rate.transmit_time(datagram, &mut segstream_base::quantity::Remainder::default()))

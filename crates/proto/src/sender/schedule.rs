@@ -34,7 +34,7 @@ impl SendHalf {
                 break;
             }
             // Why: mostly one unit fills a shipment and one stream sends, so a second look finds nothing.
-            if self.streams.len() == 1 && !self.streams[0].next_fits(self.config.body_bytes - used) {
+            if self.streams.len() == 1 && !self.streams[0].next_fits(self.data_bytes - used) {
                 break;
             }
         }
@@ -60,7 +60,7 @@ impl SendHalf {
                 if stream.credit > 0 {
                     return Some(turn);
                 }
-                stream.credit = u64::from(stream.contract.weight) * TURN_DATAGRAMS * self.config.body_bytes as u64;
+                stream.credit = u64::from(stream.contract.weight) * TURN_DATAGRAMS * self.data_bytes as u64;
             } else {
                 stream.credit = 0;
             }
@@ -74,7 +74,7 @@ impl SendHalf {
 
     /// Adds one run of units that are wanted again. False when nothing more fits.
     fn take_again(&mut self, now: Instant, id: usize, number: u64, parts: &mut Vec<Part>, used: &mut usize) -> bool {
-        let room = self.config.body_bytes - *used;
+        let room = self.data_bytes - *used;
         let Some(segment_number) = self.streams[id].oldest_again() else { return false };
         let Some(segment) = self.streams[id].get(segment_number) else { return false };
         if segment.tolerance.is_partial() && parts.iter().any(|part| part.stream == id as u32 && part.segment == segment_number) {
@@ -102,7 +102,7 @@ impl SendHalf {
 
     /// Adds a run of new units of the stream's present segment. False when nothing more fits.
     fn take_first_time(&mut self, now: Instant, id: usize, number: u64, parts: &mut Vec<Part>, used: &mut usize) -> bool {
-        let room = self.config.body_bytes - *used;
+        let room = self.data_bytes - *used;
         let (flow, stream) = (self.config.class.flow_control(), &self.streams[id]);
         let current = stream.current;
         let Some(segment) = stream.get(current) else { return false };

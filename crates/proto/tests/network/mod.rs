@@ -17,6 +17,9 @@ use std::net::SocketAddr;
 
 const MAX_BATCH: usize = 16;
 
+/// Whether the path drops a datagram, and which way it goes: to b or not.
+pub(crate) type Drops = Box<dyn FnMut(bool, &[u8]) -> bool>;
+
 /// What becomes of a datagram, whatever the habits of the path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fate {
@@ -34,6 +37,8 @@ pub(crate) struct Network {
     pub(crate) corrupt: f64,
     /// What becomes of the first datagrams, in the order of departure from either end; then habits decide.
     pub(crate) fates: std::collections::VecDeque<Fate>,
+    /// What the path drops besides.
+    pub(crate) drops: Drops,
     /// How many datagrams of each end could be marked.
     pub(crate) markable: [u64; 2],
     /// Everything that can be marked arrives marked.
@@ -63,6 +68,7 @@ impl Network {
             loss_back: None,
             corrupt: 0.0,
             fates: std::collections::VecDeque::new(),
+            drops: Box::new(|_, _| false),
             markable: [0; 2],
             marking: false,
             taking: true,
@@ -138,6 +144,9 @@ impl Network {
     }
 
     fn transfer(&mut self, to_b: bool, mut datagram: Vec<u8>, marked: bool) {
+        if (self.drops)(to_b, &datagram) {
+            return;
+        }
         match self.fates.pop_front() {
             Some(Fate::Lose) => return,
             Some(Fate::Twice) => {
