@@ -11,8 +11,6 @@ mod pacing;
 mod path;
 mod replay;
 #[cfg(target_os = "linux")]
-mod security;
-#[cfg(target_os = "linux")]
 mod shared;
 mod simulator;
 mod spread;
@@ -44,9 +42,6 @@ enum What {
     Wire(wire::Options),
     /// The simulator, per data packet, scheme by scheme.
     Sim(simulator::Options),
-    /// What encryption costs, over loopback.
-    #[cfg(target_os = "linux")]
-    Security(security::Options),
     /// How exactly the rate control keeps its rate, at the call that sends.
     Pacing(pacing::Options),
     /// HTPNET's processes on threads, and on modelled processors.
@@ -61,8 +56,6 @@ fn main() -> Result<()> {
         What::Halves(options) => halves::run(&options),
         What::Wire(options) => wire::run(&options),
         What::Sim(options) => simulator::measure(&options),
-        #[cfg(target_os = "linux")]
-        What::Security(options) => security::run(&options),
         What::Pacing(options) => pacing::run(&options),
         What::Stages(options) => stages::run(&options),
         #[cfg(target_os = "linux")]

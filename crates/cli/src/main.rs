@@ -3,6 +3,7 @@
 //! - [`send`] and [`recv`]: files and pipes over the transport;
 //! - [`link`]: a path with bandwidth, delay and loss between real sockets;
 //! - [`inspect`]: shipments in a capture;
+//! - [`bench`]: what the transport does on this machine, beside bare UDP and others;
 //! - [`demo`]: a flow simulation streamed in four ways;
 //! - [`sim`]: one scheme over a simulated black box, or XTP over a tandem of queues;
 //! - [`study`]: the figures and tables of the papers.
@@ -13,6 +14,7 @@
 //! Invariant: everything for people goes to standard error, and the exit status is 0 for done, 1 for failed
 //! and 2 for bad usage.
 
+mod bench;
 mod content_hash;
 mod demo;
 mod given;
@@ -55,6 +57,7 @@ enum Verb {
     Recv(Box<recv::Arguments>),
     Send(Box<send::Arguments>),
     Link(Box<link::Arguments>),
+    Bench(Box<bench::Arguments>),
     Inspect(inspect::Arguments),
     Sim(Box<sim::Arguments>),
     Study(study::Arguments),
@@ -67,6 +70,7 @@ fn main() -> ExitCode {
         Verb::Recv(arguments) => recv::run(&arguments),
         Verb::Send(arguments) => send::run(&arguments),
         Verb::Link(arguments) => link::run(&arguments),
+        Verb::Bench(arguments) => bench::run(&arguments),
         Verb::Inspect(arguments) => inspect::run(&arguments),
         Verb::Sim(arguments) => sim::run(&arguments),
         Verb::Study(arguments) => study::run(&arguments),

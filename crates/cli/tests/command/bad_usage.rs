@@ -70,6 +70,25 @@ const REFUSED: &[(&str, &str)] = &[
     ("link --listen 127.0.0.1:0 --to 127.0.0.1:0 --bandwidth 1mbit --rtt 1ms", "name the address"),
     ("link --listen 127.0.0.1:0 --to 127.0.0.1:9 --bandwidth 1mbit --rtt 1ms --corrupt 2", "probability"),
     ("link --listen 127.0.0.1:0 --to 127.0.0.1:9 --rtt 1ms", "--bandwidth"),
+    ("bench dance", "throughput, ping-pong, at-rate, connections, records"),
+    ("bench --against quick", "choose of raw, quinn"),
+    ("bench --against encrypted", "--protection"),
+    ("bench connections --against raw", "raw cannot be compared under connections"),
+    ("bench --rate 5mbit", "only for at-rate"),
+    ("bench connections --mebibytes 8", "only for throughput, records"),
+    ("bench --mebibytes 8 --seconds 1", "--seconds"),
+    ("bench --segment-bytes 100MiB", "at most 67108864"),
+    ("bench at-rate --segment-bytes 8", "at least 16"),
+    ("bench --datagram-bytes 100", "1200..=65507"),
+    ("bench run 127.0.0.1:9", "--code"),
+    (
+        "bench run nowhere --code k7qm-2xnp-9wdt-4rfh --peer SHA256:47DEQpj8HBSa-_TImW-5JCeuQeRkm5NMpJWZG3hSuFU",
+        "is not an address with a port",
+    ),
+    (
+        "bench run 127.0.0.1:9 at-rate --code k7qm-2xnp-9wdt-4rfh --peer SHA256:47DEQpj8HBSa-_TImW-5JCeuQeRkm5NMpJWZG3hSuFU",
+        "must be on one host",
+    ),
     ("inspect", "FILE.pcap"),
     ("dance", "dance"),
 ];
@@ -86,7 +105,7 @@ fn what_cannot_be_is_refused_before_anything_happens() {
 
 #[test]
 fn every_verb_shows_an_example() {
-    for verb in ["send", "recv", "link", "inspect", "demo"] {
+    for verb in ["send", "recv", "link", "bench", "inspect", "demo"] {
         let ended = run([verb, "--help"]).expect(0);
         assert!(
             String::from_utf8(ended.stdout)

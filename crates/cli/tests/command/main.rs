@@ -2,6 +2,7 @@
 
 mod address_families;
 mod bad_usage;
+mod bench;
 mod changes_under_way;
 mod connection_loss;
 mod existing_files;

@@ -1,0 +1,198 @@
+//! What an end is asked to do: the same flags for every transport.
+//!
+//! Made by [`crate::bench::workload`], written on a command line by [`Job::words`], read back by `end`.
+//!
+//! Invariant: a job that is written and read is the same job.
+
+use crate::tolerance_argument::ToleranceArgument;
+use clap::{Args, ValueEnum};
+use segstream::{Bandwidth, Rate};
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::time::Duration;
+
+/// What the two ends do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(in crate::bench) enum Task {
+    /// Segments one after the other, as fast as they go.
+    Throughput,
+    /// One segment there and back, again and again.
+    PingPong,
+    /// Segments due at fixed times. The first 16 bytes of each say when it was due (ns of CLOCK_MONOTONIC) and which it is.
+    Schedule,
+    /// Connections made and closed, one after the other.
+    Setups,
+    /// Connections made and kept.
+    Idle,
+}
+
+/// The flags of an end that both sides get.
+#[derive(Clone, Debug, Args, Serialize, Deserialize)]
+pub(in crate::bench) struct Job {
+    /// What the two ends do.
+    #[arg(long, value_enum, default_value = "throughput")]
+    pub(in crate::bench) workload: Task,
+    /// How much `throughput` sends.
+    #[arg(long, value_name = "N", default_value_t = 1 << 30)]
+    pub(in crate::bench) bytes: u64,
+    /// How long a segment is.
+    #[arg(long, value_name = "N", default_value_t = 1 << 20)]
+    pub(in crate::bench) segment_bytes: usize,
+    /// How long a datagram is at most.
+    #[arg(long, value_name = "N", default_value_t = 1200)]
+    pub(in crate::bench) datagram_bytes: usize,
+    /// How long it goes on, in place of --bytes and --count.
+    #[arg(long, value_name = "S")]
+    pub(in crate::bench) seconds: Option<f64>,
+    /// Round trips, segments of a schedule, or connections.
+    #[arg(long, value_name = "N", default_value_t = 10_000)]
+    pub(in crate::bench) count: u64,
+    /// How far apart the segments of a schedule are due.
+    #[arg(long, value_name = "N", default_value_t = 1000.0)]
+    pub(in crate::bench) interval_us: f64,
+    /// How many round trips or segments of a schedule are left out at first; they count towards --count.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(in crate::bench) warm_up: u64,
+    /// The rate of the sender in bit/s; 0 is none, `auto` finds it.
+    #[arg(long, value_name = "BPS", default_value = "0")]
+    pub(in crate::bench) rate: JobRate,
+    /// Looks for datagrams for a while before it sleeps; bare UDP does not sleep at all.
+    #[arg(long)]
+    pub(in crate::bench) spin: bool,
+    /// Has the system neither cut trains of datagrams apart nor join them.
+    #[arg(long)]
+    pub(in crate::bench) no_offload: bool,
+    /// How much of a segment may be missing, in units.
+    #[arg(long, value_name = "W,E,B")]
+    #[serde(skip)]
+    pub(in crate::bench) tolerance: Option<ToleranceArgument>,
+}
+
+/// A rate on an end's command line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(in crate::bench) enum JobRate {
+    Unpaced,
+    Auto,
+    Fixed(u64),
+}
+
+impl Job {
+    /// The job as flags.
+    pub(in crate::bench) fn words(&self) -> Vec<String> {
+        let mut words = vec!["--workload".to_owned(), self.workload.to_string()];
+        let mut flag = |name: &str, value: String| words.extend([format!("--{name}"), value]);
+        flag("bytes", self.bytes.to_string());
+        flag("segment-bytes", self.segment_bytes.to_string());
+        flag("datagram-bytes", self.datagram_bytes.to_string());
+        flag("count", self.count.to_string());
+        flag("interval-us", self.interval_us.to_string());
+        flag("warm-up", self.warm_up.to_string());
+        flag("rate", self.rate.to_string());
+        if let Some(seconds) = self.seconds {
+            flag("seconds", seconds.to_string());
+        }
+        words.extend(
+            [(self.spin, "--spin"), (self.no_offload, "--no-offload")]
+                .iter()
+                .filter(|(is_on, _)| *is_on)
+                .map(|(_, flag)| (*flag).to_owned()),
+        );
+        words
+    }
+
+    /// How long it goes on, when that was said in place of an amount.
+    pub(super) fn duration(&self) -> Option<Duration> {
+        self.seconds.map(|seconds| Duration::try_from_secs_f64(seconds).unwrap_or(Duration::ZERO))
+    }
+
+    /// How far apart segments are due.
+    pub(super) fn interval(&self) -> Duration {
+        Duration::try_from_secs_f64(self.interval_us * 1e-6).unwrap_or(Duration::ZERO)
+    }
+
+    /// Of round trips or scheduled segments, whether this one counts.
+    pub(super) const fn is_warm(&self, number: u64) -> bool {
+        number >= self.warm_up
+    }
+}
+
+impl JobRate {
+    /// The same for an endpoint.
+    pub(super) fn of_endpoint(self) -> Rate {
+        match self {
+            Self::Unpaced => Rate::Unpaced,
+            Self::Auto => Rate::AUTO,
+            Self::Fixed(bps) => Rate::smooth(Bandwidth::from_bits_per_second(bps)),
+        }
+    }
+}
+
+impl std::str::FromStr for JobRate {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "auto" => Ok(Self::Auto),
+            _ => match text.parse() {
+                Ok(0) => Ok(Self::Unpaced),
+                Ok(bps) => Ok(Self::Fixed(bps)),
+                Err(_) => Err(format!("\"{text}\" is not a rate; write bits per second, 0 or auto")),
+            },
+        }
+    }
+}
+
+impl fmt::Display for JobRate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unpaced => f.write_str("0"),
+            Self::Auto => f.write_str("auto"),
+            Self::Fixed(bps) => bps.fmt(f),
+        }
+    }
+}
+
+impl fmt::Display for Task {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Throughput => "throughput",
+            Self::PingPong => "ping-pong",
+            Self::Schedule => "schedule",
+            Self::Setups => "setups",
+            Self::Idle => "idle",
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        job: Job,
+    }
+
+    #[test]
+    fn a_job_that_is_written_on_a_command_line_is_read_back_the_same() {
+        let job = Job {
+            workload: Task::PingPong,
+            bytes: 7,
+            segment_bytes: 64,
+            datagram_bytes: 9000,
+            seconds: Some(0.25),
+            count: 11,
+            interval_us: 5.12,
+            warm_up: 3,
+            rate: JobRate::Fixed(100),
+            spin: true,
+            no_offload: true,
+            tolerance: None,
+        };
+        let read = Line::parse_from(["end".to_owned()].into_iter().chain(job.words())).job;
+        assert_eq!(format!("{read:?}"), format!("{job:?}"));
+    }
+}

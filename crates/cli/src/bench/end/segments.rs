@@ -1,0 +1,160 @@
+//! Segments one way: as fast as they go, or due at fixed times.
+//!
+//! Called by an end for the workloads `throughput` and `schedule`.
+//!
+//! Invariant: what the receiver counts as complete has kept its promise and is as long as it was sent.
+
+use super::job::{Job, Task};
+use super::line::Outcome;
+use super::{Place, processor, settings};
+use anyhow::{Result, ensure};
+use segstream::blocking::Endpoint;
+use segstream::{Bytes, ConnectionId, Fingerprint, Received};
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+/// What a scheduled segment begins with: when it was due, and its number.
+const STAMP_BYTES: usize = 16;
+/// The overhead of a datagram in its IP packet (RFC 768, RFC 791, RFC 8200).
+const IPV4_OVERHEAD: u64 = 28;
+const IPV6_OVERHEAD: u64 = 48;
+/// Set-up is over before the first segment is due.
+const LEAD: Duration = Duration::from_millis(150);
+
+/// Is one end of it.
+pub(super) fn run(place: &Place, job: &Job, encrypted: bool) -> Result<Outcome> {
+    let least = if job.workload == Task::Schedule { STAMP_BYTES } else { 1 };
+    ensure!(job.segment_bytes >= least, "segments of {} bytes are too short; give --segment-bytes at least {least}", job.segment_bytes);
+    match place {
+        Place::Serve(bind) => receive(*bind, job, encrypted),
+        Place::Run { connect, trust } => send(*connect, *trust, job, encrypted),
+    }
+}
+
+fn receive(bind: SocketAddr, job: &Job, encrypted: bool) -> Result<Outcome> {
+    let mut endpoint = settings::serve(bind, job, encrypted)?;
+    let id = settings::accept(&mut endpoint)?;
+    let clock = endpoint.clock();
+    let scheduled = job.workload == Task::Schedule;
+    let spent = processor::time();
+    let mut outcome = Outcome::default();
+    let (mut first, mut last, mut cpu, mut tolerated) = (None, clock.now(), Duration::ZERO, 0u64);
+    let mut delays = Vec::new();
+    while let Some(segment) = endpoint.connection(id).recv(0, None)? {
+        last = clock.now();
+        cpu = processor::time() - spent;
+        first = first.or(segment.first_arrival);
+        let kept = segment.verdict.is_met() && segment.bytes.len() <= job.segment_bytes && !segment.bytes.is_empty();
+        outcome.complete += u64::from(kept);
+        outcome.incomplete += u64::from(!kept);
+        if !kept {
+            continue;
+        }
+        outcome.bytes += delivered_bytes(&segment);
+        tolerated += u64::from(!segment.holes.is_empty());
+        if scheduled
+            && let Some((due, number)) = stamp(&segment.bytes)
+            && job.is_warm(number)
+        {
+            delays.push(processor::monotonic().saturating_sub(due).as_secs_f64() * 1e3);
+        }
+    }
+    endpoint.close()?;
+    outcome.seconds = first.map_or(0.0, |first| last.since(first).as_secs_f64());
+    outcome.cpu_seconds = cpu.as_secs_f64();
+    outcome.delays_ms = scheduled.then_some(delays);
+    if tolerated > 0 {
+        outcome.note = format!("{tolerated} of the complete segments have holes that were tolerated");
+    }
+    Ok(outcome)
+}
+
+fn send(connect: SocketAddr, trust: Option<Fingerprint>, job: &Job, encrypted: bool) -> Result<Outcome> {
+    let (mut endpoint, peer) = settings::run(connect, trust, job, encrypted)?;
+    let id = endpoint.connect(peer, vec![settings::contract(job)?])?;
+    let spent = processor::time();
+    let began = Instant::now();
+    let mut outcome = match job.workload {
+        Task::Schedule => send_on_time(&mut endpoint, id, job)?,
+        _ => send_at_once(&mut endpoint, id, job)?,
+    };
+    let mut connection = endpoint.connection(id);
+    connection.finish_stream(0)?;
+    // Why only now: the receiver counts them, and asking earlier costs what nothing else here needs.
+    while connection.next_verdict(0, None)?.is_some() {}
+    outcome.seconds = began.elapsed().as_secs_f64();
+    outcome.cpu_seconds = (processor::time() - spent).as_secs_f64();
+    let statistics = connection.statistics()?;
+    let overhead = if connect.is_ipv4() { IPV4_OVERHEAD } else { IPV6_OVERHEAD };
+    outcome.wire_bytes = Some(statistics.bytes_sent + overhead * statistics.shipments_sent);
+    connection.close(0, "done")?;
+    Ok(outcome)
+}
+
+/// Sends --bytes, or as much as goes in --seconds; the last segment may be short.
+fn send_at_once(endpoint: &mut Endpoint, id: ConnectionId, job: &Job) -> Result<Outcome> {
+    let mut connection = endpoint.connection(id);
+    let payload = Bytes::from(vec![7; job.segment_bytes]);
+    let began = Instant::now();
+    let mut outcome = Outcome::default();
+    loop {
+        let left = match job.duration() {
+            Some(duration) => {
+                if began.elapsed() < duration {
+                    u64::MAX
+                } else {
+                    0
+                }
+            }
+            None => job.bytes - outcome.bytes,
+        };
+        let length = usize::try_from(left).unwrap_or(usize::MAX).min(payload.len());
+        if length == 0 {
+            return Ok(outcome);
+        }
+        connection.send(0, payload.slice(..length))?;
+        outcome.bytes += length as u64;
+        outcome.complete += 1;
+    }
+}
+
+/// Sends --count segments, or those of --seconds, each when it is due.
+fn send_on_time(endpoint: &mut Endpoint, id: ConnectionId, job: &Job) -> Result<Outcome> {
+    let start = processor::monotonic() + LEAD;
+    let mut outcome = Outcome::default();
+    for number in 0..count(job) {
+        let due = start + job.interval().mul_f64(number as f64);
+        while let Some(left) = due.checked_sub(processor::monotonic()).filter(|left| !left.is_zero()) {
+            endpoint.wait(Some(segstream::Duration::from(left)))?;
+        }
+        let mut bytes = vec![7; job.segment_bytes];
+        bytes[..8].copy_from_slice(&u64::try_from(due.as_nanos()).unwrap_or(u64::MAX).to_le_bytes());
+        bytes[8..STAMP_BYTES].copy_from_slice(&number.to_le_bytes());
+        endpoint.connection(id).send(0, bytes.into())?;
+        outcome.bytes += job.segment_bytes as u64;
+        outcome.complete += 1;
+    }
+    Ok(outcome)
+}
+
+/// How many segments a schedule has.
+fn count(job: &Job) -> u64 {
+    match job.duration() {
+        Some(duration) => (duration.as_secs_f64() / job.interval().as_secs_f64().max(1e-9)) as u64,
+        None => job.count,
+    }
+}
+
+/// When a scheduled segment was due, and its number.
+fn stamp(bytes: &[u8]) -> Option<(Duration, u64)> {
+    let (due, rest) = bytes.split_first_chunk()?;
+    let (number, _) = rest.split_first_chunk()?;
+    Some((Duration::from_nanos(u64::from_le_bytes(*due)), u64::from_le_bytes(*number)))
+}
+
+/// The bytes of a segment without those of its holes.
+fn delivered_bytes(segment: &Received) -> u64 {
+    let length = segment.bytes.len() as u64;
+    let of_unit = |unit: u32| (u64::from(unit) * u64::from(segment.unit_bytes)).min(length);
+    length - segment.holes.iter().map(|&(start, end)| of_unit(end) - of_unit(start)).sum::<u64>()
+}

@@ -1,0 +1,264 @@
+//! Two hosts: `serve` starts receivers when it is asked to, `run` asks and starts the senders.
+//!
+//! Called by the verb. Both talk over a connection of this protocol, encrypted, with a one-time code; what is measured goes
+//! between processes of its own, on ports of its own.
+//!
+//! Invariant: a server starts nothing but ends of its own catalogue, with the flags of a [`Job`] that it has read itself.
+
+use super::child::{End, Role};
+use super::end::job::Job;
+use super::end::line::{Known, Listening, Outcome};
+use super::machine::Machine;
+use super::measurement::{Processors, Sample};
+use super::transport::{Catalogue, Transport};
+use crate::interruption::Interruption;
+use crate::{quantity, usage};
+use anyhow::{Context as _, Result, bail};
+use clap::Args;
+use segstream::blocking::Endpoint;
+use segstream::{
+    Admission, Config, ConnectionId, Contract, Credentials, Duration, Error, Fingerprint, Identity, OneTimeCode, Peer, Security,
+};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use std::net::{SocketAddr, ToSocketAddrs as _};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// How long the network is served between two looks at a child.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// Serves measurements that are run on another host, until it is interrupted.
+///
+/// It prints the command for the other host. What is measured uses UDP ports (and TCP ports, for transports over it) that
+/// are free: let them through between the two hosts.
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  segstream bench serve --bind 0.0.0.0:4433")]
+pub(super) struct ServeArguments {
+    /// Where to listen; port 0 takes any free one. Receivers listen on the same address.
+    #[arg(long, value_name = "ADDR", value_parser = quantity::address, default_value = "0.0.0.0:0")]
+    bind: SocketAddr,
+    /// The program segstream-peers [default: beside this program, or on PATH].
+    #[arg(long, value_name = "PATH")]
+    peers: Option<PathBuf>,
+    /// Lets the system choose the processors.
+    #[arg(long)]
+    no_pin: bool,
+}
+
+/// Whom `run` goes to.
+#[derive(Debug, Args)]
+pub(super) struct ServerArguments {
+    /// Where `segstream bench serve` listens.
+    #[arg(value_name = "HOST:PORT")]
+    address: String,
+    /// The fingerprint that it prints.
+    #[arg(long, value_name = "FINGERPRINT")]
+    peer: Fingerprint,
+    /// The one-time code that it prints.
+    #[arg(long, value_name = "CODE")]
+    code: OneTimeCode,
+}
+
+/// What the server says first.
+#[derive(Debug, Serialize, Deserialize)]
+struct Greeting {
+    version: String,
+    machine: Machine,
+    transports: Vec<Known>,
+}
+
+/// Starts a receiver.
+#[derive(Debug, Serialize, Deserialize)]
+struct Request {
+    transport: String,
+    job: Job,
+}
+
+/// What became of it: where it listens, then its result; or a sentence.
+type Answer<T> = std::result::Result<T, String>;
+
+/// Runs `serve`.
+pub(super) fn serve(arguments: &ServeArguments) -> Result<ExitCode> {
+    let catalogue = Catalogue::ask(arguments.peers.as_deref(), true)?;
+    let (identity, admission) = (Identity::generate()?, Admission::nobody());
+    let fingerprint = identity.fingerprint();
+    let credentials = Credentials { identity: Some(identity), admission: admission.clone(), ..Credentials::default() };
+    let config = Config { security: Security::Encrypted(credentials), ..Config::default() };
+    let mut endpoint = Endpoint::listen(arguments.bind, config)?;
+    let interruption = Interruption::listen(Some(endpoint.waker()))?;
+    let address = endpoint.local_addr();
+    eprintln!("listening on {address}");
+    let processors = Processors::choose(!arguments.no_pin);
+    while !interruption.is_asked() {
+        let code = OneTimeCode::generate()?;
+        admission.allow_once(&code)?;
+        // Nobody can connect to a wildcard: the host is for people to fill in.
+        let place = if address.ip().is_unspecified() { format!("HOST:{}", address.port()) } else { address.to_string() };
+        eprintln!("to measure: segstream bench run {place} --peer {fingerprint} --code {code}");
+        let id = match endpoint.accept(None) {
+            Ok(id) => id,
+            Err(Error::Woken) => break,
+            Err(error) => return Err(error.into()),
+        };
+        let mut session = Session { endpoint: &mut endpoint, id, answers: 0 };
+        match session.serve(&catalogue, arguments.bind, processors) {
+            Ok(measurements) => eprintln!("{measurements} measurements served"),
+            Err(_) if interruption.is_asked() => {}
+            Err(error) => eprintln!("segstream: {error:#}"),
+        }
+        endpoint.forget(id);
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A connection of a server to whoever measures.
+struct Session<'a> {
+    endpoint: &'a mut Endpoint,
+    id: ConnectionId,
+    /// The stream of the answers.
+    answers: u32,
+}
+
+impl Session<'_> {
+    /// Serves requests until the connection ends; how many there were.
+    fn serve(&mut self, catalogue: &Catalogue, bind: SocketAddr, processors: Processors) -> Result<u64> {
+        self.answers = self.endpoint.connection(self.id).open_stream(Contract::default())?;
+        let transports = catalogue.available().map(|transport| transport.known.clone()).collect();
+        self.say(&Greeting { version: env!("CARGO_PKG_VERSION").to_owned(), machine: Machine::here(), transports })?;
+        let mut served = 0;
+        while let Some(segment) = self.endpoint.connection(self.id).recv(0, None)? {
+            let request: Request =
+                serde_json::from_slice(&segment.bytes).context("a request cannot be understood; use the same version on both hosts")?;
+            let name = &request.transport;
+            let Some(transport) = catalogue.available().find(|transport| transport.known.name == *name) else {
+                self.say(&Answer::<Listening>::Err(format!("this host cannot measure {name}")))?;
+                continue;
+            };
+            let role = Role::Serve { bind: SocketAddr::new(bind.ip(), 0) };
+            let started = End::start(&transport.program, name, role, &request.job, processors.serve);
+            let listening = started.and_then(|end| end.listening().map(|listening| (end, listening)));
+            match listening {
+                Ok((end, listening)) => {
+                    self.say(&Answer::Ok(listening))?;
+                    let outcome = self.outcome(&end)?;
+                    self.say(&outcome)?;
+                    served += 1;
+                }
+                Err(error) => self.say(&Answer::<Listening>::Err(format!("{error:#}")))?,
+            }
+        }
+        Ok(served)
+    }
+
+    /// The result of `end`, with the network served until it comes.
+    fn outcome(&mut self, end: &End) -> Result<Answer<Outcome>> {
+        loop {
+            if let Some(outcome) = end.poll_outcome() {
+                return Ok(outcome.map_err(|error| format!("{error:#}")));
+            }
+            match self.endpoint.connection(self.id).closed(Some(LOOK)) {
+                Ok(reason) => bail!("whoever measures is gone: {reason}"),
+                Err(Error::TimedOut) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    fn say(&mut self, value: &impl Serialize) -> Result<()> {
+        self.endpoint.connection(self.id).send(self.answers, serde_json::to_vec(value)?.into())?;
+        Ok(())
+    }
+}
+
+/// The connection to a server.
+#[derive(Debug)]
+pub(super) struct Control {
+    endpoint: Endpoint,
+    id: ConnectionId,
+    answers: u32,
+    remote: SocketAddr,
+    greeting: Greeting,
+}
+
+impl Control {
+    /// Goes to the server.
+    pub(super) fn connect(server: &ServerArguments) -> Result<Self> {
+        let remote = resolve(&server.address)?;
+        let credentials = Credentials { identity: Some(Identity::of_code(&server.code)?), ..Credentials::default() };
+        let config = Config { security: Security::Encrypted(credentials), ..Config::default() };
+        let mut endpoint = Endpoint::bind(super::end::any_port(remote), config)?;
+        let met = meet(&mut endpoint, (remote, server.peer).into());
+        let (id, answers, greeting) = met.with_context(|| {
+            format!("{} does not take part; give --peer and --code as `segstream bench serve` prints them now", server.address)
+        })?;
+        let version = &greeting.version;
+        if version != env!("CARGO_PKG_VERSION") {
+            bail!("the server has version {version}, this is {}; use the same on both hosts", env!("CARGO_PKG_VERSION"));
+        }
+        Ok(Self { endpoint, id, answers, remote, greeting })
+    }
+
+    /// The server's machine.
+    pub(super) const fn machine(&self) -> &Machine {
+        &self.greeting.machine
+    }
+
+    /// Whether the server can measure it too.
+    pub(super) fn has(&self, transport: &str) -> bool {
+        self.greeting.transports.iter().any(|known| known.name == transport)
+    }
+
+    /// Measures once, the receiver there and the sender here.
+    pub(super) fn measure(&mut self, transport: &Transport, job: &Job, processors: Processors) -> Result<Sample> {
+        let name = &transport.known.name;
+        let request = serde_json::to_vec(&Request { transport: name.clone(), job: job.clone() })?;
+        self.endpoint.connection(self.id).send(0, request.into())?;
+        let listening: Listening = self.answer()?;
+        let connect = SocketAddr::new(self.remote.ip(), listening.listening.port());
+        let role = Role::Run { connect, trust: &listening.trust };
+        let sender = End::start(&transport.program, name, role, job, processors.run)?;
+        let run = loop {
+            if let Some(outcome) = sender.poll_outcome() {
+                break outcome;
+            }
+            match self.endpoint.connection(self.id).closed(Some(LOOK)) {
+                Ok(reason) => bail!("the server is gone: {reason}"),
+                Err(Error::TimedOut) => {}
+                Err(error) => return Err(error.into()),
+            }
+        };
+        Ok(Sample { serve: self.answer()?, run: run? })
+    }
+
+    /// Says goodbye, so that the server can serve the next.
+    pub(super) fn close(mut self) -> Result<()> {
+        self.endpoint.connection(self.id).close(0, "done")?;
+        Ok(self.endpoint.close()?)
+    }
+
+    fn answer<T: DeserializeOwned>(&mut self) -> Result<T> {
+        let answer: Answer<T> = read(&mut self.endpoint, self.id, self.answers)?;
+        answer.map_err(|sentence| anyhow::anyhow!("on the server: {sentence}"))
+    }
+}
+
+/// Connects, and hears what the server says first, on which stream.
+fn meet(endpoint: &mut Endpoint, server: Peer) -> Result<(ConnectionId, u32, Greeting)> {
+    let id = endpoint.connect(server, vec![Contract::default()])?;
+    let answers = endpoint.connection(id).accept_stream(None)?.context("the server has ended")?;
+    Ok((id, answers, read(endpoint, id, answers)?))
+}
+
+/// The next thing that the server says.
+fn read<T: DeserializeOwned>(endpoint: &mut Endpoint, id: ConnectionId, stream: u32) -> Result<T> {
+    let segment = endpoint.connection(id).recv(stream, None)?.context("the server has ended")?;
+    serde_json::from_slice(&segment.bytes).context("the server cannot be understood; use the same version on both hosts")
+}
+
+fn resolve(text: &str) -> Result<SocketAddr> {
+    let found = text.to_socket_addrs().ok().and_then(|mut found| found.next());
+    found.filter(|remote| !remote.ip().is_unspecified() && remote.port() != 0).ok_or_else(|| {
+        usage::bad(format!("\"{text}\" is not an address with a port; write it as `segstream bench serve` prints it, such as host:4433"))
+    })
+}
