@@ -9,6 +9,8 @@ mod instructions;
 mod machine;
 mod pacing;
 mod path;
+#[cfg(target_os = "linux")]
+mod paths;
 mod replay;
 #[cfg(target_os = "linux")]
 mod shared;
@@ -49,6 +51,9 @@ enum What {
     /// The flagship on a link that others share: real processes, in real time; needs the administrator.
     #[cfg(target_os = "linux")]
     Shared(shared::Options),
+    /// Ours and other transports over a lossy long path: real processes, in real time; needs the administrator.
+    #[cfg(target_os = "linux")]
+    Paths(paths::Options),
 }
 
 fn main() -> Result<()> {
@@ -60,6 +65,8 @@ fn main() -> Result<()> {
         What::Stages(options) => stages::run(&options),
         #[cfg(target_os = "linux")]
         What::Shared(options) => shared::run(&options),
+        #[cfg(target_os = "linux")]
+        What::Paths(options) => paths::run(&options),
     }
 }
 

@@ -59,6 +59,8 @@ pub(crate) const LAYERS: &[Layer] = &[
         .tested_with(&["arena"]),
     outer("bench", ANYTHING),
     outer("fuzz", ANYTHING),
+    // Other transports as ends of the same measurements: it speaks with ours by lines of JSON only.
+    outer("peers", &[]),
     outer("xtask", &[]),
 ];
 

@@ -7,8 +7,27 @@ use crate::finding::Finding;
 use crate::tree::File;
 
 /// Extensions a file may have.
-const EXTENSIONS: &[&str] =
-    &["cff", "css", "csv", "html", "js", "json", "lock", "md", "patch", "png", "proptest-regressions", "rs", "svg", "toml", "txt"];
+const EXTENSIONS: &[&str] = &[
+    "c",
+    "cff",
+    "cpp",
+    "css",
+    "csv",
+    "h",
+    "html",
+    "js",
+    "json",
+    "lock",
+    "md",
+    "patch",
+    "png",
+    "proptest-regressions",
+    "rs",
+    "sh",
+    "svg",
+    "toml",
+    "txt",
+];
 
 /// Files without an extension, by their path.
 const PLAIN_FILES: &[&str] = &[".ci/run", ".gitattributes", ".gitignore", "LICENSE-APACHE", "LICENSE-MIT", "fuzz/.gitignore"];

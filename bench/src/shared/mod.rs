@@ -99,7 +99,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
 }
 
 /// Builds the command with the profile of this program, by the cargo that runs it; where it is.
-fn build() -> Result<PathBuf> {
+pub(crate) fn build() -> Result<PathBuf> {
     let here = std::env::current_exe().context("this program does not know where it is; name the command with --segstream")?;
     let directory = here.parent().context("this program has no directory; name the command with --segstream")?;
     if let Some(cargo) = std::env::var_os("CARGO") {

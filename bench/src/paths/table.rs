@@ -1,0 +1,104 @@
+//! The measurements as people read them: Markdown tables with the median of the seeds.
+//!
+//! Called by [`super::run`].
+//!
+//! Invariant: a cell that was not measured is a dash; one that failed says so.
+
+use super::cell::{Delay, Measured};
+use super::matrix::{CONTENDERS, LOSSES, Work};
+use crate::machine::Machine;
+use crate::spread::Spread;
+use anyhow::Result;
+use std::fmt::Write as _;
+
+/// What is said of the seeds of a cell that have a result.
+type Told = fn(&[&Measured]) -> Option<String>;
+
+/// The tables with what they say of a cell's seeds.
+const TABLES: [(Work, &str, Told); 4] = [
+    (
+        Work::Schedule,
+        "One-way delay of 256 KiB segments due every 26.2144 ms, from when they were due, ms: mean / p99 / max; then the part that \
+         was never complete, and what was delivered where the load was not carried",
+        delays,
+    ),
+    (Work::Schedule, "The same: IP bytes the sender's host sent for each byte delivered", wire),
+    (Work::Bulk, "Bulk: goodput, Mbit/s", goodput),
+    (Work::Bulk, "The same: IP bytes the sender's host sent for each byte delivered", wire),
+];
+
+/// Below this a transport does not carry the 80 Mbit/s of `schedule`.
+const CARRIED_BPS_MIN: f64 = 76e6;
+
+/// All tables.
+pub(super) fn text(machine: &Machine, cells: &[Measured]) -> Result<String> {
+    let mut text =
+        format!("{machine}\n100 Mbit/s, 60 ms, a drop-tail queue of one bandwidth-delay product, loss before it in both directions\n");
+    for (work, title, told) in TABLES {
+        let cells: Vec<&Measured> = cells.iter().filter(|cell| cell.workload == work.name()).collect();
+        if cells.is_empty() {
+            continue;
+        }
+        let losses: Vec<&str> = LOSSES.iter().map(|loss| loss.name).filter(|name| cells.iter().any(|cell| cell.loss == *name)).collect();
+        writeln!(text, "\n{title}\n\n| | {} |\n|---|{}", losses.join(" | "), "---|".repeat(losses.len()))?;
+        for contender in CONTENDERS.iter().filter(|contender| cells.iter().any(|cell| cell.transport == contender.name)) {
+            write!(text, "| {} |", contender.name)?;
+            for loss in &losses {
+                let seeds = cells.iter().copied().filter(|cell| cell.loss == *loss && cell.transport == contender.name);
+                write!(text, " {} |", of_seeds(&seeds.collect::<Vec<_>>(), told))?;
+            }
+            writeln!(text)?;
+        }
+    }
+    let late: Vec<f64> = cells.iter().filter(|cell| !cell.link_kept_up).map(|cell| cell.link_lateness_ms).collect();
+    if !late.is_empty() {
+        let (count, all, worst) = (late.len(), cells.len(), late.iter().fold(0.0, |most: f64, ms| most.max(*ms)));
+        let median = Spread::of(late).median;
+        writeln!(
+            text,
+            "\nIn {count} of {all} measurements the link could not keep up: one packet of a thousand was {median:.1} ms late or more (median of \
+             these; worst {worst:.1} ms)."
+        )?;
+    }
+    let failed: Vec<&Measured> = cells.iter().filter(|cell| cell.error.is_some()).collect();
+    for Measured { workload, transport, loss, seed, error, .. } in failed {
+        writeln!(text, "\n{workload} of {transport} at loss {loss}, seed {seed}: {}", error.as_deref().unwrap_or_default())?;
+    }
+    Ok(text)
+}
+
+/// What is said of the seeds that have a result.
+fn of_seeds(seeds: &[&Measured], told: Told) -> String {
+    let results: Vec<&Measured> = seeds.iter().copied().filter(|cell| cell.error.is_none()).collect();
+    match (seeds.len(), told(&results)) {
+        (0, _) => "-".to_owned(),
+        (_, None) => "no result".to_owned(),
+        (_, Some(told)) => told,
+    }
+}
+
+fn median(seeds: &[&Measured], of: impl Fn(&Measured) -> Option<f64>) -> Option<f64> {
+    let values: Vec<f64> = seeds.iter().filter_map(|cell| of(cell)).collect();
+    (!values.is_empty()).then(|| Spread::of(values).median)
+}
+
+fn delays(seeds: &[&Measured]) -> Option<String> {
+    let incomplete = median(seeds, |cell| cell.incomplete)?;
+    let of = |part: fn(&Delay) -> f64| median(seeds, |cell| cell.delay_ms.as_ref().map(part));
+    let (Some(mean), Some(p99), Some(max)) = (of(|delay| delay.mean), of(|delay| delay.p99), of(|delay| delay.max)) else {
+        return Some("none complete".to_owned());
+    };
+    let incomplete = if incomplete > 0.0 { format!(", {:.1} %", incomplete * 100.0) } else { String::new() };
+    // Where the queue grows, how fast it is drained says more than how long it was.
+    let slow = median(seeds, |cell| Some(cell.goodput_bps)).filter(|bps| *bps < CARRIED_BPS_MIN);
+    let slow = slow.map_or(String::new(), |bps| format!(", {:.1} Mbit/s", bps / 1e6));
+    Some(format!("{mean:.0}/{p99:.0}/{max:.0}{incomplete}{slow}"))
+}
+
+fn wire(seeds: &[&Measured]) -> Option<String> {
+    Some(format!("{:.3}", median(seeds, |cell| cell.wire_bytes_per_byte)?))
+}
+
+fn goodput(seeds: &[&Measured]) -> Option<String> {
+    Some(format!("{:.1}", median(seeds, |cell| Some(cell.goodput_bps))? / 1e6))
+}
