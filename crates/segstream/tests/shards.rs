@@ -3,7 +3,7 @@
 mod loopback;
 
 use loopback::{PATIENCE, any, ends, pattern};
-use segstream::{Bytes, Config, Contract, Duration, Error, Polling, Security, Trust, Verdict, blocking};
+use segstream::{Config, Contract, Duration, Error, Polling, Security, Trust, Verdict, blocking};
 use std::net::{SocketAddr, UdpSocket};
 use std::num::NonZeroU8;
 use std::sync::Arc;
@@ -94,7 +94,7 @@ fn a_connection_stays_on_its_shard_when_its_address_changes() {
             let id = client.connect(peer.clone(), vec![Contract::default()]).unwrap();
             let mut connection = client.connection(id);
             for segment in 0..SEGMENTS {
-                connection.send(0, Bytes::from(pattern(segment, 3_000))).unwrap();
+                connection.send(0, pattern(segment, 3_000)).unwrap();
                 connection.serve(Duration::from_millis(2)).unwrap();
             }
             connection.close(0, "done").unwrap();
