@@ -27,6 +27,9 @@ const TRAIN_BYTES_MAX: usize = 64 * 1024;
 /// Where the next buffer begins. Why not at once: buffers that lie a power of two apart share a few sets of every cache.
 const STRIDE_BYTES: usize = TRAIN_BYTES_MAX + 21 * 64;
 
+/// The datagrams of one train.
+pub type Train<'a> = std::slice::ChunksMut<'a, u8>;
+
 /// Reusable buffers for one receiving system call.
 #[derive(Debug)]
 pub struct ReceiveBatch {
@@ -69,17 +72,22 @@ impl ReceiveBatch {
         self.filled == self.most
     }
 
-    /// The datagrams of the last call, in the order they came, each with its sender and its time. The
-    /// datagrams of one train share one time, that of the first. Empty datagrams are left out.
-    pub fn datagrams(&mut self) -> impl Iterator<Item = (&mut [u8], Arrival)> {
+    /// The trains of the last call, in the order they came: datagrams of one sender, with one time, that of the first. Empty
+    /// datagrams are left out.
+    pub fn trains(&mut self) -> impl Iterator<Item = (Arrival, Train<'_>)> {
         let time = self.time;
         let trains = self.trains.iter().take(self.filled);
-        self.buffer.chunks_exact_mut(STRIDE_BYTES).zip(trains).flat_map(move |(buffer, train)| {
+        self.buffer.chunks_exact_mut(STRIDE_BYTES).zip(trains).map(move |(buffer, train)| {
             let arrival = Arrival { from: plain(train.addr), ecn: train.ecn.map(mark), received: time.received(train.timestamp) };
             let length = train.len.min(TRAIN_BYTES_MAX);
             let (filled, _) = buffer.split_at_mut(length);
-            filled.chunks_mut(train.stride.max(1)).map(move |datagram| (datagram, arrival))
+            (arrival, filled.chunks_mut(train.stride.max(1)))
         })
+    }
+
+    /// The datagrams of all trains, each with its sender and its time.
+    pub fn datagrams(&mut self) -> impl Iterator<Item = (&mut [u8], Arrival)> {
+        self.trains().flat_map(|(arrival, train)| train.map(move |datagram| (datagram, arrival)))
     }
 
     /// Fills at most `most` buffers by `receive`, which says how many it has filled. Returns the datagrams and their

@@ -25,7 +25,7 @@ const TOLERANCE: u8 = 4;
 const OPENED: u8 = 8;
 
 /// A run of units of one segment, without their bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Part {
     /// The stream.
     pub stream: u32,
@@ -67,6 +67,11 @@ impl Part {
         self.header_len() + self.payload_bytes as usize
     }
 
+    /// Where [`Part::first`] stands: behind the flags, the stream and the segment.
+    pub const fn first_at(&self) -> usize {
+        1 + varint_len(self.stream as u64) + varint_len(self.segment)
+    }
+
     /// Writes everything in front of the payload; the caller writes the payload itself.
     #[inline]
     pub fn encode_header(&self, out: &mut Writer<'_>) {
@@ -101,24 +106,34 @@ impl Part {
     /// Reads a part and its payload.
     #[inline]
     pub fn decode<'a>(input: &mut Reader<'a>) -> Result<(Self, &'a [u8]), DecodeError> {
+        let mut part = Self::default();
+        let payload = part.read(input)?;
+        Ok((part, payload))
+    }
+
+    /// Reads a part over this one, and its payload. After an error nothing of this part means anything.
+    ///
+    /// Why beside [`Part::decode`]: a part that is returned is copied in larger pieces than it was written in, before those
+    /// have reached the cache, and the processor waits for them longer than reading it took.
+    #[inline]
+    pub fn read<'a>(&mut self, input: &mut Reader<'a>) -> Result<&'a [u8], DecodeError> {
         let flags = input.u8("part flags")?;
         if flags & !(AGAIN | LENGTH | TOLERANCE | OPENED) != 0 {
             return Err(input.error("part flags", DecodeErrorKind::UnknownType(u64::from(flags))));
         }
-        let stream = input.varint_up_to(u64::from(u32::MAX), "stream")? as u32;
-        let segment = input.varint("segment")?;
-        let first = input.varint_up_to(u64::from(u32::MAX), "first unit")? as u32;
-        let count = input.varint_up_to(u64::from(u32::MAX - first), "unit count")? as u32;
-        if count == 0 {
+        self.stream = input.varint_up_to(u64::from(u32::MAX), "stream")? as u32;
+        self.segment = input.varint("segment")?;
+        self.first = input.varint_up_to(u64::from(u32::MAX), "first unit")? as u32;
+        self.count = input.varint_up_to(u64::from(u32::MAX - self.first), "unit count")? as u32;
+        if self.count == 0 {
             return Err(input.error("unit count", DecodeErrorKind::OutOfRange(0)));
         }
-        let source_time = decode_time(input, "source time")?;
-        let length = if flags & LENGTH != 0 { Some(input.varint("segment length")?) } else { None };
-        let tolerance = if flags & TOLERANCE != 0 { Some(decode_triplet(input)?) } else { None };
-        let payload_bytes = input.varint_up_to(u64::from(u16::MAX), "payload bytes")? as u32;
-        let payload = input.bytes(payload_bytes as usize, "payload")?;
-        let (again, opened) = (flags & AGAIN != 0, flags & OPENED != 0);
-        Ok((Self { stream, segment, first, count, again, opened, length, tolerance, source_time, payload_bytes }, payload))
+        (self.again, self.opened) = (flags & AGAIN != 0, flags & OPENED != 0);
+        self.source_time = decode_time(input, "source time")?;
+        self.length = if flags & LENGTH != 0 { Some(input.varint("segment length")?) } else { None };
+        self.tolerance = if flags & TOLERANCE != 0 { Some(decode_triplet(input)?) } else { None };
+        self.payload_bytes = input.varint_up_to(u64::from(u16::MAX), "payload bytes")? as u32;
+        input.bytes(self.payload_bytes as usize, "payload")
     }
 }
 
@@ -142,6 +157,7 @@ mod tests {
             let mut writer = Writer::new(&mut buffer);
             part.encode_header(&mut writer);
             prop_assert_eq!(writer.position(), part.header_len());
+            prop_assert_eq!(Reader::new(writer.written(part.first_at())).varint("first").unwrap(), u64::from(part.first));
             writer.bytes(&[7; 100][..part.payload_bytes as usize]);
             let count = writer.finish().unwrap();
             prop_assert_eq!(count, part.encoded_len());

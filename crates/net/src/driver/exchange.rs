@@ -148,8 +148,10 @@ impl Exchange {
                     // Why: read with the endpoint at hand, because others who had it meanwhile may have told it a later time
                     // than the batch's.
                     let now = clock.now();
-                    for (datagram, arrival) in batch.datagrams() {
-                        endpoint.handle_datagram(now, arrival, datagram);
+                    for (arrival, train) in batch.trains() {
+                        for datagram in train {
+                            endpoint.handle_datagram(now, arrival, datagram);
+                        }
                     }
                 });
                 turn.received += count;

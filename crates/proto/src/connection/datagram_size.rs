@@ -227,11 +227,11 @@ impl Connection {
     }
 
     /// Writes a probe if one should leave, which is then alone in its batch.
-    pub(super) fn write_probe(&mut self, now: Instant, out: &mut Vec<u8>) -> Option<bool> {
+    pub(super) fn write_probe(&mut self, now: Instant, out: &mut Vec<u8>) -> bool {
         let around = self.around();
-        let search = self.search.as_mut()?;
+        let Some(search) = self.search.as_mut() else { return false };
         if !self.send.lets_data_leave(now) {
-            return None;
+            return false;
         }
         let bounds = Bounds {
             sensible: self.send.sensible_bytes().saturating_add(around),
@@ -240,7 +240,7 @@ impl Connection {
         };
         let wanted = search.wanted(now, &bounds);
         self.send.set_found_bytes(search.size() - around);
-        let size = wanted?;
+        let Some(size) = wanted else { return false };
         let number = self.counter.take();
         let proof = search.on_sent(now, size, number, || self.moved.draw());
         self.write_sized(Kind::Challenge, number, size, out, |body| {
@@ -249,7 +249,7 @@ impl Connection {
             body.reserve(size - around - 8);
         });
         self.send.on_probe_sent(now, number, size as u64 + super::below_bytes(self.remote));
-        Some(true)
+        true
     }
 
     /// A response has come from the peer's address: whether it answers a probe.

@@ -199,7 +199,7 @@ pub struct Connection {
     parts: Vec<Part>,
     /// A datagram that did not fit the last batch, and whether it must be alone in its own.
     stashed: Vec<u8>,
-    stashed_alone: bool,
+    stashed_place: transmit::Place,
     events: VecDeque<ConnectionEvent>,
     /// Streams of the peer that the application reads unit by unit.
     progressive: Vec<u32>,
@@ -294,7 +294,7 @@ impl Connection {
             recv_store: RecvStore::default(),
             parts: Vec::new(),
             stashed: Vec::new(),
-            stashed_alone: false,
+            stashed_place: transmit::Place::default(),
             events: VecDeque::new(),
             progressive: Vec::new(),
             last_heard: now,

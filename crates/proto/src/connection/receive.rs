@@ -122,8 +122,9 @@ impl Connection {
     }
 
     fn on_data(&mut self, now: Instant, number: u64, input: &mut Reader<'_>) -> Result<(), DecodeError> {
+        let mut part = Part::default();
         while !input.is_empty() {
-            let (part, payload) = Part::decode(input)?;
+            let payload = part.read(input)?;
             if self.payload_fits(&part) && self.recv.on_part(now, number, &part) == PartFate::Fresh {
                 self.keep(&part, payload);
             }
@@ -142,7 +143,7 @@ impl Connection {
 
     fn keep(&mut self, part: &Part, payload: &[u8]) {
         let Some(layout) = self.recv.segment_layout(part.stream, part.segment) else { return };
-        self.recv_store.write(part, &layout, payload);
+        self.recv_store.write(part, layout, payload);
         if self.progressive.contains(&part.stream) {
             let (stream, segment) = (part.stream, part.segment);
             if layout.order.is_in_order() {

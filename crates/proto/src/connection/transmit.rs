@@ -16,7 +16,19 @@ use segstream_base::Instant;
 use segstream_base::codec::Writer;
 use segstream_base::endpoint::Ecn;
 use segstream_wire::header::HEADER_BYTES;
-use segstream_wire::{Header, Kind, Level};
+use segstream_wire::{Header, Kind, Level, Part};
+
+/// How a shipment may leave.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Place {
+    /// Alone in its batch.
+    #[default]
+    Alone,
+    /// Among others of its size.
+    Among,
+    /// As the first of a train of data.
+    Train,
+}
 
 impl Connection {
     /// Appends up to `max_datagrams` equal datagrams to `out`; where they go and their size, or `None` when there is none.
@@ -48,61 +60,133 @@ impl Connection {
         let mut count = 0;
         while count < max_datagrams {
             let start = out.len();
-            let alone = if self.stashed.is_empty() {
+            let place = if self.stashed.is_empty() {
                 match self.write_next(now, out) {
-                    Some(alone) => alone,
+                    Some(place) => place,
                     None => break,
                 }
             } else {
                 out.append(&mut self.stashed);
-                self.stashed_alone
+                self.stashed_place
             };
             let length = out.len() - start;
             let first = *size.get_or_insert(length);
-            if length > first || (alone && count > 0) {
-                self.stashed.extend_from_slice(&out[start..]);
-                self.stashed_alone = alone;
-                out.truncate(start);
+            if length > first || (place == Place::Alone && count > 0) {
+                self.stash(start, place, out);
                 break;
             }
             count += 1;
-            self.counters.datagrams_sent += 1;
-            self.counters.bytes_sent += length as u64;
+            self.note_sent(1, length);
             // HT 3.1: state leaves alone in its batch, so that its spacing tells of the path alone.
-            if length < first || alone {
+            if length < first || place == Place::Alone {
+                break;
+            }
+            if place == Place::Train {
+                self.write_train(now, first, max_datagrams - count, out);
                 break;
             }
         }
         (count > 0).then_some(size?)
     }
 
-    /// Writes the next shipment. `Some(true)` when it must be alone in its batch.
-    fn write_next(&mut self, now: Instant, out: &mut Vec<u8>) -> Option<bool> {
+    /// Writes up to `room` more data shipments of `size`, the last of which may be shorter, behind one of that size.
+    ///
+    /// Why the sending half alone is asked: within one batch nothing comes in and no time passes, so nobody else has
+    /// anything to say that had nothing before.
+    fn write_train(&mut self, now: Instant, size: usize, room: usize, out: &mut Vec<u8>) {
+        let (begin, first) = (out.len(), self.counter.peek());
+        let mut count = 0;
+        while count < room {
+            count += self.write_alike(now, room - count, out);
+            let start = out.len();
+            if count == room {
+                break;
+            }
+            let Some((number, place)) = self.write_half(now, out) else { break };
+            let length = out.len() - start;
+            if place == Place::Alone || length > size {
+                if place == Place::Train {
+                    self.seal_data(number, &mut out[start..]);
+                }
+                self.stash(start, place, out);
+                break;
+            }
+            count += 1;
+            if length < size {
+                break;
+            }
+        }
+        // Invariant: all that has left since is data, so its numbers follow one another.
+        for (number, shipment) in (first..).zip(out[begin..].chunks_mut(size)) {
+            self.seal_data(number, shipment);
+        }
+        self.note_sent(count as u64, out.len() - begin);
+    }
+
+    /// Writes up to `room` shipments that differ from the last one only in where their units lie. Returns how many.
+    fn write_alike(&mut self, now: Instant, room: usize, out: &mut Vec<u8>) -> usize {
+        let room = u32::try_from(room).unwrap_or(u32::MAX);
+        let count = self.send.extend_train(now, &mut self.counter, &self.parts, room);
+        let Some(part) = self.parts.first_mut().filter(|_| count > 0) else { return 0 };
+        let Some(layout) = self.send.segment_layout(part.stream, part.segment) else { return 0 };
+        let mut head = [0; HEADER_BYTES + HEAD_BYTES_MAX];
+        let (_, of_part) = head.split_at_mut(HEADER_BYTES);
+        let mut writer = Writer::new(of_part);
+        part.encode_header(&mut writer);
+        let (head_bytes, first_at) = (HEADER_BYTES + writer.position(), HEADER_BYTES + part.first_at());
+        for _ in 0..count {
+            part.first += part.count;
+            Writer::new(&mut head[first_at..]).varint(u64::from(part.first));
+            out.extend_from_slice(&head[..head_bytes]);
+            self.send_store.append_to(part, &layout, out);
+            out.resize(out.len() + self.session.seal_bytes(), 0);
+        }
+        count as usize
+    }
+
+    /// What was written from `start` on does not go with the rest: it begins the next batch.
+    fn stash(&mut self, start: usize, place: Place, out: &mut Vec<u8>) {
+        self.stashed.extend_from_slice(&out[start..]);
+        self.stashed_place = place;
+        out.truncate(start);
+    }
+
+    fn note_sent(&mut self, datagrams: u64, bytes: usize) {
+        self.counters.datagrams_sent += datagrams;
+        self.counters.bytes_sent += bytes as u64;
+    }
+
+    /// Writes the next shipment.
+    fn write_next(&mut self, now: Instant, out: &mut Vec<u8>) -> Option<Place> {
         let start = out.len();
-        if let Some(alone) = self.write_own(now, out) {
+        if let Some(place) = self.write_own(now, out) {
             // Why: it goes the same way as what the sending half counts itself.
             self.send.note_sent((out.len() - start) as u64 + below_bytes(self.remote));
-            return Some(alone);
+            return Some(place);
         }
         if !self.setup.is_done() || self.close.is_over() {
             return None;
         }
-        if let Some(alone) = self.write_probe(now, out) {
-            return Some(alone);
+        if self.write_probe(now, out) {
+            return Some(Place::Alone);
         }
-        self.write_half(now, out)
+        let (number, place) = self.write_half(now, out)?;
+        if place == Place::Train {
+            self.seal_data(number, &mut out[start..]);
+        }
+        Some(place)
     }
 
     /// Writes what is not the sending half's: set-up, end, reports.
-    fn write_own(&mut self, now: Instant, out: &mut Vec<u8>) -> Option<bool> {
+    fn write_own(&mut self, now: Instant, out: &mut Vec<u8>) -> Option<Place> {
         if let Some(shipment) = self.setup_shipment(now) {
             self.write_setup(&shipment, out);
-            return Some(true);
+            return Some(Place::Alone);
         }
         if let Some(proof) = self.moved.take_response() {
             let number = self.counter.take();
             self.write(Kind::Response, number, out, |body| body.u64(proof));
-            return Some(true);
+            return Some(Place::Alone);
         }
         if let Some((kind, disconnect)) = self.close.shipment() {
             let number = self.counter.take();
@@ -111,7 +195,7 @@ impl Connection {
                     disconnect.encode(body);
                 }
             });
-            return Some(true);
+            return Some(Place::Alone);
         }
         if !self.setup.is_done() || self.close.is_over() {
             return None;
@@ -119,28 +203,28 @@ impl Connection {
         if let Some(report) = self.recv.poll_report(now) {
             let number = self.counter.take();
             self.write(Kind::Report, number, out, |body| report.encode(body));
-            return Some(false);
+            return Some(Place::Among);
         }
         None
     }
 
-    /// Writes what the sending half wants to send.
-    fn write_half(&mut self, now: Instant, out: &mut Vec<u8>) -> Option<bool> {
+    /// Writes what the sending half wants to send, and tells its number. What goes into a train is not sealed yet.
+    fn write_half(&mut self, now: Instant, out: &mut Vec<u8>) -> Option<(u64, Place)> {
         let mut parts = core::mem::take(&mut self.parts);
         let outgoing = self.send.poll_transmit(now, &mut self.counter, &mut parts);
-        let alone = match outgoing {
+        let written = match outgoing {
             None => None,
             Some((number, Outgoing::State(state))) => {
                 self.write(Kind::State, number, out, |body| state.encode(body));
-                Some(true)
+                Some((number, Place::Alone))
             }
             Some((number, Outgoing::Data { .. })) => {
-                self.write_data(number, &parts, out);
-                Some(false)
+                self.write_data(&parts, out);
+                Some((number, Place::Train))
             }
         };
         self.parts = parts;
-        alone
+        written
     }
 
     /// The mark that what leaves carries: once set-up has shown that the path is there, a sender that gives way says that it
@@ -149,12 +233,10 @@ impl Connection {
         (self.setup.is_done() && self.send.is_markable()).then_some(Ecn::Ect0)
     }
 
-    fn write_data(&mut self, number: u64, parts: &[segstream_wire::Part], out: &mut Vec<u8>) {
-        let level = self.level();
-        let header = Header { level, kind: Kind::Data, connection: self.remote_id, number: number as u32 };
-        let start = out.len();
+    /// Writes data, with room for its header and its seal.
+    fn write_data(&self, parts: &[Part], out: &mut Vec<u8>) {
         // Why in pieces: room for a whole datagram would have to be zeroed first, which costs as much as the copy.
-        append_encoded(out, |head| header.encode(head));
+        out.extend_from_slice(&[0; HEADER_BYTES]);
         for part in parts {
             append_encoded(out, |head| part.encode_header(head));
             if let Some(layout) = self.send.segment_layout(part.stream, part.segment) {
@@ -162,7 +244,14 @@ impl Connection {
             }
         }
         out.resize(out.len() + self.session.seal_bytes(), 0);
-        self.session.seal(level, number, &mut out[start..]);
+    }
+
+    /// Heads and seals data. Why both at a time: the header names the keys, which change with what they have sealed.
+    fn seal_data(&mut self, number: u64, shipment: &mut [u8]) {
+        let level = self.level();
+        let header = Header { level, kind: Kind::Data, connection: self.remote_id, number: number as u32 };
+        header.encode(&mut Writer::new(shipment));
+        self.session.seal(level, number, shipment);
     }
 
     /// Writes a shipment of set-up.

@@ -549,7 +549,7 @@ impl RecvHalf {
     }
 
     /// The state of a segment that is not delivered yet: (present positions, layout), for progressive reading.
-    pub fn segment_layout(&self, stream: u32, segment: u64) -> Option<crate::layout::Layout> {
-        Some(self.streams.get(stream as usize)?.as_ref()?.get(segment)?.layout)
+    pub fn segment_layout(&self, stream: u32, segment: u64) -> Option<&crate::layout::Layout> {
+        Some(&self.streams.get(stream as usize)?.as_ref()?.get(segment)?.layout)
     }
 }

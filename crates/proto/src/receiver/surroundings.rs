@@ -49,15 +49,18 @@ impl RecvHalf {
 
     /// The payload a part must have by the contract and its segment's length; `None` when the stream is
     /// not known or the part contradicts itself.
+    #[inline]
     pub fn payload_bytes(&self, part: &Part) -> Option<u32> {
         let stream = self.streams.get(part.stream as usize)?.as_ref()?;
         let known = stream.get(part.segment).filter(|segment| segment.known && segment.layout.length == part.length);
+        let first_seen;
         let layout = match known {
-            Some(segment) => segment.layout,
+            Some(segment) => &segment.layout,
             None => {
                 let about = About { opened: part.opened, length: part.length, own: part.tolerance, source_time: part.source_time };
                 let promise = about.own.unwrap_or(stream.contract.tolerance);
-                Layout::new(&stream.contract, tolerance(promise), about.opened, about.length)
+                first_seen = Layout::new(&stream.contract, tolerance(promise), about.opened, about.length);
+                &first_seen
             }
         };
         let inside = layout.units.is_none_or(|units| part.first.checked_add(part.count).is_some_and(|end| end <= units));

@@ -4,6 +4,7 @@
 //! - `stream`: the queue of segments of one stream, and its window;
 //! - `segment`: which units have left, in which shipment, and which are wanted again (exact repair);
 //! - `schedule`: what goes into the next data shipment;
+//! - `train`: data shipments that follow one another without a new decision;
 //! - `tally`: how many streams have what to do;
 //! - `state`: when the sender's state is due and what it says;
 //! - `feedback`: what a report changes;
@@ -28,6 +29,7 @@ mod state;
 pub(crate) mod stream;
 mod surroundings;
 mod tally;
+mod train;
 
 use crate::number::ShipmentCounter;
 use crate::rate::{Rate, RateError};

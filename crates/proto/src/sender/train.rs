@@ -1,0 +1,87 @@
+//! A train: data shipments behind one another that differ only in where their units lie.
+//!
+//! Called by the connection, which has just had a data shipment and has room for more of its size in the same batch.
+//! Most of what leaves at high rates are new units in the middle of a long segment; nothing about them needs to be decided
+//! twice.
+//!
+//! Invariant: what leaves in a train is what [`SendHalf::poll_transmit`] would have given one by one at the same moment,
+//! with the same numbers. Whatever else is to be said by then ends the train.
+
+use super::SendHalf;
+use super::segment::SendSegment;
+use crate::number::ShipmentCounter;
+use segstream_base::codec::varint_len;
+use segstream_base::{Bytes, Instant};
+use segstream_wire::Part;
+
+impl SendHalf {
+    /// How many shipments may follow at once, at most `most`, that carry as many units as the one with `parts`, which has
+    /// just left: each those behind the one before. They have left when this returns, numbered on from `counter`.
+    pub(crate) fn extend_train(&mut self, now: Instant, counter: &mut ShipmentCounter, parts: &[Part], most: u32) -> u32 {
+        let &[part] = parts else { return 0 };
+        // Why one stream: with several each shipment may be another one's turn.
+        if part.again || part.first == 0 || self.tally.again > 0 || self.streams.len() != 1 {
+            return 0;
+        }
+        let current = self.streams[0].get(part.segment).filter(|_| self.streams[0].current == part.segment);
+        let most = current.map_or(0, |segment| most.min(alike(segment, &part)));
+        let bytes = (part.encoded_len() + self.config.overhead_bytes) as u64;
+        let (first, mut count) = (counter.peek(), 0);
+        while count < most && !self.has_more_urgent(now) && self.pacer.ready(now) {
+            counter.take();
+            self.exchanges.on_sent(bytes);
+            self.pacer.on_sent(now, Bytes::new(bytes));
+            count += 1;
+        }
+        if count > 0 {
+            self.note_train(now, &part, first, count);
+        }
+        count
+    }
+
+    /// Whether state is due, or what is on its way holds the rest back.
+    fn has_more_urgent(&self, now: Instant) -> bool {
+        let due = |deadline: Option<segstream_base::endpoint::Deadline>| deadline.is_some_and(|deadline| deadline.at <= now);
+        due(self.state_due()) || due(self.exchange_due()) || self.is_braked()
+    }
+
+    /// Notes that `count` shipments like that of `part` have left behind it, numbered from `first` on.
+    fn note_train(&mut self, now: Instant, part: &Part, first: u64, count: u32) {
+        let units = part.count * count;
+        if let Some(segment) = self.streams[0].get_mut(part.segment) {
+            for number in (first..).take(count as usize) {
+                segment.on_sent(now, segment.next, part.count, number);
+            }
+        }
+        let stream = &mut self.streams[0];
+        stream.credit = stream.credit.saturating_sub(part.encoded_len() as u64 * u64::from(count));
+        stream.counters.units_sent += u64::from(units);
+        self.last_data = Some(first + u64::from(count) - 1);
+        self.counters.units_sent += u64::from(units);
+        self.counters.payload_bytes += u64::from(part.payload_bytes) * u64::from(count);
+        self.counters.data_shipments += u64::from(count);
+    }
+}
+
+/// How many shipments behind that of `part` look like it: full units with a full one behind them, and headers of the
+/// same length.
+fn alike(segment: &SendSegment, part: &Part) -> u32 {
+    let Some(units) = segment.layout.units else { return 0 };
+    if segment.skipped || segment.next != part.first + part.count || part.payload_bytes != part.count * segment.layout.unit_bytes {
+        return 0;
+    }
+    // Why: interleaved, the short last unit may be anywhere in sending order.
+    if !segment.layout.order.is_in_order() {
+        return 0;
+    }
+    let end = match varint_len(u64::from(part.first)) {
+        1 => 1 << 6,
+        2 => 1 << 14,
+        4 => 1 << 30,
+        _ => return 0,
+    };
+    // Why all but two: the last may be so short that it fits in beside those before it.
+    let left = units.saturating_sub(2).saturating_sub(segment.next) / part.count;
+    let same_length = u32::div_ceil(end - part.first, part.count) - 1;
+    left.min(same_length)
+}
