@@ -105,11 +105,13 @@ impl BlockingDriver {
         }
         let until = end.map_or(began + time, |end| end.min(began + time));
         while self.clock().now() < until {
-            let mut turn = self.exchange.work(&*self.socket, &mut endpoint, true)?;
-            turn.woken = self.listener.clear();
-            if turn.is_busy() || turn.woken {
+            // Why nothing else of a turn: until something comes there is no more to send than there was, and no timer is due.
+            let received = self.exchange.receive_once(&*self.socket, &mut endpoint)?;
+            let woken = self.listener.clear();
+            if received > 0 || woken {
                 self.look.found();
-                return Ok(Some(turn));
+                let turn = self.exchange.work(&*self.socket, &mut endpoint, false)?;
+                return Ok(Some(Turn { received, woken, ..Turn::default() }.then(turn)));
             }
             std::hint::spin_loop();
         }

@@ -141,28 +141,38 @@ impl Exchange {
 
     fn receive<E: Endpoint, I: DatagramIo>(&mut self, io: &I, access: &mut impl Access<E>, turn: &mut Turn) -> io::Result<()> {
         for _ in 0..self.config.receives_per_turn.max(1) {
-            let count = io.receive(&mut self.batch)?;
-            if count > 0 {
-                let (clock, batch) = (self.clock, &mut self.batch);
-                access.with(|endpoint| {
-                    // Why: read with the endpoint at hand, because others who had it meanwhile may have told it a later time
-                    // than the batch's.
-                    let now = clock.now();
-                    for (arrival, train) in batch.trains() {
-                        for datagram in train {
-                            endpoint.handle_datagram(now, arrival, datagram);
-                        }
-                    }
-                });
-                turn.received += count;
-            }
+            let count = self.receive_once(io, access)?;
+            turn.received += count;
             if self.batch.is_drained() || (I::TELLS_AGAIN && !self.batch.is_full()) {
-                self.looked = Some(Look { at: self.clock.now(), empty: count == 0 });
+                if count == 0 {
+                    self.looked = Some(Look { at: self.clock.now(), empty: true });
+                }
                 return Ok(());
             }
         }
         turn.more = true;
         Ok(())
+    }
+
+    /// Hands over what one call finds, and nothing else of a turn; how many datagrams that were.
+    pub(super) fn receive_once<E: Endpoint>(&mut self, io: &impl DatagramIo, access: &mut impl Access<E>) -> io::Result<usize> {
+        let count = io.receive(&mut self.batch)?;
+        if count > 0 {
+            let (clock, batch) = (self.clock, &mut self.batch);
+            let at = access.with(|endpoint| {
+                // Why: read with the endpoint at hand, because others who had it meanwhile may have told it a later time
+                // than the batch's.
+                let now = clock.now();
+                for (arrival, train) in batch.trains() {
+                    for datagram in train {
+                        endpoint.handle_datagram(now, arrival, datagram);
+                    }
+                }
+                now
+            });
+            self.looked = Some(Look { at, empty: false });
+        }
+        Ok(count)
     }
 
     fn transmit<E: Endpoint>(&mut self, io: &impl DatagramIo, access: &mut impl Access<E>, turn: &mut Turn) {

@@ -55,6 +55,7 @@ impl RunQueue {
     /// Somebody may change the connection in slot `index`.
     #[inline]
     pub(super) fn touch(&mut self, index: u32, slot: &mut Slot) {
+        slot.note_change();
         if !core::mem::replace(&mut slot.queued.touched, true) {
             self.touched.push(index);
         }
@@ -94,7 +95,7 @@ impl RunQueue {
         #[cfg(test)]
         self.looks.set(self.looks.get() + 1);
         let earliest = if self.ready.contains(&index) { self.now + WAITING_PAUSE } else { Instant::ZERO };
-        let due = slot.connection.poll_timeout().map(|deadline| deadline.at.max(earliest));
+        let due = slot.deadline().map(|deadline| deadline.at.max(earliest));
         if slot.queued.entry == due || slot.queued.entry.zip(due).is_some_and(|(entry, due)| entry < due) {
             return;
         }
@@ -144,6 +145,7 @@ impl RunQueue {
                     self.touch(index, slot);
                     return Some(Transmit { to, datagram_bytes, ecn: slot.connection.ecn() });
                 }
+                slot.note_change();
             }
             self.ready.remove(&index);
             self.look(index, slots);
@@ -157,7 +159,7 @@ impl RunQueue {
         while let Some(index) = self.take_expired(now) {
             let Some(slot) = slots.at_mut(index) else { continue };
             slot.queued.entry = None;
-            if slot.connection.poll_timeout().is_some_and(|deadline| deadline.at <= now) {
+            if slot.deadline().is_some_and(|deadline| deadline.at <= now) {
                 self.ready.insert(index);
             }
             self.enter(index, slot);
@@ -168,7 +170,7 @@ impl RunQueue {
     fn correct_first(&mut self, slots: &mut Slots) {
         while let Some(&(at, index)) = self.entries.first() {
             let Some(slot) = slots.at_mut(index) else { return };
-            if slot.connection.poll_timeout().is_some_and(|deadline| deadline.at <= at) {
+            if slot.deadline().is_some_and(|deadline| deadline.at <= at) {
                 return;
             }
             self.entries.pop_first();
@@ -182,11 +184,11 @@ impl RunQueue {
         // Why two: what was touched may be due at another time than its entry says.
         let touched = self.touched.iter().filter_map(|&index| {
             let slot = slots.at(index).filter(|slot| slot.queued.touched)?;
-            slot.connection.poll_timeout().map(|deadline| (deadline, index))
+            slot.deadline().map(|deadline| (deadline, index))
         });
         let mut others = self.entries.iter().filter_map(|&(at, index)| {
             let slot = slots.at(index).filter(|slot| !slot.queued.touched)?;
-            slot.connection.poll_timeout().map(|deadline| (Deadline { at, ..deadline }, index))
+            slot.deadline().map(|deadline| (Deadline { at, ..deadline }, index))
         });
         touched.chain(others.next()).min_by_key(|(deadline, index)| (deadline.at, *index)).map(|(deadline, _)| deadline)
     }
@@ -207,7 +209,7 @@ impl RunQueue {
         due.dedup();
         for index in due.drain(..) {
             let Some(slot) = slots.at_mut(index) else { continue };
-            if slot.connection.poll_timeout().is_some_and(|deadline| deadline.at <= now) {
+            if slot.deadline().is_some_and(|deadline| deadline.at <= now) {
                 slot.connection.handle_timeout(now);
                 self.touch(index, slot);
             } else if !slot.queued.touched {

@@ -8,8 +8,10 @@
 
 use super::run_queue::Queued;
 use crate::connection::{Connection, Role, Standing};
+use core::cell::Cell;
 use core::net::{IpAddr, SocketAddr};
 use segstream_base::Instant;
+use segstream_base::endpoint::Deadline;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Connections an endpoint can have: the low half of an identifier on the wire tells the slot.
@@ -55,6 +57,8 @@ pub(super) struct Slot {
     pub(super) connection: Connection,
     /// What the run queue knows of it.
     pub(super) queued: Queued,
+    /// When the connection wants to be called, as long as nobody has changed it.
+    deadline: Cell<Option<Option<Deadline>>>,
     /// What it was counted as.
     standing: Standing,
     asked: Asked,
@@ -131,7 +135,7 @@ impl Slots {
         let remote = connection.remote();
         let asked = (request, (connection.role() == Role::Responder).then_some(remote));
         let standing = connection.standing();
-        let slot = Slot { id, connection, queued: Queued::default(), standing, asked, reset: None };
+        let slot = Slot { id, connection, queued: Queued::default(), deadline: Cell::new(None), standing, asked, reset: None };
         self.asked.insert(asked, id.index);
         self.add(&slot);
         self.free.remove(&id.index);
@@ -250,6 +254,24 @@ impl Slots {
 }
 
 impl Slot {
+    /// When and why the connection wants to be called.
+    #[inline]
+    pub(super) fn deadline(&self) -> Option<Deadline> {
+        if let Some(known) = self.deadline.get() {
+            debug_assert_eq!(known, self.connection.poll_timeout(), "someone has changed a connection without a word");
+            return known;
+        }
+        let deadline = self.connection.poll_timeout();
+        self.deadline.set(Some(deadline));
+        deadline
+    }
+
+    /// Somebody may change the connection, or has.
+    #[inline]
+    pub(super) fn note_change(&self) {
+        self.deadline.set(None);
+    }
+
     /// The host that its set-up or its refusal is counted for: where it was asked for.
     fn counted_host(&self) -> Option<[u8; 8]> {
         let (_, from) = self.asked;

@@ -9,7 +9,7 @@ use super::line::Outcome;
 use super::{Place, processor, settings};
 use anyhow::{Result, ensure};
 use segstream::blocking::Endpoint;
-use segstream::{Bytes, ConnectionId, Fingerprint, Received};
+use segstream::{Bytes, ConnectionId, Error, Fingerprint, Received, SubmitError};
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
@@ -93,6 +93,7 @@ fn send(connect: SocketAddr, trust: Option<Fingerprint>, job: &Job, encrypted: b
 
 /// Sends --bytes, or as much as goes in --seconds; the last segment may be short.
 fn send_at_once(endpoint: &mut Endpoint, id: ConnectionId, job: &Job) -> Result<Outcome> {
+    let clock = endpoint.clock();
     let mut connection = endpoint.connection(id);
     let payload = Bytes::from(vec![7; job.segment_bytes]);
     let began = Instant::now();
@@ -112,7 +113,12 @@ fn send_at_once(endpoint: &mut Endpoint, id: ConnectionId, job: &Job) -> Result<
         if length == 0 {
             return Ok(outcome);
         }
-        connection.send(0, payload.slice(..length))?;
+        // Why not each by itself: that would serve the network once for each, and short ones would leave in datagrams of their own.
+        match connection.try_send(0, payload.slice(..length), clock.now(), None) {
+            Ok(_) => {}
+            Err(Error::Submit(SubmitError::Blocked)) => drop(connection.send(0, payload.slice(..length))?),
+            Err(error) => return Err(error.into()),
+        }
         outcome.bytes += length as u64;
         outcome.complete += 1;
     }
