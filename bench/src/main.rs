@@ -11,6 +11,8 @@ mod pacing;
 mod path;
 #[cfg(target_os = "linux")]
 mod paths;
+#[cfg(target_os = "linux")]
+mod profile;
 mod replay;
 #[cfg(target_os = "linux")]
 mod shared;
@@ -46,6 +48,9 @@ enum What {
     Sim(simulator::Options),
     /// How exactly the rate control keeps its rate, at the call that sends.
     Pacing(pacing::Options),
+    /// Where the nanoseconds of a datagram go; needs `perf`.
+    #[cfg(target_os = "linux")]
+    Profile(profile::Options),
     /// HTPNET's processes on threads, and on modelled processors.
     Stages(stages::Options),
     /// The flagship on a link that others share: real processes, in real time; needs the administrator.
@@ -62,6 +67,8 @@ fn main() -> Result<()> {
         What::Wire(options) => wire::run(&options),
         What::Sim(options) => simulator::measure(&options),
         What::Pacing(options) => pacing::run(&options),
+        #[cfg(target_os = "linux")]
+        What::Profile(options) => profile::run(&options),
         What::Stages(options) => stages::run(&options),
         #[cfg(target_os = "linux")]
         What::Shared(options) => shared::run(&options),
