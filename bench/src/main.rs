@@ -17,6 +17,8 @@ mod replay;
 #[cfg(target_os = "linux")]
 mod shared;
 mod simulator;
+#[cfg(target_os = "linux")]
+mod soak;
 mod spread;
 mod stages;
 mod wire;
@@ -56,6 +58,9 @@ enum What {
     /// The flagship on a link that others share: real processes, in real time; needs the administrator.
     #[cfg(target_os = "linux")]
     Shared(shared::Options),
+    /// One transfer through the emulator for a long time: speed, memory, verdicts.
+    #[cfg(target_os = "linux")]
+    Soak(soak::Options),
     /// Ours and other transports over a lossy long path: real processes, in real time; needs the administrator.
     #[cfg(target_os = "linux")]
     Paths(paths::Options),
@@ -74,6 +79,8 @@ fn main() -> Result<()> {
         What::Shared(options) => shared::run(&options),
         #[cfg(target_os = "linux")]
         What::Paths(options) => paths::run(&options),
+        #[cfg(target_os = "linux")]
+        What::Soak(options) => soak::run(&options),
     }
 }
 

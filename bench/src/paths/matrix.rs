@@ -78,6 +78,9 @@ pub(super) const CONTENDERS: &[Contender] = &[
     ours("encrypted", "encrypted", &["--rate", "auto"]),
     // Of the 256 units of a segment 32 may be missing, never more than 3 in a row.
     ours("tolerant", "encrypted", &["--rate", "auto", "--tolerance", "256,32,3"]).schedule_only(),
+    // A rate that was agreed on beforehand: nearly all of the link.
+    ours("encrypted-fixed", "encrypted", &["--rate", "97000000"]).schedule_only(),
+    ours("tolerant-fixed", "encrypted", &["--rate", "97000000", "--tolerance", "256,32,3"]).schedule_only(),
     peer("quinn-cubic", "quinn", &["--congestion", "cubic"]),
     peer("quinn-bbr", "quinn", &["--congestion", "bbr"]),
     peer("s2n-quic", "s2n-quic", &[]),

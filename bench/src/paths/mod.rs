@@ -35,7 +35,7 @@ pub(crate) struct Options {
     /// Print JSON.
     #[arg(long)]
     json: bool,
-    /// Only this transport or workload: plain, encrypted, tolerant, quinn-cubic, quinn-bbr, s2n-quic, tcp-cubic, tcp-bbr, udt,
+    /// Only this transport or workload: plain, encrypted, tolerant, encrypted-fixed, tolerant-fixed, quinn-cubic, quinn-bbr, s2n-quic, tcp-cubic, tcp-bbr, udt,
     /// srt-file, srt-live-120, srt-live-240, schedule or bulk. Can be given several times.
     #[arg(long, value_name = "NAME")]
     only: Vec<String>,

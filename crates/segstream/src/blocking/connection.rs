@@ -70,7 +70,8 @@ impl<'a> Connection<'a> {
     }
 
     /// Like [`Connection::send_at`], but [`SubmitError::Blocked`] when the send buffer is full. It does not serve
-    /// the network: nothing leaves before the next call that does.
+    /// the network: nothing leaves before the next call that does. So it is the way for many short segments: they share
+    /// datagrams and system calls.
     pub fn try_send(
         &mut self,
         stream: u32,
