@@ -30,6 +30,19 @@ pub(super) enum Place {
     Train,
 }
 
+/// What the sending half has given, written and not sealed yet.
+#[derive(Clone, Copy, Debug)]
+struct Half {
+    kind: Kind,
+    number: u64,
+}
+
+impl Half {
+    const fn place(self) -> Place {
+        if matches!(self.kind, Kind::Data) { Place::Train } else { Place::Alone }
+    }
+}
+
 impl Connection {
     /// Appends up to `max_datagrams` equal datagrams to `out`; where they go and their size, or `None` when there is none.
     pub(crate) fn poll_transmit(&mut self, now: Instant, max_datagrams: usize, out: &mut Vec<u8>) -> Option<(SocketAddr, usize)> {
@@ -95,20 +108,17 @@ impl Connection {
     /// anything to say that had nothing before.
     fn write_train(&mut self, now: Instant, size: usize, room: usize, out: &mut Vec<u8>) {
         let (begin, first) = (out.len(), self.counter.peek());
-        let mut count = 0;
+        let (mut count, mut odd) = (0, None);
         while count < room {
             count += self.write_alike(now, room - count, out);
-            let start = out.len();
             if count == room {
                 break;
             }
-            let Some((number, place)) = self.write_half(now, out) else { break };
+            let start = out.len();
+            let Some(half) = self.write_half(now, out) else { break };
             let length = out.len() - start;
-            if place == Place::Alone || length > size {
-                if place == Place::Train {
-                    self.seal_data(number, &mut out[start..]);
-                }
-                self.stash(start, place, out);
+            if half.kind != Kind::Data || length > size {
+                odd = Some((half, start));
                 break;
             }
             count += 1;
@@ -116,11 +126,16 @@ impl Connection {
                 break;
             }
         }
-        // Invariant: all that has left since is data, so its numbers follow one another.
-        for (number, shipment) in (first..).zip(out[begin..].chunks_mut(size)) {
-            self.seal_data(number, shipment);
+        let end = odd.map_or(out.len(), |(_, start)| start);
+        // Invariant: all of it is data, so its numbers follow one another, and it is sealed in the order of its numbers.
+        for (number, shipment) in (first..).zip(out[begin..end].chunks_mut(size)) {
+            self.seal(Half { kind: Kind::Data, number }, shipment);
         }
-        self.note_sent(count as u64, out.len() - begin);
+        self.note_sent(count as u64, end - begin);
+        if let Some((half, start)) = odd {
+            self.seal(half, &mut out[start..]);
+            self.stash(start, half.place(), out);
+        }
     }
 
     /// Writes up to `room` shipments that differ from the last one only in where their units lie. Returns how many.
@@ -170,11 +185,9 @@ impl Connection {
         if self.write_probe(now, out) {
             return Some(Place::Alone);
         }
-        let (number, place) = self.write_half(now, out)?;
-        if place == Place::Train {
-            self.seal_data(number, &mut out[start..]);
-        }
-        Some(place)
+        let half = self.write_half(now, out)?;
+        self.seal(half, &mut out[start..]);
+        Some(half.place())
     }
 
     /// Writes what is not the sending half's: set-up, end, reports.
@@ -208,23 +221,22 @@ impl Connection {
         None
     }
 
-    /// Writes what the sending half wants to send, and tells its number. What goes into a train is not sealed yet.
-    fn write_half(&mut self, now: Instant, out: &mut Vec<u8>) -> Option<(u64, Place)> {
+    /// Writes what the sending half wants to send, which is to be sealed.
+    fn write_half(&mut self, now: Instant, out: &mut Vec<u8>) -> Option<Half> {
         let mut parts = core::mem::take(&mut self.parts);
         let outgoing = self.send.poll_transmit(now, &mut self.counter, &mut parts);
-        let written = match outgoing {
-            None => None,
-            Some((number, Outgoing::State(state))) => {
-                self.write(Kind::State, number, out, |body| state.encode(body));
-                Some((number, Place::Alone))
+        let half = outgoing.map(|(number, outgoing)| match outgoing {
+            Outgoing::State(state) => {
+                self.write_body(self.control_bytes, out, |body| state.encode(body));
+                Half { kind: Kind::State, number }
             }
-            Some((number, Outgoing::Data { .. })) => {
+            Outgoing::Data { .. } => {
                 self.write_data(&parts, out);
-                Some((number, Place::Train))
+                Half { kind: Kind::Data, number }
             }
-        };
+        });
         self.parts = parts;
-        written
+        half
     }
 
     /// The mark that what leaves carries: once set-up has shown that the path is there, a sender that gives way says that it
@@ -246,12 +258,10 @@ impl Connection {
         out.resize(out.len() + self.session.seal_bytes(), 0);
     }
 
-    /// Heads and seals data. Why both at a time: the header names the keys, which change with what they have sealed.
-    fn seal_data(&mut self, number: u64, shipment: &mut [u8]) {
-        let level = self.level();
-        let header = Header { level, kind: Kind::Data, connection: self.remote_id, number: number as u32 };
-        header.encode(&mut Writer::new(shipment));
-        self.session.seal(level, number, shipment);
+    /// Heads and seals what the sending half has given. Why both at a time: the header names the keys, which change with what
+    /// they have sealed.
+    fn seal(&mut self, half: Half, shipment: &mut [u8]) {
+        self.seal_at(self.level(), half.kind, half.number, shipment);
     }
 
     /// Writes a shipment of set-up.
@@ -280,28 +290,33 @@ impl Connection {
 
     /// Writes a shipment of up to `bytes`.
     pub(super) fn write_sized(&mut self, kind: Kind, number: u64, bytes: usize, out: &mut Vec<u8>, body: impl FnOnce(&mut Writer<'_>)) {
-        let header = Header { level: self.level(), kind, connection: self.remote_id, number: number as u32 };
-        self.write_whole(&header, number, bytes, out, body);
+        let start = out.len();
+        self.write_body(bytes, out, body);
+        self.seal_at(self.level(), kind, number, &mut out[start..]);
     }
 
     fn write_at(&mut self, level: Level, kind: Kind, number: u64, out: &mut Vec<u8>, body: impl FnOnce(&mut Writer<'_>)) {
-        let header = Header { level, kind, connection: self.remote_id, number: number as u32 };
-        self.write_whole(&header, number, self.control_bytes, out, body);
+        let start = out.len();
+        self.write_body(self.control_bytes, out, body);
+        self.seal_at(level, kind, number, &mut out[start..]);
     }
 
-    fn write_whole(&mut self, header: &Header, number: u64, bytes: usize, out: &mut Vec<u8>, body: impl FnOnce(&mut Writer<'_>)) {
-        let start = begin(out, bytes);
+    /// Writes a body, with room for its header and its seal, of up to `bytes` in all.
+    fn write_body(&self, bytes: usize, out: &mut Vec<u8>, body: impl FnOnce(&mut Writer<'_>)) {
+        let start = out.len();
+        out.resize(start + bytes, 0);
         let mut writer = Writer::new(&mut out[start..]);
-        header.encode(&mut writer);
+        writer.reserve(HEADER_BYTES);
         body(&mut writer);
         // Invariant: every body is composed to fit; were one not, an empty shipment is harmless.
         let written = writer.finish().unwrap_or(HEADER_BYTES);
-        self.seal(header.level, number, out, start, written);
+        out.truncate(start + written + self.session.seal_bytes());
     }
 
-    fn seal(&mut self, level: Level, number: u64, out: &mut Vec<u8>, start: usize, written: usize) {
-        out.truncate(start + written + self.session.seal_bytes());
-        self.session.seal(level, number, &mut out[start..]);
+    fn seal_at(&mut self, level: Level, kind: Kind, number: u64, shipment: &mut [u8]) {
+        let header = Header { level, kind, connection: self.remote_id, number: number as u32 };
+        header.encode(&mut Writer::new(shipment));
+        self.session.seal(level, number, shipment);
     }
 
     /// Ends the connection when its keys have been used as often as they may.
@@ -323,11 +338,4 @@ fn append_encoded(out: &mut Vec<u8>, encode: impl FnOnce(&mut Writer<'_>)) {
     // Invariant: a head fits; were one not to, the shipment is malformed and harmless.
     let written = writer.finish().unwrap_or(0);
     out.extend_from_slice(&head[..written]);
-}
-
-/// Makes room for a whole datagram of up to `bytes` at the end of `out`; returns where it starts.
-fn begin(out: &mut Vec<u8>, bytes: usize) -> usize {
-    let start = out.len();
-    out.resize(start + bytes, 0);
-    start
 }
