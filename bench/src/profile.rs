@@ -83,6 +83,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         Some(program) => program.clone(),
         None => crate::shared::build()?,
     };
+    ensure!(program.is_file(), "there is no program {}; name the command segstream", program.display());
     let folder = tempfile::tempdir().context("there is no place for samples")?;
     let record = folder.path().join("samples");
     let protection = options.protection.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned());

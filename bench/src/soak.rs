@@ -106,14 +106,14 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     let receiver_words = ["recv", "--listen", &at, "--insecure", "--json", "--max-bytes", MOST];
     let mut receiver = Process::start(&program, &receiver_words, Stdio::null())?;
     let link_words = ["link", "--listen", &link_at, "--to", &at, "--bandwidth", &options.bandwidth, "--rtt", &options.rtt];
-    let link = Process::start(&program, &[&link_words[..], &["--loss", &options.loss, "--json"]].concat(), Stdio::null())?;
+    let mut link = Process::start(&program, &[&link_words[..], &["--loss", &options.loss, "--json"]].concat(), Stdio::null())?;
     let more: Vec<&str> = options.send.split_whitespace().collect();
     let sender_words = [&["send", &link_at, "-", "--insecure", "--json"][..], &more].concat();
     let mut sender = Process::start(&program, &sender_words, Stdio::piped())?;
 
     let (count, over) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicBool::new(false)));
     let feeding = feed(&mut sender, Arc::clone(&count), Arc::clone(&over))?;
-    let minutes = watch(options, &count, [&mut sender, &mut receiver], &link);
+    let minutes = watch(options, &count, [&mut sender, &mut receiver, &mut link]);
     over.store(true, Ordering::Relaxed);
     feeding.join().ok();
     let minutes = minutes?;
@@ -143,22 +143,21 @@ fn feed(sender: &mut Process, count: Arc<AtomicU64>, over: Arc<AtomicBool>) -> R
 }
 
 /// Looks at speed and memory every minute, and whether everybody is still there.
-fn watch(options: &Options, count: &AtomicU64, ends: [&mut Process; 2], link: &Process) -> Result<Vec<Minute>> {
-    let [sender, receiver] = ends;
+fn watch(options: &Options, count: &AtomicU64, mut processes: [&mut Process; 3]) -> Result<Vec<Minute>> {
     let began = Instant::now();
     let (mut minutes, mut before) = (Vec::new(), 0);
     for minute in 1..=options.minutes {
         let end = began + MINUTE * minute;
         while Instant::now() < end {
             thread::sleep(Duration::from_millis(500).min(end.saturating_duration_since(Instant::now())));
-            for (process, name) in [(&mut *sender, "sender"), (&mut *receiver, "receiver")] {
+            for (process, name) in processes.iter_mut().zip(["sender", "receiver", "emulator"]) {
                 if process.0.try_wait()?.is_some() {
-                    bail!("the {name} has ended in minute {minute}");
+                    bail!("the {name} has ended in minute {minute}; it says why above");
                 }
             }
         }
         let now = count.load(Ordering::Relaxed);
-        let resident_kib = [sender.resident_kib(), receiver.resident_kib(), link.resident_kib()];
+        let resident_kib = processes.each_ref().map(|process| process.resident_kib());
         let told = Minute { goodput_bps: (now - before) as f64 * 8.0 / MINUTE.as_secs_f64(), resident_kib };
         eprintln!("{minute} of {} minutes: {}", options.minutes, row(&told));
         minutes.push(told);
