@@ -321,19 +321,16 @@ impl Endpoint {
         };
         // A peer whose address changes is followed where its seal proves that it is the peer, and when set-up is done.
         if connection.remote() == arrival.from || connection.may_move() {
-            self.hand_over(now, arrival, identifier & 0xffff, None, datagram);
+            self.hand_over(identifier & 0xffff, |connection| connection.handle_datagram(now, arrival, datagram));
         } else {
             self.strays.unknown_connection += 1;
         }
     }
 
-    /// A datagram is for the connection in slot `index`; `initial` is its header when it is of that level.
-    fn hand_over(&mut self, now: Instant, arrival: Arrival, index: u32, initial: Option<&Header>, datagram: &mut [u8]) {
+    /// Something is for the connection in slot `index`.
+    fn hand_over(&mut self, index: u32, hand: impl FnOnce(&mut Connection)) {
         let Some(slot) = self.touched(index) else { return };
-        match initial {
-            Some(header) => slot.connection.handle_initial(now, header, datagram),
-            None => slot.connection.handle_datagram(now, arrival, datagram),
-        }
+        hand(&mut slot.connection);
         if let Some(end) = slot.unnoted_reset() {
             self.note_reset(index, &end);
         }
@@ -363,8 +360,10 @@ impl segstream_base::endpoint::Endpoint for Endpoint {
             self.strays.unknown_connection += 1;
             return;
         }
-        let initial = Some(&header).filter(|header| header.level == Level::Initial);
-        self.hand_over(now, arrival, header.connection & 0xffff, initial, datagram);
+        self.hand_over(header.connection & 0xffff, |connection| match header.level {
+            Level::Initial => connection.handle_initial(now, &header, datagram),
+            _ => connection.handle_datagram(now, arrival, datagram),
+        });
     }
 
     fn poll_transmit(&mut self, now: Instant, max_datagrams: usize, out: &mut Vec<u8>) -> Option<Transmit> {

@@ -372,16 +372,22 @@ impl SendHalf {
         if self.clock.on_data() {
             self.stale();
         }
-        self.counters.data_shipments += 1;
-        let bytes = (body_bytes + self.config.overhead_bytes) as u64;
-        self.exchanges.on_sent(bytes);
-        self.pacer.on_sent(now, Bytes::new(bytes));
+        self.note_data(now, body_bytes);
         if !self.has_eligible() {
             self.stale();
             self.clock.on_idle(now);
             self.pacer.on_idle(now);
         }
         Some((number, Outgoing::Data { body_bytes }))
+    }
+
+    /// A data shipment with so many bytes of parts leaves: what counts against the rate.
+    #[inline]
+    fn note_data(&mut self, now: Instant, body_bytes: usize) {
+        let bytes = (body_bytes + self.config.overhead_bytes) as u64;
+        self.counters.data_shipments += 1;
+        self.exchanges.on_sent(bytes);
+        self.pacer.on_sent(now, Bytes::new(bytes));
     }
 
     /// When and why the half wants to be polled again.

@@ -10,8 +10,9 @@
 use super::SendHalf;
 use super::segment::SendSegment;
 use crate::number::ShipmentCounter;
+use segstream_base::Instant;
 use segstream_base::codec::varint_len;
-use segstream_base::{Bytes, Instant};
+use segstream_base::endpoint::Deadline;
 use segstream_wire::Part;
 
 impl SendHalf {
@@ -25,12 +26,10 @@ impl SendHalf {
         }
         let current = self.streams[0].get(part.segment).filter(|_| self.streams[0].current == part.segment);
         let most = current.map_or(0, |segment| most.min(alike(segment, &part)));
-        let bytes = (part.encoded_len() + self.config.overhead_bytes) as u64;
         let (first, mut count) = (counter.peek(), 0);
         while count < most && !self.has_more_urgent(now) && self.pacer.ready(now) {
             counter.take();
-            self.exchanges.on_sent(bytes);
-            self.pacer.on_sent(now, Bytes::new(bytes));
+            self.note_data(now, part.encoded_len());
             count += 1;
         }
         if count > 0 {
@@ -41,7 +40,7 @@ impl SendHalf {
 
     /// Whether state is due, or what is on its way holds the rest back.
     fn has_more_urgent(&self, now: Instant) -> bool {
-        let due = |deadline: Option<segstream_base::endpoint::Deadline>| deadline.is_some_and(|deadline| deadline.at <= now);
+        let due = |deadline: Option<Deadline>| deadline.is_some_and(|deadline| deadline.at <= now);
         due(self.state_due()) || due(self.exchange_due()) || self.is_braked()
     }
 
@@ -59,7 +58,6 @@ impl SendHalf {
         self.last_data = Some(first + u64::from(count) - 1);
         self.counters.units_sent += u64::from(units);
         self.counters.payload_bytes += u64::from(part.payload_bytes) * u64::from(count);
-        self.counters.data_shipments += u64::from(count);
     }
 }
 
