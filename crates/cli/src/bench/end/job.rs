@@ -9,7 +9,7 @@ use clap::{Args, ValueEnum};
 use segstream::{Bandwidth, Rate};
 use serde::{Deserialize, Serialize};
 use std::fmt;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// What the two ends do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
@@ -104,6 +104,16 @@ impl Job {
     /// How long it goes on, when that was said in place of an amount.
     pub(super) fn duration(&self) -> Option<Duration> {
         self.seconds.map(|seconds| Duration::try_from_secs_f64(seconds).unwrap_or(Duration::ZERO))
+    }
+
+    /// How much is left to do of what began at `began`, if it is an amount of which `of_amount` is left; without end, or nothing,
+    /// if a time was said.
+    pub(super) fn left(&self, began: Instant, of_amount: u64) -> u64 {
+        match self.duration() {
+            Some(duration) if began.elapsed() < duration => u64::MAX,
+            Some(_) => 0,
+            None => of_amount,
+        }
     }
 
     /// How far apart segments are due.

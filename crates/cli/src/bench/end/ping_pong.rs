@@ -50,7 +50,7 @@ fn ask(connect: SocketAddr, trust: Option<Fingerprint>, job: &Job, encrypted: bo
     let mut back = None;
     let spent = processor::time();
     let began = Instant::now();
-    while job.duration().map_or(outcome.complete < job.count, |duration| began.elapsed() < duration) {
+    while job.left(began, job.count.saturating_sub(outcome.complete)) > 0 {
         let sent = Instant::now();
         connection.send(0, payload.clone())?;
         let stream = match back {

@@ -68,7 +68,7 @@ fn ask(connect: SocketAddr, job: &Job) -> Result<Outcome> {
     let mut round_trips = Vec::new();
     let spent = processor::time();
     let began = Instant::now();
-    while job.duration().map_or(outcome.complete < job.count, |duration| began.elapsed() < duration) {
+    while job.left(began, job.count.saturating_sub(outcome.complete)) > 0 {
         let number = outcome.complete;
         datagram[..NUMBER_BYTES].copy_from_slice(&number.to_le_bytes());
         let sent = Instant::now();

@@ -124,16 +124,7 @@ fn send_trains(raw: &mut Raw, job: &Job, began: Instant) -> Result<u64> {
     let (mut sent, mut below) = (0u64, 0u64);
     let mut asking = Asking::heard();
     loop {
-        let left = match job.duration() {
-            Some(duration) => {
-                if began.elapsed() < duration {
-                    u64::MAX
-                } else {
-                    0
-                }
-            }
-            None => job.bytes.div_ceil(size as u64) - sent,
-        };
+        let left = job.left(began, job.bytes.div_ceil(size as u64).saturating_sub(sent));
         let count = (longest as u64).min(left);
         if count == 0 {
             return Ok(sent);

@@ -99,16 +99,7 @@ fn send_at_once(endpoint: &mut Endpoint, id: ConnectionId, job: &Job) -> Result<
     let began = Instant::now();
     let mut outcome = Outcome::default();
     loop {
-        let left = match job.duration() {
-            Some(duration) => {
-                if began.elapsed() < duration {
-                    u64::MAX
-                } else {
-                    0
-                }
-            }
-            None => job.bytes - outcome.bytes,
-        };
+        let left = job.left(began, job.bytes.saturating_sub(outcome.bytes));
         let length = usize::try_from(left).unwrap_or(usize::MAX).min(payload.len());
         if length == 0 {
             return Ok(outcome);
