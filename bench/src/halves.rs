@@ -5,14 +5,15 @@
 //! up and is not measured.
 
 use crate::instructions::{self, Counter};
-use crate::machine::{Machine, processor_time};
 use crate::path::{Case, Record, SEGMENT_UNITS, UNIT_BYTES, is_data};
+use crate::processor_time::processor_time;
 use crate::replay::{replay_receiver, replay_sender};
 use crate::spread::Spread;
 use crate::{ALLOCATOR, print};
 use anyhow::{Result, bail};
 use clap::Args;
 use segstream_base::Duration;
+use segstream_lab::machine::Machine;
 use serde::Serialize;
 use std::fmt::Write as _;
 

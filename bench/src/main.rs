@@ -6,11 +6,11 @@
 
 mod halves;
 mod instructions;
-mod machine;
 mod pacing;
 mod path;
 #[cfg(target_os = "linux")]
 mod paths;
+mod processor_time;
 #[cfg(target_os = "linux")]
 mod profile;
 mod replay;

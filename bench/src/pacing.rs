@@ -8,13 +8,13 @@
 //!
 //! Source: FC 3.3.
 
-use crate::machine::Machine;
 use anyhow::{Context as _, Result, bail, ensure};
 use clap::Args;
 use segstream::{Bandwidth, Bytes, Config, Contract, Security};
 use segstream_base::endpoint::{Arrival, Deadline, Endpoint, Transmit};
 use segstream_base::{Duration, Instant};
 use segstream_blocks::burst::RateSpec;
+use segstream_lab::machine::Machine;
 use segstream_net::driver::DriverConfig;
 use segstream_net::driver::blocking::BlockingDriver;
 use segstream_net::{Clock, Socket, SocketConfig};

@@ -6,9 +6,9 @@
 //! Invariant: every sample of an end is in one stage; what belongs to none is in the last. The sum of an end is the
 //! processor time it took, idle time left out.
 
-use crate::machine::Machine;
 use anyhow::{Context as _, Result, bail, ensure};
 use clap::{Args, ValueEnum};
+use segstream_lab::machine::Machine;
 use serde::Serialize;
 use serde_json::Value;
 use std::collections::BTreeMap;

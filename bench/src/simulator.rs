@@ -3,13 +3,13 @@
 //! Each case is run short and long, in turns, on one thread, and as replications on all processors. The cost
 //! of a packet must not grow with the length of a run, and no packet may allocate.
 
-use crate::machine::Machine;
 use crate::spread::Spread;
 use crate::{ALLOCATOR, print};
 use anyhow::{Result, bail};
 use clap::Args;
 use rayon::prelude::*;
 use segstream_base::random::Seed;
+use segstream_lab::machine::Machine;
 use segstream_lab::run::{Run, run};
 use segstream_lab::runner::replication_seed;
 use segstream_lab::scenario::Scenario;

@@ -5,9 +5,9 @@
 //!
 //! Invariant: it ends by itself, soon after the time that was asked for; nobody it has started outlives it.
 
-use crate::machine::Machine;
 use anyhow::{Context as _, Result, bail, ensure};
 use clap::Args;
+use segstream_lab::machine::Machine;
 use serde::Serialize;
 use serde_json::Value;
 use std::fmt::Write as _;

@@ -3,11 +3,11 @@
 //! The stages are measured on one thread first. What each costs there says how they are spread over more threads, and
 //! what the model's processors are charged, so that the two can be compared.
 
-use crate::machine::Machine;
 use crate::print;
 use crate::spread::Spread;
 use anyhow::Result;
 use clap::Args;
+use segstream_lab::machine::Machine;
 use segstream_lab::stages::{self, Measurement, Measuring, STAGE_NAMES, StageCosts, StageScenario};
 use serde::Serialize;
 use std::fmt::Write as _;

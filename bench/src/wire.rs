@@ -1,12 +1,13 @@
 //! `wire`: encoding, decoding and sealing of one shipment.
 
-use crate::machine::{Machine, processor_time};
 use crate::print;
+use crate::processor_time::processor_time;
 use crate::spread::Spread;
 use anyhow::Result;
 use clap::Args;
 use segstream_base::Instant as VirtualInstant;
 use segstream_base::codec::{Reader, Writer};
+use segstream_lab::machine::Machine;
 use segstream_proto::session::Plain;
 use segstream_wire::header::HEADER_BYTES;
 use segstream_wire::state::{Confirmed, Finished};

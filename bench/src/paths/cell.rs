@@ -138,7 +138,8 @@ fn time(cell: &Cell) -> Duration {
     }
 }
 
-fn blank(cell: &Cell) -> Measured {
+/// Nothing measured yet.
+pub(super) fn blank(cell: &Cell) -> Measured {
     Measured {
         workload: cell.work.name().to_owned(),
         transport: cell.contender.name.to_owned(),

@@ -61,25 +61,11 @@ impl Journal {
 
 #[cfg(test)]
 mod tests {
-    use super::super::matrix;
+    use super::super::{cell, matrix};
     use super::*;
 
     fn measured(cell: &Cell, error: Option<&str>) -> Measured {
-        Measured {
-            workload: cell.work.name().to_owned(),
-            transport: cell.contender.name.to_owned(),
-            loss: cell.loss.name.to_owned(),
-            seed: cell.seed,
-            flags: cell.flags().join(" "),
-            goodput_bps: 1.0,
-            wire_bytes_per_byte: None,
-            cpu_seconds_per_gb: None,
-            delay_ms: None,
-            incomplete: None,
-            link_kept_up: true,
-            link_lateness_ms: 0.0,
-            error: error.map(str::to_owned),
-        }
+        Measured { goodput_bps: 1.0, link_kept_up: true, error: error.map(str::to_owned), ..cell::blank(cell) }
     }
 
     #[test]

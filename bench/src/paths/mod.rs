@@ -16,7 +16,6 @@ mod journal;
 mod matrix;
 mod table;
 
-use crate::machine::Machine;
 use crate::shared;
 use anyhow::{Context as _, Result, ensure};
 use cell::{Measured, Programs};
@@ -24,6 +23,7 @@ use clap::Args;
 use journal::Journal;
 use matrix::Cell;
 use segstream_arena::Ends;
+use segstream_lab::machine::Machine;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 
@@ -35,8 +35,8 @@ pub(crate) struct Options {
     /// Print JSON.
     #[arg(long)]
     json: bool,
-    /// Only this transport or workload: plain, encrypted, tolerant, encrypted-fixed, tolerant-fixed, quinn-cubic, quinn-bbr, s2n-quic, tcp-cubic, tcp-bbr, udt,
-    /// srt-file, srt-live-120, srt-live-240, schedule or bulk. Can be given several times.
+    /// Only this transport or workload: plain, encrypted, tolerant, encrypted-fixed, tolerant-fixed, quinn-cubic, quinn-bbr,
+    /// s2n-quic, tcp-cubic, tcp-bbr, udt, srt-file, srt-live-120, srt-live-240, schedule or bulk. Can be given several times.
     #[arg(long, value_name = "NAME")]
     only: Vec<String>,
     /// Only this loss: 0, 1e-4, 1e-3, 1e-2, 1e-1 or 1e-2b8. Can be given several times.

@@ -6,9 +6,9 @@
 
 use super::cell::{Delay, Measured};
 use super::matrix::{CONTENDERS, LOSSES, Work};
-use crate::machine::Machine;
 use crate::spread::Spread;
 use anyhow::Result;
+use segstream_lab::machine::Machine;
 use std::fmt::Write as _;
 
 /// What is said of the seeds of a cell that have a result.

@@ -14,12 +14,12 @@ mod feeder;
 mod scenarios;
 mod scene;
 
-use crate::machine::Machine;
 use anyhow::{Context as _, Result, bail, ensure};
 use clap::Args;
 use scenarios::{Number, SCENARIOS, Scenario};
 use scene::Scenery;
 use segstream_arena::Ends;
+use segstream_lab::machine::Machine;
 use serde::Serialize;
 use std::fmt::Write as _;
 use std::path::PathBuf;

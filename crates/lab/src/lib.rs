@@ -10,7 +10,7 @@
 //! - `shared`: several parties over one link, as values; `tandem`: error control over finite queues; `experiment`: what
 //!   they have in common;
 //! - `plan`, `runner`, `store`: how often, in parallel, and never twice; `point` joins the replications;
-//! - `cost`: what a packet costs each half on this machine;
+//! - `cost`: what a packet costs each half on this machine; `machine`: which machine that is;
 //! - `statistics`: intervals, batch means, order statistics, warm-up, sequential stopping;
 //! - `closed_forms`: the analysis of the papers, as printed and corrected;
 //! - `study`, `claim`: a figure of a paper as points, pictures and claims;
@@ -27,6 +27,7 @@ pub mod figure;
 mod flagship;
 pub mod heat_map;
 pub mod live;
+pub mod machine;
 mod meter;
 pub mod outcome;
 pub mod plan;

@@ -3,7 +3,7 @@
 //! - [`workload`]: what is measured; [`transport`]: over what;
 //! - [`end`]: one side of a measurement, a process of its own; [`child`] starts and hears it;
 //! - [`measurement`]: both sides together; [`remote`]: one of them on another host;
-//! - [`figures`], [`table`], [`markdown`], [`machine`]: what is told of it.
+//! - [`figures`], [`table`], [`markdown`]: what is told of it.
 //!
 //! Called from the command line.
 //!
@@ -13,7 +13,6 @@
 mod child;
 mod end;
 mod figures;
-mod machine;
 mod markdown;
 mod measurement;
 mod remote;
@@ -25,10 +24,10 @@ use crate::{json, progress, quantity, usage};
 use anyhow::{Context as _, Result};
 use clap::{Args, Subcommand, ValueEnum};
 use figures::{Figures, Run, ratios};
-use machine::Machine;
 use measurement::{Host, Processors, Sample};
 use segstream::{Bandwidth, Duration};
 use segstream_base::Bytes;
+use segstream_lab::machine::Machine;
 use serde_json::{Map, Value, json};
 use std::path::PathBuf;
 use std::process::ExitCode;

@@ -8,7 +8,6 @@
 use super::child::{End, Role};
 use super::end::job::Job;
 use super::end::line::{Known, Listening, Outcome};
-use super::machine::Machine;
 use super::measurement::{Processors, Sample};
 use super::transport::{Catalogue, Transport};
 use crate::interruption::Interruption;
@@ -19,6 +18,7 @@ use segstream::blocking::Endpoint;
 use segstream::{
     Admission, Config, ConnectionId, Contract, Credentials, Duration, Error, Fingerprint, Identity, OneTimeCode, Peer, Security,
 };
+use segstream_lab::machine::Machine;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::net::{SocketAddr, ToSocketAddrs as _};

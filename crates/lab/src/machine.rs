@@ -1,6 +1,6 @@
 //! The machine a measurement was made on, without which a number means nothing.
 //!
-//! Called by the verb, and by the server for the other end.
+//! Called by whoever prints what was measured: the command line and the benchmarks.
 //!
 //! Invariant: no host name and no path.
 
@@ -9,7 +9,7 @@ use std::fmt;
 
 /// What is told of a machine.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct Machine {
+pub struct Machine {
     cpu: String,
     cores: usize,
     kernel: String,
@@ -18,7 +18,7 @@ pub(super) struct Machine {
 
 impl Machine {
     /// This machine; *unknown* where the system does not tell.
-    pub(super) fn here() -> Self {
+    pub fn here() -> Self {
         let unknown = || "unknown".to_owned();
         let file = |path: &str| std::fs::read_to_string(path).ok();
         let cpu = file("/proc/cpuinfo").and_then(|text| {
@@ -37,6 +37,6 @@ impl Machine {
 
 impl fmt::Display for Machine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}, {} processors, {}, {}", self.cpu, self.cores, self.kernel, self.architecture)
+        write!(f, "{}, {} cores, {}, {}", self.cpu, self.cores, self.kernel, self.architecture)
     }
 }
