@@ -90,6 +90,14 @@ pub fn random(p: f64) -> LossSpec {
     format!("random:{p}").parse().expect("a study's loss is a probability")
 }
 
+/// Loss with probability `p` in runs of `burst` packets in the mean.
+///
+/// # Panics
+/// When the numbers make no loss process: a fault of a study.
+pub fn gilbert(p: f64, burst: f64) -> LossSpec {
+    format!("gilbert:rate={p},burst={burst}").parse().expect("a study's loss is a process")
+}
+
 /// EC 5: loss with probability `p` in bad states of mean length `bad_ms`, none in good ones of 1620 ms.
 ///
 /// # Panics

@@ -13,7 +13,7 @@ use clap::Args;
 use segstream::{Bandwidth, Bytes, Config, Contract, Security};
 use segstream_base::endpoint::{Arrival, Deadline, Endpoint, Transmit};
 use segstream_base::{Duration, Instant};
-use segstream_blocks::burst::RateSpec;
+use segstream_blocks::burst::{Pacer, RateSpec};
 use segstream_lab::machine::Machine;
 use segstream_net::driver::DriverConfig;
 use segstream_net::driver::blocking::BlockingDriver;
@@ -74,7 +74,7 @@ struct Run {
     batch_datagrams_max: u64,
     /// The most datagrams that left in any stretch of time beyond what the rate carries in it.
     excess_datagrams_max: f64,
-    /// Datagrams that may: one burst and one batch.
+    /// Datagrams that may: one batch, and one burst or as much as lateness may be made up for, whichever is more.
     excess_datagrams_allowed: f64,
 }
 
@@ -230,26 +230,32 @@ fn send(to: std::net::SocketAddr, spec: RateSpec, seconds: u64) -> Result<(Watch
 }
 
 fn judge(megabits: u64, spec: RateSpec, watched: &Watched, start: Instant, options: &Options) -> Result<Run> {
-    let largest = watched.departures.iter().map(|departure| departure.bytes / departure.datagrams.max(1)).max().unwrap_or(0);
+    // Why not from the first: set-up is not paced.
+    let begun = start + Duration::from_secs(1);
+    let departures: Vec<Departure> = watched.departures.iter().filter(|departure| departure.at >= begun).copied().collect();
+    let largest = departures.iter().map(|departure| departure.bytes / departure.datagrams.max(1)).max().unwrap_or(0);
     ensure!(largest > 0, "nothing has left");
     let rate = spec.average_of(segstream_base::Bytes::new(largest)).bits_per_second() as f64;
+    // FC 3.3: a burst is so many shipments, whatever their size; a smooth rate is so many bytes.
+    let amount = |departure: &Departure| if spec.is_smooth() { departure.bytes as f64 } else { (departure.datagrams * largest) as f64 };
     let window = Duration::from_millis(options.window_ms);
     let (mut counted, mut stalled, mut deviation) = (0, 0, 0.0_f64);
-    let mut from = start + Duration::from_secs(1);
-    while from + window <= start + Duration::from_secs(1 + options.seconds) {
+    let mut from = begun;
+    while from + window <= begun + Duration::from_secs(options.seconds) {
         let to = from + window;
         let between = |at: Instant| at >= from && at < to;
         if watched.stalls.iter().any(|&at| between(at)) {
             stalled += 1;
         } else {
-            let bytes: u64 = watched.departures.iter().filter(|departure| between(departure.at)).map(|departure| departure.bytes).sum();
+            let bytes: f64 = departures.iter().filter(|departure| between(departure.at)).map(amount).sum();
             counted += 1;
-            deviation = deviation.max((bytes as f64 * 8.0 / window.as_secs_f64() / rate - 1.0).abs() * 100.0);
+            deviation = deviation.max((bytes * 8.0 / window.as_secs_f64() / rate - 1.0).abs() * 100.0);
         }
         from = to;
     }
-    let batch = watched.departures.iter().map(|departure| departure.datagrams).max().unwrap_or(0);
-    let allowed = f64::from(spec.burst_shipments().max(1)) + batch as f64;
+    let batch = departures.iter().map(|departure| departure.datagrams).max().unwrap_or(0);
+    let made_up = spec.peak().bytes_in(Pacer::CATCH_UP).get() as f64 / largest as f64;
+    let allowed = f64::from(spec.burst_shipments().max(1)).max(made_up) + batch as f64;
     let at_once = f64::from(spec.burst_shipments()).max(batch as f64) * largest as f64 * 8.0 / window.as_secs_f64() / rate;
     let name =
         if spec.is_smooth() { format!("{megabits} Mbit/s, smooth") } else { format!("{megabits} Mbit/s, L = {}", spec.burst_shipments()) };
@@ -262,7 +268,7 @@ fn judge(megabits: u64, spec: RateSpec, watched: &Watched, start: Instant, optio
         deviation_percent_max: deviation,
         deviation_percent_allowed: (at_once * 100.0).max(1.0),
         batch_datagrams_max: batch,
-        excess_datagrams_max: excess(&watched.departures, rate, largest),
+        excess_datagrams_max: excess(&departures, rate, largest),
         excess_datagrams_allowed: allowed,
     })
 }

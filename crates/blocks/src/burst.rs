@@ -218,7 +218,7 @@ impl Burst {
 /// charged all the same.
 #[derive(Clone, Debug)]
 pub struct Pacer {
-    /// For how much lateness shipments leave faster than the peak to make up; 10 ms by default.
+    /// For how much lateness shipments leave faster than the peak to make up; 2 ms by default.
     pub catch_up: Duration,
     /// `None`: unlimited.
     spec: Option<RateSpec>,
@@ -232,8 +232,9 @@ pub struct Pacer {
 }
 
 impl Pacer {
-    /// The default of [`Pacer::catch_up`].
-    pub const CATCH_UP: Duration = Duration::from_millis(10);
+    /// The default of [`Pacer::catch_up`]. Why as much: timers of a millisecond, and departures that are gathered, must cost no
+    /// rate. Why no more: it is what leaves at once after a stall.
+    pub const CATCH_UP: Duration = Duration::from_millis(2);
 
     /// A pacer whose first shipment may leave at `now`, when the first burst starts.
     pub fn new(spec: RateSpec, now: Instant) -> Self {

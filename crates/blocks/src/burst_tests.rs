@@ -66,16 +66,16 @@ fn a_smooth_rate_is_exact_to_the_nanosecond_after_any_number_of_shipments() {
 #[test]
 fn a_timer_that_is_always_late_costs_no_rate() {
     let mut pacer = Pacer::new(RateSpec::smooth(mbit(80)), Instant::ZERO);
-    // 80 Mbit/s are 10 shipments a millisecond; the caller comes every 7 ms only.
-    let sent: u64 = (0..=1000u64).map(|turn| drain(&mut pacer, ms(turn * 7))).sum();
-    assert_eq!(sent, 70_001);
+    // 80 Mbit/s are 10 shipments a millisecond; the caller comes every 1.5 ms only.
+    let sent: u64 = (0..=1000u64).map(|turn| drain(&mut pacer, us(turn * 1500))).sum();
+    assert_eq!(sent, 15_001);
 }
 
 #[test]
 fn a_stall_is_made_up_for_the_catch_up_bound_only() {
     let mut pacer = Pacer::new(RateSpec::smooth(mbit(80)), Instant::ZERO);
     assert_eq!(drain(&mut pacer, ms(0)), 1);
-    assert_eq!(drain(&mut pacer, ms(500)), 101, "10 ms at 10 a millisecond, and the one due now");
+    assert_eq!(drain(&mut pacer, ms(500)), 21, "2 ms at 10 a millisecond, and the one due now");
     pacer.catch_up = Duration::ZERO;
     assert_eq!(drain(&mut pacer, ms(900)), 1);
 }
@@ -117,8 +117,8 @@ fn a_period_that_is_no_whole_number_of_nanoseconds_does_not_drift() {
 #[test]
 fn late_timers_cost_bursts_nothing_either() {
     let mut pacer = Pacer::new(RateSpec::new(mbit(80), 1000, 5).unwrap(), Instant::ZERO);
-    let sent: u64 = (0..1000u64).map(|turn| drain(&mut pacer, us(turn * 4300))).sum();
-    assert_eq!(sent, (999 * 43 / 10) * 5 + 5, "every burst that has started, 999 * 4.3 of them, and the last in full");
+    let sent: u64 = (0..1000u64).map(|turn| drain(&mut pacer, us(turn * 2300))).sum();
+    assert_eq!(sent, (999 * 23 / 10) * 5 + 5, "every burst that has started, 999 * 2.3 of them, and the last in full");
 }
 
 #[test]

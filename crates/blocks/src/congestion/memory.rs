@@ -9,7 +9,7 @@ use segstream_base::{Duration, Instant};
 /// How long an ordinary loss is believed.
 const LOSS_BELIEVED: Duration = Duration::from_secs(30);
 /// From here on no loss is ordinary: to send on as if it were would be no service to anyone.
-const ORDINARY_MOST: f64 = 0.15;
+pub(super) const ORDINARY_MOST: f64 = 0.15;
 /// What is forgotten of the best service in a second without new evidence.
 const FORGET: f64 = 0.01;
 /// The rate of service believed when none was seen, for the size of a datagram in time: 4 Mbit/s.
@@ -24,6 +24,8 @@ pub(super) struct Memory {
     pub(super) path_is_longer: bool,
     /// When competition was last left.
     pub(super) left_at: Option<Instant>,
+    /// When a policer was last seen.
+    pub(super) policer_at: Option<Instant>,
     noted_at: Option<Instant>,
     loss: Option<(Instant, f64)>,
 }

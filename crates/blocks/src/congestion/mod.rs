@@ -11,7 +11,7 @@
 //!    ^                      |     ^  <-----------------------------------------
 //!    | first echo      loss |     |         alone, or the queue has gone
 //!    |    without a queue   v     | every 4 s, or the loss is ordinary
-//!  outage <-- silence       policed
+//!  outage <-- silence       policed <-- as much loss in start_up
 //! ```
 //!
 //! - `law`: the target delay, which falls with the stream's own rate, and other numbers all share.

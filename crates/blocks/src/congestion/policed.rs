@@ -1,8 +1,8 @@
 //! Policed mode: what is sent above some rate is lost, and no queue tells (a policer, or a queue of a few packets).
 //!
-//! Called by delay mode when much is lost without a queue. First a trial, at a little less than what arrived: if loss
-//! goes away it was the rate, which is kept and probed every few seconds; if it stays it is ordinary (random), and no
-//! reason to send less.
+//! Called by delay mode, and by start-up, when much is lost without a queue. First a trial, at a little less than what arrived: if loss
+//! goes away it was the rate, which is kept and probed every few seconds; if it stays, or comes back, it is ordinary
+//! (random), and no reason to send less.
 //!
 //! Invariant: a trial ends after the echoes of two and a half control times.
 
@@ -15,12 +15,23 @@ use segstream_base::{Duration, Instant};
 const LOSS_MOST: f64 = 0.04;
 /// What is sent of what arrived: room for the policer's bucket to fill.
 const ADOPTED: f64 = 0.97;
-/// How often more is tried; the loss of the trial then costs well below 1 %.
+/// A trial lasts until the echoes of so many control times have come.
+const TRIAL_TAUS: f64 = 2.5;
+/// How often more is tried; what the trials lose is then 1 to 3 % of all.
 const PROBE_EVERY: Duration = Duration::from_secs(4);
+/// How long after that the policer is expected where it was.
+const KNOWN: Duration = Duration::from_secs(2);
 
 /// Whether so much is lost without a queue that it must be looked into.
+///
+/// Why without a break: whoever sends above a policer's rate loses all the time. Loss in bursts comes to as much now and then,
+/// has gone down by the end of a trial, and would be taken for a policer whose rate falls from trial to trial. Where a policer
+/// was found a moment ago half the time says enough, and half as much is lost to it.
 pub(super) fn is_suspicious(view: &View, memory: &Memory) -> bool {
-    !view.limited && view.calm_loss_is_significant && view.calm_loss > LOSS_MOST + 1.5 * memory.ordinary_loss(view.now)
+    let most = LOSS_MOST + 1.5 * memory.ordinary_loss(view.now);
+    let is_known = memory.policer_at.is_some_and(|at| view.now.since(at) < KNOWN);
+    let lasting = if is_known { view.calm_loss_of_two } else { view.calm_loss_of_four };
+    !view.limited && view.calm_loss_is_significant && view.calm_loss > most && lasting > most / 2.0
 }
 
 /// A trial, or its outcome.
@@ -44,12 +55,17 @@ impl Policed {
 
     pub(super) fn step(&mut self, view: &View, memory: &mut Memory) -> (f64, Option<Mode>) {
         let to_delay = |rate| (rate, Some(Mode::Delay(DelayMode::new(rate, view.now))));
-        if !self.settled && view.sent_at.since(self.since).as_secs_f64() > 2.5 * view.tau {
-            if view.calm_loss > self.loss_before / 2.0 {
+        if view.sent_at.since(self.since).as_secs_f64() > TRIAL_TAUS * view.tau {
+            // Why also when settled: a policer takes no more below its rate, but loss in bursts comes back.
+            let stays = view.calm_loss > self.loss_before / 2.0 && (!self.settled || is_suspicious(view, memory));
+            if stays {
                 let is_ordinary = memory.learn_ordinary_loss(view.now, view.calm_loss.max(self.loss_before));
                 return to_delay(if is_ordinary { self.sent_before } else { self.rate });
             }
             self.settled = true;
+        }
+        if self.settled {
+            memory.policer_at = Some(view.now);
         }
         if view.now.since(self.since) >= PROBE_EVERY || (self.settled && is_suspicious(view, memory)) {
             return to_delay(self.rate);

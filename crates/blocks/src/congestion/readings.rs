@@ -70,13 +70,18 @@ pub(super) struct View {
     pub(super) rho: f64,
     pub(super) sent: f64,
     pub(super) received: f64,
-    /// Whether something was lost in this exchange; fractions lost and marked over tau.
+    /// Whether something was lost in this exchange; fractions lost and marked over tau, and what is lost without a break at
+    /// the least.
     pub(super) has_lost: bool,
     pub(super) loss: f64,
+    pub(super) lasting_loss: f64,
     pub(super) marks: f64,
-    /// Fraction lost over two tau while the queue was short, and whether so many were that it means something.
+    /// Fraction lost over two tau while the queue was short, whether so many were that it means something, and the
+    /// least fraction of the last two, and of the last four halves of a tau: loss in bursts leaves one out now and then.
     pub(super) calm_loss: f64,
     pub(super) calm_loss_is_significant: bool,
+    pub(super) calm_loss_of_two: f64,
+    pub(super) calm_loss_of_four: f64,
     /// The application, not the path, was the limit.
     pub(super) limited: bool,
     /// The rate paced at now.
@@ -164,9 +169,12 @@ impl Readings {
             received: self.delivery,
             has_lost: exchange.lost > 0,
             loss: whole.lost / whole.shipments.max(1.0),
+            lasting_loss: self.least_loss(tau, 2, |_| true).min(surely_lost(&whole)),
             marks: whole.marked / whole.shipments.max(1.0),
             calm_loss: calm.lost / calm.shipments.max(1.0),
             calm_loss_is_significant: is_significant(&calm),
+            calm_loss_of_two: self.least_loss(tau, 2, |sample| sample.calm),
+            calm_loss_of_four: self.least_loss(tau, 4, |sample| sample.calm),
             limited: exchange.limited,
             rate: context.rate,
             datagram: context.datagram,
@@ -272,6 +280,26 @@ impl Readings {
         sum
     }
 
+    /// The least fraction lost in the newest halves of a tau, of which it takes so many; zero when there are fewer.
+    fn least_loss(&self, tau: f64, halves: u32, which: impl Fn(&Sample) -> bool) -> f64 {
+        let (mut least, mut missing, mut half) = (f64::INFINITY, halves, Sample::default());
+        // Why one more: an exchange ends a half a little late.
+        for sample in self.recent(tau / 2.0 * f64::from(halves + 1)).filter(|sample| which(sample)) {
+            half.alpha += sample.alpha;
+            half.shipments += sample.shipments;
+            half.lost += sample.lost;
+            if half.alpha >= tau / 2.0 {
+                least = least.min(half.lost / half.shipments.max(1.0));
+                missing -= 1;
+                if missing == 0 {
+                    return least;
+                }
+                half = Sample::default();
+            }
+        }
+        0.0
+    }
+
     /// What was sent over the time it took to arrive (HT 3.5), where a queue stood. Of loss, so much as is ordinary or
     /// may be random is not held against the path.
     fn service(&self, tau: f64, ordinary_loss: f64) -> Option<f64> {
@@ -299,6 +327,11 @@ impl Readings {
         let delay = self.samples.iter().rev().take(2).map(|sample| sample.delay).min().unwrap_or(base);
         delay.saturating_sub(base) as f64 * 1e-9
     }
+}
+
+/// The fraction lost if chance has added two standard deviations to it.
+fn surely_lost(sum: &Sample) -> f64 {
+    (sum.lost - 2.0 * sum.lost.sqrt()).max(0.0) / sum.shipments.max(1.0)
 }
 
 /// Whether a fraction lost means something: its uncertainty is a quarter of it, or less when it is large.

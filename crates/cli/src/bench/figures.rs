@@ -61,6 +61,14 @@ pub(super) enum Figures {
         segments: usize,
         incomplete: u64,
     },
+    Active {
+        goodput_bps_median: f64,
+        cpu_seconds_per_gb: f64,
+        connections: u64,
+        /// Units that were sent again, in all repetitions.
+        sent_again: u64,
+        incomplete: u64,
+    },
     Connections {
         server_cpu_us_per_setup: f64,
         setups_per_server_cpu_second: f64,
@@ -78,6 +86,7 @@ impl Figures {
             Workload::Records => Self::records(first),
             Workload::PingPong => Self::round_trips(first),
             Workload::AtRate => Self::delays(first),
+            Workload::Active => Self::active(first),
             Workload::Connections => Self::connections(first, samples.get(1).map_or(&[][..], Vec::as_slice)),
         }
     }
@@ -132,6 +141,18 @@ impl Figures {
         }
     }
 
+    fn active(samples: &[Sample]) -> Self {
+        let goodput = sorted(samples.iter().map(|sample| per(sample.serve.bytes as f64 * 8.0, sample.serve.seconds)));
+        let cpu = sorted(samples.iter().map(|sample| per(cpu_seconds(sample), sample.serve.bytes as f64 / GB)));
+        Self::Active {
+            goodput_bps_median: quantile(&goodput, 0.5),
+            cpu_seconds_per_gb: quantile(&cpu, 0.5),
+            connections: samples.first().map_or(0, |sample| sample.run.connections),
+            sent_again: samples.iter().map(|sample| sample.run.sent_again).sum(),
+            incomplete: samples.iter().map(|sample| sample.serve.incomplete).sum(),
+        }
+    }
+
     fn connections(setups: &[Sample], idle: &[Sample]) -> Self {
         let cpu = sorted(setups.iter().map(|sample| per(sample.serve.cpu_seconds * 1e6, sample.serve.complete as f64)));
         let memory =
@@ -149,6 +170,7 @@ impl Figures {
     const fn compared(&self) -> f64 {
         match self {
             Self::Goodput { goodput_bps_median, .. } => *goodput_bps_median,
+            Self::Active { cpu_seconds_per_gb, .. } => *cpu_seconds_per_gb,
             Self::Records { segments_per_second_median, .. } => *segments_per_second_median,
             Self::RoundTrips { round_trip_us_p50, .. } => *round_trip_us_p50,
             Self::Delays { delay_us_p50, .. } => *delay_us_p50,

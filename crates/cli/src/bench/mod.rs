@@ -122,10 +122,10 @@ struct Flags {
     /// How long a datagram is at most.
     #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u64).range(1200..=65_507), default_value = "1200")]
     datagram_bytes: u64,
-    /// The payload of `at-rate`, such as 10mbit [default: 10mbit].
+    /// The payload of `at-rate`, and of each connection of `active` [default: 10mbit; 1mbit for `active`].
     #[arg(long, value_name = "B", value_parser = quantity::bandwidth)]
     rate: Option<Bandwidth>,
-    /// How many idle connections `connections` keeps [default: 10000].
+    /// How many idle connections `connections` keeps, and how many send with `active` [default: 10000; 1000 for `active`].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     connections: Option<u64>,
     /// Looks for datagrams for a while before it sleeps, at both ends; `raw` does not sleep at all.
@@ -198,13 +198,13 @@ impl Measuring {
     fn check(&self, workloads: &[Workload], two_hosts: bool) -> Result<()> {
         let flags = &self.flags;
         let by_amount: &[Workload] = &[Workload::Throughput, Workload::Records];
-        let by_time: &[Workload] = &[Workload::Throughput, Workload::Records, Workload::PingPong, Workload::AtRate];
+        let by_time: &[Workload] = &[Workload::Throughput, Workload::Records, Workload::PingPong, Workload::AtRate, Workload::Active];
         for (flag, is_given, of) in [
             ("mebibytes", flags.mebibytes.is_some(), by_amount),
             ("seconds", flags.seconds.is_some(), by_time),
             ("segment-bytes", flags.segment_bytes.is_some(), by_time),
-            ("rate", flags.rate.is_some(), &[Workload::AtRate]),
-            ("connections", flags.connections.is_some(), &[Workload::Connections]),
+            ("rate", flags.rate.is_some(), &[Workload::AtRate, Workload::Active]),
+            ("connections", flags.connections.is_some(), &[Workload::Connections, Workload::Active]),
         ] {
             if is_given && !workloads.iter().any(|workload| of.contains(workload)) {
                 let of: Vec<&str> = of.iter().map(|workload| workload.name()).collect();

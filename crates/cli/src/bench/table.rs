@@ -88,6 +88,7 @@ const fn columns(figures: &Figures) -> &'static [&'static str] {
         Figures::Records { .. } => &["segments/s", "min to max", "CPU us each"],
         Figures::RoundTrips { .. } => &["round trip us", "p50", "p99", "max", "CPU us each"],
         Figures::Delays { .. } => &["delay us", "p50", "p99", "max", "segments"],
+        Figures::Active { .. } => &["connections", "Gbit/s", "CPU s/GB", "units sent again"],
         Figures::Connections { .. } => &["server CPU us a set-up", "set-ups a CPU second", "kB an idle connection", "idle connections"],
     }
 }
@@ -113,6 +114,9 @@ fn cells(figures: &Figures) -> Vec<String> {
             cells.push(segments.to_string());
             cells
         }
+        Figures::Active { goodput_bps_median, cpu_seconds_per_gb, connections, sent_again, .. } => {
+            vec![connections.to_string(), gigabits(goodput_bps_median), format!("{cpu_seconds_per_gb:.2}"), sent_again.to_string()]
+        }
         Figures::Connections { server_cpu_us_per_setup, setups_per_server_cpu_second, memory_bytes_per_connection, idle_connections } => {
             vec![
                 one_digit(server_cpu_us_per_setup),
@@ -130,7 +134,10 @@ fn one_digit(value: f64) -> String {
 
 /// What did not come through, if anything.
 fn incomplete(run: &Run) -> Option<String> {
-    let (Figures::Goodput { incomplete, .. } | Figures::Records { incomplete, .. } | Figures::Delays { incomplete, .. }) = run.figures
+    let (Figures::Goodput { incomplete, .. }
+    | Figures::Records { incomplete, .. }
+    | Figures::Active { incomplete, .. }
+    | Figures::Delays { incomplete, .. }) = run.figures
     else {
         return None;
     };

@@ -22,6 +22,11 @@ const AT_RATE_WARM_UP: f64 = 0.1;
 const RATE: Bandwidth = Bandwidth::from_megabits_per_second(10);
 /// Idle connections, unless it was said.
 const CONNECTIONS: u64 = 10_000;
+/// Active connections, and the payload of each, unless it was said.
+const ACTIVE: u64 = 1000;
+const ACTIVE_RATE: Bandwidth = Bandwidth::from_megabits_per_second(1);
+/// What each is paced at for its payload: with what surrounds that, and so that it keeps up.
+const ACTIVE_MARGIN: f64 = 1.2;
 /// The least a segment at a rate can be: it says when it was due.
 pub(super) const AT_RATE_BYTES_MIN: u64 = 16;
 
@@ -36,6 +41,8 @@ pub(super) enum Workload {
     AtRate,
     /// Connections made and closed, and connections kept: the server's processor time and memory for each.
     Connections,
+    /// Many connections at once to one endpoint, each paced, with segments due at --rate: processor time, and what was lost.
+    Active,
     /// Segments of 100 bytes as fast as they go: how many in a second.
     Records,
 }
@@ -48,6 +55,7 @@ impl Workload {
             Self::PingPong => "ping-pong",
             Self::AtRate => "at-rate",
             Self::Connections => "connections",
+            Self::Active => "active",
             Self::Records => "records",
         }
     }
@@ -60,6 +68,7 @@ impl Workload {
             Self::PingPong => vec![job(Task::PingPong)],
             Self::AtRate => vec![job(Task::Schedule)],
             Self::Connections => vec![job(Task::Setups), job(Task::Idle)],
+            Self::Active => vec![job(Task::Active)],
         }
     }
 
@@ -74,7 +83,8 @@ impl Workload {
 
     fn job(self, workload: Task, flags: &Flags) -> Job {
         let segment_bytes = flags.segment_bytes.map_or(self.segment_bytes(), |size| size.get());
-        let interval_us = segment_bytes as f64 * 8e6 / flags.rate.unwrap_or(RATE).bits_per_second() as f64;
+        let rate = flags.rate.unwrap_or(if workload == Task::Active { ACTIVE_RATE } else { RATE });
+        let interval_us = segment_bytes as f64 * 8e6 / rate.bits_per_second() as f64;
         let seconds = flags.seconds.map(|seconds| seconds.as_secs_f64());
         let at_rate = (seconds.unwrap_or(AT_RATE_SECONDS) * 1e6 / interval_us).max(1.0) as u64;
         let (count, warm_up) = match workload {
@@ -82,19 +92,25 @@ impl Workload {
             Task::Schedule => (at_rate, (at_rate as f64 * AT_RATE_WARM_UP) as u64),
             Task::Setups => (SETUPS + 1, 0),
             Task::Idle => (flags.connections.unwrap_or(CONNECTIONS), 0),
+            Task::Active => (flags.connections.unwrap_or(ACTIVE), 0),
             Task::Throughput => (0, 0),
         };
-        let by_time = matches!(workload, Task::Throughput | Task::PingPong);
+        let seconds = match workload {
+            Task::Throughput | Task::PingPong => seconds,
+            Task::Active => Some(seconds.unwrap_or(AT_RATE_SECONDS)),
+            _ => None,
+        };
+        let paced_at = (rate.bits_per_second() as f64 * ACTIVE_MARGIN) as u64;
         Job {
             workload,
             bytes: flags.mebibytes.unwrap_or_else(|| self.mebibytes()).saturating_mul(1 << 20),
             segment_bytes: usize::try_from(segment_bytes).unwrap_or(usize::MAX),
             datagram_bytes: flags.datagram_bytes as usize,
-            seconds: seconds.filter(|_| by_time),
+            seconds,
             count,
             interval_us,
             warm_up,
-            rate: JobRate::Unpaced,
+            rate: if workload == Task::Active { JobRate::Fixed(paced_at) } else { JobRate::Unpaced },
             spin: flags.spin,
             no_offload: flags.no_offload,
             tolerance: None,
@@ -111,6 +127,8 @@ impl Workload {
         match self {
             Self::PingPong | Self::AtRate => 64,
             Self::Records => 100,
+            // Ten a second at the rate it has unless another is said.
+            Self::Active => 12_500,
             Self::Throughput | Self::Connections => 1 << 20,
         }
     }

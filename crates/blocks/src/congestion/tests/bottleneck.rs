@@ -70,6 +70,9 @@ pub(super) struct Bottleneck {
     rtt: Duration,
     queue_bytes: u64,
     loss: f64,
+    /// The mean length of a run of losses, and whether one goes on.
+    burst: f64,
+    in_burst: bool,
     noise: Duration,
     policer: Option<(f64, f64, f64, Instant)>,
     application: f64,
@@ -92,6 +95,8 @@ impl Bottleneck {
             rtt,
             queue_bytes,
             loss: 0.0,
+            burst: 1.0,
+            in_burst: false,
             noise: Duration::ZERO,
             policer: None,
             application: f64::INFINITY,
@@ -112,6 +117,11 @@ impl Bottleneck {
 
     pub(super) fn loss(self, loss: f64) -> Self {
         Self { loss, ..self }
+    }
+
+    /// Loss in runs of geometric length.
+    pub(super) fn bursts(self, loss: f64, burst: f64) -> Self {
+        Self { loss, burst, ..self }
     }
 
     pub(super) fn policer(self, rate: f64, burst: f64) -> Self {
@@ -237,7 +247,16 @@ impl Bottleneck {
             return None;
         }
         self.free_at = self.free_at.max(self.now) + Duration::from_secs_f64(bytes as f64 * 8.0 / self.capacity);
-        (!self.random.chance(self.loss)).then_some(self.free_at)
+        (!self.is_lost()).then_some(self.free_at)
+    }
+
+    fn is_lost(&mut self) -> bool {
+        if self.burst == 1.0 {
+            return self.random.chance(self.loss);
+        }
+        let begins = self.loss / ((1.0 - self.loss) * self.burst);
+        self.in_burst = self.random.chance(if self.in_burst { 1.0 - 1.0 / self.burst } else { begins });
+        self.in_burst
     }
 
     fn note_arrival(&mut self, stream: usize, at: Instant, bytes: u64) {

@@ -25,6 +25,8 @@ pub(in crate::bench) enum Task {
     Setups,
     /// Connections made and kept.
     Idle,
+    /// Connections that all send segments due at fixed times.
+    Active,
 }
 
 /// The flags of an end that both sides get.
@@ -171,6 +173,7 @@ impl fmt::Display for Task {
             Self::Schedule => "schedule",
             Self::Setups => "setups",
             Self::Idle => "idle",
+            Self::Active => "active",
         })
     }
 }

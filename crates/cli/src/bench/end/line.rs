@@ -35,6 +35,9 @@ pub(in crate::bench) struct Outcome {
     pub(in crate::bench) complete: u64,
     /// Those that did not; of bare UDP datagrams that were lost.
     pub(in crate::bench) incomplete: u64,
+    /// How many connections there were at once, and the units this end has sent again; of many connections only.
+    pub(in crate::bench) connections: u64,
+    pub(in crate::bench) sent_again: u64,
     /// Whole IP packets this end has sent.
     pub(in crate::bench) wire_bytes: Option<u64>,
     /// By how much the memory of this process has grown; of idle connections only.

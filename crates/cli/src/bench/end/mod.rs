@@ -13,6 +13,7 @@
 //!
 //! Invariant: standard output carries lines of JSON and nothing else; the last one is the result or the reason that there is none.
 
+mod active;
 pub(super) mod job;
 pub(super) mod line;
 mod ping_pong;
@@ -115,6 +116,7 @@ fn measure(arguments: &Arguments) -> Result<Outcome> {
         (Transport::Raw, other) => bail!("bare UDP knows the workloads throughput and ping-pong, not {other}"),
         (_, Task::Throughput | Task::Schedule) => segments::run(&place, job, encrypted),
         (_, Task::PingPong) => ping_pong::run(&place, job, encrypted),
+        (_, Task::Active) => active::run(&place, job, encrypted),
         (_, Task::Setups | Task::Idle) => setups::run(&place, job, encrypted),
     }
 }

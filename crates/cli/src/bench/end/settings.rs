@@ -4,12 +4,12 @@
 //!
 //! Invariant: without a rate the window alone paces, so that what is measured is what the two ends can do.
 
-use super::job::{Job, JobRate};
+use super::job::{Job, JobRate, Task};
 use super::line::Listening;
 use crate::json;
 use anyhow::{Context as _, Result};
 use segstream::blocking::Endpoint;
-use segstream::{Class, Config, ConnectionId, Contract, DatagramSize, Duration, Fingerprint, Peer, Polling, Security};
+use segstream::{Class, Config, ConnectionId, Contract, DatagramSize, Duration, Fingerprint, Order, Peer, Polling, Security};
 use std::net::SocketAddr;
 
 /// The largest units, which fill datagrams of 1200 bytes as far as any do.
@@ -53,6 +53,8 @@ pub(super) fn contract(job: &Job) -> Result<Contract> {
         tolerance: tolerance.unwrap_or(usual.tolerance),
         // Why: the first unit of a scheduled segment says when it was due.
         importance: u32::from(tolerance.is_some()),
+        // Why: the delay of a scheduled segment is its own, not that of a repair to the one before it.
+        order: if job.workload == Task::Schedule { Order::AsAccepted } else { usual.order },
         window_units: WINDOW_UNITS.max(units),
         ..usual
     })
