@@ -268,17 +268,17 @@ fn judge(megabits: u64, spec: RateSpec, watched: &Watched, start: Instant, optio
         deviation_percent_max: deviation,
         deviation_percent_allowed: (at_once * 100.0).max(1.0),
         batch_datagrams_max: batch,
-        excess_datagrams_max: excess(&departures, rate, largest),
+        excess_datagrams_max: excess(&departures, rate, largest, amount),
         excess_datagrams_allowed: allowed,
     })
 }
 
 /// The most that left in any stretch of time beyond what the rate carries in it, in full datagrams.
-fn excess(departures: &[Departure], rate: f64, largest: u64) -> f64 {
+fn excess(departures: &[Departure], rate: f64, largest: u64, amount: impl Fn(&Departure) -> f64) -> f64 {
     let (mut credit, mut worst, mut last) = (0.0_f64, 0.0_f64, None);
     for departure in departures {
         let carried = last.map_or(0.0, |last| departure.at.since(last).as_secs_f64()) * rate / 8.0;
-        credit = (credit - carried).max(0.0) + departure.bytes as f64;
+        credit = (credit - carried).max(0.0) + amount(departure);
         worst = worst.max(credit / largest as f64);
         last = Some(departure.at);
     }
@@ -291,6 +291,7 @@ mod tests {
 
     #[test]
     fn what_leaves_at_once_is_excess_and_what_leaves_in_time_is_not() {
+        let bytes = |departure: &Departure| departure.bytes as f64;
         let at = |millis: u64, datagrams: u64| Departure {
             at: Instant::ZERO + Duration::from_millis(millis),
             datagrams,
@@ -298,9 +299,9 @@ mod tests {
         };
         // 8 Mbit/s carry a datagram of 1000 bytes a millisecond.
         let even: Vec<Departure> = (0..100).map(|millis| at(millis, 1)).collect();
-        assert!((excess(&even, 8e6, 1000) - 1.0).abs() < 1e-9);
+        assert!((excess(&even, 8e6, 1000, bytes) - 1.0).abs() < 1e-9);
         let mut burst = even;
         burst.push(at(100, 9));
-        assert!((excess(&burst, 8e6, 1000) - 9.0).abs() < 1e-9);
+        assert!((excess(&burst, 8e6, 1000, bytes) - 9.0).abs() < 1e-9);
     }
 }

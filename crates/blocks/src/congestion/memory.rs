@@ -1,4 +1,5 @@
-//! What survives a change of mode: what the path has once served, its ordinary loss, when competition was left.
+//! What survives a change of mode: what the path has once served, its ordinary loss, when competition was left, when a
+//! policer was last seen.
 //!
 //! Called by every mode.
 //!

@@ -8,6 +8,7 @@
 
 use super::delay_mode::DelayMode;
 use super::readings::View;
+use super::start_up::StartUp;
 use super::{Memory, Mode};
 use segstream_base::{Duration, Instant};
 
@@ -17,7 +18,7 @@ const LOSS_MOST: f64 = 0.04;
 const ADOPTED: f64 = 0.97;
 /// A trial lasts until the echoes of so many control times have come.
 const TRIAL_TAUS: f64 = 2.5;
-/// How often more is tried; what the trials lose is then 1 to 3 % of all.
+/// How often more is tried; what the trials lose is then up to 3 % of all.
 const PROBE_EVERY: Duration = Duration::from_secs(4);
 /// How long after that the policer is expected where it was.
 const KNOWN: Duration = Duration::from_secs(2);
@@ -41,33 +42,49 @@ pub(super) struct Policed {
     since: Instant,
     /// The trial has shown that the rate was the cause.
     settled: bool,
+    /// Start-up was not over.
+    in_start_up: bool,
     /// What was sent a second, and the loss, before the trial.
     sent_before: f64,
     loss_before: f64,
 }
 
 impl Policed {
+    /// A trial in start-up, which goes on if the loss is ordinary.
+    pub(super) fn in_start_up(view: &View) -> Self {
+        Self { in_start_up: true, ..Self::new(view) }
+    }
+
     pub(super) fn new(view: &View) -> Self {
         // Why no more than was sent: what arrives at once, as after a pause of the receiver, is no rate.
         let rate = view.received.min(view.sent) * ADOPTED;
-        Self { rate, since: view.now, settled: false, sent_before: view.sent, loss_before: view.calm_loss }
+        let loss_before = view.calm_loss.max(view.lasting_loss);
+        Self { rate, since: view.now, settled: false, in_start_up: false, sent_before: view.sent, loss_before }
     }
 
     pub(super) fn step(&mut self, view: &View, memory: &mut Memory) -> (f64, Option<Mode>) {
         let to_delay = |rate| (rate, Some(Mode::Delay(DelayMode::new(rate, view.now))));
-        if view.sent_at.since(self.since).as_secs_f64() > TRIAL_TAUS * view.tau {
-            // Why also when settled: a policer takes no more below its rate, but loss in bursts comes back.
-            let stays = view.calm_loss > self.loss_before / 2.0 && (!self.settled || is_suspicious(view, memory));
-            if stays {
+        if !self.settled && view.sent_at.since(self.since).as_secs_f64() > TRIAL_TAUS * view.tau {
+            if view.calm_loss > self.loss_before / 2.0 {
                 let is_ordinary = memory.learn_ordinary_loss(view.now, view.calm_loss.max(self.loss_before));
-                return to_delay(if is_ordinary { self.sent_before } else { self.rate });
+                return match (is_ordinary, self.in_start_up) {
+                    (true, true) => (self.sent_before, Some(Mode::StartUp(StartUp))),
+                    (true, false) => to_delay(self.sent_before),
+                    (false, _) => to_delay(self.rate),
+                };
             }
             self.settled = true;
         }
         if self.settled {
             memory.policer_at = Some(view.now);
+            if is_suspicious(view, memory) {
+                // Why ordinary and yet at this rate: below a policer's rate nothing is lost, so these are bursts; or the policer
+                // has others to serve now, and then the rate before would be too much.
+                memory.learn_ordinary_loss(view.now, view.calm_loss);
+                return to_delay(self.rate);
+            }
         }
-        if view.now.since(self.since) >= PROBE_EVERY || (self.settled && is_suspicious(view, memory)) {
+        if view.now.since(self.since) >= PROBE_EVERY {
             return to_delay(self.rate);
         }
         (self.rate, None)

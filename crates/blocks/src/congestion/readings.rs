@@ -283,8 +283,8 @@ impl Readings {
     /// The least fraction lost in the newest halves of a tau, of which it takes so many; zero when there are fewer.
     fn least_loss(&self, tau: f64, halves: u32, which: impl Fn(&Sample) -> bool) -> f64 {
         let (mut least, mut missing, mut half) = (f64::INFINITY, halves, Sample::default());
-        // Why one more: an exchange ends a half a little late.
-        for sample in self.recent(tau / 2.0 * f64::from(halves + 1)).filter(|sample| which(sample)) {
+        // Why twice as far: an exchange ends a half late, by as much as itself.
+        for sample in self.recent(tau * f64::from(halves)).filter(|sample| which(sample)) {
             half.alpha += sample.alpha;
             half.shipments += sample.shipments;
             half.lost += sample.lost;

@@ -1,15 +1,15 @@
 //! Start-up: the rate grows by 70 % a control time until a queue grows or much is lost.
 //!
 //! Called first, and after an outage. A queue that begins is seen a round trip later; until then rate and queue grow on.
-//! At a doubling the peak is a whole bandwidth-delay product, at 70 % it is three quarters of one. Loss ends it where it
-//! cannot be ordinary: a policer that is met at such growth takes four packets of ten a round trip later, so nothing is
-//! missed by letting less than that pass.
+//! At a doubling the peak is a whole bandwidth-delay product, at 70 % it is three quarters of one. Loss that lasts ends it: at
+//! once where it cannot be ordinary, as where a policer is met at such growth, else as in delay mode. If a trial then shows
+//! that it is ordinary, start-up goes on.
 //!
 //! Invariant: the rate is never more than four times what was really sent.
 
 use super::delay_mode::DelayMode;
 use super::memory::ORDINARY_MOST;
-use super::policed::Policed;
+use super::policed::{self, Policed};
 use super::readings::View;
 use super::{Memory, Mode, law};
 
@@ -40,8 +40,8 @@ impl StartUp {
             return (rate, next.or(Some(Mode::Delay(mode))));
         }
         // A policer, or a queue of a few packets. Why lasting: of the first packets one lost is a tenth, and a burst is most.
-        if view.lasting_loss > ORDINARY_MOST && !view.limited {
-            let mut mode = Policed::new(view);
+        if view.lasting_loss > ORDINARY_MOST || policed::is_suspicious(view, memory) {
+            let mut mode = Policed::in_start_up(view);
             let (rate, next) = mode.step(view, memory);
             return (rate, next.or(Some(Mode::Policed(mode))));
         }

@@ -107,6 +107,25 @@ fn a_policer_is_found_within_two_seconds_and_little_is_lost_to_it() {
 }
 
 #[test]
+fn a_policer_is_found_by_a_stream_that_its_application_limits() {
+    let mut path = path().policer(10e6, 500_000.0);
+    path.add(seconds(0));
+    path.at(seconds(0), Change::Application(15e6));
+    path.run(seconds(20));
+    assert!(path.dropped(0) * 12 < path.sent(0), "{} of {}", path.dropped(0), path.sent(0));
+}
+
+#[test]
+fn two_streams_behind_a_policer_do_not_take_their_loss_for_random() {
+    let mut path = path().policer(10e6, 100_000.0);
+    path.add(seconds(0));
+    path.add(seconds(3));
+    path.run(seconds(30));
+    let (dropped, sent) = (path.dropped(0) + path.dropped(1), path.sent(0) + path.sent(1));
+    assert!(dropped * 8 < sent, "{dropped} of {sent}");
+}
+
+#[test]
 fn a_limited_stream_keeps_its_rate_and_is_not_fooled_into_growth() {
     let mut path = path();
     path.add(seconds(0));

@@ -26,6 +26,8 @@ fn receive(bind: SocketAddr, job: &Job, encrypted: bool) -> Result<Outcome> {
     let mut server = settings::serve(bind, job, encrypted)?;
     let clock = server.clock();
     let mut outcome = Outcome::default();
+    // Why: with nobody there this gives up at some time. What it tells comes below as well.
+    settings::accept(&mut server)?;
     let (mut spent, mut first, mut last) = (processor::time(), None, clock.now());
     let (mut cpu, mut ended) = (spent, 0);
     while ended < job.count {
@@ -34,16 +36,18 @@ fn receive(bind: SocketAddr, job: &Job, encrypted: bool) -> Result<Outcome> {
             ConnectionEvent::Readable(stream) => {
                 if first.is_none() {
                     // Why only now: set-up is measured by itself.
-                    (first, spent) = (Some(clock.now()), processor::time());
+                    spent = processor::time();
                 }
-                take(&mut server, id, stream, job, &mut outcome);
+                first = first.or(take(&mut server, id, stream, job, &mut outcome));
                 (last, cpu) = (clock.now(), processor::time());
             }
             ConnectionEvent::Ended { stream, .. } => {
                 take(&mut server, id, stream, job, &mut outcome);
                 ended += 1;
             }
-            ConnectionEvent::Closed(reason) => ensure!(matches!(reason, CloseReason::ClosedByPeer { .. }), "a connection is gone: {reason}"),
+            ConnectionEvent::Closed(reason) => {
+                ensure!(matches!(reason, CloseReason::ClosedByPeer { .. }), "a connection is gone: {reason}");
+            }
             _ => {}
         }
     }
@@ -53,14 +57,17 @@ fn receive(bind: SocketAddr, job: &Job, encrypted: bool) -> Result<Outcome> {
     Ok(outcome)
 }
 
-/// Takes what is ready of a stream.
-fn take(server: &mut Endpoint, id: ConnectionId, stream: u32, job: &Job, outcome: &mut Outcome) {
+/// Takes what is ready of a stream; when the first of it began to arrive.
+fn take(server: &mut Endpoint, id: ConnectionId, stream: u32, job: &Job, outcome: &mut Outcome) -> Option<segstream::Instant> {
+    let mut first = None;
     while let Some(segment) = server.connection(id).try_recv(stream) {
         let kept = segment.verdict.is_met() && segment.bytes.len() == job.segment_bytes;
         outcome.complete += u64::from(kept);
         outcome.incomplete += u64::from(!kept);
         outcome.bytes += segment.bytes.len() as u64;
+        first = first.or(segment.first_arrival);
     }
+    first
 }
 
 fn send(connect: SocketAddr, trust: Option<Fingerprint>, job: &Job, encrypted: bool) -> Result<Outcome> {

@@ -19,7 +19,7 @@ pub(in crate::bench) enum Task {
     Throughput,
     /// One segment there and back, again and again.
     PingPong,
-    /// Segments due at fixed times. The first 16 bytes of each say when it was due (ns of CLOCK_MONOTONIC) and which it is.
+    /// Segments due at fixed times. The first 16 bytes of each unit say when it was due (ns of CLOCK_MONOTONIC) and which it is.
     Schedule,
     /// Connections made and closed, one after the other.
     Setups,

@@ -3,7 +3,7 @@
 //! - [`job`]: what is asked of an end, on its command line;
 //! - [`line`](mod@line): what an end says, in lines of JSON;
 //! - [`settings`]: endpoints of ours as they are measured;
-//! - [`segments`], [`ping_pong`], [`setups`]: the workloads over this protocol;
+//! - [`segments`], [`ping_pong`], [`setups`], [`active`]: the workloads over this protocol;
 //! - [`raw_train`], [`raw_echo`]: the limit that UDP itself sets, on a socket as [`raw`] opens it;
 //! - [`processor`]: processor time, memory and the clock of both ends.
 //!

@@ -13,7 +13,7 @@ use segstream::{Bytes, ConnectionId, Error, Fingerprint, Received, SubmitError};
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-/// What a scheduled segment begins with: when it was due, and its number.
+/// What each unit of a scheduled segment begins with: when it was due, and its number. Why each: the first may be missing.
 const STAMP_BYTES: usize = 16;
 /// The overhead of a datagram in its IP packet (RFC 768, RFC 791, RFC 8200).
 const IPV4_OVERHEAD: u64 = 28;
@@ -53,7 +53,7 @@ fn receive(bind: SocketAddr, job: &Job, encrypted: bool) -> Result<Outcome> {
         outcome.bytes += delivered_bytes(&segment);
         tolerated += u64::from(!segment.holes.is_empty());
         if scheduled
-            && let Some((due, number)) = stamp(&segment.bytes)
+            && let Some((due, number)) = stamp(&segment)
             && job.is_warm(number)
         {
             delays.push(processor::monotonic().saturating_sub(due).as_secs_f64() * 1e3);
@@ -118,6 +118,7 @@ fn send_at_once(endpoint: &mut Endpoint, id: ConnectionId, job: &Job) -> Result<
 /// Sends --count segments, or those of --seconds, each when it is due.
 fn send_on_time(endpoint: &mut Endpoint, id: ConnectionId, job: &Job) -> Result<Outcome> {
     let start = processor::monotonic() + LEAD;
+    let unit_bytes = settings::contract(job)?.unit_bytes as usize;
     let mut outcome = Outcome::default();
     for number in 0..count(job) {
         let due = start + job.interval().mul_f64(number as f64);
@@ -125,8 +126,10 @@ fn send_on_time(endpoint: &mut Endpoint, id: ConnectionId, job: &Job) -> Result<
             endpoint.wait(Some(segstream::Duration::from(left)))?;
         }
         let mut bytes = vec![7; job.segment_bytes];
-        bytes[..8].copy_from_slice(&u64::try_from(due.as_nanos()).unwrap_or(u64::MAX).to_le_bytes());
-        bytes[8..STAMP_BYTES].copy_from_slice(&number.to_le_bytes());
+        for unit in bytes.chunks_mut(unit_bytes).filter(|unit| unit.len() >= STAMP_BYTES) {
+            unit[..8].copy_from_slice(&u64::try_from(due.as_nanos()).unwrap_or(u64::MAX).to_le_bytes());
+            unit[8..STAMP_BYTES].copy_from_slice(&number.to_le_bytes());
+        }
         endpoint.connection(id).send(0, bytes.into())?;
         outcome.bytes += job.segment_bytes as u64;
         outcome.complete += 1;
@@ -143,7 +146,10 @@ fn count(job: &Job) -> u64 {
 }
 
 /// When a scheduled segment was due, and its number.
-fn stamp(bytes: &[u8]) -> Option<(Duration, u64)> {
+fn stamp(segment: &Received) -> Option<(Duration, u64)> {
+    // Holes are in order, so those at the beginning reach to the first unit that is there.
+    let first = segment.holes.iter().fold(0, |first, &(start, end)| if start == first { end } else { first });
+    let bytes = segment.bytes.get(first as usize * segment.unit_bytes as usize..)?;
     let (due, rest) = bytes.split_first_chunk()?;
     let (number, _) = rest.split_first_chunk()?;
     Some((Duration::from_nanos(u64::from_le_bytes(*due)), u64::from_le_bytes(*number)))

@@ -51,8 +51,6 @@ pub(super) fn contract(job: &Job) -> Result<Contract> {
     Ok(Contract {
         unit_bytes,
         tolerance: tolerance.unwrap_or(usual.tolerance),
-        // Why: the first unit of a scheduled segment says when it was due.
-        importance: u32::from(tolerance.is_some()),
         // Why: the delay of a scheduled segment is its own, not that of a repair to the one before it.
         order: if job.workload == Task::Schedule { Order::AsAccepted } else { usual.order },
         window_units: WINDOW_UNITS.max(units),
