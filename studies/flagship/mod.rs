@@ -51,9 +51,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_target_is_judged_once_and_in_order() {
-        let targets: Vec<&str> = STUDIES.iter().flat_map(|study| study.claims).map(|claim| claim.id).collect();
-        let wanted: Vec<String> = (1..=targets.len()).map(|number| format!("SG-T{number}")).collect();
-        assert_eq!(targets, wanted);
+    fn every_target_is_judged_once_and_a_studys_in_order() {
+        let number = |id: &str| id.strip_prefix("SG-T").and_then(|number| number.parse::<usize>().ok());
+        let targets_of = |study: &Study| study.claims.iter().map(|claim| number(claim.id)).collect::<Vec<_>>();
+        for study in STUDIES {
+            assert!(targets_of(study).is_sorted(), "{}: {:?}", study.id, targets_of(study));
+        }
+        let mut targets: Vec<Option<usize>> = STUDIES.iter().flat_map(|study| targets_of(study)).collect();
+        targets.sort_unstable();
+        assert_eq!(targets, (1..=targets.len()).map(Some).collect::<Vec<_>>());
     }
 }
