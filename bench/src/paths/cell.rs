@@ -43,6 +43,9 @@ pub(super) struct Measured {
     pub(super) cpu_seconds_per_gb: Option<f64>,
     /// Of `schedule`: from when a segment was due to when it was complete.
     pub(super) delay_ms: Option<Delay>,
+    /// The same of each segment, to the microsecond, so that seeds can be taken together.
+    #[serde(default)]
+    pub(super) delays_ms: Vec<f64>,
     /// Of `schedule`: which part of the segments was never complete.
     pub(super) incomplete: Option<f64>,
     /// Whether the link was true; where it was not, the numbers mean less.
@@ -63,7 +66,7 @@ pub(super) struct Delay {
 
 impl Delay {
     /// Of these, if there are any.
-    fn of(mut delays: Vec<f64>) -> Option<Self> {
+    pub(super) fn of(mut delays: Vec<f64>) -> Option<Self> {
         delays.sort_by(f64::total_cmp);
         let max = *delays.last()?;
         let rank = (delays.len() as f64 * 0.99).ceil() as usize;
@@ -124,6 +127,7 @@ impl Programs {
             wire_bytes_per_byte: by_byte(wire_bytes as f64),
             cpu_seconds_per_gb: sent.and_then(|sent| by_byte((sent.cpu_seconds + received.cpu_seconds) * 1e9)),
             incomplete: delays.as_ref().map(|delays| 1.0 - delays.len() as f64 / wanted),
+            delays_ms: delays.iter().flatten().map(|delay| (delay * 1e3).round() / 1e3).collect(),
             delay_ms: delays.and_then(Delay::of),
             ..blank(cell)
         })
@@ -150,6 +154,7 @@ pub(super) fn blank(cell: &Cell) -> Measured {
         wire_bytes_per_byte: None,
         cpu_seconds_per_gb: None,
         delay_ms: None,
+        delays_ms: Vec::new(),
         incomplete: None,
         link_kept_up: false,
         link_lateness_ms: 0.0,

@@ -15,13 +15,14 @@ use std::fmt::Write as _;
 type Told = fn(&[&Measured]) -> Option<String>;
 
 /// The tables with what they say of a cell's seeds.
-const TABLES: [(Work, &str, Told); 4] = [
+const TABLES: [(Work, &str, Told); 5] = [
     (
         Work::Schedule,
         "One-way delay of 256 KiB segments due every 26.2144 ms, from when they were due, ms: mean / p99 / max; then the part that \
          was never complete, and what was delivered where the load was not carried",
         delays,
     ),
+    (Work::Schedule, "The same: p99 of the segments of all seeds together, ms", p99_of_all),
     (Work::Schedule, "The same: IP bytes the sender's host sent for each byte delivered", wire),
     (Work::Bulk, "Bulk: goodput, Mbit/s", goodput),
     (Work::Bulk, "The same: IP bytes the sender's host sent for each byte delivered", wire),
@@ -93,6 +94,11 @@ fn delays(seeds: &[&Measured]) -> Option<String> {
     let slow = median(seeds, |cell| Some(cell.goodput_bps)).filter(|bps| *bps < CARRIED_BPS_MIN);
     let slow = slow.map_or(String::new(), |bps| format!(", {:.1} Mbit/s", bps / 1e6));
     Some(format!("{mean:.0}/{p99:.0}/{max:.0}{incomplete}{slow}"))
+}
+
+fn p99_of_all(seeds: &[&Measured]) -> Option<String> {
+    let all = seeds.iter().flat_map(|cell| &cell.delays_ms).copied().collect();
+    Some(Delay::of(all).map_or_else(|| "none complete".to_owned(), |delay| format!("{:.1}", delay.p99)))
 }
 
 fn wire(seeds: &[&Measured]) -> Option<String> {
