@@ -67,6 +67,14 @@ pub trait Endpoint {
     /// Takes a datagram. It may be changed in place (a seal is opened there).
     fn handle_datagram(&mut self, now: Instant, arrival: Arrival, datagram: &mut [u8]);
 
+    /// Takes `datagrams` that came together, one behind the other in memory, each of `datagram_bytes` (at least 1) but the last,
+    /// which may be shorter. Does what [`Endpoint::handle_datagram`] does with one after the other, perhaps in fewer steps.
+    fn handle_train(&mut self, now: Instant, arrival: Arrival, datagrams: &mut [u8], datagram_bytes: usize) {
+        for datagram in datagrams.chunks_mut(datagram_bytes) {
+            self.handle_datagram(now, arrival, datagram);
+        }
+    }
+
     /// Appends up to `max_datagrams` datagrams for one destination to `out`, all of the same size but
     /// the last. `None` when nothing may be sent now.
     fn poll_transmit(&mut self, now: Instant, max_datagrams: usize, out: &mut Vec<u8>) -> Option<Transmit>;

@@ -27,8 +27,14 @@ const TRAIN_BYTES_MAX: usize = 64 * 1024;
 /// Where the next buffer begins. Why not at once: buffers that lie a power of two apart share a few sets of every cache.
 const STRIDE_BYTES: usize = TRAIN_BYTES_MAX + 21 * 64;
 
-/// The datagrams of one train.
-pub type Train<'a> = std::slice::ChunksMut<'a, u8>;
+/// The datagrams of one train, one behind the other.
+#[derive(Debug)]
+pub struct Train<'a> {
+    /// All of them.
+    pub bytes: &'a mut [u8],
+    /// The length of each but the last, which may be shorter; at least 1.
+    pub datagram_bytes: usize,
+}
 
 /// Reusable buffers for one receiving system call.
 #[derive(Debug)]
@@ -81,13 +87,13 @@ impl ReceiveBatch {
             let arrival = Arrival { from: plain(train.addr), ecn: train.ecn.map(mark), received: time.received(train.timestamp) };
             let length = train.len.min(TRAIN_BYTES_MAX);
             let (filled, _) = buffer.split_at_mut(length);
-            (arrival, filled.chunks_mut(train.stride.max(1)))
+            (arrival, Train { bytes: filled, datagram_bytes: train.stride.max(1) })
         })
     }
 
     /// The datagrams of all trains, each with its sender and its time.
     pub fn datagrams(&mut self) -> impl Iterator<Item = (&mut [u8], Arrival)> {
-        self.trains().flat_map(|(arrival, train)| train.map(move |datagram| (datagram, arrival)))
+        self.trains().flat_map(|(arrival, train)| train.bytes.chunks_mut(train.datagram_bytes).map(move |datagram| (datagram, arrival)))
     }
 
     /// Fills at most `most` buffers by `receive`, which says how many it has filled. Returns the datagrams and their

@@ -1,4 +1,5 @@
-//! What leaves in a train is what would have left shipment by shipment.
+//! What leaves in a train is what would have left shipment by shipment, and what comes in one is taken as it would be datagram
+//! by datagram.
 
 use bytes::Bytes;
 use proptest::prelude::*;
@@ -6,7 +7,7 @@ use segstream_base::endpoint::{Arrival, Endpoint as _};
 use segstream_base::random::Seed;
 use segstream_base::{Bandwidth, Duration, Instant};
 use segstream_proto::config::{Config, DatagramSize};
-use segstream_proto::connection::ConnectionEvent;
+use segstream_proto::connection::{ConnectionEvent, Received};
 use segstream_proto::endpoint::Endpoint;
 use segstream_proto::rate::Rate;
 use segstream_proto::session::Trust;
@@ -24,6 +25,23 @@ struct Plan {
     segments: Vec<usize>,
     /// Of so many datagrams one is lost.
     lose_every: usize,
+    /// Of so many one changes places with the one before it, and one comes twice.
+    disturb_every: usize,
+}
+
+/// How datagrams that came together are handed over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Handing {
+    OneByOne,
+    AsTrains,
+}
+
+/// All that could be seen from outside.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Seen {
+    departures: Vec<(Instant, Vec<u8>)>,
+    events: Vec<(Instant, usize, ConnectionEvent)>,
+    segments: Vec<(Instant, Received)>,
 }
 
 fn plans() -> impl Strategy<Value = Plan> {
@@ -37,8 +55,9 @@ fn plans() -> impl Strategy<Value = Plan> {
         prop_oneof![Just(1200usize), Just(4000), Just(9000)],
         segments,
         3usize..200,
+        3usize..200,
     )
-        .prop_map(|(rate, streams, unit_bytes, tolerance, datagram_bytes, segments, lose_every)| Plan {
+        .prop_map(|(rate, streams, unit_bytes, tolerance, datagram_bytes, segments, lose_every, disturb_every)| Plan {
             rate,
             streams,
             unit_bytes,
@@ -46,6 +65,7 @@ fn plans() -> impl Strategy<Value = Plan> {
             datagram_bytes,
             segments,
             lose_every,
+            disturb_every,
         })
 }
 
@@ -62,13 +82,13 @@ fn endpoints(plan: &Plan) -> [Endpoint; 2] {
     [Endpoint::new(config.clone(), Seed(1)).unwrap(), Endpoint::new(config, Seed(2)).unwrap()]
 }
 
-/// Everything that left, in order, with the time, when a call gives at most `most` datagrams.
-fn departures(plan: &Plan, most: usize) -> Vec<(Instant, Vec<u8>)> {
+/// What can be seen when a call gives at most `most` datagrams, and they are handed over as `handing` says.
+fn seen(plan: &Plan, most: usize, handing: Handing) -> Seen {
     let addresses: [SocketAddr; 2] = ["10.0.0.1:1".parse().unwrap(), "10.0.0.2:2".parse().unwrap()];
     let mut ends = endpoints(plan);
     let contract = Contract { unit_bytes: plan.unit_bytes, tolerance: plan.tolerance, ..Contract::default() };
     let id = ends[0].connect(Instant::ZERO, addresses[1], &Trust::Anyone, vec![contract; plan.streams]).unwrap();
-    let (mut segments, mut left, mut count) = (plan.segments.iter().enumerate().peekable(), Vec::new(), 0);
+    let (mut segments, mut seen, mut count) = (plan.segments.iter().enumerate().peekable(), Seen::default(), 0);
     for step in 0..1500u64 {
         let now = Instant::ZERO + Duration::from_millis(step);
         if ends[0].connection(id).is_some_and(|connection| connection.is_established()) {
@@ -85,27 +105,83 @@ fn departures(plan: &Plan, most: usize) -> Vec<(Instant, Vec<u8>)> {
             ends[from].handle_timeout(now);
             let mut out = Vec::new();
             while let Some(transmit) = ends[from].poll_transmit(now, most, &mut out) {
-                for datagram in out.chunks_mut(transmit.datagram_bytes) {
-                    left.push((now, datagram.to_vec()));
-                    count += 1;
-                    if count % plan.lose_every != 0 {
-                        ends[1 - from].handle_datagram(now, Arrival { from: addresses[from], ecn: None, received: now }, datagram);
-                    }
-                }
+                let datagrams: Vec<Vec<u8>> = out.chunks(transmit.datagram_bytes).map(<[u8]>::to_vec).collect();
+                seen.departures.extend(datagrams.iter().map(|datagram| (now, datagram.clone())));
+                let arrival = Arrival { from: addresses[from], ecn: None, received: now };
+                hand_over(&mut ends[1 - from], arrival, disturbed(plan, datagrams, &mut count), handing);
                 out.clear();
             }
             while let Some((id, event)) = ends[from].poll_event() {
-                if let ConnectionEvent::Readable(stream) = event {
-                    while ends[from].connection_mut(id).unwrap().recv(now, stream).is_some() {}
+                if let ConnectionEvent::StreamOpened(stream) = event {
+                    ends[from].connection_mut(id).unwrap().read_progressively(stream);
                 }
+                if let ConnectionEvent::Readable(stream) = event {
+                    while let Some(segment) = ends[from].connection_mut(id).unwrap().recv(now, stream) {
+                        seen.segments.push((now, segment));
+                    }
+                }
+                seen.events.push((now, from, event));
             }
         }
     }
-    left
+    seen
+}
+
+/// Events as they can be compared: those of one moment in no order, and each unit by itself.
+fn by_moment(events: &[(Instant, usize, ConnectionEvent)]) -> Vec<String> {
+    let each = events.iter().flat_map(|(at, end, event)| match *event {
+        ConnectionEvent::Units { stream, segment, first, count } => {
+            (first..first + count).map(|unit| format!("{at} {end} unit {unit} of segment {segment} of stream {stream}")).collect()
+        }
+        ref other => vec![format!("{at} {end} {other:?}")],
+    });
+    let mut told: Vec<String> = each.collect();
+    told.sort();
+    told
+}
+
+/// The datagrams that arrive of these, in the order they do.
+fn disturbed(plan: &Plan, datagrams: Vec<Vec<u8>>, count: &mut usize) -> Vec<Vec<u8>> {
+    let mut arriving: Vec<Vec<u8>> = Vec::new();
+    for datagram in datagrams {
+        *count += 1;
+        if (*count).is_multiple_of(plan.lose_every) {
+            continue;
+        }
+        if (*count).is_multiple_of(plan.disturb_every) {
+            arriving.extend(arriving.last().cloned());
+        }
+        let at = arriving.len() - usize::from((*count + 1).is_multiple_of(plan.disturb_every) && !arriving.is_empty());
+        arriving.insert(at, datagram);
+    }
+    arriving
+}
+
+/// Hands over datagrams that came together.
+fn hand_over(end: &mut Endpoint, arrival: Arrival, mut datagrams: Vec<Vec<u8>>, handing: Handing) {
+    if handing == Handing::OneByOne {
+        datagrams.iter_mut().for_each(|datagram| end.handle_datagram(arrival.received, arrival, datagram));
+        return;
+    }
+    // As the kernel does it: equal ones, and one that is shorter behind them.
+    let mut rest = &datagrams[..];
+    while let Some(first) = rest.first() {
+        let equal = rest.iter().take_while(|datagram| datagram.len() == first.len()).count();
+        let shorter = rest.get(equal).is_some_and(|next| next.len() < first.len());
+        let (train, after) = rest.split_at(equal + usize::from(shorter));
+        end.handle_train(arrival.received, arrival, &mut train.concat(), first.len());
+        rest = after;
+    }
+}
+
+/// Everything that left, in order, with the time, when a call gives at most `most` datagrams.
+fn departures(plan: &Plan, most: usize) -> Vec<(Instant, Vec<u8>)> {
+    // Why undisturbed: places are changed within what a call gives.
+    seen(&Plan { disturb_every: usize::MAX, ..plan.clone() }, most, Handing::OneByOne).departures
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 40, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
     #[test]
     fn trains_change_nothing_that_leaves(plan in plans()) {
         let (one, many) = (departures(&plan, 1), departures(&plan, 54));
@@ -114,6 +190,20 @@ proptest! {
             prop_assert!(alone == among, "departure {} differs: {} and {} bytes at {} and {}", at, alone.1.len(), among.1.len(), alone.0, among.0);
         }
         prop_assert_eq!(one.len(), many.len());
+    }
+
+    #[test]
+    fn a_train_is_taken_as_its_datagrams_would_be(plan in plans()) {
+        let (one, train) = (seen(&plan, 54, Handing::OneByOne), seen(&plan, 54, Handing::AsTrains));
+        prop_assert_eq!(one.departures.len(), train.departures.len());
+        prop_assert!(one.departures == train.departures, "something else left");
+        let (alone, among) = (by_moment(&one.events), by_moment(&train.events));
+        prop_assert_eq!(alone.len(), among.len());
+        for (alone, among) in alone.iter().zip(&among) {
+            prop_assert_eq!(alone, among);
+        }
+        prop_assert!(one.segments == train.segments, "something else was delivered");
+        prop_assert!(!one.events.is_empty());
     }
 }
 
@@ -128,6 +218,7 @@ fn a_last_unit_that_is_so_short_that_it_fits_in_ends_a_train() {
         datagram_bytes: 4000,
         segments: vec![84_001],
         lose_every: 3,
+        disturb_every: 200,
     };
     assert_eq!(departures(&plan, 1), departures(&plan, 54));
 }

@@ -360,6 +360,10 @@ impl Endpoint for Hub {
         self.protocol.handle_datagram(now, arrival, datagram);
     }
 
+    fn handle_train(&mut self, now: Instant, arrival: Arrival, datagrams: &mut [u8], datagram_bytes: usize) {
+        self.protocol.handle_train(now, arrival, datagrams, datagram_bytes);
+    }
+
     fn poll_transmit(&mut self, now: Instant, max_datagrams: usize, out: &mut Vec<u8>) -> Option<Transmit> {
         self.protocol.poll_transmit(now, max_datagrams, out)
     }

@@ -164,9 +164,7 @@ impl Exchange {
                 // than the batch's.
                 let now = clock.now();
                 for (arrival, train) in batch.trains() {
-                    for datagram in train {
-                        endpoint.handle_datagram(now, arrival, datagram);
-                    }
+                    endpoint.handle_train(now, arrival, train.bytes, train.datagram_bytes);
                 }
                 now
             });

@@ -15,6 +15,16 @@ use segstream_wire::handshake::{Confirm, Cookie, Disconnect, Fragment, Reject};
 use segstream_wire::header::HEADER_BYTES;
 use segstream_wire::{Header, Kind, Level, Part, Report, State};
 
+/// A shipment whose seal has been opened.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Shipment<'a> {
+    pub(super) level: Level,
+    pub(super) kind: Kind,
+    pub(super) number: u64,
+    pub(super) datagram_bytes: u64,
+    pub(super) body: &'a [u8],
+}
+
 impl Connection {
     /// Takes a shipment of set-up, which has no keys: only its fields say that it is meant for us.
     pub(crate) fn handle_initial(&mut self, now: Instant, header: &Header, datagram: &[u8]) {
@@ -40,38 +50,58 @@ impl Connection {
 
     /// Takes a sealed datagram addressed to this connection.
     pub(crate) fn handle_datagram(&mut self, now: Instant, arrival: Arrival, datagram: &mut [u8]) {
+        if let Some(shipment) = self.open(now, datagram)
+            && self.count(now, arrival, &shipment)
+        {
+            self.take(now, arrival.from, &shipment);
+        }
+    }
+
+    /// Opens a datagram; `None` if its seal is broken.
+    pub(super) fn open<'a>(&mut self, now: Instant, datagram: &'a mut [u8]) -> Option<Shipment<'a>> {
         self.session.uncover(datagram);
         let Ok(header) = Header::decode(&mut Reader::new(datagram)) else {
             self.counters.seals_broken += 1;
-            return;
+            return None;
         };
-        let highest = self.recv.highest_shipment();
         // RFC 9000 17.1: the handshake is over long before a number needs more than 32 bits.
         let number = match header.level {
             Level::Handshake => u64::from(header.number),
-            _ => expand(u64::from(header.number), 32, highest.map_or(0, |highest| highest + 1)),
+            _ => expand(u64::from(header.number), 32, self.recv.highest_shipment().map_or(0, |highest| highest + 1)),
         };
         let Some(end) = self.session.open(header.level, number, datagram) else {
             self.counters.seals_broken += 1;
             self.retire_worn_out(now);
-            return;
+            return None;
         };
+        let datagram_bytes = datagram.len() as u64;
+        let body = datagram.get(HEADER_BYTES..end).unwrap_or(&[]);
+        Some(Shipment { level: header.level, kind: header.kind, number, datagram_bytes, body })
+    }
+
+    /// Counts a shipment, whatever it carries; false for a duplicate, of which nothing more is looked at.
+    pub(super) fn count(&mut self, now: Instant, arrival: Arrival, shipment: &Shipment<'_>) -> bool {
+        let newest = self.recv.highest_shipment().is_none_or(|highest| shipment.number > highest);
         if arrival.ecn == Some(Ecn::CongestionExperienced) {
             self.recv.note_congestion_mark();
         }
         // Limit: a clock of the kernel that runs ahead of ours would date an arrival after its report.
-        if !self.recv.on_shipment(arrival.received.min(now), number, datagram.len() as u64) {
+        if !self.recv.on_shipment(arrival.received.min(now), shipment.number, shipment.datagram_bytes) {
             self.counters.duplicates += 1;
-            return;
+            return false;
         }
         self.last_heard = now;
         self.counters.datagrams_received += 1;
-        self.counters.bytes_received += datagram.len() as u64;
-        self.note_address(now, arrival.from, highest.is_none_or(|highest| number > highest), datagram.len() as u64);
-        let body = datagram.get(HEADER_BYTES..end).unwrap_or(&[]);
-        let dispatched = match header.level {
-            Level::Handshake => self.dispatch_handshake(now, header.kind, body),
-            _ => self.dispatch(now, arrival.from, header.kind, number, body),
+        self.counters.bytes_received += shipment.datagram_bytes;
+        self.note_address(now, arrival.from, newest, shipment.datagram_bytes);
+        true
+    }
+
+    /// Takes what a shipment carries that has been opened and counted.
+    pub(super) fn take(&mut self, now: Instant, from: SocketAddr, shipment: &Shipment<'_>) {
+        let dispatched = match shipment.level {
+            Level::Handshake => self.dispatch_handshake(now, shipment.kind, shipment.body),
+            _ => self.dispatch(now, from, shipment.kind, shipment.number, shipment.body),
         };
         if dispatched.is_err() {
             self.counters.malformed += 1;
@@ -125,11 +155,17 @@ impl Connection {
         let mut part = Part::default();
         while !input.is_empty() {
             let payload = part.read(input)?;
-            if self.payload_fits(&part) && self.recv.on_part(now, number, &part) == PartFate::Fresh {
-                self.keep(&part, payload);
-            }
+            self.take_part(now, number, &part, payload);
         }
         Ok(())
+    }
+
+    /// Takes a part that came in shipment `number`.
+    pub(super) fn take_part(&mut self, now: Instant, number: u64, part: &Part, payload: &[u8]) {
+        if self.payload_fits(part) && self.recv.on_part(now, number, part) == PartFate::Fresh {
+            self.store(part, payload);
+            self.tell_units(part);
+        }
     }
 
     /// Whether the payload is as long as the part's units; anything else is a peer's mistake.
@@ -141,21 +177,29 @@ impl Connection {
         fits
     }
 
-    fn keep(&mut self, part: &Part, payload: &[u8]) {
+    /// Keeps the payload of a part.
+    pub(super) fn store(&mut self, part: &Part, payload: &[u8]) {
+        if let Some(layout) = self.recv.segment_layout(part.stream, part.segment) {
+            self.recv_store.write(part, layout, payload);
+        }
+    }
+
+    /// Tells those who read progressively of the units of a part.
+    pub(super) fn tell_units(&mut self, part: &Part) {
+        if !self.progressive.contains(&part.stream) {
+            return;
+        }
         let Some(layout) = self.recv.segment_layout(part.stream, part.segment) else { return };
-        self.recv_store.write(part, layout, payload);
-        if self.progressive.contains(&part.stream) {
-            let (stream, segment) = (part.stream, part.segment);
-            if layout.order.is_in_order() {
-                self.events.push_back(ConnectionEvent::Units { stream, segment, first: part.first, count: part.count });
-            } else {
-                self.events.extend(layout.units_at(part.first, part.count).map(|first| ConnectionEvent::Units {
-                    stream,
-                    segment,
-                    first,
-                    count: 1,
-                }));
-            }
+        let (stream, segment) = (part.stream, part.segment);
+        if layout.order.is_in_order() {
+            self.events.push_back(ConnectionEvent::Units { stream, segment, first: part.first, count: part.count });
+        } else {
+            self.events.extend(layout.units_at(part.first, part.count).map(|first| ConnectionEvent::Units {
+                stream,
+                segment,
+                first,
+                count: 1,
+            }));
         }
     }
 

@@ -128,9 +128,7 @@ impl Connection {
         }
         let end = odd.map_or(out.len(), |(_, start)| start);
         // Invariant: all of it is data, so its numbers follow one another, and it is sealed in the order of its numbers.
-        for (number, shipment) in (first..).zip(out[begin..end].chunks_mut(size)) {
-            self.seal(Half { kind: Kind::Data, number }, shipment);
-        }
+        self.seal_train(first, &mut out[begin..end], size);
         self.note_sent(count as u64, end - begin);
         if let Some((half, start)) = odd {
             self.seal(half, &mut out[start..]);
@@ -264,6 +262,23 @@ impl Connection {
         self.seal_at(self.level(), half.kind, half.number, shipment);
     }
 
+    /// Heads and seals data shipments of `size`, the last of which may be shorter, numbered from `first` on.
+    fn seal_train(&mut self, first: u64, train: &mut [u8], size: usize) {
+        // Why all heads first: a seal begins by reading its head in one piece, and would wait for what has just been written in
+        // several.
+        let headed = self.level();
+        for (number, shipment) in (first..).zip(train.chunks_mut(size)) {
+            self.head(headed, Kind::Data, number, shipment);
+        }
+        for (number, shipment) in (first..).zip(train.chunks_mut(size)) {
+            let level = self.level();
+            if level != headed {
+                self.head(level, Kind::Data, number, shipment);
+            }
+            self.session.seal(level, number, shipment);
+        }
+    }
+
     /// Writes a shipment of set-up.
     fn write_setup(&mut self, shipment: &SetupShipment, out: &mut Vec<u8>) {
         let number = self.counter.take();
@@ -313,9 +328,13 @@ impl Connection {
         out.truncate(start + written + self.session.seal_bytes());
     }
 
-    fn seal_at(&mut self, level: Level, kind: Kind, number: u64, shipment: &mut [u8]) {
+    fn head(&self, level: Level, kind: Kind, number: u64, shipment: &mut [u8]) {
         let header = Header { level, kind, connection: self.remote_id, number: number as u32 };
         header.encode(&mut Writer::new(shipment));
+    }
+
+    fn seal_at(&mut self, level: Level, kind: Kind, number: u64, shipment: &mut [u8]) {
+        self.head(level, kind, number, shipment);
         self.session.seal(level, number, shipment);
     }
 

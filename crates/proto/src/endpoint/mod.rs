@@ -314,6 +314,11 @@ impl Endpoint {
         self.slots.at(identifier & 0xffff).filter(|slot| slot.connection.local_id() == identifier)
     }
 
+    /// Whether the connection with this identifier has its peer at `from`.
+    fn is_from_peer(&self, identifier: u32, from: SocketAddr) -> bool {
+        self.addressed(identifier).is_some_and(|slot| slot.connection.remote() == from)
+    }
+
     fn on_data_level(&mut self, now: Instant, arrival: Arrival, identifier: u32, datagram: &mut [u8]) {
         let Some(Slot { connection, .. }) = self.addressed(identifier) else {
             self.on_unknown(now, arrival.from, identifier, datagram);
@@ -335,6 +340,13 @@ impl Endpoint {
             self.note_reset(index, &end);
         }
     }
+}
+
+/// What the first of `datagrams` shows, and how many from there on show the same.
+fn alike(datagrams: &[u8], datagram_bytes: usize) -> (Option<Outside>, usize) {
+    let mut shown = datagrams.chunks(datagram_bytes).map(Outside::read);
+    let first = shown.next().flatten();
+    (first, 1 + shown.take_while(|next| *next == first).count())
 }
 
 impl segstream_base::endpoint::Endpoint for Endpoint {
@@ -364,6 +376,22 @@ impl segstream_base::endpoint::Endpoint for Endpoint {
             Level::Initial => connection.handle_initial(now, &header, datagram),
             _ => connection.handle_datagram(now, arrival, datagram),
         });
+    }
+
+    fn handle_train(&mut self, now: Instant, arrival: Arrival, datagrams: &mut [u8], datagram_bytes: usize) {
+        let mut rest = datagrams;
+        while !rest.is_empty() {
+            let (first, count) = alike(rest, datagram_bytes);
+            let (these, after) = rest.split_at_mut(rest.len().min(count * datagram_bytes));
+            match first {
+                Some(outside) if outside.data && count > 1 && self.is_from_peer(outside.connection, arrival.from) => {
+                    self.queue.tell(now);
+                    self.hand_over(outside.connection & 0xffff, |connection| connection.handle_train(now, arrival, these, datagram_bytes));
+                }
+                _ => these.chunks_mut(datagram_bytes).for_each(|datagram| self.handle_datagram(now, arrival, datagram)),
+            }
+            rest = after;
+        }
     }
 
     fn poll_transmit(&mut self, now: Instant, max_datagrams: usize, out: &mut Vec<u8>) -> Option<Transmit> {

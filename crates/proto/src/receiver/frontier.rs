@@ -56,11 +56,16 @@ impl Frontier {
         self.entries.insert(self.entries.len() - behind, Entry { shipment, stream, passed });
     }
 
+    /// Whether there is an entry whose number has been passed.
+    #[inline]
+    pub(crate) fn has_passed(&self, detector: &LossDetector) -> bool {
+        self.entries.front().is_some_and(|entry| detector.passed(entry.shipment))
+    }
+
     /// The next entry whose number has been passed.
     #[inline]
     pub(crate) fn pop_passed(&mut self, detector: &LossDetector) -> Option<(u32, Passed)> {
-        let entry = self.entries.front()?;
-        if !detector.passed(entry.shipment) {
+        if !self.has_passed(detector) {
             return None;
         }
         let entry = self.entries.pop_front()?;

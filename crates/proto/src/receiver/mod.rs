@@ -193,6 +193,12 @@ impl RecvHalf {
         self.arrivals.note_mark();
     }
 
+    /// Whether [`RecvHalf::after_shipment`] has anything to do.
+    #[inline]
+    pub(crate) fn has_passed(&self) -> bool {
+        self.frontier.has_passed(&self.detector)
+    }
+
     /// After the contents of a shipment have been taken: what has now been passed.
     #[inline]
     pub fn after_shipment(&mut self, now: Instant) {

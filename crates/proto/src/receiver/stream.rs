@@ -457,7 +457,7 @@ impl About {
 impl RecvSegment {
     /// The common case: nothing new is said of it as a whole, and its room is there.
     #[inline]
-    fn has_room_for(&self, length: Option<u64>, extent: u32) -> bool {
+    pub(super) fn has_room_for(&self, length: Option<u64>, extent: u32) -> bool {
         self.known
             && length.is_some()
             && length == self.layout.length

@@ -47,6 +47,18 @@ impl RecvHalf {
         self.streams.get(stream as usize).and_then(Option::as_ref).is_some_and(super::stream::RecvStream::has_delivery)
     }
 
+    /// Whether all of a part can be taken without learning anything of its segment: that has room for it, and the payload is
+    /// as long as it must be.
+    #[inline]
+    pub(crate) fn is_ready_for(&self, part: &Part) -> bool {
+        let stream = self.streams.get(part.stream as usize).and_then(Option::as_ref);
+        let Some(segment) = stream.and_then(|stream| stream.get(part.segment)).filter(|segment| !segment.judged()) else { return false };
+        let end = part.first.saturating_add(part.count);
+        // Why: what is longer cannot be the payload of one part, and might overflow.
+        let within = u64::from(part.count) * u64::from(segment.layout.unit_bytes) <= u64::from(u32::MAX);
+        segment.has_room_for(part.length, end) && within && segment.layout.payload_bytes(part.first, part.count) == part.payload_bytes
+    }
+
     /// The payload a part must have by the contract and its segment's length; `None` when the stream is
     /// not known or the part contradicts itself.
     #[inline]
