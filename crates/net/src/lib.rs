@@ -29,6 +29,7 @@ pub mod link;
 pub mod receive;
 mod send_many;
 pub mod shards;
+mod sleeper;
 pub mod socket;
 pub mod staged;
 pub mod wake;

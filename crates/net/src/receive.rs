@@ -68,6 +68,11 @@ impl ReceiveBatch {
         self.time.now()
     }
 
+    /// How many datagrams the last call has fetched.
+    pub fn datagram_count(&self) -> usize {
+        self.trains.iter().take(self.filled).map(|train| train.len.div_ceil(train.stride.max(1))).sum()
+    }
+
     /// Whether the last call found the socket empty, so that there is nothing more before the system says so.
     pub fn is_drained(&self) -> bool {
         self.drained

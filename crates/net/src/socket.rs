@@ -83,9 +83,16 @@ pub enum DropReason {
 pub enum Interest {
     /// A datagram to receive.
     Readable,
+    /// Room in the send buffer.
+    Writable,
     /// Room in the send buffer, or a datagram.
     ReadableOrWritable,
+    /// Nothing of the socket.
+    Neither,
 }
+
+/// The most other descriptors that a wait can be ended by.
+pub const OTHERS_MAX: usize = 2;
 
 /// What a wait has ended with; nothing set when time was up or a signal came.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -94,8 +101,8 @@ pub struct Readiness {
     pub readable: bool,
     /// There is room in the send buffer; only if asked for.
     pub writable: bool,
-    /// The other descriptor is readable.
-    pub other: bool,
+    /// Which of the other descriptors are readable.
+    pub others: [bool; OTHERS_MAX],
 }
 
 impl Socket {
@@ -223,39 +230,42 @@ impl Socket {
         outcome
     }
 
-    /// Sleeps until a datagram is there, there is room to send (if `interest` says so), `other` is readable,
-    /// `timeout` has passed (`None`: never), or a signal comes. Timeouts are in nanoseconds and never end
-    /// early.
+    /// Sleeps until `interest` is met, one of `others` is readable (the first [`OTHERS_MAX`] are looked at), `timeout` has
+    /// passed (`None`: never), or a signal comes. Timeouts are in nanoseconds and never end early.
     ///
     /// # Errors
     ///
     /// Only when the system lacks memory for it.
-    pub fn wait(&self, timeout: Option<Duration>, interest: Interest, other: Option<BorrowedFd<'_>>) -> io::Result<Readiness> {
+    pub fn wait(&self, timeout: Option<Duration>, interest: Interest, others: &[BorrowedFd<'_>]) -> io::Result<Readiness> {
         let events = match interest {
             Interest::Readable => PollFlags::IN,
+            Interest::Writable => PollFlags::OUT,
             Interest::ReadableOrWritable => PollFlags::IN | PollFlags::OUT,
+            Interest::Neither => PollFlags::empty(),
         };
         let timeout = timeout.map(|timeout| Timespec {
             // Limit: 68 years.
             tv_sec: i64::try_from(timeout.as_secs()).unwrap_or(i64::MAX).min(i64::from(i32::MAX)),
             tv_nsec: timeout.subsec_nanos().into(),
         });
+        let asked = [(self.as_fd(), events)].into_iter().chain(others.iter().map(|other| (*other, PollFlags::IN)));
+        let mut asked = asked.map(|(descriptor, events)| PollFd::from_borrowed_fd(descriptor, events));
         // A descriptor asked about nothing stands in for an absent one.
-        let (other, other_events) = other.map_or((self.as_fd(), PollFlags::empty()), |other| (other, PollFlags::IN));
-        let mut polled = [PollFd::from_borrowed_fd(self.as_fd(), events), PollFd::from_borrowed_fd(other, other_events)];
+        let absent = PollFd::from_borrowed_fd(self.as_fd(), PollFlags::empty());
+        let mut polled: [PollFd<'_>; 1 + OTHERS_MAX] = std::array::from_fn(|_| asked.next().unwrap_or_else(|| absent.clone()));
         match poll(&mut polled, timeout.as_ref()) {
             Ok(_) => {}
             Err(Errno::INTR) => return Ok(Readiness::default()),
             Err(refused) => return Err(refused.into()),
         }
-        let [own, other] = polled.map(|polled| polled.revents());
+        let [own, others @ ..] = polled.map(|polled| polled.revents());
         if own.contains(PollFlags::ERR) {
             self.take_notices();
         }
         Ok(Readiness {
             readable: own.contains(PollFlags::IN),
             writable: own.contains(PollFlags::OUT),
-            other: other.contains(PollFlags::IN),
+            others: others.map(|other| other.contains(PollFlags::IN)),
         })
     }
 

@@ -44,7 +44,7 @@ fn receive(server: &Socket, count: usize) -> Vec<(u8, Option<Ecn>)> {
     while received.len() < count {
         if server.receive(&mut batch).unwrap() > 0 {
             received.extend(batch.datagrams().map(|(datagram, arrival)| (datagram[0], arrival.ecn)));
-        } else if !server.wait(Some(std::time::Duration::from_secs(5)), Interest::Readable, None).unwrap().readable {
+        } else if !server.wait(Some(std::time::Duration::from_secs(5)), Interest::Readable, &[]).unwrap().readable {
             break;
         }
     }

@@ -5,7 +5,7 @@
 use crate::{Rate, Security};
 use segstream_base::Duration;
 use segstream_net::bind::SocketConfig;
-use segstream_net::driver::{DriverConfig, Polling};
+use segstream_net::driver::{DriverConfig, Polling, Threads};
 use segstream_proto::config::{Config as ProtocolConfig, DatagramSize, Shard};
 use segstream_wire::{Class, Limits};
 
@@ -54,6 +54,8 @@ pub struct Config {
     pub offload: bool,
     /// How an endpoint on the caller's own thread waits. Default [`Polling::Blocking`]: it sleeps.
     pub polling: Polling,
+    /// Which functions of an endpoint on the caller's own thread have a thread of their own. Default [`Threads::One`]: none has.
+    pub threads: Threads,
 }
 
 impl Default for Config {
@@ -78,6 +80,7 @@ impl Default for Config {
             socket_buffer_bytes: segstream_net::bind::DEFAULT_BUFFER_BYTES,
             offload: true,
             polling: Polling::Blocking,
+            threads: Threads::One,
         }
     }
 }
@@ -111,7 +114,7 @@ impl Config {
     }
 
     pub(crate) fn driver(&self) -> DriverConfig {
-        DriverConfig { polling: self.polling, ..DriverConfig::default() }
+        DriverConfig { polling: self.polling, threads: self.threads, ..DriverConfig::default() }
     }
 
     pub(crate) fn socket(&self) -> SocketConfig {

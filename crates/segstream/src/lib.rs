@@ -163,7 +163,7 @@ pub use segstream_blocks::burst::RateSpec;
 pub use segstream_blocks::tolerance::Tolerance;
 pub use segstream_net::bind::{SocketError, SocketWarning};
 pub use segstream_net::clock::Clock;
-pub use segstream_net::driver::Polling;
+pub use segstream_net::driver::{Polling, Threads};
 pub use segstream_net::wake::Waker;
 pub use segstream_proto::config::DatagramSize;
 pub use segstream_proto::connection::{ConnectionEvent, Received};

@@ -56,7 +56,8 @@ impl End {
                 Side::Run
             }
         };
-        command.args(job.words());
+        let own_flags = if program.is_ours() { job.own_words() } else { Vec::new() };
+        command.args(job.words()).args(own_flags);
         if let Some(cpu) = cpu {
             command.args(["--cpu", &cpu.to_string()]);
         }

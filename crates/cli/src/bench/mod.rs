@@ -23,6 +23,7 @@ mod workload;
 use crate::{json, progress, quantity, usage};
 use anyhow::{Context as _, Result};
 use clap::{Args, Subcommand, ValueEnum};
+use end::job::JobThreads;
 use figures::{Figures, Run, ratios};
 use measurement::{Host, Processors, Sample};
 use segstream::{Bandwidth, Duration};
@@ -33,7 +34,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use table::Table;
 use transport::{Catalogue, Transport};
-use workload::{AT_RATE_BYTES_MIN, Workload};
+use workload::{ACTIVE_BYTES_MIN, AT_RATE_BYTES_MIN, Workload};
 
 /// Measures this protocol over loopback, or between two hosts with `serve` and `run`.
 ///
@@ -131,6 +132,9 @@ struct Flags {
     /// Looks for datagrams for a while before it sleeps, at both ends; `raw` does not sleep at all.
     #[arg(long)]
     spin: bool,
+    /// Which functions of ours have a thread of their own, at both ends; with more than one thread ends are not pinned.
+    #[arg(long, value_enum, default_value = "one")]
+    threads: JobThreads,
     /// Has the system neither cut trains of datagrams apart nor join them, at both ends.
     #[arg(long)]
     no_offload: bool,
@@ -211,7 +215,7 @@ impl Measuring {
                 return Err(usage::bad(format!("--{flag} means nothing here, only for {}; leave it out", of.join(", "))));
             }
         }
-        let size = flags.segment_bytes.map_or(AT_RATE_BYTES_MIN, Bytes::get);
+        let size = flags.segment_bytes.map_or(ACTIVE_BYTES_MIN, Bytes::get);
         if size > SEGMENT_BYTES_MAX {
             return Err(usage::bad(format!(
                 "a segment of {size} bytes does not fit the window; give --segment-bytes at most {SEGMENT_BYTES_MAX}"
@@ -219,6 +223,12 @@ impl Measuring {
         }
         if workloads.contains(&Workload::AtRate) && size < AT_RATE_BYTES_MIN {
             return Err(usage::bad(format!("a segment at a rate says when it was due; give --segment-bytes at least {AT_RATE_BYTES_MIN}")));
+        }
+        if workloads.contains(&Workload::Active) && size < ACTIVE_BYTES_MIN {
+            return Err(usage::bad(format!(
+                "active is paced at a fifth more than its payload, and headers of segments this short take more; give --segment-bytes at \
+                 least {ACTIVE_BYTES_MIN}"
+            )));
         }
         if two_hosts && workloads.contains(&Workload::AtRate) {
             return Err(usage::bad("at-rate compares the clocks of both ends, which must be on one host; leave it out"));
@@ -257,7 +267,7 @@ impl Measuring {
 
     /// All measurements: workload after workload, and in each the transports in turn.
     fn runs(&self, host: &mut Host, workloads: &[Workload], transports: &[Transport]) -> Result<Vec<Run>> {
-        let processors = Processors::choose(!self.no_pin);
+        let processors = Processors::choose(!self.no_pin && self.flags.threads == JobThreads::One);
         let suited = |workload: Workload| transports.iter().filter(move |transport| workload.suits(&transport.known.name));
         let total: usize = workloads.iter().map(|&workload| suited(workload).count() * workload.jobs(&self.flags).len()).sum();
         let bar = progress::bar(

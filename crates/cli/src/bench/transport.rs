@@ -26,6 +26,13 @@ pub(super) struct Program {
     pub(super) words: Vec<&'static str>,
 }
 
+impl Program {
+    /// Whether it is this command, which knows flags that only our ends have.
+    pub(super) fn is_ours(&self) -> bool {
+        !self.words.is_empty()
+    }
+}
+
 /// A transport, and the program that has its ends.
 #[derive(Clone, Debug)]
 pub(super) struct Transport {

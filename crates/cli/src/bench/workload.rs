@@ -29,6 +29,8 @@ const ACTIVE_RATE: Bandwidth = Bandwidth::from_megabits_per_second(1);
 const ACTIVE_MARGIN: f64 = 1.2;
 /// The least a segment at a rate can be: it says when it was due.
 pub(super) const AT_RATE_BYTES_MIN: u64 = 16;
+/// The shortest segment of `active`: the headers of shorter ones exceed [`ACTIVE_MARGIN`].
+pub(super) const ACTIVE_BYTES_MIN: u64 = 512;
 
 /// What is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
@@ -112,6 +114,7 @@ impl Workload {
             warm_up,
             rate: if workload == Task::Active { JobRate::Fixed(paced_at) } else { JobRate::Unpaced },
             spin: flags.spin,
+            threads: flags.threads,
             no_offload: flags.no_offload,
             tolerance: None,
         }

@@ -1,5 +1,5 @@
 //! The driver on the caller's own thread: the application calls [`BlockingDriver::turn`] until what it wants
-//! has happened.
+//! has happened. Sending and receiving may have threads of their own ([`super::Threads`]).
 //!
 //! For programs without an executor, for bindings to other languages, and where a thread is pinned to a
 //! processor.
@@ -8,22 +8,22 @@
 //! caller's, a datagram or a wake.
 
 use super::exchange::{Exchange, sleep_end};
+use super::functions::{Awoken, Functions};
 use super::polling::Look;
 use super::{DriverConfig, Turn};
 use crate::clock::Clock;
-use crate::socket::{Interest, Readiness, Socket};
+use crate::socket::Socket;
 use crate::wake::{self, WakeListener, Waker};
 use segstream_base::Instant;
 use segstream_base::endpoint::Endpoint;
 use std::io;
-use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::thread::{self, ThreadId};
 
 /// A socket, a clock, and the loop between them and an endpoint.
 #[derive(Debug)]
 pub struct BlockingDriver {
-    socket: Arc<Socket>,
+    functions: Functions,
     exchange: Exchange,
     config: DriverConfig,
     waker: Waker,
@@ -37,17 +37,18 @@ impl BlockingDriver {
     ///
     /// # Errors
     ///
-    /// When the system has no file descriptor left for the waker.
+    /// When the system has no file descriptor left for the waker, or no thread for a function that is to have one.
     pub fn new(socket: impl Into<Arc<Socket>>, clock: Clock, config: DriverConfig) -> io::Result<Self> {
         let (waker, listener) = wake::pair()?;
         let exchange = Exchange::new(clock, config);
         let look = Look::new(config.polling);
-        Ok(Self { socket: socket.into(), exchange, config, waker, listener, look, slack_set_for: None })
+        let functions = Functions::new(socket.into(), clock, config.threads)?;
+        Ok(Self { functions, exchange, config, waker, listener, look, slack_set_for: None })
     }
 
     /// The socket, for its address, warnings and counters.
     pub fn socket(&self) -> &Arc<Socket> {
-        &self.socket
+        self.functions.socket()
     }
 
     /// The clock that endpoints are told the time of. Calls of the application must use it too.
@@ -75,7 +76,7 @@ impl BlockingDriver {
         // Why not the same for both: whoever is about to sleep is told of what comes meanwhile, but while datagrams are there
         // to look at once is cheaper than to ask.
         let look = !self.exchange.has_just_looked(now, !sleepless);
-        let mut turn = self.exchange.work(&*self.socket, &mut access, look)?;
+        let mut turn = self.exchange.work(&mut self.functions, &mut access, look)?;
         turn.woken = self.listener.clear();
         if turn.is_busy() || turn.woken || sleepless {
             return Ok(turn);
@@ -86,14 +87,13 @@ impl BlockingDriver {
         if let Some(found) = self.look(access, began, end)? {
             return Ok(found);
         }
-        let interest = if turn.blocked { Interest::ReadableOrWritable } else { Interest::Readable };
         let asleep = self.clock().now();
-        let ready = self.sleep(end, interest)?;
-        if ready.readable {
+        let awoken = self.sleep(end, turn.blocked)?;
+        if awoken.arrivals {
             self.look.woken_after(self.clock().now().since(asleep));
         }
-        turn.woken = ready.other && self.listener.clear();
-        let later = self.exchange.work(&*self.socket, &mut access, ready.readable)?;
+        turn.woken = awoken.woken && self.listener.clear();
+        let later = self.exchange.work(&mut self.functions, &mut access, awoken.arrivals)?;
         Ok(turn.then(later))
     }
 
@@ -106,11 +106,11 @@ impl BlockingDriver {
         let until = end.map_or(began + time, |end| end.min(began + time));
         while self.clock().now() < until {
             // Why nothing else of a turn: until something comes there is no more to send than there was, and no timer is due.
-            let received = self.exchange.receive_once(&*self.socket, &mut endpoint)?;
+            let received = self.exchange.receive_once(&mut self.functions, &mut endpoint)?;
             let woken = self.listener.clear();
             if received > 0 || woken {
                 self.look.found();
-                let turn = self.exchange.work(&*self.socket, &mut endpoint, false)?;
+                let turn = self.exchange.work(&mut self.functions, &mut endpoint, false)?;
                 return Ok(Some(Turn { received, woken, ..Turn::default() }.then(turn)));
             }
             std::hint::spin_loop();
@@ -122,15 +122,15 @@ impl BlockingDriver {
         Ok(None)
     }
 
-    fn sleep(&self, end: Option<Instant>, interest: Interest) -> io::Result<Readiness> {
+    fn sleep(&self, end: Option<Instant>, blocked: bool) -> io::Result<Awoken> {
         let spin_below = std::time::Duration::from(self.config.spin_below);
         loop {
             let left = end.map(|end| self.clock().until(end));
             let pause = left.map(|left| left.saturating_sub(spin_below));
-            let ready = self.socket.wait(pause, interest, Some(self.listener.as_fd()))?;
+            let awoken = self.functions.wait(pause, blocked, &self.listener)?;
             let spinning = !spin_below.is_zero() && left.is_some_and(|left| !left.is_zero());
-            if ready != Readiness::default() || !spinning {
-                return Ok(ready);
+            if awoken.early || !spinning {
+                return Ok(awoken);
             }
         }
     }

@@ -9,7 +9,7 @@
 use super::{DriverConfig, Turn};
 use crate::clock::Clock;
 use crate::receive::ReceiveBatch;
-use crate::socket::{SEND_BYTES_MAX, SendOutcome, Socket};
+use crate::socket::{SEND_BYTES_MAX, SendOutcome};
 use segstream_base::endpoint::{Deadline, Endpoint, Transmit};
 use segstream_base::{Duration, Instant};
 use std::io;
@@ -35,13 +35,14 @@ pub(super) trait DatagramIo {
     /// Whether a later wait tells of datagrams that are left lying, so that the socket need not be seen empty.
     const TELLS_AGAIN: bool;
 
-    /// See [`Socket::receive`].
-    fn receive(&self, batch: &mut ReceiveBatch) -> io::Result<usize>;
+    /// See [`Socket::receive`](crate::socket::Socket::receive). May exchange the batch for another.
+    fn receive(&mut self, batch: &mut Box<ReceiveBatch>) -> io::Result<usize>;
 
-    /// See [`Socket::send`].
-    fn send(&self, transmit: &Transmit, datagrams: &[u8]) -> SendOutcome;
+    /// Sends what `datagrams` holds from `from` on; see [`Socket::send`](crate::socket::Socket::send). May exchange the buffer for another when all is
+    /// taken.
+    fn send(&mut self, transmit: &Transmit, datagrams: &mut Vec<u8>, from: usize) -> SendOutcome;
 
-    /// See [`Socket::datagrams_per_send`].
+    /// See [`Socket::datagrams_per_send`](crate::socket::Socket::datagrams_per_send).
     fn datagrams_per_send(&self) -> usize;
 }
 
@@ -57,28 +58,12 @@ impl<E> Access<E> for &mut E {
     }
 }
 
-impl DatagramIo for Socket {
-    const TELLS_AGAIN: bool = true;
-
-    fn receive(&self, batch: &mut ReceiveBatch) -> io::Result<usize> {
-        self.receive(batch)
-    }
-
-    fn send(&self, transmit: &Transmit, datagrams: &[u8]) -> SendOutcome {
-        self.send(transmit, datagrams)
-    }
-
-    fn datagrams_per_send(&self) -> usize {
-        self.datagrams_per_send()
-    }
-}
-
 /// The buffers of a driver, and what could not be sent yet.
 #[derive(Debug)]
 pub(super) struct Exchange {
     clock: Clock,
     config: DriverConfig,
-    batch: ReceiveBatch,
+    batch: Box<ReceiveBatch>,
     outgoing: Vec<u8>,
     pending: Option<Pending>,
     /// The sizes of the last datagrams, the newest last.
@@ -105,7 +90,7 @@ impl Exchange {
         Self {
             clock,
             config,
-            batch: ReceiveBatch::new(clock),
+            batch: Box::new(ReceiveBatch::new(clock)),
             outgoing: Vec::with_capacity(SEND_BYTES_MAX),
             pending: None,
             datagram_bytes: [FIRST_DATAGRAM_BYTES; 2],
@@ -123,7 +108,7 @@ impl Exchange {
     }
 
     /// One turn; without looking for datagrams unless `receive`.
-    pub(super) fn work<E: Endpoint>(&mut self, io: &impl DatagramIo, access: &mut impl Access<E>, receive: bool) -> io::Result<Turn> {
+    pub(super) fn work<E: Endpoint>(&mut self, io: &mut impl DatagramIo, access: &mut impl Access<E>, receive: bool) -> io::Result<Turn> {
         let mut turn = Turn::default();
         if receive {
             self.receive(io, access, &mut turn)?;
@@ -139,7 +124,7 @@ impl Exchange {
         Ok(turn)
     }
 
-    fn receive<E: Endpoint, I: DatagramIo>(&mut self, io: &I, access: &mut impl Access<E>, turn: &mut Turn) -> io::Result<()> {
+    fn receive<E: Endpoint, I: DatagramIo>(&mut self, io: &mut I, access: &mut impl Access<E>, turn: &mut Turn) -> io::Result<()> {
         for _ in 0..self.config.receives_per_turn.max(1) {
             let count = self.receive_once(io, access)?;
             turn.received += count;
@@ -155,7 +140,7 @@ impl Exchange {
     }
 
     /// Hands over what one call finds, and nothing else of a turn; how many datagrams that were.
-    pub(super) fn receive_once<E: Endpoint>(&mut self, io: &impl DatagramIo, access: &mut impl Access<E>) -> io::Result<usize> {
+    pub(super) fn receive_once<E: Endpoint>(&mut self, io: &mut impl DatagramIo, access: &mut impl Access<E>) -> io::Result<usize> {
         let count = io.receive(&mut self.batch)?;
         if count > 0 {
             let (clock, batch) = (self.clock, &mut self.batch);
@@ -173,15 +158,15 @@ impl Exchange {
         Ok(count)
     }
 
-    fn transmit<E: Endpoint>(&mut self, io: &impl DatagramIo, access: &mut impl Access<E>, turn: &mut Turn) {
+    fn transmit<E: Endpoint>(&mut self, io: &mut impl DatagramIo, access: &mut impl Access<E>, turn: &mut Turn) {
         for _ in 0..self.config.sends_per_turn.max(1) {
             let Some(pending) = self.pending.take().or_else(|| self.poll_transmit(io, access)) else {
                 return;
             };
-            let rest = self.outgoing.get(pending.from..).unwrap_or_default();
+            let left_bytes = self.outgoing.len().saturating_sub(pending.from);
             let size = pending.transmit.datagram_bytes.max(1);
-            match io.send(&pending.transmit, rest) {
-                SendOutcome::Sent | SendOutcome::Dropped { .. } => turn.sent += rest.len().div_ceil(size),
+            match io.send(&pending.transmit, &mut self.outgoing, pending.from) {
+                SendOutcome::Sent | SendOutcome::Dropped { .. } => turn.sent += left_bytes.div_ceil(size),
                 SendOutcome::WouldBlock { taken_bytes } => {
                     turn.sent += taken_bytes.div_ceil(size);
                     turn.blocked = true;
@@ -193,7 +178,7 @@ impl Exchange {
         turn.more = true;
     }
 
-    fn poll_transmit<E: Endpoint>(&mut self, io: &impl DatagramIo, access: &mut impl Access<E>) -> Option<Pending> {
+    fn poll_transmit<E: Endpoint>(&mut self, io: &mut impl DatagramIo, access: &mut impl Access<E>) -> Option<Pending> {
         // Why: a train that exceeds one packet would take a second system call for its small rest. Why of two: between trains of
         // large datagrams a small one leaves alone now and then.
         let [before, last] = self.datagram_bytes;
@@ -222,12 +207,13 @@ mod tests {
     impl DatagramIo for Narrow {
         const TELLS_AGAIN: bool = false;
 
-        fn receive(&self, batch: &mut ReceiveBatch) -> io::Result<usize> {
+        fn receive(&mut self, batch: &mut Box<ReceiveBatch>) -> io::Result<usize> {
             batch.set_drained();
             Ok(0)
         }
 
-        fn send(&self, transmit: &Transmit, datagrams: &[u8]) -> SendOutcome {
+        fn send(&mut self, transmit: &Transmit, datagrams: &mut Vec<u8>, from: usize) -> SendOutcome {
+            let datagrams = &datagrams[from..];
             let fitting = datagrams.len().min(self.room.get() * transmit.datagram_bytes);
             self.taken.borrow_mut().extend_from_slice(&datagrams[..fitting]);
             self.room.set(self.room.get() - fitting.div_ceil(transmit.datagram_bytes));
@@ -271,11 +257,11 @@ mod tests {
     fn a_full_send_buffer_loses_and_reorders_nothing() {
         let mut exchange = Exchange::new(Clock::start(), DriverConfig::default());
         let mut counter = Counter { next: 0, end: 101, most_asked: 0 };
-        let io = Narrow { room: Cell::new(0), taken: RefCell::default() };
+        let mut io = Narrow { room: Cell::new(0), taken: RefCell::default() };
         let (mut blocked, mut sent) = (0, 0);
         while sent < 101 {
             io.room.set(3);
-            let turn = exchange.work(&io, &mut &mut counter, true).expect("this socket has no errors");
+            let turn = exchange.work(&mut io, &mut &mut counter, true).expect("this socket has no errors");
             blocked += usize::from(turn.blocked);
             sent += turn.sent;
             assert!(turn.is_busy());
@@ -303,8 +289,8 @@ mod tests {
         let config = DriverConfig { sends_per_turn: 5, ..DriverConfig::default() };
         let mut exchange = Exchange::new(Clock::start(), config);
         let mut counter = Counter { next: 0, end: 200, most_asked: 0 };
-        let io = Narrow { room: Cell::new(1_000), taken: RefCell::default() };
-        let turn = exchange.work(&io, &mut &mut counter, true).expect("this socket has no errors");
+        let mut io = Narrow { room: Cell::new(1_000), taken: RefCell::default() };
+        let turn = exchange.work(&mut io, &mut &mut counter, true).expect("this socket has no errors");
         assert_eq!((turn.sent, turn.more), (20, true));
     }
 }

@@ -3,6 +3,7 @@
 //! - [`blocking`]: on the caller's own thread, a turn at a time.
 //! - `tokio`: as a task, the endpoint behind a lock (feature `tokio`).
 //! - `exchange` (private): the turn itself, which both share;
+//! - `functions`: which threads send and receive; `sending_thread` and `receiving_thread` (private) are theirs;
 //! - `polling` (private): whether to look again or to sleep.
 //!
 //! Called by the facade, the command, the benchmarks and anybody with an [`Endpoint`] of their own.
@@ -14,12 +15,16 @@
 
 pub mod blocking;
 mod exchange;
+mod functions;
 mod polling;
+mod receiving_thread;
+mod sending_thread;
 #[cfg(feature = "tokio")]
 mod timer;
 #[cfg(feature = "tokio")]
 pub mod tokio;
 
+pub use functions::Threads;
 pub use polling::Polling;
 use segstream_base::Duration;
 
@@ -35,6 +40,8 @@ pub struct DriverConfig {
     pub sends_per_turn: usize,
     /// Blocking driver only: whether it looks for datagrams for a while before it sleeps. By default it does not.
     pub polling: Polling,
+    /// Blocking driver only: which functions have a thread of their own. By default none has.
+    pub threads: Threads,
     /// Blocking driver only: a sleep spins for its last part, which takes a whole processor but ends sharper.
     /// Zero by default: no spinning.
     pub spin_below: Duration,
@@ -51,6 +58,7 @@ impl Default for DriverConfig {
             receives_per_turn: 4,
             sends_per_turn: 32,
             polling: Polling::Blocking,
+            threads: Threads::One,
             spin_below: Duration::ZERO,
             timer_slack: Some(Duration::from_micros(1)),
         }

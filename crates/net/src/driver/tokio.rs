@@ -145,7 +145,7 @@ impl AsyncDriver {
     /// Only what no later turn could mend; never because of the network.
     pub async fn run<E: Endpoint, H: TurnHook<E>>(mut self, shared: Arc<Shared<E>>, mut hook: H) -> io::Result<()> {
         loop {
-            let turn = self.exchange.work(&self.socket, &mut &*shared, true)?;
+            let turn = self.exchange.work(&mut self.socket, &mut &*shared, true)?;
             let (flow, deadline) = {
                 let mut endpoint = shared.lock();
                 (hook.on_turn(&mut endpoint, &turn), endpoint.poll_deadline())
@@ -196,7 +196,7 @@ impl DatagramIo for AsyncFd<Arc<Socket>> {
     // Why: the runtime tells of a change once; only a call that finds nothing lets it tell again.
     const TELLS_AGAIN: bool = false;
 
-    fn receive(&self, batch: &mut ReceiveBatch) -> io::Result<usize> {
+    fn receive(&mut self, batch: &mut Box<ReceiveBatch>) -> io::Result<usize> {
         let received = self.try_io(Interest::READABLE, |socket| match socket.receive(batch)? {
             0 if batch.is_drained() => Err(io::ErrorKind::WouldBlock.into()),
             count => Ok(count),
@@ -210,7 +210,8 @@ impl DatagramIo for AsyncFd<Arc<Socket>> {
         }
     }
 
-    fn send(&self, transmit: &Transmit, datagrams: &[u8]) -> SendOutcome {
+    fn send(&mut self, transmit: &Transmit, datagrams: &mut Vec<u8>, from: usize) -> SendOutcome {
+        let datagrams = datagrams.get(from..).unwrap_or_default();
         let mut blocked = SendOutcome::WouldBlock { taken_bytes: 0 };
         let sent = self.try_io(Interest::WRITABLE, |socket| match socket.send(transmit, datagrams) {
             outcome @ SendOutcome::WouldBlock { .. } => {

@@ -37,7 +37,6 @@ pub mod packet_store;
 mod pinning;
 pub mod report;
 mod seat;
-mod sleeper;
 pub mod stop;
 #[cfg(test)]
 mod tests;
@@ -51,10 +50,10 @@ pub use report::{Ended, Finished, StageCounters, ThreadCounters};
 pub use stop::Stop;
 
 use crate::clock::Clock;
+use crate::sleeper::Sleeper;
 use mapping::STAGES_MAX;
 use seat::Seat;
 use segstream_base::stage::Stage;
-use sleeper::Sleeper;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::thread;

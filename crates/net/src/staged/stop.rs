@@ -4,7 +4,7 @@
 //!
 //! Invariant: once set, every thread of the run ends after the turn it is in, asleep or awake, held or not.
 
-use super::sleeper::Sleeper;
+use crate::sleeper::Sleeper;
 use std::sync::atomic::{AtomicBool, Ordering, fence};
 use std::sync::{Arc, OnceLock};
 

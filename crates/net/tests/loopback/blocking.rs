@@ -1,19 +1,28 @@
 //! The blocking driver over loopback.
 
 use crate::pair::{Alarm, Caller, Echo, bind};
+use segstream_base::endpoint::{Arrival, Deadline, Endpoint, Transmit};
 use segstream_base::{Duration, Instant};
 use segstream_net::Clock;
-use segstream_net::driver::DriverConfig;
 use segstream_net::driver::blocking::BlockingDriver;
+use segstream_net::driver::{DriverConfig, Threads};
+use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
+/// Every choice of threads.
+const THREADS: [Threads; 4] = [Threads::One, Threads::Sending, Threads::Receiving, Threads::Both];
+
 fn driver(address: &str) -> BlockingDriver {
-    BlockingDriver::new(bind(address), Clock::start(), DriverConfig::default()).expect("a driver")
+    on_threads(address, Threads::One)
 }
 
-fn exchange(echo_address: &str, call: impl Fn(std::net::SocketAddr) -> std::net::SocketAddr, caller_address: &str, config: DriverConfig) {
-    let mut echo_driver = driver(echo_address);
+fn on_threads(address: &str, threads: Threads) -> BlockingDriver {
+    BlockingDriver::new(bind(address), Clock::start(), DriverConfig { threads, ..DriverConfig::default() }).expect("a driver")
+}
+
+fn exchange(echo_address: &str, call: impl Fn(SocketAddr) -> SocketAddr, caller_address: &str, config: DriverConfig) {
+    let mut echo_driver = on_threads(echo_address, config.threads);
     let to = call(echo_driver.socket().local_addr());
     let (waker, stop) = (echo_driver.waker(), AtomicBool::new(false));
     thread::scope(|scope| {
@@ -60,9 +69,96 @@ fn ten_thousand_datagrams_come_back_one_a_call() {
 }
 
 #[test]
+fn ten_thousand_datagrams_come_back_whatever_has_a_thread_of_its_own() {
+    for threads in THREADS {
+        exchange("127.0.0.1:0", |to| to, "127.0.0.1:0", DriverConfig { threads, ..DriverConfig::default() });
+    }
+}
+
+/// Gives numbers from 0 on, as many as it is asked for.
+struct Numbers {
+    to: SocketAddr,
+    next: u32,
+    end: u32,
+}
+
+impl Endpoint for Numbers {
+    fn handle_datagram(&mut self, _: Instant, _: Arrival, _: &mut [u8]) {}
+
+    fn poll_transmit(&mut self, _: Instant, max_datagrams: usize, out: &mut Vec<u8>) -> Option<Transmit> {
+        let before = self.next;
+        while self.next < self.end && ((self.next - before) as usize) < max_datagrams {
+            out.extend_from_slice(&self.next.to_be_bytes());
+            self.next += 1;
+        }
+        (self.next > before).then_some(Transmit { to: self.to, datagram_bytes: 4, ecn: None })
+    }
+
+    fn poll_deadline(&self) -> Option<Deadline> {
+        None
+    }
+
+    fn handle_timeout(&mut self, _: Instant) {}
+}
+
+/// Collects them.
+#[derive(Default)]
+struct Collected(Vec<u32>);
+
+impl Endpoint for Collected {
+    fn handle_datagram(&mut self, _: Instant, _: Arrival, datagram: &mut [u8]) {
+        self.0.push(u32::from_be_bytes(datagram.try_into().expect("four bytes")));
+    }
+
+    fn poll_transmit(&mut self, _: Instant, _: usize, _: &mut Vec<u8>) -> Option<Transmit> {
+        None
+    }
+
+    fn poll_deadline(&self) -> Option<Deadline> {
+        None
+    }
+
+    fn handle_timeout(&mut self, _: Instant) {}
+}
+
+#[test]
+fn what_was_written_leaves_and_arrives_in_order_even_if_the_driver_is_dropped_at_once() {
+    for threads in THREADS {
+        let mut to = on_threads("127.0.0.1:0", threads);
+        let mut from = on_threads("127.0.0.1:0", threads);
+        let mut numbers = Numbers { to: to.socket().local_addr(), next: 0, end: 900 };
+        let mut collected = Collected::default();
+        while numbers.next < numbers.end {
+            from.turn(&mut numbers, None).expect("a turn");
+        }
+        drop(from);
+        while collected.0.len() < 900 {
+            let until = to.clock().now() + Duration::from_secs(5);
+            assert!(to.turn(&mut collected, Some(until)).expect("a turn").received > 0, "{threads:?}: {} of 900", collected.0.len());
+        }
+        assert_eq!(collected.0, (0..900).collect::<Vec<_>>(), "{threads:?}");
+    }
+}
+
+#[test]
+fn a_driver_that_nothing_comes_to_sleeps_and_ends_whatever_has_a_thread_of_its_own() {
+    for threads in THREADS {
+        let mut driver = on_threads("127.0.0.1:0", threads);
+        let mut collected = Collected::default();
+        for _ in 0..3 {
+            let until = driver.clock().now() + Duration::from_millis(2);
+            let turn = driver.turn(&mut collected, Some(until)).expect("a turn");
+            assert!(!turn.is_busy() && !turn.woken && driver.clock().now() >= until, "{threads:?}");
+        }
+    }
+}
+
+#[test]
 fn a_deadline_is_never_early_and_is_named() {
-    for spin_below in [Duration::ZERO, Duration::from_micros(200)] {
-        let config = DriverConfig { spin_below, ..DriverConfig::default() };
+    for (spin_below, threads) in
+        [Duration::ZERO, Duration::from_micros(200)].into_iter().flat_map(|spin| THREADS.map(|threads| (spin, threads)))
+    {
+        let config = DriverConfig { spin_below, threads, ..DriverConfig::default() };
         let mut driver = BlockingDriver::new(bind("127.0.0.1:0"), Clock::start(), config).expect("a driver");
         for micros in [1, 70, 900, 15_000] {
             let mut alarm = Alarm { at: driver.clock().now() + Duration::from_micros(micros), rang: None };
@@ -88,7 +184,12 @@ fn a_turn_returns_when_its_own_time_is_up() {
 
 #[test]
 fn a_wake_ends_a_sleep_that_would_never_end_and_none_is_lost() {
-    let mut driver = driver("127.0.0.1:0");
+    for threads in THREADS {
+        no_wake_is_lost(on_threads("127.0.0.1:0", threads));
+    }
+}
+
+fn no_wake_is_lost(mut driver: BlockingDriver) {
     let mut alarm = Alarm { at: Instant::FAR_FUTURE, rang: None };
     // Before the sleep, many as one.
     for _ in 0..1_000 {

@@ -17,7 +17,7 @@ fn receive(socket: &Socket, count: usize) -> Vec<Vec<u8>> {
     let mut batch = ReceiveBatch::new(clock);
     let mut received = Vec::new();
     while received.len() < count {
-        let ready = socket.wait(Some(Duration::from_secs(10)), Interest::Readable, None).expect("a wait");
+        let ready = socket.wait(Some(Duration::from_secs(10)), Interest::Readable, &[]).expect("a wait");
         assert!(ready.readable, "only {} of {count} datagrams came", received.len());
         socket.receive(&mut batch).expect("a batch");
         let now = batch.now();

@@ -6,7 +6,7 @@
 
 use crate::tolerance_argument::ToleranceArgument;
 use clap::{Args, ValueEnum};
-use segstream::{Bandwidth, Rate};
+use segstream::{Bandwidth, Rate, Threads};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::time::{Duration, Instant};
@@ -47,10 +47,10 @@ pub(in crate::bench) struct Job {
     /// How long it goes on, in place of --bytes and --count.
     #[arg(long, value_name = "S")]
     pub(in crate::bench) seconds: Option<f64>,
-    /// Round trips, segments of a schedule, or connections.
+    /// Round trips, segments of a schedule, or connections; of `active` all connections together.
     #[arg(long, value_name = "N", default_value_t = 10_000)]
     pub(in crate::bench) count: u64,
-    /// How far apart the segments of a schedule are due.
+    /// How far apart the segments of a schedule, or of each active connection, are due.
     #[arg(long, value_name = "N", default_value_t = 1000.0)]
     pub(in crate::bench) interval_us: f64,
     /// How many round trips or segments of a schedule are left out at first; they count towards --count.
@@ -62,6 +62,9 @@ pub(in crate::bench) struct Job {
     /// Looks for datagrams for a while before it sleeps; bare UDP does not sleep at all.
     #[arg(long)]
     pub(in crate::bench) spin: bool,
+    /// Which functions have a thread of their own; bare UDP has one thread.
+    #[arg(long, value_enum, default_value = "one")]
+    pub(in crate::bench) threads: JobThreads,
     /// Has the system neither cut trains of datagrams apart nor join them.
     #[arg(long)]
     pub(in crate::bench) no_offload: bool,
@@ -79,8 +82,34 @@ pub(in crate::bench) enum JobRate {
     Fixed(u64),
 }
 
+/// The threads of an end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(in crate::bench) enum JobThreads {
+    /// One does everything.
+    One,
+    /// Sending has one of its own.
+    Sending,
+    /// Receiving has one of its own.
+    Receiving,
+    /// Sending has one, and receiving another.
+    Both,
+}
+
+impl JobThreads {
+    /// As an endpoint is told.
+    pub(super) const fn of_endpoint(self) -> Threads {
+        match self {
+            Self::One => Threads::One,
+            Self::Sending => Threads::Sending,
+            Self::Receiving => Threads::Receiving,
+            Self::Both => Threads::Both,
+        }
+    }
+}
+
 impl Job {
-    /// The job as flags.
+    /// The job as flags that every end knows.
     pub(in crate::bench) fn words(&self) -> Vec<String> {
         let mut words = vec!["--workload".to_owned(), self.workload.to_string()];
         let mut flag = |name: &str, value: String| words.extend([format!("--{name}"), value]);
@@ -101,6 +130,11 @@ impl Job {
                 .map(|(_, flag)| (*flag).to_owned()),
         );
         words
+    }
+
+    /// What of the job only our own ends know, as flags.
+    pub(in crate::bench) fn own_words(&self) -> Vec<String> {
+        vec!["--threads".to_owned(), self.threads.to_string()]
     }
 
     /// How long it goes on, when that was said in place of an amount.
@@ -165,6 +199,17 @@ impl fmt::Display for JobRate {
     }
 }
 
+impl fmt::Display for JobThreads {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::One => "one",
+            Self::Sending => "sending",
+            Self::Receiving => "receiving",
+            Self::Both => "both",
+        })
+    }
+}
+
 impl fmt::Display for Task {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
@@ -202,10 +247,12 @@ mod tests {
             warm_up: 3,
             rate: JobRate::Fixed(100),
             spin: true,
+            threads: JobThreads::Both,
             no_offload: true,
             tolerance: None,
         };
-        let read = Line::parse_from(["end".to_owned()].into_iter().chain(job.words())).job;
+        let words = ["end".to_owned()].into_iter().chain(job.words()).chain(job.own_words());
+        let read = Line::parse_from(words).job;
         assert_eq!(format!("{read:?}"), format!("{job:?}"));
     }
 }

@@ -145,7 +145,7 @@ impl Raw {
                 SendOutcome::WouldBlock { taken_bytes } => {
                     datagrams = datagrams.get(taken_bytes..).unwrap_or_default();
                     // Why bounded: the wait ends for a datagram that has arrived too, and nobody takes it here.
-                    self.socket.wait(Some(Duration::from_millis(1)), Interest::ReadableOrWritable, None)?;
+                    self.socket.wait(Some(Duration::from_millis(1)), Interest::ReadableOrWritable, &[])?;
                 }
                 SendOutcome::Dropped { reason, .. } => bail!("{to} cannot be sent to: {reason:?}"),
             }
@@ -161,7 +161,7 @@ impl Raw {
     /// Waits until something has arrived or `timeout` has passed; with --spin it returns at once.
     pub(super) fn wait(&self, timeout: Duration) -> Result<()> {
         if !self.spin {
-            self.socket.wait(Some(timeout), Interest::Readable, None)?;
+            self.socket.wait(Some(timeout), Interest::Readable, &[])?;
         }
         Ok(())
     }

@@ -12,8 +12,10 @@ use segstream::blocking::Endpoint;
 use segstream::{Class, Config, ConnectionId, Contract, DatagramSize, Duration, Fingerprint, Order, Peer, Polling, Security};
 use std::net::SocketAddr;
 
-/// The largest units, which fill datagrams of 1200 bytes as far as any do.
-const UNIT_BYTES: u32 = 1120;
+/// The largest units.
+const UNIT_BYTES_MAX: usize = 1120;
+/// What a datagram of one part has besides units, at most.
+const HEADS_BYTES_MAX: usize = 52;
 /// The window: some 9 MiB of them.
 const WINDOW_UNITS: u32 = 8192;
 /// How long an end waits for the other one, which is started right after it.
@@ -45,7 +47,7 @@ pub(super) fn run(connect: SocketAddr, trust: Option<Fingerprint>, job: &Job, en
 pub(super) fn contract(job: &Job) -> Result<Contract> {
     let usual = Contract::default();
     // Why: a tolerance counts the units that people expect.
-    let unit_bytes = if job.tolerance.is_some() { usual.unit_bytes } else { UNIT_BYTES };
+    let unit_bytes = if job.tolerance.is_some() { usual.unit_bytes } else { filling_unit_bytes(job.datagram_bytes) };
     let units = u32::try_from(job.segment_bytes.div_ceil(unit_bytes as usize)).context("a segment is too long; lower --segment-bytes")?;
     let tolerance = job.tolerance.map(|tolerance| tolerance.of_segments(units)).transpose().map_err(anyhow::Error::msg)?;
     Ok(Contract {
@@ -56,6 +58,16 @@ pub(super) fn contract(job: &Job) -> Result<Contract> {
         window_units: WINDOW_UNITS.max(units),
         ..usual
     })
+}
+
+/// The largest units of which a whole number fills a datagram, or nearly does: units travel whole.
+fn filling_unit_bytes(datagram_bytes: usize) -> u32 {
+    let room = datagram_bytes.saturating_sub(HEADS_BYTES_MAX);
+    let whole = (room / UNIT_BYTES_MAX).max(1);
+    // Why a twentieth: units that are not the largest cost more than they gain where so little is left over.
+    let nearly = whole * UNIT_BYTES_MAX * 20 >= room * 19;
+    let bytes = if nearly { UNIT_BYTES_MAX } else { room / (whole + 1) };
+    u32::try_from(bytes.max(1)).unwrap_or(u32::MAX)
 }
 
 /// Any free port of an address that reaches `remote`.
@@ -81,7 +93,23 @@ fn config(job: &Job, security: Security) -> Result<Config> {
         connections: usize::try_from(job.count).unwrap_or(usize::MAX).saturating_add(1).max(Config::default().connections),
         handshakes_per_second: u32::MAX,
         offload: !job.no_offload,
+        threads: job.threads.of_endpoint(),
         polling: if job.spin { Polling::Adaptive } else { Polling::Blocking },
         ..Config::default()
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn units_fill_datagrams_to_at_least_nineteen_twentieths() {
+        for datagram_bytes in 1200..=65_507 {
+            let unit = filling_unit_bytes(datagram_bytes) as usize;
+            let room = datagram_bytes - HEADS_BYTES_MAX;
+            assert!(unit <= UNIT_BYTES_MAX && room / unit * unit * 20 >= room * 19, "{datagram_bytes}: {unit}");
+        }
+        assert_eq!([1200, 1472].map(filling_unit_bytes), [1120, 710]);
+    }
 }

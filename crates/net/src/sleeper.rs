@@ -1,6 +1,6 @@
-//! How an idle thread of a staged run sleeps, and how another wakes it.
+//! How an idle thread sleeps, and how another wakes it.
 //!
-//! Called by the workers and by [`super::Stop`].
+//! Called by the workers of a staged run and by the threads of a driver.
 //!
 //! Invariant: a wake is never lost. Who sleeps says so, then looks once more, then parks; who changes something
 //! changes it, then looks whether the other sleeps. Between the two steps of each lies a full fence, so at least one
@@ -19,20 +19,20 @@ const HELD: u8 = 2;
 
 /// One thread's place to sleep.
 #[derive(Debug, Default)]
-pub(super) struct Sleeper {
+pub(crate) struct Sleeper {
     state: AtomicU8,
     thread: OnceLock<Thread>,
 }
 
 impl Sleeper {
     /// Says which thread this is; called once by it, before it sleeps.
-    pub(super) fn enter(&self) {
+    pub(crate) fn enter(&self) {
         // Why: a thread is entered once, so there is nothing to refuse.
         let _ = self.thread.set(thread::current());
     }
 
     /// Sleeps until woken, for at most `at_most`, unless `look_again` finds something to do.
-    pub(super) fn sleep(&self, held: bool, at_most: Option<Duration>, look_again: impl FnOnce() -> bool) {
+    pub(crate) fn sleep(&self, held: bool, at_most: Option<Duration>, look_again: impl FnOnce() -> bool) {
         self.state.store(if held { HELD } else { IDLE }, Ordering::Relaxed);
         fence(Ordering::SeqCst);
         if !look_again() {
@@ -46,7 +46,7 @@ impl Sleeper {
 
     /// Wakes it if it sleeps. What was changed before a full fence before this call is seen by it.
     #[inline]
-    pub(super) fn wake(&self) {
+    pub(crate) fn wake(&self) {
         if self.state.load(Ordering::Relaxed) != AWAKE {
             self.unpark();
         }
@@ -54,7 +54,7 @@ impl Sleeper {
 
     /// Wakes it if it sleeps and waits for room.
     #[inline]
-    pub(super) fn wake_for_room(&self) {
+    pub(crate) fn wake_for_room(&self) {
         if self.state.load(Ordering::Relaxed) == HELD {
             self.unpark();
         }
