@@ -57,6 +57,9 @@ pub(super) struct Cell {
     pub(super) seconds: u32,
 }
 
+/// What a path of 1500 bytes carries, as the others find out.
+const DATAGRAM_BYTES: &str = "1472";
+
 const fn ours(name: &'static str, transport: &'static str, flags: &'static [&'static str]) -> Contender {
     Contender { name, is_ours: true, transport, flags, does_bulk: true }
 }
@@ -74,12 +77,12 @@ impl Contender {
 
 /// Everybody, in the order of the table.
 pub(super) const CONTENDERS: &[Contender] = &[
-    ours("plain", "plain", &["--rate", "auto"]),
-    ours("encrypted", "encrypted", &["--rate", "auto"]),
+    ours("plain", "plain", &["--rate", "auto", "--datagram-bytes", DATAGRAM_BYTES]),
+    ours("encrypted", "encrypted", &["--rate", "auto", "--datagram-bytes", DATAGRAM_BYTES]),
     // Of the 256 units of a segment 32 may be missing, never more than 3 in a row.
     ours("tolerant", "encrypted", &["--rate", "auto", "--tolerance", "256,32,3"]).schedule_only(),
     // A rate that was agreed on beforehand: nearly all of the link.
-    ours("encrypted-fixed", "encrypted", &["--rate", "97000000"]).schedule_only(),
+    ours("encrypted-fixed", "encrypted", &["--rate", "97000000", "--datagram-bytes", DATAGRAM_BYTES]).schedule_only(),
     ours("tolerant-fixed", "encrypted", &["--rate", "97000000", "--tolerance", "256,32,3"]).schedule_only(),
     peer("quinn-cubic", "quinn", &["--congestion", "cubic"]),
     peer("quinn-bbr", "quinn", &["--congestion", "bbr"]),

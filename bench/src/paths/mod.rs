@@ -48,6 +48,10 @@ pub(crate) struct Options {
     /// How long each `bulk` lasts.
     #[arg(long, value_name = "N", default_value_t = 12)]
     seconds: u32,
+    /// How often a measurement is made at most while its link is late; that with the least late link counts. A machine that
+    /// stands still for tens of milliseconds now and then has no other way to a p99.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    tries: u32,
     /// Where measurements are written as they come; those that are there are not made again.
     #[arg(long, value_name = "FILE", default_value = "target/paths.jsonl")]
     out: PathBuf,
@@ -70,6 +74,7 @@ struct Report {
 pub(crate) fn run(options: &Options) -> Result<()> {
     ensure!(options.seeds >= 1, "--seeds 0 measures nothing; give at least 1");
     ensure!(options.seconds >= 1, "--seconds 0 measures nothing; give at least 1");
+    ensure!(options.tries >= 1, "--tries 0 measures nothing; give at least 1");
     let cells = matrix::cells(&options.only, &options.loss, options.seeds, options.seconds)?;
     let mut journal = Journal::open(&options.out)?;
     let missing: Vec<&Cell> = cells.iter().filter(|cell| journal.of(cell).is_none()).collect();
@@ -83,15 +88,29 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         };
         for (at, cell) in missing.iter().enumerate() {
             eprintln!("{} of {}: {cell}", at + 1, missing.len());
-            let measured = programs.measure(cell)?;
-            eprintln!("    {measured}");
-            journal.add(measured)?;
+            journal.add(least_late(&programs, cell, options.tries)?)?;
         }
     }
     let cells: Vec<Measured> = cells.iter().filter_map(|cell| journal.of(cell).cloned()).collect();
     let report = Report { machine: Machine::here(), cells };
     let text = table::text(&report.machine, &report.cells)?;
     crate::print(options.json, &report, &text)
+}
+
+/// Measures a cell until its link is not late, at most `tries` times.
+fn least_late(programs: &Programs, cell: &Cell, tries: u32) -> Result<Measured> {
+    let mut best: Option<Measured> = None;
+    for _ in 0..tries {
+        let measured = programs.measure(cell)?;
+        eprintln!("    {measured}");
+        if best.as_ref().is_none_or(|best| measured.link_lateness_ms < best.link_lateness_ms) {
+            best = Some(measured);
+        }
+        if best.as_ref().is_some_and(|best| best.link_kept_up) {
+            break;
+        }
+    }
+    best.context("no measurement was made")
 }
 
 /// Where the other transports are.

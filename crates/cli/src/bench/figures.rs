@@ -92,8 +92,7 @@ impl Figures {
     }
 
     fn goodput(samples: &[Sample]) -> Self {
-        let goodput = sorted(samples.iter().map(|sample| per(sample.serve.bytes as f64 * 8.0, sample.serve.seconds)));
-        let cpu = sorted(samples.iter().map(|sample| per(cpu_seconds(sample), sample.serve.bytes as f64 / GB)));
+        let (goodput, cpu) = goodput_and_processor(samples);
         Self::Goodput {
             goodput_bps_median: quantile(&goodput, 0.5),
             goodput_bps_min: quantile(&goodput, 0.0),
@@ -142,8 +141,7 @@ impl Figures {
     }
 
     fn active(samples: &[Sample]) -> Self {
-        let goodput = sorted(samples.iter().map(|sample| per(sample.serve.bytes as f64 * 8.0, sample.serve.seconds)));
-        let cpu = sorted(samples.iter().map(|sample| per(cpu_seconds(sample), sample.serve.bytes as f64 / GB)));
+        let (goodput, cpu) = goodput_and_processor(samples);
         Self::Active {
             goodput_bps_median: quantile(&goodput, 0.5),
             cpu_seconds_per_gb: quantile(&cpu, 0.5),
@@ -194,6 +192,13 @@ pub(super) fn ratios(runs: &[&Run]) -> Map<String, Value> {
         ratios.insert("ratio_encrypted_to_plain".to_owned(), per(encrypted, plain).into());
     }
     ratios
+}
+
+/// Goodput in bit/s, and processor seconds of both ends for a GB, of each sample, sorted.
+fn goodput_and_processor(samples: &[Sample]) -> (Vec<f64>, Vec<f64>) {
+    let goodput = sorted(samples.iter().map(|sample| per(sample.serve.bytes as f64 * 8.0, sample.serve.seconds)));
+    let cpu = sorted(samples.iter().map(|sample| per(cpu_seconds(sample), sample.serve.bytes as f64 / GB)));
+    (goodput, cpu)
 }
 
 /// Processor time of both ends.

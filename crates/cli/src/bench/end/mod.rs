@@ -139,8 +139,16 @@ pub(super) fn list() -> Vec<Known> {
         why: None,
     };
     vec![
-        known("plain", false, "Segstream with an integrity check alone, class 6: a window of 8192 units paces, no rate"),
-        known("encrypted", true, "Segstream with TLS 1.3 keys on both sides, class 6: a window of 8192 units paces, no rate"),
+        known(
+            "plain",
+            false,
+            "Segstream with an integrity check alone, class 6: a window of 8192 units paces, no rate; active has class 7 and a rate",
+        ),
+        known(
+            "encrypted",
+            true,
+            "Segstream with TLS 1.3 keys on both sides, class 6: a window of 8192 units paces, no rate; active has class 7 and a rate",
+        ),
         known("raw", false, "bare UDP: trains of datagrams by segmentation offload, a window of 4000 datagrams, nothing is repaired"),
     ]
 }
