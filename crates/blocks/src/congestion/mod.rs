@@ -6,12 +6,12 @@
 //! tells what stands, and drains it; marks and loss are a backstop.
 //!
 //! ```text
-//!            queue                    a queue that stands although we make way
+//!            queue, loss              a queue that stands although we make way
 //! start_up --------------> delay_mode -----------------------------------------> competitive
 //!    ^                      |     ^  <-----------------------------------------
 //!    | first echo      loss |     |         alone, or the queue has gone
 //!    |    without a queue   v     | every 4 s, or the loss is ordinary
-//!  outage <-- silence       policed <-> start_up, when much is lost there
+//!  outage <-- silence       policed <-- as much loss in start_up
 //! ```
 //!
 //! - `law`: the target delay, which falls with the stream's own rate, and other numbers all share.

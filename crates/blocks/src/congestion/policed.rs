@@ -8,7 +8,6 @@
 
 use super::delay_mode::DelayMode;
 use super::readings::View;
-use super::start_up::StartUp;
 use super::{Memory, Mode};
 use segstream_base::{Duration, Instant};
 
@@ -42,24 +41,17 @@ pub(super) struct Policed {
     since: Instant,
     /// The trial has shown that the rate was the cause.
     settled: bool,
-    /// Start-up was not over.
-    in_start_up: bool,
     /// What was sent a second, and the loss, before the trial.
     sent_before: f64,
     loss_before: f64,
 }
 
 impl Policed {
-    /// A trial in start-up, which goes on if the loss is ordinary.
-    pub(super) fn in_start_up(view: &View) -> Self {
-        Self { in_start_up: true, ..Self::new(view) }
-    }
-
     pub(super) fn new(view: &View) -> Self {
         // Why no more than was sent: what arrives at once, as after a pause of the receiver, is no rate.
         let rate = view.received.min(view.sent) * ADOPTED;
         let loss_before = view.calm_loss.max(view.lasting_loss);
-        Self { rate, since: view.now, settled: false, in_start_up: false, sent_before: view.sent, loss_before }
+        Self { rate, since: view.now, settled: false, sent_before: view.sent, loss_before }
     }
 
     pub(super) fn step(&mut self, view: &View, memory: &mut Memory) -> (f64, Option<Mode>) {
@@ -67,11 +59,7 @@ impl Policed {
         if !self.settled && view.sent_at.since(self.since).as_secs_f64() > TRIAL_TAUS * view.tau {
             if view.calm_loss > self.loss_before / 2.0 {
                 let is_ordinary = memory.learn_ordinary_loss(view.now, view.calm_loss.max(self.loss_before));
-                return match (is_ordinary, self.in_start_up) {
-                    (true, true) => (self.sent_before, Some(Mode::StartUp(StartUp))),
-                    (true, false) => to_delay(self.sent_before),
-                    (false, _) => to_delay(self.rate),
-                };
+                return to_delay(if is_ordinary { self.sent_before } else { self.rate });
             }
             self.settled = true;
         }

@@ -1,15 +1,14 @@
 //! Start-up: the rate grows by 70 % a control time until a queue grows or much is lost.
 //!
 //! Called first, and after an outage. A queue that begins is seen a round trip later; until then rate and queue grow on.
-//! At a doubling the peak is a whole bandwidth-delay product, at 70 % it is three quarters of one. Loss that lasts ends it: at
-//! once where it cannot be ordinary, as where a policer is met at such growth, else as in delay mode. If a trial then shows
-//! that it is ordinary, start-up goes on.
+//! At a doubling the peak is a whole bandwidth-delay product, at 70 % it is three quarters of one. Loss ends it where it lasts
+//! and cannot be ordinary: a policer that is met at such growth takes four packets of ten a round trip later.
 //!
 //! Invariant: the rate is never more than four times what was really sent.
 
 use super::delay_mode::DelayMode;
 use super::memory::ORDINARY_MOST;
-use super::policed::{self, Policed};
+use super::policed::Policed;
 use super::readings::View;
 use super::{Memory, Mode, law};
 
@@ -39,9 +38,10 @@ impl StartUp {
             let (rate, next) = mode.step(view, memory);
             return (rate, next.or(Some(Mode::Delay(mode))));
         }
-        // A policer, or a queue of a few packets. Why lasting: of the first packets one lost is a tenth, and a burst is most.
-        if view.lasting_loss > ORDINARY_MOST || policed::is_suspicious(view, memory) {
-            let mut mode = Policed::in_start_up(view);
+        // A policer, or a queue of a few packets. Why lasting: of the first packets one lost is a tenth, and a burst is most. Why no
+        // trial at less: a policer that is met at such growth soon takes more, and a trial costs a fifth of a second.
+        if view.lasting_loss > ORDINARY_MOST {
+            let mut mode = Policed::new(view);
             let (rate, next) = mode.step(view, memory);
             return (rate, next.or(Some(Mode::Policed(mode))));
         }
