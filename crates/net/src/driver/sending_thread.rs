@@ -79,7 +79,7 @@ impl SendingThread {
 
 impl Drop for SendingThread {
     fn drop(&mut self) {
-        self.shared.stop.store(true, Ordering::Relaxed);
+        self.shared.stop.store(true, Ordering::Release);
         fence(Ordering::SeqCst);
         self.shared.sleeper.wake();
         if let Some(thread) = self.thread.take() {
@@ -103,11 +103,14 @@ impl Worker {
         self.shared.sleeper.enter();
         let mut looks = 0;
         loop {
+            // Invariant: read before the ring is. A driver gives its last train and then says stop: a ring found empty after
+            // that word stays so, while one found empty before it may have got a train since.
+            let stopping = self.shared.stop.load(Ordering::Acquire);
             if let Ok(train) = self.given.pop() {
                 self.bell.ring_for_room();
                 self.send(train);
                 looks = 0;
-            } else if self.shared.stop.load(Ordering::Relaxed) {
+            } else if stopping {
                 return;
             } else if looks < LOOKS {
                 looks += 1;

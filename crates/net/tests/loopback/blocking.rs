@@ -141,6 +141,24 @@ fn what_was_written_leaves_and_arrives_in_order_even_if_the_driver_is_dropped_at
 }
 
 #[test]
+fn the_last_words_of_a_thousand_drivers_leave_however_their_ends_meet_those_of_their_threads() {
+    let mut to = driver("127.0.0.1:0");
+    let mut collected = Collected::default();
+    for round in 0..1_000 {
+        let mut from = on_threads("127.0.0.1:0", Threads::Sending);
+        let mut numbers = Numbers { to: to.socket().local_addr(), next: round, end: round + 1 };
+        // Why: the thread is to be met asleep, awake, and between the two.
+        thread::sleep(std::time::Duration::from_micros(u64::from(round % 100)));
+        while numbers.next < numbers.end {
+            from.turn(&mut numbers, Some(Instant::ZERO)).expect("a turn");
+        }
+        drop(from);
+        to.turn(&mut collected, Some(Instant::ZERO)).expect("a turn");
+        assert_eq!(collected.0.last(), Some(&round));
+    }
+}
+
+#[test]
 fn a_driver_that_nothing_comes_to_sleeps_and_ends_whatever_has_a_thread_of_its_own() {
     for threads in THREADS {
         let mut driver = on_threads("127.0.0.1:0", threads);
