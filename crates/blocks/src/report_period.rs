@@ -17,7 +17,8 @@
 
 use segstream_base::{Duration, Instant};
 
-/// The bounds of the short period, before the shipment time is looked at.
+/// The bounds of the short period, before the shipment time is looked at. A fast sender's window may last no longer than
+/// the lower one, which then gives way: a sender that hears nothing for a whole window stands still, and its receiver with it.
 const SHORT_LEAST: Duration = Duration::from_micros(500);
 const SHORT_MOST: Duration = Duration::from_millis(25);
 /// The upper bound of the long period.
@@ -60,7 +61,8 @@ impl ReportPeriod {
     ///
     /// - gap, the least distance of reports in the long run: a sixteenth of what the window has beyond a round trip, 4 to 32
     ///   shipments, in time; at most 5 ms where four shipments take less;
-    /// - short = rtt/16 within 500 us and 25 ms, or the gap if that is longer;
+    /// - short = rtt/16 within 500 us (or a sixteenth of the window, at least 32 shipments, if that takes less) and 25 ms,
+    ///   or the gap if that is longer;
     /// - long = rtt/2, or the time of 512 shipments up to 64 ms if that is longer, within four short ones and 200 ms.
     ///
     /// Where bounds contradict each other, on slow paths, the lower one holds. The running timer follows.
@@ -69,7 +71,11 @@ impl ReportPeriod {
         let on_their_way = rtt.as_nanos().checked_div(shipment_time.as_nanos()).unwrap_or(0);
         let share = (window.saturating_sub(on_their_way) / PER_WINDOW).clamp(SHARE_LEAST, SHARE_MOST);
         self.gap = (shipment_time * share).min(GAP_MOST).max(shipment_time * SHARE_LEAST);
-        self.error = (rtt / 16).min(SHORT_MOST).max(SHORT_LEAST).max(self.gap);
+        let short_least = match shipment_time * (window / PER_WINDOW).max(SHARE_MOST) {
+            Duration::ZERO => SHORT_LEAST,
+            in_time => SHORT_LEAST.min(in_time),
+        };
+        self.error = (rtt / 16).min(SHORT_MOST).max(short_least).max(self.gap);
         let seldom = (shipment_time * SHARE_NORMAL).min(NORMAL_MOST);
         self.normal = (rtt / 2).max(seldom).min(LONG_MOST).max(self.error * 4);
     }
@@ -203,6 +209,10 @@ mod tests {
             // A slow path, and one on which four shipments take longer than anything else.
             ((60_000, 2_000, 400), (8_000, 8_000, 64_000)),
             ((60_000, 30_000, 400), (120_000, 120_000, 480_000)),
+            // A window that does not outlast 500 us by much.
+            ((60, 1, 8192), (32, 500, 2_000)),
+            ((60, 1, 4096), (32, 256, 1_024)),
+            ((60, 1, 256), (12, 32, 512)),
             // Nothing known.
             ((0, 0, 0), (0, 500, 2_000)),
         ];
