@@ -27,6 +27,8 @@ struct Plan {
     lose_every: usize,
     /// Of so many one changes places with the one before it, and one comes twice.
     disturb_every: usize,
+    /// Of so many batches of the sender one comes after the next.
+    delay_every: usize,
 }
 
 /// How datagrams that came together are handed over.
@@ -56,8 +58,9 @@ fn plans() -> impl Strategy<Value = Plan> {
         segments,
         3usize..200,
         3usize..200,
+        2usize..20,
     )
-        .prop_map(|(rate, streams, unit_bytes, tolerance, datagram_bytes, segments, lose_every, disturb_every)| Plan {
+        .prop_map(|(rate, streams, unit_bytes, tolerance, datagram_bytes, segments, lose_every, disturb_every, delay_every)| Plan {
             rate,
             streams,
             unit_bytes,
@@ -66,6 +69,7 @@ fn plans() -> impl Strategy<Value = Plan> {
             segments,
             lose_every,
             disturb_every,
+            delay_every,
         })
 }
 
@@ -89,6 +93,7 @@ fn seen(plan: &Plan, most: usize, handing: Handing) -> Seen {
     let contract = Contract { unit_bytes: plan.unit_bytes, tolerance: plan.tolerance, ..Contract::default() };
     let id = ends[0].connect(Instant::ZERO, addresses[1], &Trust::Anyone, vec![contract; plan.streams]).unwrap();
     let (mut segments, mut seen, mut count) = (plan.segments.iter().enumerate().peekable(), Seen::default(), 0);
+    let (mut batches, mut delayed) = (0usize, None);
     for step in 0..1500u64 {
         let now = Instant::ZERO + Duration::from_millis(step);
         if ends[0].connection(id).is_some_and(|connection| connection.is_established()) {
@@ -108,8 +113,17 @@ fn seen(plan: &Plan, most: usize, handing: Handing) -> Seen {
                 let datagrams: Vec<Vec<u8>> = out.chunks(transmit.datagram_bytes).map(<[u8]>::to_vec).collect();
                 seen.departures.extend(datagrams.iter().map(|datagram| (now, datagram.clone())));
                 let arrival = Arrival { from: addresses[from], ecn: None, received: now };
-                hand_over(&mut ends[1 - from], arrival, disturbed(plan, datagrams, &mut count), handing);
+                let arriving = disturbed(plan, datagrams, &mut count);
                 out.clear();
+                batches += usize::from(from == 0);
+                if from == 0 && delayed.is_none() && batches.is_multiple_of(plan.delay_every) {
+                    delayed = Some(arriving);
+                    continue;
+                }
+                hand_over(&mut ends[1 - from], arrival, arriving, handing);
+                if let Some(late) = delayed.take_if(|_| from == 0) {
+                    hand_over(&mut ends[1], arrival, late, handing);
+                }
             }
             while let Some((id, event)) = ends[from].poll_event() {
                 if let ConnectionEvent::StreamOpened(stream) = event {
@@ -176,8 +190,8 @@ fn hand_over(end: &mut Endpoint, arrival: Arrival, mut datagrams: Vec<Vec<u8>>, 
 
 /// Everything that left, in order, with the time, when a call gives at most `most` datagrams.
 fn departures(plan: &Plan, most: usize) -> Vec<(Instant, Vec<u8>)> {
-    // Why undisturbed: places are changed within what a call gives.
-    seen(&Plan { disturb_every: usize::MAX, ..plan.clone() }, most, Handing::OneByOne).departures
+    // Why undisturbed: places are changed within what a call gives, and batches are what it gives.
+    seen(&Plan { disturb_every: usize::MAX, delay_every: usize::MAX, ..plan.clone() }, most, Handing::OneByOne).departures
 }
 
 proptest! {
@@ -219,6 +233,7 @@ fn a_last_unit_that_is_so_short_that_it_fits_in_ends_a_train() {
         segments: vec![84_001],
         lose_every: 3,
         disturb_every: 200,
+        delay_every: usize::MAX,
     };
     assert_eq!(departures(&plan, 1), departures(&plan, 54));
 }

@@ -50,15 +50,15 @@ impl Connection {
 
     /// Takes a sealed datagram addressed to this connection.
     pub(crate) fn handle_datagram(&mut self, now: Instant, arrival: Arrival, datagram: &mut [u8]) {
-        if let Some(shipment) = self.open(now, datagram)
-            && self.count(now, arrival, &shipment)
-        {
-            self.take(now, arrival.from, &shipment);
+        match self.open(datagram) {
+            Some(shipment) if self.count(now, arrival, &shipment) => self.take(now, arrival.from, &shipment),
+            Some(_) => {}
+            None => self.retire_worn_out(now),
         }
     }
 
-    /// Opens a datagram; `None` if its seal is broken.
-    pub(super) fn open<'a>(&mut self, now: Instant, datagram: &'a mut [u8]) -> Option<Shipment<'a>> {
+    /// Opens a datagram; `None` if its seal is broken, which may have been once too often ([`Connection::retire_worn_out`]).
+    pub(super) fn open<'a>(&mut self, datagram: &'a mut [u8]) -> Option<Shipment<'a>> {
         self.session.uncover(datagram);
         let Ok(header) = Header::decode(&mut Reader::new(datagram)) else {
             self.counters.seals_broken += 1;
@@ -71,7 +71,6 @@ impl Connection {
         };
         let Some(end) = self.session.open(header.level, number, datagram) else {
             self.counters.seals_broken += 1;
-            self.retire_worn_out(now);
             return None;
         };
         let datagram_bytes = datagram.len() as u64;

@@ -61,7 +61,7 @@ impl<'a> Run<'a> {
     fn is_continued_by(&self, one: &Part, payload: &[u8]) -> bool {
         let all = &self.part;
         one.first == all.first.saturating_add(all.count)
-            && one.count as usize * self.count == all.count as usize
+            && u64::from(one.count) * self.count as u64 == u64::from(all.count)
             && payload.len() == self.payloads[0].len()
             && (one.stream, one.segment, one.length, one.source_time) == (all.stream, all.segment, all.length, all.source_time)
             && (one.again, one.opened, one.tolerance) == (all.again, all.opened, all.tolerance)
@@ -84,9 +84,11 @@ impl Connection {
             // Why all first: a seal is a long chain of steps, and those of several overlap when nothing stands between.
             let mut shipments = [None; RUN_MAX];
             for (shipment, datagram) in shipments.iter_mut().zip(some.chunks_mut(datagram_bytes)) {
-                *shipment = self.open(now, datagram);
+                *shipment = self.open(datagram);
             }
             self.take_opened(now, arrival, &shipments);
+            // Why after: those that could be opened came no later than the one that was broken once too often.
+            self.retire_worn_out(now);
         }
     }
 
@@ -120,7 +122,7 @@ impl Connection {
             return;
         }
         self.on_data_level(now);
-        if self.recv.is_ready_for(&run.part) {
+        if self.recv.is_ready_for(&run.part, run.count) {
             self.take_as_one(now, run);
         } else {
             // Why: what is told of a segment may have to be learnt first, or refused from some part on.
@@ -132,9 +134,16 @@ impl Connection {
     }
 
     fn take_as_one(&mut self, now: Instant, run: &Run<'_>) {
-        if !self.close.is_over() && self.recv.on_part(now, run.first_number, &run.part) == PartFate::Fresh {
-            run.parts().for_each(|(part, payload)| self.store(&part, payload));
-            self.tell_units(&run.part);
+        if self.close.is_over() {
+            return;
+        }
+        match self.recv.on_part(now, run.first_number, &run.part) {
+            PartFate::Fresh => {
+                run.parts().for_each(|(part, payload)| self.store(&part, payload));
+                self.tell_units(&run.part);
+            }
+            PartFate::Refused => self.recv.counters.parts_refused += run.count as u64 - 1,
+            _ => {}
         }
     }
 

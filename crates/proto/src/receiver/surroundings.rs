@@ -47,16 +47,22 @@ impl RecvHalf {
         self.streams.get(stream as usize).and_then(Option::as_ref).is_some_and(super::stream::RecvStream::has_delivery)
     }
 
-    /// Whether all of a part can be taken without learning anything of its segment: that has room for it, and the payload is
-    /// as long as it must be.
+    /// Whether the parts of so many `shipments`, put together in `part`, can be taken at once as they would be one by one:
+    /// their segment has room for them and is not good enough before the last of them, and each payload is as long as it must be.
     #[inline]
-    pub(crate) fn is_ready_for(&self, part: &Part) -> bool {
-        let stream = self.streams.get(part.stream as usize).and_then(Option::as_ref);
-        let Some(segment) = stream.and_then(|stream| stream.get(part.segment)).filter(|segment| !segment.judged()) else { return false };
-        let end = part.first.saturating_add(part.count);
+    pub(crate) fn is_ready_for(&self, part: &Part, shipments: usize) -> bool {
+        let Some(stream) = self.streams.get(part.stream as usize).and_then(Option::as_ref) else { return false };
+        let Some(segment) = stream.get(part.segment).filter(|segment| !segment.judged()) else { return false };
+        // Why: behind what has arrived or is due, each unit may be the one that makes the segment good enough.
+        let in_front = (part.segment, part.first) >= stream.high.max(stream.frontier);
+        // Why whole ones in a run: of a sum that holds a short last unit, others could lack what it lacks.
+        let whole_bytes = u64::from(part.count) * u64::from(segment.layout.unit_bytes);
+        let whole = shipments == 1 || whole_bytes == u64::from(part.payload_bytes);
         // Why: what is longer cannot be the payload of one part, and might overflow.
-        let within = u64::from(part.count) * u64::from(segment.layout.unit_bytes) <= u64::from(u32::MAX);
-        segment.has_room_for(part.length, end) && within && segment.layout.payload_bytes(part.first, part.count) == part.payload_bytes
+        let within = whole_bytes <= u64::from(u32::MAX);
+        let end = part.first.saturating_add(part.count);
+        let fits = segment.has_room_for(part.length, end);
+        in_front && whole && within && fits && segment.layout.payload_bytes(part.first, part.count) == part.payload_bytes
     }
 
     /// The payload a part must have by the contract and its segment's length; `None` when the stream is
