@@ -291,11 +291,18 @@ impl Socket {
             }
             // Why always: a refusal of our own system leaves a notice too.
             let notices = self.take_notices();
-            if last || notices == 0 {
-                return Err(SendError::Refused(send_drop_reason(&error)));
+            let reason = send_drop_reason(&error);
+            // Why not by their number alone: another thread may have taken the notice whose error this call was told.
+            if last || notices == 0 && reason != DropReason::Unreachable {
+                return Err(SendError::Refused(reason));
             }
         }
         Err(SendError::Refused(DropReason::Other(0)))
+    }
+
+    /// Counts datagrams that were taken from an endpoint and that nobody will send.
+    pub(crate) fn count_unsent(&self, datagrams: usize) {
+        self.counters.datagrams_dropped.add(datagrams);
     }
 
     fn try_send(&self, destination: SocketAddr, ecn: Option<Ecn>, size: usize, train: &[u8]) -> io::Result<usize> {

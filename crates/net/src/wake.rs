@@ -58,20 +58,54 @@ impl Waker {
 
 impl WakeListener {
     /// Forgets all wakes so far. Look at everything that may have changed after this, not before. Returns
-    /// whether there were any.
+    /// whether there were any; one that is being given at this moment may be told by the next call.
     pub fn clear(&self) -> bool {
         if !self.shared.pending.load(Ordering::Acquire) {
             return false;
         }
         // Why in this order: a byte written after the mark is taken back would be read here, and its mark would then
-        // keep all later wakes from writing theirs.
-        while matches!((&self.stream).read(&mut [0; 8]), Ok(8)) {}
-        self.shared.pending.swap(false, Ordering::AcqRel)
+        // keep all later wakes from writing theirs. Why only with a byte: one that is still on its way would end every
+        // sleep from then on, with no mark that says it is there.
+        matches!((&self.stream).read(&mut [0; 8]), Ok(1..)) && self.shared.pending.swap(false, Ordering::AcqRel)
     }
 }
 
 impl AsFd for WakeListener {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.stream.as_fd()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::thread;
+
+    #[test]
+    fn a_wake_that_meets_a_clear_is_told_once_and_leaves_nothing_behind() {
+        let (waker, listener) = pair().expect("two file descriptors");
+        let (asked, given) = (AtomicBool::new(false), AtomicBool::new(false));
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                for _ in 0..5_000 {
+                    while !asked.swap(false, Ordering::AcqRel) {
+                        thread::yield_now();
+                    }
+                    waker.wake();
+                    given.store(true, Ordering::Release);
+                }
+            });
+            for round in 0..5_000 {
+                asked.store(true, Ordering::Release);
+                let mut told = 0;
+                while !given.load(Ordering::Acquire) {
+                    told += usize::from(listener.clear());
+                }
+                told += usize::from(listener.clear());
+                given.store(false, Ordering::Relaxed);
+                assert_eq!(told, 1, "round {round}");
+                assert!((&listener.stream).read(&mut [0]).is_err(), "round {round}: a byte that ends every sleep");
+            }
+        });
     }
 }

@@ -3,7 +3,7 @@
 mod loopback;
 
 use loopback::{PATIENCE, any, ends, pattern};
-use segstream::{Config, Contract, Error, Peer, Security, Threads, Verdict, blocking};
+use segstream::{Class, Config, Contract, Error, Peer, Rate, Security, Threads, Verdict, blocking};
 use std::thread;
 
 const SEGMENTS: u64 = 60;
@@ -71,5 +71,39 @@ fn a_waker_ends_a_wait_and_threads_that_bring_something_are_no_wakers() {
         // Were a thread's bell taken for a waker, one of these calls would end with an error.
         receive(&mut server);
         sending.join().unwrap();
+    });
+}
+
+#[test]
+fn an_endpoint_that_is_dropped_in_full_flight_still_says_goodbye() {
+    ends(|| {
+        for round in 0..20 {
+            let unpaced = Config {
+                class: Class::new(6).unwrap(),
+                rate: Rate::Unpaced,
+                unlimited: true,
+                ..config(Threads::Sending, Security::Insecure)
+            };
+            let mut server = blocking::Endpoint::listen(any(), unpaced.clone()).unwrap();
+            let to = server.peer();
+            let sending = thread::spawn(move || {
+                let mut client = blocking::Endpoint::bind(any(), unpaced).unwrap();
+                let id = client.connect(to, vec![Contract::default()]).unwrap();
+                let mut connection = client.connection(id);
+                for segment in 0..40 {
+                    connection.send(0, pattern(segment, SEGMENT_BYTES)).unwrap();
+                }
+            });
+            let id = server.accept(PATIENCE).unwrap();
+            let mut connection = server.connection(id);
+            let told = loop {
+                match connection.recv(0, PATIENCE) {
+                    Ok(Some(_)) => {}
+                    other => break format!("{other:?}"),
+                }
+            };
+            assert!(told.contains("application is gone"), "round {round}: {told}");
+            sending.join().unwrap();
+        }
     });
 }

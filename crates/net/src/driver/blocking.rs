@@ -84,7 +84,10 @@ impl BlockingDriver {
         let began = self.clock().now();
         let due = sleep_end(&turn, access.poll_deadline(), began);
         let end = [due, until].into_iter().flatten().min();
-        if let Some(found) = self.look(access, began, end)? {
+        // Why not when blocked: it would not see the room it waits for.
+        if !turn.blocked
+            && let Some(found) = self.look(access, began, end)?
+        {
             return Ok(found);
         }
         let asleep = self.clock().now();

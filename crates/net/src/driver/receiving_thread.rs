@@ -37,6 +37,8 @@ pub(super) struct ReceivingThread {
     shared: Arc<Shared>,
     waker: Waker,
     thread: Option<JoinHandle<()>>,
+    /// What the thread has ended with.
+    failed: io::ErrorKind,
 }
 
 impl ReceivingThread {
@@ -51,21 +53,31 @@ impl ReceivingThread {
         let (shared, (waker, listener)) = (Arc::new(Shared::default()), wake::pair()?);
         let worker = Worker { socket, given, filled, shared: Arc::clone(&shared), bell, listener };
         let thread = thread::Builder::new().name("segstream-recv".to_owned()).spawn(move || worker.run())?;
-        Ok(Self { full, empty, shared, waker, thread: Some(thread) })
+        Ok(Self { full, empty, shared, waker, thread: Some(thread), failed: io::ErrorKind::Other })
     }
 
-    /// Whether there is something to look at.
+    /// Whether there is something to look at, or never will be again.
     pub(super) fn has_arrivals(&self) -> bool {
-        !self.full.is_empty()
+        !self.full.is_empty() || self.full.is_abandoned()
     }
 
     /// Exchanges the batch that has been looked at for the next; how many datagrams it has.
+    ///
+    /// # Errors
+    ///
+    /// What has ended the thread, from then on by every call.
     pub(super) fn receive(&mut self, batch: &mut Box<ReceiveBatch>) -> io::Result<usize> {
-        let Ok(filled) = self.full.pop() else {
-            batch.set_drained();
-            return Ok(0);
+        // Why asked before: what the thread has left behind is in the ring by then.
+        let ended = self.full.is_abandoned();
+        let filled = match self.full.pop() {
+            Ok(filled) => filled.inspect_err(|error| self.failed = error.kind())?,
+            Err(_) if ended => return Err(io::Error::new(self.failed, "the thread that receives has ended")),
+            Err(_) => {
+                batch.set_drained();
+                return Ok(0);
+            }
         };
-        let used = std::mem::replace(batch, filled?);
+        let used = std::mem::replace(batch, filled);
         // Why ignored: there is room for as many as there are.
         let _ = self.empty.push(used);
         fence(Ordering::SeqCst);

@@ -3,7 +3,7 @@
 //! Started by [`super::functions`].
 //!
 //! Invariant: trains leave in the order they were given. One that is given has left, or was dropped by the socket and counted
-//! there, before the thread ends; only a system that takes nothing for [`LAST_WORDS`] then keeps the rest.
+//! there, before the thread ends; when the system takes nothing for [`LAST_WORDS`] then, the rest is counted as dropped too.
 
 use super::functions::Bell;
 use crate::sleeper::Sleeper;
@@ -52,7 +52,7 @@ impl SendingThread {
         let (full, given) = RingBuffer::new(TRAINS_MAX);
         let (used, empty) = RingBuffer::new(TRAINS_MAX + 1);
         let shared = Arc::new(Shared::default());
-        let worker = Worker { socket, given, used, shared: Arc::clone(&shared), bell };
+        let worker = Worker { socket, given, used, shared: Arc::clone(&shared), bell, stuck_since: None };
         let thread = thread::Builder::new().name("segstream-send".to_owned()).spawn(move || worker.run())?;
         Ok(Self { full, empty, shared, thread: Some(thread) })
     }
@@ -96,6 +96,8 @@ struct Worker {
     used: Producer<Vec<u8>>,
     shared: Arc<Shared>,
     bell: Arc<Bell>,
+    /// Since when a thread that is to end has found no room.
+    stuck_since: Option<Instant>,
 }
 
 impl Worker {
@@ -125,10 +127,14 @@ impl Worker {
 
     fn send(&mut self, train: Train) {
         let Train { transmit, mut datagrams } = train;
-        let (mut from, mut stopping_since) = (0, None);
+        let mut from = 0;
         while let SendOutcome::WouldBlock { taken_bytes } = self.socket.send(&transmit, &datagrams[from..]) {
             from += taken_bytes;
-            if self.shared.stop.load(Ordering::Relaxed) && stopping_since.get_or_insert_with(Instant::now).elapsed() > LAST_WORDS {
+            if taken_bytes > 0 {
+                self.stuck_since = None;
+            }
+            if self.shared.stop.load(Ordering::Relaxed) && self.stuck_since.get_or_insert_with(Instant::now).elapsed() > LAST_WORDS {
+                self.socket.count_unsent((datagrams.len() - from).div_ceil(transmit.datagram_bytes.max(1)));
                 break;
             }
             // Why not for ever: the end of the driver does not end this wait. Why ignored: the next call tells the same.

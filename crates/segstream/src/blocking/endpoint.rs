@@ -16,6 +16,9 @@ use std::net::SocketAddr;
 use std::num::NonZeroU8;
 use std::task::Poll;
 
+/// How long an endpoint that is dropped tries to tell its peers.
+const LAST_WORDS: Duration = Duration::from_millis(100);
+
 /// A socket and its connections.
 ///
 /// Dropped, it breaks off every connection that is left and says so to the peer, once: segments without a verdict
@@ -225,7 +228,14 @@ impl Drop for Endpoint {
     fn drop(&mut self) {
         let now = self.clock().now();
         self.hub.abort_all(now, "the application is gone");
-        // Why ignored: a peer that is not told finds out when its idle timeout has passed.
-        let _ = self.serve();
+        // Why more than one turn: what was written before goes first, and may wait for room. Why an error is ignored: a peer that
+        // is not told finds out when its idle timeout has passed.
+        let (mut until, end) = (now, now + LAST_WORDS);
+        while let Ok(turn) = self.driver.turn(&mut self.hub, Some(until))
+            && (turn.blocked || turn.more)
+            && until < end
+        {
+            until = self.clock().now() + Duration::from_millis(1);
+        }
     }
 }
