@@ -140,9 +140,10 @@ pub struct RecvStore {
 }
 
 impl RecvStore {
-    /// Keeps the payload of a part that the half has called fresh. Units of an unknown length extend the segment.
+    /// Keeps the payload of a part that the half has called fresh, in pieces of whole units. Units of an unknown length extend
+    /// the segment.
     #[inline]
-    pub fn write(&mut self, part: &Part, layout: &Layout, payload: &[u8]) {
+    pub fn write<'a>(&mut self, part: &Part, layout: &Layout, payloads: impl IntoIterator<Item = &'a [u8]>) {
         let Some(buffer) = buffer(&mut self.streams, part.stream, part.segment) else { return };
         let unit_bytes = layout.unit_bytes as usize;
         if let Some(length) = layout.length
@@ -154,12 +155,18 @@ impl RecvStore {
             }
         }
         if layout.order.is_in_order() {
-            let start = part.first as usize * unit_bytes;
-            place(buffer, start, payload, layout.length.is_none());
+            let mut start = part.first as usize * unit_bytes;
+            for payload in payloads {
+                place(buffer, start, payload, layout.length.is_none());
+                start += payload.len();
+            }
             return;
         }
-        let mut rest = payload;
+        let (mut payloads, mut rest) = (payloads.into_iter(), &[][..]);
         for unit in layout.units_at(part.first, part.count) {
+            if rest.is_empty() {
+                rest = payloads.next().unwrap_or_default();
+            }
             let (bytes, after) = rest.split_at(rest.len().min(layout.bytes_of(unit) as usize));
             place(buffer, unit as usize * unit_bytes, bytes, layout.length.is_none());
             rest = after;
@@ -258,7 +265,7 @@ mod tests {
             };
             let mut payload = Vec::new();
             sent.append_to(&part, &layout, &mut payload);
-            received.write(&part, &layout, &payload);
+            received.write(&part, &layout, [&payload[..]]);
         }
         assert_eq!(received.take(0, 0, 155, &[], 10), source);
     }

@@ -162,7 +162,7 @@ impl Connection {
     /// Takes a part that came in shipment `number`.
     pub(super) fn take_part(&mut self, now: Instant, number: u64, part: &Part, payload: &[u8]) {
         if self.payload_fits(part) && self.recv.on_part(now, number, part) == PartFate::Fresh {
-            self.store(part, payload);
+            self.store(part, [payload]);
             self.tell_units(part);
         }
     }
@@ -176,10 +176,10 @@ impl Connection {
         fits
     }
 
-    /// Keeps the payload of a part.
-    pub(super) fn store(&mut self, part: &Part, payload: &[u8]) {
+    /// Keeps the payload of a part, in pieces of whole units.
+    pub(super) fn store<'a>(&mut self, part: &Part, payloads: impl IntoIterator<Item = &'a [u8]>) {
         if let Some(layout) = self.recv.segment_layout(part.stream, part.segment) {
-            self.recv_store.write(part, layout, payload);
+            self.recv_store.write(part, layout, payloads);
         }
     }
 

@@ -13,7 +13,7 @@ use super::Connection;
 use super::receive::Shipment;
 use crate::receiver::PartFate;
 use segstream_base::Instant;
-use segstream_base::codec::Reader;
+use segstream_base::codec::{Reader, Writer, varint_len};
 use segstream_base::endpoint::Arrival;
 use segstream_wire::{Kind, Level, Part};
 
@@ -21,8 +21,11 @@ use segstream_wire::{Kind, Level, Part};
 /// and should still be in the fastest cache the second time.
 const RUN_MAX: usize = 16;
 
+/// No heading of a part is longer that is compared as a whole.
+const HEADING_MAX: usize = 64;
+
 /// Shipments whose parts continue each other.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Run<'a> {
     /// The number of the first.
     first_number: u64,
@@ -31,48 +34,75 @@ struct Run<'a> {
     /// How many there are, each with as many units and bytes as the first.
     count: usize,
     payloads: [&'a [u8]; RUN_MAX],
+    /// What stands in front of the first payload, and its length; 0 if nothing can continue it.
+    heading: [u8; HEADING_MAX],
+    heading_bytes: usize,
+    /// Units of each.
+    each: u32,
 }
 
 impl<'a> Run<'a> {
-    /// Whether a shipment continues the run, or begins one. `one` is the only part of it.
-    #[inline]
-    fn fits(&self, number: u64, one: &Part, payload: &[u8]) -> bool {
-        match self.count {
-            0 => true,
-            count => number == self.first_number + count as u64 && self.is_continued_by(one, payload),
-        }
+    fn empty() -> Self {
+        let part = Part::default();
+        Self { first_number: 0, part, count: 0, payloads: [&[]; RUN_MAX], heading: [0; HEADING_MAX], heading_bytes: 0, each: 0 }
     }
 
-    /// Adds a shipment that fits.
+    /// The payload of a shipment that continues the run: the next number, as many units of the same segment right behind those
+    /// before them, and nothing else told.
+    ///
+    /// Why so: all fields in front of the payload are then the first one's, byte for byte, but for where the units begin; to
+    /// write that one down and compare costs less than to read them all.
     #[inline]
-    fn add(&mut self, number: u64, one: &Part, payload: &'a [u8]) {
-        if self.count == 0 {
-            (self.first_number, self.part) = (number, *one);
-        } else {
-            self.part.count += one.count;
-            self.part.payload_bytes += one.payload_bytes;
+    fn continued_by(&mut self, shipment: &Shipment<'a>) -> Option<&'a [u8]> {
+        let next = self.part.first + self.part.count;
+        if self.count == 0 || shipment.number != self.first_number + self.count as u64 || !carries_data(shipment) {
+            return None;
         }
+        let (heading, payload) = shipment.body.split_at_checked(self.heading_bytes)?;
+        if heading.is_empty() || payload.len() != self.payloads[0].len() || next.checked_add(self.each).is_none() {
+            return None;
+        }
+        let first_at = self.part.first_at();
+        if varint_len(u64::from(next)) != varint_len(u64::from(self.part.first)) {
+            return None;
+        }
+        Writer::new(&mut self.heading[first_at..]).varint(u64::from(next));
+        (heading == &self.heading[..self.heading_bytes]).then_some(payload)
+    }
+
+    /// Begins a run with a shipment, which has `part` and nothing else.
+    #[inline]
+    fn begin(&mut self, shipment: &Shipment<'a>, part: &Part, payload: &'a [u8]) {
+        (self.first_number, self.part, self.each) = (shipment.number, *part, part.count);
+        (self.payloads[0], self.count) = (payload, 1);
+        let heading = &shipment.body[..shipment.body.len() - payload.len()];
+        self.heading_bytes = match self.heading.get_mut(..heading.len()) {
+            Some(kept) => {
+                kept.copy_from_slice(heading);
+                heading.len()
+            }
+            None => 0,
+        };
+    }
+
+    /// Adds a shipment that continues it.
+    #[inline]
+    fn add(&mut self, payload: &'a [u8]) {
+        self.part.count += self.each;
+        self.part.payload_bytes += payload.len() as u32;
         self.payloads[self.count] = payload;
         self.count += 1;
     }
 
-    /// Whether `one` is the next part as the first was: as many units of the same segment, behind those before them.
-    #[inline]
-    fn is_continued_by(&self, one: &Part, payload: &[u8]) -> bool {
-        let all = &self.part;
-        one.first == all.first.saturating_add(all.count)
-            && u64::from(one.count) * self.count as u64 == u64::from(all.count)
-            && payload.len() == self.payloads[0].len()
-            && (one.stream, one.segment, one.length, one.source_time) == (all.stream, all.segment, all.length, all.source_time)
-            && (one.again, one.opened, one.tolerance) == (all.again, all.opened, all.tolerance)
+    fn payloads(&self) -> impl Iterator<Item = &'a [u8]> {
+        self.payloads[..self.count].iter().copied()
     }
 
     /// The parts and their payloads, one by one.
     fn parts(&self) -> impl Iterator<Item = (Part, &'a [u8])> {
-        let each = self.part.count / self.count.max(1) as u32;
-        self.payloads[..self.count].iter().zip(0..).map(move |(payload, at)| {
-            let one = Part { first: self.part.first + at * each, count: each, payload_bytes: payload.len() as u32, ..self.part };
-            (one, *payload)
+        self.payloads().zip(0..).map(|(payload, at)| {
+            let one = Part { first: self.part.first + at * self.each, count: self.each, payload_bytes: payload.len() as u32, ..self.part };
+            (one, payload)
         })
     }
 }
@@ -94,19 +124,22 @@ impl Connection {
 
     /// Takes shipments that have been opened.
     fn take_opened(&mut self, now: Instant, arrival: Arrival, shipments: &[Option<Shipment<'_>>; RUN_MAX]) {
-        let (mut run, mut part) = (Run::default(), Part::default());
+        let (mut run, mut part) = (Run::empty(), Part::default());
         for shipment in shipments.iter().flatten() {
-            let payload = only_part(shipment, &mut part);
-            if payload.is_none_or(|payload| !run.fits(shipment.number, &part, payload)) {
+            let continued = run.continued_by(shipment);
+            if continued.is_none() {
                 // Before the next is counted, whose number may decide what is held lost.
                 self.take_run(now, &mut run);
             }
             if !self.count(now, arrival, shipment) {
                 continue;
             }
-            match payload {
-                Some(payload) => run.add(shipment.number, &part, payload),
-                None => self.take(now, arrival.from, shipment),
+            match continued {
+                Some(payload) => run.add(payload),
+                None => match only_part(shipment, &mut part) {
+                    Some(payload) => run.begin(shipment, &part, payload),
+                    None => self.take(now, arrival.from, shipment),
+                },
             }
             if self.recv.has_passed() {
                 // What is held lost now is so before the next unit.
@@ -139,7 +172,7 @@ impl Connection {
         }
         match self.recv.on_part(now, run.first_number, &run.part) {
             PartFate::Fresh => {
-                run.parts().for_each(|(part, payload)| self.store(&part, payload));
+                self.store(&run.part, run.payloads());
                 self.tell_units(&run.part);
             }
             PartFate::Refused => self.recv.counters.parts_refused += run.count as u64 - 1,
@@ -159,13 +192,18 @@ impl Connection {
 /// The payload of a data shipment with a single part of new units, which is read into `part`.
 #[inline]
 fn only_part<'a>(shipment: &Shipment<'a>, part: &mut Part) -> Option<&'a [u8]> {
-    if shipment.kind != Kind::Data || shipment.level == Level::Handshake {
+    if !carries_data(shipment) {
         return None;
     }
     let mut input = Reader::new(shipment.body);
     let payload = part.read(&mut input).ok()?;
     // Why not a repair: with each a segment may have become good enough, and what comes then is too late.
     (input.is_empty() && !part.again).then_some(payload)
+}
+
+#[inline]
+fn carries_data(shipment: &Shipment<'_>) -> bool {
+    shipment.kind == Kind::Data && shipment.level != Level::Handshake
 }
 
 #[cfg(test)]
@@ -176,31 +214,61 @@ mod tests {
         Part { segment: 7, first, count, length: Some(100_000), payload_bytes: count * 10, ..Part::default() }
     }
 
+    fn body(part: &Part) -> Vec<u8> {
+        let mut body = vec![0; 200];
+        let mut writer = Writer::new(&mut body);
+        part.encode_header(&mut writer);
+        writer.bytes(&vec![part.first as u8; part.payload_bytes as usize]);
+        let length = writer.finish().unwrap();
+        body.truncate(length);
+        body
+    }
+
+    fn shipment(number: u64, body: &[u8]) -> Shipment<'_> {
+        Shipment { level: Level::Data, kind: Kind::Data, number, datagram_bytes: 0, body }
+    }
+
+    fn begun<'a>(number: u64, body: &'a [u8]) -> Run<'a> {
+        let (mut run, mut one, first) = (Run::empty(), Part::default(), shipment(number, body));
+        assert!(run.continued_by(&first).is_none());
+        let payload = only_part(&first, &mut one).unwrap();
+        run.begin(&first, &one, payload);
+        run
+    }
+
     #[test]
     fn parts_that_continue_each_other_become_one_and_come_apart_again() {
-        let payloads: Vec<Vec<u8>> = (0..4).map(|at| vec![at; 20]).collect();
-        let mut run = Run::default();
-        for (at, payload) in (0..).zip(&payloads) {
-            let one = part(40 + 2 * at, 2);
-            assert!(run.fits(9 + u64::from(at), &one, payload));
-            run.add(9 + u64::from(at), &one, payload);
+        let bodies: Vec<Vec<u8>> = (0..4).map(|at| body(&part(40 + 2 * at, 2))).collect();
+        let mut run = begun(9, &bodies[0]);
+        for (number, body) in (10..).zip(&bodies[1..]) {
+            let payload = run.continued_by(&shipment(number, body)).unwrap();
+            run.add(payload);
         }
         assert_eq!((run.first_number, run.part), (9, part(40, 8)));
-        let apart: Vec<(Part, &[u8])> = run.parts().collect();
-        assert_eq!(apart, (0..).zip(&payloads).map(|(at, payload)| (part(40 + 2 * at, 2), &payload[..])).collect::<Vec<_>>());
+        let apart: Vec<(Part, Vec<u8>)> = run.parts().map(|(part, payload)| (part, payload.to_vec())).collect();
+        let expected: Vec<(Part, Vec<u8>)> = (0..4).map(|at| (part(40 + 2 * at, 2), vec![40 + 2 * at as u8; 20])).collect();
+        assert_eq!(apart, expected);
     }
 
     #[test]
     fn what_does_not_continue_a_run_ends_it() {
-        let (payload, short) = ([0; 20], [0; 15]);
-        let mut run = Run::default();
-        run.add(9, &part(40, 2), &payload);
-        assert!(run.fits(10, &part(42, 2), &payload));
-        assert!(!run.fits(11, &part(42, 2), &payload), "a shipment is missing between");
-        assert!(!run.fits(10, &part(43, 2), &payload), "units are missing between");
-        assert!(!run.fits(10, &part(42, 1), &payload), "fewer units");
-        assert!(!run.fits(10, &part(42, 2), &short), "a short last unit");
-        assert!(!run.fits(10, &Part { segment: 8, ..part(42, 2) }, &payload), "another segment");
-        assert!(!run.fits(10, &Part { length: None, ..part(42, 2) }, &payload), "a length that is not told");
+        let continues = |first: &Part, number, one: &Part| {
+            let (first, next) = (body(first), body(one));
+            let mut run = begun(9, &first);
+            run.continued_by(&shipment(number, &next)).is_some()
+        };
+        let first = part(40, 2);
+        assert!(continues(&first, 10, &part(42, 2)));
+        assert!(!continues(&first, 11, &part(42, 2)), "a shipment is missing between");
+        assert!(!continues(&first, 10, &part(43, 2)), "units are missing between");
+        assert!(!continues(&first, 10, &part(42, 1)), "fewer units");
+        assert!(!continues(&first, 10, &Part { payload_bytes: 15, ..part(42, 2) }), "a short last unit");
+        assert!(!continues(&first, 10, &Part { segment: 8, ..part(42, 2) }), "another segment");
+        assert!(!continues(&first, 10, &Part { length: None, ..part(42, 2) }), "a length that is not told");
+        assert!(!continues(&first, 10, &Part { again: true, ..part(42, 2) }), "a repair");
+        assert!(!continues(&part(62, 2), 10, &part(64, 2)), "a place that takes more bytes to tell begins a run of its own");
+        assert!(!continues(&part(u32::MAX - 2, 2), 10, &part(0, 2)), "places do not wrap");
+        let state = Shipment { kind: Kind::State, ..shipment(10, &[]) };
+        assert!(begun(9, &body(&first)).continued_by(&state).is_none());
     }
 }
