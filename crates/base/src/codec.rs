@@ -74,6 +74,12 @@ impl<'a> Reader<'a> {
         self.at
     }
 
+    /// What has not been read yet.
+    #[inline]
+    pub fn rest(&self) -> &'a [u8] {
+        self.input.get(self.at..).unwrap_or_default()
+    }
+
     /// How many bytes are left.
     pub const fn remaining(&self) -> usize {
         self.input.len() - self.at

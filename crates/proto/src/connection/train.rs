@@ -13,7 +13,7 @@ use super::Connection;
 use super::receive::Shipment;
 use crate::receiver::PartFate;
 use segstream_base::Instant;
-use segstream_base::codec::{Reader, Writer, varint_len};
+use segstream_base::codec::{Reader, varint_len};
 use segstream_base::endpoint::Arrival;
 use segstream_wire::{Kind, Level, Part};
 
@@ -21,11 +21,8 @@ use segstream_wire::{Kind, Level, Part};
 /// and should still be in the fastest cache the second time.
 const RUN_MAX: usize = 16;
 
-/// No heading of a part is longer that is compared as a whole.
-const HEADING_MAX: usize = 64;
-
 /// Shipments whose parts continue each other.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Run<'a> {
     /// The number of the first.
     first_number: u64,
@@ -34,40 +31,30 @@ struct Run<'a> {
     /// How many there are, each with as many units and bytes as the first.
     count: usize,
     payloads: [&'a [u8]; RUN_MAX],
-    /// What stands in front of the first payload, and its length; 0 if nothing can continue it.
-    heading: [u8; HEADING_MAX],
-    heading_bytes: usize,
+    /// What stands in front of where the first one's units begin, and between that and its payload.
+    before: &'a [u8],
+    behind: &'a [u8],
     /// Units of each.
     each: u32,
 }
 
 impl<'a> Run<'a> {
-    fn empty() -> Self {
-        let part = Part::default();
-        Self { first_number: 0, part, count: 0, payloads: [&[]; RUN_MAX], heading: [0; HEADING_MAX], heading_bytes: 0, each: 0 }
-    }
-
     /// The payload of a shipment that continues the run: the next number, as many units of the same segment right behind those
     /// before them, and nothing else told.
     ///
-    /// Why so: all fields in front of the payload are then the first one's, byte for byte, but for where the units begin; to
-    /// write that one down and compare costs less than to read them all.
+    /// Why so: what stands in front of the payload is then the first one's, byte for byte, but for where the units begin; to
+    /// compare costs less than to read all fields.
     #[inline]
-    fn continued_by(&mut self, shipment: &Shipment<'a>) -> Option<&'a [u8]> {
+    fn continued_by(&self, shipment: &Shipment<'a>) -> Option<&'a [u8]> {
+        if self.count == 0 || self.before.is_empty() || shipment.number != self.first_number + self.count as u64 || !carries_data(shipment)
+        {
+            return None;
+        }
         let next = self.part.first + self.part.count;
-        if self.count == 0 || shipment.number != self.first_number + self.count as u64 || !carries_data(shipment) {
-            return None;
-        }
-        let (heading, payload) = shipment.body.split_at_checked(self.heading_bytes)?;
-        if heading.is_empty() || payload.len() != self.payloads[0].len() || next.checked_add(self.each).is_none() {
-            return None;
-        }
-        let first_at = self.part.first_at();
-        if varint_len(u64::from(next)) != varint_len(u64::from(self.part.first)) {
-            return None;
-        }
-        Writer::new(&mut self.heading[first_at..]).varint(u64::from(next));
-        (heading == &self.heading[..self.heading_bytes]).then_some(payload)
+        let mut rest = Reader::new(shipment.body.strip_prefix(self.before)?);
+        let is_next = rest.varint("first unit").ok()? == u64::from(next) && next.checked_add(self.each).is_some();
+        let payload = rest.rest().strip_prefix(self.behind)?;
+        (is_next && payload.len() == self.payloads[0].len()).then_some(payload)
     }
 
     /// Begins a run with a shipment, which has `part` and nothing else.
@@ -76,13 +63,10 @@ impl<'a> Run<'a> {
         (self.first_number, self.part, self.each) = (shipment.number, *part, part.count);
         (self.payloads[0], self.count) = (payload, 1);
         let heading = &shipment.body[..shipment.body.len() - payload.len()];
-        self.heading_bytes = match self.heading.get_mut(..heading.len()) {
-            Some(kept) => {
-                kept.copy_from_slice(heading);
-                heading.len()
-            }
-            None => 0,
-        };
+        // Why: in a heading that is longer than it must be, fields lie elsewhere. Nothing continues it.
+        let usual = heading.len() == part.header_len();
+        let (before, first) = heading.split_at(if usual { part.first_at() } else { 0 });
+        (self.before, self.behind) = (before, first.get(varint_len(u64::from(part.first))..).unwrap_or_default());
     }
 
     /// Adds a shipment that continues it.
@@ -124,7 +108,7 @@ impl Connection {
 
     /// Takes shipments that have been opened.
     fn take_opened(&mut self, now: Instant, arrival: Arrival, shipments: &[Option<Shipment<'_>>; RUN_MAX]) {
-        let (mut run, mut part) = (Run::empty(), Part::default());
+        let (mut run, mut part) = (Run::default(), Part::default());
         for shipment in shipments.iter().flatten() {
             let continued = run.continued_by(shipment);
             if continued.is_none() {
@@ -209,6 +193,7 @@ fn carries_data(shipment: &Shipment<'_>) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use segstream_base::codec::Writer;
 
     fn part(first: u32, count: u32) -> Part {
         Part { segment: 7, first, count, length: Some(100_000), payload_bytes: count * 10, ..Part::default() }
@@ -229,7 +214,7 @@ mod tests {
     }
 
     fn begun<'a>(number: u64, body: &'a [u8]) -> Run<'a> {
-        let (mut run, mut one, first) = (Run::empty(), Part::default(), shipment(number, body));
+        let (mut run, mut one, first) = (Run::default(), Part::default(), shipment(number, body));
         assert!(run.continued_by(&first).is_none());
         let payload = only_part(&first, &mut one).unwrap();
         run.begin(&first, &one, payload);
@@ -254,7 +239,7 @@ mod tests {
     fn what_does_not_continue_a_run_ends_it() {
         let continues = |first: &Part, number, one: &Part| {
             let (first, next) = (body(first), body(one));
-            let mut run = begun(9, &first);
+            let run = begun(9, &first);
             run.continued_by(&shipment(number, &next)).is_some()
         };
         let first = part(40, 2);
@@ -266,8 +251,11 @@ mod tests {
         assert!(!continues(&first, 10, &Part { segment: 8, ..part(42, 2) }), "another segment");
         assert!(!continues(&first, 10, &Part { length: None, ..part(42, 2) }), "a length that is not told");
         assert!(!continues(&first, 10, &Part { again: true, ..part(42, 2) }), "a repair");
-        assert!(!continues(&part(62, 2), 10, &part(64, 2)), "a place that takes more bytes to tell begins a run of its own");
+        assert!(continues(&part(62, 2), 10, &part(64, 2)), "a place that takes more bytes to tell");
         assert!(!continues(&part(u32::MAX - 2, 2), 10, &part(0, 2)), "places do not wrap");
+        let (mut long, next) = (body(&first), body(&part(42, 2)));
+        long.splice(1..2, [0x40, long[1]]);
+        assert!(begun(9, &long).continued_by(&shipment(10, &next)).is_none(), "a heading that is longer than it must be");
         let state = Shipment { kind: Kind::State, ..shipment(10, &[]) };
         assert!(begun(9, &body(&first)).continued_by(&state).is_none());
     }
