@@ -168,9 +168,17 @@ impl Socket {
     ///
     /// Only what no later call could mend; never because of the network.
     pub fn receive(&self, batch: &mut ReceiveBatch) -> io::Result<usize> {
+        // Why not more trains: see their number.
+        self.receive_up_to(if self.offload { TRAINS_MAX } else { SINGLES_MAX }, batch)
+    }
+
+    /// As [`Socket::receive`], but what comes first only: the cheapest way to find nothing, for those who look again and again.
+    pub(crate) fn look(&self, batch: &mut ReceiveBatch) -> io::Result<usize> {
+        self.receive_up_to(if self.offload { 1 } else { SINGLES_MAX }, batch)
+    }
+
+    fn receive_up_to(&self, trains_max: usize, batch: &mut ReceiveBatch) -> io::Result<usize> {
         for _ in 0..NOTICES_MAX {
-            // Why not more trains: see their number.
-            let trains_max = if self.offload { TRAINS_MAX } else { SINGLES_MAX };
             match batch.fill(trains_max, |buffers, trains| self.state.recv(UdpSockRef::from(&self.socket), buffers, trains)) {
                 Ok((datagrams, bytes)) => {
                     self.counters.receive_calls.add(1);

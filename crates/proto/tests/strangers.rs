@@ -36,7 +36,7 @@ fn a_refusal_is_never_longer_than_the_request() {
         assert!(out.len() <= asked, "{} bytes answer {asked}", out.len());
         let end = Plain::open(0, &out).unwrap();
         let reject = Reject::decode(&mut Reader::new(&out[HEADER_BYTES..end])).unwrap();
-        assert_eq!((reject.request, reject.reason, reject.version), (77, RejectReason::Version, 2));
+        assert_eq!((reject.request, reject.reason, reject.version), (77, RejectReason::Version, 3));
         assert!(more < 100 || !reject.detail.is_empty(), "there was room for a sentence");
     }
 }

@@ -21,6 +21,9 @@ use std::sync::Arc;
 use std::thread::{self, ThreadId};
 
 /// A socket, a clock, and the loop between them and an endpoint.
+///
+/// Dropped, it still sends what its turns have taken from the endpoint, but for a train that found no room: as long as the last
+/// turn was [`Turn::blocked`], there is one.
 #[derive(Debug)]
 pub struct BlockingDriver {
     functions: Functions,
@@ -109,7 +112,7 @@ impl BlockingDriver {
         let until = end.map_or(began + time, |end| end.min(began + time));
         while self.clock().now() < until {
             // Why nothing else of a turn: until something comes there is no more to send than there was, and no timer is due.
-            let received = self.exchange.receive_once(&mut self.functions, &mut endpoint)?;
+            let received = self.exchange.look(&mut self.functions, &mut endpoint)?;
             let woken = self.listener.clear();
             if received > 0 || woken {
                 self.look.found();

@@ -38,6 +38,11 @@ pub(super) trait DatagramIo {
     /// See [`Socket::receive`](crate::socket::Socket::receive). May exchange the batch for another.
     fn receive(&mut self, batch: &mut Box<ReceiveBatch>) -> io::Result<usize>;
 
+    /// As [`DatagramIo::receive`], but maybe only what comes first. Costs less when nothing does.
+    fn look(&mut self, batch: &mut Box<ReceiveBatch>) -> io::Result<usize> {
+        self.receive(batch)
+    }
+
     /// Sends what `datagrams` holds from `from` on; see [`Socket::send`](crate::socket::Socket::send). May exchange the buffer for another when all is
     /// taken.
     fn send(&mut self, transmit: &Transmit, datagrams: &mut Vec<u8>, from: usize) -> SendOutcome;
@@ -126,7 +131,8 @@ impl Exchange {
 
     fn receive<E: Endpoint, I: DatagramIo>(&mut self, io: &mut I, access: &mut impl Access<E>, turn: &mut Turn) -> io::Result<()> {
         for _ in 0..self.config.receives_per_turn.max(1) {
-            let count = self.receive_once(io, access)?;
+            let count = io.receive(&mut self.batch)?;
+            self.hand_over(count, access);
             turn.received += count;
             if self.batch.is_drained() || (I::TELLS_AGAIN && !self.batch.is_full()) {
                 if count == 0 {
@@ -139,9 +145,15 @@ impl Exchange {
         Ok(())
     }
 
-    /// Hands over what one call finds, and nothing else of a turn; how many datagrams that were.
-    pub(super) fn receive_once<E: Endpoint>(&mut self, io: &mut impl DatagramIo, access: &mut impl Access<E>) -> io::Result<usize> {
-        let count = io.receive(&mut self.batch)?;
+    /// Looks once, and hands over what that finds: nothing else of a turn. How many datagrams that were.
+    pub(super) fn look<E: Endpoint>(&mut self, io: &mut impl DatagramIo, access: &mut impl Access<E>) -> io::Result<usize> {
+        let count = io.look(&mut self.batch)?;
+        self.hand_over(count, access);
+        Ok(count)
+    }
+
+    /// Hands over the datagrams of the batch, of which there are `count`.
+    fn hand_over<E: Endpoint>(&mut self, count: usize, access: &mut impl Access<E>) {
         if count > 0 {
             let (clock, batch) = (self.clock, &mut self.batch);
             let at = access.with(|endpoint| {
@@ -155,7 +167,6 @@ impl Exchange {
             });
             self.looked = Some(Look { at, empty: false });
         }
-        Ok(count)
     }
 
     fn transmit<E: Endpoint>(&mut self, io: &mut impl DatagramIo, access: &mut impl Access<E>, turn: &mut Turn) {

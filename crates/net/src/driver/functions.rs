@@ -149,6 +149,13 @@ impl DatagramIo for Functions {
         }
     }
 
+    fn look(&mut self, batch: &mut Box<ReceiveBatch>) -> io::Result<usize> {
+        match &mut self.receiving {
+            Some(thread) => thread.receive(batch),
+            None => self.socket.look(batch),
+        }
+    }
+
     fn send(&mut self, transmit: &Transmit, datagrams: &mut Vec<u8>, from: usize) -> SendOutcome {
         match &mut self.sending {
             Some(thread) => thread.send(transmit, datagrams),
