@@ -74,7 +74,8 @@ impl BlockingDriver {
     pub fn turn<E: Endpoint>(&mut self, endpoint: &mut E, until: Option<Instant>) -> io::Result<Turn> {
         self.set_timer_slack();
         let mut access = endpoint;
-        let now = self.clock().now();
+        self.exchange.time_has_passed();
+        let now = self.exchange.now();
         let sleepless = until.is_some_and(|until| until <= now);
         // Why not the same for both: whoever is about to sleep is told of what comes meanwhile, but while datagrams are there
         // to look at once is cheaper than to ask.
@@ -84,7 +85,7 @@ impl BlockingDriver {
         if turn.is_busy() || turn.woken || sleepless {
             return Ok(turn);
         }
-        let began = self.clock().now();
+        let began = self.exchange.now();
         let due = sleep_end(&turn, access.poll_deadline(), began);
         let end = [due, until].into_iter().flatten().min();
         // Why not when blocked: it would not see the room it waits for.
@@ -95,6 +96,7 @@ impl BlockingDriver {
         }
         let asleep = self.clock().now();
         let awoken = self.sleep(end, turn.blocked)?;
+        self.exchange.time_has_passed();
         if awoken.arrivals {
             self.look.woken_after(self.clock().now().since(asleep));
         }
@@ -116,8 +118,8 @@ impl BlockingDriver {
             let woken = self.listener.clear();
             if received > 0 || woken {
                 self.look.found();
-                let turn = self.exchange.work(&mut self.functions, &mut endpoint, false)?;
-                return Ok(Some(Turn { received, woken, ..Turn::default() }.then(turn)));
+                // Why no more: whoever waits for it hears of it first, and the next turn does the rest.
+                return Ok(Some(Turn { received, woken, at: self.exchange.now(), ..Turn::default() }));
             }
             std::hint::spin_loop();
         }

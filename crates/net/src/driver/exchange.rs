@@ -53,11 +53,16 @@ pub(super) trait DatagramIo {
 
 /// How a driver reaches its endpoint.
 pub(super) trait Access<E> {
+    /// Whether others have the endpoint between our calls and tell it later times than ours.
+    const SHARED: bool;
+
     /// Calls `call` with the endpoint.
     fn with<R>(&mut self, call: impl FnOnce(&mut E) -> R) -> R;
 }
 
 impl<E> Access<E> for &mut E {
+    const SHARED: bool = false;
+
     fn with<R>(&mut self, call: impl FnOnce(&mut E) -> R) -> R {
         call(self)
     }
@@ -74,6 +79,8 @@ pub(super) struct Exchange {
     /// The sizes of the last datagrams, the newest last.
     datagram_bytes: [usize; 2],
     looked: Option<Look>,
+    /// The last reading of the clock, if nothing has taken time since.
+    present: Option<Instant>,
 }
 
 /// When the socket was looked at last, and whether it was seen empty.
@@ -100,11 +107,35 @@ impl Exchange {
             pending: None,
             datagram_bytes: [FIRST_DATAGRAM_BYTES; 2],
             looked: None,
+            present: None,
         }
     }
 
     pub(super) fn clock(&self) -> Clock {
         self.clock
+    }
+
+    /// The present, read again only where time has passed since the last reading: in a system call, or between turns.
+    pub(super) fn now(&mut self) -> Instant {
+        let clock = self.clock;
+        *self.present.get_or_insert_with(|| clock.now())
+    }
+
+    /// The caller has done something else, or has slept.
+    pub(super) fn time_has_passed(&mut self) {
+        self.present = None;
+    }
+
+    /// Calls `call` with the endpoint and the present.
+    fn tell<E, A: Access<E>, R>(&mut self, access: &mut A, call: impl FnOnce(&mut Self, &mut E, Instant) -> R) -> R {
+        access.with(|endpoint| {
+            // Why: others who had it meanwhile may have told it a later time.
+            if A::SHARED {
+                self.time_has_passed();
+            }
+            let now = self.now();
+            call(self, endpoint, now)
+        })
     }
 
     /// Whether the socket was looked at a moment ago, and seen empty if that is what `empty` asks.
@@ -118,25 +149,25 @@ impl Exchange {
         if receive {
             self.receive(io, access, &mut turn)?;
         }
-        let clock = self.clock;
-        turn.timer = access.with(|endpoint| {
-            let now = clock.now();
+        turn.timer = self.tell(access, |_, endpoint: &mut E, now| {
             let due = endpoint.poll_deadline().filter(|deadline| deadline.at <= now)?;
             endpoint.handle_timeout(now);
             Some(due.timer)
         });
         self.transmit(io, access, &mut turn);
+        turn.at = self.now();
         Ok(turn)
     }
 
     fn receive<E: Endpoint, I: DatagramIo>(&mut self, io: &mut I, access: &mut impl Access<E>, turn: &mut Turn) -> io::Result<()> {
         for _ in 0..self.config.receives_per_turn.max(1) {
             let count = io.receive(&mut self.batch)?;
+            self.time_has_passed();
             self.hand_over(count, access);
             turn.received += count;
             if self.batch.is_drained() || (I::TELLS_AGAIN && !self.batch.is_full()) {
                 if count == 0 {
-                    self.looked = Some(Look { at: self.clock.now(), empty: true });
+                    self.looked = Some(Look { at: self.now(), empty: true });
                 }
                 return Ok(());
             }
@@ -148,6 +179,7 @@ impl Exchange {
     /// Looks once, and hands over what that finds: nothing else of a turn. How many datagrams that were.
     pub(super) fn look<E: Endpoint>(&mut self, io: &mut impl DatagramIo, access: &mut impl Access<E>) -> io::Result<usize> {
         let count = io.look(&mut self.batch)?;
+        self.time_has_passed();
         self.hand_over(count, access);
         Ok(count)
     }
@@ -155,17 +187,12 @@ impl Exchange {
     /// Hands over the datagrams of the batch, of which there are `count`.
     fn hand_over<E: Endpoint>(&mut self, count: usize, access: &mut impl Access<E>) {
         if count > 0 {
-            let (clock, batch) = (self.clock, &mut self.batch);
-            let at = access.with(|endpoint| {
-                // Why: read with the endpoint at hand, because others who had it meanwhile may have told it a later time
-                // than the batch's.
-                let now = clock.now();
-                for (arrival, train) in batch.trains() {
+            self.tell(access, |this, endpoint: &mut E, now| {
+                for (arrival, train) in this.batch.trains() {
                     endpoint.handle_train(now, arrival, train.bytes, train.datagram_bytes);
                 }
-                now
+                this.looked = Some(Look { at: now, empty: false });
             });
-            self.looked = Some(Look { at, empty: false });
         }
     }
 
@@ -176,7 +203,9 @@ impl Exchange {
             };
             let left_bytes = self.outgoing.len().saturating_sub(pending.from);
             let size = pending.transmit.datagram_bytes.max(1);
-            match io.send(&pending.transmit, &mut self.outgoing, pending.from) {
+            let outcome = io.send(&pending.transmit, &mut self.outgoing, pending.from);
+            self.time_has_passed();
+            match outcome {
                 SendOutcome::Sent | SendOutcome::Dropped { .. } => turn.sent += left_bytes.div_ceil(size),
                 SendOutcome::WouldBlock { taken_bytes } => {
                     turn.sent += taken_bytes.div_ceil(size);
@@ -195,9 +224,8 @@ impl Exchange {
         let [before, last] = self.datagram_bytes;
         let fitting = SEND_BYTES_MAX / before.max(last);
         let count_max = io.datagrams_per_send().min(self.config.datagrams_per_send).min(fitting).max(1);
-        let (clock, outgoing) = (self.clock, &mut self.outgoing);
-        outgoing.clear();
-        let transmit = access.with(|endpoint| endpoint.poll_transmit(clock.now(), count_max, outgoing))?;
+        self.outgoing.clear();
+        let transmit = self.tell(access, |this, endpoint: &mut E, now| endpoint.poll_transmit(now, count_max, &mut this.outgoing))?;
         self.datagram_bytes = [last, transmit.datagram_bytes.clamp(1, SEND_BYTES_MAX)];
         Some(Pending { transmit, from: 0 })
     }

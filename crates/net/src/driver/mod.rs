@@ -26,7 +26,7 @@ pub mod tokio;
 
 pub use functions::Threads;
 pub use polling::Polling;
-use segstream_base::Duration;
+use segstream_base::{Duration, Instant};
 
 /// What a driver may do at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,6 +80,8 @@ pub struct Turn {
     pub more: bool,
     /// A [`crate::wake::Waker`] has ended the sleep (blocking driver).
     pub woken: bool,
+    /// When it ended: after its system calls, and no earlier than any time the endpoint was told.
+    pub at: Instant,
 }
 
 impl Turn {
@@ -98,6 +100,7 @@ impl Turn {
             blocked: later.blocked,
             more: later.more,
             woken: self.woken || later.woken,
+            at: self.at.max(later.at),
         }
     }
 }

@@ -187,6 +187,8 @@ pub(super) fn watch<T: AsFd + AsRawFd>(descriptor: T, interest: Interest) -> io:
 }
 
 impl<E> Access<E> for &Shared<E> {
+    const SHARED: bool = true;
+
     fn with<R>(&mut self, call: impl FnOnce(&mut E) -> R) -> R {
         call(&mut self.lock())
     }

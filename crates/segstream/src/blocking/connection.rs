@@ -3,6 +3,7 @@
 //! Called by applications and the command. Invariant: see [`super`].
 
 use super::{Endpoint, SegmentWriter};
+use crate::hub::Hub;
 use crate::{
     Bandwidth, Bytes, Class, CloseReason, ConnectionId, Contract, Duration, Error, Fingerprint, Instant, Judged, Progress, Rate, Received,
     SegmentNumber, Statistics, StreamStatistics, SubmitError,
@@ -52,7 +53,7 @@ impl<'a> Connection<'a> {
     /// network once before it returns.
     pub fn send(&mut self, stream: u32, bytes: Bytes) -> Result<SegmentNumber, Error> {
         let now = self.now();
-        self.send_at(stream, bytes, now, None)
+        self.send_from(now, stream, bytes, now, None)
     }
 
     /// Like [`Connection::send`] with a source time, and a tolerance (W, E, B) of its own if given.
@@ -63,8 +64,22 @@ impl<'a> Connection<'a> {
         source_time: Instant,
         tolerance: Option<(u32, u32, u32)>,
     ) -> Result<SegmentNumber, Error> {
+        let now = self.now();
+        self.send_from(now, stream, bytes, source_time, tolerance)
+    }
+
+    /// Sends a whole segment where it is `now`.
+    fn send_from(
+        &mut self,
+        now: Instant,
+        stream: u32,
+        bytes: Bytes,
+        source_time: Instant,
+        tolerance: Option<(u32, u32, u32)>,
+    ) -> Result<SegmentNumber, Error> {
         let to = (self.id, stream);
-        let segment = self.endpoint.wait_for(None, move |hub, now| hub.poll_send(now, to, bytes.clone(), source_time, tolerance))?;
+        let send = move |hub: &mut Hub, now| hub.poll_send(now, to, bytes.clone(), source_time, tolerance);
+        let segment = self.endpoint.wait_from(now, None, send)?;
         self.endpoint.serve()?;
         Ok(segment)
     }

@@ -172,10 +172,19 @@ impl Endpoint {
     pub(super) fn wait_for<T>(
         &mut self,
         timeout: Option<Duration>,
+        ready: impl FnMut(&mut Hub, Instant) -> Poll<Result<T, Error>>,
+    ) -> Result<T, Error> {
+        let now = self.clock().now();
+        self.wait_from(now, timeout, ready)
+    }
+
+    /// As [`Endpoint::wait_for`], where it is `now`.
+    pub(super) fn wait_from<T>(
+        &mut self,
+        mut now: Instant,
+        timeout: Option<Duration>,
         mut ready: impl FnMut(&mut Hub, Instant) -> Poll<Result<T, Error>>,
     ) -> Result<T, Error> {
-        let clock = self.clock();
-        let mut now = clock.now();
         let until = timeout.map(|timeout| now + timeout);
         let mut served = false;
         loop {
@@ -190,9 +199,8 @@ impl Endpoint {
             if served && until.is_some_and(|until| now >= until) {
                 return Err(Error::TimedOut);
             }
-            self.turn(until)?;
+            now = self.turn(until)?;
             served = true;
-            now = clock.now();
         }
     }
 
@@ -205,22 +213,21 @@ impl Endpoint {
 
     /// Serves the network once, without sleeping.
     pub(super) fn serve(&mut self) -> Result<(), Error> {
-        let now = self.clock().now();
-        self.turn(Some(now))
+        self.turn(Some(Instant::ZERO)).map(|_| ())
     }
 
     /// Serves the network once if the protocol wants to be served now.
     pub(super) fn serve_if_due(&mut self) -> Result<(), Error> {
         let now = self.clock().now();
-        if self.hub.poll_deadline().is_some_and(|deadline| deadline.at <= now) { self.turn(Some(now)) } else { Ok(()) }
+        if self.hub.poll_deadline().is_some_and(|deadline| deadline.at <= now) { self.serve() } else { Ok(()) }
     }
 
-    fn turn(&mut self, until: Option<Instant>) -> Result<(), Error> {
+    /// Serves the network once, and waits for something to do until `until` at the latest. When it ended.
+    fn turn(&mut self, until: Option<Instant>) -> Result<Instant, Error> {
         let turn = self.driver.turn(&mut self.hub, until)?;
         self.woken |= turn.woken;
-        let now = self.clock().now();
-        self.hub.absorb(now, |_, _| ());
-        Ok(())
+        self.hub.absorb(turn.at, |_, _| ());
+        Ok(turn.at)
     }
 }
 
