@@ -2,12 +2,12 @@
 //!
 //! Called by the inbox. Each verdict is handed out once, by number or in the order in which it came.
 //!
-//! Invariant: every call takes constant time on average; what is kept is bounded by the segments under way and
+//! Invariant: every call takes constant time on average, but for segments with holes; what is kept is bounded by the segments under way and
 //! [`KEPT`].
 
 use crate::{SegmentNumber, Verdict};
 use core::fmt;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 /// Verdicts kept for an application that does not ask for them; then the oldest are forgotten.
 const KEPT: usize = 65_536;
@@ -44,10 +44,12 @@ impl fmt::Display for Judged {
     }
 }
 
-#[derive(Debug)]
+/// Why without the holes: hardly any verdict has some, and with room for them an application that never asks had forty times
+/// as much kept for it.
+#[derive(Clone, Copy, Debug)]
 enum Slot {
     Expected,
-    Judged(Verdict, Vec<(u32, u32)>),
+    Judged(Verdict),
     Taken,
 }
 
@@ -69,14 +71,16 @@ pub(crate) struct Verdicts {
     /// The segment of the first slot.
     base: u64,
     slots: VecDeque<Slot>,
-    /// Judged segments in the order of their verdicts; some may be taken already.
-    order: VecDeque<u64>,
+    /// The holes of judged segments that have some.
+    holes: BTreeMap<u64, Vec<(u32, u32)>>,
+    /// Judged segments in the order of their verdicts, as half-open runs; some may be taken already.
+    order: VecDeque<(u64, u64)>,
     expected: usize,
 }
 
 impl Verdicts {
     pub(crate) const fn new(stream: u32) -> Self {
-        Self { stream, base: 0, slots: VecDeque::new(), order: VecDeque::new(), expected: 0 }
+        Self { stream, base: 0, slots: VecDeque::new(), holes: BTreeMap::new(), order: VecDeque::new(), expected: 0 }
     }
 
     /// The next segment has been accepted.
@@ -93,30 +97,41 @@ impl Verdicts {
     /// Takes note of a verdict.
     pub(crate) fn settle(&mut self, segment: u64, verdict: Verdict, holes: Vec<(u32, u32)>) {
         let Some(slot @ Slot::Expected) = self.slot(segment) else { return };
-        *slot = Slot::Judged(verdict, holes);
+        *slot = Slot::Judged(verdict);
         self.expected -= 1;
-        self.order.push_back(segment);
+        if !holes.is_empty() {
+            self.holes.insert(segment, holes);
+        }
+        match self.order.back_mut() {
+            Some((_, end)) if *end == segment => *end += 1,
+            _ => self.order.push_back((segment, segment + 1)),
+        }
         while self.slots.len() > KEPT && !matches!(self.slots.front(), Some(Slot::Expected)) {
-            self.slots.pop_front();
-            self.base += 1;
+            self.holes.remove(&self.base);
+            self.drop_first();
         }
         if self.order.len() > 2 * self.slots.len() + 64 {
             let mut order = core::mem::take(&mut self.order);
-            order.retain(|&segment| self.is_judged(segment));
+            order.retain(|&(first, end)| (first.max(self.base)..end).any(|segment| self.is_judged(segment)));
             self.order = order;
         }
+    }
+
+    fn drop_first(&mut self) {
+        self.slots.pop_front();
+        self.base += 1;
     }
 
     /// The verdict on `segment`, once.
     pub(crate) fn take(&mut self, segment: u64) -> Lookup {
         match self.slot(segment) {
             Some(Slot::Expected) => Lookup::Expected,
-            Some(slot @ Slot::Judged(..)) => {
-                let Slot::Judged(verdict, holes) = core::mem::replace(slot, Slot::Taken) else { return Lookup::Gone };
+            Some(slot @ &mut Slot::Judged(verdict)) => {
+                *slot = Slot::Taken;
                 while matches!(self.slots.front(), Some(Slot::Taken)) {
-                    self.slots.pop_front();
-                    self.base += 1;
+                    self.drop_first();
                 }
+                let holes = self.holes.remove(&segment).unwrap_or_default();
                 Lookup::Judged(Judged { stream: self.stream, segment, verdict, holes })
             }
             _ => Lookup::Gone,
@@ -126,8 +141,15 @@ impl Verdicts {
     /// The verdict that came first of those not handed out.
     pub(crate) fn take_next(&mut self) -> Option<Judged> {
         loop {
-            let segment = self.order.pop_front()?;
-            if let Lookup::Judged(judged) = self.take(segment) {
+            let (first, end) = self.order.pop_front()?;
+            // Why: a run may begin far below what is still kept.
+            let segment = first.max(self.base);
+            if segment + 1 < end {
+                self.order.push_front((segment + 1, end));
+            }
+            if segment < end
+                && let Lookup::Judged(judged) = self.take(segment)
+            {
                 return Some(judged);
             }
         }
@@ -181,6 +203,24 @@ mod tests {
         assert!(verdicts.order.len() <= 2 * KEPT + 64);
         assert_eq!(verdicts.take(0), Lookup::Gone);
         assert_eq!(numbers(&mut verdicts).len(), KEPT);
+    }
+
+    #[test]
+    fn verdicts_that_came_out_of_turn_are_bounded_too_and_keep_their_order_and_holes() {
+        let mut verdicts = Verdicts::new(0);
+        for pair in 0..2 * KEPT as u64 {
+            (0..2).for_each(|_| verdicts.expect());
+            for segment in [2 * pair + 1, 2 * pair] {
+                verdicts.settle(segment, Verdict::WithinTolerance, vec![(0, 1 + segment as u32 % 7)]);
+            }
+        }
+        assert_eq!((verdicts.slots.len(), verdicts.holes.len()), (KEPT, KEPT));
+        assert!(verdicts.order.len() <= 2 * KEPT + 64);
+        let judged: Vec<(u64, u32)> =
+            core::iter::from_fn(|| verdicts.take_next()).map(|judged| (judged.segment, judged.missing())).collect();
+        let kept = (3 * KEPT as u64 / 2..2 * KEPT as u64).flat_map(|pair| [2 * pair + 1, 2 * pair]);
+        assert_eq!(judged, kept.map(|segment| (segment, 1 + segment as u32 % 7)).collect::<Vec<_>>());
+        assert!(verdicts.holes.is_empty() && verdicts.order.is_empty());
     }
 
     #[test]
