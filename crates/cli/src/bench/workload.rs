@@ -12,7 +12,7 @@ use std::fmt;
 
 /// Round trips of a measurement, and how many of them warm up.
 const ROUND_TRIPS: u64 = 20_000;
-const ROUND_TRIPS_WARM_UP: u64 = 100;
+const ROUND_TRIPS_WARM_UP: u64 = 2_000;
 /// Set-ups of a measurement; one more goes before them.
 const SETUPS: u64 = 1000;
 /// How long segments at a rate are sent, and which share of them warms up.
