@@ -1,6 +1,6 @@
 //! The workloads over a blocking stream of bytes.
 //!
-//! Called by [`crate::tcp`] and [`crate::kcp_end`].
+//! Called by [`crate::tcp`], [`crate::kcp_end`] and `crate::aeron_end`.
 //!
 //! Invariant: neither side waits for ever: who makes no progress for [`STALL`] fails, and a transfer that is limited by
 //! time ends by it.

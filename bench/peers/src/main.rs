@@ -7,12 +7,17 @@
 //! - [`outcome`]: what an end says, and its clocks;
 //! - [`catalogue`]: the transports, their versions and their settings;
 //! - [`schedule`]: segments that are due at fixed times;
-//! - [`byte_stream`]: the workloads over a blocking stream of bytes, for [`tcp`] and [`kcp_end`];
+//! - [`byte_stream`]: the workloads over a blocking stream of bytes, for [`tcp`], [`kcp_end`] and `aeron_end`;
+//! - `aeron_driver`: the media driver of `aeron_end`; both are there with the feature `aeron`;
 //! - [`quic`]: the workloads over streams of QUIC, for [`quinn_end`] and [`s2n_end`], with their [`certificate`];
 //! - [`foreign`]: the ends that are programs in C and C++, in the folder `c`.
 //!
 //! Invariant: only lines of JSON go to standard output; the exit status is 1 if one of them is an error, 2 for bad usage.
 
+#[cfg(feature = "aeron")]
+mod aeron_driver;
+#[cfg(feature = "aeron")]
+mod aeron_end;
 mod byte_stream;
 mod catalogue;
 mod certificate;
@@ -68,6 +73,8 @@ fn end(options: &Options) -> Result<()> {
     let outcome = match transport.name {
         "tcp" => tcp::run(options)?,
         "kcp" => kcp_end::run(options)?,
+        #[cfg(feature = "aeron")]
+        "aeron" => aeron_end::run(options)?,
         "quinn" => quinn_end::run(options)?,
         "s2n-quic" => s2n_end::run(options)?,
         name => match transport.foreign {

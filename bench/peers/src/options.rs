@@ -63,7 +63,7 @@ pub(crate) struct Options {
     /// Keeps this end on one processor.
     #[arg(long, value_name = "K")]
     pub(crate) cpu: Option<usize>,
-    /// Asks for arrivals all the time instead of sleeping. Only TCP can.
+    /// Asks for arrivals all the time instead of sleeping. Only TCP and Aeron can.
     #[arg(long)]
     pub(crate) spin: bool,
     /// Accepted; how datagrams are handed to the system is each library's own affair.
@@ -75,6 +75,9 @@ pub(crate) struct Options {
     /// SRT's live mode with this latency; 0 is its file mode.
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) latency_ms: u32,
+    /// Aeron's receiver window, which its documentation wants to be the bandwidth-delay product of the path; others ignore it.
+    #[arg(long, value_name = "N", default_value_t = 4 << 20, value_parser = clap::value_parser!(u32).range(1 << 17..=1 << 22))]
+    pub(crate) window_bytes: u32,
 }
 
 /// A side of a measurement.

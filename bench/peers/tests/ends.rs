@@ -108,7 +108,6 @@ fn live_srt_keeps_its_latency() {
 #[test]
 fn who_cannot_be_measured_says_why_in_json() {
     for (words, sentence) in [
-        (vec!["end", "aeron"], "left out"),
         (vec!["end", "udp"], "choose one of tcp, quinn"),
         (vec!["end", "quinn", "--side", "run", "--connect", "127.0.0.1:9"], "--trust"),
         (vec!["end", "kcp", "--congestion", "bbr"], "no --congestion bbr"),
@@ -118,6 +117,30 @@ fn who_cannot_be_measured_says_why_in_json() {
         let said: Value = serde_json::from_slice(&said.stdout).unwrap();
         assert!(said["error"].as_str().unwrap().contains(sentence), "{said}");
     }
+}
+
+#[test]
+#[cfg(not(feature = "aeron"))]
+fn a_program_without_aeron_says_how_to_get_it() {
+    let said = Command::new(PROGRAM).args(["end", "aeron"]).output().unwrap();
+    assert_eq!(said.status.code(), Some(1));
+    let said: Value = serde_json::from_slice(&said.stdout).unwrap();
+    assert!(said["error"].as_str().unwrap().contains("--features aeron"), "{said}");
+}
+
+#[test]
+#[cfg(feature = "aeron")]
+fn aeron_leaves_nothing_in_shared_memory_even_if_it_fails() {
+    let aeron = list().into_iter().find(|transport| transport["name"] == "aeron").unwrap();
+    assert_eq!(aeron["available"], true, "{aeron}");
+    // An address that no machine has cannot be listened on.
+    let child = Command::new(PROGRAM).args(["end", "aeron", "--bind", "192.0.2.1:0"]).stdout(Stdio::piped()).spawn().unwrap();
+    let folder = format!("/dev/shm/segstream-peers-aeron-{}", child.id());
+    let said = child.wait_with_output().unwrap();
+    assert_eq!(said.status.code(), Some(1));
+    let said: Value = serde_json::from_slice(&said.stdout).unwrap();
+    assert!(said["error"].as_str().unwrap().contains("cannot be listened on"), "{said}");
+    assert!(!std::path::Path::new(&folder).exists());
 }
 
 #[test]
