@@ -105,6 +105,25 @@ fn without_loss_there_are_few_control_shipments() {
 }
 
 #[test]
+fn a_sender_that_becomes_fast_hears_before_most_of_its_window_is_gone() {
+    let contract = Contract { window_units: 16_384, ..Contract::default() };
+    let rate = Rate::smooth(Bandwidth::from_megabits_per_second(1000));
+    let mut pair = Setup { rate, ..Setup::new(&[contract]) }.delay(Duration::from_micros(100)).build();
+    for second in 1..=3 {
+        pair.offer(0, 1, 1000);
+        pair.run_to(at_ms(second * 1000));
+    }
+    pair.offer(0, 10_000, 1000);
+    let mut most = 0;
+    for step in 0..900 {
+        pair.run_to(at_ms(3000) + Duration::from_micros(step * 100));
+        most = most.max(pair.judged.len() - pair.told.len());
+    }
+    assert!(pair.judged.len() > 9000, "{}", pair.judged.len());
+    assert!((400..1000).contains(&most), "{most} segments at once were judged and not told");
+}
+
+#[test]
 fn with_one_loss_in_ten_there_is_no_storm_of_reports() {
     for (tolerance, bytes) in [((1000, 0, 0), 1000), ((1000, 0, 0), 100_000), ((16, 2, 1), 32_768)] {
         let (states, reports) = control_rates(0.1, Contract { tolerance, ..Contract::default() }, bytes);

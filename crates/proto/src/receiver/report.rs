@@ -38,6 +38,9 @@ const CARRIED_MAX: usize = 8192;
 const SHIPMENT_TIME_MOST: Duration = Duration::from_millis(1);
 /// The slowest pace at which a silent sender is reminded.
 const SLOWEST: Duration = Duration::from_millis(500);
+/// From how many shipments since the last report on it is looked at whether they come so many times as fast as before.
+const REFIT_SHIPMENTS: u64 = 512;
+const REFIT_FASTER: u64 = 8;
 
 /// A verdict frame that a report carried.
 #[derive(Clone, Copy, Debug)]
@@ -164,6 +167,23 @@ impl ReportClock {
         let (span, shipments) = (span.saturating_sub(span / 8), shipments - shipments / 8);
         self.arrivals = (span + now.since(self.last), shipments + highest.saturating_sub(self.echoed));
         self.echoed = highest;
+    }
+
+    /// Something has arrived, up to number `highest`.
+    ///
+    /// Why anew: the few shipments of set-up, or of a sender that had little to send, tell of a rate at which a whole window
+    /// goes by before the next report.
+    #[inline]
+    pub(super) fn on_news(&mut self, now: Instant, highest: u64) {
+        self.news = true;
+        let shipments = highest.saturating_sub(self.echoed);
+        if shipments >= REFIT_SHIPMENTS {
+            let span = now.since(self.last);
+            if span * REFIT_FASTER < self.shipment_time() * shipments {
+                self.arrivals = (span, shipments);
+                self.fit_period();
+            }
+        }
     }
 
     pub(super) const fn on_state(&mut self) {
