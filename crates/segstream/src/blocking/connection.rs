@@ -156,9 +156,9 @@ impl<'a> Connection<'a> {
     /// [`Error::TimedOut`] when `timeout` has passed, [`Error::Closed`] when the connection has broken off.
     pub fn recv(&mut self, stream: u32, timeout: Option<Duration>) -> Result<Option<Received>, Error> {
         let id = self.id;
-        let received = self.endpoint.wait_for(timeout, |hub, now| hub.poll_recv(now, id, stream))?;
+        let (received, now) = self.endpoint.wait_for(timeout, |hub, now| with(now, hub.poll_recv(now, id, stream)))?;
         // Why: the room that is free now may be what the peer waits for.
-        self.endpoint.serve_if_due()?;
+        self.endpoint.serve_if_due(now)?;
         Ok(received)
     }
 
@@ -184,8 +184,8 @@ impl<'a> Connection<'a> {
     /// [`Error::TimedOut`] when `timeout` has passed, [`Error::Closed`] when the connection has broken off.
     pub fn next_units(&mut self, stream: u32, timeout: Option<Duration>) -> Result<Option<Progress>, Error> {
         let id = self.id;
-        let progress = self.endpoint.wait_for(timeout, |hub, now| hub.poll_progress(now, id, stream))?;
-        self.endpoint.serve_if_due()?;
+        let (progress, now) = self.endpoint.wait_for(timeout, |hub, now| with(now, hub.poll_progress(now, id, stream)))?;
+        self.endpoint.serve_if_due(now)?;
         Ok(progress)
     }
 
@@ -320,4 +320,9 @@ impl<'a> Connection<'a> {
         let id = self.id;
         self.endpoint.wait_for(None, |hub, _| if hub.protocol.is_forgotten(id) { Poll::Ready(Ok(())) } else { Poll::Pending })
     }
+}
+
+/// What is there, and when it was asked for.
+fn with<T>(now: Instant, polled: Poll<Result<T, Error>>) -> Poll<Result<(T, Instant), Error>> {
+    polled.map_ok(|there| (there, now))
 }

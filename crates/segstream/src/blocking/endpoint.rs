@@ -216,9 +216,8 @@ impl Endpoint {
         self.turn(Some(Instant::ZERO)).map(|_| ())
     }
 
-    /// Serves the network once if the protocol wants to be served now.
-    pub(super) fn serve_if_due(&mut self) -> Result<(), Error> {
-        let now = self.clock().now();
+    /// Serves the network once if the protocol wants to be served by `now`.
+    pub(super) fn serve_if_due(&mut self, now: Instant) -> Result<(), Error> {
         if self.hub.poll_deadline().is_some_and(|deadline| deadline.at <= now) { self.serve() } else { Ok(()) }
     }
 
