@@ -323,6 +323,54 @@ mod tests {
         assert_eq!(sleep_end(&free, deadline, now), Some(Instant::ZERO));
     }
 
+    /// Sends `left` datagrams, and notes every time it is told; each takes it so long that the clock shows another time.
+    struct Diary {
+        clock: Clock,
+        left: usize,
+        told: Vec<Instant>,
+    }
+
+    impl Endpoint for Diary {
+        fn handle_datagram(&mut self, now: Instant, _: Arrival, _: &mut [u8]) {
+            self.told.push(now);
+        }
+
+        fn poll_transmit(&mut self, now: Instant, _: usize, out: &mut Vec<u8>) -> Option<Transmit> {
+            self.told.push(now);
+            while self.clock.now() <= now {}
+            self.left = self.left.checked_sub(1)?;
+            out.push(7);
+            Some(Transmit { to: ([127, 0, 0, 1], 1).into(), datagram_bytes: 1, ecn: None })
+        }
+
+        fn poll_deadline(&self) -> Option<Deadline> {
+            Some(Deadline { at: Instant::ZERO, timer: "always" })
+        }
+
+        fn handle_timeout(&mut self, now: Instant) {
+            self.told.push(now);
+        }
+    }
+
+    #[test]
+    fn an_endpoint_is_told_times_in_order_and_one_anew_for_each_system_call() {
+        let clock = Clock::start();
+        let mut exchange = Exchange::new(clock, DriverConfig::default());
+        let mut diary = Diary { clock, left: 3, told: Vec::new() };
+        let mut io = Narrow { room: Cell::new(10), taken: RefCell::default() };
+        for left in [3, 2] {
+            diary.left = left;
+            let began = clock.now();
+            exchange.time_has_passed();
+            let turn = exchange.work(&mut io, &mut &mut diary, false).expect("this socket has no errors");
+            assert!(diary.told.is_sorted() && diary.told.iter().all(|told| *told <= turn.at) && turn.at <= clock.now());
+            // The timer and the first datagram share a reading; nothing has taken time between them.
+            let told = core::mem::take(&mut diary.told);
+            assert_eq!((told.len(), told[0]), (left + 2, told[1]));
+            assert!(told[0] >= began && told.windows(2).skip(1).all(|two| two[0] < two[1]), "{told:?}");
+        }
+    }
+
     #[test]
     fn a_turn_is_bounded_however_much_there_is_to_send() {
         let config = DriverConfig { sends_per_turn: 5, ..DriverConfig::default() };
