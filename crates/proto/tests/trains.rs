@@ -237,3 +237,21 @@ fn a_last_unit_that_is_so_short_that_it_fits_in_ends_a_train() {
     };
     assert_eq!(departures(&plan, 1), departures(&plan, 54));
 }
+
+/// Found by the test above.
+#[test]
+fn a_receiver_learns_from_a_train_that_its_sender_became_fast_no_earlier_than_from_its_datagrams() {
+    let plan = Plan {
+        rate: Some(200),
+        streams: 1,
+        unit_bytes: 1120,
+        tolerance: (64, 4, 1),
+        datagram_bytes: 1200,
+        segments: vec![157_113, 413, 1219, 119_841, 146_721, 63_335, 524, 98_561],
+        lose_every: 116,
+        disturb_every: 27,
+        delay_every: 17,
+    };
+    let (one, train) = (seen(&plan, 54, Handing::OneByOne), seen(&plan, 54, Handing::AsTrains));
+    assert!(one.departures == train.departures);
+}

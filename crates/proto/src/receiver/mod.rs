@@ -241,7 +241,7 @@ impl RecvHalf {
         if consider {
             self.reconsider(now, id, part.segment);
         }
-        self.report.on_news(now, self.detector.highest().unwrap_or(0));
+        self.report.news = true;
         if fresh > 0 { PartFate::Fresh } else { PartFate::Stale }
     }
 

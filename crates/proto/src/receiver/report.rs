@@ -169,13 +169,11 @@ impl ReportClock {
         self.echoed = highest;
     }
 
-    /// Something has arrived, up to number `highest`.
+    /// Fits the periods anew where shipments, the highest of which is `highest`, come far faster than before.
     ///
-    /// Why anew: the few shipments of set-up, or of a sender that had little to send, tell of a rate at which a whole window
-    /// goes by before the next report.
-    #[inline]
-    pub(super) fn on_news(&mut self, now: Instant, highest: u64) {
-        self.news = true;
+    /// Why: the few of set-up, or of a sender that had little to send, tell of a rate at which a whole window goes by before
+    /// the next report.
+    fn refit(&mut self, now: Instant, highest: u64) {
         let shipments = highest.saturating_sub(self.echoed);
         if shipments >= REFIT_SHIPMENTS {
             let span = now.since(self.last);
@@ -253,6 +251,8 @@ impl RecvHalf {
     /// The next shipment of the report that is due, if one is.
     pub fn poll_report(&mut self, now: Instant) -> Option<Report> {
         if self.report.burst == 0 {
+            // Why here and not with each arrival: what comes in a train is taken as if it had come one by one.
+            self.report.refit(now, self.detector.highest().unwrap_or(0));
             if self.report_due().is_none_or(|deadline| deadline.at > now) {
                 return None;
             }
