@@ -15,6 +15,7 @@ use rusteron_media_driver::bindings::aeron_threading_mode_t;
 use rusteron_media_driver::{AeronDriver, AeronDriverContext};
 use socket2::{Domain, Socket, Type};
 use std::fs::DirBuilder;
+use std::io;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
@@ -89,9 +90,9 @@ impl Driver {
         Ok(Self { client, _driver: driver, _folder: folder, failure })
     }
 
-    /// What the library has complained of, if it has.
-    pub(crate) fn failure(&self) -> Option<&str> {
-        self.failure.get().map(String::as_str)
+    /// An error if the library has complained.
+    pub(crate) fn alive(&self) -> io::Result<()> {
+        self.failure.get().map_or(Ok(()), |failure| Err(io::Error::other(format!("the media driver has failed: {failure}"))))
     }
 }
 

@@ -70,7 +70,7 @@ pub(crate) fn run(options: &Options) -> Result<Outcome> {
 /// Waits for the running side and answers it.
 fn serve(driver: Driver, idle: Box<dyn IdleStrategy>, options: &Options) -> Result<Ends> {
     let subscription = subscribe(&driver, options.bind)?;
-    outcome::listening(endpoint(&subscription)?, "")?;
+    outcome::listening(endpoint(&driver, &subscription)?, "")?;
     let mut heard = Vec::new();
     wait(&driver, "nobody has connected", || {
         subscription.poll_fn(|fragment, _| heard.extend_from_slice(fragment), 1)?;
@@ -87,7 +87,7 @@ fn serve(driver: Driver, idle: Box<dyn IdleStrategy>, options: &Options) -> Resu
 fn connect(driver: Driver, idle: Box<dyn IdleStrategy>, options: &Options) -> Result<Ends> {
     let peer = options.peer()?;
     let subscription = subscribe(&driver, SocketAddr::new(own_address(peer)?, 0))?;
-    let here = endpoint(&subscription)?.to_string();
+    let here = endpoint(&driver, &subscription)?.to_string();
     let publication = publish(&driver, peer, "")?;
     wait(&driver, "the other side does not answer", || match publication.offer(here.as_bytes()) {
         Ok(_) => Ok(Some(())),
@@ -119,16 +119,14 @@ fn publish(driver: &Driver, address: SocketAddr, more: &str) -> Result<AeronExcl
 }
 
 /// Where a subscription listens.
-fn endpoint(subscription: &AeronSubscription) -> Result<SocketAddr> {
-    let end = Instant::now() + STALL;
-    loop {
+fn endpoint(driver: &Driver, subscription: &AeronSubscription) -> Result<SocketAddr> {
+    wait(driver, "the driver does not say where it listens", || {
         let address = subscription.resolved_endpoint_as_string(64)?;
-        if !address.is_empty() {
-            return address.parse().with_context(|| format!("{address} is no address"));
+        if address.is_empty() {
+            return Ok(None);
         }
-        anyhow::ensure!(Instant::now() < end, "the driver does not say where it listens");
-        thread::sleep(Duration::from_millis(1));
-    }
+        address.parse().map(Some).with_context(|| format!("{address} is no address"))
+    })
 }
 
 /// Asks until there is something, the driver fails, or nothing came for [`STALL`].
@@ -138,9 +136,7 @@ fn wait<T>(driver: &Driver, complaint: &str, mut ask: impl FnMut() -> Result<Opt
         if let Some(there) = ask()? {
             return Ok(there);
         }
-        if let Some(failure) = driver.failure() {
-            bail!("the media driver has failed: {failure}");
-        }
+        driver.alive()?;
         anyhow::ensure!(Instant::now() < end, "{complaint} for {} s", STALL.as_secs());
         thread::sleep(Duration::from_millis(1));
     }
@@ -188,11 +184,6 @@ impl Ends {
         drop(driver);
     }
 
-    /// An error if the driver has failed.
-    fn alive(&self) -> io::Result<()> {
-        self.driver.failure().map_or(Ok(()), |failure| Err(io::Error::other(format!("the media driver has failed: {failure}"))))
-    }
-
     /// What the driver has sent, repetitions included, without its control messages.
     fn wire_bytes(&self) -> Option<u64> {
         let counters = self.driver.client.counters_reader();
@@ -215,7 +206,7 @@ impl Connection for Ends {
             if Instant::now() >= end {
                 return Ok(None);
             }
-            self.alive()?;
+            self.driver.alive()?;
         }
     }
 
@@ -236,7 +227,7 @@ impl Connection for Ends {
             if Instant::now() >= end {
                 return Ok(None);
             }
-            self.alive()?;
+            self.driver.alive()?;
             self.idle.idle(0);
         }
     }

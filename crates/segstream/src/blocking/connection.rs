@@ -79,7 +79,7 @@ impl<'a> Connection<'a> {
     ) -> Result<SegmentNumber, Error> {
         let to = (self.id, stream);
         let send = move |hub: &mut Hub, now| hub.poll_send(now, to, bytes.clone(), source_time, tolerance);
-        let segment = self.endpoint.wait_from(now, None, send)?;
+        let (segment, _) = self.endpoint.wait_from(now, None, send)?;
         self.endpoint.serve()?;
         Ok(segment)
     }
@@ -156,7 +156,7 @@ impl<'a> Connection<'a> {
     /// [`Error::TimedOut`] when `timeout` has passed, [`Error::Closed`] when the connection has broken off.
     pub fn recv(&mut self, stream: u32, timeout: Option<Duration>) -> Result<Option<Received>, Error> {
         let id = self.id;
-        let (received, now) = self.endpoint.wait_for(timeout, |hub, now| with(now, hub.poll_recv(now, id, stream)))?;
+        let (received, now) = self.endpoint.wait_from(self.now(), timeout, |hub, now| hub.poll_recv(now, id, stream))?;
         // Why: the room that is free now may be what the peer waits for.
         self.endpoint.serve_if_due(now)?;
         Ok(received)
@@ -184,7 +184,7 @@ impl<'a> Connection<'a> {
     /// [`Error::TimedOut`] when `timeout` has passed, [`Error::Closed`] when the connection has broken off.
     pub fn next_units(&mut self, stream: u32, timeout: Option<Duration>) -> Result<Option<Progress>, Error> {
         let id = self.id;
-        let (progress, now) = self.endpoint.wait_for(timeout, |hub, now| with(now, hub.poll_progress(now, id, stream)))?;
+        let (progress, now) = self.endpoint.wait_from(self.now(), timeout, |hub, now| hub.poll_progress(now, id, stream))?;
         self.endpoint.serve_if_due(now)?;
         Ok(progress)
     }
@@ -320,9 +320,4 @@ impl<'a> Connection<'a> {
         let id = self.id;
         self.endpoint.wait_for(None, |hub, _| if hub.protocol.is_forgotten(id) { Poll::Ready(Ok(())) } else { Poll::Pending })
     }
-}
-
-/// What is there, and when it was asked for.
-fn with<T>(now: Instant, polled: Poll<Result<T, Error>>) -> Poll<Result<(T, Instant), Error>> {
-    polled.map_ok(|there| (there, now))
 }

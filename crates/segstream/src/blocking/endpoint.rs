@@ -175,23 +175,23 @@ impl Endpoint {
         ready: impl FnMut(&mut Hub, Instant) -> Poll<Result<T, Error>>,
     ) -> Result<T, Error> {
         let now = self.clock().now();
-        self.wait_from(now, timeout, ready)
+        self.wait_from(now, timeout, ready).map(|(value, _)| value)
     }
 
-    /// As [`Endpoint::wait_for`], where it is `now`.
+    /// As [`Endpoint::wait_for`], where it is `now`; and when the value was there.
     pub(super) fn wait_from<T>(
         &mut self,
         mut now: Instant,
         timeout: Option<Duration>,
         mut ready: impl FnMut(&mut Hub, Instant) -> Poll<Result<T, Error>>,
-    ) -> Result<T, Error> {
+    ) -> Result<(T, Instant), Error> {
         let until = timeout.map(|timeout| now + timeout);
         let mut served = false;
         loop {
-            // Why here: what an application does may end something at once, without anything arriving.
+            // Why before the first turn too: what an application does may end something at once, without anything arriving.
             self.hub.absorb(now, |_, _| ());
             if let Poll::Ready(value) = ready(&mut self.hub, now) {
-                return value;
+                return value.map(|value| (value, now));
             }
             if core::mem::take(&mut self.woken) {
                 return Err(Error::Woken);
@@ -213,7 +213,9 @@ impl Endpoint {
 
     /// Serves the network once, without sleeping.
     pub(super) fn serve(&mut self) -> Result<(), Error> {
-        self.turn(Some(Instant::ZERO)).map(|_| ())
+        let now = self.turn(Some(Instant::ZERO))?;
+        self.hub.absorb(now, |_, _| ());
+        Ok(())
     }
 
     /// Serves the network once if the protocol wants to be served by `now`.
@@ -225,7 +227,6 @@ impl Endpoint {
     fn turn(&mut self, until: Option<Instant>) -> Result<Instant, Error> {
         let turn = self.driver.turn(&mut self.hub, until)?;
         self.woken |= turn.woken;
-        self.hub.absorb(turn.at, |_, _| ());
         Ok(turn.at)
     }
 }
