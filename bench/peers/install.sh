@@ -14,7 +14,7 @@ packages=(
     "g++"
 )
 with_aeron=false
-case "${1:-}" in
+case "$*" in
     "") ;;
     --aeron)
         with_aeron=true
