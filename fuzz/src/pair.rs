@@ -232,8 +232,10 @@ impl Pair {
         let side = &mut self.sides[side];
         while let Some((id, event)) = side.endpoint.poll_event() {
             match event {
-                ConnectionEvent::Judged { stream, segment, holes, .. } => {
-                    assert!(side.judged.insert((id, stream, segment)), "segment {segment} of stream {stream} is judged twice");
+                ConnectionEvent::Judged { stream, segments, holes, .. } => {
+                    for segment in segments {
+                        assert!(side.judged.insert((id, stream, segment)), "segment {segment} of stream {stream} is judged twice");
+                    }
                     assert!(are_runs(&holes, u32::MAX), "{holes:?} are no runs");
                 }
                 ConnectionEvent::Closed(reason) => {

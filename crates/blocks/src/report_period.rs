@@ -28,7 +28,7 @@ const PER_WINDOW: u64 = 16;
 const SHARE_LEAST: u64 = 4;
 const SHARE_MOST: u64 = 32;
 /// How many shipments there are to a report while nothing is missing, where that is more than half a round trip.
-const SHARE_NORMAL: u64 = 512;
+pub const SHARE_NORMAL: u64 = 512;
 /// Where shipments are slow, no end system is the bottleneck: shares count up to these times (AA 3.2.2).
 const GAP_MOST: Duration = Duration::from_millis(5);
 const NORMAL_MOST: Duration = Duration::from_millis(64);

@@ -492,7 +492,9 @@ impl World {
             end.connection = Some(id);
             match event {
                 ConnectionEvent::Connected => end.heard.connected += 1,
-                ConnectionEvent::Judged { stream, segment, verdict, .. } => end.heard.judged.push((stream, segment, verdict)),
+                ConnectionEvent::Judged { stream, segments, verdict, .. } => {
+                    end.heard.judged.extend(segments.map(|segment| (stream, segment, verdict)));
+                }
                 ConnectionEvent::Reclassed(class) => end.heard.reclassed.push(class),
                 ConnectionEvent::Closed(reason) => end.heard.ended.push(reason),
                 ConnectionEvent::Readable(stream) if self.taking => while self.take(side, stream) {},

@@ -10,10 +10,11 @@ use crate::rate::Rate;
 use crate::receiver::{ReceiverConfig, RecvHalf};
 use crate::sender::{Broken, Outgoing, SendHalf, SenderConfig, SenderHalfEvent};
 use crate::session::Plain;
+use core::ops::Range;
 use segstream_base::codec::{DecodeError, Reader, Writer};
 use segstream_base::halves::{
     Deadline, Packet, PayloadSpan, Probe, Receiver, ReceiverEvent, Reconfigure, ReconfigureError, Segment, SegmentNumber, Sender,
-    SenderCounters, SenderEvent, StreamId, SubmitError,
+    SenderCounters, SenderEvent, StreamId, SubmitError, Verdict,
 };
 use segstream_base::{Bandwidth, Instant};
 use segstream_wire::contract::{Contract, ContractError};
@@ -163,7 +164,17 @@ pub struct LoneSender {
     counters: SenderCounters,
     /// Segments whose first part has just left.
     started: VecDeque<(StreamId, SegmentNumber)>,
+    /// What is left to tell of a run of verdicts.
+    judged: Run,
     broken: Option<Broken>,
+}
+
+/// One verdict on a run of segments.
+#[derive(Debug)]
+struct Run {
+    stream: StreamId,
+    segments: Range<u64>,
+    verdict: Verdict,
 }
 
 impl LoneSender {
@@ -179,6 +190,7 @@ impl LoneSender {
             parts: Vec::new(),
             counters: SenderCounters::default(),
             started: VecDeque::new(),
+            judged: Run { stream: StreamId(0), segments: 0..0, verdict: Verdict::Unknown },
             broken: None,
         })
     }
@@ -263,9 +275,14 @@ impl Sender for LoneSender {
             return Some(SenderEvent::Started { stream, segment });
         }
         loop {
+            if let Some(segment) = self.judged.segments.next() {
+                let (stream, verdict) = (self.judged.stream, self.judged.verdict);
+                return Some(SenderEvent::Judged { stream, segment: SegmentNumber(segment), verdict });
+            }
             return Some(match self.half.poll_event()? {
-                SenderHalfEvent::Judged { stream, segment, verdict, .. } => {
-                    SenderEvent::Judged { stream: StreamId(stream), segment: SegmentNumber(segment), verdict }
+                SenderHalfEvent::Judged { stream, segments, verdict, .. } => {
+                    self.judged = Run { stream: StreamId(stream), segments, verdict };
+                    continue;
                 }
                 SenderHalfEvent::WindowOpen(stream) => SenderEvent::WindowOpen(StreamId(stream)),
                 SenderHalfEvent::Reclassed(_) => SenderEvent::RateChanged(self.half.rate().unwrap_or(Bandwidth::ZERO)),

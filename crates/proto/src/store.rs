@@ -10,6 +10,7 @@
 use crate::layout::Layout;
 use crate::segment_buffers::SegmentBuffers;
 use bytes::Bytes;
+use core::ops::Range;
 use segstream_wire::Part;
 use std::collections::VecDeque;
 
@@ -85,11 +86,13 @@ impl SendStore {
         }
     }
 
-    /// Forgets a segment that has its verdict.
-    pub fn forget(&mut self, stream: u32, segment: u64) {
+    /// Forgets segments that have their verdicts.
+    pub fn forget(&mut self, stream: u32, segments: Range<u64>) {
         let stream = self.stream(stream);
-        if let Some(kept) = stream.get_mut(segment) {
-            *kept = Outgoing::Gone;
+        for segment in segments {
+            if let Some(kept) = stream.get_mut(segment) {
+                *kept = Outgoing::Gone;
+            }
         }
         stream.drop_front_while(|kept| matches!(kept, Outgoing::Gone));
     }
@@ -276,9 +279,9 @@ mod tests {
         for _ in 0..3 {
             store.push(0, Bytes::from_static(b"x"));
         }
-        store.forget(0, 1);
+        store.forget(0, 1..2);
         assert_eq!(store.streams[0].items.len(), 3);
-        store.forget(0, 0);
+        store.forget(0, 0..1);
         assert_eq!((store.streams[0].items.len(), store.streams[0].base), (1, 2));
     }
 }

@@ -81,11 +81,13 @@ impl Sender {
     /// The verdicts told so far, with their holes.
     fn judged(&mut self) -> Vec<Judged> {
         let events = core::iter::from_fn(|| self.half.poll_event());
-        let judged = events.filter_map(|event| match event {
-            SenderHalfEvent::Judged { segment, verdict, holes, .. } => Some((segment, verdict, holes)),
-            _ => None,
-        });
-        judged.collect()
+        let mut judged = Vec::new();
+        for event in events {
+            if let SenderHalfEvent::Judged { segments, verdict, holes, .. } = event {
+                judged.extend(segments.map(|segment| (segment, verdict, holes.clone())));
+            }
+        }
+        judged
     }
 }
 

@@ -221,7 +221,7 @@ proptest! {
     }
 }
 
-/// Found by the test above.
+/// Found by [`trains_change_nothing_that_leaves`].
 #[test]
 fn a_last_unit_that_is_so_short_that_it_fits_in_ends_a_train() {
     let plan = Plan {
@@ -238,7 +238,7 @@ fn a_last_unit_that_is_so_short_that_it_fits_in_ends_a_train() {
     assert_eq!(departures(&plan, 1), departures(&plan, 54));
 }
 
-/// Found by the test above.
+/// Found by [`a_train_is_taken_as_its_datagrams_would_be`].
 #[test]
 fn a_receiver_learns_from_a_train_that_its_sender_became_fast_no_earlier_than_from_its_datagrams() {
     let plan = Plan {

@@ -142,9 +142,9 @@ impl Inbox {
                 self.untold.ended.push_back((stream, segments));
                 return News::Receiving(stream);
             }
-            ConnectionEvent::Judged { stream, segment, verdict, holes } => {
+            ConnectionEvent::Judged { stream, segments, verdict, holes } => {
                 if let Some(sending) = self.sending.get_mut(stream as usize) {
-                    sending.verdicts.settle(segment, verdict, holes);
+                    sending.verdicts.settle(segments, verdict, holes);
                     self.untold.judged.insert(stream);
                 }
                 return News::Sending(stream);
@@ -193,10 +193,9 @@ impl Inbox {
             return Some(ConnectionEvent::Writable(stream));
         }
         while let Some(&stream) = untold.judged.first() {
-            match self.sending.get_mut(stream as usize).and_then(|sending| sending.verdicts.take_next()) {
-                Some(judged) => {
-                    let (segment, verdict, holes) = (judged.segment, judged.verdict, judged.holes);
-                    return Some(ConnectionEvent::Judged { stream, segment, verdict, holes });
+            match self.sending.get_mut(stream as usize).and_then(|sending| sending.verdicts.take_run()) {
+                Some((segments, judged)) => {
+                    return Some(ConnectionEvent::Judged { stream, segments, verdict: judged.verdict, holes: judged.holes });
                 }
                 None => _ = untold.judged.pop_first(),
             }
@@ -262,7 +261,7 @@ mod tests {
             inbox.take(ConnectionEvent::Writable(0));
         }
         inbox.take(ConnectionEvent::Closed(CloseReason::AbortedHere));
-        inbox.take(ConnectionEvent::Judged { stream: 0, segment: 0, verdict: Verdict::Unknown, holes: vec![] });
+        inbox.take(ConnectionEvent::Judged { stream: 0, segments: 0..1, verdict: Verdict::Unknown, holes: vec![] });
         let told: Vec<_> = core::iter::from_fn(|| inbox.next_event()).collect();
         assert_eq!(told.len(), 5);
         assert_eq!(told[0], ConnectionEvent::Connected);
@@ -274,7 +273,7 @@ mod tests {
     fn a_verdict_taken_by_number_is_not_told_again() {
         let mut inbox = inbox();
         inbox.sending[0].verdicts.expect();
-        inbox.take(ConnectionEvent::Judged { stream: 0, segment: 0, verdict: Verdict::Complete, holes: vec![] });
+        inbox.take(ConnectionEvent::Judged { stream: 0, segments: 0..1, verdict: Verdict::Complete, holes: vec![] });
         inbox.sending[0].verdicts.take(0);
         assert_eq!(inbox.next_event(), None);
     }

@@ -7,6 +7,7 @@
 
 use crate::{SegmentNumber, Verdict};
 use core::fmt;
+use core::ops::Range;
 use std::collections::{BTreeMap, VecDeque};
 
 /// Verdicts kept for an application that does not ask for them; then the oldest are forgotten.
@@ -94,18 +95,25 @@ impl Verdicts {
         self.expected > 0
     }
 
-    /// Takes note of a verdict.
-    pub(crate) fn settle(&mut self, segment: u64, verdict: Verdict, holes: Vec<(u32, u32)>) {
-        let Some(slot @ Slot::Expected) = self.slot(segment) else { return };
-        *slot = Slot::Judged(verdict);
-        self.expected -= 1;
-        if !holes.is_empty() {
-            self.holes.insert(segment, holes);
+    /// Takes note of a verdict on a segment, or on a run of segments without holes.
+    pub(crate) fn settle(&mut self, segments: Range<u64>, verdict: Verdict, holes: Vec<(u32, u32)>) {
+        let first = segments.start;
+        for segment in segments {
+            let Some(slot @ Slot::Expected) = self.slot(segment) else { continue };
+            *slot = Slot::Judged(verdict);
+            self.expected -= 1;
+            match self.order.back_mut() {
+                Some((_, end)) if *end == segment => *end += 1,
+                _ => self.order.push_back((segment, segment + 1)),
+            }
         }
-        match self.order.back_mut() {
-            Some((_, end)) if *end == segment => *end += 1,
-            _ => self.order.push_back((segment, segment + 1)),
+        if !holes.is_empty() && self.is_judged(first) {
+            self.holes.insert(first, holes);
         }
+        self.forget_oldest();
+    }
+
+    fn forget_oldest(&mut self) {
         while self.slots.len() > KEPT && !matches!(self.slots.front(), Some(Slot::Expected)) {
             self.holes.remove(&self.base);
             self.drop_first();
@@ -155,6 +163,21 @@ impl Verdicts {
         }
     }
 
+    /// The verdict that came first of those not handed out, and the run of segments that it is on.
+    pub(crate) fn take_run(&mut self) -> Option<(Range<u64>, Judged)> {
+        let judged = self.take_next()?;
+        let mut run = judged.segment..judged.segment + 1;
+        while judged.holes.is_empty()
+            && self.order.front().is_some_and(|&(first, end)| first.max(self.base) == run.end && run.end < end)
+            && !self.holes.contains_key(&run.end)
+            && matches!(self.slot(run.end), Some(&mut Slot::Judged(verdict)) if verdict == judged.verdict)
+        {
+            self.take_next();
+            run.end += 1;
+        }
+        Some((run, judged))
+    }
+
     fn is_judged(&self, segment: u64) -> bool {
         let index = segment.checked_sub(self.base).and_then(|index| usize::try_from(index).ok());
         index.and_then(|index| self.slots.get(index)).is_some_and(|slot| matches!(slot, Slot::Judged(..)))
@@ -179,17 +202,33 @@ mod tests {
         (0..4).for_each(|_| verdicts.expect());
         assert_eq!(verdicts.take(0), Lookup::Expected);
         for segment in [2, 0, 3] {
-            verdicts.settle(segment, Verdict::Complete, vec![]);
+            verdicts.settle(segment..segment + 1, Verdict::Complete, vec![]);
         }
         assert!(matches!(verdicts.take(0), Lookup::Judged(judged) if judged.segment == 0 && judged.stream == 3));
         assert_eq!(verdicts.take(0), Lookup::Gone);
         assert_eq!(verdicts.take(4), Lookup::Gone);
         assert_eq!(numbers(&mut verdicts), [2, 3]);
         assert!(verdicts.has_expected());
-        verdicts.settle(1, Verdict::Expired, vec![(0, 2)]);
-        verdicts.settle(1, Verdict::Complete, vec![]);
+        verdicts.settle(1..2, Verdict::Expired, vec![(0, 2)]);
+        verdicts.settle(1..2, Verdict::Complete, vec![]);
         assert_eq!(verdicts.take_next().map(|judged| (judged.verdict, judged.missing())), Some((Verdict::Expired, 2)));
         assert!(!verdicts.has_expected());
+    }
+
+    #[test]
+    fn a_run_ends_with_its_verdict_at_a_hole_and_where_one_was_taken() {
+        let mut verdicts = Verdicts::new(0);
+        (0..12).for_each(|_| verdicts.expect());
+        verdicts.settle(0..5, Verdict::Complete, vec![]);
+        verdicts.settle(5..6, Verdict::WithinTolerance, vec![(0, 1)]);
+        verdicts.settle(6..7, Verdict::WithinTolerance, vec![(3, 5)]);
+        verdicts.settle(8..12, Verdict::Unknown, vec![]);
+        verdicts.settle(7..8, Verdict::Unknown, vec![]);
+        verdicts.take(2);
+        let runs: Vec<(u64, u64, u32)> =
+            core::iter::from_fn(|| verdicts.take_run()).map(|(run, judged)| (run.start, run.end, judged.missing())).collect();
+        assert_eq!(runs, [(0, 2, 0), (3, 5, 0), (5, 6, 1), (6, 7, 2), (8, 12, 0), (7, 8, 0)]);
+        assert!(verdicts.slots.is_empty() && !verdicts.has_expected());
     }
 
     #[test]
@@ -197,7 +236,7 @@ mod tests {
         let mut verdicts = Verdicts::new(0);
         for segment in 0..3 * KEPT as u64 {
             verdicts.expect();
-            verdicts.settle(segment, Verdict::Complete, vec![]);
+            verdicts.settle(segment..segment + 1, Verdict::Complete, vec![]);
         }
         assert_eq!(verdicts.slots.len(), KEPT);
         assert!(verdicts.order.len() <= 2 * KEPT + 64);
@@ -211,7 +250,7 @@ mod tests {
         for pair in 0..2 * KEPT as u64 {
             (0..2).for_each(|_| verdicts.expect());
             for segment in [2 * pair + 1, 2 * pair] {
-                verdicts.settle(segment, Verdict::WithinTolerance, vec![(0, 1 + segment as u32 % 7)]);
+                verdicts.settle(segment..segment + 1, Verdict::WithinTolerance, vec![(0, 1 + segment as u32 % 7)]);
             }
         }
         assert_eq!((verdicts.slots.len(), verdicts.holes.len()), (KEPT, KEPT));
@@ -228,7 +267,7 @@ mod tests {
         let mut verdicts = Verdicts::new(0);
         for segment in 0..10_000 {
             verdicts.expect();
-            verdicts.settle(segment, Verdict::Complete, vec![]);
+            verdicts.settle(segment..segment + 1, Verdict::Complete, vec![]);
             assert!(matches!(verdicts.take(segment), Lookup::Judged(_)));
         }
         assert!(verdicts.slots.is_empty());

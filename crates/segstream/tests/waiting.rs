@@ -84,9 +84,9 @@ fn what_happens_while_one_thing_is_waited_for_is_heard_later() {
         let (mut verdicts, mut opened, mut readable) = (0, 0, 0);
         while verdicts < 2 || opened == 0 || readable == 0 {
             match client.wait(PATIENCE).unwrap().expect("it was kept or will come").1 {
-                ConnectionEvent::Judged { segment, .. } => {
-                    assert_eq!(segment, verdicts);
-                    verdicts += 1;
+                ConnectionEvent::Judged { segments, .. } => {
+                    assert_eq!(segments.start, verdicts);
+                    verdicts = segments.end;
                 }
                 ConnectionEvent::StreamOpened(stream) => opened += stream + 1,
                 ConnectionEvent::Readable(0) => readable += 1,

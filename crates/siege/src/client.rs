@@ -144,8 +144,10 @@ impl Client {
             for (_, event) in self.serve(Duration::from_millis(50))? {
                 match event {
                     ConnectionEvent::Connected => transfer.connected = true,
-                    ConnectionEvent::Judged { verdict: Verdict::Complete, .. } => transfer.complete += 1,
-                    ConnectionEvent::Judged { .. } => transfer.other += 1,
+                    ConnectionEvent::Judged { verdict: Verdict::Complete, segments, .. } => {
+                        transfer.complete += segments.end - segments.start;
+                    }
+                    ConnectionEvent::Judged { segments, .. } => transfer.other += segments.end - segments.start,
                     ConnectionEvent::Closed(reason) => transfer.ended = Some(reason),
                     _ => {}
                 }

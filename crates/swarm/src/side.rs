@@ -123,9 +123,11 @@ impl Side {
                     scene.watch.tell(Event::Ended { at: self.number, name, segments });
                 }
             }
-            ConnectionEvent::Judged { stream, segment, verdict, holes } => {
-                let name = SegmentName { stream: StreamName { side: self.number, stream }, segment };
-                scene.watch.tell(Event::Told { name, verdict, holes });
+            ConnectionEvent::Judged { stream, segments, verdict, holes } => {
+                for segment in segments {
+                    let name = SegmentName { stream: StreamName { side: self.number, stream }, segment };
+                    scene.watch.tell(Event::Told { name, verdict, holes: holes.clone() });
+                }
             }
             ConnectionEvent::Writable(stream) => self.on_writable(scene, stream),
             ConnectionEvent::Refused(stream, _) => {

@@ -245,8 +245,8 @@ impl Transfer {
     /// Takes an event; the reason when it is the last.
     fn on_event(&mut self, id: ConnectionId, event: ConnectionEvent) -> Result<Option<CloseReason>> {
         match event {
-            ConnectionEvent::Judged { stream, segment, verdict, holes } if stream != MANIFEST => {
-                self.on_verdict(stream, segment, verdict, &holes);
+            ConnectionEvent::Judged { stream, segments, verdict, holes } if stream != MANIFEST => {
+                segments.for_each(|segment| self.on_verdict(stream, segment, verdict, &holes));
             }
             ConnectionEvent::StreamOpened(stream) => {
                 let label = self.endpoint.connection(id).receiving_contract(stream).map(|contract| contract.label == ANSWERS_LABEL);

@@ -34,6 +34,7 @@ use crate::session::{Fingerprint, Session, is_same_code};
 use crate::store::{RecvStore, SendStore};
 use close::Close;
 use core::net::SocketAddr;
+use core::ops::Range;
 use datagram_size::Search;
 use moved::Moved;
 use segstream_base::endpoint::Deadline;
@@ -76,12 +77,12 @@ pub enum ConnectionEvent {
         /// How many segments it had.
         segments: u64,
     },
-    /// A verdict on a segment of ours.
+    /// A verdict on a segment of ours, or on a run of segments that are complete or *unknown*.
     Judged {
         /// The stream.
         stream: u32,
-        /// The segment.
-        segment: u64,
+        /// The segment, or the run.
+        segments: Range<u64>,
         /// The verdict.
         verdict: Verdict,
         /// The holes as half-open runs of units.
@@ -397,9 +398,9 @@ impl Connection {
         let mut broken = None;
         while let Some(event) = self.send.poll_event() {
             let event = match event {
-                SenderHalfEvent::Judged { stream, segment, verdict, holes } => {
-                    self.send_store.forget(stream, segment);
-                    ConnectionEvent::Judged { stream, segment, verdict, holes }
+                SenderHalfEvent::Judged { stream, segments, verdict, holes } => {
+                    self.send_store.forget(stream, segments.clone());
+                    ConnectionEvent::Judged { stream, segments, verdict, holes }
                 }
                 SenderHalfEvent::WindowOpen(stream) => ConnectionEvent::Writable(stream),
                 SenderHalfEvent::Refused(stream, reason) => ConnectionEvent::Refused(stream, reason),

@@ -17,7 +17,7 @@ use segstream_base::endpoint::Deadline;
 use segstream_base::halves::Verdict;
 use segstream_base::{Duration, Instant};
 use segstream_blocks::report_budget::ReportBudget;
-use segstream_blocks::report_period::ReportPeriod;
+use segstream_blocks::report_period::{ReportPeriod, SHARE_NORMAL};
 use segstream_blocks::rtt::Rtt;
 use segstream_wire::report::{Arrived, Runs};
 use segstream_wire::state::Confirmed;
@@ -38,8 +38,7 @@ const CARRIED_MAX: usize = 8192;
 const SHIPMENT_TIME_MOST: Duration = Duration::from_millis(1);
 /// The slowest pace at which a silent sender is reminded.
 const SLOWEST: Duration = Duration::from_millis(500);
-/// From how many shipments since the last report on it is looked at whether they come so many times as fast as before.
-const REFIT_SHIPMENTS: u64 = 512;
+/// How many times as fast as before shipments come when the periods are fitted anew before a report leaves.
 const REFIT_FASTER: u64 = 8;
 
 /// A verdict frame that a report carried.
@@ -172,10 +171,10 @@ impl ReportClock {
     /// Fits the periods anew where shipments, the highest of which is `highest`, come far faster than before.
     ///
     /// Why: the few of set-up, or of a sender that had little to send, tell of a rate at which a whole window goes by before
-    /// the next report.
+    /// the next report. Where as many have come as a report stands for, one should have left.
     fn refit(&mut self, now: Instant, highest: u64) {
         let shipments = highest.saturating_sub(self.echoed);
-        if shipments >= REFIT_SHIPMENTS {
+        if shipments >= SHARE_NORMAL {
             let span = now.since(self.last);
             if span * REFIT_FASTER < self.shipment_time() * shipments {
                 self.arrivals = (span, shipments);

@@ -4,6 +4,7 @@
 //! frame is a statement that stays true, so each is taken as it comes.
 
 use super::{SendHalf, SenderHalfEvent};
+use core::ops::Range;
 use segstream_base::halves::Verdict;
 use segstream_base::{Duration, Instant};
 use segstream_wire::{Report, ReportFrame};
@@ -92,9 +93,7 @@ impl SendHalf {
         let Some(stream) = self.streams.get(id as usize) else { return };
         // Limit: only segments that exist are looked at, whatever the count says.
         let end = first.saturating_add(count).min(stream.next_segment());
-        for segment in first.max(stream.base)..end {
-            self.settle(id, segment, Verdict::Complete, None, Vec::new());
-        }
+        self.settle_all(id, first.max(stream.base)..end, Verdict::Complete);
         self.owe_confirmation(now, id);
         self.refresh(id as usize);
     }
@@ -113,20 +112,45 @@ impl SendHalf {
             return;
         }
         if let Some(holes) = segment.on_holes(units, (from, to), holes) {
-            self.settle(id, number, verdict, Some(units), holes);
+            self.settle(id, number, verdict, units, holes);
             self.refresh(id as usize);
         }
     }
 
-    /// Notes a verdict; the caller brings the tally up to date.
-    pub(super) fn settle(&mut self, id: u32, number: u64, verdict: Verdict, units: Option<u32>, holes: Vec<(u32, u32)>) {
+    /// Notes a verdict on a segment that had `units` at the receiver; the caller brings the tally up to date.
+    fn settle(&mut self, id: u32, number: u64, verdict: Verdict, units: u32, holes: Vec<(u32, u32)>) {
         let Some(stream) = self.streams.get_mut(id as usize) else { return };
-        if !stream.settle(number, verdict, units) {
+        if stream.settle(number, verdict, Some(units)) {
+            self.tell_judged(id, number..number + 1, verdict, holes);
+        }
+    }
+
+    /// Notes one verdict without holes on those of `segments` that have none; the caller brings the tally up to date.
+    pub(super) fn settle_all(&mut self, id: u32, segments: Range<u64>, verdict: Verdict) {
+        // Why runs: of small segments a report judges hundreds, and each event goes through all the layers above.
+        let mut run = segments.start..segments.start;
+        for number in segments {
+            let Some(stream) = self.streams.get_mut(id as usize) else { return };
+            if !stream.settle(number, verdict, None) {
+                continue;
+            }
+            if run.end < number {
+                self.tell_judged(id, core::mem::replace(&mut run, number..number), verdict, Vec::new());
+            }
+            run.end = number + 1;
+        }
+        self.tell_judged(id, run, verdict, Vec::new());
+    }
+
+    fn tell_judged(&mut self, id: u32, segments: Range<u64>, verdict: Verdict, holes: Vec<(u32, u32)>) {
+        if segments.is_empty() {
             return;
         }
-        self.clock.on_settled();
-        self.events.push_back(SenderHalfEvent::Judged { stream: id, segment: number, verdict, holes });
-        if core::mem::take(&mut stream.blocked) {
+        self.clock.on_settled(segments.end - segments.start);
+        self.events.push_back(SenderHalfEvent::Judged { stream: id, segments, verdict, holes });
+        if let Some(stream) = self.streams.get_mut(id as usize)
+            && core::mem::take(&mut stream.blocked)
+        {
             self.events.push_back(SenderHalfEvent::WindowOpen(id));
         }
     }

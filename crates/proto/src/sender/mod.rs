@@ -36,6 +36,7 @@ use crate::rate::{Rate, RateError};
 use automatic::RateTold;
 pub use circuit_breaker::Broken;
 use circuit_breaker::CircuitBreaker;
+use core::ops::Range;
 use exchange::Exchanges;
 use segstream_base::endpoint::Deadline;
 use segstream_base::halves::{Probe, SubmitError, Verdict};
@@ -75,12 +76,12 @@ pub struct SenderConfig {
 /// What the sending half tells.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SenderHalfEvent {
-    /// A segment's verdict is known.
+    /// The verdict on a segment is known, or on a run of segments that are complete or *unknown*.
     Judged {
         /// The stream.
         stream: u32,
-        /// The segment.
-        segment: u64,
+        /// The segment, or the run.
+        segments: Range<u64>,
         /// The receiver's verdict, or *unknown*.
         verdict: Verdict,
         /// The holes as half-open runs of units.
@@ -456,9 +457,8 @@ impl SendHalf {
 
     fn abandon_stream(&mut self, id: usize) {
         let Some(stream) = self.streams.get(id) else { return };
-        for segment in stream.base..stream.next_segment() {
-            self.settle(id as u32, segment, Verdict::Unknown, None, Vec::new());
-        }
+        let all = stream.base..stream.next_segment();
+        self.settle_all(id as u32, all, Verdict::Unknown);
         self.refresh(id);
     }
 

@@ -25,7 +25,7 @@ use segstream_wire::{Class, State, StateFrame};
 /// Finished segments listed in one state at most.
 const FINISHED_LISTED: usize = 24;
 /// How few unconfirmed verdicts are no burden to any receiver.
-const SETTLED_LEAST: u32 = 256;
+const SETTLED_LEAST: u64 = 256;
 /// Unanswered states before the pace slows down.
 const UNANSWERED: u32 = 24;
 /// States since the last data that wait for the window at the short period.
@@ -55,7 +55,7 @@ pub(super) struct StateClock {
     /// States sent since the last data shipment.
     since_data: u32,
     /// Segments settled since the last state.
-    settled: u32,
+    settled: u64,
     /// A change of class and rate that the receiver has not echoed yet.
     reclass: Option<(u64, Class)>,
     reclasses: u64,
@@ -91,9 +91,9 @@ impl StateClock {
         self.hasten = Some(self.hasten.map_or(soon, |at| at.min(soon)));
     }
 
-    /// A segment is settled, which the receiver does not know yet.
-    pub(super) const fn on_settled(&mut self) {
-        self.settled = self.settled.saturating_add(1);
+    /// Segments are settled, which the receiver does not know yet.
+    pub(super) const fn on_settled(&mut self, segments: u64) {
+        self.settled = self.settled.saturating_add(segments);
     }
 
     /// A confirmation is owed for verdicts of a stream whose window has so many segments.
@@ -104,7 +104,7 @@ impl StateClock {
         if !self.confirms {
             return self.hasten(now);
         }
-        let many = self.settled >= window.max(SETTLED_LEAST);
+        let many = self.settled >= u64::from(window).max(SETTLED_LEAST);
         let period = if many { self.period.error() } else { self.period.normal() };
         let at = now.max(self.last_sent + period);
         self.hasten = Some(self.hasten.map_or(at, |earlier| earlier.min(at)));

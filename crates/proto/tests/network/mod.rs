@@ -92,11 +92,13 @@ impl Network {
     }
 
     pub(crate) fn judged(&self) -> Vec<(u32, u64, Verdict)> {
-        let judged = self.events_a.iter().filter_map(|(_, event)| match event {
-            ConnectionEvent::Judged { stream, segment, verdict, .. } => Some((*stream, *segment, *verdict)),
-            _ => None,
-        });
-        judged.collect()
+        let mut judged = Vec::new();
+        for (_, event) in &self.events_a {
+            if let ConnectionEvent::Judged { stream, segments, verdict, .. } = event {
+                judged.extend(segments.clone().map(|segment| (*stream, segment, *verdict)));
+            }
+        }
+        judged
     }
 
     pub(crate) fn run_until(&mut self, end: Duration) {

@@ -291,10 +291,12 @@ impl Pair {
         }
         while let Some(event) = self.sender.half.poll_event() {
             match event {
-                SenderHalfEvent::Judged { stream, segment, verdict, holes } => {
-                    self.oracle.on_told(stream, segment, verdict, &holes);
-                    self.told.push((stream, segment, self.now));
-                    self.line(format_args!("sender learns {stream}/{segment} {verdict} {holes:?}"));
+                SenderHalfEvent::Judged { stream, segments, verdict, holes } => {
+                    for segment in segments {
+                        self.oracle.on_told(stream, segment, verdict, &holes);
+                        self.told.push((stream, segment, self.now));
+                        self.line(format_args!("sender learns {stream}/{segment} {verdict} {holes:?}"));
+                    }
                 }
                 SenderHalfEvent::Reclassed(class) => self.reclassed = Some(class.number()),
                 SenderHalfEvent::WindowOpen(stream) => self.blocked[stream as usize] = false,
