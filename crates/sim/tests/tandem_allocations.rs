@@ -28,5 +28,7 @@ fn allocations(slots: u64) -> usize {
 // Why: one test alone, because the counter counts the whole process.
 #[test]
 fn a_run_ten_times_as_long_takes_memory_no_more_often() {
-    assert_eq!(allocations(200_000), allocations(2_000_000));
+    // Why the least of three: the counter counts the thread that waits for the test as well.
+    let least = |slots| (0..3).map(|_| allocations(slots)).min();
+    assert_eq!(least(200_000), least(2_000_000));
 }

@@ -233,6 +233,11 @@ impl ReportClock {
 }
 
 impl RecvHalf {
+    /// Whether a report is due for another reason than that time has passed.
+    pub fn wants_report(&self, now: Instant) -> bool {
+        self.report.hasten.is_some_and(|at| at <= now)
+    }
+
     /// When the next report is due, and why.
     pub(super) fn report_due(&self) -> Option<Deadline> {
         let clock = &self.report;

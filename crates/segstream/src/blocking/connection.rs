@@ -155,10 +155,14 @@ impl<'a> Connection<'a> {
     ///
     /// [`Error::TimedOut`] when `timeout` has passed, [`Error::Closed`] when the connection has broken off.
     pub fn recv(&mut self, stream: u32, timeout: Option<Duration>) -> Result<Option<Received>, Error> {
-        let id = self.id;
-        let (received, now) = self.endpoint.wait_from(self.now(), timeout, |hub, now| hub.poll_recv(now, id, stream))?;
+        let (id, now) = (self.id, self.now());
+        // Why first: of small segments many are there, and nothing has happened since the last.
+        let (received, now) = match self.endpoint.hub.try_recv(now, id, stream) {
+            Some(received) => (Some(received), now),
+            None => self.endpoint.wait_from(now, timeout, |hub, now| hub.poll_recv(now, id, stream))?,
+        };
         // Why: the room that is free now may be what the peer waits for.
-        self.endpoint.serve_if_due(now)?;
+        self.endpoint.serve_if_due(now, id)?;
         Ok(received)
     }
 
@@ -185,7 +189,7 @@ impl<'a> Connection<'a> {
     pub fn next_units(&mut self, stream: u32, timeout: Option<Duration>) -> Result<Option<Progress>, Error> {
         let id = self.id;
         let (progress, now) = self.endpoint.wait_from(self.now(), timeout, |hub, now| hub.poll_progress(now, id, stream))?;
-        self.endpoint.serve_if_due(now)?;
+        self.endpoint.serve_if_due(now, id)?;
         Ok(progress)
     }
 

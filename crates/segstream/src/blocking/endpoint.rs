@@ -18,6 +18,8 @@ use std::task::Poll;
 
 /// How long an endpoint that is dropped tries to tell its peers.
 const LAST_WORDS: Duration = Duration::from_millis(100);
+/// How long what is due waits for the application's next call: to a peer it is nothing.
+const LATE: Duration = Duration::from_micros(20);
 
 /// A socket and its connections.
 ///
@@ -218,9 +220,13 @@ impl Endpoint {
         Ok(())
     }
 
-    /// Serves the network once if the protocol wants to be served by `now`.
-    pub(super) fn serve_if_due(&mut self, now: Instant) -> Result<(), Error> {
-        if self.hub.poll_deadline().is_some_and(|deadline| deadline.at <= now) { self.serve() } else { Ok(()) }
+    /// Serves the network once, after the application was given something of `id`, if the peer may wait for the room that is free
+    /// now, or anything was due a while ago.
+    ///
+    /// Why not for what is just due: whoever is given an answer sends the next question at once, and that should not wait.
+    pub(super) fn serve_if_due(&mut self, now: Instant, id: ConnectionId) -> Result<(), Error> {
+        let late = || self.hub.poll_deadline().is_some_and(|deadline| deadline.at + LATE <= now);
+        if self.hub.wants_report(now, id) || late() { self.serve() } else { Ok(()) }
     }
 
     /// Serves the network once, and waits for something to do until `until` at the latest. When it ended.

@@ -35,6 +35,11 @@ impl Hub {
         Some(received)
     }
 
+    /// Whether the connection has a report to send for what the application has taken.
+    pub(crate) fn wants_report(&self, now: Instant, id: ConnectionId) -> bool {
+        self.protocol.connection(id).is_some_and(|connection| connection.wants_report(now))
+    }
+
     /// The next judged segment; `None` when the stream has ended.
     pub(crate) fn poll_recv(&mut self, now: Instant, id: ConnectionId, stream: u32) -> Poll<Result<Option<Received>, Error>> {
         match self.try_recv(now, id, stream) {
