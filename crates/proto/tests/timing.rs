@@ -191,3 +191,32 @@ fn the_tail_of_an_open_segment_that_pauses_is_repaired_while_it_pauses() {
     assert_eq!(pair.judged.len(), 2);
     assert_eq!(pair.sender.half.counters.units_retransmitted, 2);
 }
+
+#[test]
+fn a_state_does_not_list_small_segments_of_which_the_next_report_tells() {
+    let mut setup = Setup::new(&[Contract::default()]);
+    setup.log = true;
+    let mut pair = setup.build();
+    pair.offer(0, 5000, 1024);
+    // Why 400 ms: longer than several round trips, and well before the last data leaves.
+    pair.run_to(at_ms(400));
+    assert!(pair.judged.len() > 1000 && pair.judged.len() < 4000, "{}", pair.judged.len());
+    let states = pair.log.lines().filter(|line| line.contains(" state ")).count();
+    let listed = pair.log.matches("Finished(Finished").count();
+    assert!(listed <= 2 * states, "{listed} segments listed in {states} states");
+}
+
+#[test]
+fn after_an_outage_segments_of_which_nothing_arrived_are_judged_within_a_round_trip_of_each_other() {
+    let whatever = Contract { tolerance: (4, 4, 4), ..Contract::default() };
+    let mut pair = warm(whatever);
+    let (segments, states) = (60, 8);
+    let place = pair.forward.departed;
+    pair.forward.habits.lost.extend(place..place + segments * 4 + states);
+    pair.offer(0, segments as usize, 4 * 1024);
+    pair.run_to(at_ms(3000));
+    let judged: Vec<_> = pair.judged[1..].iter().map(|judged| judged.2).collect();
+    assert_eq!(judged.len() as u64, segments);
+    let took = judged.iter().max().unwrap().since(*judged.iter().min().unwrap());
+    assert!(took < one_way() * 2, "{took}: the receiver had to ask for lengths");
+}

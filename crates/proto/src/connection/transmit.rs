@@ -1,7 +1,7 @@
 //! A datagram goes out: each part is asked in turn what it wants to send.
 //!
 //! Called by the endpoint. The order is: set-up, end, reports, then the sending half, whose own order is
-//! state when due, repair, new data.
+//! state when due, repair, new data. Data that may leave goes before reports and state that have just become due.
 //!
 //! Invariant: a batch holds datagrams of one size, the last of which may be shorter; what would break
 //! that is kept for the next batch, already numbered and sealed.
@@ -209,6 +209,10 @@ impl Connection {
             return Some(Place::Alone);
         }
         if !self.setup.is_done() || self.close.is_over() {
+            return None;
+        }
+        let report_due = self.recv.poll_timeout().filter(|deadline| deadline.at <= now);
+        if report_due.is_some_and(|deadline| self.send.data_goes_before(now, deadline.at)) {
             return None;
         }
         if let Some(report) = self.recv.poll_report(now) {

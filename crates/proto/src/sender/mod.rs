@@ -354,7 +354,7 @@ impl SendHalf {
         if self.controller.is_some() {
             self.exchanges.note_eligible(now, self.has_eligible());
         }
-        if self.state_due().is_some_and(|deadline| deadline.at <= now) {
+        if self.state_due().is_some_and(|deadline| deadline.at <= now && !self.data_goes_before(now, deadline.at)) {
             return Some(self.emit_state(now, counter));
         }
         if self.exchange_due().is_some_and(|deadline| deadline.at <= now) {

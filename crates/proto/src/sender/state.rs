@@ -13,6 +13,7 @@
 //! Invariant: while anything is unjudged or unconfirmed, some state is due, and it carries a number above
 //! every shipment sent before. Unanswered states slow down to one every quarter of a round trip, 10 to 200 ms, never to none.
 
+use super::segment::SendSegment;
 use super::stream::{FirstTime, SendStream};
 use super::{Outgoing, SendHalf};
 use crate::number::ShipmentCounter;
@@ -23,7 +24,9 @@ use segstream_wire::state::{Confirmed, Reached};
 use segstream_wire::{Class, State, StateFrame};
 
 /// Finished segments listed in one state at most.
-const FINISHED_LISTED: usize = 24;
+const FINISHED_LISTED: u64 = 24;
+/// Unanswered states after which reports stay away.
+const REPORTS_STAY_AWAY: u32 = 2;
 /// How few unconfirmed verdicts are no burden to any receiver.
 const SETTLED_LEAST: u64 = 256;
 /// Unanswered states before the pace slows down.
@@ -254,6 +257,11 @@ impl SendHalf {
         (number, Outgoing::State(Box::new(state)))
     }
 
+    fn overdue(&self, now: Instant) -> Overdue {
+        let echoed = if self.clock.unanswered < REPORTS_STAY_AWAY { self.echo } else { Some(u64::MAX) };
+        Overdue { ended_by: now - self.clock.round_trip - self.clock.period.error(), echoed }
+    }
+
     fn add_frames(&mut self, now: Instant, state: &mut State) {
         let mut room = self.config.body_bytes - State::PRELUDE_BYTES_MAX;
         let mut push = |frame: StateFrame| {
@@ -267,7 +275,7 @@ impl SendHalf {
         if let Some((change, class)) = self.clock.reclass {
             push(StateFrame::Reclass { change, class, rate: self.config.rate.peak() });
         }
-        let recently = now - self.clock.round_trip - self.clock.period.error();
+        let overdue = self.overdue(now);
         // Turns: when not everything fits, another stream comes first in the next state.
         let count = self.streams.len();
         let first = self.clock.turn.checked_rem(count).unwrap_or(0);
@@ -281,8 +289,26 @@ impl SendHalf {
             list_reached(id as u32, &self.streams[id], &mut push);
         }
         for id in (0..count).map(turns) {
-            list_finished(id as u32, &mut self.streams[id], recently, &mut push);
+            list_finished(id as u32, &mut self.streams[id], overdue, &mut push);
         }
+    }
+}
+
+/// Which segments should have been judged by now.
+///
+/// Why the second: of small segments hundreds wait for the next report, which tells of nearly all. Not so when reports stay
+/// away: the receiver may know of none of them, and judges no segment whose length it does not know.
+#[derive(Clone, Copy)]
+struct Overdue {
+    /// Those whose first pass ended by then ..
+    ended_by: Instant,
+    /// .. and of many, those whose first pass was over below this number, which a report has echoed.
+    echoed: Option<u64>,
+}
+
+impl Overdue {
+    fn holds(self, segment: &SendSegment, few: bool) -> bool {
+        segment.first_pass_ended <= self.ended_by && (few || segment.first_pass_last <= self.echoed)
     }
 }
 
@@ -339,15 +365,16 @@ fn list_reached(id: u32, stream: &SendStream, push: &mut impl FnMut(StateFrame) 
 }
 
 /// Segments that should have been judged by now, oldest first and in turns.
-fn list_finished(id: u32, stream: &mut SendStream, recently: Instant, push: &mut impl FnMut(StateFrame) -> bool) {
+fn list_finished(id: u32, stream: &mut SendStream, overdue: Overdue, push: &mut impl FnMut(StateFrame) -> bool) {
     if stream.listed_to + 1 >= stream.current || stream.listed_to < stream.base {
         stream.listed_to = stream.base;
     }
+    let few = stream.current.saturating_sub(stream.base) <= FINISHED_LISTED;
     let mut listed = 0;
     while stream.listed_to + 1 < stream.current && listed < FINISHED_LISTED {
         let number = stream.listed_to;
-        let due =
-            stream.get(number).is_some_and(|segment| segment.skipped || segment.length_wanted || segment.first_pass_ended <= recently);
+        let is_due = |segment: &SendSegment| segment.skipped || segment.length_wanted || overdue.holds(segment, few);
+        let due = stream.get(number).is_some_and(is_due);
         if due && let Some(frame) = statement(id, stream, number) {
             if !push(frame) {
                 return;

@@ -17,6 +17,12 @@ const DATAGRAM_TIME: Duration = Duration::from_micros(250);
 /// An IP packet of this size is sensible at any rate: all of the network is made for it.
 const SENSIBLE_ALWAYS: u64 = 1500;
 
+/// For so long state and reports let data leave first.
+///
+/// Why: whoever waits for the data is served first, and what control costs at both ends falls into the time in which they
+/// wait for each other. Why so short: to a rate or a window it is nothing.
+const CONTROL_WAITS: Duration = Duration::from_micros(20);
+
 impl SendHalf {
     /// The class agreed on in set-up, in force at once.
     pub fn set_agreed_class(&mut self, now: Instant, class: Class) {
@@ -82,6 +88,11 @@ impl SendHalf {
     /// Whether data waits that the rate lets leave now.
     pub(crate) fn lets_data_leave(&mut self, now: Instant) -> bool {
         self.has_eligible() && !self.is_braked() && self.pacer.ready(now)
+    }
+
+    /// Whether data that may leave now goes before control that is due since `due`.
+    pub(crate) fn data_goes_before(&mut self, now: Instant, due: Instant) -> bool {
+        now.since(due) < CONTROL_WAITS && self.lets_data_leave(now)
     }
 
     /// Whether anything is wanted again.
