@@ -6,7 +6,7 @@
 //! both ends: on loopback the receiving path of the system runs on the sender's account.
 
 use super::measurement::Sample;
-use super::workload::Workload;
+use super::workload::{WARM_UP, Workload};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
@@ -116,7 +116,7 @@ impl Figures {
     }
 
     fn round_trips(samples: &[Sample]) -> Self {
-        let times = sorted(samples.iter().flat_map(|sample| sample.run.round_trips_us.iter().flatten().copied()));
+        let times = sorted(samples.iter().flat_map(|sample| warm(sample.run.round_trips_us.as_deref().unwrap_or_default())).copied());
         let cpu = sorted(samples.iter().map(|sample| per(cpu_seconds(sample) * 1e6, sample.run.complete as f64)));
         Self::RoundTrips {
             round_trip_us_mean: mean(&times),
@@ -201,6 +201,11 @@ fn goodput_and_processor(samples: &[Sample]) -> (Vec<f64>, Vec<f64>) {
     (goodput, cpu)
 }
 
+/// Without those that warm up. One alone stays.
+fn warm(round_trips_us: &[f64]) -> &[f64] {
+    &round_trips_us[(round_trips_us.len() as f64 * WARM_UP) as usize..]
+}
+
 /// Processor time of both ends.
 fn cpu_seconds(sample: &Sample) -> f64 {
     sample.serve.cpu_seconds + sample.run.cpu_seconds
@@ -263,6 +268,23 @@ mod tests {
         assert_eq!(ratios["ratio_to_raw"], 0.5);
         assert_eq!(ratios["ratio_to_quinn"], 2.0);
         assert_eq!(ratios["ratio_encrypted_to_plain"], 0.5);
+    }
+
+    #[test]
+    fn the_first_tenth_of_each_samples_round_trips_is_left_out_however_few_there_are() {
+        let of = |counts: &[u32]| {
+            let samples = counts.iter().map(|&count| {
+                let round_trips_us = Some((0..count).map(f64::from).rev().collect());
+                Sample { run: Outcome { round_trips_us, ..Outcome::default() }, serve: Outcome::default() }
+            });
+            match Figures::of(Workload::PingPong, &[samples.collect()]) {
+                Figures::RoundTrips { round_trips, round_trip_us_max, .. } => (round_trips, round_trip_us_max),
+                other => panic!("{other:?}"),
+            }
+        };
+        assert_eq!(of(&[20_000]), (18_000, 17_999.0));
+        assert_eq!(of(&[30, 10]), (27 + 9, 26.0));
+        assert_eq!(of(&[1]), (1, 0.0));
     }
 
     #[test]

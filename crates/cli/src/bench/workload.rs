@@ -10,14 +10,14 @@ use clap::ValueEnum;
 use segstream::Bandwidth;
 use std::fmt;
 
-/// Round trips of a measurement, and how many of them warm up.
+/// The share of round trips, and of segments at a rate, that warms up: the first ones, which are left out.
+pub(super) const WARM_UP: f64 = 0.1;
+/// Round trips of a measurement.
 const ROUND_TRIPS: u64 = 20_000;
-const ROUND_TRIPS_WARM_UP: u64 = 2_000;
 /// Set-ups of a measurement; one more goes before them.
 const SETUPS: u64 = 1000;
-/// How long segments at a rate are sent, and which share of them warms up.
+/// How long segments at a rate are sent.
 const AT_RATE_SECONDS: f64 = 5.0;
-const AT_RATE_WARM_UP: f64 = 0.1;
 /// The payload of segments at a rate, unless it was said.
 const RATE: Bandwidth = Bandwidth::from_megabits_per_second(10);
 /// Idle connections, unless it was said.
@@ -90,8 +90,9 @@ impl Workload {
         let seconds = flags.seconds.map(|seconds| seconds.as_secs_f64());
         let at_rate = (seconds.unwrap_or(AT_RATE_SECONDS) * 1e6 / interval_us).max(1.0) as u64;
         let (count, warm_up) = match workload {
-            Task::PingPong => (ROUND_TRIPS, ROUND_TRIPS_WARM_UP),
-            Task::Schedule => (at_rate, (at_rate as f64 * AT_RATE_WARM_UP) as u64),
+            // Why none: with --seconds their number is known only when they are over; figures leave the first ones out.
+            Task::PingPong => (ROUND_TRIPS, 0),
+            Task::Schedule => (at_rate, (at_rate as f64 * WARM_UP) as u64),
             Task::Setups => (SETUPS + 1, 0),
             Task::Idle => (flags.connections.unwrap_or(CONNECTIONS), 0),
             Task::Active => (flags.connections.unwrap_or(ACTIVE), 0),
