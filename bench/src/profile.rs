@@ -18,8 +18,6 @@ use std::process::{Command, Stdio};
 
 /// Samples a second of each processor.
 const SAMPLES_PER_SECOND: u32 = 2000;
-/// The payload of a datagram of 1200 bytes in `segstream bench`.
-const PAYLOAD_BYTES: f64 = 1120.0;
 
 #[derive(Debug, Args)]
 pub(crate) struct Options {
@@ -41,6 +39,16 @@ pub(crate) struct Options {
 enum Protection {
     Plain,
     Encrypted,
+}
+
+impl Protection {
+    /// The payload of a datagram of 1200 bytes in `segstream bench`.
+    const fn payload_bytes(self) -> u32 {
+        match self {
+            Self::Plain => 1160,
+            Self::Encrypted => 1148,
+        }
+    }
 }
 
 /// What code belongs to, in the order a datagram passes it.
@@ -73,6 +81,7 @@ struct End {
 struct Report {
     machine: Machine,
     protection: String,
+    payload_bytes: u32,
     goodput_bps_median: f64,
     sender: End,
     receiver: End,
@@ -88,10 +97,12 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     let record = folder.path().join("samples");
     let protection = options.protection.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned());
     let (goodput, transfers) = measure(&program, &record, &protection, options.gigabytes)?;
-    let datagrams = f64::from(transfers) * f64::from(options.gigabytes) * f64::from(1 << 30) / PAYLOAD_BYTES;
+    let datagrams =
+        f64::from(transfers) * f64::from(options.gigabytes) * f64::from(1 << 30) / f64::from(options.protection.payload_bytes());
     let [sender, receiver] = ends(&samples(&record)?, datagrams);
     ensure!(sender.total_ns > 0.0 && receiver.total_ns > 0.0, "perf has seen neither end; can it sample the processors of this system?");
-    let report = Report { machine: Machine::here(), protection, goodput_bps_median: goodput, sender, receiver };
+    let payload_bytes = options.protection.payload_bytes();
+    let report = Report { machine: Machine::here(), protection, payload_bytes, goodput_bps_median: goodput, sender, receiver };
     crate::print(options.json, &report, &text(&report))
 }
 
@@ -164,10 +175,11 @@ fn stage(function: &str) -> &'static str {
 
 fn text(report: &Report) -> String {
     let mut out = format!(
-        "{}\n{}, {:.1} Gbit/s while perf looked {SAMPLES_PER_SECOND} times a second; ns for each datagram of {PAYLOAD_BYTES} bytes of payload\n\n",
+        "{}\n{}, {:.1} Gbit/s while perf looked {SAMPLES_PER_SECOND} times a second; ns for each datagram of {} bytes of payload\n\n",
         report.machine,
         report.protection,
-        report.goodput_bps_median / 1e9
+        report.goodput_bps_median / 1e9,
+        report.payload_bytes
     );
     out.push_str("| stage | sender | receiver |\n|---|---|---|\n");
     let cell = |end: &End, stage: &str| end.stages.get(stage).map_or_else(|| "-".to_owned(), |ns| format!("{ns:.0}"));

@@ -127,6 +127,13 @@ pub enum SubmitError {
     SegmentOpen,
     /// The tolerance contradicts itself.
     BadTolerance,
+    /// The stream's units leave no room for a tolerance of the segment's own.
+    NoRoom {
+        /// The size of the units.
+        unit_bytes: u32,
+        /// The largest that leaves room.
+        fits: u32,
+    },
 }
 
 impl fmt::Display for SubmitError {
@@ -139,6 +146,12 @@ impl fmt::Display for SubmitError {
             Self::Finished => f.write_str("the stream is finished or was never opened"),
             Self::SegmentOpen => f.write_str("another segment of this stream is open; finish it first"),
             Self::BadTolerance => f.write_str("the tolerance contradicts itself: E and B must not exceed W"),
+            Self::NoRoom { unit_bytes, fits } => {
+                write!(
+                    f,
+                    "units of {unit_bytes} bytes leave no room for a tolerance of the segment's own; open the stream with 1 to {fits}"
+                )
+            }
         }
     }
 }

@@ -69,7 +69,8 @@ pub(crate) struct Arguments {
     /// W,E,B (of every W units).
     #[arg(long, value_name = "T", default_value = "reliable", allow_hyphen_values = true)]
     tolerance: ToleranceArgument,
-    /// The size of a unit, 1 to 1120.
+    /// The size of a unit, 1 to 1160 with --insecure and to 1148 without. A window of more than 16384 units, or more than 63 files,
+    /// leave a few bytes less.
     #[arg(long, value_name = "N", default_value = "1024", value_parser = quantity::positive_bytes)]
     unit_bytes: Bytes,
     /// The longest segment [default: 256KiB, or the window if that is smaller].
@@ -225,6 +226,9 @@ fn plan(arguments: &Arguments) -> Result<Plan> {
         connect_timeout: arguments.idle_timeout,
         ..Config::default()
     };
+    // The manifest's stream goes before those of the files.
+    let last_stream = paths.len().max(1) as u32;
+    within(arguments.unit_bytes, 1, u64::from(config.unit_bytes_max(last_stream, &contract)), "--unit-bytes")?;
     let segment_bytes = usize::try_from(segment_bytes).unwrap_or(usize::MAX);
     Ok(Plan { receiver, paths, config, contract, segment_bytes, segment_wait: arguments.segment_wait, changes, stats: arguments.stats })
 }

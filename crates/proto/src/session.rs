@@ -10,7 +10,6 @@
 use core::fmt;
 use core::hash::Hasher as _;
 use core::net::SocketAddr;
-use crc_fast::crc32_iscsi;
 use segstream_wire::Level;
 use siphasher::sip128::{Hasher128 as _, SipHasher24};
 
@@ -137,7 +136,7 @@ impl Plain {
     /// The seal of a shipment: of those of the initial level in every mode, and of all in this one.
     // Why the upper half alone: the lower one stands in the header. Why not in the CRC: a second piece costs it a quarter more.
     pub fn checksum(number: u64, bytes: &[u8]) -> [u8; 4] {
-        (crc32_iscsi(bytes) ^ (number >> 32) as u32).to_be_bytes()
+        (crc32c(bytes) ^ (number >> 32) as u32).to_be_bytes()
     }
 
     /// The parameters in the handshake bytes of one side, once they are all there: two bytes of length, then themselves.
@@ -164,6 +163,19 @@ impl fmt::Debug for Plain {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Plain")
     }
+}
+
+/// The CRC32C of a shipment.
+///
+/// Why two libraries: of some 1200 bytes, crc-fast takes 25 ns where the processor has AVX-512 and 110 to 160 where it has not; the
+/// other takes 80 to 110 everywhere.
+#[inline]
+fn crc32c(bytes: &[u8]) -> u32 {
+    #[cfg(target_arch = "x86_64")]
+    if !is_x86_feature_detected!("avx512vl") {
+        return crc32c::crc32c(bytes);
+    }
+    crc_fast::crc32_iscsi(bytes)
 }
 
 impl Protection for Plain {

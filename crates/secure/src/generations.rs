@@ -13,7 +13,7 @@ use segstream_wire::Level;
 use segstream_wire::header::HEADER_BYTES;
 
 /// The length of a seal in bytes: that of every suite of TLS 1.3.
-pub(crate) const SEAL_BYTES: usize = 16;
+pub const SEAL_BYTES: usize = 16;
 
 /// Seals a shipment in place; the header is not hidden yet. Whether it could.
 pub(crate) fn seal(key: &dyn PacketKey, number: u64, shipment: &mut [u8]) -> bool {

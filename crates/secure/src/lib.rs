@@ -38,6 +38,7 @@ mod tests;
 
 pub use admission::Admission;
 pub use authorities::{Authorities, AuthoritiesError};
+pub use generations::SEAL_BYTES;
 pub use identity::{Identity, IdentityError};
 pub use known_peers::{KnownPeers, KnownPeersError};
 pub use one_time_code::{OneTimeCode, OneTimeCodeError};

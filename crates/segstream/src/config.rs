@@ -6,8 +6,9 @@ use crate::{Rate, Security};
 use segstream_base::Duration;
 use segstream_net::bind::SocketConfig;
 use segstream_net::driver::{DriverConfig, Polling, Threads};
-use segstream_proto::config::{Config as ProtocolConfig, DatagramSize, Shard};
-use segstream_wire::{Class, Limits};
+use segstream_proto::config::{Config as ProtocolConfig, DATAGRAM_BYTES_MIN, DatagramSize, Shard};
+use segstream_wire::header::HEADER_BYTES;
+use segstream_wire::{Class, Contract, Limits, Part};
 
 /// The settings of an endpoint.
 #[derive(Clone, Debug)]
@@ -90,6 +91,14 @@ impl Config {
     pub fn with_rate_megabits(mut self, megabits: u64) -> Self {
         self.rate = Rate::smooth(segstream_base::Bandwidth::from_megabits_per_second(megabits));
         self
+    }
+
+    /// The largest unit that segments of stream `stream` can have under `contract`, whose own size of units does not count: it
+    /// fits a datagram of 1200 bytes with whatever stands in front of it. Streams are counted from 0 as they are opened.
+    /// Segments with a tolerance of their own need units that are 3 to 12 bytes shorter.
+    pub fn unit_bytes_max(&self, stream: u32, contract: &Contract) -> u32 {
+        let body_bytes = DATAGRAM_BYTES_MIN - HEADER_BYTES - self.security.seal_bytes();
+        Part::unit_bytes_max(stream, contract, None, body_bytes)
     }
 
     pub(crate) fn protocol(&self, accept: bool, shard: Shard) -> ProtocolConfig {

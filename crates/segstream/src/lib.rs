@@ -7,7 +7,8 @@
 //!
 //! - A *segment* is the smallest piece of data an application uses on its own: a video frame, a slice of a
 //!   simulation, a record. Segments of a stream are numbered from 0 and may differ in length.
-//! - A *unit* is what may be missing of a segment: it has a fixed size, at most 1120 bytes. The last one may be short.
+//! - A *unit* is what may be missing of a segment: it has a fixed size, at most what fits a datagram of 1200 bytes
+//!   ([`Config::unit_bytes_max`]). The last one may be short.
 //! - A *tolerance* (W, E, B) says: of every W units of a segment at most E may be missing, and no more than B in a row.
 //!   (W, 0, 0) is a reliable transport, (W, W, W) sends nothing twice.
 //! - A *stream* carries segments one way, under a [`Contract`]: unit size, tolerance, order, lifetime, window. A

@@ -29,6 +29,14 @@ impl Security {
     pub fn serving_anyone() -> Self {
         Self::Encrypted(Credentials { admission: Admission::anyone(), ..Credentials::default() })
     }
+
+    /// The bytes of a shipment's seal.
+    pub(crate) const fn seal_bytes(&self) -> usize {
+        match self {
+            Self::Encrypted(_) => segstream_secure::SEAL_BYTES,
+            Self::Insecure => Plain::SEAL_BYTES,
+        }
+    }
 }
 
 /// What an encrypted endpoint shows, and whom it serves.

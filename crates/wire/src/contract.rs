@@ -3,14 +3,15 @@
 //! Called by set-up and by both halves. A contract travels in the connection request or in an OPEN
 //! frame, as the sender proposes it; the receiver may lower the window or refuse.
 //!
-//! Invariant: a decoded contract is valid: E <= W, B <= W, no size is zero, and a unit fits the
-//! smallest datagram any path must carry.
+//! Invariant: a decoded contract is valid: E <= W, B <= W, no size is zero, and a unit can fit the smallest datagram any path
+//! must carry. Whether it does is for its sender to see to: [`crate::part::Part::check_room`].
 
 use segstream_base::codec::{DecodeError, DecodeErrorKind, Reader, Writer, text_len, varint_len};
 use segstream_base::{Duration, Instant};
 
-/// The largest unit: with every header and the larger seal it fits a datagram of 1200 bytes.
-pub const UNIT_BYTES_MAX: u32 = 1120;
+/// The largest unit. With the seal of plain mode, on the first 64 streams and with a window of up to 2^14 units, it fits a
+/// datagram of 1200 bytes behind the longest heading it can get; elsewhere units are shorter ([`crate::part::Part::check_room`]).
+pub const UNIT_BYTES_MAX: u32 = 1160;
 /// The most units a segment can have.
 pub const SEGMENT_UNITS_MAX: u32 = 1 << 28;
 /// The longest label in bytes.
@@ -44,7 +45,9 @@ pub enum InterleaveChoice {
 /// The contract of a stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Contract {
-    /// The size of a unit in bytes, 1 to [`UNIT_BYTES_MAX`]. Default 1024.
+    /// The size of a unit in bytes, 1 to [`UNIT_BYTES_MAX`], or 12 less where shipments are encrypted. Each also has to fit the
+    /// smallest datagram with whatever stands in front of it: a window of more than 2^14 units or 2^30 bytes, a stream number
+    /// above 63, and tolerances of the segments' own leave less. Up to 1123 bytes fit always. Default 1024.
     pub unit_bytes: u32,
     /// (W, E, B) in units; a W longer than the segment means the segment. Default (2^28, 0, 0): reliable.
     pub tolerance: Triplet,
@@ -90,6 +93,16 @@ pub enum ContractError {
     /// See the message.
     #[error("a unit of {0} bytes is not allowed; choose 1 to {UNIT_BYTES_MAX}")]
     UnitBytes(u32),
+    /// See the message.
+    #[error(
+        "a unit of {unit_bytes} bytes does not fit the smallest datagram behind the longest heading of this stream; choose 1 to {fits}"
+    )]
+    UnitRoom {
+        /// The proposed size.
+        unit_bytes: u32,
+        /// The largest that fits.
+        fits: u32,
+    },
     /// See the message.
     #[error("the tolerance ({},{},{}) contradicts itself: W must be at least 1, and neither E nor B may exceed W", .0.0, .0.1, .0.2)]
     Tolerance(Triplet),

@@ -15,7 +15,9 @@
 //! Called by both halves. Invariant: a part names its payload's length, so it can be skipped by someone
 //! who does not know the stream.
 
-use crate::contract::{Triplet, decode_time, decode_triplet, encode_time, encode_triplet, time_len, triplet_len};
+use crate::contract::{
+    Contract, ContractError, Triplet, UNIT_BYTES_MAX, decode_time, decode_triplet, encode_time, encode_triplet, time_len, triplet_len,
+};
 use segstream_base::Instant;
 use segstream_base::codec::{DecodeError, DecodeErrorKind, Reader, Writer, varint_len};
 
@@ -65,6 +67,33 @@ impl Part {
     /// The whole part, payload included.
     pub fn encoded_len(&self) -> usize {
         self.header_len() + self.payload_bytes as usize
+    }
+
+    /// The largest unit that stream `stream` can have under `contract`, whose own size of units does not count: alone in a
+    /// shipment of `body_bytes` it fits behind the longest heading, with `own` if a segment has that tolerance of its own.
+    pub fn unit_bytes_max(stream: u32, contract: &Contract, own: Option<Triplet>, body_bytes: usize) -> u32 {
+        let longest = Self {
+            stream,
+            // Why: segments and their source times may go on for ever.
+            segment: u64::MAX,
+            source_time: Instant::from_nanos(u64::MAX),
+            first: contract.window_units.saturating_sub(1),
+            count: 1,
+            length: Some(u64::from(contract.window_units) * u64::from(UNIT_BYTES_MAX)),
+            tolerance: own,
+            payload_bytes: UNIT_BYTES_MAX,
+            ..Self::default()
+        };
+        u32::try_from(body_bytes.saturating_sub(longest.header_len())).unwrap_or(u32::MAX).min(UNIT_BYTES_MAX)
+    }
+
+    /// Whether the units of stream `stream` fit: see [`Part::unit_bytes_max`].
+    ///
+    /// # Errors
+    /// When they do not, with what would.
+    pub fn check_room(stream: u32, contract: &Contract, own: Option<Triplet>, body_bytes: usize) -> Result<(), ContractError> {
+        let fits = Self::unit_bytes_max(stream, contract, own, body_bytes);
+        if contract.unit_bytes <= fits { Ok(()) } else { Err(ContractError::UnitRoom { unit_bytes: contract.unit_bytes, fits }) }
     }
 
     /// Where [`Part::first`] stands: behind the flags, the stream and the segment.
@@ -140,6 +169,7 @@ impl Part {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::contract::SEGMENT_UNITS_MAX;
     use proptest::prelude::*;
 
     prop_compose! {
@@ -148,6 +178,18 @@ mod tests {
             micros in 0u64..1 << 50, payload_bytes in 0u32..100) -> Part {
             Part { stream, segment, first, count, again, opened, length, tolerance, source_time: Instant::from_nanos(micros * 1000), payload_bytes }
         }
+    }
+
+    /// Datagrams of 1200 bytes: nine of header, and the seal.
+    #[test]
+    fn units_are_as_long_as_the_specification_says() {
+        let most = |stream: u32, window_units: u32, own: Option<Triplet>, seal: usize| {
+            Part::unit_bytes_max(stream, &Contract { window_units, ..Contract::default() }, own, 1200 - 9 - seal)
+        };
+        let own = Some((SEGMENT_UNITS_MAX, SEGMENT_UNITS_MAX, SEGMENT_UNITS_MAX));
+        assert_eq!((most(0, 1 << 14, None, 4), most(63, 1 << 14, None, 16)), (1160, 1148));
+        assert_eq!((most(64, 1 << 14, None, 16), most(0, (1 << 14) + 1, None, 16)), (1147, 1146));
+        assert_eq!((most(0, 1 << 14, Some((64, 4, 1)), 16), most(u32::MAX, SEGMENT_UNITS_MAX, own, 16)), (1144, 1123));
     }
 
     proptest! {
@@ -166,6 +208,17 @@ mod tests {
             prop_assert_eq!(decoded, part);
             prop_assert_eq!(payload.len(), part.payload_bytes as usize);
             prop_assert!(reader.is_empty());
+        }
+
+        #[test]
+        fn a_unit_that_fits_at_first_always_fits(stream in any::<u32>(), window_units in 1u32..=SEGMENT_UNITS_MAX, body_bytes in 1000usize..1200,
+            mut part in any_part(), at in 0f64..1.0) {
+            let contract = Contract { window_units, ..Contract::default() };
+            let unit = Part::unit_bytes_max(stream, &contract, part.tolerance, body_bytes);
+            part.first = (at * f64::from(window_units)) as u32;
+            part.length = part.length.map(|length| length % (u64::from(window_units) * u64::from(unit)));
+            part = Part { stream, count: 1, payload_bytes: unit, ..part };
+            prop_assert!(part.encoded_len() <= body_bytes, "{part:?} under {contract:?}");
         }
 
         #[test]

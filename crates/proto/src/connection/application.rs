@@ -11,8 +11,8 @@ use bytes::Bytes;
 use segstream_base::halves::{Probe, SubmitError, Verdict};
 use segstream_base::{Bandwidth, Duration, Instant};
 use segstream_blocks::congestion::Phase;
-use segstream_wire::contract::{Contract, ContractError, Triplet};
-use segstream_wire::{Class, Limits};
+use segstream_wire::contract::{Contract, ContractError, Triplet, validate_triplet};
+use segstream_wire::{Class, Limits, Part};
 
 /// A judged segment with its bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -68,7 +68,12 @@ impl Probe for SharedPath {
 impl Connection {
     /// Opens a stream. Segments can be submitted at once; they leave when the peer has granted a window. On a
     /// connection that is being closed the stream is finished at once.
+    ///
+    /// # Errors
+    /// When the contract contradicts itself, or its units do not fit every datagram.
     pub fn open_stream(&mut self, now: Instant, contract: Contract) -> Result<u32, ContractError> {
+        contract.validate()?;
+        Part::check_room(self.send.stream_count(), &contract, None, self.unit_room())?;
         let stream = self.send.open_stream(now, contract)?;
         if !self.close.takes_segments() {
             self.send.finish(now, stream);
@@ -86,6 +91,7 @@ impl Connection {
         tolerance: Option<Triplet>,
     ) -> Result<u64, SubmitError> {
         self.takes_segments()?;
+        self.check_room(stream, tolerance)?;
         let segment = self.send.submit(now, stream, Some(bytes.len() as u64), source_time, tolerance)?;
         self.send_store.push(stream, bytes);
         Ok(segment)
@@ -100,6 +106,7 @@ impl Connection {
         tolerance: Option<Triplet>,
     ) -> Result<u64, SubmitError> {
         self.takes_segments()?;
+        self.check_room(stream, tolerance)?;
         let segment = self.send.submit(now, stream, None, source_time, tolerance)?;
         self.send_store.open(stream);
         Ok(segment)
@@ -113,6 +120,17 @@ impl Connection {
             self.send_store.append(stream, bytes);
         }
         Ok(verdict)
+    }
+
+    /// Whether a segment with this tolerance of its own has units that fit.
+    #[inline]
+    fn check_room(&self, stream: u32, own: Option<Triplet>) -> Result<(), SubmitError> {
+        let own = own.filter(|triplet| validate_triplet(*triplet).is_ok());
+        let (Some(_), Some(contract)) = (own, self.send.contract(stream)) else { return Ok(()) };
+        match Part::check_room(stream, contract, own, self.unit_room()) {
+            Err(ContractError::UnitRoom { unit_bytes, fits }) => Err(SubmitError::NoRoom { unit_bytes, fits }),
+            _ => Ok(()),
+        }
     }
 
     fn takes_segments(&self) -> Result<(), SubmitError> {

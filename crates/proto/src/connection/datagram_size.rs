@@ -215,6 +215,11 @@ impl Connection {
         HEADER_BYTES + self.session.seal_bytes()
     }
 
+    /// The bytes of parts that fit the smallest datagram, which is what becomes of all of them when nothing larger gets through.
+    pub(super) fn unit_room(&self) -> usize {
+        DATAGRAM_BYTES_MIN - self.around()
+    }
+
     /// The datagrams that data leaves in at present, at most.
     pub fn datagram_bytes(&self) -> usize {
         self.send.data_bytes() + self.around()

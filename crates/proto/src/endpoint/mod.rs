@@ -37,9 +37,9 @@ use segstream_base::endpoint::{Arrival, Deadline, Transmit};
 use segstream_base::random::Seed;
 use segstream_wire::contract::Contract;
 use segstream_wire::handshake::VERSION;
-use segstream_wire::header::Outside;
+use segstream_wire::header::{HEADER_BYTES, Outside};
 use segstream_wire::proposal::{Proposal, STREAMS_MAX};
-use segstream_wire::{Header, Kind, Level};
+use segstream_wire::{Header, Kind, Level, Part};
 pub use slots::ConnectionId;
 use slots::{Slot, Slots};
 use std::collections::VecDeque;
@@ -193,6 +193,9 @@ impl Endpoint {
         proposal.encode(&mut writer);
         let written = writer.finish().map_err(|_| ConnectError::RequestTooLong(bytes))?;
         let session = self.protection.initiate(remote, trust, &parameters[..written]).map_err(ConnectError::Protection)?;
+        for (stream, contract) in (0..).zip(&proposal.streams) {
+            Part::check_room(stream, contract, None, DATAGRAM_BYTES_MIN - HEADER_BYTES - session.seal_bytes())?;
+        }
         let known = self.tokens.iter().position(|(address, _)| *address == remote);
         let token = known.and_then(|at| self.tokens.remove(at)).map(|(_, token)| token).unwrap_or_default();
         let new = NewConnection { remote, role: Role::Initiator, proposal, token, session };

@@ -72,7 +72,7 @@ fn take(server: &mut Endpoint, id: ConnectionId, stream: u32, job: &Job, outcome
 
 fn send(connect: SocketAddr, trust: Option<Fingerprint>, job: &Job, encrypted: bool) -> Result<Outcome> {
     let (mut client, peer) = settings::run(connect, trust, job, encrypted)?;
-    let contract = settings::contract(job)?;
+    let contract = settings::contract(job, encrypted)?;
     let ids: Vec<_> = (0..job.count).map(|_| client.connect(peer.clone(), vec![contract.clone()])).collect::<Result<_, _>>()?;
     let payload = Bytes::from(vec![7; job.segment_bytes]);
     let spent = processor::time();

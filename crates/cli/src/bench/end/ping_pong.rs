@@ -25,7 +25,7 @@ fn answer(bind: SocketAddr, job: &Job, encrypted: bool) -> Result<Outcome> {
     let mut endpoint = settings::serve(bind, job, encrypted)?;
     let id = settings::accept(&mut endpoint)?;
     let mut connection = endpoint.connection(id);
-    let back = connection.open_stream(settings::contract(job)?)?;
+    let back = connection.open_stream(settings::contract(job, encrypted)?)?;
     let spent = processor::time();
     let (mut outcome, mut first) = (Outcome::default(), None);
     while let Some(segment) = connection.recv(0, None)? {
@@ -42,7 +42,7 @@ fn answer(bind: SocketAddr, job: &Job, encrypted: bool) -> Result<Outcome> {
 
 fn ask(connect: SocketAddr, trust: Option<Fingerprint>, job: &Job, encrypted: bool) -> Result<Outcome> {
     let (mut endpoint, peer) = settings::run(connect, trust, job, encrypted)?;
-    let id = endpoint.connect(peer, vec![settings::contract(job)?])?;
+    let id = endpoint.connect(peer, vec![settings::contract(job, encrypted)?])?;
     let mut connection = endpoint.connection(id);
     let payload = Bytes::from(vec![7; job.segment_bytes]);
     let mut round_trips = Vec::new();

@@ -76,11 +76,11 @@ fn receive(bind: SocketAddr, job: &Job, encrypted: bool) -> Result<Outcome> {
 
 fn send(connect: SocketAddr, trust: Option<Fingerprint>, job: &Job, encrypted: bool) -> Result<Outcome> {
     let (mut endpoint, peer) = settings::run(connect, trust, job, encrypted)?;
-    let id = endpoint.connect(peer, vec![settings::contract(job)?])?;
+    let id = endpoint.connect(peer, vec![settings::contract(job, encrypted)?])?;
     let spent = processor::time();
     let began = Instant::now();
     let mut outcome = match job.workload {
-        Task::Schedule => send_on_time(&mut endpoint, id, job)?,
+        Task::Schedule => send_on_time(&mut endpoint, id, job, encrypted)?,
         _ => send_at_once(&mut endpoint, id, job)?,
     };
     let mut connection = endpoint.connection(id);
@@ -121,9 +121,9 @@ fn send_at_once(endpoint: &mut Endpoint, id: ConnectionId, job: &Job) -> Result<
 }
 
 /// Sends --count segments, or those of --seconds, each when it is due.
-fn send_on_time(endpoint: &mut Endpoint, id: ConnectionId, job: &Job) -> Result<Outcome> {
+fn send_on_time(endpoint: &mut Endpoint, id: ConnectionId, job: &Job, encrypted: bool) -> Result<Outcome> {
     let start = processor::monotonic() + LEAD;
-    let unit_bytes = settings::contract(job)?.unit_bytes as usize;
+    let unit_bytes = settings::contract(job, encrypted)?.unit_bytes as usize;
     let mut outcome = Outcome::default();
     for number in 0..count(job) {
         let due = start + job.interval().mul_f64(number as f64);

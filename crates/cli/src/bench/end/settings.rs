@@ -12,10 +12,10 @@ use segstream::blocking::Endpoint;
 use segstream::{Class, Config, ConnectionId, Contract, DatagramSize, Duration, Fingerprint, Order, Peer, Polling, Security};
 use std::net::SocketAddr;
 
-/// The largest units.
-const UNIT_BYTES_MAX: usize = 1120;
-/// What a datagram of one part has besides units, at most.
-const HEADS_BYTES_MAX: usize = 52;
+/// What every datagram can be.
+const DATAGRAM_BYTES_MIN: usize = 1200;
+/// Units that fill datagrams are never shorter.
+const UNIT_BYTES_LEAST: u32 = 512;
 /// The window: some 5 MiB of them, as much as is on its way in the raw measurement. More lies in no cache when it is read.
 const WINDOW_UNITS: u32 = 4800;
 /// How long an end waits for the other one, which is started right after it.
@@ -44,11 +44,12 @@ pub(super) fn run(connect: SocketAddr, trust: Option<Fingerprint>, job: &Job, en
 }
 
 /// The contract of a measured stream.
-pub(super) fn contract(job: &Job) -> Result<Contract> {
+pub(super) fn contract(job: &Job, encrypted: bool) -> Result<Contract> {
     let usual = Contract::default();
     // Why: a tolerance counts the units that people expect.
-    let unit_bytes = if job.tolerance.is_some() { usual.unit_bytes } else { filling_unit_bytes(job.datagram_bytes) };
-    let units = u32::try_from(job.segment_bytes.div_ceil(unit_bytes as usize)).context("a segment is too long; lower --segment-bytes")?;
+    let unit_bytes =
+        if job.tolerance.is_some() { usual.unit_bytes } else { filling_unit_bytes(job.datagram_bytes, largest_unit(job, encrypted)?) };
+    let units = units(job, unit_bytes)?;
     let tolerance = job.tolerance.map(|tolerance| tolerance.of_segments(units)).transpose().map_err(anyhow::Error::msg)?;
     Ok(Contract {
         unit_bytes,
@@ -60,13 +61,26 @@ pub(super) fn contract(job: &Job) -> Result<Contract> {
     })
 }
 
-/// The largest units of which a whole number fills a datagram, or nearly does: units travel whole.
-fn filling_unit_bytes(datagram_bytes: usize) -> u32 {
-    let room = datagram_bytes.saturating_sub(HEADS_BYTES_MAX);
-    let whole = (room / UNIT_BYTES_MAX).max(1);
+fn units(job: &Job, unit_bytes: u32) -> Result<u32> {
+    u32::try_from(job.segment_bytes.div_ceil(unit_bytes as usize)).context("a segment is too long; lower --segment-bytes")
+}
+
+/// The largest unit that fits 1200 bytes.
+fn largest_unit(job: &Job, encrypted: bool) -> Result<usize> {
+    let security = if encrypted { Security::default() } else { Security::Insecure };
+    // Units that fill a datagram are never shorter than this, hence no more.
+    let window_units = WINDOW_UNITS.max(units(job, UNIT_BYTES_LEAST)?);
+    Ok(config(job, security)?.unit_bytes_max(0, &Contract { window_units, ..Contract::default() }) as usize)
+}
+
+/// The largest units of which a whole number fills a datagram, or nearly does: units travel whole. None is longer than
+/// `largest`, which fits 1200 bytes.
+fn filling_unit_bytes(datagram_bytes: usize, largest: usize) -> u32 {
+    let room = datagram_bytes.saturating_sub(DATAGRAM_BYTES_MIN - largest);
+    let whole = (room / largest).max(1);
     // Why a twentieth: units that are not the largest cost more than they gain where so little is left over.
-    let nearly = whole * UNIT_BYTES_MAX * 20 >= room * 19;
-    let bytes = if nearly { UNIT_BYTES_MAX } else { room / (whole + 1) };
+    let nearly = whole * largest * 20 >= room * 19;
+    let bytes = if nearly { largest } else { room / (whole + 1) };
     u32::try_from(bytes.max(1)).unwrap_or(u32::MAX)
 }
 
@@ -106,10 +120,13 @@ mod tests {
     #[test]
     fn units_fill_datagrams_to_at_least_nineteen_twentieths() {
         for datagram_bytes in 1200..=65_507 {
-            let unit = filling_unit_bytes(datagram_bytes) as usize;
-            let room = datagram_bytes - HEADS_BYTES_MAX;
-            assert!(unit <= UNIT_BYTES_MAX && room / unit * unit * 20 >= room * 19, "{datagram_bytes}: {unit}");
+            for largest in [1160, 1148] {
+                let unit = filling_unit_bytes(datagram_bytes, largest) as usize;
+                let room = datagram_bytes - (1200 - largest);
+                assert!((UNIT_BYTES_LEAST as usize..=largest).contains(&unit), "{datagram_bytes}: {unit}");
+                assert!(room / unit * unit * 20 >= room * 19, "{datagram_bytes}: {unit}");
+            }
         }
-        assert_eq!([1200, 1472].map(filling_unit_bytes), [1120, 710]);
+        assert_eq!([1200, 1472].map(|datagram_bytes| filling_unit_bytes(datagram_bytes, 1148)), [1148, 710]);
     }
 }
