@@ -23,6 +23,9 @@ const fn step(title: &'static str, command: &'static str) -> Step {
 }
 
 /// All steps, in order.
+///
+/// Why programs as the tests have built them: `cargo run` builds a package with fewer features of its dependencies, hence most of
+/// them once more, and in release everything. That takes longer than what runs slower without.
 const STEPS: &[Step] = &[
     step("tests", "cargo test --workspace"),
     step("format", "cargo fmt --all --check"),
@@ -34,13 +37,13 @@ const STEPS: &[Step] = &[
     step("tidy", "cargo xtask tidy"),
     step("fuzz smoke", "cargo xtask fuzz"),
     step("planted faults", "cargo xtask faults"),
-    step("swarm", "cargo run --package segstream-swarm -- --first 1000 --seeds 1000"),
-    step("attack suite", "cargo run --package segstream-siege -- --only load --seconds 20"),
-    step("demonstration", "cargo run --release -- demo --out target/ci-demo --json"),
+    step("swarm", "target/debug/segstream-swarm --first 1000 --seeds 1000"),
+    step("attack suite", "target/debug/segstream-siege --only load --seconds 20"),
+    step("demonstration", "target/debug/segstream demo --out target/ci-demo --json"),
     step("old figures", "rm -rf target/ci-study"),
-    step("figures", "cargo run --release -- study run --all --quick --out target/ci-study"),
-    step("benchmark smoke", "cargo run --release --package segstream-bench -- halves"),
-    step("simulator smoke", "cargo run --release --package segstream-bench -- sim --packets 1000000 --repetitions 1"),
+    step("figures", "target/debug/segstream study run --all --quick --out target/ci-study"),
+    step("benchmark smoke", "cargo run --package segstream-bench -- halves"),
+    step("simulator smoke", "cargo run --package segstream-bench -- sim --packets 1000000 --repetitions 1"),
 ];
 
 /// Runs all steps and fails when one did.

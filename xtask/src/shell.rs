@@ -12,6 +12,8 @@ use std::process::Command;
 pub(crate) fn succeeds(root: &Path, command: &str, environment: &[(&str, &str)]) -> Result<bool> {
     let mut words = command.split_whitespace();
     let program = words.next().context("a command has no program")?;
-    let status = Command::new(program).args(words).envs(environment.iter().copied()).current_dir(root).status();
+    // A program of the tree's own is named by its place in it.
+    let place = if program.contains('/') { root.join(program) } else { program.into() };
+    let status = Command::new(place).args(words).envs(environment.iter().copied()).current_dir(root).status();
     Ok(status.with_context(|| format!("{program} could not be started"))?.success())
 }

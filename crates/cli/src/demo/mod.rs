@@ -36,6 +36,7 @@ use std::fs;
 use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::Instant;
 use transfer::{Outcome, Shown};
 use way::{LOSSES, WAYS, Way};
 
@@ -43,6 +44,8 @@ use way::{LOSSES, WAYS, Way};
 const SLICES: usize = 96;
 /// How often a run is made at most.
 const ATTEMPTS_MAX: u32 = 3;
+/// Runs are repeated as long as the whole can be over by then: it should take less than a minute.
+const TIME_MAX: std::time::Duration = std::time::Duration::from_secs(50);
 
 /// Streams a flow simulation over a lossy path in four ways and shows what each gives.
 #[derive(Debug, clap::Args)]
@@ -69,16 +72,19 @@ struct Source {
 
 /// Runs the demonstration.
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
+    let began = Instant::now();
     fs::create_dir_all(&arguments.out)
         .with_context(|| format!("cannot make the directory {}; choose another with --out", arguments.out.display()))?;
     let source = source(arguments)?;
     let mut report = Report { circumstances: circumstances(&source), ..Report::default() };
     let mut exhibits = Vec::new();
-    let bar = progress((LOSSES.len() * WAYS.len()) as u64, "runs");
+    let mut left = (LOSSES.len() * WAYS.len()) as u32;
+    let bar = progress(left.into(), "runs");
     for loss in LOSSES {
         for way in &WAYS {
             bar.set_message(format!("{}, loss {loss}", way.name));
-            let (run, outcome) = one_run(way, loss, &source)?;
+            left -= 1;
+            let (run, outcome) = one_run(way, loss, &source, |took| began.elapsed() + took * (left + 1) <= TIME_MAX)?;
             exhibit(&arguments.out, &run, &outcome, &source, &mut exhibits)?;
             report.runs.push(run);
             bar.inc(1);
@@ -131,13 +137,15 @@ fn circumstances(source: &Source) -> Vec<(String, String)> {
     [("Path", path), ("Slices", slices), ("Load", load)].map(|(name, value)| (name.to_owned(), value)).to_vec()
 }
 
-/// Makes a run until the emulated path has kept its time, at most three times.
-fn one_run(way: &Way, loss: &str, source: &Source) -> Result<(Run, Outcome)> {
+/// Makes a run until the emulated path has kept its time, at most three times, and only as long as there is time for one more that
+/// takes as long as this.
+fn one_run(way: &Way, loss: &str, source: &Source, has_time_for: impl Fn(std::time::Duration) -> bool) -> Result<(Run, Outcome)> {
     let spec: LossSpec = loss.parse().with_context(|| format!("the loss process {loss} is not understood"))?;
     let mut attempt = 1;
     loop {
+        let began = Instant::now();
         let outcome = transfer::run(way, &spec, &source.bytes)?;
-        if outcome.link.kept_up || attempt == ATTEMPTS_MAX {
+        if outcome.link.kept_up || attempt == ATTEMPTS_MAX || !has_time_for(began.elapsed()) {
             return Ok((summary(way, loss, attempt, &outcome, source), outcome));
         }
         attempt += 1;
