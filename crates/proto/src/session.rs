@@ -290,6 +290,15 @@ mod tests {
     }
 
     #[test]
+    fn two_processors_agree_on_the_checksum_whichever_library_suits_them() {
+        let bytes: Vec<u8> = (0..3000u32).map(|at| (at.wrapping_mul(0x9e37_79b9) >> 13) as u8).collect();
+        for length in 0..bytes.len() {
+            let bytes = &bytes[length % 16..length.max(length % 16)];
+            assert_eq!(crc_fast::crc32_iscsi(bytes), crc32c::crc32c(bytes), "{length}");
+        }
+    }
+
+    #[test]
     fn the_parameters_of_a_plain_handshake_come_across_in_pieces() {
         let mut plain = Plain::new([7; 16]);
         let to = SocketAddr::from(([10, 0, 0, 1], 1));
