@@ -54,7 +54,10 @@ impl Protection {
 /// What code belongs to, in the order a datagram passes it.
 const STAGES: [(&str, &[&str]); 8] = [
     ("copies of the payload", &["__memmove", "__memcpy", "memcpy"]),
-    ("seal", &["crc_fast", "crc32c", "::session::Plain", "PlainSession", "ring", "aes", "gcm", "GHASH", "segstream_secure", "rustls", "chacha"]),
+    (
+        "seal",
+        &["crc_fast", "crc32c", "::session::Plain", "PlainSession", "ring", "aes", "gcm", "GHASH", "segstream_secure", "rustls", "chacha"],
+    ),
     ("sending half", &["segstream_proto::sender", "segstream_proto::connection::transmit", "SendStore", "segstream_blocks::burst"]),
     (
         "receiving half",

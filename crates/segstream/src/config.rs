@@ -53,7 +53,8 @@ pub struct Config {
     /// Whether the system may cut trains of datagrams apart and join them, where it can. Default yes; off to see what
     /// that is worth.
     pub offload: bool,
-    /// How an endpoint on the caller's own thread waits. Default [`Polling::Blocking`]: it sleeps.
+    /// How an endpoint on the caller's own thread waits. Default [`Polling::Brief`]: it looks for as long
+    /// as a sleep would cost, while that is worth it.
     pub polling: Polling,
     /// Which functions of an endpoint on the caller's own thread have a thread of their own. Default [`Threads::One`]: none has.
     pub threads: Threads,
@@ -80,7 +81,7 @@ impl Default for Config {
             reorder: protocol.reorder,
             socket_buffer_bytes: segstream_net::bind::DEFAULT_BUFFER_BYTES,
             offload: true,
-            polling: Polling::Blocking,
+            polling: Polling::Brief,
             threads: Threads::One,
         }
     }

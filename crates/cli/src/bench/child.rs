@@ -56,7 +56,7 @@ impl End {
                 Side::Run
             }
         };
-        let own_flags = if program.is_ours() { job.own_words() } else { Vec::new() };
+        let own_flags = if program.is_ours() { job.own_words() } else { job.peers_words() };
         command.args(job.words()).args(own_flags);
         if let Some(cpu) = cpu {
             command.args(["--cpu", &cpu.to_string()]);

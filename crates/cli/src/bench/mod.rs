@@ -23,7 +23,7 @@ mod workload;
 use crate::{json, progress, quantity, usage};
 use anyhow::{Context as _, Result};
 use clap::{Args, Subcommand, ValueEnum};
-use end::job::JobThreads;
+use end::job::{JobPolling, JobThreads};
 use figures::{Figures, Run, ratios};
 use measurement::{Host, Processors, Sample};
 use segstream::{Bandwidth, Duration};
@@ -129,9 +129,10 @@ struct Flags {
     /// How many idle connections `connections` keeps, and how many send with `active` [default: 10000; 1000 for `active`].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     connections: Option<u64>,
-    /// Looks for datagrams for a while before it sleeps, at both ends; `raw` does not sleep at all.
-    #[arg(long)]
-    spin: bool,
+    /// How both ends wait for datagrams. Without `adaptive` `raw` and other transports sleep at once; with it `raw`, `tcp` and
+    /// `aeron` do not sleep at all.
+    #[arg(long, value_enum, default_value = "brief")]
+    polling: JobPolling,
     /// Which functions of ours have a thread of their own, at both ends; with more than one thread ends are not pinned.
     #[arg(long, value_enum, default_value = "one")]
     threads: JobThreads,

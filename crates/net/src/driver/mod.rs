@@ -38,7 +38,7 @@ pub struct DriverConfig {
     pub receives_per_turn: usize,
     /// The most sending system calls of a turn; 32 by default.
     pub sends_per_turn: usize,
-    /// Blocking driver only: whether it looks for datagrams for a while before it sleeps. By default it does not.
+    /// Blocking driver only: for how long it looks for datagrams before it sleeps. [`Polling::Brief`] by default.
     pub polling: Polling,
     /// Blocking driver only: which functions have a thread of their own. By default none has.
     pub threads: Threads,
@@ -57,7 +57,7 @@ impl Default for DriverConfig {
             datagrams_per_send: 64,
             receives_per_turn: 4,
             sends_per_turn: 32,
-            polling: Polling::Blocking,
+            polling: Polling::Brief,
             threads: Threads::One,
             spin_below: Duration::ZERO,
             timer_slack: Some(Duration::from_micros(1)),

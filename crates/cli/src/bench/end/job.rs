@@ -6,7 +6,7 @@
 
 use crate::tolerance_argument::ToleranceArgument;
 use clap::{Args, ValueEnum};
-use segstream::{Bandwidth, Rate, Threads};
+use segstream::{Bandwidth, Polling, Rate, Threads};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::time::{Duration, Instant};
@@ -59,9 +59,9 @@ pub(in crate::bench) struct Job {
     /// The rate of the sender in bit/s; 0 is none, `auto` finds it.
     #[arg(long, value_name = "BPS", default_value = "0")]
     pub(in crate::bench) rate: JobRate,
-    /// Looks for datagrams for a while before it sleeps; bare UDP does not sleep at all.
-    #[arg(long)]
-    pub(in crate::bench) spin: bool,
+    /// How it waits for datagrams; bare UDP sleeps at once, or with `adaptive` not at all.
+    #[arg(long, value_enum, default_value = "brief")]
+    pub(in crate::bench) polling: JobPolling,
     /// Which functions have a thread of their own; bare UDP has one thread.
     #[arg(long, value_enum, default_value = "one")]
     pub(in crate::bench) threads: JobThreads,
@@ -80,6 +80,29 @@ pub(in crate::bench) enum JobRate {
     Unpaced,
     Auto,
     Fixed(u64),
+}
+
+/// How an end waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(in crate::bench) enum JobPolling {
+    /// It sleeps at once.
+    Blocking,
+    /// It looks for about as long as a sleep would cost, as long as that is worth it.
+    Brief,
+    /// It looks for some sleeps' worth, as long as that is worth it.
+    Adaptive,
+}
+
+impl JobPolling {
+    /// As an endpoint is told.
+    pub(super) const fn of_endpoint(self) -> Polling {
+        match self {
+            Self::Blocking => Polling::Blocking,
+            Self::Brief => Polling::Brief,
+            Self::Adaptive => Polling::Adaptive,
+        }
+    }
 }
 
 /// The threads of an end.
@@ -123,18 +146,18 @@ impl Job {
         if let Some(seconds) = self.seconds {
             flag("seconds", seconds.to_string());
         }
-        words.extend(
-            [(self.spin, "--spin"), (self.no_offload, "--no-offload")]
-                .iter()
-                .filter(|(is_on, _)| *is_on)
-                .map(|(_, flag)| (*flag).to_owned()),
-        );
+        words.extend(self.no_offload.then(|| "--no-offload".to_owned()));
         words
     }
 
     /// What of the job only our own ends know, as flags.
     pub(in crate::bench) fn own_words(&self) -> Vec<String> {
-        vec!["--threads".to_owned(), self.threads.to_string()]
+        ["--threads", &self.threads.to_string(), "--polling", &self.polling.to_string()].map(str::to_owned).into()
+    }
+
+    /// The same for ends of other transports, which spin or do not.
+    pub(in crate::bench) fn peers_words(&self) -> Vec<String> {
+        (self.polling == JobPolling::Adaptive).then(|| "--spin".to_owned()).into_iter().collect()
     }
 
     /// How long it goes on, when that was said in place of an amount.
@@ -199,6 +222,16 @@ impl fmt::Display for JobRate {
     }
 }
 
+impl fmt::Display for JobPolling {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Blocking => "blocking",
+            Self::Brief => "brief",
+            Self::Adaptive => "adaptive",
+        })
+    }
+}
+
 impl fmt::Display for JobThreads {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
@@ -246,7 +279,7 @@ mod tests {
             interval_us: 5.12,
             warm_up: 3,
             rate: JobRate::Fixed(100),
-            spin: true,
+            polling: JobPolling::Adaptive,
             threads: JobThreads::Both,
             no_offload: true,
             tolerance: None,

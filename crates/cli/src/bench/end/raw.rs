@@ -4,7 +4,7 @@
 //!
 //! Invariant: one peer; what others send is not looked at.
 
-use super::job::Job;
+use super::job::{Job, JobPolling};
 use super::line::Listening;
 use super::settings;
 use crate::json;
@@ -90,7 +90,7 @@ pub(super) struct Raw {
     socket: Socket,
     batch: ReceiveBatch,
     peer: Option<SocketAddr>,
-    spin: bool,
+    spins: bool,
 }
 
 impl Raw {
@@ -114,7 +114,7 @@ impl Raw {
             segstream_net::socket::SEND_BYTES_MAX
         );
         let socket = Socket::bind(bind, &SocketConfig { offload: !job.no_offload, ..SocketConfig::default() })?;
-        Ok(Self { socket, batch: ReceiveBatch::new(Clock::start()), peer, spin: job.spin })
+        Ok(Self { socket, batch: ReceiveBatch::new(Clock::start()), peer, spins: job.polling == JobPolling::Adaptive })
     }
 
     /// How many datagrams of this size the system takes at once, trains or not.
@@ -158,9 +158,9 @@ impl Raw {
         self.send(&bytes, bytes.len())
     }
 
-    /// Waits until something has arrived or `timeout` has passed; with --spin it returns at once.
+    /// Waits until something has arrived or `timeout` has passed; with `--polling adaptive` it returns at once.
     pub(super) fn wait(&self, timeout: Duration) -> Result<()> {
-        if !self.spin {
+        if !self.spins {
             self.socket.wait(Some(timeout), Interest::Readable, &[])?;
         }
         Ok(())

@@ -9,7 +9,7 @@ use super::line::Listening;
 use crate::json;
 use anyhow::{Context as _, Result};
 use segstream::blocking::Endpoint;
-use segstream::{Class, Config, ConnectionId, Contract, DatagramSize, Duration, Fingerprint, Order, Peer, Polling, Security};
+use segstream::{Class, Config, ConnectionId, Contract, DatagramSize, Duration, Fingerprint, Order, Peer, Security};
 use std::net::SocketAddr;
 
 /// What every datagram can be.
@@ -108,7 +108,7 @@ fn config(job: &Job, security: Security) -> Result<Config> {
         handshakes_per_second: u32::MAX,
         offload: !job.no_offload,
         threads: job.threads.of_endpoint(),
-        polling: if job.spin { Polling::Adaptive } else { Polling::Blocking },
+        polling: job.polling.of_endpoint(),
         ..Config::default()
     })
 }
