@@ -19,6 +19,8 @@ pub(super) struct Run {
     pub(super) workload: &'static str,
     pub(super) version: String,
     pub(super) encrypts: bool,
+    /// How it was set up, in a sentence.
+    pub(super) settings: String,
     pub(super) repetitions: usize,
     #[serde(flatten)]
     pub(super) figures: Figures,
@@ -246,7 +248,15 @@ mod tests {
 
     fn run(name: &str, encrypts: bool, bytes: u64) -> Run {
         let figures = Figures::of(Workload::Throughput, &[vec![sample(bytes, 1.0, 1.0)]]);
-        Run { name: name.to_owned(), workload: "throughput", version: String::new(), encrypts, repetitions: 1, figures }
+        Run {
+            name: name.to_owned(),
+            workload: "throughput",
+            version: String::new(),
+            encrypts,
+            settings: String::new(),
+            repetitions: 1,
+            figures,
+        }
     }
 
     #[test]

@@ -302,6 +302,7 @@ impl Measuring {
             workload: workload.name(),
             version: transport.known.version.clone(),
             encrypts: transport.known.encrypts,
+            settings: transport.known.settings.clone(),
             repetitions: self.repetitions as usize,
             figures: Figures::of(workload, samples),
         }

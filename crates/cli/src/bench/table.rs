@@ -64,7 +64,7 @@ impl Table {
         text
     }
 
-    /// The same in Markdown, with the version of each transport and whether it encrypts.
+    /// The same in Markdown, with the version of each transport, whether it encrypts, and how it was set up.
     pub(super) fn markdown(&self, runs: &[&Run]) -> String {
         let mut text = String::new();
         let (name, figures) = self.headings.split_first().map_or(("", &[][..]), |(name, figures)| (name.as_str(), figures));
@@ -77,6 +77,10 @@ impl Table {
         }
         for note in &self.notes {
             let _ = writeln!(text, "\n{note}");
+        }
+        text.push_str("\nHow each was set up:\n\n");
+        for run in runs {
+            let _ = writeln!(text, "- {}: {}", run.name, run.settings);
         }
         text
     }
@@ -158,7 +162,8 @@ mod tests {
             bytes: 1,
             incomplete,
         };
-        Run { name: name.to_owned(), workload: "throughput", version: "1.2".to_owned(), encrypts: false, repetitions: 1, figures }
+        let (name, version, settings) = (name.to_owned(), "1.2".to_owned(), format!("as {name} likes it"));
+        Run { name, workload: "throughput", version, encrypts: false, settings, repetitions: 1, figures }
     }
 
     #[test]
@@ -175,5 +180,6 @@ mod tests {
         assert!(text.contains("8.00 to 32.00      0.50         0.50") && text.contains("raw: 3 did not come through"), "{text}");
         let markdown = table.markdown(&runs);
         assert!(markdown.contains("| raw | 1.2 | no | 16.00 | 8.00 to 32.00 | 0.50 | 0.50 |"), "{markdown}");
+        assert!(markdown.ends_with("\n- plain: as plain likes it\n- raw: as raw likes it\n"), "{markdown}");
     }
 }
