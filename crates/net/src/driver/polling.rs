@@ -4,8 +4,7 @@
 //! look again and again takes a whole processor.
 //!
 //! Invariant: while datagrams come close together nobody sleeps; when they stay away, what is spent on looking halves
-//! each time, down to nothing. What is spent in vain stays a small part of what is slept
-//! meanwhile.
+//! each time, down to nothing. What is spent in vain stays a small part of what is slept meanwhile.
 
 use segstream_base::Duration;
 
@@ -29,7 +28,7 @@ impl Polling {
     const fn longest(self) -> Duration {
         match self {
             Self::Blocking => Duration::ZERO,
-            // What falling asleep and being woken takes on a virtual machine; elsewhere it is a third of that.
+            // What falling asleep and being woken costs on a virtual machine (docs/COMPARE.md).
             Self::Brief => Duration::from_micros(20),
             Self::Adaptive => Duration::from_micros(200),
         }
