@@ -134,7 +134,7 @@ impl JobThreads {
 impl Job {
     /// The job as flags that every end knows.
     pub(in crate::bench) fn words(&self) -> Vec<String> {
-        let mut words = vec!["--workload".to_owned(), self.workload.to_string()];
+        let mut words = vec!["--workload".to_owned(), word(&self.workload)];
         let mut flag = |name: &str, value: String| words.extend([format!("--{name}"), value]);
         flag("bytes", self.bytes.to_string());
         flag("segment-bytes", self.segment_bytes.to_string());
@@ -152,7 +152,7 @@ impl Job {
 
     /// What of the job only our own ends know, as flags.
     pub(in crate::bench) fn own_words(&self) -> Vec<String> {
-        ["--threads", &self.threads.to_string(), "--polling", &self.polling.to_string()].map(str::to_owned).into()
+        ["--threads".to_owned(), word(&self.threads), "--polling".to_owned(), word(&self.polling)].into()
     }
 
     /// The same for ends of other transports, which spin or do not.
@@ -222,38 +222,9 @@ impl fmt::Display for JobRate {
     }
 }
 
-impl fmt::Display for JobPolling {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Blocking => "blocking",
-            Self::Brief => "brief",
-            Self::Adaptive => "adaptive",
-        })
-    }
-}
-
-impl fmt::Display for JobThreads {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::One => "one",
-            Self::Sending => "sending",
-            Self::Receiving => "receiving",
-            Self::Both => "both",
-        })
-    }
-}
-
-impl fmt::Display for Task {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Throughput => "throughput",
-            Self::PingPong => "ping-pong",
-            Self::Schedule => "schedule",
-            Self::Setups => "setups",
-            Self::Idle => "idle",
-            Self::Active => "active",
-        })
-    }
+/// A value as a command line has it.
+pub(super) fn word(value: &impl ValueEnum) -> String {
+    value.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
 }
 
 #[cfg(test)]

@@ -28,7 +28,7 @@ mod setups;
 use crate::json;
 use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
-use job::{Job, Task};
+use job::{Job, Task, word};
 use line::{Failure, Known, Outcome};
 use segstream::Fingerprint;
 use std::net::SocketAddr;
@@ -113,7 +113,7 @@ fn measure(arguments: &Arguments) -> Result<Outcome> {
     match (transport, job.workload) {
         (Transport::Raw, Task::Throughput) => raw_train::run(&place, job),
         (Transport::Raw, Task::PingPong) => raw_echo::run(&place, job),
-        (Transport::Raw, other) => bail!("bare UDP knows the workloads throughput and ping-pong, not {other}"),
+        (Transport::Raw, other) => bail!("bare UDP knows the workloads throughput and ping-pong, not {}", word(&other)),
         (_, Task::Throughput | Task::Schedule) => segments::run(&place, job, encrypted),
         (_, Task::PingPong) => ping_pong::run(&place, job, encrypted),
         (_, Task::Active) => active::run(&place, job, encrypted),
