@@ -29,7 +29,7 @@ const fn step(title: &'static str, command: &'static str) -> Step {
 const STEPS: &[Step] = &[
     step("tests", "cargo test --workspace"),
     step("format", "cargo fmt --all --check"),
-    step("format of fuzz", "cargo fmt --manifest-path fuzz/Cargo.toml --check"),
+    step("format of fuzz", "cargo fmt --manifest-path verify/fuzz/Cargo.toml --check"),
     step("format of the peers", "cargo fmt --manifest-path bench/peers/Cargo.toml --check"),
     step("lints", "cargo clippy --workspace --all-targets -- -D warnings"),
     Step { title: "documentation", environment: &[("RUSTDOCFLAGS", "-D warnings")], command: "cargo doc --workspace --no-deps" },

@@ -1,6 +1,6 @@
 //! `cargo xtask faults`: faults that transports have really had are planted one by one, and the tests must find each.
 //!
-//! Called by people and by `ci`. A fault is a patch in `faults/`, with a head that says what it breaks, where such a
+//! Called by people and by `ci`. A fault is a patch in `verify/faults/`, with a head that says what it breaks, where such a
 //! fault was seen before, and which command must fail. What a test does not notice here, it would not notice in a
 //! change either.
 //!
@@ -16,7 +16,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 /// Where the faults lie.
-const FOLDER: &str = "faults";
+const FOLDER: &str = "verify/faults";
 /// What stands in front of the command in the head of a fault.
 const CAUGHT_BY: &str = "# Caught by: ";
 /// How long a test may take with its fault.

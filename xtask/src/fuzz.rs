@@ -13,7 +13,7 @@ use std::process::{Command, Stdio};
 pub(crate) const DEFAULT_SECONDS: u32 = 10;
 
 /// What the stable stand-in is called.
-const STAND_IN: &str = "cargo test --manifest-path fuzz/Cargo.toml --no-default-features --lib";
+const STAND_IN: &str = "cargo test --manifest-path verify/fuzz/Cargo.toml --no-default-features --lib";
 
 /// Runs every target for `seconds`.
 pub(crate) fn run(root: &Path, seconds: u32) -> Result<()> {
@@ -29,7 +29,8 @@ pub(crate) fn run(root: &Path, seconds: u32) -> Result<()> {
     }
     for target in &targets {
         // What is found by the way goes to a folder that git ignores; the seeds stay as they were written.
-        std::fs::create_dir_all(root.join("fuzz/target/corpus").join(target)).context("fuzz/target/corpus could not be created")?;
+        std::fs::create_dir_all(root.join("verify/fuzz/target/corpus").join(target))
+            .context("verify/fuzz/target/corpus could not be created")?;
         run_step(root, &command(target, seconds))?;
     }
     eprintln!("fuzz: {seconds} s each, nothing found: {}", targets.join(", "));
@@ -42,14 +43,14 @@ pub(crate) fn run(root: &Path, seconds: u32) -> Result<()> {
 /// peer must do neither.
 fn command(target: &str, seconds: u32) -> String {
     format!(
-        "cargo +nightly fuzz run {target} fuzz/target/corpus/{target} fuzz/corpus/{target} \
+        "cargo +nightly fuzz run --fuzz-dir verify/fuzz {target} verify/fuzz/target/corpus/{target} verify/fuzz/corpus/{target} \
          -- -max_total_time={seconds} -timeout=10 -malloc_limit_mb=256 -verbosity=0"
     )
 }
 
-/// The names of the targets: the files in `fuzz/fuzz_targets`.
+/// The names of the targets: the files in `verify/fuzz/fuzz_targets`.
 fn targets(root: &Path) -> Result<Vec<String>> {
-    let folder = std::fs::read_dir(root.join("fuzz/fuzz_targets")).context("fuzz/fuzz_targets could not be read")?;
+    let folder = std::fs::read_dir(root.join("verify/fuzz/fuzz_targets")).context("verify/fuzz/fuzz_targets could not be read")?;
     let mut targets = Vec::new();
     for entry in folder {
         let name = entry?.file_name();
@@ -87,8 +88,8 @@ mod tests {
         let targets = targets(&root).unwrap();
         assert!(!targets.is_empty());
         for target in targets {
-            assert!(command(&target, 1).contains(&format!("fuzz/corpus/{target} ")));
-            assert!(root.join("fuzz/corpus").join(&target).is_dir(), "fuzz/corpus/{target} is missing");
+            assert!(command(&target, 1).contains(&format!("verify/fuzz/corpus/{target} ")));
+            assert!(root.join("verify/fuzz/corpus").join(&target).is_dir(), "verify/fuzz/corpus/{target} is missing");
         }
     }
 }

@@ -48,7 +48,7 @@ pub(crate) const LAYERS: &[Layer] = &[
     outer("lab", &["base", "blocks", "wire", "path", "proto", "schemes", "sim", "net"]),
     outer("studies", &["base", "blocks", "path", "schemes", "lab"]),
     // Real programs at the two ends of an emulated link: for tests and measurements, so that nothing shipped may use it.
-    outer("arena", &[]),
+    outer("testbed", &[]),
     // The protocol under a model checker; nothing shipped may use it either.
     outer("model", &["base", "blocks", "wire", "proto"]),
     // Whole endpoints over the black box in virtual time: for tests, so that nothing shipped may use it.
@@ -56,7 +56,7 @@ pub(crate) const LAYERS: &[Layer] = &[
     // Attacks on real endpoints, each in a process of its own: for tests and `ci`, so that nobody may depend on it.
     outer("siege", &["base", "wire", "proto", "secure", "net", "segstream"]),
     outer("cli", &["base", "blocks", "wire", "path", "schemes", "sim", "proto", "secure", "net", "segstream", "lab", "studies"])
-        .tested_with(&["arena"]),
+        .tested_with(&["testbed"]),
     outer("bench", ANYTHING),
     outer("fuzz", ANYTHING),
     // Other transports as ends of the same measurements: it speaks with ours by lines of JSON only.
@@ -66,7 +66,7 @@ pub(crate) const LAYERS: &[Layer] = &[
 
 /// What a crate may use that stands beside the house and that nobody depends on.
 const ANYTHING: &[&str] =
-    &["base", "blocks", "wire", "path", "schemes", "sim", "proto", "secure", "net", "segstream", "lab", "studies", "arena", "cli"];
+    &["base", "blocks", "wire", "path", "schemes", "sim", "proto", "secure", "net", "segstream", "lab", "studies", "testbed", "cli"];
 
 /// Libraries that reach a clock, a socket, a thread or entropy; no pure layer may depend on one.
 pub(crate) const IMPURE_LIBRARIES: &[&str] =

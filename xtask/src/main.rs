@@ -43,7 +43,7 @@ usage: cargo xtask <step>
   layers          check the direction of dependencies, and what the inner crates may mention
   tidy            check lengths, names, words, extensions, module docs and links
   fuzz [SECONDS]  run each fuzz target for SECONDS (10)
-  faults [NAME..] plant the faults in faults/, each in a copy, and see the tests fail
+  faults [NAME..] plant the faults in verify/faults/, each in a copy, and see the tests fail
   faults --list   name the faults
   mutants         change the inner mechanisms in every small way and see the tests fail (hours)
   mutants --file F  the same for one file

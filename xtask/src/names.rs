@@ -30,10 +30,10 @@ const EXTENSIONS: &[&str] = &[
 ];
 
 /// Files without an extension, by their path.
-const PLAIN_FILES: &[&str] = &[".ci/run", ".gitattributes", ".gitignore", "LICENSE-APACHE", "LICENSE-MIT", "fuzz/.gitignore"];
+const PLAIN_FILES: &[&str] = &[".ci/run", ".gitattributes", ".gitignore", "LICENSE-APACHE", "LICENSE-MIT", "verify/fuzz/.gitignore"];
 
 /// The folder of fuzz inputs, whose files may be called anything.
-const CORPUS: &str = "fuzz/corpus/";
+const CORPUS: &str = "verify/fuzz/corpus/";
 
 /// Names that say a rank or nothing instead of a concept.
 const EMPTY_NAMES: &[&str] = &["common", "core", "helper", "helpers", "manager", "misc", "util", "utils"];
@@ -97,7 +97,7 @@ mod tests {
         assert_eq!(count("docs/notes.xlsx", ""), 1);
         assert_eq!(count("notes", ""), 1);
         assert_eq!(count(".ci/run", ""), 0);
-        assert_eq!(count("fuzz/corpus/loss_spec/list", ""), 0);
+        assert_eq!(count("verify/fuzz/corpus/loss_spec/list", ""), 0);
     }
 
     #[test]

@@ -7,7 +7,7 @@
 use super::end::{End, Listening, Outcome};
 use super::matrix::{Cell, INTERVAL_US, SEGMENTS, WARM_UP, Work};
 use anyhow::{Context as _, Result};
-use segstream_arena::{Arena, Ends, Side};
+use segstream_testbed::{Ends, Side, Testbed};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::path::PathBuf;
@@ -79,12 +79,12 @@ impl Programs {
     pub(super) fn measure(&self, cell: &Cell) -> Result<Measured> {
         let link = cell.link();
         let link: Vec<&str> = link.iter().map(String::as_str).collect();
-        let arena = Arena::new(&self.segstream, &link)?;
+        let testbed = Testbed::new(&self.segstream, &link)?;
         for side in [Side::A, Side::B] {
-            TCP_BUFFERS.iter().for_each(|(setting, value)| arena.set(side, setting, value));
+            TCP_BUFFERS.iter().for_each(|(setting, value)| testbed.set(side, setting, value));
         }
-        let played = self.play(cell, arena.ends());
-        let report = arena.end().json();
+        let played = self.play(cell, testbed.ends());
+        let report = testbed.end().json();
         let link_kept_up = report["kept_up"] == true;
         let link_lateness_ms = report["lateness_ms_p999"].as_f64().unwrap_or(f64::MAX);
         Ok(match played {

@@ -6,7 +6,7 @@
 //! Invariant: a process never outlives the value that stands for it.
 
 use anyhow::{Context as _, Result, bail};
-use segstream_arena::{Ends, Side};
+use segstream_testbed::{Ends, Side};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use std::io::{BufRead as _, BufReader};

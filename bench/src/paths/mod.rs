@@ -22,8 +22,8 @@ use cell::{Measured, Programs};
 use clap::Args;
 use journal::Journal;
 use matrix::Cell;
-use segstream_arena::Ends;
 use segstream_lab::machine::Machine;
+use segstream_testbed::Ends;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 

@@ -4,7 +4,7 @@
 //!
 //! Invariant: times are seconds by the clock of the scene, counted from when its link opened.
 
-use segstream_arena::process::Said;
+use segstream_testbed::process::Said;
 use serde::Deserialize;
 use std::time::Instant;
 

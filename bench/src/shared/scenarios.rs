@@ -8,7 +8,7 @@
 use super::feeder::Application;
 use super::scene::{Party, Scenery, Seen};
 use anyhow::Result;
-use segstream_arena::kernel_tcp;
+use segstream_testbed::kernel_tcp;
 use serde::Serialize;
 
 /// The common link: 100 Mbit/s, 60 ms, and a queue of one bandwidth-delay product, which is the default.

@@ -7,10 +7,10 @@
 use super::arrivals::Arrivals;
 use super::feeder::Application;
 use anyhow::{Context as _, Result};
-use segstream_arena::kernel_tcp::Series;
-use segstream_arena::probe::Crossing;
-use segstream_arena::process::{Running, Said};
-use segstream_arena::{Arena, Ends, Side};
+use segstream_testbed::kernel_tcp::Series;
+use segstream_testbed::probe::Crossing;
+use segstream_testbed::process::{Running, Said};
+use segstream_testbed::{Ends, Side, Testbed};
 use serde_json::Value;
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -79,8 +79,8 @@ struct Stream {
 impl Scenery {
     /// Plays a scene on a link with these flags.
     pub(super) fn play(&self, name: &str, flags: &[&str], parties: &[Party]) -> Result<Seen> {
-        let arena = Arena::new(&self.segstream, flags)?;
-        let (ends, zero, stop) = (arena.ends(), arena.opened(), AtomicBool::new(false));
+        let testbed = Testbed::new(&self.segstream, flags)?;
+        let (ends, zero, stop) = (testbed.ends(), testbed.opened(), AtomicBool::new(false));
         let (streams, tcps, crossings) = thread::scope(|scope| {
             let probe = scope.spawn(|| ends.probe(&stop));
             let tcps: Vec<_> = parties
@@ -106,7 +106,7 @@ impl Scenery {
             let tcps: Vec<Tcp> = tcps.into_iter().map(joined).collect();
             (streams, tcps, joined(probe))
         });
-        let link = arena.end().json();
+        let link = testbed.end().json();
         self.keep(name, &streams)?;
         let crossing = |crossing: Crossing| (crossing.left.duration_since(zero).as_secs_f64(), crossing.took.as_secs_f64());
         Ok(Seen {

@@ -4,7 +4,7 @@
 //! one configuration directory, made for the tests, and so with one identity.
 
 use segstream::Identity;
-pub(crate) use segstream_arena::process::{Ended, Running, content};
+pub(crate) use segstream_testbed::process::{Ended, Running, content};
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
 use std::sync::OnceLock;
@@ -40,7 +40,7 @@ pub(crate) fn start_at<S: AsRef<OsStr>>(home: &Path, arguments: impl IntoIterato
     let variable = |name: &str, path: &Path| [OsStr::new(name), path.as_os_str()].join(OsStr::new("="));
     let mut words = vec![variable("HOME", home), variable("XDG_CONFIG_HOME", home), binary().into()];
     words.extend(arguments.into_iter().map(|argument| argument.as_ref().to_owned()));
-    segstream_arena::process::start(Path::new("/usr/bin/env"), words)
+    segstream_testbed::process::start(Path::new("/usr/bin/env"), words)
 }
 
 /// Starts the binary.

@@ -67,7 +67,7 @@ fn a_full_disk_is_said_and_costs_no_other_file() {
     words.extend(["sh", "-c", script, "sh", out.to_str().unwrap()].map(Into::into));
     words.push(binary().into());
     words.extend(expecting("recv", "--allow", ["--listen", "127.0.0.1:0", "--out", out.to_str().unwrap()]));
-    let mut receiver = segstream_arena::process::start("unshare".as_ref(), words);
+    let mut receiver = segstream_testbed::process::start("unshare".as_ref(), words);
     let address = receiver.listening().to_string();
     let sent = send([&address, &paths[0], &paths[1], "--json"]).expect(1);
     let received = receiver.end().expect(1);

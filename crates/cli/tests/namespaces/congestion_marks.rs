@@ -1,21 +1,21 @@
 //! What the kernel has said it understands is marked instead of dropped.
 
-use crate::arena::{Side, arena};
+use crate::testbed::{Side, testbed};
 use std::time::Duration;
 
 /// Transfers over TCP with `tcp_ecn` set to `ecn`; the forward lane of the report, and how many marked packets arrived.
 fn transfer(ecn: &str) -> Option<(serde_json::Value, u64)> {
     let flags = ["--bandwidth", "20mbit", "--rtt", "20ms", "--queue", "4MiB", "--mark-above", "5ms"];
-    let arena = arena(&flags)?;
+    let testbed = testbed(&flags)?;
     for side in [Side::A, Side::B] {
-        arena.set(side, "ipv4/tcp_ecn", ecn);
+        testbed.set(side, "ipv4/tcp_ecn", ecn);
     }
-    arena.kernel_tcp("cubic", Duration::from_secs(3));
-    let marked = arena.counter(Side::B, "IpExt", "InCEPkts");
+    testbed.kernel_tcp("cubic", Duration::from_secs(3));
+    let marked = testbed.counter(Side::B, "IpExt", "InCEPkts");
     // A header with a wrong checksum would have been dropped, and counted here.
-    assert_eq!(arena.counter(Side::B, "Ip", "InHdrErrors"), 0);
-    assert_eq!(arena.counter(Side::B, "Tcp", "InCsumErrors"), 0);
-    Some((arena.end().json()["forward"].clone(), marked))
+    assert_eq!(testbed.counter(Side::B, "Ip", "InHdrErrors"), 0);
+    assert_eq!(testbed.counter(Side::B, "Tcp", "InCsumErrors"), 0);
+    Some((testbed.end().json()["forward"].clone(), marked))
 }
 
 #[test]

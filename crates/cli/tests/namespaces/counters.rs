@@ -1,6 +1,6 @@
 //! Every packet is accounted for, and the kernel's own counters agree.
 
-use crate::arena::{Side, arena};
+use crate::testbed::{Side, testbed};
 use rustix::process::Signal;
 use std::thread;
 use std::time::Duration;
@@ -9,9 +9,9 @@ use std::time::Duration;
 fn every_packet_of_a_burst_is_lost_dropped_or_delivered() {
     // 1000 bytes and two headers take 8 ms; two of them fit the queue.
     let flags = ["--bandwidth", "1mbit", "--rtt", "10ms", "--queue", "2056", "--loss", "list:3,5,60"];
-    let Some(arena) = arena(&flags) else { return };
+    let Some(testbed) = testbed(&flags) else { return };
     let (mut seen, burst) = (Vec::new(), 50);
-    let [client, server] = [Side::A, Side::B].map(|side| arena.udp(side));
+    let [client, server] = [Side::A, Side::B].map(|side| testbed.udp(side));
     server.set_read_timeout(Some(Duration::from_millis(500))).unwrap();
     for number in 0..burst {
         client.send_to(&[number; 1000], server.local_addr().unwrap()).unwrap();
@@ -21,8 +21,8 @@ fn every_packet_of_a_burst_is_lost_dropped_or_delivered() {
         assert_eq!(length, 1000);
         seen.push(buffer[0]);
     }
-    let received = arena.counter(Side::B, "Udp", "InDatagrams");
-    let forward = arena.end().json()["forward"].clone();
+    let received = testbed.counter(Side::B, "Udp", "InDatagrams");
+    let forward = testbed.end().json()["forward"].clone();
     let count = |name: &str| forward[name].as_u64().unwrap();
     // Nothing but what was sent crosses the path, so the listed packets are those that were lost.
     assert_eq!((count("packets_entered"), count("packets_lost")), (u64::from(burst), 2));
@@ -34,22 +34,22 @@ fn every_packet_of_a_burst_is_lost_dropped_or_delivered() {
 
 #[test]
 fn what_the_kernel_drops_because_the_link_is_asleep_is_told() {
-    let Some(arena) = arena(&["--bandwidth", "1gbit", "--rtt", "2ms", "--queue", "64MiB"]) else { return };
-    let [client, server] = [Side::A, Side::B].map(|side| arena.udp(side));
+    let Some(testbed) = testbed(&["--bandwidth", "1gbit", "--rtt", "2ms", "--queue", "64MiB"]) else { return };
+    let [client, server] = [Side::A, Side::B].map(|side| testbed.udp(side));
     let (to, sent) = (server.local_addr().unwrap(), 12_000);
-    arena.signal(Signal::STOP);
+    testbed.signal(Signal::STOP);
     for _ in 0..sent {
         client.send_to(&[1; 10], to).unwrap();
     }
-    arena.signal(Signal::CONT);
+    testbed.signal(Signal::CONT);
     // Until nothing more arrives.
-    let arrived = || arena.counter(Side::B, "Ip", "InReceives");
+    let arrived = || testbed.counter(Side::B, "Ip", "InReceives");
     let mut before = 0;
     while before == 0 || before < arrived() {
         before = arrived();
         thread::sleep(Duration::from_millis(500));
     }
-    let report = arena.end().json();
+    let report = testbed.end().json();
     let (entered, dropped) = (&report["forward"]["packets_entered"], &report["datagrams_dropped_receive_buffer"]);
     assert_eq!(entered.as_u64().unwrap() + dropped.as_u64().unwrap(), sent, "{report}");
     assert!(dropped.as_u64().unwrap() > 0 && report["kept_up"] == false, "{report}");

@@ -1,6 +1,6 @@
 //! What goes there and back takes the round trip.
 
-use crate::arena::{Arena, Side, arena_between};
+use crate::testbed::{Side, Testbed, testbed_between};
 use std::net::UdpSocket;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -10,20 +10,20 @@ fn an_echo_sees_the_round_trip() {
     for addresses in [["10.77.0.1", "10.77.0.2"], ["fd77::1", "fd77::2"]] {
         for millis in [1, 40] {
             let rtt = format!("{millis}ms");
-            let Some(arena) = arena_between(addresses, &["--bandwidth", "100mbit", "--rtt", &rtt]) else { return };
-            let seen = echoes(&arena);
+            let Some(testbed) = testbed_between(addresses, &["--bandwidth", "100mbit", "--rtt", &rtt]) else { return };
+            let seen = echoes(&testbed);
             let (least, round_trip) = (seen[0], Duration::from_millis(millis));
             // Why the least: the others also say how long the two programs had to wait for a processor.
             assert!(least >= round_trip && least < round_trip + Duration::from_millis(1), "{seen:?}");
             eprintln!("{rtt}: {:?} (least), {:?} (median)", least, seen[seen.len() / 2]);
-            arena.end();
+            testbed.end();
         }
     }
 }
 
 /// The round trips of 100 datagrams, the shortest first.
-fn echoes(arena: &Arena) -> Vec<Duration> {
-    let [client, server] = [Side::A, Side::B].map(|side| arena.udp(side));
+fn echoes(testbed: &Testbed) -> Vec<Duration> {
+    let [client, server] = [Side::A, Side::B].map(|side| testbed.udp(side));
     for socket in [&client, &server] {
         socket.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
     }

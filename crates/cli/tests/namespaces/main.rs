@@ -4,7 +4,6 @@
 //! pass; with SEGSTREAM_REQUIRE_NAMESPACES=1 they fail instead.
 #![cfg(target_os = "linux")]
 
-mod arena;
 mod congestion_marks;
 mod corruption;
 mod counters;
@@ -14,4 +13,5 @@ mod echo;
 mod process;
 mod refusals;
 mod shared_link;
+mod testbed;
 mod throughput;

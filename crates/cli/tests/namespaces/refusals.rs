@@ -1,7 +1,7 @@
 //! What cannot be connected is refused with a sentence.
 
-use crate::arena::ends;
 use crate::process::run;
+use crate::testbed::ends;
 
 fn refused(flags: &[&str], code: i32) -> String {
     run(["link", "--bandwidth", "1mbit", "--rtt", "1ms"].iter().chain(flags)).expect(code).stderr

@@ -1,7 +1,7 @@
 //! The flagship at automatic rate and the kernel's TCP on one link.
 
-use crate::arena::{Side, arena};
 use crate::process::{Ended, binary, content};
+use crate::testbed::{Side, testbed};
 use serde_json::Value;
 use std::process::Stdio;
 use std::thread;
@@ -13,22 +13,22 @@ const FILE_BYTES: u64 = 10 << 20;
 
 #[test]
 fn the_flagship_beside_tcp_keeps_its_promise_and_both_make_progress_on_a_link_that_carries_no_more_than_it_has() {
-    let Some(arena) = arena(&["--bandwidth", "20mbit", "--rtt", "40ms"]) else { return };
+    let Some(testbed) = testbed(&["--bandwidth", "20mbit", "--rtt", "40ms"]) else { return };
     let file = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(file.path(), content(FILE_BYTES as usize)).unwrap();
-    let listen = format!("{}:0", arena.address(Side::B));
+    let listen = format!("{}:0", testbed.address(Side::B));
     let flags = ["recv", "--listen", &listen, "--insecure", "--json", "--stats", "50ms"];
-    let mut receiver = arena.start(Side::B, binary(), &flags, Stdio::null());
+    let mut receiver = testbed.start(Side::B, binary(), &flags, Stdio::null());
     let to = receiver.listening().to_string();
     let flags = ["send", &to, &file.path().to_string_lossy(), "--rate", "auto", "--insecure", "--json"];
-    let sender = arena.start(Side::A, binary(), &flags, Stdio::null());
+    let sender = testbed.start(Side::A, binary(), &flags, Stdio::null());
     // Why: who begins in the same moment as the other may be long without a share; that is for the studies to judge.
     thread::sleep(Duration::from_millis(1500));
     let joined = Instant::now();
-    let series = arena.kernel_tcp("cubic", Duration::from_secs(4));
+    let series = testbed.kernel_tcp("cubic", Duration::from_secs(4));
     let left = Instant::now();
     let (sender, receiver) = (sender.end().expect(0), receiver.end().expect(0));
-    let report = arena.end().json();
+    let report = testbed.end().json();
 
     // Without tolerated losses everything was promised.
     let (sent, received) = (sender.json(), receiver.json());

@@ -1,7 +1,7 @@
 //! The kernel's TCP gets what the link has, and no more.
 
-use crate::arena::arena;
-use segstream_arena::kernel_tcp::is_available;
+use crate::testbed::testbed;
+use segstream_testbed::kernel_tcp::is_available;
 use std::time::Duration;
 
 const LINK_BPS: f64 = 20e6;
@@ -16,9 +16,9 @@ fn kernel_tcp_fills_the_link_and_never_exceeds_it() {
             eprintln!("NOT TESTED: this kernel has no {congestion_control}");
             continue;
         }
-        let Some(arena) = arena(&["--bandwidth", "20mbit", "--rtt", "20ms"]) else { return };
-        let series = arena.kernel_tcp(congestion_control, Duration::from_secs(5));
-        let report = arena.end().json();
+        let Some(testbed) = testbed(&["--bandwidth", "20mbit", "--rtt", "20ms"]) else { return };
+        let series = testbed.kernel_tcp(congestion_control, Duration::from_secs(5));
+        let report = testbed.end().json();
         for (at, bytes) in &series.arrived {
             let most = LINK_BPS / 8.0 * PAYLOAD_SHARE * at.as_secs_f64();
             assert!(*bytes as f64 <= most, "{congestion_control}: {bytes} bytes after {at:?}, of which {most} could have come");

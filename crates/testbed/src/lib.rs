@@ -2,7 +2,7 @@
 //!
 //! - [`process`]: a program as a child that never outlives whoever started it;
 //! - [`ends`]: two network namespaces, and what can be done inside them;
-//! - [`arena`]: the same with `segstream link --tun` between them;
+//! - [`testbed`]: the same with `segstream link --tun` between them;
 //! - [`kernel_tcp`]: a transfer over the kernel's TCP, and how much of it arrived when;
 //! - [`probe`]: how long packets wait for the link, over time.
 //!
@@ -13,15 +13,15 @@
 pub mod process;
 
 #[cfg(target_os = "linux")]
-pub mod arena;
-#[cfg(target_os = "linux")]
 pub mod ends;
 #[cfg(target_os = "linux")]
 pub mod kernel_tcp;
 #[cfg(target_os = "linux")]
 pub mod probe;
+#[cfg(target_os = "linux")]
+pub mod testbed;
 
 #[cfg(target_os = "linux")]
-pub use arena::Arena;
-#[cfg(target_os = "linux")]
 pub use ends::{Ends, Refused, Side};
+#[cfg(target_os = "linux")]
+pub use testbed::Testbed;

@@ -1,6 +1,6 @@
 //! The seeds of the targets that take bytes of the protocol, written by this program.
 //!
-//! `BLESS=1 cargo test --manifest-path fuzz/Cargo.toml --no-default-features --lib seeds` writes them; the
+//! `BLESS=1 cargo test --manifest-path verify/fuzz/Cargo.toml --no-default-features --lib seeds` writes them; the
 //! test compares. Inputs that once failed lie beside them, and are not touched.
 
 use crate::endpoint_datagrams::{flag, step};
@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 type Seed = (&'static str, String, Vec<u8>);
 
 fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
 /// The shipments of the specification's test vectors, without their seals.
@@ -118,7 +118,7 @@ fn seeds() -> Vec<Seed> {
 
 #[test]
 fn the_seeds_are_those_this_program_writes() {
-    let corpus = root().join("fuzz/corpus");
+    let corpus = root().join("verify/fuzz/corpus");
     for (target, name, bytes) in seeds() {
         let path = corpus.join(target).join(name);
         if std::env::var_os("BLESS").is_some() {

@@ -1,22 +1,22 @@
-//! The arena of these tests: the real binary's link between two network namespaces.
+//! The testbed of these tests: the real binary's link between two network namespaces.
 
 use crate::process::binary;
 use rustix::process::Signal;
-use segstream_arena::Refused;
-pub(crate) use segstream_arena::{Arena, Ends, Side};
+use segstream_testbed::Refused;
+pub(crate) use segstream_testbed::{Ends, Side, Testbed};
 use std::fs;
 use std::process::Stdio;
 use std::thread;
 use std::time::{Duration, Instant};
 
 /// The link with `flags` between 10.77.0.1 (A) and 10.77.0.2 (B). `None`, and a notice, where that is not allowed.
-pub(crate) fn arena(flags: &[&str]) -> Option<Arena> {
-    allowed(Arena::new(binary(), flags))
+pub(crate) fn testbed(flags: &[&str]) -> Option<Testbed> {
+    allowed(Testbed::new(binary(), flags))
 }
 
 /// The link with `flags` between two addresses.
-pub(crate) fn arena_between(addresses: [&str; 2], flags: &[&str]) -> Option<Arena> {
-    allowed(Arena::between(binary(), addresses, flags))
+pub(crate) fn testbed_between(addresses: [&str; 2], flags: &[&str]) -> Option<Testbed> {
+    allowed(Testbed::between(binary(), addresses, flags))
 }
 
 /// Two namespaces without a link.
@@ -39,8 +39,8 @@ fn allowed<T>(made: Result<T, Refused>) -> Option<T> {
 
 #[test]
 fn a_program_runs_inside() {
-    let Some(arena) = arena(&["--bandwidth", "1mbit", "--rtt", "1ms"]) else { return };
-    let cat = arena.start(Side::B, "cat".as_ref(), &["/proc/self/net/dev"], Stdio::null()).end().expect(0);
+    let Some(testbed) = testbed(&["--bandwidth", "1mbit", "--rtt", "1ms"]) else { return };
+    let cat = testbed.start(Side::B, "cat".as_ref(), &["/proc/self/net/dev"], Stdio::null()).end().expect(0);
     let interfaces = String::from_utf8(cat.stdout).unwrap();
     assert!(interfaces.contains("segstream0:"), "{interfaces}");
 }
@@ -48,10 +48,10 @@ fn a_program_runs_inside() {
 #[test]
 fn the_interfaces_are_gone_when_the_link_has_ended_or_was_killed() {
     for signal in [Signal::INT, Signal::KILL] {
-        let Some(arena) = arena(&["--bandwidth", "1mbit", "--rtt", "1ms"]) else { return };
-        let interfaces = |side| arena.inside(side, || fs::read_to_string("/proc/thread-self/net/dev").unwrap());
+        let Some(testbed) = testbed(&["--bandwidth", "1mbit", "--rtt", "1ms"]) else { return };
+        let interfaces = |side| testbed.inside(side, || fs::read_to_string("/proc/thread-self/net/dev").unwrap());
         assert!([Side::A, Side::B].into_iter().all(|side| interfaces(side).contains("segstream0:")));
-        arena.signal(signal);
+        testbed.signal(signal);
         let patience = Instant::now() + Duration::from_secs(60);
         while [Side::A, Side::B].into_iter().any(|side| interfaces(side).contains("segstream0:")) {
             assert!(Instant::now() < patience, "the interfaces are still there after {signal:?}");

@@ -3,9 +3,9 @@
 //! Called by tests and measurements.
 //!
 //! ```ignore
-//! let arena = Arena::new(binary, &["--bandwidth", "20mbit", "--rtt", "40ms"])?;
-//! let series = arena.kernel_tcp("cubic", Duration::from_secs(5));
-//! let report = arena.end().json();
+//! let testbed = Testbed::new(binary, &["--bandwidth", "20mbit", "--rtt", "40ms"])?;
+//! let series = testbed.kernel_tcp("cubic", Duration::from_secs(5));
+//! let report = testbed.end().json();
 //! ```
 //!
 //! Invariant: one link at a time in a process, so that none takes the processors from another.
@@ -22,14 +22,14 @@ static ALONE: Mutex<()> = Mutex::new(());
 
 /// A link and its two ends.
 #[derive(Debug)]
-pub struct Arena {
+pub struct Testbed {
     link: Running,
     ends: Ends,
     opened: Instant,
     _alone: MutexGuard<'static, ()>,
 }
 
-impl Arena {
+impl Testbed {
     /// Starts the link of this `segstream` with `flags` between 10.77.0.1 (A) and 10.77.0.2 (B).
     ///
     /// # Errors
@@ -82,7 +82,7 @@ impl Arena {
     }
 }
 
-impl Deref for Arena {
+impl Deref for Testbed {
     type Target = Ends;
 
     fn deref(&self) -> &Ends {

@@ -1,6 +1,6 @@
 //! The fuzz targets of Segstream as plain functions: bytes in, a panic when a promise is broken.
 //!
-//! Called by libFuzzer through `fuzz_targets/` (`cargo +nightly fuzz run <target>`), and by the test below,
+//! Called by libFuzzer through `fuzz_targets/` (`cargo +nightly fuzz run --fuzz-dir verify/fuzz <target>`), and by the test below,
 //! which runs every target on its seeds and on random bytes with a stable toolchain. To add a target: a
 //! module here with a function `check`, a line in [`TARGETS`], a file in `fuzz_targets/`, a `[[bin]]` in
 //! `Cargo.toml` and a folder of seeds in `corpus/`. An input that once failed is kept there as a seed.

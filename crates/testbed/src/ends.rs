@@ -1,6 +1,6 @@
 //! Two network namespaces, and what can be done inside them.
 //!
-//! Called by tests of the link's refusals, and by [`Arena`](crate::Arena), which puts a link between them.
+//! Called by tests of the link's refusals, and by [`Testbed`](crate::Testbed), which puts a link between them.
 //!
 //! The namespaces have no name and live as long as somebody has them open, so that nothing is left behind, however
 //! a test ends.
