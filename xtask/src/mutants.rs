@@ -22,8 +22,8 @@ const fn subject(package: &'static str, file: &'static str, tests: &'static str)
     Subject { package, file, tests }
 }
 
-const RECEIVER: &str = "--lib --test arrival --test exact_repair --test reclass --test safety --test small_window --test timing";
-const SENDER: &str = "--lib --test exact_repair --test false_feedback --test reclass --test safety --test timing";
+const RECEIVER: &str = "--lib --test protocol -- receiver:: arrival:: exact_repair:: reclass:: safety:: small_window:: timing::";
+const SENDER: &str = "--lib --test protocol -- sender:: exact_repair:: false_feedback:: reclass:: safety:: timing::";
 
 /// Tolerance, loss, windows, reports and sealing.
 const SUBJECTS: &[Subject] = &[
@@ -36,7 +36,7 @@ const SUBJECTS: &[Subject] = &[
     subject("segstream-wire", "crates/wire/src/report.rs", "--lib --test report_frames"),
     subject("segstream-proto", "crates/proto/src/receiver/report.rs", RECEIVER),
     subject("segstream-proto", "crates/proto/src/sender/feedback.rs", SENDER),
-    subject("segstream-proto", "crates/proto/src/session.rs", "--lib --test connection --test plain_mode"),
+    subject("segstream-proto", "crates/proto/src/session.rs", "--lib --test protocol -- connection:: plain_mode:: session::"),
 ];
 
 /// Tries the changes of all files, or of `file` alone, and fails when one is missed.

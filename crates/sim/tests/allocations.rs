@@ -1,5 +1,6 @@
 //! The loop allocates nothing per packet.
 
+#[path = "simulation/arq/mod.rs"]
 mod arq;
 
 use arq::{Mode, Settings, backlog, pair, setup};

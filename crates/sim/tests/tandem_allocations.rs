@@ -1,5 +1,6 @@
 //! A run over the tandem allocates nothing per slot.
 
+#[path = "simulation/relay/mod.rs"]
 mod relay;
 
 use relay::{RelayReceiver, RelaySender};

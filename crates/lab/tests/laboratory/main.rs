@@ -1,0 +1,9 @@
+//! Tests of the laboratory, one behaviour a file. One program, so that one is linked.
+
+mod analysis;
+mod end_systems;
+mod live;
+mod reproducible;
+mod shared;
+mod sscop_dissector;
+mod tandem;

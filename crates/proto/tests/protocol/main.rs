@@ -1,0 +1,31 @@
+//! Tests of the protocol: endpoints and halves in virtual time, one behaviour a file. One program, so that one is linked.
+
+mod arrival;
+mod bottleneck;
+mod connection;
+mod crafted_trains;
+mod datagram_size;
+mod determinism;
+mod exact_repair;
+mod false_feedback;
+mod false_statements;
+mod hostile_peer;
+mod interleaving;
+mod liveness;
+mod memory;
+mod moved;
+mod network;
+mod operations;
+mod pair;
+mod plain_mode;
+mod reclass;
+mod regressions;
+mod safety;
+mod setup;
+mod shared_path;
+mod small_window;
+mod spec_vectors;
+mod strangers;
+mod throughput;
+mod timing;
+mod trains;

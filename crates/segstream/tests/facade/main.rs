@@ -1,0 +1,19 @@
+//! Tests of the facade over real sockets on loopback, one behaviour a file. One program, so that one is linked.
+
+mod datagram_size;
+mod endings;
+mod examples;
+mod loopback;
+mod open_segments;
+mod paused_receiver;
+mod progressive_reading;
+mod refusals;
+mod several_streams;
+mod shards;
+mod silent_peer;
+mod strangers;
+mod threads;
+mod unit_room;
+mod verdicts;
+mod waiting;
+mod whole_segments;

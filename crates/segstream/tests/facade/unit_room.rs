@@ -1,0 +1,74 @@
+//! Units fit the smallest datagram whatever stands in front of them, or their stream is refused.
+
+use crate::loopback::{PATIENCE, any, config, ends, pattern};
+use segstream::{Config, Contract, ContractError, DatagramSize, Error, Instant, Peer, Security, SubmitError, blocking};
+use std::thread;
+
+/// The first position of a unit, and the length of its segment, are as long as a window of so many units makes them.
+const WINDOW_UNITS: u32 = 1 << 14;
+
+fn contract(config: &Config) -> Contract {
+    let usual = Contract { window_units: WINDOW_UNITS, ..Contract::default() };
+    Contract { unit_bytes: config.unit_bytes_max(0, &usual), ..usual }
+}
+
+#[test]
+fn a_segment_of_the_largest_units_from_the_end_of_time_arrives_in_the_smallest_datagrams() {
+    ends(|| {
+        for (security, wanted) in [(Security::Insecure, 1160), (Security::serving_anyone(), 1148)] {
+            let config = Config { security, datagram_bytes: DatagramSize::Fixed(1200), ..config() }.with_rate_megabits(2_000);
+            let contract = contract(&config);
+            assert_eq!(contract.unit_bytes, wanted);
+            let bytes = pattern(0, (WINDOW_UNITS * wanted) as usize);
+            let server = blocking::Endpoint::listen(any(), config.clone()).unwrap();
+            let to = server.local_addr();
+            let taking = thread::spawn(move || {
+                let mut server = server;
+                let id = server.accept(PATIENCE).unwrap();
+                let received = server.connection(id).recv(0, PATIENCE).unwrap().unwrap();
+                server.connection(id).closed(PATIENCE).unwrap();
+                received.bytes
+            });
+            let mut client = blocking::Endpoint::bind(any(), config).unwrap();
+            let id = client.connect(Peer::anyone(to), vec![contract]).unwrap();
+            client.connection(id).send_at(0, bytes.clone(), Instant::from_nanos(u64::MAX), None).unwrap();
+            client.connection(id).close(0, "done").unwrap();
+            assert!(taking.join().unwrap() == bytes);
+        }
+    });
+}
+
+#[test]
+fn units_that_would_not_fit_are_refused_with_what_would() {
+    ends(|| {
+        let server = blocking::Endpoint::listen(any(), config()).unwrap();
+        let to = server.local_addr();
+        let mut client = blocking::Endpoint::bind(any(), config()).unwrap();
+        let largest = contract(&config());
+        let longer = Contract { unit_bytes: largest.unit_bytes + 1, ..largest.clone() };
+        let wider = Contract { window_units: WINDOW_UNITS + 1, ..largest.clone() };
+        let refused = |error: Error| match error {
+            Error::Contract(ContractError::UnitRoom { fits, .. }) => fits,
+            Error::Connect(segstream::ConnectError::Contract(ContractError::UnitRoom { fits, .. })) => fits,
+            other => panic!("{other}"),
+        };
+        assert_eq!(refused(client.connect(Peer::anyone(to), vec![longer.clone()]).unwrap_err()), 1148);
+        let serving = thread::spawn(move || {
+            let mut server = server;
+            let id = server.accept(PATIENCE).unwrap();
+            server.connection(id).closed(PATIENCE).unwrap();
+        });
+        let id = client.connect(Peer::anyone(to), vec![largest]).unwrap();
+        let mut connection = client.connection(id);
+        assert_eq!(refused(connection.open_stream(longer).unwrap_err()), 1148);
+        assert_eq!(refused(connection.open_stream(wider).unwrap_err()), 1146);
+        let now = Instant::ZERO;
+        let error = connection.send_at(0, pattern(0, 9), now, Some((64, 4, 1))).unwrap_err();
+        assert!(matches!(error, Error::Submit(SubmitError::NoRoom { unit_bytes: 1148, fits: 1144 })), "{error}");
+        // What was refused has changed nothing.
+        assert_eq!(connection.open_stream(Contract::default()).unwrap(), 1);
+        connection.send(0, pattern(0, 9)).unwrap();
+        connection.close(0, "done").unwrap();
+        serving.join().unwrap();
+    });
+}

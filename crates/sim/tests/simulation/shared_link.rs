@@ -1,0 +1,174 @@
+//! A shared link keeps its promises: nothing is lost from the books, the order of parties does not matter, parties come
+//! and go, marks reach receivers, policers bound.
+
+use crate::crossing::{Tcp, constant, greedy, link, mbit, own, rates, seconds, tcp};
+use segstream_base::random::Seed;
+use segstream_base::{Bytes, Duration, Instant};
+use segstream_path::{Aqm, PathConfig, Policer, QueueLimit};
+use segstream_sim::cross::{Bbr, Cubic, Reno, Supply};
+use segstream_sim::shared::{Link, Party, Tally};
+use segstream_sim::{Setup, Shared};
+
+fn boxed<'a>(which: usize, link: &Link) -> Box<dyn Party + 'a> {
+    let start = seconds([0.0, 0.31, 0.77, 1.23][which]);
+    match which {
+        0 => Box::new(greedy(Cubic::default(), &own("random:1e-4"), link.enter(start))),
+        1 => Box::new(greedy(Bbr::new(Seed(3)), &own(""), link.enter(start))),
+        2 => Box::new(greedy(Reno::default(), &own(""), link.enter(start))),
+        _ => {
+            let supply = Supply::at_rate(mbit(15)).in_bursts(Duration::from_millis(200), Duration::from_millis(300), Seed(5));
+            Box::new(constant(supply, &own(""), link.enter(start)))
+        }
+    }
+}
+
+fn run(order: [usize; 4], until: f64) -> Vec<Tally> {
+    let link = link(mbit(50), 1.0);
+    let mut shared = Shared::new(link.clone());
+    for which in order {
+        shared.add(boxed(which, &link), Instant::FAR_FUTURE);
+    }
+    shared.run_until(seconds(until)).unwrap();
+    let mut tallies = vec![Tally::default(); 4];
+    for (which, party) in order.into_iter().zip(shared.parties()) {
+        tallies[which] = party.tally();
+    }
+    let queue = link.queue();
+    let counters = link.counters();
+    assert_eq!(counters.sent, tallies.iter().map(|tally| tally.packets_sent).sum::<u64>());
+    assert_eq!(counters.dropped_queue, tallies.iter().map(|tally| tally.packets_dropped).sum::<u64>());
+    assert_eq!(queue.packets(), counters.delivered);
+    tallies
+}
+
+#[test]
+fn every_byte_is_in_one_place() {
+    for until in [0.2, 1.01, 5.0, 10.003] {
+        for (which, tally) in run([0, 1, 2, 3], until).into_iter().enumerate() {
+            assert_eq!(
+                tally.bytes_sent,
+                tally.bytes_arrived + tally.bytes_dropped + tally.bytes_lost + tally.bytes_under_way,
+                "party {which} at {until} s: {tally:?}"
+            );
+            assert!(until < 5.0 || tally.bytes_dropped > 0, "party {which} at {until} s: {tally:?}");
+        }
+    }
+}
+
+#[test]
+fn the_order_of_parties_does_not_matter() {
+    let usual = run([0, 1, 2, 3], 10.0);
+    for order in [[3, 2, 1, 0], [1, 3, 0, 2]] {
+        for (tally, expected) in run(order, 10.0).iter().zip(&usual) {
+            let apart = tally.bytes_arrived as f64 / expected.bytes_arrived as f64;
+            assert!((apart - 1.0).abs() < 0.25, "{order:?}: {tally:?} against {expected:?}");
+        }
+    }
+    assert_eq!(run([0, 1, 2, 3], 10.0), usual);
+}
+
+#[test]
+fn a_party_is_silent_before_its_start_and_after_its_stop() {
+    let link = link(mbit(100), 1.0);
+    let mut shared = Shared::new(link.clone());
+    shared.add(Box::new(greedy(Cubic::default(), &own(""), link.enter(Instant::ZERO))), seconds(10.0));
+    shared.add(Box::new(greedy(Cubic::default(), &own(""), link.enter(seconds(5.0)))), Instant::FAR_FUTURE);
+    assert!(rates(&mut shared, seconds(5.0))[1] == 0.0);
+    shared.run_until(seconds(22.0)).unwrap();
+    let alone = rates(&mut shared, seconds(40.0));
+    assert!(alone[0] == 0.0 && alone[1] > 90e6, "{alone:?}");
+}
+
+#[test]
+fn what_a_party_starts_with_does_not_depend_on_when() {
+    let first_second = |start: f64| {
+        let link = link(mbit(100), 1.0);
+        let mut shared = Shared::new(link.clone());
+        shared.add(Box::new(greedy(Cubic::default(), &own("random:1e-3"), link.enter(seconds(start)))), Instant::FAR_FUTURE);
+        shared.run_until(seconds(start + 1.0)).unwrap();
+        shared.party(0).unwrap().tally()
+    };
+    assert_eq!(first_second(0.0), first_second(7.5));
+}
+
+fn marked(markable: bool) -> (Tally, f64) {
+    let config = PathConfig {
+        bandwidth: Some(mbit(20)),
+        queue: QueueLimit::Bytes(Bytes::new(600_000)),
+        mark_above: Some(Duration::from_millis(20)),
+        ..PathConfig::default()
+    };
+    let link = Link::new(&config, Seed(1)).unwrap();
+    let mut shared = Shared::new(link.clone());
+    shared.add(Box::new(tcp(Cubic::default(), Supply::greedy(), markable, &own(""), link.enter(Instant::ZERO))), Instant::FAR_FUTURE);
+    shared.run_until(seconds(30.0)).unwrap();
+    (shared.party(0).unwrap().tally(), link.queue().mean().as_millis_f64())
+}
+
+#[test]
+fn a_marked_cubic_backs_off_without_losing_anything() {
+    let (with, queue_with) = marked(true);
+    let (without, queue_without) = marked(false);
+    assert!(with.packets_marked > 0 && with.bytes_dropped == 0, "{with:?}");
+    assert!(without.packets_marked == 0 && without.bytes_dropped > 0, "{without:?}");
+    assert!(queue_with < 25.0 && queue_with < 0.3 * queue_without, "{queue_with} against {queue_without} ms");
+    assert!(with.bytes_arrived as f64 * 8.0 / 30.0 > 0.85 * 20e6, "{with:?}");
+}
+
+#[test]
+fn codel_keeps_the_queue_of_a_cubic_short() {
+    let aqm = Aqm::CoDel { target: Duration::from_millis(5), interval: Duration::from_millis(100) };
+    let config = PathConfig { bandwidth: Some(mbit(20)), queue: QueueLimit::Bytes(Bytes::new(600_000)), aqm, ..PathConfig::default() };
+    let link = Link::new(&config, Seed(1)).unwrap();
+    let mut shared = Shared::new(link.clone());
+    shared.add(Box::new(greedy(Cubic::default(), &own(""), link.enter(Instant::ZERO))), Instant::FAR_FUTURE);
+    shared.run_until(seconds(30.0)).unwrap();
+    assert!(link.counters().dropped_aqm > 0);
+    assert!(link.queue().mean() < Duration::from_millis(15), "{}", link.queue().mean());
+}
+
+#[test]
+fn a_policer_on_a_partys_own_path_bounds_it_and_frees_the_others() {
+    let link = link(mbit(50), 1.0);
+    let mut setup: Setup = own("");
+    setup.forward.policer = Some(Policer { rate: mbit(5), burst: Bytes::new(30_000) });
+    let policed: Tcp<Reno> = greedy(Reno::default(), &setup, link.enter(Instant::ZERO));
+    let mut shared = Shared::new(link.clone());
+    shared.add(Box::new(policed), Instant::FAR_FUTURE);
+    shared.add(Box::new(greedy(Reno::default(), &own(""), link.enter(Instant::ZERO))), Instant::FAR_FUTURE);
+    shared.run_until(seconds(10.0)).unwrap();
+    let rates = rates(&mut shared, seconds(60.0));
+    assert!(rates[0] <= 5.1e6 && rates[0] > 1e6 && rates[1] > 40e6, "{rates:?}");
+}
+
+#[test]
+fn sources_pause_and_keep_their_rate() {
+    let arrived = |supply: Supply| {
+        let link = link(mbit(100), 1.0);
+        let mut shared = Shared::new(link.clone());
+        shared.add(Box::new(constant(supply, &own(""), link.enter(Instant::ZERO))), Instant::FAR_FUTURE);
+        shared.run_until(seconds(20.0)).unwrap();
+        shared.party(0).unwrap().tally().bytes_sent as f64 * 8.0 / 20.0
+    };
+    let steady = arrived(Supply::at_rate(mbit(10)));
+    assert!((steady / 10e6 - 1.0).abs() < 1e-3, "{steady}");
+    let paused = arrived(Supply::at_rate(mbit(10)).idle_in(&[(seconds(2.0), seconds(6.0)), (seconds(10.0), seconds(11.0))]));
+    assert!((paused / 7.5e6 - 1.0).abs() < 1e-3, "{paused}");
+    let bursts = arrived(Supply::at_rate(mbit(10)).in_bursts(Duration::from_millis(50), Duration::from_millis(150), Seed(9)));
+    // A hundred bursts: the mean within three standard deviations.
+    assert!((bursts / 2.5e6 - 1.0).abs() < 0.4, "{bursts}");
+}
+
+#[test]
+fn encoding_cross_traffic_changes_nothing() {
+    let run = |check: bool| {
+        let link = link(mbit(50), 1.0);
+        let setup = Setup { check, ..own("random:1e-3") };
+        let mut shared = Shared::new(link.clone());
+        shared.add(Box::new(greedy(Cubic::default(), &setup, link.enter(Instant::ZERO))), Instant::FAR_FUTURE);
+        shared.add(Box::new(constant(Supply::at_rate(mbit(5)), &setup, link.enter(Instant::ZERO))), Instant::FAR_FUTURE);
+        shared.run_until(seconds(3.0)).unwrap();
+        shared.parties().map(|party| party.tally()).collect::<Vec<_>>()
+    };
+    assert_eq!(run(true), run(false));
+}
