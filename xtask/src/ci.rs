@@ -32,6 +32,7 @@ const STEPS: &[Step] = &[
     step("format of fuzz", "cargo fmt --manifest-path verify/fuzz/Cargo.toml --check"),
     step("format of the peers", "cargo fmt --manifest-path bench/peers/Cargo.toml --check"),
     step("lints", "cargo clippy --workspace --all-targets -- -D warnings"),
+    step("lints of the facade without features", "cargo clippy -p segstream --no-default-features -- -D warnings"),
     Step { title: "documentation", environment: &[("RUSTDOCFLAGS", "-D warnings")], command: "cargo doc --workspace --no-deps" },
     step("layers", "cargo xtask layers"),
     step("tidy", "cargo xtask tidy"),

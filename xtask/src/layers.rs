@@ -41,6 +41,7 @@ pub(crate) fn run(root: &Path) -> Result<()> {
     let packages = packages(root)?;
     let edges: usize = packages.iter().map(|package| package.dependencies.iter().filter(|dependency| dependency.ours).count()).sum();
     let mut findings: Vec<Finding> = packages.iter().flat_map(check).collect();
+    findings.extend(heavy_for_the_facade(&facade_tree(root)?));
     let scanned = purity::scan(&tree::files(root)?, &mut findings);
     report("layers", &format!("{} crates, {edges} edges, {scanned} pure source files", packages.len()), findings)
 }
@@ -98,6 +99,31 @@ fn check(package: &Package) -> Vec<Finding> {
     findings
 }
 
+/// What an application that links the facade without features must not have to build: an executor, the link emulator, and
+/// what only the laboratory needs.
+const HEAVY: [&str; 4] = ["tokio", "segstream-path", "tun-rs", "hdrhistogram"];
+
+/// The packages that the facade needs without features, one a line.
+fn facade_tree(root: &Path) -> Result<String> {
+    let arguments = ["tree", "-p", "segstream", "--no-default-features", "-e", "normal", "--prefix", "none"];
+    let output = Command::new("cargo").args(arguments).current_dir(root).output().context("cargo could not be started")?;
+    if !output.status.success() {
+        bail!("cargo tree failed: {}", String::from_utf8_lossy(&output.stderr).trim());
+    }
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+fn heavy_for_the_facade(tree: &str) -> Vec<Finding> {
+    let heavy = HEAVY.into_iter().filter(|heavy| tree.lines().any(|line| line.split_whitespace().next() == Some(heavy)));
+    let message = |heavy| {
+        format!(
+            "segstream depends on {heavy} without features; put what needs it behind a feature \
+             (`cargo tree -p segstream --no-default-features -e normal -i {heavy}` shows what does)"
+        )
+    };
+    heavy.map(|heavy| Finding::of_file("crates/segstream/Cargo.toml", message(heavy))).collect()
+}
+
 fn wrong_edge(name: &str, used: &str, tests_only: bool, uses: &[&str]) -> String {
     let of = if tests_only { "the tests of " } else { "" };
     let may = if uses.is_empty() { "none of our crates".to_owned() } else { uses.join(", ") };
@@ -145,6 +171,14 @@ mod tests {
         let dev = json!([{ "name": "segstream-path", "kind": "dev", "path": "/somewhere/path" }]);
         assert_eq!(messages("segstream", &dev), [""; 0]);
         assert_eq!(messages("segstream-wire", &dev).len(), 1);
+    }
+
+    #[test]
+    fn the_facade_without_features_needs_no_executor_and_no_emulator() {
+        assert_eq!(heavy_for_the_facade("segstream v0.1.0\nbytes v1.12.1\ntokio-not v1.0.0\n").len(), 0);
+        let found = heavy_for_the_facade("segstream v0.1.0\ntokio v1.47.0\nsegstream-path v0.1.0 (/somewhere)\n");
+        assert_eq!(found.len(), 2);
+        assert!(found[0].to_string().contains("depends on tokio without features"), "{}", found[0]);
     }
 
     #[test]

@@ -20,17 +20,20 @@
 //! Limit: Unix only. Segmentation offload, kernel receive times and precise timers of the asynchronous driver need Linux; elsewhere
 //! the crate works without them.
 
+#[cfg(feature = "adapter")]
 pub mod adapter;
 pub mod bind;
 pub mod clock;
 pub mod counters;
 pub mod driver;
+#[cfg(feature = "link")]
 pub mod link;
 pub mod receive;
 mod send_many;
 pub mod shards;
 mod sleeper;
 pub mod socket;
+#[cfg(feature = "staged")]
 pub mod staged;
 pub mod wake;
 

@@ -54,6 +54,7 @@ impl Sleeper {
 
     /// Wakes it if it sleeps and waits for room.
     #[inline]
+    #[cfg(feature = "staged")]
     pub(crate) fn wake_for_room(&self) {
         if self.state.load(Ordering::Relaxed) == HELD {
             self.unpark();

@@ -56,6 +56,7 @@ pub enum Error {
     #[error("the endpoint has been closed; bind another")]
     EndpointClosed,
     /// An asynchronous endpoint was bound outside a tokio runtime.
+    #[cfg(feature = "tokio")]
     #[error("there is no tokio runtime here; bind the endpoint inside one with I/O enabled, or use segstream::blocking")]
     NoRuntime,
     /// A rate contradicts itself or the class.

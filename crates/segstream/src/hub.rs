@@ -200,6 +200,7 @@ impl Hub {
     }
 
     /// Whether there is no connection at all.
+    #[cfg(feature = "tokio")]
     pub(crate) fn is_empty(&self) -> bool {
         self.protocol.connection_count() == 0
     }
@@ -327,6 +328,7 @@ impl Hub {
     }
 
     /// Whether `class` is in force, or another one has been asked for since.
+    #[cfg(feature = "tokio")]
     pub(crate) fn poll_class(&mut self, id: ConnectionId, class: Class) -> Poll<Result<(), Error>> {
         let (connection, inbox) = match self.parts(id) {
             Ok(parts) => parts,

@@ -69,37 +69,23 @@
 //!
 //! - [`blocking`] works on the caller's own thread, without an executor. The network is served inside its calls and
 //!   nowhere else, so a program that does other work for long must call it in between.
-//! - [`Endpoint`], [`Connection`], [`StreamSender`] and [`StreamReceiver`] are for tokio. One task in the background
-//!   serves the network; handles can be cloned and sent to other tasks, and futures can be dropped at any time.
-//!
-//! ```no_run
-//! use segstream::{Config, Contract, Endpoint, Error, Fingerprint};
-//!
-//! # async fn example(key: Fingerprint) -> Result<(), Error> {
-//! // The rate is found as it goes; `Config::default().with_rate_megabits(50)` would fix it.
-//! let endpoint = Endpoint::bind(([0, 0, 0, 0], 0).into(), Config::default())?;
-//! let (connection, streams) = endpoint.connect((([192, 0, 2, 1], 9000).into(), key), vec![Contract::default()]).await?;
-//! let segment = streams[0].send("a segment".into()).await?;
-//! println!("{}", streams[0].verdict(segment).await?);
-//! connection.close(0, "done").await?;
-//! endpoint.close().await?;
-//! # Ok(())
-//! # }
-//! ```
+//! - [`Endpoint`], [`Connection`], [`StreamSender`] and [`StreamReceiver`] are for tokio (feature `tokio`, on by default).
+//!   One task in the background serves the network; handles can be cloned and sent to other tasks, and futures can be
+//!   dropped at any time.
 //!
 //! # Rate
 //!
 //! Unless told otherwise a connection finds out what its path carries: it begins with a few datagrams a round trip,
 //! grows by 70 % each until a queue forms, and keeps that queue short, so that others find room too ([`Rate::AUTO`]). An encoder
-//! follows it: [`Connection::rate_changed`] waits for the next change, [`Connection::rate`] tells the present rate,
+//! follows it: [`blocking::Connection::rate_changed`] waits for the next change, [`blocking::Connection::rate`] tells the present rate,
 //! which counts whole IP packets. Datagrams begin with 1200 bytes and grow to what the path is found to carry
 //! ([`DatagramSize::Discover`]).
 //!
 //! ```no_run
-//! # use segstream::{Connection, Error};
+//! # use segstream::{Error, blocking::Connection};
 //! # fn set_bitrate(_: u64) {}
-//! # async fn follow(connection: Connection) -> Result<(), Error> {
-//! while let Ok(rate) = connection.rate_changed().await {
+//! # fn follow(mut connection: Connection) -> Result<(), Error> {
+//! while let Ok(rate) = connection.rate_changed(None) {
 //!     // A tenth is left for headers, repairs and what the picture takes more now and then.
 //!     set_bitrate(rate.bits_per_second() / 10 * 9);
 //! }
@@ -139,7 +125,10 @@
 //! Invariant: no type of a lower room that is not re-exported here is needed to use this crate.
 
 #![forbid(unsafe_code)]
+// The handles for tokio are named in this text, and are not there without the feature.
+#![cfg_attr(not(feature = "tokio"), allow(rustdoc::broken_intra_doc_links))]
 
+#[cfg(feature = "tokio")]
 mod asynchronous;
 pub mod blocking;
 mod config;
@@ -152,6 +141,7 @@ mod shards;
 mod statistics;
 mod verdicts;
 
+#[cfg(feature = "tokio")]
 pub use asynchronous::{Connection, Endpoint, SegmentWriter, StreamReceiver, StreamSender};
 pub use bytes::Bytes;
 pub use config::Config;

@@ -19,6 +19,21 @@ use std::task::Poll;
 
 /// A socket and its connections, driven by one task in the background.
 ///
+/// ```no_run
+/// use segstream::{Config, Contract, Endpoint, Error, Fingerprint};
+///
+/// # async fn example(key: Fingerprint) -> Result<(), Error> {
+/// // The rate is controlled; `Config::default().with_rate_megabits(50)` would fix it.
+/// let endpoint = Endpoint::bind(([0, 0, 0, 0], 0).into(), Config::default())?;
+/// let (connection, streams) = endpoint.connect((([192, 0, 2, 1], 9000).into(), key), vec![Contract::default()]).await?;
+/// let segment = streams[0].send("a segment".into()).await?;
+/// println!("{}", streams[0].verdict(segment).await?);
+/// connection.close(0, "done").await?;
+/// endpoint.close().await?;
+/// # Ok(())
+/// # }
+/// ```
+///
 /// Clones are the same endpoint. When the last one is dropped, no connection is accepted any more, and those nobody
 /// was given are closed; connections that have handles live on, and the socket is closed with the last of them. A
 /// program that is about to end should await [`Endpoint::close`] first: the background task ends with its runtime,
