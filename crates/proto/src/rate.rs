@@ -1,4 +1,4 @@
-//! How the rate of one direction is chosen: not at all, by contract, or found as it goes.
+//! How the rate of one direction is chosen: not at all, by contract, or by congestion control.
 //!
 //! Part of the configuration of an endpoint and of a sending half; changed while data flows.
 //!
@@ -7,7 +7,7 @@
 
 use segstream_base::{Bandwidth, Bytes};
 use segstream_blocks::burst::RateSpec;
-use segstream_blocks::congestion;
+use segstream_blocks::congestion::{self, Algorithm};
 use segstream_wire::Class;
 
 /// The rate of one direction, counted in whole IP packets.
@@ -18,12 +18,14 @@ pub enum Rate {
     /// Contracted: kept whatever the path does. A path that carries almost nothing of it ends the connection
     /// (RFC 8084).
     Fixed(RateSpec),
-    /// Found as it goes, for a path that is shared (HT 3.2).
+    /// Congestion-controlled, for a path that is shared (HT 3.2).
     Auto {
         /// Never slower than this, however crowded the path is.
         floor: Bandwidth,
         /// Never faster than this.
         peak: Bandwidth,
+        /// The controller. Default [`congestion::auto`].
+        congestion: &'static Algorithm,
     },
 }
 
@@ -61,8 +63,13 @@ impl Rate {
     pub const FLOOR: Bandwidth = Bandwidth::from_bits_per_second(64_000);
     /// The peak of an automatic rate unless told otherwise.
     pub const PEAK: Bandwidth = Bandwidth::from_bits_per_second(10_000_000_000);
-    /// An automatic rate from 64 kbit/s to 10 Gbit/s: the default.
-    pub const AUTO: Self = Self::Auto { floor: Self::FLOOR, peak: Self::PEAK };
+    /// An automatic rate from 64 kbit/s to 10 Gbit/s under the controller `auto`: the default.
+    pub const AUTO: Self = Self::between(Self::FLOOR, Self::PEAK);
+
+    /// An automatic rate within other bounds, under the controller `auto`.
+    pub const fn between(floor: Bandwidth, peak: Bandwidth) -> Self {
+        Self::Auto { floor, peak, congestion: &congestion::auto::ALGORITHM }
+    }
 
     /// A fixed rate without bursts.
     pub const fn smooth(rate: Bandwidth) -> Self {
@@ -78,7 +85,7 @@ impl Rate {
         }
     }
 
-    /// Whether the rate is found as it goes.
+    /// Whether the rate is congestion-controlled.
     pub const fn is_auto(&self) -> bool {
         matches!(self, Self::Auto { .. })
     }
@@ -89,16 +96,24 @@ impl Rate {
     /// When its bounds contradict each other, or an automatic rate has no rate control.
     pub fn check(&self, class: Class) -> Result<(), RateError> {
         match *self {
-            Self::Auto { floor, peak } if floor.is_zero() || peak < floor => Err(RateError::Bounds { floor, peak }),
+            Self::Auto { floor, peak, .. } if floor.is_zero() || peak < floor => Err(RateError::Bounds { floor, peak }),
             Self::Auto { .. } if !class.rate_control() => Err(RateError::Uncontrolled(class)),
             _ => Ok(()),
         }
     }
 
-    /// The contract of a controller for datagrams of `datagram` bytes, in whole IP packets; `None` unless automatic.
-    pub(crate) const fn contract(&self, datagram: Bytes) -> Option<congestion::Contract> {
+    /// The controller's bounds for datagrams of `datagram` bytes, in whole IP packets; `None` unless automatic.
+    pub(crate) const fn bounds(&self, datagram: Bytes) -> Option<congestion::Bounds> {
         match *self {
-            Self::Auto { floor, peak } => Some(congestion::Contract { floor, peak, datagram }),
+            Self::Auto { floor, peak, .. } => Some(congestion::Bounds { floor, peak, datagram }),
+            _ => None,
+        }
+    }
+
+    /// The algorithm of an automatic rate.
+    pub(crate) const fn congestion(&self) -> Option<&'static Algorithm> {
+        match *self {
+            Self::Auto { congestion, .. } => Some(congestion),
             _ => None,
         }
     }
@@ -115,6 +130,6 @@ mod tests {
         assert_eq!(Rate::AUTO.check(six), Err(RateError::Uncontrolled(six)));
         assert_eq!(Rate::smooth(Rate::PEAK).check(six), Ok(()));
         let (floor, peak) = (Rate::PEAK, Rate::FLOOR);
-        assert_eq!(Rate::Auto { floor, peak }.check(Class::ALL), Err(RateError::Bounds { floor, peak }));
+        assert_eq!(Rate::between(floor, peak).check(Class::ALL), Err(RateError::Bounds { floor, peak }));
     }
 }

@@ -148,7 +148,7 @@ impl Statistics {
             queue_ms: shared.and_then(|shared| shared.queue_ms),
             rho: shared.and_then(|shared| shared.rho),
             delivery_bps: shared.and_then(|shared| shared.delivery_bps),
-            phase: shared.map(|shared| shared.phase.name()),
+            phase: shared.map(|shared| shared.phase),
             datagram_bytes: connection.datagram_bytes() as u64,
             class: connection.class().number(),
         }

@@ -219,7 +219,7 @@ fn of_the_application(pair: &mut Pair, kind: u8, script: &mut Script<'_>) {
             let class = script.byte();
             if choice {
                 let rate = Bandwidth::from_bits_per_second(1_000 << (class % 24));
-                let rate = if class < 128 { Rate::smooth(rate) } else { Rate::Auto { floor: Rate::FLOOR, peak: rate.max(Rate::FLOOR) } };
+                let rate = if class < 128 { Rate::smooth(rate) } else { Rate::between(Rate::FLOOR, rate.max(Rate::FLOOR)) };
                 let _ = connection.set_rate(now, rate);
             } else if let Some(class) = Class::new(class % 8) {
                 let _ = connection.set_class(now, class);

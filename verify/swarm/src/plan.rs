@@ -211,7 +211,7 @@ pub(crate) fn rate(random: &mut Random, class: Class, datagram_bytes: usize, pea
     match choice {
         _ if free && !class.rate_control() => Rate::Unpaced,
         0..=3 if class.rate_control() => Rate::AUTO,
-        4 if class.rate_control() => Rate::Auto { floor, peak },
+        4 if class.rate_control() => Rate::between(floor, peak),
         5..=7 => bursty.map_or(Rate::smooth(peak), Rate::Fixed),
         _ if free => Rate::Unpaced,
         _ => Rate::smooth(peak),

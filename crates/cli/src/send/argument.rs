@@ -40,7 +40,7 @@ fn automatic(bounds: &str) -> Option<Result<Rate, String>> {
         }
     }
     let peak = peak.unwrap_or(Rate::PEAK);
-    let rate = Rate::Auto { floor: floor.unwrap_or(Rate::FLOOR.min(peak)), peak };
+    let rate = Rate::between(floor.unwrap_or(Rate::FLOOR.min(peak)), peak);
     Some(rate.check(Class::ALL).map(|()| rate).map_err(|error| error.to_string()))
 }
 
@@ -81,7 +81,7 @@ mod tests {
         assert_eq!(fixed("50mbit, 100, 8").map(|rate| rate.burst_shipments()), Ok(8));
         assert_eq!(rate("auto"), Ok(Rate::AUTO));
         let megabits = Bandwidth::from_megabits_per_second;
-        assert_eq!(rate("auto:floor=1mbit, peak=50mbit"), Ok(Rate::Auto { floor: megabits(1), peak: megabits(50) }));
+        assert_eq!(rate("auto:floor=1mbit, peak=50mbit"), Ok(Rate::between(megabits(1), megabits(50))));
         assert_eq!(rate("auto:peak=10kbit").map(|rate| rate.peak().bits_per_second()), Ok(10_000), "a low peak lowers the floor");
         assert_eq!(interleave("64"), Ok(InterleaveChoice::Depth(64)));
         for text in [

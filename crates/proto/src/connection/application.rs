@@ -10,7 +10,6 @@ use crate::sender::{SenderCounters, StreamCounters};
 use bytes::Bytes;
 use segstream_base::halves::{Probe, SubmitError, Verdict};
 use segstream_base::{Bandwidth, Duration, Instant};
-use segstream_blocks::congestion::Phase;
 use segstream_wire::contract::{Contract, ContractError, Triplet, validate_triplet};
 use segstream_wire::{Class, Limits, Part};
 
@@ -43,8 +42,8 @@ pub struct Received {
 /// What an automatic rate knows of the path it shares. What is not known yet is `None`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SharedPath {
-    /// What the controller is doing.
-    pub phase: Phase,
+    /// What the controller is doing, in a word.
+    pub phase: &'static str,
     /// How far apart exchanges arrive against how far apart they left; above 1 a queue grows (HT 3.2).
     pub rho: Option<f64>,
     /// The queue that stands on the path, in milliseconds.

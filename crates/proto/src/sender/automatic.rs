@@ -1,10 +1,10 @@
-//! The rate that is found as it goes: exchanges leave every period, the controller hears of them, the pacer follows.
+//! The congestion-controlled rate: exchanges leave every period, the controller hears of them, the pacer follows.
 //!
 //! Called by the half. The controller itself is a block ([`segstream_blocks::congestion`]); here is when exchanges
 //! leave, what is done with their answers, and what the application hears.
 //!
 //! Invariant: while data is on its way that no told exchange covers, or anything could leave, the next exchange is due;
-//! neither the rate nor the brake holds an exchange back. So no loss of exchanges or reports stops a sender for good.
+//! neither the rate nor the cap in flight holds an exchange back. So no loss of exchanges or reports stops a sender for good.
 
 use super::circuit_breaker::CircuitBreaker;
 use super::{Outgoing, SendHalf, SenderHalfEvent};
@@ -13,7 +13,8 @@ use crate::rate::{Rate, RateError};
 use segstream_base::endpoint::Deadline;
 use segstream_base::{Bandwidth, Bytes, Duration, Instant};
 use segstream_blocks::burst::{Pacer, RateSpec};
-use segstream_blocks::congestion::Controller;
+use segstream_base::random::Seed;
+use segstream_blocks::congestion::{Controller, Silence, Start};
 use segstream_wire::State;
 use segstream_wire::report::Arrived;
 
@@ -31,8 +32,18 @@ pub(super) struct RateTold {
     at: Instant,
 }
 
+/// The round trip believed before any is known (RFC 9002 6.2.2).
+const RTT_INITIAL: Duration = Duration::from_millis(333);
+
 /// So many exchanges in a row stay untold on no path that lets reports through.
 const UNTOLD_MOST: u32 = 256;
+
+/// A controller for datagrams of `datagram` bytes; `None` unless the rate is automatic.
+pub(super) fn start_controller(rate: Rate, datagram: Bytes, now: Instant) -> Option<Box<dyn Controller>> {
+    let (bounds, congestion) = (rate.bounds(datagram)?, rate.congestion()?);
+    // Why the time: connections that begin at different times draw differently, and a simulation draws the same again.
+    Some((congestion.start)(Start { now, bounds, seed: Seed(now.as_nanos()) }))
+}
 
 impl SendHalf {
     /// The rate that the pacer is to keep; `None` when nothing is paced.
@@ -41,7 +52,21 @@ impl SendHalf {
             Rate::Unpaced => None,
             Rate::Fixed(spec) => self.config.class.rate_control().then_some(spec),
             // Why whatever the class: see `crate::rate`.
-            Rate::Auto { .. } => self.controller.as_ref().map(|controller| RateSpec::smooth(controller.rate())),
+            Rate::Auto { .. } => self.controller.as_ref().map(|controller| RateSpec::smooth(self.pacing_rate(controller.as_ref()))),
+        }
+    }
+
+    /// The rate that `controller` asks for, within the bounds. One that answers a cap alone is paced a quarter above what fills it,
+    /// so that the cap is what limits (RFC 9002 7.7).
+    fn pacing_rate(&self, controller: &dyn Controller) -> Bandwidth {
+        let rate = controller.pacing_rate().unwrap_or_else(|| {
+            let rtt = self.rtt.smoothed().unwrap_or(RTT_INITIAL).max(Duration::from_micros(1));
+            let bits = u128::from(controller.in_flight_cap().get()) * 10_000_000_000 / u128::from(rtt.as_nanos());
+            Bandwidth::from_bits_per_second(u64::try_from(bits).unwrap_or(u64::MAX))
+        });
+        match self.config.rate {
+            Rate::Auto { floor, peak, .. } => rate.max(floor).min(peak),
+            _ => rate,
         }
     }
 
@@ -66,18 +91,18 @@ impl SendHalf {
     pub fn set_rate(&mut self, now: Instant, rate: Rate) -> Result<(), RateError> {
         rate.check(self.class_to_come())?;
         self.stale();
-        let contract = rate.contract(self.datagram());
-        self.controller = match (self.controller.take(), contract) {
-            (Some(mut controller), Some(contract)) => {
-                controller.set_contract(now, contract);
+        let same = rate.congestion() == self.config.rate.congestion();
+        self.controller = match (self.controller.take().filter(|_| same), rate.bounds(self.datagram())) {
+            (Some(mut controller), Some(bounds)) => {
+                controller.set_bounds(now, bounds);
                 Some(controller)
             }
-            (None, Some(contract)) => {
-                let mut controller = Box::new(Controller::new(contract, now));
-                if let Some(rtt) = self.rtt.smoothed() {
-                    controller.on_rtt(now, rtt);
+            (None, Some(_)) => {
+                let mut controller = start_controller(rate, self.datagram(), now);
+                if let (Some(controller), Some(rtt)) = (&mut controller, self.rtt.smoothed()) {
+                    controller.on_round_trip(now, rtt);
                 }
-                Some(controller)
+                controller
             }
             (_, None) => None,
         };
@@ -97,7 +122,9 @@ impl SendHalf {
     /// The peer is somewhere else: what was found out about the path no longer holds (RFC 9000 9.4).
     pub(crate) fn on_other_path(&mut self, now: Instant) {
         self.stale();
-        self.controller = self.config.rate.contract(self.datagram()).map(|contract| Box::new(Controller::new(contract, now)));
+        if let Some(controller) = &mut self.controller {
+            controller.on_path_change(now);
+        }
         self.breaker.reset();
         self.set_pacing(now);
         self.tell_rate(now, true);
@@ -117,7 +144,7 @@ impl SendHalf {
         if !uncovered && !self.has_eligible() {
             return None;
         }
-        let at = self.exchanges.last().map_or(Instant::ZERO, |last| last + controller.period());
+        let at = self.exchanges.last().map_or(Instant::ZERO, |last| last + controller.exchange_period());
         Some(Deadline { at, timer: "state.exchange" })
     }
 
@@ -126,7 +153,7 @@ impl SendHalf {
         let since = |last: Instant| now.since(last);
         match &self.controller {
             // A little early is early enough, and saves one of its own.
-            Some(controller) => self.exchanges.last().is_none_or(|last| since(last) >= controller.period() / 4 * 3),
+            Some(controller) => self.exchanges.last().is_none_or(|last| since(last) >= controller.exchange_period() / 4 * 3),
             // Why the class: without rate control nothing is paced, so there is no rate to be judged.
             None if self.config.circuit_breaker && self.config.class.rate_control() && matches!(self.config.rate, Rate::Fixed(_)) => {
                 let told = self.exchanges.told().map(|told| told.departure.at);
@@ -175,7 +202,8 @@ impl SendHalf {
             if self.exchanges.told().is_none() && untold >= MARKS_GIVEN_UP {
                 self.markable = false;
             }
-            controller.on_silence(now, untold, now.since(since));
+            let silence = Silence { unanswered: untold, since: now.since(since), in_flight: self.exchanges.in_flight(), timeout: None };
+            controller.on_silence(now, &silence);
             self.follow(now);
         }
     }
@@ -200,7 +228,7 @@ impl SendHalf {
     /// The first round trip is known.
     pub(super) fn on_first_round_trip(&mut self, now: Instant, rtt: Duration) {
         if let Some(controller) = &mut self.controller {
-            controller.on_rtt(now, rtt);
+            controller.on_round_trip(now, rtt);
             self.follow(now);
         }
     }
@@ -222,27 +250,27 @@ impl SendHalf {
         }
     }
 
-    /// Whether more is on its way than the controller allows.
+    /// Whether as much is in flight as the controller allows.
     #[inline]
-    pub(super) fn is_braked(&self) -> bool {
-        self.controller.is_some() && self.in_flight() >= self.in_flight_most() && !self.is_never_told()
+    pub(super) fn is_in_flight_cap_reached(&self) -> bool {
+        self.controller.is_some() && self.in_flight() >= self.in_flight_cap() && !self.is_never_told()
     }
 
-    /// Whether reports come and none tells of an exchange. Nothing would ever release the brake then, while the silence has
+    /// Whether reports come and none tells of an exchange. The cap would hold data for ever then, while the silence has
     /// brought the rate down to its floor: that is all such a receiver gets.
     fn is_never_told(&self) -> bool {
         self.clock.is_answered() && self.exchanges.untold().is_some_and(|(untold, _)| untold >= UNTOLD_MOST)
     }
 
-    /// What is on its way and not known to have arrived or been lost, in IP bytes; told by exchanges, so only with an
+    /// What is in flight: sent, and not known to have arrived or been lost, in IP bytes; told by exchanges, so only with an
     /// automatic rate.
     pub fn in_flight(&self) -> u64 {
         self.exchanges.in_flight()
     }
 
-    /// How much may be on its way; no limit without an automatic rate.
-    pub fn in_flight_most(&self) -> u64 {
-        self.controller.as_ref().map_or(u64::MAX, |controller| controller.in_flight_max().get())
+    /// How much may be in flight; no limit without an automatic rate.
+    pub fn in_flight_cap(&self) -> u64 {
+        self.controller.as_ref().map_or(u64::MAX, |controller| controller.in_flight_cap().get())
     }
 
     /// Something of the connection's other half, or of its set-up, has left in this direction: `bytes` IP bytes.
@@ -253,11 +281,11 @@ impl SendHalf {
     /// Whether a congested path may mark what leaves instead of dropping it (RFC 3168): only a rate that gives way
     /// promises to heed it.
     pub const fn is_markable(&self) -> bool {
-        self.markable && self.controller.is_some()
+        matches!(self.config.rate, Rate::Auto { congestion, .. } if self.markable && congestion.heeds_marks)
     }
 
     /// The controller of an automatic rate.
-    pub fn controller(&self) -> Option<&Controller> {
+    pub fn controller(&self) -> Option<&dyn Controller> {
         self.controller.as_deref()
     }
 }

@@ -8,7 +8,7 @@
 //! older than the newest told.
 
 use segstream_base::{Duration, Instant};
-use segstream_blocks::congestion::Exchange;
+use segstream_blocks::congestion::{Exchange, Limit};
 use segstream_wire::report::Arrived;
 use std::collections::VecDeque;
 
@@ -32,7 +32,30 @@ pub(super) struct Departure {
     /// Everything that had left by then, the exchange included, in IP bytes.
     pub(super) bytes: u64,
     /// For how long there had been nothing that could leave, ever.
-    limited: Duration,
+    limited: Limited,
+}
+
+/// For how long there was nothing that could leave: in all, and because of the receiver's window.
+#[derive(Clone, Copy, Debug, Default)]
+struct Limited {
+    total: Duration,
+    by_window: Duration,
+}
+
+impl Limited {
+    /// With another `span` of the same kind.
+    fn and(self, span: Duration, limit: Limit) -> Self {
+        let by_window = if limit == Limit::Window { self.by_window + span } else { self.by_window };
+        Self { total: self.total + span, by_window }
+    }
+
+    /// What held data back for most of `alpha`, since it had been so for as long as `before`.
+    fn most_of(self, alpha: Duration, before: Self) -> Option<Limit> {
+        let total = self.total.saturating_sub(before.total);
+        let by_window = self.by_window.saturating_sub(before.by_window);
+        let limit = if by_window > total / 2 { Limit::Window } else { Limit::Application };
+        (total > alpha / 2).then_some(limit)
+    }
 }
 
 /// The newest exchange that was told.
@@ -58,8 +81,8 @@ pub(super) struct Exchanges {
     probes_lost: u64,
     sent_bytes: u64,
     /// Since when nothing can leave that waits for no more than the rate, and for how long that was so before.
-    limited_since: Option<Instant>,
-    limited: Duration,
+    limited_since: Option<(Instant, Limit)>,
+    limited: Limited,
 }
 
 impl Exchanges {
@@ -96,17 +119,16 @@ impl Exchanges {
         }
     }
 
-    /// Whether anything is there that only the rate holds back.
+    /// What holds data back besides the rate, if anything does.
     #[inline]
-    pub(super) fn note_eligible(&mut self, now: Instant, eligible: bool) {
-        match self.limited_since {
-            None if !eligible => self.limited_since = Some(now),
-            Some(since) if eligible => {
-                self.limited += now.since(since);
-                self.limited_since = None;
-            }
-            _ => {}
+    pub(super) fn note_limit(&mut self, now: Instant, limit: Option<Limit>) {
+        if self.limited_since.map(|(_, limit)| limit) == limit {
+            return;
         }
+        if let Some((since, before)) = self.limited_since {
+            self.limited = self.limited.and(now.since(since), before);
+        }
+        self.limited_since = limit.map(|limit| (now, limit));
     }
 
     /// The exchange `sync` has left as shipment `number`.
@@ -115,7 +137,7 @@ impl Exchanges {
             // Why the second: the first tells since when nothing has been told.
             self.departures.remove(1);
         }
-        let limited = self.limited + self.limited_since.map_or(Duration::ZERO, |since| now.since(since));
+        let limited = self.limited_since.map_or(self.limited, |(since, limit)| self.limited.and(now.since(since), limit));
         self.departures.push_back(Departure { sync, index: self.count, at: now, number, bytes: self.sent_bytes, limited });
         self.count += 1;
         self.last = Some(now);
@@ -154,7 +176,7 @@ impl Exchanges {
             // Limit: clocks that are 292 years apart.
             delay: (arrived.at as i64).wrapping_sub(departure.at.as_nanos() as i64),
             rtt,
-            limited: departure.limited.saturating_sub(from.limited) > alpha / 2,
+            limited: departure.limited.most_of(alpha, from.limited),
         })
     }
 
@@ -273,12 +295,24 @@ mod tests {
     fn an_exchange_is_limited_when_for_most_of_it_nothing_could_leave() {
         let mut exchanges = Exchanges::default();
         let mut limited = |sync, idle_from: u64| {
-            exchanges.note_eligible(at(sync * 10 - 10), true);
-            exchanges.note_eligible(at(sync * 10 - 10 + idle_from), false);
+            exchanges.note_limit(at(sync * 10 - 10), None);
+            exchanges.note_limit(at(sync * 10 - 10 + idle_from), Some(Limit::Application));
             exchanges.on_departure(at(sync * 10), sync, sync);
-            exchanges.on_arrival(&arrived(sync, sync, 0, 0), Duration::ZERO, 3).map(|exchange| exchange.limited)
+            exchanges.on_arrival(&arrived(sync, sync, 0, 0), Duration::ZERO, 3).map(|exchange| exchange.limited.is_some())
         };
         assert_eq!([limited(1, 0), limited(2, 2), limited(3, 8), limited(4, 10)], [None, Some(true), Some(false), Some(false)]);
+    }
+
+    #[test]
+    fn an_exchange_tells_whether_the_application_or_the_window_was_the_limit() {
+        let mut exchanges = Exchanges::default();
+        let mut limited = |sync, window_until: u64| {
+            exchanges.note_limit(at(sync * 10 - 10), Some(Limit::Window));
+            exchanges.note_limit(at(sync * 10 - 10 + window_until), Some(Limit::Application));
+            exchanges.on_departure(at(sync * 10), sync, sync);
+            exchanges.on_arrival(&arrived(sync, sync, 0, 0), Duration::ZERO, 3).and_then(|exchange| exchange.limited)
+        };
+        assert_eq!([limited(1, 0), limited(2, 2), limited(3, 8)], [None, Some(Limit::Application), Some(Limit::Window)]);
     }
 
     #[test]

@@ -9,7 +9,7 @@
 //! - `state`: when the sender's state is due and what it says;
 //! - `feedback`: what a report changes;
 //! - `exchange`: what the path made of what was sent, by TXS that were told to have arrived;
-//! - `automatic`: the rate that follows from it, and the brake;
+//! - `automatic`: the rate that follows from it, and the cap in flight;
 //! - `circuit_breaker`: the end of a fixed rate on a path that does not carry it;
 //! - `surroundings`: what the connection tells and asks.
 //!
@@ -42,7 +42,7 @@ use segstream_base::endpoint::Deadline;
 use segstream_base::halves::{Probe, SubmitError, Verdict};
 use segstream_base::{Bandwidth, Bytes, Duration, Instant};
 use segstream_blocks::burst::Pacer;
-use segstream_blocks::congestion::Controller;
+use segstream_blocks::congestion::{Controller, Limit};
 use segstream_blocks::rtt::Rtt;
 use segstream_wire::contract::{Contract, ContractError, Triplet};
 use segstream_wire::report::RefuseReason;
@@ -175,7 +175,7 @@ pub struct SendHalf {
     sensible_bytes: usize,
     exchanges: Exchanges,
     /// There when the rate is automatic.
-    controller: Option<Box<Controller>>,
+    controller: Option<Box<dyn Controller>>,
     breaker: CircuitBreaker,
     rate_told: RateTold,
     /// Nothing speaks against marks.
@@ -212,7 +212,7 @@ impl SendHalf {
             events: VecDeque::new(),
             counters: SenderCounters::default(),
         };
-        half.controller = config.rate.contract(half.datagram()).map(|contract| Box::new(Controller::new(contract, now)));
+        half.controller = automatic::start_controller(config.rate, half.datagram(), now);
         half.set_pacing(now);
         half
     }
@@ -352,7 +352,7 @@ impl SendHalf {
     pub fn poll_transmit(&mut self, now: Instant, counter: &mut ShipmentCounter, parts: &mut Vec<Part>) -> Option<(u64, Outgoing)> {
         parts.clear();
         if self.controller.is_some() {
-            self.exchanges.note_eligible(now, self.has_eligible());
+            self.exchanges.note_limit(now, self.limit());
         }
         if self.state_due().is_some_and(|deadline| deadline.at <= now && !self.data_goes_before(now, deadline.at)) {
             return Some(self.emit_state(now, counter));
@@ -360,7 +360,7 @@ impl SendHalf {
         if self.exchange_due().is_some_and(|deadline| deadline.at <= now) {
             return Some(self.emit_exchange(now, counter));
         }
-        if !self.has_eligible() || self.is_braked() || !self.pacer.ready(now) {
+        if !self.has_eligible() || self.is_in_flight_cap_reached() || !self.pacer.ready(now) {
             return None;
         }
         let number = counter.peek();
@@ -382,6 +382,16 @@ impl SendHalf {
         Some((number, Outgoing::Data { body_bytes }))
     }
 
+    /// What holds data back besides the rate and the cap in flight, if anything does.
+    #[inline]
+    const fn limit(&self) -> Option<Limit> {
+        match (self.has_eligible(), self.tally.waits) {
+            (true, _) => None,
+            (false, 0) => Some(Limit::Application),
+            (false, _) => Some(Limit::Window),
+        }
+    }
+
     /// A data shipment with so many bytes of parts leaves: what counts against the rate.
     #[inline]
     fn note_data(&mut self, now: Instant, body_bytes: usize) {
@@ -393,7 +403,7 @@ impl SendHalf {
 
     /// When and why the half wants to be polled again.
     pub fn poll_timeout(&self) -> Option<Deadline> {
-        let pace = if self.has_eligible() && !self.is_braked() {
+        let pace = if self.has_eligible() && !self.is_in_flight_cap_reached() {
             // Why: a departure that waits a little shares its system call with those after it; the pacer
             // keeps the ideal times, so no rate is lost.
             self.pacer.next_departure().map(|at| Deadline { at: at + self.config.gather, timer: "departure" })

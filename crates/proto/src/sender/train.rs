@@ -41,7 +41,7 @@ impl SendHalf {
     /// Whether state is due, or what is on its way holds the rest back.
     fn has_more_urgent(&self, now: Instant) -> bool {
         let due = |deadline: Option<Deadline>| deadline.is_some_and(|deadline| deadline.at <= now);
-        due(self.state_due()) || due(self.exchange_due()) || self.is_braked()
+        due(self.state_due()) || due(self.exchange_due()) || self.is_in_flight_cap_reached()
     }
 
     /// Notes that `count` shipments like that of `part` have left behind it, numbered from `first` on.

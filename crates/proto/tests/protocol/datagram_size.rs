@@ -166,7 +166,7 @@ fn a_rate_in_bursts_keeps_the_size_its_bursts_count_in() {
 /// The automatic rate every 5 ms of the first 400 ms, over a path that carries 1200 bytes.
 fn rates(datagram_bytes: DatagramSize) -> Vec<u64> {
     let (floor, peak) = (Bandwidth::from_bits_per_second(64_000), Bandwidth::from_megabits_per_second(100));
-    let automatic = Config { rate: Rate::Auto { floor, peak }, datagram_bytes, ..Config::default() };
+    let automatic = Config { rate: Rate::between(floor, peak), datagram_bytes, ..Config::default() };
     let mut transfer = Transfer::new(automatic, Contract::default());
     transfer.carries.set(1_200);
     let rate = |transfer: &Transfer| transfer.network.a.connection(transfer.id).unwrap().rate().unwrap().bits_per_second();

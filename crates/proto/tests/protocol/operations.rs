@@ -120,7 +120,7 @@ fn apply(pair: &mut Pair, open: &mut [bool], op: &Op) {
         Op::Class(class) => _ = pair.try_class(class),
         Op::Auto(floor, peak) => {
             let of = |hundreds| Bandwidth::from_bits_per_second(u64::from(hundreds) * 100_000);
-            let _ = pair.sender.half.set_rate(pair.now, Rate::Auto { floor: of(floor), peak: of(peak) });
+            let _ = pair.sender.half.set_rate(pair.now, Rate::between(of(floor), of(peak)));
         }
         Op::Rate(hundreds) => {
             let rate = Bandwidth::from_bits_per_second(u64::from(hundreds) * 100_000);

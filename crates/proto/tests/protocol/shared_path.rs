@@ -30,13 +30,13 @@ fn a_bottleneck_nobody_shares_is_filled_and_its_queue_is_not() {
 
 #[test]
 fn the_bounds_of_an_automatic_rate_hold() {
-    let bounds = Rate::Auto { floor: megabits(1), peak: megabits(5) };
+    let bounds = Rate::between(megabits(1), megabits(5));
     let mut transfer = greedy(bounds, &bottleneck(20));
     let share = transfer.goodput_over(Duration::from_secs(20)) / (5e6 * PAYLOAD);
     assert!(share > 0.85 && share < 1.01, "{share:.3} of the peak");
     assert!(transfer.rates.iter().all(|(_, rate)| (megabits(1)..=megabits(5)).contains(rate)));
     // On a path that carries less than the floor the floor is kept all the same.
-    let mut crowded = greedy(Rate::Auto { floor: megabits(2), peak: megabits(5) }, &bottleneck(1));
+    let mut crowded = greedy(Rate::between(megabits(2), megabits(5)), &bottleneck(1));
     crowded.run_to(at_ms(10_000));
     assert!(crowded.sender.half.rate() >= Some(megabits(2)));
 }
@@ -57,7 +57,7 @@ fn the_loss_of_every_state_for_two_seconds_is_survived() {
 #[test]
 fn a_receiver_that_never_tells_of_exchanges_gets_the_floor_and_no_less() {
     let floor = Bandwidth::from_bits_per_second(400_000);
-    let mut transfer = greedy(Rate::Auto { floor, peak: megabits(10) }, &bottleneck(20));
+    let mut transfer = greedy(Rate::between(floor, megabits(10)), &bottleneck(20));
     transfer.arrivals_kept_back = true;
     transfer.run_to(at_ms(20_000));
     let goodput = transfer.goodput_over(Duration::from_secs(20));
@@ -70,10 +70,10 @@ fn an_outage_of_five_seconds_is_survived() {
         let (from, to) = (at_ms(start), at_ms(start + 5000));
         let mut transfer = greedy(Rate::AUTO, &bottleneck(20)).outage(from, to);
         transfer.run_to(from);
-        let most = transfer.sender.half.in_flight_most();
+        let most = transfer.sender.half.in_flight_cap();
         transfer.run_to(to - ms(1));
         let in_flight = transfer.sender.half.in_flight();
-        assert!(in_flight < most + 64 * 1024, "the brake did not hold: {in_flight} bytes, {most} allowed, from {start} ms on");
+        assert!(in_flight < most + 64 * 1024, "the cap in flight did not hold: {in_flight} bytes, {most} allowed, from {start} ms on");
         transfer.run_to(to + ms(3000));
         let share = transfer.goodput_over(Duration::from_secs(4)) / (20e6 * PAYLOAD);
         assert!(share > 0.7, "{share:.3} of what the bottleneck carries after an outage from {start} ms on");
@@ -142,7 +142,7 @@ fn fixed_becomes_automatic_and_automatic_fixed_while_data_flows() {
     let share = transfer.goodput_over(Duration::from_secs(4)) / (20e6 * PAYLOAD);
     assert!(share > 0.85, "{share:.3} of what the bottleneck carries");
     // Another peak keeps what is known of the path.
-    transfer.sender.half.set_rate(transfer.now, Rate::Auto { floor: Rate::FLOOR, peak: megabits(8) }).unwrap();
+    transfer.sender.half.set_rate(transfer.now, Rate::between(Rate::FLOOR, megabits(8))).unwrap();
     let share = transfer.goodput_over(Duration::from_secs(4)) / (8e6 * PAYLOAD);
     assert!(share > 0.85 && share < 1.1, "{share:.3} of the new peak");
     transfer.sender.reconfigure(transfer.now, Reconfigure::Rate(megabits(5))).unwrap();

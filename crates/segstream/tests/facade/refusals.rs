@@ -31,7 +31,7 @@ fn an_automatic_rate_without_rate_control_or_with_false_bounds_is_refused_before
         let mut blocking = blocking::Endpoint::bind(any(), six.clone()).unwrap();
         let error = blocking.connect(segstream::Peer::anyone(elsewhere()), vec![Contract::default()]).unwrap_err();
         assert!(matches!(error, Error::Connect(ConnectError::Rate(RateError::Uncontrolled(class))) if class == six.class), "{error}");
-        let bounds = Rate::Auto { floor: Rate::PEAK, peak: Rate::FLOOR };
+        let bounds = Rate::between(Rate::PEAK, Rate::FLOOR);
         let asynchronous = segstream::Endpoint::bind(any(), Config { rate: bounds, ..crate::loopback::config() }).unwrap();
         let error = asynchronous.connect(segstream::Peer::anyone(elsewhere()), vec![]).await.unwrap_err();
         assert!(matches!(error, Error::Connect(ConnectError::Rate(RateError::Bounds { .. }))), "{error}");

@@ -1,6 +1,6 @@
 //! Competitive mode: hold our own against traffic that keeps the queue full.
 //!
-//! Called when delay mode has found company. The rate is a window over the round trip, `window / (rtt + queue)`; the
+//! Called when delay mode has found competing flows. The rate is a window over the round trip, `window / (rtt + queue)`; the
 //! window grows as CUBIC's (RFC 9438) and yields to congestive loss, which is loss while the queue is above 60 % of the
 //! longest seen. Loss at a shorter queue is random and nothing happens.
 //!

@@ -1,4 +1,4 @@
-//! Whether someone else fills the queue: a queue that stands although we have made way.
+//! Detection of competing flows: a queue that stands although this sender has given way.
 //!
 //! Called by delay mode for every exchange. Streams of this kind keep a short queue, and drain it every few seconds.
 //! Four signs say that others do not:
@@ -68,7 +68,7 @@ struct Stand {
 
 /// The signs.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Company {
+pub(super) struct CompetingFlows {
     since: Instant,
     stand: Option<Stand>,
     /// Until when a first time counts, and the share before it.
@@ -83,7 +83,7 @@ pub(super) struct Company {
     fell: f64,
 }
 
-impl Company {
+impl CompetingFlows {
     pub(super) const fn new(now: Instant) -> Self {
         Self { since: now, stand: None, suspect: None, sudden: false, low_at: now, emptied_at: now, fed_at: now, fell: 0.0 }
     }

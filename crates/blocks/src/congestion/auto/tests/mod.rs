@@ -3,15 +3,20 @@
 mod bottleneck;
 
 use super::*;
+use crate::congestion::Limit;
 use bottleneck::{Bottleneck, Change, mean};
 use proptest::prelude::*;
 
-fn contract() -> Contract {
-    Contract {
+fn bounds() -> Bounds {
+    Bounds {
         floor: Bandwidth::from_bits_per_second(100_000),
         peak: Bandwidth::from_megabits_per_second(10_000),
         datagram: Bytes::new(1228),
     }
+}
+
+fn silence(unanswered: u32, since: Duration) -> Silence {
+    Silence { unanswered, since, in_flight: 0, timeout: None }
 }
 
 fn seconds(seconds: u64) -> Instant {
@@ -157,7 +162,7 @@ fn when_the_greedy_stream_has_gone_the_queue_is_short_again() {
     path.add_greedy(seconds(2));
     path.at(seconds(20), Change::GreedyStops);
     path.run(seconds(45));
-    assert_eq!(path.controller(0).phase(), Phase::Delay);
+    assert_eq!(path.controller(0).mode(), Phase::Delay);
     assert!(path.share(0, 35, 45) > 0.97, "{}", path.share(0, 35, 45));
     assert!(mean(&path.queue_ms(35, 45)) < 10.0, "{} ms", mean(&path.queue_ms(35, 45)));
 }
@@ -169,7 +174,7 @@ fn an_outage_slows_it_down_and_ends_with_a_new_start() {
     path.at(seconds(5), Change::Capacity(0.0));
     path.at(seconds(9), Change::Capacity(20e6));
     path.run(seconds(9));
-    assert_eq!(path.controller(0).phase(), Phase::Outage);
+    assert_eq!(path.controller(0).mode(), Phase::Outage);
     assert!(path.controller(0).rate().bits_per_second() < 500_000);
     path.run(seconds(14));
     assert!(path.share(0, 11, 14) > 0.95, "{}", path.share(0, 11, 14));
@@ -177,20 +182,20 @@ fn an_outage_slows_it_down_and_ends_with_a_new_start() {
 
 #[test]
 fn an_early_silence_changes_nothing() {
-    let mut controller = Controller::new(contract(), Instant::ZERO);
-    controller.on_rtt(Instant::ZERO, Duration::from_millis(60));
+    let mut controller = Auto::new(bounds(), Instant::ZERO);
+    controller.on_round_trip(Instant::ZERO, Duration::from_millis(60));
     let rate = controller.rate();
     // Ten datagrams of 1228 bytes each 60 ms.
     assert_eq!(rate.bits_per_second(), 1_637_333);
-    controller.on_silence(seconds(1), 1, Duration::from_secs(1));
-    controller.on_silence(seconds(1), 20, Duration::from_millis(179));
-    assert_eq!((controller.rate(), controller.phase()), (rate, Phase::StartUp));
-    controller.on_silence(seconds(1), 20, Duration::from_millis(181));
-    assert_eq!(controller.phase(), Phase::Outage);
+    controller.on_silence(seconds(1), &silence(1, Duration::from_secs(1)));
+    controller.on_silence(seconds(1), &silence(20, Duration::from_millis(179)));
+    assert_eq!((controller.rate(), controller.mode()), (rate, Phase::StartUp));
+    controller.on_silence(seconds(1), &silence(20, Duration::from_millis(181)));
+    assert_eq!(controller.mode(), Phase::Outage);
 }
 
 /// Tells of 40 exchanges, 4 ms apart, that arrived together, with `lost` of 100 shipments each; returns the rates.
-fn tell_what_came_at_once(controller: &mut Controller, lost: u64) -> Vec<u64> {
+fn tell_what_came_at_once(controller: &mut Auto, lost: u64) -> Vec<u64> {
     let apart = Duration::from_millis(4);
     let told = (1..=40).map(|turn| {
         let sent_at = Instant::ZERO + apart * turn;
@@ -207,7 +212,7 @@ fn tell_what_came_at_once(controller: &mut Controller, lost: u64) -> Vec<u64> {
             marked: 0,
             delay: 0,
             rtt: Duration::from_millis(60),
-            limited: false,
+            limited: None,
         };
         controller.on_exchange(sent_at + Duration::from_millis(60), &exchange);
         controller.rate().bits_per_second()
@@ -217,16 +222,16 @@ fn tell_what_came_at_once(controller: &mut Controller, lost: u64) -> Vec<u64> {
 
 #[test]
 fn what_arrives_at_once_is_not_taken_for_service() {
-    let mut controller = Controller::new(contract(), Instant::ZERO);
-    controller.on_rtt(Instant::ZERO, Duration::from_millis(60));
+    let mut controller = Auto::new(bounds(), Instant::ZERO);
+    controller.on_round_trip(Instant::ZERO, Duration::from_millis(60));
     tell_what_came_at_once(&mut controller, 0);
     assert!(controller.memory.service_most * 8.0 <= controller.rate().bits_per_second() as f64);
 }
 
 #[test]
 fn a_trial_is_no_faster_than_what_was_sent_before_it() {
-    let mut controller = Controller::new(contract(), Instant::ZERO);
-    controller.on_rtt(Instant::ZERO, Duration::from_millis(60));
+    let mut controller = Auto::new(bounds(), Instant::ZERO);
+    controller.on_round_trip(Instant::ZERO, Duration::from_millis(60));
     let before = controller.rate().bits_per_second();
     let rates = tell_what_came_at_once(&mut controller, 20);
     // Start-up grows for one and a half control times before loss without a break ends it.
@@ -251,7 +256,7 @@ fn any_exchange() -> impl Strategy<Value = Exchange> {
             marked,
             delay,
             rtt,
-            limited,
+            limited: limited.then_some(Limit::Application),
         },
     )
 }
@@ -261,15 +266,15 @@ proptest! {
     fn whatever_a_peer_says_the_rate_stays_within_the_contract(
         steps in prop::collection::vec((0u64..2_000_000_000, any_exchange()), 1..200)
     ) {
-        let mut controller = Controller::new(contract(), Instant::ZERO);
+        let mut controller = Auto::new(bounds(), Instant::ZERO);
         let mut now = Instant::ZERO;
         for (wait, exchange) in steps {
             now += Duration::from_nanos(wait);
             controller.on_exchange(now, &exchange);
-            controller.on_silence(now, exchange.lost as u32, exchange.beta);
-            prop_assert!(controller.rate() >= contract().floor && controller.rate() <= contract().peak);
-            prop_assert!(controller.period() >= Duration::from_millis(1) && controller.period() <= Duration::from_millis(300));
-            prop_assert!(controller.in_flight_max() > Bytes::ZERO);
+            controller.on_silence(now, &silence(exchange.lost as u32, exchange.beta));
+            prop_assert!(controller.rate() >= bounds().floor && controller.rate() <= bounds().peak);
+            prop_assert!(controller.exchange_period() >= Duration::from_millis(1) && controller.exchange_period() <= Duration::from_millis(300));
+            prop_assert!(controller.in_flight_cap() > Bytes::ZERO);
         }
     }
 }

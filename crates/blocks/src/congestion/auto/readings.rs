@@ -175,7 +175,7 @@ impl Readings {
             calm_loss_is_significant: is_significant(&calm),
             calm_loss_of_two: self.least_loss(tau, 2, |sample| sample.calm),
             calm_loss_of_four: self.least_loss(tau, 4, |sample| sample.calm),
-            limited: exchange.limited,
+            limited: exchange.limited.is_some(),
             rate: context.rate,
             datagram: context.datagram,
             datagram_time: context.memory.datagram_time(context.datagram),
@@ -250,7 +250,7 @@ impl Readings {
             marked: exchange.marked as f64,
             delay: exchange.delay,
             saturated: saturated && self.was_saturated,
-            limited: exchange.limited,
+            limited: exchange.limited.is_some(),
             calm: self.queue < 2.0 * target,
         });
         self.was_saturated = saturated;

@@ -4,7 +4,8 @@
 //! by when its last packet will have left, so nothing is kept of it.
 
 use super::super::cubic_window::CubicWindow;
-use super::super::{Controller, Exchange};
+use super::super::Auto;
+use crate::congestion::{Controller, Exchange, Limit, Silence};
 use segstream_base::random::{Random, Seed};
 use segstream_base::{Duration, Instant};
 use std::collections::VecDeque;
@@ -36,7 +37,7 @@ struct Echo {
 }
 
 struct Stream {
-    controller: Controller,
+    controller: Auto,
     send_at: Instant,
     state_at: Instant,
     sent_bytes: u64,
@@ -129,8 +130,8 @@ impl Bottleneck {
     }
 
     pub(super) fn add(&mut self, starts: Instant) {
-        let mut controller = Controller::new(super::contract(), starts);
-        controller.on_rtt(starts, self.rtt);
+        let mut controller = Auto::new(super::bounds(), starts);
+        controller.on_round_trip(starts, self.rtt);
         self.streams.push(Stream {
             controller,
             send_at: starts,
@@ -166,7 +167,7 @@ impl Bottleneck {
         self.changes.push_back((at, change));
     }
 
-    pub(super) fn controller(&self, stream: usize) -> &Controller {
+    pub(super) fn controller(&self, stream: usize) -> &Auto {
         &self.streams[stream].controller
     }
 
@@ -294,7 +295,7 @@ impl Bottleneck {
         let passed = self.pass(STATE);
         let noise = Duration::from_nanos(self.random.below(self.noise.as_nanos()));
         let stream = &mut self.streams[index];
-        stream.state_at = self.now + stream.controller.period();
+        stream.state_at = self.now + stream.controller.exchange_period();
         stream.owed += STATE;
         stream.unanswered_since.push_back(self.now);
         let sent = Echo {
@@ -325,7 +326,8 @@ impl Bottleneck {
         let stream = &mut self.streams[index];
         if let Some(oldest) = stream.unanswered_since.front() {
             let since = self.now.since(*oldest);
-            stream.controller.on_silence(self.now, stream.unanswered_since.len() as u32, since);
+            let silence = Silence { unanswered: stream.unanswered_since.len() as u32, since, in_flight: 0, timeout: None };
+            stream.controller.on_silence(self.now, &silence);
         }
     }
 
@@ -349,7 +351,7 @@ impl Bottleneck {
             marked: 0,
             delay: echo.arrived_at.since(echo.sent_at).as_nanos() as i64 - 1_000_000_000_000,
             rtt: self.now.since(echo.sent_at),
-            limited: (echo.limited - last.limited) * 2 > echo.sent_at.since(last.sent_at).as_nanos(),
+            limited: ((echo.limited - last.limited) * 2 > echo.sent_at.since(last.sent_at).as_nanos()).then_some(Limit::Application),
         };
         stream.controller.on_exchange(self.now, &exchange);
     }

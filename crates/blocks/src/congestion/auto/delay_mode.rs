@@ -18,7 +18,7 @@
 //!
 //! Invariant: a limited stream neither grows nor loses its share.
 
-use super::company::{Company, Finding};
+use super::competing_flows::{CompetingFlows, Finding};
 use super::competitive::Competitive;
 use super::drain::{DRAIN_RATE, Drain};
 use super::policed::{self, Policed};
@@ -68,7 +68,7 @@ pub(super) struct DelayMode {
     share_then: f64,
     /// What left before this, within a drain, tells nothing of the share.
     frozen_until: Instant,
-    company: Company,
+    competing_flows: CompetingFlows,
 }
 
 impl DelayMode {
@@ -82,19 +82,19 @@ impl DelayMode {
             drained_at: None,
             share_then: share,
             frozen_until: now,
-            company: Company::new(now),
+            competing_flows: CompetingFlows::new(now),
         }
     }
 
     /// Back from competition on trial: a queue that stands again ends it soon.
     pub(super) fn on_trial(share: f64, now: Instant) -> Self {
-        Self { company: Company::on_trial(share, now), ..Self::new(share, now) }
+        Self { competing_flows: CompetingFlows::on_trial(share, now), ..Self::new(share, now) }
     }
 
     pub(super) fn step(&mut self, view: &View, memory: &mut Memory) -> (f64, Option<Mode>) {
         let target = law::target(self.share, view.datagram);
         self.learn(view, memory);
-        match self.company.look(view, self.share, target, self.drain.is_some(), memory) {
+        match self.competing_flows.look(view, self.share, target, self.drain.is_some(), memory) {
             Finding::Competition(share) => {
                 let mut mode = Competitive::new(view, share, memory);
                 let (rate, next) = mode.step(view, memory);
@@ -150,7 +150,7 @@ impl DelayMode {
             if drain.is_over(view) {
                 let fall = drain.fall(view);
                 self.drain = None;
-                if fall.is_some_and(|fall| fall < FALL_OF_PATH) && self.company.clear_if_path(memory) {
+                if fall.is_some_and(|fall| fall < FALL_OF_PATH) && self.competing_flows.clear_if_path(memory) {
                     memory.path_is_longer = true;
                 }
             }
