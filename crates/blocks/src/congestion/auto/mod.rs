@@ -118,14 +118,8 @@ pub struct Auto {
 impl Auto {
     /// A controller that knows no round trip yet, at the smallest sensible rate.
     pub fn new(bounds: Bounds, now: Instant) -> Self {
-        let mut new = Self {
-            bounds,
-            mode: Mode::StartUp(StartUp),
-            readings: Readings::new(),
-            memory: Memory::default(),
-            rtt: Rtt::new(),
-            rate: 0.0,
-        };
+        let mut new =
+            Self { bounds, mode: Mode::StartUp(StartUp), readings: Readings::new(), memory: Memory::default(), rtt: Rtt::new(), rate: 0.0 };
         new.set_rate(now, start_up::first_rate(new.datagram(), law::RTT_GUESSED));
         new
     }

@@ -3,8 +3,8 @@
 //! Packets meet the queue, then half the round trip, then the receiver; the echo takes the other half. The queue is known
 //! by when its last packet will have left, so nothing is kept of it.
 
-use super::super::cubic_window::CubicWindow;
 use super::super::Auto;
+use super::super::cubic_window::CubicWindow;
 use crate::congestion::{Controller, Exchange, Limit, Silence};
 use segstream_base::random::{Random, Seed};
 use segstream_base::{Duration, Instant};
