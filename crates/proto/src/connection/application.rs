@@ -172,7 +172,7 @@ impl Connection {
 
     /// Whether a report is due for another reason than that time has passed: the peer may wait for it.
     pub fn wants_report(&self, now: Instant) -> bool {
-        self.recv.wants_report(now)
+        self.recv.has_immediate_report(now)
     }
 
     /// From now on [`ConnectionEvent::Units`] tells of every unit of `stream` as it arrives, until its segment is

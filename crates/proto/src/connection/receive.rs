@@ -206,7 +206,7 @@ impl Connection {
     pub(super) fn share_round_trip(&mut self) {
         let rtt = self.send.round_trip();
         if !rtt.is_zero() {
-            self.recv.set_round_trip(rtt);
+            self.recv.set_rtt(rtt);
         }
     }
 }

@@ -21,11 +21,11 @@ impl RecvHalf {
     }
 
     fn judge(&mut self, now: Instant, id: usize, number: u64, verdict: Verdict) {
-        let next_report = self.report.next_number();
+        let next_report = self.reports.composition.next_number();
         let Some(Some(stream)) = self.streams.get_mut(id) else { return };
         let Some(wanted) = stream.on_judged(now, number, verdict, next_report, &mut self.scratch) else { return };
         self.wanting -= u64::from(wanted);
-        self.unconfirmed += 1;
+        self.reports.memory.on_judged();
         if let Some(segment) = stream.get(number) {
             let longest = segment.holes.iter().map(|hole| hole.1 - hole.0).max().unwrap_or(0);
             self.counters.holes_longest_run = self.counters.holes_longest_run.max(longest);
@@ -40,7 +40,7 @@ impl RecvHalf {
         }
         if stream.all_judged() {
             // Nothing is left: the sender is waiting for just this verdict.
-            self.report.hasten(now);
+            self.reports.schedule.report_now(now);
         }
         self.deliverable = true;
     }
@@ -72,7 +72,7 @@ impl RecvHalf {
             let met = !reliable_tail && segment.allows_lost(important, &mut self.scratch);
             if none_of_an_unknown_length {
                 // Only its sender can tell how long it was.
-                self.report.soon(now);
+                self.reports.schedule.report_delayed(now);
             }
             if met {
                 return all_due.then_some(Verdict::WithinTolerance);
@@ -88,9 +88,9 @@ impl RecvHalf {
         }
         let asked_for = error_control && stream.get(number).is_some_and(|segment| segment.violated);
         if asked_for && more_is_lost {
-            // Each loss is told at once: the short period is for requests that were lost on their way, and a
+            // Each loss is reported immediately: the short period is for requests that were lost on their way, and a
             // new request that waits for it is late by half of it on average.
-            self.report.hasten_within_budget(now);
+            self.reports.schedule.report_now_within_budget(now);
         }
         None
     }

@@ -6,7 +6,7 @@
 //! - `segment`: which positions are present and which are held lost;
 //! - `stream`: the window, and the order in which segments are handed over;
 //! - `judge`: acceptance, violation, expiry;
-//! - `report`: when the receiver's state is due and what it says;
+//! - `report`: when the receiver's state is due, what it says, and what it repeats;
 //! - `surroundings`: what the connection asks.
 //!
 //! Called by the connection, and through [`crate::halves`] by the simulator. Payload bytes are elsewhere
@@ -25,7 +25,7 @@ mod surroundings;
 
 use arrivals::Arrivals;
 use frontier::{Frontier, Passed};
-use report::ReportClock;
+use report::Reports;
 use segment::RecvSegment;
 use segstream_base::endpoint::Deadline;
 use segstream_base::halves::{Probe, Verdict};
@@ -140,10 +140,9 @@ pub struct RecvHalf {
     pub(crate) detector: LossDetector,
     frontier: Frontier,
     pub(crate) streams: Vec<Option<RecvStream>>,
-    report: ReportClock,
-    /// Over all streams: violated and unjudged segments, and unconfirmed verdicts.
+    reports: Reports,
+    /// Violated and unjudged segments of all streams.
     wanting: u64,
-    unconfirmed: u64,
     scratch: Bitmap,
     /// Streams the application has not been told of yet.
     opened: VecDeque<u32>,
@@ -164,9 +163,8 @@ impl RecvHalf {
             config,
             frontier: Frontier::default(),
             streams: Vec::new(),
-            report: ReportClock::new(now),
+            reports: Reports::new(now),
             wanting: 0,
-            unconfirmed: 0,
             scratch: Bitmap::new(),
             opened: VecDeque::new(),
             dropped: VecDeque::new(),
@@ -241,7 +239,7 @@ impl RecvHalf {
         if consider {
             self.reconsider(now, id, part.segment);
         }
-        self.report.news = true;
+        self.reports.schedule.on_data();
         if fresh > 0 { PartFate::Fresh } else { PartFate::Stale }
     }
 
@@ -304,20 +302,14 @@ impl RecvHalf {
 
     /// Takes the sender's state, which arrived in shipment `number`.
     pub fn on_state(&mut self, now: Instant, number: u64, state: &State) {
-        self.report.on_state();
-        self.report.news = true;
-        if self.report.sync.is_none_or(|sync| state.sync > sync) {
-            self.report.sync = Some(state.sync);
-            self.report.time = Some((state.time, self.arrivals.received()));
-            if state.exchange {
-                self.report.arrival = Some(self.arrivals.arrived(state.sync, &self.detector));
-                self.report.hasten(now);
-            }
+        self.reports.schedule.on_state();
+        if self.reports.composition.on_state(state.sync, state.time, self.arrivals.received()) && state.exchange {
+            self.reports.composition.on_exchange(self.arrivals.arrived(state.sync, &self.detector));
+            self.reports.schedule.report_now(now);
         }
-        self.report.on_round_trip(now, state.confirmed.highest);
-        self.on_confirmed(&state.confirmed);
+        self.on_confirmed(now, &state.confirmed);
         if state.answer {
-            self.report.hasten(now);
+            self.reports.schedule.report_now(now);
         }
         for frame in &state.frames {
             match frame {
@@ -329,7 +321,7 @@ impl RecvHalf {
                 StateFrame::Waiting { stream } => {
                     if let Some(Some(stream)) = self.streams.get_mut(*stream as usize) {
                         stream.sender_waits = true;
-                        self.report.soon(now);
+                        self.reports.schedule.report_delayed(now);
                     }
                 }
                 StateFrame::Reclass { change, class, rate } => self.on_reclass(now, *change, *class, *rate),
@@ -339,30 +331,28 @@ impl RecvHalf {
 
     /// A change of class is taken as it is asked for, or not at all; the echo tells which class is in force.
     fn on_reclass(&mut self, now: Instant, change: u64, asked: Class, rate: Bandwidth) {
-        if self.report.reclass.is_none_or(|(known, _)| change > known) {
+        if self.reports.composition.is_new_change(change) {
             let within = asked.number() & !self.config.class_max.number() == 0;
             let limited = asked.is_limited(!rate.is_zero()) || self.config.unlimited;
             let class = if within && limited { asked } else { self.config.class };
-            self.report.reclass = Some((change, class));
+            self.reports.composition.on_class_change(change, class);
             if class != core::mem::replace(&mut self.config.class, class) {
                 self.reconsider_all(now);
             }
         }
-        self.report.reclass_told = false;
-        self.report.hasten(now);
+        self.reports.composition.echo_class_change();
+        self.reports.schedule.report_now(now);
     }
 
     /// Opens a stream the peer announces, with the window lowered to what is allowed here.
     pub fn open(&mut self, now: Instant, id: u32, contract: &Contract) {
         if self.streams.get(id as usize).is_some_and(Option::is_some) {
-            self.report.soon(now);
+            self.reports.schedule.report_delayed(now);
             return;
         }
-        self.report.hasten(now);
+        self.reports.schedule.report_now(now);
         if id >= self.config.streams_max {
-            if self.report.refused.len() < 64 && !self.report.refused.iter().any(|refused| refused.0 == id) {
-                self.report.refused.push_back((id, RefuseReason::TooManyStreams));
-            }
+            self.reports.composition.on_refused(id, RefuseReason::TooManyStreams);
             return;
         }
         let contract = self.lowered(contract);
@@ -458,7 +448,7 @@ impl RecvHalf {
             stream.end = Some(segments);
             self.deliverable = true;
         }
-        self.report.soon(now);
+        self.reports.schedule.report_delayed(now);
     }
 
     /// The next stream the peer has opened.
@@ -494,13 +484,13 @@ impl RecvHalf {
     pub fn release(&mut self, now: Instant, id: u32, segment: u64) {
         let Some(Some(stream)) = self.streams.get_mut(id as usize) else { return };
         stream.release(segment);
-        if stream.window.wants_report() && self.report.lead().is_none_or(|lead| stream.nears_edge(now, lead)) {
-            self.report.hasten(now);
+        if stream.window.wants_report() && self.reports.schedule.window_update_lead().is_none_or(|lead| stream.is_near_edge(now, lead)) {
+            self.reports.schedule.report_now(now);
         } else if stream.sender_waits {
-            self.report.soon(now);
-        } else if self.report.outlasts(stream.window.size().1) {
+            self.reports.schedule.report_delayed(now);
+        } else if self.reports.schedule.exhausts_window_within(stream.window.size().1, 2) {
             // The sender comes to the edge of the window before it hears of it: every segment counts.
-            self.report.hasten_within_budget(now);
+            self.reports.schedule.report_now_within_budget(now);
         }
     }
 
@@ -526,8 +516,8 @@ impl RecvHalf {
     }
 
     /// The round trip as the peer's side of the connection measures it, which paces reports.
-    pub fn set_round_trip(&mut self, rtt: Duration) {
-        self.report.set_round_trip(rtt);
+    pub fn set_rtt(&mut self, rtt: Duration) {
+        self.reports.schedule.set_rtt(rtt);
     }
 
     /// When and why the half wants to be polled for a report.
@@ -543,7 +533,7 @@ impl RecvHalf {
     /// Writes the half's gauges.
     pub fn probe(&self, out: &mut dyn Probe) {
         out.gauge("segments_wanting", self.wanting as f64);
-        out.gauge("verdicts_unconfirmed", self.unconfirmed as f64);
+        out.gauge("verdicts_unconfirmed", self.reports.memory.unconfirmed() as f64);
         out.gauge("reorder_shipments", f64::from(self.detector.reorder()));
         let free: u64 = self.streams.iter().flatten().map(RecvStream::free_units).sum();
         out.gauge("units_free", free as f64);

@@ -145,14 +145,36 @@ impl RecvStream {
         (self.high.0 + u64::from(self.high.1 > 0), self.window.released().1 + self.reserved)
     }
 
-    /// A report with the present edges leaves.
-    pub(crate) fn mark_reported(&mut self, now: Instant) {
+    /// A report with the present edges begins.
+    pub(crate) fn on_report(&mut self, now: Instant) {
+        if self.window.freed_since_report() != (0, 0) {
+            self.sender_waits = false;
+        }
         self.window.mark_reported();
         self.reported = Reported { at: now, reached: self.reached(), edges: self.edges() };
+        self.request_from = self.request_from.max((self.base, 0));
+        self.verdict_from = self.verdict_from.max((self.base, 0));
+    }
+
+    /// Whether the present report has not told all that is wanted or judged.
+    pub(crate) fn has_more_to_report(&self) -> bool {
+        let end = self.next_segment();
+        self.wanting > 0 && self.request_from.0 < end || self.unconfirmed > 0 && self.verdict_from.0 < end
+    }
+
+    /// A report ends: the next one starts from the oldest segment again, unless this one did not come to its end.
+    pub(crate) fn on_report_end(&mut self) {
+        let end = self.next_segment();
+        if self.wanting == 0 || self.request_from.0 >= end {
+            self.request_from = (0, 0);
+        }
+        if self.unconfirmed == 0 || self.verdict_from.0 >= end {
+            self.verdict_from = (0, 0);
+        }
     }
 
     /// Whether a sender that goes on as it did since the last report comes within `lead` to an edge that this told.
-    pub(crate) fn nears_edge(&self, now: Instant, lead: Duration) -> bool {
+    pub(crate) fn is_near_edge(&self, now: Instant, lead: Duration) -> bool {
         let Reported { at, reached, edges } = self.reported;
         let elapsed = u128::from(now.since(at).as_nanos());
         let nears = |before: u64, here: u64, edge: u64| {

@@ -1,0 +1,310 @@
+//! What a report says: which frames, in which order, in how many shipments (spec 5).
+//!
+//! Called by the half when the schedule says that a report is due. A report tells answers first, then the window of every
+//! stream, then what is wanted, then verdicts the sender has not confirmed. What does not fit comes in its next shipment, or
+//! first in the next report.
+//!
+//! Invariant: all shipments of one report have the same echo, and none says anything of what it does not name.
+
+use super::memory::{SentVerdicts, VerdictMemory};
+use crate::receiver::segment::RecvSegment;
+use crate::receiver::stream::RecvStream;
+use segstream_base::Instant;
+use segstream_base::codec::varint_len;
+use segstream_base::halves::Verdict;
+use segstream_blocks::loss_detector::LossDetector;
+use segstream_wire::report::{Arrived, RefuseReason, Runs};
+use segstream_wire::{Class, Report, ReportFrame};
+use std::collections::VecDeque;
+
+/// Shipments of one report at most; what does not fit comes first in the next one.
+const SHIPMENTS_MAX: usize = 8;
+/// Runs in one frame at most.
+const RUNS_MAX: usize = 400;
+/// Refusals that wait for a report at most: a peer that asks for more is answered when it asks again.
+const REFUSALS_MAX: usize = 64;
+
+/// The newest state of the sender.
+#[derive(Clone, Copy, Debug)]
+struct NewestState {
+    sync: u64,
+    time: u64,
+    arrived_at: Instant,
+}
+
+/// What the next report says beyond what the streams know themselves, and how far the present one has come.
+#[derive(Debug, Default)]
+pub(in crate::receiver) struct Composition {
+    next_number: u64,
+    newest_state: Option<NewestState>,
+    /// The newest change of class that was taken.
+    reclass: Option<(u64, Class)>,
+    reclass_echo_pending: bool,
+    /// The newest exchange, until it is reported. Why only once: the next one tells all that it would have.
+    exchange: Option<Arrived>,
+    refused: VecDeque<(u32, RefuseReason)>,
+    /// Shipments the present report may still have.
+    shipments_left: usize,
+    /// The first stream whose window the present report has not told.
+    grant_from: usize,
+}
+
+impl Composition {
+    /// The number the next report shipment will have.
+    pub(in crate::receiver) const fn next_number(&self) -> u64 {
+        self.next_number
+    }
+
+    /// A state of the sender has arrived. Whether it is the newest.
+    pub(in crate::receiver) fn on_state(&mut self, sync: u64, time: u64, arrived_at: Instant) -> bool {
+        let newest = self.newest_state.is_none_or(|state| sync > state.sync);
+        if newest {
+            self.newest_state = Some(NewestState { sync, time, arrived_at });
+        }
+        newest
+    }
+
+    /// An exchange has arrived, which is to be reported.
+    pub(in crate::receiver) const fn on_exchange(&mut self, arrived: Arrived) {
+        self.exchange = Some(arrived);
+    }
+
+    /// Whether a change of class is newer than any that was taken.
+    pub(in crate::receiver) fn is_new_change(&self, change: u64) -> bool {
+        self.reclass.is_none_or(|(known, _)| change > known)
+    }
+
+    /// A change of class has been answered with `class`.
+    pub(in crate::receiver) const fn on_class_change(&mut self, change: u64, class: Class) {
+        self.reclass = Some((change, class));
+    }
+
+    /// The newest change of class is to be echoed, once more if it was.
+    pub(in crate::receiver) const fn echo_class_change(&mut self) {
+        self.reclass_echo_pending = true;
+    }
+
+    /// A stream was refused.
+    pub(in crate::receiver) fn on_refused(&mut self, stream: u32, reason: RefuseReason) {
+        if self.refused.len() < REFUSALS_MAX && !self.refused.iter().any(|refused| refused.0 == stream) {
+            self.refused.push_back((stream, reason));
+        }
+    }
+
+    /// Whether a report has begun and not come to its end.
+    pub(super) const fn is_under_way(&self) -> bool {
+        self.shipments_left > 0
+    }
+
+    /// A report begins.
+    pub(super) const fn start(&mut self) {
+        self.shipments_left = SHIPMENTS_MAX;
+        self.grant_from = 0;
+    }
+
+    /// The next shipment of the report under way, with `body_bytes` of frames; and how many shipments the report had, if it
+    /// ends with this one. No shipment when nothing was left to say.
+    pub(super) fn next_shipment(
+        &mut self,
+        now: Instant,
+        detector: &LossDetector,
+        body_bytes: usize,
+        streams: &mut [Option<RecvStream>],
+        memory: &mut VerdictMemory,
+    ) -> (Option<Report>, Option<u64>) {
+        let first = self.shipments_left == SHIPMENTS_MAX;
+        self.shipments_left -= 1;
+        let mut report = self.prelude(now, detector);
+        let mut room = body_bytes - Report::PRELUDE_BYTES_MAX;
+        if first {
+            self.add_answers(&mut report, &mut room);
+        }
+        self.add_grants(streams, &mut report, &mut room);
+        for (id, stream) in numbered(streams) {
+            add_requests(id, stream, &mut report, &mut room);
+        }
+        for (id, stream) in numbered(streams) {
+            add_verdicts(id, stream, &mut report, &mut room, memory);
+        }
+        let more = self.shipments_left > 0 && self.has_more_to_say(streams);
+        let ended = (!more).then(|| self.end(streams));
+        let says_something = first || !report.frames.is_empty();
+        self.next_number += u64::from(says_something);
+        (says_something.then_some(report), ended)
+    }
+
+    /// The report ends; the next one starts from the oldest segment again, unless this one did not come to its end.
+    fn end(&mut self, streams: &mut [Option<RecvStream>]) -> u64 {
+        let shipments = SHIPMENTS_MAX - core::mem::take(&mut self.shipments_left);
+        for stream in streams.iter_mut().flatten() {
+            stream.on_report_end();
+        }
+        shipments as u64
+    }
+
+    fn has_more_to_say(&self, streams: &[Option<RecvStream>]) -> bool {
+        self.grant_from < streams.len() || streams.iter().flatten().any(RecvStream::has_more_to_report)
+    }
+
+    fn prelude(&self, now: Instant, detector: &LossDetector) -> Report {
+        Report {
+            number: self.next_number,
+            echo: detector.highest(),
+            reorder: detector.reorder(),
+            time: self.newest_state.map(|state| state.time),
+            held: self.newest_state.map_or(0, |state| now.since(state.arrived_at).as_nanos()),
+            frames: smallvec::SmallVec::new(),
+        }
+    }
+
+    fn add_answers(&mut self, report: &mut Report, room: &mut usize) {
+        if let Some((change, class)) = self.reclass.filter(|_| core::mem::take(&mut self.reclass_echo_pending)) {
+            push(report, room, ReportFrame::ReclassEcho { change, class });
+        }
+        if let Some(arrived) = self.exchange.take() {
+            push(report, room, ReportFrame::Arrival(arrived));
+        }
+        while let Some(&(stream, reason)) = self.refused.front() {
+            if !push(report, room, ReportFrame::Refused { stream, reason }) {
+                break;
+            }
+            self.refused.pop_front();
+        }
+    }
+
+    fn add_grants(&mut self, streams: &[Option<RecvStream>], report: &mut Report, room: &mut usize) {
+        while let Some(slot) = streams.get(self.grant_from) {
+            let id = self.grant_from as u32;
+            if let Some(stream) = slot
+                && !push(report, room, grant(id, stream))
+            {
+                return;
+            }
+            self.grant_from += 1;
+        }
+    }
+}
+
+fn numbered(streams: &mut [Option<RecvStream>]) -> impl Iterator<Item = (u32, &mut RecvStream)> {
+    streams.iter_mut().enumerate().filter_map(|(id, stream)| stream.as_mut().map(|stream| (id as u32, stream)))
+}
+
+/// Asks for everything declared lost of violated segments, oldest first.
+fn add_requests(id: u32, stream: &mut RecvStream, report: &mut Report, room: &mut usize) {
+    if stream.wanting == 0 && stream.request_from.0 >= stream.frontier.0 {
+        return;
+    }
+    while stream.request_from.0 < stream.next_segment() {
+        let (number, from) = stream.request_from;
+        if let Some(segment) = stream.get(number).filter(|segment| !segment.judged())
+            && let Some((frame, to)) = request(id, number, segment, from, *room)
+        {
+            let cut_short = matches!(&frame, ReportFrame::Request { missing, .. } if missing.is_empty()) && to.is_some();
+            if cut_short || !push(report, room, frame) {
+                return;
+            }
+            if let Some(to) = to {
+                stream.request_from = (number, to);
+                return;
+            }
+        }
+        stream.request_from = (number + 1, 0);
+    }
+}
+
+/// Tells verdicts the sender has not confirmed, oldest first.
+fn add_verdicts(id: u32, stream: &mut RecvStream, report: &mut Report, room: &mut usize, memory: &mut VerdictMemory) {
+    if stream.unconfirmed == 0 {
+        return;
+    }
+    while let Some((frame, sent)) = next_verdict(id, stream, report.number, *room) {
+        if !push(report, room, frame) {
+            return;
+        }
+        stream.verdict_from = match sent.map {
+            Some((_, to)) if stream.get(sent.from).is_some_and(|segment| to < segment.extent()) => (sent.from, to),
+            _ => (sent.to, 0),
+        };
+        memory.on_sent(sent);
+    }
+}
+
+/// Adds a frame if it fits.
+fn push(report: &mut Report, room: &mut usize, frame: ReportFrame) -> bool {
+    let length = frame.encoded_len();
+    if length > *room {
+        return false;
+    }
+    *room -= length;
+    report.frames.push(frame);
+    true
+}
+
+/// The present grant of a stream.
+pub(in crate::receiver) fn grant(id: u32, stream: &RecvStream) -> ReportFrame {
+    let (segments, units) = stream.edges();
+    ReportFrame::Grant { stream: id, segments, units, end_known: stream.end.is_some() }
+}
+
+/// What is wanted of a segment from position `from` on, cut to `room`, and the position at which it was cut;
+/// `None` when nothing is wanted.
+fn request(stream: u32, number: u64, segment: &RecvSegment, from: u32, room: usize) -> Option<(ReportFrame, Option<u32>)> {
+    let unknown_length = segment.layout.units.is_none() && segment.due == u32::MAX;
+    if !segment.violated && !unknown_length {
+        return None;
+    }
+    let frame = |missing, tail_from| ReportFrame::Request { stream, segment: number, missing, tail_from, length_wanted: unknown_length };
+    let tail_from = (segment.violated && unknown_length).then_some(segment.extent());
+    let room = room.saturating_sub(frame(Runs::new(), tail_from).encoded_len());
+    let due = if segment.violated { segment.due_extent() } else { 0 };
+    let runs = segment.present.zero_runs(from, due).map(|(start, count)| (start, start + count));
+    let (missing, cut) = fitting(runs, segment.lost as usize, room);
+    let tail_from = tail_from.filter(|_| cut.is_none());
+    let nothing = missing.is_empty() && tail_from.is_none() && !unknown_length && cut.is_none();
+    (!nothing).then(|| (frame(missing, tail_from), cut))
+}
+
+/// As many of `runs`, of which there are at most `most`, as fit `room` bytes, and the start of the first that
+/// does not.
+fn fitting(runs: impl Iterator<Item = (u32, u32)>, most: usize, room: usize) -> (Runs, Option<u32>) {
+    // One byte more for the number of runs, which is counted as one by an empty frame.
+    let (mut kept, mut last, mut used) = (Runs::with_capacity(most.min(RUNS_MAX)), 0, 1);
+    for (start, end) in runs {
+        used += varint_len(u64::from(start - last)) + varint_len(u64::from(end - start));
+        if used > room || kept.len() >= RUNS_MAX {
+            return (kept, Some(start));
+        }
+        kept.push((start, end));
+        last = end;
+    }
+    (kept, None)
+}
+
+/// The next verdict frame of `stream` from its cursor on; `None` when all is told or nothing more fits.
+fn next_verdict(id: u32, stream: &mut RecvStream, report: u64, room: usize) -> Option<(ReportFrame, SentVerdicts)> {
+    let unconfirmed = |segment: &RecvSegment| segment.judged() && !segment.confirmed;
+    while stream.verdict_from.0 < stream.next_segment() && !stream.get(stream.verdict_from.0).is_some_and(unconfirmed) {
+        stream.verdict_from = (stream.verdict_from.0 + 1, 0);
+    }
+    let (first, told_to) = stream.verdict_from;
+    let segment = stream.get(first)?;
+    let verdict = segment.verdict?;
+    if verdict == Verdict::Complete {
+        let mut to = first + 1;
+        while stream.get(to).is_some_and(|next| next.verdict == Some(Verdict::Complete)) {
+            to += 1;
+        }
+        let sent = SentVerdicts { report, stream: id, from: first, to, map: None };
+        return Some((ReportFrame::Complete { stream: id, first, count: to - first }, sent));
+    }
+    let units = segment.extent();
+    let from = segment.holes_confirmed.max(told_to);
+    let frame = |to, holes| ReportFrame::Judged { stream: id, segment: first, verdict, units, from, to, holes };
+    let room = room.checked_sub(frame(units, Runs::new()).encoded_len())?;
+    let (holes, cut) = fitting(segment.holes.iter().copied().filter(|hole| hole.0 >= from), segment.holes.len(), room);
+    if holes.is_empty() && cut.is_some() {
+        return None;
+    }
+    let to = cut.unwrap_or(units);
+    Some((frame(to, holes), SentVerdicts { report, stream: id, from: first, to: first + 1, map: Some((from, to)) }))
+}

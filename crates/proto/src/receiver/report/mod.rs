@@ -1,0 +1,87 @@
+//! The receiver's state, RXS (AA 2, EC 4.3, HT 3.1): when it is due, what it says, and what it repeats.
+//!
+//! - `schedule`: when a report is due; `rtt` and `arrival_rate` are what it measures for that;
+//! - `composition`: what a report says;
+//! - `memory`: the verdicts to repeat until the sender has confirmed them.
+//!
+//! Called by the half. Invariant: all shipments of one report have the same echo.
+
+mod arrival_rate;
+mod composition;
+mod memory;
+mod rtt;
+mod schedule;
+
+use super::RecvHalf;
+use composition::Composition;
+pub(super) use composition::grant;
+use memory::VerdictMemory;
+use schedule::{Outstanding, ReportSchedule};
+use segstream_base::Instant;
+use segstream_base::endpoint::Deadline;
+use segstream_wire::Report;
+use segstream_wire::state::Confirmed;
+
+/// Everything about reports.
+#[derive(Debug)]
+pub(super) struct Reports {
+    pub(super) schedule: ReportSchedule,
+    pub(super) composition: Composition,
+    pub(super) memory: VerdictMemory,
+}
+
+impl Reports {
+    pub(super) fn new(now: Instant) -> Self {
+        Self { schedule: ReportSchedule::new(now), composition: Composition::default(), memory: VerdictMemory::default() }
+    }
+}
+
+impl RecvHalf {
+    /// Whether a report is due for another reason than that time has passed.
+    pub fn has_immediate_report(&self, now: Instant) -> bool {
+        self.reports.schedule.is_requested_by(now)
+    }
+
+    /// When the next report is due, and why.
+    pub(super) fn report_due(&self) -> Option<Deadline> {
+        self.reports.schedule.due(Outstanding { wanting: self.wanting, unconfirmed: self.reports.memory.unconfirmed() })
+    }
+
+    /// The next shipment of the report that is due, if one is.
+    pub fn poll_report(&mut self, now: Instant) -> Option<Report> {
+        if !self.reports.composition.is_under_way() {
+            // Why here and not with each arrival: what comes in one batch is taken as if it had come one by one.
+            self.reports.schedule.update_periods_if_faster(now, self.detector.highest().unwrap_or(0));
+            if self.report_due().is_none_or(|deadline| deadline.at > now) {
+                return None;
+            }
+            self.start_report(now);
+        }
+        let Reports { schedule, composition, memory } = &mut self.reports;
+        let (report, ended) = composition.next_shipment(now, &self.detector, self.config.body_bytes, &mut self.streams, memory);
+        if let Some(shipments) = ended {
+            schedule.on_report_end(shipments);
+        }
+        if report.is_some() {
+            schedule.on_shipment(now);
+            self.counters.report_shipments += 1;
+        }
+        report
+    }
+
+    fn start_report(&mut self, now: Instant) {
+        let window = self.streams.iter().flatten().map(|stream| stream.window.size().1).min().unwrap_or(0);
+        self.reports.schedule.on_report(now, self.detector.highest().unwrap_or(0), window);
+        for stream in self.streams.iter_mut().flatten() {
+            stream.on_report(now);
+        }
+        self.reports.composition.start();
+    }
+
+    /// The sender has confirmed reports.
+    pub(super) fn on_confirmed(&mut self, now: Instant, confirmed: &Confirmed) {
+        let Reports { schedule, composition, memory } = &mut self.reports;
+        schedule.on_confirmed(now, confirmed.highest, composition.next_number());
+        memory.on_confirmed(confirmed, &mut self.streams);
+    }
+}

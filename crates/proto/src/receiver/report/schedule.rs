@@ -1,0 +1,191 @@
+//! When a report is due.
+//!
+//! A report is *immediate* or *delayed*; compare the immediate and delayed ACK of RFC 9000 13.2. Immediate: when something
+//! is found missing and nothing was, on request, when the sender would soon come to the edge of the window, and when a whole
+//! stream is judged. Delayed: within the short period while something is missing or the sender waits for the window, and
+//! every long period while data arrives or a verdict is unconfirmed. What is found missing is reported immediately as long
+//! as the rate limit of reports allows ([`segstream_blocks::report_budget`]), in which a long report counts for its
+//! shipments.
+//!
+//! Called by the half. It knows times and counts, and nothing of what a report says.
+//!
+//! Invariant: while something is wanted or a verdict is unconfirmed, some report is due.
+
+use super::arrival_rate::ArrivalRate;
+use super::rtt::ReportRtt;
+use segstream_base::endpoint::Deadline;
+use segstream_base::{Duration, Instant};
+use segstream_blocks::report_budget::ReportBudget;
+use segstream_blocks::report_period::{ReportPeriod, SHARE_NORMAL};
+
+/// The longest period to which reports to a silent sender back off.
+const BACKOFF_MAX: Duration = Duration::from_millis(500);
+/// How many times as fast as before shipments come when the periods are updated before a report leaves.
+const SPEEDUP: u64 = 8;
+
+/// What the schedule must know of the half's streams.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::receiver) struct Outstanding {
+    /// Segments that want repair.
+    pub(in crate::receiver) wanting: u64,
+    /// Verdicts, or anything else repeated until it is confirmed.
+    pub(in crate::receiver) unconfirmed: u64,
+}
+
+/// When a report is due.
+#[derive(Debug)]
+pub(in crate::receiver) struct ReportSchedule {
+    period: ReportPeriod,
+    rate_limit: ReportBudget,
+    /// When a report was asked for, whatever the periods say.
+    requested_at: Option<Instant>,
+    /// When the last report left.
+    last: Instant,
+    /// Data or state has arrived since the last report.
+    data_since_report: bool,
+    /// Reports since the sender's state last came.
+    unacked_reports: u32,
+    rtt: ReportRtt,
+    arrivals: ArrivalRate,
+    /// The smallest window of a stream, in units.
+    window: u64,
+}
+
+impl ReportSchedule {
+    pub(super) fn new(now: Instant) -> Self {
+        Self {
+            period: ReportPeriod::new(now),
+            rate_limit: ReportBudget::new(now),
+            requested_at: None,
+            last: now,
+            data_since_report: false,
+            unacked_reports: 0,
+            rtt: ReportRtt::new(),
+            arrivals: ArrivalRate::default(),
+            window: 0,
+        }
+    }
+
+    /// An immediate report: the sender has asked for it, or can do nothing before it comes.
+    pub(in crate::receiver) fn report_now(&mut self, now: Instant) {
+        self.request_at(now.max(self.last + self.arrivals.shipment_time() * 2));
+    }
+
+    /// A report as soon as the rate limit allows.
+    pub(in crate::receiver) fn report_now_within_budget(&mut self, now: Instant) {
+        let at = self.rate_limit.earliest(now, self.period.gap());
+        self.request_at(at.max(self.last + self.arrivals.shipment_time() * 2));
+    }
+
+    /// A delayed report: within the short period.
+    pub(in crate::receiver) fn report_delayed(&mut self, now: Instant) {
+        self.request_at(now.max(self.last + self.period.error()));
+    }
+
+    fn request_at(&mut self, at: Instant) {
+        self.requested_at = Some(self.requested_at.map_or(at, |earlier| earlier.min(at)));
+    }
+
+    /// Whether a report that was asked for is due.
+    pub(in crate::receiver) fn is_requested_by(&self, now: Instant) -> bool {
+        self.requested_at.is_some_and(|at| at <= now)
+    }
+
+    /// Data has arrived.
+    #[inline]
+    pub(in crate::receiver) const fn on_data(&mut self) {
+        self.data_since_report = true;
+    }
+
+    /// The sender's state has arrived.
+    pub(in crate::receiver) const fn on_state(&mut self) {
+        self.unacked_reports = 0;
+        self.data_since_report = true;
+    }
+
+    /// Whether a sender at the measured rate comes to the end of a window of `units`, one a shipment, within so many round
+    /// trips: then it may wait for what is reported.
+    pub(in crate::receiver) fn exhausts_window_within(&self, units: u64, round_trips: u64) -> bool {
+        self.rtt.of_reports().is_some_and(|rtt| self.arrivals.time_of(units) < rtt * round_trips)
+    }
+
+    /// How long before a sender comes to the edge of its window it must be told of a new one. `None` until a round trip
+    /// is known.
+    // Why a half more: the least round trip is without the work that a busy end does first.
+    pub(in crate::receiver) fn window_update_lead(&self) -> Option<Duration> {
+        self.rtt.lowest().map(|rtt| rtt * 3 / 2 + self.arrivals.shipment_time() * 2)
+    }
+
+    /// The round trip as the sending half measures it.
+    pub(in crate::receiver) fn set_rtt(&mut self, rtt: Duration) {
+        self.rtt.set_sender_rtt(rtt);
+        self.update_periods();
+    }
+
+    /// The sender has confirmed reports up to `highest`; the next to leave will be `next`.
+    pub(super) fn on_confirmed(&mut self, now: Instant, highest: Option<u64>, next: u64) {
+        if self.rtt.on_confirmed(now, highest, next) {
+            self.update_periods();
+        }
+    }
+
+    fn update_periods(&mut self) {
+        if let Some(rtt) = self.rtt.lowest() {
+            self.period.set_from(rtt, self.arrivals.shipment_time(), self.window);
+        }
+    }
+
+    /// Updates the periods where shipments, the highest of which is `highest`, come far faster than before.
+    ///
+    /// Why: the few of set-up, or of a sender that had little to send, tell of a rate at which a whole window goes by before
+    /// the next report. Where as many have come as a report stands for, one should have left.
+    pub(super) fn update_periods_if_faster(&mut self, now: Instant, highest: u64) {
+        let shipments = self.arrivals.since_report(highest);
+        if shipments >= SHARE_NORMAL {
+            let elapsed = now.since(self.last);
+            if elapsed * SPEEDUP < self.arrivals.shipment_time() * shipments {
+                self.arrivals.restart(elapsed, highest);
+                self.update_periods();
+            }
+        }
+    }
+
+    /// When the next report is due, and why.
+    pub(super) fn due(&self, outstanding: Outstanding) -> Option<Deadline> {
+        let mut due = self.requested_at.map(|at| Deadline { at, timer: "report.news" });
+        if outstanding.wanting > 0 {
+            let at = self.last + self.backed_off(self.period.error());
+            due = Deadline::earlier(due, Some(Deadline { at, timer: "report.short" }));
+        } else if self.data_since_report || outstanding.unconfirmed > 0 {
+            let at = self.last + self.backed_off(self.period.normal());
+            due = Deadline::earlier(due, Some(Deadline { at, timer: "report.long" }));
+        }
+        due
+    }
+
+    fn backed_off(&self, period: Duration) -> Duration {
+        let doublings = (self.unacked_reports.saturating_sub(16) / 8).min(10);
+        (period * (1 << doublings)).min(BACKOFF_MAX.max(period))
+    }
+
+    /// A report begins that echoes `highest`; the smallest window of a stream has `window` units.
+    pub(super) fn on_report(&mut self, now: Instant, highest: u64, window: u64) {
+        self.arrivals.on_report(now.since(self.last), highest);
+        self.window = window;
+        self.update_periods();
+        self.last = now;
+        self.requested_at = None;
+        self.data_since_report = false;
+        self.unacked_reports = self.unacked_reports.saturating_add(1);
+    }
+
+    /// A shipment of the report leaves.
+    pub(super) fn on_shipment(&mut self, now: Instant) {
+        self.rtt.on_sent(now);
+    }
+
+    /// The report has ended with so many shipments.
+    pub(super) fn on_report_end(&mut self, shipments: u64) {
+        self.rate_limit.spend(self.last, self.period.gap(), shipments);
+    }
+}
