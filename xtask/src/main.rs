@@ -3,6 +3,8 @@
 //! - `ci`: every step below and the compiler's own, in order; what continuous integration runs.
 //! - `layers`: dependencies run one way, and the inner crates know no clock, socket, thread or entropy.
 //! - `tidy`: lengths of files and functions, names, words, extensions, module docs, links.
+//! - `dependencies`: licences, duplicates, sources and advisories of what we depend on;
+//! - `oldest`: the oldest compiler still builds us; `packages`: what is published can be packed;
 //! - `fuzz`: a short run of every fuzz target;
 //! - `faults`: faults that transports have had are planted, and the tests must find each;
 //! - `mutants`: every small change to the inner mechanisms is tried, and the tests must notice;
@@ -15,6 +17,7 @@
 mod bless;
 mod ci;
 mod copy;
+mod dependencies;
 mod faults;
 mod finding;
 mod functions;
@@ -25,6 +28,8 @@ mod lengths;
 mod links;
 mod mutants;
 mod names;
+mod oldest;
+mod packages;
 mod purity;
 mod shell;
 mod source;
@@ -43,6 +48,9 @@ usage: cargo xtask <step>
   layers          check the direction of dependencies, and what the inner crates may mention
   tidy            check lengths, names, words, extensions, module docs and links
   fuzz [SECONDS]  run each fuzz target for SECONDS (10)
+  dependencies    check licences, duplicates, sources and advisories of the dependencies, by cargo-deny
+  oldest          build with the oldest compiler that Cargo.toml promises
+  packages        pack every crate that others may depend on, and build each from its package
   faults [NAME..] plant the faults in verify/faults/, each in a copy, and see the tests fail
   faults --list   name the faults
   mutants         change the inner mechanisms in every small way and see the tests fail (hours)
@@ -73,6 +81,9 @@ fn run(arguments: &[String]) -> Result<()> {
             Ok(seconds) => fuzz::run(&root, seconds),
             Err(_) => bail!("{seconds} is not a whole number of seconds\n{USAGE}"),
         },
+        ["dependencies"] => dependencies::run(&root),
+        ["oldest"] => oldest::run(&root),
+        ["packages"] => packages::run(&root),
         ["faults", "--list"] => faults::list(&root),
         ["faults", names @ ..] => faults::run(&root, names),
         ["mutants"] => mutants::run(&root, None),

@@ -5,15 +5,33 @@
 //! Limit: the words of a command are parted by spaces; there are no quotes.
 
 use anyhow::{Context, Result};
+use std::fs::File;
 use std::path::Path;
 use std::process::Command;
 
 /// Runs `command` in `root` with `environment` added, its output going where ours goes; whether it succeeded.
 pub(crate) fn succeeds(root: &Path, command: &str, environment: &[(&str, &str)]) -> Result<bool> {
+    ends_well(parsed(root, command, environment)?)
+}
+
+/// The same with all output going to `log`.
+pub(crate) fn succeeds_into(root: &Path, command: &str, environment: &[(&str, &str)], log: File) -> Result<bool> {
+    let mut command = parsed(root, command, environment)?;
+    command.stdout(log.try_clone().context("a log could not be opened twice")?).stderr(log);
+    ends_well(command)
+}
+
+fn parsed(root: &Path, command: &str, environment: &[(&str, &str)]) -> Result<Command> {
     let mut words = command.split_whitespace();
     let program = words.next().context("a command has no program")?;
     // A program of the tree's own is named by its place in it.
     let place = if program.contains('/') { root.join(program) } else { program.into() };
-    let status = Command::new(place).args(words).envs(environment.iter().copied()).current_dir(root).status();
-    Ok(status.with_context(|| format!("{program} could not be started"))?.success())
+    let mut command = Command::new(place);
+    command.args(words).envs(environment.iter().copied()).current_dir(root);
+    Ok(command)
+}
+
+fn ends_well(mut command: Command) -> Result<bool> {
+    let status = command.status().with_context(|| format!("{} could not be started", command.get_program().display()))?;
+    Ok(status.success())
 }
