@@ -1,6 +1,6 @@
 //! `segstream-bench`: what the state machines and the wire format cost, per packet, and what threads make of it.
 //!
-//! Called by people: `cargo run --release -p segstream-bench -- halves`. How to read it is said in `README.md`.
+//! Called by people: `cargo run --profile dist -p segstream-bench -- halves`. How to read it is said in `README.md`.
 //!
 //! Invariant: nothing here asserts about time; it prints what it measured, and on which machine.
 

@@ -105,8 +105,9 @@ pub(crate) fn build() -> Result<PathBuf> {
     if let Some(cargo) = std::env::var_os("CARGO") {
         let mut build = Command::new(cargo);
         build.args(["build", "--quiet", "-p", "segstream-cli"]);
-        if directory.ends_with("release") {
-            build.arg("--release");
+        // A profile's programs lie in a folder of its name; that of `dev` is called debug.
+        if let Some(profile) = directory.file_name().filter(|folder| *folder != "debug") {
+            build.arg("--profile").arg(profile);
         }
         let status = build.status().context("cargo cannot be started; name the command with --segstream")?;
         ensure!(status.success(), "segstream cannot be built");
