@@ -52,20 +52,20 @@ impl Default for SocketConfig {
 pub enum SocketError {
     /// Somebody else is bound to the address.
     #[error(
-        "the UDP address {address} is already in use; stop the program that has it, or choose another port (port 0 takes any free one)"
+        "the UDP address {address} is already in use; stop the program that has it, or give another port (port 0 selects a free one)"
     )]
     AddressInUse {
         /// The address asked for.
         address: SocketAddr,
     },
     /// The system does not allow it.
-    #[error("this user may not bind the UDP address {address}; choose a port of 1024 or above, or run with the right to bind lower ones")]
+    #[error("this user may not bind the UDP address {address}; give a port of 1024 or above, or run with the privilege to bind lower ones")]
     PermissionDenied {
         /// The address asked for.
         address: SocketAddr,
     },
     /// The address belongs to no interface of this machine.
-    #[error("the address {} belongs to no interface of this machine; bind one that does, or 0.0.0.0 or [::] for all of them", .address.ip())]
+    #[error("the address {} belongs to no network interface of this machine; give one that does, or 0.0.0.0 or [::] for all interfaces", .address.ip())]
     AddressNotAvailable {
         /// The address asked for.
         address: SocketAddr,
@@ -77,13 +77,13 @@ pub enum SocketError {
         address: SocketAddr,
     },
     /// No file descriptor is left.
-    #[error("no socket can be opened for {address} because too many files are open; close some, or raise the limit with `ulimit -n`")]
+    #[error("no socket can be opened for {address} because this process has too many open files; raise the limit with `ulimit -n`")]
     TooManyOpenFiles {
         /// The address asked for.
         address: SocketAddr,
     },
     /// Anything else.
-    #[error("the UDP socket for {address} could not be set up: the system refused to {step}: {source}")]
+    #[error("the UDP socket for {address} could not be set up: the operating system refused to {step}: {source}")]
     System {
         /// The address asked for.
         address: SocketAddr,
@@ -125,24 +125,24 @@ impl fmt::Display for SocketWarning {
         match *self {
             Self::ReceiveBuffer { asked_bytes, granted_bytes } => write!(
                 f,
-                "The system grants a receive buffer of {granted_bytes} bytes where {asked_bytes} were asked for; bursts may be \
+                "The operating system grants a receive buffer of {granted_bytes} bytes instead of {asked_bytes}, so bursts may be \
                  dropped. Raise the limit with `sysctl -w net.core.rmem_max={asked_bytes}`."
             ),
             Self::SendBuffer { asked_bytes, granted_bytes } => write!(
                 f,
-                "The system grants a send buffer of {granted_bytes} bytes where {asked_bytes} were asked for; sending may stall. \
+                "The operating system grants a send buffer of {granted_bytes} bytes instead of {asked_bytes}, so sending may stall. \
                  Raise the limit with `sysctl -w net.core.wmem_max={asked_bytes}`."
             ),
             Self::NoSegmentationOffload => f.write_str(
-                "The system cannot send several datagrams in one call (UDP_SEGMENT, Linux 4.18 or later); sending takes more \
+                "The operating system has no segmentation offload (GSO: UDP_SEGMENT, Linux 4.18 or later), so sending takes more \
                  processor time.",
             ),
             Self::MayFragment => f.write_str(
-                "The system does not let datagrams be marked as not to be fragmented; choose a datagram size that every link of \
-                 the path carries.",
+                "The operating system cannot set the don't-fragment flag; give a datagram size that every link of the path \
+                 carries.",
             ),
             Self::NoNetworkErrors => {
-                f.write_str("The system does not report the network's error notices; an unreachable peer is noticed only by its silence.")
+                f.write_str("The operating system does not report ICMP errors, so an unreachable peer is noticed only by a timeout.")
             }
         }
     }

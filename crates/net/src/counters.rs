@@ -26,8 +26,10 @@ pub struct SocketCounters {
     pub send_blocked: u64,
     /// Datagrams that were dropped on sending, for whatever reason.
     pub datagrams_dropped: u64,
-    /// The network's notices that nobody listens at an address or that it cannot be reached.
+    /// Error messages of the network (ICMP) that a destination cannot be reached, for whatever reason.
     pub unreachable: u64,
+    /// Of them those that no program listens on the port (ICMP port unreachable, `ECONNREFUSED`).
+    pub refused: u64,
     /// The network's notices that a datagram was larger than the path carries.
     pub too_big: u64,
     /// All other error notices of the network.
@@ -48,6 +50,7 @@ pub(crate) struct LiveCounters {
     pub(crate) send_blocked: Count,
     pub(crate) datagrams_dropped: Count,
     pub(crate) unreachable: Count,
+    pub(crate) refused: Count,
     pub(crate) too_big: Count,
     pub(crate) other_errors: Count,
     pub(crate) offload_failures: Count,
@@ -79,6 +82,7 @@ impl LiveCounters {
             send_blocked: self.send_blocked.get(),
             datagrams_dropped: self.datagrams_dropped.get(),
             unreachable: self.unreachable.get(),
+            refused: self.refused.get(),
             too_big: self.too_big.get(),
             other_errors: self.other_errors.get(),
             offload_failures: self.offload_failures.get(),

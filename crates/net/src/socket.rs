@@ -192,7 +192,7 @@ impl Socket {
                 }
                 Err(error) => match drop_reason(&error) {
                     // Why: the error was pending on the socket and belongs to something sent earlier; reading has cleared it.
-                    Some(reason) => self.count_notice(reason),
+                    Some(reason) => self.count_notice(reason, Errno::from_io_error(&error)),
                     None => return Err(error),
                 },
             }
@@ -348,16 +348,21 @@ impl Socket {
         }
     }
 
-    fn count_notice(&self, reason: DropReason) {
+    fn count_notice(&self, reason: DropReason, errno: Option<Errno>) {
         // Why: where notices are queued, the queue is counted, in which each stands once.
         if self.take_notices() > 0 {
             return;
         }
         match reason {
-            DropReason::Unreachable => self.counters.unreachable.add(1),
+            DropReason::Unreachable => self.count_unreachable(errno == Some(Errno::CONNREFUSED)),
             DropReason::TooBig => self.counters.too_big.add(1),
             _ => self.counters.other_errors.add(1),
         }
+    }
+
+    fn count_unreachable(&self, refused: bool) {
+        self.counters.unreachable.add(1);
+        self.counters.refused.add(usize::from(refused));
     }
 
     /// Takes the error notices that wait on the socket, counts those of the network, and returns their number.
@@ -368,7 +373,7 @@ impl Socket {
                 break;
             };
             match notice.payload {
-                TransportErrorPayload::Unreachable => self.counters.unreachable.add(1),
+                TransportErrorPayload::Unreachable => self.count_unreachable(notice.raw_errno == Errno::CONNREFUSED.raw_os_error()),
                 TransportErrorPayload::TooBig { .. } => self.counters.too_big.add(1),
                 // Our own system's, about a datagram larger than the interface carries; the drop is counted where it was sent.
                 _ if notice.raw_errno == Errno::MSGSIZE.raw_os_error() => continue,

@@ -153,6 +153,7 @@ pub use segstream_base::{Bandwidth, Duration, Instant};
 pub use segstream_blocks::burst::RateSpec;
 pub use segstream_blocks::tolerance::Tolerance;
 pub use segstream_net::bind::{SocketError, SocketWarning};
+pub use segstream_net::counters::SocketCounters;
 pub use segstream_net::clock::Clock;
 pub use segstream_net::driver::{Polling, Threads};
 pub use segstream_net::wake::Waker;

@@ -27,7 +27,7 @@ pub enum Failure {
         reason: String,
     },
     /// Nothing has come from the peer for too long.
-    #[error("nothing has come from {peer} for {waited}; it is gone or the path is cut")]
+    #[error("nothing has come from {peer} for {waited}: the peer has stopped or the path is interrupted")]
     Silent {
         /// The peer.
         peer: SocketAddr,

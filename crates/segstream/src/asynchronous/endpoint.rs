@@ -6,7 +6,7 @@
 use super::switchboard::{Bell, Line, Switchboard};
 use super::{Connection, StreamSender};
 use crate::hub::Hub;
-use crate::{Config, Contract, Error, Fingerprint, Peer, SocketWarning, StrayCounters};
+use crate::{Config, Contract, Error, Fingerprint, Peer, SocketCounters, SocketWarning, StrayCounters};
 use segstream_net::clock::Clock;
 use segstream_net::driver::DriverConfig;
 use segstream_net::driver::tokio::AsyncDriver;
@@ -114,6 +114,12 @@ impl Endpoint {
     /// What the system granted less of than was asked for.
     pub fn warnings(&self) -> &[SocketWarning] {
         self.owner.socket.warnings()
+    }
+
+    /// What the socket has carried so far, and what the network has answered to it (ICMP). Anyone near the path can forge
+    /// such an answer, so it ends no connection; it is worth telling a person when nobody has answered.
+    pub fn socket_counters(&self) -> SocketCounters {
+        self.owner.socket.counters()
     }
 
     /// The clock of this endpoint.

@@ -5,7 +5,8 @@
 use super::Connection;
 use crate::hub::Hub;
 use crate::{
-    Config, ConnectionEvent, ConnectionId, Contract, Duration, Error, Fingerprint, Instant, Peer, SocketWarning, StrayCounters, Waker,
+    Config, ConnectionEvent, ConnectionId, Contract, Duration, Error, Fingerprint, Instant, Peer, SocketCounters, SocketWarning, StrayCounters,
+    Waker,
 };
 use segstream_base::endpoint::Endpoint as _;
 use segstream_net::clock::Clock;
@@ -78,6 +79,12 @@ impl Endpoint {
         self.driver.socket().warnings()
     }
 
+    /// What the socket has carried so far, and what the network has answered to it (ICMP). Anyone near the path can forge
+    /// such an answer, so it ends no connection; it is worth telling a person when nobody has answered.
+    pub fn socket_counters(&self) -> SocketCounters {
+        self.driver.socket().counters()
+    }
+
     /// The clock of this endpoint.
     pub fn clock(&self) -> Clock {
         self.driver.clock()
@@ -133,9 +140,9 @@ impl Endpoint {
     /// Serves the network until something happens; `None` when `timeout` has passed or a waker has ended the call.
     /// With a timeout of zero it serves once and does not sleep.
     ///
-    /// What is told twice before it is heard is heard once. [`ConnectionEvent::Closed`] is the last of its
-    /// connection; call [`Endpoint::forget`] after it. Progressive streams tell of new units as
-    /// [`ConnectionEvent::Readable`].
+    /// An event that occurs again before the application has taken it is reported once. [`ConnectionEvent::Closed`] is the
+    /// last event of its connection; call [`Endpoint::forget`] after it. New units of a stream that is read unit by unit
+    /// are reported as [`ConnectionEvent::Readable`].
     pub fn wait(&mut self, timeout: Option<Duration>) -> Result<Option<(ConnectionId, ConnectionEvent)>, Error> {
         let event = self.wait_for(timeout, |hub, _| hub.next_event().map_or(Poll::Pending, |event| Poll::Ready(Ok(event))));
         match event {
