@@ -6,7 +6,7 @@ use crate::session::HandshakeError;
 use segstream_base::{Bytes, Duration};
 use segstream_wire::handshake::RejectReason;
 
-/// The code a peer hears when we leave a path for [`CloseReason::PathOverloaded`]. Why so high: the low codes are the
+/// The code a peer receives when this end closes for [`CloseReason::PathOverloaded`]. Why so high: the low codes are the
 /// application's.
 pub const PATH_OVERLOADED_CODE: u64 = 0x5347_0001;
 
@@ -14,10 +14,10 @@ pub const PATH_OVERLOADED_CODE: u64 = 0x5347_0001;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CloseReason {
-    /// We closed it, and everything accepted was judged first.
-    #[error("closed here after everything accepted was judged")]
+    /// This end closed it, and every accepted segment had its verdict first.
+    #[error("closed by this end after every segment had its verdict")]
     ClosedHere,
-    /// The peer closed it, and everything accepted was judged first.
+    /// The peer closed it, and every accepted segment had its verdict first.
     #[error("closed by the peer: {detail} (code {code})")]
     ClosedByPeer {
         /// The peer's code; zero when all is well.
@@ -25,22 +25,22 @@ pub enum CloseReason {
         /// The peer's sentence.
         detail: String,
     },
-    /// The peer broke it off; what was under way is lost.
-    #[error("broken off by the peer: {detail} (code {code})")]
+    /// The peer aborted it; segments without a verdict are lost.
+    #[error("aborted by the peer: {detail} (code {code})")]
     AbortedByPeer {
         /// The peer's code.
         code: u64,
         /// The peer's sentence.
         detail: String,
     },
-    /// We broke it off.
-    #[error("broken off here")]
+    /// This end aborted it.
+    #[error("aborted by this end")]
     AbortedHere,
     /// Nothing has come from the peer for the idle timeout: it or the path is gone.
-    #[error("nothing came from the peer for {0}: it or the path is gone")]
+    #[error("nothing came from the peer for {0}: the peer has stopped or the path is interrupted")]
     TimedOut(Duration),
     /// Nobody answered the request.
-    #[error("nobody answered within {0}: check the address, that the other side listens, and that both sides use the same protection")]
+    #[error("nobody answered within {0}: check the address and port, that the peer listens there, and that no firewall blocks UDP")]
     NoAnswer(Duration),
     /// The peer refused the connection.
     #[error("refused by the peer: {}", rejection(*reason, detail))]
@@ -52,8 +52,8 @@ pub enum CloseReason {
     },
     /// The path carries almost nothing of the fixed rate (RFC 8084).
     #[error(
-        "of {sent} sent in {span} only {received} arrived: the path carries almost nothing of the fixed rate and was left alone; \
-         give a rate that it carries, or let the rate be found (auto)"
+        "of {sent} sent in {span} only {received} arrived: the path carries almost nothing of the fixed rate, so this end closed the \
+         connection; give a lower rate, or use congestion control (auto)"
     )]
     PathOverloaded {
         /// What was sent, in whole IP packets.
@@ -66,28 +66,28 @@ pub enum CloseReason {
     /// The handshake failed here: the peer is not who it should be, or not one to be served, or does not keep to TLS.
     #[error("the handshake failed: {}", .0.detail)]
     HandshakeFailed(HandshakeError),
-    /// The peer has lost the connection, by a crash for instance.
-    #[error("the peer has lost the connection: it was started anew; connect again")]
+    /// The peer has lost the connection state, for example by a restart (stateless reset, RFC 9000 10.3).
+    #[error("the peer has lost the connection state, for example by a restart; connect again")]
     ResetByPeer,
-    /// The keys have sealed or refused as much as they may.
-    #[error("the keys of the connection are worn out; connect again")]
+    /// The AEAD usage limit of the keys is reached: they have sealed, or failed to open, as much as is safe (RFC 9001 6.6).
+    #[error("the keys of the connection have reached their usage limit (RFC 9001 6.6); connect again")]
     KeysWornOut,
     /// The peer sent what no correct peer sends.
-    #[error("the peer broke the protocol: {0}")]
+    #[error("the peer violated the protocol: {0}")]
     PeerMisbehaved(&'static str),
 }
 
 /// Why the peer has refused, as a sentence, with what it says itself.
 fn rejection(reason: RejectReason, detail: &str) -> String {
     let sentence = match reason {
-        RejectReason::Version => "it speaks another version of the protocol; update the older side".to_owned(),
-        RejectReason::Busy => "it has as many connections as it keeps; try again later".to_owned(),
-        RejectReason::NotAccepting => "it accepts no connections; check that it is a receiver that listens".to_owned(),
-        RejectReason::Unacceptable => "it does not agree with the class or the limits; propose flow control or a rate".to_owned(),
-        RejectReason::Refused => "its application does not want the connection".to_owned(),
-        RejectReason::Protection => "one side encrypts and the other does not; both must do the same".to_owned(),
-        RejectReason::Handshake => "it does not accept our part of the handshake".to_owned(),
-        RejectReason::Other(code) => format!("it gives reason {code}, which this version does not know"),
+        RejectReason::Version => "it runs another version of the protocol; use the same version at both ends".to_owned(),
+        RejectReason::Busy => "it has reached its limit of connections; try again later".to_owned(),
+        RejectReason::NotAccepting => "it accepts no connections; check that a program listens there".to_owned(),
+        RejectReason::Unacceptable => "it does not accept the class or the limits; use flow control or rate control".to_owned(),
+        RejectReason::Refused => "its application refuses the connection".to_owned(),
+        RejectReason::Protection => "one end encrypts and the other does not; both must do the same".to_owned(),
+        RejectReason::Handshake => "it does not accept the handshake of this end".to_owned(),
+        RejectReason::Other(code) => format!("it gives the reason {code}, which this version does not know"),
         _ => "it gives no reason".to_owned(),
     };
     if detail.is_empty() { sentence } else { format!("{sentence} ({detail})") }
@@ -98,10 +98,10 @@ fn rejection(reason: RejectReason, detail: &str) -> String {
 #[non_exhaustive]
 pub enum ConnectError {
     /// Too many connections.
-    #[error("the endpoint already has {0} connections, as many as it may")]
+    #[error("the endpoint has {0} connections, which is its limit; raise the limit or close some")]
     TooMany(usize),
     /// Neither flow control nor rate control.
-    #[error("class {0} has neither flow control nor rate control; set a window or a rate, or allow unlimited sending explicitly")]
+    #[error("class {0} has neither flow control nor rate control; use a class with one of them, or allow unlimited sending explicitly")]
     Unlimited(segstream_wire::Class),
     /// The rate contradicts itself or the class.
     #[error(transparent)]
@@ -110,7 +110,7 @@ pub enum ConnectError {
     #[error("{0} streams do not fit a connection request; open at most {max} with it and the others later", max = segstream_wire::proposal::STREAMS_MAX)]
     TooManyStreams(usize),
     /// The contracts do not fit a proposal.
-    #[error("the stream contracts take {0} bytes, more than a connection request carries; shorten the labels or open streams later")]
+    #[error("the stream contracts take {0} bytes and do not fit a connection request; shorten the labels, or open some streams later")]
     RequestTooLong(usize),
     /// What is trusted contradicts what the endpoint was given.
     #[error("the connection cannot be protected: {}", .0.detail)]
@@ -119,6 +119,6 @@ pub enum ConnectError {
     #[error(transparent)]
     Contract(#[from] segstream_wire::contract::ContractError),
     /// See the message.
-    #[error("datagrams of {0} bytes are not allowed; choose 1200 to 65507")]
+    #[error("a datagram size of {0} bytes is not allowed; give 1200 to 65507")]
     DatagramBytes(usize),
 }

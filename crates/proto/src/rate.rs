@@ -34,7 +34,7 @@ pub enum Rate {
 #[non_exhaustive]
 pub enum RateError {
     /// The bounds leave nothing.
-    #[error("an automatic rate of at least {floor} and at most {peak} is none; give a floor above 0 and a peak not below it")]
+    #[error("an automatic rate cannot have a floor of {floor} and a peak of {peak}; give a floor above 0 and a peak not below it")]
     Bounds {
         /// The floor, as given.
         floor: Bandwidth,

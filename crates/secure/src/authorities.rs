@@ -38,7 +38,7 @@ pub enum AuthoritiesError {
         cause: io::Error,
     },
     /// The file holds no certificate, or a damaged one.
-    #[error("{} holds no usable root certificates in PEM: {cause}", path.display())]
+    #[error("{} contains no usable root certificates in PEM: {cause}", path.display())]
     Unusable {
         /// The file.
         path: PathBuf,

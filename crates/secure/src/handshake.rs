@@ -254,15 +254,15 @@ impl Handshake {
 /// What people should know of a failure, and what they can do.
 fn sentence(error: &Error) -> String {
     match error {
-        Error::NoApplicationProtocol => "the peer speaks another protocol or another version of this one: run the same version at both \
+        Error::NoApplicationProtocol => "the peer runs another protocol or another version of this one; run the same version at both \
                                          ends"
             .to_owned(),
-        Error::NoCertificatesPresented => "the peer has shown no key: it must have an identity, as we have".to_owned(),
+        Error::NoCertificatesPresented => "the peer has presented no key; it needs an identity too".to_owned(),
         Error::InvalidCertificate(cause) => format!("the peer's certificate or its proof is not valid: {cause}"),
         Error::PeerIncompatible(cause) => {
-            format!("the peer's TLS and ours have nothing in common ({cause:?}): run the same version at both ends")
+            format!("the TLS of the peer and of this end have no parameters in common ({cause:?}); run the same version at both ends")
         }
-        other => format!("{other}: the bytes were changed on the way, or the peer's program is faulty"),
+        other => format!("{other}: the bytes were changed on the path, or the peer's program is faulty"),
     }
 }
 

@@ -31,7 +31,7 @@ pub struct Identity {
 #[derive(Debug, thiserror::Error)]
 pub enum IdentityError {
     /// The system gives no random bytes.
-    #[error("the system gives no random bytes, so no key can be made")]
+    #[error("the operating system provides no random numbers, so no key can be generated")]
     Entropy,
     /// A file could not be read.
     #[error("{} cannot be read: {cause}", path.display())]
@@ -50,7 +50,7 @@ pub enum IdentityError {
         cause: io::Error,
     },
     /// A file with a private key is open to others.
-    #[error("others may read {} (its mode is {mode:04o}), so its private key may be known to them: run chmod 600 on it, or remove it to get another", path.display())]
+    #[error("others may read {} (its mode is {mode:04o}), so the private key in it may be known to them; run chmod 600 on it, or remove it and let a new key be generated", path.display())]
     Exposed {
         /// The file.
         path: PathBuf,
@@ -58,7 +58,7 @@ pub enum IdentityError {
         mode: u32,
     },
     /// A file holds no private key in the form that is read.
-    #[error("{} holds no private key in PKCS#8 PEM (BEGIN PRIVATE KEY); openssl pkcs8 -topk8 -nocrypt makes one of other forms", path.display())]
+    #[error("{} contains no private key in PKCS#8 PEM (BEGIN PRIVATE KEY); convert other forms with openssl pkcs8 -topk8 -nocrypt", path.display())]
     NoKey {
         /// The file.
         path: PathBuf,
@@ -72,7 +72,7 @@ pub enum IdentityError {
         cause: String,
     },
     /// A file of certificates is empty or damaged.
-    #[error("{} holds no usable certificate chain in PEM: {cause}", path.display())]
+    #[error("{} contains no usable certificate chain in PEM: {cause}", path.display())]
     Certificates {
         /// The file.
         path: PathBuf,
@@ -81,7 +81,7 @@ pub enum IdentityError {
     },
     /// A certificate is for another key.
     #[error(
-        "the first certificate in {} is for the key {found}, but this identity's key is {ours}: put the one for this key first",
+        "the first certificate in {} is for the key {found}, but the key of this identity is {ours}; put the certificate of this key first",
         path.display()
     )]
     OtherKey {

@@ -51,7 +51,7 @@ pub enum KnownPeersError {
     },
     /// Another key is known for this address.
     #[error(
-        "{} has another key for {address}: {known}. If the peer has changed its key for a reason you know, remove that line",
+        "{} has another key for {address}: {known}. If you know why the peer has a new key, remove that line",
         path.display()
     )]
     Changed {
@@ -65,7 +65,7 @@ pub enum KnownPeersError {
         line: usize,
     },
     /// An address would not come back from the file.
-    #[error("\"{address}\" cannot be remembered: an address has no spaces and does not begin with #")]
+    #[error("the key of \"{address}\" cannot be stored: an address has no spaces and does not begin with #")]
     Address {
         /// The address.
         address: String,

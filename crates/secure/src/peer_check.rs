@@ -66,7 +66,7 @@ impl PeerCheck {
         let seen = self.seen().clone();
         let key = seen.key.ok_or_else(|| "the peer has shown no key".to_owned())?;
         let admitted = admission.admit(key, matches!(seen.certified, Some(Ok(()))));
-        if admitted { Ok(()) } else { Err(self.refuse(format!("the key {key} was allowed here once, and another connection was faster"))) }
+        if admitted { Ok(()) } else { Err(self.refuse(format!("the key {key} was allowed for one connection, and another connection has used it"))) }
     }
 
     fn refuse(&self, why: String) -> String {
@@ -116,8 +116,8 @@ impl PeerCheck {
             )),
             Wanted::Peer(Trust::Certified(name), _) => match certified {
                 Some(Ok(())) => None,
-                Some(Err(why)) => Some(format!("no trusted authority says that the key {key} belongs to {name}: {why}")),
-                None => Some(format!("no authority was asked whether the key {key} belongs to {name}")),
+                Some(Err(why)) => Some(format!("no trusted authority has certified the key {key} for {name}: {why}")),
+                None => Some(format!("no authority is configured that could certify the key {key} for {name}")),
             },
             Wanted::Admitted(admission) if admission.would_admit(key, matches!(certified, Some(Ok(())))) => None,
             Wanted::Admitted(_) => Some(format!("the key {key} is not allowed here")),

@@ -64,7 +64,7 @@ impl Tls {
         let connection = self
             .client_config(Arc::clone(&check))
             .and_then(|config| ClientConnection::new(Arc::new(config), Version::V1, name, parameters.to_vec()))
-            .map_err(|error| unusable(&format!("no handshake could be begun: {error}")))?;
+            .map_err(|error| unusable(&format!("the handshake could not be started: {error}")))?;
         Ok(TlsSession::new(Handshake::initiate(Connection::Client(connection), check)))
     }
 
@@ -83,10 +83,10 @@ impl Tls {
     fn name_of(&self, trust: &Trust) -> Result<ServerName<'static>, String> {
         match trust {
             Trust::Certified(name) if self.authorities.is_none() => {
-                Err(format!("no authority is known that could say who {name} is: load root certificates"))
+                Err(format!("no authority is configured that could certify {name}; load root certificates"))
             }
             Trust::Certified(name) => ServerName::try_from(name.clone())
-                .map_err(|_| format!("\"{name}\" is not a name that an authority certifies: it must be a host name or an address")),
+                .map_err(|_| format!("\"{name}\" cannot be certified: it must be a host name or an IP address")),
             Trust::Anyone | Trust::Key(_) | Trust::Nobody => Ok(ServerName::from(IpAddr::from(Ipv4Addr::UNSPECIFIED))),
         }
     }

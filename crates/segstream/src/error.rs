@@ -21,7 +21,7 @@ pub enum Error {
     /// A segment was not taken.
     #[error(transparent)]
     Submit(#[from] SubmitError),
-    /// The connection is no more.
+    /// The connection has ended.
     #[error("the connection to {remote} has ended: {reason}")]
     Closed {
         /// The peer.
@@ -30,13 +30,13 @@ pub enum Error {
         reason: CloseReason,
     },
     /// The connection is being closed.
-    #[error("the connection to {remote} is being closed; it takes no new streams and segments")]
+    #[error("the connection to {remote} is closing; it accepts no new streams and segments")]
     Closing {
         /// The peer.
         remote: SocketAddr,
     },
     /// The peer does not take a stream of ours.
-    #[error("the peer refuses stream {stream} ({reason:?}); what was sent on it has no verdict")]
+    #[error("the peer refuses stream {stream} ({reason:?}); segments sent on it get no verdict")]
     Refused {
         /// The stream.
         stream: u32,
@@ -44,34 +44,34 @@ pub enum Error {
         reason: RefuseReason,
     },
     /// The time given was not enough. Nothing is lost; call again.
-    #[error("nothing came within the time given; call again to wait longer")]
+    #[error("the timeout has passed and nothing has come; nothing is lost, call again to wait longer")]
     TimedOut,
-    /// A waker has ended the call. Nothing is lost; call again.
-    #[error("the call was ended by a wake; call again to go on")]
+    /// A waker ended the call. Nothing is lost; call again.
+    #[error("a waker ended the call; nothing is lost, call again to continue")]
     Woken,
     /// The class has neither flow control nor rate control.
-    #[error("class {0} has neither flow control nor rate control; keep one of them, or allow unlimited sending explicitly")]
+    #[error("class {0} has neither flow control nor rate control; use a class with one of them, or allow unlimited sending explicitly")]
     Unlimited(Class),
     /// The endpoint has been closed.
     #[error("the endpoint has been closed; bind another")]
     EndpointClosed,
     /// An asynchronous endpoint was bound outside a tokio runtime.
     #[cfg(feature = "tokio")]
-    #[error("there is no tokio runtime here; bind the endpoint inside one with I/O enabled, or use segstream::blocking")]
+    #[error("there is no tokio runtime with I/O enabled in this context; bind the endpoint inside one, or use segstream::blocking")]
     NoRuntime,
     /// A rate contradicts itself or the class.
     #[error(transparent)]
     Rate(#[from] RateError),
-    /// The stream, segment or connection never was, or is no more; a verdict may have been handed out already.
-    #[error("there is no such {0} here, or no longer")]
+    /// The stream, segment or connection does not exist or has ended; a verdict may have been delivered before.
+    #[error("there is no such {0}, or it has ended")]
     Unknown(&'static str),
-    /// The system failed in a way that no retry mends.
-    #[error("the system failed: {0}")]
+    /// The operating system reported an error that no retry mends.
+    #[error("the operating system reported an error: {0}")]
     System(#[from] std::io::Error),
     /// A key or a certificate cannot be used.
     #[error(transparent)]
     Identity(#[from] IdentityError),
-    /// The system has no randomness.
-    #[error("the system gives no randomness: {0}")]
+    /// The operating system provides no random numbers.
+    #[error("the operating system provides no random numbers: {0}")]
     Entropy(getrandom::Error),
 }

@@ -91,11 +91,11 @@ impl Default for Contract {
 #[non_exhaustive]
 pub enum ContractError {
     /// See the message.
-    #[error("a unit of {0} bytes is not allowed; choose 1 to {UNIT_BYTES_MAX}")]
+    #[error("a unit of {0} bytes is not allowed; give 1 to {UNIT_BYTES_MAX}")]
     UnitBytes(u32),
     /// See the message.
     #[error(
-        "a unit of {unit_bytes} bytes does not fit the smallest datagram behind the longest heading of this stream; choose 1 to {fits}"
+        "a unit of {unit_bytes} bytes does not fit the smallest datagram (1200 bytes) with the headers of this stream; give 1 to {fits}"
     )]
     UnitRoom {
         /// The proposed size.
@@ -115,13 +115,13 @@ pub enum ContractError {
         segments: u32,
     },
     /// See the message.
-    #[error("an interleaving depth of {0} is not allowed; choose 1 to {SEGMENT_UNITS_MAX}, or turn interleaving off")]
+    #[error("an interleaving depth of {0} is not allowed; give 1 to {SEGMENT_UNITS_MAX}, or turn interleaving off")]
     Interleave(u32),
     /// See the message.
     #[error("the weight must be 1 to 255")]
     Weight,
     /// See the message.
-    #[error("the label has {0} bytes, more than {LABEL_BYTES_MAX}")]
+    #[error("the label has {0} bytes; at most {LABEL_BYTES_MAX} are allowed")]
     Label(usize),
 }
 

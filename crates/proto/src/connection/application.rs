@@ -1,7 +1,6 @@
 //! What the application may ask of a connection: streams, segments, verdicts, statistics.
 //!
-//! Called by the facade, the C and Python bindings and tests. Invariant: a call that is refused changes
-//! nothing.
+//! Called by the facade and by tests. Invariant: a call that is refused changes nothing.
 
 use super::{Connection, ConnectionEvent};
 use crate::rate::{Rate, RateError};

@@ -487,7 +487,7 @@ impl SendHalf {
         }
     }
 
-    /// The bytes kept for stream `stream`: units of segments without a verdict.
+    /// Units kept for stream `stream`: those of segments without a verdict.
     pub fn buffered_units(&self, stream: u32) -> u64 {
         self.streams.get(stream as usize).map_or(0, SendStream::buffered_units)
     }

@@ -92,7 +92,7 @@ fn each_refusal_is_told_as_a_sentence() {
     let refusals = [
         (ending(Config::default(), Config::default()), RejectReason::NotAccepting, "it accepts no connections"),
         (ending(Config::default(), Config { connections: 0, ..accepting() }), RejectReason::Busy, "try again later"),
-        (ending(window, error_control), RejectReason::Unacceptable, "it does not agree with the class"),
+        (ending(window, error_control), RejectReason::Unacceptable, "it does not accept the class"),
     ];
     for (ended, expected, part) in refusals {
         let CloseReason::Rejected { reason, .. } = &ended else { panic!("{ended}") };
@@ -148,7 +148,7 @@ fn a_fixed_rate_ends_with_a_sentence_on_a_path_that_loses_almost_everything() {
     });
     let ended = ended.expect("the circuit breaks");
     assert!(matches!(ended, CloseReason::PathOverloaded { .. }), "{ended}");
-    assert!(ended.to_string().contains("give a rate that it carries, or let the rate be found (auto)"), "{ended}");
+    assert!(ended.to_string().contains("give a lower rate, or use congestion control (auto)"), "{ended}");
 }
 
 #[test]

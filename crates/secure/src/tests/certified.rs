@@ -95,7 +95,7 @@ fn a_certificate_that_has_ended_or_is_for_another_use_does_not_count() {
     for identity in [ended, client] {
         let asked = Tls::new(identity, Admission::anyone(), None).unwrap();
         let error = initiator_error(connect(&asking, &certified("server.example"), &asked).map(drop).unwrap_err());
-        assert!(error.detail.starts_with("no trusted authority says"), "{}", error.detail);
+        assert!(error.detail.starts_with("no trusted authority has certified"), "{}", error.detail);
         connect(&asking, &Trust::Key(asked.fingerprint()), &asked).expect("the key is trusted, whatever the certificate says");
     }
 }

@@ -151,7 +151,7 @@ fn another_protocol_and_a_peer_without_a_key_are_refused() {
     assert!(error.detail.contains("the same version"), "{}", error.detail);
     let error = responder_error(meet(stranger(b"segstream/2", None)).unwrap_err());
     assert_eq!(error.code, 0x174, "certificate_required");
-    assert!(error.detail.contains("must have an identity"), "{}", error.detail);
+    assert!(error.detail.contains("needs an identity"), "{}", error.detail);
 }
 
 #[test]

@@ -86,7 +86,7 @@ fn a_stream_the_peer_has_no_room_for_is_refused_and_the_others_go_on() {
         }
         let mut connection = client.connection(id);
         let error = connection.send(refused, "no".into()).unwrap_err();
-        assert_eq!(error.to_string(), "the peer refuses stream 1 (TooManyStreams); what was sent on it has no verdict");
+        assert_eq!(error.to_string(), "the peer refuses stream 1 (TooManyStreams); segments sent on it get no verdict");
         assert!(matches!(connection.send(7, "no".into()), Err(Error::Unknown("stream"))));
         let segment = connection.send(0, "taken".into()).unwrap();
         assert_eq!(connection.verdict(0, segment, PATIENCE).unwrap().verdict, Verdict::Complete);

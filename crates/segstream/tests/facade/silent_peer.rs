@@ -72,7 +72,7 @@ fn a_dropped_endpoint_says_so_at_once() {
         });
         let id = client.connect(segstream::Peer::anyone(to), vec![Contract::default()]).unwrap();
         let reason = client.connection(id).closed(Some(seconds(5))).unwrap();
-        assert_eq!(reason.to_string(), "broken off by the peer: the application is gone (code 0)");
+        assert_eq!(reason.to_string(), "aborted by the peer: the application is gone (code 0)");
         serving.join().unwrap();
     });
 }

@@ -92,7 +92,7 @@ fn bounds(outcome: &Outcome, seconds: f64, sent: &Report, received: &Report) -> 
         Bound::most("verdicts that are not complete", sent.verdicts_other as f64, 0.0),
         Bound::most("segments changed", received.segments_wrong as f64, 0.0),
         Bound::least("segments delivered of those judged complete", delivered, judged),
-        Bound::so("the transfer is closed in order", sent.ended.iter().all(|ended| ended.starts_with("closed here"))),
+        Bound::so("the transfer is closed in order", sent.ended.iter().all(|ended| ended.starts_with("closed by this end"))),
     ]
 }
 
