@@ -21,19 +21,18 @@ use std::io::{self, BufWriter, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// Shows the shipments in a packet capture: when, from whom to whom, what kind, which number, and what they carry.
+/// Lists the shipments (datagrams of this protocol) in a packet capture: time, addresses, kind, number and content.
 ///
-/// Reads pcap files of Ethernet, Linux cooked and raw IP captures. A capture on the sending machine may hold several
-/// datagrams as one packet (segmentation offload); those cannot be told apart and count as undecodable. Capture at the
-/// receiver, or turn it off. Of an encrypted connection set-up is shown, and of what follows that it is sealed, for which
-/// connection, and how long it is.
+/// Reads pcap files of Ethernet, Linux cooked and raw IP captures. In a capture on the sending machine one packet may hold
+/// several datagrams (segmentation offload, GSO); it cannot be divided and counts as undecodable. Capture at the receiver,
+/// or turn offload off. Of an encrypted connection only set-up, connection identifiers and lengths are readable.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  tcpdump -i eth0 -w trace.pcap udp port 4433\n  segstream inspect trace.pcap")]
 pub(crate) struct Arguments {
     /// The capture.
     #[arg(value_name = "FILE.pcap")]
     file: PathBuf,
-    /// Prints one JSON object on standard output: the shipments and the counts.
+    /// Prints one JSON object on standard output: the shipments and the totals.
     #[arg(long)]
     json: bool,
 }

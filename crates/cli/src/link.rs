@@ -7,7 +7,7 @@
 use crate::interruption::Interruption;
 use crate::link_speed::Speed;
 use crate::link_tun::{self, TunArguments};
-use crate::{json, quantity, usage};
+use crate::{address, json, quantity, usage};
 use anyhow::Result;
 use clap::{Args, ValueEnum};
 use segstream::Duration;
@@ -19,61 +19,62 @@ use serde::Serialize;
 use std::net::SocketAddr;
 use std::process::ExitCode;
 
-/// Emulates a path: what is sent to one address leaves for another, as late and as incomplete as asked for.
+/// Emulates a network path: relays datagrams from one address to another with limited bandwidth, delay and loss.
 ///
-/// Answers go back to whoever sent, over a path of the same bandwidth and delay. Bandwidth counts whole IP packets, 28
-/// bytes more than the datagram on IPv4, 48 on IPv6. With --tun the path lies between two network namespaces, and any
-/// program's packets cross it. Runs until it is interrupted, then says what it did; it fails if it could not keep up with
-/// its own schedule.
+/// Answers go back to the sender over a path with the same bandwidth and delay. Bandwidth counts whole IP packets: 28 bytes
+/// more than the datagram on IPv4, 48 on IPv6. With --tun the path lies between two network namespaces, and the packets
+/// of any program cross it.
+///
+/// Runs until it is interrupted, then prints what it did. The exit status is 1 if it could not keep up with its own schedule.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Example:\n  segstream link --listen 127.0.0.1:4400 --to 127.0.0.1:4433 --bandwidth 100mbit --rtt 60ms --loss 1e-3\n  segstream link --tun left right --bandwidth 20mbit --rtt 40ms"
 )]
 pub(crate) struct Arguments {
-    /// Where to receive; port 0 takes any free one.
-    #[arg(long, value_name = "ADDR", value_parser = quantity::address, required_unless_present = "tun")]
+    /// The address to receive on; port 0 selects a free port.
+    #[arg(long, value_name = "ADDR", value_parser = address::numeric, required_unless_present = "tun")]
     listen: Option<SocketAddr>,
-    /// Where what is received goes.
-    #[arg(long, value_name = "ADDR", value_parser = quantity::address, required_unless_present = "tun")]
+    /// The address to relay to.
+    #[arg(long, value_name = "ADDR", value_parser = address::numeric, required_unless_present = "tun")]
     to: Option<SocketAddr>,
     #[command(flatten)]
     tun: TunArguments,
-    /// Bandwidth of each direction, such as 100mbit; or how it changes, in seconds since the link was opened:
-    /// 0s:10mbit,5s:5mbit,8s:10mbit, with ,repeat=20s behind it to start again. 0bit is an outage.
+    /// Bandwidth of each direction, such as 100mbit; or a list of changes with the time since the start of the link:
+    /// 0s:10mbit,5s:5mbit,8s:10mbit. A ,repeat=20s at the end repeats the list. 0bit is an outage.
     #[arg(long, value_name = "B", value_parser = Speed::parse)]
     bandwidth: Speed,
-    /// Round trip, such as 60ms; half of it in each direction.
+    /// Round-trip time, such as 60ms; half of it in each direction.
     #[arg(long, value_name = "T", value_parser = quantity::duration)]
     rtt: Duration,
-    /// How much may wait in front of the bandwidth [default: one bandwidth-delay product at the highest bandwidth, at least
+    /// The size of the queue in front of the link [default: one bandwidth-delay product at the highest bandwidth, at least
     /// 64KiB].
     #[arg(long, value_name = "BYTES", value_parser = quantity::bytes)]
     queue: Option<Bytes>,
-    /// What manages the queue of each direction: droptail; codel or codel:target=5ms,interval=100ms (RFC 8289), which marks
+    /// Queue management of each direction: droptail; codel or codel:target=5ms,interval=100ms (RFC 8289), which marks
     /// ECN-capable packets instead of dropping them.
     #[arg(long, value_name = "SPEC", default_value = "droptail")]
     aqm: Aqm,
-    /// Marks ECN-capable packets that wait longer than this, in both directions.
+    /// Marks ECN-capable packets that wait in the queue for longer than this, in both directions.
     #[arg(long, value_name = "T", value_parser = quantity::duration)]
     mark_above: Option<Duration>,
-    /// Drops what exceeds a rate in front of the queue, on the way there only: 5mbit or, with what may pass at once,
-    /// 5mbit,64KiB [default burst: 100 ms of the rate, at least 15000 bytes].
+    /// A policer in front of the queue, from --listen to --to only: a rate such as 5mbit, or rate and burst such as
+    /// 5mbit,64KiB. Packets above the rate are dropped [default burst: 100 ms of the rate, at least 15000 bytes].
     #[arg(long, value_name = "RATE[,BURST]")]
     policer: Option<Policer>,
-    /// Loss on the way there: none; 1e-3 or random:1e-3; gilbert:rate=1%,burst=4 (mean loss and mean run);
-    /// bursty:good=1620ms,bad=180ms,loss=1e-3 (loss only while it is bad; 1 is an outage) or list:5,17,18.
+    /// Loss from --listen to --to: none; 1e-3 or random:1e-3; gilbert:rate=1%,burst=4 (mean loss, mean length of a burst);
+    /// bursty:good=1620ms,bad=180ms,loss=1e-3 (loss during bad times only; 1 is an outage); list:5,17,18 (these packets).
     #[arg(long, value_name = "SPEC", default_value = "none")]
     loss: LossSpec,
-    /// Loss on the way back.
+    /// Loss in the opposite direction.
     #[arg(long, value_name = "SPEC", default_value = "none")]
     loss_back: LossSpec,
-    /// Whether packets are lost before they have taken their time on the link, or after.
+    /// Whether packets are lost before they use bandwidth of the link, or after.
     #[arg(long, value_name = "PLACE", value_enum, default_value_t = Place::Before)]
     loss_at: Place,
-    /// The most that is added to the delay, in both directions, without reordering.
+    /// The largest random addition to the delay, in both directions. It causes no reordering.
     #[arg(long, value_name = "T", value_parser = quantity::duration, default_value = "0ms")]
     jitter: Duration,
-    /// Which packets arrive late, in both directions: none, 1%:distance=5 or 1%:delay=10ms.
+    /// Reordering in both directions: none; 1%:distance=5 (1 % of packets arrive 5 packets late) or 1%:delay=10ms.
     #[arg(long, value_name = "SPEC", default_value = "none")]
     reorder: ReorderSpec,
     /// The share of packets that arrive twice, in both directions.
@@ -82,10 +83,10 @@ pub(crate) struct Arguments {
     /// The share of packets in which one bit is flipped, in both directions.
     #[arg(long, value_name = "P", default_value = "0")]
     corrupt: Probability,
-    /// The seed of every random choice.
+    /// The seed of all random numbers.
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
-    /// Prints one JSON object on standard output when it ends.
+    /// Prints one JSON object on standard output at the end.
     #[arg(long)]
     json: bool,
 }

@@ -14,13 +14,12 @@ use segstream_path::PathConfig;
 /// The flags of the two ends.
 #[derive(Debug, Args)]
 pub(crate) struct TunArguments {
-    /// Connect two network namespaces, each by the name that `ip netns` shows or a path such as /proc/4711/ns/net, with an
-    /// interface in each. Whatever passes between them crosses the path, the first being where it starts. Needs Linux and
-    /// the administrator.
+    /// Connects two network namespaces and creates an interface in each. A namespace is a name from `ip netns` or a path such
+    /// as /proc/4711/ns/net. NS1 takes the place of --listen, NS2 that of --to. Needs Linux and root.
     #[arg(long, num_args = 2, value_names = ["NS1", "NS2"], conflicts_with_all = ["listen", "to"])]
     tun: Option<Vec<String>>,
-    /// The addresses of the two interfaces, with the length of their network's prefix if it is not 24 (64 for IPv6)
-    /// [default: 10.77.0.1,10.77.0.2].
+    /// The addresses of the two interfaces, with a prefix length if it is not 24 (64 for IPv6) [default:
+    /// 10.77.0.1,10.77.0.2].
     #[arg(long, value_name = "A,B", requires = "tun", conflicts_with_all = ["listen", "to"])]
     tun_addresses: Option<String>,
 }

@@ -8,12 +8,13 @@
 //! - [`sim`]: one scheme over a simulated black box, or XTP over a tandem of queues;
 //! - [`study`]: the figures and tables of the papers.
 //!
-//! What the verbs share is called after what it is: [`quantity`] (`60ms`, `500mbit`, `1MiB`),
+//! What the verbs share is called after what it is: [`quantity`] (`60ms`, `500mbit`, `1MiB`), [`address`],
 //! [`tolerance_argument`], [`given`], [`protection`], [`progress`], [`json`], [`usage`].
 //!
 //! Invariant: everything for people goes to standard error, and the exit status is 0 for done, 1 for failed
 //! and 2 for bad usage.
 
+mod address;
 mod bench;
 mod content_hash;
 mod demo;
@@ -41,7 +42,7 @@ mod usage;
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
 
-/// Streams segments over UDP with exactly the loss an application can live with.
+/// Sends messages (segments) over UDP, with loss bounded to what the application tolerates.
 #[derive(Debug, Parser)]
 #[command(name = "segstream", version, propagate_version = true, arg_required_else_help = true)]
 #[command(after_help = "Example:\n  segstream recv --listen 127.0.0.1:4433 --out copies\n  segstream send 127.0.0.1:4433 film.mkv --peer \
@@ -64,7 +65,7 @@ enum Verb {
 }
 
 fn main() -> ExitCode {
-    let command = Command::try_parse().unwrap_or_else(|error| sim::explained(error).exit());
+    let command = Command::try_parse().unwrap_or_else(|error| sim::explained(send::explained(error)).exit());
     let outcome = match command.verb {
         Verb::Demo(arguments) => demo::run(&arguments),
         Verb::Recv(arguments) => recv::run(&arguments),

@@ -26,19 +26,19 @@ const ENCRYPTED: &[&str] = &["identity", "certificate", "authority"];
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Protection")]
 pub(crate) struct Protection {
-    /// Our key, PKCS#8 in PEM; a fresh one is put there on first use [default: segstream/identity.pem in the user's
-    /// configuration directory].
+    /// The private key of this end, PKCS#8 in PEM. The file is created with a new key if it does not exist [default:
+    /// segstream/identity.pem in the user's configuration directory].
     #[arg(long, value_name = "FILE")]
     identity: Option<PathBuf>,
-    /// Certificates for our key, PEM, the key's own first: for a peer that trusts an authority.
+    /// The certificate chain of the private key in PEM, the key's own certificate first. Needed by a peer that uses --authority.
     #[arg(long, value_name = "FILE")]
     certificate: Option<PathBuf>,
-    /// Root certificates, PEM. `send` then takes a receiver that is certified for the host in ADDR, and `recv` serves
-    /// whoever is certified.
+    /// Root certificates in PEM. `send` then accepts a receiver with a certificate for the host in ADDR, and `recv` serves
+    /// every sender with a certificate.
     #[arg(long, value_name = "FILE")]
     authority: Option<PathBuf>,
-    /// Transfers in the clear, for laboratories: anyone on the path can read and change what is sent, and nobody proves
-    /// who they are. Both ends must give it.
+    /// No encryption and no authentication, for laboratories: anyone on the path can read and change what is sent. Both ends
+    /// must use it.
     #[arg(long)]
     insecure: bool,
 }
@@ -49,7 +49,7 @@ impl Protection {
     /// # Errors
     /// Bad usage.
     pub(crate) fn check(given: &Given, of_this_end: &[&str]) -> Result<()> {
-        given.contradiction("insecure", &[ENCRYPTED, of_this_end].concat(), "in the clear there are no keys")
+        given.contradiction("insecure", &[ENCRYPTED, of_this_end].concat(), "without encryption there are no keys")
     }
 
     /// Refuses another scheme unless it was said that it travels in the clear.
@@ -61,8 +61,8 @@ impl Protection {
             return Ok(());
         }
         Err(usage::bad(format!(
-            "--scheme {scheme} has no encryption: it is for laboratories, and anyone on the path can read and change what is sent; give \
-             --insecure to say that you know, or leave --scheme out"
+            "--scheme {scheme} has no encryption: anyone on the path can read and change what is sent. It is for laboratories; give --insecure \
+             to confirm that, or leave --scheme out"
         )))
     }
 
@@ -74,7 +74,7 @@ impl Protection {
     /// Says what a transfer in the clear is exposed to.
     pub(crate) fn tell(&self) {
         if self.insecure {
-            eprintln!("insecure: in the clear, anyone on the path can read and change what is sent, and nobody proves who they are");
+            eprintln!("insecure: no encryption and no authentication; anyone on the path can read and change what is sent");
         }
     }
 
@@ -97,7 +97,7 @@ impl Protection {
             return Ok(file.clone());
         }
         let directories = etcetera::choose_base_strategy()
-            .context("the user's configuration directory cannot be found; give a file for our key with --identity")?;
+            .context("the user's configuration directory cannot be found; give a file for the private key with --identity")?;
         Ok(directories.config_dir().join(FOLDER).join(IDENTITY))
     }
 

@@ -1,4 +1,4 @@
-//! Quantities with their measures as they are written on the command line: `60ms`, `500mbit`, `1MiB`; and addresses.
+//! Quantities with their measures as they are written on the command line: `60ms`, `500mbit`, `1MiB`.
 //!
 //! Called by the parser of every verb.
 //!
@@ -7,7 +7,6 @@
 
 use segstream::{Bandwidth, Duration};
 use segstream_base::Bytes;
-use std::net::SocketAddr;
 
 /// Spans end below a century, so that sums with any instant stay meaningful.
 const SPAN_NANOS_MAX: f64 = 3e18;
@@ -57,12 +56,6 @@ pub(crate) fn bandwidth(text: &str) -> Result<Bandwidth, String> {
         return Err(format!("\"{text}\" lets nothing pass; give a bandwidth above 0, such as 500mbit"));
     }
     Ok(Bandwidth::from_bits_per_second(value as u64))
-}
-
-/// An address with its port: `127.0.0.1:9000`, `[::1]:9000`.
-pub(crate) fn address(text: &str) -> Result<SocketAddr, String> {
-    text.parse()
-        .map_err(|_| format!("\"{text}\" is not an IP address with a port; write both in numbers, such as 127.0.0.1:9000 or [::1]:9000"))
 }
 
 /// A size in bytes: `1200`, `64KiB`, `1MiB`, `200MB`.
@@ -133,14 +126,6 @@ mod tests {
         assert_eq!(bytes("1MiB"), Ok(Bytes::new(1 << 20)));
         assert_eq!(bytes("1200"), Ok(Bytes::new(1200)));
         assert_eq!(bytes("1.5kB"), Ok(Bytes::new(1500)));
-    }
-
-    #[test]
-    fn an_address_has_a_port() {
-        assert!(address("127.0.0.1:9000").is_ok() && address("[::1]:9000").is_ok());
-        for text in ["", "127.0.0.1", ":9000", "localhost:9000", "::1", "127.0.0.1:80000"] {
-            assert!(address(text).expect_err(text).contains("such as 127.0.0.1:9000"));
-        }
     }
 
     #[test]

@@ -24,11 +24,12 @@ mod writer;
 use crate::given::Given;
 use crate::interruption::Interruption;
 use crate::protection::Protection;
-use crate::{quantity, sim};
+use crate::{address, quantity, sim};
 use admitting::{AdmissionArguments, Admitting};
 use anyhow::{Context as _, Result, bail};
 use clap::{Args, ValueEnum};
 use receiving::Receiving;
+use sink::Device;
 use segstream::blocking::Endpoint;
 use segstream::{Config, Duration};
 use segstream_base::Bytes;
@@ -38,16 +39,19 @@ use std::io::BufWriter;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 /// What one connection may write with --allow-any.
 const STRANGERS_BYTES_MAX: Bytes = Bytes::new(1 << 30);
 
 /// Receives files or a pipe from a sender.
 ///
-/// Ends after one connection, unless --keep is given. Prints the address it listens on as the first line of standard
-/// error, then the fingerprint of its key and the command that sends to it. The transfer is encrypted, and only those are
-/// served who were named: by key, by authority, or by a one-time code, which is what is printed when nobody was. A file
-/// is called NAME.part until it is whole. Without --out everything is counted and thrown away.
+/// Ends after one connection, unless --keep is given. The first line of standard error is the address it listens on; then
+/// come the fingerprint of its key and the command that sends to it.
+///
+/// The transfer is encrypted. Only senders that were named are served: by key (--allow), by authority, or by the one-time
+/// code that is printed when neither is given. A file is called NAME.part until it is complete. Without --out the data is
+/// counted and discarded.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Example:\n  segstream recv --listen 0.0.0.0:4433 --out copies\n  segstream recv --listen 0.0.0.0:4433 --out copies \
@@ -56,35 +60,35 @@ const STRANGERS_BYTES_MAX: Bytes = Bytes::new(1 << 30);
 pub(crate) struct Arguments {
     #[command(flatten)]
     given: Given,
-    /// Where to listen; port 0 takes any free one.
-    #[arg(long, value_name = "ADDR", value_parser = quantity::address)]
+    /// The address to listen on; port 0 selects a free port.
+    #[arg(long, value_name = "ADDR", value_parser = address::numeric)]
     listen: SocketAddr,
-    /// A directory that exists takes files under the sender's names; anything else is the file to write, and - is standard
-    /// output. What exists is never overwritten.
+    /// Where to write: an existing directory, where files keep the sender's names; the name of a new file; a device or
+    /// FIFO; or - for standard output. Existing files are never overwritten.
     #[arg(long, value_name = "PATH|DIR|-")]
     out: Option<PathBuf>,
-    /// The most that one connection may write to --out; one that has more is broken off, and what came of it is left as
-    /// .part [default: 1GiB with --allow-any, otherwise no limit].
+    /// The most bytes that one connection may write to --out. A connection that has more is aborted, and its data stays in
+    /// the .part file [default: 1GiB with --allow-any, otherwise no limit].
     #[arg(long, value_name = "BYTES", value_parser = quantity::positive_bytes)]
     max_bytes: Option<Bytes>,
-    /// Goes on after the first connection, with several at a time, until it is interrupted.
+    /// Serves connections, several at a time, until it is interrupted.
     #[arg(long)]
     keep: bool,
-    /// Receives one transfer in the way of another scheme (sstp, snr, htpnet, tcp, adaptive-ack, sscop or xtp), in the clear,
-    /// for laboratories, so --insecure must be given; the sender needs the same --scheme and tells everything else. --out is
-    /// a file or -; --keep, --max-bytes, --segments-json and --stats mean nothing then. segstream is the usual way.
+    /// Receives one transfer with another protocol from the papers: sstp, snr, htpnet, tcp, adaptive-ack, sscop or xtp. For
+    /// laboratories; needs --insecure, and the same --scheme at the sender, which sets everything else. --out is a file or -.
+    /// Cannot be combined with --keep, --max-bytes, --segments-json and --stats.
     #[arg(long, value_name = "KEY", value_parser = sim::scheme)]
     scheme: Option<String>,
-    /// Whether missing units are written as zeros at their place, or left out.
+    /// What is written for missing units: zeros, or nothing.
     #[arg(long, value_name = "HOW", value_enum, default_value_t = Holes::Zero)]
     holes: Holes,
-    /// Writes a line of JSON for each segment to this file: its tolerance, holes, verdict and delay.
+    /// Writes tolerance, holes, verdict and delay of each segment to this file, one line of JSON a segment.
     #[arg(long, value_name = "FILE")]
     segments_json: Option<PathBuf>,
-    /// Prints a line of statistics for each connection as JSON on standard error once in this time.
+    /// Prints the statistics of each connection on standard error at this interval, one line of JSON each time.
     #[arg(long, value_name = "T", value_parser = quantity::positive_duration)]
     stats: Option<Duration>,
-    /// Prints one JSON object for each connection on standard output, or with --out - as the last line of standard error.
+    /// Prints one JSON object for each connection on standard output; with --out - on standard error, as the last line.
     #[arg(long)]
     json: bool,
     #[command(flatten)]
@@ -101,15 +105,24 @@ enum Holes {
 }
 
 /// Where received bytes go.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 enum Destination {
-    /// They are counted and thrown away.
+    /// They are counted and discarded.
     Nowhere,
     StandardOutput,
+    /// A device or a FIFO, which takes bytes in the order they are written.
+    Device(Arc<Device>),
     /// Every file under its own name.
     Directory(PathBuf),
     /// One file.
     Path(PathBuf),
+}
+
+impl Destination {
+    /// Whether it takes bytes in one order only, so that streams go there one after another.
+    const fn is_sequential(&self) -> bool {
+        matches!(self, Self::StandardOutput | Self::Device(_))
+    }
 }
 
 /// Runs the verb.
@@ -136,8 +149,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
         eprintln!("{warning}");
     }
     arguments.protection.tell();
-    if destination == Destination::Nowhere {
-        eprintln!("no --out: what comes is counted and thrown away");
+    if matches!(destination, Destination::Nowhere) {
+        eprintln!("no --out: the data is counted and discarded");
     }
     let interruption = Interruption::listen(Some(endpoint.waker()))?;
     let success = Receiving::new(endpoint, arguments, admitting, destination, segments, interruption).run()?;
@@ -159,6 +172,9 @@ fn destination(out: Option<&PathBuf>) -> Result<Destination> {
     if path.is_dir() {
         return Ok(Destination::Directory(path.clone()));
     }
+    if let Some(device) = Device::open(path)? {
+        return Ok(Destination::Device(Arc::new(device)));
+    }
     // Why: `received/` means a directory, but the last part of the path would make a file of it.
     if path.as_os_str().as_encoded_bytes().ends_with(b"/") {
         bail!("the directory {} does not exist; make it first", path.display());
@@ -171,7 +187,7 @@ fn destination(out: Option<&PathBuf>) -> Result<Destination> {
         bail!("the directory {} does not exist; make it first", parent.display());
     }
     if path.file_name().and_then(|name| name.to_str()).is_none() {
-        bail!("{} is no name of a file; give a path that ends with one", path.display());
+        bail!("{} does not end with the name of a file; give a path that does", path.display());
     }
     Ok(Destination::Path(path.clone()))
 }

@@ -23,17 +23,18 @@ use crate::given::Given;
 use crate::interruption::Interruption;
 use crate::protection::Protection;
 use crate::tolerance_argument::ToleranceArgument;
-use crate::{json, quantity, usage};
-use anyhow::{Context as _, Result};
+use crate::{address, json, quantity, usage};
+use anyhow::Result;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Args, ValueEnum};
 use scheduled_change::ScheduledChange;
 use scheme::SchemeArguments;
 use segstream::blocking::Endpoint;
-use segstream::{Class, Config, Contract, DatagramSize, Duration, InterleaveChoice, Limits, Order, Rate};
+use segstream::{Class, Config, Contract, DatagramSize, Duration, InterleaveChoice, Limits, Order, Rate, Security};
 use segstream_base::Bytes;
 use segstream_wire::contract::{SEGMENT_UNITS_MAX, UNIT_BYTES_MAX};
 use std::collections::BTreeSet;
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs as _};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use transfer::Transfer;
@@ -48,14 +49,16 @@ const WINDOW_SEGMENTS_MAX: u32 = 65_536;
 
 /// Sends files, each as a stream under its own name, or standard input.
 ///
-/// The transfer is encrypted, and both ends prove who they are: the receiver by the fingerprint that `recv` prints, we by
-/// a one-time code, a key that is allowed there, or a certificate. Succeeds when every segment arrived completely or within its tolerance and, where both ends could compute the hash
-/// of the content, it agreed. Files are read as they are sent; one that cannot be read harms no other.
+/// The transfer is encrypted, and both ends authenticate each other. The receiver is known by the fingerprint that `recv`
+/// prints. The sender is known by a one-time code, by a key that the receiver allows, or by a certificate.
+///
+/// The exit status is 0 when every segment arrived completely or within its tolerance, and the content hashes of both ends
+/// agree wherever both could compute one. A file that cannot be read does not stop the others.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  segstream send 192.0.2.1:4433 a.bin b.bin --peer SHA256:... --code k7qm-2xnp-9wdt-4rfh\n  \
                         segstream send 192.0.2.1:4433 c.bin\n  camera | segstream send 192.0.2.1:4433 - --rate auto:peak=50mbit --tolerance \
-                        1024,5,1 --lifetime 200ms\n\nThe first is as `recv` prints it, with the files in place of PATH. From then on the receiver is known, and our \
-                        identity can be allowed there with --allow.")]
+                        1024,5,1 --lifetime 200ms\n\n`recv` prints the first line; put the files in place of PATH. After it the receiver is remembered, and the \
+                        receiver can allow this sender's key with --allow.")]
 pub(crate) struct Arguments {
     #[command(flatten)]
     given: Given,
@@ -65,54 +68,56 @@ pub(crate) struct Arguments {
     /// Files, or - for standard input.
     #[arg(value_name = "PATH", required = true)]
     paths: Vec<PathBuf>,
-    /// What may be missing of a segment: reliable, any, E,B (of the segment at most E units, at most B in a row) or
-    /// W,E,B (of every W units).
+    /// How many units of a segment may be missing: reliable (none), any (all), E,B (at most E units of the segment, at most
+    /// B of them in a row) or W,E,B (the same for every W units).
     #[arg(long, value_name = "T", default_value = "reliable", allow_hyphen_values = true)]
     tolerance: ToleranceArgument,
-    /// The size of a unit, 1 to 1160 with --insecure and to 1148 without. A window of more than 16384 units, or more than 63 files,
-    /// leave a few bytes less.
+    /// The size of a unit in bytes, 1 to 1148 (1160 with --insecure). The limit is a few bytes lower with a window of more
+    /// than 16384 units or with more than 63 files.
     #[arg(long, value_name = "N", default_value = "1024", value_parser = quantity::positive_bytes)]
     unit_bytes: Bytes,
-    /// The longest segment [default: 256KiB, or the window if that is smaller].
+    /// The size of a segment [default: 256KiB, or the window if that is smaller].
     #[arg(long, value_name = "N", value_parser = quantity::positive_bytes)]
     segment_bytes: Option<Bytes>,
-    /// A segment from a pipe leaves when it is full, or so long after its first byte came.
+    /// Standard input: a segment is sent when it is full, or this long after its first byte was read.
     #[arg(long, value_name = "T", default_value = "20ms", value_parser = quantity::duration)]
     segment_wait: Duration,
-    /// The size of datagrams, 1200 to 65507 [default: 1200, and more where the path is found to carry it].
+    /// A fixed size of datagrams, 1200 to 65507 [default: 1200 at first, then the largest that the path carries (path MTU
+    /// discovery, RFC 8899)].
     #[arg(long, value_name = "N", value_parser = quantity::positive_bytes)]
     datagram_bytes: Option<Bytes>,
-    /// The rate, counted in whole IP packets: auto, found as it goes and shared with others; auto:floor=1mbit,peak=50mbit
-    /// within bounds; or fixed, for a path of one's own: the peak P, or P,F,L for F bursts a second of L shipments
-    /// [default: auto].
+    /// The sending rate, which counts whole IP packets. auto: congestion-controlled, shares the path with other flows;
+    /// auto:floor=1mbit,peak=50mbit: the same within bounds. P: a fixed rate, for a path that nobody else uses. P,F,L: a
+    /// fixed rate in bursts, F bursts per second of L datagrams each, sent at the rate P within a burst [default: auto].
     #[arg(long, value_name = "auto|P[,F,L]", value_parser = argument::rate)]
     rate: Option<Rate>,
-    /// The receiver's buffer for a file. At least (rounds of repair + 2) bandwidth-delay products, or the sender waits
-    /// for repairs: 16MiB is enough for 100mbit over 60ms at a loss of 10 % many times.
+    /// The receive buffer of each file. The sender stops when the buffer is full, so it should hold the bandwidth-delay
+    /// product times (rounds of retransmission + 2). For 100mbit over 60ms one such product is 750kB.
     #[arg(long, value_name = "BYTES", default_value = "16MiB", value_parser = quantity::positive_bytes)]
     window: Bytes,
-    /// Error control 4 + flow control 2 + rate control 1.
+    /// The controls in use, as a sum: error control (retransmission) 4, flow control 2, rate control 1.
     #[arg(long, value_name = "N", default_value = "7", value_parser = scheduled_change::class)]
     class: Class,
-    /// Segments older than this are given up, counted from when they were read [default: never].
+    /// The sender drops a segment that has no verdict this long after it was read [default: never].
     #[arg(long, value_name = "T", value_parser = quantity::positive_duration)]
     lifetime: Option<Duration>,
-    /// In which order the receiver hands over segments.
+    /// The order in which the receiver delivers segments.
     #[arg(long, value_name = "ORDER", value_enum, default_value_t = OrderArgument::InOrder)]
     order: OrderArgument,
-    /// Whether neighbouring units leave apart from each other: auto (as the tolerance needs it), off, or in blocks of N.
+    /// Interleaving: units that are neighbours in a segment are sent in different datagrams, so that a burst of loss
+    /// becomes single holes. auto: as far as the tolerance needs it; off; or in blocks of N units.
     #[arg(long, value_name = "auto|off|N", default_value = "auto", value_parser = argument::interleave)]
     interleave: InterleaveChoice,
-    /// Allows a class with neither flow control nor rate control, which can flood a network.
+    /// Permits a class with neither flow control nor rate control, which can congest a network.
     #[arg(long)]
     unlimited: bool,
-    /// The receiver is given up when nothing has come from it for so long; at least 1s.
+    /// The connection fails when nothing has arrived from the receiver for this long; at least 1s.
     #[arg(long, value_name = "T", default_value = "10s", value_parser = quantity::positive_duration)]
     idle_timeout: Duration,
-    /// Changes rate or class while data flows, such as 5s:rate=40mbit,class=5 or 9s:rate=auto; may be given several times.
+    /// Changes rate or class during the transfer, such as 5s:rate=40mbit,class=5 or 9s:rate=auto; can be repeated.
     #[arg(long, value_name = "T:CHANGES")]
     at: Vec<ScheduledChange>,
-    /// Prints a line of statistics as JSON on standard error once in this time.
+    /// Prints statistics on standard error at this interval, one line of JSON each time.
     #[arg(long, value_name = "T", value_parser = quantity::positive_duration)]
     stats: Option<Duration>,
     /// Prints one JSON object on standard output.
@@ -156,6 +161,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     }
     arguments.given.refuse(scheme::WITH_SCHEME, "without --scheme, or with --scheme segstream")?;
     let plan = plan(arguments)?;
+    address::check_route(plan.receiver.peer.address)?;
     arguments.protection.tell();
     let any =
         if plan.receiver.peer.address.is_ipv4() { SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)) } else { (Ipv6Addr::UNSPECIFIED, 0).into() };
@@ -165,7 +171,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     }
     let interruption = Interruption::listen(Some(endpoint.waker()))?;
     let report = Transfer::new(endpoint, plan, interruption).run()?;
-    eprintln!("{}", report.sentence_of_sender());
+    if let Some(sentence) = report.sentence_of_sender() {
+        eprintln!("{sentence}");
+    }
     if arguments.json {
         json::print(&report)?;
     }
@@ -177,7 +185,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
 
 fn plan(arguments: &Arguments) -> Result<Plan> {
     let paths = paths(&arguments.paths)?;
-    let unit_bytes = within(arguments.unit_bytes, 1, u64::from(UNIT_BYTES_MAX), "--unit-bytes")? as u32;
+    let unit_bytes = unit_bytes(arguments, paths.len())?;
     let datagram_bytes = arguments.datagram_bytes.map(|bytes| within(bytes, 1200, 65_507, "--datagram-bytes")).transpose()?;
     let window_units = u32::try_from(arguments.window.get() / u64::from(unit_bytes)).unwrap_or(u32::MAX);
     if !(1..=SEGMENT_UNITS_MAX).contains(&window_units) {
@@ -212,7 +220,8 @@ fn plan(arguments: &Arguments) -> Result<Plan> {
     };
     contract.validate().map_err(|error| usage::bad(error.to_string()))?;
     check_limits(arguments, datagram_bytes.unwrap_or(1200))?;
-    let remote = remote(&arguments.address)?;
+    check_error_control(arguments)?;
+    let remote = address::of_host(&arguments.address)?;
     let rate = rate(arguments);
     let changes = changes(arguments, rate)?;
     let receiver = Receiver::of(arguments, remote)?;
@@ -226,11 +235,38 @@ fn plan(arguments: &Arguments) -> Result<Plan> {
         connect_timeout: arguments.idle_timeout,
         ..Config::default()
     };
-    // The manifest's stream goes before those of the files.
-    let last_stream = paths.len().max(1) as u32;
-    within(arguments.unit_bytes, 1, u64::from(config.unit_bytes_max(last_stream, &contract)), "--unit-bytes")?;
     let segment_bytes = usize::try_from(segment_bytes).unwrap_or(usize::MAX);
     Ok(Plan { receiver, paths, config, contract, segment_bytes, segment_wait: arguments.segment_wait, changes, stats: arguments.stats })
+}
+
+/// The size of units, which fit the smallest datagram with the seal, the window and the number of files in use.
+fn unit_bytes(arguments: &Arguments, files: usize) -> Result<u32> {
+    let given = u32::try_from(arguments.unit_bytes.get()).unwrap_or(u32::MAX).clamp(1, UNIT_BYTES_MAX);
+    let window_units = u32::try_from(arguments.window.get() / u64::from(given)).unwrap_or(u32::MAX);
+    let contract = Contract { window_units, ..Contract::default() };
+    let security = if arguments.protection.is_insecure() { Security::Insecure } else { Security::default() };
+    let config = Config { security, ..Config::default() };
+    // The manifest's stream goes before those of the files.
+    let most = config.unit_bytes_max(files.max(1) as u32, &contract);
+    Ok(within(arguments.unit_bytes, 1, u64::from(most), "--unit-bytes")? as u32)
+}
+
+/// An error of the parser, which names the flag of ours where the name that other transports have for it was given.
+pub(crate) fn explained(mut error: clap::Error) -> clap::Error {
+    if error.kind() != ErrorKind::UnknownArgument || std::env::args().nth(1).as_deref() != Some("send") {
+        return error;
+    }
+    let Some(ContextValue::String(flag)) = error.get(ContextKind::InvalidArg) else { return error };
+    let ours = match flag.split('=').next() {
+        Some("--latency" | "--ttl") => "--lifetime",
+        Some("--bitrate" | "--bandwidth" | "--maxbw") => "--rate",
+        Some("--mtu" | "--mss") => "--datagram-bytes",
+        Some("--passphrase" | "--password") => "--code",
+        Some("--timeout") => "--idle-timeout",
+        _ => return error,
+    };
+    error.insert(ContextKind::SuggestedArg, ContextValue::String(ours.to_owned()));
+    error
 }
 
 /// The rate at first. Without rate control there is none unless it is asked for.
@@ -269,7 +305,7 @@ fn check_limits(arguments: &Arguments, datagram_bytes: u64) -> Result<()> {
     for class in classes.filter(|class| !class.is_limited(true)) {
         if !arguments.unlimited {
             return Err(usage::bad(format!(
-                "class {class} has neither flow control (2) nor rate control (1); add one of them, or allow it with --unlimited"
+                "class {class} has neither flow control (2) nor rate control (1); add one of them, or permit this with --unlimited"
             )));
         }
     }
@@ -278,6 +314,26 @@ fn check_limits(arguments: &Arguments, datagram_bytes: u64) -> Result<()> {
         let Rate::Fixed(rate) = rate else { continue };
         rate.check(Bytes::new(datagram_bytes + HEADER_BYTES)).map_err(|error| usage::bad(error.to_string()))?;
     }
+    Ok(())
+}
+
+/// Without error control nothing that is lost is sent again, so segments with a hole expire under full reliability: a
+/// contradiction when that was asked for, a note when it is the default.
+fn check_error_control(arguments: &Arguments) -> Result<()> {
+    let class = arguments.class;
+    if class.error_control() || arguments.tolerance != ToleranceArgument::Reliable {
+        return Ok(());
+    }
+    if arguments.given.has("tolerance") {
+        return Err(usage::bad(format!(
+            "--class {class} and --tolerance reliable contradict each other: without error control (4) nothing that is lost is sent again; \
+             add 4 to the class, or give --tolerance any to have segments delivered with holes"
+        )));
+    }
+    eprintln!(
+        "note: class {class} has no error control (4), so nothing that is lost is sent again, and a segment with a hole expires; give \
+         --tolerance any to have it delivered"
+    );
     Ok(())
 }
 
@@ -294,24 +350,24 @@ fn paths(paths: &[PathBuf]) -> Result<Vec<PathBuf>> {
     if paths.iter().any(|path| path.as_os_str() == "-") {
         return match paths {
             [_] => Ok(Vec::new()),
-            _ => Err(usage::bad("- stands for standard input and is sent alone; give it or files, not both")),
+            _ => Err(usage::bad("- (standard input) cannot be combined with files; give either - or files")),
         };
     }
     // One stream of the peer's limit is the manifest's.
     let most = Limits::default().streams as usize - 1;
     if paths.len() > most {
-        return Err(usage::bad(format!("{} files are more than one transfer carries; send at most {most}, or an archive", paths.len())));
+        return Err(usage::bad(format!("one transfer carries at most {most} files and {} were given; send fewer, or an archive", paths.len())));
     }
     let mut names = BTreeSet::new();
     for path in paths {
         if path.is_dir() {
             return Err(usage::bad(format!(
-                "{} is a directory; name the files in it, or send an archive: tar c {0} | segstream send ADDR -",
+                "{} is a directory; give the files in it, or send an archive: tar c {0} | segstream send ADDR -",
                 path.display()
             )));
         }
         if !names.insert(name(path)) {
-            return Err(usage::bad(format!("two files are called {}; send them in two transfers", name(path))));
+            return Err(usage::bad(format!("two files are called {}, and the receiver keeps files by their names; send them in two transfers", name(path))));
         }
     }
     Ok(paths.to_vec())
@@ -320,19 +376,4 @@ fn paths(paths: &[PathBuf]) -> Result<Vec<PathBuf>> {
 /// The name a file has at the receiver: the last part of its path.
 fn name(path: &Path) -> String {
     path.file_name().map_or_else(|| path.to_string_lossy(), |name| name.to_string_lossy()).into_owned()
-}
-
-fn remote(text: &str) -> Result<SocketAddr> {
-    let malformed = || usage::bad(format!("\"{text}\" is not an address; write host:port, such as 192.0.2.1:4433 or [2001:db8::1]:4433"));
-    let (host, port) = text.rsplit_once(':').ok_or_else(malformed)?;
-    let port: u16 = port.parse().map_err(|_| malformed())?;
-    if host.is_empty() || port == 0 {
-        return Err(malformed());
-    }
-    let mut found = text.to_socket_addrs().with_context(|| format!("the address of {host} cannot be found; check its name"))?;
-    let remote = found.next().with_context(|| format!("{host} has no address"))?;
-    if remote.ip().is_unspecified() {
-        return Err(usage::bad(format!("nothing can be sent to {remote}; name the address of a host")));
-    }
-    Ok(remote)
 }

@@ -48,31 +48,31 @@ enum Action {
     Run(RunArguments),
 }
 
-/// Runs studies and writes report.html, and for each study its points, pictures and their tables; of all studies papers.md too,
-/// which lists every figure and table with its verdicts.
+/// Runs studies and writes report.html, and the points, figures and tables of each study. With --all it also writes
+/// papers.md, which lists every figure and table of the papers with its verdicts.
 ///
-/// What is finished is kept in the output directory: an interrupted run goes on where it stopped.
+/// Finished results are kept in the output directory, so an interrupted run continues where it stopped.
 #[derive(Debug, Args)]
 struct RunArguments {
-    /// Studies, such as ec/fig11.
+    /// The studies to run, such as ec/fig11.
     #[arg(value_name = "ID", required_unless_present = "all", conflicts_with = "all")]
     ids: Vec<String>,
     /// All studies.
     #[arg(long)]
     all: bool,
-    /// Short runs: all figures in about a minute. With the usual seed the points are compared with the expected tables.
+    /// Short runs: all figures in about a minute. With the default seed the points are compared with the expected tables.
     #[arg(long, conflicts_with = "paper")]
     quick: bool,
-    /// Runs as long as the papers': ten million packets a point.
+    /// Runs of the papers' length: ten million packets per point.
     #[arg(long)]
     paper: bool,
-    /// Where results go.
+    /// The output directory.
     #[arg(long, value_name = "DIR", default_value = "segstream-study")]
     out: PathBuf,
-    /// The seed of every random choice.
+    /// The seed of all random numbers.
     #[arg(long, value_name = "N", default_value_t = USUAL_SEED)]
     seed: u64,
-    /// Threads [default: one a processor]; results do not depend on it.
+    /// The number of threads [default: one per processor]. Results do not depend on it.
     #[arg(long, value_name = "N", value_parser = quantity::threads, default_value = "0", hide_default_value = true)]
     threads: usize,
     /// Prints one JSON object on standard output.

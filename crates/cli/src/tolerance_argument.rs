@@ -38,14 +38,29 @@ impl FromStr for ToleranceArgument {
         let refused = || format!("\"{text}\" is not a tolerance; write reliable, any, E,B as in 5,1, or W,E,B as in 1024,5,1");
         let numbers: Vec<u32> = text.split(',').map(|number| number.trim().parse()).collect::<Result<_, _>>().map_err(|_| refused())?;
         match numbers[..] {
-            [errors, burst] => Ok(Self::OfSegment { errors, burst }),
+            [errors, burst] => check_reachable(text, errors, burst).map(|()| Self::OfSegment { errors, burst }),
             [window, ..] if window > SEGMENT_UNITS_MAX => {
                 Err(format!("a window of W = {window} units is longer than any segment; give at most {SEGMENT_UNITS_MAX}, or only E,B"))
             }
-            [window, errors, burst] => Tolerance::new(window, errors, burst).map(Self::OfWindow).map_err(|error| error.to_string()),
+            [window, errors, burst] => {
+                let tolerance = Tolerance::new(window, errors, burst).map_err(|error| error.to_string())?;
+                check_reachable(text, errors, burst).map(|()| Self::OfWindow(tolerance))
+            }
             _ => Err(refused()),
         }
     }
+}
+
+/// Refuses a B above E, which bounds nothing. Why: whoever writes it has E and B the wrong way round, or reads B in
+/// another way.
+fn check_reachable(text: &str, errors: u32, burst: u32) -> Result<(), String> {
+    if burst <= errors {
+        return Ok(());
+    }
+    Err(format!(
+        "in the tolerance \"{text}\" the run B = {burst} is longer than all units that may be missing, E = {errors}; lower B to {errors}, or \
+         raise E (the order is E,B or W,E,B)"
+    ))
 }
 
 impl ToleranceArgument {
@@ -100,7 +115,7 @@ mod tests {
 
     #[test]
     fn a_tolerance_that_contradicts_itself_is_refused_with_a_sentence() {
-        for text in ["8,9,1", "8,1,9", "0,0,0", "", "1", "1,2,3,4", "a,b", "-1,0", "400000000,1,1"] {
+        for text in ["8,9,1", "8,1,9", "5,10", "64,5,10", "0,0,0", "", "1", "1,2,3,4", "a,b", "-1,0", "400000000,1,1"] {
             let sentence = text.parse::<ToleranceArgument>().expect_err(text);
             assert!(sentence.split(' ').count() > 6, "{sentence}");
         }

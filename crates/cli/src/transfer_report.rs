@@ -152,14 +152,16 @@ impl TransferReport {
         self.error.is_none() && self.verdicts.expired == 0 && self.verdicts.unknown == 0 && self.hash_agrees != Some(false)
     }
 
-    /// The sender's line for people; what was sent again is known only to it.
-    pub(crate) fn sentence_of_sender(&self) -> String {
-        format!("{}; {} units sent again{}", self.sentence("sent"), self.units_retransmitted, self.agreement_words())
+    /// The sender's line for people; only the sender knows what was retransmitted. `None` when the transfer failed before
+    /// anything was sent: then the error says everything.
+    pub(crate) fn sentence_of_sender(&self) -> Option<String> {
+        let sentence = self.sentence("sent")?;
+        Some(format!("{sentence}; {} units retransmitted{}", self.units_retransmitted, self.agreement_words()))
     }
 
-    /// The receiver's line for people.
-    pub(crate) fn sentence_of_receiver(&self) -> String {
-        format!("{}{}", self.sentence("received"), self.agreement_words())
+    /// The receiver's line for people; `None` as for the sender.
+    pub(crate) fn sentence_of_receiver(&self) -> Option<String> {
+        Some(format!("{}{}", self.sentence("received")?, self.agreement_words()))
     }
 
     const fn agreement_words(&self) -> &'static str {
@@ -170,14 +172,17 @@ impl TransferReport {
         }
     }
 
-    fn sentence(&self, done: &str) -> String {
+    fn sentence(&self, done: &str) -> Option<String> {
+        if self.error.is_some() && self.segments == 0 && self.bytes == 0 {
+            return None;
+        }
         let Verdicts { complete, within_tolerance, expired, unknown } = self.verdicts;
         let goodput = self.goodput_bps.map_or(String::new(), |bits| format!(", {:.2} Mbit/s", bits / 1e6));
-        format!(
+        Some(format!(
             "{done} {} bytes in {:.3} s{goodput}; segments: {complete} complete, {within_tolerance} within tolerance, {expired} expired, \
              {unknown} unknown",
             self.bytes, self.seconds
-        )
+        ))
     }
 }
 

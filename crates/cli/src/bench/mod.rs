@@ -38,10 +38,10 @@ use workload::{ACTIVE_BYTES_MIN, AT_RATE_BYTES_MIN, Workload};
 
 /// Measures this protocol over loopback, or between two hosts with `serve` and `run`.
 ///
-/// Sender and receiver are processes of their own, on two processors where there are two. Transports take turns. Goodput is
-/// what the receiver's application gets; processor time is that of both ends together. `raw` is what UDP itself carries in
-/// trains of datagrams that nothing repairs; ratio_to_raw is plain goodput by that of raw, and of round trips ours by raw's.
-/// Other transports need the program segstream-peers.
+/// Sender and receiver are separate processes, on two processors if there are two. The transports are measured alternately.
+/// Goodput is what the receiving application gets; processor time is the sum of both ends. `raw` is UDP in GSO batches
+/// without retransmission. ratio_to_raw is the plain mode's goodput divided by that of raw, and for round trips its time
+/// divided by that of raw. Other transports need the program segstream-peers.
 #[derive(Debug, Args)]
 #[command(
     args_conflicts_with_subcommands = true,
@@ -78,32 +78,32 @@ struct RunArguments {
 /// What is measured, over what, and how it is told.
 #[derive(Debug, Args)]
 struct Measuring {
-    /// What is measured [default: throughput].
+    /// What to measure [default: throughput].
     #[arg(value_name = "WORKLOAD", value_enum)]
     workloads: Vec<Workload>,
-    /// Which of ours.
+    /// Whether to measure plain mode, encrypted mode or both.
     #[arg(long, value_enum, default_value = "both")]
     protection: Protection,
-    /// What to compare with, by name: raw, or other transports (quinn, s2n-quic, tcp, srt, srt-aes, udt, kcp, enet, aeron); all
-    /// for what is available.
+    /// What to compare with: raw, or other transports (quinn, s2n-quic, tcp, srt, srt-aes, udt, kcp, enet, aeron); all for
+    /// everything that is available.
     #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
     against: Vec<String>,
-    /// The program segstream-peers [default: beside this program, or on PATH].
+    /// The path of the program segstream-peers [default: the directory of this program, then PATH].
     #[arg(long, value_name = "PATH")]
     peers: Option<PathBuf>,
-    /// How often each is measured.
+    /// Measurements of each.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000), default_value = "5")]
     repetitions: u32,
     #[command(flatten)]
     flags: Flags,
-    /// Lets the system choose the processors.
+    /// Does not pin the two ends to processors.
     #[arg(long)]
     no_pin: bool,
     /// Prints one JSON object on standard output.
     #[arg(long)]
     json: bool,
-    /// Writes the tables as Markdown: into a new file, or between the lines <!-- bench:WORKLOAD --> and <!-- /bench --> of one
-    /// that is there.
+    /// Writes the tables as Markdown, into a new file, or into an existing one between the lines <!-- bench:WORKLOAD --> and
+    /// <!-- /bench -->.
     #[arg(long, value_name = "FILE")]
     markdown: Option<PathBuf>,
 }
@@ -111,32 +111,34 @@ struct Measuring {
 /// What each measurement does.
 #[derive(Debug, Args)]
 struct Flags {
-    /// How much `throughput` and `records` send, in MiB [default: 1024, for `records` 100].
+    /// MiB that `throughput` and `records` send [default: 1024; 100 for `records`].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1 << 30), conflicts_with = "seconds")]
     mebibytes: Option<u64>,
-    /// How long each measurement takes, in place of an amount.
+    /// The duration of each measurement, in place of --mebibytes.
     #[arg(long, value_name = "T", value_parser = seconds)]
     seconds: Option<Duration>,
-    /// How long a segment is [default: by workload].
+    /// The size of a segment [default: depends on the workload].
     #[arg(long, value_name = "BYTES", value_parser = quantity::positive_bytes)]
     segment_bytes: Option<Bytes>,
-    /// How long a datagram is at most.
+    /// The largest datagram.
     #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u64).range(1200..=65_507), default_value = "1200")]
     datagram_bytes: u64,
-    /// The payload of `at-rate`, and of each connection of `active` [default: 10mbit; 1mbit for `active`].
+    /// The payload rate of `at-rate`, and of each connection of `active` [default: 10mbit; 1mbit for `active`].
     #[arg(long, value_name = "B", value_parser = quantity::bandwidth)]
     rate: Option<Bandwidth>,
-    /// How many idle connections `connections` keeps, and how many send with `active` [default: 10000; 1000 for `active`].
+    /// The number of idle connections of `connections`, or of sending connections of `active` [default: 10000; 1000 for
+    /// `active`].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     connections: Option<u64>,
-    /// How both ends wait for datagrams. Without `adaptive` `raw` and other transports sleep at once; with it `raw`, `tcp` and
-    /// `aeron` do not sleep at all.
+    /// How both ends wait for datagrams: block at once, or busy-poll first for about the cost of a wake-up (brief) or for
+    /// several times that (adaptive). With adaptive, `raw`, `tcp` and `aeron` poll without blocking; otherwise `raw` and other
+    /// transports block at once.
     #[arg(long, value_enum, default_value = "brief")]
     polling: JobPolling,
-    /// Which functions of ours have a thread of their own, at both ends; with more than one thread ends are not pinned.
+    /// Which I/O threads both ends of this protocol use. With more than one thread the ends are not pinned.
     #[arg(long, value_enum, default_value = "one")]
     threads: JobThreads,
-    /// Has the system neither cut trains of datagrams apart nor join them, at both ends.
+    /// Turns segmentation offload (GSO and GRO) off at both ends.
     #[arg(long)]
     no_offload: bool,
 }

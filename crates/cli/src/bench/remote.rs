@@ -10,8 +10,8 @@ use super::end::job::Job;
 use super::end::line::{Known, Listening, Outcome};
 use super::measurement::{Processors, Sample};
 use super::transport::{Catalogue, Transport};
+use crate::address;
 use crate::interruption::Interruption;
-use crate::{quantity, usage};
 use anyhow::{Context as _, Result, bail};
 use clap::Args;
 use segstream::blocking::Endpoint;
@@ -21,27 +21,27 @@ use segstream::{
 use segstream_lab::machine::Machine;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use std::net::{SocketAddr, ToSocketAddrs as _};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 /// How long the network is served between two looks at a child.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// Serves measurements that are run on another host, until it is interrupted.
+/// Serves measurements from another host until it is interrupted.
 ///
-/// It prints the command for the other host. What is measured uses UDP ports (and TCP ports, for transports over it) that
-/// are free: let them through between the two hosts.
+/// It prints the command for the other host. The measurements use free UDP ports, and free TCP ports for transports over
+/// TCP; a firewall between the two hosts must let them through.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  segstream bench serve --bind 0.0.0.0:4433")]
 pub(super) struct ServeArguments {
-    /// Where to listen; port 0 takes any free one. Receivers listen on the same address.
-    #[arg(long, value_name = "ADDR", value_parser = quantity::address, default_value = "0.0.0.0:0")]
+    /// The address to listen on; port 0 selects a free port. The receivers use the same IP address.
+    #[arg(long, value_name = "ADDR", value_parser = address::numeric, default_value = "0.0.0.0:0")]
     bind: SocketAddr,
-    /// The program segstream-peers [default: beside this program, or on PATH].
+    /// The path of the program segstream-peers [default: the directory of this program, then PATH].
     #[arg(long, value_name = "PATH")]
     peers: Option<PathBuf>,
-    /// Lets the system choose the processors.
+    /// Does not pin the ends to processors.
     #[arg(long)]
     no_pin: bool,
 }
@@ -49,7 +49,7 @@ pub(super) struct ServeArguments {
 /// Whom `run` goes to.
 #[derive(Debug, Args)]
 pub(super) struct ServerArguments {
-    /// Where `segstream bench serve` listens.
+    /// The address of `segstream bench serve`.
     #[arg(value_name = "HOST:PORT")]
     address: String,
     /// The fingerprint that it prints.
@@ -184,7 +184,7 @@ pub(super) struct Control {
 impl Control {
     /// Goes to the server.
     pub(super) fn connect(server: &ServerArguments) -> Result<Self> {
-        let remote = resolve(&server.address)?;
+        let remote = address::of_host(&server.address)?;
         let credentials = Credentials { identity: Some(Identity::of_code(&server.code)?), ..Credentials::default() };
         let config = Config { security: Security::Encrypted(credentials), ..Config::default() };
         let mut endpoint = Endpoint::bind(super::end::any_port(remote), config)?;
@@ -253,12 +253,5 @@ fn meet(endpoint: &mut Endpoint, server: Peer) -> Result<(ConnectionId, u32, Gre
 /// The next thing that the server says.
 fn read<T: DeserializeOwned>(endpoint: &mut Endpoint, id: ConnectionId, stream: u32) -> Result<T> {
     let segment = endpoint.connection(id).recv(stream, None)?.context("the server has ended")?;
-    serde_json::from_slice(&segment.bytes).context("the server cannot be understood; use the same version on both hosts")
-}
-
-fn resolve(text: &str) -> Result<SocketAddr> {
-    let found = text.to_socket_addrs().ok().and_then(|mut found| found.next());
-    found.filter(|remote| !remote.ip().is_unspecified() && remote.port() != 0).ok_or_else(|| {
-        usage::bad(format!("\"{text}\" is not an address with a port; write it as `segstream bench serve` prints it, such as host:4433"))
-    })
+    serde_json::from_slice(&segment.bytes).context("the answer of the server cannot be decoded; use the same version on both hosts")
 }

@@ -47,11 +47,11 @@ const ATTEMPTS_MAX: u32 = 3;
 /// Runs are repeated as long as the whole can be over by then: it should take less than a minute.
 const TIME_MAX: std::time::Duration = std::time::Duration::from_secs(50);
 
-/// Streams a flow simulation over a lossy path in four ways and shows what each gives.
+/// Streams a flow simulation over a lossy path in four ways and compares the results.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  segstream demo --out my-demo\nThen open my-demo/index.html.")]
 pub(crate) struct Arguments {
-    /// Where the page and the pictures go; made if it is missing, files of an earlier demo are replaced.
+    /// The directory for the page and the pictures. It is created if missing; files of an earlier demo are replaced.
     #[arg(long, value_name = "DIR", default_value = "segstream-demo")]
     out: PathBuf,
     /// Streams the PNG pictures in DIR instead, in the order of their names.

@@ -19,11 +19,11 @@ const FLAGS: &[&str] = &["allow", "allow_any"];
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Protection")]
 pub(crate) struct AdmissionArguments {
-    /// Serves the sender with this key; may be given several times. Without --allow, --allow-any and --authority a
-    /// one-time code is printed, and whoever gives it to `send` is served, once; with --keep another one follows.
+    /// Serves the sender with this key; can be repeated. Without --allow, --allow-any and --authority a one-time code is
+    /// printed instead: the first sender that gives it to `send` is served. With --keep a new code follows.
     #[arg(long, value_name = "FINGERPRINT")]
     allow: Vec<Fingerprint>,
-    /// Serves whoever comes.
+    /// Serves every sender, whatever its key.
     #[arg(long)]
     allow_any: bool,
 }
@@ -48,7 +48,7 @@ pub(super) struct Admitting {
 pub(super) fn check(arguments: &Arguments) -> Result<()> {
     let given = &arguments.given;
     Protection::check(given, FLAGS)?;
-    given.contradiction("allow_any", &["allow", "authority"], "whoever comes is served or only some are")
+    given.contradiction("allow_any", &["allow", "authority"], "one serves every sender, the other only some")
 }
 
 /// Whether anyone is served whose name nobody has given.

@@ -158,7 +158,7 @@ impl<'a> Receiving<'a> {
         }
         let key = connection.peer_fingerprint();
         let live = LiveStatistics::new(self.arguments.stats, self.endpoint.clock().now());
-        let limit = self.arguments.bytes_max().filter(|_| self.destination != Destination::Nowhere);
+        let limit = self.arguments.bytes_max().filter(|_| !matches!(self.destination, Destination::Nowhere));
         let mut incoming = Incoming::new(id, self.arguments.holes == Holes::Drop, limit, live);
         incoming.report.address = Some(address.to_string());
         incoming.report.peer = key.map(|key| key.to_string());
@@ -208,8 +208,8 @@ impl<'a> Receiving<'a> {
                         segments.write_all(&json::line(&record)?).context("the file of --segments-json cannot be written")?;
                     }
                 }
-                // What goes to standard output goes there one stream after the other.
-                if self.destination == Destination::StandardOutput
+                // Only a file has places to write at; everything else takes one stream after another.
+                if self.destination.is_sequential()
                     && incoming.streams.get(&stream).is_some_and(|arriving| arriving.stage == Stage::Receiving)
                 {
                     break;
@@ -331,7 +331,9 @@ impl<'a> Receiving<'a> {
         self.endpoint.forget(id);
         self.served += 1;
         self.success &= report.is_success();
-        eprintln!("{}", report.sentence_of_receiver());
+        if let Some(sentence) = report.sentence_of_receiver() {
+            eprintln!("{sentence}");
+        }
         if let Some(error) = &report.error {
             eprintln!("segstream: {error}");
         }
@@ -341,7 +343,7 @@ impl<'a> Receiving<'a> {
         if !self.arguments.json {
             return Ok(());
         }
-        if self.destination == Destination::StandardOutput { json::print_to_standard_error(&report) } else { json::print(&report) }
+        if matches!(self.destination, Destination::StandardOutput) { json::print_to_standard_error(&report) } else { json::print(&report) }
     }
 }
 

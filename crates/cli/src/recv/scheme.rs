@@ -22,6 +22,7 @@ use segstream_lab::registry::Scheme;
 use segstream_net::adapter::{self, ReceiveOptions, ReceivingConfig, Watch};
 use std::io;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 /// Flags that mean nothing with a scheme.
 const USUAL: &[&str] = &["keep", "segments_json", "stats", "max_bytes"];
@@ -42,7 +43,7 @@ pub(super) fn run(arguments: &Arguments, scheme: &'static Scheme) -> Result<Exit
     let destination = super::destination(arguments.out.as_ref())?;
     if let Destination::Directory(directory) = &destination {
         return Err(usage::bad(format!(
-            "with --scheme a sender tells no name, so {} cannot be a directory; give the file to write",
+            "with --scheme the sender transmits no file name, so --out cannot be the directory {}; give a file",
             directory.display()
         )));
     }
@@ -52,6 +53,7 @@ pub(super) fn run(arguments: &Arguments, scheme: &'static Scheme) -> Result<Exit
             Sink::Part(PartFile::create(&directory, name).map_err(|sentence| anyhow!(sentence))?)
         }
         Destination::StandardOutput => Sink::StandardOutput,
+        Destination::Device(device) => Sink::Device(Arc::clone(device)),
         Destination::Directory(_) | Destination::Nowhere => Sink::Discarded,
     };
     let drop_holes = arguments.holes == Holes::Drop;
@@ -59,9 +61,11 @@ pub(super) fn run(arguments: &Arguments, scheme: &'static Scheme) -> Result<Exit
     let in_order = drop_holes || !matches!(sink, Sink::Part(_));
     let output = Output { sink, drop_holes, hash: ContentHash::default(), whole: true };
     let result = receive(arguments, scheme, output, in_order)?;
-    eprintln!("{}", result.report.sentence_of_receiver());
+    if let Some(sentence) = result.report.sentence_of_receiver() {
+        eprintln!("{sentence}");
+    }
     if arguments.json {
-        result.print(destination == Destination::StandardOutput)?;
+        result.print(matches!(destination, Destination::StandardOutput))?;
     }
     if let Some(error) = &result.report.error {
         eprintln!("segstream: {error}");
@@ -78,10 +82,10 @@ fn receive(arguments: &Arguments, scheme: &'static Scheme, mut output: Output, i
     }
     arguments.protection.tell();
     if matches!(output.sink, Sink::Discarded) {
-        eprintln!("no --out: what comes is counted and thrown away");
+        eprintln!("no --out: the data is counted and discarded");
     }
     let interruption = Interruption::listen(None)?;
-    eprintln!("waiting for a sender in the way of {}", scheme.key);
+    eprintln!("waiting for a sender with --scheme {}", scheme.key);
     let progress = Progress::new(None, false);
     let mut told = |so_far: adapter::Progress| progress.delivered(so_far.bytes);
     let watch = Watch { stop: Some(interruption.flag()), progress: Some(&mut told) };

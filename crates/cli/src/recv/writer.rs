@@ -15,6 +15,7 @@ use segstream::ConnectionId;
 use segstream_net::Waker;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 
@@ -155,6 +156,7 @@ impl Thread {
         match &self.destination {
             Destination::Nowhere => Ok(Sink::Discarded),
             Destination::StandardOutput => Ok(Sink::StandardOutput),
+            Destination::Device(device) => Ok(Sink::Device(Arc::clone(device))),
             Destination::Directory(directory) => PartFile::create(directory, FileName::parse(name)?).map(Sink::Part),
             Destination::Path(path) => {
                 if std::mem::replace(&mut self.path_taken, true) {

@@ -18,8 +18,8 @@ pub(super) fn rate(text: &str) -> Result<Rate, String> {
 
 fn not_a_rate(text: &str) -> String {
     format!(
-        "\"{text}\" is not a rate; write auto to have it found, auto:floor=1mbit,peak=50mbit to have it found within bounds, the peak P \
-         as in 50mbit, or P,F,L as in 50mbit,100,8: F bursts a second of L shipments"
+        "\"{text}\" is not a rate; write auto (congestion-controlled), auto:floor=1mbit,peak=50mbit (the same within bounds), a fixed rate \
+         such as 50mbit, or P,F,L such as 50mbit,100,8 (F bursts per second of L datagrams each, sent at the rate P)"
     )
 }
 
@@ -65,7 +65,7 @@ pub(super) fn interleave(text: &str) -> Result<InterleaveChoice, String> {
         "off" => Ok(InterleaveChoice::Off),
         depth => match depth.parse() {
             Ok(depth) if depth > 0 => Ok(InterleaveChoice::Depth(depth)),
-            _ => Err(format!("\"{text}\" is no interleaving; write auto, off, or a depth of at least 1 unit, such as 64")),
+            _ => Err(format!("\"{text}\" is not an interleaving; write auto, off, or a depth of at least 1 unit, such as 64")),
         },
     }
 }

@@ -10,7 +10,7 @@ use crate::interruption::Interruption;
 use crate::progress::Progress;
 use crate::scheme_report::SchemeReport;
 use crate::transfer_report::FileReport;
-use crate::{quantity, sim, usage};
+use crate::{address, quantity, sim, usage};
 use anyhow::{Context as _, Result};
 use clap::Args;
 use segstream::{Bandwidth, Duration, Rate};
@@ -58,16 +58,16 @@ pub(super) const WITH_SCHEME: &[&str] =
 #[derive(Debug, Args)]
 #[command(next_help_heading = "With --scheme")]
 pub(crate) struct SchemeArguments {
-    /// Sends one file or standard input in the way of another scheme (sstp, snr, htpnet, tcp, adaptive-ack, sscop or xtp), in
-    /// the clear, for laboratories, so --insecure must be given; the receiver needs the same --scheme. segstream is the usual way. Of the flags above --tolerance (in
-    /// packets), --rate (P only, bare packets counted, 100mbit to a loopback address unless given), --idle-timeout,
-    /// --insecure and --json mean the same; a segment from a pipe leaves when it is full.
+    /// Sends one file or standard input with another protocol from the papers: sstp, snr, htpnet, tcp, adaptive-ack, sscop or
+    /// xtp. For laboratories; needs --insecure, and the same --scheme at the receiver. Of the flags above it takes
+    /// --tolerance (in packets), --rate (a fixed rate without IP and UDP headers, 100mbit to a loopback address by default),
+    /// --idle-timeout, --insecure and --json.
     #[arg(long, value_name = "KEY", value_parser = sim::scheme)]
     scheme: Option<String>,
-    /// A data packet, its header included; 36 bytes of envelope, IP and UDP come on top.
+    /// The size of a data packet with its header. Envelope, UDP and IP add 36 bytes.
     #[arg(long, value_name = "BYTES", value_parser = quantity::bytes, default_value = "1024")]
     packet_bytes: Bytes,
-    /// Packets of a segment [default: 256; 1 for sscop, which has no other].
+    /// Packets per segment [default: 256; always 1 for sscop].
     #[arg(long, value_name = "N")]
     segment_packets: Option<u32>,
     /// The window, in segments [default: 36; 400 for sscop].
@@ -76,19 +76,19 @@ pub(crate) struct SchemeArguments {
     /// The receiver's buffer, in segments [default: the window].
     #[arg(long, value_name = "N")]
     buffer: Option<u32>,
-    /// What a receiver does whose buffer is smaller than its window: hard, soft-lazy or soft-eager.
+    /// How a receiver acknowledges whose buffer is smaller than its window: hard, soft-lazy or soft-eager.
     #[arg(long, value_name = "ACK", default_value = "hard")]
     ack: Acknowledgment,
     /// How tolerated losses are counted: strict-all, strict-burst or paper-literal.
     #[arg(long, value_name = "HOW", default_value = "strict-all")]
     accounting: Accounting,
-    /// The re-sequencing distance: how many positions late a packet may come [default: 3].
+    /// The reordering threshold: how many packets may overtake a packet before it is declared lost [default: 3].
     #[arg(long, value_name = "N")]
     reorder: Option<u32>,
-    /// The round trip of the path, for a scheme that counts in it: snr needs it, xtp takes 60ms unless told.
+    /// The round-trip time of the path. snr needs it; xtp uses 60ms by default.
     #[arg(long, value_name = "T", value_parser = quantity::positive_duration)]
     rtt: Option<Duration>,
-    /// How often snr exchanges state [default: a twelfth of the round trip].
+    /// The interval at which snr exchanges state [default: a twelfth of the round-trip time].
     #[arg(long, value_name = "T", value_parser = quantity::positive_duration)]
     status_period: Option<Duration>,
 }
@@ -103,10 +103,11 @@ impl SchemeArguments {
 /// Sends in the way of `scheme`.
 pub(super) fn run(arguments: &Arguments, scheme: &'static Scheme) -> Result<ExitCode> {
     arguments.protection.check_scheme(scheme.key)?;
-    let remote = super::remote(&arguments.address)?;
+    let remote = address::of_host(&arguments.address)?;
     let scenario = scenario(arguments, scheme, remote)?;
     let path = source(arguments)?;
     super::check_idle_timeout(arguments)?;
+    address::check_route(remote)?;
     let timing = Timing { open_timeout: arguments.idle_timeout, idle_timeout: arguments.idle_timeout, ..Timing::default() };
     let sending = Sending::bind(&scenario, remote, SendOptions { timing, ..SendOptions::default() }).map_err(refused)?;
     arguments.protection.tell();
@@ -129,7 +130,9 @@ pub(super) fn run(arguments: &Arguments, scheme: &'static Scheme) -> Result<Exit
     let blake3 = if sent.failure.is_none() { hash.finish(|_, _| None)? } else { None };
     let file = FileReport { name, bytes, blake3, ..FileReport::default() };
     let result = SchemeReport::of_sender(scheme.key, sent, file);
-    eprintln!("{}", result.report.sentence_of_sender());
+    if let Some(sentence) = result.report.sentence_of_sender() {
+        eprintln!("{sentence}");
+    }
     if arguments.json {
         result.print(false)?;
     }
@@ -171,7 +174,7 @@ fn scenario(arguments: &Arguments, scheme: &'static Scheme, remote: SocketAddr) 
 fn rtt(flags: &SchemeArguments, scheme: &Scheme) -> Result<Option<Duration>> {
     let has = |setting| scheme.settings.contains(&setting);
     match (has(Setting::StatusPeriod), flags.rtt) {
-        (true, None) => Err(usage::bad(format!("{} counts in round trips; give that of the path, such as --rtt 60ms", scheme.key))),
+        (true, None) => Err(usage::bad(format!("{} needs the round-trip time of the path; give it, such as --rtt 60ms", scheme.key))),
         (false, Some(_)) if !has(Setting::RoundTrip) => Err(usage::bad(format!("--rtt means nothing to {}; leave it out", scheme.key))),
         (_, rtt) => Ok(rtt),
     }
@@ -181,9 +184,9 @@ fn bandwidth(arguments: &Arguments, remote: SocketAddr) -> Result<Bandwidth> {
     match arguments.rate {
         Some(Rate::Fixed(rate)) if rate.is_smooth() => Ok(rate.peak()),
         Some(Rate::Auto { .. } | Rate::Unpaced) => {
-            Err(usage::bad("with --scheme the rate is not found; give one that the path carries, such as --rate 50mbit"))
+            Err(usage::bad("with --scheme the rate is not found by congestion control; give a rate that the path carries, such as --rate 50mbit"))
         }
-        Some(Rate::Fixed(_)) => Err(usage::bad("with --scheme packets leave at one rate; give the peak alone, such as --rate 50mbit")),
+        Some(Rate::Fixed(_)) => Err(usage::bad("with --scheme there are no bursts; give one rate, such as --rate 50mbit")),
         None if remote.ip().is_loopback() => Ok(LOOPBACK_RATE),
         None => Err(usage::bad(format!(
             "{remote} is not a loopback address, so give --scheme a rate that the path carries, such as --rate 50mbit"

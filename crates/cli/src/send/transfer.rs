@@ -15,8 +15,9 @@ use crate::transfer_report::TransferReport;
 use crate::usage;
 use anyhow::Result;
 use segstream::blocking::Endpoint;
-use segstream::{Bytes, Class, CloseReason, ConnectionEvent, ConnectionId, Duration, Error, Instant, SubmitError, Verdict};
+use segstream::{Bytes, Class, CloseReason, ConnectionEvent, ConnectionId, Duration, Error, Instant, SocketCounters, SubmitError, Verdict};
 use std::collections::{BTreeMap, VecDeque};
+use std::net::SocketAddr;
 
 /// The stream of the manifest.
 const MANIFEST: u32 = 0;
@@ -125,7 +126,7 @@ impl Transfer {
     /// Why the connection is no more.
     fn sentence(&self, reason: &CloseReason) -> String {
         let address = self.plan.receiver.peer.address;
-        let explained = self.plan.receiver.explain(reason);
+        let explained = self.plan.receiver.explain(reason).or_else(|| no_answer(address, reason, &self.endpoint.socket_counters()));
         explained.unwrap_or_else(|| format!("the connection to {address} has ended: {}", manifest::printable(&reason.to_string())))
     }
 
@@ -262,7 +263,7 @@ impl Transfer {
                 }
             }
             ConnectionEvent::Refused(stream, reason) => {
-                self.give_up(id, stream, &format!("the receiver does not take the file: {reason:?}"))?;
+                self.give_up(id, stream, &format!("the receiver refuses the file: {reason:?}"))?;
             }
             ConnectionEvent::Closed(reason) => return Ok(Some(reason)),
             _ => {}
@@ -300,7 +301,7 @@ impl Transfer {
         file.report.hash_agrees = file.report.blake3.as_ref().zip(answer.blake3.as_ref()).map(|(ours, theirs)| ours == theirs);
         if file.report.hash_agrees == Some(false) {
             let name = &file.report.name;
-            file.report.error = Some(format!("{name} is not the same at the receiver: its content hash differs; send it again"));
+            file.report.error = Some(format!("{name} differs at the receiver: the content hashes do not agree; send it again"));
         }
         Ok(())
     }
@@ -357,7 +358,7 @@ impl Transfer {
         }
         // What was read but never handed over has no verdict either; its file is not whole.
         for file in self.feed.files.iter_mut().filter(|file| !file.finished) {
-            file.report.error.get_or_insert_with(|| format!("{} was not sent to its end", file.report.name));
+            file.report.error.get_or_insert_with(|| format!("{} was not sent completely", file.report.name));
         }
         loop {
             match self.endpoint.connection(id).say_goodbye() {
@@ -368,4 +369,22 @@ impl Transfer {
             }
         }
     }
+}
+
+/// Why nobody answered, as far as the network has said so (ICMP).
+///
+/// Why only at the end: anyone near the path can forge such a message, and a receiver may be about to start, so it shortens
+/// nothing.
+fn no_answer(address: SocketAddr, reason: &CloseReason, network: &SocketCounters) -> Option<String> {
+    let CloseReason::NoAnswer(waited) = reason else { return None };
+    let answered = if network.refused > 0 {
+        let times = network.refused;
+        format!("the network answered {times} times that no program listens on UDP port {} there; start recv first, or check the port", address.port())
+    } else if network.unreachable > 0 {
+        let times = network.unreachable;
+        format!("the network answered {times} times that it cannot reach that host; check the address, and that the host is up")
+    } else {
+        return None;
+    };
+    Some(format!("nobody answered at {address} within {waited}: {answered}"))
 }

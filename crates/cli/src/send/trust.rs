@@ -26,13 +26,13 @@ const FLAGS: &[&str] = &["peer", "code", "known_peers"];
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Protection")]
 pub(crate) struct TrustArguments {
-    /// The fingerprint that `recv` prints. It is remembered for ADDR, so that the next time it need not be given.
+    /// The receiver's fingerprint, as `recv` prints it. It is stored for ADDR and needs to be given only once.
     #[arg(long, value_name = "FINGERPRINT")]
     peer: Option<Fingerprint>,
-    /// The one-time code that `recv` prints: our key for this transfer is made from it.
+    /// The one-time code that `recv` prints. The key of this transfer is derived from it.
     #[arg(long, value_name = "CODE")]
     code: Option<OneTimeCode>,
-    /// The receivers met before, a line each: ADDR and fingerprint [default: known_peers in the directory of the
+    /// The file of known receivers, one line each: ADDR and fingerprint [default: known_peers in the directory of the
     /// identity].
     #[arg(long, value_name = "FILE")]
     known_peers: Option<PathBuf>,
@@ -71,8 +71,8 @@ pub(super) struct Receiver {
 pub(super) fn check(arguments: &Arguments) -> Result<()> {
     let given = &arguments.given;
     Protection::check(given, FLAGS)?;
-    given.contradiction("code", &["identity", "certificate"], "the key of this transfer is made from the code")?;
-    given.contradiction("authority", &["peer", "known_peers"], "the one trusts a certificate, the other a key")
+    given.contradiction("code", &["identity", "certificate"], "the key of this transfer is derived from the code")?;
+    given.contradiction("authority", &["peer", "known_peers"], "one trusts a certificate, the other a key")
 }
 
 impl Receiver {
@@ -116,12 +116,12 @@ impl Receiver {
         let file = self.known_peers.display();
         let remembered = KnownPeers::load(&self.known_peers).and_then(|mut known| known.remember(address, *key));
         match remembered {
-            Ok(true) => Some(format!("{address} is remembered with its key in {file}: next time --peer is not needed")),
+            Ok(true) => Some(format!("the key of {address} is stored in {file}; --peer is not needed next time")),
             Ok(false) => None,
             Err(KnownPeersError::Changed { known, line, .. }) => Some(format!(
-                "note: {file} line {line} still has the key {known} for {address}; remove that line to have the new one remembered"
+                "note: {file} line {line} has another key, {known}, for {address}; remove that line so that the new key can be stored"
             )),
-            Err(error) => Some(format!("note: the key of {address} is not remembered: {error}")),
+            Err(error) => Some(format!("note: the key of {address} could not be stored: {error}")),
         }
     }
 
@@ -131,9 +131,9 @@ impl Receiver {
         match reason {
             CloseReason::HandshakeFailed(error) => error.untrusted.map(|found| self.explain_key(found)),
             CloseReason::Rejected { reason: RejectReason::Protection, .. } => Some(if self.ours.is_some() {
-                format!("{address} transfers in the clear, and we encrypt: leave --insecure out there, or give it to both ends")
+                format!("the receiver at {address} was started with --insecure and this sender encrypts; give --insecure at both ends or at neither")
             } else {
-                format!("{address} encrypts, and we transfer in the clear: leave --insecure out here, or give it to both ends")
+                format!("the receiver at {address} encrypts and this sender was started with --insecure; give --insecure at both ends or at neither")
             }),
             CloseReason::Rejected { reason: RejectReason::Handshake, detail } => self.explain_refusal(detail),
             CloseReason::AbortedByPeer { code, detail } | CloseReason::ClosedByPeer { code, detail } if HANDSHAKE_CODES.contains(code) => {
@@ -148,9 +148,9 @@ impl Receiver {
         let address = &self.address;
         let (ours, from_code) = self.ours.filter(|(ours, _)| detail.contains(&ours.to_string()))?;
         Some(if from_code {
-            format!("{address} does not take the code: it is mistyped, or has been used; give the one that recv prints now")
+            format!("the receiver at {address} refuses the one-time code: it is mistyped or was used before; give the code that recv prints now")
         } else {
-            format!("{address} does not serve our key {ours}: start recv there with --allow {ours}, or give the --code that it prints")
+            format!("the receiver at {address} does not allow the key {ours} of this sender; start recv there with --allow {ours}, or give the --code that recv prints")
         })
     }
 
@@ -159,22 +159,22 @@ impl Receiver {
         let (address, file) = (&self.address, self.known_peers.display());
         match &self.reason {
             Reason::Given(expected) => format!(
-                "{address} has the key {found} and not {expected}, as --peer says: compare them with the fingerprint that recv prints there; \
-                 if it prints neither, somebody else answers in its place"
+                "{address} has the key {found}, and --peer says {expected}; compare both with the fingerprint that recv prints there. If recv \
+                 prints neither of them, another program answers at that address"
             ),
             Reason::Known(expected, line) => format!(
-                "the key of {address} has changed: it was {expected} ({file} line {line}), now it is {found}. It has a new identity, or \
-                 somebody else answers in its place: compare the new key with the fingerprint that recv prints there; if they are the \
-                 same, remove line {line} of {file} and give --peer {found}"
+                "the key of {address} has changed: it was {expected} ({file} line {line}), now it is {found}. Either the receiver has a new \
+                 identity, or another program answers at that address. Compare the new key with the fingerprint that recv prints \
+                 there; if they are the same, remove line {line} of {file} and give --peer {found}"
             ),
             Reason::Unknown => format!(
-                "{address} is not known yet; whoever answers there has the key {found}. Compare it with the fingerprint that recv prints \
-                 there; if they are the same, accept it: {}",
+                "the receiver at {address} is not known yet. Its key is {found}. Compare that with the fingerprint that recv prints there; \
+                 if they are the same, accept the key: {}",
                 again_with(&format!("--peer {found}"))
             ),
             Reason::Certified | Reason::Insecure => format!(
-                "no authority in the file of --authority says that {found} is the host in {address}; ask whoever runs recv there for its \
-                 certificate, or give its fingerprint with --peer in place of --authority"
+                "the certificate of the key {found} at {address} is not signed by an authority in the file of --authority for that host name; \
+                 get a certificate for the receiver, or give its fingerprint with --peer in place of --authority"
             ),
         }
     }

@@ -21,14 +21,17 @@ use segstream_path::LossSpec;
 use segstream_schemes::sstp::{Acknowledgment, FeedbackMode};
 use std::path::PathBuf;
 
-/// Simulates a scheme over a black box: bandwidth, round trip, loss. Ten million packets take about a second.
+/// Simulates a protocol (scheme) over a path with bandwidth, round-trip time and loss. Ten million packets take about a
+/// second.
 ///
-/// Rates count bare packets, and a data packet is --packet-bytes long, its header included. Delay runs from the first
-/// transmission of a segment to its acceptance. Throughput efficiency is packets of accepted segments times packet time
-/// over the time from the first transmission to the last acceptance, less half a round trip. For htpnet and tcp, which
-/// their processors limit, packet time is what a packet takes of the sender's, and nothing else paces them. Where both ends
-/// work (--work-us), as they do for adaptive-ack and sscop, it is what a packet takes of a processor or of the link,
-/// whichever is longer.
+/// Rates count packets without IP and UDP headers; --packet-bytes includes the header of the scheme. Delay is the time from
+/// the first transmission of a segment to its acceptance. Throughput efficiency is the number of packets of accepted
+/// segments, times the packet time, divided by the time from the first transmission to the last acceptance less half a
+/// round trip.
+///
+/// The packet time is the transmission time of a packet. For htpnet and tcp, which the sender's processor limits, it is the
+/// processor time of a packet at the sender, and nothing else paces them. With --work-us, which adaptive-ack and sscop
+/// use by default, it is the longer one of the processor time and the transmission time.
 #[derive(Debug, Args)]
 #[command(
     args_conflicts_with_subcommands = true,
@@ -46,91 +49,91 @@ pub(crate) struct Arguments {
     scheme: Option<String>,
     #[command(subcommand)]
     pub(crate) tandem: Option<Tandem>,
-    /// Round trip, half of it in each direction [default: 60ms; 0s for adaptive-ack and sscop].
+    /// Round-trip time, half of it in each direction [default: 60ms; 0s for adaptive-ack and sscop].
     #[arg(long, value_name = "T", value_parser = quantity::duration)]
     rtt: Option<Duration>,
-    /// Bandwidth of each direction; the sender is paced at it [default: 500mbit; 100gbit for htpnet and tcp, where it
-    /// then plays no part; 100mbit for adaptive-ack and sscop].
+    /// Bandwidth of each direction, at which the sender is paced [default: 500mbit; 100mbit for adaptive-ack and sscop;
+    /// 100gbit for htpnet and tcp, so that it does not limit them].
     #[arg(long, value_name = "B", value_parser = quantity::bandwidth)]
     bandwidth: Option<Bandwidth>,
-    /// Bandwidth of the way back [default: that of the way there; 10mbit for adaptive-ack and sscop].
+    /// Bandwidth from receiver to sender [default: --bandwidth; 10mbit for adaptive-ack and sscop].
     #[arg(long, value_name = "B", value_parser = quantity::bandwidth)]
     bandwidth_back: Option<Bandwidth>,
-    /// A data packet, its header included.
+    /// The size of a data packet with its header.
     #[arg(long, value_name = "BYTES", value_parser = quantity::bytes, default_value = "1024")]
     packet_bytes: Bytes,
-    /// Packets of a segment [default: 256; 1 for htpnet, tcp, adaptive-ack and sscop, which has no other].
+    /// Packets per segment [default: 256; 1 for htpnet, tcp and adaptive-ack; always 1 for sscop].
     #[arg(long, value_name = "N")]
     segment_packets: Option<u32>,
-    /// The window, in segments, which are packets where a segment has one [default: 36; 256 for htpnet and tcp; 400 for
-    /// adaptive-ack and sscop].
+    /// The window in segments [default: 36; 256 for htpnet and tcp; 400 for adaptive-ack and sscop].
     #[arg(long, value_name = "N")]
     window: Option<u32>,
     /// The receiver's buffer, in segments [default: the window].
     #[arg(long, value_name = "N")]
     buffer: Option<u32>,
-    /// What a receiver does whose buffer is smaller than its window: hard, soft-lazy or soft-eager.
+    /// How a receiver acknowledges whose buffer is smaller than its window: hard, soft-lazy or soft-eager.
     #[arg(long, value_name = "ACK", default_value = "hard")]
     ack: Acknowledgment,
-    /// What may be missing of every W packets: W,E,B or E,B, or reliable, or any. W must be the segment.
+    /// How many packets of a segment may be missing: reliable (none), any (all), E,B (at most E packets, at most B of them in
+    /// a row) or W,E,B, where W must be --segment-packets.
     #[arg(long, value_name = "W,E,B", default_value = "reliable")]
     tolerance: ToleranceArgument,
     /// How tolerated losses are counted: strict-all, strict-burst or paper-literal.
     #[arg(long, value_name = "HOW", default_value = "strict-all")]
     accounting: Accounting,
-    /// Loss on the way there: none; 1e-3 or random:1e-3; gilbert:rate=1%,burst=4; bursty:good=1620ms,bad=180ms,loss=1e-3
-    /// or list:5,17,18.
+    /// Loss from sender to receiver: none; 1e-3 or random:1e-3; gilbert:rate=1%,burst=4;
+    /// bursty:good=1620ms,bad=180ms,loss=1e-3 or list:5,17,18.
     #[arg(long, value_name = "SPEC", default_value = "none")]
     loss: LossSpec,
-    /// Loss on the way back.
+    /// Loss from receiver to sender.
     #[arg(long, value_name = "SPEC", default_value = "none")]
     loss_back: LossSpec,
-    /// Loss of packets without data, both ways, such as none or 1e-3; then the others are losses of data alone [default:
-    /// they are lost as data is; none for adaptive-ack and sscop].
+    /// Loss of control packets in both directions, such as none or 1e-3. --loss and --loss-back then apply to data packets
+    /// only [default: the same loss as for data; none for adaptive-ack and sscop].
     #[arg(long, value_name = "SPEC")]
     control_loss: Option<LossSpec>,
-    /// The queue on the way there, in packets [default: a bandwidth-delay product, at least 64 KiB].
+    /// The queue from sender to receiver, in packets [default: one bandwidth-delay product, at least 64 KiB].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     queue_packets: Option<u32>,
-    /// What each packet, data or control, costs the processor of either end, and each of its bytes, in microseconds
-    /// [default: 0,0; 70,0.05 for adaptive-ack and sscop].
+    /// Processor time at either end per packet, data or control, and per byte of it, in microseconds [default: 0,0;
+    /// 70,0.05 for adaptive-ack and sscop].
     #[arg(long, value_name = "US,US", value_parser = work)]
     work_us: Option<(Duration, Duration)>,
-    /// New packets a second that the source has [default: it always has one].
+    /// New packets per second that the source submits [default: it always has one to send].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     offered: Option<u32>,
-    /// Whether the sender is told what became of each packet group, as the papers simulate it (ideal), or finds out by
-    /// gaps, timers and reports that share the path (full).
+    /// How the sender learns what arrived: ideal (told without loss or cost, as in the papers' simulations) or full (from
+    /// gaps, timers and reports that share the path).
     #[arg(long, value_name = "MODE", default_value = "full")]
     feedback: FeedbackMode,
-    /// The re-sequencing distance: how many positions late a packet may come.
+    /// The reordering threshold: how many packets may overtake a packet before it is declared lost.
     #[arg(long, value_name = "N", default_value_t = 0)]
     reorder: u32,
-    /// How often SNR exchanges state [default: a twelfth of the round trip].
+    /// The interval at which snr exchanges state [default: a twelfth of the round-trip time].
     #[arg(long, value_name = "T", value_parser = quantity::positive_duration)]
     status_period: Option<Duration>,
-    /// Lets snr take each state for one interval, however many were lost before it.
+    /// snr counts each received state as one interval, however many states were lost before it.
     #[arg(long)]
     slip: bool,
-    /// New data packets, rounded down to whole segments.
+    /// The number of data packets, without retransmissions, rounded down to whole segments.
     #[arg(long, value_name = "N", value_parser = count, default_value = "1000000")]
     packets: u64,
-    /// The seed of every random choice; each replication draws its own from it.
+    /// The seed of all random numbers; each replication derives its own from it.
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) seed: u64,
-    /// Independent runs, for intervals.
+    /// The number of independent runs, from which confidence intervals are computed.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000), default_value_t = 1)]
     pub(crate) replications: u32,
-    /// Threads for replications [default: one a processor].
+    /// The number of threads for replications [default: one per processor].
     #[arg(long, value_name = "N", value_parser = quantity::threads, default_value = "0", hide_default_value = true)]
     pub(crate) threads: usize,
-    /// Encodes and decodes every packet of the first replication too, and fails if that changes anything.
+    /// Encodes and decodes every packet of the first replication, and fails if the result changes.
     #[arg(long)]
     pub(crate) check: bool,
-    /// Writes the events of the first replication, one a line.
+    /// Writes the events of the first replication to this file, one per line.
     #[arg(long, value_name = "FILE")]
     pub(crate) log: Option<PathBuf>,
-    /// Writes the packets of the first replication as a capture.
+    /// Writes the packets of the first replication to this pcap file.
     #[arg(long, value_name = "FILE")]
     pub(crate) pcap: Option<PathBuf>,
     /// Prints one JSON object on standard output.

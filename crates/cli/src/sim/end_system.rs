@@ -15,28 +15,28 @@ use segstream_schemes::tcp::Backoff;
 #[derive(Debug, Args)]
 #[command(next_help_heading = "For htpnet and tcp")]
 pub(crate) struct EndSystem {
-    /// What each data packet costs the sender's processor, in microseconds [default: 83].
+    /// Processor time of the sender per data packet, in microseconds [default: 83].
     #[arg(long, value_name = "US", value_parser = microseconds)]
     service_us: Option<Duration>,
-    /// What each slot costs it that is searched in htpnet's table of sent packets [default: 0].
+    /// Processor time per entry searched in htpnet's table of sent packets, in microseconds [default: 0].
     #[arg(long, value_name = "US", value_parser = microseconds)]
     search_us: Option<Duration>,
-    /// What each operation on its list of timers costs it, and each timer passed there: A,B [default: 0,0].
+    /// Processor time per operation on the sender's timer list, and per timer passed in it, in microseconds [default: 0,0].
     #[arg(long, value_name = "US,US", value_parser = timer_cost)]
     timer_us: Option<(Duration, Duration)>,
-    /// What becomes of tcp's timeout when it was backed off: retain (Karn), own (each packet alone) or oldest (one timer).
+    /// How tcp backs off its retransmission timeout: retain (Karn), own (one for each packet) or oldest (one timer).
     #[arg(long, value_name = "HOW", default_value = "retain")]
     backoff: Backoff,
-    /// The tick of tcp's timers [default: none].
+    /// The granularity of tcp's timers [default: none].
     #[arg(long, value_name = "T", value_parser = quantity::positive_duration)]
     timer_tick: Option<Duration>,
-    /// How often htpnet exchanges state [default: an eighth of the round trip, 1 to 10 ms].
+    /// The interval at which htpnet exchanges state [default: an eighth of the round-trip time, 1 to 10 ms].
     #[arg(long, value_name = "T", value_parser = quantity::positive_duration)]
     sync_period: Option<Duration>,
-    /// By how many exchanges htpnet puts off its judgement of a packet.
+    /// How many exchanges htpnet waits before it declares a packet lost.
     #[arg(long, value_name = "N", default_value_t = 0)]
     offset: u16,
-    /// How many runs of packets htpnet's receiver reports: 4, 8, rotate (4, each time the next) or all.
+    /// How many ranges of packets htpnet's receiver reports: 4, 8, all, or rotate (4 at a time, in turns).
     #[arg(long, value_name = "HOW", value_parser = words::ranges, default_value = "4")]
     ranges: words::Ranges,
     /// How htpnet searches its table of sent packets: fifo or exhaustive.
@@ -45,7 +45,8 @@ pub(crate) struct EndSystem {
     /// The class of htpnet: error control 4, flow control 2, rate control 1.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(0..=7), default_value_t = 5)]
     class: u8,
-    /// Lets htpnet avoid congestion: held, or by the law as HT has it: literal.
+    /// Congestion avoidance of htpnet: off, held (holds the rate that the bottleneck serves) or literal (the
+    /// law exactly as in HT).
     #[arg(long, value_name = "LAW", value_parser = words::ptif, num_args = 0..=1, require_equals = true, default_value = "off",
         default_missing_value = "held")]
     ptif: words::Ptif,

@@ -13,19 +13,19 @@ use segstream_lab::scenario::Scenario;
 #[derive(Debug, Args)]
 #[command(next_help_heading = "For adaptive-ack and sscop")]
 pub(crate) struct Status {
-    /// How often adaptive-ack's receiver reports while nothing is missing.
+    /// The report interval of adaptive-ack's receiver while nothing is missing.
     #[arg(long, value_name = "T", value_parser = quantity::positive_duration, default_value = "40ms")]
     t_normal: Duration,
-    /// How often it reports while something is missing.
+    /// The report interval of adaptive-ack's receiver while something is missing.
     #[arg(long, value_name = "T", value_parser = quantity::positive_duration, default_value = "5ms")]
     t_error: Duration,
-    /// Lets adaptive-ack's sender wait for ever when the last packets are lost, as the paper's does.
+    /// adaptive-ack's sender waits for ever when the last packets are lost, as in the paper.
     #[arg(long)]
     no_tail_rule: bool,
-    /// How often sscop polls while data is outstanding: Timer_POLL.
+    /// The interval at which sscop polls while data is outstanding (Timer_POLL).
     #[arg(long, value_name = "T", value_parser = quantity::positive_duration, default_value = "40ms")]
     timer_poll: Duration,
-    /// After how many packets sscop polls before that: MaxPD [default: never].
+    /// The number of packets after which sscop polls at the latest (MaxPD) [default: no limit].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     max_pd: Option<u32>,
 }

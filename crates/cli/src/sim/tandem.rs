@@ -30,62 +30,64 @@ pub(crate) enum Tandem {
 /// Simulates XTP's error control over a tandem of finite queues (XT): messages pass XTP1, LINK1, where other traffic joins
 /// them, a link with bit errors, LINK2 and XTP2.
 ///
-/// Times are in slots, of which a packet takes one on the link. Delay runs from a message's arrival at XTP1 to the departure from
-/// XTP2 of the packet that completes it, in order. A run that never reaches a steady state has no mean delay; it says so.
+/// Times are in slots; a packet occupies the link for one slot. Delay is the time from the arrival of a message at XTP1 to
+/// the departure from XTP2 of the packet that completes it, in order. A run without a steady state has no mean delay, and
+/// the output says so.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  segstream sim xtp --sender sr --receiver store-aggressive --user-rate 0.12 --window 60\n  \
                         segstream sim xtp --sender gbn --receiver store-conservative --arrivals ibp:c2=10 --replications 5")]
 pub(crate) struct TandemArguments {
-    /// What the sender sends again: gbn (all from what is missing), sr (what is missing) or handshake (the same, after a
-    /// synchronising handshake alone).
+    /// What the sender retransmits: gbn (go-back-N), sr (selective repeat) or handshake (selective repeat, only after a
+    /// synchronising handshake).
     #[arg(long, value_name = "HOW", default_value = "sr")]
     sender: SenderStrategy,
-    /// What the receiver does out of order: discard, store-conservative (stays silent) or store-aggressive (tells of a gap).
+    /// What the receiver does with packets out of order: discard, store-conservative (stores them silently) or
+    /// store-aggressive (stores them and reports the gap).
     #[arg(long, value_name = "HOW", default_value = "store-aggressive")]
     receiver: ReceiverStrategy,
     /// How messages arrive: bernoulli, or ibp:c2=10, interrupted Bernoulli with its squared coefficient of variation.
     #[arg(long, value_name = "HOW", value_parser = arrivals, default_value = "bernoulli")]
     arrivals: Arrivals,
-    /// Messages a slot; a message has two packets on the average.
+    /// Messages per slot; a message has two packets on average.
     #[arg(long, value_name = "RATE", default_value_t = 0.12)]
     user_rate: f64,
-    /// Packets a slot of others at LINK1.
+    /// Packets of cross traffic per slot at LINK1.
     #[arg(long, value_name = "RATE", default_value_t = 0.1)]
     external_rate: f64,
-    /// The window, in packets.
+    /// The window in packets.
     #[arg(long, value_name = "N", default_value_t = 60)]
     window: u32,
-    /// Packets that LINK1 has room for, the one in service among them.
+    /// The capacity of LINK1 in packets, the one in service included.
     #[arg(long, value_name = "N", default_value_t = 13)]
     link1_room: u32,
-    /// How long the answer to a question is waited for, in slots.
+    /// The timeout of a status request (WTIMER), in slots.
     #[arg(long, value_name = "N", default_value_t = WTIMER_SLOTS)]
     wtimer: u32,
-    /// Within how many slots nothing is sent again twice [default: 50 where all is sent again, else 29].
+    /// Nothing is retransmitted twice within this many slots [default: 50 for gbn, else 29].
     #[arg(long, value_name = "N")]
     filter: Option<u32>,
     /// The probability that the link corrupts a packet.
     #[arg(long, value_name = "P", default_value = "8.19e-6")]
     packet_error_rate: f64,
-    /// What is first when one packet leaves a queue as another arrives: departures or arrivals.
+    /// Which event is first when one packet leaves a queue and another arrives in the same slot: departures or arrivals.
     #[arg(long, value_name = "WHAT", value_parser = words::order, default_value = "departures")]
     order: Order,
-    /// Whose packet is first when two arrive at LINK1 in one slot: external, user or drawn.
+    /// Whose packet is first when two arrive at LINK1 in the same slot: external (cross traffic), user or drawn (random).
     #[arg(long, value_name = "WHOSE", value_parser = words::tie, default_value = "external")]
     tie: Tie,
-    /// Slots that are measured.
+    /// The number of measured slots.
     #[arg(long, value_name = "N", value_parser = count, default_value = "2000000")]
     slots: u64,
-    /// Slots in front of them that are not.
+    /// The number of slots before the measurement.
     #[arg(long, value_name = "N", value_parser = count, default_value = "20000")]
     warm_up: u64,
-    /// The seed of every random choice; each replication draws its own from it.
+    /// The seed of all random numbers; each replication derives its own from it.
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
-    /// Independent runs, for intervals.
+    /// The number of independent runs, from which confidence intervals are computed.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000), default_value_t = 1)]
     replications: u32,
-    /// Threads for replications [default: one a processor].
+    /// The number of threads for replications [default: one per processor].
     #[arg(long, value_name = "N", value_parser = quantity::threads, default_value = "0", hide_default_value = true)]
     threads: usize,
     /// Prints one JSON object on standard output.

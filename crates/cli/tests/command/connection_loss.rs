@@ -58,6 +58,19 @@ fn nobody_there_is_a_failure_with_a_hint() {
 }
 
 #[test]
+fn a_closed_port_is_named_as_the_network_says_and_nothing_is_said_to_have_been_sent() {
+    // Why a port of a socket that is gone: nobody else is given it so soon.
+    let address = std::net::UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let ended = send([&address.to_string(), file.path().to_str().unwrap(), "--idle-timeout", "1s", "--json"]).expect(1);
+    let error = ended.json()["error"].as_str().unwrap().to_owned();
+    assert!(error.contains("nobody answered") && error.contains(&format!("no program listens on UDP port {}", address.port())), "{error}");
+    assert!(!ended.stderr.contains("sent 0 bytes"), "{ended:?}");
+    // A message of the network can be forged, and a receiver may be about to start: it shortens nothing.
+    assert!(ended.took.as_secs_f64() >= 1.0, "{ended:?}");
+}
+
+#[test]
 fn an_interrupted_receiver_says_what_it_leaves_and_tells_the_sender() {
     let directory = tempfile::tempdir().unwrap();
     let target = directory.path().join("target");

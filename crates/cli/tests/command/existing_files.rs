@@ -32,8 +32,40 @@ fn an_existing_path_is_refused_before_anybody_is_listened_for() {
     let ended = run(["recv", "--listen", "127.0.0.1:0", "--out", file.path().to_str().unwrap()]).expect(1);
     assert!(ended.stderr.contains("exists and is not overwritten"), "{ended:?}");
     assert_eq!(std::fs::read(file.path()).unwrap(), b"old");
-    let ended = run(["recv", "--listen", "127.0.0.1:0", "--out", "/dev/full"]).expect(1);
+    let directory = tempfile::tempdir().unwrap();
+    let link = directory.path().join("link");
+    std::os::unix::fs::symlink(file.path(), &link).unwrap();
+    let ended = run(["recv", "--listen", "127.0.0.1:0", "--out", link.to_str().unwrap()]).expect(1);
     assert!(ended.stderr.contains("exists"), "{ended:?}");
+    assert_eq!(std::fs::read(file.path()).unwrap(), b"old");
+}
+
+#[test]
+fn a_device_or_a_fifo_is_written_to() {
+    let directory = tempfile::tempdir().unwrap();
+    let (source, fifo) = (directory.path().join("source"), directory.path().join("fifo"));
+    std::fs::write(&source, content(300_000)).unwrap();
+    let source = source.to_str().unwrap();
+
+    let (to_null, address) = receiver(&["--out", "/dev/null"]);
+    send([&address, source]).expect(0);
+    to_null.end().expect(0);
+
+    let (to_full, address) = receiver(&["--out", "/dev/full"]);
+    let sent = send([&address, source]).expect(1);
+    assert!(sent.stderr.contains("the receiver could not keep the file: /dev/full"), "{sent:?}");
+    to_full.end().expect(1);
+
+    rustix::fs::mknodat(rustix::fs::CWD, &fifo, rustix::fs::FileType::Fifo, rustix::fs::Mode::from_raw_mode(0o600), 0).unwrap();
+    let reader = std::thread::spawn({
+        let fifo = fifo.clone();
+        move || std::fs::read(fifo).unwrap()
+    });
+    let (to_fifo, address) = receiver(&["--out", fifo.to_str().unwrap()]);
+    send([&address, source]).expect(0);
+    to_fifo.end().expect(0);
+    assert_eq!(reader.join().unwrap(), content(300_000));
+    assert!(fifo.exists() && !directory.path().join("fifo.part").exists());
 }
 
 #[test]

@@ -135,7 +135,7 @@ const REFUSED: &[(&str, &str)] = &[
     ("send 127.0.0.1:9 x --scheme sstp --class 7", "--class means nothing"),
     ("send 127.0.0.1:9 x --scheme sstp --at 5s:class=5", "--at means nothing"),
     ("send 127.0.0.1:9 x --scheme sstp --rtt 60ms", "--rtt means nothing to sstp"),
-    ("send 127.0.0.1:9 x --scheme sstp --rate 50mbit,100,8", "the peak alone"),
+    ("send 127.0.0.1:9 x --scheme sstp --rate 50mbit,100,8", "there are no bursts"),
     ("send 127.0.0.1:9 x --scheme sstp --tolerance 100,1,1", "W must be the segment"),
     ("send 127.0.0.1:9 x --scheme sstp --buffer 37", "a window of 36"),
     ("send 127.0.0.1:9 x --scheme sstp --idle-timeout 10ms", "at least 1s"),
@@ -151,7 +151,7 @@ const REFUSED: &[(&str, &str)] = &[
     ("recv --listen 127.0.0.1:0 --scheme sstp --keep", "--keep means nothing with --scheme sstp"),
     ("recv --listen 127.0.0.1:0 --scheme sstp --segments-json x", "--segments-json means nothing"),
     ("recv --listen 127.0.0.1:0 --scheme sstp --max-bytes 1MiB", "--max-bytes means nothing"),
-    ("recv --listen 127.0.0.1:0 --scheme sstp --out /", "give the file to write"),
+    ("recv --listen 127.0.0.1:0 --scheme sstp --out /", "transmits no file name"),
 ];
 
 #[test]

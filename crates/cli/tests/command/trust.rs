@@ -98,15 +98,15 @@ fn an_unknown_receiver_is_refused_accepted_with_the_command_shown_and_known_from
     let (receiver, address) = users.receiver(&["--keep", "--allow", &ours]);
     let key = users.identity("receiver").fingerprint().to_string();
     let refused = users.send(&address, &[]).expect(1);
-    all_in(&refused.stderr, &["is not known yet", &key, "Compare it with the fingerprint that recv prints", "accept it: "]);
-    let (_, command) = refused.stderr.lines().last().unwrap().split_once("accept it: ").unwrap();
+    all_in(&refused.stderr, &["is not known yet", &key, "Compare that with the fingerprint that recv prints", "accept the key: "]);
+    let (_, command) = refused.stderr.lines().last().unwrap().split_once("accept the key: ").unwrap();
     let accepted = users.paste(command).expect(0);
     let known_peers = users.path("sender/segstream/known_peers");
-    all_in(&accepted.stderr, &["is remembered with its key in", known_peers.to_str().unwrap()]);
+    all_in(&accepted.stderr, &["is stored in", known_peers.to_str().unwrap()]);
     assert_eq!(fs::read_to_string(&known_peers).unwrap(), format!("{address} {key}\n"));
     users.send(&address, &[]).expect(0);
     let again = users.send(&address, &["--peer", &key]).expect(0);
-    assert!(!again.stderr.contains("remembered"), "{again:?}");
+    assert!(!again.stderr.contains("stored"), "{again:?}");
     receiver.interrupt().expect(0);
 }
 
@@ -117,7 +117,7 @@ fn a_wrong_fingerprint_is_refused_with_both() {
     let line = invitation(&mut receiver);
     let (right, wrong) = (value(&line, "--peer"), Fingerprint([7; 32]).to_string());
     let refused = users.send(&address, &["--peer", &wrong, "--code", value(&line, "--code"), "--json"]).expect(1);
-    all_in(refused.json()["error"].as_str().unwrap(), &[right, &wrong, "as --peer says", "somebody else"]);
+    all_in(refused.json()["error"].as_str().unwrap(), &[right, &wrong, "--peer says", "another program answers"]);
     // Nobody has used the code up.
     users.paste(&line).expect(0);
     receiver.end().expect(0);
@@ -137,7 +137,7 @@ fn a_changed_key_is_refused_with_both_and_the_line_to_edit() {
     let place = format!("{} line 2", file.display());
     all_in(&refused.stderr, &["has changed", &key, &before, &place, "remove line 2"]);
     let sent = users.send(&address, &[&known_peers[..], &["--peer", &key]].concat()).expect(0);
-    all_in(&sent.stderr, &[&place, "still has the key", &before]);
+    all_in(&sent.stderr, &[&place, "has another key", &before]);
     assert_eq!(fs::read_to_string(&file).unwrap(), line, "nobody but its owner changes a known key");
     receiver.interrupt().expect(0);
 }
@@ -149,12 +149,12 @@ fn a_code_works_once_and_with_keep_another_follows() {
     let first = invitation(&mut receiver);
     let wrong = first.replace(value(&first, "--code"), "0000-0000-0000-0000");
     let refused = users.paste(&wrong).expect(1);
-    all_in(&refused.stderr, &["does not take the code", "mistyped, or has been used"]);
+    all_in(&refused.stderr, &["refuses the one-time code", "mistyped or was used before"]);
     users.paste(&first).expect(0);
     let second = invitation(&mut receiver);
     assert_ne!(first, second);
     let refused = users.paste(&first).expect(1);
-    all_in(&refused.stderr, &["does not take the code"]);
+    all_in(&refused.stderr, &["refuses the one-time code"]);
     users.paste(&second).expect(0);
     receiver.interrupt().expect(0);
 }
@@ -165,7 +165,7 @@ fn a_key_that_is_not_allowed_is_refused_with_what_to_do() {
     let (receiver, address) = users.receiver(&["--allow", &Fingerprint([7; 32]).to_string()]);
     let (key, ours) = (users.identity("receiver").fingerprint().to_string(), users.identity("sender").fingerprint().to_string());
     let refused = users.send(&address, &["--peer", &key]).expect(1);
-    all_in(&refused.stderr, &["does not serve our key", &format!("--allow {ours}")]);
+    all_in(&refused.stderr, &["does not allow the key", &format!("--allow {ours}")]);
     // Whoever is refused is no transfer: the receiver still waits for its own.
     receiver.interrupt().expect(1);
 }
@@ -199,15 +199,15 @@ fn encryption_at_one_end_alone_is_refused_with_what_to_do() {
     let users = Users::new();
     let (receiver, address) = users.receiver(&["--insecure"]);
     let refused = users.send(&address, &["--peer", &Fingerprint([7; 32]).to_string()]).expect(1);
-    all_in(&refused.stderr, &["transfers in the clear, and we encrypt", "leave --insecure out there"]);
+    all_in(&refused.stderr, &["was started with --insecure and this sender encrypts", "at both ends or at neither"]);
     let sent = users.send(&address, &["--insecure", "--json"]).expect(0);
-    all_in(&sent.stderr, &["insecure: in the clear, anyone on the path can read and change"]);
+    all_in(&sent.stderr, &["insecure: no encryption and no authentication; anyone on the path can read and change"]);
     assert!(sent.json()["peer"].is_null() && sent.json()["address"] == address);
-    all_in(&receiver.end().expect(0).stderr, &["insecure: in the clear"]);
+    all_in(&receiver.end().expect(0).stderr, &["insecure: no encryption"]);
 
     let (receiver, address) = users.receiver(&["--allow-any"]);
     let refused = users.send(&address, &["--insecure"]).expect(1);
-    all_in(&refused.stderr, &["encrypts, and we transfer in the clear", "leave --insecure out here"]);
+    all_in(&refused.stderr, &["encrypts and this sender was started with --insecure", "at both ends or at neither"]);
     receiver.interrupt().expect(1);
 }
 
@@ -241,12 +241,12 @@ fn a_receiver_is_taken_for_its_certificate_and_serves_those_who_have_one() {
     let (receiver, address) = users.receiver(&flags);
     users.send(&address, &["--authority", text(&roots), "--certificate", text(&certificate_of_sender)]).expect(0);
     let refused = users.send(&address, &["--authority", text(&roots)]).expect(1);
-    all_in(&refused.stderr, &["does not serve our key"]);
+    all_in(&refused.stderr, &["does not allow the key"]);
     let refused = users.send(&address, &["--authority", text(&roots_of_senders), "--certificate", text(&certificate_of_sender)]).expect(1);
-    all_in(&refused.stderr, &["no authority in the file of --authority", "with --peer"]);
+    all_in(&refused.stderr, &["is not signed by an authority in the file of --authority", "with --peer"]);
     let port = address.rsplit_once(':').unwrap().1;
     let refused = users.send(&format!("localhost:{port}"), &["--authority", text(&roots)]).expect(1);
-    all_in(&refused.stderr, &["is the host in localhost"]);
+    all_in(&refused.stderr, &[&format!("at localhost:{port} is not signed by an authority")]);
     assert!(!users.path("sender/segstream/known_peers").exists());
     receiver.interrupt().expect(0);
 }

@@ -1,7 +1,8 @@
 //! What cannot be connected is refused with a sentence.
 
-use crate::process::run;
-use crate::testbed::ends;
+use crate::process::{binary, run};
+use crate::testbed::{Side, ends};
+use std::process::Stdio;
 
 fn refused(flags: &[&str], code: i32) -> String {
     run(["link", "--bandwidth", "1mbit", "--rtt", "1ms"].iter().chain(flags)).expect(code).stderr
@@ -34,4 +35,14 @@ fn addresses_of_two_networks_are_bad_usage() {
     let paths = ends.paths();
     let sentence = refused(&["--tun", &paths[0], &paths[1], "--tun-addresses", "10.77.0.1,10.78.0.2"], 2);
     assert!(sentence.contains("10.77.0.1 and 10.78.0.2 are not in one network"), "{sentence}");
+}
+
+#[test]
+fn an_address_without_a_route_ends_at_once_with_a_sentence() {
+    let Some(ends) = ends(["10.77.0.1", "10.77.0.2"]) else { return };
+    for address in ["198.51.100.1:9", "[2001:db8::1]:9"] {
+        let ended = ends.start(Side::A, binary(), &["send", address, "x", "--insecure"], Stdio::null()).end().expect(1);
+        assert!(ended.stderr.contains(&format!("no route to {address}")), "{ended:?}");
+        assert!(!ended.stderr.contains("nobody answered") && !ended.stderr.contains("sent 0 bytes"), "{ended:?}");
+    }
 }

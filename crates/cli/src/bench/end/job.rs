@@ -56,16 +56,16 @@ pub(in crate::bench) struct Job {
     /// How many round trips or segments of a schedule are left out at first; they count towards --count.
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(in crate::bench) warm_up: u64,
-    /// The rate of the sender in bit/s; 0 is none, `auto` finds it.
+    /// The rate of the sender in bit/s; 0 is unpaced, `auto` congestion-controlled.
     #[arg(long, value_name = "BPS", default_value = "0")]
     pub(in crate::bench) rate: JobRate,
-    /// How it waits for datagrams; bare UDP sleeps at once, or with `adaptive` not at all.
+    /// How it waits for datagrams; bare UDP blocks at once, or with `adaptive` only polls.
     #[arg(long, value_enum, default_value = "brief")]
     pub(in crate::bench) polling: JobPolling,
     /// Which functions have a thread of their own; bare UDP has one thread.
     #[arg(long, value_enum, default_value = "one")]
     pub(in crate::bench) threads: JobThreads,
-    /// Has the system neither cut trains of datagrams apart nor join them.
+    /// Turns segmentation offload (GSO and GRO) off.
     #[arg(long)]
     pub(in crate::bench) no_offload: bool,
     /// How much of a segment may be missing, in units.
@@ -86,11 +86,11 @@ pub(in crate::bench) enum JobRate {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(in crate::bench) enum JobPolling {
-    /// It sleeps at once.
+    /// Blocks at once.
     Blocking,
-    /// It looks for about as long as a sleep would cost, as long as that is worth it.
+    /// Busy-polls first, for about the cost of a wake-up, as long as that pays.
     Brief,
-    /// It looks for some sleeps' worth, as long as that is worth it.
+    /// Busy-polls first, for several times the cost of a wake-up, as long as that pays.
     Adaptive,
 }
 
