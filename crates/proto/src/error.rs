@@ -71,10 +71,10 @@ pub enum CloseReason {
     ResetByPeer,
     /// The AEAD usage limit of the keys is reached: they have sealed, or failed to open, as much as is safe (RFC 9001 6.6).
     #[error("the keys of the connection have reached their usage limit (RFC 9001 6.6); connect again")]
-    KeysWornOut,
+    AeadLimitReached,
     /// The peer sent what no correct peer sends.
     #[error("the peer violated the protocol: {0}")]
-    PeerMisbehaved(&'static str),
+    ProtocolViolation(&'static str),
 }
 
 /// Why the peer has refused, as a sentence, with what it says itself.

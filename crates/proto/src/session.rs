@@ -17,8 +17,8 @@ mod fingerprint;
 
 pub use fingerprint::{Fingerprint, FingerprintError};
 
-/// Whether two codes are the same, in a time that does not tell how much of them is.
-pub(crate) fn is_same_code(ours: &[u8], theirs: &[u8]) -> bool {
+/// Whether two codes are equal, compared in constant time.
+pub(crate) fn constant_time_eq(ours: &[u8], theirs: &[u8]) -> bool {
     ours.len() == theirs.len() && ours.iter().zip(theirs).fold(0, |differing, (ours, theirs)| differing | (ours ^ theirs)) == 0
 }
 
@@ -56,16 +56,16 @@ pub struct HandshakeError {
 pub trait Session: fmt::Debug + Send {
     /// The bytes the seal takes behind the body.
     fn seal_bytes(&self) -> usize;
-    /// The level under which data leaves now: it tells which generation of keys seals it.
+    /// The level under which data leaves now: it tells which key phase seals it.
     fn data_level(&self) -> Level;
     /// Whether shipments of this level can be sealed yet.
     fn can_seal(&self, level: Level) -> bool;
-    /// Seals in place, and hides of the header what can be hidden: `shipment` ends with [`Session::seal_bytes`] bytes
+    /// Seals in place and applies header protection: `shipment` ends with [`Session::seal_bytes`] bytes
     /// to be overwritten. The level is the one in the header.
     fn seal(&mut self, level: Level, number: u64, shipment: &mut [u8]);
-    /// Uncovers the header of a shipment that has arrived, so that it can be decoded. Does nothing to one whose header
-    /// was never hidden.
-    fn uncover(&self, shipment: &mut [u8]);
+    /// Removes header protection from a shipment that has arrived, so that it can be decoded. Does nothing to one whose
+    /// header was not protected.
+    fn unprotect_header(&self, shipment: &mut [u8]);
     /// Opens in place. The length of header and body, or `None` when the seal is broken or there is no key (any more,
     /// or yet: nothing of the data levels opens before the handshake is complete).
     fn open(&mut self, level: Level, number: u64, shipment: &mut [u8]) -> Option<usize>;
@@ -92,8 +92,8 @@ pub trait Session: fmt::Debug + Send {
     fn peer(&self) -> Option<Fingerprint>;
     /// Whether what opens proves that the peer has sent it. If not, a peer that seems to move is not followed.
     fn is_authentic(&self) -> bool;
-    /// Whether the keys have been used as often as they may, and the connection must end.
-    fn is_worn_out(&self) -> bool;
+    /// Whether a key has reached its AEAD usage limit (RFC 9001 6.6), so that the connection must end.
+    fn aead_limit_reached(&self) -> bool;
 }
 
 /// How an endpoint protects its connections.
@@ -226,7 +226,7 @@ impl Session for PlainSession {
         Plain::seal(number, shipment);
     }
 
-    fn uncover(&self, _shipment: &mut [u8]) {}
+    fn unprotect_header(&self, _shipment: &mut [u8]) {}
 
     fn open(&mut self, _level: Level, number: u64, shipment: &mut [u8]) -> Option<usize> {
         Plain::open(number, shipment)
@@ -265,7 +265,7 @@ impl Session for PlainSession {
         false
     }
 
-    fn is_worn_out(&self) -> bool {
+    fn aead_limit_reached(&self) -> bool {
         false
     }
 }

@@ -32,7 +32,7 @@ pub(crate) type Accept = Box<dyn Fn(Vec<u8>) -> Result<Connection, Error> + Send
 pub(crate) struct NewKeys {
     /// Of the handshake level.
     pub(crate) handshake: Option<Keys>,
-    /// Of the data levels: generation 0, and the secrets of generation 1.
+    /// Of the data levels: key phase 0, and the secrets of key phase 1.
     // Why boxed: they are here for a moment only, and their room for as long as the connection.
     pub(crate) data: Option<Box<(Keys, Secrets)>>,
 }

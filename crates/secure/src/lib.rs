@@ -22,10 +22,10 @@
 mod admission;
 mod authorities;
 mod client_hello;
-mod generations;
 mod handshake;
-mod header_cover;
+mod header_protection;
 mod identity;
+mod key_phases;
 mod known_peers;
 mod one_time_code;
 mod peer_check;
@@ -38,7 +38,7 @@ mod tests;
 
 pub use admission::Admission;
 pub use authorities::{Authorities, AuthoritiesError};
-pub use generations::SEAL_BYTES;
+pub use key_phases::SEAL_BYTES;
 pub use identity::{Identity, IdentityError};
 pub use known_peers::{KnownPeers, KnownPeersError};
 pub use one_time_code::{OneTimeCode, OneTimeCodeError};

@@ -6,12 +6,12 @@
 //! is sealed or opened before the handshake is complete.
 //!
 //! Source: RFC 9001 5 and 6; the handshake is in [`crate::handshake`], the keys of the data levels in
-//! [`crate::generations`].
+//! [`crate::key_phases`].
 
 use crate::Fingerprint;
-use crate::generations::{self, Generations, Limits, SEAL_BYTES};
 use crate::handshake::Handshake;
-use crate::header_cover::cover;
+use crate::header_protection;
+use crate::key_phases::{self, KeyPhases, Limits, SEAL_BYTES};
 use core::fmt;
 use rustls::quic::{HeaderProtectionKey, Keys, PacketKeySet, Secrets};
 use segstream_proto::session::{HandshakeError, Session};
@@ -24,7 +24,7 @@ pub(crate) struct TlsSession {
     pub(crate) data_keys: Option<DataKeys>,
 }
 
-/// The keys of the handshake level: one generation.
+/// The keys of the handshake level, which has no key update.
 struct HandshakeKeys {
     keys: PacketKeySet,
     limits: Limits,
@@ -32,11 +32,11 @@ struct HandshakeKeys {
     refused: u64,
 }
 
-/// The keys of the data levels, and those that hide their headers.
+/// The keys of the data levels, and those of header protection.
 pub(crate) struct DataKeys {
-    pub(crate) generations: Generations,
-    local_cover: Box<dyn HeaderProtectionKey>,
-    remote_cover: Box<dyn HeaderProtectionKey>,
+    pub(crate) key_phases: KeyPhases,
+    local_header: Box<dyn HeaderProtectionKey>,
+    remote_header: Box<dyn HeaderProtectionKey>,
 }
 
 impl TlsSession {
@@ -76,12 +76,12 @@ impl HandshakeKeys {
         Self { keys: PacketKeySet { local: keys.local.packet, remote: keys.remote.packet }, limits, sealed: 0, refused: 0 }
     }
 
-    fn is_worn_out(&self) -> bool {
+    fn aead_limit_reached(&self) -> bool {
         self.sealed >= self.limits.sealed_max || self.refused >= self.limits.refused_max
     }
 
     fn seal(&mut self, number: u64, shipment: &mut [u8]) -> bool {
-        let sealed = !self.is_worn_out() && generations::seal(&*self.keys.local, number, shipment);
+        let sealed = !self.aead_limit_reached() && key_phases::seal(&*self.keys.local, number, shipment);
         self.sealed += u64::from(sealed);
         sealed
     }
@@ -90,7 +90,7 @@ impl HandshakeKeys {
         if self.refused >= self.limits.refused_max {
             return None;
         }
-        let opened = generations::open(&*self.keys.remote, number, shipment);
+        let opened = key_phases::open(&*self.keys.remote, number, shipment);
         self.refused += u64::from(opened.is_none());
         opened
     }
@@ -99,13 +99,13 @@ impl HandshakeKeys {
 impl DataKeys {
     fn new(keys: Keys, secrets: Secrets) -> Self {
         let present = PacketKeySet { local: keys.local.packet, remote: keys.remote.packet };
-        Self { generations: Generations::new(present, secrets), local_cover: keys.local.header, remote_cover: keys.remote.header }
+        Self { key_phases: KeyPhases::new(present, secrets), local_header: keys.local.header, remote_header: keys.remote.header }
     }
 
     fn seal(&mut self, level: Level, number: u64, shipment: &mut [u8]) -> bool {
-        let sealed = self.generations.seal(level, number, shipment);
+        let sealed = self.key_phases.seal(level, number, shipment);
         if sealed {
-            cover(&*self.local_cover, shipment);
+            header_protection::apply(&*self.local_header, shipment);
         }
         sealed
     }
@@ -117,7 +117,7 @@ impl Session for TlsSession {
     }
 
     fn data_level(&self) -> Level {
-        self.data_keys.as_ref().map_or(Level::Data, |keys| keys.generations.level())
+        self.data_keys.as_ref().map_or(Level::Data, |keys| keys.key_phases.level())
     }
 
     fn can_seal(&self, level: Level) -> bool {
@@ -134,9 +134,9 @@ impl Session for TlsSession {
         }
     }
 
-    fn uncover(&self, shipment: &mut [u8]) {
+    fn unprotect_header(&self, shipment: &mut [u8]) {
         if let Some(keys) = self.data_keys.as_ref().filter(|_| self.handshake.is_complete()) {
-            cover(&*keys.remote_cover, shipment);
+            header_protection::apply(&*keys.remote_header, shipment);
         }
     }
 
@@ -145,7 +145,7 @@ impl Session for TlsSession {
             Level::Initial => None,
             Level::Handshake => self.handshake_keys.as_mut()?.open(number, shipment),
             Level::Data | Level::DataOdd => {
-                let opened = self.usable_data_keys()?.generations.open(level, number, shipment)?;
+                let opened = self.usable_data_keys()?.key_phases.open(level, number, shipment)?;
                 // RFC 9001 4.9.2: a peer that seals data has all of the handshake.
                 self.handshake_keys = None;
                 Some(opened)
@@ -185,9 +185,9 @@ impl Session for TlsSession {
         true
     }
 
-    fn is_worn_out(&self) -> bool {
-        self.handshake_keys.as_ref().is_some_and(HandshakeKeys::is_worn_out)
-            || self.data_keys.as_ref().is_some_and(|keys| keys.generations.is_worn_out())
+    fn aead_limit_reached(&self) -> bool {
+        self.handshake_keys.as_ref().is_some_and(HandshakeKeys::aead_limit_reached)
+            || self.data_keys.as_ref().is_some_and(|keys| keys.key_phases.aead_limit_reached())
     }
 }
 

@@ -27,9 +27,9 @@ pub enum Level {
     Initial,
     /// The keys of the handshake.
     Handshake,
-    /// The keys of the data phase, even generations of them.
+    /// The keys of the data phase, even key phases.
     Data,
-    /// The keys of the data phase, odd generations of them.
+    /// The keys of the data phase, odd key phases.
     DataOdd,
 }
 
@@ -101,7 +101,7 @@ pub struct Header {
 /// What anyone can read of a shipment's header, whatever is hidden of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Outside {
-    /// Whether it is of a data level, where kind, number and generation of keys may be hidden.
+    /// Whether it is of a data level, where kind, number and key phase may be hidden.
     pub data: bool,
     /// The identifier its destination has chosen for the connection.
     pub connection: u32,

@@ -85,8 +85,8 @@ impl Session for KeyedSession {
         }
     }
 
-    fn uncover(&self, shipment: &mut [u8]) {
-        self.0.uncover(shipment);
+    fn unprotect_header(&self, shipment: &mut [u8]) {
+        self.0.unprotect_header(shipment);
     }
 
     fn open(&mut self, level: Level, number: u64, shipment: &mut [u8]) -> Option<usize> {
@@ -122,8 +122,8 @@ impl Session for KeyedSession {
         true
     }
 
-    fn is_worn_out(&self) -> bool {
-        self.0.is_worn_out()
+    fn aead_limit_reached(&self) -> bool {
+        self.0.aead_limit_reached()
     }
 }
 

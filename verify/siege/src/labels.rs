@@ -1,4 +1,4 @@
-//! Which datagram on the wire is of which kind: the header cover hides it from everyone but the two ends.
+//! Which datagram on the wire is of which kind: header protection hides it from everyone but the two ends.
 //!
 //! A client's protection that keeps, besides protecting, the kinds of what it seals and opens. Called by the client;
 //! asked by the attacks, so that no kind is left out unnoticed.
@@ -137,8 +137,8 @@ impl Session for LabelledSession {
         }
     }
 
-    fn uncover(&self, shipment: &mut [u8]) {
-        self.session.uncover(shipment);
+    fn unprotect_header(&self, shipment: &mut [u8]) {
+        self.session.unprotect_header(shipment);
     }
 
     fn open(&mut self, level: Level, number: u64, shipment: &mut [u8]) -> Option<usize> {
@@ -178,7 +178,7 @@ impl Session for LabelledSession {
         self.session.is_authentic()
     }
 
-    fn is_worn_out(&self) -> bool {
-        self.session.is_worn_out()
+    fn aead_limit_reached(&self) -> bool {
+        self.session.aead_limit_reached()
     }
 }

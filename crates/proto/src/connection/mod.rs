@@ -30,7 +30,7 @@ use crate::error::CloseReason;
 use crate::number::ShipmentCounter;
 use crate::receiver::{ReceiverConfig, RecvHalf};
 use crate::sender::{SendHalf, SenderConfig, SenderHalfEvent};
-use crate::session::{Fingerprint, Session, is_same_code};
+use crate::session::{Fingerprint, Session, constant_time_eq};
 use crate::store::{RecvStore, SendStore};
 use close::Close;
 use core::net::SocketAddr;
@@ -348,7 +348,7 @@ impl Connection {
     /// Whether a datagram ends as the peer says its resets do.
     pub(crate) fn is_reset(&self, datagram: &[u8]) -> bool {
         let expected = self.peer_reset.filter(|_| !self.close.is_over());
-        expected.zip(datagram.last_chunk::<16>()).is_some_and(|(expected, end)| is_same_code(&expected, end))
+        expected.zip(datagram.last_chunk::<16>()).is_some_and(|(expected, end)| constant_time_eq(&expected, end))
     }
 
     /// The peer has lost the connection.

@@ -53,13 +53,13 @@ impl Connection {
         match self.open(datagram) {
             Some(shipment) if self.count(now, arrival, &shipment) => self.take(now, arrival.from, &shipment),
             Some(_) => {}
-            None => self.retire_worn_out(now),
+            None => self.close_on_aead_limit(now),
         }
     }
 
-    /// Opens a datagram; `None` if its seal is broken, which may have been once too often ([`Connection::retire_worn_out`]).
+    /// Opens a datagram; `None` if its seal is broken, which may have been once too often ([`Connection::close_on_aead_limit`]).
     pub(super) fn open<'a>(&mut self, datagram: &'a mut [u8]) -> Option<Shipment<'a>> {
-        self.session.uncover(datagram);
+        self.session.unprotect_header(datagram);
         let Ok(header) = Header::decode(&mut Reader::new(datagram)) else {
             self.counters.seals_broken += 1;
             return None;

@@ -102,7 +102,7 @@ impl Connection {
             }
             self.take_opened(now, arrival, &shipments);
             // Why after: those that could be opened came no later than the one that was broken once too often.
-            self.retire_worn_out(now);
+            self.close_on_aead_limit(now);
         }
     }
 

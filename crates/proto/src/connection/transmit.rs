@@ -52,7 +52,7 @@ impl Connection {
             return Some(sent);
         }
         let size = self.write_batch(now, max_datagrams, out)?;
-        self.retire_worn_out(now);
+        self.close_on_aead_limit(now);
         Some((self.remote, size))
     }
 
@@ -342,10 +342,10 @@ impl Connection {
         self.session.seal(level, number, shipment);
     }
 
-    /// Ends the connection when its keys have been used as often as they may.
-    pub(super) fn retire_worn_out(&mut self, now: Instant) {
-        if self.session.is_worn_out() {
-            self.end(now, CloseReason::KeysWornOut);
+    /// Ends the connection when its keys have reached their AEAD usage limit.
+    pub(super) fn close_on_aead_limit(&mut self, now: Instant) {
+        if self.session.aead_limit_reached() {
+            self.end(now, CloseReason::AeadLimitReached);
         }
     }
 }

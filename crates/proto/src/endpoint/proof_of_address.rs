@@ -6,7 +6,7 @@
 //! Invariant: a token is worth something only to the address it was made for, a cookie only for the request it answers,
 //! and neither for long. When it was made is part of what is coded, so the codes of one span say nothing of another's.
 
-use crate::session::{Protection, is_same_code};
+use crate::session::{Protection, constant_time_eq};
 use core::net::{IpAddr, SocketAddr};
 use segstream_base::{Duration, Instant};
 
@@ -85,7 +85,7 @@ pub(super) fn proves(protection: &dyn Protection, now: Instant, from: SocketAddr
     if present.checked_sub(made).is_none_or(|age| age > lasts) {
         return false;
     }
-    is_same_code(&token(protection, kind, made, from, request), shown)
+    constant_time_eq(&token(protection, kind, made, from, request), shown)
 }
 
 #[cfg(test)]

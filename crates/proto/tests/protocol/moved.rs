@@ -47,8 +47,8 @@ impl Session for BelievedSession {
     fn seal(&mut self, level: Level, number: u64, shipment: &mut [u8]) {
         self.0.seal(level, number, shipment);
     }
-    fn uncover(&self, shipment: &mut [u8]) {
-        self.0.uncover(shipment);
+    fn unprotect_header(&self, shipment: &mut [u8]) {
+        self.0.unprotect_header(shipment);
     }
     fn open(&mut self, level: Level, number: u64, shipment: &mut [u8]) -> Option<usize> {
         self.0.open(level, number, shipment)
@@ -74,8 +74,8 @@ impl Session for BelievedSession {
     fn is_authentic(&self) -> bool {
         true
     }
-    fn is_worn_out(&self) -> bool {
-        self.0.is_worn_out()
+    fn aead_limit_reached(&self) -> bool {
+        self.0.aead_limit_reached()
     }
 }
 

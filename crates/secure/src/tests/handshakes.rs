@@ -61,8 +61,8 @@ fn nothing_of_the_data_levels_opens_before_the_responder_knows_its_peer() {
     carry(&mut responder, &mut initiator, usize::MAX).unwrap();
     let early = send(&mut initiator, 3, b"too early");
     let mut still = early.clone();
-    responder.uncover(&mut still);
-    assert_eq!(still, early, "it stays covered, to be tried again");
+    responder.unprotect_header(&mut still);
+    assert_eq!(still, early, "its header stays protected, to be tried again");
     assert_eq!(receive(&mut responder, 0, &early), None);
     let leaving = send(&mut responder, 3, b"secret words");
     assert!(leaving.iter().all(|byte| *byte == 0), "what cannot be sealed leaves as zeros");

@@ -102,10 +102,10 @@ fn send_at(from: &mut TlsSession, level: Level, number: u64, body: &[u8]) -> Vec
     shipment
 }
 
-/// Uncovers and opens as a connection does that knows the upper half of the number: the body.
+/// Removes header protection and opens as a connection does that knows the upper half of the number: the body.
 fn receive(to: &mut TlsSession, upper: u64, shipment: &[u8]) -> Option<Vec<u8>> {
     let mut shipment = shipment.to_vec();
-    to.uncover(&mut shipment);
+    to.unprotect_header(&mut shipment);
     let level = level_of(&shipment);
     let number = u32::from_be_bytes(shipment[5..HEADER_BYTES].try_into().unwrap());
     let end = to.open(level, upper << 32 | u64::from(number), &mut shipment)?;

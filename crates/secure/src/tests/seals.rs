@@ -52,13 +52,13 @@ fn another_number_and_another_level_break_the_seal() {
     let (mut initiator, mut responder) = pair();
     let shipment = send(&mut initiator, NUMBER, b"body");
     assert_eq!(receive(&mut responder, 8, &shipment), None, "the upper half of the number");
-    let mut uncovered = shipment.clone();
-    responder.uncover(&mut uncovered);
+    let mut unprotected = shipment.clone();
+    responder.unprotect_header(&mut unprotected);
     for level in [Level::Initial, Level::Handshake, Level::DataOdd] {
-        assert_eq!(responder.open(level, NUMBER, &mut uncovered.clone()), None, "{level:?}");
+        assert_eq!(responder.open(level, NUMBER, &mut unprotected.clone()), None, "{level:?}");
     }
-    assert_eq!(responder.open(Level::Data, NUMBER + 1, &mut uncovered.clone()), None);
-    assert_eq!(responder.open(Level::Data, NUMBER, &mut uncovered), Some(HEADER_BYTES + 4));
+    assert_eq!(responder.open(Level::Data, NUMBER + 1, &mut unprotected.clone()), None);
+    assert_eq!(responder.open(Level::Data, NUMBER, &mut unprotected), Some(HEADER_BYTES + 4));
 }
 
 #[test]
@@ -67,14 +67,14 @@ fn every_cut_breaks_the_seal() {
     let shipment = send(&mut initiator, NUMBER, b"body");
     for length in 0..shipment.len() {
         let mut cut = shipment[..length].to_vec();
-        responder.uncover(&mut cut);
+        responder.unprotect_header(&mut cut);
         assert_eq!(responder.open(Level::Data, NUMBER, &mut cut), None, "{length} bytes");
         assert_eq!(responder.open(Level::Handshake, NUMBER, &mut cut), None, "{length} bytes");
     }
 }
 
 #[test]
-fn kind_generation_and_number_of_data_are_hidden_and_the_connection_is_not() {
+fn kind_key_phase_and_number_of_data_are_hidden_and_the_connection_is_not() {
     let (mut initiator, responder) = pair();
     let mut firsts = [false; 32];
     let mut numbers = 0;
@@ -84,9 +84,9 @@ fn kind_generation_and_number_of_data_are_hidden_and_the_connection_is_not() {
         assert_eq!(shipment[1..5], [0xde, 0xad, 0xbe, 0xef]);
         firsts[usize::from(shipment[0] & 0x1f)] = true;
         numbers += usize::from(shipment[5..9] == (number as u32).to_be_bytes());
-        let mut uncovered = shipment.clone();
-        responder.uncover(&mut uncovered);
-        assert_eq!(uncovered[..HEADER_BYTES], plain(Level::Data, number, b"")[..], "uncovered as it was");
+        let mut unprotected = shipment.clone();
+        responder.unprotect_header(&mut unprotected);
+        assert_eq!(unprotected[..HEADER_BYTES], plain(Level::Data, number, b"")[..], "as it was without protection");
     }
     // Each of 32 values is missed by 2000 masks with a probability of (31/32)^2000, 3e-28.
     assert!(firsts.iter().all(|seen| *seen));
@@ -99,7 +99,7 @@ fn headers_of_the_handshake_level_are_not_hidden() {
     let shipment = send_at(&mut initiator, Level::Handshake, NUMBER, b"body");
     assert_eq!(shipment[..HEADER_BYTES], plain(Level::Handshake, NUMBER, b"")[..]);
     let mut untouched = shipment.clone();
-    responder.uncover(&mut untouched);
+    responder.unprotect_header(&mut untouched);
     assert_eq!(untouched, shipment);
 }
 

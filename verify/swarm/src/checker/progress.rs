@@ -88,7 +88,7 @@ impl Progress {
         if let Some(name) = side.unjudged.first() {
             return Err(format!("side {number} has ended ({reason}), but {name} and {} others have no verdict", side.unjudged.len() - 1));
         }
-        must!(!matches!(reason, CloseReason::PeerMisbehaved(_)), "side {number} takes a correct peer for a wrong one: {reason}");
+        must!(!matches!(reason, CloseReason::ProtocolViolation(_)), "side {number} takes a correct peer for a wrong one: {reason}");
         let graceful = matches!(reason, CloseReason::ClosedHere | CloseReason::ClosedByPeer { .. });
         let unknown = side.unknown.iter().find(|name| !side.refused.contains(&name.stream));
         if let Some(name) = unknown.filter(|_| graceful) {

@@ -1,9 +1,9 @@
-//! The keys of the data levels, and how they follow one another.
+//! The keys of the data levels: one set for each key phase, and the key update between them.
 //!
-//! Called by sessions for every shipment of a data level. Even generations seal [`Level::Data`], odd ones
+//! Called by sessions for every shipment of a data level. Even key phases seal [`Level::Data`], odd ones
 //! [`Level::DataOdd`]; both directions move on together.
 //!
-//! Invariant: no key seals more often than its suite allows. The keys of the next generation exist before they are
+//! Invariant: no key seals more often than its suite allows. The keys of the next key phase exist before they are
 //! needed, so that a forged level costs no more than any forged shipment, and takes no other time.
 //!
 //! Source: RFC 9001 6 (key update) and 6.6 (limits).
@@ -35,14 +35,14 @@ pub(crate) fn open(key: &dyn PacketKey, number: u64, shipment: &mut [u8]) -> Opt
     Some(HEADER_BYTES + body.len())
 }
 
-/// How often keys may be used.
+/// The AEAD usage limits of the keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Limits {
-    /// Shipments sealed in a generation before the next is begun.
+    /// Shipments sealed in a key phase before the next is begun.
     pub(crate) update_after: u64,
-    /// Shipments sealed in a generation at most.
+    /// Shipments sealed in a key phase at most.
     pub(crate) sealed_max: u64,
-    /// Shipments that did not open, in all generations, at most.
+    /// Shipments that did not open, in all key phases, at most.
     pub(crate) refused_max: u64,
 }
 
@@ -54,58 +54,58 @@ impl Limits {
     }
 }
 
-/// The peer's key of the generation that `secrets` are of.
+/// The peer's key of the key phase that `secrets` are of.
 fn remote_key(secrets: &Secrets) -> Box<dyn PacketKey> {
     secrets.clone().next_packet_keys().remote
 }
 
 /// The keys of the data levels.
-pub(crate) struct Generations {
+pub(crate) struct KeyPhases {
     limits: Limits,
-    generation: u64,
+    phase: u64,
     present: PacketKeySet,
     /// Opens what the peer seals once it has moved on.
     // Why not ours as well: only an update needs it, and each key takes half a kilobyte.
     next_remote: Box<dyn PacketKey>,
     /// Opens what was sealed before the last update and comes late.
     previous: Option<Box<dyn PacketKey>>,
-    /// Of the next generation.
+    /// Of the next key phase.
     secrets: Secrets,
     /// How often the present key has sealed.
     sealed: u64,
-    /// The first number that has opened in this generation. Those of the one before are lower, those of the next higher.
+    /// The first number that has opened in this key phase. Those of the one before are lower, those of the next higher.
     heard_from: Option<u64>,
     /// How many shipments did not open.
     refused: u64,
 }
 
-impl Generations {
-    /// Begins with generation 0; `secrets` are those of generation 1.
+impl KeyPhases {
+    /// Begins with key phase 0; `secrets` are those of key phase 1.
     pub(crate) fn new(present: PacketKeySet, secrets: Secrets) -> Self {
         let limits = Limits::of(&*present.local);
         let next_remote = remote_key(&secrets);
-        Self { limits, generation: 0, present, next_remote, previous: None, secrets, sealed: 0, heard_from: None, refused: 0 }
+        Self { limits, phase: 0, present, next_remote, previous: None, secrets, sealed: 0, heard_from: None, refused: 0 }
     }
 
-    /// The level of the generation that seals now.
+    /// The level of the key phase that seals now.
     pub(crate) fn level(&self) -> Level {
-        if self.generation.is_multiple_of(2) { Level::Data } else { Level::DataOdd }
+        if self.phase.is_multiple_of(2) { Level::Data } else { Level::DataOdd }
     }
 
-    /// Whether a key has been used as often as it may.
-    pub(crate) fn is_worn_out(&self) -> bool {
+    /// Whether a key has reached its AEAD usage limit.
+    pub(crate) fn aead_limit_reached(&self) -> bool {
         self.sealed >= self.limits.sealed_max || self.refused >= self.limits.refused_max
     }
 
-    /// Seals under the present generation. Whether it could: the level must be the one of that generation.
+    /// Seals under the present key phase. Whether it could: the level must be the one of that key phase.
     pub(crate) fn seal(&mut self, level: Level, number: u64, shipment: &mut [u8]) -> bool {
-        let sealed = level == self.level() && !self.is_worn_out() && seal(&*self.present.local, number, shipment);
+        let sealed = level == self.level() && !self.aead_limit_reached() && seal(&*self.present.local, number, shipment);
         self.sealed += u64::from(sealed);
         self.update_if_due();
         sealed
     }
 
-    /// Opens under the generation that the level and the number tell, and follows a peer that has moved on.
+    /// Opens under the key phase that the level and the number tell, and follows a peer that has moved on.
     pub(crate) fn open(&mut self, level: Level, number: u64, shipment: &mut [u8]) -> Option<usize> {
         if self.refused >= self.limits.refused_max {
             return None;
@@ -122,8 +122,8 @@ impl Generations {
             self.heard_from.get_or_insert(number);
             return Some(end);
         }
-        // RFC 9001 6.5: numbers below one of this generation are of the one before, and those above of the next.
-        // Limit: until the peer is heard in this generation, the other level is taken for the one before; the peer goes
+        // RFC 9001 6.5: numbers below one of this key phase are of the one before, and those above of the next.
+        // Limit: until the peer is heard in this key phase, the other level is taken for the one before; the peer goes
         // two ahead only if half of all that a key may seal is lost.
         match &self.previous {
             Some(previous) if self.heard_from.is_none_or(|from| number < from) => open(&**previous, number, shipment),
@@ -148,15 +148,15 @@ impl Generations {
         let remote = core::mem::replace(&mut self.next_remote, remote_key(&self.secrets));
         let present = core::mem::replace(&mut self.present, PacketKeySet { local, remote });
         self.previous = Some(present.remote);
-        self.generation += 1;
+        self.phase += 1;
         self.sealed = 0;
         self.heard_from = None;
     }
 }
 
 #[cfg(test)]
-impl Generations {
-    /// Keys that wear out sooner.
+impl KeyPhases {
+    /// Lower limits.
     pub(crate) fn limit(&mut self, limits: Limits) {
         self.limits = limits;
     }
@@ -166,8 +166,8 @@ impl Generations {
         self.limits
     }
 
-    /// How many generations there have been.
-    pub(crate) fn generation(&self) -> u64 {
-        self.generation
+    /// How many key phases there have been.
+    pub(crate) fn phase(&self) -> u64 {
+        self.phase
     }
 }

@@ -1,10 +1,10 @@
-//! Hides what a header tells an onlooker: the kind, the generation of keys and the number.
+//! Header protection: hides kind, key phase and number of a shipment from observers.
 //!
 //! Called by sessions, for shipments of the data levels: after sealing, and before opening. The connection identifier
 //! stays readable, for the endpoint to find the connection, and so does the high bit of the level, which says that the
 //! header is hidden.
 //!
-//! Invariant: covering twice changes nothing. The keys stay the same when those of the seals are updated.
+//! Invariant: applied twice it changes nothing. Its keys stay the same through key updates.
 //!
 //! Source: RFC 9001 5.4; the sample is the 16 bytes behind the header.
 
@@ -18,8 +18,8 @@ const NUMBER: core::ops::Range<usize> = 5..HEADER_BYTES;
 // there, so it is given one that says four, in a short header, and what it changed of it is changed in ours.
 const SHORT_HEADER_OF_FOUR: u8 = 0x43;
 
-/// Covers a header, or uncovers it. Nothing happens to a shipment of another level or too short for a seal.
-pub(crate) fn cover(key: &dyn HeaderProtectionKey, shipment: &mut [u8]) {
+/// Protects a header, or removes the protection. Does nothing to a shipment of another level or too short for a seal.
+pub(crate) fn apply(key: &dyn HeaderProtectionKey, shipment: &mut [u8]) {
     let is_data = Outside::read(shipment).is_some_and(|outside| outside.data);
     let Some((header, rest)) = shipment.split_first_chunk_mut::<HEADER_BYTES>() else { return };
     let Some(sample) = rest.get(..SAMPLE_BYTES).filter(|_| is_data) else { return };
