@@ -58,10 +58,16 @@ impl fmt::Display for RateSpecError {
         match self {
             Self::PeakZero => f.write_str("the peak rate P is 0, so nothing could be sent; give a peak above 0"),
             Self::BurstsPerSecondZero { burst_shipments } => {
-                write!(f, "F = 0 bursts per second of L = {burst_shipments} datagrams send nothing; raise F, or give only P for a smooth rate")
+                write!(
+                    f,
+                    "F = 0 bursts per second of L = {burst_shipments} datagrams send nothing; raise F, or give only P for a smooth rate"
+                )
             }
             Self::BurstShipmentsZero { bursts_per_second } => {
-                write!(f, "F = {bursts_per_second} bursts per second of L = 0 datagrams send nothing; raise L, or give only P for a smooth rate")
+                write!(
+                    f,
+                    "F = {bursts_per_second} bursts per second of L = 0 datagrams send nothing; raise L, or give only P for a smooth rate"
+                )
             }
             Self::PeakTooLow { peak, average, datagram } => {
                 write!(f, "bursts of datagrams of {datagram} need {average}, above the peak of {peak}; raise P, or lower F or L")

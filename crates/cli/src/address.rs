@@ -12,7 +12,7 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr, ToSocketAddrs as _, UdpSocket};
 /// An address in numbers, to listen on or to relay to: `127.0.0.1:9000`, `[::1]:9000`, `[fe80::1%eth0]:9000`.
 pub(crate) fn numeric(text: &str) -> Result<SocketAddr, String> {
     let refused = |wrong: String| format!("{wrong}; write an IP address with a port in numbers, such as 127.0.0.1:9000 or [::1]:9000");
-    let (host, port) = split(text).map_err(refused)?;
+    let (host, port) = split(text).map_err(|refusal| refusal.instead.unwrap_or_else(|| refused(refusal.wrong)))?;
     match host {
         Host::Ip(ip) => Ok(SocketAddr::new(ip, port)),
         Host::Scoped(host) => scoped(host, port).ok_or_else(|| refused(format!("{text:?} names no network interface of this machine"))),
@@ -26,15 +26,13 @@ pub(crate) fn numeric(text: &str) -> Result<SocketAddr, String> {
 /// Bad usage for what is no address, a failure for a name that has none.
 pub(crate) fn of_host(text: &str) -> Result<SocketAddr> {
     let refused = |wrong: String| usage::bad(format!("{wrong}; write host:port, such as 192.0.2.1:4433 or [2001:db8::1]:4433"));
-    let (host, port) = split(text).map_err(refused)?;
+    let (host, port) = split(text).map_err(|refusal| refusal.instead.map_or_else(|| refused(refusal.wrong), usage::bad))?;
     if port == 0 {
         return Err(refused(format!("nothing can be sent to port 0 of {text:?}")));
     }
     let remote = match host {
         Host::Ip(ip) => SocketAddr::new(ip, port),
-        Host::Scoped(host) => {
-            scoped(host, port).ok_or_else(|| refused(format!("{text:?} names no network interface of this machine")))?
-        }
+        Host::Scoped(host) => scoped(host, port).ok_or_else(|| refused(format!("{text:?} names no network interface of this machine")))?,
         Host::Name(host) => {
             let mut found = (host, port).to_socket_addrs().with_context(|| format!("the host name {host} cannot be resolved; check it"))?;
             found.next().with_context(|| format!("the host name {host} has no address"))?
@@ -74,25 +72,40 @@ enum Host<'a> {
     Name(&'a str),
 }
 
+/// Why a text is no address.
+struct Refusal {
+    /// What is wrong with it.
+    wrong: String,
+    /// The whole sentence, where what was meant is known.
+    instead: Option<String>,
+}
+
+impl From<String> for Refusal {
+    fn from(wrong: String) -> Self {
+        Self { wrong, instead: None }
+    }
+}
+
 /// Host and port of `text`, or what is wrong with it.
-fn split(text: &str) -> Result<(Host<'_>, u16), String> {
+fn split(text: &str) -> Result<(Host<'_>, u16), Refusal> {
+    let meant = |sentence| Refusal { wrong: String::new(), instead: Some(sentence) };
     if let Some((scheme, rest)) = text.split_once("://") {
-        return Err(format!("{text:?} is a URI of {scheme}, which is another protocol; leave {scheme}:// out ({rest:?} is the rest)"));
+        return Err(meant(format!("{text:?} is a URI of another protocol ({scheme}); write host:port alone, such as {rest}")));
     }
     if is_ipv6(text) {
-        return Err(format!("{text:?} is an IPv6 address without a port; put it in brackets and the port behind them, as in [{text}]:4433"));
+        return Err(meant(format!("{text:?} is an IPv6 address without a port; write it in brackets, with a port: [{text}]:4433")));
     }
-    let (host, port) = text.rsplit_once(':').ok_or_else(|| format!("{text:?} is not an address with a port"))?;
+    let (host, port) = text.rsplit_once(':').ok_or_else(|| Refusal::from(format!("{text:?} is not an address with a port")))?;
     let port = port.parse().map_err(|_| match port.bytes().all(|digit| digit.is_ascii_digit()) && !port.is_empty() {
-        true => format!("the port {port} of {text:?} is above 65535"),
-        false => format!("{text:?} has no port: {port:?} is not a number"),
+        true => Refusal::from(format!("the port {port} of {text:?} is above 65535")),
+        false => Refusal::from(format!("{text:?} has no port: {port:?} is not a number")),
     })?;
     let in_brackets = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
     let host = match in_brackets {
-        Some(host) if !is_ipv6(host) => return Err(format!("{host:?} in the brackets of {text:?} is not an IPv6 address")),
+        Some(host) if !is_ipv6(host) => return Err(format!("{host:?} in the brackets of {text:?} is not an IPv6 address").into()),
         Some(host) => host.parse().map_or(Host::Scoped(host), |ip| Host::Ip(IpAddr::V6(ip))),
-        None if host.is_empty() => return Err(format!("{text:?} has no host")),
-        None if host.contains(':') => return Err(format!("{text:?} has more than one colon; an IPv6 address stands in brackets")),
+        None if host.is_empty() => return Err(format!("{text:?} has no host").into()),
+        None if host.contains(':') => return Err(format!("{text:?} has more than one colon, and an IPv6 address needs brackets").into()),
         None => host.parse().map_or(Host::Name(host), |ip| Host::Ip(IpAddr::V4(ip))),
     };
     Ok((host, port))
@@ -134,7 +147,7 @@ mod tests {
             ("::1", "[::1]:4433"),
             ("fe80::1%lo", "[fe80::1%lo]:4433"),
             ("2001:db8::1:9000", "[2001:db8::1:9000]:4433"),
-            ("srt://192.0.2.1:9000", "a URI of srt"),
+            ("srt://192.0.2.1:9000", "a URI of another protocol (srt); write host:port alone, such as 192.0.2.1:9000"),
             ("192.0.2.1:99999", "99999 of \"192.0.2.1:99999\" is above 65535"),
             ("192.0.2.1:http", "\"http\" is not a number"),
             ("192.0.2.1", "not an address with a port"),
@@ -143,7 +156,7 @@ mod tests {
             (":9000", "has no host"),
         ] {
             let sentence = of_host(text).expect_err(text).to_string();
-            assert!(sentence.contains(part) && sentence.contains("write host:port"), "{sentence}");
+            assert!(sentence.contains(part) && sentence.contains("; write "), "{sentence}");
         }
     }
 }

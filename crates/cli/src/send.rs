@@ -266,6 +266,8 @@ pub(crate) fn explained(mut error: clap::Error) -> clap::Error {
         _ => return error,
     };
     error.insert(ContextKind::SuggestedArg, ContextValue::String(ours.to_owned()));
+    // Why: it would show the flag that the parser has guessed.
+    error.remove(ContextKind::Usage);
     error
 }
 
@@ -356,7 +358,10 @@ fn paths(paths: &[PathBuf]) -> Result<Vec<PathBuf>> {
     // One stream of the peer's limit is the manifest's.
     let most = Limits::default().streams as usize - 1;
     if paths.len() > most {
-        return Err(usage::bad(format!("one transfer carries at most {most} files and {} were given; send fewer, or an archive", paths.len())));
+        return Err(usage::bad(format!(
+            "one transfer carries at most {most} files and {} were given; send fewer, or an archive",
+            paths.len()
+        )));
     }
     let mut names = BTreeSet::new();
     for path in paths {
@@ -367,7 +372,10 @@ fn paths(paths: &[PathBuf]) -> Result<Vec<PathBuf>> {
             )));
         }
         if !names.insert(name(path)) {
-            return Err(usage::bad(format!("two files are called {}, and the receiver keeps files by their names; send them in two transfers", name(path))));
+            return Err(usage::bad(format!(
+                "two files are called {}, and the receiver keeps files by their names; send them in two transfers",
+                name(path)
+            )));
         }
     }
     Ok(paths.to_vec())

@@ -51,9 +51,7 @@ impl Default for SocketConfig {
 #[non_exhaustive]
 pub enum SocketError {
     /// Somebody else is bound to the address.
-    #[error(
-        "the UDP address {address} is already in use; stop the program that has it, or give another port (port 0 selects a free one)"
-    )]
+    #[error("the UDP address {address} is already in use; stop the program that has it, or give another port (port 0 selects a free one)")]
     AddressInUse {
         /// The address asked for.
         address: SocketAddr,

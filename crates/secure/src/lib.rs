@@ -38,8 +38,8 @@ mod tests;
 
 pub use admission::Admission;
 pub use authorities::{Authorities, AuthoritiesError};
-pub use key_phases::SEAL_BYTES;
 pub use identity::{Identity, IdentityError};
+pub use key_phases::SEAL_BYTES;
 pub use known_peers::{KnownPeers, KnownPeersError};
 pub use one_time_code::{OneTimeCode, OneTimeCodeError};
 pub use segstream_proto::session::{Fingerprint, Trust};

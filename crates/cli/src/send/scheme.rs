@@ -183,9 +183,9 @@ fn rtt(flags: &SchemeArguments, scheme: &Scheme) -> Result<Option<Duration>> {
 fn bandwidth(arguments: &Arguments, remote: SocketAddr) -> Result<Bandwidth> {
     match arguments.rate {
         Some(Rate::Fixed(rate)) if rate.is_smooth() => Ok(rate.peak()),
-        Some(Rate::Auto { .. } | Rate::Unpaced) => {
-            Err(usage::bad("with --scheme the rate is not found by congestion control; give a rate that the path carries, such as --rate 50mbit"))
-        }
+        Some(Rate::Auto { .. } | Rate::Unpaced) => Err(usage::bad(
+            "with --scheme the rate is not found by congestion control; give a rate that the path carries, such as --rate 50mbit",
+        )),
         Some(Rate::Fixed(_)) => Err(usage::bad("with --scheme there are no bursts; give one rate, such as --rate 50mbit")),
         None if remote.ip().is_loopback() => Ok(LOOPBACK_RATE),
         None => Err(usage::bad(format!(

@@ -379,7 +379,10 @@ fn no_answer(address: SocketAddr, reason: &CloseReason, network: &SocketCounters
     let CloseReason::NoAnswer(waited) = reason else { return None };
     let answered = if network.refused > 0 {
         let times = network.refused;
-        format!("the network answered {times} times that no program listens on UDP port {} there; start recv first, or check the port", address.port())
+        format!(
+            "the network answered {times} times that no program listens on UDP port {} there; start recv first, or check the port",
+            address.port()
+        )
     } else if network.unreachable > 0 {
         let times = network.unreachable;
         format!("the network answered {times} times that it cannot reach that host; check the address, and that the host is up")

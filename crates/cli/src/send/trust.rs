@@ -131,9 +131,13 @@ impl Receiver {
         match reason {
             CloseReason::HandshakeFailed(error) => error.untrusted.map(|found| self.explain_key(found)),
             CloseReason::Rejected { reason: RejectReason::Protection, .. } => Some(if self.ours.is_some() {
-                format!("the receiver at {address} was started with --insecure and this sender encrypts; give --insecure at both ends or at neither")
+                format!(
+                    "the receiver at {address} was started with --insecure and this sender encrypts; give --insecure at both ends or at neither"
+                )
             } else {
-                format!("the receiver at {address} encrypts and this sender was started with --insecure; give --insecure at both ends or at neither")
+                format!(
+                    "the receiver at {address} encrypts and this sender was started with --insecure; give --insecure at both ends or at neither"
+                )
             }),
             CloseReason::Rejected { reason: RejectReason::Handshake, detail } => self.explain_refusal(detail),
             CloseReason::AbortedByPeer { code, detail } | CloseReason::ClosedByPeer { code, detail } if HANDSHAKE_CODES.contains(code) => {
@@ -148,9 +152,13 @@ impl Receiver {
         let address = &self.address;
         let (ours, from_code) = self.ours.filter(|(ours, _)| detail.contains(&ours.to_string()))?;
         Some(if from_code {
-            format!("the receiver at {address} refuses the one-time code: it is mistyped or was used before; give the code that recv prints now")
+            format!(
+                "the receiver at {address} refuses the one-time code: it is mistyped or was used before; give the code that recv prints now"
+            )
         } else {
-            format!("the receiver at {address} does not allow the key {ours} of this sender; start recv there with --allow {ours}, or give the --code that recv prints")
+            format!(
+                "the receiver at {address} does not allow the key {ours} of this sender; start recv there with --allow {ours}, or give the --code that recv prints"
+            )
         })
     }
 

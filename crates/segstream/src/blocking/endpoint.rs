@@ -5,8 +5,8 @@
 use super::Connection;
 use crate::hub::Hub;
 use crate::{
-    Config, ConnectionEvent, ConnectionId, Contract, Duration, Error, Fingerprint, Instant, Peer, SocketCounters, SocketWarning, StrayCounters,
-    Waker,
+    Config, ConnectionEvent, ConnectionId, Contract, Duration, Error, Fingerprint, Instant, Peer, SocketCounters, SocketWarning,
+    StrayCounters, Waker,
 };
 use segstream_base::endpoint::Endpoint as _;
 use segstream_net::clock::Clock;
