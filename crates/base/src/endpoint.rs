@@ -8,7 +8,7 @@
 //! the next datagram. Time never goes backward between calls.
 
 use crate::time::Instant;
-use core::net::SocketAddr;
+use core::net::{IpAddr, SocketAddr};
 
 /// Explicit congestion notification: the two bits of the IP header (RFC 3168 5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,11 +21,29 @@ pub enum Ecn {
     CongestionExperienced,
 }
 
-/// Where from and how a datagram came.
+/// The local end of a path: the address of this host that datagrams arrive at and leave from. The port is the socket's.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Local {
+    /// The address. Of an arrival: `None` if the system did not tell, or if other hosts share it (multicast). Of a
+    /// transmission: `None` leaves the choice to the routes of the system.
+    pub address: Option<IpAddr>,
+    /// The interface, by the number the system gives it; `None` if the system did not tell. A link-local address is
+    /// ambiguous without it (RFC 4007 4).
+    pub interface: Option<u32>,
+}
+
+impl Local {
+    /// No particular address: the system chooses.
+    pub const ANY: Self = Self { address: None, interface: None };
+}
+
+/// Where from, where to and how a datagram came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arrival {
     /// The sender's address.
     pub from: SocketAddr,
+    /// The local address it was sent to. An answer leaves from there: a peer takes nothing from an address it has not asked.
+    pub to: Local,
     /// The mark the datagram carried, if the socket told.
     pub ecn: Option<Ecn>,
     /// When the kernel received it, on the clock of `now`; `now` itself when the socket did not tell.
@@ -37,6 +55,8 @@ pub struct Arrival {
 pub struct Transmit {
     /// Where the datagrams go.
     pub to: SocketAddr,
+    /// The local address they leave from.
+    pub from: Local,
     /// The size of each datagram but the last, which may be shorter, for segmentation offload.
     pub datagram_bytes: usize,
     /// The mark they carry.

@@ -4,7 +4,7 @@
 //! `cargo run --release -p segstream-net --example loopback_rate -- [datagrams_per_send] [datagram_bytes] [seconds]`
 
 use rustix::time::{ClockId, clock_gettime};
-use segstream_base::endpoint::{Arrival, Deadline, Endpoint, Transmit};
+use segstream_base::endpoint::{Arrival, Deadline, Endpoint, Local, Transmit};
 use segstream_base::{Duration, Instant};
 use segstream_net::driver::DriverConfig;
 use segstream_net::driver::blocking::BlockingDriver;
@@ -30,7 +30,7 @@ impl Endpoint for Source {
 
     fn poll_transmit(&mut self, _: Instant, max_datagrams: usize, out: &mut Vec<u8>) -> Option<Transmit> {
         out.resize(max_datagrams * self.datagram_bytes, 7);
-        Some(Transmit { to: self.to, datagram_bytes: self.datagram_bytes, ecn: None })
+        Some(Transmit { to: self.to, from: Local::ANY, datagram_bytes: self.datagram_bytes, ecn: None })
     }
 
     fn poll_deadline(&self) -> Option<Deadline> {

@@ -214,10 +214,7 @@ fn force(
     }
 }
 
-/// Makes room for the mark among what the kernel tells with each train.
-///
-/// Why: quinn-udp 0.6.3 has 96 bytes for it. The receive time (32), the train's datagram size (24), the mark (24) and
-/// the local address (32 or 40), which nobody here needs, are more, and the kernel leaves out what comes last: the mark.
+/// The kernel no longer tells the local address of each train, as `quinn-udp` has asked it to: the socket has only one.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 pub(crate) fn leave_out_local_address(socket: &socket2::Socket, address: SocketAddr) -> io::Result<()> {
     use nix::sys::socket::{setsockopt, sockopt};

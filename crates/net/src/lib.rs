@@ -29,6 +29,8 @@ pub mod driver;
 #[cfg(feature = "link")]
 pub mod link;
 pub mod receive;
+mod receive_many;
+mod send_from;
 mod send_many;
 pub mod shards;
 mod sleeper;

@@ -10,9 +10,9 @@
 use crate::clock::{Clock, KernelTime};
 use quinn_udp::{EcnCodepoint, RecvMeta};
 use segstream_base::Instant;
-use segstream_base::endpoint::{Arrival, Ecn};
+use segstream_base::endpoint::{Arrival, Ecn, Local};
 use std::io::{self, IoSliceMut};
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 /// The trains one system call fetches at most. Eight of 64 KiB fill a fast cache and cost little to fetch
 /// in one call; more gain nothing.
@@ -46,6 +46,8 @@ pub struct ReceiveBatch {
     /// How many buffers the last call could fill.
     most: usize,
     time: KernelTime,
+    /// The address of the socket the batch came from, if it has one only.
+    only_address: Option<IpAddr>,
     drained: bool,
 }
 
@@ -59,6 +61,7 @@ impl ReceiveBatch {
             filled: 0,
             most: SINGLES_MAX,
             time: clock.kernel_time(None),
+            only_address: None,
             drained: false,
         }
     }
@@ -86,10 +89,12 @@ impl ReceiveBatch {
     /// The trains of the last call, in the order they came: datagrams of one sender, with one time, that of the first. Empty
     /// datagrams are left out.
     pub fn trains(&mut self) -> impl Iterator<Item = (Arrival, Train<'_>)> {
-        let time = self.time;
+        let (time, only_address) = (self.time, self.only_address);
         let trains = self.trains.iter().take(self.filled);
         self.buffer.chunks_exact_mut(STRIDE_BYTES).zip(trains).map(move |(buffer, train)| {
-            let arrival = Arrival { from: plain(train.addr), ecn: train.ecn.map(mark), received: time.received(train.timestamp) };
+            let to = Local { address: only_address.or_else(|| local(train.dst_ip)), interface: train.interface_index };
+            let received = time.received(train.timestamp);
+            let arrival = Arrival { from: plain(train.addr), to, ecn: train.ecn.map(mark), received };
             let length = train.len.min(TRAIN_BYTES_MAX);
             let (filled, _) = buffer.split_at_mut(length);
             (arrival, Train { bytes: filled, datagram_bytes: train.stride.max(1) })
@@ -101,15 +106,17 @@ impl ReceiveBatch {
         self.trains().flat_map(|(arrival, train)| train.bytes.chunks_mut(train.datagram_bytes).map(move |datagram| (datagram, arrival)))
     }
 
-    /// Fills at most `most` buffers by `receive`, which says how many it has filled. Returns the datagrams and their
-    /// bytes.
+    /// Fills at most `most` buffers by `receive`, which says how many it has filled, from a socket with `only_address`, or with
+    /// all those of the host. Returns the datagrams and their bytes.
     pub(crate) fn fill(
         &mut self,
         most: usize,
+        only_address: Option<IpAddr>,
         receive: impl FnOnce(&mut [IoSliceMut<'_>], &mut [RecvMeta]) -> io::Result<usize>,
     ) -> io::Result<(usize, usize)> {
         self.filled = 0;
         self.drained = false;
+        self.only_address = only_address;
         self.most = most.min(SINGLES_MAX);
         let most = self.most;
         let mut buffers = self.buffer.chunks_exact_mut(STRIDE_BYTES).map(|buffer| &mut buffer[..TRAIN_BYTES_MAX]).take(most);
@@ -136,6 +143,12 @@ fn plain(address: SocketAddr) -> SocketAddr {
         // Why: the address itself, because a link-local one is nothing without its scope.
         IpAddr::V6(_) => address,
     }
+}
+
+/// The local address a datagram was sent to, if this host alone has it.
+fn local(address: Option<IpAddr>) -> Option<IpAddr> {
+    let is_ours = |ip: &IpAddr| !ip.is_multicast() && !ip.is_unspecified() && *ip != IpAddr::V4(Ipv4Addr::BROADCAST);
+    address.map(|ip| ip.to_canonical()).filter(is_ours)
 }
 
 fn mark(codepoint: EcnCodepoint) -> Ecn {

@@ -7,9 +7,10 @@
 //!
 //! Source: sendmmsg(2); ip(7) and RFC 3542 6.5 for the congestion mark.
 
+use crate::socket::GsoBatch;
 use segstream_base::endpoint::Ecn;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::os::fd::BorrowedFd;
 
 /// The most datagrams of one call. More gain nothing: each costs far more than its share of the call.
@@ -18,45 +19,67 @@ pub(crate) const DATAGRAMS_MAX: usize = 64;
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
 pub(crate) const DATAGRAMS_MAX: usize = 1;
 
-/// Sends `datagrams`, equal pieces of `size` bytes, the last of which may be shorter, and at most
-/// [`DATAGRAMS_MAX`] of them. Returns how many the kernel has taken, at least one.
+/// Sends the datagrams of `batch` from `source`, or from where the system chooses, at most [`DATAGRAMS_MAX`] of them. Returns how many the kernel has taken, at least one.
 #[cfg(any(target_os = "linux", target_os = "android"))]
-pub(crate) fn send_many(
-    socket: BorrowedFd<'_>,
-    destination: SocketAddr,
-    ecn: Option<Ecn>,
-    size: usize,
-    datagrams: &[u8],
-) -> io::Result<usize> {
-    use nix::cmsg_space;
+pub(crate) fn send_many(socket: BorrowedFd<'_>, source: Option<IpAddr>, batch: &GsoBatch<'_>) -> io::Result<usize> {
     use nix::sys::socket::{ControlMessage, MsgFlags, MultiHeaders, SockaddrStorage, sendmmsg};
+    use nix::{cmsg_space, libc};
     use std::io::IoSlice;
     use std::os::fd::AsRawFd;
-    let slices: Vec<[IoSlice<'_>; 1]> = datagrams.chunks(size).take(DATAGRAMS_MAX).map(|datagram| [IoSlice::new(datagram)]).collect();
-    let addresses = vec![Some(SockaddrStorage::from(destination)); slices.len()];
-    let (tos, class) = (ecn.map_or(0, bits), i32::from(ecn.map_or(0, bits)));
-    let is_ipv4 = destination.ip().to_canonical().is_ipv4();
-    let mark = [if is_ipv4 { ControlMessage::Ipv4Tos(&tos) } else { ControlMessage::Ipv6TClass(&class) }];
-    let (room, marks) = match ecn {
-        Some(_) => (Some(cmsg_space!(i32)), &mark[..]),
-        None => (None, &[][..]),
+    let slices: Vec<[IoSlice<'_>; 1]> =
+        batch.bytes.chunks(batch.size).take(DATAGRAMS_MAX).map(|datagram| [IoSlice::new(datagram)]).collect();
+    let addresses = vec![Some(SockaddrStorage::from(batch.destination)); slices.len()];
+    let tos = batch.ecn.map_or(0, bits);
+    let class = i32::from(tos);
+    let (v4, v6) = match source {
+        Some(IpAddr::V4(source)) => (Some(in_pktinfo(source)), None),
+        Some(IpAddr::V6(source)) => (None, Some(in6_pktinfo(source))),
+        None => (None, None),
+    };
+    let mark = if batch.is_ipv4() { ControlMessage::Ipv4Tos(&tos) } else { ControlMessage::Ipv6TClass(&class) };
+    let mark = batch.ecn.map(|_| mark);
+    let from = v4.as_ref().map(ControlMessage::Ipv4PacketInfo).or(v6.as_ref().map(ControlMessage::Ipv6PacketInfo));
+    let messages: Vec<ControlMessage<'_>> = mark.into_iter().chain(from).collect();
+    // Why to the byte: what is left over would be taken for one more message, and refused.
+    let room = match (batch.ecn, source) {
+        (Some(_), Some(IpAddr::V4(_))) => Some(cmsg_space!(i32, libc::in_pktinfo)),
+        (Some(_), Some(IpAddr::V6(_))) => Some(cmsg_space!(i32, libc::in6_pktinfo)),
+        (Some(_), None) => Some(cmsg_space!(i32)),
+        (None, Some(IpAddr::V4(_))) => Some(cmsg_space!(libc::in_pktinfo)),
+        (None, Some(IpAddr::V6(_))) => Some(cmsg_space!(libc::in6_pktinfo)),
+        (None, None) => None,
     };
     let mut headers = MultiHeaders::<SockaddrStorage>::preallocate(slices.len(), room);
-    let sent = sendmmsg(socket.as_raw_fd(), &mut headers, &slices, &addresses, marks, MsgFlags::MSG_DONTWAIT)?;
+    let sent = sendmmsg(socket.as_raw_fd(), &mut headers, &slices, &addresses, &messages, MsgFlags::MSG_DONTWAIT)?;
     Ok(sent.count())
 }
 
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
-pub(crate) fn send_many(_: BorrowedFd<'_>, _: SocketAddr, _: Option<Ecn>, _: usize, _: &[u8]) -> io::Result<usize> {
+pub(crate) fn send_many(_: BorrowedFd<'_>, _: Option<IpAddr>, _: &GsoBatch<'_>) -> io::Result<usize> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
 /// RFC 3168 5: the two bits of a mark.
 #[cfg(any(target_os = "linux", target_os = "android"))]
-const fn bits(ecn: Ecn) -> u8 {
+pub(crate) const fn bits(ecn: Ecn) -> u8 {
     match ecn {
         Ecn::Ect1 => 1,
         Ecn::Ect0 => 2,
         Ecn::CongestionExperienced => 3,
     }
+}
+
+/// The control message by which an IPv4 datagram leaves from `source`.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+pub(crate) fn in_pktinfo(source: Ipv4Addr) -> nix::libc::in_pktinfo {
+    use nix::libc::{in_addr, in_pktinfo};
+    let source = in_addr { s_addr: u32::from_ne_bytes(source.octets()) };
+    in_pktinfo { ipi_ifindex: 0, ipi_spec_dst: source, ipi_addr: in_addr { s_addr: 0 } }
+}
+
+/// The control message by which an IPv6 datagram leaves from `source`.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+pub(crate) fn in6_pktinfo(source: Ipv6Addr) -> nix::libc::in6_pktinfo {
+    use nix::libc::{in6_addr, in6_pktinfo};
+    in6_pktinfo { ipi6_ifindex: 0, ipi6_addr: in6_addr { s6_addr: source.octets() } }
 }

@@ -11,14 +11,17 @@
 use crate::bind::{self, SocketConfig, SocketError, SocketWarning};
 use crate::counters::{LiveCounters, SocketCounters};
 use crate::receive::{ReceiveBatch, SINGLES_MAX, TRAINS_MAX};
+use crate::receive_many::receive_many;
+use crate::send_from::send_from;
 use crate::send_many::{DATAGRAMS_MAX, send_many};
 use quinn_udp::{EcnCodepoint, TransportErrorPayload, UdpSockRef, UdpSocketState};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
-use segstream_base::endpoint::{Ecn, Transmit};
+use segstream_base::endpoint::{Ecn, Local, Transmit};
 use std::io;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr, SocketAddrV6};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// The most bytes one sending call takes: what an IPv4 packet can carry over UDP.
@@ -33,6 +36,8 @@ pub struct Socket {
     socket: socket2::Socket,
     state: UdpSocketState,
     offload: bool,
+    /// Whether the system has refused to cut a batch apart.
+    gso_failed: AtomicBool,
     local: SocketAddr,
     warnings: Vec<SocketWarning>,
     counters: LiveCounters,
@@ -118,7 +123,9 @@ impl Socket {
         let mut warnings = Vec::new();
         let socket = bind::open(address, config, &mut warnings)?;
         let state = UdpSocketState::new(UdpSockRef::from(&socket)).map_err(failed("set its options"))?;
-        bind::leave_out_local_address(&socket, address).map_err(failed("set its options"))?;
+        if !address.ip().is_unspecified() {
+            bind::leave_out_local_address(&socket, address).map_err(failed("set its options"))?;
+        }
         if !config.offload {
             bind::leave_datagrams_apart(&socket).map_err(failed("set its options"))?;
         } else if state.max_gso_segments() <= 1 {
@@ -132,7 +139,15 @@ impl Socket {
         }
         let local = socket.local_addr().map_err(failed("tell its address"))?;
         let local = local.as_socket().unwrap_or(address);
-        Ok(Self { socket, state, offload: config.offload, local, warnings, counters: LiveCounters::default() })
+        Ok(Self {
+            socket,
+            state,
+            offload: config.offload,
+            gso_failed: AtomicBool::new(false),
+            local,
+            warnings,
+            counters: LiveCounters::default(),
+        })
     }
 
     /// The address it is bound to, with the port the system chose.
@@ -158,7 +173,12 @@ impl Socket {
 
     /// Whether the system cuts trains itself.
     fn cuts_trains(&self) -> bool {
-        self.offload && self.state.max_gso_segments() > 1
+        self.offload && self.state.max_gso_segments() > 1 && !self.gso_failed.load(Ordering::Relaxed)
+    }
+
+    /// The address it is bound to, if that is one and not all of this host's.
+    fn only_address(&self) -> Option<IpAddr> {
+        Some(self.local.ip()).filter(|ip| !ip.is_unspecified())
     }
 
     /// Fetches what has arrived, up to one batch, and returns the number of datagrams; zero when nothing is
@@ -179,7 +199,7 @@ impl Socket {
 
     fn receive_up_to(&self, trains_max: usize, batch: &mut ReceiveBatch) -> io::Result<usize> {
         for _ in 0..NOTICES_MAX {
-            match batch.fill(trains_max, |buffers, trains| self.state.recv(UdpSockRef::from(&self.socket), buffers, trains)) {
+            match batch.fill(trains_max, self.only_address(), |buffers, trains| receive_many(&self.state, &self.socket, buffers, trains)) {
                 Ok((datagrams, bytes)) => {
                     self.counters.receive_calls.add(1);
                     self.counters.datagrams_received.add(datagrams);
@@ -209,6 +229,7 @@ impl Socket {
             self.counters.datagrams_dropped.add(datagrams);
             return SendOutcome::Dropped { datagrams, reason: DropReason::UnusableAddress };
         };
+        let source = self.source(transmit.from, destination);
         let mut taken_bytes = 0;
         let mut dropped = 0;
         let mut outcome = SendOutcome::Sent;
@@ -216,7 +237,8 @@ impl Socket {
             let fitting = if self.cuts_trains() { SEND_BYTES_MAX / size } else { usize::MAX };
             let count = fitting.clamp(1, self.datagrams_per_send().max(1));
             let (train, _) = rest.split_at(rest.len().min(count.saturating_mul(size)));
-            match self.send_train(destination, transmit.ecn, size, train) {
+            let batch = GsoBatch { destination, ecn: transmit.ecn, size, bytes: train };
+            match self.send_batch(source, &batch) {
                 Ok(bytes) => taken_bytes += bytes,
                 Err(SendError::Blocked) => {
                     self.counters.send_blocked.add(1);
@@ -277,15 +299,15 @@ impl Socket {
         })
     }
 
-    /// Sends one train in one system call; the bytes that the kernel has taken.
-    fn send_train(&self, destination: SocketAddr, ecn: Option<Ecn>, size: usize, train: &[u8]) -> Result<usize, SendError> {
-        let cut = train.len() > size && self.cuts_trains();
+    /// Sends one batch in one system call; the bytes that the kernel has taken.
+    fn send_batch(&self, source: Option<IpAddr>, batch: &GsoBatch<'_>) -> Result<usize, SendError> {
+        let cut = batch.bytes.len() > batch.size && self.cuts_trains();
         // Why: a pending notice about an earlier datagram comes first, and this one has not been sent yet.
         for last in [false, true] {
-            let error = match self.try_send(destination, ecn, size, train) {
+            let error = match self.try_send(source, batch) {
                 Ok(bytes) => {
                     self.counters.send_calls.add(1);
-                    self.counters.datagrams_sent.add(bytes.div_ceil(size));
+                    self.counters.datagrams_sent.add(bytes.div_ceil(batch.size));
                     self.counters.bytes_sent.add(bytes);
                     return Ok(bytes);
                 }
@@ -294,7 +316,7 @@ impl Socket {
             if error.kind() == io::ErrorKind::WouldBlock {
                 return Err(SendError::Blocked);
             }
-            if cut && matches!(Errno::from_io_error(&error), Some(Errno::IO | Errno::INVAL)) {
+            if cut && source.is_none() && is_offload_failure(&error) {
                 return Err(SendError::OffloadFailed);
             }
             // Why always: a refusal of our own system leaves a notice too.
@@ -313,15 +335,44 @@ impl Socket {
         self.counters.datagrams_dropped.add(datagrams);
     }
 
-    fn try_send(&self, destination: SocketAddr, ecn: Option<Ecn>, size: usize, train: &[u8]) -> io::Result<usize> {
-        if train.len() > size && !self.cuts_trains() {
-            let taken = send_many(self.as_fd(), destination, ecn, size, train)?;
-            return Ok(train.len().min(taken * size));
+    fn try_send(&self, source: Option<IpAddr>, batch: &GsoBatch<'_>) -> io::Result<usize> {
+        if batch.bytes.len() > batch.size && !self.cuts_trains() {
+            let taken = send_many(self.as_fd(), source, batch)?;
+            return Ok(batch.bytes.len().min(taken * batch.size));
         }
-        let segment_size = (train.len() > size).then_some(size);
-        let transmit = quinn_udp::Transmit { destination, ecn: ecn.map(codepoint), contents: train, segment_size, src_ip: None };
-        self.state.try_send(UdpSockRef::from(&self.socket), &transmit)?;
-        Ok(train.len())
+        match source {
+            Some(source) => return self.send_from(source, batch),
+            None => self.state.try_send(UdpSockRef::from(&self.socket), &batch.transmit(None))?,
+        }
+        Ok(batch.bytes.len())
+    }
+
+    /// Sends from `source`; the bytes that the kernel has taken.
+    fn send_from(&self, source: IpAddr, batch: &GsoBatch<'_>) -> io::Result<usize> {
+        match send_from(&self.state, &self.socket, source, batch) {
+            Err(error) if batch.bytes.len() > batch.size && is_offload_failure(&error) => {
+                // Why the first alone: the error may also say that this host no longer has the source. Then this one fails too.
+                let (first, _) = batch.bytes.split_at(batch.size);
+                send_from(&self.state, &self.socket, source, &GsoBatch { bytes: first, ..*batch })?;
+                self.gso_failed.store(true, Ordering::Relaxed);
+                self.counters.offload_failures.add(1);
+                Ok(batch.size)
+            }
+            sent => sent.map(|()| batch.bytes.len()),
+        }
+    }
+
+    /// The address to send from, if the system must be told.
+    fn source(&self, from: Local, destination: SocketAddr) -> Option<IpAddr> {
+        if self.only_address().is_some() {
+            return None;
+        }
+        match (from.address?, destination.ip().to_canonical()) {
+            (source @ IpAddr::V4(_), IpAddr::V4(_)) => Some(source),
+            // Why: from a link-local address the system sends nothing beyond the link.
+            (IpAddr::V6(source), IpAddr::V6(to)) if !source.is_unicast_link_local() || to.is_unicast_link_local() => Some(source.into()),
+            _ => None,
+        }
     }
 
     /// `to` as this socket can send to it; `None` if it cannot.
@@ -397,6 +448,28 @@ impl AsRawFd for Socket {
     }
 }
 
+/// Equal datagrams for one system call, the last of which may be shorter.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct GsoBatch<'a> {
+    pub(crate) destination: SocketAddr,
+    pub(crate) ecn: Option<Ecn>,
+    /// The size of each.
+    pub(crate) size: usize,
+    pub(crate) bytes: &'a [u8],
+}
+
+impl<'a> GsoBatch<'a> {
+    pub(crate) fn transmit(&self, src_ip: Option<IpAddr>) -> quinn_udp::Transmit<'a> {
+        let segment_size = (self.bytes.len() > self.size).then_some(self.size);
+        quinn_udp::Transmit { destination: self.destination, ecn: self.ecn.map(codepoint), contents: self.bytes, segment_size, src_ip }
+    }
+
+    /// Whether the packets are those of IPv4, whichever the socket is of.
+    pub(crate) fn is_ipv4(&self) -> bool {
+        self.destination.ip().to_canonical().is_ipv4()
+    }
+}
+
 enum SendError {
     Blocked,
     OffloadFailed,
@@ -421,6 +494,11 @@ fn drop_reason(error: &io::Error) -> Option<DropReason> {
         Errno::AFNOSUPPORT | Errno::ADDRNOTAVAIL => DropReason::UnusableAddress,
         _ => return None,
     })
+}
+
+/// Whether the system may mean that it cannot cut a batch apart.
+fn is_offload_failure(error: &io::Error) -> bool {
+    matches!(Errno::from_io_error(error), Some(Errno::IO | Errno::INVAL))
 }
 
 /// Why a datagram could not be sent.

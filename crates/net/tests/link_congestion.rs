@@ -1,6 +1,6 @@
 //! Congestion over real sockets of this machine: marks, managed queues, policers and changing bandwidths of the link.
 
-use segstream_base::endpoint::{Ecn, Transmit};
+use segstream_base::endpoint::{Ecn, Local, Transmit};
 use segstream_base::{Bandwidth, Bytes, Duration};
 use segstream_net::bind::SocketConfig;
 use segstream_net::clock::Clock;
@@ -34,7 +34,7 @@ fn with_link<T>(any: &str, server: &Socket, forward: PathConfig, work: impl FnOn
 
 fn send(client: &Socket, to: SocketAddr, number: u8, ecn: Option<Ecn>) {
     let datagram = [number; 100];
-    assert_eq!(client.send(&Transmit { to, datagram_bytes: datagram.len(), ecn }, &datagram), SendOutcome::Sent);
+    assert_eq!(client.send(&Transmit { to, from: Local::ANY, datagram_bytes: datagram.len(), ecn }, &datagram), SendOutcome::Sent);
 }
 
 /// The numbers and marks of the next `count` datagrams; fewer when none comes for five seconds.

@@ -23,6 +23,7 @@ pub mod halves;
 mod initial;
 pub mod layout;
 pub mod number;
+mod path;
 pub mod rate;
 pub mod receiver;
 mod segment_buffers;

@@ -1,6 +1,6 @@
 //! What a connection keeps that is set up and has nothing to do.
 
-use segstream_base::endpoint::{Arrival, Endpoint as _};
+use segstream_base::endpoint::{Arrival, Endpoint as _, Local};
 use segstream_base::{Duration, Instant};
 use segstream_proto::config::Config;
 use segstream_proto::connection::ConnectionEvent;
@@ -30,7 +30,7 @@ fn run_for(client: &mut Endpoint, server: &mut Endpoint, now: &mut Instant, span
             let from = addresses[usize::from(from_server.is_some())];
             let to = if from_server.is_some() { &mut *client } else { &mut *server };
             for datagram in out.chunks_mut(transmit.datagram_bytes) {
-                to.handle_datagram(*now, Arrival { from, ecn: None, received: *now }, datagram);
+                to.handle_datagram(*now, Arrival { from, to: Local::ANY, ecn: None, received: *now }, datagram);
             }
             let events = core::iter::from_fn(|| to.poll_event());
             connected += events.filter(|(_, event)| *event == ConnectionEvent::Connected).count();

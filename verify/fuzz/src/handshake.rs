@@ -4,7 +4,7 @@
 //! Promises: nothing panics; an address that has not proved itself gets no more than three times what it sent; whoever is
 //! connected knows the key of the other; no changed bytes are delivered; without a peer every connection ends.
 
-use segstream_base::endpoint::{Arrival, Endpoint as _};
+use segstream_base::endpoint::{Arrival, Endpoint as _, Local};
 use segstream_base::{Duration, Instant};
 use segstream_proto::config::Config;
 use segstream_proto::connection::ConnectionEvent;
@@ -87,7 +87,7 @@ impl Play {
     fn arrive(&mut self, to: usize, elsewhere: bool, mut datagram: Vec<u8>) {
         let from = address(if elsewhere { ELSEWHERE } else { 1 - to });
         self.elsewhere[0] += if elsewhere { datagram.len() } else { 0 };
-        let arrival = Arrival { from, ecn: None, received: self.now };
+        let arrival = Arrival { from, to: Local::ANY, ecn: None, received: self.now };
         self.ends[to].handle_datagram(self.now, arrival, &mut datagram);
         self.drain();
     }

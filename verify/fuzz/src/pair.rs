@@ -4,7 +4,7 @@
 //! ends do what they want to do now, and checks the promises that hold at any time.
 
 use segstream_base::codec::Reader;
-use segstream_base::endpoint::{Arrival, Endpoint as _};
+use segstream_base::endpoint::{Arrival, Endpoint as _, Local};
 use segstream_base::random::Seed;
 use segstream_base::sequence::expand;
 use segstream_base::{Duration, Instant};
@@ -164,7 +164,7 @@ impl Pair {
         let received = |pair: &mut Self| pair.connection(side).map(|connection| connection.counters.datagrams_received);
         let before = received(self);
         let from = if from_stranger { address(STRANGER) } else { self.sides[1 - side].address };
-        let arrival = Arrival { from, ecn: None, received: self.now };
+        let arrival = Arrival { from, to: Local::ANY, ecn: None, received: self.now };
         self.asked_bytes = Some(datagram.len());
         self.sides[side].endpoint.handle_datagram(self.now, arrival, &mut datagram);
         if let Ok(number) = number

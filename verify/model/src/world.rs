@@ -24,7 +24,7 @@ use crate::ledger::Ledger;
 use crate::tap::{self, Tap};
 use bytes::Bytes;
 use core::net::SocketAddr;
-use segstream_base::endpoint::{Arrival, Endpoint as _};
+use segstream_base::endpoint::{Arrival, Endpoint as _, Local};
 use segstream_base::halves::Verdict;
 use segstream_base::random::Seed;
 use segstream_base::{Duration, Instant};
@@ -406,7 +406,7 @@ impl World {
         let Some(to) = self.side_at(way.to) else { return };
         let (now, end) = (self.now, &mut self.ends[to.index()]);
         if end.present {
-            let arrival = Arrival { from: way.from, ecn: None, received: now };
+            let arrival = Arrival { from: way.from, to: Local::ANY, ecn: None, received: now };
             end.ledger.on_arrival(way.from, &bytes);
             end.endpoint.handle_datagram(now, arrival, &mut bytes);
         }

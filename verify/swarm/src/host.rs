@@ -8,7 +8,7 @@
 use crate::event::Place;
 use crate::network::Arriving;
 use crate::plan::HostPlan;
-use segstream_base::endpoint::{Arrival, Ecn, Endpoint as _};
+use segstream_base::endpoint::{Arrival, Ecn, Endpoint as _, Local};
 use segstream_base::random::Seed;
 use segstream_base::{Duration, Instant};
 use segstream_proto::config::Config;
@@ -110,7 +110,7 @@ impl Host {
         let (now, received) = (self.clock(now), self.clock(received));
         if let Some(endpoint) = &mut self.endpoint {
             let ecn = arriving.marked.then_some(Ecn::CongestionExperienced);
-            endpoint.handle_datagram(now, Arrival { from, ecn, received }, &mut arriving.datagram);
+            endpoint.handle_datagram(now, Arrival { from, to: Local::ANY, ecn, received }, &mut arriving.datagram);
         }
     }
 

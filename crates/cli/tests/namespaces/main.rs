@@ -8,6 +8,7 @@ mod congestion_marks;
 mod corruption;
 mod counters;
 mod echo;
+mod local_address;
 #[expect(dead_code, reason = "it has more than these tests need")]
 #[path = "../command/process.rs"]
 mod process;

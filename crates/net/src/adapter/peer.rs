@@ -6,7 +6,7 @@
 //! Invariant: a datagram of another address or connection changes nothing but a count.
 
 use super::envelope::{Envelope, Kind};
-use segstream_base::endpoint::Deadline;
+use segstream_base::endpoint::{Deadline, Local};
 use segstream_base::{Duration, Instant};
 use std::net::SocketAddr;
 
@@ -74,6 +74,8 @@ pub struct AdapterCounters {
 #[derive(Clone, Debug)]
 pub(super) struct Peer {
     pub(super) address: SocketAddr,
+    /// Our address, at which it asked; any when we ask.
+    pub(super) local: Local,
     pub(super) connection: u32,
     /// When a datagram of it came last.
     pub(super) heard: Instant,
@@ -82,8 +84,8 @@ pub(super) struct Peer {
 }
 
 impl Peer {
-    pub(super) fn new(now: Instant, address: SocketAddr, connection: u32) -> Self {
-        Self { address, connection, heard: now, origin: None }
+    pub(super) fn new(now: Instant, address: SocketAddr, local: Local, connection: u32) -> Self {
+        Self { address, local, connection, heard: now, origin: None }
     }
 
     /// The halves' time begins.

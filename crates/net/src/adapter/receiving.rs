@@ -15,7 +15,7 @@ use super::train::{Trains, append_packet};
 use super::{ENVELOPE_BYTES, INCOMPLETE_TRIES};
 use segstream_base::Instant;
 use segstream_base::codec::Reader;
-use segstream_base::endpoint::{Arrival, Deadline, Endpoint, Transmit};
+use segstream_base::endpoint::{Arrival, Deadline, Endpoint, Local, Transmit};
 use segstream_base::halves::{Packet as _, Receiver, ReceiverEvent, SegmentNumber, Verdict};
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
@@ -110,7 +110,7 @@ pub struct ReceivingEndpoint<R: Receiver, B> {
     early: BTreeMap<u64, (Delivery, u64)>,
     deliveries: VecDeque<(Delivery, u64)>,
     /// The answer to be sent.
-    answer: Option<(SocketAddr, Vec<u8>)>,
+    answer: Option<(SocketAddr, Local, Vec<u8>)>,
     first_data: Option<Instant>,
     failure: Option<Failure>,
     counters: AdapterCounters,
@@ -216,15 +216,15 @@ impl<R: Receiver, B: FnMut(&str) -> Result<R, String>> ReceivingEndpoint<R, B> {
         self.phase = Phase::Ended;
     }
 
-    fn answer(&mut self, to: SocketAddr, envelope: Envelope, body: &[u8]) {
+    fn answer(&mut self, to: SocketAddr, from: Local, envelope: Envelope, body: &[u8]) {
         let mut datagram = Vec::with_capacity(ENVELOPE_BYTES + body.len());
         envelope.append(&mut datagram);
         datagram.extend_from_slice(body);
-        self.answer = Some((to, datagram));
+        self.answer = Some((to, from, datagram));
     }
 
     /// A request while nobody is connected.
-    fn on_request(&mut self, now: Instant, from: SocketAddr, envelope: Envelope, body: &[u8]) {
+    fn on_request(&mut self, now: Instant, from: SocketAddr, to: Local, envelope: Envelope, body: &[u8]) {
         let parameters = std::str::from_utf8(body).ok().filter(|text| text.len() <= PARAMETERS_BYTES_MAX);
         let built = match parameters {
             Some(text) => (self.build)(text).map(|half| (half, text)),
@@ -232,18 +232,18 @@ impl<R: Receiver, B: FnMut(&str) -> Result<R, String>> ReceivingEndpoint<R, B> {
         };
         match built {
             Ok((half, text)) => {
-                let mut peer = Peer::new(now, from, envelope.connection);
+                let mut peer = Peer::new(now, from, to, envelope.connection);
                 peer.start_time(now);
                 self.counters.note_received(ENVELOPE_BYTES + body.len());
                 self.parameters = Some(text.to_owned());
                 self.half = Some((half, peer));
                 self.phase = Phase::Open;
-                self.answer(from, Envelope { kind: Kind::Opened, ..envelope }, &[]);
+                self.answer(from, to, Envelope { kind: Kind::Opened, ..envelope }, &[]);
             }
             Err(reason) => {
                 self.counters.requests_refused += 1;
                 let shown = reason.as_bytes().get(..REASON_BYTES_MAX).unwrap_or(reason.as_bytes());
-                self.answer(from, Envelope { kind: Kind::Refused, detail: 0, ..envelope }, shown);
+                self.answer(from, to, Envelope { kind: Kind::Refused, detail: 0, ..envelope }, shown);
             }
         }
     }
@@ -296,8 +296,8 @@ impl<R: Receiver, B: FnMut(&str) -> Result<R, String>> ReceivingEndpoint<R, B> {
         }
     }
 
-    fn on_close(&mut self, now: Instant, from: SocketAddr, envelope: Envelope) {
-        self.answer(from, Envelope { kind: Kind::Closed, detail: 0, ..envelope }, &[]);
+    fn on_close(&mut self, now: Instant, from: SocketAddr, to: Local, envelope: Envelope) {
+        self.answer(from, to, Envelope { kind: Kind::Closed, detail: 0, ..envelope }, &[]);
         if matches!(self.phase, Phase::Open | Phase::Closing { .. }) {
             if envelope.detail == INCOMPLETE {
                 self.failure.get_or_insert(Failure::EndedByPeer { peer: from });
@@ -310,7 +310,7 @@ impl<R: Receiver, B: FnMut(&str) -> Result<R, String>> ReceivingEndpoint<R, B> {
 
     fn send_packets(&mut self, now: Instant, max_datagrams: usize, out: &mut Vec<u8>) -> Option<Transmit> {
         let (half, peer) = self.half.as_mut()?;
-        let (half_now, to) = (peer.half_time(now), peer.address);
+        let (half_now, to, from) = (peer.half_time(now), peer.address, peer.local);
         let counters = &mut self.counters;
         let appended = self.trains.append(
             max_datagrams,
@@ -325,7 +325,7 @@ impl<R: Receiver, B: FnMut(&str) -> Result<R, String>> ReceivingEndpoint<R, B> {
         );
         self.settle(now);
         match appended {
-            Ok(size) => size.map(|datagram_bytes| Transmit { to, datagram_bytes, ecn: None }),
+            Ok(size) => size.map(|datagram_bytes| Transmit { to, from, datagram_bytes, ecn: None }),
             Err(unfit) => {
                 self.abort(now, Failure::UnfitPacket { bytes: unfit.0 });
                 None
@@ -337,10 +337,10 @@ impl<R: Receiver, B: FnMut(&str) -> Result<R, String>> ReceivingEndpoint<R, B> {
 impl<R: Receiver, B: FnMut(&str) -> Result<R, String>> Endpoint for ReceivingEndpoint<R, B> {
     fn handle_datagram(&mut self, now: Instant, arrival: Arrival, datagram: &mut [u8]) {
         let Some((envelope, body)) = self.counters.open(datagram) else { return };
-        let from = arrival.from;
+        let (from, to) = (arrival.from, arrival.to);
         let Some((_, peer)) = &mut self.half else {
             match (envelope.kind, self.phase) {
-                (Kind::Open, Phase::Listening) => self.on_request(now, from, envelope, body),
+                (Kind::Open, Phase::Listening) => self.on_request(now, from, to, envelope, body),
                 _ => self.counters.stray += 1,
             }
             return;
@@ -352,9 +352,9 @@ impl<R: Receiver, B: FnMut(&str) -> Result<R, String>> Endpoint for ReceivingEnd
         self.counters.note_received(datagram.len());
         peer.heard = now;
         match (envelope.kind, self.phase) {
-            (Kind::Open, Phase::Open) => self.answer(from, Envelope { kind: Kind::Opened, ..envelope }, &[]),
+            (Kind::Open, Phase::Open) => self.answer(from, to, Envelope { kind: Kind::Opened, ..envelope }, &[]),
             (Kind::Packet, Phase::Open) => self.on_packet(now, envelope.detail, body),
-            (Kind::Close, _) => self.on_close(now, from, envelope),
+            (Kind::Close, _) => self.on_close(now, from, to, envelope),
             (Kind::Closed, Phase::Closing { .. }) => self.phase = Phase::Ended,
             // The sender does not know yet that the transfer is over.
             (Kind::Packet | Kind::Open, Phase::Closing { .. } | Phase::Lingering { .. }) => {}
@@ -363,10 +363,10 @@ impl<R: Receiver, B: FnMut(&str) -> Result<R, String>> Endpoint for ReceivingEnd
     }
 
     fn poll_transmit(&mut self, now: Instant, max_datagrams: usize, out: &mut Vec<u8>) -> Option<Transmit> {
-        if let Some((to, datagram)) = self.answer.take() {
+        if let Some((to, from, datagram)) = self.answer.take() {
             self.counters.note_sent(datagram.len());
             out.extend_from_slice(&datagram);
-            return Some(Transmit { to, datagram_bytes: datagram.len(), ecn: None });
+            return Some(Transmit { to, from, datagram_bytes: datagram.len(), ecn: None });
         }
         match self.phase {
             Phase::Open => self.send_packets(now, max_datagrams, out),
@@ -376,7 +376,7 @@ impl<R: Receiver, B: FnMut(&str) -> Result<R, String>> Endpoint for ReceivingEnd
                 let (_, peer) = self.half.as_ref()?;
                 peer.envelope(Kind::Close, INCOMPLETE).append(out);
                 self.counters.note_sent(ENVELOPE_BYTES);
-                Some(Transmit { to: peer.address, datagram_bytes: ENVELOPE_BYTES, ecn: None })
+                Some(Transmit { to: peer.address, from: peer.local, datagram_bytes: ENVELOPE_BYTES, ecn: None })
             }
             _ => None,
         }

@@ -15,7 +15,7 @@ use super::sending_store::SendingStore;
 use super::train::{Trains, append_packet};
 use super::{AdapterError, INCOMPLETE_TRIES};
 use segstream_base::codec::Reader;
-use segstream_base::endpoint::{Arrival, Deadline, Endpoint, Transmit};
+use segstream_base::endpoint::{Arrival, Deadline, Endpoint, Local, Transmit};
 use segstream_base::halves::{
     Packet as _, Reconfigure, ReconfigureError, Segment, SegmentNumber, Sender, SenderEvent, StreamId, SubmitError, Verdict,
 };
@@ -108,7 +108,7 @@ impl<S: Sender> SendingEndpoint<S> {
         }
         Ok(Self {
             half,
-            peer: Peer::new(now, remote, connection),
+            peer: Peer::new(now, remote, Local::ANY, connection),
             parameters,
             timing,
             phase: Phase::Opening { since: now },
@@ -303,7 +303,7 @@ impl<S: Sender> SendingEndpoint<S> {
         out.extend_from_slice(body);
         let bytes = out.len() - start;
         self.counters.note_sent(bytes);
-        Transmit { to: self.peer.address, datagram_bytes: bytes, ecn: None }
+        Transmit { to: self.peer.address, from: self.peer.local, datagram_bytes: bytes, ecn: None }
     }
 
     fn send_open(&mut self, now: Instant, again: Instant, out: &mut Vec<u8>) -> Transmit {
@@ -335,7 +335,7 @@ impl<S: Sender> SendingEndpoint<S> {
             },
         );
         let sent = match appended {
-            Ok(size) => size.map(|datagram_bytes| Transmit { to: self.peer.address, datagram_bytes, ecn: None }),
+            Ok(size) => size.map(|datagram_bytes| Transmit { to: self.peer.address, from: self.peer.local, datagram_bytes, ecn: None }),
             Err(unfit) => {
                 self.abort(now, Failure::UnfitPacket { bytes: unfit.0 });
                 None

@@ -234,7 +234,7 @@ impl Exchange {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use segstream_base::endpoint::Arrival;
+    use segstream_base::endpoint::{Arrival, Local};
     use std::cell::{Cell, RefCell};
 
     /// Takes `room` datagrams, then blocks.
@@ -282,7 +282,7 @@ mod tests {
                 self.next += 1;
             }
             let to = std::net::SocketAddr::from(([127, 0, 0, 1], 1));
-            (out.len() > before).then_some(Transmit { to, datagram_bytes: 1, ecn: None })
+            (out.len() > before).then_some(Transmit { to, from: Local::ANY, datagram_bytes: 1, ecn: None })
         }
 
         fn poll_deadline(&self) -> Option<Deadline> {
@@ -340,7 +340,7 @@ mod tests {
             while self.clock.now() <= now {}
             self.left = self.left.checked_sub(1)?;
             out.push(7);
-            Some(Transmit { to: ([127, 0, 0, 1], 1).into(), datagram_bytes: 1, ecn: None })
+            Some(Transmit { to: ([127, 0, 0, 1], 1).into(), from: Local::ANY, datagram_bytes: 1, ecn: None })
         }
 
         fn poll_deadline(&self) -> Option<Deadline> {

@@ -9,6 +9,7 @@ use super::overflow;
 use crate::bind::{SocketConfig, SocketError};
 use crate::socket::Socket;
 use segstream_base::Instant;
+use segstream_base::endpoint::Local;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 
 /// The most clients at a time.
@@ -24,6 +25,8 @@ pub(super) struct Client {
     pub(super) id: ClientId,
     /// Where it sends from and where answers go.
     pub(super) address: SocketAddr,
+    /// Our address that it sent to first.
+    pub(super) local: Local,
     /// The socket that stands for it at the destination.
     pub(super) upstream: Socket,
     active_at: Instant,
@@ -47,14 +50,14 @@ impl Clients {
         Self { clients: Vec::new(), last_address: 0, last_id: 0, seen: 0, evicted: 0, evicted_overflow: Some(0), config }
     }
 
-    /// The client at `address`, a new one if there is none. `to` tells the family its socket needs.
-    pub(super) fn at(&mut self, address: SocketAddr, to: SocketAddr, now: Instant) -> Result<ClientId, SocketError> {
+    /// The client at `address`, which has sent to `local`; a new one if there is none. `to` tells the family its socket needs.
+    pub(super) fn at(&mut self, address: SocketAddr, local: Local, to: SocketAddr, now: Instant) -> Result<ClientId, SocketError> {
         let is_it = |client: &Client| client.address == address;
         let place = match self.clients.get(self.last_address).filter(|client| is_it(client)) {
             Some(_) => self.last_address,
             None => match self.clients.iter().position(is_it) {
                 Some(place) => place,
-                None => self.admit(address, to)?,
+                None => self.admit(address, local, to)?,
             },
         };
         self.last_address = place;
@@ -93,13 +96,13 @@ impl Clients {
         self.clients.iter().map(|client| overflow::dropped(&client.upstream)).try_fold(self.evicted_overflow?, |sum, one| Some(sum + one?))
     }
 
-    fn admit(&mut self, address: SocketAddr, to: SocketAddr) -> Result<usize, SocketError> {
+    fn admit(&mut self, address: SocketAddr, local: Local, to: SocketAddr) -> Result<usize, SocketError> {
         if self.clients.len() >= CLIENTS_MAX {
             self.evict();
         }
         let any = if to.is_ipv4() { (Ipv4Addr::UNSPECIFIED, 0).into() } else { (Ipv6Addr::UNSPECIFIED, 0).into() };
         let upstream = Socket::bind(any, &self.config)?;
-        self.clients.push(Client { id: ClientId(self.seen), address, upstream, active_at: Instant::ZERO });
+        self.clients.push(Client { id: ClientId(self.seen), address, local, upstream, active_at: Instant::ZERO });
         self.seen += 1;
         Ok(self.clients.len() - 1)
     }
@@ -123,15 +126,16 @@ mod tests {
         let to = SocketAddr::from(([127, 0, 0, 1], 9));
         let client = |n: usize| SocketAddr::from(([127, 0, 0, 1], 1000 + n as u16));
         let mut clients = Clients::new(SocketConfig::default());
-        let ids: Vec<ClientId> = (0..CLIENTS_MAX).map(|n| clients.at(client(n), to, Instant::from_nanos(n as u64)).unwrap()).collect();
+        let ids: Vec<ClientId> =
+            (0..CLIENTS_MAX).map(|n| clients.at(client(n), Local::ANY, to, Instant::from_nanos(n as u64)).unwrap()).collect();
         // Client 0 speaks again, so client 1 is the silent one.
-        assert_eq!(clients.at(client(0), to, Instant::from_nanos(100)).unwrap(), ids[0]);
-        let late = clients.at(client(CLIENTS_MAX), to, Instant::from_nanos(101)).unwrap();
+        assert_eq!(clients.at(client(0), Local::ANY, to, Instant::from_nanos(100)).unwrap(), ids[0]);
+        let late = clients.at(client(CLIENTS_MAX), Local::ANY, to, Instant::from_nanos(101)).unwrap();
         assert!(clients.get(ids[1]).is_none());
         assert_eq!(clients.get(ids[0]).map(|c| c.address), Some(client(0)));
         assert_eq!(clients.get(late).map(|c| c.address), Some(client(CLIENTS_MAX)));
         assert_eq!((clients.all().len(), clients.seen(), clients.evicted()), (CLIENTS_MAX, CLIENTS_MAX as u64 + 1, 1));
         // Who comes back is a new client.
-        assert_ne!(clients.at(client(1), to, Instant::from_nanos(102)).unwrap(), ids[1]);
+        assert_ne!(clients.at(client(1), Local::ANY, to, Instant::from_nanos(102)).unwrap(), ids[1]);
     }
 }

@@ -21,7 +21,7 @@ use crate::bind::SocketConfig;
 use crate::receive::ReceiveBatch;
 use crate::socket::{DropReason, SEND_BYTES_MAX, SendOutcome, Socket};
 use rustix::event::{PollFd, PollFlags};
-use segstream_base::endpoint::{Arrival, Ecn, Transmit};
+use segstream_base::endpoint::{Arrival, Ecn, Local, Transmit};
 use segstream_base::{Duration, Instant};
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -160,9 +160,9 @@ impl Link {
             emulation.store.release(first.slot);
             return;
         };
-        let (socket, to) = match direction {
-            Direction::Forward => (&client.upstream, self.to),
-            Direction::Back => (&self.listen, client.address),
+        let (socket, to, from) = match direction {
+            Direction::Forward => (&client.upstream, self.to, Local::ANY),
+            Direction::Back => (&self.listen, client.address, client.local),
         };
         let size = self.train.start(&first, &mut emulation.store);
         while let Some(next) = lane.departures.first().copied()
@@ -173,7 +173,7 @@ impl Link {
             lane.departures.pop();
             self.train.add(&next, &mut emulation.store);
         }
-        let outcome = socket.send(&Transmit { to, datagram_bytes: size, ecn: first.notes.ecn }, &self.train.bytes);
+        let outcome = socket.send(&Transmit { to, from, datagram_bytes: size, ecn: first.notes.ecn }, &self.train.bytes);
         let sent_at = emulation.clock.now();
         let sent = lane.relayed.count(outcome, self.train.dues.len(), size);
         for due in self.train.dues.iter().take(sent) {
@@ -207,7 +207,7 @@ impl Link {
         while read < DATAGRAMS_TOGETHER {
             read += self.listen.receive(batch).map_err(|source| LinkError::System { step: "receive", source })?;
             for (datagram, arrival) in batch.datagrams() {
-                match self.clients.at(arrival.from, self.to, arrival.received) {
+                match self.clients.at(arrival.from, arrival.to, self.to, arrival.received) {
                     Ok(client) => enter(&mut self.emulation.forward, &mut self.emulation.store, client, &arrival, datagram),
                     // Why: the system may have sockets again when the next datagram comes.
                     Err(_) => self.unroutable += 1,

@@ -3,7 +3,7 @@
 use crate::stop_and_wait::{Forward, StopAndWaitReceiver, StopAndWaitSender};
 use proptest::prelude::*;
 use segstream_base::codec::Writer;
-use segstream_base::endpoint::{Arrival, Endpoint};
+use segstream_base::endpoint::{Arrival, Endpoint, Local};
 use segstream_base::halves::{Packet as _, SegmentNumber, Sender as _, SubmitError, Verdict};
 use segstream_base::{Duration, Instant};
 use segstream_net::adapter::{
@@ -69,7 +69,7 @@ impl Direction {
     fn deliver(&mut self, now: Instant, to: &mut impl Endpoint, from: SocketAddr) {
         while self.under_way.front().is_some_and(|(at, _)| *at <= now) {
             let (_, mut datagram) = self.under_way.pop_front().unwrap();
-            to.handle_datagram(now, Arrival { from, ecn: None, received: now }, &mut datagram);
+            to.handle_datagram(now, Arrival { from, to: Local::ANY, ecn: None, received: now }, &mut datagram);
         }
     }
 }
@@ -314,7 +314,7 @@ fn strangers_and_other_connections_change_nothing() {
     Envelope { kind: Kind::Close, detail: 0, connection: 78 }.append(&mut other);
     world.run(|world| {
         let now = world.now;
-        let arrival = |port| Arrival { from: address(port), ecn: None, received: now };
+        let arrival = |port| Arrival { from: address(port), to: Local::ANY, ecn: None, received: now };
         for (port, bytes) in [(9, &end), (1, &other), (1, &vec![0x41; 40])] {
             world.receiver.handle_datagram(now, arrival(port), &mut bytes.clone());
         }
@@ -362,7 +362,11 @@ fn hand(receiver: &mut ReceivingEndpoint<StopAndWaitReceiver, Builder>, kind: Ki
     let mut datagram = Vec::new();
     Envelope { kind, detail, connection: 5 }.append(&mut datagram);
     datagram.extend_from_slice(body);
-    receiver.handle_datagram(Instant::ZERO, Arrival { from: address(1), ecn: None, received: Instant::ZERO }, &mut datagram);
+    receiver.handle_datagram(
+        Instant::ZERO,
+        Arrival { from: address(1), to: Local::ANY, ecn: None, received: Instant::ZERO },
+        &mut datagram,
+    );
 }
 
 fn hand_packet(receiver: &mut ReceivingEndpoint<StopAndWaitReceiver, Builder>, packet: &Forward) {
@@ -412,7 +416,7 @@ proptest! {
         let mut now = Instant::ZERO;
         sender.submit(now, segment(0, 350), None).unwrap();
         for mut bytes in datagrams {
-            let arrival = Arrival { from: address(1), ecn: None, received: now };
+            let arrival = Arrival { from: address(1), to: Local::ANY, ecn: None, received: now };
             receiver.handle_datagram(now, arrival, &mut bytes.clone());
             sender.handle_datagram(now, arrival, &mut bytes);
             while receiver.poll_transmit(now, 3, &mut Vec::new()).is_some() {}

@@ -1,7 +1,7 @@
 //! The blocking driver over loopback.
 
 use crate::pair::{Alarm, Caller, Echo, bind};
-use segstream_base::endpoint::{Arrival, Deadline, Endpoint, Transmit};
+use segstream_base::endpoint::{Arrival, Deadline, Endpoint, Local, Transmit};
 use segstream_base::{Duration, Instant};
 use segstream_net::Clock;
 use segstream_net::driver::blocking::BlockingDriver;
@@ -91,7 +91,7 @@ impl Endpoint for Numbers {
             out.extend_from_slice(&self.next.to_be_bytes());
             self.next += 1;
         }
-        (self.next > before).then_some(Transmit { to: self.to, datagram_bytes: 4, ecn: None })
+        (self.next > before).then_some(Transmit { to: self.to, from: Local::ANY, datagram_bytes: 4, ecn: None })
     }
 
     fn poll_deadline(&self) -> Option<Deadline> {

@@ -1,6 +1,6 @@
 //! Two tiny endpoints: one counts up and wants every number back, the other sends back what it gets.
 
-use segstream_base::endpoint::{Arrival, Deadline, Ecn, Endpoint, Transmit};
+use segstream_base::endpoint::{Arrival, Deadline, Ecn, Endpoint, Local, Transmit};
 use segstream_base::{Duration, Instant};
 use segstream_net::{Socket, SocketConfig};
 use std::collections::VecDeque;
@@ -89,7 +89,7 @@ impl Endpoint for Caller {
             self.next += 1;
         }
         let ecn = Some(Ecn::Ect0);
-        (out.len() > before).then_some(Transmit { to: self.to, datagram_bytes: self.datagram_bytes, ecn })
+        (out.len() > before).then_some(Transmit { to: self.to, from: Local::ANY, datagram_bytes: self.datagram_bytes, ecn })
     }
 
     fn poll_deadline(&self) -> Option<Deadline> {
@@ -128,7 +128,7 @@ impl Endpoint for Echo {
             out.extend_from_slice(&datagram);
             self.echoed += 1;
         }
-        Some(Transmit { to, datagram_bytes, ecn })
+        Some(Transmit { to, from: Local::ANY, datagram_bytes, ecn })
     }
 
     fn poll_deadline(&self) -> Option<Deadline> {

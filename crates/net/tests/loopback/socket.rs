@@ -1,14 +1,14 @@
 //! One socket: what binding refuses, what sending drops, and how trains are split.
 
 use crate::pair::bind;
-use segstream_base::endpoint::{Ecn, Transmit};
+use segstream_base::endpoint::{Ecn, Local, Transmit};
 use segstream_net::shards::bind_shards;
 use segstream_net::{Clock, DropReason, Interest, ReceiveBatch, SendOutcome, Socket, SocketConfig, SocketError, SocketWarning};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::time::Duration;
 
 fn transmit(to: SocketAddr, datagram_bytes: usize) -> Transmit {
-    Transmit { to, datagram_bytes, ecn: Some(Ecn::Ect1) }
+    Transmit { to, from: Local::ANY, datagram_bytes, ecn: Some(Ecn::Ect1) }
 }
 
 /// Receives `count` datagrams and returns their contents.
@@ -161,4 +161,84 @@ fn a_datagram_goes_to_the_shard_it_names_from_whatever_address_it_comes() {
 fn taken(socket: &Socket) -> usize {
     let mut batch = ReceiveBatch::new(Clock::start());
     std::iter::from_fn(|| socket.receive(&mut batch).ok().filter(|&count| count > 0)).sum()
+}
+
+/// What a socket bound to `wildcard` is told of a batch that comes to `asked`, and where its answer to that comes from.
+fn ask(wildcard: &str, asked: &str, config: &SocketConfig) {
+    let listener = Socket::bind(wildcard.parse().expect("an address"), config).expect("a free port");
+    let asked = SocketAddr::new(asked.parse().expect("an address"), listener.local_addr().port());
+    let here: IpAddr = if asked.is_ipv4() { [127, 0, 0, 1].into() } else { asked.ip() };
+    let sender = Socket::bind((here, 0).into(), config).expect("a free port");
+    let train: Vec<u8> = (0..20u8).flat_map(|number| vec![number; 900]).collect();
+    assert_eq!(sender.send(&transmit(asked, 900), &train), SendOutcome::Sent);
+    let (mut batch, mut received, mut to) = (ReceiveBatch::new(Clock::start()), Vec::new(), Local::ANY);
+    while received.len() < train.len() {
+        assert!(listener.wait(Some(Duration::from_secs(10)), Interest::Readable, &[]).expect("a wait").readable);
+        listener.receive(&mut batch).expect("a batch");
+        let now = batch.now();
+        for (arrival, train) in batch.trains() {
+            // The receive time, the size of the datagrams, the mark and the address: nothing is cut off.
+            assert!(arrival.received < now, "a time of the kernel");
+            assert_eq!((arrival.from, arrival.ecn, train.datagram_bytes), (sender.local_addr(), Some(Ecn::Ect1), 900), "{asked}");
+            assert_eq!(arrival.to.address, Some(asked.ip()), "{asked}");
+            assert!(arrival.to.interface.is_some(), "{asked}");
+            received.extend_from_slice(train.bytes);
+            to = arrival.to;
+        }
+    }
+    assert_eq!(received, train);
+    // The system hands what comes from elsewhere to nobody who has asked here alone.
+    let client = UdpSocket::bind((here, 0)).expect("a free port");
+    client.connect(asked).expect("a peer");
+    client.set_read_timeout(Some(Duration::from_secs(10))).expect("a timeout");
+    let answer = Transmit { from: to, ..transmit(client.local_addr().expect("its address"), 900) };
+    assert_eq!(listener.send(&answer, &train), SendOutcome::Sent);
+    let mut datagram = [0; 2_000];
+    for number in 0..20u8 {
+        assert_eq!(client.recv(&mut datagram).expect("an answer from the address that was asked"), 900, "{asked}");
+        assert!(datagram[..900].iter().all(|byte| *byte == number));
+    }
+    assert_eq!((listener.counters().datagrams_dropped, listener.counters().offload_failures), (0, 0));
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_socket_of_all_addresses_tells_where_it_was_asked_and_answers_from_there() {
+    for offload in [true, false] {
+        let config = SocketConfig { offload, ..SocketConfig::default() };
+        for asked in ["127.0.0.1", "127.0.0.2"] {
+            ask("0.0.0.0:0", asked, &config);
+            ask("[::]:0", asked, &config);
+        }
+        ask("[::]:0", "::1", &config);
+    }
+}
+
+#[test]
+fn a_socket_of_one_address_tells_that_one() {
+    for address in ["127.0.0.2:0", "[::1]:0"] {
+        let (sender, receiver) = (bind(address), bind(address));
+        assert_eq!(sender.send(&transmit(receiver.local_addr(), 10), &[0; 10]), SendOutcome::Sent);
+        let mut batch = ReceiveBatch::new(Clock::start());
+        assert!(receiver.wait(Some(Duration::from_secs(10)), Interest::Readable, &[]).expect("a wait").readable);
+        receiver.receive(&mut batch).expect("a batch");
+        let told: Vec<Option<IpAddr>> = batch.trains().map(|(arrival, _)| arrival.to.address).collect();
+        assert_eq!(told, [Some(receiver.local_addr().ip())]);
+    }
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn an_address_that_this_host_has_no_more_costs_its_datagrams_and_no_offload() {
+    for (wildcard, gone, to) in
+        [("0.0.0.0:0", "192.0.2.1", "127.0.0.1:9"), ("[::]:0", "192.0.2.1", "127.0.0.1:9"), ("[::]:0", "2001:db8::1", "[::1]:9")]
+    {
+        let socket = bind(wildcard);
+        let batch_datagrams = socket.datagrams_per_send();
+        let from = Local { address: Some(gone.parse().expect("an address")), interface: None };
+        let transmit = Transmit { from, ..transmit(to.parse().expect("an address"), 100) };
+        let outcome = socket.send(&transmit, &[0; 1_000]);
+        assert!(matches!(outcome, SendOutcome::Dropped { datagrams: 10, .. }), "{gone}: {outcome:?}");
+        assert_eq!((socket.datagrams_per_send(), socket.counters().offload_failures), (batch_datagrams, 0), "{gone}");
+    }
 }

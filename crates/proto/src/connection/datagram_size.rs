@@ -253,7 +253,7 @@ impl Connection {
             // Nobody looks at the padding: the buffer is zero.
             body.reserve(size - around - 8);
         });
-        self.send.on_probe_sent(now, number, size as u64 + super::below_bytes(self.remote));
+        self.send.on_probe_sent(now, number, size as u64 + super::below_bytes(self.addresses.remote));
         true
     }
 

@@ -28,6 +28,7 @@ pub use setup::Role;
 use crate::config::{Config, DatagramSize};
 use crate::error::CloseReason;
 use crate::number::ShipmentCounter;
+use crate::path::Addresses;
 use crate::receiver::{ReceiverConfig, RecvHalf};
 use crate::sender::{SendHalf, SenderConfig, SenderHalfEvent};
 use crate::session::{Fingerprint, Session, constant_time_eq};
@@ -173,7 +174,7 @@ pub(crate) enum Standing {
 #[derive(Debug)]
 pub struct Connection {
     role: Role,
-    remote: SocketAddr,
+    addresses: Addresses,
     local_id: u32,
     remote_id: u32,
     limits: Limits,
@@ -214,7 +215,7 @@ pub struct Connection {
 /// The parts of a new connection that the endpoint chooses.
 pub(crate) struct Start {
     pub(crate) role: Role,
-    pub(crate) remote: SocketAddr,
+    pub(crate) addresses: Addresses,
     pub(crate) local_id: u32,
     /// The identifier by which the peer is addressed, if it is known.
     pub(crate) remote_id: u32,
@@ -239,7 +240,7 @@ impl Start {
         let class = self.proposal.class;
         let around = HEADER_BYTES + self.session.seal_bytes();
         let body_bytes = config.datagram_bytes.first() - around;
-        let below = below_bytes(self.remote) as usize;
+        let below = below_bytes(self.addresses.remote) as usize;
         let sender = SenderConfig {
             class,
             body_bytes,
@@ -271,10 +272,10 @@ impl Connection {
     pub(crate) fn new(now: Instant, start: Start, config: &Arc<Config>) -> Self {
         let idle_timeout = agreed_idle_timeout(&config.limits, &start.proposal.limits);
         let (send, recv) = start.halves(now, config, idle_timeout);
-        let Start { role, remote, local_id, remote_id, proposal, protection, token, gifts, key, session } = start;
+        let Start { role, addresses, local_id, remote_id, proposal, protection, token, gifts, key, session } = start;
         let mut connection = Self {
             role,
-            remote,
+            addresses,
             local_id,
             remote_id,
             limits: config.limits,
@@ -284,7 +285,7 @@ impl Connection {
             setup: Setup::new(now, role, protection, proposal, token, gifts),
             moved: Moved::new(key),
             control_bytes: config.datagram_bytes.first(),
-            search: (config.datagram_bytes == DatagramSize::Discover).then(|| Search::new(below_bytes(remote))),
+            search: (config.datagram_bytes == DatagramSize::Discover).then(|| Search::new(below_bytes(addresses.remote))),
             peer_reset: None,
             address_token: Vec::new(),
             close: Close::default(),
@@ -309,7 +310,7 @@ impl Connection {
 
     /// The peer's address.
     pub const fn remote(&self) -> SocketAddr {
-        self.remote
+        self.addresses.remote
     }
 
     /// Who asked for the connection.

@@ -10,8 +10,10 @@
 //! the bytes that came from it.
 
 use super::{Connection, Timer};
+use crate::path::Addresses;
 use crate::session::{Plain, Protection as _};
 use core::net::SocketAddr;
+use segstream_base::endpoint::Arrival;
 use segstream_base::{Duration, Instant};
 
 /// The pause before a challenge is repeated.
@@ -24,7 +26,7 @@ const AMPLIFICATION_MAX: u64 = 3;
 /// An address the peer may have moved to.
 #[derive(Clone, Copy, Debug)]
 struct Candidate {
-    address: SocketAddr,
+    addresses: Addresses,
     proof: u64,
     owed: bool,
     tries: u32,
@@ -48,15 +50,15 @@ impl Moved {
         Self { candidate: None, key: Plain::new(key), drawn: 0, response_owed: None }
     }
 
-    /// A shipment of `bytes` has come from `from`, which is not the peer's address, and is the newest of all. Whether
+    /// A shipment of `bytes` has come from a place that is not the peer's address, and is the newest of all. Whether
     /// there is a new candidate.
-    fn on_newest_from(&mut self, from: SocketAddr, bytes: u64) -> bool {
-        if let Some(candidate) = self.candidate.as_mut().filter(|candidate| candidate.address == from) {
+    fn on_newest_from(&mut self, addresses: Addresses, bytes: u64) -> bool {
+        if let Some(candidate) = self.candidate.as_mut().filter(|candidate| candidate.addresses.remote == addresses.remote) {
             candidate.received_bytes += bytes;
             return false;
         }
         let proof = self.draw();
-        self.candidate = Some(Candidate { address: from, proof, owed: true, tries: 0, received_bytes: bytes, sent_bytes: 0 });
+        self.candidate = Some(Candidate { addresses, proof, owed: true, tries: 0, received_bytes: bytes, sent_bytes: 0 });
         true
     }
 
@@ -68,7 +70,7 @@ impl Moved {
     }
 
     /// The challenge to send, and where, if `bytes` of it may go there.
-    pub(super) fn challenge(&mut self, bytes: u64) -> Option<(SocketAddr, u64)> {
+    pub(super) fn challenge(&mut self, bytes: u64) -> Option<(Addresses, u64)> {
         let candidate = self.candidate.as_mut().filter(|candidate| candidate.owed)?;
         candidate.owed = false;
         candidate.tries += 1;
@@ -76,7 +78,7 @@ impl Moved {
             return None;
         }
         candidate.sent_bytes += bytes;
-        Some((candidate.address, candidate.proof))
+        Some((candidate.addresses, candidate.proof))
     }
 
     /// Whether a challenge may be waiting to leave.
@@ -91,14 +93,14 @@ impl Moved {
 
 impl Connection {
     /// A shipment has opened that came `from` somewhere; whether it is the `newest` of all.
-    pub(super) fn note_address(&mut self, now: Instant, from: SocketAddr, newest: bool, bytes: u64) {
+    pub(super) fn note_address(&mut self, now: Instant, arrival: &Arrival, newest: bool, bytes: u64) {
         if !newest {
             return;
         }
-        if from == self.remote {
+        if arrival.from == self.addresses.remote {
             self.moved.candidate = None;
             self.timers.stop(Timer::Challenge);
-        } else if self.moved.on_newest_from(from, bytes) {
+        } else if self.moved.on_newest_from(Addresses::back(arrival), bytes) {
             self.timers.set(Timer::Challenge, now + RETRY);
         }
     }
@@ -121,12 +123,13 @@ impl Connection {
 
     /// The peer has answered from `from`.
     pub(super) fn on_response(&mut self, now: Instant, from: SocketAddr, proof: u64) {
-        let Some(candidate) = self.moved.candidate.filter(|candidate| candidate.address == from && candidate.proof == proof) else {
+        let Some(candidate) = self.moved.candidate.filter(|candidate| candidate.addresses.remote == from && candidate.proof == proof)
+        else {
             return;
         };
         // RFC 9000 9.4: another port alone is a translator's doing; another host is another path.
-        let other_path = candidate.address.ip() != self.remote.ip();
-        self.remote = candidate.address;
+        let other_path = candidate.addresses.remote.ip() != self.addresses.remote.ip();
+        self.addresses = self.addresses.migrated(candidate.addresses);
         self.moved.candidate = None;
         self.timers.stop(Timer::Challenge);
         self.counters.moves += 1;

@@ -92,7 +92,7 @@ impl Connection {
         self.last_heard = now;
         self.counters.datagrams_received += 1;
         self.counters.bytes_received += shipment.datagram_bytes;
-        self.note_address(now, arrival.from, newest, shipment.datagram_bytes);
+        self.note_address(now, &arrival, newest, shipment.datagram_bytes);
         true
     }
 
@@ -139,7 +139,7 @@ impl Connection {
             Kind::Response => {
                 let proof = input.u64("response")?;
                 // Why both: no two challenges are the same, so it is the answer to one of them at most.
-                if from == self.remote {
+                if from == self.addresses.remote {
                     self.on_probe_answered(now, proof);
                 }
                 self.on_response(now, from, proof);

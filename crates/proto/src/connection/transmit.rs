@@ -10,8 +10,8 @@ use super::setup::SetupShipment;
 use super::{Connection, below_bytes};
 use crate::error::CloseReason;
 use crate::initial;
+use crate::path::Addresses;
 use crate::sender::Outgoing;
-use core::net::SocketAddr;
 use segstream_base::Instant;
 use segstream_base::codec::Writer;
 use segstream_base::endpoint::Ecn;
@@ -45,7 +45,7 @@ impl Half {
 
 impl Connection {
     /// Appends up to `max_datagrams` equal datagrams to `out`; where they go and their size, or `None` when there is none.
-    pub(crate) fn poll_transmit(&mut self, now: Instant, max_datagrams: usize, out: &mut Vec<u8>) -> Option<(SocketAddr, usize)> {
+    pub(crate) fn poll_transmit(&mut self, now: Instant, max_datagrams: usize, out: &mut Vec<u8>) -> Option<(Addresses, usize)> {
         if self.moved.is_owed()
             && let Some(sent) = self.write_challenge(out)
         {
@@ -53,11 +53,11 @@ impl Connection {
         }
         let size = self.write_batch(now, max_datagrams, out)?;
         self.close_on_aead_limit(now);
-        Some((self.remote, size))
+        Some((self.addresses, size))
     }
 
     /// A challenge leaves alone, for an address that is not the peer's yet.
-    fn write_challenge(&mut self, out: &mut Vec<u8>) -> Option<(SocketAddr, usize)> {
+    fn write_challenge(&mut self, out: &mut Vec<u8>) -> Option<(Addresses, usize)> {
         let bytes = HEADER_BYTES + 8 + self.session.seal_bytes();
         let (to, proof) = self.moved.challenge(bytes as u64)?;
         let number = self.counter.take();
@@ -174,7 +174,7 @@ impl Connection {
         let start = out.len();
         if let Some(place) = self.write_own(now, out) {
             // Why: it goes the same way as what the sending half counts itself.
-            self.send.note_sent((out.len() - start) as u64 + below_bytes(self.remote));
+            self.send.note_sent((out.len() - start) as u64 + below_bytes(self.addresses.remote));
             return Some(place);
         }
         if !self.setup.is_done() || self.close.is_over() {

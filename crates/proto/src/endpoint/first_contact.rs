@@ -11,9 +11,11 @@ use super::{Endpoint, NewConnection, Slot};
 use crate::config::DATAGRAM_BYTES_MIN;
 use crate::connection::{Gifts, Role};
 use crate::initial;
+use crate::path::Addresses;
 use crate::session::Plain;
 use core::net::SocketAddr;
 use segstream_base::codec::{Reader, Writer};
+use segstream_base::endpoint::Arrival;
 use segstream_base::{Bandwidth, Duration, Instant};
 use segstream_wire::handshake::{Cookie, Reject, RejectReason, Request, VERSION};
 use segstream_wire::header::HEADER_BYTES;
@@ -30,7 +32,7 @@ const REJECT_BYTES_MIN: usize = HEADER_BYTES + 12 + Plain::SEAL_BYTES;
 /// A request, and where it came from.
 #[derive(Clone, Copy, Debug)]
 struct Asked {
-    from: SocketAddr,
+    addresses: Addresses,
     request: u64,
     connection: u32,
     /// The length of its datagram, which no answer may exceed.
@@ -38,7 +40,7 @@ struct Asked {
 }
 
 impl Endpoint {
-    pub(super) fn on_request(&mut self, now: Instant, from: SocketAddr, header: &Header, datagram: &[u8]) {
+    pub(super) fn on_request(&mut self, now: Instant, arrival: Arrival, header: &Header, datagram: &[u8]) {
         let Some(body) = initial::open(header, datagram) else {
             self.strays.bad_requests += 1;
             return;
@@ -47,7 +49,8 @@ impl Endpoint {
             self.strays.bad_requests += 1;
             return;
         };
-        let asked = Asked { from, request: identifier, connection, bytes: datagram.len() };
+        let (from, addresses) = (arrival.from, Addresses::back(&arrival));
+        let asked = Asked { addresses, request: identifier, connection, bytes: datagram.len() };
         if version != VERSION {
             self.reject(asked, RejectReason::Version, "choose a version both sides speak");
             return;
@@ -94,7 +97,7 @@ impl Endpoint {
     }
 
     fn accept(&mut self, now: Instant, asked: Asked, number: u64, request: &Request) {
-        let from = asked.from;
+        let from = asked.addresses.remote;
         if !self.has_room_for_setup(now, from) {
             self.strays.setups_full += 1;
             self.reject(asked, RejectReason::Busy, "too many connections are being set up");
@@ -123,7 +126,7 @@ impl Endpoint {
             limits: Limits::default(),
             streams: Vec::new(),
         };
-        let new = NewConnection { remote: from, role: Role::Responder, proposal, token: Vec::new(), session };
+        let new = NewConnection { addresses: asked.addresses, role: Role::Responder, proposal, token: Vec::new(), session };
         let gifts = Gifts { reset: self.reset_code(local_id, from), token: address_token(&*self.protection, now, from) };
         let id = self.place(now, index, local_id, new, gifts);
         if let Some(connection) = self.connection_mut(id) {
@@ -149,7 +152,7 @@ impl Endpoint {
 
     /// Asks for the request once more, from where this answer arrives.
     fn ask_for_proof(&mut self, now: Instant, asked: Asked) {
-        let token = cookie(&*self.protection, now, asked.from, asked.request);
+        let token = cookie(&*self.protection, now, asked.addresses.remote, asked.request);
         self.strays.cookies += 1;
         self.answer(asked, Kind::Cookie, |out| Cookie { request: asked.request, token }.encode(out));
     }
@@ -170,7 +173,7 @@ impl Endpoint {
         let mut out = Vec::new();
         initial::write(kind, asked.connection, 0, &mut out, body);
         if out.len() <= asked.bytes {
-            self.answers.push_back((asked.from, out));
+            self.answers.push_back((asked.addresses, out));
         }
     }
 }

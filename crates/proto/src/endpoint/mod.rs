@@ -25,6 +25,7 @@ mod tests;
 use crate::config::{Config, DATAGRAM_BYTES_MAX, DATAGRAM_BYTES_MIN};
 use crate::connection::{Connection, ConnectionEvent, Gifts, Role, Start};
 use crate::error::ConnectError;
+use crate::path::Addresses;
 use crate::rate::Rate;
 use crate::session::{Plain, Protection, Session, Trust};
 use allowance::{Allowance, Shares};
@@ -81,7 +82,7 @@ pub struct StrayCounters {
 
 /// A connection to be made.
 struct NewConnection {
-    remote: SocketAddr,
+    addresses: Addresses,
     role: Role,
     proposal: Proposal,
     token: Vec<u8>,
@@ -97,7 +98,7 @@ pub struct Endpoint {
     drawn: u64,
     slots: Slots,
     queue: RunQueue,
-    answers: VecDeque<(SocketAddr, Vec<u8>)>,
+    answers: VecDeque<(Addresses, Vec<u8>)>,
     /// Address tokens of earlier connections, the newest last.
     tokens: VecDeque<(SocketAddr, Vec<u8>)>,
     handshakes: Allowance,
@@ -198,7 +199,7 @@ impl Endpoint {
         }
         let known = self.tokens.iter().position(|(address, _)| *address == remote);
         let token = known.and_then(|at| self.tokens.remove(at)).map(|(_, token)| token).unwrap_or_default();
-        let new = NewConnection { remote, role: Role::Initiator, proposal, token, session };
+        let new = NewConnection { addresses: Addresses::to(remote), role: Role::Initiator, proposal, token, session };
         Ok(self.place(now, index, connection, new, Gifts::default()))
     }
 
@@ -221,13 +222,13 @@ impl Endpoint {
     }
 
     fn place(&mut self, now: Instant, index: u32, local_id: u32, new: NewConnection, gifts: Gifts) -> ConnectionId {
-        let NewConnection { remote, role, proposal, token, session } = new;
+        let NewConnection { addresses, role, proposal, token, session } = new;
         self.vacate(index);
         let id = self.slots.next_id(index);
         let remote_id = if role == Role::Responder { proposal.connection } else { 0 };
         let (request, protection) = (proposal.request, self.protection.mode());
         let key = code(&*self.protection, Purpose::Challenges, &id.serial().to_be_bytes());
-        let start = Start { role, remote, local_id, remote_id, proposal, protection, token, gifts, key, session };
+        let start = Start { role, addresses, local_id, remote_id, proposal, protection, token, gifts, key, session };
         self.slots.place(id, Connection::new(now, start, &self.config), request);
         self.touched(index);
         id
@@ -324,7 +325,7 @@ impl Endpoint {
 
     fn on_data_level(&mut self, now: Instant, arrival: Arrival, identifier: u32, datagram: &mut [u8]) {
         let Some(Slot { connection, .. }) = self.addressed(identifier) else {
-            self.on_unknown(now, arrival.from, identifier, datagram);
+            self.on_unknown(now, arrival, identifier, datagram);
             return;
         };
         // A peer whose address changes is followed where its seal proves that it is the peer, and when set-up is done.
@@ -368,7 +369,7 @@ impl segstream_base::endpoint::Endpoint for Endpoint {
             return;
         };
         if header.kind == Kind::Request && header.connection == 0 {
-            self.on_request(now, arrival.from, &header, datagram);
+            self.on_request(now, arrival, &header, datagram);
             return;
         }
         if self.addressed(header.connection).is_none_or(|slot| slot.connection.remote() != arrival.from) {
@@ -398,9 +399,9 @@ impl segstream_base::endpoint::Endpoint for Endpoint {
     }
 
     fn poll_transmit(&mut self, now: Instant, max_datagrams: usize, out: &mut Vec<u8>) -> Option<Transmit> {
-        if let Some((to, answer)) = self.answers.pop_front() {
+        if let Some((Addresses { remote, local }, answer)) = self.answers.pop_front() {
             out.extend_from_slice(&answer);
-            return Some(Transmit { to, datagram_bytes: answer.len(), ecn: None });
+            return Some(Transmit { to: remote, from: local, datagram_bytes: answer.len(), ecn: None });
         }
         self.queue.poll_transmit(now, &mut self.slots, max_datagrams.max(1), out)
     }

@@ -9,8 +9,10 @@
 use super::Endpoint;
 use super::first_contact::ANSWERS_MAX;
 use super::proof_of_address::{Purpose, code, message};
+use crate::path::Addresses;
 use core::net::SocketAddr;
 use segstream_base::Instant;
+use segstream_base::endpoint::Arrival;
 use segstream_wire::header::HEADER_BYTES;
 
 /// A reset looks like a short shipment: a header, then eight bytes in front of the code.
@@ -18,15 +20,16 @@ const RESET_BYTES: usize = HEADER_BYTES + 8 + 16;
 
 impl Endpoint {
     /// A sealed shipment for no connection of ours: its sender hears that the connection is lost, or it tells us so.
-    pub(super) fn on_unknown(&mut self, now: Instant, from: SocketAddr, identifier: u32, datagram: &[u8]) {
+    pub(super) fn on_unknown(&mut self, now: Instant, arrival: Arrival, identifier: u32, datagram: &[u8]) {
         self.strays.unknown_connection += 1;
         let lost = self.of_reset(datagram).and_then(|index| self.slots.at(index));
-        let lost = lost.filter(|slot| slot.connection.remote() == from && slot.connection.is_reset(datagram)).map(|slot| slot.id.index());
+        let lost =
+            lost.filter(|slot| slot.connection.remote() == arrival.from && slot.connection.is_reset(datagram)).map(|slot| slot.id.index());
         if let Some(slot) = lost.and_then(|index| self.touched(index)) {
             slot.connection.on_reset(now);
             return;
         }
-        self.answer_unknown(now, from, identifier, datagram.len());
+        self.answer_unknown(now, Addresses::back(&arrival), identifier, datagram.len());
     }
 
     /// The resets of the peer of the connection in slot `index` have this `end`.
@@ -46,11 +49,11 @@ impl Endpoint {
         self.protection.authenticate_lasting(&message(Purpose::Reset, &identifier.to_be_bytes(), peer, true))
     }
 
-    fn answer_unknown(&mut self, now: Instant, from: SocketAddr, identifier: u32, bytes: usize) {
+    fn answer_unknown(&mut self, now: Instant, addresses: Addresses, identifier: u32, bytes: usize) {
         if !self.config.accept || bytes <= RESET_BYTES || self.answers.len() >= ANSWERS_MAX {
             return;
         }
-        let Some(code) = self.reset_code(identifier, from) else { return };
+        let Some(code) = self.reset_code(identifier, addresses.remote) else { return };
         if !self.resets.take(now) {
             self.strays.resets_refused += 1;
             return;
@@ -64,6 +67,6 @@ impl Endpoint {
         // It must pass for a shipment of a data level.
         out[0] = 0x60 | (out[0] & 0x1f);
         out.extend_from_slice(&code);
-        self.answers.push_back((from, out));
+        self.answers.push_back((addresses, out));
     }
 }

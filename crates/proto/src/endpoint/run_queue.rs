@@ -11,6 +11,7 @@
 
 use super::slots::{ConnectionId, Slot, Slots};
 use crate::connection::ConnectionEvent;
+use crate::path::Addresses;
 use segstream_base::endpoint::{Deadline, Transmit};
 use segstream_base::{Duration, Instant};
 use std::collections::{BTreeSet, VecDeque};
@@ -140,10 +141,10 @@ impl RunQueue {
             if let Some(slot) = slots.at_mut(index) {
                 #[cfg(test)]
                 self.looks.set(self.looks.get() + 1);
-                if let Some((to, datagram_bytes)) = slot.connection.poll_transmit(now, max_datagrams, out) {
+                if let Some((Addresses { remote, local }, datagram_bytes)) = slot.connection.poll_transmit(now, max_datagrams, out) {
                     self.turn = index + 1;
                     self.touch(index, slot);
-                    return Some(Transmit { to, datagram_bytes, ecn: slot.connection.ecn() });
+                    return Some(Transmit { to: remote, from: local, datagram_bytes, ecn: slot.connection.ecn() });
                 }
                 slot.note_change();
             }

@@ -3,7 +3,7 @@
 use super::*;
 use crate::connection::ConnectionEvent;
 use segstream_base::Duration;
-use segstream_base::endpoint::Endpoint as _;
+use segstream_base::endpoint::{Endpoint as _, Local};
 
 /// Two endpoints and nothing between them, in virtual time.
 struct Pair {
@@ -53,7 +53,7 @@ impl Pair {
             let from = if from_server.is_some() { server_address() } else { client_address() };
             let to = if from_server.is_some() { &mut self.client } else { &mut self.server };
             for datagram in out.chunks_mut(transmit.datagram_bytes) {
-                to.handle_datagram(self.now, Arrival { from, ecn: None, received: self.now }, datagram);
+                to.handle_datagram(self.now, Arrival { from, to: Local::ANY, ecn: None, received: self.now }, datagram);
             }
         }
     }

@@ -1,7 +1,7 @@
 //! Trains as no sender of ours makes them, and as a network makes them of late datagrams: taken as their datagrams would be.
 
 use segstream_base::codec::Writer;
-use segstream_base::endpoint::{Arrival, Endpoint as _};
+use segstream_base::endpoint::{Arrival, Endpoint as _, Local};
 use segstream_base::random::Seed;
 use segstream_base::{Duration, Instant};
 use segstream_proto::config::Config;
@@ -51,7 +51,11 @@ impl Receiver {
                     if from == 0 && header.level == Level::Data {
                         names = Some((header.connection, u64::from(header.number)));
                     }
-                    ends[1 - from].handle_datagram(now, Arrival { from: addresses[from], ecn: None, received: now }, &mut out);
+                    ends[1 - from].handle_datagram(
+                        now,
+                        Arrival { from: addresses[from], to: Local::ANY, ecn: None, received: now },
+                        &mut out,
+                    );
                     out.clear();
                 }
                 while let Some((connection, _)) = ends[from].poll_event() {
@@ -60,7 +64,7 @@ impl Receiver {
             }
         }
         let ((connection, number), [_, endpoint]) = (names.expect("a state of the sender"), ends);
-        let arrival = Arrival { from: addresses[0], ecn: None, received: now };
+        let arrival = Arrival { from: addresses[0], to: Local::ANY, ecn: None, received: now };
         Self { endpoint, id: id.expect("a connection"), now, arrival, connection, number }
     }
 

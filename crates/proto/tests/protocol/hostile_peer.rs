@@ -3,7 +3,7 @@
 
 use core::net::SocketAddr;
 use segstream_base::codec::{Reader, Writer};
-use segstream_base::endpoint::{Arrival, Endpoint as _};
+use segstream_base::endpoint::{Arrival, Endpoint as _, Local};
 use segstream_base::halves::Verdict;
 use segstream_base::random::Seed;
 use segstream_base::{Bandwidth, Duration, Instant};
@@ -52,7 +52,7 @@ impl Victim {
         self.number += 1;
         self.now += Duration::from_micros(10);
         let mut datagram = shipment(Level::Data, kind, self.local_id, self.number, body);
-        let arrival = Arrival { from: peer(), ecn: None, received: self.now };
+        let arrival = Arrival { from: peer(), to: Local::ANY, ecn: None, received: self.now };
         self.endpoint.handle_datagram(self.now, arrival, &mut datagram);
     }
 
@@ -96,7 +96,7 @@ fn ask(endpoint: &mut Endpoint, now: Instant, request: u64, streams: Vec<Contrac
 }
 
 fn send_request(endpoint: &mut Endpoint, now: Instant, request: &Request) {
-    let arrival = Arrival { from: peer(), ecn: None, received: now };
+    let arrival = Arrival { from: peer(), to: Local::ANY, ecn: None, received: now };
     let mut datagram = shipment(Level::Initial, Kind::Request, 0, 0, |out| {
         request.encode(out);
         out.bytes(&[0; 1200]);

@@ -2,7 +2,7 @@
 
 use core::net::SocketAddr;
 use segstream_base::codec::Reader;
-use segstream_base::endpoint::{Arrival, Endpoint as _};
+use segstream_base::endpoint::{Arrival, Endpoint as _, Local};
 use segstream_base::{Duration, Instant};
 use segstream_proto::config::Config;
 use segstream_proto::endpoint::{ConnectionId, Endpoint};
@@ -136,12 +136,12 @@ impl Two {
     }
 
     fn reaches_server(&mut self, from: &str, mut datagram: Vec<u8>) {
-        let arrival = Arrival { from: address(from), ecn: None, received: self.now };
+        let arrival = Arrival { from: address(from), to: Local::ANY, ecn: None, received: self.now };
         self.server.handle_datagram(self.now, arrival, &mut datagram);
     }
 
     fn reaches_client(&mut self, mut datagram: Vec<u8>) {
-        let arrival = Arrival { from: address("10.0.0.2:2"), ecn: None, received: self.now };
+        let arrival = Arrival { from: address("10.0.0.2:2"), to: Local::ANY, ecn: None, received: self.now };
         self.client.handle_datagram(self.now, arrival, &mut datagram);
     }
 

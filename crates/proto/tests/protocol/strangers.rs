@@ -2,7 +2,7 @@
 
 use segstream_base::Instant;
 use segstream_base::codec::{Reader, Writer};
-use segstream_base::endpoint::{Arrival, Endpoint as _};
+use segstream_base::endpoint::{Arrival, Endpoint as _, Local};
 use segstream_base::random::Seed;
 use segstream_proto::config::Config;
 use segstream_proto::endpoint::Endpoint;
@@ -29,7 +29,7 @@ fn a_refusal_is_never_longer_than_the_request() {
         let mut endpoint = Endpoint::new(Config { accept: true, ..Config::default() }, Seed(1)).unwrap();
         let mut datagram = request(9, more);
         let asked = datagram.len();
-        let arrival = Arrival { from: "10.0.0.9:9".parse().unwrap(), ecn: None, received: Instant::ZERO };
+        let arrival = Arrival { from: "10.0.0.9:9".parse().unwrap(), to: Local::ANY, ecn: None, received: Instant::ZERO };
         endpoint.handle_datagram(Instant::ZERO, arrival, &mut datagram);
         let mut out = Vec::new();
         endpoint.poll_transmit(Instant::ZERO, 1, &mut out).unwrap();

@@ -3,7 +3,7 @@
 
 use bytes::Bytes;
 use proptest::prelude::*;
-use segstream_base::endpoint::{Arrival, Endpoint as _};
+use segstream_base::endpoint::{Arrival, Endpoint as _, Local};
 use segstream_base::random::Seed;
 use segstream_base::{Bandwidth, Duration, Instant};
 use segstream_proto::config::{Config, DatagramSize};
@@ -112,7 +112,7 @@ fn seen(plan: &Plan, most: usize, handing: Handing) -> Seen {
             while let Some(transmit) = ends[from].poll_transmit(now, most, &mut out) {
                 let datagrams: Vec<Vec<u8>> = out.chunks(transmit.datagram_bytes).map(<[u8]>::to_vec).collect();
                 seen.departures.extend(datagrams.iter().map(|datagram| (now, datagram.clone())));
-                let arrival = Arrival { from: addresses[from], ecn: None, received: now };
+                let arrival = Arrival { from: addresses[from], to: Local::ANY, ecn: None, received: now };
                 let arriving = disturbed(plan, datagrams, &mut count);
                 out.clear();
                 batches += usize::from(from == 0);

@@ -1,6 +1,6 @@
 //! Two endpoints with a path between them, in virtual time. Tests see every datagram and can send their own.
 
-use segstream_base::endpoint::{Arrival, Endpoint as _};
+use segstream_base::endpoint::{Arrival, Endpoint as _, Local};
 use segstream_base::{Duration, Instant};
 use segstream_proto::config::Config;
 use segstream_proto::connection::{ConnectionEvent, Received};
@@ -120,7 +120,7 @@ impl Network {
     pub(crate) fn inject(&mut self, from: SocketAddr, to_server: bool, bytes: &[u8]) {
         let (now, mut bytes) = (self.now, bytes.to_vec());
         let target = if to_server { &mut self.server } else { &mut self.client };
-        target.handle_datagram(now, Arrival { from, ecn: None, received: now }, &mut bytes);
+        target.handle_datagram(now, Arrival { from, to: Local::ANY, ecn: None, received: now }, &mut bytes);
         self.drain();
     }
 
@@ -140,7 +140,7 @@ impl Network {
             self.server.handle_timeout(self.now);
             while let Some(entry) = self.in_flight.first_entry().filter(|entry| entry.key().0 <= self.now) {
                 let mut sent = entry.remove();
-                let arrival = Arrival { from: sent.from, ecn: None, received: self.now };
+                let arrival = Arrival { from: sent.from, to: Local::ANY, ecn: None, received: self.now };
                 if sent.to == self.server_address {
                     self.server.handle_datagram(self.now, arrival, &mut sent.bytes);
                 } else if sent.to == self.client_address {

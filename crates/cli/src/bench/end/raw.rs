@@ -10,7 +10,7 @@ use super::settings;
 use crate::json;
 use anyhow::{Result, bail, ensure};
 use segstream::Clock;
-use segstream_base::endpoint::Transmit;
+use segstream_base::endpoint::{Local, Transmit};
 use segstream_net::{Interest, ReceiveBatch, SendOutcome, Socket, SocketConfig};
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -90,6 +90,8 @@ pub(super) struct Raw {
     socket: Socket,
     batch: ReceiveBatch,
     peer: Option<SocketAddr>,
+    /// Our address that the peer has sent to.
+    local: Local,
     spins: bool,
 }
 
@@ -114,7 +116,7 @@ impl Raw {
             segstream_net::socket::SEND_BYTES_MAX
         );
         let socket = Socket::bind(bind, &SocketConfig { offload: !job.no_offload, ..SocketConfig::default() })?;
-        Ok(Self { socket, batch: ReceiveBatch::new(Clock::start()), peer, spins: job.polling == JobPolling::Adaptive })
+        Ok(Self { socket, batch: ReceiveBatch::new(Clock::start()), peer, local: Local::ANY, spins: job.polling == JobPolling::Adaptive })
     }
 
     /// How many datagrams of this size the system takes at once, trains or not.
@@ -126,7 +128,10 @@ impl Raw {
     pub(super) fn receive(&mut self, mut each: impl FnMut(Message, usize)) -> Result<bool> {
         let some = self.socket.receive(&mut self.batch)? > 0;
         for (datagram, arrival) in self.batch.datagrams() {
-            if *self.peer.get_or_insert(arrival.from) == arrival.from
+            if self.peer.is_none() {
+                (self.peer, self.local) = (Some(arrival.from), arrival.to);
+            }
+            if self.peer == Some(arrival.from)
                 && let Some(message) = Message::read(datagram)
             {
                 each(message, datagram.len());
@@ -140,7 +145,7 @@ impl Raw {
     pub(super) fn send(&self, mut datagrams: &[u8], datagram_bytes: usize) -> Result<()> {
         let Some(to) = self.peer else { return Ok(()) };
         loop {
-            match self.socket.send(&Transmit { to, datagram_bytes, ecn: None }, datagrams) {
+            match self.socket.send(&Transmit { to, from: self.local, datagram_bytes, ecn: None }, datagrams) {
                 SendOutcome::Sent => return Ok(()),
                 SendOutcome::WouldBlock { taken_bytes } => {
                     datagrams = datagrams.get(taken_bytes..).unwrap_or_default();

@@ -3,7 +3,7 @@
 
 #![allow(dead_code, reason = "each test uses its own part of the harness")]
 
-use segstream_base::endpoint::{Arrival, Ecn, Endpoint as _};
+use segstream_base::endpoint::{Arrival, Ecn, Endpoint as _, Local};
 use segstream_base::halves::Verdict;
 use segstream_base::random::{Random, Seed};
 use segstream_base::{Duration, Instant};
@@ -121,7 +121,7 @@ impl Network {
             while let Some(entry) = self.in_flight.first_entry().filter(|entry| entry.key().0 <= self.now) {
                 let (to_b, mut datagram, marked) = entry.remove();
                 let ecn = marked.then_some(Ecn::CongestionExperienced);
-                let arrival = Arrival { from: address(!to_b), ecn, received: self.now };
+                let arrival = Arrival { from: address(!to_b), to: Local::ANY, ecn, received: self.now };
                 let target = if to_b { &mut self.b } else { &mut self.a };
                 target.handle_datagram(self.now, arrival, &mut datagram);
             }
