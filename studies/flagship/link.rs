@@ -7,8 +7,9 @@
 
 use segstream_base::{Bandwidth, Bytes, Duration, Instant};
 use segstream_blocks::Tolerance;
+use segstream_blocks::congestion::{bbr, cubic, reno};
 use segstream_lab::scenario::Scenario;
-use segstream_lab::shared::{SharedParty, SharedScenario, Traffic};
+use segstream_lab::shared::{Pace, SharedParty, SharedScenario, Traffic};
 
 /// The flagship's name where it is alone.
 pub(super) const OURS: &str = "ours";
@@ -54,7 +55,7 @@ pub(super) fn stream(name: &str, bandwidth: Bandwidth, rtt: Duration) -> SharedP
         window: u32::try_from(window).unwrap_or(u32::MAX),
         ..Scenario::default()
     };
-    SharedParty { rtt, ..SharedParty::new(name, Traffic::Scheme { scenario: Box::new(scenario), rate: None }) }
+    SharedParty { rtt, ..SharedParty::new(name, Traffic::Scheme { scenario: Box::new(scenario), pace: Pace::AUTO }) }
 }
 
 /// The flagship at the common point.
@@ -68,5 +69,8 @@ pub(super) fn tcp(name: &str, traffic: Traffic) -> SharedParty {
 }
 
 /// The TCPs that it is compared with, by name.
-pub(super) const TCPS: [(&str, Traffic); 3] =
-    [("CUBIC", Traffic::Cubic { ecn: false }), ("Reno", Traffic::Reno { ecn: false }), ("BBR", Traffic::Bbr)];
+pub(super) const TCPS: [(&str, Traffic); 3] = [
+    ("CUBIC", Traffic::Tcp { congestion: &cubic::ALGORITHM, ecn: false }),
+    ("Reno", Traffic::Tcp { congestion: &reno::ALGORITHM, ecn: false }),
+    ("BBR", Traffic::Tcp { congestion: &bbr::ALGORITHM, ecn: false }),
+];

@@ -39,7 +39,8 @@ pub(crate) const LAYERS: &[Layer] = &[
     pure("wire", &["base"]),
     pure("path", &["base"]),
     pure("schemes", &["base", "blocks"]),
-    pure("sim", &["base", "path"]),
+    // What a shared link is tested with: its cross traffic.
+    pure("sim", &["base", "path"]).tested_with(&["blocks", "schemes"]),
     // A protocol is tested over the black box, in virtual time.
     pure("proto", &["base", "blocks", "wire"]).tested_with(&["path"]),
     outer("secure", &["base", "wire", "proto"]),

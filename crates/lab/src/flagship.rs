@@ -7,6 +7,7 @@
 
 use crate::scenario::{Scenario, ScenarioError};
 use segstream_base::{Duration, Instant};
+use segstream_blocks::congestion::Algorithm;
 use segstream_proto::halves::{LoneReceiver, LoneSender, SHIPMENT_OVERHEAD_BYTES};
 use segstream_proto::rate::Rate;
 use segstream_proto::receiver::ReceiverConfig;
@@ -22,9 +23,9 @@ pub(crate) fn pair(scenario: &Scenario, now: Instant) -> Result<Pair, ScenarioEr
     pair_at(scenario, Rate::smooth(scenario.bandwidth), now)
 }
 
-/// The same with a rate found as it goes, for a link that others share.
-pub(crate) fn automatic_pair(scenario: &Scenario, now: Instant) -> Result<Pair, ScenarioError> {
-    pair_at(scenario, Rate::AUTO, now)
+/// The same under a congestion controller, for a link that others share.
+pub(crate) fn controlled_pair(scenario: &Scenario, congestion: &'static Algorithm, now: Instant) -> Result<Pair, ScenarioError> {
+    pair_at(scenario, Rate::AUTO.under(congestion), now)
 }
 
 fn pair_at(scenario: &Scenario, rate: Rate, now: Instant) -> Result<Pair, ScenarioError> {

@@ -71,6 +71,14 @@ impl Rate {
         Self::Auto { floor, peak, congestion: &congestion::auto::ALGORITHM }
     }
 
+    /// The same automatic rate under another controller; a rate that is not automatic stays as it is.
+    pub const fn under(self, congestion: &'static Algorithm) -> Self {
+        match self {
+            Self::Auto { floor, peak, .. } => Self::Auto { floor, peak, congestion },
+            other => other,
+        }
+    }
+
     /// A fixed rate without bursts.
     pub const fn smooth(rate: Bandwidth) -> Self {
         Self::Fixed(RateSpec::smooth(rate))

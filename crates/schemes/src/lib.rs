@@ -3,6 +3,8 @@
 //! Called by the laboratory, which registers each scheme, and through it by the simulator and by the
 //! endpoint adapter over UDP.
 //!
+//! [`cross_traffic`] is no scheme of the papers: it is what a path is shared with.
+//!
 //! Beside the schemes stands what several of them have in common:
 //!
 //! - `checksum`, `envelope`: the checksum, and the frame that packets end in.
@@ -17,6 +19,7 @@
 
 pub mod adaptive_ack;
 mod checksum;
+pub mod cross_traffic;
 #[cfg(test)]
 mod encoded;
 mod envelope;

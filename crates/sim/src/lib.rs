@@ -14,7 +14,7 @@
 //! - [`traffic`]: [`Traffic`], the counters of a run.
 //! - [`stages`]: [`stages::StageModel`], processes of a protocol on processors.
 //! - [`tandem`]: [`tandem::Tandem`], a tandem of finite queues in slots, with external traffic.
-//! - [`shared`]: [`Shared`], a link that several runs cross together; [`cross`]: the traffic met there.
+//! - [`shared`]: [`Shared`], a link that several runs cross together.
 //! - `agenda`, `carrier`, `control_loss`, `recoder`: when what is next, packets under way, losses of data and control
 //!   apart, and check mode.
 //!
@@ -29,7 +29,6 @@
 mod agenda;
 mod carrier;
 mod control_loss;
-pub mod cross;
 pub mod end;
 pub mod end_system;
 pub mod event_log;

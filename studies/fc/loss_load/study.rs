@@ -12,7 +12,7 @@ use segstream_blocks::Tolerance;
 use segstream_lab::claim::{Claim, Finding, Judgement};
 use segstream_lab::figure::{Curve, Figure, Line, Marker, Scale, TextTable};
 use segstream_lab::scenario::Scenario;
-use segstream_lab::shared::{Application, PartyOutcome, SharedOutcome, SharedParty, SharedResult, SharedScenario, Traffic};
+use segstream_lab::shared::{Application, Pace, PartyOutcome, SharedOutcome, SharedParty, SharedResult, SharedScenario, Traffic};
 use segstream_lab::study::{Measured, SharedPoint, Study};
 
 /// The study.
@@ -102,13 +102,13 @@ impl Way {
         Look { colour, marker, line: Line::Solid }
     }
 
-    fn rate(self) -> Option<Bandwidth> {
+    fn pace(self) -> Pace {
         let bps = match self {
             Self::Window => LINK_BPS * ACCESS,
             Self::Share(times) => LINK_BPS * u64::from(times) / u64::from(SENDERS),
-            Self::Automatic => return None,
+            Self::Automatic => return Pace::AUTO,
         };
-        Some(Bandwidth::from_bits_per_second(bps))
+        Pace::Fixed(Bandwidth::from_bits_per_second(bps))
     }
 
     fn sender(self, number: u32, load: f64) -> SharedParty {
@@ -121,7 +121,7 @@ impl Way {
             ..Scenario::default()
         };
         let offered = Bandwidth::from_bits_per_second((LINK_BPS as f64 * load / f64::from(SENDERS)) as u64);
-        let traffic = Traffic::Scheme { scenario: Box::new(scenario), rate: self.rate() };
+        let traffic = Traffic::Scheme { scenario: Box::new(scenario), pace: self.pace() };
         SharedParty { application: Application::periodic(offered), ..SharedParty::new(&format!("{number}"), traffic) }
     }
 

@@ -11,6 +11,7 @@ use super::sweep;
 use super::target::{Place, judged};
 use crate::curves::{Look, SHADES};
 use segstream_base::Duration;
+use segstream_blocks::congestion::cubic;
 use segstream_lab::claim::{Claim, Finding};
 use segstream_lab::figure::{Figure, Line, Marker, Scale, TextTable};
 use segstream_lab::shared::{PartyOutcome, SharedOutcome, SharedParty, SharedResult, SharedScenario, Traffic};
@@ -70,7 +71,7 @@ fn beside(traffic: Traffic, scenario: SharedScenario) -> SharedScenario {
 fn with_short_flows(long: SharedParty) -> SharedScenario {
     let short = |at: u64| {
         let start = second(8) + Duration::from_millis(1500) * at;
-        let party = link::tcp(&format!("short {at}"), Traffic::Cubic { ecn: false });
+        let party = link::tcp(&format!("short {at}"), Traffic::tcp(&cubic::ALGORITHM));
         SharedParty { start, stop: Some(start + Duration::from_secs(1)), ..party }
     };
     let parties = [long].into_iter().chain((0..SHORT_FLOWS).map(short)).collect();
@@ -89,7 +90,7 @@ fn points() -> Vec<SharedPoint> {
     }
     let long = |traffic| link::tcp(OURS, traffic);
     points.push(point("short flows".to_owned(), 1.0, with_short_flows(link::ours())));
-    points.push(point("short flows beside CUBIC".to_owned(), 1.0, with_short_flows(long(Traffic::Cubic { ecn: false }))));
+    points.push(point("short flows beside CUBIC".to_owned(), 1.0, with_short_flows(long(Traffic::tcp(&cubic::ALGORITHM)))));
     points
 }
 

@@ -12,6 +12,7 @@ use super::sweep;
 use super::target::{Place, judged};
 use crate::curves::{Look, SHADES};
 use segstream_base::{Bytes, Duration};
+use segstream_blocks::congestion::{bbr, cubic};
 use segstream_lab::claim::{Claim, Finding};
 use segstream_lab::figure::{Figure, Line, Marker, Scale, TextTable};
 use segstream_lab::shared::{PartyOutcome, SharedOutcome, SharedParty, SharedResult, SharedScenario, Traffic};
@@ -62,7 +63,10 @@ fn policed(party: SharedParty, rate: u64, bucket_ms: u64) -> SharedScenario {
 
 fn others() -> [(&'static str, Traffic, Look); 2] {
     let look = |colour, marker| Look { colour, marker, line: Line::Solid };
-    [("CUBIC", Traffic::Cubic { ecn: false }, look(SHADES[2], Marker::Square)), ("BBR", Traffic::Bbr, look(SHADES[4], Marker::Diamond))]
+    [
+        ("CUBIC", Traffic::tcp(&cubic::ALGORITHM), look(SHADES[2], Marker::Square)),
+        ("BBR", Traffic::tcp(&bbr::ALGORITHM), look(SHADES[4], Marker::Diamond)),
+    ]
 }
 
 fn points() -> Vec<SharedPoint> {

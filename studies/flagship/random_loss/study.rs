@@ -11,6 +11,7 @@ use super::target::{Place, judged};
 use crate::black_box::{gilbert, random};
 use crate::curves::{Look, SHADES};
 use segstream_base::Duration;
+use segstream_blocks::congestion::{bbr, cubic};
 use segstream_lab::claim::{Claim, Finding};
 use segstream_lab::figure::{Figure, Line, Marker, Scale, TextTable};
 use segstream_lab::shared::{PartyOutcome, SharedParty, SharedResult, SharedScenario, Traffic};
@@ -71,7 +72,10 @@ const LINKS: [&str; 2] = [SHALLOW, MANAGED];
 
 fn others() -> [(&'static str, Traffic, Look); 2] {
     let look = |colour, marker| Look { colour, marker, line: Line::Solid };
-    [("CUBIC", Traffic::Cubic { ecn: false }, look(SHADES[2], Marker::Square)), ("BBR", Traffic::Bbr, look(SHADES[4], Marker::Diamond))]
+    [
+        ("CUBIC", Traffic::tcp(&cubic::ALGORITHM), look(SHADES[2], Marker::Square)),
+        ("BBR", Traffic::tcp(&bbr::ALGORITHM), look(SHADES[4], Marker::Diamond)),
+    ]
 }
 
 fn lossy(party: SharedParty, loss: LossSpec) -> SharedScenario {
@@ -86,7 +90,7 @@ fn congested(name: &str) -> SharedScenario {
 }
 
 fn beside_cubic(name: &str) -> SharedScenario {
-    let cubic = SharedParty { start: second(5), ..tcp("tcp", Traffic::Cubic { ecn: false }) };
+    let cubic = SharedParty { start: second(5), ..tcp("tcp", Traffic::tcp(&cubic::ALGORITHM)) };
     let parties = vec![link::ours(), cubic];
     SharedScenario { duration: Duration::from_secs(30), warm_up: Duration::from_secs(10), parties, ..congested(name) }
 }

@@ -11,6 +11,7 @@ use super::sweep;
 use super::target::{Place, judged};
 use crate::curves::{Look, SHADES};
 use segstream_base::{Bandwidth, Bytes, Duration};
+use segstream_blocks::congestion::{bbr, cubic};
 use segstream_lab::claim::{Claim, Finding};
 use segstream_lab::figure::{Figure, Line, Marker, Scale, TextTable};
 use segstream_lab::shared::{SharedOutcome, SharedParty, SharedResult, SharedScenario, Traffic};
@@ -69,7 +70,7 @@ fn ours(rtt_ms: u64) -> SharedParty {
 }
 
 fn others() -> [(&'static str, Traffic); 2] {
-    [("CUBIC", Traffic::Cubic { ecn: false }), ("BBR", Traffic::Bbr)]
+    [("CUBIC", Traffic::tcp(&cubic::ALGORITHM)), ("BBR", Traffic::tcp(&bbr::ALGORITHM))]
 }
 
 fn points() -> Vec<SharedPoint> {

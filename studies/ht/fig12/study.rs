@@ -14,7 +14,7 @@ use segstream_lab::figure::{Curve, Figure, Line, Marker, Point, Scale, TextTable
 use segstream_lab::registry;
 use segstream_lab::scenario::Scenario;
 use segstream_lab::scenario::words::{Ptif, Ranges};
-use segstream_lab::shared::{Application, SharedParty, SharedScenario, Traffic};
+use segstream_lab::shared::{Application, Pace, SharedParty, SharedScenario, Traffic};
 use segstream_lab::study::{Measured, SharedPoint, Study, StudyPoint};
 use segstream_path::LossSpec;
 
@@ -113,7 +113,7 @@ fn shared() -> Vec<SharedPoint> {
         let party = SharedParty {
             rtt: RTT,
             application: Application::periodic(one_packet_in(interval(hundredths), SEGSTREAM_PACKET_BYTES)),
-            ..SharedParty::new(SEGSTREAM, Traffic::Scheme { scenario, rate: None })
+            ..SharedParty::new(SEGSTREAM, Traffic::Scheme { scenario, pace: Pace::AUTO })
         };
         let scenario = SharedScenario {
             bandwidth: bottleneck(SEGSTREAM_PACKET_BYTES),

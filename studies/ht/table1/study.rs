@@ -14,7 +14,7 @@ use segstream_lab::figure::TextTable;
 use segstream_lab::registry;
 use segstream_lab::scenario::Scenario;
 use segstream_lab::scenario::words::Ranges;
-use segstream_lab::shared::{PartyOutcome, SharedParty, SharedScenario, Traffic};
+use segstream_lab::shared::{Pace, PartyOutcome, SharedParty, SharedScenario, Traffic};
 use segstream_lab::study::{Measured, SharedPoint, Study, StudyPoint};
 use segstream_path::LossSpec;
 use segstream_schemes::htpnet::Class;
@@ -149,7 +149,7 @@ fn shared() -> Vec<SharedPoint> {
     let of = |loser: Loser| {
         let scheme = Box::new(loser.over(64, &LossSpec::None));
         let name = loser.name();
-        let party = SharedParty { rtt: RTT, ..SharedParty::new(&name, Traffic::Scheme { scenario: scheme, rate: Some(RATE) }) };
+        let party = SharedParty { rtt: RTT, ..SharedParty::new(&name, Traffic::Scheme { scenario: scheme, pace: Pace::Fixed(RATE) }) };
         let others = SharedParty { rtt: RTT, ..SharedParty::new("others", Traffic::OnOff { rate: LINK, on: BURST, off: BURST }) };
         let scenario = SharedScenario {
             bandwidth: LINK,

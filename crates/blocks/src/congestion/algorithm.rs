@@ -5,13 +5,13 @@
 //!
 //! Invariant: no two entries have one name.
 
-use super::{Bounds, Controller, auto};
+use super::{Bounds, Controller, auto, bbr, cubic, reno};
 use core::fmt;
 use segstream_base::Instant;
 use segstream_base::random::Seed;
 
 /// All controllers there are.
-pub const ALGORITHMS: &[&Algorithm] = &[&auto::ALGORITHM];
+pub const ALGORITHMS: &[&Algorithm] = &[&auto::ALGORITHM, &bbr::ALGORITHM, &cubic::ALGORITHM, &reno::ALGORITHM];
 
 /// A congestion control algorithm: a name, and how a controller that runs it begins.
 ///
@@ -24,10 +24,21 @@ pub struct Algorithm {
     pub about: &'static str,
     /// Whether users can choose it by its name; the others are for laboratories.
     pub offered: bool,
+    /// What it must be told of to work.
+    pub clock: Clock,
     /// Whether it heeds marks (RFC 3168), so that its packets may carry ECT(0).
     pub heeds_marks: bool,
     /// Begins a controller.
     pub start: fn(Start) -> Box<dyn Controller>,
+}
+
+/// What moves a controller on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Clock {
+    /// State exchanges alone: it is never told of reports, which saves the sender the samples.
+    Exchanges,
+    /// Reports, as acknowledgments move TCP's; it is told of exchanges too where there are any.
+    Reports,
 }
 
 /// What a controller begins with.
@@ -100,7 +111,7 @@ mod tests {
         let names: BTreeSet<&str> = ALGORITHMS.iter().map(|algorithm| algorithm.name).collect();
         assert_eq!(names.len(), ALGORITHMS.len());
         assert_eq!(Algorithm::offered("auto"), Ok(&auto::ALGORITHM));
-        let told = Algorithm::offered("vegas").expect_err("there is none").to_string();
-        assert_eq!(told, "\"vegas\" is not a congestion control that can be chosen; give auto");
+        let told = Algorithm::offered("reno").expect_err("it is for laboratories").to_string();
+        assert_eq!(told, "\"reno\" is not a congestion control that can be chosen; give auto");
     }
 }

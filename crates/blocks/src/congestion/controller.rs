@@ -140,7 +140,7 @@ pub struct Silence {
 
 /// A congestion controller of one direction of one path.
 ///
-/// Whoever writes one implements what it needs to be told, and the answers.
+/// Whoever writes one implements what it needs to be told, and the answers; [`super::reno`] is a short one.
 pub trait Controller: fmt::Debug + Send {
     /// Other bounds are in force from now on.
     fn set_bounds(&mut self, now: Instant, bounds: Bounds);
@@ -151,7 +151,8 @@ pub trait Controller: fmt::Debug + Send {
     /// The echo of a state exchange has come. By default nothing is done.
     fn on_exchange(&mut self, _now: Instant, _exchange: &Exchange) {}
 
-    /// A report has come that acknowledges data or holds some lost; only if [`Controller::wants_reports`]. By default nothing is done.
+    /// A report has come that acknowledges data or holds some lost; only to a controller on [`super::Clock::Reports`]. By
+    /// default nothing is done.
     fn on_report(&mut self, _now: Instant, _report: &Report) {}
 
     /// Nothing has come back for a while.
@@ -159,12 +160,6 @@ pub trait Controller: fmt::Debug + Send {
 
     /// Packets take another path from now on: what was found out no longer holds (RFC 9000 9.4).
     fn on_path_change(&mut self, now: Instant);
-
-    /// Whether [`Controller::on_report`] is to be called. Default yes; a controller that needs exchanges alone saves the sender the
-    /// work.
-    fn wants_reports(&self) -> bool {
-        true
-    }
 
     /// The rate at which packets may leave; `None` when the cap in flight alone limits.
     fn pacing_rate(&self) -> Option<Bandwidth>;
@@ -185,58 +180,4 @@ pub trait Controller: fmt::Debug + Send {
 
     /// Writes the controller's gauges.
     fn probe(&self, out: &mut dyn Probe);
-}
-
-impl<C: Controller + ?Sized> Controller for Box<C> {
-    fn set_bounds(&mut self, now: Instant, bounds: Bounds) {
-        (**self).set_bounds(now, bounds);
-    }
-
-    fn on_round_trip(&mut self, now: Instant, rtt: Duration) {
-        (**self).on_round_trip(now, rtt);
-    }
-
-    fn on_exchange(&mut self, now: Instant, exchange: &Exchange) {
-        (**self).on_exchange(now, exchange);
-    }
-
-    fn on_report(&mut self, now: Instant, report: &Report) {
-        (**self).on_report(now, report);
-    }
-
-    fn on_silence(&mut self, now: Instant, silence: &Silence) {
-        (**self).on_silence(now, silence);
-    }
-
-    fn on_path_change(&mut self, now: Instant) {
-        (**self).on_path_change(now);
-    }
-
-    fn wants_reports(&self) -> bool {
-        (**self).wants_reports()
-    }
-
-    fn pacing_rate(&self) -> Option<Bandwidth> {
-        (**self).pacing_rate()
-    }
-
-    fn in_flight_cap(&self) -> Bytes {
-        (**self).in_flight_cap()
-    }
-
-    fn quantum(&self) -> Option<Bytes> {
-        (**self).quantum()
-    }
-
-    fn exchange_period(&self) -> Duration {
-        (**self).exchange_period()
-    }
-
-    fn phase(&self) -> &'static str {
-        (**self).phase()
-    }
-
-    fn probe(&self, out: &mut dyn Probe) {
-        (**self).probe(out);
-    }
 }

@@ -9,7 +9,10 @@
 //!
 //! - [`controller`]: the contract, [`Controller`], and what it is told: [`Exchange`], [`Report`], [`Silence`].
 //! - [`algorithm`]: the list of all controllers by name, [`ALGORITHMS`]; each file below adds its entry.
-//! - [`auto`]: the controller of the flagship: delay from state exchanges (HT 3.5, PTIF), made safe beside others.
+//! - [`auto`]: a rate from the delay of state exchanges (HT 3.5, PTIF), made safe beside others.
+//! - [`reno`] (RFC 5681), [`cubic`] (RFC 9438, with the delay exit of HyStart), [`bbr`] (version 1,
+//!   draft-cardwell-iccrg-bbr-congestion-control-00): windows that acknowledgments clock.
+//! - [`rate_sample`]: how fast packets are delivered; [`spacing`]: how far apart exchanges leave; `window`: packets as bytes.
 //!
 //! Why here and not in `base`: `base` holds the contracts that join crates which do not know each other (halves, endpoints). A
 //! controller joins nothing: only crates that send know one, and those know `blocks`. A simulator or a driver never sees it.
@@ -19,7 +22,14 @@
 
 pub mod algorithm;
 pub mod auto;
+pub mod bbr;
 pub mod controller;
+pub mod cubic;
+pub mod rate_sample;
+pub mod reno;
+pub mod spacing;
+mod window;
 
-pub use algorithm::{ALGORITHMS, Algorithm, Start, UnknownAlgorithm};
+pub use algorithm::{ALGORITHMS, Algorithm, Clock, Start, UnknownAlgorithm};
 pub use controller::{Bounds, CongestionEvent, Controller, DeliverySample, Exchange, Limit, Report, Silence};
+pub use spacing::exchange_period;

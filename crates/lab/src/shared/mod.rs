@@ -21,7 +21,7 @@ pub use outcome::{PartyOutcome, QueueOutcome, SAMPLE, SharedOutcome, Times};
 pub use point::SharedResult;
 pub use run::run;
 pub use scenario::{Application, PARTIES_MAX, SharedParty, SharedScenario, SharedScenarioError};
-pub use traffic::Traffic;
+pub use traffic::{Pace, Traffic};
 
 use crate::experiment::Experiment;
 use segstream_base::random::Seed;

@@ -5,9 +5,10 @@
 //! Invariant: the text reads back as the same scenario, and equal scenarios have equal texts.
 
 use super::scenario::{Application, SharedParty, SharedScenario, SharedScenarioError};
-use super::traffic::Traffic;
+use super::traffic::{Pace, Traffic};
 use crate::scenario::Scenario;
 use segstream_base::{Bandwidth, Bytes, Duration, Instant};
+use segstream_blocks::congestion::{Algorithm, UnknownAlgorithm};
 use serde::{Deserialize, Serialize};
 
 #[derive(Serialize, Deserialize)]
@@ -43,7 +44,13 @@ struct PartyRecord {
 #[serde(untagged)]
 enum TrafficRecord {
     Cross(String),
-    Scheme { scheme: serde_json::Value, rate_bps: Option<u64> },
+    Scheme {
+        scheme: serde_json::Value,
+        rate_bps: Option<u64>,
+        /// The controller, where there is no rate and it is not `auto`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        congestion: Option<String>,
+    },
 }
 
 impl SharedScenario {
@@ -89,9 +96,13 @@ impl SharedScenario {
 impl From<&SharedParty> for PartyRecord {
     fn from(party: &SharedParty) -> Self {
         let traffic = match &party.traffic {
-            Traffic::Scheme { scenario, rate } => TrafficRecord::Scheme {
+            Traffic::Scheme { scenario, pace } => TrafficRecord::Scheme {
                 scheme: serde_json::from_str(&scenario.canonical()).unwrap_or_default(),
-                rate_bps: rate.map(Bandwidth::bits_per_second),
+                rate_bps: pace.fixed().map(Bandwidth::bits_per_second),
+                congestion: match pace {
+                    Pace::Controlled(congestion) if *pace != Pace::AUTO => Some(congestion.name.to_owned()),
+                    _ => None,
+                },
             },
             cross => TrafficRecord::Cross(cross.to_string()),
         };
@@ -116,9 +127,16 @@ impl TryFrom<PartyRecord> for SharedParty {
     fn try_from(record: PartyRecord) -> Result<Self, SharedScenarioError> {
         let traffic = match record.traffic {
             TrafficRecord::Cross(text) => Traffic::cross(&text)?,
-            TrafficRecord::Scheme { scheme, rate_bps } => Traffic::Scheme {
+            TrafficRecord::Scheme { scheme, rate_bps, congestion } => Traffic::Scheme {
                 scenario: Box::new(Scenario::from_canonical(&scheme.to_string()).map_err(unreadable)?),
-                rate: rate_bps.map(Bandwidth::from_bits_per_second),
+                pace: match (rate_bps, congestion) {
+                    (Some(rate), _) => Pace::Fixed(Bandwidth::from_bits_per_second(rate)),
+                    (None, None) => Pace::AUTO,
+                    (None, Some(name)) => {
+                        let found = Algorithm::named(&name).ok_or_else(|| UnknownAlgorithm(name.clone()));
+                        Pace::Controlled(found.map_err(unreadable)?)
+                    }
+                },
             },
         };
         let span = |(from, to): (u64, u64)| (Instant::from_nanos(from), Instant::from_nanos(to));
@@ -146,13 +164,15 @@ fn unreadable(error: impl std::fmt::Display) -> SharedScenarioError {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use segstream_blocks::congestion::{bbr, cubic, reno};
     use segstream_path::{Aqm, Policer};
 
     #[test]
     fn the_canonical_text_reads_back_as_the_same_scenario() {
         let second = |count| Instant::ZERO + Duration::from_secs(count);
         let mbit = Bandwidth::from_megabits_per_second;
-        let scheme = Traffic::Scheme { scenario: Box::default(), rate: Some(mbit(30)) };
+        let scheme = Traffic::Scheme { scenario: Box::default(), pace: Pace::Fixed(mbit(30)) };
+        let controlled = Traffic::Scheme { scenario: Box::default(), pace: Pace::Controlled(&cubic::ALGORITHM) };
         let onoff = Traffic::OnOff { rate: mbit(20), on: Duration::from_millis(300), off: Duration::from_millis(700) };
         let scenario = SharedScenario {
             trace: "0s:100mbit,5s:50mbit,repeat=20s".parse().unwrap(),
@@ -165,11 +185,16 @@ mod tests {
                     application: Application::periodic(mbit(20)).idle_in(&[(second(2), second(4))]),
                     ..SharedParty::new("ours", scheme)
                 },
-                SharedParty { start: second(3), stop: Some(second(20)), ..SharedParty::new("other", Traffic::Cubic { ecn: true }) },
+                SharedParty {
+                    start: second(3),
+                    stop: Some(second(20)),
+                    ..SharedParty::new("other", Traffic::Tcp { congestion: &cubic::ALGORITHM, ecn: true })
+                },
                 SharedParty::new("bursts", onoff),
                 SharedParty::new("steady", Traffic::Constant { rate: mbit(7) }),
-                SharedParty::new("fifth", Traffic::Bbr),
-                SharedParty::new("sixth", Traffic::Reno { ecn: false }),
+                SharedParty::new("fifth", Traffic::tcp(&bbr::ALGORITHM)),
+                SharedParty::new("sixth", Traffic::tcp(&reno::ALGORITHM)),
+                SharedParty::new("seventh", controlled),
             ],
             ..SharedScenario::default()
         };
@@ -177,5 +202,7 @@ mod tests {
         assert!(SharedScenario::from_canonical("{}").unwrap_err().to_string().contains("cannot be read"));
         let told = Traffic::cross("vegas").unwrap_err().to_string();
         assert!(told.contains("\"vegas\" is no cross traffic"), "{told}");
+        assert!(told.contains("give bbr, cubic, cubic-ecn, reno, reno-ecn, constant:BPS or"), "{told}");
+        assert!(Traffic::cross("auto").is_err() && Traffic::cross("bbr-ecn").is_err());
     }
 }

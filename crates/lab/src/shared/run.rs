@@ -7,15 +7,16 @@
 use super::outcome::{PartyOutcome, QueueOutcome, SAMPLE, SharedOutcome};
 use super::scenario::{SharedParty, SharedScenario, SharedScenarioError};
 use super::segment_times::SegmentTimes;
-use super::traffic::Traffic;
+use super::traffic::{Pace, Traffic};
 use crate::flagship;
 use crate::registry::{self, Kind, Visitor};
 use crate::scenario::{Scenario, ScenarioError};
 use segstream_base::halves::{Receiver, Sender};
 use segstream_base::random::Seed;
 use segstream_base::{Bytes, Duration, Instant};
+use segstream_blocks::congestion::{Algorithm, Start};
 use segstream_path::{LossPlace, PathConfig};
-use segstream_sim::cross::{self, Bbr, Congestion, Constant, Cubic, Reno, Sink, Supply};
+use segstream_schemes::cross_traffic::{self, Constant, Sink, Supply};
 use segstream_sim::shared::{Link, Party, Tally};
 use segstream_sim::{Observer, Setup, Shared, Simulation, Source};
 
@@ -112,7 +113,7 @@ fn party_outcome(
     }
 }
 
-/// Whether the scheme can find its rate as it goes.
+/// Whether the scheme can be congestion-controlled.
 pub(super) fn has_automatic_rate(scenario: &Scenario) -> bool {
     scenario.registered().is_ok_and(|scheme| scheme.kind == Kind::Segstream)
 }
@@ -142,7 +143,7 @@ impl<'a> Entrant<'a> {
         let scheme = party.scheme(scenario.bandwidth);
         let unit_bytes = match &scheme {
             Some(scheme) => registry::segment_bytes(scheme).unwrap_or(0) / u64::from(scheme.segment_packets.max(1)),
-            None => cross::PAYLOAD_BYTES as u64,
+            None => cross_traffic::PAYLOAD_BYTES as u64,
         };
         let delay = party.rtt / 2;
         let forward =
@@ -163,29 +164,29 @@ impl<'a> Entrant<'a> {
 
     fn join(&self) -> Result<Box<dyn Party>, ScenarioError> {
         match &self.party.traffic {
-            Traffic::Scheme { rate, .. } => self.scheme(rate.is_none()),
-            Traffic::Reno { ecn } => self.tcp(Reno::default(), *ecn),
-            Traffic::Cubic { ecn } => self.tcp(Cubic::default(), *ecn),
-            Traffic::Bbr => self.tcp(Bbr::new(self.seed), false),
+            Traffic::Scheme { pace, .. } => self.scheme(*pace),
+            Traffic::Tcp { congestion, ecn } => self.tcp(congestion, *ecn),
             Traffic::Constant { rate } => self.constant(Supply::at_rate(*rate)),
             Traffic::OnOff { rate, on, off } => self.constant(Supply::at_rate(*rate).in_bursts(*on, *off, self.seed)),
         }
     }
 
-    fn scheme(&self, automatic: bool) -> Result<Box<dyn Party>, ScenarioError> {
+    fn scheme(&self, pace: Pace) -> Result<Box<dyn Party>, ScenarioError> {
         let Some(scenario) = &self.scheme else { return Err(ScenarioError::UnknownScheme(String::new())) };
         let segment_bytes = registry::segment_bytes(scenario)?;
         let source = self.source(scenario, segment_bytes);
-        if automatic {
-            let (sender, receiver) = flagship::automatic_pair(scenario, Instant::ZERO)?;
+        if let Pace::Controlled(congestion) = pace {
+            let (sender, receiver) = flagship::controlled_pair(scenario, congestion, Instant::ZERO)?;
             return self.simulation(sender, receiver, source, self.times.clone());
         }
         registry::visit(scenario, Join { entrant: self, source })
     }
 
-    fn tcp<C: Congestion + 'static>(&self, congestion: C, markable: bool) -> Result<Box<dyn Party>, ScenarioError> {
+    fn tcp(&self, congestion: &Algorithm, markable: bool) -> Result<Box<dyn Party>, ScenarioError> {
+        let start = Start { now: Instant::ZERO, bounds: cross_traffic::BOUNDS, seed: self.seed };
         let supply = self.party.application.rate.map_or_else(Supply::greedy, Supply::at_rate).idle_in(&self.idle());
-        self.simulation(cross::Sender::new(congestion, supply, markable), cross::Receiver::default(), NO_SOURCE, ())
+        let sender = cross_traffic::Sender::new((congestion.start)(start), supply, markable);
+        self.simulation(sender, cross_traffic::Receiver::default(), NO_SOURCE, ())
     }
 
     fn constant(&self, supply: Supply) -> Result<Box<dyn Party>, ScenarioError> {

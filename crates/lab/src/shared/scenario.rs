@@ -5,7 +5,7 @@
 //! Invariant: a scenario that passes [`SharedScenario::check`] can be run; equal canonical texts mean equal runs.
 
 use super::outcome::SAMPLE;
-use super::traffic::Traffic;
+use super::traffic::{Pace, Traffic, cross_names};
 use crate::registry;
 use crate::scenario::{Scenario, ScenarioError};
 use segstream_base::{Bandwidth, Bytes, Duration, Instant};
@@ -105,9 +105,9 @@ impl SharedParty {
 
     /// The scenario its halves are made of; `None` for cross traffic.
     pub(super) fn scheme(&self, link: Bandwidth) -> Option<Scenario> {
-        let Traffic::Scheme { scenario, rate } = &self.traffic else { return None };
+        let Traffic::Scheme { scenario, pace } = &self.traffic else { return None };
         Some(Scenario {
-            bandwidth: rate.unwrap_or(link),
+            bandwidth: pace.fixed().unwrap_or(link),
             rtt: self.rtt,
             loss: self.loss.clone(),
             loss_back: self.loss_back.clone(),
@@ -181,7 +181,7 @@ pub enum SharedScenarioError {
         party: String,
     },
     /// See the message.
-    #[error("\"{0}\" is no cross traffic; give reno, reno-ecn, cubic, cubic-ecn, bbr, constant:BPS or onoff:rate=BPS,on=NS,off=NS")]
+    #[error("\"{0}\" is no cross traffic; give {names}", names = cross_names())]
     Traffic(String),
     /// See the message.
     #[error("the rate of party \"{0}\" is zero; give one above it")]
@@ -266,7 +266,7 @@ impl SharedScenario {
         if scenario.feedback == FeedbackMode::Ideal {
             return Err(SharedScenarioError::IdealFeedback(name()));
         }
-        let automatic = matches!(party.traffic, Traffic::Scheme { rate: None, .. });
+        let automatic = matches!(party.traffic, Traffic::Scheme { pace: Pace::Controlled(_), .. });
         if automatic && !super::run::has_automatic_rate(&scenario) {
             return Err(SharedScenarioError::NoAutomaticRate { scheme: scenario.scheme, party: name() });
         }
@@ -289,7 +289,7 @@ impl SharedScenario {
 fn check_rates(party: &SharedParty) -> Result<(), SharedScenarioError> {
     let application = &party.application;
     let own = match &party.traffic {
-        Traffic::Constant { rate } | Traffic::OnOff { rate, .. } | Traffic::Scheme { rate: Some(rate), .. } => Some(*rate),
+        Traffic::Constant { rate } | Traffic::OnOff { rate, .. } | Traffic::Scheme { pace: Pace::Fixed(rate), .. } => Some(*rate),
         _ => None,
     };
     if [own, application.rate].into_iter().flatten().any(Bandwidth::is_zero) {
@@ -310,13 +310,17 @@ fn check_rates(party: &SharedParty) -> Result<(), SharedScenarioError> {
 mod tests {
     use super::*;
     use crate::shared::Traffic;
+    use segstream_blocks::congestion::cubic;
 
     fn good() -> SharedScenario {
-        SharedScenario { parties: vec![party("a"), SharedParty::new("b", Traffic::Cubic { ecn: true })], ..SharedScenario::default() }
+        SharedScenario {
+            parties: vec![party("a"), SharedParty::new("b", Traffic::Tcp { congestion: &cubic::ALGORITHM, ecn: true })],
+            ..SharedScenario::default()
+        }
     }
 
     fn party(name: &str) -> SharedParty {
-        SharedParty::new(name, Traffic::Scheme { scenario: Box::default(), rate: Some(Bandwidth::from_megabits_per_second(10)) })
+        SharedParty::new(name, Traffic::Scheme { scenario: Box::default(), pace: Pace::Fixed(Bandwidth::from_megabits_per_second(10)) })
     }
 
     fn with(party: SharedParty) -> SharedScenario {
@@ -326,14 +330,14 @@ mod tests {
     #[test]
     fn nonsense_is_refused_with_a_sentence() {
         let second = |count| Instant::ZERO + Duration::from_secs(count);
-        let automatic = Traffic::Scheme { scenario: Box::default(), rate: None };
+        let automatic = Traffic::Scheme { scenario: Box::default(), pace: Pace::AUTO };
         let zero = Traffic::Constant { rate: Bandwidth::ZERO };
         let ideal = Scenario { feedback: FeedbackMode::Ideal, ..Scenario::default() };
-        let ideal = Traffic::Scheme { scenario: Box::new(ideal), rate: Some(Bandwidth::from_megabits_per_second(10)) };
+        let ideal = Traffic::Scheme { scenario: Box::new(ideal), pace: Pace::Fixed(Bandwidth::from_megabits_per_second(10)) };
         let rate = Application::periodic(Bandwidth::from_megabits_per_second(1));
         let constant = Traffic::Constant { rate: Bandwidth::from_megabits_per_second(1) };
         let no_window = Scenario { window: 0, ..Scenario::default() };
-        let no_window = Traffic::Scheme { scenario: Box::new(no_window), rate: Some(Bandwidth::from_megabits_per_second(10)) };
+        let no_window = Traffic::Scheme { scenario: Box::new(no_window), pace: Pace::Fixed(Bandwidth::from_megabits_per_second(10)) };
         let cases: Vec<(SharedScenario, &str)> = vec![
             (SharedScenario { parties: Vec::new(), ..good() }, "without parties"),
             (SharedScenario { parties: vec![party("a"), party("a")], ..good() }, "two parties are called \"a\""),

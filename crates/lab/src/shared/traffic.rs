@@ -8,6 +8,7 @@ use super::scenario::SharedScenarioError;
 use crate::scenario::Scenario;
 use core::fmt;
 use segstream_base::{Bandwidth, Duration};
+use segstream_blocks::congestion::{ALGORITHMS, Algorithm, Clock, auto};
 
 /// What a party sends.
 #[derive(Clone, Debug, PartialEq)]
@@ -18,21 +19,17 @@ pub enum Traffic {
     Scheme {
         /// The scheme and its settings.
         scenario: Box<Scenario>,
-        /// Its fixed rate, whole packets counted; `None` for a rate found as it goes, which the flagship alone has.
-        rate: Option<Bandwidth>,
+        /// How its rate is chosen.
+        pace: Pace,
     },
-    /// A TCP with Reno: `reno`, with marks instead of drops where the link marks: `reno-ecn`.
-    Reno {
+    /// A TCP under a controller that reports clock, by the controller's name: `reno`, `cubic`, `bbr`; with marks instead of drops
+    /// where the link marks, if the controller heeds them: `reno-ecn`, `cubic-ecn`.
+    Tcp {
+        /// The controller.
+        congestion: &'static Algorithm,
         /// Whether its packets can be marked.
         ecn: bool,
     },
-    /// A TCP with CUBIC: `cubic`, `cubic-ecn`.
-    Cubic {
-        /// Whether its packets can be marked.
-        ecn: bool,
-    },
-    /// A TCP with BBR, version 1: `bbr`.
-    Bbr,
     /// Packets of 1500 bytes at a rate that nothing changes: `constant:20000000`, in bit/s.
     Constant {
         /// The rate.
@@ -50,7 +47,34 @@ pub enum Traffic {
     },
 }
 
+/// How the rate of a scheme is chosen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pace {
+    /// Fixed, whole packets counted.
+    Fixed(Bandwidth),
+    /// By a congestion controller, which the flagship alone has.
+    Controlled(&'static Algorithm),
+}
+
+impl Pace {
+    /// By the controller `auto`.
+    pub const AUTO: Self = Self::Controlled(&auto::ALGORITHM);
+
+    /// The fixed rate, if it is one.
+    pub const fn fixed(self) -> Option<Bandwidth> {
+        match self {
+            Self::Fixed(rate) => Some(rate),
+            Self::Controlled(_) => None,
+        }
+    }
+}
+
 impl Traffic {
+    /// A TCP under `congestion` whose packets cannot be marked.
+    pub const fn tcp(congestion: &'static Algorithm) -> Self {
+        Self::Tcp { congestion, ecn: false }
+    }
+
     /// Whether it has a supply at a rate of its own, so that no application can have one.
     pub(super) const fn has_own_rate(&self) -> bool {
         matches!(self, Self::Constant { .. } | Self::OnOff { .. })
@@ -63,30 +87,53 @@ impl Traffic {
     pub fn cross(text: &str) -> Result<Self, SharedScenarioError> {
         let wrong = || SharedScenarioError::Traffic(text.to_owned());
         let number = |text: &str| text.parse::<u64>().map_err(|_| wrong());
-        Ok(match text {
-            "reno" => Self::Reno { ecn: false },
-            "reno-ecn" => Self::Reno { ecn: true },
-            "cubic" => Self::Cubic { ecn: false },
-            "cubic-ecn" => Self::Cubic { ecn: true },
-            "bbr" => Self::Bbr,
-            _ => match text.split_once(':').ok_or_else(wrong)? {
-                ("constant", rate) => Self::Constant { rate: Bandwidth::from_bits_per_second(number(rate)?) },
-                ("onoff", pieces) => {
-                    let mut pieces = pieces.split(',');
-                    let mut piece = |name: &str| {
-                        let value = pieces.next().and_then(|piece| piece.strip_prefix(name)?.strip_prefix('='));
-                        value.ok_or_else(wrong).and_then(number)
-                    };
-                    Self::OnOff {
-                        rate: Bandwidth::from_bits_per_second(piece("rate")?),
-                        on: Duration::from_nanos(piece("on")?),
-                        off: Duration::from_nanos(piece("off")?),
-                    }
+        if let Some((congestion, ecn)) = tcp(text) {
+            return Ok(Self::Tcp { congestion, ecn });
+        }
+        Ok(match text.split_once(':').ok_or_else(wrong)? {
+            ("constant", rate) => Self::Constant { rate: Bandwidth::from_bits_per_second(number(rate)?) },
+            ("onoff", pieces) => {
+                let mut pieces = pieces.split(',');
+                let mut piece = |name: &str| {
+                    let value = pieces.next().and_then(|piece| piece.strip_prefix(name)?.strip_prefix('='));
+                    value.ok_or_else(wrong).and_then(number)
+                };
+                Self::OnOff {
+                    rate: Bandwidth::from_bits_per_second(piece("rate")?),
+                    on: Duration::from_nanos(piece("on")?),
+                    off: Duration::from_nanos(piece("off")?),
                 }
-                _ => return Err(wrong()),
-            },
+            }
+            _ => return Err(wrong()),
         })
     }
+}
+
+/// The end of the name of a TCP whose packets can be marked.
+const MARKABLE: &str = "-ecn";
+
+/// The controllers that a TCP can run.
+fn controllers() -> impl Iterator<Item = &'static Algorithm> {
+    ALGORITHMS.iter().copied().filter(|algorithm| algorithm.clock == Clock::Reports)
+}
+
+/// The controller of a TCP with this name, and whether its packets can be marked.
+fn tcp(name: &str) -> Option<(&'static Algorithm, bool)> {
+    let (name, ecn) = name.strip_suffix(MARKABLE).map_or((name, false), |name| (name, true));
+    let congestion = controllers().find(|algorithm| algorithm.name == name)?;
+    (!ecn || congestion.heeds_marks).then_some((congestion, ecn))
+}
+
+/// The names that [`Traffic::cross`] reads, as a list.
+pub(super) fn cross_names() -> String {
+    let mut names = String::new();
+    for controller in controllers() {
+        names += &format!("{}, ", controller.name);
+        if controller.heeds_marks {
+            names += &format!("{}{MARKABLE}, ", controller.name);
+        }
+    }
+    names + "constant:BPS or onoff:rate=BPS,on=NS,off=NS"
 }
 
 /// Cross traffic in its text; a scheme by its key.
@@ -94,11 +141,7 @@ impl fmt::Display for Traffic {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Scheme { scenario, .. } => f.write_str(&scenario.scheme),
-            Self::Reno { ecn: false } => f.write_str("reno"),
-            Self::Reno { ecn: true } => f.write_str("reno-ecn"),
-            Self::Cubic { ecn: false } => f.write_str("cubic"),
-            Self::Cubic { ecn: true } => f.write_str("cubic-ecn"),
-            Self::Bbr => f.write_str("bbr"),
+            Self::Tcp { congestion, ecn } => write!(f, "{}{}", congestion.name, if *ecn { MARKABLE } else { "" }),
             Self::Constant { rate } => write!(f, "constant:{}", rate.bits_per_second()),
             Self::OnOff { rate, on, off } => {
                 write!(f, "onoff:rate={},on={},off={}", rate.bits_per_second(), on.as_nanos(), off.as_nanos())

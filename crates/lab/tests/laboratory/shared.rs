@@ -2,9 +2,10 @@
 
 use segstream_base::random::Seed;
 use segstream_base::{Bandwidth, Bytes, Duration, Instant};
+use segstream_blocks::congestion::{bbr, cubic, reno};
 use segstream_lab::runner::{Progress, Runner, replication_seed};
 use segstream_lab::scenario::Scenario;
-use segstream_lab::shared::{Application, SharedOutcome, SharedParty, SharedScenario, Traffic, run};
+use segstream_lab::shared::{Application, Pace, SharedOutcome, SharedParty, SharedScenario, Traffic, run};
 use segstream_lab::store::Store;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -23,7 +24,7 @@ fn scheme(key: &str, rate: Option<Bandwidth>) -> Traffic {
         tolerance: segstream_blocks::Tolerance::reliable(32),
         ..Scenario::default()
     };
-    Traffic::Scheme { scenario: Box::new(scenario), rate }
+    Traffic::Scheme { scenario: Box::new(scenario), pace: rate.map_or(Pace::AUTO, Pace::Fixed) }
 }
 
 fn crowd() -> SharedScenario {
@@ -35,9 +36,9 @@ fn crowd() -> SharedScenario {
         parties: vec![
             SharedParty { loss: "random:1e-3".parse().unwrap(), ..SharedParty::new("ours", scheme("segstream", Some(mbit(10)))) },
             SharedParty::new("sstp", scheme("sstp", Some(mbit(5)))),
-            SharedParty::new("cubic", Traffic::Cubic { ecn: false }),
-            SharedParty { start: second(1), stop: Some(second(4)), ..SharedParty::new("reno", Traffic::Reno { ecn: false }) },
-            SharedParty::new("bbr", Traffic::Bbr),
+            SharedParty::new("cubic", Traffic::tcp(&cubic::ALGORITHM)),
+            SharedParty { start: second(1), stop: Some(second(4)), ..SharedParty::new("reno", Traffic::tcp(&reno::ALGORITHM)) },
+            SharedParty::new("bbr", Traffic::tcp(&bbr::ALGORITHM)),
             SharedParty::new("bursts", Traffic::OnOff { rate: mbit(8), on: Duration::from_millis(100), off: Duration::from_millis(300) }),
         ],
         ..SharedScenario::default()
@@ -115,7 +116,7 @@ fn an_application_with_pauses_sends_nothing_in_them() {
         warm_up: Duration::ZERO,
         parties: vec![
             SharedParty { application: application.clone(), ..SharedParty::new("ours", scheme("segstream", Some(mbit(20)))) },
-            SharedParty { application, ..SharedParty::new("cubic", Traffic::Cubic { ecn: false }) },
+            SharedParty { application, ..SharedParty::new("cubic", Traffic::tcp(&cubic::ALGORITHM)) },
         ],
         ..SharedScenario::default()
     };
@@ -133,8 +134,8 @@ fn a_quick_shared_point_is_cheap() {
     let scenario = SharedScenario {
         parties: vec![
             SharedParty::new("ours", scheme("segstream", Some(mbit(30)))),
-            SharedParty::new("cubic", Traffic::Cubic { ecn: false }),
-            SharedParty::new("bbr", Traffic::Bbr),
+            SharedParty::new("cubic", Traffic::tcp(&cubic::ALGORITHM)),
+            SharedParty::new("bbr", Traffic::tcp(&bbr::ALGORITHM)),
         ],
         ..SharedScenario::default()
     };

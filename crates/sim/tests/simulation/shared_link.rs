@@ -1,20 +1,20 @@
 //! A shared link keeps its promises: nothing is lost from the books, the order of parties does not matter, parties come
 //! and go, marks reach receivers, policers bound.
 
-use crate::crossing::{Tcp, constant, greedy, link, mbit, own, rates, seconds, tcp};
+use crate::crossing::{constant, greedy, link, mbit, own, rates, seconds, tcp};
 use segstream_base::random::Seed;
 use segstream_base::{Bytes, Duration, Instant};
 use segstream_path::{Aqm, PathConfig, Policer, QueueLimit};
-use segstream_sim::cross::{Bbr, Cubic, Reno, Supply};
+use segstream_schemes::cross_traffic::Supply;
 use segstream_sim::shared::{Link, Party, Tally};
 use segstream_sim::{Setup, Shared};
 
 fn boxed<'a>(which: usize, link: &Link) -> Box<dyn Party + 'a> {
     let start = seconds([0.0, 0.31, 0.77, 1.23][which]);
     match which {
-        0 => Box::new(greedy(Cubic::default(), &own("random:1e-4"), link.enter(start))),
-        1 => Box::new(greedy(Bbr::new(Seed(3)), &own(""), link.enter(start))),
-        2 => Box::new(greedy(Reno::default(), &own(""), link.enter(start))),
+        0 => Box::new(greedy("cubic", &own("random:1e-4"), link.enter(start))),
+        1 => Box::new(greedy("bbr", &own(""), link.enter(start))),
+        2 => Box::new(greedy("reno", &own(""), link.enter(start))),
         _ => {
             let supply = Supply::at_rate(mbit(15)).in_bursts(Duration::from_millis(200), Duration::from_millis(300), Seed(5));
             Box::new(constant(supply, &own(""), link.enter(start)))
@@ -71,8 +71,8 @@ fn the_order_of_parties_does_not_matter() {
 fn a_party_is_silent_before_its_start_and_after_its_stop() {
     let link = link(mbit(100), 1.0);
     let mut shared = Shared::new(link.clone());
-    shared.add(Box::new(greedy(Cubic::default(), &own(""), link.enter(Instant::ZERO))), seconds(10.0));
-    shared.add(Box::new(greedy(Cubic::default(), &own(""), link.enter(seconds(5.0)))), Instant::FAR_FUTURE);
+    shared.add(Box::new(greedy("cubic", &own(""), link.enter(Instant::ZERO))), seconds(10.0));
+    shared.add(Box::new(greedy("cubic", &own(""), link.enter(seconds(5.0)))), Instant::FAR_FUTURE);
     assert!(rates(&mut shared, seconds(5.0))[1] == 0.0);
     shared.run_until(seconds(22.0)).unwrap();
     let alone = rates(&mut shared, seconds(40.0));
@@ -84,7 +84,7 @@ fn what_a_party_starts_with_does_not_depend_on_when() {
     let first_second = |start: f64| {
         let link = link(mbit(100), 1.0);
         let mut shared = Shared::new(link.clone());
-        shared.add(Box::new(greedy(Cubic::default(), &own("random:1e-3"), link.enter(seconds(start)))), Instant::FAR_FUTURE);
+        shared.add(Box::new(greedy("cubic", &own("random:1e-3"), link.enter(seconds(start)))), Instant::FAR_FUTURE);
         shared.run_until(seconds(start + 1.0)).unwrap();
         shared.party(0).unwrap().tally()
     };
@@ -100,7 +100,7 @@ fn marked(markable: bool) -> (Tally, f64) {
     };
     let link = Link::new(&config, Seed(1)).unwrap();
     let mut shared = Shared::new(link.clone());
-    shared.add(Box::new(tcp(Cubic::default(), Supply::greedy(), markable, &own(""), link.enter(Instant::ZERO))), Instant::FAR_FUTURE);
+    shared.add(Box::new(tcp("cubic", Supply::greedy(), markable, &own(""), link.enter(Instant::ZERO))), Instant::FAR_FUTURE);
     shared.run_until(seconds(30.0)).unwrap();
     (shared.party(0).unwrap().tally(), link.queue().mean().as_millis_f64())
 }
@@ -121,7 +121,7 @@ fn codel_keeps_the_queue_of_a_cubic_short() {
     let config = PathConfig { bandwidth: Some(mbit(20)), queue: QueueLimit::Bytes(Bytes::new(600_000)), aqm, ..PathConfig::default() };
     let link = Link::new(&config, Seed(1)).unwrap();
     let mut shared = Shared::new(link.clone());
-    shared.add(Box::new(greedy(Cubic::default(), &own(""), link.enter(Instant::ZERO))), Instant::FAR_FUTURE);
+    shared.add(Box::new(greedy("cubic", &own(""), link.enter(Instant::ZERO))), Instant::FAR_FUTURE);
     shared.run_until(seconds(30.0)).unwrap();
     assert!(link.counters().dropped_aqm > 0);
     assert!(link.queue().mean() < Duration::from_millis(15), "{}", link.queue().mean());
@@ -132,10 +132,10 @@ fn a_policer_on_a_partys_own_path_bounds_it_and_frees_the_others() {
     let link = link(mbit(50), 1.0);
     let mut setup: Setup = own("");
     setup.forward.policer = Some(Policer { rate: mbit(5), burst: Bytes::new(30_000) });
-    let policed: Tcp<Reno> = greedy(Reno::default(), &setup, link.enter(Instant::ZERO));
+    let policed = greedy("reno", &setup, link.enter(Instant::ZERO));
     let mut shared = Shared::new(link.clone());
     shared.add(Box::new(policed), Instant::FAR_FUTURE);
-    shared.add(Box::new(greedy(Reno::default(), &own(""), link.enter(Instant::ZERO))), Instant::FAR_FUTURE);
+    shared.add(Box::new(greedy("reno", &own(""), link.enter(Instant::ZERO))), Instant::FAR_FUTURE);
     shared.run_until(seconds(10.0)).unwrap();
     let rates = rates(&mut shared, seconds(60.0));
     assert!(rates[0] <= 5.1e6 && rates[0] > 1e6 && rates[1] > 40e6, "{rates:?}");
@@ -165,7 +165,7 @@ fn encoding_cross_traffic_changes_nothing() {
         let link = link(mbit(50), 1.0);
         let setup = Setup { check, ..own("random:1e-3") };
         let mut shared = Shared::new(link.clone());
-        shared.add(Box::new(greedy(Cubic::default(), &setup, link.enter(Instant::ZERO))), Instant::FAR_FUTURE);
+        shared.add(Box::new(greedy("cubic", &setup, link.enter(Instant::ZERO))), Instant::FAR_FUTURE);
         shared.add(Box::new(constant(Supply::at_rate(mbit(5)), &setup, link.enter(Instant::ZERO))), Instant::FAR_FUTURE);
         shared.run_until(seconds(3.0)).unwrap();
         shared.parties().map(|party| party.tally()).collect::<Vec<_>>()

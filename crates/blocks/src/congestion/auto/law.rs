@@ -1,17 +1,11 @@
-//! The numbers every mode shares: the target delay, the least rate, the spacing of state packets.
+//! The numbers every mode shares: the target delay, the least rate.
 //!
 //! Called by the modes of the congestion controller. Times are in seconds, rates in bytes a second. That a target
 //! which falls with the stream's own rate makes streams at one queue equal is flow scaling (Swift, SIGCOMM 2020, 3.1).
 //!
 //! Invariant: the target falls strictly with the rate, so at one queue there is one rate.
 
-use segstream_base::Duration;
-
-/// The round trip believed before any is known: a long one, so that the first packets do not crowd.
-pub(super) const RTT_GUESSED: f64 = 0.2;
-/// Control acts on this time scale at least. Time stamps of ordinary hosts are uncertain by up to 1 ms, which over half
-/// of 20 ms is a few per cent of a rate.
-pub(super) const TAU_LEAST: f64 = 0.020;
+pub(super) use super::super::spacing::{RTT_GUESSED, TAU_LEAST};
 
 /// The target delay at [`TARGET_RATE`]: three times the uncertainty of a time stamp.
 const TARGET: f64 = 0.003;
@@ -46,13 +40,6 @@ pub(super) fn least_rate(datagram: f64, lag: f64) -> f64 {
     2.0 * datagram / lag
 }
 
-/// The spacing of state packets: sixteen a round trip, between 1 and 25 ms, but at most one for three datagrams, of which
-/// each takes `datagram_time`. On paths slower than 100 kbit/s the last gives way: a state must come now and then.
-pub(super) fn period(rtt: Option<Duration>, datagram_time: f64) -> Duration {
-    let rtt = rtt.map_or(RTT_GUESSED, Duration::as_secs_f64).max(TAU_LEAST);
-    Duration::from_secs_f64((rtt / 16.0).clamp(0.001, 0.025).max(3.0 * datagram_time.min(0.1)))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -67,14 +54,5 @@ mod tests {
         let rates = (0..80).map(|step| 1e4 * 1.2f64.powi(step));
         let targets: Vec<f64> = rates.map(|rate| target(rate, 1228.0)).collect();
         assert!(targets.windows(2).all(|pair| pair[0] > pair[1]));
-    }
-
-    #[test]
-    fn states_are_sixteen_a_round_trip_within_bounds() {
-        let cases = [(60_000, 100, 3_750), (50, 1, 1_250), (600_000, 100, 25_000), (60_000, 9_824, 29_472), (60_000, 900_000, 300_000)];
-        for (rtt, datagram, expected) in cases {
-            let period = period(Some(Duration::from_micros(rtt)), datagram as f64 * 1e-6);
-            assert_eq!(period.as_micros(), expected, "rtt {rtt} us, datagram {datagram} us");
-        }
     }
 }

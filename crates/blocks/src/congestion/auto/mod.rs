@@ -40,7 +40,7 @@ mod policed;
 mod readings;
 mod start_up;
 
-use super::{Algorithm, Bounds, Controller, Exchange, Silence};
+use super::{Algorithm, Bounds, Clock, Controller, Exchange, Silence, exchange_period};
 use crate::rtt::Rtt;
 use competitive::Competitive;
 use delay_mode::DelayMode;
@@ -57,6 +57,7 @@ pub const ALGORITHM: Algorithm = Algorithm {
     name: "auto",
     about: "keeps queues short, and holds its own beside streams that fill them",
     offered: true,
+    clock: Clock::Exchanges,
     heeds_marks: true,
     start: |start| Box::new(Auto::new(start.bounds, start.now)),
 };
@@ -213,11 +214,6 @@ impl Controller for Auto {
         *self = Self::new(self.bounds, now);
     }
 
-    /// No: exchanges tell it all.
-    fn wants_reports(&self) -> bool {
-        false
-    }
-
     fn pacing_rate(&self) -> Option<Bandwidth> {
         Some(self.rate())
     }
@@ -230,7 +226,7 @@ impl Controller for Auto {
     }
 
     fn exchange_period(&self) -> Duration {
-        law::period(self.rtt.min(), self.datagram() / self.rate)
+        exchange_period(self.rtt.min(), self.datagram() / self.rate)
     }
 
     fn phase(&self) -> &'static str {

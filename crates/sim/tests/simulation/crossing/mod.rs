@@ -3,8 +3,9 @@
 
 use segstream_base::random::Seed;
 use segstream_base::{Bandwidth, Bytes, Duration, Instant};
+use segstream_blocks::congestion::{Algorithm, Controller, Start};
 use segstream_path::{LossPlace, LossSpec, PathConfig, QueueLimit};
-use segstream_sim::cross::{Congestion, Constant, Receiver, Sender, Sink, Supply};
+use segstream_schemes::cross_traffic::{BOUNDS, Constant, Receiver, Sender, Sink, Supply};
 use segstream_sim::shared::{Entry, Link};
 use segstream_sim::{Setup, Shared, Simulation, Source};
 
@@ -36,16 +37,22 @@ pub fn own(loss: &str) -> Setup {
     }
 }
 
-pub type Tcp<C> = Simulation<Sender<C>, Receiver, ()>;
+pub type Tcp = Simulation<Sender, Receiver, ()>;
 
-pub fn tcp<C: Congestion>(congestion: C, supply: Supply, markable: bool, setup: &Setup, entry: Entry) -> Tcp<C> {
-    let sender = Sender::new(congestion, supply, markable);
+/// A controller of the list by name.
+pub fn controller(name: &str) -> Box<dyn Controller> {
+    let start = Start { now: Instant::ZERO, bounds: BOUNDS, seed: Seed(3) };
+    (Algorithm::named(name).expect(name).start)(start)
+}
+
+pub fn tcp(congestion: &str, supply: Supply, markable: bool, setup: &Setup, entry: Entry) -> Tcp {
+    let sender = Sender::new(controller(congestion), supply, markable);
     let mut simulation = Simulation::new(sender, Receiver::default(), NO_SOURCE, setup, Seed(1), ()).unwrap();
     simulation.join(entry);
     simulation
 }
 
-pub fn greedy<C: Congestion>(congestion: C, setup: &Setup, entry: Entry) -> Tcp<C> {
+pub fn greedy(congestion: &str, setup: &Setup, entry: Entry) -> Tcp {
     tcp(congestion, Supply::greedy(), false, setup, entry)
 }
 

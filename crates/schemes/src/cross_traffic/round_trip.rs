@@ -50,10 +50,10 @@ impl RoundTrip {
         self.expiries = 0;
     }
 
-    /// The timeout has expired. Returns whether it had before, without an answer since.
-    pub(super) const fn expired(&mut self) -> bool {
+    /// The timeout has expired. Returns how often it has since the last answer.
+    pub(super) const fn expired(&mut self) -> u32 {
         self.expiries += 1;
-        self.expiries > 1
+        self.expiries
     }
 
     /// How long to wait for an acknowledgment.

@@ -1,6 +1,6 @@
 //! Packets at a rate, whatever becomes of them, and what swallows them.
 //!
-//! Called by [`crate::Simulation`].
+//! Called by whoever drives halves.
 //!
 //! Invariant: nothing comes back, so nothing slows the sender down.
 

@@ -1,17 +1,26 @@
-//! BBR, version 1: a rate and a window from the measured bottleneck bandwidth and round trip, whatever is lost.
-//!
-//! Called by [`super::Sender`].
+//! `bbr`, version 1: a rate and a window from the measured bottleneck bandwidth and round trip, whatever is lost.
 //!
 //! Invariant: packets leave at a gain times the largest delivery rate of the last ten rounds; in steady state at most
 //! twice the bandwidth-delay product is under way.
 //! Source: draft-cardwell-iccrg-bbr-congestion-control-00, section 4.
 
-use super::congestion::{Acknowledged, Congestion};
-use super::packet::DATA_BYTES;
-use super::reno::INITIAL_WINDOW;
+use super::window::{self, Measure};
+use super::{Algorithm, Bounds, Clock, CongestionEvent, Controller, Report, Silence};
+use segstream_base::halves::Probe;
 use segstream_base::random::{Random, Seed};
-use segstream_base::{Bandwidth, Duration, Instant};
+use segstream_base::{Bandwidth, Bytes, Duration, Instant};
 use std::collections::VecDeque;
+
+/// The entry of the list.
+pub const ALGORITHM: Algorithm = Algorithm {
+    name: "bbr",
+    about: "the measured bandwidth and round trip, whatever is lost (BBR version 1)",
+    offered: false,
+    clock: Clock::Reports,
+    // Version 1 does not know marks.
+    heeds_marks: false,
+    start: |start| Box::new(Bbr::new(start.bounds, start.seed)),
+};
 
 /// 2 / ln 2: doubles the rate each round (4.1.1: BBRHighGain).
 const HIGH_GAIN: f64 = 2.885;
@@ -29,6 +38,12 @@ const DRAINED_TIME: Duration = Duration::from_millis(200);
 const WINDOW_MIN: f64 = 4.0;
 /// Packets that may be under way above the gain, as Linux adds for bursts of the sender's host.
 const SLACK: f64 = 3.0;
+/// How long a send quantum takes at the pacing rate, and its bounds (4.2.2).
+const QUANTUM_TIME: Duration = Duration::from_millis(1);
+const QUANTUM_MOST: Bytes = Bytes::new(64 * 1024);
+/// Below these rates the quantum is one packet, and two.
+const QUANTUM_ONE: Bandwidth = Bandwidth::from_bits_per_second(1_200_000);
+const QUANTUM_TWO: Bandwidth = Bandwidth::from_bits_per_second(24_000_000);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Mode {
@@ -41,6 +56,7 @@ enum Mode {
 /// BBR.
 #[derive(Clone, Debug)]
 pub struct Bbr {
+    measure: Measure,
     mode: Mode,
     window: f64,
     /// The window before a recovery or a drained path, to return to.
@@ -66,12 +82,18 @@ pub struct Bbr {
 }
 
 impl Bbr {
-    /// At the start of a connection. The first phase of a cycle is drawn from `seed`.
-    pub fn new(seed: Seed) -> Self {
+    /// At the start of a connection. The first phase of a cycle is drawn from `seed`. The floor and the peak are the sender's to
+    /// keep.
+    pub fn new(bounds: Bounds, seed: Seed) -> Self {
+        Self::with(Measure::new(bounds), seed.stream("bbr"))
+    }
+
+    fn with(measure: Measure, random: Random) -> Self {
         Self {
+            measure,
             mode: Mode::Startup,
-            window: INITIAL_WINDOW,
-            window_before: INITIAL_WINDOW,
+            window: window::INITIAL,
+            window_before: window::INITIAL,
             rates: VecDeque::new(),
             round: 0,
             round_end: 0,
@@ -87,7 +109,7 @@ impl Bbr {
             drained_round: false,
             conserving: None,
             recovering: false,
-            random: seed.stream("bbr"),
+            random,
         }
     }
 
@@ -102,7 +124,7 @@ impl Bbr {
         if bandwidth.is_zero() {
             return None;
         }
-        let packets = bandwidth.bits_per_second() as f64 * self.rtt_min?.as_secs_f64() / (DATA_BYTES * 8) as f64;
+        let packets = bandwidth.bits_per_second() as f64 * self.rtt_min?.as_secs_f64() / (self.measure.datagram() * 8) as f64;
         Some(gain * packets)
     }
 
@@ -123,18 +145,18 @@ impl Bbr {
         }
     }
 
-    fn update_round(&mut self, ack: &Acknowledged) {
-        self.round_starts = ack.rtt.is_some() && ack.delivered_before >= self.round_end;
+    fn update_round(&mut self, report: &Report) {
+        self.round_starts = report.sample.is_some_and(|sample| sample.prior_delivered >= self.round_end);
         if self.round_starts {
-            self.round_end = ack.delivered;
+            self.round_end = report.delivered_total;
             self.round += 1;
             self.conserving = self.conserving.filter(|until| self.round < *until);
         }
     }
 
-    fn update_bandwidth(&mut self, ack: &Acknowledged) {
-        let Some(rate) = ack.rate else { return };
-        if ack.source_limited && rate < self.bandwidth() {
+    fn update_bandwidth(&mut self, report: &Report) {
+        let Some(rate) = report.sample.and_then(|sample| sample.rate) else { return };
+        if is_app_limited(report) && rate < self.bandwidth() {
             return;
         }
         while self.rates.back().is_some_and(|(_, known)| *known <= rate) {
@@ -147,8 +169,8 @@ impl Bbr {
     }
 
     /// 4.3.2: three rounds without a quarter more means that the pipe is full.
-    fn check_full(&mut self, ack: &Acknowledged) {
-        if self.filled || !self.round_starts || ack.source_limited {
+    fn check_full(&mut self, report: &Report) {
+        if self.filled || !self.round_starts || is_app_limited(report) {
             return;
         }
         let bandwidth = self.bandwidth();
@@ -161,12 +183,12 @@ impl Bbr {
         self.filled = self.full_rounds >= 3;
     }
 
-    fn check_drained(&mut self, ack: &Acknowledged) {
+    fn check_drained(&mut self, now: Instant, report: &Report) {
         if self.mode == Mode::Startup && self.filled {
             self.mode = Mode::Drain;
         }
-        if self.mode == Mode::Drain && self.product(1.0).is_none_or(|product| ack.in_flight as f64 <= product) {
-            self.probe_bandwidth(ack.now);
+        if self.mode == Mode::Drain && self.product(1.0).is_none_or(|product| self.measure.packets(report.in_flight) <= product) {
+            self.probe_bandwidth(now);
         }
     }
 
@@ -179,15 +201,15 @@ impl Bbr {
     }
 
     /// 4.3.4.4.
-    fn advance_cycle(&mut self, ack: &Acknowledged) {
+    fn advance_cycle(&mut self, now: Instant, report: &Report) {
         if self.mode != Mode::ProbeBandwidth {
             return;
         }
-        let elapsed = ack.now.since(self.phase_at) > self.rtt_min.unwrap_or(Duration::ZERO);
-        let before = ack.in_flight_before as f64;
+        let elapsed = now.since(self.phase_at) > self.rtt_min.unwrap_or(Duration::ZERO);
+        let before = self.measure.packets(report.in_flight_before);
         let gain = self.pacing_gain();
         let over = if gain > 1.0 {
-            elapsed && (ack.lost > 0 || self.product(gain).is_none_or(|product| before >= product))
+            elapsed && (report.lost > 0 || self.product(gain).is_none_or(|product| before >= product))
         } else if gain < 1.0 {
             elapsed || self.product(1.0).is_none_or(|product| before <= product)
         } else {
@@ -195,18 +217,18 @@ impl Bbr {
         };
         if over {
             self.phase = (self.phase + 1) % CYCLE.len();
-            self.phase_at = ack.now;
+            self.phase_at = now;
         }
     }
 
     /// 4.1.2.3 and 4.3.5: when the shortest round trip has become old, the path is drained to see it again.
-    fn update_rtt(&mut self, ack: &Acknowledged) {
-        let expired = ack.now.since(self.rtt_min_at) > RTT_TIME;
-        if let Some(rtt) = ack.rtt
+    fn update_rtt(&mut self, now: Instant, report: &Report) {
+        let expired = now.since(self.rtt_min_at) > RTT_TIME;
+        if let Some(rtt) = report.rtt
             && (expired || self.rtt_min.is_none_or(|min| rtt <= min))
         {
             self.rtt_min = Some(rtt);
-            self.rtt_min_at = ack.now;
+            self.rtt_min_at = now;
         }
         if expired && self.mode != Mode::ProbeRtt {
             self.window_before = self.keep_window();
@@ -214,24 +236,24 @@ impl Bbr {
             self.drained_at = None;
         }
         if self.mode == Mode::ProbeRtt {
-            self.drain(ack);
+            self.drain(now, report);
         }
     }
 
-    fn drain(&mut self, ack: &Acknowledged) {
+    fn drain(&mut self, now: Instant, report: &Report) {
         let Some(until) = self.drained_at else {
-            if ack.in_flight as f64 <= WINDOW_MIN {
-                self.drained_at = Some(ack.now + DRAINED_TIME);
+            if self.measure.packets(report.in_flight) <= WINDOW_MIN {
+                self.drained_at = Some(now + DRAINED_TIME);
                 self.drained_round = false;
-                self.round_end = ack.delivered;
+                self.round_end = report.delivered_total;
             }
             return;
         };
         self.drained_round |= self.round_starts;
-        if self.drained_round && ack.now > until {
-            self.rtt_min_at = ack.now;
+        if self.drained_round && now > until {
+            self.rtt_min_at = now;
             self.window = self.window.max(self.window_before);
-            if self.filled { self.probe_bandwidth(ack.now) } else { self.mode = Mode::Startup }
+            if self.filled { self.probe_bandwidth(now) } else { self.mode = Mode::Startup }
         }
     }
 
@@ -240,18 +262,18 @@ impl Bbr {
     }
 
     /// 4.2.3.
-    fn set_window(&mut self, ack: &Acknowledged) {
-        let packets = ack.packets as f64;
-        let in_flight = ack.in_flight as f64;
-        if ack.lost > 0 {
-            self.window = (self.window - ack.lost as f64).max(1.0);
+    fn set_window(&mut self, report: &Report) {
+        let packets = self.measure.packets(report.delivered);
+        let in_flight = self.measure.packets(report.in_flight);
+        if report.lost > 0 {
+            self.window = (self.window - self.measure.packets(report.lost)).max(1.0);
         }
         if self.conserving.is_some() {
             self.window = self.window.max(in_flight + packets);
         } else {
             match self.product(self.window_gain()).map(|product| product + SLACK) {
                 Some(target) if self.filled => self.window = (self.window + packets).min(target),
-                Some(target) if self.window >= target && ack.delivered >= INITIAL_WINDOW as u64 => {}
+                Some(target) if self.window >= target && self.measure.packets(report.delivered_total) >= window::INITIAL => {}
                 _ => self.window += packets,
             }
             self.window = self.window.max(WINDOW_MIN);
@@ -260,49 +282,59 @@ impl Bbr {
             self.window = self.window.min(WINDOW_MIN);
         }
     }
+
+    fn recover(&mut self, conserving: Option<u64>, window: f64) {
+        self.window_before = self.keep_window();
+        self.recovering = true;
+        self.conserving = conserving;
+        self.window = window;
+    }
 }
 
-impl Congestion for Bbr {
-    const NAME: &'static str = "bbr";
+fn is_app_limited(report: &Report) -> bool {
+    report.sample.is_some_and(|sample| sample.app_limited)
+}
 
-    fn on_ack(&mut self, ack: &Acknowledged) {
-        self.update_round(ack);
-        self.update_bandwidth(ack);
-        self.check_full(ack);
-        self.check_drained(ack);
-        self.advance_cycle(ack);
-        self.update_rtt(ack);
-        self.set_window(ack);
+impl Controller for Bbr {
+    fn set_bounds(&mut self, _now: Instant, bounds: Bounds) {
+        self.measure.set_bounds(bounds);
     }
 
-    fn on_congestion(&mut self, _now: Instant, in_flight: u64) {
-        self.window_before = self.keep_window();
-        self.recovering = true;
-        self.conserving = Some(self.round + 1);
-        self.window = in_flight as f64;
+    fn on_round_trip(&mut self, _now: Instant, rtt: Duration) {
+        self.measure.on_round_trip(rtt);
     }
 
-    /// Version 1 does not know marks.
-    fn on_mark(&mut self, _now: Instant, _in_flight: u64) {}
-
-    fn on_recovered(&mut self, _now: Instant) {
-        self.recovering = false;
-        self.conserving = None;
-        self.window = self.window.max(self.window_before);
+    fn on_report(&mut self, now: Instant, report: &Report) {
+        self.measure.on_report(report);
+        if report.recovered {
+            self.recovering = false;
+            self.conserving = None;
+            self.window = self.window.max(self.window_before);
+        }
+        if report.event == Some(CongestionEvent::Loss) {
+            self.recover(Some(self.round + 1), self.measure.packets(report.in_flight_before));
+        }
+        self.update_round(report);
+        self.update_bandwidth(report);
+        self.check_full(report);
+        self.check_drained(now, report);
+        self.advance_cycle(now, report);
+        self.update_rtt(now, report);
+        self.set_window(report);
     }
 
-    fn on_timeout(&mut self, _now: Instant, _in_flight: u64, _again: bool) {
-        self.window_before = self.keep_window();
-        self.recovering = true;
-        self.conserving = None;
-        self.window = 1.0;
+    fn on_silence(&mut self, _now: Instant, silence: &Silence) {
+        if silence.timeout.is_some() {
+            self.recover(None, 1.0);
+        }
     }
 
-    fn window(&self) -> f64 {
-        self.window
+    fn on_path_change(&mut self, now: Instant) {
+        self.measure.forget_path();
+        *self = Self { rtt_min_at: now, ..Self::with(self.measure, self.random.clone()) };
     }
 
-    fn pacing(&self) -> Option<Bandwidth> {
+    fn pacing_rate(&self) -> Option<Bandwidth> {
         let bandwidth = self.bandwidth();
         // Before the first sample the window alone limits; its ten packets leave at once, as Linux's first pacing rate of a
         // millisecond's round trip lets them.
@@ -310,5 +342,40 @@ impl Congestion for Bbr {
             let rate = self.pacing_gain() * bandwidth.bits_per_second() as f64;
             Bandwidth::from_bits_per_second(rate as u64)
         })
+    }
+
+    fn in_flight_cap(&self) -> Bytes {
+        self.measure.cap(self.window)
+    }
+
+    fn quantum(&self) -> Option<Bytes> {
+        let rate = self.pacing_rate()?;
+        let packets = |count| Bytes::new(count * self.measure.datagram());
+        Some(if rate < QUANTUM_ONE {
+            packets(1)
+        } else if rate < QUANTUM_TWO {
+            packets(2)
+        } else {
+            rate.bytes_in(QUANTUM_TIME).min(QUANTUM_MOST)
+        })
+    }
+
+    fn exchange_period(&self) -> Duration {
+        self.measure.exchange_period(self.window)
+    }
+
+    fn phase(&self) -> &'static str {
+        match self.mode {
+            Mode::Startup => "start_up",
+            Mode::Drain => "drain",
+            Mode::ProbeBandwidth => "probe_bandwidth",
+            Mode::ProbeRtt => "probe_rtt",
+        }
+    }
+
+    /// Gauges: `window_packets` and `bandwidth_bps`.
+    fn probe(&self, out: &mut dyn Probe) {
+        out.gauge("window_packets", self.window);
+        out.gauge("bandwidth_bps", self.bandwidth().bits_per_second() as f64);
     }
 }

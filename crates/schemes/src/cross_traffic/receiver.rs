@@ -1,6 +1,6 @@
 //! The receiver of a model TCP: one acknowledgment for each packet, with the block around it.
 //!
-//! Called by [`crate::Simulation`].
+//! Called by whoever drives halves.
 //!
 //! Invariant: an acknowledgment tells of every packet before `next`, and of a run of packets around the one that caused it.
 //! Source: RFC 9293 3.8.6, RFC 2018 4, RFC 3168 6.1.3.

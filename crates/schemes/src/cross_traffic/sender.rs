@@ -1,28 +1,33 @@
-//! The sender of a model TCP: window, pacing, loss recovery and retransmission timeout around a congestion control.
+//! The sender of a model TCP: window, pacing, loss recovery and retransmission timeout around a congestion controller.
 //!
-//! Called by [`crate::Simulation`].
+//! Called by whoever drives halves.
 //!
 //! Invariant: at most a window of packets is under way; lost packets go before new ones.
 //! Source: RFC 6675 5 (recovery until all that was sent before it is acknowledged), RFC 6298 5 (the timer), RFC 3168 6.1.2
 //! (a mark is answered like a loss, once a round trip).
 //!
-//! Limit: no tail loss probe, so a burst whose last packets are lost waits for the timer.
+//! Limit: no tail loss probe, so a burst whose last packets are lost waits for the timer. A batch is one packet, whatever quantum
+//! the controller asks for.
 
-use super::congestion::{Acknowledged, Congestion};
 use super::packet::{Ack, DATA_BYTES, Data};
-use super::rate_sample::Deliveries;
 use super::round_trip::RoundTrip;
 use super::scoreboard::Scoreboard;
 use super::supply::Supply;
 use segstream_base::halves::SubmitError;
 use segstream_base::halves::{self, Deadline, Probe, Reconfigure, ReconfigureError, Segment, SegmentNumber, SenderCounters, SenderEvent};
 use segstream_base::quantity::Remainder;
-use segstream_base::{Bytes, Instant};
+use segstream_base::{Bandwidth, Bytes, Instant};
+use segstream_blocks::congestion::rate_sample::Deliveries;
+use segstream_blocks::congestion::{Bounds, CongestionEvent, Controller, Limit, Report, Silence};
+
+/// What bounds a controller here: the size of a packet alone.
+pub const BOUNDS: Bounds =
+    Bounds { floor: Bandwidth::ZERO, peak: Bandwidth::from_bits_per_second(u64::MAX), datagram: Bytes::new(DATA_BYTES as u64) };
 
 /// The sender of a model TCP.
-#[derive(Clone, Debug)]
-pub struct Sender<C> {
-    congestion: C,
+#[derive(Debug)]
+pub struct Sender {
+    controller: Box<dyn Controller>,
     supply: Supply,
     markable: bool,
     board: Scoreboard,
@@ -32,7 +37,7 @@ pub struct Sender<C> {
     recovery: Option<u64>,
     /// Marks are not answered again before this packet is acknowledged.
     marks_from: u64,
-    window_limited: bool,
+    limited: Option<Limit>,
     pace_at: Instant,
     pace_remainder: Remainder,
     /// When something can leave that cannot now.
@@ -41,11 +46,12 @@ pub struct Sender<C> {
     counters: SenderCounters,
 }
 
-impl<C: Congestion> Sender<C> {
-    /// A sender of what `supply` has. With `markable` its packets can be marked instead of dropped.
-    pub fn new(congestion: C, supply: Supply, markable: bool) -> Self {
+impl Sender {
+    /// A sender of what `supply` has, under a controller that was started with [`BOUNDS`]. With `markable` its packets can be marked
+    /// instead of dropped.
+    pub fn new(controller: Box<dyn Controller>, supply: Supply, markable: bool) -> Self {
         Self {
-            congestion,
+            controller,
             supply,
             markable,
             board: Scoreboard::default(),
@@ -53,23 +59,13 @@ impl<C: Congestion> Sender<C> {
             round_trip: RoundTrip::default(),
             recovery: None,
             marks_from: 0,
-            window_limited: false,
+            limited: None,
             pace_at: Instant::ZERO,
             pace_remainder: Remainder::default(),
             wake: Instant::FAR_FUTURE,
             timeout_at: Instant::FAR_FUTURE,
             counters: SenderCounters::default(),
         }
-    }
-
-    /// The congestion control.
-    pub const fn congestion(&self) -> &C {
-        &self.congestion
-    }
-
-    /// Packets under way: sent, neither acknowledged nor held lost.
-    pub const fn in_flight(&self) -> u64 {
-        self.board.in_flight()
     }
 
     /// Whether lost packets are being repaired.
@@ -80,15 +76,15 @@ impl<C: Congestion> Sender<C> {
     /// Whether a packet can leave now; notes what it waits for if not.
     fn may_send(&mut self, now: Instant) -> bool {
         self.wake = Instant::FAR_FUTURE;
-        if self.board.in_flight() >= (self.congestion.window() as u64).max(1) {
-            self.window_limited = true;
+        if bytes(self.board.in_flight()) >= self.controller.in_flight_cap().get() {
+            self.limited = Some(Limit::Cap);
             return false;
         }
         if !self.board.has_lost() {
             let due = self.supply.due(now);
             if due > now {
-                self.window_limited = false;
-                self.deliveries.source_was_empty(self.board.in_flight());
+                self.limited = Some(Limit::Application);
+                self.deliveries.on_app_limited(bytes(self.board.in_flight()));
                 self.wake = due;
                 return false;
             }
@@ -101,23 +97,27 @@ impl<C: Congestion> Sender<C> {
     }
 
     fn pace(&mut self, now: Instant) {
-        if let Some(rate) = self.congestion.pacing() {
+        if let Some(rate) = self.controller.pacing_rate() {
             let time = rate.transmit_time(Bytes::new(DATA_BYTES as u64), &mut self.pace_remainder);
             self.pace_at = self.pace_at.max(now) + time;
         }
     }
 
     /// Loss and marks: at most one answer in a round trip.
-    fn answer_congestion(&mut self, now: Instant, lost: u64, marked: bool, in_flight: u64) {
-        let first = self.board.first();
-        if lost > 0 && self.recovery.is_none() {
+    fn congestion_event(&mut self, lost: u64, marked: bool) -> Option<CongestionEvent> {
+        if self.recovery.is_some() {
+            return None;
+        }
+        if lost > 0 {
             self.recovery = Some(self.board.next());
             self.marks_from = self.board.next();
-            self.congestion.on_congestion(now, in_flight);
-        } else if marked && self.recovery.is_none() && first >= self.marks_from {
-            self.marks_from = self.board.next();
-            self.congestion.on_mark(now, in_flight);
+            return Some(CongestionEvent::Loss);
         }
+        let answers = marked && self.board.first() >= self.marks_from;
+        if answers {
+            self.marks_from = self.board.next();
+        }
+        answers.then_some(CongestionEvent::Mark)
     }
 
     fn set_timer(&mut self, now: Instant) {
@@ -126,18 +126,24 @@ impl<C: Congestion> Sender<C> {
     }
 
     fn time_out(&mut self, now: Instant) {
-        let in_flight = self.board.in_flight();
-        let again = self.round_trip.expired();
+        let in_flight = bytes(self.board.in_flight());
+        let since = self.round_trip.timeout();
+        let timeout = Some(self.round_trip.expired());
         self.board.lose_all();
         self.recovery = Some(self.board.next());
         self.marks_from = self.board.next();
-        self.congestion.on_timeout(now, in_flight, again);
+        self.controller.on_silence(now, &Silence { unanswered: 0, since, in_flight, timeout });
         self.timeout_at = Instant::FAR_FUTURE;
         self.pace_at = now;
     }
 }
 
-impl<C: Congestion> halves::Sender for Sender<C> {
+/// So many packets in bytes.
+const fn bytes(packets: u64) -> u64 {
+    packets * DATA_BYTES as u64
+}
+
+impl halves::Sender for Sender {
     type Forward = Data;
     type Feedback = Ack;
 
@@ -154,7 +160,7 @@ impl<C: Congestion> halves::Sender for Sender<C> {
     fn handle_feedback(&mut self, now: Instant, packet: &Ack) {
         let in_flight_before = self.board.in_flight();
         let change = self.board.acknowledge(packet);
-        self.deliveries.deliver(now, change.acknowledged);
+        self.deliveries.deliver(now, bytes(change.acknowledged));
         let rtt = change.departure.map(|departure| now.since(departure.sent_at));
         if let Some(rtt) = rtt {
             self.round_trip.sample(rtt);
@@ -162,29 +168,29 @@ impl<C: Congestion> halves::Sender for Sender<C> {
         let recovered = self.recovery.is_some_and(|until| self.board.first() >= until);
         if recovered {
             self.recovery = None;
-            self.congestion.on_recovered(now);
         }
-        self.answer_congestion(now, change.lost, packet.marked, in_flight_before);
+        let event = self.congestion_event(change.lost, packet.marked);
         if change.acknowledged > 0 {
             self.round_trip.answered();
             self.set_timer(now);
         }
-        let rate = change.departure.and_then(|departure| self.deliveries.rate(&departure));
-        self.congestion.on_ack(&Acknowledged {
-            now,
-            packets: change.acknowledged,
-            lost: change.lost,
+        let sample = change.departure.map(|departure| self.deliveries.sample(&departure));
+        let report = Report {
+            delivered: bytes(change.acknowledged),
+            lost: bytes(change.lost),
+            marked: u64::from(packet.marked),
+            in_flight: bytes(self.board.in_flight()),
+            in_flight_before: bytes(in_flight_before),
+            delivered_total: self.deliveries.total(),
+            sample,
             rtt,
             rtt_min: self.round_trip.min(),
-            in_flight: self.board.in_flight(),
-            in_flight_before,
-            delivered: self.deliveries.count,
-            delivered_before: change.departure.map_or(0, |departure| departure.delivered),
-            rate,
-            source_limited: change.departure.is_some_and(|departure| departure.source_limited),
+            limited: self.limited,
+            event,
+            recovered,
             recovering: self.recovery.is_some(),
-            window_limited: self.window_limited,
-        });
+        };
+        self.controller.on_report(now, &report);
     }
 
     fn poll_transmit(&mut self, now: Instant) -> Option<Data> {
@@ -227,9 +233,9 @@ impl<C: Congestion> halves::Sender for Sender<C> {
     }
 
     fn probe(&self, out: &mut dyn Probe) {
-        out.gauge("window_packets", self.congestion.window());
+        self.controller.probe(out);
         out.gauge("in_flight_packets", self.board.in_flight() as f64);
-        if let Some(rate) = self.congestion.pacing() {
+        if let Some(rate) = self.controller.pacing_rate() {
             out.gauge("rate_bps", rate.bits_per_second() as f64);
         }
     }

@@ -7,7 +7,7 @@
 //! Source: RFC 6675 4 (IsLost, pipe), RFC 8985 for repetitions.
 
 use super::packet::Ack;
-use super::rate_sample::Departure;
+use segstream_blocks::congestion::rate_sample::Departure;
 use std::collections::VecDeque;
 
 /// How many later transmissions must be acknowledged (RFC 6675 2: DupThresh).
