@@ -21,21 +21,27 @@ use std::fmt::Write as _;
 const PAPER_US: (f64, f64) = (273.0, 310.0);
 
 const CASES: [Case; 4] = [
-    Case { name: "perfect", about: "perfect path, reliable", loss: 0.0, tolerance: (SEGMENT_UNITS, 0, 0), gather: Duration::ZERO },
+    Case { name: "perfect", about: "perfect path, reliable", loss: 0.0, tolerance: (SEGMENT_UNITS, 0, 0), pacing_quantum: Duration::ZERO },
     Case {
         name: "gathered",
         about: "the same, departures gathered for 200 us",
         loss: 0.0,
         tolerance: (SEGMENT_UNITS, 0, 0),
-        gather: Duration::from_micros(200),
+        pacing_quantum: Duration::from_micros(200),
     },
-    Case { name: "loss", about: "random loss 1e-3, reliable", loss: 1e-3, tolerance: (SEGMENT_UNITS, 0, 0), gather: Duration::ZERO },
+    Case {
+        name: "loss",
+        about: "random loss 1e-3, reliable",
+        loss: 1e-3,
+        tolerance: (SEGMENT_UNITS, 0, 0),
+        pacing_quantum: Duration::ZERO,
+    },
     Case {
         name: "tolerant",
         about: "random loss 1e-3, tolerance (256,1,1)",
         loss: 1e-3,
         tolerance: (SEGMENT_UNITS, 1, 1),
-        gather: Duration::ZERO,
+        pacing_quantum: Duration::ZERO,
     },
 ];
 

@@ -32,8 +32,8 @@ pub(crate) struct Case {
     pub(crate) about: &'static str,
     pub(crate) loss: f64,
     pub(crate) tolerance: (u32, u32, u32),
-    /// Departures are gathered for so long, as drivers of real sockets do; zero wakes the sender for each packet.
-    pub(crate) gather: Duration,
+    /// The pacing quantum, as a time, as drivers of real sockets have one; zero wakes the sender for each packet.
+    pub(crate) pacing_quantum: Duration,
 }
 
 /// What the halves were told, and how many segments and data packets that made.
@@ -53,7 +53,7 @@ impl Case {
             overhead_bytes: SHIPMENT_OVERHEAD_BYTES + 28,
             rate: Rate::smooth(RATE),
             circuit_breaker: true,
-            gather: self.gather,
+            pacing_quantum: self.pacing_quantum,
             keep_alive: Duration::from_secs(1),
         };
         let contract = Contract { unit_bytes: UNIT_BYTES, tolerance: self.tolerance, ..Contract::default() };

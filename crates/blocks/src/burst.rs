@@ -238,7 +238,7 @@ pub struct Pacer {
 }
 
 impl Pacer {
-    /// The default of [`Pacer::catch_up`]. Why as much: timers of a millisecond, and departures that are gathered, must cost no
+    /// The default of [`Pacer::catch_up`]. Why as much: timers of a millisecond, and a pacing quantum, must cost no
     /// rate. Why no more: it is what leaves at once after a stall.
     pub const CATCH_UP: Duration = Duration::from_millis(2);
 

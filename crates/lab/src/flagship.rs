@@ -81,7 +81,7 @@ fn halves(
         rate,
         // A path that loses almost everything is studied, not left.
         circuit_breaker: false,
-        gather: Duration::ZERO,
+        pacing_quantum: Duration::ZERO,
         keep_alive: Duration::from_secs(1),
     };
     let window_bytes = u64::from(contract.window_units) * u64::from(contract.unit_bytes);

@@ -101,8 +101,8 @@ pub struct Config {
     pub accept: bool,
     /// Which of several endpoints on one port this is. Default: the only one.
     pub shard: Shard,
-    /// How long departures are gathered to share a system call. Default 200 us.
-    pub gather: Duration,
+    /// The pacing quantum, as a time: departures of so long share a system call. Default 200 us.
+    pub pacing_quantum: Duration,
     /// How long a connection is tried. Default 10 s.
     pub connect_timeout: Duration,
 }
@@ -126,7 +126,7 @@ impl Default for Config {
             resets_per_second: 100,
             accept: false,
             shard: Shard::ONLY,
-            gather: Duration::from_micros(200),
+            pacing_quantum: Duration::from_micros(200),
             connect_timeout: Duration::from_secs(10),
         }
     }

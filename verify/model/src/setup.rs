@@ -39,7 +39,7 @@ const IDLE: Duration = Duration::from_secs(2);
 impl SetUp {
     fn config(&self) -> Config {
         let limits = Limits { idle_timeout: IDLE, ..Limits::default() };
-        Config { limits, connect_timeout: self.connect_timeout, accept: true, gather: Duration::ZERO, ..Config::default() }
+        Config { limits, connect_timeout: self.connect_timeout, accept: true, pacing_quantum: Duration::ZERO, ..Config::default() }
     }
 
     /// When everything that can happen to set-up has happened: both ends have given up or lost patience.

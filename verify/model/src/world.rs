@@ -569,7 +569,7 @@ const fn filling(side: Side, segment: u64) -> u8 {
 
 /// The configuration of most instances: not paced and without gathering, so that no more timers ring than the claim needs.
 pub fn small_config(accept: bool) -> Config {
-    Config { rate: Rate::Unpaced, gather: Duration::ZERO, accept, ..Config::default() }
+    Config { rate: Rate::Unpaced, pacing_quantum: Duration::ZERO, accept, ..Config::default() }
 }
 
 /// A reliable stream of units of one byte with a window of `window` segments and units.

@@ -186,7 +186,7 @@ fn host(random: &mut Random, number: usize, class: Class, peaceful: bool) -> Hos
         connection_window_bytes: one_of(random, &[256 << 20, 256 << 20, 64 << 10]),
         connections: one_of(random, &[1024, 1024, 1, 2, 5]),
         accept: number == 0 || random.chance(0.85),
-        gather: Duration::from_micros(one_of(random, &[200, 200, 0, 1000])),
+        pacing_quantum: Duration::from_micros(one_of(random, &[200, 200, 0, 1000])),
         connect_timeout: span(random, Duration::from_secs(1), Duration::from_secs(8)),
         ..Config::default()
     };

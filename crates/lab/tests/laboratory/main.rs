@@ -1,6 +1,7 @@
 //! Tests of the laboratory, one behaviour a file. One program, so that one is linked.
 
 mod analysis;
+mod controllers;
 mod end_systems;
 mod live;
 mod reproducible;

@@ -247,7 +247,7 @@ impl Start {
             overhead_bytes: around + below,
             rate: config.rate,
             circuit_breaker: config.circuit_breaker,
-            gather: config.gather,
+            pacing_quantum: config.pacing_quantum,
             keep_alive: idle_timeout / 4,
         };
         let receiver = ReceiverConfig {

@@ -7,14 +7,17 @@
 //! neither the rate nor the cap in flight holds an exchange back. So no loss of exchanges or reports stops a sender for good.
 
 use super::circuit_breaker::CircuitBreaker;
+use super::delivery::Delivery;
+use super::exchange::Exchanges;
 use super::{Outgoing, SendHalf, SenderHalfEvent};
 use crate::number::ShipmentCounter;
 use crate::rate::{Rate, RateError};
 use segstream_base::endpoint::Deadline;
+use segstream_base::quantity::Remainder;
 use segstream_base::random::Seed;
 use segstream_base::{Bandwidth, Bytes, Duration, Instant};
 use segstream_blocks::burst::{Pacer, RateSpec};
-use segstream_blocks::congestion::{Controller, Silence, Start};
+use segstream_blocks::congestion::{Clock, Controller, Limit, Silence, Start};
 use segstream_wire::State;
 use segstream_wire::report::Arrived;
 
@@ -38,14 +41,17 @@ const RTT_INITIAL: Duration = Duration::from_millis(333);
 /// So many exchanges in a row stay untold on no path that lets reports through.
 const UNTOLD_MOST: u32 = 256;
 
-/// A controller for datagrams of `datagram` bytes; `None` unless the rate is automatic.
-pub(super) fn start_controller(rate: Rate, datagram: Bytes, now: Instant) -> Option<Box<dyn Controller>> {
-    let (bounds, congestion) = (rate.bounds(datagram)?, rate.congestion()?);
-    // Why the time: connections that begin at different times draw differently, and a simulation draws the same again.
-    Some((congestion.start)(Start { now, bounds, seed: Seed(now.as_nanos()) }))
-}
-
 impl SendHalf {
+    /// The controller of `rate`, which knows nothing yet; none unless the rate is automatic.
+    pub(super) fn start_controller(&mut self, now: Instant, rate: Rate) {
+        let chosen = rate.congestion().zip(rate.bounds(self.datagram()));
+        self.controller = chosen.map(|(congestion, bounds)| {
+            // Why the time: connections that begin at different times draw differently, and a simulation draws the same again.
+            (congestion.start)(Start { now, bounds, seed: Seed(now.as_nanos()) })
+        });
+        self.delivery = chosen.filter(|(congestion, _)| congestion.clock == Clock::Reports).map(|_| Box::default());
+    }
+
     /// The rate that the pacer is to keep; `None` when nothing is paced.
     pub(super) fn spec(&self) -> Option<RateSpec> {
         match self.config.rate {
@@ -91,21 +97,16 @@ impl SendHalf {
     pub fn set_rate(&mut self, now: Instant, rate: Rate) -> Result<(), RateError> {
         rate.check(self.class_to_come())?;
         self.stale();
-        let same = rate.congestion() == self.config.rate.congestion();
-        self.controller = match (self.controller.take().filter(|_| same), rate.bounds(self.datagram())) {
-            (Some(mut controller), Some(bounds)) => {
-                controller.set_bounds(now, bounds);
-                Some(controller)
-            }
-            (None, Some(_)) => {
-                let mut controller = start_controller(rate, self.datagram(), now);
-                if let (Some(controller), Some(rtt)) = (&mut controller, self.rtt.smoothed()) {
+        let bounds = rate.bounds(self.datagram());
+        match (&mut self.controller, bounds) {
+            (Some(controller), Some(bounds)) if rate.congestion() == self.config.rate.congestion() => controller.set_bounds(now, bounds),
+            _ => {
+                self.start_controller(now, rate);
+                if let (Some(controller), Some(rtt)) = (&mut self.controller, self.rtt.smoothed()) {
                     controller.on_round_trip(now, rtt);
                 }
-                controller
             }
-            (_, None) => None,
-        };
+        }
         // Only the peak of an automatic rate is the peer's business.
         let announced = rate.peak() != self.config.rate.peak();
         self.config.rate = rate;
@@ -124,6 +125,9 @@ impl SendHalf {
         self.stale();
         if let Some(controller) = &mut self.controller {
             controller.on_path_change(now);
+        }
+        if let Some(delivery) = &mut self.delivery {
+            delivery.on_path_change(self.exchanges.sent_bytes());
         }
         self.breaker.reset();
         self.set_pacing(now);
@@ -189,6 +193,9 @@ impl SendHalf {
         self.counters.state_shipments += 1;
         self.pacer.on_sent(now, Bytes::new(bytes));
         self.exchanges.on_sent(bytes);
+        if let Some(delivery) = &mut self.delivery {
+            delivery.on_sent(now, number, bytes, self.exchanges.sent_bytes());
+        }
         if !self.has_eligible() {
             self.pacer.on_idle(now);
         }
@@ -202,7 +209,9 @@ impl SendHalf {
             if self.exchanges.told().is_none() && untold >= MARKS_GIVEN_UP {
                 self.markable = false;
             }
-            let silence = Silence { unanswered: untold, since: now.since(since), in_flight: self.exchanges.in_flight(), timeout: None };
+            let timeout = self.delivery.as_mut().and_then(|delivery| delivery.timeout(now, since, &self.rtt));
+            let in_flight = in_flight(&self.exchanges, self.delivery.as_deref());
+            let silence = Silence { unanswered: untold, since: now.since(since), in_flight, timeout };
             controller.on_silence(now, &silence);
             self.follow(now);
         }
@@ -214,6 +223,9 @@ impl SendHalf {
         let Some(exchange) = self.exchanges.on_arrival(arrived, rtt, self.reorder) else { return };
         if let Some(controller) = &mut self.controller {
             controller.on_exchange(now, &exchange);
+            if let Some(delivery) = &mut self.delivery {
+                delivery.on_exchange(&exchange);
+            }
             self.follow(now);
         } else if self.config.circuit_breaker
             && matches!(self.config.rate, Rate::Fixed(_))
@@ -223,6 +235,41 @@ impl SendHalf {
             self.breaker.reset();
             self.events.push_back(SenderHalfEvent::CircuitBroken(broken));
         }
+    }
+
+    /// A report was taken, with a fresh round trip if it brought one: what it acknowledges and loses.
+    pub(super) fn on_delivery(&mut self, now: Instant, fresh: Option<Duration>) {
+        if let (Some(delivery), Some(controller), Some(echo)) = (&mut self.delivery, &mut self.controller, self.echo)
+            && let Some(report) = delivery.on_report(now, echo, self.exchanges.sent_bytes(), fresh, &self.rtt)
+        {
+            controller.on_report(now, &report);
+            self.follow(now);
+        }
+    }
+
+    /// Notes what holds data back besides the rate, if anything does.
+    #[inline]
+    pub(super) fn note_limit(&mut self, now: Instant) {
+        let limit = match (self.has_eligible(), self.tally.waits) {
+            (true, _) => None,
+            (false, 0) => Some(Limit::Application),
+            (false, _) => Some(Limit::Window),
+        };
+        self.exchanges.note_limit(now, limit);
+        if self.delivery.is_some() {
+            let cap = self.in_flight_cap_reached().then_some(Limit::Cap);
+            if let Some(delivery) = &mut self.delivery {
+                delivery.note_limit(cap.or(limit), self.exchanges.sent_bytes());
+            }
+        }
+    }
+
+    /// The pacing quantum as a time: for so long departures wait for one another.
+    pub(super) fn pacing_quantum(&self) -> Duration {
+        let quantum = self.controller.as_ref().and_then(|controller| controller.quantum()).zip(self.pacer.spec());
+        quantum.map_or(self.config.pacing_quantum, |(quantum, spec)| {
+            self.config.pacing_quantum.min(spec.peak().transmit_time(quantum, &mut Remainder::default()))
+        })
     }
 
     /// The first round trip is known.
@@ -252,7 +299,7 @@ impl SendHalf {
 
     /// Whether as much is in flight as the controller allows.
     #[inline]
-    pub(super) fn is_in_flight_cap_reached(&self) -> bool {
+    pub(super) fn in_flight_cap_reached(&self) -> bool {
         self.controller.is_some() && self.in_flight() >= self.in_flight_cap() && !self.is_never_told()
     }
 
@@ -265,7 +312,7 @@ impl SendHalf {
     /// What is in flight: sent, and not known to have arrived or been lost, in IP bytes; told by exchanges, so only with an
     /// automatic rate.
     pub fn in_flight(&self) -> u64 {
-        self.exchanges.in_flight()
+        in_flight(&self.exchanges, self.delivery.as_deref())
     }
 
     /// How much may be in flight; no limit without an automatic rate.
@@ -288,4 +335,10 @@ impl SendHalf {
     pub fn controller(&self) -> Option<&dyn Controller> {
         self.controller.as_deref()
     }
+}
+
+/// Bytes in flight: by the newest echo where that is kept, else by the newest exchange that was told.
+#[inline]
+fn in_flight(exchanges: &Exchanges, delivery: Option<&Delivery>) -> u64 {
+    delivery.map_or_else(|| exchanges.in_flight(), |delivery| delivery.in_flight(exchanges.sent_bytes()))
 }

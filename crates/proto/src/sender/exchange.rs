@@ -185,6 +185,12 @@ impl Exchanges {
         self.told.as_ref()
     }
 
+    /// All that has left, in IP bytes, without lost probes.
+    #[inline]
+    pub(super) const fn sent_bytes(&self) -> u64 {
+        self.sent_bytes
+    }
+
     /// When the last exchange left.
     pub(super) const fn last(&self) -> Option<Instant> {
         self.last

@@ -19,16 +19,18 @@ impl SendHalf {
         if let Some(echo) = report.echo {
             self.echo = Some(self.echo.map_or(echo, |highest| highest.max(echo)));
         }
+        let mut fresh = None;
         if newest {
             self.reorder = report.reorder;
-            if let Some(time) = report.time {
-                let sample = Duration::from_nanos(now.as_nanos().saturating_sub(time).saturating_sub(report.held));
+            fresh = report.time.map(|time| Duration::from_nanos(now.as_nanos().saturating_sub(time).saturating_sub(report.held)));
+            if let Some(sample) = fresh {
                 self.on_rtt_sample(now, sample);
             }
         }
         for frame in &report.frames {
             self.handle_frame(now, report, frame);
         }
+        self.on_delivery(now, fresh);
         if !self.has_eligible() {
             self.pacer.on_idle(now);
         }

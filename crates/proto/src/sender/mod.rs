@@ -9,6 +9,7 @@
 //! - `state`: when the sender's state is due and what it says;
 //! - `feedback`: what a report changes;
 //! - `exchange`: what the path made of what was sent, by TXS that were told to have arrived;
+//! - `delivery`: what a report acknowledges, for report-clocked controllers;
 //! - `automatic`: the rate that follows from it, and the cap in flight;
 //! - `circuit_breaker`: the end of a fixed rate on a path that does not carry it;
 //! - `surroundings`: what the connection tells and asks.
@@ -21,6 +22,7 @@
 
 mod automatic;
 mod circuit_breaker;
+mod delivery;
 mod exchange;
 mod feedback;
 mod schedule;
@@ -37,12 +39,13 @@ use automatic::RateTold;
 pub use circuit_breaker::Broken;
 use circuit_breaker::CircuitBreaker;
 use core::ops::Range;
+use delivery::Delivery;
 use exchange::Exchanges;
 use segstream_base::endpoint::Deadline;
 use segstream_base::halves::{Probe, SubmitError, Verdict};
 use segstream_base::{Bandwidth, Bytes, Duration, Instant};
 use segstream_blocks::burst::Pacer;
-use segstream_blocks::congestion::{Controller, Limit};
+use segstream_blocks::congestion::Controller;
 use segstream_blocks::rtt::Rtt;
 use segstream_wire::contract::{Contract, ContractError, Triplet};
 use segstream_wire::report::RefuseReason;
@@ -67,8 +70,8 @@ pub struct SenderConfig {
     pub rate: Rate,
     /// Whether a fixed rate is given up on a path that carries almost nothing of it (RFC 8084).
     pub circuit_breaker: bool,
-    /// Departures are gathered for so long, so that they can share a system call. Zero in a simulation.
-    pub gather: Duration,
+    /// The pacing quantum, as a time: departures of so long share a system call. Zero in a simulation.
+    pub pacing_quantum: Duration,
     /// State is sent this often when there is nothing else to say.
     pub keep_alive: Duration,
 }
@@ -176,6 +179,8 @@ pub struct SendHalf {
     exchanges: Exchanges,
     /// There when the rate is automatic.
     controller: Option<Box<dyn Controller>>,
+    /// There when the controller is clocked by reports.
+    delivery: Option<Box<Delivery>>,
     breaker: CircuitBreaker,
     rate_told: RateTold,
     /// Nothing speaks against marks.
@@ -206,13 +211,14 @@ impl SendHalf {
             sensible_bytes: config.body_bytes,
             exchanges: Exchanges::default(),
             controller: None,
+            delivery: None,
             breaker: CircuitBreaker::default(),
             rate_told: RateTold::default(),
             markable: true,
             events: VecDeque::new(),
             counters: SenderCounters::default(),
         };
-        half.controller = automatic::start_controller(config.rate, half.datagram(), now);
+        half.start_controller(now, config.rate);
         half.set_pacing(now);
         half
     }
@@ -352,7 +358,7 @@ impl SendHalf {
     pub fn poll_transmit(&mut self, now: Instant, counter: &mut ShipmentCounter, parts: &mut Vec<Part>) -> Option<(u64, Outgoing)> {
         parts.clear();
         if self.controller.is_some() {
-            self.exchanges.note_limit(now, self.limit());
+            self.note_limit(now);
         }
         if self.state_due().is_some_and(|deadline| deadline.at <= now && !self.data_goes_before(now, deadline.at)) {
             return Some(self.emit_state(now, counter));
@@ -360,7 +366,7 @@ impl SendHalf {
         if self.exchange_due().is_some_and(|deadline| deadline.at <= now) {
             return Some(self.emit_exchange(now, counter));
         }
-        if !self.has_eligible() || self.is_in_flight_cap_reached() || !self.pacer.ready(now) {
+        if !self.has_eligible() || self.in_flight_cap_reached() || !self.pacer.ready(now) {
             return None;
         }
         let number = counter.peek();
@@ -373,7 +379,7 @@ impl SendHalf {
         if self.clock.on_data() {
             self.stale();
         }
-        self.note_data(now, body_bytes);
+        self.note_data(now, number, body_bytes);
         if !self.has_eligible() {
             self.stale();
             self.clock.on_idle(now);
@@ -382,31 +388,24 @@ impl SendHalf {
         Some((number, Outgoing::Data { body_bytes }))
     }
 
-    /// What holds data back besides the rate and the cap in flight, if anything does.
+    /// Data shipment `number` with so many bytes of parts leaves: what counts against the rate.
     #[inline]
-    const fn limit(&self) -> Option<Limit> {
-        match (self.has_eligible(), self.tally.waits) {
-            (true, _) => None,
-            (false, 0) => Some(Limit::Application),
-            (false, _) => Some(Limit::Window),
-        }
-    }
-
-    /// A data shipment with so many bytes of parts leaves: what counts against the rate.
-    #[inline]
-    fn note_data(&mut self, now: Instant, body_bytes: usize) {
+    fn note_data(&mut self, now: Instant, number: u64, body_bytes: usize) {
         let bytes = (body_bytes + self.config.overhead_bytes) as u64;
         self.counters.data_shipments += 1;
         self.exchanges.on_sent(bytes);
+        if let Some(delivery) = &mut self.delivery {
+            delivery.on_sent(now, number, bytes, self.exchanges.sent_bytes());
+        }
         self.pacer.on_sent(now, Bytes::new(bytes));
     }
 
     /// When and why the half wants to be polled again.
     pub fn poll_timeout(&self) -> Option<Deadline> {
-        let pace = if self.has_eligible() && !self.is_in_flight_cap_reached() {
+        let pace = if self.has_eligible() && !self.in_flight_cap_reached() {
             // Why: a departure that waits a little shares its system call with those after it; the pacer
             // keeps the ideal times, so no rate is lost.
-            self.pacer.next_departure().map(|at| Deadline { at: at + self.config.gather, timer: "departure" })
+            self.pacer.next_departure().map(|at| Deadline { at: at + self.pacing_quantum(), timer: "departure" })
         } else {
             None
         };

@@ -87,7 +87,7 @@ impl SendHalf {
 
     /// Whether data waits that the rate lets leave now.
     pub(crate) fn lets_data_leave(&mut self, now: Instant) -> bool {
-        self.has_eligible() && !self.is_in_flight_cap_reached() && self.pacer.ready(now)
+        self.has_eligible() && !self.in_flight_cap_reached() && self.pacer.ready(now)
     }
 
     /// Whether data that may leave now goes before control that is due since `due`.

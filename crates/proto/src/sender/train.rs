@@ -28,8 +28,8 @@ impl SendHalf {
         let most = current.map_or(0, |segment| most.min(alike(segment, &part)));
         let (first, mut count) = (counter.peek(), 0);
         while count < most && !self.has_more_urgent(now) && self.pacer.ready(now) {
-            counter.take();
-            self.note_data(now, part.encoded_len());
+            let number = counter.take();
+            self.note_data(now, number, part.encoded_len());
             count += 1;
         }
         if count > 0 {
@@ -41,7 +41,7 @@ impl SendHalf {
     /// Whether state is due, or what is on its way holds the rest back.
     fn has_more_urgent(&self, now: Instant) -> bool {
         let due = |deadline: Option<Deadline>| deadline.is_some_and(|deadline| deadline.at <= now);
-        due(self.state_due()) || due(self.exchange_due()) || self.is_in_flight_cap_reached()
+        due(self.state_due()) || due(self.exchange_due()) || self.in_flight_cap_reached()
     }
 
     /// Notes that `count` shipments like that of `part` have left behind it, numbered from `first` on.

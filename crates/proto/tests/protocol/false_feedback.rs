@@ -33,7 +33,7 @@ impl Sender {
             overhead_bytes: 41,
             rate: Rate::smooth(Bandwidth::from_megabits_per_second(10)),
             circuit_breaker: false,
-            gather: Duration::ZERO,
+            pacing_quantum: Duration::ZERO,
             keep_alive: Duration::from_secs(5),
         };
         let mut half = SendHalf::new(config, Instant::ZERO);

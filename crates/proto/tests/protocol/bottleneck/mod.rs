@@ -108,7 +108,7 @@ impl Transfer {
             overhead_bytes: AROUND + BELOW,
             rate,
             circuit_breaker: true,
-            gather: Duration::ZERO,
+            pacing_quantum: Duration::ZERO,
             keep_alive: Duration::from_secs(1),
         };
         let receiver = ReceiverConfig {

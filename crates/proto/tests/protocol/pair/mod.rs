@@ -144,7 +144,7 @@ impl Pair {
             overhead_bytes: 41,
             rate: setup.rate,
             circuit_breaker: true,
-            gather: Duration::ZERO,
+            pacing_quantum: Duration::ZERO,
             keep_alive: Duration::from_secs(1),
         };
         let receiver = ReceiverConfig {

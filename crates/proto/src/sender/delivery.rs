@@ -1,0 +1,348 @@
+//! What each report acknowledges, for a report-clocked congestion controller: bytes delivered and lost, how fast they went
+//! through, what is in flight.
+//!
+//! A report echoes the highest shipment number that has arrived, so all that left up to then is delivered or lost. Which of it is
+//! lost comes with state exchanges ([`super::exchange`]), sixteen a round trip: they count every loss, of tolerated units too.
+//!
+//! Called by the half; there only while such a controller is. Why not a record for each shipment: what leaves at one time tells
+//! the same, so shipments that leave in a batch share one. Nothing is allocated once warm.
+//!
+//! Invariant: at most [`BATCHES`] batches are kept; bytes are delivered or lost once.
+//! Source: draft-ietf-ccwg-bbr 4.1.1 (delivery rate), RFC 9002 7.3.2 (one recovery a round trip), RFC 6298 (timeouts).
+//!
+//! Limit: a lost shipment counts as long as the mean of those that left with it, and as delivered until its loss is told.
+
+use segstream_base::{Duration, Instant};
+use segstream_blocks::congestion::rate_sample::{Deliveries, Departure};
+use segstream_blocks::congestion::{CongestionEvent, Exchange, Limit, Report};
+use segstream_blocks::rtt::Rtt;
+use std::collections::VecDeque;
+
+/// Batches that are remembered until they are echoed. Beyond, the newest grows.
+const BATCHES: usize = 512;
+/// The least that is added to a round trip for the timeout, Linux's instead of the second of RFC 6298 2.4.
+const TIMEOUT_MARGIN: Duration = Duration::from_millis(200);
+/// Beyond so many doublings a timeout stays as it is.
+const DOUBLINGS: u32 = 16;
+
+/// Shipments that left at one time, one behind the other.
+#[derive(Clone, Copy, Debug)]
+struct Batch {
+    first: u64,
+    last: u64,
+    /// All that had left before the first, and by the last.
+    bytes_before: u64,
+    bytes: u64,
+    departure: Departure,
+}
+
+impl Batch {
+    /// All that had left by shipment `number`, if those of the batch are alike.
+    fn bytes_by(&self, number: u64) -> u64 {
+        let (sent, shipments) = (self.bytes - self.bytes_before, self.last - self.first + 1);
+        let part = u128::from(sent) * u128::from(number.min(self.last) + 1 - self.first) / u128::from(shipments);
+        self.bytes_before + part as u64
+    }
+}
+
+/// What is delivered of what was sent.
+#[derive(Debug, Default)]
+pub(super) struct Delivery {
+    batches: VecDeque<Batch>,
+    deliveries: Deliveries,
+    /// The last shipment that left.
+    last: u64,
+    /// The highest echo, and all that had left by it.
+    echo: Option<u64>,
+    echoed_bytes: u64,
+    /// Lost bytes that were counted as delivered.
+    overcounted: u64,
+    /// Told by exchanges since the last report was taken.
+    lost: u64,
+    marked: u64,
+    /// While a recovery goes on: until this shipment or a later one is echoed.
+    recovery: Option<u64>,
+    /// Marks are not answered again before this shipment is echoed.
+    marks_from: u64,
+    limited: Option<Limit>,
+    /// When an echo came last, and how many timeouts have expired since.
+    echoed_at: Instant,
+    timeouts: u32,
+}
+
+impl Delivery {
+    /// Shipment `number` has left, by which `sent_bytes` have in all, `bytes` of them in it.
+    pub(super) fn on_sent(&mut self, now: Instant, number: u64, bytes: u64, sent_bytes: u64) {
+        self.last = number;
+        let full = self.batches.len() >= BATCHES;
+        if let Some(batch) = self.batches.back_mut().filter(|batch| full || batch.departure.sent_at == now) {
+            (batch.last, batch.bytes) = (number, sent_bytes);
+            return;
+        }
+        let idle = self.batches.is_empty();
+        if idle {
+            self.echoed_at = self.echoed_at.max(now);
+        }
+        let departure = self.deliveries.depart(now, idle);
+        let bytes_before = sent_bytes.saturating_sub(bytes);
+        self.batches.push_back(Batch { first: number, last: number, bytes_before, bytes: sent_bytes, departure });
+    }
+
+    /// What holds data back besides the rate; nothing while some leaves or waits for the rate alone.
+    pub(super) fn note_limit(&mut self, limit: Option<Limit>, sent_bytes: u64) {
+        if limit.is_some() {
+            self.limited = limit;
+        }
+        if limit == Some(Limit::Application) {
+            self.deliveries.on_app_limited(self.in_flight(sent_bytes));
+        }
+    }
+
+    /// An exchange was told.
+    pub(super) fn on_exchange(&mut self, exchange: &Exchange) {
+        let mean = exchange.sent_bytes / exchange.shipments.max(1);
+        self.lost += exchange.lost.saturating_mul(mean).min(exchange.sent_bytes);
+        self.marked += exchange.marked;
+    }
+
+    /// Packets take another path from now on: what is under way on the one before counts no more (RFC 9000 9.4).
+    pub(super) fn on_path_change(&mut self, sent_bytes: u64) {
+        *self = Self { echo: Some(self.last), echoed_bytes: sent_bytes, last: self.last, ..Self::default() };
+    }
+
+    /// Of `sent_bytes` in all, those in flight.
+    pub(super) const fn in_flight(&self, sent_bytes: u64) -> u64 {
+        // Lost probes of the datagram size are taken out of what was sent.
+        sent_bytes.saturating_sub(self.echoed_bytes)
+    }
+
+    /// A report has come that echoes shipment `echo`, with a fresh round trip if there is one; `None` when it tells nothing new.
+    pub(super) fn on_report(&mut self, now: Instant, echo: u64, sent_bytes: u64, fresh: Option<Duration>, rtt: &Rtt) -> Option<Report> {
+        let in_flight_before = self.in_flight(sent_bytes);
+        let (gone, departure) = self.take_echo(now, echo);
+        let (lost, marked) = (core::mem::take(&mut self.lost), core::mem::take(&mut self.marked));
+        if gone == 0 && lost == 0 && marked == 0 {
+            return None;
+        }
+        let not_delivered = lost + self.overcounted;
+        let delivered = gone.saturating_sub(not_delivered);
+        self.overcounted = not_delivered.saturating_sub(gone);
+        self.deliveries.deliver(now, delivered);
+        let echo = self.echo.unwrap_or(echo);
+        let recovered = self.recovery.is_some_and(|until| echo >= until);
+        if recovered {
+            self.recovery = None;
+        }
+        let event = self.event(echo, lost, marked);
+        Some(Report {
+            delivered,
+            lost,
+            marked,
+            in_flight: self.in_flight(sent_bytes),
+            in_flight_before,
+            delivered_total: self.deliveries.total(),
+            sample: departure.map(|departure| self.deliveries.sample(&departure)),
+            rtt: fresh,
+            rtt_min: rtt.min().unwrap_or(Duration::ZERO),
+            limited: self.limited,
+            event,
+            recovered,
+            recovering: self.recovery.is_some(),
+        })
+    }
+
+    /// Whether a retransmission timeout expires now, and which of a row. The oldest exchange without an answer left at `since`.
+    ///
+    /// Why nothing is declared lost by it: exchanges go on, and the echo of one says what has arrived.
+    pub(super) fn timeout(&mut self, now: Instant, since: Instant, rtt: &Rtt) -> Option<u32> {
+        let smoothed = rtt.smoothed()?;
+        let once = smoothed + (rtt.variance().unwrap_or(smoothed) * 4).max(TIMEOUT_MARGIN);
+        let due = since.max(self.echoed_at) + once * (1 << self.timeouts.min(DOUBLINGS));
+        if now < due {
+            return None;
+        }
+        self.timeouts += 1;
+        self.recovery = Some(self.last + 1);
+        self.marks_from = self.last + 1;
+        Some(self.timeouts)
+    }
+
+    /// Bytes that are no longer in flight by this echo, and how the newest of them departed.
+    fn take_echo(&mut self, now: Instant, echo: u64) -> (u64, Option<Departure>) {
+        if self.echo.is_some_and(|highest| echo <= highest) {
+            return (0, None);
+        }
+        self.echo = Some(echo);
+        self.echoed_at = now;
+        self.timeouts = 0;
+        let (mut bytes, mut departure) = (self.echoed_bytes, None);
+        while let Some(batch) = self.batches.front().filter(|batch| batch.first <= echo) {
+            bytes = bytes.max(batch.bytes_by(echo));
+            departure = Some(batch.departure);
+            if batch.last > echo {
+                break;
+            }
+            self.batches.pop_front();
+        }
+        let gone = bytes - self.echoed_bytes;
+        self.echoed_bytes = bytes;
+        (gone, departure)
+    }
+
+    /// Loss and marks: at most one answer in a round trip.
+    fn event(&mut self, echo: u64, lost: u64, marked: u64) -> Option<CongestionEvent> {
+        if self.recovery.is_some() {
+            return None;
+        }
+        if lost > 0 {
+            self.recovery = Some(self.last + 1);
+            self.marks_from = self.last + 1;
+            return Some(CongestionEvent::Loss);
+        }
+        let answers = marked > 0 && echo >= self.marks_from;
+        if answers {
+            self.marks_from = self.last + 1;
+        }
+        answers.then_some(CongestionEvent::Mark)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use segstream_blocks::congestion::DeliverySample;
+
+    fn at(millis: u64) -> Instant {
+        Instant::ZERO + Duration::from_millis(millis)
+    }
+
+    /// Shipments 0 to 39 of 1000 bytes, four each 10 ms.
+    fn sent() -> Delivery {
+        let mut delivery = Delivery::default();
+        for number in 0..40 {
+            delivery.on_sent(at(number / 4 * 10), number, 1000, (number + 1) * 1000);
+        }
+        delivery
+    }
+
+    fn exchange(lost: u64, marked: u64) -> Exchange {
+        let sent_bytes = 10_000;
+        Exchange {
+            sent_at: Instant::ZERO,
+            alpha: Duration::from_millis(1),
+            beta: Duration::from_millis(1),
+            exchanges: 1,
+            sent_bytes,
+            received_bytes: sent_bytes - lost * 1000,
+            shipments: 10,
+            lost,
+            marked,
+            delay: 0,
+            rtt: Duration::from_millis(40),
+            limited: None,
+        }
+    }
+
+    fn report(delivery: &mut Delivery, millis: u64, echo: u64) -> Option<Report> {
+        delivery.on_report(at(millis), echo, 40_000, None, &Rtt::new())
+    }
+
+    #[test]
+    fn an_echo_within_a_batch_acknowledges_a_part_of_it_and_each_byte_once() {
+        let mut delivery = sent();
+        let told = |report: Option<Report>| report.map(|report| (report.delivered, report.in_flight_before, report.in_flight));
+        assert_eq!(told(report(&mut delivery, 140, 5)), Some((6000, 40_000, 34_000)));
+        assert_eq!(told(report(&mut delivery, 141, 5)), None, "no news");
+        assert_eq!(told(report(&mut delivery, 142, 3)), None, "older than what is known");
+        assert_eq!(told(report(&mut delivery, 150, 39)), Some((34_000, 34_000, 0)));
+    }
+
+    /// Four shipments of 1000 bytes each 10 ms, echoed 100 ms later; the application has no more at 200 ms.
+    fn steady() -> Vec<DeliverySample> {
+        let (mut delivery, mut sent, mut samples) = (Delivery::default(), 0, Vec::new());
+        for batch in 0..40 {
+            if let Some(echoed) = (batch * 4u64).checked_sub(37) {
+                let report = delivery.on_report(at(batch * 10), echoed, sent, None, &Rtt::new());
+                samples.extend(report.and_then(|report| report.sample));
+            }
+            for number in batch * 4..batch * 4 + 4 {
+                sent += 1000;
+                delivery.on_sent(at(batch * 10), number, 1000, sent);
+            }
+            if batch == 20 {
+                delivery.note_limit(Some(Limit::Application), sent);
+            }
+        }
+        samples
+    }
+
+    #[test]
+    fn samples_tell_the_rate_and_what_left_while_the_application_had_nothing_is_marked() {
+        let samples = steady();
+        // Of batch 29, the last: 40 shipments between those echoed when it left and those echoed now, in 100 ms.
+        let last = samples.last().expect("there are samples");
+        assert_eq!(last.rate.map(|rate| rate.bits_per_second()), Some(3_200_000));
+        let limited: Vec<usize> = (0..samples.len()).filter(|batch| samples[*batch].app_limited).collect();
+        assert_eq!(limited, (21..30).collect::<Vec<_>>(), "until what was in flight then is delivered");
+    }
+
+    #[test]
+    fn lost_bytes_are_not_delivered_and_begin_one_recovery_a_round_trip() {
+        let mut delivery = sent();
+        let mut told = |lost, echo| {
+            delivery.on_exchange(&exchange(lost, 0));
+            let report = report(&mut delivery, 140, echo).expect("there is news");
+            delivery.on_sent(at(140), 40 + echo, 1000, 40_000);
+            (report.delivered, report.lost, report.event, report.recovering, report.recovered)
+        };
+        assert_eq!(told(2, 9), (8000, 2000, Some(CongestionEvent::Loss), true, false));
+        assert_eq!(told(1, 19), (9000, 1000, None, true, false), "in the same round trip");
+        assert_eq!(told(0, 49), (20_000, 0, None, false, true), "what left after the loss is echoed");
+        assert_eq!(delivery.deliveries.total(), 37_000);
+    }
+
+    #[test]
+    fn a_loss_told_later_than_its_echo_is_taken_back() {
+        let mut delivery = sent();
+        assert_eq!(report(&mut delivery, 140, 9).map(|report| report.delivered), Some(10_000));
+        delivery.on_exchange(&exchange(3, 0));
+        assert_eq!(report(&mut delivery, 141, 9).map(|report| (report.delivered, report.lost)), Some((0, 3000)));
+        assert_eq!(report(&mut delivery, 142, 19).map(|report| report.delivered), Some(7000));
+    }
+
+    #[test]
+    fn marks_are_answered_once_a_round_trip() {
+        let mut delivery = sent();
+        let mut event = |echo| {
+            delivery.on_exchange(&exchange(0, 1));
+            report(&mut delivery, 140, echo).and_then(|report| report.event)
+        };
+        assert_eq!([event(3), event(5), event(39)], [Some(CongestionEvent::Mark), None, None]);
+        delivery.on_sent(at(140), 40, 1000, 41_000);
+        delivery.on_exchange(&exchange(0, 1));
+        assert_eq!(report(&mut delivery, 180, 40).and_then(|report| report.event), Some(CongestionEvent::Mark));
+    }
+
+    #[test]
+    fn timeouts_back_off_until_an_echo_comes() {
+        let mut delivery = sent();
+        let mut rtt = Rtt::new();
+        rtt.on_sample(at(0), Duration::from_millis(100));
+        // 100 ms and four times the variance of the first sample, 50 ms.
+        let mut expired = |millis| delivery.timeout(at(millis), at(0), &rtt);
+        assert_eq!([expired(299), expired(300), expired(599), expired(600)], [None, Some(1), None, Some(2)]);
+        assert!(report(&mut delivery, 700, 5).is_some());
+        assert_eq!([delivery.timeout(at(999), at(0), &rtt), delivery.timeout(at(1000), at(0), &rtt)], [None, Some(1)]);
+    }
+
+    #[test]
+    fn what_is_remembered_is_bounded() {
+        let mut delivery = Delivery::default();
+        for number in 0..5000 {
+            delivery.on_sent(at(number), number, 1000, (number + 1) * 1000);
+        }
+        assert_eq!(delivery.batches.len(), BATCHES);
+        let told = delivery.on_report(at(6000), 4999, 5_000_000, None, &Rtt::new()).expect("all is echoed");
+        assert_eq!((told.delivered, told.in_flight), (5_000_000, 0));
+    }
+}
