@@ -30,7 +30,7 @@ use clap::{Args, ValueEnum};
 use scheduled_change::ScheduledChange;
 use scheme::SchemeArguments;
 use segstream::blocking::Endpoint;
-use segstream::{Class, Config, Contract, DatagramSize, Duration, InterleaveChoice, Limits, Order, Rate, Security};
+use segstream::{Algorithm, Class, Config, Contract, DatagramSize, Duration, InterleaveChoice, Limits, Order, Rate, Security};
 use segstream_base::Bytes;
 use segstream_wire::contract::{SEGMENT_UNITS_MAX, UNIT_BYTES_MAX};
 use std::collections::BTreeSet;
@@ -91,6 +91,10 @@ pub(crate) struct Arguments {
     /// fixed rate in bursts, F bursts per second of L datagrams each, sent at the rate P within a burst [default: auto].
     #[arg(long, value_name = "auto|P[,F,L]", value_parser = argument::rate)]
     rate: Option<Rate>,
+    /// The congestion control of --rate auto. auto: keeps queues short, and holds its share beside flows that fill them
+    /// [default: auto].
+    #[arg(long, value_name = "NAME", value_parser = argument::congestion)]
+    congestion: Option<&'static Algorithm>,
     /// The receive buffer of each file. The sender stops when the buffer is full, so it should hold the bandwidth-delay
     /// product times (rounds of retransmission + 2). For 100mbit over 60ms one such product is 750kB.
     #[arg(long, value_name = "BYTES", default_value = "16MiB", value_parser = quantity::positive_bytes)]
@@ -224,6 +228,7 @@ fn plan(arguments: &Arguments) -> Result<Plan> {
     let remote = address::of_host(&arguments.address)?;
     let rate = rate(arguments);
     let changes = changes(arguments, rate)?;
+    check_congestion(arguments, rate, &changes)?;
     let receiver = Receiver::of(arguments, remote)?;
     let config = Config {
         security: receiver.security.clone(),
@@ -273,7 +278,23 @@ pub(crate) fn explained(mut error: clap::Error) -> clap::Error {
 
 /// The rate at first. Without rate control there is none unless it is asked for.
 fn rate(arguments: &Arguments) -> Rate {
-    arguments.rate.unwrap_or(if arguments.class.rate_control() { Rate::AUTO } else { Rate::Unpaced })
+    under(arguments, arguments.rate.unwrap_or(if arguments.class.rate_control() { Rate::AUTO } else { Rate::Unpaced }))
+}
+
+/// The rate with the congestion control that was asked for.
+fn under(arguments: &Arguments, rate: Rate) -> Rate {
+    arguments.congestion.map_or(rate, |congestion| rate.under(congestion))
+}
+
+fn check_congestion(arguments: &Arguments, first: Rate, changes: &[ScheduledChange]) -> Result<()> {
+    let is_used = first.is_auto() || changes.iter().filter_map(|change| change.rate).any(|rate| rate.is_auto());
+    match arguments.congestion {
+        Some(congestion) if !is_used => Err(usage::bad(format!(
+            "--congestion {} means nothing to a rate that is not congestion-controlled; leave it out, or give --rate auto",
+            congestion.name
+        ))),
+        _ => Ok(()),
+    }
 }
 
 /// The changes in the order of time. Whatever is in force at any time goes together.
@@ -288,6 +309,7 @@ fn changes(arguments: &Arguments, first: Rate) -> Result<Vec<ScheduledChange>> {
             // Nobody has asked for a rate before there was rate control.
             change.rate.get_or_insert(Rate::AUTO);
         }
+        change.rate = change.rate.map(|rate| under(arguments, rate));
         rate = change.rate.unwrap_or(rate);
         rate.check(class).map_err(|error| usage::bad(format!("after {}: {error}", change.at)))?;
     }

@@ -2,7 +2,7 @@
 //!
 //! Invariant: every field has a default that is safe on a path its user does not own.
 
-use crate::{Rate, Security};
+use crate::{Algorithm, Rate, Security};
 use segstream_base::Duration;
 use segstream_net::bind::SocketConfig;
 use segstream_net::driver::{DriverConfig, Polling, Threads};
@@ -88,6 +88,13 @@ impl Default for Config {
 }
 
 impl Config {
+    /// The same settings with an automatic rate under `congestion`, as [`crate::Algorithm::offered`] finds it by name. A rate that is not
+    /// automatic becomes [`Rate::AUTO`].
+    pub fn with_congestion(mut self, congestion: &'static Algorithm) -> Self {
+        self.rate = if self.rate.is_auto() { self.rate } else { Rate::AUTO }.under(congestion);
+        self
+    }
+
     /// The same settings with a fixed rate of `megabits` Mbit/s.
     pub fn with_rate_megabits(mut self, megabits: u64) -> Self {
         self.rate = Rate::smooth(segstream_base::Bandwidth::from_megabits_per_second(megabits));

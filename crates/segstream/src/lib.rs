@@ -151,6 +151,7 @@ pub use security::{Credentials, Peer, Security};
 pub use segstream_base::halves::{SubmitError, Verdict};
 pub use segstream_base::{Bandwidth, Duration, Instant};
 pub use segstream_blocks::burst::RateSpec;
+pub use segstream_blocks::congestion::{Algorithm, UnknownAlgorithm};
 pub use segstream_blocks::tolerance::Tolerance;
 pub use segstream_net::bind::{SocketError, SocketWarning};
 pub use segstream_net::clock::Clock;

@@ -1,11 +1,11 @@
-//! Arguments of `send` that need more than a number: the rate and interleaving.
+//! Arguments of `send` that need more than a number: the rate, its congestion control, and interleaving.
 //!
 //! Called by the parser.
 //!
 //! Invariant: what is refused is refused with a sentence that says what to write.
 
 use crate::quantity;
-use segstream::{Class, InterleaveChoice, Rate, RateSpec};
+use segstream::{Algorithm, Class, InterleaveChoice, Rate, RateSpec};
 
 /// A rate: `auto`, perhaps with bounds as in `auto:floor=1mbit,peak=50mbit`, or `P`, or `P,F,L`.
 pub(super) fn rate(text: &str) -> Result<Rate, String> {
@@ -58,6 +58,11 @@ fn fixed(text: &str) -> Result<RateSpec, String> {
     }
 }
 
+/// A congestion control that users can choose, by its name.
+pub(super) fn congestion(text: &str) -> Result<&'static Algorithm, String> {
+    Algorithm::offered(text.trim()).map_err(|error| error.to_string())
+}
+
 /// Interleaving: `auto`, `off` or a depth.
 pub(super) fn interleave(text: &str) -> Result<InterleaveChoice, String> {
     match text.trim() {
@@ -102,5 +107,14 @@ mod tests {
             assert!(rate(text).expect_err(text).split(' ').count() > 5);
         }
         assert!(interleave("0").is_err() && interleave("on").is_err());
+    }
+
+    #[test]
+    fn a_congestion_control_that_is_not_offered_is_refused_with_the_names_of_those_that_are() {
+        assert_eq!(congestion("auto").map(|algorithm| algorithm.name), Ok("auto"));
+        for name in ["cubic", "vegas", ""] {
+            let told = congestion(name).expect_err(name);
+            assert_eq!(told, format!("\"{name}\" is not a congestion control that can be chosen; give auto"));
+        }
     }
 }

@@ -41,6 +41,7 @@ pub(super) const USUAL: &[&str] = &[
     "segment_bytes",
     "segment_wait",
     "datagram_bytes",
+    "congestion",
     "class",
     "lifetime",
     "order",
