@@ -22,7 +22,7 @@ pub enum Traffic {
         /// How its rate is chosen.
         pace: Pace,
     },
-    /// A TCP under a controller that reports clock, by the controller's name: `reno`, `cubic`, `bbr`; with marks instead of drops
+    /// A TCP under a report-clocked controller, by the controller's name: `reno`, `cubic`, `bbr`; with marks instead of drops
     /// where the link marks, if the controller heeds them: `reno-ecn`, `cubic-ecn`.
     Tcp {
         /// The controller.
