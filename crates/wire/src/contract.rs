@@ -280,7 +280,7 @@ pub(crate) fn decode_time(input: &mut Reader<'_>, field: &'static str) -> Result
 /// What an endpoint allows its peer; each side states its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// The most streams the peer may open, those that have ended included. Default 256.
+    /// The most streams of the peer that may be live at a time. Default 256.
     pub streams: u32,
     /// The largest datagram the endpoint accepts. Default 65,507.
     pub datagram_bytes: u32,

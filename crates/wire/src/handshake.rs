@@ -9,7 +9,7 @@
 use segstream_base::codec::{DecodeError, DecodeErrorKind, Reader, Writer};
 
 /// The version of the protocol in this crate.
-pub const VERSION: u16 = 3;
+pub const VERSION: u16 = 4;
 /// The longest text that explains a reject or a disconnect.
 pub const DETAIL_BYTES_MAX: usize = 256;
 /// The longest token: a cookie or an address token.

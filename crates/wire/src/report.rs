@@ -90,6 +90,11 @@ pub enum ReportFrame {
     },
     /// The newest TXS that asked for it has arrived.
     Arrival(Arrived),
+    /// So many streams may be opened in all, those that have ended included (compare RFC 9000 19.11).
+    MaxStreams {
+        /// How many. Never fewer than were told before.
+        streams: u64,
+    },
 }
 
 /// When a TXS arrived, and what had arrived by then. The counts are of all shipments of the connection in this direction
@@ -159,6 +164,7 @@ const REQUEST: u8 = 0x14;
 const RECLASS_ECHO: u8 = 0x15;
 const REFUSED: u8 = 0x16;
 const ARRIVAL: u8 = 0x17;
+const MAX_STREAMS: u8 = 0x18;
 
 /// The receiver's state.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
@@ -286,6 +292,7 @@ impl ReportFrame {
             Self::ReclassEcho { change, .. } => varint_len(*change) + 1,
             Self::Refused { stream, .. } => varint_len(u64::from(*stream)) + 1,
             Self::Arrival(arrived) => arrived.encoded_len(),
+            Self::MaxStreams { streams } => varint_len(*streams),
         }
     }
 
@@ -339,6 +346,10 @@ impl ReportFrame {
                 out.u8(ARRIVAL);
                 arrived.encode(out);
             }
+            Self::MaxStreams { streams } => {
+                out.u8(MAX_STREAMS);
+                out.varint(*streams);
+            }
         }
     }
 
@@ -374,6 +385,7 @@ impl ReportFrame {
                 Ok(Self::Refused { stream, reason })
             }
             ARRIVAL => Ok(Self::Arrival(Arrived::decode(input)?)),
+            MAX_STREAMS => Ok(Self::MaxStreams { streams: input.varint("streams")? }),
             _ => Err(DecodeError { at, field: "report frame", kind: DecodeErrorKind::UnknownType(u64::from(kind)) }),
         }
     }
@@ -468,6 +480,7 @@ mod tests {
                 ReportFrame::ReclassEcho { change: 1, class: Class::ALL },
                 ReportFrame::Refused { stream: 300, reason: RefuseReason::TooManyStreams },
                 ReportFrame::Arrival(Arrived { sync: 70, at: 1 << 40, bytes: 1 << 33, shipments: 20_000, lost: 3, marked: 1 }),
+                ReportFrame::MaxStreams { streams: 1 << 33 },
             ]
             .into_iter()
             .collect(),
@@ -513,6 +526,7 @@ mod tests {
             ReportFrame::ReclassEcho { change: value, class: Class::ALL },
             ReportFrame::Refused { stream, reason: RefuseReason::NotWanted },
             ReportFrame::Arrival(Arrived { sync: value, at: value, bytes: value, shipments: value, lost: value, marked: value }),
+            ReportFrame::MaxStreams { streams: value },
         ];
         let reorder = value.min(REORDER_MAX) as u32;
         Report { number: value, echo: Some(value), reorder, time: Some(value), held: value, frames: frames.into_iter().collect() }

@@ -249,6 +249,7 @@ fn report_frame(frame: &ReportFrame) -> String {
             let Arrived { sync, at, bytes, shipments, lost, marked } = arrived;
             format!("arrival of sync {sync} at {at} ns after {bytes} bytes in {shipments} shipments, {lost} lost, {marked} marked")
         }
+        ReportFrame::MaxStreams { streams } => format!("streams up to {streams} in all"),
     }
 }
 

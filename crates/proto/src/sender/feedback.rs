@@ -69,6 +69,7 @@ impl SendHalf {
                 }
             }
             ReportFrame::Arrival(ref arrived) => self.on_arrived(now, arrived),
+            ReportFrame::MaxStreams { .. } => {}
             ReportFrame::Refused { stream, reason } => {
                 if let Some(refused) = self.streams.get_mut(stream as usize)
                     && refused.refused.is_none()

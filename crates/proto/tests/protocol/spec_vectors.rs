@@ -142,7 +142,7 @@ fn set_up(vectors: &mut Vectors) {
     let token: Vec<u8> = (1..=21).collect();
     let request = Request { version: VERSION, request: REQUEST, connection: INITIATOR, protection: 0, token: token.clone(), fragment };
     let mut fields: Vec<Field> = vec![
-        (2, "version = 2"),
+        (2, "version = 4"),
         (8, "request identifier"),
         (4, "connection identifier of the initiator"),
         (1, "protection = 0, plain"),
@@ -151,7 +151,7 @@ fn set_up(vectors: &mut Vectors) {
         (1, "fragment: offset 0"),
         (1, "  56 bytes"),
         (2, "  the proposal: 54 bytes"),
-        (2, "  version = 2"),
+        (2, "  version = 4"),
         (8, "  request identifier"),
         (4, "  connection identifier of the initiator"),
         (1, "  class = 7"),
@@ -225,7 +225,7 @@ fn set_up(vectors: &mut Vectors) {
         &[
             (8, "request identifier"),
             (1, "reason = 1, busy"),
-            (2, "version spoken = 2"),
+            (2, "version spoken = 4"),
             (1, "detail: 20 bytes"),
             (20, "\"too many connections\""),
         ],
@@ -406,6 +406,7 @@ fn report(vectors: &mut Vectors) {
                 holes: runs(&[(1, 2), (9, 10)]),
             },
             ReportFrame::Arrival(Arrived { sync: 2, at: 901_500_000, bytes: 5_000, shipments: 7, lost: 1, marked: 0 }),
+            ReportFrame::MaxStreams { streams: 300 },
         ]
         .into_iter()
         .collect(),
@@ -461,6 +462,8 @@ fn report(vectors: &mut Vectors) {
             (1, "  in 7 shipments"),
             (1, "  1 held lost"),
             (1, "  0 marked"),
+            (1, "MAX_STREAMS"),
+            (2, "  300 streams in all"),
         ],
     );
 }

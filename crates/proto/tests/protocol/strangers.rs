@@ -7,7 +7,7 @@ use segstream_base::random::Seed;
 use segstream_proto::config::Config;
 use segstream_proto::endpoint::Endpoint;
 use segstream_proto::session::Plain;
-use segstream_wire::handshake::{Reject, RejectReason};
+use segstream_wire::handshake::{Reject, RejectReason, VERSION};
 use segstream_wire::header::HEADER_BYTES;
 use segstream_wire::{Header, Kind, Level};
 
@@ -36,7 +36,7 @@ fn a_refusal_is_never_longer_than_the_request() {
         assert!(out.len() <= asked, "{} bytes answer {asked}", out.len());
         let end = Plain::open(0, &out).unwrap();
         let reject = Reject::decode(&mut Reader::new(&out[HEADER_BYTES..end])).unwrap();
-        assert_eq!((reject.request, reject.reason, reject.version), (77, RejectReason::Version, 3));
+        assert_eq!((reject.request, reject.reason, reject.version), (77, RejectReason::Version, VERSION));
         assert!(more < 100 || !reject.detail.is_empty(), "there was room for a sentence");
     }
 }
