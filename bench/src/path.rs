@@ -70,7 +70,7 @@ impl Case {
             overhead_bytes: 28,
             reorder: 3,
             reorder_adapting: true,
-            streams_max: 1,
+            streams_max: 256,
             stream_window_bytes: 64 << 20,
             connection_window_bytes: u64::MAX,
             window_segments_max: 65_536,

@@ -94,7 +94,7 @@ fn halves(
         overhead_bytes: 0,
         reorder: 0,
         reorder_adapting: true,
-        streams_max: 1,
+        streams_max: 256,
         stream_window_bytes: window_bytes,
         connection_window_bytes: window_bytes,
         window_segments_max: contract.window_segments,

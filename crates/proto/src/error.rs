@@ -93,6 +93,23 @@ fn rejection(reason: RejectReason, detail: &str) -> String {
     if detail.is_empty() { sentence } else { format!("{sentence} ({detail})") }
 }
 
+/// Why a stream was not opened.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum OpenStreamError {
+    /// The contract contradicts itself: a fault of the caller.
+    #[error(transparent)]
+    Contract(#[from] segstream_wire::contract::ContractError),
+    /// As many streams are live as the peer allows.
+    #[error(
+        "the peer allows {live_max} streams at a time, and as many are open or have not been read to their end; finish one, or wait until the peer has read it"
+    )]
+    TooManyStreams {
+        /// How many it allows at a time.
+        live_max: u32,
+    },
+}
+
 /// Why a connection was not even tried: a fault of the caller.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]

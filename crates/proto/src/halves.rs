@@ -225,8 +225,10 @@ impl Sender for LoneSender {
     }
 
     fn finish(&mut self, now: Instant) {
-        for stream in 0..self.half.stream_count() {
+        let mut place = 0;
+        while let Some(stream) = self.half.stream_at(place) {
             self.half.finish(now, stream);
+            place += 1;
         }
     }
 
@@ -291,7 +293,7 @@ impl Sender for LoneSender {
                     self.broken.get_or_insert(broken);
                     continue;
                 }
-                SenderHalfEvent::Refused(..) => continue,
+                SenderHalfEvent::Refused(..) | SenderHalfEvent::StreamsAvailable => continue,
             });
         }
     }
@@ -321,7 +323,9 @@ impl LoneReceiver {
     }
 
     fn drain_deliveries(&mut self, now: Instant) {
-        for id in 0..self.half.stream_count() {
+        let mut place = 0;
+        while let Some(id) = self.half.stream_at(place) {
+            place += 1;
             while let Some(delivery) = self.half.poll_delivery(id) {
                 self.half.release(now, id, delivery.segment);
                 self.events.push_back(ReceiverEvent::Delivered {
@@ -332,7 +336,7 @@ impl LoneReceiver {
                     holes: delivery.holes.iter().map(|hole| hole.1 - hole.0).sum(),
                 });
             }
-            if let Some(segments) = self.half.poll_ended(id) {
+            if let Some(segments) = self.half.poll_ended(now, id) {
                 self.events.push_back(ReceiverEvent::Ended { stream: StreamId(id), segments });
             }
         }

@@ -22,6 +22,7 @@ pub mod error;
 pub mod halves;
 mod initial;
 pub mod layout;
+mod live_streams;
 pub mod number;
 mod path;
 pub mod rate;

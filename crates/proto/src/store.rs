@@ -8,6 +8,7 @@
 //! [`crate::receiver`]).
 
 use crate::layout::Layout;
+use crate::live_streams::LiveStreams;
 use crate::segment_buffers::SegmentBuffers;
 use bytes::Bytes;
 use core::ops::Range;
@@ -65,7 +66,7 @@ impl<T> Numbered<T> {
 /// The bytes on their way out.
 #[derive(Debug, Default)]
 pub struct SendStore {
-    streams: Vec<Numbered<Outgoing>>,
+    streams: LiveStreams<Numbered<Outgoing>>,
 }
 
 impl SendStore {
@@ -88,7 +89,7 @@ impl SendStore {
 
     /// Forgets segments that have their verdicts.
     pub fn forget(&mut self, stream: u32, segments: Range<u64>) {
-        let stream = self.stream(stream);
+        let Some(stream) = self.streams.get_mut(stream) else { return };
         for segment in segments {
             if let Some(kept) = stream.get_mut(segment) {
                 *kept = Outgoing::Gone;
@@ -105,7 +106,7 @@ impl SendStore {
     /// Appends the payload of `part` to `out`; zeros where bytes are missing, which only a caller's mistake can cause.
     #[inline]
     pub fn append_to(&self, part: &Part, layout: &Layout, out: &mut Vec<u8>) {
-        let stream = self.streams.get(part.stream as usize);
+        let stream = self.streams.get(part.stream);
         let bytes = stream.and_then(|stream| stream.get(part.segment)).map_or(&[][..], Outgoing::bytes);
         let unit_bytes = layout.unit_bytes as usize;
         if layout.order.is_in_order() {
@@ -120,10 +121,12 @@ impl SendStore {
     }
 
     fn stream(&mut self, stream: u32) -> &mut Numbered<Outgoing> {
-        while self.streams.len() <= stream as usize {
-            self.streams.push(Numbered::default());
-        }
-        &mut self.streams[stream as usize]
+        self.streams.get_or_insert(stream)
+    }
+
+    /// Keeps nothing of streams but those of which `keep` says so.
+    pub fn retain(&mut self, keep: impl Fn(u32) -> bool) {
+        self.streams.retain(|stream, _| keep(stream));
     }
 }
 
@@ -138,7 +141,7 @@ fn append(out: &mut Vec<u8>, bytes: &[u8], start: usize, count: usize) {
 /// The bytes on their way in.
 #[derive(Debug, Default)]
 pub struct RecvStore {
-    streams: Vec<Numbered<Option<Vec<u8>>>>,
+    streams: LiveStreams<Numbered<Option<Vec<u8>>>>,
     buffers: SegmentBuffers,
 }
 
@@ -191,7 +194,7 @@ impl RecvStore {
             let (first, end) = (place(first), place(end));
             bytes[first..end].fill(0);
         }
-        if let Some(stream) = self.streams.get_mut(stream as usize) {
+        if let Some(stream) = self.streams.get_mut(stream) {
             if let Some(kept) = stream.get_mut(segment) {
                 *kept = None;
             }
@@ -207,6 +210,11 @@ impl RecvStore {
         }
     }
 
+    /// Keeps nothing of streams but those of which `keep` says so.
+    pub fn retain(&mut self, keep: impl Fn(u32) -> bool) {
+        self.streams.retain(|stream, _| keep(stream));
+    }
+
     /// Bytes kept for all streams.
     pub fn kept_bytes(&self) -> u64 {
         self.streams.iter().flat_map(|stream| &stream.items).flatten().map(|kept| kept.capacity() as u64).sum()
@@ -214,15 +222,12 @@ impl RecvStore {
 
     /// What is there of a segment so far; bytes of units that are missing mean nothing.
     pub fn peek(&self, stream: u32, segment: u64) -> &[u8] {
-        self.streams.get(stream as usize).and_then(|stream| stream.get(segment)).and_then(Option::as_deref).unwrap_or(&[])
+        self.streams.get(stream).and_then(|stream| stream.get(segment)).and_then(Option::as_deref).unwrap_or(&[])
     }
 }
 
-fn buffer(streams: &mut Vec<Numbered<Option<Vec<u8>>>>, stream: u32, segment: u64) -> Option<&mut Vec<u8>> {
-    while streams.len() <= stream as usize {
-        streams.push(Numbered::default());
-    }
-    let stream = streams.get_mut(stream as usize)?;
+fn buffer(streams: &mut LiveStreams<Numbered<Option<Vec<u8>>>>, stream: u32, segment: u64) -> Option<&mut Vec<u8>> {
+    let stream = streams.get_or_insert(stream);
     while segment >= stream.base + stream.items.len() as u64 {
         stream.items.push_back(Some(Vec::new()));
     }

@@ -33,7 +33,7 @@ pub struct Config {
     pub idle_timeout: Duration,
     /// How long a connection is tried. Default 10 s.
     pub connect_timeout: Duration,
-    /// The most streams a peer may open on one connection, those that have ended included. Default 256.
+    /// The most streams of a peer that may be live at a time on one connection; those that have ended do not count. Default 256.
     /// Limit: an ended stream's place is not used again, so whoever has more to open makes another connection.
     pub streams: u32,
     /// The largest receive buffer of one stream in bytes. Default 64 MiB.

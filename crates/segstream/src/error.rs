@@ -2,7 +2,9 @@
 //!
 //! Invariant: an error never loses what was accepted before it.
 
-use crate::{Class, CloseReason, ConnectError, ContractError, IdentityError, RateError, RefuseReason, SocketError, SubmitError};
+use crate::{
+    Class, CloseReason, ConnectError, ContractError, IdentityError, OpenStreamError, RateError, RefuseReason, SocketError, SubmitError,
+};
 use std::net::SocketAddr;
 
 /// What can go wrong.
@@ -15,6 +17,9 @@ pub enum Error {
     /// The connection was not tried.
     #[error(transparent)]
     Connect(#[from] ConnectError),
+    /// A stream was not opened.
+    #[error(transparent)]
+    OpenStream(OpenStreamError),
     /// A contract contradicts itself.
     #[error(transparent)]
     Contract(#[from] ContractError),
@@ -74,4 +79,13 @@ pub enum Error {
     /// The operating system provides no random numbers.
     #[error("the operating system provides no random numbers: {0}")]
     Entropy(getrandom::Error),
+}
+
+impl From<OpenStreamError> for Error {
+    fn from(error: OpenStreamError) -> Self {
+        match error {
+            OpenStreamError::Contract(contract) => Self::Contract(contract),
+            other => Self::OpenStream(other),
+        }
+    }
 }

@@ -12,7 +12,8 @@
 mod receiving;
 mod sending;
 
-use crate::inbox::{Inbox, News, Sending};
+use crate::inbox::{Inbox, News};
+use crate::progress::Progressive;
 use crate::{
     Bandwidth, Class, CloseReason, Config, ConnectionEvent, ConnectionId, Contract, Error, Instant, Peer, Rate, Statistics,
     StreamStatistics, Trust,
@@ -84,7 +85,7 @@ impl Hub {
         let count = streams.len() as u32;
         let id = self.protocol.connect(now, peer.address, &peer.trust, streams)?;
         let mut inbox = Inbox::new(peer.address, false);
-        inbox.sending.extend((0..count).map(Sending::new));
+        (0..count).for_each(|stream| inbox.on_opened(stream));
         self.inboxes.insert(id, Box::new(inbox));
         Ok(id)
     }
@@ -122,6 +123,10 @@ impl Hub {
             let (remote, incoming) = (connection.remote(), connection.role() == Role::Responder);
             let inbox = self.inboxes.entry(id).or_insert_with(|| Box::new(Inbox::new(remote, incoming)));
             let cause = Cause::of(&event);
+            if matches!(cause, Cause::Opened) {
+                let unread = |progress: &Progressive| progress.has_held();
+                inbox.receiving.retain(|&stream, kept| !connection.has_retired(stream) || kept.progress.as_deref().is_some_and(unread));
+            }
             let news = inbox.take(event);
             if !core::mem::replace(&mut inbox.queued, true) {
                 self.news.push_back(id);

@@ -28,7 +28,16 @@ impl Sending {
     pub(crate) const fn new(stream: u32) -> Self {
         Self { verdicts: Verdicts::new(stream), refused: None, finished: false, end_owed: false }
     }
+
+    /// Whether no more verdicts will come.
+    const fn has_ended(&self) -> bool {
+        (self.finished || self.refused.is_some()) && !self.verdicts.has_expected()
+    }
 }
+
+/// Ended streams of ours that are kept while their verdicts are unread or their refusal may be asked for; then the oldest are
+/// forgotten.
+const ENDED_KEPT: usize = 1024;
 
 /// A stream of the peer.
 #[derive(Debug, Default)]
@@ -73,7 +82,9 @@ pub(crate) struct Inbox {
     /// It is in the hub's queue of connections with something to tell.
     pub(crate) queued: bool,
     pub(crate) class_asked: Option<Class>,
-    pub(crate) sending: Vec<Sending>,
+    pub(crate) sending: BTreeMap<u32, Sending>,
+    /// One more than the highest stream of ours; those below that are not in `sending` have ended, and all was read.
+    sending_next: u32,
     pub(crate) receiving: BTreeMap<u32, Receiving>,
     /// Streams of the peer the application has not been given.
     pub(crate) opened: VecDeque<u32>,
@@ -108,11 +119,30 @@ impl Inbox {
             released: false,
             queued: false,
             class_asked: None,
-            sending: Vec::new(),
+            sending: BTreeMap::new(),
+            sending_next: 0,
             receiving: BTreeMap::new(),
             opened: VecDeque::new(),
             untold: Untold::default(),
         }
+    }
+
+    /// A stream of ours is opened; those that have ended make room.
+    pub(crate) fn on_opened(&mut self, stream: u32) {
+        self.sending.retain(|_, kept| !kept.has_ended() || kept.refused.is_some() || kept.verdicts.has_unread());
+        let ended = self.sending.values().filter(|kept| kept.has_ended()).count();
+        if ended > ENDED_KEPT
+            && let Some(oldest) = self.sending.iter().find(|(_, kept)| kept.has_ended()).map(|(&oldest, _)| oldest)
+        {
+            self.sending.remove(&oldest);
+        }
+        self.sending.insert(stream, Sending::new(stream));
+        self.sending_next = self.sending_next.max(stream + 1);
+    }
+
+    /// Whether a stream of ours has ended and nothing is kept of it.
+    pub(crate) fn has_forgotten(&self, stream: u32) -> bool {
+        stream < self.sending_next && !self.sending.contains_key(&stream)
     }
 
     /// Keeps what the connection tells; says whom it concerns.
@@ -143,7 +173,7 @@ impl Inbox {
                 return News::Receiving(stream);
             }
             ConnectionEvent::Judged { stream, segments, verdict, holes } => {
-                if let Some(sending) = self.sending.get_mut(stream as usize) {
+                if let Some(sending) = self.sending.get_mut(&stream) {
                     sending.verdicts.settle(segments, verdict, holes);
                     self.untold.judged.insert(stream);
                 }
@@ -154,7 +184,7 @@ impl Inbox {
                 return News::Sending(stream);
             }
             ConnectionEvent::Refused(stream, reason) => {
-                if let Some(sending) = self.sending.get_mut(stream as usize) {
+                if let Some(sending) = self.sending.get_mut(&stream) {
                     sending.refused = Some(reason);
                 }
                 self.untold.refused.push_back((stream, reason));
@@ -193,7 +223,7 @@ impl Inbox {
             return Some(ConnectionEvent::Writable(stream));
         }
         while let Some(&stream) = untold.judged.first() {
-            match self.sending.get_mut(stream as usize).and_then(|sending| sending.verdicts.take_run()) {
+            match self.sending.get_mut(&stream).and_then(|sending| sending.verdicts.take_run()) {
                 Some((segments, judged)) => {
                     return Some(ConnectionEvent::Judged { stream, segments, verdict: judged.verdict, holes: judged.holes });
                 }
@@ -247,14 +277,14 @@ mod tests {
 
     fn inbox() -> Inbox {
         let mut inbox = Inbox::new(SocketAddr::from(([127, 0, 0, 1], 1)), false);
-        inbox.sending.push(Sending::new(0));
+        inbox.on_opened(0);
         inbox
     }
 
     #[test]
     fn what_is_told_often_is_heard_once_and_the_end_comes_last() {
         let mut inbox = inbox();
-        inbox.sending[0].verdicts.expect();
+        inbox.sending.get_mut(&0).unwrap().verdicts.expect();
         inbox.take(ConnectionEvent::Connected);
         for _ in 0..1000 {
             inbox.take(ConnectionEvent::Readable(7));
@@ -270,11 +300,34 @@ mod tests {
     }
 
     #[test]
+    fn a_thousand_streams_that_were_read_leave_nothing_and_unread_ones_are_bounded() {
+        let mut inbox = inbox();
+        for stream in 1..=1000 {
+            inbox.on_opened(stream);
+            let sending = inbox.sending.get_mut(&stream).unwrap();
+            sending.verdicts.expect();
+            sending.finished = true;
+            inbox.take(ConnectionEvent::Judged { stream, segments: 0..1, verdict: Verdict::Complete, holes: vec![] });
+            assert!(matches!(inbox.sending.get_mut(&stream).unwrap().verdicts.take(0), crate::verdicts::Lookup::Judged(_)));
+        }
+        assert_eq!(inbox.sending.keys().copied().collect::<Vec<_>>(), [0, 1000], "the first is not finished");
+        assert!(inbox.has_forgotten(1) && !inbox.has_forgotten(0) && !inbox.has_forgotten(1001));
+        for stream in 1001..=1001 + 2 * ENDED_KEPT as u32 {
+            inbox.on_opened(stream);
+            let sending = inbox.sending.get_mut(&stream).unwrap();
+            sending.verdicts.expect();
+            sending.finished = true;
+            inbox.take(ConnectionEvent::Judged { stream, segments: 0..1, verdict: Verdict::Complete, holes: vec![] });
+        }
+        assert!(inbox.sending.len() <= ENDED_KEPT + 3, "{} streams are kept", inbox.sending.len());
+    }
+
+    #[test]
     fn a_verdict_taken_by_number_is_not_told_again() {
         let mut inbox = inbox();
-        inbox.sending[0].verdicts.expect();
+        inbox.sending.get_mut(&0).unwrap().verdicts.expect();
         inbox.take(ConnectionEvent::Judged { stream: 0, segments: 0..1, verdict: Verdict::Complete, holes: vec![] });
-        inbox.sending[0].verdicts.take(0);
+        inbox.sending.get_mut(&0).unwrap().verdicts.take(0);
         assert_eq!(inbox.next_event(), None);
     }
 }

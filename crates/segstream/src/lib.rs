@@ -161,7 +161,7 @@ pub use segstream_net::wake::Waker;
 pub use segstream_proto::config::DatagramSize;
 pub use segstream_proto::connection::{ConnectionEvent, Received};
 pub use segstream_proto::endpoint::{ConnectionId, StrayCounters};
-pub use segstream_proto::error::{CloseReason, ConnectError};
+pub use segstream_proto::error::{CloseReason, ConnectError, OpenStreamError};
 pub use segstream_proto::rate::{Rate, RateError};
 pub use segstream_secure::{
     Admission, Authorities, AuthoritiesError, Fingerprint, Identity, IdentityError, KnownPeers, KnownPeersError, OneTimeCode,

@@ -131,6 +131,11 @@ impl Progressive {
         Some(Progress::Units(units))
     }
 
+    /// Whether a judged segment waits to be told.
+    pub(crate) const fn has_held(&self) -> bool {
+        self.held.is_some()
+    }
+
     /// The judged segment that is being told, whatever of it was not told yet.
     pub(crate) fn take_whole(&mut self) -> Option<Received> {
         self.held.take().map(|(received, _)| received)

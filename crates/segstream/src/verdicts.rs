@@ -95,6 +95,11 @@ impl Verdicts {
         self.expected > 0
     }
 
+    /// Whether any verdict was not handed out.
+    pub(crate) fn has_unread(&self) -> bool {
+        !self.slots.is_empty()
+    }
+
     /// Takes note of a verdict on a segment, or on a run of segments without holes.
     pub(crate) fn settle(&mut self, segments: Range<u64>, verdict: Verdict, holes: Vec<(u32, u32)>) {
         let first = segments.start;

@@ -3,8 +3,10 @@
 //! Called by the facade and by tests. Invariant: a call that is refused changes nothing.
 
 use super::{Connection, ConnectionEvent};
+use crate::error::OpenStreamError;
 use crate::rate::{Rate, RateError};
 use crate::receiver::ReceiverCounters;
+use crate::sender::stream::SendStream;
 use crate::sender::{SenderCounters, StreamCounters};
 use bytes::Bytes;
 use segstream_base::halves::{Probe, SubmitError, Verdict};
@@ -67,12 +69,20 @@ impl Connection {
     /// Opens a stream. Segments can be submitted at once; they leave when the peer has granted a window. On a
     /// connection that is being closed the stream is finished at once.
     ///
+    /// A stream that has ended makes room for another one once the peer has retired it; nothing can be asked about it any more
+    /// when another one is opened.
+    ///
     /// # Errors
-    /// When the contract contradicts itself, or its units do not fit every datagram.
-    pub fn open_stream(&mut self, now: Instant, contract: Contract) -> Result<u32, ContractError> {
+    /// When the contract contradicts itself, or its units do not fit every datagram; when as many streams are live as the
+    /// peer allows: then [`ConnectionEvent::StreamsAvailable`] tells when the next one may be opened.
+    pub fn open_stream(&mut self, now: Instant, contract: Contract) -> Result<u32, OpenStreamError> {
         contract.validate()?;
-        Part::check_room(self.send.stream_count(), &contract, None, self.unit_room())?;
+        Part::check_room(self.send.next_stream(), &contract, None, self.unit_room())?;
+        if !self.send.may_open_stream() {
+            return Err(OpenStreamError::TooManyStreams { live_max: self.peer_limits.streams });
+        }
         let stream = self.send.open_stream(now, contract)?;
+        self.send_store.retain(|kept| self.send.contract(kept).is_some());
         if !self.close.takes_segments() {
             self.send.finish(now, stream);
         }
@@ -154,7 +164,7 @@ impl Connection {
             let taken = (stream, delivery.segment);
             self.events.retain(|event| !matches!(*event, ConnectionEvent::Units { stream, segment, .. } if (stream, segment) == taken));
         }
-        self.tell_ended();
+        self.tell_ended(now);
         Some(Received {
             stream,
             segment: delivery.segment,
@@ -182,7 +192,7 @@ impl Connection {
             return Vec::new();
         }
         self.progressive.push(stream);
-        let Some(Some(incoming)) = self.recv.streams.get(stream as usize) else { return Vec::new() };
+        let Some(incoming) = self.recv.streams.get(stream) else { return Vec::new() };
         let mut there = Vec::new();
         for number in incoming.base..incoming.next_segment() {
             let Some(segment) = incoming.get(number).filter(|segment| !segment.judged()) else { continue };
@@ -201,6 +211,16 @@ impl Connection {
     /// nothing.
     pub fn peek(&self, stream: u32, segment: u64) -> &[u8] {
         self.recv_store.peek(stream, segment)
+    }
+
+    /// Whether a stream of the peer has ended, and nothing is kept of it.
+    pub fn has_retired(&self, stream: u32) -> bool {
+        self.recv.has_retired(stream)
+    }
+
+    /// How many streams are kept: of ours, and of the peer.
+    pub fn streams_kept(&self) -> (usize, usize) {
+        (self.send.streams.len(), self.recv.streams.len())
     }
 
     /// The contract of a stream of ours.
@@ -268,7 +288,7 @@ impl Connection {
         &self.send.counters
     }
 
-    /// Counters of one stream of ours.
+    /// Counters of one stream of ours; `None` once it has ended and another one was opened.
     pub fn stream_counters(&self, stream: u32) -> Option<StreamCounters> {
         self.send.stream_counters(stream)
     }
@@ -295,7 +315,7 @@ impl Connection {
 
     /// Units kept for all streams of ours until their verdicts come.
     pub fn buffered_units_total(&self) -> u64 {
-        (0..self.send.stream_count()).map(|stream| self.send.buffered_units(stream)).sum()
+        self.send.streams.iter().map(SendStream::buffered_units).sum()
     }
 
     /// Payload bytes kept in our direction, and in the peer's.

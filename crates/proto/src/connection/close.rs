@@ -128,8 +128,10 @@ impl Connection {
     }
 
     fn finish_all_streams(&mut self, now: Instant) {
-        for stream in 0..self.send.stream_count() {
+        let mut place = 0;
+        while let Some(stream) = self.send.stream_at(place) {
             self.send.finish(now, stream);
+            place += 1;
         }
     }
 

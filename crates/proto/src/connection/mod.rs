@@ -93,6 +93,8 @@ pub enum ConnectionEvent {
     Writable(u32),
     /// The peer does not take a stream of ours.
     Refused(u32, RefuseReason),
+    /// Another stream may be opened, after [`Connection::open_stream`] has refused one as too many.
+    StreamsAvailable,
     /// A new class is in force in our direction.
     Reclassed(Class),
     /// The rate in our direction has changed by more than a twentieth since this was told last; an automatic one is told
@@ -405,6 +407,7 @@ impl Connection {
                 }
                 SenderHalfEvent::WindowOpen(stream) => ConnectionEvent::Writable(stream),
                 SenderHalfEvent::Refused(stream, reason) => ConnectionEvent::Refused(stream, reason),
+                SenderHalfEvent::StreamsAvailable => ConnectionEvent::StreamsAvailable,
                 SenderHalfEvent::Reclassed(class) => ConnectionEvent::Reclassed(class),
                 SenderHalfEvent::RateChanged(rate) => ConnectionEvent::RateChanged(rate),
                 SenderHalfEvent::CircuitBroken(told) => {
@@ -415,18 +418,20 @@ impl Connection {
             self.events.push_back(event);
         }
         while let Some(stream) = self.recv.poll_opened() {
-            self.events.push_back(ConnectionEvent::StreamOpened(stream));
+            self.on_stream_opened(stream);
         }
         while let Some((stream, segment)) = self.recv.poll_dropped() {
             self.recv_store.empty(stream, segment);
         }
         if self.recv.take_deliverable() {
-            for stream in 0..self.recv.stream_count() {
+            let mut place = 0;
+            while let Some(stream) = self.recv.stream_at(place) {
                 if self.recv.has_delivery(stream) {
                     self.events.push_back(ConnectionEvent::Readable(stream));
                 }
+                place += 1;
             }
-            self.tell_ended();
+            self.tell_ended(now);
         }
         self.advance_close(now);
         if let Some(broken) = broken {
@@ -434,12 +439,21 @@ impl Connection {
         }
     }
 
-    fn tell_ended(&mut self) {
-        for stream in 0..self.recv.stream_count() {
-            if let Some(segments) = self.recv.poll_ended(stream) {
+    fn tell_ended(&mut self, now: Instant) {
+        let mut place = 0;
+        while let Some(stream) = self.recv.stream_at(place) {
+            if let Some(segments) = self.recv.poll_ended(now, stream) {
                 self.events.push_back(ConnectionEvent::Ended { stream, segments });
             }
+            place += 1;
         }
+    }
+
+    /// The peer has opened a stream: those that are retired have left.
+    fn on_stream_opened(&mut self, stream: u32) {
+        self.recv_store.retain(|kept| self.recv.contract(kept).is_some());
+        self.progressive.retain(|&read| self.recv.contract(read).is_some());
+        self.events.push_back(ConnectionEvent::StreamOpened(stream));
     }
 
     /// All there is to tell the application, and the room it took.

@@ -170,7 +170,8 @@ impl Connection {
     /// Whether the payload is as long as the part's units; anything else is a peer's mistake.
     fn payload_fits(&mut self, part: &Part) -> bool {
         let fits = self.recv.payload_bytes(part) == Some(part.payload_bytes);
-        if !fits {
+        // A late part of a stream that has ended is nobody's mistake.
+        if !fits && !self.recv.has_retired(part.stream) {
             self.recv.counters.parts_refused += 1;
         }
         fits

@@ -229,6 +229,7 @@ impl Connection {
         }
         self.idle_timeout = agreed_idle_timeout(&self.limits, &self.peer_limits);
         self.send.set_keep_alive(self.idle_timeout / 4);
+        self.send.refuse_beyond(self.peer_limits.streams);
     }
 
     /// A request of the peer that proves its address, or repeats one that did.

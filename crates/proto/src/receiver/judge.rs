@@ -14,15 +14,15 @@ use segstream_base::halves::Verdict;
 
 impl RecvHalf {
     /// Looks at one segment again.
-    pub(super) fn reconsider(&mut self, now: Instant, stream: usize, number: u64) {
+    pub(super) fn reconsider(&mut self, now: Instant, stream: u32, number: u64) {
         if let Some(verdict) = self.consider(now, stream, number) {
             self.judge(now, stream, number, verdict);
         }
     }
 
-    fn judge(&mut self, now: Instant, id: usize, number: u64, verdict: Verdict) {
+    fn judge(&mut self, now: Instant, id: u32, number: u64, verdict: Verdict) {
         let next_report = self.reports.composition.next_number();
-        let Some(Some(stream)) = self.streams.get_mut(id) else { return };
+        let Some(stream) = self.streams.get_mut(id) else { return };
         let Some(wanted) = stream.on_judged(now, number, verdict, next_report, &mut self.scratch) else { return };
         self.wanting -= u64::from(wanted);
         self.reports.memory.on_judged();
@@ -46,9 +46,9 @@ impl RecvHalf {
     }
 
     /// The verdict that is due, if any; notes a violation.
-    fn consider(&mut self, now: Instant, stream: usize, number: u64) -> Option<Verdict> {
+    fn consider(&mut self, now: Instant, stream: u32, number: u64) -> Option<Verdict> {
         let error_control = self.config.class.error_control();
-        let stream = self.streams.get_mut(stream)?.as_mut()?;
+        let stream = self.streams.get_mut(stream)?;
         let important = stream.contract.importance;
         let segment = stream.get_mut(number)?;
         if segment.judged() {
@@ -97,9 +97,9 @@ impl RecvHalf {
 
     /// Class without flow control: the buffer is fixed, and the oldest open segment, if it is not newer than
     /// `number`, makes room. False when nothing more is gained by asking again.
-    pub(super) fn make_room(&mut self, now: Instant, id: usize, number: u64, about: &About) -> bool {
+    pub(super) fn make_room(&mut self, now: Instant, id: u32, number: u64, about: &About) -> bool {
         let class = self.config.class;
-        let Some(Some(stream)) = self.streams.get_mut(id) else { return false };
+        let Some(stream) = self.streams.get_mut(id) else { return false };
         let Some(oldest) = stream.oldest_open().filter(|&oldest| oldest <= number) else { return false };
         if oldest == number {
             stream.admit_empty(number, about, class);
@@ -109,15 +109,15 @@ impl RecvHalf {
         let met = stream
             .get(oldest)
             .is_some_and(|segment| segment.layout.units.is_some() && segment.allows_missing(important, &mut self.scratch));
-        self.dropped.push_back((id as u32, oldest));
+        self.dropped.push_back((id, oldest));
         self.judge(now, id, oldest, if met { Verdict::WithinTolerance } else { Verdict::Expired });
         freed > 0 || oldest == number
     }
 
     /// The class has changed: what is wanted depends on it.
     pub(super) fn reconsider_all(&mut self, now: Instant) {
-        for id in 0..self.streams.len() {
-            let Some(Some(stream)) = self.streams.get_mut(id) else { continue };
+        for place in 0..self.streams.len() {
+            let (id, stream) = (self.streams.number(place), &mut self.streams[place]);
             let numbers = stream.base..stream.next_segment();
             if !self.config.class.error_control() {
                 self.wanting -= stream.want_nothing();

@@ -4,6 +4,7 @@
 //! - `arrivals`: what has arrived, whatever it carried;
 //! - `frontier`: up to where in the sending order units are due, and so held lost when missing;
 //! - `segment`: which positions are present and which are held lost;
+//! - `stream_credit`: how many streams the peer may open; `retirement`: how those that have ended leave;
 //! - `stream`: the window, and the order in which segments are handed over;
 //! - `judge`: acceptance, violation, expiry;
 //! - `report`: when the receiver's state is due, what it says, and what it repeats;
@@ -19,10 +20,13 @@ mod arrivals;
 mod frontier;
 mod judge;
 mod report;
+mod retirement;
 pub(crate) mod segment;
 pub(crate) mod stream;
+mod stream_credit;
 mod surroundings;
 
+use crate::live_streams::LiveStreams;
 use arrivals::Arrivals;
 use frontier::{Frontier, Passed};
 use report::Reports;
@@ -38,12 +42,11 @@ use segstream_wire::state::{Finished, Reached};
 use segstream_wire::{Class, Part, ReportFrame, State, StateFrame};
 use std::collections::VecDeque;
 use stream::{About, Admission, RecvStream};
+use stream_credit::StreamCredit;
 
 /// What a stream gets when the others have taken all of the connection's buffer.
 const STREAM_WINDOW_BYTES_MIN: u64 = 64 << 10;
 const STREAM_WINDOW_SEGMENTS_MIN: u32 = 64;
-/// Up to so many streams there is room for none but those there are: most connections have no more.
-const STREAMS_FEW: u32 = 4;
 /// Segments for which state is kept, over all streams.
 const SEGMENTS_KEPT_MAX: u32 = 262_144;
 
@@ -64,7 +67,7 @@ pub struct ReceiverConfig {
     pub reorder: u32,
     /// Whether R grows when a shipment held lost turns out to have been late.
     pub reorder_adapting: bool,
-    /// The most streams the peer may open.
+    /// The most streams of the peer that may be live at a time.
     pub streams_max: u32,
     /// The largest buffer of one stream, in bytes.
     pub stream_window_bytes: u64,
@@ -139,7 +142,8 @@ pub struct RecvHalf {
     pub(crate) config: ReceiverConfig,
     pub(crate) detector: LossDetector,
     frontier: Frontier,
-    pub(crate) streams: Vec<Option<RecvStream>>,
+    pub(crate) streams: LiveStreams<RecvStream>,
+    credit: StreamCredit,
     reports: Reports,
     /// Violated and unjudged segments of all streams.
     wanting: u64,
@@ -162,7 +166,8 @@ impl RecvHalf {
             detector: LossDetector::new(config.reorder, config.reorder_adapting),
             config,
             frontier: Frontier::default(),
-            streams: Vec::new(),
+            streams: LiveStreams::default(),
+            credit: StreamCredit::new(config.streams_max),
             reports: Reports::new(now),
             wanting: 0,
             scratch: Bitmap::new(),
@@ -202,8 +207,8 @@ impl RecvHalf {
     pub fn after_shipment(&mut self, now: Instant) {
         while let Some((stream, passed)) = self.frontier.pop_passed(&self.detector) {
             match passed {
-                Passed::Frontier { segment, position } => self.advance_frontier(now, stream as usize, (segment, position)),
-                Passed::Skip { segment } => self.skip(now, stream as usize, segment),
+                Passed::Frontier { segment, position } => self.advance_frontier(now, stream, (segment, position)),
+                Passed::Skip { segment } => self.skip(now, stream, segment),
             }
         }
     }
@@ -211,7 +216,7 @@ impl RecvHalf {
     /// Takes a part that arrived in shipment `number`.
     #[inline]
     pub fn on_part(&mut self, now: Instant, number: u64, part: &Part) -> PartFate {
-        let id = part.stream as usize;
+        let id = part.stream;
         let about = About { opened: part.opened, length: part.length, own: part.tolerance, source_time: part.source_time };
         let end = part.first.saturating_add(part.count);
         let admission = self.admit(now, id, part.segment, &about, end);
@@ -219,7 +224,7 @@ impl RecvHalf {
             self.counters.parts_refused += 1;
             return PartFate::Refused;
         }
-        let Some(Some(stream)) = self.streams.get_mut(id) else { return PartFate::Refused };
+        let Some(stream) = self.streams.get_mut(id) else { return PartFate::Refused };
         let (mut fresh, mut present, mut consider) = (0, 0, false);
         if admission == Admission::Open
             && let Some(segment) = stream.get_mut(part.segment)
@@ -244,9 +249,9 @@ impl RecvHalf {
     }
 
     #[inline]
-    fn admit(&mut self, now: Instant, id: usize, segment: u64, about: &About, extent: u32) -> Admission {
+    fn admit(&mut self, now: Instant, id: u32, segment: u64, about: &About, extent: u32) -> Admission {
         loop {
-            let Some(Some(stream)) = self.streams.get_mut(id) else { return Admission::Refused };
+            let Some(stream) = self.streams.get_mut(id) else { return Admission::Refused };
             let admission = stream.admit(segment, about, extent, self.config.class);
             let full = admission == Admission::NoRoom && !self.config.class.flow_control();
             if !full || !self.make_room(now, id, segment, about) {
@@ -258,7 +263,7 @@ impl RecvHalf {
     /// A first-time part: everything before it in sending order has left in earlier shipments.
     #[inline]
     fn on_first_time(&mut self, now: Instant, number: u64, part: &Part) {
-        let Some(Some(stream)) = self.streams.get_mut(part.stream as usize) else { return };
+        let Some(stream) = self.streams.get_mut(part.stream) else { return };
         let (start, end) = ((part.segment, part.first), (part.segment, part.first + part.count));
         let whole = stream.get(part.segment).is_some_and(|segment| segment.layout.units == Some(end.1));
         let end = if whole { (part.segment + 1, 0) } else { end };
@@ -272,27 +277,27 @@ impl RecvHalf {
         if in_step {
             // Nothing before it is missing that is not known already: no need to wait for R more.
             if stream.step_frontier(part.segment, end) {
-                self.reconsider(now, part.stream as usize, part.segment);
+                self.reconsider(now, part.stream, part.segment);
             }
         } else if start > stream.frontier && start == stream.run_start {
             self.frontier.push(number, part.stream, Passed::Frontier { segment: start.0, position: start.1 });
         }
     }
 
-    fn advance_frontier(&mut self, now: Instant, id: usize, to: (u64, u32)) {
-        let Some(Some(stream)) = self.streams.get_mut(id) else { return };
+    fn advance_frontier(&mut self, now: Instant, id: u32, to: (u64, u32)) {
+        let Some(stream) = self.streams.get_mut(id) else { return };
         let Some((touched, lost)) = stream.advance_frontier(to) else { return };
         self.counters.units_detected_lost += u64::from(lost);
         for number in touched {
-            let Some(Some(stream)) = self.streams.get(id) else { return };
+            let Some(stream) = self.streams.get(id) else { return };
             if stream.get(number).is_some_and(RecvSegment::needs_judging) {
                 self.reconsider(now, id, number);
             }
         }
     }
 
-    fn skip(&mut self, now: Instant, id: usize, number: u64) {
-        if let Some(Some(stream)) = self.streams.get_mut(id)
+    fn skip(&mut self, now: Instant, id: u32, number: u64) {
+        if let Some(stream) = self.streams.get_mut(id)
             && let Some(segment) = stream.get_mut(number)
         {
             segment.skipped = true;
@@ -319,7 +324,7 @@ impl RecvHalf {
                 StateFrame::Reached(reached) => self.on_reached(now, number, reached),
                 StateFrame::End { stream, segments } => self.on_end(now, *stream, *segments),
                 StateFrame::Waiting { stream } => {
-                    if let Some(Some(stream)) = self.streams.get_mut(*stream as usize) {
+                    if let Some(stream) = self.streams.get_mut(*stream) {
                         stream.sender_waits = true;
                         self.reports.schedule.report_delayed(now);
                     }
@@ -327,6 +332,7 @@ impl RecvHalf {
                 StateFrame::Reclass { change, class, rate } => self.on_reclass(now, *change, *class, *rate),
             }
         }
+        self.retire_ended(now);
     }
 
     /// A change of class is taken as it is asked for, or not at all; the echo tells which class is in force.
@@ -346,32 +352,33 @@ impl RecvHalf {
 
     /// Opens a stream the peer announces, with the window lowered to what is allowed here.
     pub fn open(&mut self, now: Instant, id: u32, contract: &Contract) {
-        if self.streams.get(id as usize).is_some_and(Option::is_some) {
+        if self.streams.get(id).is_some() {
             self.reports.schedule.report_delayed(now);
             return;
         }
+        if self.has_retired(id) {
+            self.answer_for_retired(now, id);
+            return;
+        }
         self.reports.schedule.report_now(now);
-        if id >= self.config.streams_max {
+        if !self.credit.allows_one_more() {
             self.reports.composition.on_refused(id, RefuseReason::TooManyStreams);
             return;
         }
-        let contract = self.lowered(contract);
-        let more = (id as usize + 1).saturating_sub(self.streams.len());
-        if id < STREAMS_FEW {
-            self.streams.reserve_exact(more);
-        }
-        self.streams.extend((0..more).map(|_| None));
+        self.remove_retired();
+        let contract = self.limited_to_config(contract);
         let buffer_units = self.config.buffer_bytes.map(|bytes| bytes / u64::from(contract.unit_bytes.max(1)));
-        self.streams[id as usize] = Some(RecvStream::new(contract, buffer_units));
+        self.streams.insert(id, RecvStream::new(contract, buffer_units));
+        self.credit.on_opened(id);
         self.opened.push_back(id);
     }
 
     /// The contract with the window lowered to what is allowed: for one stream, and together with the windows
     /// of the streams that are not over.
-    fn lowered(&self, contract: &Contract) -> Contract {
+    fn limited_to_config(&self, contract: &Contract) -> Contract {
         let unit_bytes = u64::from(contract.unit_bytes.max(1));
         let (mut bytes, mut segments) = (0, 0);
-        for open in self.streams.iter().flatten().filter(|stream| !stream.is_over() || stream.reserved() > 0) {
+        for open in self.streams.iter().filter(|stream| !stream.is_over() || stream.reserved() > 0) {
             bytes += u64::from(open.contract.window_units) * u64::from(open.contract.unit_bytes);
             segments += open.contract.window_segments;
         }
@@ -386,18 +393,17 @@ impl RecvHalf {
 
     /// The grant frames of the streams that are open, for a connection confirm.
     pub fn grants(&self) -> Vec<ReportFrame> {
-        let streams = self.streams.iter().enumerate();
-        streams.filter_map(|(id, stream)| stream.as_ref().map(|stream| report::grant(id as u32, stream))).collect()
+        self.streams.numbers().zip(self.streams.iter()).map(|(id, stream)| report::grant(id, stream)).collect()
     }
 
     /// A segment's length and the last shipment that carried it.
     fn on_statement(&mut self, now: Instant, number: u64, finished: &Finished, skip: bool) {
         let about = About::of(finished);
-        if self.admit(now, finished.stream as usize, finished.segment, &about, 0) != Admission::Open {
+        if self.admit(now, finished.stream, finished.segment, &about, 0) != Admission::Open {
             return;
         }
-        self.reconsider(now, finished.stream as usize, finished.segment);
-        let Some(Some(stream)) = self.streams.get(finished.stream as usize) else { return };
+        self.reconsider(now, finished.stream, finished.segment);
+        let Some(stream) = self.streams.get(finished.stream) else { return };
         // A number above the state's own cannot have been sent: the state was sealed after it.
         let Some(last) = finished.last_shipment.filter(|&last| last < number) else { return };
         let passed = if skip {
@@ -413,10 +419,10 @@ impl RecvHalf {
     /// An open segment has come to a position and pauses there.
     fn on_reached(&mut self, now: Instant, number: u64, reached: &Reached) {
         let about = About { opened: true, length: None, own: reached.tolerance, source_time: reached.source_time };
-        if self.admit(now, reached.stream as usize, reached.segment, &about, reached.position) != Admission::Open {
+        if self.admit(now, reached.stream, reached.segment, &about, reached.position) != Admission::Open {
             return;
         }
-        let Some(Some(stream)) = self.streams.get_mut(reached.stream as usize) else { return };
+        let Some(stream) = self.streams.get_mut(reached.stream) else { return };
         if let Some(segment) = stream.get_mut(reached.segment)
             && segment.layout.units.is_none()
             && segment.present.len() < reached.position
@@ -433,16 +439,21 @@ impl RecvHalf {
 
     fn on_skip(&mut self, now: Instant, number: u64, finished: &Finished) {
         let class = self.config.class;
-        let Some(Some(stream)) = self.streams.get_mut(finished.stream as usize) else { return };
+        let Some(stream) = self.streams.get_mut(finished.stream) else { return };
         if finished.last_shipment.is_none() && stream.admit_empty(finished.segment, &About::of(finished), class) {
-            self.skip(now, finished.stream as usize, finished.segment);
+            self.skip(now, finished.stream, finished.segment);
         } else {
             self.on_statement(now, number, finished, true);
         }
     }
 
     fn on_end(&mut self, now: Instant, id: u32, segments: u64) {
-        let Some(Some(stream)) = self.streams.get_mut(id as usize) else { return };
+        let Some(stream) = self.streams.get_mut(id) else {
+            if self.has_retired(id) {
+                self.answer_for_retired(now, id);
+            }
+            return;
+        };
         // An end below what has been seen contradicts the sender's own data.
         if stream.end.is_none() && segments >= stream.next_segment() {
             stream.end = Some(segments);
@@ -458,13 +469,13 @@ impl RecvHalf {
 
     /// The contract of a stream.
     pub fn contract(&self, stream: u32) -> Option<&Contract> {
-        self.streams.get(stream as usize)?.as_ref().map(|stream| &stream.contract)
+        self.streams.get(stream).map(|stream| &stream.contract)
     }
 
     /// The next segment of `stream` that is judged, in the contract's order. Its room in the window stays
     /// taken until [`RecvHalf::release`].
     pub fn poll_delivery(&mut self, id: u32) -> Option<Delivery> {
-        let stream = self.streams.get_mut(id as usize)?.as_mut()?;
+        let stream = self.streams.get_mut(id)?;
         let number = stream.next_delivery()?;
         let segment = stream.get(number)?;
         Some(Delivery {
@@ -482,7 +493,7 @@ impl RecvHalf {
 
     /// The application has taken `segment`: its units are free for new ones.
     pub fn release(&mut self, now: Instant, id: u32, segment: u64) {
-        let Some(Some(stream)) = self.streams.get_mut(id as usize) else { return };
+        let Some(stream) = self.streams.get_mut(id) else { return };
         stream.release(segment);
         if stream.window.wants_report() && self.reports.schedule.window_update_lead().is_none_or(|lead| stream.is_near_edge(now, lead)) {
             self.reports.schedule.report_now(now);
@@ -495,13 +506,15 @@ impl RecvHalf {
     }
 
     /// Tells once that everything of a finished stream has been handed over, and how many segments it had.
-    pub fn poll_ended(&mut self, id: u32) -> Option<u64> {
-        let stream = self.streams.get_mut(id as usize)?.as_mut()?;
+    pub fn poll_ended(&mut self, now: Instant, id: u32) -> Option<u64> {
+        let stream = self.streams.get_mut(id)?;
         if stream.ended_told || !stream.is_drained() {
             return None;
         }
         stream.ended_told = true;
-        stream.end
+        let end = stream.end;
+        self.retire_ended(now);
+        end
     }
 
     /// The next segment (stream and number) that had to make room: its bytes can be freed at once. It is still
@@ -525,9 +538,10 @@ impl RecvHalf {
         self.report_due()
     }
 
-    /// One more than the highest stream identifier seen.
-    pub fn stream_count(&self) -> u32 {
-        self.streams.len() as u32
+    /// The number of the stream at `place` among those there are, in order: those that are live, and those that have ended
+    /// since the last one was opened.
+    pub fn stream_at(&self, place: usize) -> Option<u32> {
+        (place < self.streams.len()).then(|| self.streams.number(place))
     }
 
     /// Writes the half's gauges.
@@ -535,17 +549,17 @@ impl RecvHalf {
         out.gauge("segments_wanting", self.wanting as f64);
         out.gauge("verdicts_unconfirmed", self.reports.memory.unconfirmed() as f64);
         out.gauge("reorder_shipments", f64::from(self.detector.reorder()));
-        let free: u64 = self.streams.iter().flatten().map(RecvStream::free_units).sum();
+        let free: u64 = self.streams.iter().map(RecvStream::free_units).sum();
         out.gauge("units_free", free as f64);
     }
 
     /// Whether any stream has segments that are not judged, or an end that has not come.
     pub fn has_unfinished(&self) -> bool {
-        self.streams.iter().flatten().any(|stream| !stream.is_over())
+        self.streams.iter().any(|stream| !stream.is_over())
     }
 
     /// The state of a segment that is not delivered yet: (present positions, layout), for progressive reading.
     pub fn segment_layout(&self, stream: u32, segment: u64) -> Option<&crate::layout::Layout> {
-        Some(&self.streams.get(stream as usize)?.as_ref()?.get(segment)?.layout)
+        Some(&self.streams.get(stream)?.get(segment)?.layout)
     }
 }

@@ -61,6 +61,8 @@ pub(crate) struct RecvStream {
     /// The sender has data the window does not admit.
     pub(crate) sender_waits: bool,
     pub(crate) ended_told: bool,
+    /// It has ended, and nothing about it is unknown to the sender.
+    retired: bool,
     /// Where the next report shipment's requests and verdicts start: (segment, position) and (segment, unit).
     pub(crate) request_from: (u64, u32),
     pub(crate) verdict_from: (u64, u32),
@@ -112,6 +114,7 @@ impl RecvStream {
             wanting: 0,
             sender_waits: false,
             ended_told: false,
+            retired: false,
             request_from: (0, 0),
             verdict_from: (0, 0),
         }
@@ -452,6 +455,24 @@ impl RecvStream {
             Order::InOrder => self.deliver_next >= end,
             Order::AsAccepted => self.ready.is_empty() && self.lowest_unjudged >= end,
         })
+    }
+
+    /// Whether it has ended and is not retired yet: every segment has left the queue, and the application knows.
+    pub(super) fn has_ended(&self) -> bool {
+        !self.retired && self.ended_told && self.end.is_some_and(|end| self.base >= end)
+    }
+
+    /// It is retired: its buffers are free.
+    pub(super) fn on_retired(&mut self) {
+        debug_assert!(self.is_over() && self.segments.is_empty() && self.reserved == 0);
+        self.retired = true;
+        self.segments = VecDeque::new();
+        self.spare = Vec::new();
+        self.ready = VecDeque::new();
+    }
+
+    pub(super) const fn is_retired(&self) -> bool {
+        self.retired
     }
 
     /// Whether nothing is left to say about it either.

@@ -3,7 +3,7 @@
 //! Called by the connection. Invariant: nothing here decides what is accepted.
 
 use super::RecvHalf;
-use super::stream::About;
+use super::stream::{About, RecvStream};
 use crate::layout::{Layout, tolerance};
 use segstream_wire::Part;
 
@@ -44,14 +44,14 @@ impl RecvHalf {
 
     /// Whether a segment of `stream` can be taken.
     pub fn has_delivery(&self, stream: u32) -> bool {
-        self.streams.get(stream as usize).and_then(Option::as_ref).is_some_and(super::stream::RecvStream::has_delivery)
+        self.streams.get(stream).is_some_and(RecvStream::has_delivery)
     }
 
     /// Whether the parts of so many `shipments`, put together in `part`, can be taken at once as they would be one by one:
     /// their segment has room for them and is not good enough before the last of them, and each payload is as long as it must be.
     #[inline]
     pub(crate) fn is_ready_for(&self, part: &Part, shipments: usize) -> bool {
-        let Some(stream) = self.streams.get(part.stream as usize).and_then(Option::as_ref) else { return false };
+        let Some(stream) = self.streams.get(part.stream) else { return false };
         let Some(segment) = stream.get(part.segment).filter(|segment| !segment.judged()) else { return false };
         // Why: behind what has arrived or is due, each unit may be the one that makes the segment good enough.
         let in_front = (part.segment, part.first) >= stream.high.max(stream.frontier);
@@ -69,7 +69,7 @@ impl RecvHalf {
     /// not known or the part contradicts itself.
     #[inline]
     pub fn payload_bytes(&self, part: &Part) -> Option<u32> {
-        let stream = self.streams.get(part.stream as usize)?.as_ref()?;
+        let stream = self.streams.get(part.stream)?;
         let known = stream.get(part.segment).filter(|segment| segment.known && segment.layout.length == part.length);
         let first_seen;
         let layout = match known {

@@ -62,67 +62,66 @@ impl SendHalf {
                     let class = if echoed == asked { asked } else { self.config.class };
                     self.config.class = class;
                     self.set_pacing(now);
-                    for id in 0..self.streams.len() {
-                        self.refresh(id);
+                    for place in 0..self.streams.len() {
+                        self.refresh_at(place);
                     }
                     self.events.push_back(SenderHalfEvent::Reclassed(class));
                 }
             }
             ReportFrame::Arrival(ref arrived) => self.on_arrived(now, arrived),
-            ReportFrame::MaxStreams { .. } => {}
             ReportFrame::Refused { stream, reason } => {
-                if let Some(refused) = self.streams.get_mut(stream as usize)
-                    && refused.refused.is_none()
-                {
-                    refused.refused = Some(reason);
-                    self.abandon_stream(stream as usize);
-                    self.events.push_back(SenderHalfEvent::Refused(stream, reason));
-                }
+                self.on_refused(stream, reason);
+            }
+            ReportFrame::MaxStreams { streams } => {
+                self.set_max_streams(streams);
+                self.clock.confirm_later(now, 0);
             }
         }
     }
 
     fn handle_grant_of(&mut self, now: Instant, id: u32, segments: u64, units: u64, end_known: bool) {
-        let Some(stream) = self.streams.get_mut(id as usize) else { return };
+        let Some(stream) = self.streams.get_mut(id) else { return };
         if !stream.granted && stream.fit_window(units) {
             self.clock.hasten(now);
         }
         stream.window.advance(segments, units);
         stream.end_confirmed |= end_known && stream.finished;
-        self.refresh(id as usize);
+        self.refresh(id);
     }
 
     fn handle_complete(&mut self, now: Instant, id: u32, first: u64, count: u64) {
-        let Some(stream) = self.streams.get(id as usize) else { return };
+        let Some(stream) = self.streams.get(id) else { return self.owe_confirmation(now, id) };
         // Limit: only segments that exist are looked at, whatever the count says.
         let end = first.saturating_add(count).min(stream.next_segment());
         self.settle_all(id, first.max(stream.base)..end, Verdict::Complete);
         self.owe_confirmation(now, id);
-        self.refresh(id as usize);
+        self.refresh(id);
     }
 
     /// A verdict was told: the receiver repeats it until it is confirmed, also when it was known here.
     fn owe_confirmation(&mut self, now: Instant, id: u32) {
-        if let Some(stream) = self.streams.get(id as usize) {
-            self.clock.confirm_later(now, stream.contract.window_segments);
+        // Why also of a stream that has left: only a confirmation lets the receiver retire it too.
+        let window = self.streams.get(id).map_or(0, |stream| stream.contract.window_segments);
+        if id < self.credit.next() {
+            self.clock.confirm_later(now, window);
         }
     }
 
     /// A verdict counts once the whole map of holes has come.
     fn handle_judged(&mut self, id: u32, number: u64, verdict: Verdict, (units, from, to): (u32, u32, u32), holes: &[(u32, u32)]) {
-        let Some(segment) = self.streams.get_mut(id as usize).and_then(|stream| stream.get_mut(number)) else { return };
+        let Some(segment) = self.streams.get_mut(id).and_then(|stream| stream.get_mut(number)) else { return };
         if segment.settled() {
             return;
         }
         if let Some(holes) = segment.on_holes(units, (from, to), holes) {
             self.settle(id, number, verdict, units, holes);
-            self.refresh(id as usize);
+            self.refresh(id);
         }
     }
 
     /// Notes a verdict on a segment that had `units` at the receiver; the caller brings the tally up to date.
     fn settle(&mut self, id: u32, number: u64, verdict: Verdict, units: u32, holes: Vec<(u32, u32)>) {
-        let Some(stream) = self.streams.get_mut(id as usize) else { return };
+        let Some(stream) = self.streams.get_mut(id) else { return };
         if stream.settle(number, verdict, Some(units)) {
             self.tell_judged(id, number..number + 1, verdict, holes);
         }
@@ -133,7 +132,7 @@ impl SendHalf {
         // Why runs: of small segments a report judges hundreds, and each event goes through all the layers above.
         let mut run = segments.start..segments.start;
         for number in segments {
-            let Some(stream) = self.streams.get_mut(id as usize) else { return };
+            let Some(stream) = self.streams.get_mut(id) else { return };
             if !stream.settle(number, verdict, None) {
                 continue;
             }
@@ -151,7 +150,7 @@ impl SendHalf {
         }
         self.clock.on_settled(segments.end - segments.start);
         self.events.push_back(SenderHalfEvent::Judged { stream: id, segments, verdict, holes });
-        if let Some(stream) = self.streams.get_mut(id as usize)
+        if let Some(stream) = self.streams.get_mut(id)
             && core::mem::take(&mut stream.blocked)
         {
             self.events.push_back(SenderHalfEvent::WindowOpen(id));
@@ -160,7 +159,7 @@ impl SendHalf {
 
     /// The receiver needs the length of a segment, and perhaps all of it: then what is sent again tells it.
     fn want_length(&mut self, now: Instant, id: u32, number: u64, with_units: bool) {
-        if let Some(segment) = self.streams.get_mut(id as usize).and_then(|stream| stream.get_mut(number))
+        if let Some(segment) = self.streams.get_mut(id).and_then(|stream| stream.get_mut(number))
             && segment.layout.length.is_some_and(|length| length == 0 || !with_units)
         {
             segment.length_wanted = true;
@@ -169,13 +168,13 @@ impl SendHalf {
     }
 
     fn handle_request(&mut self, report: &Report, id: u32, number: u64, missing: &[(u32, u32)], tail_from: Option<u32>) {
-        let (Some(stream), Some(echo)) = (self.streams.get_mut(id as usize), report.echo) else { return };
+        let (Some(stream), Some(echo)) = (self.streams.get_mut(id), report.echo) else { return };
         for &(start, end) in missing {
             stream.request(number, start, end, echo, report.reorder);
         }
         if let Some(from) = tail_from {
             stream.request(number, from, u32::MAX, echo, report.reorder);
         }
-        self.refresh(id as usize);
+        self.refresh(id);
     }
 }

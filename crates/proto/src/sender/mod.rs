@@ -2,6 +2,7 @@
 //!
 //! It routes; its parts decide:
 //! - `stream`: the queue of segments of one stream, and its window;
+//! - `stream_credit`: how many streams may be opened; `retirement`: how those that have ended leave;
 //! - `segment`: which units have left, in which shipment, and which are wanted again (exact repair);
 //! - `schedule`: what goes into the next data shipment;
 //! - `train`: data shipments that follow one another without a new decision;
@@ -25,14 +26,17 @@ mod circuit_breaker;
 mod delivery;
 mod exchange;
 mod feedback;
+mod retirement;
 mod schedule;
 pub(crate) mod segment;
 mod state;
 pub(crate) mod stream;
+mod stream_credit;
 mod surroundings;
 mod tally;
 mod train;
 
+use crate::live_streams::LiveStreams;
 use crate::number::ShipmentCounter;
 use crate::rate::{Rate, RateError};
 use automatic::RateTold;
@@ -54,6 +58,7 @@ use state::StateClock;
 use std::cell::Cell;
 use std::collections::VecDeque;
 use stream::SendStream;
+use stream_credit::StreamCredit;
 use tally::{Standing, Tally};
 
 /// What a sending half must know of its surroundings.
@@ -94,6 +99,8 @@ pub enum SenderHalfEvent {
     WindowOpen(u32),
     /// The receiver does not take the stream.
     Refused(u32, RefuseReason),
+    /// Another stream may be opened, which was refused before.
+    StreamsAvailable,
     /// Class and rate are in force.
     Reclassed(Class),
     /// The rate has changed, by more than a twentieth since this was told last.
@@ -133,9 +140,6 @@ pub struct SenderCounters {
     pub segments_repaired: u64,
 }
 
-/// Up to so many streams there is room for none but those there are: most connections have no more.
-const STREAMS_FEW: usize = 4;
-
 /// R until the first report tells it.
 const REORDER_ASSUMED: u32 = 3;
 
@@ -154,7 +158,8 @@ pub struct StreamCounters {
 #[derive(Debug)]
 pub struct SendHalf {
     pub(crate) config: SenderConfig,
-    pub(crate) streams: Vec<SendStream>,
+    pub(crate) streams: LiveStreams<SendStream>,
+    credit: StreamCredit,
     pub(crate) pacer: Pacer,
     pub(crate) rtt: Rtt,
     clock: StateClock,
@@ -196,7 +201,8 @@ impl SendHalf {
         let mut half = Self {
             pacer: Pacer::unlimited(),
             config,
-            streams: Vec::new(),
+            streams: LiveStreams::default(),
+            credit: StreamCredit::default(),
             rtt: Rtt::new(),
             clock: StateClock::new(now),
             reorder: REORDER_ASSUMED,
@@ -224,9 +230,15 @@ impl SendHalf {
     }
 
     /// Brings the tally up to date with stream `id`. To be called after whatever may have changed it.
-    fn refresh(&mut self, id: usize) {
+    fn refresh(&mut self, id: u32) {
+        if let Some(place) = self.streams.place(id) {
+            self.refresh_at(place);
+        }
+    }
+
+    fn refresh_at(&mut self, place: usize) {
         let flow = self.config.class.flow_control();
-        let Some(stream) = self.streams.get_mut(id) else { return };
+        let stream = &mut self.streams[place];
         let standing = Standing::of(stream, flow);
         if standing == stream.standing {
             return;
@@ -247,24 +259,23 @@ impl SendHalf {
         contract.validate()?;
         self.stale();
         self.lifetimes |= !contract.lifetime.is_zero();
-        let id = self.streams.len() as u32;
-        if self.streams.len() < STREAMS_FEW {
-            self.streams.reserve_exact(1);
-        }
-        self.streams.push(SendStream::new(contract));
-        self.refresh(id as usize);
+        self.remove_ended();
+        let id = self.credit.on_opened();
+        self.streams.insert(id, SendStream::new(contract));
+        self.refresh(id);
         self.clock.hasten(now);
         Ok(id)
     }
 
-    /// How many streams were opened.
-    pub fn stream_count(&self) -> u32 {
-        self.streams.len() as u32
+    /// The number of the stream at `place` among those there are, in order: those that are live, and those that have ended
+    /// since the last one was opened.
+    pub fn stream_at(&self, place: usize) -> Option<u32> {
+        (place < self.streams.len()).then(|| self.streams.number(place))
     }
 
     /// The contract of a stream.
     pub fn contract(&self, stream: u32) -> Option<&Contract> {
-        self.streams.get(stream as usize).map(|stream| &stream.contract)
+        self.streams.get(stream).map(|stream| &stream.contract)
     }
 
     /// Takes a segment of `bytes` bytes, or opens one whose length comes later.
@@ -276,23 +287,23 @@ impl SendHalf {
         source_time: Instant,
         tolerance: Option<Triplet>,
     ) -> Result<u64, SubmitError> {
-        let stream = self.streams.get_mut(id as usize).ok_or(SubmitError::Finished)?;
+        let stream = self.streams.get_mut(id).ok_or(SubmitError::Finished)?;
         let number = stream.submit(now, bytes, source_time, tolerance)?;
         self.stale();
         if !self.has_unsettled() {
             self.clock.on_busy(now);
         }
-        self.refresh(id as usize);
+        self.refresh(id);
         Ok(number)
     }
 
     /// Appends to the open segment of `stream`. `Some(verdict)` when the segment is already judged or
     /// given up; the bytes are not taken then.
     pub fn append(&mut self, now: Instant, id: u32, bytes: u64, last: bool) -> Result<Option<Verdict>, SubmitError> {
-        let stream = self.streams.get_mut(id as usize).ok_or(SubmitError::Finished)?;
+        let stream = self.streams.get_mut(id).ok_or(SubmitError::Finished)?;
         let verdict = stream.append(bytes, last)?;
         self.stale();
-        self.refresh(id as usize);
+        self.refresh(id);
         if last && !self.has_eligible() {
             // Every unit may have left already, so that only a statement can tell the length.
             self.clock.hasten(now);
@@ -302,12 +313,12 @@ impl SendHalf {
 
     /// No more segments will come on `stream`.
     pub fn finish(&mut self, now: Instant, id: u32) {
-        if let Some(stream) = self.streams.get_mut(id as usize)
+        if let Some(stream) = self.streams.get_mut(id)
             && !stream.finished
         {
             stream.finished = true;
             self.stale();
-            self.refresh(id as usize);
+            self.refresh(id);
             self.clock.hasten(now);
         }
     }
@@ -425,8 +436,8 @@ impl SendHalf {
         if !self.lifetimes {
             return;
         }
-        for id in 0..self.streams.len() {
-            let stream = &mut self.streams[id];
+        for place in 0..self.streams.len() {
+            let stream = &mut self.streams[place];
             if stream.next_expiry().is_none_or(|at| at > now) {
                 continue;
             }
@@ -436,7 +447,7 @@ impl SendHalf {
             }
             self.stale();
             self.clock.hasten(now);
-            self.refresh(id);
+            self.refresh_at(place);
         }
     }
 
@@ -459,15 +470,15 @@ impl SendHalf {
     /// The connection is gone: whatever has no verdict is *unknown*.
     pub fn abandon(&mut self) {
         self.stale();
-        for id in 0..self.streams.len() {
-            self.abandon_stream(id);
+        for place in 0..self.streams.len() {
+            self.abandon_stream(self.streams.number(place));
         }
     }
 
-    fn abandon_stream(&mut self, id: usize) {
+    fn abandon_stream(&mut self, id: u32) {
         let Some(stream) = self.streams.get(id) else { return };
         let all = stream.base..stream.next_segment();
-        self.settle_all(id as u32, all, Verdict::Unknown);
+        self.settle_all(id, all, Verdict::Unknown);
         self.refresh(id);
     }
 
@@ -488,6 +499,6 @@ impl SendHalf {
 
     /// Units kept for stream `stream`: those of segments without a verdict.
     pub fn buffered_units(&self, stream: u32) -> u64 {
-        self.streams.get(stream as usize).map_or(0, SendStream::buffered_units)
+        self.streams.get(stream).map_or(0, SendStream::buffered_units)
     }
 }

@@ -25,12 +25,12 @@ impl SendHalf {
     pub(super) fn fill(&mut self, now: Instant, number: u64, parts: &mut Vec<Part>) -> usize {
         let mut used = 0;
         if self.tally.again > 0 {
-            for id in 0..self.streams.len() {
-                while self.streams[id].again_total > 0 && self.take_again(now, id, number, parts, &mut used) {}
+            for place in 0..self.streams.len() {
+                while self.streams[place].again_total > 0 && self.take_again(now, place, number, parts, &mut used) {}
             }
         }
-        while let Some(id) = self.next_turn() {
-            if !self.take_first_time(now, id, number, parts, &mut used) {
+        while let Some(place) = self.next_turn() {
+            if !self.take_first_time(now, place, number, parts, &mut used) {
                 break;
             }
             // Why: mostly one unit fills a shipment and one stream sends, so a second look finds nothing.
@@ -40,14 +40,14 @@ impl SendHalf {
         }
         for part in parts.iter() {
             // Why: in the middle of a whole segment one more unit changes nothing but the count.
-            if !self.streams[part.stream as usize].is_within_whole(part) {
-                self.refresh(part.stream as usize);
+            if self.streams.get(part.stream).is_some_and(|stream| !stream.is_within_whole(part)) {
+                self.refresh(part.stream);
             }
         }
         used
     }
 
-    /// The stream whose turn it is among those with new data.
+    /// The place of the stream whose turn it is among those with new data.
     fn next_turn(&mut self) -> Option<usize> {
         let (flow, count) = (self.config.class.flow_control(), self.streams.len());
         if count == 1 {
@@ -55,7 +55,10 @@ impl SendHalf {
         }
         for _ in 0..=count {
             let turn = self.turn;
-            let stream = self.streams.get_mut(turn)?;
+            if turn >= count {
+                return None;
+            }
+            let stream = &mut self.streams[turn];
             if stream.first_time_ready(flow) {
                 if stream.credit > 0 {
                     return Some(turn);
@@ -67,17 +70,18 @@ impl SendHalf {
             self.turn = (turn + 1) % count;
         }
         // Every stream with data has just been given new credit.
-        let turn = (0..count).map(|step| (self.turn + step) % count).find(|&id| self.streams[id].first_time_ready(flow))?;
+        let turn = (0..count).map(|step| (self.turn + step) % count).find(|&place| self.streams[place].first_time_ready(flow))?;
         self.turn = turn;
         Some(turn)
     }
 
     /// Adds one run of units that are wanted again. False when nothing more fits.
-    fn take_again(&mut self, now: Instant, id: usize, number: u64, parts: &mut Vec<Part>, used: &mut usize) -> bool {
+    fn take_again(&mut self, now: Instant, place: usize, number: u64, parts: &mut Vec<Part>, used: &mut usize) -> bool {
         let room = self.data_bytes - *used;
-        let Some(segment_number) = self.streams[id].oldest_again() else { return false };
-        let Some(segment) = self.streams[id].get(segment_number) else { return false };
-        if segment.tolerance.is_partial() && parts.iter().any(|part| part.stream == id as u32 && part.segment == segment_number) {
+        let id = self.streams.number(place);
+        let Some(segment_number) = self.streams[place].oldest_again() else { return false };
+        let Some(segment) = self.streams[place].get(segment_number) else { return false };
+        if segment.tolerance.is_partial() && parts.iter().any(|part| part.stream == id && part.segment == segment_number) {
             return false;
         }
         let Some((first, run)) = segment.again_run(segment.per_shipment) else { return false };
@@ -86,7 +90,7 @@ impl SendHalf {
         let first_repair = u64::from(!segment.repaired);
         self.counters.segments_repaired += first_repair;
         self.counters.units_retransmitted += u64::from(run.count);
-        let stream = &mut self.streams[id];
+        let stream = &mut self.streams[place];
         stream.again_total -= run.count;
         stream.counters.segments_repaired += first_repair;
         stream.counters.units_retransmitted += u64::from(run.count);
@@ -101,12 +105,13 @@ impl SendHalf {
     }
 
     /// Adds a run of new units of the stream's present segment. False when nothing more fits.
-    fn take_first_time(&mut self, now: Instant, id: usize, number: u64, parts: &mut Vec<Part>, used: &mut usize) -> bool {
+    fn take_first_time(&mut self, now: Instant, place: usize, number: u64, parts: &mut Vec<Part>, used: &mut usize) -> bool {
         let room = self.data_bytes - *used;
-        let (flow, stream) = (self.config.class.flow_control(), &self.streams[id]);
+        let (flow, stream) = (self.config.class.flow_control(), &self.streams[place]);
+        let id = self.streams.number(place);
         let current = stream.current;
         let Some(segment) = stream.get(current) else { return false };
-        if segment.tolerance.is_partial() && parts.iter().any(|part| part.stream == id as u32 && part.segment == current) {
+        if segment.tolerance.is_partial() && parts.iter().any(|part| part.stream == id && part.segment == current) {
             return false;
         }
         let mut most = (segment.ready() - segment.next).min(segment.per_shipment);
@@ -115,7 +120,7 @@ impl SendHalf {
         }
         let Some(run) = Run::fitting(id, current, segment, (segment.next, most), false, room) else { return false };
         parts.push(run.part(id, current, segment));
-        let stream = &mut self.streams[id];
+        let stream = &mut self.streams[place];
         stream.credit = stream.credit.saturating_sub(run.length as u64);
         stream.on_first_time(now, run.count, number);
         self.counters.units_sent += u64::from(run.count);
@@ -139,14 +144,14 @@ struct Run {
 impl Run {
     /// As many of `most` units from `first` as fit `room`; `None` when not even one fits.
     #[inline]
-    fn fitting(id: usize, number: u64, segment: &SendSegment, (first, most): (u32, u32), again: bool, room: usize) -> Option<Self> {
+    fn fitting(id: u32, number: u64, segment: &SendSegment, (first, most): (u32, u32), again: bool, room: usize) -> Option<Self> {
         let single = segment.layout.payload_bytes(first, 1);
         if most == 0 || room <= single as usize {
             return None;
         }
         // Everything of the header but the lengths of count and payload.
         let fixed = 1
-            + varint_len(id as u64)
+            + varint_len(u64::from(id))
             + varint_len(number)
             + varint_len(u64::from(first))
             + time_len(segment.source_time)
@@ -170,9 +175,9 @@ impl Run {
     }
 
     #[inline]
-    fn part(&self, id: usize, number: u64, segment: &SendSegment) -> Part {
+    fn part(&self, id: u32, number: u64, segment: &SendSegment) -> Part {
         let part = Part {
-            stream: id as u32,
+            stream: id,
             segment: number,
             first: self.first,
             count: self.count,

@@ -281,15 +281,16 @@ impl SendHalf {
         let first = self.clock.turn.checked_rem(count).unwrap_or(0);
         self.clock.turn = first + 1;
         let turns = |step: usize| (first + step) % count;
-        for id in (0..count).map(turns) {
-            announce(id as u32, &self.streams[id], &mut push);
+        for place in (0..count).map(turns) {
+            announce(self.streams.number(place), &self.streams[place], &mut push);
         }
-        for id in (0..count).map(turns) {
-            list_newest(id as u32, &self.streams[id], &mut push);
-            list_reached(id as u32, &self.streams[id], &mut push);
+        for place in (0..count).map(turns) {
+            let id = self.streams.number(place);
+            list_newest(id, &self.streams[place], &mut push);
+            list_reached(id, &self.streams[place], &mut push);
         }
-        for id in (0..count).map(turns) {
-            list_finished(id as u32, &mut self.streams[id], overdue, &mut push);
+        for place in (0..count).map(turns) {
+            list_finished(self.streams.number(place), &mut self.streams[place], overdue, &mut push);
         }
     }
 }

@@ -392,6 +392,11 @@ impl SendStream {
         true
     }
 
+    /// Whether a segment is open.
+    pub(crate) const fn is_being_written(&self) -> bool {
+        self.writer.is_some()
+    }
+
     /// Units of segments without a verdict.
     pub(crate) const fn buffered_units(&self) -> u64 {
         self.buffered_units

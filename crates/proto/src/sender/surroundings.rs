@@ -132,14 +132,14 @@ impl SendHalf {
         self.rtt.smoothed()
     }
 
-    /// The counters of one stream.
+    /// The counters of one stream; `None` once it has ended and another one was opened.
     pub fn stream_counters(&self, stream: u32) -> Option<StreamCounters> {
-        self.streams.get(stream as usize).map(|stream| stream.counters)
+        self.streams.get(stream).map(|stream| stream.counters)
     }
 
     /// How a segment without a verdict lies in units.
     #[inline]
     pub fn segment_layout(&self, stream: u32, segment: u64) -> Option<Layout> {
-        Some(self.streams.get(stream as usize)?.get(segment)?.layout)
+        Some(self.streams.get(stream)?.get(segment)?.layout)
     }
 }

@@ -122,6 +122,57 @@ fn part(segment: u64, first: u32, length: Option<u64>) -> Part {
 }
 
 #[test]
+fn streams_opened_without_end_keep_no_more_than_may_be_live() {
+    let streams_max = Limits::default().streams;
+    let kept = |victim: &mut Victim| victim.connection().streams_kept().1;
+    // They end at once, without a segment.
+    let mut victim = Victim::new(vec![]);
+    for stream in 0..5000 {
+        let open = StateFrame::Open { stream, contract: Box::new(Contract::default()) };
+        victim.state(&[open, StateFrame::End { stream, segments: 0 }]);
+        assert!(kept(&mut victim) <= 1);
+    }
+    assert!(victim.connection().has_retired(0) && !victim.connection().has_retired(5000));
+    // Each has a segment, whose verdict is never confirmed.
+    let mut victim = Victim::new(vec![]);
+    for stream in 0..2000 {
+        victim.state(&[StateFrame::Open { stream, contract: Box::new(Contract::default()) }]);
+        victim.part(Part { stream, ..part(0, 0, Some(1)) });
+        victim.state(&[StateFrame::End { stream, segments: 1 }]);
+        let now = victim.now;
+        while victim.connection().recv(now, stream).is_some() {}
+        while victim.endpoint.poll_transmit(now, 1, &mut Vec::new()).is_some() {}
+        while victim.endpoint.poll_event().is_some() {}
+    }
+    assert_eq!(kept(&mut victim), streams_max as usize);
+    // Numbers far apart.
+    let mut victim = Victim::new(vec![]);
+    for stream in (0..100_000_u32).map(|step| step * 40_000) {
+        let open = StateFrame::Open { stream, contract: Box::new(Contract::default()) };
+        victim.state(&[open, StateFrame::End { stream, segments: 0 }]);
+    }
+    assert!(kept(&mut victim) <= 1);
+}
+
+#[test]
+fn what_comes_late_for_a_stream_that_has_retired_changes_nothing() {
+    let mut victim = Victim::new(vec![]);
+    for stream in 0..2 {
+        let open = StateFrame::Open { stream, contract: Box::new(Contract::default()) };
+        victim.state(&[open, StateFrame::End { stream, segments: 0 }]);
+    }
+    let refused = |victim: &mut Victim| victim.connection().receiver_counters().parts_refused;
+    assert!(victim.connection().has_retired(0));
+    while victim.endpoint.poll_event().is_some() {}
+    let before = refused(&mut victim);
+    victim.part(part(0, 0, Some(1)));
+    victim.state(&[StateFrame::Open { stream: 0, contract: Box::new(Contract::default()) }]);
+    victim.state(&[StateFrame::End { stream: 0, segments: 9 }, StateFrame::Waiting { stream: 0 }]);
+    assert!(victim.connection().has_retired(0), "it is not opened again");
+    assert_eq!((refused(&mut victim), victim.endpoint.poll_event().map(|(_, event)| event)), (before, None));
+}
+
+#[test]
 fn a_segment_given_up_unsent_costs_neither_memory_nor_time_however_long_it_is_said_to_be() {
     let nearly_any = (SEGMENT_UNITS_MAX, SEGMENT_UNITS_MAX, SEGMENT_UNITS_MAX - 1);
     let mut victim = Victim::new(vec![Contract { tolerance: nearly_any, ..Contract::default() }]);

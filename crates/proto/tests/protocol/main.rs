@@ -20,6 +20,7 @@ mod pair;
 mod plain_mode;
 mod reclass;
 mod regressions;
+mod retirement;
 mod safety;
 mod setup;
 mod shared_path;

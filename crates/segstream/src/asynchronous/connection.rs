@@ -63,12 +63,31 @@ impl Connection {
         self.remote
     }
 
-    /// Opens a stream. Segments can be sent at once; they leave when the peer has granted a window.
+    /// Opens a stream. Segments can be sent at once; they leave when the peer has granted a window. Streams are opened one
+    /// after another without end: one that is finished, judged and read by the peer makes room for the next.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::OpenStream`] while as many streams are live as the peer allows.
     pub fn open_stream(&self, contract: Contract) -> Result<StreamSender, Error> {
         self.held.line.change(|board, now| {
             let stream = board.hub.open_stream(now, self.held.id, contract)?;
             Ok(self.sender(board, stream))
         })
+    }
+
+    /// Like [`Connection::open_stream`], but waits while as many streams are live as the peer allows. Cancel safe.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Closed`] when the connection has ended.
+    pub async fn open_stream_when_allowed(&self, contract: Contract) -> Result<StreamSender, Error> {
+        let held = &self.held;
+        held.line
+            .wait_for(&self.bell, |board, now| {
+                board.hub.poll_open_stream(now, held.id, &contract).map_ok(|stream| self.sender(board, stream))
+            })
+            .await
     }
 
     /// Waits for the next stream that the peer opens. `None` when the connection has ended as it should. Cancel
@@ -84,7 +103,8 @@ impl Connection {
                 board.hub.poll_accept_stream(held.id).map_ok(|stream| {
                     stream.map(|stream| {
                         let bell = board.bell(held.id, News::Receiving(stream));
-                        StreamReceiver::new(Arc::clone(held), stream, bell)
+                        let contract = board.hub.receiving_contract(held.id, stream).cloned().unwrap_or_default();
+                        StreamReceiver::new(Arc::clone(held), stream, contract, bell)
                     })
                 })
             })

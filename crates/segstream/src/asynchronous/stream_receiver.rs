@@ -13,6 +13,8 @@ use std::sync::Arc;
 pub struct StreamReceiver {
     held: Arc<Held>,
     stream: u32,
+    // Why kept here: of a stream that has ended the connection keeps nothing.
+    contract: Contract,
     bell: Bell,
 }
 
@@ -26,8 +28,8 @@ impl Drop for StreamReceiver {
 }
 
 impl StreamReceiver {
-    pub(super) const fn new(held: Arc<Held>, stream: u32, bell: Bell) -> Self {
-        Self { held, stream, bell }
+    pub(super) const fn new(held: Arc<Held>, stream: u32, contract: Contract, bell: Bell) -> Self {
+        Self { held, stream, contract, bell }
     }
 
     /// The stream's number at both ends.
@@ -37,7 +39,7 @@ impl StreamReceiver {
 
     /// The contract, with the window as granted.
     pub fn contract(&self) -> Contract {
-        self.held.line.look(|board| board.hub.receiving_contract(self.held.id, self.stream).cloned()).unwrap_or_default()
+        self.contract.clone()
     }
 
     /// Waits for the next judged segment. `None` when the stream has ended. Cancel safe.

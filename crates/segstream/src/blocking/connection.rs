@@ -33,10 +33,25 @@ impl<'a> Connection<'a> {
         Ok(self.endpoint.hub.inbox(self.id)?.remote)
     }
 
-    /// Opens a stream. Segments can be sent at once; they leave when the peer has granted a window.
+    /// Opens a stream. Segments can be sent at once; they leave when the peer has granted a window. Streams are opened one
+    /// after another without end: one that is finished, judged and read by the peer makes room for the next.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::OpenStream`] while as many streams are live as the peer allows.
     pub fn open_stream(&mut self, contract: Contract) -> Result<u32, Error> {
         let now = self.now();
         self.endpoint.hub.open_stream(now, self.id, contract)
+    }
+
+    /// Like [`Connection::open_stream`], but waits while as many streams are live as the peer allows.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::TimedOut`] when `timeout` has passed.
+    pub fn open_stream_when_allowed(&mut self, contract: Contract, timeout: Option<Duration>) -> Result<u32, Error> {
+        let id = self.id;
+        self.endpoint.wait_for(timeout, |hub, now| hub.poll_open_stream(now, id, &contract))
     }
 
     /// Waits for the next stream that the peer opens. `None` when the connection has ended as it should.

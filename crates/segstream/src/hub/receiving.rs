@@ -123,6 +123,8 @@ impl Hub {
         match self.parts(id) {
             Err(error) => Poll::Ready(Err(error)),
             Ok((_, inbox)) if inbox.receiving.get(&stream).is_some_and(|receiving| receiving.ended) => Poll::Ready(Ok(None)),
+            // Why second: of a stream that has ended nothing is kept once another one was opened.
+            Ok((connection, _)) if connection.has_retired(stream) => Poll::Ready(Ok(None)),
             Ok((_, inbox)) => end_of_connection(inbox),
         }
     }

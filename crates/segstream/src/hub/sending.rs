@@ -5,19 +5,27 @@
 use super::{Hub, ended};
 use crate::inbox::{Inbox, Sending};
 use crate::verdicts::{Judged, Lookup};
-use crate::{Bytes, ConnectionId, Contract, Error, Instant, SegmentNumber, SubmitError, Verdict};
+use crate::{Bytes, ConnectionId, Contract, Error, Instant, OpenStreamError, SegmentNumber, SubmitError, Verdict};
 use std::task::Poll;
 
 /// A tolerance of a segment's own: (W, E, B) in units.
 pub(crate) type Own = Option<(u32, u32, u32)>;
 
 impl Hub {
+    /// Opens a stream, unless as many are live as the peer allows.
+    pub(crate) fn poll_open_stream(&mut self, now: Instant, id: ConnectionId, contract: &Contract) -> Poll<Result<u32, Error>> {
+        match self.open_stream(now, id, contract.clone()) {
+            Err(Error::OpenStream(OpenStreamError::TooManyStreams { .. })) => Poll::Pending,
+            opened => Poll::Ready(opened),
+        }
+    }
+
     /// Opens a stream.
     pub(crate) fn open_stream(&mut self, now: Instant, id: ConnectionId, contract: Contract) -> Result<u32, Error> {
         let (connection, inbox) = self.parts(id)?;
         takes_segments(inbox)?;
         let stream = connection.open_stream(now, contract)?;
-        inbox.sending.push(Sending::new(stream));
+        inbox.on_opened(stream);
         Ok(stream)
     }
 
@@ -76,14 +84,14 @@ impl Hub {
     /// The open segment ends where it stands: at once, or when the send buffer has room again.
     pub(crate) fn end_segment(&mut self, now: Instant, id: ConnectionId, stream: u32) {
         let pending = self.poll_append(now, (id, stream), &[], true).is_pending();
-        if let Some(sending) = self.inboxes.get_mut(&id).and_then(|inbox| inbox.sending.get_mut(stream as usize)) {
+        if let Some(sending) = self.inboxes.get_mut(&id).and_then(|inbox| inbox.sending.get_mut(&stream)) {
             sending.end_owed = pending;
         }
     }
 
     /// There is room again: the end of a segment that could not be noted before.
     pub(super) fn end_owed(&mut self, now: Instant, id: ConnectionId, stream: u32) -> bool {
-        let sending = self.inboxes.get(&id).and_then(|inbox| inbox.sending.get(stream as usize));
+        let sending = self.inboxes.get(&id).and_then(|inbox| inbox.sending.get(&stream));
         let owed = sending.is_some_and(|sending| sending.end_owed);
         if owed {
             self.end_segment(now, id, stream);
@@ -94,7 +102,8 @@ impl Hub {
     /// No more segments will come on `stream`.
     pub(crate) fn finish_stream(&mut self, now: Instant, id: ConnectionId, stream: u32) -> Result<(), Error> {
         let (connection, inbox) = self.parts(id)?;
-        inbox.sending.get_mut(stream as usize).ok_or(Error::Unknown("stream"))?.finished = true;
+        let Some(sending) = inbox.sending.get_mut(&stream) else { return Err(Error::Unknown("stream")) };
+        sending.finished = true;
         connection.finish_stream(now, stream);
         Ok(())
     }
@@ -120,7 +129,10 @@ impl Hub {
             Err(error) => return Poll::Ready(Err(error)),
         };
         let over = inbox.closed.is_some() || inbox.closing || inbox.peer_closing;
-        let Some(sending) = inbox.sending.get_mut(stream as usize) else { return Poll::Ready(Err(Error::Unknown("stream"))) };
+        if inbox.has_forgotten(stream) {
+            return Poll::Ready(Ok(None));
+        }
+        let Some(sending) = inbox.sending.get_mut(&stream) else { return Poll::Ready(Err(Error::Unknown("stream"))) };
         if let Some(judged) = sending.verdicts.take_next() {
             return Poll::Ready(Ok(Some(judged)));
         }
@@ -132,14 +144,16 @@ impl Hub {
     }
 
     fn sending(&mut self, id: ConnectionId, stream: u32) -> Result<&mut Sending, Error> {
-        self.parts(id)?.1.sending.get_mut(stream as usize).ok_or(Error::Unknown("stream"))
+        let (_, inbox) = self.parts(id)?;
+        let unknown = if inbox.has_forgotten(stream) { "segment" } else { "stream" };
+        inbox.sending.get_mut(&stream).ok_or(Error::Unknown(unknown))
     }
 }
 
 fn accepted(inbox: &mut Inbox, stream: u32, taken: Result<u64, SubmitError>) -> Poll<Result<SegmentNumber, Error>> {
     match taken {
         Ok(segment) => {
-            if let Some(sending) = inbox.sending.get_mut(stream as usize) {
+            if let Some(sending) = inbox.sending.get_mut(&stream) {
                 sending.verdicts.expect();
             }
             Poll::Ready(Ok(segment))
@@ -154,7 +168,9 @@ fn refusal(inbox: &Inbox, stream: u32, error: SubmitError) -> Error {
     if inbox.closed.is_some() {
         return ended(inbox);
     }
-    let Some(sending) = inbox.sending.get(stream as usize) else { return Error::Unknown("stream") };
+    let Some(sending) = inbox.sending.get(&stream) else {
+        return if inbox.has_forgotten(stream) { error.into() } else { Error::Unknown("stream") };
+    };
     match sending.refused {
         Some(reason) => Error::Refused { stream, reason },
         None if error == SubmitError::Finished && !sending.finished => Error::Closing { remote: inbox.remote },

@@ -94,3 +94,46 @@ fn a_stream_the_peer_has_no_room_for_is_refused_and_the_others_go_on() {
         serving.join().unwrap();
     });
 }
+
+#[test]
+fn a_thousand_streams_go_one_after_another_where_eight_may_be_live() {
+    ends(|| {
+        const STREAMS: u32 = 1000;
+        let mut server = blocking::Endpoint::listen(any(), Config { streams: 8, ..crate::loopback::config() }).unwrap();
+        let to = server.local_addr();
+        let serving = thread::spawn(move || {
+            let id = server.accept(PATIENCE).unwrap();
+            let mut connection = server.connection(id);
+            for expected in 0..STREAMS {
+                let stream = connection.accept_stream(PATIENCE).unwrap().unwrap();
+                assert_eq!(stream, expected);
+                assert_eq!(connection.recv(stream, PATIENCE).unwrap().unwrap().bytes, pattern(u64::from(stream), 500));
+                assert_eq!(connection.recv(stream, PATIENCE).unwrap(), None);
+            }
+            assert_eq!(connection.recv(0, PATIENCE).unwrap(), None, "a stream that has ended stays so");
+            connection.closed(PATIENCE).unwrap();
+            server.close().unwrap();
+        });
+        let mut client = blocking::Endpoint::bind(any(), crate::loopback::config()).unwrap();
+        let id = client.connect(segstream::Peer::anyone(to), vec![]).unwrap();
+        let mut connection = client.connection(id);
+        for expected in 0..STREAMS {
+            let stream = connection.open_stream_when_allowed(Contract::default(), PATIENCE).unwrap();
+            assert_eq!(stream, expected);
+            let segment = connection.send(stream, pattern(u64::from(stream), 500)).unwrap();
+            connection.finish_stream(stream).unwrap();
+            assert_eq!(connection.verdict(stream, segment, PATIENCE).unwrap().verdict, Verdict::Complete);
+        }
+        assert_eq!(connection.next_verdict(0, PATIENCE).unwrap(), None);
+        assert!(matches!(connection.verdict(0, 0, PATIENCE), Err(Error::Unknown("segment"))));
+        assert_eq!(connection.send(0, "no".into()).unwrap_err().to_string(), Error::from(segstream::SubmitError::Finished).to_string());
+        for _ in 0..8 {
+            let opened = connection.open_stream_when_allowed(Contract::default(), PATIENCE);
+            assert!(opened.is_ok());
+        }
+        let error = connection.open_stream(Contract::default()).unwrap_err();
+        assert!(matches!(error, Error::OpenStream(segstream::OpenStreamError::TooManyStreams { live_max: 8 })), "{error}");
+        connection.close(0, "").unwrap();
+        serving.join().unwrap();
+    });
+}

@@ -7,8 +7,10 @@
 //! Invariant: all shipments of one report have the same echo, and none says anything of what it does not name.
 
 use super::memory::{SentVerdicts, VerdictMemory};
+use crate::live_streams::LiveStreams;
 use crate::receiver::segment::RecvSegment;
 use crate::receiver::stream::RecvStream;
+use crate::receiver::stream_credit::StreamCredit;
 use segstream_base::Instant;
 use segstream_base::codec::varint_len;
 use segstream_base::halves::Verdict;
@@ -21,8 +23,9 @@ use std::collections::VecDeque;
 const SHIPMENTS_MAX: usize = 8;
 /// Runs in one frame at most.
 const RUNS_MAX: usize = 400;
-/// Refusals that wait for a report at most: a peer that asks for more is answered when it asks again.
-const REFUSALS_MAX: usize = 64;
+/// Answers for streams that are not there, of each kind, that wait for a report at most: a peer that asks for more is answered
+/// when it asks again.
+const ANSWERS_MAX: usize = 64;
 
 /// The newest state of the sender.
 #[derive(Clone, Copy, Debug)]
@@ -43,6 +46,8 @@ pub(in crate::receiver) struct Composition {
     /// The newest exchange, until it is reported. Why only once: the next one tells all that it would have.
     exchange: Option<Arrived>,
     refused: VecDeque<(u32, RefuseReason)>,
+    /// Retired streams whose sender does not know that their end is known.
+    retired: VecDeque<u32>,
     /// Shipments the present report may still have.
     shipments_left: usize,
     /// The first stream whose window the present report has not told.
@@ -86,8 +91,15 @@ impl Composition {
 
     /// A stream was refused.
     pub(in crate::receiver) fn on_refused(&mut self, stream: u32, reason: RefuseReason) {
-        if self.refused.len() < REFUSALS_MAX && !self.refused.iter().any(|refused| refused.0 == stream) {
+        if self.refused.len() < ANSWERS_MAX && !self.refused.iter().any(|refused| refused.0 == stream) {
             self.refused.push_back((stream, reason));
+        }
+    }
+
+    /// The sender still speaks of a stream that is retired.
+    pub(in crate::receiver) fn on_retired_named(&mut self, stream: u32) {
+        if self.retired.len() < ANSWERS_MAX && !self.retired.contains(&stream) {
+            self.retired.push_back(stream);
         }
     }
 
@@ -109,21 +121,24 @@ impl Composition {
         now: Instant,
         detector: &LossDetector,
         body_bytes: usize,
-        streams: &mut [Option<RecvStream>],
+        (streams, credit): (&mut LiveStreams<RecvStream>, &mut StreamCredit),
         memory: &mut VerdictMemory,
     ) -> (Option<Report>, Option<u64>) {
         let first = self.shipments_left == SHIPMENTS_MAX;
         self.shipments_left -= 1;
         let mut report = self.prelude(now, detector);
         let mut room = body_bytes - Report::PRELUDE_BYTES_MAX;
+        if let Some(streams) = credit.to_tell(report.number) {
+            push(&mut report, &mut room, ReportFrame::MaxStreams { streams });
+        }
         if first {
             self.add_answers(&mut report, &mut room);
         }
         self.add_grants(streams, &mut report, &mut room);
-        for (id, stream) in numbered(streams) {
+        for (id, stream) in streams.numbered_mut() {
             add_requests(id, stream, &mut report, &mut room);
         }
-        for (id, stream) in numbered(streams) {
+        for (id, stream) in streams.numbered_mut() {
             add_verdicts(id, stream, &mut report, &mut room, memory);
         }
         let more = self.shipments_left > 0 && self.has_more_to_say(streams);
@@ -134,16 +149,16 @@ impl Composition {
     }
 
     /// The report ends; the next one starts from the oldest segment again, unless this one did not come to its end.
-    fn end(&mut self, streams: &mut [Option<RecvStream>]) -> u64 {
+    fn end(&mut self, streams: &mut LiveStreams<RecvStream>) -> u64 {
         let shipments = SHIPMENTS_MAX - core::mem::take(&mut self.shipments_left);
-        for stream in streams.iter_mut().flatten() {
+        for stream in streams.iter_mut() {
             stream.on_report_end();
         }
         shipments as u64
     }
 
-    fn has_more_to_say(&self, streams: &[Option<RecvStream>]) -> bool {
-        self.grant_from < streams.len() || streams.iter().flatten().any(RecvStream::has_more_to_report)
+    fn has_more_to_say(&self, streams: &LiveStreams<RecvStream>) -> bool {
+        self.grant_from < streams.len() || streams.iter().any(RecvStream::has_more_to_report)
     }
 
     fn prelude(&self, now: Instant, detector: &LossDetector) -> Report {
@@ -170,23 +185,23 @@ impl Composition {
             }
             self.refused.pop_front();
         }
+        while let Some(&stream) = self.retired.front() {
+            // Of a retired stream nothing is left to say but that its end is known. Edges never retreat: zero says nothing.
+            if !push(report, room, ReportFrame::Grant { stream, segments: 0, units: 0, end_known: true }) {
+                break;
+            }
+            self.retired.pop_front();
+        }
     }
 
-    fn add_grants(&mut self, streams: &[Option<RecvStream>], report: &mut Report, room: &mut usize) {
-        while let Some(slot) = streams.get(self.grant_from) {
-            let id = self.grant_from as u32;
-            if let Some(stream) = slot
-                && !push(report, room, grant(id, stream))
-            {
+    fn add_grants(&mut self, streams: &LiveStreams<RecvStream>, report: &mut Report, room: &mut usize) {
+        while self.grant_from < streams.len() {
+            if !push(report, room, grant(streams.number(self.grant_from), &streams[self.grant_from])) {
                 return;
             }
             self.grant_from += 1;
         }
     }
-}
-
-fn numbered(streams: &mut [Option<RecvStream>]) -> impl Iterator<Item = (u32, &mut RecvStream)> {
-    streams.iter_mut().enumerate().filter_map(|(id, stream)| stream.as_mut().map(|stream| (id as u32, stream)))
 }
 
 /// Asks for everything declared lost of violated segments, oldest first.

@@ -5,6 +5,7 @@
 //! Invariant: `unconfirmed` is the sum of what the streams count; a verdict is confirmed only by a report that carried it,
 //! and one with a map of holes only when all of the map is.
 
+use crate::live_streams::LiveStreams;
 use crate::receiver::stream::RecvStream;
 use segstream_wire::state::Confirmed;
 use std::collections::VecDeque;
@@ -53,7 +54,7 @@ impl VerdictMemory {
     }
 
     /// The sender has confirmed reports, and with them what they carried of these streams.
-    pub(in crate::receiver) fn on_confirmed(&mut self, confirmed: &Confirmed, streams: &mut [Option<RecvStream>]) {
+    pub(in crate::receiver) fn on_confirmed(&mut self, confirmed: &Confirmed, streams: &mut LiveStreams<RecvStream>) {
         let Some(highest) = confirmed.highest else { return };
         let unconfirmed = &mut self.unconfirmed;
         self.sent.retain(|verdicts| {
@@ -61,7 +62,7 @@ impl VerdictMemory {
             if !confirmed.contains(verdicts.report) {
                 return may_come;
             }
-            let Some(Some(stream)) = streams.get_mut(verdicts.stream as usize) else { return false };
+            let Some(stream) = streams.get_mut(verdicts.stream) else { return false };
             if let (Some((from, to)), Some(segment)) = (verdicts.map, stream.get_mut(verdicts.from)) {
                 if from > segment.holes_confirmed && !segment.confirmed {
                     // The sender keeps it; it counts here when what comes before it is confirmed too.
@@ -76,7 +77,7 @@ impl VerdictMemory {
         });
         debug_assert_eq!(
             *unconfirmed,
-            streams.iter().flatten().map(|stream| stream.unconfirmed).sum::<u64>(),
+            streams.iter().map(|stream| stream.unconfirmed).sum::<u64>(),
             "the half and its streams count different unconfirmed verdicts"
         );
     }

@@ -44,7 +44,10 @@ impl RecvHalf {
 
     /// When the next report is due, and why.
     pub(super) fn report_due(&self) -> Option<Deadline> {
-        self.reports.schedule.due(Outstanding { wanting: self.wanting, unconfirmed: self.reports.memory.unconfirmed() })
+        self.reports.schedule.due(Outstanding {
+            wanting: self.wanting,
+            unconfirmed: self.reports.memory.unconfirmed() + u64::from(self.credit.is_unconfirmed()),
+        })
     }
 
     /// The next shipment of the report that is due, if one is.
@@ -58,7 +61,8 @@ impl RecvHalf {
             self.start_report(now);
         }
         let Reports { schedule, composition, memory } = &mut self.reports;
-        let (report, ended) = composition.next_shipment(now, &self.detector, self.config.body_bytes, &mut self.streams, memory);
+        let (report, ended) =
+            composition.next_shipment(now, &self.detector, self.config.body_bytes, (&mut self.streams, &mut self.credit), memory);
         if let Some(shipments) = ended {
             schedule.on_report_end(shipments);
         }
@@ -70,9 +74,9 @@ impl RecvHalf {
     }
 
     fn start_report(&mut self, now: Instant) {
-        let window = self.streams.iter().flatten().map(|stream| stream.window.size().1).min().unwrap_or(0);
+        let window = self.streams.iter().map(|stream| stream.window.size().1).min().unwrap_or(0);
         self.reports.schedule.on_report(now, self.detector.highest().unwrap_or(0), window);
-        for stream in self.streams.iter_mut().flatten() {
+        for stream in self.streams.iter_mut() {
             stream.on_report(now);
         }
         self.reports.composition.start();
@@ -83,5 +87,6 @@ impl RecvHalf {
         let Reports { schedule, composition, memory } = &mut self.reports;
         schedule.on_confirmed(now, confirmed.highest, composition.next_number());
         memory.on_confirmed(confirmed, &mut self.streams);
+        self.credit.on_confirmed(confirmed);
     }
 }

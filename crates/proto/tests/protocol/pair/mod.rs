@@ -309,7 +309,9 @@ impl Pair {
     pub fn take(&mut self) {
         let half = &mut self.receiver.half;
         let mut lines = Vec::new();
-        for id in 0..half.stream_count() {
+        let mut place = 0;
+        while let Some(id) = half.stream_at(place) {
+            place += 1;
             while let Some(delivery) = half.poll_delivery(id) {
                 self.oracle.on_delivery(&delivery);
                 half.release(self.now, id, delivery.segment);
@@ -318,7 +320,7 @@ impl Pair {
                     u64::from(delivery.units) - delivery.holes.iter().map(|hole| u64::from(hole.1 - hole.0)).sum::<u64>();
                 lines.push(format!("delivered {id}/{} {} {:?}", delivery.segment, delivery.verdict, delivery.holes));
             }
-            if let Some(segments) = half.poll_ended(id) {
+            if let Some(segments) = half.poll_ended(self.now, id) {
                 self.oracle.on_ended(id, segments);
                 lines.push(format!("ended {id} {segments}"));
             }
@@ -396,7 +398,7 @@ impl Pair {
         self.finished
             && self.backlog.iter().all(VecDeque::is_empty)
             && self.sender.half.is_over()
-            && self.receiver.half.stream_count() as usize == self.backlog.len()
+            && (self.backlog.is_empty() || self.receiver.half.stream_at(self.backlog.len() - 1).is_some())
             && !self.receiver.half.has_unfinished()
     }
 

@@ -1,0 +1,50 @@
+//! The end of a peer's stream: when it is retired, and what a late packet for it does.
+//!
+//! ```text
+//!  END taken, every segment judged and taken by the application, every verdict confirmed, the end told
+//!      │ retired: its buffers are free, the peer may open one more (`stream_credit`)
+//!  the peer opens another stream
+//!      │ removed: nothing is kept of it but that its number was used
+//!  a late OPEN or END of it ── answered by a GRANT that says that the end is known
+//!  a late part of it ──────── ignored
+//! ```
+//!
+//! Why it stays until another one is opened: its GRANT tells in every report that its end is known, which a sender that ends
+//! its last stream still needs, and without another stream there is nothing to make room for.
+//!
+//! Called by the half. Invariant: a stream is counted as retired once; a number that was used is never opened again.
+
+use super::RecvHalf;
+use segstream_base::Instant;
+
+impl RecvHalf {
+    /// Whether stream `number` of the peer has ended, and nothing is kept of it.
+    pub fn has_retired(&self, number: u32) -> bool {
+        self.streams.get(number).is_none() && self.credit.was_opened(number)
+    }
+
+    /// Streams that have ended and of which everything is confirmed make room for others.
+    pub(super) fn retire_ended(&mut self, now: Instant) {
+        for stream in self.streams.iter_mut().filter(|stream| stream.has_ended()) {
+            stream.on_retired();
+            let schedule = &mut self.reports.schedule;
+            if self.credit.on_retired() {
+                schedule.report_now(now);
+            } else if self.credit.is_unconfirmed() {
+                schedule.report_delayed(now);
+            }
+        }
+    }
+
+    /// Another stream comes: those that are retired leave the table.
+    pub(super) fn remove_retired(&mut self) {
+        self.streams.retain(|_, stream| !stream.is_retired());
+        debug_assert!(self.streams.len() < self.config.streams_max as usize, "more streams are kept than may be live");
+    }
+
+    /// The peer still announces a stream that is retired: it does not know that its end is known.
+    pub(super) fn answer_for_retired(&mut self, now: Instant, number: u32) {
+        self.reports.composition.on_retired_named(number);
+        self.reports.schedule.report_delayed(now);
+    }
+}

@@ -1,0 +1,75 @@
+//! How many streams may be opened: as many at a time as the peer allows (compare RFC 9000 4.6).
+//!
+//! Owned by the half. The peer tells a total that only grows, first by the limits of set-up, then in MAX_STREAMS frames as
+//! streams retire at its end. Before set-up is done nothing is known, and nothing refused; what turns out to be too many then
+//! is refused without asking the peer.
+//!
+//! Invariant: once the total is known, no more streams are announced than it allows.
+
+/// What may be opened.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct StreamCredit {
+    /// The number of the next stream: how many were opened, refused ones included.
+    next: u32,
+    /// Streams that the peer does not have: it refused them, or was never asked.
+    refused: u64,
+    /// How many the peer may be asked for in all; `None` until it is known.
+    total: Option<u64>,
+    /// Somebody was told to wait.
+    blocked: bool,
+}
+
+impl StreamCredit {
+    /// Whether one more stream may be opened; if not, [`StreamCredit::on_total`] says when.
+    pub(super) fn allows_one_more(&mut self) -> bool {
+        let allows = self.next < u32::MAX && self.total.is_none_or(|total| self.asked() < total);
+        self.blocked |= !allows;
+        allows
+    }
+
+    /// Streams the peer has been asked for.
+    fn asked(&self) -> u64 {
+        u64::from(self.next) - self.refused
+    }
+
+    /// The number of the next stream.
+    pub(super) const fn next(&self) -> u32 {
+        self.next
+    }
+
+    /// A stream is opened; its number.
+    pub(super) const fn on_opened(&mut self) -> u32 {
+        let number = self.next;
+        self.next = self.next.saturating_add(1);
+        number
+    }
+
+    /// A stream is refused.
+    pub(super) const fn on_refused(&mut self) {
+        self.refused += 1;
+    }
+
+    /// The peer allows so many in all. Whether somebody who was told to wait may try again.
+    pub(super) fn on_total(&mut self, total: u64) -> bool {
+        self.total = Some(self.total.map_or(total, |known| known.max(total)));
+        self.blocked && self.allows_one_more() && core::mem::take(&mut self.blocked)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn streams_are_opened_up_to_the_total_and_refused_ones_do_not_count() {
+        let mut credit = StreamCredit::default();
+        assert!((0..3).all(|number| credit.allows_one_more() && credit.on_opened() == number));
+        assert!(!credit.on_total(2), "nobody waits");
+        credit.on_refused();
+        assert!(!credit.allows_one_more());
+        assert!(!credit.on_total(1), "a total never shrinks, and this one is no news");
+        assert!(credit.on_total(3) && credit.allows_one_more());
+        assert_eq!(credit.on_opened(), 3);
+        assert!(!credit.allows_one_more());
+    }
+}
