@@ -10,7 +10,7 @@
 
 use anyhow::{Context as _, Result, bail, ensure};
 use clap::Args;
-use segstream::{Bandwidth, Bytes, Config, Contract, Security};
+use segstream::{Bandwidth, Bytes, Contract};
 use segstream_base::endpoint::{Arrival, Deadline, Endpoint, Transmit};
 use segstream_base::{Duration, Instant};
 use segstream_blocks::burst::{Pacer, RateSpec};
@@ -172,8 +172,7 @@ fn measure(megabits: u64, burst: u32, options: &Options) -> Result<Run> {
             RateSpec::new(peak, per_second as u32, shipments).context("a burst has shipments")?
         }
     };
-    let mut receiver =
-        segstream::blocking::Endpoint::listen(([127, 0, 0, 1], 0).into(), Config { security: Security::Insecure, ..Config::default() })?;
+    let mut receiver = segstream::blocking::Endpoint::builder().insecure().listen(([127, 0, 0, 1], 0))?;
     let peer = receiver.peer();
     let over = Arc::new(AtomicBool::new(false));
     let receiving = {
@@ -182,7 +181,7 @@ fn measure(megabits: u64, burst: u32, options: &Options) -> Result<Run> {
             let id = receiver.accept(None)?;
             let mut connection = receiver.connection(id);
             while !over.load(Ordering::Relaxed) {
-                match connection.recv(0, Some(Duration::from_millis(100))) {
+                match connection.recv(0, Some(Duration::from_millis(100).into())) {
                     Ok(_) | Err(segstream::Error::TimedOut) => {}
                     Err(_) => break,
                 }

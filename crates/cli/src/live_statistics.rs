@@ -7,7 +7,8 @@
 
 use crate::json;
 use anyhow::Result;
-use segstream::{Duration, Instant, Statistics};
+use segstream::Statistics;
+use segstream_base::{Duration, Instant};
 use serde::Serialize;
 
 /// The lines of one connection.

@@ -5,8 +5,8 @@
 //! Invariant: a quantity that is read is the one that was meant: without its measure it is refused, except
 //! for bytes, where a bare number can mean nothing else.
 
-use segstream::{Bandwidth, Duration};
-use segstream_base::Bytes;
+use segstream::Bandwidth;
+use segstream_base::{Bytes, Duration};
 
 /// Spans end below a century, so that sums with any instant stay meaningful.
 const SPAN_NANOS_MAX: f64 = 3e18;

@@ -29,9 +29,8 @@ use admitting::{AdmissionArguments, Admitting};
 use anyhow::{Context as _, Result, bail};
 use clap::{Args, ValueEnum};
 use receiving::Receiving;
-use segstream::blocking::Endpoint;
-use segstream::{Config, Duration};
-use segstream_base::Bytes;
+use segstream::Config;
+use segstream_base::{Bytes, Duration};
 use segstream_lab::{live, registry};
 use sink::Device;
 use std::fs::File;
@@ -139,10 +138,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
         file.map(BufWriter::new)
     });
     let segments = segments.transpose()?;
-    let (mut admitting, security) = Admitting::of(arguments)?;
+    let (mut admitting, builder) = Admitting::of(arguments)?;
     // Why unlimited: whether a sender may go without flow and rate control is the sender's own decision.
-    let config = Config { security, unlimited: true, ..Config::default() };
-    let endpoint = Endpoint::listen(arguments.listen, config)?;
+    let config = Config { unlimited: true, ..Config::default() };
+    let endpoint = builder.config(config).listen(arguments.listen)?;
     eprintln!("listening on {}", endpoint.local_addr());
     admitting.tell(endpoint.local_addr());
     for warning in endpoint.warnings() {

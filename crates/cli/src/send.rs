@@ -30,8 +30,8 @@ use clap::{Args, ValueEnum};
 use scheduled_change::ScheduledChange;
 use scheme::SchemeArguments;
 use segstream::blocking::Endpoint;
-use segstream::{Algorithm, Class, Config, Contract, DatagramSize, Duration, InterleaveChoice, Limits, Order, Rate, Security};
-use segstream_base::Bytes;
+use segstream::{Algorithm, Builder, Class, Config, Contract, DatagramSize, InterleaveChoice, Limits, Order, Rate};
+use segstream_base::{Bytes, Duration};
 use segstream_wire::contract::{SEGMENT_UNITS_MAX, UNIT_BYTES_MAX};
 use std::collections::BTreeSet;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -148,7 +148,7 @@ struct Plan {
     receiver: Receiver,
     /// Files, or nothing for standard input.
     paths: Vec<PathBuf>,
-    config: Config,
+    builder: Builder<Endpoint>,
     /// The contract of every file's stream, but for its label.
     contract: Contract,
     segment_bytes: usize,
@@ -169,7 +169,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     arguments.protection.tell();
     let any =
         if plan.receiver.peer.address.is_ipv4() { SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)) } else { (Ipv6Addr::UNSPECIFIED, 0).into() };
-    let endpoint = Endpoint::bind(any, plan.config.clone())?;
+    let endpoint = plan.builder.clone().bind(any)?;
     for warning in endpoint.warnings() {
         eprintln!("{warning}");
     }
@@ -231,17 +231,17 @@ fn plan(arguments: &Arguments) -> Result<Plan> {
     check_congestion(arguments, rate, &changes)?;
     let receiver = Receiver::of(arguments, remote)?;
     let config = Config {
-        security: receiver.security.clone(),
         rate,
         class: arguments.class,
         datagram_bytes: datagram_bytes.map_or(DatagramSize::Discover, |bytes| DatagramSize::Fixed(bytes as usize)),
         unlimited: arguments.unlimited,
-        idle_timeout: arguments.idle_timeout,
-        connect_timeout: arguments.idle_timeout,
+        idle_timeout: arguments.idle_timeout.into(),
+        connect_timeout: arguments.idle_timeout.into(),
         ..Config::default()
     };
+    let builder = receiver.builder.clone().config(config);
     let segment_bytes = usize::try_from(segment_bytes).unwrap_or(usize::MAX);
-    Ok(Plan { receiver, paths, config, contract, segment_bytes, segment_wait: arguments.segment_wait, changes, stats: arguments.stats })
+    Ok(Plan { receiver, paths, builder, contract, segment_bytes, segment_wait: arguments.segment_wait, changes, stats: arguments.stats })
 }
 
 /// The size of units, which fit the smallest datagram with the seal, the window and the number of files in use.
@@ -249,10 +249,9 @@ fn unit_bytes(arguments: &Arguments, files: usize) -> Result<u32> {
     let given = u32::try_from(arguments.unit_bytes.get()).unwrap_or(u32::MAX).clamp(1, UNIT_BYTES_MAX);
     let window_units = u32::try_from(arguments.window.get() / u64::from(given)).unwrap_or(u32::MAX);
     let contract = Contract { window_units, ..Contract::default() };
-    let security = if arguments.protection.is_insecure() { Security::Insecure } else { Security::default() };
-    let config = Config { security, ..Config::default() };
+    let builder = if arguments.protection.is_insecure() { Endpoint::builder().insecure() } else { Endpoint::builder() };
     // The manifest's stream goes before those of the files.
-    let most = config.unit_bytes_max(files.max(1) as u32, &contract);
+    let most = builder.unit_bytes_max(files.max(1) as u32, &contract);
     Ok(within(arguments.unit_bytes, 1, u64::from(most), "--unit-bytes")? as u32)
 }
 

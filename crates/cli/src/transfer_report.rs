@@ -5,7 +5,8 @@
 //! Invariant: the counts are of the application's data; the records about files are taken out where they can be told
 //! apart (bytes, segments, units).
 
-use segstream::{Duration, Statistics, StreamStatistics, Verdict};
+use segstream::{Statistics, StreamStatistics, Verdict};
+use segstream_base::Duration;
 use serde::Serialize;
 
 /// How many segments had which verdict.

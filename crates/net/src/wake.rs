@@ -30,6 +30,8 @@ struct Shared {
     stream: UnixStream,
     /// Whether a byte is on its way that the listener has not taken yet.
     pending: AtomicBool,
+    /// Whether [`Waker::wake`] was called since [`WakeListener::take_wake`].
+    woken: AtomicBool,
 }
 
 /// A waker and its listener.
@@ -41,14 +43,21 @@ pub fn pair() -> io::Result<(Waker, WakeListener)> {
     let (ours, theirs) = UnixStream::pair()?;
     ours.set_nonblocking(true)?;
     theirs.set_nonblocking(true)?;
-    let shared = Arc::new(Shared { stream: theirs, pending: AtomicBool::new(false) });
+    let shared = Arc::new(Shared { stream: theirs, pending: AtomicBool::new(false), woken: AtomicBool::new(false) });
     Ok((Waker { shared: Arc::clone(&shared) }, WakeListener { stream: ours, shared }))
 }
 
 impl Waker {
     /// Ends the present sleep of the driver, or its next one if it is awake. What was done before is visible to
-    /// the driver when it wakes.
+    /// the driver when it wakes. The turn says that it was woken.
     pub fn wake(&self) {
+        self.shared.woken.store(true, Ordering::Release);
+        self.nudge();
+    }
+
+    /// As [`Waker::wake`], but the turn does not say so: for whoever has changed the endpoint, so that the driver looks at
+    /// it.
+    pub fn nudge(&self) {
         if !self.shared.pending.swap(true, Ordering::AcqRel) {
             // Why: it can only fail when the pipe is full or the listener is gone; then there is nobody to wake.
             let _ = (&self.shared.stream).write(&[1]);
@@ -67,6 +76,13 @@ impl WakeListener {
         // keep all later wakes from writing theirs. Why only with a byte: one that is still on its way would end every
         // sleep from then on, with no mark that says it is there.
         matches!((&self.stream).read(&mut [0; 8]), Ok(1..)) && self.shared.pending.swap(false, Ordering::AcqRel)
+    }
+}
+
+impl WakeListener {
+    /// Whether [`Waker::wake`] was called since this was asked last; ask after [`WakeListener::clear`].
+    pub fn take_wake(&self) -> bool {
+        self.shared.woken.swap(false, Ordering::AcqRel)
     }
 }
 

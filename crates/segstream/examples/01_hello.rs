@@ -11,13 +11,13 @@
 #![allow(clippy::print_stdout)]
 
 use segstream::blocking::Endpoint;
-use segstream::{Config, Contract, Error, Peer, Security};
+use segstream::{Contract, Error, Peer};
 use std::sync::mpsc::{Sender, channel};
 use std::thread;
 
 fn main() -> Result<(), Error> {
     // Port 0 takes any free port.
-    let receiver = Endpoint::listen(([127, 0, 0, 1], 0).into(), Config { security: Security::serving_anyone(), ..Config::default() })?;
+    let receiver = Endpoint::builder().allow_anyone().listen(([127, 0, 0, 1], 0))?;
     let peer = receiver.peer();
     let (lines, printed) = channel();
     let receiving = thread::spawn(move || receive(receiver, &lines));
@@ -29,7 +29,7 @@ fn main() -> Result<(), Error> {
 }
 
 fn send(receiver: Peer, print_received: impl Fn()) -> Result<(), Error> {
-    let mut endpoint = Endpoint::bind(([127, 0, 0, 1], 0).into(), Config::default())?;
+    let mut endpoint = Endpoint::builder().bind(([127, 0, 0, 1], 0))?;
     // One stream, with the default contract: every unit must arrive. Streams are numbered from 0.
     let id = endpoint.connect(receiver, vec![Contract::default()])?;
     let mut connection = endpoint.connection(id);

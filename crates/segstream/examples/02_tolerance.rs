@@ -10,7 +10,7 @@
 #![allow(clippy::print_stdout)]
 
 use segstream::blocking::Endpoint;
-use segstream::{Config, Contract, DatagramSize, Error, Peer, Security};
+use segstream::{Config, Contract, DatagramSize, Error, Peer};
 use segstream_net::link::{Link, LinkConfig};
 use segstream_path::PathConfig;
 use std::net::SocketAddr;
@@ -29,7 +29,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 }
 
 fn run(title: &str, tolerance: (u32, u32, u32)) -> Result<(), Box<dyn std::error::Error>> {
-    let receiver = Endpoint::listen(([127, 0, 0, 1], 0).into(), Config { security: Security::serving_anyone(), ..Config::default() })?;
+    let receiver = Endpoint::builder().allow_anyone().listen(([127, 0, 0, 1], 0))?;
     let peer = receiver.peer();
     let contract = Contract { tolerance, ..Contract::default() };
 
@@ -54,7 +54,7 @@ fn run(title: &str, tolerance: (u32, u32, u32)) -> Result<(), Box<dyn std::error
 fn send(path: Peer, contract: Contract) -> Result<String, Error> {
     // At this rate the segment leaves in one run, a unit in each datagram, so that the packets are numbered as expected.
     let config = Config { datagram_bytes: DatagramSize::Fixed(1200), ..Config::default().with_rate_megabits(1_000) };
-    let mut endpoint = Endpoint::bind(([127, 0, 0, 1], 0).into(), config)?;
+    let mut endpoint = Endpoint::builder().config(config).bind(([127, 0, 0, 1], 0))?;
     let unit_bytes = contract.unit_bytes;
     let id = endpoint.connect(path, vec![contract])?;
     let mut connection = endpoint.connection(id);

@@ -11,15 +11,16 @@
 #![allow(clippy::print_stdout)]
 
 use segstream::blocking::Endpoint;
-use segstream::{Config, Contract, Duration, Error, Peer, Progress, Received, Security};
+use segstream::{Contract, Error, Peer, Progress, Received};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
+use std::time::Duration;
 
 /// A unit holds one step.
 const UNIT_BYTES: usize = 16;
 
 fn main() -> Result<(), Error> {
-    let receiver = Endpoint::listen(([127, 0, 0, 1], 0).into(), Config { security: Security::serving_anyone(), ..Config::default() })?;
+    let receiver = Endpoint::builder().allow_anyone().listen(([127, 0, 0, 1], 0))?;
     let peer = receiver.peer();
     let (arrivals, arrived) = channel();
     let receiving = thread::spawn(move || receive(receiver, &arrivals));
@@ -30,7 +31,7 @@ fn main() -> Result<(), Error> {
 }
 
 fn send(receiver: Peer, arrived: &Receiver<Vec<u8>>) -> Result<(), Error> {
-    let mut endpoint = Endpoint::bind(([127, 0, 0, 1], 0).into(), Config::default())?;
+    let mut endpoint = Endpoint::builder().bind(([127, 0, 0, 1], 0))?;
     let contract = Contract { unit_bytes: UNIT_BYTES as u32, ..Contract::default() };
     let id = endpoint.connect(receiver, vec![contract])?;
     let mut connection = endpoint.connection(id);

@@ -9,7 +9,7 @@
 //! ```
 #![allow(clippy::print_stdout)]
 
-use segstream::{Bytes, Config, Contract, Endpoint, Error, Peer, Progress, Security, StreamReceiver};
+use segstream::{Bytes, Contract, Endpoint, Error, Peer, Progress, StreamReceiver};
 use segstream_net::link::{Link, LinkConfig};
 use segstream_path::PathConfig;
 use std::collections::BTreeMap;
@@ -24,7 +24,7 @@ const PICTURES: u8 = 3;
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let any = SocketAddr::from(([127, 0, 0, 1], 0));
-    let viewer = Endpoint::listen(any, Config { security: Security::serving_anyone(), ..Config::default() })?;
+    let viewer = Endpoint::builder().allow_anyone().listen(any)?;
 
     let peer = viewer.peer();
 
@@ -49,7 +49,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
 }
 
 async fn send(any: SocketAddr, path: Peer) -> Result<(), Error> {
-    let endpoint = Endpoint::bind(any, Config::default())?;
+    let endpoint = Endpoint::builder().bind(any)?;
     // A unit is a row.
     let contract = Contract { unit_bytes: ROW_BYTES, ..Contract::default() };
     let (connection, senders) = endpoint.connect(path, vec![contract]).await?;

@@ -10,17 +10,17 @@
 //! ```
 #![allow(clippy::print_stdout)]
 
-use segstream::{Config, Connection, Contract, Endpoint, Error, Security, StreamReceiver, StreamSender, Verdict};
+use segstream::{Connection, Contract, Endpoint, Error, StreamReceiver, StreamSender, Verdict};
 use std::net::SocketAddr;
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let any = SocketAddr::from(([127, 0, 0, 1], 0));
-    let server = Endpoint::listen(any, Config { security: Security::serving_anyone(), ..Config::default() })?;
+    let server = Endpoint::builder().allow_anyone().listen(any)?;
     let peer = server.peer();
     let serving = tokio::spawn(serve(server));
 
-    let client = Endpoint::bind(any, Config::default())?;
+    let client = Endpoint::builder().bind(any)?;
     let contracts = vec![Contract::default(), Contract::default()];
     let (connection, senders) = client.connect(peer, contracts).await?;
     let verdicts: Vec<_> = senders.iter().map(|sender| tokio::spawn(count_complete(sender.clone()))).collect();

@@ -11,13 +11,13 @@
 #![allow(clippy::print_stdout)]
 
 use segstream::blocking::{Connection, Endpoint};
-use segstream::{Bandwidth, Class, Config, ConnectionEvent, Contract, Error, Peer, RateSpec, Security, Statistics};
+use segstream::{Bandwidth, Class, ConnectionEvent, Contract, Error, Peer, RateSpec, Statistics};
 use std::thread;
 
 const UNITS: u32 = 400;
 
 fn main() -> Result<(), Error> {
-    let receiver = Endpoint::listen(([127, 0, 0, 1], 0).into(), Config { security: Security::serving_anyone(), ..Config::default() })?;
+    let receiver = Endpoint::builder().allow_anyone().listen(([127, 0, 0, 1], 0))?;
     let peer = receiver.peer();
     let receiving = thread::spawn(move || receive(receiver));
     let sent = send(peer)?;
@@ -39,7 +39,7 @@ fn main() -> Result<(), Error> {
 
 fn send(receiver: Peer) -> Result<Statistics, Error> {
     // Without a rate it is found as it goes.
-    let mut endpoint = Endpoint::bind(([127, 0, 0, 1], 0).into(), Config::default())?;
+    let mut endpoint = Endpoint::builder().bind(([127, 0, 0, 1], 0))?;
     let id = endpoint.connect(receiver, vec![Contract::default()])?;
     send_one(&mut endpoint.connection(id))?;
 

@@ -2,20 +2,16 @@
 //!
 //! Invariant: every field has a default that is safe on a path its user does not own.
 
-use crate::{Algorithm, Rate, Security};
-use segstream_base::Duration;
+use crate::{Algorithm, Rate};
 use segstream_net::bind::SocketConfig;
 use segstream_net::driver::{DriverConfig, Polling, Threads};
-use segstream_proto::config::{Config as ProtocolConfig, DATAGRAM_BYTES_MIN, DatagramSize, Shard};
-use segstream_wire::header::HEADER_BYTES;
-use segstream_wire::{Class, Contract, Limits, Part};
+use segstream_proto::config::{Config as ProtocolConfig, DatagramSize, Shard};
+use segstream_wire::{Class, Limits};
+use std::time::Duration;
 
 /// The settings of an endpoint.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// How connections are protected, what we show and whom we serve. Default: encrypted, a fresh identity, nobody is
-    /// served.
-    pub security: Security,
     /// The rate of each connection in our direction, in whole IP packets. Default [`Rate::AUTO`]: what the path
     /// carries is found, and shared with others. A fixed rate is for a path whose capacity is known and ours.
     pub rate: Rate,
@@ -64,14 +60,13 @@ impl Default for Config {
     fn default() -> Self {
         let protocol = ProtocolConfig::default();
         Self {
-            security: Security::default(),
             rate: protocol.rate,
             circuit_breaker: protocol.circuit_breaker,
             class: protocol.class,
             datagram_bytes: DatagramSize::Discover,
             unlimited: false,
-            idle_timeout: protocol.limits.idle_timeout,
-            connect_timeout: protocol.connect_timeout,
+            idle_timeout: protocol.limits.idle_timeout.into(),
+            connect_timeout: protocol.connect_timeout.into(),
             streams: protocol.limits.streams,
             stream_window_bytes: protocol.stream_window_bytes,
             connections: protocol.connections,
@@ -101,17 +96,9 @@ impl Config {
         self
     }
 
-    /// The largest unit that segments of stream `stream` can have under `contract`, whose own size of units does not count: it
-    /// fits a datagram of 1200 bytes with whatever stands in front of it. Streams are counted from 0 as they are opened.
-    /// Segments with a tolerance of their own need units that are 3 to 12 bytes shorter.
-    pub fn unit_bytes_max(&self, stream: u32, contract: &Contract) -> u32 {
-        let body_bytes = DATAGRAM_BYTES_MIN - HEADER_BYTES - self.security.seal_bytes();
-        Part::unit_bytes_max(stream, contract, None, body_bytes)
-    }
-
     pub(crate) fn protocol(&self, accept: bool, shard: Shard) -> ProtocolConfig {
         ProtocolConfig {
-            limits: Limits { streams: self.streams, datagram_bytes: 65_507, idle_timeout: self.idle_timeout },
+            limits: Limits { streams: self.streams, datagram_bytes: 65_507, idle_timeout: self.idle_timeout.into() },
             class: self.class,
             rate: self.rate,
             circuit_breaker: self.circuit_breaker,
@@ -125,7 +112,7 @@ impl Config {
             handshakes_per_second: self.handshakes_per_second,
             accept,
             shard,
-            connect_timeout: self.connect_timeout,
+            connect_timeout: self.connect_timeout.into(),
             ..ProtocolConfig::default()
         }
     }

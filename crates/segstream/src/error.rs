@@ -57,6 +57,9 @@ pub enum Error {
     /// The class has neither flow control nor rate control.
     #[error("class {0} has neither flow control nor rate control; use a class with one of them, or allow unlimited sending explicitly")]
     Unlimited(Class),
+    /// A listener was told of nobody to serve.
+    #[error("this endpoint would listen and serve nobody; name whom it serves with allow, allow_anyone or admission of its builder")]
+    ServesNobody,
     /// The endpoint has been closed.
     #[error("the endpoint has been closed; bind another")]
     EndpointClosed,

@@ -12,11 +12,12 @@
 mod receiving;
 mod sending;
 
-use crate::inbox::{Inbox, News};
+use crate::builder::Parts;
+use crate::inbox::{Inbox, News, Receiving};
 use crate::progress::Progressive;
 use crate::{
-    Bandwidth, Class, CloseReason, Config, ConnectionEvent, ConnectionId, Contract, Error, Instant, Peer, Rate, Statistics,
-    StreamStatistics, Trust,
+    Bandwidth, Class, CloseReason, Config, ConnectionEvent, ConnectionId, Contract, Error, Peer, Rate, Statistics, StreamStatistics,
+    Timestamp, Trust,
 };
 use segstream_base::endpoint::{Arrival, Deadline, Endpoint, Transmit};
 use segstream_proto::config::Shard;
@@ -68,8 +69,9 @@ pub(crate) struct Hub {
 
 impl Hub {
     /// A hub without connections, for one of the endpoints on a port.
-    pub(crate) fn new(config: Config, accept: bool, shard: Shard) -> Result<Self, Error> {
-        let (protection, fingerprint) = crate::security::protection(&config.security)?;
+    pub(crate) fn new(parts: Parts, shard: Shard) -> Result<Self, Error> {
+        let (protection, fingerprint) = crate::security::protection(&parts.security)?;
+        let Parts { config, accept, .. } = parts;
         Ok(Self {
             protocol: Protocol::with_protection(config.protocol(accept, shard), protection)?,
             fingerprint,
@@ -81,7 +83,7 @@ impl Hub {
     }
 
     /// Asks for a connection. Nothing is sent when this fails.
-    pub(crate) fn connect(&mut self, now: Instant, peer: &Peer, streams: Vec<Contract>) -> Result<ConnectionId, Error> {
+    pub(crate) fn connect(&mut self, now: Timestamp, peer: &Peer, streams: Vec<Contract>) -> Result<ConnectionId, Error> {
         let count = streams.len() as u32;
         let id = self.protocol.connect(now, peer.address, &peer.trust, streams)?;
         let mut inbox = Inbox::new(peer.address, false);
@@ -116,7 +118,7 @@ impl Hub {
 
     /// Takes what the protocol tells, and says whom it concerns. Returns whether it has changed anything in the
     /// protocol.
-    pub(crate) fn absorb(&mut self, now: Instant, mut tell: impl FnMut(ConnectionId, News)) -> bool {
+    pub(crate) fn absorb(&mut self, now: Timestamp, mut tell: impl FnMut(ConnectionId, News)) -> bool {
         let mut changed = false;
         while let Some((id, event)) = self.protocol.poll_event() {
             let Some(connection) = self.protocol.connection(id) else { continue };
@@ -142,7 +144,7 @@ impl Hub {
     }
 
     /// Does what an event makes necessary without the application. Returns whether the protocol was changed.
-    fn respond(&mut self, now: Instant, id: ConnectionId, cause: Cause) -> bool {
+    fn respond(&mut self, now: Timestamp, id: ConnectionId, cause: Cause) -> bool {
         let Some(inbox) = self.inboxes.get_mut(&id) else { return false };
         match cause {
             Cause::Connected if inbox.incoming => self.incoming.push_back(id),
@@ -166,7 +168,7 @@ impl Hub {
 
     /// Nobody holds the connection any more: it is closed gracefully, what its peer still sends is thrown away, and
     /// it is forgotten when it has said its goodbyes.
-    pub(crate) fn release(&mut self, now: Instant, id: ConnectionId) {
+    pub(crate) fn release(&mut self, now: Timestamp, id: ConnectionId) {
         let Some(inbox) = self.inboxes.get_mut(&id) else { return };
         inbox.released = true;
         let streams: Vec<u32> = inbox.receiving.keys().copied().collect();
@@ -189,7 +191,7 @@ impl Hub {
     }
 
     /// No connection is accepted from now on; those nobody was given yet are closed. Returns whether there were any.
-    pub(crate) fn stop_accepting(&mut self, now: Instant) -> bool {
+    pub(crate) fn stop_accepting(&mut self, now: Timestamp) -> bool {
         self.protocol.set_accepting(false);
         let mut any = false;
         while let Poll::Ready(id) = self.poll_accept() {
@@ -242,7 +244,7 @@ impl Hub {
     }
 
     /// Begins a graceful close.
-    pub(crate) fn close(&mut self, now: Instant, id: ConnectionId, code: u64, detail: &str) -> Result<(), Error> {
+    pub(crate) fn close(&mut self, now: Timestamp, id: ConnectionId, code: u64, detail: &str) -> Result<(), Error> {
         let (connection, inbox) = self.parts(id)?;
         inbox.closing = true;
         connection.close(now, code, detail);
@@ -250,20 +252,43 @@ impl Hub {
     }
 
     /// Breaks off at once.
-    pub(crate) fn abort(&mut self, now: Instant, id: ConnectionId, code: u64, detail: &str) -> Result<(), Error> {
+    pub(crate) fn abort(&mut self, now: Timestamp, id: ConnectionId, code: u64, detail: &str) -> Result<(), Error> {
         let (connection, inbox) = self.parts(id)?;
         inbox.closing = true;
         connection.abort(now, code, detail);
         Ok(())
     }
 
-    /// Breaks every connection off.
-    pub(crate) fn abort_all(&mut self, now: Instant, detail: &str) {
+    /// Breaks every connection off but those in `except`.
+    pub(crate) fn abort_others(&mut self, now: Timestamp, except: &[ConnectionId], detail: &str) {
         for id in self.connections() {
-            if let Some(connection) = self.protocol.connection_mut(id) {
+            if let Some(connection) = self.protocol.connection_mut(id).filter(|_| !except.contains(&id)) {
                 connection.abort(now, 0, detail);
             }
         }
+    }
+
+    /// Closes every connection gracefully on which nothing can be lost any more. Those, and those that have ended gracefully
+    /// and still answer their peers.
+    pub(crate) fn close_settled(&mut self, now: Timestamp) -> Vec<ConnectionId> {
+        let settled: Vec<ConnectionId> = self.connections().into_iter().filter(|id| self.is_settled(*id)).collect();
+        settled.iter().for_each(|id| self.release(now, *id));
+        settled
+    }
+
+    /// Whether every stream of the connection has ended, and everything sent is judged.
+    fn is_settled(&self, id: ConnectionId) -> bool {
+        let (Some(connection), Some(inbox)) = (self.protocol.connection(id), self.inboxes.get(&id)) else { return false };
+        let is_read = |receiving: &Receiving| receiving.ended || receiving.discarded;
+        match inbox.closed {
+            Some(_) => inbox.closed_gracefully(),
+            None => inbox.connected && !connection.has_unjudged() && (inbox.released || inbox.receiving.values().all(is_read)),
+        }
+    }
+
+    /// Whether the connection has not been forgotten.
+    pub(crate) fn is_known(&self, id: ConnectionId) -> bool {
+        self.protocol.connection(id).is_some()
     }
 
     /// Why the connection is no more.
@@ -295,7 +320,7 @@ impl Hub {
     }
 
     /// A new rate, in force at once.
-    pub(crate) fn set_rate(&mut self, now: Instant, id: ConnectionId, rate: Rate) -> Result<(), Error> {
+    pub(crate) fn set_rate(&mut self, now: Timestamp, id: ConnectionId, rate: Rate) -> Result<(), Error> {
         let (connection, _) = self.parts(id)?;
         Ok(connection.set_rate(now, rate)?)
     }
@@ -319,7 +344,7 @@ impl Hub {
     }
 
     /// Asks for a new class.
-    pub(crate) fn set_class(&mut self, now: Instant, id: ConnectionId, class: Class) -> Result<(), Error> {
+    pub(crate) fn set_class(&mut self, now: Timestamp, id: ConnectionId, class: Class) -> Result<(), Error> {
         if !class.is_limited(true) && !self.config.unlimited {
             return Err(Error::Unlimited(class));
         }
@@ -363,15 +388,15 @@ fn ended(inbox: &Inbox) -> Error {
 }
 
 impl Endpoint for Hub {
-    fn handle_datagram(&mut self, now: Instant, arrival: Arrival, datagram: &mut [u8]) {
+    fn handle_datagram(&mut self, now: Timestamp, arrival: Arrival, datagram: &mut [u8]) {
         self.protocol.handle_datagram(now, arrival, datagram);
     }
 
-    fn handle_train(&mut self, now: Instant, arrival: Arrival, datagrams: &mut [u8], datagram_bytes: usize) {
+    fn handle_train(&mut self, now: Timestamp, arrival: Arrival, datagrams: &mut [u8], datagram_bytes: usize) {
         self.protocol.handle_train(now, arrival, datagrams, datagram_bytes);
     }
 
-    fn poll_transmit(&mut self, now: Instant, max_datagrams: usize, out: &mut Vec<u8>) -> Option<Transmit> {
+    fn poll_transmit(&mut self, now: Timestamp, max_datagrams: usize, out: &mut Vec<u8>) -> Option<Transmit> {
         self.protocol.poll_transmit(now, max_datagrams, out)
     }
 
@@ -379,7 +404,7 @@ impl Endpoint for Hub {
         self.protocol.poll_deadline()
     }
 
-    fn handle_timeout(&mut self, now: Instant) {
+    fn handle_timeout(&mut self, now: Timestamp) {
         self.protocol.handle_timeout(now);
     }
 }

@@ -8,7 +8,7 @@
 //! - A *segment* is the smallest piece of data an application uses on its own: a video frame, a slice of a
 //!   simulation, a record. Segments of a stream are numbered from 0 and may differ in length.
 //! - A *unit* is what may be missing of a segment: it has a fixed size, at most what fits a datagram of 1200 bytes
-//!   ([`Config::unit_bytes_max`]). The last one may be short.
+//!   ([`Builder::unit_bytes_max`]). The last one may be short.
 //! - A *tolerance* (W, E, B) says: of every W units of a segment at most E may be missing, and no more than B in a row.
 //!   (W, 0, 0) is a reliable transport, (W, W, W) sends nothing twice.
 //! - A *stream* carries segments one way, under a [`Contract`]: unit size, tolerance, order, lifetime, window. A
@@ -22,18 +22,13 @@
 //!
 //! ```
 //! use segstream::blocking::Endpoint;
-//! use segstream::{Admission, Config, Contract, Credentials, Error, Identity, Security};
+//! use segstream::{Contract, Error, Identity};
 //!
 //! fn main() -> Result<(), Error> {
-//!     let any = ([127, 0, 0, 1], 0).into();
-//!     let identity = Identity::generate()?;
-//!     // Whom the receiver serves; the sender has a key of its own, made below.
-//!     let sender = Identity::generate()?;
-//!     let admission = Admission::nobody();
-//!     admission.allow(sender.fingerprint());
-//!     let security = Security::Encrypted(Credentials { identity: Some(identity.clone()), admission, ..Credentials::default() });
-//!     let mut receiver = Endpoint::listen(any, Config { security, ..Config::default() })?;
-//!     let peer = (receiver.local_addr(), identity.fingerprint());
+//!     // The sender's key, which the receiver is told: nobody else is served.
+//!     let key = Identity::generate()?;
+//!     let mut receiver = Endpoint::builder().allow(key.fingerprint()).listen(([127, 0, 0, 1], 0))?;
+//!     let peer = receiver.peer();
 //!     let receiving = std::thread::spawn(move || -> Result<(), Error> {
 //!         let id = receiver.accept(None)?;
 //!         while let Some(segment) = receiver.connection(id).recv(0, None)? {
@@ -42,8 +37,7 @@
 //!         receiver.close()
 //!     });
 //!
-//!     let security = Security::Encrypted(Credentials { identity: Some(sender), ..Credentials::default() });
-//!     let mut sender = Endpoint::bind(any, Config { security, ..Config::default() })?;
+//!     let mut sender = Endpoint::builder().identity(key).bind(([127, 0, 0, 1], 0))?;
 //!     // Of 64 units of 1 KiB two may be missing, no two side by side.
 //!     let contract = Contract { tolerance: (64, 2, 1), ..Contract::default() };
 //!     let id = sender.connect(peer, vec![contract])?;
@@ -68,7 +62,8 @@
 //! # Blocking or asynchronous
 //!
 //! - [`blocking`] works on the caller's own thread, without an executor. The network is served inside its calls and
-//!   nowhere else, so a program that does other work for long must call it in between.
+//!   nowhere else, so a program that does other work for long must call it in between, or ask for a thread that drives the
+//!   endpoint ([`Builder::driven_in_background`]).
 //! - [`Endpoint`], [`Connection`], [`StreamSender`] and [`StreamReceiver`] are for tokio (feature `tokio`, on by default).
 //!   One task in the background serves the network; handles can be cloned and sent to other tasks, and futures can be
 //!   dropped at any time.
@@ -115,10 +110,10 @@
 //!
 //! # Security
 //!
-//! Everything is encrypted and both ends prove who they are by keys ([`Security::Encrypted`]); there is no way to fall
-//! back. An endpoint is known by the fingerprint of its key ([`Endpoint::fingerprint`]); whoever connects says which one
-//! it expects ([`Peer`]), and whoever listens says which ones it serves ([`Admission`]). A key that outlives the program
-//! is an [`Identity`] in a file. [`Security::Insecure`] turns all of it off and is for laboratories.
+//! Everything is encrypted and both ends prove who they are by keys; there is no way to fall back. An endpoint is known by
+//! the fingerprint of its key ([`blocking::Endpoint::fingerprint`]). Whoever connects says which one it expects ([`Peer`]).
+//! Whoever listens says which ones it serves ([`Builder::allow`]). A key that outlives the program is in a file
+//! ([`Builder::identity_file`]). [`Builder::insecure`] turns all of it off and is for laboratories.
 //!
 //! The protocol itself is in `segstream_proto`, sockets are in `segstream_net`.
 //!
@@ -131,6 +126,8 @@
 #[cfg(feature = "tokio")]
 mod asynchronous;
 pub mod blocking;
+mod builder;
+mod closing;
 mod config;
 mod error;
 mod hub;
@@ -143,13 +140,17 @@ mod verdicts;
 
 #[cfg(feature = "tokio")]
 pub use asynchronous::{Connection, Endpoint, SegmentWriter, StreamReceiver, StreamSender};
+pub use builder::Builder;
 pub use bytes::Bytes;
 pub use config::Config;
 pub use error::Error;
 pub use progress::{Progress, Units};
-pub use security::{Credentials, Peer, Security};
+pub use security::Peer;
+pub use segstream_base::Bandwidth;
+/// A point in time on the clock of an endpoint, in nanoseconds since the clock was started: the source time of a segment, its first
+/// arrival, its verdict. [`Clock::at`] makes one of a [`std::time::Instant`].
+pub use segstream_base::Instant as Timestamp;
 pub use segstream_base::halves::{SubmitError, Verdict};
-pub use segstream_base::{Bandwidth, Duration, Instant};
 pub use segstream_blocks::burst::RateSpec;
 pub use segstream_blocks::congestion::{Algorithm, UnknownAlgorithm};
 pub use segstream_blocks::tolerance::Tolerance;

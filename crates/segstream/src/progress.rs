@@ -171,7 +171,7 @@ pub(crate) fn copy_into(buffer: &mut [u8], mut received: Received) -> (usize, Re
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Instant, Verdict};
+    use crate::{Timestamp, Verdict};
 
     fn received(segment: u64, holes: Vec<(u32, u32)>) -> Received {
         Received {
@@ -182,9 +182,9 @@ mod tests {
             units: 10,
             unit_bytes: 10,
             holes,
-            source_time: Instant::ZERO,
+            source_time: Timestamp::ZERO,
             first_arrival: None,
-            judged_at: Instant::ZERO,
+            judged_at: Timestamp::ZERO,
         }
     }
 

@@ -3,10 +3,11 @@
 //! Called by the attacks. Invariant: the integrity check of a request made here holds, so that it is looked at.
 
 use anyhow::Context as _;
-use segstream::{Admission, Contract, Duration, Identity, Instant};
+use segstream::{Admission, Contract, Identity};
 use segstream_base::codec::{Reader, Writer};
 use segstream_base::endpoint::Endpoint as _;
 use segstream_base::random::Random;
+use segstream_base::{Duration, Instant};
 use segstream_proto::config::{Config, DATAGRAM_BYTES_MIN};
 use segstream_proto::endpoint::Endpoint;
 use segstream_proto::session::Plain;

@@ -10,9 +10,10 @@ use crate::messages::{Ask, Hello, Report};
 use crate::pattern::pattern;
 use crate::spent::Spent;
 use segstream::blocking::Endpoint;
-use segstream::{Admission, Config, ConnectionEvent, ConnectionId, Credentials, Duration, Identity, Security};
+use segstream::{Admission, Config, ConnectionEvent, ConnectionId, Identity};
 use std::collections::BTreeSet;
 use std::net::{Ipv4Addr, SocketAddr};
+use std::time::Duration;
 
 /// How the victim is set.
 #[derive(Clone, Debug, clap::Args)]
@@ -51,17 +52,15 @@ pub fn run(settings: &Settings) -> anyhow::Result<()> {
     let admission = settings.admission();
     let identity = Identity::generate()?;
     let key = identity.fingerprint().to_string();
-    let credentials = Credentials { identity: Some(identity), admission: admission.clone(), authorities: None };
-    let security = Security::Encrypted(credentials);
     let connect_timeout = Duration::from_secs(settings.connect_timeout);
-    let config = Config { security, connections: settings.connections, connect_timeout, ..Config::default() };
+    let config = Config { connections: settings.connections, connect_timeout, ..Config::default() };
     let config = if settings.unlimited_setups {
         let (setups, setups_per_host) = (usize::MAX, usize::MAX);
         Config { connections: usize::MAX, setups, setups_per_host, handshakes_per_second: u32::MAX, ..config }
     } else {
         config
     };
-    let endpoint = Endpoint::listen(any(), config)?;
+    let endpoint = Endpoint::builder().config(config).identity(identity).admission(admission.clone()).listen(any())?;
     let asks = Asks::listen(endpoint.waker());
     say(&Hello { address: endpoint.local_addr(), key })?;
     let mut victim = Victim { endpoint, here: BTreeSet::new(), report: Report::default() };

@@ -15,9 +15,8 @@ use crate::interruption::Interruption;
 use anyhow::{Context as _, Result, bail};
 use clap::Args;
 use segstream::blocking::Endpoint;
-use segstream::{
-    Admission, Config, ConnectionId, Contract, Credentials, Duration, Error, Fingerprint, Identity, OneTimeCode, Peer, Security,
-};
+use segstream::{Admission, ConnectionId, Contract, Error, Fingerprint, Identity, OneTimeCode, Peer};
+use segstream_base::Duration;
 use segstream_lab::machine::Machine;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -83,9 +82,7 @@ pub(super) fn serve(arguments: &ServeArguments) -> Result<ExitCode> {
     let catalogue = Catalogue::ask(arguments.peers.as_deref(), true)?;
     let (identity, admission) = (Identity::generate()?, Admission::nobody());
     let fingerprint = identity.fingerprint();
-    let credentials = Credentials { identity: Some(identity), admission: admission.clone(), ..Credentials::default() };
-    let config = Config { security: Security::Encrypted(credentials), ..Config::default() };
-    let mut endpoint = Endpoint::listen(arguments.bind, config)?;
+    let mut endpoint = Endpoint::builder().identity(identity).admission(admission.clone()).listen(arguments.bind)?;
     let interruption = Interruption::listen(Some(endpoint.waker()))?;
     let address = endpoint.local_addr();
     eprintln!("listening on {address}");
@@ -157,7 +154,7 @@ impl Session<'_> {
             if let Some(outcome) = end.poll_outcome() {
                 return Ok(outcome.map_err(|error| format!("{error:#}")));
             }
-            match self.endpoint.connection(self.id).closed(Some(LOOK)) {
+            match self.endpoint.connection(self.id).closed(Some(LOOK.into())) {
                 Ok(reason) => bail!("whoever measures is gone: {reason}"),
                 Err(Error::TimedOut) => {}
                 Err(error) => return Err(error.into()),
@@ -185,9 +182,7 @@ impl Control {
     /// Goes to the server.
     pub(super) fn connect(server: &ServerArguments) -> Result<Self> {
         let remote = address::of_host(&server.address)?;
-        let credentials = Credentials { identity: Some(Identity::of_code(&server.code)?), ..Credentials::default() };
-        let config = Config { security: Security::Encrypted(credentials), ..Config::default() };
-        let mut endpoint = Endpoint::bind(super::end::any_port(remote), config)?;
+        let mut endpoint = Endpoint::builder().identity(Identity::of_code(&server.code)?).bind(super::end::any_port(remote))?;
         let met = meet(&mut endpoint, (remote, server.peer).into());
         let (id, answers, greeting) = met.with_context(|| {
             format!("{} does not take part; give --peer and --code as `segstream bench serve` prints them now", server.address)
@@ -222,7 +217,7 @@ impl Control {
             if let Some(outcome) = sender.poll_outcome() {
                 break outcome;
             }
-            match self.endpoint.connection(self.id).closed(Some(LOOK)) {
+            match self.endpoint.connection(self.id).closed(Some(LOOK.into())) {
                 Ok(reason) => bail!("the server is gone: {reason}"),
                 Err(Error::TimedOut) => {}
                 Err(error) => return Err(error.into()),

@@ -9,10 +9,8 @@
 use super::way::{self, Way};
 use anyhow::{Context as _, Result, anyhow, bail};
 use segstream::blocking::Endpoint;
-use segstream::{
-    Admission, Bytes, Clock, Config, ConnectionEvent, Credentials, DatagramSize, Duration, Identity, Instant, Peer, Rate, Received,
-    Security, Statistics,
-};
+use segstream::{Bytes, Clock, Config, ConnectionEvent, DatagramSize, Identity, Peer, Rate, Received, Statistics};
+use segstream_base::{Duration, Instant};
 use segstream_net::link::{Link, LinkReport};
 use segstream_path::LossSpec;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -49,14 +47,14 @@ pub(crate) fn run(way: &Way, loss: &LossSpec, slices: &[Bytes]) -> Result<Outcom
     let clock = Clock::start();
     let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
     // Each end has a key of its own for this run, and knows the other's.
-    let (viewer_key, sender_key) = (Identity::generate()?, Identity::generate()?);
-    let admission = Admission::nobody();
-    admission.allow(sender_key.fingerprint());
-    let viewer = Endpoint::with_clock(any, encrypted(viewer_key, admission), true, clock)?;
+    let sender_key = Identity::generate()?;
+    // Why fixed: the emulated path loses packets by number, so the pictures compare ways only while they send alike.
+    let config = Config { datagram_bytes: DatagramSize::Fixed(1200), ..Config::default() };
+    let viewer = Endpoint::builder().config(config.clone()).allow(sender_key.fingerprint()).clock(clock).listen(any)?;
     let link = Link::bind(&way::link(loss, viewer.local_addr()))?;
     let through = Peer { address: link.local_addr(), ..viewer.peer() };
-    let config = Config { rate: Rate::smooth(way::BANDWIDTH), ..encrypted(sender_key, Admission::nobody()) };
-    let sender = Endpoint::with_clock(any, config, false, clock)?;
+    let config = Config { rate: Rate::smooth(way::BANDWIDTH), ..config };
+    let sender = Endpoint::builder().config(config).identity(sender_key).clock(clock).bind(any)?;
     let (stop, count) = (AtomicBool::new(false), slices.len());
     thread::scope(|scope| {
         let relay = scope.spawn(|| link.run(&stop));
@@ -75,13 +73,6 @@ pub(crate) fn run(way: &Way, loss: &LossSpec, slices: &[Bytes]) -> Result<Outcom
     })
 }
 
-fn encrypted(identity: Identity, admission: Admission) -> Config {
-    let credentials = Credentials { identity: Some(identity), admission, ..Credentials::default() };
-    // Why fixed: the emulated path loses packets by number, so the pictures compare ways only while they send alike.
-    let datagram_bytes = DatagramSize::Fixed(1200);
-    Config { security: Security::Encrypted(credentials), datagram_bytes, ..Config::default() }
-}
-
 fn send(way: &Way, slices: &[Bytes], mut endpoint: Endpoint, through: Peer) -> Result<(Instant, Statistics)> {
     let clock = endpoint.clock();
     let id = endpoint.connect(through, vec![way.contract()])?;
@@ -96,7 +87,7 @@ fn send(way: &Way, slices: &[Bytes], mut endpoint: Endpoint, through: Peer) -> R
     connection.begin_close(0, "all slices sent")?;
     let give_up = due + PATIENCE;
     loop {
-        match endpoint.wait(Some(Duration::from_millis(100)))? {
+        match endpoint.wait(Some(Duration::from_millis(100).into()))? {
             Some((_, ConnectionEvent::Closed(_))) => break,
             _ if endpoint.clock().now() > give_up => bail!("not every slice was judged within {PATIENCE} of the last one"),
             _ => {}
@@ -115,7 +106,7 @@ fn serve_until(endpoint: &mut Endpoint, due: Instant) -> Result<()> {
         if now >= due {
             return Ok(());
         }
-        if let Some((_, ConnectionEvent::Closed(reason))) = endpoint.wait(Some(due.since(now)))? {
+        if let Some((_, ConnectionEvent::Closed(reason))) = endpoint.wait(Some(due.since(now).into()))? {
             bail!("the connection has ended: {reason}");
         }
     }
@@ -126,7 +117,7 @@ fn view(mut endpoint: Endpoint, count: usize) -> Result<(Vec<Option<Shown>>, Sta
     slices.resize_with(count, || None);
     let clock = endpoint.clock();
     loop {
-        let Some((id, event)) = endpoint.wait(Some(PATIENCE))? else { bail!("no slice came for {PATIENCE}") };
+        let Some((id, event)) = endpoint.wait(Some(PATIENCE.into()))? else { bail!("no slice came for {PATIENCE}") };
         match event {
             ConnectionEvent::Readable(stream) => {
                 let mut connection = endpoint.connection(id);

@@ -3,7 +3,8 @@
 //! Read by the verb, for each run. Invariant: every run has the same path, slices and timing; only the
 //! contract and the loss process differ.
 
-use segstream::{Bandwidth, Contract, Duration, InterleaveChoice, Order};
+use segstream::{Bandwidth, Contract, InterleaveChoice, Order};
+use segstream_base::Duration;
 use segstream_base::random::Seed;
 use segstream_net::link::LinkConfig;
 use segstream_path::{LossPlace, LossSpec, PathConfig};

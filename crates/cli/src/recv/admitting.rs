@@ -9,7 +9,8 @@ use super::Arguments;
 use crate::protection::Protection;
 use anyhow::Result;
 use clap::Args;
-use segstream::{Admission, Credentials, Fingerprint, OneTimeCode, Security};
+use segstream::blocking::Endpoint;
+use segstream::{Admission, Builder, Fingerprint, OneTimeCode};
 use std::net::SocketAddr;
 
 /// The flags of the receiver, by the names of their fields.
@@ -58,10 +59,10 @@ pub(super) const fn serves_strangers(arguments: &Arguments) -> bool {
 
 impl Admitting {
     /// As the command line says, and how the endpoint is to be protected.
-    pub(super) fn of(arguments: &Arguments) -> Result<(Self, Security)> {
+    pub(super) fn of(arguments: &Arguments) -> Result<(Self, Builder<Endpoint>)> {
         let mut admitting = Self { admission: Admission::nobody(), place: String::new(), fingerprint: None, made: None, code: None };
         if arguments.protection.is_insecure() {
-            return Ok((admitting, Security::Insecure));
+            return Ok((admitting, Endpoint::builder().insecure()));
         }
         let AdmissionArguments { allow, allow_any } = &arguments.admission;
         let (identity, made) = arguments.protection.identity()?;
@@ -79,8 +80,8 @@ impl Admitting {
             admitting.open_code()?;
         }
         admitting.fingerprint = Some(identity.fingerprint());
-        let credentials = Credentials { identity: Some(identity), admission: admitting.admission.clone(), ..Credentials::default() };
-        Ok((admitting, Security::Encrypted(credentials)))
+        let builder = Endpoint::builder().identity(identity).admission(admitting.admission.clone());
+        Ok((admitting, builder))
     }
 
     fn open_code(&mut self) -> Result<()> {

@@ -14,8 +14,8 @@ use super::writer::{Job, Key};
 use crate::live_statistics::LiveStatistics;
 use crate::manifest::{self, Answer, MANIFEST_LABEL, Record};
 use crate::transfer_report::{FileReport, TransferReport};
-use segstream::{CloseReason, ConnectionId, Contract, Instant, Order, Received, Verdict};
-use segstream_base::Bytes;
+use segstream::{CloseReason, ConnectionId, Contract, Order, Received, Verdict};
+use segstream_base::{Bytes, Instant};
 use std::collections::BTreeMap;
 
 /// Streams a peer can open, and so those it can say something about.
@@ -278,7 +278,7 @@ impl Incoming {
             Some(reason) => drop(self.report.error.get_or_insert_with(|| format!("the connection has ended: {reason}"))),
         }
         self.report.files = self.streams.into_values().map(|arriving| arriving.report).collect();
-        let span = self.first_data.map_or(segstream::Duration::ZERO, |first| self.last_delivery.since(first));
+        let span = self.first_data.map_or(segstream_base::Duration::ZERO, |first| self.last_delivery.since(first));
         self.report.conclude(span);
         self.report
     }

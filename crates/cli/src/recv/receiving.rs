@@ -16,7 +16,8 @@ use crate::manifest::{self, ANSWERS_LABEL, Answer};
 use crate::progress::Progress;
 use anyhow::{Context as _, Result};
 use segstream::blocking::Endpoint;
-use segstream::{Bytes, ConnectionEvent, ConnectionId, Duration, Error, Instant, StreamStatistics};
+use segstream::{Bytes, ConnectionEvent, ConnectionId, Error, StreamStatistics};
+use segstream_base::{Duration, Instant};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{BufWriter, Write as _};
@@ -79,7 +80,7 @@ impl<'a> Receiving<'a> {
             let now = self.endpoint.clock().now();
             let until = self.incoming.values().map(|incoming| incoming.live.next()).fold(now + SLEEP_MAX, Instant::min);
             let timeout = if settling && self.writing_bytes == 0 { Duration::from_millis(1) } else { until.since(now) };
-            let event = self.endpoint.wait(Some(timeout))?;
+            let event = self.endpoint.wait(Some(timeout.into()))?;
             let quiet = event.is_none();
             if let Some((id, event)) = event {
                 self.on_event(id, event)?;
@@ -135,7 +136,7 @@ impl<'a> Receiving<'a> {
             }
             ConnectionEvent::StreamOpened(stream) => {
                 let mut connection = self.endpoint.connection(id);
-                jobs.extend(incoming.open(stream, connection.receiving_contract(stream)?));
+                jobs.extend(incoming.open(stream, &connection.receiving_contract(stream)?));
             }
             ConnectionEvent::Readable(stream) if incoming.manifest == Some(stream) => self.read_manifest(id)?,
             ConnectionEvent::Ended { stream, .. } => incoming.on_ended(stream, &mut jobs),

@@ -5,7 +5,8 @@
 //! Invariant: the tolerance printed is the one in force: W is never longer than the segment, and neither E nor B
 //! exceeds it.
 
-use segstream::{Instant, Received, Verdict};
+use segstream::{Received, Verdict};
+use segstream_base::Instant;
 use serde::Serialize;
 
 /// A segment as it was received.
@@ -59,7 +60,7 @@ impl SegmentRecord {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use segstream::Duration;
+    use segstream_base::Duration;
 
     fn received(verdict: Verdict, judged_ms: u64, holes: Vec<(u32, u32)>) -> Received {
         let at = |millis| Instant::ZERO + Duration::from_millis(millis);

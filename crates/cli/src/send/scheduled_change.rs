@@ -6,7 +6,8 @@
 
 use super::argument::rate;
 use crate::quantity;
-use segstream::{Class, Duration, Rate};
+use segstream::{Class, Rate};
+use segstream_base::Duration;
 use std::str::FromStr;
 
 /// A change, counted from the moment the connection is there.

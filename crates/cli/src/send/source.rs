@@ -5,7 +5,8 @@
 //!
 //! Invariant: a source gives every byte once and in order, or says what went wrong.
 
-use segstream::{Bytes, Clock, Duration, Instant};
+use segstream::{Bytes, Clock};
+use segstream_base::{Duration, Instant};
 use segstream_net::Waker;
 use std::fmt;
 use std::fs::File;

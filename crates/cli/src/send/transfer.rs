@@ -15,7 +15,8 @@ use crate::transfer_report::TransferReport;
 use crate::usage;
 use anyhow::Result;
 use segstream::blocking::Endpoint;
-use segstream::{Bytes, Class, CloseReason, ConnectionEvent, ConnectionId, Duration, Error, Instant, SocketCounters, SubmitError, Verdict};
+use segstream::{Bytes, Class, CloseReason, ConnectionEvent, ConnectionId, Error, SocketCounters, SubmitError, Verdict};
+use segstream_base::{Duration, Instant};
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
 
@@ -146,7 +147,7 @@ impl Transfer {
             let now = clock.now();
             let change = self.plan.changes.first().map_or(Instant::FAR_FUTURE, |change| self.connected + change.at);
             let until = wake.min(change).min(self.live.next()).min(now + SLEEP_MAX);
-            if let Some((of, event)) = self.endpoint.wait(Some(until.since(now)))?
+            if let Some((of, event)) = self.endpoint.wait(Some(until.since(now).into()))?
                 && of == id
                 && let Some(reason) = self.on_event(id, event)?
             {

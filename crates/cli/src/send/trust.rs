@@ -9,7 +9,8 @@ use super::Arguments;
 use crate::protection::Protection;
 use anyhow::Result;
 use clap::Args;
-use segstream::{CloseReason, Credentials, Fingerprint, Identity, KnownPeers, KnownPeersError, OneTimeCode, Peer, Security, Trust};
+use segstream::blocking::Endpoint;
+use segstream::{Builder, CloseReason, Fingerprint, Identity, KnownPeers, KnownPeersError, OneTimeCode, Peer, Trust};
 use segstream_wire::handshake::RejectReason;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -54,7 +55,7 @@ enum Reason {
 /// How a transfer is protected, and whom it goes to.
 #[derive(Clone, Debug)]
 pub(super) struct Receiver {
-    pub(super) security: Security,
+    pub(super) builder: Builder<Endpoint>,
     pub(super) peer: Peer,
     /// ADDR as it was typed.
     address: String,
@@ -82,7 +83,7 @@ impl Receiver {
         let address = arguments.address.clone();
         if protection.is_insecure() {
             let (peer, reason) = (Peer::anyone(remote), Reason::Insecure);
-            return Ok(Self { security: Security::Insecure, peer, address, reason, known_peers: PathBuf::new(), ours: None });
+            return Ok(Self { builder: Endpoint::builder().insecure(), peer, address, reason, known_peers: PathBuf::new(), ours: None });
         }
         let (identity, made) = match &trust.code {
             Some(code) => (Identity::of_code(code)?, None),
@@ -106,8 +107,12 @@ impl Receiver {
         };
         let peer = Peer { address: remote, trust: reason.trust(&address) };
         let ours = Some((identity.fingerprint(), trust.code.is_some()));
-        let security = Security::Encrypted(Credentials { identity: Some(identity), authorities, ..Credentials::default() });
-        Ok(Self { security, peer, address, reason, known_peers, ours })
+        let builder = Endpoint::builder().identity(identity);
+        let builder = match authorities {
+            Some(authorities) => builder.authorities(authorities),
+            None => builder,
+        };
+        Ok(Self { builder, peer, address, reason, known_peers, ours })
     }
 
     /// The connection is there: a key that was given is remembered. What is to be said about it.

@@ -6,7 +6,7 @@
 
 use crate::quantity;
 use clap::Args;
-use segstream::Duration;
+use segstream_base::Duration;
 use segstream_blocks::Search;
 use segstream_lab::scenario::{Scenario, words};
 use segstream_schemes::tcp::Backoff;

@@ -6,7 +6,7 @@
 
 use crate::quantity;
 use clap::Args;
-use segstream::Duration;
+use segstream_base::Duration;
 use segstream_lab::scenario::Scenario;
 
 /// When the state is told.

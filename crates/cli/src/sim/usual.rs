@@ -4,7 +4,8 @@
 //!
 //! Invariant: every family of schemes has one setting; what a paper does not state is as everywhere.
 
-use segstream::{Bandwidth, Duration};
+use segstream::Bandwidth;
+use segstream_base::Duration;
 use segstream_lab::registry::{Scheme, Setting};
 use segstream_lab::scenario::Scenario;
 use segstream_path::LossSpec;

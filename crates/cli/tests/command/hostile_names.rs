@@ -2,9 +2,10 @@
 
 use crate::process::{self, receiver};
 use segstream::blocking::Endpoint;
-use segstream::{Admission, Bytes, Config, Contract, Credentials, Duration, Security};
+use segstream::{Bytes, Contract};
 use std::net::SocketAddr;
 use std::thread;
+use std::time::Duration;
 
 #[test]
 fn a_hostile_name_creates_nothing_and_the_good_one_beside_it_arrives() {
@@ -16,9 +17,7 @@ fn a_hostile_name_creates_nothing_and_the_good_one_beside_it_arrives() {
 
     let absolute = directory.path().join("absolute");
     let labels = ["../climbed", "..", ".", "", "sub/file", "nul\0byte", absolute.to_str().unwrap(), "sly", "good"];
-    let credentials = Credentials { identity: Some(process::identity()), ..Credentials::default() };
-    let config = Config { security: Security::Encrypted(credentials), ..Config::default() };
-    let mut endpoint = Endpoint::bind("127.0.0.1:0".parse().unwrap(), config).unwrap();
+    let mut endpoint = Endpoint::builder().identity(process::identity()).bind(([127, 0, 0, 1], 0)).unwrap();
     let streams = labels.iter().map(|label| Contract { label: (*label).to_owned(), ..Contract::default() });
     let id = endpoint.connect((address.parse::<SocketAddr>().unwrap(), process::identity().fingerprint()), streams.collect()).unwrap();
     for stream in 0..labels.len() as u32 {
@@ -55,9 +54,7 @@ fn the_sender_sends_the_last_part_of_a_path_only() {
 
 #[test]
 fn a_peer_s_last_words_cannot_steer_the_terminal() {
-    let credentials = Credentials { identity: Some(process::identity()), admission: Admission::anyone(), ..Credentials::default() };
-    let config = Config { security: Security::Encrypted(credentials), ..Config::default() };
-    let mut endpoint = Endpoint::listen("127.0.0.1:0".parse().unwrap(), config).unwrap();
+    let mut endpoint = Endpoint::builder().identity(process::identity()).allow_anyone().listen(([127, 0, 0, 1], 0)).unwrap();
     let address = endpoint.local_addr().to_string();
     let refusing = thread::spawn(move || {
         let id = endpoint.accept(Some(Duration::from_secs(20))).unwrap();

@@ -38,7 +38,7 @@ fn data(number: u32) -> Vec<u8> {
         opened: false,
         length: Some(9000),
         tolerance: None,
-        source_time: segstream::Instant::ZERO,
+        source_time: segstream_base::Instant::ZERO,
         payload_bytes: 3,
     };
     shipment(Kind::Data, number, |out| {

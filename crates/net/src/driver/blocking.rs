@@ -7,7 +7,7 @@
 //! Invariant: a turn sleeps only when there is nothing to do, and never beyond the endpoint's deadline, the
 //! caller's, a datagram or a wake.
 
-use super::exchange::{Exchange, sleep_end};
+use super::exchange::{Access, Exchange, sleep_end};
 use super::functions::{Awoken, Functions};
 use super::polling::Look;
 use super::{DriverConfig, Turn};
@@ -17,7 +17,7 @@ use crate::wake::{self, WakeListener, Waker};
 use segstream_base::Instant;
 use segstream_base::endpoint::Endpoint;
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::thread::{self, ThreadId};
 
 /// A socket, a clock, and the loop between them and an endpoint.
@@ -72,8 +72,21 @@ impl BlockingDriver {
     ///
     /// Only what no later turn could mend; never because of the network.
     pub fn turn<E: Endpoint>(&mut self, endpoint: &mut E, until: Option<Instant>) -> io::Result<Turn> {
+        self.turn_of(endpoint, until)
+    }
+
+    /// As [`BlockingDriver::turn`] of an endpoint that others change meanwhile. The lock is held neither in a system call nor
+    /// asleep; whoever has changed the endpoint calls [`Waker::nudge`] afterwards.
+    ///
+    /// # Errors
+    ///
+    /// As [`BlockingDriver::turn`].
+    pub fn turn_shared<E: Endpoint>(&mut self, endpoint: &Mutex<E>, until: Option<Instant>) -> io::Result<Turn> {
+        self.turn_of(endpoint, until)
+    }
+
+    fn turn_of<E: Endpoint, A: Access<E>>(&mut self, mut access: A, until: Option<Instant>) -> io::Result<Turn> {
         self.set_timer_slack();
-        let mut access = endpoint;
         self.exchange.time_has_passed();
         let now = self.exchange.now();
         let sleepless = until.is_some_and(|until| until <= now);
@@ -81,16 +94,17 @@ impl BlockingDriver {
         // to look at once is cheaper than to ask.
         let look = !self.exchange.has_just_looked(now, !sleepless);
         let mut turn = self.exchange.work(&mut self.functions, &mut access, look)?;
-        turn.woken = self.listener.clear();
-        if turn.is_busy() || turn.woken || sleepless {
+        let nudged = self.listener.clear();
+        turn.woken = nudged && self.listener.take_wake();
+        if turn.is_busy() || nudged || sleepless {
             return Ok(turn);
         }
         let began = self.exchange.now();
-        let due = sleep_end(&turn, access.poll_deadline(), began);
+        let due = sleep_end(&turn, access.with(|endpoint| endpoint.poll_deadline()), began);
         let end = [due, until].into_iter().flatten().min();
         // Why not when blocked: it would not see the room it waits for.
         if !turn.blocked
-            && let Some(found) = self.look(access, began, end)?
+            && let Some(found) = self.look(&mut access, began, end)?
         {
             return Ok(found);
         }
@@ -101,13 +115,13 @@ impl BlockingDriver {
         if awoken.arrivals {
             self.look.woken_after(self.clock().now().since(asleep));
         }
-        turn.woken = awoken.woken && self.listener.clear();
+        turn.woken = awoken.woken && self.listener.clear() && self.listener.take_wake();
         let later = self.exchange.work(&mut self.functions, &mut access, awoken.arrivals)?;
         Ok(turn.then(later))
     }
 
     /// Looks for datagrams for as long as that has been worth it, but not beyond `end`. What it has done, if anything.
-    fn look<E: Endpoint>(&mut self, mut endpoint: &mut E, began: Instant, end: Option<Instant>) -> io::Result<Option<Turn>> {
+    fn look<E: Endpoint>(&mut self, access: &mut impl Access<E>, began: Instant, end: Option<Instant>) -> io::Result<Option<Turn>> {
         let time = self.look.time();
         if time.is_zero() {
             return Ok(None);
@@ -115,9 +129,10 @@ impl BlockingDriver {
         let until = end.map_or(began + time, |end| end.min(began + time));
         while self.clock().now() < until {
             // Why nothing else of a turn: until something comes there is no more to send than there was, and no timer is due.
-            let received = self.exchange.look(&mut self.functions, &mut endpoint)?;
-            let woken = self.listener.clear();
-            if received > 0 || woken {
+            let received = self.exchange.look(&mut self.functions, access)?;
+            let nudged = self.listener.clear();
+            let woken = nudged && self.listener.take_wake();
+            if received > 0 || nudged {
                 self.look.found();
                 // Why no more: whoever waits for it hears of it first, and the next turn does the rest.
                 return Ok(Some(Turn { received, woken, at: self.exchange.now(), ..Turn::default() }));

@@ -13,6 +13,7 @@ use crate::socket::{SEND_BYTES_MAX, SendOutcome};
 use segstream_base::endpoint::{Deadline, Endpoint, Transmit};
 use segstream_base::{Duration, Instant};
 use std::io;
+use std::sync::{Mutex, PoisonError};
 
 /// The datagram size assumed before the first is known: what an Ethernet frame carries.
 const FIRST_DATAGRAM_BYTES: usize = 1_472;
@@ -65,6 +66,15 @@ impl<E> Access<E> for &mut E {
 
     fn with<R>(&mut self, call: impl FnOnce(&mut E) -> R) -> R {
         call(self)
+    }
+}
+
+impl<E> Access<E> for &Mutex<E> {
+    const SHARED: bool = true;
+
+    fn with<R>(&mut self, call: impl FnOnce(&mut E) -> R) -> R {
+        // Why: a panic of the application leaves an endpoint that is still an endpoint.
+        call(&mut self.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 

@@ -5,8 +5,9 @@
 
 use super::switchboard::{Bell, Line, Switchboard};
 use super::{Connection, StreamSender};
+use crate::builder::{Builder, Parts};
 use crate::hub::Hub;
-use crate::{Config, Contract, Error, Fingerprint, Peer, SocketCounters, SocketWarning, StrayCounters};
+use crate::{Contract, Error, Fingerprint, Peer, SocketCounters, SocketWarning, StrayCounters};
 use segstream_net::clock::Clock;
 use segstream_net::driver::DriverConfig;
 use segstream_net::driver::tokio::AsyncDriver;
@@ -20,11 +21,10 @@ use std::task::Poll;
 /// A socket and its connections, driven by one task in the background.
 ///
 /// ```no_run
-/// use segstream::{Config, Contract, Endpoint, Error, Fingerprint};
+/// use segstream::{Contract, Endpoint, Error, Fingerprint};
 ///
 /// # async fn example(key: Fingerprint) -> Result<(), Error> {
-/// // The rate is controlled; `Config::default().with_rate_megabits(50)` would fix it.
-/// let endpoint = Endpoint::bind(([0, 0, 0, 0], 0).into(), Config::default())?;
+/// let endpoint = Endpoint::builder().bind(([0, 0, 0, 0], 0))?;
 /// let (connection, streams) = endpoint.connect((([192, 0, 2, 1], 9000).into(), key), vec![Contract::default()]).await?;
 /// let segment = streams[0].send("a segment".into()).await?;
 /// println!("{}", streams[0].verdict(segment).await?);
@@ -35,9 +35,11 @@ use std::task::Poll;
 /// ```
 ///
 /// Clones are the same endpoint. When the last one is dropped, no connection is accepted any more, and those nobody
-/// was given are closed; connections that have handles live on, and the socket is closed with the last of them. A
-/// program that is about to end should await [`Endpoint::close`] first: the background task ends with its runtime,
-/// and peers would have to find out by their idle timeouts.
+/// was given are closed; connections that have handles live on, and the socket is closed with the last of them.
+///
+/// The background task ends with its runtime. Then every connection on which all streams have ended and all segments are
+/// judged is closed gracefully, which takes at most three seconds and as a rule a few round trips; every other one is broken off.
+/// A program that has more to deliver awaits [`Endpoint::close`] before it ends.
 #[derive(Clone, Debug)]
 pub struct Endpoint {
     owner: Arc<Owner>,
@@ -56,52 +58,73 @@ impl Drop for Owner {
     }
 }
 
-impl Endpoint {
-    /// An endpoint that only makes connections. Use port 0 for any free one.
+impl Builder<Endpoint> {
+    /// An endpoint on `address` that only makes connections. Use port 0 for any free one.
     ///
     /// # Errors
     ///
-    /// [`Error::NoRuntime`] outside a tokio runtime, [`Error::Socket`] when the address cannot be used.
+    /// [`Error::NoRuntime`] outside a tokio runtime, [`Error::Socket`] when the address cannot be used, [`Error::Identity`] when
+    /// the key cannot.
     ///
     /// # Panics
     ///
     /// In a tokio runtime that was built without I/O (`enable_io`).
-    pub fn bind(address: SocketAddr, config: Config) -> Result<Self, Error> {
-        Self::with_clock(address, config, false, Clock::start())
+    pub fn bind(self, address: impl Into<SocketAddr>) -> Result<Endpoint, Error> {
+        Endpoint::at(address.into(), self.parts(false)?)
     }
 
-    /// An endpoint that also accepts connections; otherwise like [`Endpoint::bind`].
-    pub fn listen(address: SocketAddr, config: Config) -> Result<Self, Error> {
-        Self::with_clock(address, config, true, Clock::start())
-    }
-
-    /// An endpoint on a clock that others use too, so that source times compare within a process; otherwise like
-    /// [`Endpoint::bind`].
-    pub fn with_clock(address: SocketAddr, config: Config, accept: bool, clock: Clock) -> Result<Self, Error> {
-        if tokio::runtime::Handle::try_current().is_err() {
-            return Err(Error::NoRuntime);
-        }
-        let socket = Socket::bind(address, &config.socket())?;
-        Self::on(socket, config, accept, Shard::ONLY, clock)
+    /// An endpoint on `address` that also accepts connections.
+    ///
+    /// # Errors
+    ///
+    /// As for `bind`, and [`Error::ServesNobody`] when nobody was named to be served.
+    ///
+    /// # Panics
+    ///
+    /// As `bind`.
+    pub fn listen(self, address: impl Into<SocketAddr>) -> Result<Endpoint, Error> {
+        Endpoint::at(address.into(), self.parts(true)?)
     }
 
     /// `count` endpoints that accept connections on one port, with a background task each, which a runtime of several
-    /// threads spreads over them; otherwise like [`Endpoint::listen`]. A connection belongs to one of them as long as it
-    /// lives, wherever its peer moves. They show one identity and have one clock; limits are for each. Linux only, but for
-    /// a `count` of one.
-    pub fn listen_shards(address: SocketAddr, config: Config, count: NonZeroU8) -> Result<Vec<Self>, Error> {
-        if tokio::runtime::Handle::try_current().is_err() {
-            return Err(Error::NoRuntime);
-        }
-        let clock = Clock::start();
-        let (shards, config) = crate::shards::open(address, config, count)?;
-        shards.into_iter().map(|(socket, shard)| Self::on(socket, config.clone(), true, shard, clock)).collect()
+    /// threads spreads over them. A connection belongs to one of them as long as it lives, wherever its peer moves. They
+    /// show one identity and have one clock; limits are for each. Linux only, but for a `count` of one.
+    ///
+    /// # Errors
+    ///
+    /// As for `listen`.
+    ///
+    /// # Panics
+    ///
+    /// As `bind`.
+    pub fn listen_shards(self, address: impl Into<SocketAddr>, count: NonZeroU8) -> Result<Vec<Endpoint>, Error> {
+        in_a_runtime()?;
+        let parts = self.parts(true)?;
+        let shards = crate::shards::open(address.into(), &parts.config, count)?;
+        shards.into_iter().map(|(socket, shard)| Endpoint::on(socket, parts.clone(), shard)).collect()
+    }
+}
+
+fn in_a_runtime() -> Result<(), Error> {
+    tokio::runtime::Handle::try_current().map(|_| ()).map_err(|_| Error::NoRuntime)
+}
+
+impl Endpoint {
+    /// Says what the endpoint is made of; `bind` and `listen` of the builder make it, in a tokio runtime.
+    pub fn builder() -> Builder<Self> {
+        Builder::new()
     }
 
-    fn on(socket: Socket, config: Config, accept: bool, shard: Shard, clock: Clock) -> Result<Self, Error> {
+    fn at(address: SocketAddr, parts: Parts) -> Result<Self, Error> {
+        in_a_runtime()?;
+        let socket = Socket::bind(address, &parts.config.socket())?;
+        Self::on(socket, parts, Shard::ONLY)
+    }
+
+    fn on(socket: Socket, parts: Parts, shard: Shard) -> Result<Self, Error> {
         let socket = Arc::new(socket);
-        let driver = AsyncDriver::new(Arc::clone(&socket), clock, DriverConfig::default())?;
-        let board = Switchboard::new(Hub::new(config, accept, shard)?);
+        let driver = AsyncDriver::new(Arc::clone(&socket), parts.clock, DriverConfig::default())?;
+        let board = Switchboard::new(Hub::new(parts, shard)?);
         let door = Arc::clone(&board.door);
         Ok(Self { owner: Arc::new(Owner { line: Line::open(board, driver), socket, door }) })
     }
@@ -143,7 +166,7 @@ impl Endpoint {
     }
 
     /// Asks for a connection with the given first streams, and waits until it is there, at most for
-    /// [`Config::connect_timeout`]. Gives a sender for each stream, in the same order. Dropping the future gives
+    /// [`crate::Config::connect_timeout`]. Gives a sender for each stream, in the same order. Dropping the future gives
     /// the connection up.
     ///
     /// # Errors

@@ -8,11 +8,13 @@
 
 use crate::hub::Hub;
 use crate::inbox::News;
-use crate::{ConnectionId, Error, Instant};
+use crate::{ConnectionId, Error, Timestamp, closing};
 use segstream_base::endpoint::{Arrival, Deadline, Endpoint, Transmit};
 use segstream_net::clock::Clock;
-use segstream_net::driver::Turn;
+use segstream_net::driver::blocking::BlockingDriver;
 use segstream_net::driver::tokio::{AsyncDriver, Flow, Shared};
+use segstream_net::driver::{DriverConfig, Turn};
+use segstream_net::socket::Socket;
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
@@ -92,13 +94,13 @@ impl Switchboard {
     }
 
     /// No handle of the connection is left.
-    pub(super) fn release(&mut self, now: Instant, id: ConnectionId) {
+    pub(super) fn release(&mut self, now: Timestamp, id: ConnectionId) {
         self.bells.remove(&id);
         self.hub.release(now, id);
     }
 
     /// No handle of the endpoint is left: nobody will accept what comes.
-    pub(super) fn disown(&mut self, now: Instant) {
+    pub(super) fn disown(&mut self, now: Timestamp) {
         self.unowned = true;
         self.hub.stop_accepting(now);
     }
@@ -113,7 +115,7 @@ impl Switchboard {
     }
 
     /// After a turn of the driver: hears what has happened, and wakes who waits for it.
-    fn on_turn(&mut self, now: Instant) -> Flow {
+    fn on_turn(&mut self, now: Timestamp) -> Flow {
         let (bells, door) = (&self.bells, &self.door);
         let mut changed = self.hub.absorb(now, |id, news| match bells.get(&id) {
             Some(bells) => bells.ring(news),
@@ -133,9 +135,9 @@ impl Switchboard {
     }
 
     /// Nothing will be driven any more.
-    fn stop(&mut self, now: Instant, cause: &io::Error) {
+    fn stop(&mut self, now: Timestamp, cause: &io::Error) {
         self.failure = Some((cause.kind(), cause.to_string()));
-        self.hub.abort_all(now, "the endpoint is no longer driven");
+        self.hub.abort_others(now, &[], "the endpoint is no longer driven");
         self.hub.absorb(now, |_, _| ());
         self.door.notify_waiters();
         self.bells.values().for_each(|bells| bells.ring(News::All));
@@ -158,7 +160,7 @@ impl Line {
     pub(super) fn open(board: Switchboard, driver: AsyncDriver) -> Self {
         let clock = driver.clock();
         let line = Self { shared: Arc::new(Shared::new(board)), clock };
-        let (shared, driven) = (Arc::clone(&line.shared), Driven(line.clone()));
+        let (shared, driven) = (Arc::clone(&line.shared), Driven { line: line.clone(), socket: Arc::clone(driver.socket()) });
         tokio::spawn(async move {
             let hook = move |board: &mut Switchboard, _: &Turn| board.on_turn(clock.now());
             if let Err(error) = driver.run(shared, hook).await {
@@ -174,7 +176,7 @@ impl Line {
     }
 
     /// Changes something; the background task sends what is to be sent for it.
-    pub(super) fn change<R>(&self, call: impl FnOnce(&mut Switchboard, Instant) -> R) -> R {
+    pub(super) fn change<R>(&self, call: impl FnOnce(&mut Switchboard, Timestamp) -> R) -> R {
         let result = {
             let mut board = self.shared.lock();
             let now = self.clock.now();
@@ -189,7 +191,7 @@ impl Line {
     pub(super) async fn wait_for<T>(
         &self,
         bell: &Notify,
-        mut ready: impl FnMut(&mut Switchboard, Instant) -> Poll<Result<T, Error>>,
+        mut ready: impl FnMut(&mut Switchboard, Timestamp) -> Poll<Result<T, Error>>,
     ) -> Result<T, Error> {
         // Why: a loop of calls that need not wait would keep the background task from its turn.
         tokio::task::consume_budget().await;
@@ -203,7 +205,7 @@ impl Line {
         }
     }
 
-    fn poll_once<T>(&self, ready: &mut impl FnMut(&mut Switchboard, Instant) -> Poll<Result<T, Error>>) -> Option<Result<T, Error>> {
+    fn poll_once<T>(&self, ready: &mut impl FnMut(&mut Switchboard, Timestamp) -> Poll<Result<T, Error>>) -> Option<Result<T, Error>> {
         let mut board = self.shared.lock();
         let now = self.clock.now();
         let result = match (ready(&mut board, now), &board.failure) {
@@ -220,33 +222,48 @@ impl Line {
 
 /// Ends every wait when the background task ends: the runtime may be shut down at any await.
 #[derive(Debug)]
-struct Driven(Line);
+struct Driven {
+    line: Line,
+    socket: Arc<Socket>,
+}
 
 impl Driven {
+    /// The system has failed: no connection can be told.
     fn stop(&self, cause: &io::Error) {
-        let mut board = self.0.shared.lock();
+        let mut board = self.line.shared.lock();
         if board.failure.is_none() {
-            board.stop(self.0.clock.now(), cause);
+            board.stop(self.line.clock.now(), cause);
         }
     }
 }
 
 impl Drop for Driven {
     fn drop(&mut self) {
-        self.stop(&io::Error::other("the tokio runtime that drove the endpoint has been shut down"));
+        let mut board = self.line.shared.lock();
+        if board.failure.is_some() {
+            return;
+        }
+        // Why on this thread: nothing else of the runtime will run any more.
+        if !board.hub.is_empty()
+            && let Ok(mut driver) = BlockingDriver::new(Arc::clone(&self.socket), self.line.clock, DriverConfig::default())
+        {
+            closing::finish(&mut board.hub, &mut driver);
+        }
+        let cause = io::Error::other("the tokio runtime that drove the endpoint has been shut down");
+        board.stop(self.line.clock.now(), &cause);
     }
 }
 
 impl Endpoint for Switchboard {
-    fn handle_datagram(&mut self, now: Instant, arrival: Arrival, datagram: &mut [u8]) {
+    fn handle_datagram(&mut self, now: Timestamp, arrival: Arrival, datagram: &mut [u8]) {
         self.hub.handle_datagram(now, arrival, datagram);
     }
 
-    fn handle_train(&mut self, now: Instant, arrival: Arrival, datagrams: &mut [u8], datagram_bytes: usize) {
+    fn handle_train(&mut self, now: Timestamp, arrival: Arrival, datagrams: &mut [u8], datagram_bytes: usize) {
         self.hub.handle_train(now, arrival, datagrams, datagram_bytes);
     }
 
-    fn poll_transmit(&mut self, now: Instant, max_datagrams: usize, out: &mut Vec<u8>) -> Option<Transmit> {
+    fn poll_transmit(&mut self, now: Timestamp, max_datagrams: usize, out: &mut Vec<u8>) -> Option<Transmit> {
         self.hub.poll_transmit(now, max_datagrams, out)
     }
 
@@ -254,7 +271,7 @@ impl Endpoint for Switchboard {
         self.hub.poll_deadline()
     }
 
-    fn handle_timeout(&mut self, now: Instant) {
+    fn handle_timeout(&mut self, now: Timestamp) {
         self.hub.handle_timeout(now);
     }
 }

@@ -5,11 +5,12 @@
 use super::{Endpoint, SegmentWriter};
 use crate::hub::Hub;
 use crate::{
-    Bandwidth, Bytes, Class, CloseReason, ConnectionId, Contract, Duration, Error, Fingerprint, Instant, Judged, Progress, Rate, Received,
-    SegmentNumber, Statistics, StreamStatistics, SubmitError,
+    Bandwidth, Bytes, Class, CloseReason, ConnectionId, Contract, Error, Fingerprint, Judged, Progress, Rate, Received, SegmentNumber,
+    Statistics, StreamStatistics, SubmitError, Timestamp,
 };
 use std::net::SocketAddr;
 use std::task::Poll;
+use std::time::Duration;
 
 /// One connection. Calls that wait take a timeout: `None` waits for ever, zero serves the network once.
 #[derive(Debug)]
@@ -19,7 +20,7 @@ pub struct Connection<'a> {
 }
 
 impl<'a> Connection<'a> {
-    pub(super) fn now(&self) -> Instant {
+    pub(super) fn now(&self) -> Timestamp {
         self.endpoint.clock().now()
     }
 
@@ -30,7 +31,7 @@ impl<'a> Connection<'a> {
 
     /// The peer's address.
     pub fn remote(&mut self) -> Result<SocketAddr, Error> {
-        Ok(self.endpoint.hub.inbox(self.id)?.remote)
+        self.endpoint.look(|hub| Ok(hub.inbox(self.id)?.remote))
     }
 
     /// Opens a stream. Segments can be sent at once; they leave when the peer has granted a window. Streams are opened one
@@ -40,8 +41,8 @@ impl<'a> Connection<'a> {
     ///
     /// [`Error::OpenStream`] while as many streams are live as the peer allows.
     pub fn open_stream(&mut self, contract: Contract) -> Result<u32, Error> {
-        let now = self.now();
-        self.endpoint.hub.open_stream(now, self.id, contract)
+        let id = self.id;
+        self.endpoint.change(|hub, now| hub.open_stream(now, id, contract))
     }
 
     /// Like [`Connection::open_stream`], but waits while as many streams are live as the peer allows.
@@ -76,7 +77,7 @@ impl<'a> Connection<'a> {
         &mut self,
         stream: u32,
         bytes: Bytes,
-        source_time: Instant,
+        source_time: Timestamp,
         tolerance: Option<(u32, u32, u32)>,
     ) -> Result<SegmentNumber, Error> {
         let now = self.now();
@@ -86,10 +87,10 @@ impl<'a> Connection<'a> {
     /// Sends a whole segment where it is `now`.
     fn send_from(
         &mut self,
-        now: Instant,
+        now: Timestamp,
         stream: u32,
         bytes: Bytes,
-        source_time: Instant,
+        source_time: Timestamp,
         tolerance: Option<(u32, u32, u32)>,
     ) -> Result<SegmentNumber, Error> {
         let to = (self.id, stream);
@@ -106,11 +107,11 @@ impl<'a> Connection<'a> {
         &mut self,
         stream: u32,
         bytes: Bytes,
-        source_time: Instant,
+        source_time: Timestamp,
         tolerance: Option<(u32, u32, u32)>,
     ) -> Result<SegmentNumber, Error> {
-        let now = self.now();
-        match self.endpoint.hub.poll_send(now, (self.id, stream), bytes, source_time, tolerance) {
+        let to = (self.id, stream);
+        match self.endpoint.change(|hub, now| hub.poll_send(now, to, bytes, source_time, tolerance)) {
             Poll::Ready(sent) => sent,
             Poll::Pending => Err(SubmitError::Blocked.into()),
         }
@@ -127,7 +128,7 @@ impl<'a> Connection<'a> {
     pub fn open_segment_at(
         &mut self,
         stream: u32,
-        source_time: Instant,
+        source_time: Timestamp,
         tolerance: Option<(u32, u32, u32)>,
     ) -> Result<SegmentWriter<'_, 'a>, Error> {
         let to = (self.id, stream);
@@ -137,8 +138,8 @@ impl<'a> Connection<'a> {
 
     /// No more segments will come on `stream`.
     pub fn finish_stream(&mut self, stream: u32) -> Result<(), Error> {
-        let now = self.now();
-        self.endpoint.hub.finish_stream(now, self.id, stream)?;
+        let id = self.id;
+        self.endpoint.change(|hub, now| hub.finish_stream(now, id, stream))?;
         self.endpoint.serve()
     }
 
@@ -170,15 +171,7 @@ impl<'a> Connection<'a> {
     ///
     /// [`Error::TimedOut`] when `timeout` has passed, [`Error::Closed`] when the connection has broken off.
     pub fn recv(&mut self, stream: u32, timeout: Option<Duration>) -> Result<Option<Received>, Error> {
-        let (id, now) = (self.id, self.now());
-        // Why first: of small segments many are there, and nothing has happened since the last.
-        let (received, now) = match self.endpoint.hub.try_recv(now, id, stream) {
-            Some(received) => (Some(received), now),
-            None => self.endpoint.wait_from(now, timeout, |hub, now| hub.poll_recv(now, id, stream))?,
-        };
-        // Why: the room that is free now may be what the peer waits for.
-        self.endpoint.serve_if_due(now, id)?;
-        Ok(received)
+        self.endpoint.recv(self.id, stream, timeout)
     }
 
     /// Like [`Connection::recv`] into a buffer of the caller's: copies what fits and gives the length of the
@@ -190,8 +183,8 @@ impl<'a> Connection<'a> {
 
     /// The next judged segment of a stream of the peer, if one is there. It does not serve the network.
     pub fn try_recv(&mut self, stream: u32) -> Option<Received> {
-        let now = self.now();
-        self.endpoint.hub.try_recv(now, self.id, stream)
+        let id = self.id;
+        self.endpoint.take(|hub, now| hub.try_recv(now, id, stream))
     }
 
     /// Waits for the next units of a stream of the peer, or for a segment all of whose units have been told and
@@ -210,21 +203,23 @@ impl<'a> Connection<'a> {
 
     /// Like [`Connection::next_units`] without waiting and without serving the network.
     pub fn try_next_units(&mut self, stream: u32) -> Result<Option<Progress>, Error> {
-        let now = self.now();
-        self.endpoint.hub.try_progress(now, self.id, stream)
+        let id = self.id;
+        self.endpoint.take(|hub, now| hub.try_progress(now, id, stream))
     }
 
     /// Nobody will read the stream any more: what comes is thrown away, so that its window does not close.
     pub fn discard(&mut self, stream: u32) -> Result<(), Error> {
-        let now = self.now();
-        self.endpoint.hub.inbox(self.id)?;
-        self.endpoint.hub.discard(now, self.id, stream);
-        Ok(())
+        let id = self.id;
+        self.endpoint.change(|hub, now| {
+            hub.inbox(id)?;
+            hub.discard(now, id, stream);
+            Ok(())
+        })
     }
 
     /// The contract of a stream of the peer, with the window as granted.
-    pub fn receiving_contract(&mut self, stream: u32) -> Result<&Contract, Error> {
-        self.endpoint.hub.receiving_contract(self.id, stream)
+    pub fn receiving_contract(&mut self, stream: u32) -> Result<Contract, Error> {
+        self.endpoint.look(|hub| hub.receiving_contract(self.id, stream).cloned())
     }
 
     /// A new rate in our direction, in force at once: a [`crate::RateSpec`] fixes it, [`Rate::AUTO`] has it found.
@@ -233,18 +228,18 @@ impl<'a> Connection<'a> {
     ///
     /// [`Error::Rate`] for an automatic rate whose bounds contradict each other, or under a class without rate control.
     pub fn set_rate(&mut self, rate: impl Into<Rate>) -> Result<(), Error> {
-        let now = self.now();
-        self.endpoint.hub.set_rate(now, self.id, rate.into())
+        let (id, rate) = (self.id, rate.into());
+        self.endpoint.change(|hub, now| hub.set_rate(now, id, rate))
     }
 
     /// The fingerprint of the key the peer has proved to hold; `None` in plain mode.
     pub fn peer_fingerprint(&self) -> Option<Fingerprint> {
-        self.endpoint.hub.peer_fingerprint(self.id)
+        self.endpoint.look(|hub| hub.peer_fingerprint(self.id))
     }
 
     /// The rate in force in our direction, in whole IP packets; `None` when unpaced.
     pub fn rate(&mut self) -> Result<Option<Bandwidth>, Error> {
-        self.endpoint.hub.rate(self.id)
+        self.endpoint.look(|hub| hub.rate(self.id))
     }
 
     /// Waits until the rate has changed by more than a twentieth since this or [`Endpoint::wait`] told it last, and
@@ -265,23 +260,23 @@ impl<'a> Connection<'a> {
     /// [`Error::Unlimited`] for a class with neither flow control nor rate control, [`Error::Rate`] for one without rate
     /// control while the rate is automatic.
     pub fn set_class(&mut self, class: Class) -> Result<(), Error> {
-        let now = self.now();
-        self.endpoint.hub.set_class(now, self.id, class)
+        let id = self.id;
+        self.endpoint.change(|hub, now| hub.set_class(now, id, class))
     }
 
     /// The statistics so far.
     pub fn statistics(&mut self) -> Result<Statistics, Error> {
-        self.endpoint.hub.statistics(self.id)
+        self.endpoint.look(|hub| hub.statistics(self.id))
     }
 
     /// The statistics of one stream of ours so far.
     pub fn stream_statistics(&mut self, stream: u32) -> Result<StreamStatistics, Error> {
-        self.endpoint.hub.stream_statistics(self.id, stream)
+        self.endpoint.look(|hub| hub.stream_statistics(self.id, stream))
     }
 
     /// Whether any segment of ours has no verdict yet.
     pub fn has_unjudged(&mut self) -> Result<bool, Error> {
-        self.endpoint.hub.has_unjudged(self.id)
+        self.endpoint.look(|hub| hub.has_unjudged(self.id))
     }
 
     /// Serves the network for so long, where a sleep would leave it alone. What happens is kept.
@@ -301,9 +296,12 @@ impl<'a> Connection<'a> {
     ///
     /// [`Error::Closed`] when the connection broke off instead.
     pub fn close(self, code: u64, detail: &str) -> Result<(), Error> {
-        let (id, now) = (self.id, self.now());
-        self.endpoint.hub.close(now, id, code, detail)?;
-        self.endpoint.hub.discard_all(now, id);
+        let id = self.id;
+        self.endpoint.change(|hub, now| {
+            hub.close(now, id, code, detail)?;
+            hub.discard_all(now, id);
+            Ok::<_, Error>(())
+        })?;
         self.endpoint.wait_for(None, |hub, _| match hub.poll_closed(id) {
             Poll::Ready(Ok(_)) if hub.protocol.is_forgotten(id) => hub.closed_well(id),
             Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
@@ -313,8 +311,8 @@ impl<'a> Connection<'a> {
 
     /// Begins a graceful close; [`crate::ConnectionEvent::Closed`] tells when it is done.
     pub fn begin_close(&mut self, code: u64, detail: &str) -> Result<(), Error> {
-        let now = self.now();
-        self.endpoint.hub.close(now, self.id, code, detail)
+        let id = self.id;
+        self.endpoint.change(|hub, now| hub.close(now, id, code, detail))
     }
 
     /// Waits until the connection has ended, and says why. What arrives stays to be received.
@@ -329,8 +327,8 @@ impl<'a> Connection<'a> {
 
     /// Breaks off at once; what has no verdict is *unknown*.
     pub fn abort(self, code: u64, detail: &str) -> Result<(), Error> {
-        let now = self.now();
-        self.endpoint.hub.abort(now, self.id, code, detail)?;
+        let id = self.id;
+        self.endpoint.change(|hub, now| hub.abort(now, id, code, detail))?;
         self.endpoint.serve()
     }
 

@@ -1,16 +1,16 @@
-//! The API on the caller's own thread: no executor, no thread of ours.
+//! The API for threads, without an executor.
 //!
-//! An [`Endpoint`] owns a socket and all its connections. Nothing happens behind the caller's back: the network is
-//! served inside [`Endpoint::wait`] and the calls of [`Connection`] that wait or send, and nowhere else. A program
-//! that does other work for long must call [`Endpoint::wait`] in between (with a timeout of zero if it likes), or
-//! peers will think it gone.
+//! An [`Endpoint`] owns a socket and all its connections. The network is served inside [`Endpoint::wait`] and the calls of
+//! [`Connection`] that wait or send, and nowhere else: no thread is started. A program that does other work for long must
+//! call [`Endpoint::wait`] in between (with a timeout of zero if it likes), or peers will think it gone; or it asks for a
+//! thread that drives the endpoint ([`Builder::driven_in_background`](crate::Builder::driven_in_background)).
 //!
 //! ```no_run
 //! use segstream::blocking::Endpoint;
 //! use segstream::{Config, Contract, Fingerprint};
 //!
 //! # fn example(key: Fingerprint) -> Result<(), segstream::Error> {
-//! let mut endpoint = Endpoint::bind(([0, 0, 0, 0], 0).into(), Config::default().with_rate_megabits(50))?;
+//! let mut endpoint = Endpoint::builder().config(Config::default().with_rate_megabits(50)).bind(([0, 0, 0, 0], 0))?;
 //! let id = endpoint.connect((([192, 0, 2, 1], 9000).into(), key), vec![Contract::default()])?;
 //! let mut connection = endpoint.connection(id);
 //! let segment = connection.send(0, "a segment".into())?;
@@ -26,8 +26,10 @@
 //! Invariant: a call that is waiting for one thing keeps what else happens; the order of what happens to one stream
 //! is kept.
 
+mod background;
 mod connection;
 mod endpoint;
+mod on_calls;
 mod segment_writer;
 
 pub use connection::Connection;

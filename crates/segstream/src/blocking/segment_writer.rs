@@ -3,7 +3,8 @@
 //! Called by applications. Invariant: at most one segment of a stream is open.
 
 use super::Connection;
-use crate::{Duration, Error, SegmentNumber, Verdict};
+use crate::{Error, SegmentNumber, Verdict};
+use std::time::Duration;
 
 /// An open segment. Dropped without [`SegmentWriter::finish`], it ends where it stands.
 #[derive(Debug)]
@@ -60,8 +61,8 @@ impl<'c, 'a> SegmentWriter<'c, 'a> {
 impl Drop for SegmentWriter<'_, '_> {
     fn drop(&mut self) {
         if !self.finished {
-            let now = self.connection.now();
-            self.connection.endpoint.hub.end_segment(now, self.connection.id, self.stream);
+            let (id, stream) = (self.connection.id, self.stream);
+            self.connection.endpoint.change(|hub, now| hub.end_segment(now, id, stream));
         }
     }
 }

@@ -5,7 +5,7 @@
 use super::{Hub, ended};
 use crate::inbox::Inbox;
 use crate::progress::{Progress, Progressive, units};
-use crate::{ConnectionId, Contract, Error, Instant, Received};
+use crate::{ConnectionId, Contract, Error, Received, Timestamp};
 use std::task::Poll;
 
 impl Hub {
@@ -22,7 +22,7 @@ impl Hub {
     }
 
     /// The next judged segment, if one is there.
-    pub(crate) fn try_recv(&mut self, now: Instant, id: ConnectionId, stream: u32) -> Option<Received> {
+    pub(crate) fn try_recv(&mut self, now: Timestamp, id: ConnectionId, stream: u32) -> Option<Received> {
         let (connection, inbox) = self.parts(id).ok()?;
         let Some(progress) = inbox.receiving.get_mut(&stream).and_then(|receiving| receiving.progress.as_mut()) else {
             return connection.recv(now, stream);
@@ -36,12 +36,12 @@ impl Hub {
     }
 
     /// Whether the connection has a report to send for what the application has taken.
-    pub(crate) fn wants_report(&self, now: Instant, id: ConnectionId) -> bool {
+    pub(crate) fn wants_report(&self, now: Timestamp, id: ConnectionId) -> bool {
         self.protocol.connection(id).is_some_and(|connection| connection.wants_report(now))
     }
 
     /// The next judged segment; `None` when the stream has ended.
-    pub(crate) fn poll_recv(&mut self, now: Instant, id: ConnectionId, stream: u32) -> Poll<Result<Option<Received>, Error>> {
+    pub(crate) fn poll_recv(&mut self, now: Timestamp, id: ConnectionId, stream: u32) -> Poll<Result<Option<Received>, Error>> {
         match self.try_recv(now, id, stream) {
             Some(received) => Poll::Ready(Ok(Some(received))),
             None => self.end_of_stream(id, stream),
@@ -50,7 +50,7 @@ impl Hub {
 
     /// The next units or judged segment of a stream read unit by unit, which it is from now on; `None` when the
     /// stream has ended.
-    pub(crate) fn poll_progress(&mut self, now: Instant, id: ConnectionId, stream: u32) -> Poll<Result<Option<Progress>, Error>> {
+    pub(crate) fn poll_progress(&mut self, now: Timestamp, id: ConnectionId, stream: u32) -> Poll<Result<Option<Progress>, Error>> {
         match self.try_progress(now, id, stream) {
             Ok(Some(progress)) => Poll::Ready(Ok(Some(progress))),
             Ok(None) => self.end_of_stream(id, stream),
@@ -59,7 +59,7 @@ impl Hub {
     }
 
     /// The next units or judged segment, if there are any.
-    pub(crate) fn try_progress(&mut self, now: Instant, id: ConnectionId, stream: u32) -> Result<Option<Progress>, Error> {
+    pub(crate) fn try_progress(&mut self, now: Timestamp, id: ConnectionId, stream: u32) -> Result<Option<Progress>, Error> {
         let (connection, inbox) = self.parts(id)?;
         let receiving = inbox.receiving.entry(stream).or_default();
         let progress =
@@ -85,7 +85,7 @@ impl Hub {
     }
 
     /// Nobody will read the stream any more: what comes is thrown away.
-    pub(crate) fn discard(&mut self, now: Instant, id: ConnectionId, stream: u32) {
+    pub(crate) fn discard(&mut self, now: Timestamp, id: ConnectionId, stream: u32) {
         if let Ok((_, inbox)) = self.parts(id) {
             let receiving = inbox.receiving.entry(stream).or_default();
             receiving.discarded = true;
@@ -95,7 +95,7 @@ impl Hub {
     }
 
     /// Streams that nobody was given are thrown away, and so are those the peer will open.
-    pub(crate) fn discard_unaccepted(&mut self, now: Instant, id: ConnectionId) {
+    pub(crate) fn discard_unaccepted(&mut self, now: Timestamp, id: ConnectionId) {
         if let Ok((_, inbox)) = self.parts(id) {
             inbox.takes_no_streams = true;
         }
@@ -105,7 +105,7 @@ impl Hub {
     }
 
     /// Whatever comes is thrown away.
-    pub(crate) fn discard_all(&mut self, now: Instant, id: ConnectionId) {
+    pub(crate) fn discard_all(&mut self, now: Timestamp, id: ConnectionId) {
         self.discard_unaccepted(now, id);
         let streams = self.parts(id).map(|(_, inbox)| inbox.receiving.keys().copied().collect::<Vec<u32>>()).unwrap_or_default();
         for stream in streams {
@@ -113,7 +113,7 @@ impl Hub {
         }
     }
 
-    pub(super) fn throw_away(&mut self, now: Instant, id: ConnectionId, stream: u32) {
+    pub(super) fn throw_away(&mut self, now: Timestamp, id: ConnectionId, stream: u32) {
         if let Some(connection) = self.protocol.connection_mut(id) {
             while connection.recv(now, stream).is_some() {}
         }

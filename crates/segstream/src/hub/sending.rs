@@ -5,7 +5,7 @@
 use super::{Hub, ended};
 use crate::inbox::{Inbox, Sending};
 use crate::verdicts::{Judged, Lookup};
-use crate::{Bytes, ConnectionId, Contract, Error, Instant, OpenStreamError, SegmentNumber, SubmitError, Verdict};
+use crate::{Bytes, ConnectionId, Contract, Error, OpenStreamError, SegmentNumber, SubmitError, Timestamp, Verdict};
 use std::task::Poll;
 
 /// A tolerance of a segment's own: (W, E, B) in units.
@@ -13,7 +13,7 @@ pub(crate) type Own = Option<(u32, u32, u32)>;
 
 impl Hub {
     /// Opens a stream, unless as many are live as the peer allows.
-    pub(crate) fn poll_open_stream(&mut self, now: Instant, id: ConnectionId, contract: &Contract) -> Poll<Result<u32, Error>> {
+    pub(crate) fn poll_open_stream(&mut self, now: Timestamp, id: ConnectionId, contract: &Contract) -> Poll<Result<u32, Error>> {
         match self.open_stream(now, id, contract.clone()) {
             Err(Error::OpenStream(OpenStreamError::TooManyStreams { .. })) => Poll::Pending,
             opened => Poll::Ready(opened),
@@ -21,7 +21,7 @@ impl Hub {
     }
 
     /// Opens a stream.
-    pub(crate) fn open_stream(&mut self, now: Instant, id: ConnectionId, contract: Contract) -> Result<u32, Error> {
+    pub(crate) fn open_stream(&mut self, now: Timestamp, id: ConnectionId, contract: Contract) -> Result<u32, Error> {
         let (connection, inbox) = self.parts(id)?;
         takes_segments(inbox)?;
         let stream = connection.open_stream(now, contract)?;
@@ -32,10 +32,10 @@ impl Hub {
     /// Takes a whole segment, unless the send buffer is full.
     pub(crate) fn poll_send(
         &mut self,
-        now: Instant,
+        now: Timestamp,
         (id, stream): (ConnectionId, u32),
         bytes: Bytes,
-        source_time: Instant,
+        source_time: Timestamp,
         own: Own,
     ) -> Poll<Result<SegmentNumber, Error>> {
         let (connection, inbox) = match self.parts(id) {
@@ -49,9 +49,9 @@ impl Hub {
     /// Opens a segment, unless the send buffer is full.
     pub(crate) fn poll_open(
         &mut self,
-        now: Instant,
+        now: Timestamp,
         (id, stream): (ConnectionId, u32),
-        source_time: Instant,
+        source_time: Timestamp,
         own: Own,
     ) -> Poll<Result<SegmentNumber, Error>> {
         let (connection, inbox) = match self.parts(id) {
@@ -65,7 +65,7 @@ impl Hub {
     /// Appends to the open segment, unless the send buffer is full.
     pub(crate) fn poll_append(
         &mut self,
-        now: Instant,
+        now: Timestamp,
         (id, stream): (ConnectionId, u32),
         bytes: &[u8],
         last: bool,
@@ -82,7 +82,7 @@ impl Hub {
     }
 
     /// The open segment ends where it stands: at once, or when the send buffer has room again.
-    pub(crate) fn end_segment(&mut self, now: Instant, id: ConnectionId, stream: u32) {
+    pub(crate) fn end_segment(&mut self, now: Timestamp, id: ConnectionId, stream: u32) {
         let pending = self.poll_append(now, (id, stream), &[], true).is_pending();
         if let Some(sending) = self.inboxes.get_mut(&id).and_then(|inbox| inbox.sending.get_mut(&stream)) {
             sending.end_owed = pending;
@@ -90,7 +90,7 @@ impl Hub {
     }
 
     /// There is room again: the end of a segment that could not be noted before.
-    pub(super) fn end_owed(&mut self, now: Instant, id: ConnectionId, stream: u32) -> bool {
+    pub(super) fn end_owed(&mut self, now: Timestamp, id: ConnectionId, stream: u32) -> bool {
         let sending = self.inboxes.get(&id).and_then(|inbox| inbox.sending.get(&stream));
         let owed = sending.is_some_and(|sending| sending.end_owed);
         if owed {
@@ -100,7 +100,7 @@ impl Hub {
     }
 
     /// No more segments will come on `stream`.
-    pub(crate) fn finish_stream(&mut self, now: Instant, id: ConnectionId, stream: u32) -> Result<(), Error> {
+    pub(crate) fn finish_stream(&mut self, now: Timestamp, id: ConnectionId, stream: u32) -> Result<(), Error> {
         let (connection, inbox) = self.parts(id)?;
         let Some(sending) = inbox.sending.get_mut(&stream) else { return Err(Error::Unknown("stream")) };
         sending.finished = true;

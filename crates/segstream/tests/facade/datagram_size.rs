@@ -1,6 +1,6 @@
 //! Datagrams grow to what the path carries.
 
-use crate::loopback::{FAMILIES, PATIENCE, at, config, ends, pattern};
+use crate::loopback::{FAMILIES, PATIENCE, at, ends, pattern};
 use segstream::{Bandwidth, Config, Contract, DatagramSize, Peer, Rate, blocking};
 use std::net::SocketAddr;
 use std::thread;
@@ -10,7 +10,7 @@ const SEGMENTS_MAX: u64 = 2_000;
 
 /// The datagrams in use in the end: segments are sent until they are `wanted`, or there were many.
 fn datagram_bytes(to: SocketAddr, config: Config, family: &str, wanted: u64) -> u64 {
-    let mut endpoint = blocking::Endpoint::bind(at(family), config).unwrap();
+    let mut endpoint = blocking::Endpoint::builder().config(config).bind(at(family)).unwrap();
     let id = endpoint.connect(Peer::anyone(to), vec![Contract::default()]).unwrap();
     let mut connection = endpoint.connection(id);
     let bytes = pattern(0, SEGMENT_BYTES);
@@ -44,10 +44,10 @@ fn over_loopback_datagrams_grow_to_the_largest_there_are() {
         let cases = [(DatagramSize::Discover, [65_507, 65_487]), (DatagramSize::Fixed(4_000), [4_000, 4_000])];
         for (size, wanted) in cases {
             for (family, wanted) in FAMILIES.into_iter().zip(wanted) {
-                let server = blocking::Endpoint::listen(at(family), config()).unwrap();
+                let server = blocking::Endpoint::builder().allow_anyone().listen(at(family)).unwrap();
                 let to = server.local_addr();
                 let taking = thread::spawn(move || take_all(server));
-                let sending = Config { rate, datagram_bytes: size, ..config() };
+                let sending = Config { rate, datagram_bytes: size, ..Config::default() };
                 assert_eq!(datagram_bytes(to, sending, family, wanted), wanted);
                 taking.join().unwrap();
             }

@@ -7,8 +7,8 @@ use std::thread;
 #[test]
 fn dropping_every_handle_still_delivers_what_was_sent() {
     ends_async(async {
-        let server = segstream::Endpoint::listen(any(), crate::loopback::config()).unwrap();
-        let client = segstream::Endpoint::bind(any(), crate::loopback::config()).unwrap();
+        let server = segstream::Endpoint::builder().allow_anyone().listen(any()).unwrap();
+        let client = segstream::Endpoint::builder().bind(any()).unwrap();
         let (connection, senders) = client.connect(segstream::Peer::anyone(server.local_addr()), vec![Contract::default()]).await.unwrap();
         for segment in 0..20 {
             senders[0].send(pattern(segment, 100_000)).await.unwrap();
@@ -29,7 +29,7 @@ fn dropping_every_handle_still_delivers_what_was_sent() {
 fn a_receiver_that_closes_early_lets_the_sender_finish() {
     // The sender goes on until it is told, however quick it is; the window holds 16 MiB.
     ends(|| {
-        let mut server = blocking::Endpoint::listen(any(), crate::loopback::config()).unwrap();
+        let mut server = blocking::Endpoint::builder().allow_anyone().listen(any()).unwrap();
         let to = server.local_addr();
         let serving = thread::spawn(move || {
             let id = server.accept(PATIENCE).unwrap();
@@ -37,7 +37,7 @@ fn a_receiver_that_closes_early_lets_the_sender_finish() {
             server.connection(id).close(3, "seen enough").unwrap();
             server.close().unwrap();
         });
-        let mut client = blocking::Endpoint::bind(any(), crate::loopback::config()).unwrap();
+        let mut client = blocking::Endpoint::builder().bind(any()).unwrap();
         let id = client.connect(segstream::Peer::anyone(to), vec![Contract::default()]).unwrap();
         let mut connection = client.connection(id);
         let mut sent = 0;
@@ -61,8 +61,8 @@ fn a_receiver_that_closes_early_lets_the_sender_finish() {
 #[test]
 fn a_dropped_receiver_does_not_hold_its_sender_up() {
     ends_async(async {
-        let server = segstream::Endpoint::listen(any(), crate::loopback::config()).unwrap();
-        let client = segstream::Endpoint::bind(any(), crate::loopback::config()).unwrap();
+        let server = segstream::Endpoint::builder().allow_anyone().listen(any()).unwrap();
+        let client = segstream::Endpoint::builder().bind(any()).unwrap();
         let contract = Contract { window_units: 16, ..Contract::default() };
         let (connection, senders) = client.connect(segstream::Peer::anyone(server.local_addr()), vec![contract]).await.unwrap();
         let accepted = server.accept().await.unwrap().unwrap();
@@ -80,8 +80,8 @@ fn a_dropped_receiver_does_not_hold_its_sender_up() {
 #[test]
 fn a_finished_stream_ends_while_the_connection_goes_on() {
     ends_async(async {
-        let server = segstream::Endpoint::listen(any(), impatient()).unwrap();
-        let client = segstream::Endpoint::bind(any(), impatient()).unwrap();
+        let server = segstream::Endpoint::builder().config(impatient()).allow_anyone().listen(any()).unwrap();
+        let client = segstream::Endpoint::builder().config(impatient()).bind(any()).unwrap();
         let contracts = vec![Contract::default(), Contract::default()];
         let (connection, mut senders) = client.connect(segstream::Peer::anyone(server.local_addr()), contracts).await.unwrap();
         let accepted = server.accept().await.unwrap().unwrap();
@@ -106,8 +106,8 @@ fn a_finished_stream_ends_while_the_connection_goes_on() {
 fn both_sides_may_close_at_once() {
     ends_async(async {
         for _ in 0..20 {
-            let server = segstream::Endpoint::listen(any(), crate::loopback::config()).unwrap();
-            let client = segstream::Endpoint::bind(any(), crate::loopback::config()).unwrap();
+            let server = segstream::Endpoint::builder().allow_anyone().listen(any()).unwrap();
+            let client = segstream::Endpoint::builder().bind(any()).unwrap();
             let (connection, senders) =
                 client.connect(segstream::Peer::anyone(server.local_addr()), vec![Contract::default()]).await.unwrap();
             let accepted = server.accept().await.unwrap().unwrap();
@@ -123,8 +123,9 @@ fn both_sides_may_close_at_once() {
 #[test]
 fn ended_connections_make_room_for_new_ones() {
     ends_async(async {
-        let server = segstream::Endpoint::listen(any(), Config { connections: 2, ..crate::loopback::config() }).unwrap();
-        let client = segstream::Endpoint::bind(any(), Config { connections: 2, ..crate::loopback::config() }).unwrap();
+        let server =
+            segstream::Endpoint::builder().config(Config { connections: 2, ..Config::default() }).allow_anyone().listen(any()).unwrap();
+        let client = segstream::Endpoint::builder().config(Config { connections: 2, ..Config::default() }).bind(any()).unwrap();
         for _ in 0..6 {
             // The ones before say their goodbyes for a while.
             let (connection, _) = loop {

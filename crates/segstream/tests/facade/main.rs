@@ -1,6 +1,8 @@
 //! Tests of the facade over real sockets on loopback, one behaviour a file. One program, so that one is linked.
 
+mod background;
 mod datagram_size;
+mod dropping;
 mod endings;
 mod examples;
 mod loopback;

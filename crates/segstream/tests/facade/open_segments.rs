@@ -13,7 +13,7 @@ fn whole() -> Vec<u8> {
 #[test]
 fn a_blocking_writer_gives_one_segment_and_an_abandoned_one_ends_where_it_stands() {
     ends(|| {
-        let mut server = blocking::Endpoint::listen(any(), crate::loopback::config()).unwrap();
+        let mut server = blocking::Endpoint::builder().allow_anyone().listen(any()).unwrap();
         let to = server.local_addr();
         let serving = thread::spawn(move || {
             let id = server.accept(PATIENCE).unwrap();
@@ -24,7 +24,7 @@ fn a_blocking_writer_gives_one_segment_and_an_abandoned_one_ends_where_it_stands
             assert!(connection.recv(0, PATIENCE).unwrap().is_none());
             server.close().unwrap();
         });
-        let mut client = blocking::Endpoint::bind(any(), crate::loopback::config()).unwrap();
+        let mut client = blocking::Endpoint::builder().bind(any()).unwrap();
         let id = client.connect(segstream::Peer::anyone(to), vec![Contract::default()]).unwrap();
         let mut connection = client.connection(id);
         let mut writer = connection.open_segment(0).unwrap();
@@ -46,8 +46,8 @@ fn a_blocking_writer_gives_one_segment_and_an_abandoned_one_ends_where_it_stands
 #[test]
 fn an_asynchronous_writer_gives_one_segment_and_no_other_is_taken_meanwhile() {
     ends_async(async {
-        let server = segstream::Endpoint::listen(any(), crate::loopback::config()).unwrap();
-        let client = segstream::Endpoint::bind(any(), crate::loopback::config()).unwrap();
+        let server = segstream::Endpoint::builder().allow_anyone().listen(any()).unwrap();
+        let client = segstream::Endpoint::builder().bind(any()).unwrap();
         let to = server.local_addr();
         let serving = tokio::spawn(async move {
             let connection = server.accept().await.unwrap().unwrap();
@@ -78,8 +78,8 @@ fn an_asynchronous_writer_gives_one_segment_and_no_other_is_taken_meanwhile() {
 #[test]
 fn the_first_units_arrive_before_the_segment_is_finished() {
     ends_async(async {
-        let server = segstream::Endpoint::listen(any(), crate::loopback::config()).unwrap();
-        let client = segstream::Endpoint::bind(any(), crate::loopback::config()).unwrap();
+        let server = segstream::Endpoint::builder().allow_anyone().listen(any()).unwrap();
+        let client = segstream::Endpoint::builder().bind(any()).unwrap();
         let (_connection, senders) = client.connect(segstream::Peer::anyone(server.local_addr()), vec![Contract::default()]).await.unwrap();
         let mut writer = senders[0].open_segment().await.unwrap();
         writer.append(&pattern(0, 1024)).await.unwrap();

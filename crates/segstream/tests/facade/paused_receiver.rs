@@ -1,7 +1,8 @@
 //! A receiving application that pauses: its sender stops, and neither end keeps more than the windows.
 
 use crate::loopback::{any, ends_async, pattern};
-use segstream::{Config, Contract, Duration, Verdict};
+use segstream::{Config, Contract, Verdict};
+use std::time::Duration;
 
 const WINDOW: u64 = 64;
 const SEGMENT_UNITS: u64 = 4;
@@ -10,9 +11,9 @@ const SEGMENTS: u64 = 200;
 #[test]
 fn a_pause_of_five_seconds_stops_the_sender_and_bounds_both_buffers() {
     ends_async(async {
-        let config = Config { idle_timeout: Duration::from_secs(2), ..crate::loopback::config() };
-        let server = segstream::Endpoint::listen(any(), config.clone()).unwrap();
-        let client = segstream::Endpoint::bind(any(), config).unwrap();
+        let config = Config { idle_timeout: Duration::from_secs(2), ..Config::default() };
+        let server = segstream::Endpoint::builder().config(config.clone()).allow_anyone().listen(any()).unwrap();
+        let client = segstream::Endpoint::builder().config(config).bind(any()).unwrap();
         let contract = Contract { window_units: WINDOW as u32, ..Contract::default() };
         let (connection, mut senders) = client.connect(segstream::Peer::anyone(server.local_addr()), vec![contract]).await.unwrap();
         let sender = senders.remove(0);

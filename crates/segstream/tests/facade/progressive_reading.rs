@@ -39,7 +39,7 @@ impl Told {
 }
 
 fn read_all(contract: Contract, loss: &str) -> Vec<Received> {
-    let mut server = blocking::Endpoint::listen(any(), crate::loopback::config()).unwrap();
+    let mut server = blocking::Endpoint::builder().allow_anyone().listen(any()).unwrap();
     let to = server.local_addr();
     let reading = thread::spawn(move || {
         let id = server.accept(PATIENCE).unwrap();
@@ -54,7 +54,7 @@ fn read_all(contract: Contract, loss: &str) -> Vec<Received> {
         judged
     });
     through_link(to, loss, |link| {
-        let mut client = blocking::Endpoint::bind(any(), crate::loopback::config().with_rate_megabits(50)).unwrap();
+        let mut client = blocking::Endpoint::builder().config(segstream::Config::default().with_rate_megabits(50)).bind(any()).unwrap();
         let id = client.connect(segstream::Peer::anyone(link), vec![contract]).unwrap();
         let mut connection = client.connection(id);
         for segment in 0..SEGMENTS {
@@ -87,8 +87,8 @@ fn interleaved_with_holes_and_as_accepted() {
 #[test]
 fn reading_may_begin_late_and_change_to_whole_segments() {
     ends_async(async {
-        let server = segstream::Endpoint::listen(any(), crate::loopback::config()).unwrap();
-        let client = segstream::Endpoint::bind(any(), crate::loopback::config()).unwrap();
+        let server = segstream::Endpoint::builder().allow_anyone().listen(any()).unwrap();
+        let client = segstream::Endpoint::builder().bind(any()).unwrap();
         let (connection, senders) = client.connect(segstream::Peer::anyone(server.local_addr()), vec![Contract::default()]).await.unwrap();
         for segment in 0..SEGMENTS {
             senders[0].send(pattern(segment, LENGTH)).await.unwrap();

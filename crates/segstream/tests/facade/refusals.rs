@@ -19,20 +19,20 @@ fn a_port_in_use_is_named() {
         let address = taken.local_addr().unwrap();
         let in_use =
             |error: Error| assert!(matches!(error, Error::Socket(SocketError::AddressInUse { address: of }) if of == address), "{error}");
-        in_use(blocking::Endpoint::listen(address, crate::loopback::config()).unwrap_err());
-        in_use(segstream::Endpoint::listen(address, crate::loopback::config()).unwrap_err());
+        in_use(blocking::Endpoint::builder().allow_anyone().listen(address).unwrap_err());
+        in_use(segstream::Endpoint::builder().allow_anyone().listen(address).unwrap_err());
     });
 }
 
 #[test]
 fn an_automatic_rate_without_rate_control_or_with_false_bounds_is_refused_before_anything_is_sent() {
     ends_async(async {
-        let six = Config { class: Class::new(6).unwrap(), ..crate::loopback::config() };
-        let mut blocking = blocking::Endpoint::bind(any(), six.clone()).unwrap();
+        let six = Config { class: Class::new(6).unwrap(), ..Config::default() };
+        let mut blocking = blocking::Endpoint::builder().config(six.clone()).bind(any()).unwrap();
         let error = blocking.connect(segstream::Peer::anyone(elsewhere()), vec![Contract::default()]).unwrap_err();
         assert!(matches!(error, Error::Connect(ConnectError::Rate(RateError::Uncontrolled(class))) if class == six.class), "{error}");
         let bounds = Rate::between(Rate::PEAK, Rate::FLOOR);
-        let asynchronous = segstream::Endpoint::bind(any(), Config { rate: bounds, ..crate::loopback::config() }).unwrap();
+        let asynchronous = segstream::Endpoint::builder().config(Config { rate: bounds, ..Config::default() }).bind(any()).unwrap();
         let error = asynchronous.connect(segstream::Peer::anyone(elsewhere()), vec![]).await.unwrap_err();
         assert!(matches!(error, Error::Connect(ConnectError::Rate(RateError::Bounds { .. }))), "{error}");
         // Nothing is there that could send.
@@ -44,11 +44,11 @@ fn an_automatic_rate_without_rate_control_or_with_false_bounds_is_refused_before
 #[test]
 fn a_class_without_any_limit_and_a_contract_that_contradicts_itself_are_refused() {
     ends(|| {
-        let unlimited = Config { class: Class::new(4).unwrap(), ..crate::loopback::config() };
-        let mut endpoint = blocking::Endpoint::bind(any(), unlimited).unwrap();
+        let unlimited = Config { class: Class::new(4).unwrap(), ..Config::default() };
+        let mut endpoint = blocking::Endpoint::builder().config(unlimited).bind(any()).unwrap();
         let error = endpoint.connect(segstream::Peer::anyone(any()), vec![]).unwrap_err();
         assert!(matches!(error, Error::Connect(ConnectError::Unlimited(_))), "{error}");
-        let mut endpoint = blocking::Endpoint::bind(any(), crate::loopback::config()).unwrap();
+        let mut endpoint = blocking::Endpoint::builder().bind(any()).unwrap();
         let wrong = Contract { unit_bytes: 0, ..Contract::default() };
         let error = endpoint.connect(segstream::Peer::anyone(any()), vec![wrong]).unwrap_err();
         assert!(matches!(error, Error::Connect(ConnectError::Contract(ContractError::UnitBytes(0)))), "{error}");
@@ -63,13 +63,16 @@ fn nobody_answers_within_the_connect_timeout() {
         let closed = UdpSocket::bind(any()).unwrap().local_addr().unwrap();
         for nobody in [silent.local_addr().unwrap(), closed] {
             let no_answer = |error: Error| {
-                assert!(matches!(&error, Error::Closed { reason: CloseReason::NoAnswer(after), .. } if *after == seconds(1)), "{error}");
+                assert!(
+                    matches!(&error, Error::Closed { reason: CloseReason::NoAnswer(after), .. } if *after == seconds(1).into()),
+                    "{error}"
+                );
             };
             let asking = tokio::task::spawn_blocking(move || {
-                let mut endpoint = blocking::Endpoint::bind(any(), impatient()).unwrap();
+                let mut endpoint = blocking::Endpoint::builder().config(impatient()).bind(any()).unwrap();
                 endpoint.connect(segstream::Peer::anyone(nobody), vec![]).unwrap_err()
             });
-            let endpoint = segstream::Endpoint::bind(any(), impatient()).unwrap();
+            let endpoint = segstream::Endpoint::builder().config(impatient()).bind(any()).unwrap();
             no_answer(endpoint.connect(segstream::Peer::anyone(nobody), vec![]).await.unwrap_err());
             no_answer(asking.await.unwrap());
         }
@@ -79,9 +82,9 @@ fn nobody_answers_within_the_connect_timeout() {
 #[test]
 fn an_endpoint_that_only_makes_connections_refuses_them() {
     ends_async(async {
-        let server = segstream::Endpoint::bind(any(), crate::loopback::config()).unwrap();
+        let server = segstream::Endpoint::builder().bind(any()).unwrap();
         assert!(server.accept().await.unwrap().is_none());
-        let client = segstream::Endpoint::bind(any(), crate::loopback::config()).unwrap();
+        let client = segstream::Endpoint::builder().bind(any()).unwrap();
         let error = client.connect(segstream::Peer::anyone(server.local_addr()), vec![]).await.unwrap_err();
         assert!(matches!(&error, Error::Closed { reason: CloseReason::Rejected { .. }, .. }), "{error}");
         assert_eq!(server.strays().rejected, 1);
@@ -92,7 +95,7 @@ fn an_endpoint_that_only_makes_connections_refuses_them() {
 fn a_given_up_attempt_leaves_no_connection() {
     ends_async(async {
         let silent = UdpSocket::bind(any()).unwrap();
-        let endpoint = segstream::Endpoint::bind(any(), Config { connections: 1, ..crate::loopback::config() }).unwrap();
+        let endpoint = segstream::Endpoint::builder().config(Config { connections: 1, ..Config::default() }).bind(any()).unwrap();
         for _ in 0..3 {
             loop {
                 let attempt = endpoint.connect(segstream::Peer::anyone(silent.local_addr().unwrap()), vec![]);
@@ -109,20 +112,20 @@ fn a_given_up_attempt_leaves_no_connection() {
 
 #[test]
 fn outside_a_runtime_the_asynchronous_endpoint_says_so() {
-    let error = segstream::Endpoint::bind(any(), crate::loopback::config()).unwrap_err();
+    let error = segstream::Endpoint::builder().bind(any()).unwrap_err();
     assert!(matches!(error, Error::NoRuntime), "{error}");
 }
 
 #[test]
 fn a_class_change_that_removes_every_limit_is_refused() {
     ends(|| {
-        let mut server = blocking::Endpoint::listen(any(), crate::loopback::config()).unwrap();
+        let mut server = blocking::Endpoint::builder().allow_anyone().listen(any()).unwrap();
         let to = server.local_addr();
         let serving = thread::spawn(move || {
             let id = server.accept(PATIENCE).unwrap();
             server.connection(id).closed(PATIENCE).unwrap();
         });
-        let mut client = blocking::Endpoint::bind(any(), crate::loopback::config()).unwrap();
+        let mut client = blocking::Endpoint::builder().bind(any()).unwrap();
         let id = client.connect(segstream::Peer::anyone(to), vec![Contract::default()]).unwrap();
         let mut connection = client.connection(id);
         assert!(matches!(connection.set_class(Class::new(4).unwrap()), Err(Error::Unlimited(_))));

@@ -17,8 +17,8 @@ fn contracts() -> Vec<Contract> {
 #[test]
 fn streams_opened_with_the_request_and_later_all_keep_their_own_segments() {
     ends_async(async {
-        let server = segstream::Endpoint::listen(any(), crate::loopback::config()).unwrap();
-        let client = segstream::Endpoint::bind(any(), crate::loopback::config()).unwrap();
+        let server = segstream::Endpoint::builder().allow_anyone().listen(any()).unwrap();
+        let client = segstream::Endpoint::builder().bind(any()).unwrap();
         let to = server.local_addr();
         let serving = tokio::spawn(async move {
             let connection = server.accept().await.unwrap().unwrap();
@@ -65,7 +65,8 @@ fn streams_opened_with_the_request_and_later_all_keep_their_own_segments() {
 #[test]
 fn a_stream_the_peer_has_no_room_for_is_refused_and_the_others_go_on() {
     ends(|| {
-        let mut server = blocking::Endpoint::listen(any(), Config { streams: 1, ..crate::loopback::config() }).unwrap();
+        let mut server =
+            blocking::Endpoint::builder().config(Config { streams: 1, ..Config::default() }).allow_anyone().listen(any()).unwrap();
         let to = server.local_addr();
         let serving = thread::spawn(move || {
             let id = server.accept(PATIENCE).unwrap();
@@ -74,7 +75,7 @@ fn a_stream_the_peer_has_no_room_for_is_refused_and_the_others_go_on() {
             connection.closed(PATIENCE).unwrap();
             server.close().unwrap();
         });
-        let mut client = blocking::Endpoint::bind(any(), crate::loopback::config()).unwrap();
+        let mut client = blocking::Endpoint::builder().bind(any()).unwrap();
         let id = client.connect(segstream::Peer::anyone(to), vec![Contract::default()]).unwrap();
         let refused = client.connection(id).open_stream(Contract::default()).unwrap();
         loop {
@@ -99,7 +100,8 @@ fn a_stream_the_peer_has_no_room_for_is_refused_and_the_others_go_on() {
 fn a_thousand_streams_go_one_after_another_where_eight_may_be_live() {
     ends(|| {
         const STREAMS: u32 = 1000;
-        let mut server = blocking::Endpoint::listen(any(), Config { streams: 8, ..crate::loopback::config() }).unwrap();
+        let mut server =
+            blocking::Endpoint::builder().config(Config { streams: 8, ..Config::default() }).allow_anyone().listen(any()).unwrap();
         let to = server.local_addr();
         let serving = thread::spawn(move || {
             let id = server.accept(PATIENCE).unwrap();
@@ -114,7 +116,7 @@ fn a_thousand_streams_go_one_after_another_where_eight_may_be_live() {
             connection.closed(PATIENCE).unwrap();
             server.close().unwrap();
         });
-        let mut client = blocking::Endpoint::bind(any(), crate::loopback::config()).unwrap();
+        let mut client = blocking::Endpoint::builder().bind(any()).unwrap();
         let id = client.connect(segstream::Peer::anyone(to), vec![]).unwrap();
         let mut connection = client.connection(id);
         for expected in 0..STREAMS {

@@ -1,12 +1,13 @@
 //! Several endpoints on one port.
 
 use crate::loopback::{PATIENCE, any, ends, pattern};
-use segstream::{Config, Contract, Duration, Error, Polling, Security, Trust, Verdict, blocking};
+use segstream::{Config, Contract, Error, Polling, Trust, Verdict, blocking};
 use std::net::{SocketAddr, UdpSocket};
 use std::num::NonZeroU8;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
+use std::time::Duration;
 
 const CONNECTIONS: usize = 12;
 const SEGMENTS: u64 = 40;
@@ -72,8 +73,7 @@ fn serve(mut endpoint: blocking::Endpoint, over: &AtomicBool) -> (usize, u64) {
 #[test]
 fn a_connection_stays_on_its_shard_when_its_address_changes() {
     ends(|| {
-        let config = Config { security: Security::serving_anyone(), ..Config::default() };
-        let shards = blocking::Endpoint::listen_shards(any(), config, NonZeroU8::new(3).unwrap()).unwrap();
+        let shards = blocking::Endpoint::builder().allow_anyone().listen_shards(any(), NonZeroU8::new(3).unwrap()).unwrap();
         let (to, key) = (shards[0].local_addr(), shards[0].fingerprint().unwrap());
         assert!(shards.iter().all(|shard| shard.local_addr() == to && shard.fingerprint() == Some(key)), "one port and one key");
         let over = Arc::new(AtomicBool::new(false));
@@ -88,7 +88,8 @@ fn a_connection_stays_on_its_shard_when_its_address_changes() {
         let peer = segstream::Peer { address, trust: Trust::Key(key) };
         let mut moves = 0;
         for _ in 0..CONNECTIONS {
-            let mut client = blocking::Endpoint::bind(any(), Config { polling: Polling::Adaptive, ..Config::default() }).unwrap();
+            let mut client =
+                blocking::Endpoint::builder().config(Config { polling: Polling::Adaptive, ..Config::default() }).bind(any()).unwrap();
             let id = client.connect(peer.clone(), vec![Contract::default()]).unwrap();
             let mut connection = client.connection(id);
             for segment in 0..SEGMENTS {

@@ -1,18 +1,19 @@
 //! A peer that goes without a word, and one that says so: the other end hears of it in time.
 
 use crate::loopback::{PATIENCE, any, ends, ends_async, impatient, pattern, seconds};
-use segstream::{CloseReason, Contract, Duration, Error, SubmitError, Verdict, blocking};
+use segstream::{CloseReason, Contract, Error, SubmitError, Verdict, blocking};
 use std::thread;
+use std::time::Duration;
 
 fn assert_timed_out(error: &Error) {
-    assert!(matches!(error, Error::Closed { reason: CloseReason::TimedOut(after), .. } if *after == seconds(1)), "{error}");
+    assert!(matches!(error, Error::Closed { reason: CloseReason::TimedOut(after), .. } if *after == seconds(1).into()), "{error}");
     assert!(error.to_string().contains("nothing came from the peer for 1"), "{error}");
 }
 
 #[test]
 fn a_sender_whose_receiver_is_killed_hears_unknown_within_the_idle_timeout() {
     ends(|| {
-        let mut server = blocking::Endpoint::listen(any(), impatient()).unwrap();
+        let mut server = blocking::Endpoint::builder().config(impatient()).allow_anyone().listen(any()).unwrap();
         let to = server.local_addr();
         let serving = thread::spawn(move || {
             let id = server.accept(PATIENCE).unwrap();
@@ -21,7 +22,7 @@ fn a_sender_whose_receiver_is_killed_hears_unknown_within_the_idle_timeout() {
             while server.wait(Some(Duration::from_millis(200))).unwrap().is_some() {}
             std::mem::forget(server);
         });
-        let mut client = blocking::Endpoint::bind(any(), impatient()).unwrap();
+        let mut client = blocking::Endpoint::builder().config(impatient()).bind(any()).unwrap();
         let id = client.connect(segstream::Peer::anyone(to), vec![Contract::default()]).unwrap();
         let mut connection = client.connection(id);
         let first = connection.send(0, "heard".into()).unwrap();
@@ -42,10 +43,10 @@ fn a_sender_whose_receiver_is_killed_hears_unknown_within_the_idle_timeout() {
 #[test]
 fn a_receiver_whose_sender_is_killed_hears_an_error_and_not_an_end() {
     ends(|| {
-        let mut server = blocking::Endpoint::listen(any(), impatient()).unwrap();
+        let mut server = blocking::Endpoint::builder().config(impatient()).allow_anyone().listen(any()).unwrap();
         let to = server.local_addr();
         let sending = thread::spawn(move || {
-            let mut client = blocking::Endpoint::bind(any(), impatient()).unwrap();
+            let mut client = blocking::Endpoint::builder().config(impatient()).bind(any()).unwrap();
             let id = client.connect(segstream::Peer::anyone(to), vec![Contract::default()]).unwrap();
             let mut connection = client.connection(id);
             let segment = connection.send(0, "heard".into()).unwrap();
@@ -64,8 +65,8 @@ fn a_receiver_whose_sender_is_killed_hears_an_error_and_not_an_end() {
 #[test]
 fn a_dropped_endpoint_says_so_at_once() {
     ends(|| {
-        let mut server = blocking::Endpoint::listen(any(), impatient()).unwrap();
-        let mut client = blocking::Endpoint::bind(any(), impatient()).unwrap();
+        let mut server = blocking::Endpoint::builder().config(impatient()).allow_anyone().listen(any()).unwrap();
+        let mut client = blocking::Endpoint::builder().config(impatient()).bind(any()).unwrap();
         let to = server.local_addr();
         let serving = thread::spawn(move || {
             server.accept(PATIENCE).unwrap();
@@ -80,21 +81,21 @@ fn a_dropped_endpoint_says_so_at_once() {
 #[test]
 fn an_asynchronous_peer_hears_the_same() {
     ends_async(async {
-        let mut server = blocking::Endpoint::listen(any(), impatient()).unwrap();
+        let mut server = blocking::Endpoint::builder().config(impatient()).allow_anyone().listen(any()).unwrap();
         let to = server.local_addr();
         let serving = thread::spawn(move || {
             let id = server.accept(PATIENCE).unwrap();
             assert!(server.connection(id).recv(0, PATIENCE).unwrap().is_some());
             std::mem::forget(server);
         });
-        let client = segstream::Endpoint::bind(any(), impatient()).unwrap();
+        let client = segstream::Endpoint::builder().config(impatient()).bind(any()).unwrap();
         let (connection, senders) = client.connect(segstream::Peer::anyone(to), vec![Contract::default()]).await.unwrap();
         let sender = senders[0].clone();
         sender.send("heard".into()).await.unwrap();
         tokio::task::spawn_blocking(|| serving.join().unwrap()).await.unwrap();
         let lost = sender.send(pattern(0, 10_000)).await.unwrap();
         assert_eq!(sender.verdict(lost).await.unwrap().verdict, Verdict::Unknown);
-        assert_eq!(connection.closed().await, CloseReason::TimedOut(seconds(1)));
+        assert_eq!(connection.closed().await, CloseReason::TimedOut(seconds(1).into()));
         assert_timed_out(&sender.send("too late".into()).await.unwrap_err());
         assert_timed_out(&connection.accept_stream().await.map(|_| ()).unwrap_err());
         assert_timed_out(&connection.close(0, "").await.unwrap_err());
@@ -109,14 +110,14 @@ fn handles_of_a_runtime_that_has_been_shut_down_get_errors_and_do_not_hang() {
     ends(|| {
         let runtime = || tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
         let (driving, asking) = (runtime(), runtime());
-        let mut server = blocking::Endpoint::listen(any(), impatient()).unwrap();
+        let mut server = blocking::Endpoint::builder().config(impatient()).allow_anyone().listen(any()).unwrap();
         let to = server.local_addr();
         let serving = thread::spawn(move || {
             let id = server.accept(PATIENCE).unwrap();
             server.connection(id).closed(Some(seconds(5))).unwrap()
         });
         let (connection, senders) = driving.block_on(async {
-            let client = segstream::Endpoint::bind(any(), impatient()).unwrap();
+            let client = segstream::Endpoint::builder().config(impatient()).bind(any()).unwrap();
             client.connect(segstream::Peer::anyone(to), vec![Contract::default()]).await.unwrap()
         });
         driving.shutdown_background();
@@ -126,15 +127,16 @@ fn handles_of_a_runtime_that_has_been_shut_down_get_errors_and_do_not_hang() {
             assert!(error.to_string().contains("runtime that drove the endpoint has been shut down"), "{error}");
             assert_eq!(senders[0].next_verdict().await, None);
         });
-        assert_eq!(serving.join().unwrap(), CloseReason::TimedOut(seconds(1)));
+        // Nothing was sent and nothing is lost, so the peer is told of a graceful end.
+        assert!(matches!(serving.join().unwrap(), CloseReason::ClosedByPeer { code: 0, .. }));
     });
 }
 
 #[test]
 fn an_aborted_connection_leaves_no_verdict_open() {
     ends_async(async {
-        let server = segstream::Endpoint::listen(any(), impatient()).unwrap();
-        let client = segstream::Endpoint::bind(any(), impatient()).unwrap();
+        let server = segstream::Endpoint::builder().config(impatient()).allow_anyone().listen(any()).unwrap();
+        let client = segstream::Endpoint::builder().config(impatient()).bind(any()).unwrap();
         let contract = Contract { window_units: 4, ..Contract::default() };
         let (connection, senders) = client.connect(segstream::Peer::anyone(server.local_addr()), vec![contract]).await.unwrap();
         let accepted = server.accept().await.unwrap().unwrap();

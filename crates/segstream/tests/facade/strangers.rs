@@ -1,9 +1,10 @@
 //! Datagrams that are none of ours at a listening port: counted, and harmless.
 
 use crate::loopback::{PATIENCE, any, ends, ends_async, pattern};
-use segstream::{Contract, Duration, StrayCounters, Verdict, blocking};
+use segstream::{Contract, StrayCounters, Verdict, blocking};
 use std::net::{SocketAddr, UdpSocket};
 use std::thread;
+use std::time::Duration;
 
 /// Sends noise of every length, and shipments of no connection.
 fn make_noise(to: SocketAddr) {
@@ -24,7 +25,7 @@ fn total(strays: StrayCounters) -> u64 {
 #[test]
 fn noise_at_a_blocking_endpoint() {
     ends(|| {
-        let mut server = blocking::Endpoint::listen(any(), crate::loopback::config()).unwrap();
+        let mut server = blocking::Endpoint::builder().allow_anyone().listen(any()).unwrap();
         let to = server.local_addr();
         let noise = thread::spawn(move || make_noise(to));
         while !noise.is_finished() || server.wait(Some(Duration::from_millis(50))).unwrap().is_some() {
@@ -34,7 +35,7 @@ fn noise_at_a_blocking_endpoint() {
         assert!(total(strays) > 1_000 && strays.not_ours > 0, "{strays:?}");
 
         let sending = thread::spawn(move || {
-            let mut client = blocking::Endpoint::bind(any(), crate::loopback::config()).unwrap();
+            let mut client = blocking::Endpoint::builder().bind(any()).unwrap();
             let id = client.connect(segstream::Peer::anyone(to), vec![Contract::default()]).unwrap();
             let mut connection = client.connection(id);
             let segment = connection.send(0, pattern(0, 100_000)).unwrap();
@@ -53,10 +54,10 @@ fn noise_at_a_blocking_endpoint() {
 #[test]
 fn noise_at_an_asynchronous_endpoint_while_it_works() {
     ends_async(async {
-        let server = segstream::Endpoint::listen(any(), crate::loopback::config()).unwrap();
+        let server = segstream::Endpoint::builder().allow_anyone().listen(any()).unwrap();
         let to = server.local_addr();
         let noise = tokio::task::spawn_blocking(move || make_noise(to));
-        let client = segstream::Endpoint::bind(any(), crate::loopback::config()).unwrap();
+        let client = segstream::Endpoint::builder().bind(any()).unwrap();
         let (connection, senders) = client.connect(segstream::Peer::anyone(to), vec![Contract::default()]).await.unwrap();
         let accepted = server.accept().await.unwrap().unwrap();
         let mut receiver = accepted.accept_stream().await.unwrap().unwrap();

@@ -1,19 +1,25 @@
 //! Functions with threads of their own: what is promised does not depend on them.
 
 use crate::loopback::{PATIENCE, any, ends, pattern};
-use segstream::{Class, Config, Contract, Error, Peer, Rate, Security, Threads, Verdict, blocking};
+use segstream::{Builder, Class, Config, Contract, Error, Peer, Rate, Threads, Verdict, blocking};
 use std::thread;
 
 const SEGMENTS: u64 = 60;
 const SEGMENT_BYTES: usize = 200_000;
 
-fn config(threads: Threads, security: Security) -> Config {
-    Config { threads, security, ..crate::loopback::config() }
+fn config(threads: Threads) -> Config {
+    Config { threads, ..Config::default() }
+}
+
+/// Encrypted or not; serves whoever comes.
+fn builder(config: Config, encrypted: bool) -> Builder<blocking::Endpoint> {
+    let builder = blocking::Endpoint::builder().config(config).allow_anyone();
+    if encrypted { builder } else { builder.insecure() }
 }
 
 /// Sends segments, waits for their verdicts, closes, and drops the endpoint at once.
-fn send(to: Peer, config: Config) {
-    let mut client = blocking::Endpoint::bind(any(), config).unwrap();
+fn send(to: Peer, builder: Builder<blocking::Endpoint>) {
+    let mut client = builder.bind(any()).unwrap();
     let id = client.connect(to, vec![Contract::default()]).unwrap();
     let mut connection = client.connection(id);
     for segment in 0..SEGMENTS {
@@ -40,13 +46,9 @@ fn every_segment_arrives_in_order_whatever_has_a_thread_of_its_own() {
     ends(|| {
         for threads in [Threads::Sending, Threads::Receiving, Threads::Both] {
             for encrypted in [false, true] {
-                let (serving, asking) = match encrypted {
-                    true => (Security::serving_anyone(), Security::default()),
-                    false => (Security::Insecure, Security::Insecure),
-                };
-                let mut server = blocking::Endpoint::listen(any(), config(threads, serving)).unwrap();
+                let mut server = builder(config(threads), encrypted).listen(any()).unwrap();
                 let to = server.peer();
-                let sending = thread::spawn(move || send(to, config(threads, asking)));
+                let sending = thread::spawn(move || send(to, builder(config(threads), encrypted)));
                 receive(&mut server);
                 sending.join().unwrap();
             }
@@ -57,7 +59,7 @@ fn every_segment_arrives_in_order_whatever_has_a_thread_of_its_own() {
 #[test]
 fn a_waker_ends_a_wait_and_threads_that_bring_something_are_no_wakers() {
     ends(|| {
-        let mut server = blocking::Endpoint::listen(any(), config(Threads::Both, Security::Insecure)).unwrap();
+        let mut server = builder(config(Threads::Both), false).listen(any()).unwrap();
         let (to, waker) = (server.peer(), server.waker());
         let waking = thread::spawn(move || {
             thread::sleep(std::time::Duration::from_millis(20));
@@ -65,7 +67,7 @@ fn a_waker_ends_a_wait_and_threads_that_bring_something_are_no_wakers() {
         });
         assert!(matches!(server.accept(PATIENCE), Err(Error::Woken)));
         waking.join().unwrap();
-        let sending = thread::spawn(move || send(to, config(Threads::Both, Security::Insecure)));
+        let sending = thread::spawn(move || send(to, builder(config(Threads::Both), false)));
         // Were a thread's bell taken for a waker, one of these calls would end with an error.
         receive(&mut server);
         sending.join().unwrap();
@@ -76,16 +78,11 @@ fn a_waker_ends_a_wait_and_threads_that_bring_something_are_no_wakers() {
 fn an_endpoint_that_is_dropped_in_full_flight_still_says_goodbye() {
     ends(|| {
         for round in 0..20 {
-            let unpaced = Config {
-                class: Class::new(6).unwrap(),
-                rate: Rate::Unpaced,
-                unlimited: true,
-                ..config(Threads::Sending, Security::Insecure)
-            };
-            let mut server = blocking::Endpoint::listen(any(), unpaced.clone()).unwrap();
+            let unpaced = Config { class: Class::new(6).unwrap(), rate: Rate::Unpaced, unlimited: true, ..config(Threads::Sending) };
+            let mut server = builder(unpaced.clone(), false).listen(any()).unwrap();
             let to = server.peer();
             let sending = thread::spawn(move || {
-                let mut client = blocking::Endpoint::bind(any(), unpaced).unwrap();
+                let mut client = builder(unpaced, false).bind(any()).unwrap();
                 let id = client.connect(to, vec![Contract::default()]).unwrap();
                 let mut connection = client.connection(id);
                 for segment in 0..40 {

@@ -1,7 +1,7 @@
 //! Verdicts and holes as both ends hear of them, over a path that loses chosen packets.
 
 use crate::loopback::{PATIENCE, any, ends, pattern, through_link, tolerant};
-use segstream::{Contract, Instant, Judged, Received, Statistics, Tolerance, Verdict, blocking};
+use segstream::{Contract, Judged, Received, Statistics, Timestamp, Tolerance, Verdict, blocking};
 use std::thread;
 
 const UNITS: usize = 64;
@@ -9,7 +9,7 @@ const UNIT_BYTES: usize = 1024;
 
 /// Sends one segment of 64 units through a link with `loss`: what the sender and the receiver hear of it.
 fn one_segment(contract: Contract, loss: &str) -> (Judged, Received, Statistics) {
-    let mut server = blocking::Endpoint::listen(any(), crate::loopback::config()).unwrap();
+    let mut server = blocking::Endpoint::builder().allow_anyone().listen(any()).unwrap();
     let to = server.local_addr();
     let receiving = thread::spawn(move || {
         let id = server.accept(PATIENCE).unwrap();
@@ -20,7 +20,7 @@ fn one_segment(contract: Contract, loss: &str) -> (Judged, Received, Statistics)
         received
     });
     let (judged, statistics) = through_link(to, loss, |link| {
-        let mut client = blocking::Endpoint::bind(any(), crate::loopback::config().with_rate_megabits(1_000)).unwrap();
+        let mut client = blocking::Endpoint::builder().config(segstream::Config::default().with_rate_megabits(1_000)).bind(any()).unwrap();
         let id = client.connect(segstream::Peer::anyone(link), vec![contract]).unwrap();
         let mut connection = client.connection(id);
         let segment = connection.send(0, pattern(1, UNITS * UNIT_BYTES)).unwrap();
@@ -90,17 +90,18 @@ fn too_many_holes_are_repaired_until_the_tolerance_holds() {
 #[test]
 fn a_segment_may_have_a_tolerance_of_its_own() {
     ends(|| {
-        let mut server = blocking::Endpoint::listen(any(), crate::loopback::config()).unwrap();
+        let mut server = blocking::Endpoint::builder().allow_anyone().listen(any()).unwrap();
         let to = server.local_addr();
         through_link(to, LOST, |link| {
-            let mut client = blocking::Endpoint::bind(any(), crate::loopback::config().with_rate_megabits(1_000)).unwrap();
+            let mut client =
+                blocking::Endpoint::builder().config(segstream::Config::default().with_rate_megabits(1_000)).bind(any()).unwrap();
             let serving = thread::spawn(move || {
                 let id = server.accept(PATIENCE).unwrap();
                 server.connection(id).closed(PATIENCE).unwrap();
             });
             let id = client.connect(segstream::Peer::anyone(link), vec![Contract::default()]).unwrap();
             let mut connection = client.connection(id);
-            let segment = connection.send_at(0, pattern(1, UNITS * UNIT_BYTES), Instant::ZERO, Some((64, 64, 64))).unwrap();
+            let segment = connection.send_at(0, pattern(1, UNITS * UNIT_BYTES), Timestamp::ZERO, Some((64, 64, 64))).unwrap();
             let judged = connection.verdict(0, segment, PATIENCE).unwrap();
             assert_eq!((judged.verdict, judged.missing()), (Verdict::WithinTolerance, 3));
             connection.close(0, "").unwrap();

@@ -1,15 +1,16 @@
 //! The blocking interface's timeouts and wakes: nothing is lost by them.
 
 use crate::loopback::{PATIENCE, any, ends};
-use segstream::{ConnectionEvent, Contract, Duration, Error, SubmitError, Verdict, blocking};
+use segstream::{ConnectionEvent, Contract, Error, SubmitError, Verdict, blocking};
 use std::thread;
+use std::time::Duration;
 
 const NOW: Option<Duration> = Some(Duration::ZERO);
 
 /// Both endpoints on one thread, connected.
 fn pair(contract: Contract) -> (blocking::Endpoint, blocking::Endpoint, segstream::ConnectionId, segstream::ConnectionId) {
-    let mut server = blocking::Endpoint::listen(any(), crate::loopback::config()).unwrap();
-    let mut client = blocking::Endpoint::bind(any(), crate::loopback::config()).unwrap();
+    let mut server = blocking::Endpoint::builder().allow_anyone().listen(any()).unwrap();
+    let mut client = blocking::Endpoint::builder().bind(any()).unwrap();
     let to = server.local_addr();
     let accepting = thread::spawn(move || {
         let id = server.accept(PATIENCE).unwrap();

@@ -9,7 +9,7 @@ const LENGTHS: [usize; 6] = [0, 1, 1023, 1024, 100_000, 1_000_000];
 
 /// Asks for a connection, sends every length, takes the same back, and closes.
 fn blocking_client(to: SocketAddr, family: &str) {
-    let mut endpoint = blocking::Endpoint::bind(at(family), crate::loopback::config()).unwrap();
+    let mut endpoint = blocking::Endpoint::builder().bind(at(family)).unwrap();
     let id = endpoint.connect(segstream::Peer::anyone(to), vec![Contract::default()]).unwrap();
     let mut connection = endpoint.connection(id);
     for (number, length) in LENGTHS.into_iter().enumerate() {
@@ -57,7 +57,7 @@ fn blocking_server(mut endpoint: blocking::Endpoint) {
 }
 
 async fn async_client(to: SocketAddr, family: &str) {
-    let endpoint = segstream::Endpoint::bind(at(family), crate::loopback::config()).unwrap();
+    let endpoint = segstream::Endpoint::builder().bind(at(family)).unwrap();
     let (connection, senders) = endpoint.connect(segstream::Peer::anyone(to), vec![Contract::default()]).await.unwrap();
     for (number, length) in LENGTHS.into_iter().enumerate() {
         assert_eq!(senders[0].send(pattern(number as u64, length)).await.unwrap(), number as u64);
@@ -105,7 +105,7 @@ async fn async_server(endpoint: segstream::Endpoint) {
 fn blocking_to_blocking() {
     ends(|| {
         for family in FAMILIES {
-            let server = blocking::Endpoint::listen(at(family), crate::loopback::config()).unwrap();
+            let server = blocking::Endpoint::builder().allow_anyone().listen(at(family)).unwrap();
             let to = server.local_addr();
             let serving = thread::spawn(move || blocking_server(server));
             blocking_client(to, family);
@@ -118,7 +118,7 @@ fn blocking_to_blocking() {
 fn asynchronous_to_asynchronous() {
     ends_async(async {
         for family in FAMILIES {
-            let server = segstream::Endpoint::listen(at(family), crate::loopback::config()).unwrap();
+            let server = segstream::Endpoint::builder().allow_anyone().listen(at(family)).unwrap();
             let to = server.local_addr();
             let serving = tokio::spawn(async_server(server));
             async_client(to, family).await;
@@ -131,13 +131,13 @@ fn asynchronous_to_asynchronous() {
 fn blocking_to_asynchronous_and_back() {
     ends_async(async {
         for family in FAMILIES {
-            let server = segstream::Endpoint::listen(at(family), crate::loopback::config()).unwrap();
+            let server = segstream::Endpoint::builder().allow_anyone().listen(at(family)).unwrap();
             let to = server.local_addr();
             let serving = tokio::spawn(async_server(server));
             tokio::task::spawn_blocking(move || blocking_client(to, family)).await.unwrap();
             serving.await.unwrap();
 
-            let server = blocking::Endpoint::listen(at(family), crate::loopback::config()).unwrap();
+            let server = blocking::Endpoint::builder().allow_anyone().listen(at(family)).unwrap();
             let to = server.local_addr();
             let serving = thread::spawn(move || blocking_server(server));
             async_client(to, family).await;

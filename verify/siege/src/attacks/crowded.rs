@@ -67,7 +67,7 @@ fn gather(client: &mut Client, watch: &Watch, crowd: u64) -> anyhow::Result<u64>
             client.connect(watch.address())?;
             under_way += 1;
         }
-        for (id, event) in client.serve(segstream::Duration::from_millis(5))? {
+        for (id, event) in client.serve(segstream_base::Duration::from_millis(5))? {
             match event {
                 ConnectionEvent::Connected => {
                     here += 1;
@@ -85,7 +85,7 @@ fn gather(client: &mut Client, watch: &Watch, crowd: u64) -> anyhow::Result<u64>
     // Why 3 s: by then every connection has said that it is alive, and grown what it needs for that.
     let end = Instant::now() + Duration::from_secs(3);
     while Instant::now() < end {
-        client.serve(segstream::Duration::from_millis(50))?;
+        client.serve(segstream_base::Duration::from_millis(50))?;
     }
     Ok(here)
 }

@@ -155,7 +155,7 @@ fn connect_for(time: Duration, host: u32, victim: SocketAddr) -> anyhow::Result<
         while under_way.len() < UNDER_WAY {
             under_way.insert(client.connect(victim)?);
         }
-        for (id, event) in client.serve(segstream::Duration::from_millis(2))? {
+        for (id, event) in client.serve(segstream_base::Duration::from_millis(2))? {
             if matches!(event, ConnectionEvent::Connected | ConnectionEvent::Closed(_)) {
                 under_way.remove(&id);
             }

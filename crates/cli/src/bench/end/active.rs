@@ -58,7 +58,7 @@ fn receive(bind: SocketAddr, job: &Job, encrypted: bool) -> Result<Outcome> {
 }
 
 /// Takes what is ready of a stream; when the first of it began to arrive.
-fn take(server: &mut Endpoint, id: ConnectionId, stream: u32, job: &Job, outcome: &mut Outcome) -> Option<segstream::Instant> {
+fn take(server: &mut Endpoint, id: ConnectionId, stream: u32, job: &Job, outcome: &mut Outcome) -> Option<segstream_base::Instant> {
     let mut first = None;
     while let Some(segment) = server.connection(id).try_recv(stream) {
         let kept = segment.verdict.is_met() && segment.bytes.len() == job.segment_bytes;
@@ -82,7 +82,7 @@ fn send(connect: SocketAddr, trust: Option<Fingerprint>, job: &Job, encrypted: b
         // One after the other, so that over an interval each has its turn.
         let due = job.interval().mul_f64(number as f64 / job.count as f64);
         while let Some(left) = due.checked_sub(began.elapsed()).filter(|left| !left.is_zero()) {
-            client.wait(Some(segstream::Duration::from(left)))?;
+            client.wait(Some(left))?;
         }
         client.connection(ids[(number % job.count) as usize]).send(0, payload.clone())?;
         outcome.bytes += payload.len() as u64;

@@ -19,7 +19,7 @@ const STAMP_BYTES: usize = 16;
 const IPV4_OVERHEAD: u64 = 28;
 const IPV6_OVERHEAD: u64 = 48;
 /// How long the processor time that was read last may be used. What a transfer waits for at its end does not count.
-const CPU_LOOK_AFTER: segstream::Duration = segstream::Duration::from_micros(100);
+const CPU_LOOK_AFTER: segstream_base::Duration = segstream_base::Duration::from_micros(100);
 /// Set-up is over before the first segment is due.
 const LEAD: Duration = Duration::from_millis(150);
 
@@ -128,7 +128,7 @@ fn send_on_time(endpoint: &mut Endpoint, id: ConnectionId, job: &Job, encrypted:
     for number in 0..count(job) {
         let due = start + job.interval().mul_f64(number as f64);
         while let Some(left) = due.checked_sub(processor::monotonic()).filter(|left| !left.is_zero()) {
-            endpoint.wait(Some(segstream::Duration::from(left)))?;
+            endpoint.wait(Some(left))?;
         }
         let mut bytes = vec![7; job.segment_bytes];
         for unit in bytes.chunks_mut(unit_bytes).filter(|unit| unit.len() >= STAMP_BYTES) {

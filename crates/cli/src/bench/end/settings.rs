@@ -9,8 +9,9 @@ use super::line::Listening;
 use crate::json;
 use anyhow::{Context as _, Result};
 use segstream::blocking::Endpoint;
-use segstream::{Class, Config, ConnectionId, Contract, DatagramSize, Duration, Fingerprint, Order, Peer, Security};
+use segstream::{Builder, Class, Config, ConnectionId, Contract, DatagramSize, Fingerprint, Order, Peer};
 use std::net::SocketAddr;
+use std::time::Duration;
 
 /// What every datagram can be.
 const DATAGRAM_BYTES_MIN: usize = 1200;
@@ -23,8 +24,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The endpoint that is connected to; says where it listens.
 pub(super) fn serve(bind: SocketAddr, job: &Job, encrypted: bool) -> Result<Endpoint> {
-    let security = if encrypted { Security::serving_anyone() } else { Security::Insecure };
-    let endpoint = Endpoint::listen(bind, config(job, security)?)?;
+    let endpoint = builder(job, encrypted)?.allow_anyone().listen(bind)?;
     let trust = endpoint.fingerprint().map_or_else(String::new, |key| key.to_string());
     json::print(&Listening { listening: endpoint.local_addr(), trust })?;
     Ok(endpoint)
@@ -32,13 +32,12 @@ pub(super) fn serve(bind: SocketAddr, job: &Job, encrypted: bool) -> Result<Endp
 
 /// The other end's connection.
 pub(super) fn accept(endpoint: &mut Endpoint) -> Result<ConnectionId> {
-    endpoint.accept(Some(PATIENCE)).with_context(|| format!("nobody came for {PATIENCE}"))
+    endpoint.accept(Some(PATIENCE)).with_context(|| format!("nobody came for {} s", PATIENCE.as_secs()))
 }
 
 /// The endpoint that connects, and where to.
 pub(super) fn run(connect: SocketAddr, trust: Option<Fingerprint>, job: &Job, encrypted: bool) -> Result<(Endpoint, Peer)> {
-    let security = if encrypted { Security::default() } else { Security::Insecure };
-    let endpoint = Endpoint::bind(any_port(connect), config(job, security)?)?;
+    let endpoint = builder(job, encrypted)?.bind(any_port(connect))?;
     let peer = trust.map_or_else(|| Peer::from(connect), |key| Peer::from((connect, key)));
     Ok((endpoint, peer))
 }
@@ -67,10 +66,9 @@ fn units(job: &Job, unit_bytes: u32) -> Result<u32> {
 
 /// The largest unit that fits 1200 bytes.
 fn largest_unit(job: &Job, encrypted: bool) -> Result<usize> {
-    let security = if encrypted { Security::default() } else { Security::Insecure };
     // Units that fill a datagram are never shorter than this, hence no more.
     let window_units = WINDOW_UNITS.max(units(job, UNIT_BYTES_LEAST)?);
-    Ok(config(job, security)?.unit_bytes_max(0, &Contract { window_units, ..Contract::default() }) as usize)
+    Ok(builder(job, encrypted)?.unit_bytes_max(0, &Contract { window_units, ..Contract::default() }) as usize)
 }
 
 /// The largest units of which a whole number fills a datagram, or nearly does: units travel whole. None is longer than
@@ -94,10 +92,14 @@ pub(in crate::bench) fn any_port(remote: SocketAddr) -> SocketAddr {
     }
 }
 
-fn config(job: &Job, security: Security) -> Result<Config> {
+fn builder(job: &Job, encrypted: bool) -> Result<Builder<Endpoint>> {
+    let builder = Endpoint::builder().config(config(job)?);
+    Ok(if encrypted { builder } else { builder.insecure() })
+}
+
+fn config(job: &Job) -> Result<Config> {
     let unpaced = job.rate == JobRate::Unpaced;
     Ok(Config {
-        security,
         class: Class::new(if unpaced { 6 } else { 7 }).context("there are the classes 6 and 7")?,
         rate: job.rate.of_endpoint(),
         unlimited: unpaced,

@@ -2,13 +2,14 @@
 
 #![allow(dead_code, unreachable_pub, reason = "each test file uses a part")]
 
-use segstream::{Bytes, Config, Contract, Duration, Security};
+use segstream::{Bytes, Config, Contract};
 use segstream_net::link::{Link, LinkConfig};
 use segstream_path::PathConfig;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use std::thread;
+use std::time::Duration;
 
 /// Any port of either family.
 pub const FAMILIES: [&str; 2] = ["127.0.0.1:0", "[::1]:0"];
@@ -28,14 +29,9 @@ pub const fn seconds(seconds: u64) -> Duration {
 /// As long as any single step may take.
 pub const PATIENCE: Option<Duration> = Some(Duration::from_secs(20));
 
-/// Encrypted; every endpoint serves every other.
-pub fn config() -> Config {
-    Config { security: Security::serving_anyone(), ..Config::default() }
-}
-
 /// A configuration that finds a silent peer gone after a second.
 pub fn impatient() -> Config {
-    Config { idle_timeout: seconds(1), connect_timeout: seconds(1), ..config() }
+    Config { idle_timeout: seconds(1), connect_timeout: seconds(1), ..Config::default() }
 }
 
 /// Bytes that differ from place to place and from segment to segment.
@@ -74,8 +70,8 @@ pub fn ends_async(test: impl Future<Output = ()> + Send + 'static) {
 
 /// Runs `work` with the address of a link to `to` that loses what `loss` says on the way there.
 pub fn through_link<T>(to: SocketAddr, loss: &str, work: impl FnOnce(SocketAddr) -> T) -> T {
-    let forward = PathConfig { loss: loss.parse().unwrap(), delay: Duration::from_millis(2), ..PathConfig::default() };
-    let back = PathConfig { delay: Duration::from_millis(2), ..PathConfig::default() };
+    let forward = PathConfig { loss: loss.parse().unwrap(), delay: Duration::from_millis(2).into(), ..PathConfig::default() };
+    let back = PathConfig { delay: Duration::from_millis(2).into(), ..PathConfig::default() };
     let link = Link::bind(&LinkConfig { forward, back, ..LinkConfig::new(any(), to) }).unwrap();
     let (address, stop) = (link.local_addr(), AtomicBool::new(false));
     thread::scope(|scope| {
