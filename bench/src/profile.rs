@@ -202,7 +202,7 @@ mod tests {
         let of = [
             ("__memmove_avx512_unaligned_erms", "copies of the payload"),
             ("segstream_proto::session::Plain::checksum", "seal"),
-            ("segstream_proto::sender::train::<impl segstream_proto::sender::SendHalf>::extend_train", "sending half"),
+            ("segstream_proto::sender::gso_batch::<impl segstream_proto::sender::SendHalf>::extend_batch", "sending half"),
             ("segstream_proto::receiver::RecvHalf::on_first_time", "receiving half"),
             ("segstream_wire::part::Part::read", "wire format"),
             ("segstream_proto::endpoint::Endpoint::hand_over", "connection and endpoint"),

@@ -87,9 +87,10 @@ pub trait Endpoint {
     /// Takes a datagram. It may be changed in place (a seal is opened there).
     fn handle_datagram(&mut self, now: Instant, arrival: Arrival, datagram: &mut [u8]);
 
-    /// Takes `datagrams` that came together, one behind the other in memory, each of `datagram_bytes` (at least 1) but the last,
-    /// which may be shorter. Does what [`Endpoint::handle_datagram`] does with one after the other, perhaps in fewer steps.
-    fn handle_train(&mut self, now: Instant, arrival: Arrival, datagrams: &mut [u8], datagram_bytes: usize) {
+    /// Takes a batch that GRO has joined: `datagrams` that came together, one behind the other in memory, each of
+    /// `datagram_bytes` (at least 1) but the last, which may be shorter. Does what [`Endpoint::handle_datagram`] does with one
+    /// after the other, perhaps in fewer steps.
+    fn handle_batch(&mut self, now: Instant, arrival: Arrival, datagrams: &mut [u8], datagram_bytes: usize) {
         for datagram in datagrams.chunks_mut(datagram_bytes) {
             self.handle_datagram(now, arrival, datagram);
         }

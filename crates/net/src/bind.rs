@@ -29,8 +29,8 @@ pub struct SocketConfig {
     pub share_port: bool,
     /// Whether the network's error notices (ICMP) are counted. On by default.
     pub count_network_errors: bool,
-    /// Whether the system may cut trains of datagrams apart and join them (`UDP_SEGMENT`, `UDP_GRO`). On by default;
-    /// off to see what that is worth.
+    /// Whether segmentation offload is used: GSO (`UDP_SEGMENT`) and GRO (`UDP_GRO`). On by default; off to measure what it
+    /// gains.
     pub offload: bool,
 }
 
@@ -214,7 +214,7 @@ fn force(
     }
 }
 
-/// The kernel no longer tells the local address of each train, as `quinn-udp` has asked it to: the socket has only one.
+/// The kernel no longer tells the local address of each GSO batch, as `quinn-udp` has asked it to: the socket has only one.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 pub(crate) fn leave_out_local_address(socket: &socket2::Socket, address: SocketAddr) -> io::Result<()> {
     use nix::sys::socket::{setsockopt, sockopt};

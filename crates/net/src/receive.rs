@@ -1,4 +1,4 @@
-//! Where received datagrams lie: a few large buffers, each holding a train of datagrams of one sender.
+//! Where received datagrams lie: a few large buffers, each holding a GRO batch of datagrams of one sender.
 //!
 //! Filled by [`crate::socket::Socket::receive`], read by the drivers and the link emulator.
 //!
@@ -14,22 +14,22 @@ use segstream_base::endpoint::{Arrival, Ecn, Local};
 use std::io::{self, IoSliceMut};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
-/// The trains one system call fetches at most. Eight of 64 KiB fill a fast cache and cost little to fetch
+/// The GRO batches one system call fetches at most. Eight of 64 KiB fill a fast cache and cost little to fetch
 /// in one call; more gain nothing.
-pub const TRAINS_MAX: usize = 8;
+pub const BATCHES_MAX: usize = 8;
 
 /// The datagrams one system call fetches at most where the kernel does not join them.
 pub(crate) const SINGLES_MAX: usize = 32;
 
-/// The bytes of one train at most: the kernel never joins more than one IP packet can say.
-const TRAIN_BYTES_MAX: usize = 64 * 1024;
+/// The bytes of one GRO batch at most: the kernel never joins more than one IP packet can say.
+const BATCH_BYTES_MAX: usize = 64 * 1024;
 
 /// Where the next buffer begins. Why not at once: buffers that lie a power of two apart share a few sets of every cache.
-const STRIDE_BYTES: usize = TRAIN_BYTES_MAX + 21 * 64;
+const STRIDE_BYTES: usize = BATCH_BYTES_MAX + 21 * 64;
 
-/// The datagrams of one train, one behind the other.
+/// The datagrams of one GRO batch, one behind the other.
 #[derive(Debug)]
-pub struct Train<'a> {
+pub struct GroBatch<'a> {
     /// All of them.
     pub bytes: &'a mut [u8],
     /// The length of each but the last, which may be shorter; at least 1.
@@ -41,7 +41,7 @@ pub struct Train<'a> {
 pub struct ReceiveBatch {
     clock: Clock,
     buffer: Box<[u8]>,
-    trains: [RecvMeta; SINGLES_MAX],
+    metas: [RecvMeta; SINGLES_MAX],
     filled: usize,
     /// How many buffers the last call could fill.
     most: usize,
@@ -57,7 +57,7 @@ impl ReceiveBatch {
         Self {
             clock,
             buffer: vec![0; SINGLES_MAX * STRIDE_BYTES].into_boxed_slice(),
-            trains: [RecvMeta::default(); SINGLES_MAX],
+            metas: [RecvMeta::default(); SINGLES_MAX],
             filled: 0,
             most: SINGLES_MAX,
             time: clock.kernel_time(None),
@@ -73,7 +73,7 @@ impl ReceiveBatch {
 
     /// How many datagrams the last call has fetched.
     pub fn datagram_count(&self) -> usize {
-        self.trains.iter().take(self.filled).map(|train| train.len.div_ceil(train.stride.max(1))).sum()
+        self.metas.iter().take(self.filled).map(|meta| meta.len.div_ceil(meta.stride.max(1))).sum()
     }
 
     /// Whether the last call found the socket empty, so that there is nothing more before the system says so.
@@ -86,24 +86,24 @@ impl ReceiveBatch {
         self.filled == self.most
     }
 
-    /// The trains of the last call, in the order they came: datagrams of one sender, with one time, that of the first. Empty
+    /// The GRO batches of the last call, in the order they came: datagrams of one sender, with one time, that of the first. Empty
     /// datagrams are left out.
-    pub fn trains(&mut self) -> impl Iterator<Item = (Arrival, Train<'_>)> {
+    pub fn gro_batches(&mut self) -> impl Iterator<Item = (Arrival, GroBatch<'_>)> {
         let (time, only_address) = (self.time, self.only_address);
-        let trains = self.trains.iter().take(self.filled);
-        self.buffer.chunks_exact_mut(STRIDE_BYTES).zip(trains).map(move |(buffer, train)| {
-            let to = Local { address: only_address.or_else(|| local(train.dst_ip)), interface: train.interface_index };
-            let received = time.received(train.timestamp);
-            let arrival = Arrival { from: plain(train.addr), to, ecn: train.ecn.map(mark), received };
-            let length = train.len.min(TRAIN_BYTES_MAX);
+        let metas = self.metas.iter().take(self.filled);
+        self.buffer.chunks_exact_mut(STRIDE_BYTES).zip(metas).map(move |(buffer, meta)| {
+            let to = Local { address: only_address.or_else(|| local(meta.dst_ip)), interface: meta.interface_index };
+            let received = time.received(meta.timestamp);
+            let arrival = Arrival { from: plain(meta.addr), to, ecn: meta.ecn.map(mark), received };
+            let length = meta.len.min(BATCH_BYTES_MAX);
             let (filled, _) = buffer.split_at_mut(length);
-            (arrival, Train { bytes: filled, datagram_bytes: train.stride.max(1) })
+            (arrival, GroBatch { bytes: filled, datagram_bytes: meta.stride.max(1) })
         })
     }
 
-    /// The datagrams of all trains, each with its sender and its time.
+    /// The datagrams of all GRO batches, each with its sender and its time.
     pub fn datagrams(&mut self) -> impl Iterator<Item = (&mut [u8], Arrival)> {
-        self.trains().flat_map(|(arrival, train)| train.bytes.chunks_mut(train.datagram_bytes).map(move |datagram| (datagram, arrival)))
+        self.gro_batches().flat_map(|(arrival, gro)| gro.bytes.chunks_mut(gro.datagram_bytes).map(move |datagram| (datagram, arrival)))
     }
 
     /// Fills at most `most` buffers by `receive`, which says how many it has filled, from a socket with `only_address`, or with
@@ -119,13 +119,13 @@ impl ReceiveBatch {
         self.only_address = only_address;
         self.most = most.min(SINGLES_MAX);
         let most = self.most;
-        let mut buffers = self.buffer.chunks_exact_mut(STRIDE_BYTES).map(|buffer| &mut buffer[..TRAIN_BYTES_MAX]).take(most);
+        let mut buffers = self.buffer.chunks_exact_mut(STRIDE_BYTES).map(|buffer| &mut buffer[..BATCH_BYTES_MAX]).take(most);
         let mut slices: [IoSliceMut<'_>; SINGLES_MAX] = std::array::from_fn(|_| IoSliceMut::new(buffers.next().unwrap_or_default()));
-        let filled = receive(&mut slices[..most], &mut self.trains[..most])?;
+        let filled = receive(&mut slices[..most], &mut self.metas[..most])?;
         self.filled = filled.min(self.most);
         self.time = self.clock.kernel_time(Some(self.time));
-        let trains = self.trains.iter().take(self.filled);
-        Ok(trains.fold((0, 0), |(datagrams, bytes), train| (datagrams + train.len.div_ceil(train.stride.max(1)), bytes + train.len)))
+        let metas = self.metas.iter().take(self.filled);
+        Ok(metas.fold((0, 0), |(datagrams, bytes), meta| (datagrams + meta.len.div_ceil(meta.stride.max(1)), bytes + meta.len)))
     }
 
     /// Notes that the socket was found empty.

@@ -1,8 +1,8 @@
-//! Many trains in one system call, each with all that the kernel tells of it.
+//! Many GRO batches in one system call, each with all that the kernel tells of it.
 //!
 //! Called by [`crate::socket::Socket`].
 //!
-//! Why not `quinn-udp`, which sets the options: version 0.6.3 has 96 bytes for what the kernel tells of a train. The receive
+//! Why not `quinn-udp`, which sets the options: version 0.6.3 has 96 bytes for what the kernel tells of a meta. The receive
 //! time (32), the datagram size (24), the local address (32, or 40 over IPv6) and the congestion mark (24) are more. The kernel
 //! leaves out what comes last: the mark over IPv6, size and mark over IPv4.
 //!
@@ -20,9 +20,9 @@ pub(crate) fn receive_many(
     state: &UdpSocketState,
     socket: &socket2::Socket,
     buffers: &mut [IoSliceMut<'_>],
-    trains: &mut [RecvMeta],
+    metas: &mut [RecvMeta],
 ) -> io::Result<usize> {
-    state.recv(quinn_udp::UdpSockRef::from(socket), buffers, trains)
+    state.recv(quinn_udp::UdpSockRef::from(socket), buffers, metas)
 }
 
 #[cfg(any(target_os = "linux", target_os = "android"))]
@@ -40,22 +40,22 @@ mod linux {
     use std::os::fd::AsRawFd;
     use std::ptr;
 
-    /// What the kernel tells of one train, with room to spare: 120 bytes.
+    /// What the kernel tells of one meta, with room to spare: 120 bytes.
     #[derive(Clone, Copy)]
     #[repr(C, align(8))]
     struct Control([u8; 192]);
 
-    /// Fills `buffers` with one train each, and says in `trains` what they are. Returns how many there were.
+    /// Fills `buffers` with one GRO batch each, and says in `metas` what they are. Returns how many there were.
     pub(crate) fn receive_many(
         _: &UdpSocketState,
         socket: &socket2::Socket,
         buffers: &mut [IoSliceMut<'_>],
-        trains: &mut [RecvMeta],
+        metas: &mut [RecvMeta],
     ) -> io::Result<usize> {
         let mut names = [MaybeUninit::<libc::sockaddr_in6>::uninit(); SINGLES_MAX];
         let mut controls = [MaybeUninit::<Control>::uninit(); SINGLES_MAX];
         let mut headers = [MaybeUninit::<libc::mmsghdr>::uninit(); SINGLES_MAX];
-        let count = buffers.len().min(trains.len()).min(SINGLES_MAX);
+        let count = buffers.len().min(metas.len()).min(SINGLES_MAX);
         for (((buffer, name), control), header) in buffers.iter_mut().zip(&mut names).zip(&mut controls).zip(&mut headers).take(count) {
             // SAFETY: both are plain numbers and pointers, for which zero is a value.
             let (name, header) = unsafe { (name.write(mem::zeroed()), header.write(mem::zeroed())) };
@@ -83,16 +83,16 @@ mod linux {
                 }
             }
         };
-        for ((train, name), header) in trains.iter_mut().zip(&names).zip(&headers).take(received) {
+        for ((meta, name), header) in metas.iter_mut().zip(&names).zip(&headers).take(received) {
             // SAFETY: the first `count` of both are written, and `received` is not greater.
             let (name, header) = unsafe { (name.assume_init_ref(), header.assume_init_ref()) };
-            *train = RecvMeta::default();
-            train.len = header.msg_len as usize;
-            train.stride = train.len;
+            *meta = RecvMeta::default();
+            meta.len = header.msg_len as usize;
+            meta.stride = meta.len;
             if let Some(address) = address(name) {
-                train.addr = address;
+                meta.addr = address;
             }
-            read_control(&header.msg_hdr, train);
+            read_control(&header.msg_hdr, meta);
         }
         Ok(received)
     }
@@ -116,47 +116,47 @@ mod linux {
         Ipv4Addr::from(address.s_addr.to_ne_bytes())
     }
 
-    fn read_control(header: &libc::msghdr, train: &mut RecvMeta) {
+    fn read_control(header: &libc::msghdr, meta: &mut RecvMeta) {
         // SAFETY: the kernel has written the first `msg_controllen` bytes of the control buffer, as whole messages.
         let mut next = unsafe { libc::CMSG_FIRSTHDR(header) };
         while !next.is_null() {
-            read_message(next, train);
+            read_message(next, meta);
             // SAFETY: as above; `next` is one of them.
             next = unsafe { libc::CMSG_NXTHDR(header, next) };
         }
     }
 
     /// Reads one control message.
-    fn read_message(at: *const libc::cmsghdr, train: &mut RecvMeta) {
+    fn read_message(at: *const libc::cmsghdr, meta: &mut RecvMeta) {
         // SAFETY: the caller's `at` is a message that the kernel has written.
         let message = unsafe { at.read_unaligned() };
         match (message.cmsg_level, message.cmsg_type) {
             (libc::SOL_SOCKET, libc::SCM_TIMESTAMPNS) => {
-                train.timestamp = payload::<libc::timespec>(at)
+                meta.timestamp = payload::<libc::timespec>(at)
                     .and_then(|time| Some(std::time::Duration::new(u64::try_from(time.tv_sec).ok()?, u32::try_from(time.tv_nsec).ok()?)));
             }
             (libc::SOL_UDP, libc::UDP_GRO) => {
                 if let Some(size) = payload::<libc::c_int>(at).and_then(|size| usize::try_from(size).ok()) {
-                    train.stride = size;
+                    meta.stride = size;
                 }
             }
-            (libc::IPPROTO_IP, libc::IP_TOS) => train.ecn = payload::<u8>(at).and_then(EcnCodepoint::from_bits),
+            (libc::IPPROTO_IP, libc::IP_TOS) => meta.ecn = payload::<u8>(at).and_then(EcnCodepoint::from_bits),
             (libc::IPPROTO_IPV6, libc::IPV6_TCLASS) => {
-                train.ecn = payload::<libc::c_int>(at).and_then(|class| EcnCodepoint::from_bits(class as u8));
+                meta.ecn = payload::<libc::c_int>(at).and_then(|class| EcnCodepoint::from_bits(class as u8));
             }
             (libc::IPPROTO_IP, libc::IP_PKTINFO) => {
                 if let Some(info) = payload::<libc::in_pktinfo>(at) {
                     // Why this of the two: of a broadcast it is the address to answer from.
-                    train.dst_ip = Some(IpAddr::V4(ipv4(info.ipi_spec_dst)));
-                    train.interface_index = u32::try_from(info.ipi_ifindex).ok();
+                    meta.dst_ip = Some(IpAddr::V4(ipv4(info.ipi_spec_dst)));
+                    meta.interface_index = u32::try_from(info.ipi_ifindex).ok();
                 }
             }
             (libc::IPPROTO_IPV6, libc::IPV6_PKTINFO) => {
                 if let Some(info) = payload::<libc::in6_pktinfo>(at) {
-                    train.dst_ip = Some(IpAddr::V6(Ipv6Addr::from(info.ipi6_addr.s6_addr)));
+                    meta.dst_ip = Some(IpAddr::V6(Ipv6Addr::from(info.ipi6_addr.s6_addr)));
                     #[allow(clippy::unnecessary_cast)]
                     let interface = info.ipi6_ifindex as u32;
-                    train.interface_index = Some(interface);
+                    meta.interface_index = Some(interface);
                 }
             }
             _ => {}

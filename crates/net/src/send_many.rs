@@ -1,4 +1,4 @@
-//! Many datagrams in one system call where the system does not cut a train itself.
+//! Many datagrams in one system call where the system has no segmentation offload (GSO).
 //!
 //! Called by [`crate::socket::Socket`] when segmentation offload is missing, has failed or is not wanted.
 //!

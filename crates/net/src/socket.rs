@@ -10,7 +10,7 @@
 
 use crate::bind::{self, SocketConfig, SocketError, SocketWarning};
 use crate::counters::{LiveCounters, SocketCounters};
-use crate::receive::{ReceiveBatch, SINGLES_MAX, TRAINS_MAX};
+use crate::receive::{BATCHES_MAX, ReceiveBatch, SINGLES_MAX};
 use crate::receive_many::receive_many;
 use crate::send_from::send_from;
 use crate::send_many::{DATAGRAMS_MAX, send_many};
@@ -168,11 +168,11 @@ impl Socket {
     /// How many datagrams one sending call takes at most. It may change while the socket is used, when a network
     /// device turns out not to support segmentation offload.
     pub fn datagrams_per_send(&self) -> usize {
-        if self.cuts_trains() { self.state.max_gso_segments() } else { DATAGRAMS_MAX }
+        if self.has_gso() { self.state.max_gso_segments() } else { DATAGRAMS_MAX }
     }
 
-    /// Whether the system cuts trains itself.
-    fn cuts_trains(&self) -> bool {
+    /// Whether the system splits a GSO batch itself.
+    fn has_gso(&self) -> bool {
         self.offload && self.state.max_gso_segments() > 1 && !self.gso_failed.load(Ordering::Relaxed)
     }
 
@@ -188,18 +188,18 @@ impl Socket {
     ///
     /// Only what no later call could mend; never because of the network.
     pub fn receive(&self, batch: &mut ReceiveBatch) -> io::Result<usize> {
-        // Why not more trains: see their number.
-        self.receive_up_to(if self.offload { TRAINS_MAX } else { SINGLES_MAX }, batch)
+        // Why not more: see the constants.
+        self.receive_up_to(if self.offload { BATCHES_MAX } else { SINGLES_MAX }, batch)
     }
 
-    /// As [`Socket::receive`], but what comes first only: the cheapest way to find nothing, for those who look again and again.
-    pub(crate) fn look(&self, batch: &mut ReceiveBatch) -> io::Result<usize> {
+    /// As [`Socket::receive`], but what comes first only: the cheapest call for a busy-poll that finds nothing.
+    pub(crate) fn poll(&self, batch: &mut ReceiveBatch) -> io::Result<usize> {
         self.receive_up_to(if self.offload { 1 } else { SINGLES_MAX }, batch)
     }
 
-    fn receive_up_to(&self, trains_max: usize, batch: &mut ReceiveBatch) -> io::Result<usize> {
+    fn receive_up_to(&self, batches_max: usize, batch: &mut ReceiveBatch) -> io::Result<usize> {
         for _ in 0..NOTICES_MAX {
-            match batch.fill(trains_max, self.only_address(), |buffers, trains| receive_many(&self.state, &self.socket, buffers, trains)) {
+            match batch.fill(batches_max, self.only_address(), |buffers, metas| receive_many(&self.state, &self.socket, buffers, metas)) {
                 Ok((datagrams, bytes)) => {
                     self.counters.receive_calls.add(1);
                     self.counters.datagrams_received.add(datagrams);
@@ -234,10 +234,10 @@ impl Socket {
         let mut dropped = 0;
         let mut outcome = SendOutcome::Sent;
         while let Some(rest) = datagrams.get(taken_bytes..).filter(|rest| !rest.is_empty()) {
-            let fitting = if self.cuts_trains() { SEND_BYTES_MAX / size } else { usize::MAX };
+            let fitting = if self.has_gso() { SEND_BYTES_MAX / size } else { usize::MAX };
             let count = fitting.clamp(1, self.datagrams_per_send().max(1));
-            let (train, _) = rest.split_at(rest.len().min(count.saturating_mul(size)));
-            let batch = GsoBatch { destination, ecn: transmit.ecn, size, bytes: train };
+            let (bytes, _) = rest.split_at(rest.len().min(count.saturating_mul(size)));
+            let batch = GsoBatch { destination, ecn: transmit.ecn, size, bytes };
             match self.send_batch(source, &batch) {
                 Ok(bytes) => taken_bytes += bytes,
                 Err(SendError::Blocked) => {
@@ -248,7 +248,7 @@ impl Socket {
                 Err(SendError::OffloadFailed) => self.counters.offload_failures.add(1),
                 Err(SendError::Refused(reason)) => {
                     // Why: without offload the error is that of the first; those behind it have not been tried.
-                    let refused = if self.cuts_trains() { train.len() } else { train.len().min(size) };
+                    let refused = if self.has_gso() { bytes.len() } else { bytes.len().min(size) };
                     taken_bytes += refused;
                     let datagrams = refused.div_ceil(size);
                     dropped += datagrams;
@@ -301,7 +301,7 @@ impl Socket {
 
     /// Sends one batch in one system call; the bytes that the kernel has taken.
     fn send_batch(&self, source: Option<IpAddr>, batch: &GsoBatch<'_>) -> Result<usize, SendError> {
-        let cut = batch.bytes.len() > batch.size && self.cuts_trains();
+        let cut = batch.bytes.len() > batch.size && self.has_gso();
         // Why: a pending notice about an earlier datagram comes first, and this one has not been sent yet.
         for last in [false, true] {
             let error = match self.try_send(source, batch) {
@@ -336,7 +336,7 @@ impl Socket {
     }
 
     fn try_send(&self, source: Option<IpAddr>, batch: &GsoBatch<'_>) -> io::Result<usize> {
-        if batch.bytes.len() > batch.size && !self.cuts_trains() {
+        if batch.bytes.len() > batch.size && !self.has_gso() {
             let taken = send_many(self.as_fd(), source, batch)?;
             return Ok(batch.bytes.len().min(taken * batch.size));
         }

@@ -46,11 +46,10 @@ pub struct Config {
     pub reorder: u32,
     /// Bytes asked of the system for the socket's buffers. Default 8 MiB.
     pub socket_buffer_bytes: usize,
-    /// Whether the system may cut trains of datagrams apart and join them, where it can. Default yes; off to see what
-    /// that is worth.
+    /// Whether segmentation offload (GSO and GRO) is used where the system has it. Default yes; off to measure what it gains.
     pub offload: bool,
-    /// How an endpoint on the caller's own thread waits. Default [`Polling::Brief`]: it looks for as long
-    /// as a sleep would cost, while that is worth it.
+    /// How an endpoint on the caller's own thread waits. Default [`Polling::Brief`]: it busy-polls for
+    /// about the cost of a wake-up before it blocks, as long as that pays.
     pub polling: Polling,
     /// Which functions of an endpoint on the caller's own thread have a thread of their own. Default [`Threads::One`]: none has.
     pub threads: Threads,

@@ -392,8 +392,8 @@ impl Endpoint for Hub {
         self.protocol.handle_datagram(now, arrival, datagram);
     }
 
-    fn handle_train(&mut self, now: Timestamp, arrival: Arrival, datagrams: &mut [u8], datagram_bytes: usize) {
-        self.protocol.handle_train(now, arrival, datagrams, datagram_bytes);
+    fn handle_batch(&mut self, now: Timestamp, arrival: Arrival, datagrams: &mut [u8], datagram_bytes: usize) {
+        self.protocol.handle_batch(now, arrival, datagrams, datagram_bytes);
     }
 
     fn poll_transmit(&mut self, now: Timestamp, max_datagrams: usize, out: &mut Vec<u8>) -> Option<Transmit> {

@@ -20,7 +20,7 @@ use std::time::Duration;
 /// How long a child may take until it listens.
 const START_UP: Duration = Duration::from_secs(30);
 /// How long a child whose other end has failed may take to say why it failed itself.
-const LAST_WORDS: Duration = Duration::from_millis(500);
+const EXIT_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// Which end a child is.
 #[derive(Clone, Copy, Debug)]
@@ -105,7 +105,7 @@ impl End {
 
     /// Why it has failed too, when it has, now that the other end has.
     pub(super) fn complaint(&self) -> Option<anyhow::Error> {
-        let line = self.lines.recv_timeout(LAST_WORDS).ok()?;
+        let line = self.lines.recv_timeout(EXIT_TIMEOUT).ok()?;
         self.read::<Outcome>(&line).err()
     }
 

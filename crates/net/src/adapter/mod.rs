@@ -31,6 +31,7 @@
 
 mod envelope;
 mod failure;
+mod gso_batch;
 mod peer;
 mod receiving;
 mod receiving_loop;
@@ -40,7 +41,6 @@ mod sending;
 mod sending_loop;
 mod sending_store;
 mod source;
-mod train;
 
 pub use envelope::{ENVELOPE_BYTES, Envelope, Kind, PARAMETERS_BYTES_MAX, REASON_BYTES_MAX};
 pub use failure::Failure;

@@ -9,9 +9,9 @@
 
 use super::envelope::{Envelope, INCOMPLETE, Kind, PARAMETERS_BYTES_MAX, REASON_BYTES_MAX};
 use super::failure::Failure;
+use super::gso_batch::{GsoBatches, append_packet};
 use super::peer::{AdapterCounters, Peer, Timing};
 use super::receiving_store::{ReceivingStore, StoreLimits};
-use super::train::{Trains, append_packet};
 use super::{ENVELOPE_BYTES, INCOMPLETE_TRIES};
 use segstream_base::Instant;
 use segstream_base::codec::Reader;
@@ -105,7 +105,7 @@ pub struct ReceivingEndpoint<R: Receiver, B> {
     parameters: Option<String>,
     again: Instant,
     store: ReceivingStore,
-    trains: Trains<R::Feedback>,
+    batches: GsoBatches<R::Feedback>,
     /// Judged segments that wait for earlier ones, with what they cost the store.
     early: BTreeMap<u64, (Delivery, u64)>,
     deliveries: VecDeque<(Delivery, u64)>,
@@ -129,7 +129,7 @@ impl<R: Receiver, B: FnMut(&str) -> Result<R, String>> ReceivingEndpoint<R, B> {
             parameters: None,
             again: Instant::ZERO,
             store: ReceivingStore::new(config.limits),
-            trains: Trains::new(),
+            batches: GsoBatches::new(),
             early: BTreeMap::new(),
             deliveries: VecDeque::new(),
             answer: None,
@@ -312,7 +312,7 @@ impl<R: Receiver, B: FnMut(&str) -> Result<R, String>> ReceivingEndpoint<R, B> {
         let (half, peer) = self.half.as_mut()?;
         let (half_now, to, from) = (peer.half_time(now), peer.address, peer.local);
         let counters = &mut self.counters;
-        let appended = self.trains.append(
+        let appended = self.batches.append(
             max_datagrams,
             out,
             || half.poll_transmit(half_now),

@@ -10,9 +10,9 @@
 
 use super::envelope::{INCOMPLETE, Kind, PARAMETERS_BYTES_MAX, printable};
 use super::failure::Failure;
+use super::gso_batch::{GsoBatches, append_packet};
 use super::peer::{AdapterCounters, Peer, Timing};
 use super::sending_store::SendingStore;
-use super::train::{Trains, append_packet};
 use super::{AdapterError, INCOMPLETE_TRIES};
 use segstream_base::codec::Reader;
 use segstream_base::endpoint::{Arrival, Deadline, Endpoint, Local, Transmit};
@@ -77,7 +77,7 @@ pub struct SendingEndpoint<S: Sender> {
     asked: VecDeque<(u16, Instant)>,
     rtt_min: Option<Duration>,
     store: SendingStore,
-    trains: Trains<S::Forward>,
+    batches: GsoBatches<S::Forward>,
     events: VecDeque<SendingEvent>,
     finished: bool,
     /// A CLOSED to be sent.
@@ -117,7 +117,7 @@ impl<S: Sender> SendingEndpoint<S> {
             asked: VecDeque::new(),
             rtt_min: None,
             store: SendingStore::default(),
-            trains: Trains::new(),
+            batches: GsoBatches::new(),
             events: VecDeque::new(),
             finished: false,
             answer: false,
@@ -321,8 +321,8 @@ impl<S: Sender> SendingEndpoint<S> {
 
     fn send_packets(&mut self, now: Instant, max_datagrams: usize, out: &mut Vec<u8>) -> Option<Transmit> {
         let half_now = self.peer.half_time(now);
-        let Self { half, trains, store, peer, counters, .. } = self;
-        let appended = trains.append(
+        let Self { half, batches, store, peer, counters, .. } = self;
+        let appended = batches.append(
             max_datagrams,
             out,
             || half.poll_transmit(half_now),

@@ -9,7 +9,7 @@
 
 use super::exchange::{Access, Exchange, sleep_end};
 use super::functions::{Awoken, Functions};
-use super::polling::Look;
+use super::polling::SpinBudget;
 use super::{DriverConfig, Turn};
 use crate::clock::Clock;
 use crate::socket::Socket;
@@ -22,7 +22,7 @@ use std::thread::{self, ThreadId};
 
 /// A socket, a clock, and the loop between them and an endpoint.
 ///
-/// Dropped, it still sends what its turns have taken from the endpoint, but for a train that found no room: as long as the last
+/// Dropped, it still sends what its turns have taken from the endpoint, but for a GSO batch that found no room: as long as the last
 /// turn was [`Turn::blocked`], there is one.
 #[derive(Debug)]
 pub struct BlockingDriver {
@@ -31,7 +31,7 @@ pub struct BlockingDriver {
     config: DriverConfig,
     waker: Waker,
     listener: WakeListener,
-    look: Look,
+    spin_budget: SpinBudget,
     slack_set_for: Option<ThreadId>,
 }
 
@@ -44,9 +44,9 @@ impl BlockingDriver {
     pub fn new(socket: impl Into<Arc<Socket>>, clock: Clock, config: DriverConfig) -> io::Result<Self> {
         let (waker, listener) = wake::pair()?;
         let exchange = Exchange::new(clock, config);
-        let look = Look::new(config.polling);
+        let spin_budget = SpinBudget::new(config.polling);
         let functions = Functions::new(socket.into(), clock, config.threads)?;
-        Ok(Self { functions, exchange, config, waker, listener, look, slack_set_for: None })
+        Ok(Self { functions, exchange, config, waker, listener, spin_budget, slack_set_for: None })
     }
 
     /// The socket, for its address, warnings and counters.
@@ -90,10 +90,10 @@ impl BlockingDriver {
         self.exchange.time_has_passed();
         let now = self.exchange.now();
         let sleepless = until.is_some_and(|until| until <= now);
-        // Why not the same for both: whoever is about to sleep is told of what comes meanwhile, but while datagrams are there
-        // to look at once is cheaper than to ask.
-        let look = !self.exchange.has_just_looked(now, !sleepless);
-        let mut turn = self.exchange.work(&mut self.functions, &mut access, look)?;
+        // Why not the same for both: a driver that is about to block is woken by what arrives meanwhile, but while datagrams
+        // are there to receive at once is cheaper than to ask.
+        let receive = !self.exchange.has_just_polled(now, !sleepless);
+        let mut turn = self.exchange.work(&mut self.functions, &mut access, receive)?;
         let nudged = self.listener.clear();
         turn.woken = nudged && self.listener.take_wake();
         if turn.is_busy() || nudged || sleepless {
@@ -104,36 +104,36 @@ impl BlockingDriver {
         let end = [due, until].into_iter().flatten().min();
         // Why not when blocked: it would not see the room it waits for.
         if !turn.blocked
-            && let Some(found) = self.look(&mut access, began, end)?
+            && let Some(found) = self.busy_poll(&mut access, began, end)?
         {
             return Ok(found);
         }
         let asleep = self.clock().now();
-        // Why not asked in any case: a deadline that has come while it looked needs no system call to tell.
+        // Why not asked in any case: a deadline that has come during the spin needs no system call to tell.
         let awoken = if end.is_some_and(|end| end <= asleep) { Awoken::default() } else { self.sleep(end, turn.blocked)? };
         self.exchange.time_has_passed();
         if awoken.arrivals {
-            self.look.woken_after(self.clock().now().since(asleep));
+            self.spin_budget.on_woken_after(self.clock().now().since(asleep));
         }
         turn.woken = awoken.woken && self.listener.clear() && self.listener.take_wake();
         let later = self.exchange.work(&mut self.functions, &mut access, awoken.arrivals)?;
         Ok(turn.then(later))
     }
 
-    /// Looks for datagrams for as long as that has been worth it, but not beyond `end`. What it has done, if anything.
-    fn look<E: Endpoint>(&mut self, access: &mut impl Access<E>, began: Instant, end: Option<Instant>) -> io::Result<Option<Turn>> {
-        let time = self.look.time();
+    /// Busy-polls for as long as that has paid lately, but not beyond `end`. What it has done, if anything.
+    fn busy_poll<E: Endpoint>(&mut self, access: &mut impl Access<E>, began: Instant, end: Option<Instant>) -> io::Result<Option<Turn>> {
+        let time = self.spin_budget.time();
         if time.is_zero() {
             return Ok(None);
         }
         let until = end.map_or(began + time, |end| end.min(began + time));
         while self.clock().now() < until {
             // Why nothing else of a turn: until something comes there is no more to send than there was, and no timer is due.
-            let received = self.exchange.look(&mut self.functions, access)?;
+            let received = self.exchange.poll_once(&mut self.functions, access)?;
             let nudged = self.listener.clear();
             let woken = nudged && self.listener.take_wake();
             if received > 0 || nudged {
-                self.look.found();
+                self.spin_budget.on_found();
                 // Why no more: whoever waits for it hears of it first, and the next turn does the rest.
                 return Ok(Some(Turn { received, woken, at: self.exchange.now(), ..Turn::default() }));
             }
@@ -141,7 +141,7 @@ impl BlockingDriver {
         }
         // Why not when a deadline has ended it: the datagram may come right after.
         if until == began + time {
-            self.look.missed();
+            self.spin_budget.on_missed();
         }
         Ok(None)
     }

@@ -19,7 +19,7 @@ use std::sync::{Mutex, PoisonError};
 const FIRST_DATAGRAM_BYTES: usize = 1_472;
 
 /// Why: a system call that finds nothing costs as much as one that does, and little comes in so short a time.
-const LOOK_AGAIN: Duration = Duration::from_micros(20);
+const POLL_AGAIN_AFTER: Duration = Duration::from_micros(20);
 
 /// How long a driver that cannot send leaves an expired timer alone.
 const BLOCKED_PAUSE: Duration = Duration::from_millis(1);
@@ -33,14 +33,14 @@ pub(super) fn sleep_end(turn: &Turn, deadline: Option<Deadline>, now: Instant) -
 
 /// How a driver reaches its socket.
 pub(super) trait DatagramIo {
-    /// Whether a later wait tells of datagrams that are left lying, so that the socket need not be seen empty.
+    /// Whether a later wait tells of datagrams that are left lying, so that the socket need not be found empty.
     const TELLS_AGAIN: bool;
 
     /// See [`Socket::receive`](crate::socket::Socket::receive). May exchange the batch for another.
     fn receive(&mut self, batch: &mut Box<ReceiveBatch>) -> io::Result<usize>;
 
-    /// As [`DatagramIo::receive`], but maybe only what comes first. Costs less when nothing does.
-    fn look(&mut self, batch: &mut Box<ReceiveBatch>) -> io::Result<usize> {
+    /// As [`DatagramIo::receive`], but perhaps only what comes first: the cheapest call when nothing has arrived.
+    fn poll(&mut self, batch: &mut Box<ReceiveBatch>) -> io::Result<usize> {
         self.receive(batch)
     }
 
@@ -88,14 +88,14 @@ pub(super) struct Exchange {
     pending: Option<Pending>,
     /// The sizes of the last datagrams, the newest last.
     datagram_bytes: [usize; 2],
-    looked: Option<Look>,
+    polled: Option<Poll>,
     /// The last reading of the clock, if nothing has taken time since.
     present: Option<Instant>,
 }
 
-/// When the socket was looked at last, and whether it was seen empty.
+/// When the socket was polled last, and whether it was found empty.
 #[derive(Clone, Copy, Debug)]
-struct Look {
+struct Poll {
     at: Instant,
     empty: bool,
 }
@@ -116,7 +116,7 @@ impl Exchange {
             outgoing: Vec::with_capacity(SEND_BYTES_MAX),
             pending: None,
             datagram_bytes: [FIRST_DATAGRAM_BYTES; 2],
-            looked: None,
+            polled: None,
             present: None,
         }
     }
@@ -148,12 +148,12 @@ impl Exchange {
         })
     }
 
-    /// Whether the socket was looked at a moment ago, and seen empty if that is what `empty` asks.
-    pub(super) fn has_just_looked(&self, now: Instant, empty: bool) -> bool {
-        self.looked.is_some_and(|look| now.since(look.at) < LOOK_AGAIN && (look.empty || !empty))
+    /// Whether the socket was polled a moment ago, and found empty if that is what `empty` asks.
+    pub(super) fn has_just_polled(&self, now: Instant, empty: bool) -> bool {
+        self.polled.is_some_and(|poll| now.since(poll.at) < POLL_AGAIN_AFTER && (poll.empty || !empty))
     }
 
-    /// One turn; without looking for datagrams unless `receive`.
+    /// One turn, which receives datagrams only if `receive`.
     pub(super) fn work<E: Endpoint>(&mut self, io: &mut impl DatagramIo, access: &mut impl Access<E>, receive: bool) -> io::Result<Turn> {
         let mut turn = Turn::default();
         if receive {
@@ -177,7 +177,7 @@ impl Exchange {
             turn.received += count;
             if self.batch.is_drained() || (I::TELLS_AGAIN && !self.batch.is_full()) {
                 if count == 0 {
-                    self.looked = Some(Look { at: self.now(), empty: true });
+                    self.polled = Some(Poll { at: self.now(), empty: true });
                 }
                 return Ok(());
             }
@@ -186,9 +186,9 @@ impl Exchange {
         Ok(())
     }
 
-    /// Looks once, and hands over what that finds: nothing else of a turn. How many datagrams that were.
-    pub(super) fn look<E: Endpoint>(&mut self, io: &mut impl DatagramIo, access: &mut impl Access<E>) -> io::Result<usize> {
-        let count = io.look(&mut self.batch)?;
+    /// Polls once and hands over what that finds: nothing else of a turn. How many datagrams that were.
+    pub(super) fn poll_once<E: Endpoint>(&mut self, io: &mut impl DatagramIo, access: &mut impl Access<E>) -> io::Result<usize> {
+        let count = io.poll(&mut self.batch)?;
         self.time_has_passed();
         self.hand_over(count, access);
         Ok(count)
@@ -198,10 +198,10 @@ impl Exchange {
     fn hand_over<E: Endpoint>(&mut self, count: usize, access: &mut impl Access<E>) {
         if count > 0 {
             self.tell(access, |this, endpoint: &mut E, now| {
-                for (arrival, train) in this.batch.trains() {
-                    endpoint.handle_train(now, arrival, train.bytes, train.datagram_bytes);
+                for (arrival, gro) in this.batch.gro_batches() {
+                    endpoint.handle_batch(now, arrival, gro.bytes, gro.datagram_bytes);
                 }
-                this.looked = Some(Look { at: now, empty: false });
+                this.polled = Some(Poll { at: now, empty: false });
             });
         }
     }
@@ -229,7 +229,7 @@ impl Exchange {
     }
 
     fn poll_transmit<E: Endpoint>(&mut self, io: &mut impl DatagramIo, access: &mut impl Access<E>) -> Option<Pending> {
-        // Why: a train that exceeds one packet would take a second system call for its small rest. Why of two: between trains of
+        // Why: a GSO batch that exceeds one packet would take a second system call for its small rest. Why of two: between GSO batches of
         // large datagrams a small one leaves alone now and then.
         let [before, last] = self.datagram_bytes;
         let fitting = SEND_BYTES_MAX / before.max(last);

@@ -149,10 +149,10 @@ impl DatagramIo for Functions {
         }
     }
 
-    fn look(&mut self, batch: &mut Box<ReceiveBatch>) -> io::Result<usize> {
+    fn poll(&mut self, batch: &mut Box<ReceiveBatch>) -> io::Result<usize> {
         match &mut self.receiving {
             Some(thread) => thread.receive(batch),
-            None => self.socket.look(batch),
+            None => self.socket.poll(batch),
         }
     }
 

@@ -4,7 +4,7 @@
 //! - `tokio`: as a task, the endpoint behind a lock (feature `tokio`).
 //! - `exchange` (private): the turn itself, which both share;
 //! - `functions`: which threads send and receive; `sending_thread` and `receiving_thread` (private) are theirs;
-//! - `polling` (private): whether to look again or to sleep.
+//! - `polling` (private): how long to busy-poll before blocking.
 //!
 //! Called by the facade, the command, the benchmarks and anybody with an [`Endpoint`] of their own.
 //!
@@ -38,7 +38,7 @@ pub struct DriverConfig {
     pub receives_per_turn: usize,
     /// The most sending system calls of a turn; 32 by default.
     pub sends_per_turn: usize,
-    /// Blocking driver only: for how long it looks for datagrams before it sleeps. [`Polling::Brief`] by default.
+    /// Blocking driver only: for how long it busy-polls before it blocks. [`Polling::Brief`] by default.
     pub polling: Polling,
     /// Blocking driver only: which functions have a thread of their own. By default none has.
     pub threads: Threads,

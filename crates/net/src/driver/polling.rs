@@ -1,10 +1,13 @@
-//! Whether a driver that has nothing to do looks again at once or sleeps.
+//! Spin-then-block: for how long a driver that has nothing to do busy-polls its socket before it blocks.
 //!
-//! Called by the blocking driver. To sleep and to be woken costs more than many datagrams, and costs whoever sends them too; to
-//! look again and again takes a whole processor.
+//! Called by the blocking driver. Blocking and being woken cost more than many datagrams, at the receiver and at the sender
+//! that wakes it; busy-polling occupies a whole processor.
 //!
-//! Invariant: while datagrams come close together nobody sleeps; when they stay away, what is spent on looking halves
-//! each time, down to nothing. What is spent in vain stays a small part of what is slept meanwhile.
+//! Invariant: while datagrams arrive close together the driver does not block; when they stay away, each spin is half as long
+//! as the one before, down to none. The time that is spun without result stays a small part of the time blocked meanwhile.
+//!
+//! Source: Karlin, Li, Manasse and Owicki, "Empirical Studies of Competitive Spinning for a Shared-Memory Multiprocessor"
+//! (SOSP 1991): who spins for as long as a block would cost spends at most twice the optimum.
 
 use segstream_base::Duration;
 
@@ -12,74 +15,74 @@ use segstream_base::Duration;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Polling {
-    /// It sleeps as soon as there is nothing to do.
+    /// It blocks as soon as there is nothing to do.
     Blocking,
-    /// It looks again first, for no longer than a sleep would cost, as long as that has been worth it lately: so it never
-    /// spends more than about twice what whoever knew the future would.
+    /// It busy-polls first, for at most the cost of a block and a wake-up (20 us), as long as that has paid lately. So it
+    /// never spends more than about twice the optimum.
     #[default]
     Brief,
-    /// It looks again for some sleeps' worth first, as long as that has been worth it lately. For a processor that is the
-    /// driver's own.
+    /// It busy-polls first, for at most ten times that (200 us), as long as that has paid lately. For a driver with a
+    /// processor of its own.
     Adaptive,
 }
 
 impl Polling {
-    /// The longest look.
+    /// The longest spin.
     const fn longest(self) -> Duration {
         match self {
             Self::Blocking => Duration::ZERO,
-            // What falling asleep and being woken costs on a virtual machine (docs/COMPARE.md).
+            // What blocking and a wake-up cost on a virtual machine (docs/COMPARE.md).
             Self::Brief => Duration::from_micros(20),
             Self::Adaptive => Duration::from_micros(200),
         }
     }
 }
 
-/// Shorter looks are not worth it.
-const LOOK_MIN: Duration = Duration::from_micros(5);
-/// What may be spent in vain is the sleep divided by this. Why a limit: where both ends share a processor every sleep is
-/// short, because the other end had waited for it to begin, and no look finds anything.
-const SLEPT_BY_VAIN: u64 = 8;
+/// Shorter spins do not pay.
+const SPIN_MIN: Duration = Duration::from_micros(5);
+/// The time that may be spun without result is the time blocked divided by this. Why a limit: where both ends share a
+/// processor every block is short, because the other end had waited for it to begin, and no spin finds anything.
+const BLOCKED_BY_WASTED: u64 = 8;
 
-/// How long to look before the next sleep.
+/// How long to spin before the next block.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Look {
+pub(super) struct SpinBudget {
     longest: Duration,
     time: Duration,
-    /// What has been spent on looking since something was found.
-    in_vain: Duration,
-    /// How long it slept since then until something came.
-    slept: Duration,
+    /// The time spun since something was found.
+    wasted: Duration,
+    /// The time blocked since then until something came.
+    blocked: Duration,
 }
 
-impl Look {
+impl SpinBudget {
     pub(super) const fn new(polling: Polling) -> Self {
         let longest = polling.longest();
-        Self { longest, time: longest, in_vain: Duration::ZERO, slept: Duration::ZERO }
+        Self { longest, time: longest, wasted: Duration::ZERO, blocked: Duration::ZERO }
     }
 
-    /// How long to look before the next sleep; zero: not at all.
+    /// How long to spin before the next block; zero: not at all.
     pub(super) fn time(&self) -> Duration {
-        let affordable = self.longest + self.slept / SLEPT_BY_VAIN;
-        if self.in_vain <= affordable { self.time } else { Duration::ZERO }
+        let affordable = self.longest + self.blocked / BLOCKED_BY_WASTED;
+        if self.wasted <= affordable { self.time } else { Duration::ZERO }
     }
 
-    /// Something came while it looked.
-    pub(super) const fn found(&mut self) {
-        (self.time, self.in_vain, self.slept) = (self.longest, Duration::ZERO, Duration::ZERO);
+    /// Something came while it spun.
+    pub(super) const fn on_found(&mut self) {
+        (self.time, self.wasted, self.blocked) = (self.longest, Duration::ZERO, Duration::ZERO);
     }
 
     /// Nothing came.
-    pub(super) fn missed(&mut self) {
-        self.in_vain += self.time;
+    pub(super) fn on_missed(&mut self) {
+        self.wasted += self.time;
         let half = self.time / 2;
-        self.time = if half < LOOK_MIN { Duration::ZERO } else { half };
+        self.time = if half < SPIN_MIN { Duration::ZERO } else { half };
     }
 
-    /// Something has ended the sleep that followed, after `slept`. Had it looked for so long, it might have seen it.
-    pub(super) fn woken_after(&mut self, slept: Duration) {
-        self.slept += slept;
-        if slept <= self.longest {
+    /// Something has ended the block that followed, after `blocked`. A spin of that length might have found it.
+    pub(super) fn on_woken_after(&mut self, blocked: Duration) {
+        self.blocked += blocked;
+        if blocked <= self.longest {
             self.time = self.longest;
         }
     }
@@ -90,45 +93,45 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_quiet_peer_is_looked_for_less_and_less_and_a_busy_one_again() {
+    fn the_spin_shortens_for_a_quiet_peer_and_is_whole_again_for_a_busy_one() {
         for polling in [Polling::Brief, Polling::Adaptive] {
-            let (mut look, longest) = (Look::new(polling), polling.longest());
+            let (mut budget, longest) = (SpinBudget::new(polling), polling.longest());
             let mut spent = Duration::ZERO;
             for _ in 0..1000 {
-                spent += look.time();
-                look.missed();
-                look.woken_after(longest * 5);
+                spent += budget.time();
+                budget.on_missed();
+                budget.on_woken_after(longest * 5);
             }
-            assert!(look.time().is_zero() && spent < longest * 2, "{spent}");
-            look.woken_after(longest / 2);
-            assert_eq!(look.time(), longest);
+            assert!(budget.time().is_zero() && spent < longest * 2, "{spent}");
+            budget.on_woken_after(longest / 2);
+            assert_eq!(budget.time(), longest);
         }
     }
 
     #[test]
-    fn where_every_sleep_is_short_and_no_look_finds_anything_little_is_spent_on_looking() {
+    fn where_every_block_is_short_and_no_spin_finds_anything_little_is_spent_on_spinning() {
         for polling in [Polling::Brief, Polling::Adaptive] {
-            let (mut look, longest) = (Look::new(polling), polling.longest());
-            let (mut spent, mut slept) = (Duration::ZERO, Duration::ZERO);
+            let (mut budget, longest) = (SpinBudget::new(polling), polling.longest());
+            let (mut spent, mut blocked) = (Duration::ZERO, Duration::ZERO);
             for _ in 0..100_000 {
-                spent += look.time();
-                if !look.time().is_zero() {
-                    look.missed();
+                spent += budget.time();
+                if !budget.time().is_zero() {
+                    budget.on_missed();
                 }
-                slept += longest / 20;
-                look.woken_after(longest / 20);
+                blocked += longest / 20;
+                budget.on_woken_after(longest / 20);
             }
-            assert!(spent <= slept / SLEPT_BY_VAIN + longest * 2, "{spent} of {slept} for {polling:?}");
-            look.found();
-            assert_eq!(look.time(), longest);
+            assert!(spent <= blocked / BLOCKED_BY_WASTED + longest * 2, "{spent} of {blocked} for {polling:?}");
+            budget.on_found();
+            assert_eq!(budget.time(), longest);
         }
     }
 
     #[test]
-    fn a_blocking_driver_never_looks() {
-        let mut look = Look::new(Polling::Blocking);
-        look.found();
-        look.woken_after(Duration::ZERO);
-        assert!(look.time().is_zero());
+    fn a_blocking_driver_never_spins() {
+        let mut budget = SpinBudget::new(Polling::Blocking);
+        budget.on_found();
+        budget.on_woken_after(Duration::ZERO);
+        assert!(budget.time().is_zero());
     }
 }

@@ -26,8 +26,8 @@ use segstream_base::{Duration, Instant};
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// How many trains are sent before arrivals are looked for again.
-const TRAINS_BETWEEN_READS: usize = 32;
+/// How many GSO batches are sent before arrivals are looked for again.
+const BATCHES_BETWEEN_READS: usize = 32;
 
 /// How many datagrams of one socket are read before the others and the departures have their turn.
 const DATAGRAMS_TOGETHER: usize = 256;
@@ -43,7 +43,7 @@ pub struct Link {
     emulation: Emulation<Notes>,
     clients: Clients,
     unroutable: u64,
-    train: Train,
+    batch: GsoBatch,
 }
 
 /// Which way.
@@ -62,7 +62,7 @@ struct Notes {
 
 /// Datagrams that leave together.
 #[derive(Debug, Default)]
-struct Train {
+struct GsoBatch {
     bytes: Vec<u8>,
     dues: Vec<Instant>,
 }
@@ -105,7 +105,7 @@ impl Link {
         if listen.local_addr() == to {
             return Err(LinkError::RelaysToItself { to });
         }
-        Ok(Self { listen, to, emulation, clients: Clients::new(sockets), unroutable: 0, train: Train::default() })
+        Ok(Self { listen, to, emulation, clients: Clients::new(sockets), unroutable: 0, batch: GsoBatch::default() })
     }
 
     /// Where clients send to, with the port the system chose.
@@ -136,19 +136,19 @@ impl Link {
 
     /// Sends what is due, if it is time to send, the earlier of the two directions first.
     fn send_due(&mut self) {
-        for _ in 0..TRAINS_BETWEEN_READS {
+        for _ in 0..BATCHES_BETWEEN_READS {
             let (forward, back) = (self.emulation.forward.due(), self.emulation.back.due());
             let now = self.emulation.clock.now();
             if forward.min(back) > now {
                 return;
             }
             self.emulation.pace.note_sent(now);
-            self.send_train(if forward <= back { Direction::Forward } else { Direction::Back }, now);
+            self.send_batch(if forward <= back { Direction::Forward } else { Direction::Back }, now);
         }
     }
 
     /// Sends the first departure of a direction and those after it that are due by `now` and fit the same call.
-    fn send_train(&mut self, direction: Direction, now: Instant) {
+    fn send_batch(&mut self, direction: Direction, now: Instant) {
         let emulation = &mut self.emulation;
         let lane = match direction {
             Direction::Forward => &mut emulation.forward,
@@ -164,19 +164,19 @@ impl Link {
             Direction::Forward => (&client.upstream, self.to, Local::ANY),
             Direction::Back => (&self.listen, client.address, client.local),
         };
-        let size = self.train.start(&first, &mut emulation.store);
+        let size = self.batch.start(&first, &mut emulation.store);
         while let Some(next) = lane.departures.first().copied()
             && next.due <= now
             && next.notes == first.notes
-            && self.train.takes(emulation.store.datagram(next.slot).len(), size, socket.datagrams_per_send())
+            && self.batch.takes(emulation.store.datagram(next.slot).len(), size, socket.datagrams_per_send())
         {
             lane.departures.pop();
-            self.train.add(&next, &mut emulation.store);
+            self.batch.add(&next, &mut emulation.store);
         }
-        let outcome = socket.send(&Transmit { to, from, datagram_bytes: size, ecn: first.notes.ecn }, &self.train.bytes);
+        let outcome = socket.send(&Transmit { to, from, datagram_bytes: size, ecn: first.notes.ecn }, &self.batch.bytes);
         let sent_at = emulation.clock.now();
-        let sent = lane.relayed.count(outcome, self.train.dues.len(), size);
-        for due in self.train.dues.iter().take(sent) {
+        let sent = lane.relayed.count(outcome, self.batch.dues.len(), size);
+        for due in self.batch.dues.iter().take(sent) {
             emulation.lateness.record(sent_at.since(*due));
         }
     }
@@ -254,7 +254,7 @@ impl Link {
     }
 }
 
-impl Train {
+impl GsoBatch {
     /// Begins with `first`, whose size all others but the last must have. Returns that size.
     fn start(&mut self, first: &Departure<Notes>, store: &mut Store) -> usize {
         self.bytes.clear();
@@ -277,7 +277,7 @@ impl Train {
 }
 
 impl RelayCounters {
-    /// Counts what became of a train of `datagrams`, each of `size` bytes; returns how many were sent.
+    /// Counts what became of a GSO batch of `datagrams`, each of `size` bytes; returns how many were sent.
     fn count(&mut self, outcome: SendOutcome, datagrams: usize, size: usize) -> usize {
         let sent = match outcome {
             SendOutcome::Sent => datagrams,
@@ -330,24 +330,24 @@ mod tests {
     }
 
     #[test]
-    fn a_train_ends_with_its_first_shorter_datagram() {
+    fn a_batch_ends_with_its_first_shorter_datagram() {
         let mut store = Store::default();
         let mut departure = |bytes: &[u8]| {
             let notes = Notes { client: ClientId(0), ecn: None };
             Departure { due: Instant::ZERO, slot: store.keep(bytes).unwrap(), notes }
         };
         let (first, short) = (departure(&[1, 2, 3]), departure(&[4]));
-        let mut train = Train::default();
-        let size = train.start(&first, &mut store);
-        assert!(train.takes(3, size, 64) && train.takes(1, size, 64) && !train.takes(4, size, 64) && !train.takes(3, size, 1));
-        train.add(&short, &mut store);
-        assert!(!train.takes(3, size, 64) && !train.takes(1, size, 64));
-        assert_eq!(train.bytes, [1, 2, 3, 4]);
+        let mut batch = GsoBatch::default();
+        let size = batch.start(&first, &mut store);
+        assert!(batch.takes(3, size, 64) && batch.takes(1, size, 64) && !batch.takes(4, size, 64) && !batch.takes(3, size, 1));
+        batch.add(&short, &mut store);
+        assert!(!batch.takes(3, size, 64) && !batch.takes(1, size, 64));
+        assert_eq!(batch.bytes, [1, 2, 3, 4]);
         assert_eq!(store.len(), 0);
     }
 
     #[test]
-    fn what_the_system_did_with_a_train_is_accounted_for() {
+    fn what_the_system_did_with_a_batch_is_accounted_for() {
         let mut counters = RelayCounters::default();
         assert_eq!(counters.count(SendOutcome::Sent, 5, 100), 5);
         assert_eq!(counters.count(SendOutcome::WouldBlock { taken_bytes: 200 }, 5, 100), 2);

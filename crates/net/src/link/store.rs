@@ -10,7 +10,7 @@ pub(super) const DATAGRAMS_MAX: usize = 262_144;
 /// The most bytes that are kept.
 pub(super) const BYTES_MAX: usize = 512 << 20;
 
-/// A buffer that has grown beyond this is given back when it is free. Why: else one train of large datagrams
+/// A buffer that has grown beyond this is given back when it is free. Why: else one GSO batch of large datagrams
 /// would take its memory for ever.
 const BUFFER_KEPT_BYTES: usize = 2048;
 

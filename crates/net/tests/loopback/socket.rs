@@ -1,4 +1,4 @@
-//! One socket: what binding refuses, what sending drops, and how trains are split.
+//! One socket: what binding refuses, what sending drops, and how GSO batches are split.
 
 use crate::pair::bind;
 use segstream_base::endpoint::{Ecn, Local, Transmit};
@@ -70,10 +70,10 @@ fn without_offload_one_call_still_sends_and_fetches_many_datagrams_marks_include
     for address in ["127.0.0.1:0", "[::1]:0"] {
         let open = || Socket::bind(address.parse().expect("an address"), &config).expect("a free port");
         let (sender, receiver) = (open(), open());
-        let train: Vec<u8> = (0..150u8).flat_map(|number| vec![number; if number == 149 { 7 } else { 1_200 }]).collect();
-        assert_eq!(sender.send(&transmit(receiver.local_addr(), 1_200), &train), SendOutcome::Sent);
+        let sent: Vec<u8> = (0..150u8).flat_map(|number| vec![number; if number == 149 { 7 } else { 1_200 }]).collect();
+        assert_eq!(sender.send(&transmit(receiver.local_addr(), 1_200), &sent), SendOutcome::Sent);
         let received = receive(&receiver, 150);
-        assert_eq!(received.concat(), train, "{address}");
+        assert_eq!(received.concat(), sent, "{address}");
         let (sent, fetched) = (sender.counters(), receiver.counters());
         assert_eq!((sent.datagrams_sent, sent.send_calls, sent.datagrams_dropped), (150, 3, 0), "{address}");
         assert_eq!(fetched.datagrams_received, 150, "{address}");
@@ -91,14 +91,14 @@ fn without_offload_an_address_that_cannot_be_sent_to_costs_its_datagrams_and_end
 }
 
 #[test]
-fn trains_longer_than_a_packet_arrive_whole_and_in_order() {
+fn batches_longer_than_a_packet_arrive_whole_and_in_order() {
     for (address, size) in [("127.0.0.1:0", 1_200), ("[::1]:0", 1_200), ("127.0.0.1:0", 9_000), ("[::1]:0", 33)] {
         let (sender, receiver) = (bind(address), bind(address));
-        let train: Vec<u8> = (0..100u8).flat_map(|number| vec![number; if number == 99 { size / 3 } else { size }]).collect();
-        let outcome = sender.send(&transmit(receiver.local_addr(), size), &train);
+        let sent: Vec<u8> = (0..100u8).flat_map(|number| vec![number; if number == 99 { size / 3 } else { size }]).collect();
+        let outcome = sender.send(&transmit(receiver.local_addr(), size), &sent);
         assert_eq!(outcome, SendOutcome::Sent);
         let received = receive(&receiver, 100);
-        assert_eq!(received.concat(), train, "{size} bytes over {address}");
+        assert_eq!(received.concat(), sent, "{size} bytes over {address}");
         assert_eq!(received[99].len(), size / 3);
         assert_eq!((sender.counters().datagrams_sent, receiver.counters().datagrams_received), (100, 100));
     }
@@ -169,30 +169,30 @@ fn ask(wildcard: &str, asked: &str, config: &SocketConfig) {
     let asked = SocketAddr::new(asked.parse().expect("an address"), listener.local_addr().port());
     let here: IpAddr = if asked.is_ipv4() { [127, 0, 0, 1].into() } else { asked.ip() };
     let sender = Socket::bind((here, 0).into(), config).expect("a free port");
-    let train: Vec<u8> = (0..20u8).flat_map(|number| vec![number; 900]).collect();
-    assert_eq!(sender.send(&transmit(asked, 900), &train), SendOutcome::Sent);
+    let sent: Vec<u8> = (0..20u8).flat_map(|number| vec![number; 900]).collect();
+    assert_eq!(sender.send(&transmit(asked, 900), &sent), SendOutcome::Sent);
     let (mut batch, mut received, mut to) = (ReceiveBatch::new(Clock::start()), Vec::new(), Local::ANY);
-    while received.len() < train.len() {
+    while received.len() < sent.len() {
         assert!(listener.wait(Some(Duration::from_secs(10)), Interest::Readable, &[]).expect("a wait").readable);
         listener.receive(&mut batch).expect("a batch");
         let now = batch.now();
-        for (arrival, train) in batch.trains() {
+        for (arrival, gro) in batch.gro_batches() {
             // The receive time, the size of the datagrams, the mark and the address: nothing is cut off.
             assert!(arrival.received < now, "a time of the kernel");
-            assert_eq!((arrival.from, arrival.ecn, train.datagram_bytes), (sender.local_addr(), Some(Ecn::Ect1), 900), "{asked}");
+            assert_eq!((arrival.from, arrival.ecn, gro.datagram_bytes), (sender.local_addr(), Some(Ecn::Ect1), 900), "{asked}");
             assert_eq!(arrival.to.address, Some(asked.ip()), "{asked}");
             assert!(arrival.to.interface.is_some(), "{asked}");
-            received.extend_from_slice(train.bytes);
+            received.extend_from_slice(gro.bytes);
             to = arrival.to;
         }
     }
-    assert_eq!(received, train);
+    assert_eq!(received, sent);
     // The system hands what comes from elsewhere to nobody who has asked here alone.
     let client = UdpSocket::bind((here, 0)).expect("a free port");
     client.connect(asked).expect("a peer");
     client.set_read_timeout(Some(Duration::from_secs(10))).expect("a timeout");
     let answer = Transmit { from: to, ..transmit(client.local_addr().expect("its address"), 900) };
-    assert_eq!(listener.send(&answer, &train), SendOutcome::Sent);
+    assert_eq!(listener.send(&answer, &sent), SendOutcome::Sent);
     let mut datagram = [0; 2_000];
     for number in 0..20u8 {
         assert_eq!(client.recv(&mut datagram).expect("an answer from the address that was asked"), 900, "{asked}");
@@ -222,7 +222,7 @@ fn a_socket_of_one_address_tells_that_one() {
         let mut batch = ReceiveBatch::new(Clock::start());
         assert!(receiver.wait(Some(Duration::from_secs(10)), Interest::Readable, &[]).expect("a wait").readable);
         receiver.receive(&mut batch).expect("a batch");
-        let told: Vec<Option<IpAddr>> = batch.trains().map(|(arrival, _)| arrival.to.address).collect();
+        let told: Vec<Option<IpAddr>> = batch.gro_batches().map(|(arrival, _)| arrival.to.address).collect();
         assert_eq!(told, [Some(receiver.local_addr().ip())]);
     }
 }

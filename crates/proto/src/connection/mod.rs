@@ -1,7 +1,7 @@
 //! One connection: set-up, the two halves, close. It routes; its parts decide.
 //!
 //! - `setup`: request, confirm, reject; `flight` brings the handshake's bytes across;
-//! - `receive`: one call for each kind of shipment; `train`: those that came together and continue each other as one;
+//! - `receive`: one call for each kind of shipment; `gro_batch`: those that came together and continue each other as one;
 //! - `transmit`: asks each part in turn what it wants to send;
 //! - `datagram_size`: how large datagrams may be on this path;
 //! - `moved`: a peer whose address changes;
@@ -15,10 +15,10 @@ mod application;
 mod close;
 mod datagram_size;
 mod flight;
+mod gro_batch;
 mod moved;
 mod receive;
 mod setup;
-mod train;
 mod transmit;
 
 pub use application::{Received, SharedPath};

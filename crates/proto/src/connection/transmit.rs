@@ -26,8 +26,8 @@ pub(super) enum Place {
     Alone,
     /// Among others of its size.
     Among,
-    /// As the first of a train of data.
-    Train,
+    /// As the first of a GSO batch of data.
+    Batch,
 }
 
 /// What the sending half has given, written and not sealed yet.
@@ -39,7 +39,7 @@ struct Half {
 
 impl Half {
     const fn place(self) -> Place {
-        if matches!(self.kind, Kind::Data) { Place::Train } else { Place::Alone }
+        if matches!(self.kind, Kind::Data) { Place::Batch } else { Place::Alone }
     }
 }
 
@@ -94,8 +94,8 @@ impl Connection {
             if length < first || place == Place::Alone {
                 break;
             }
-            if place == Place::Train {
-                self.write_train(now, first, max_datagrams - count, out);
+            if place == Place::Batch {
+                self.write_data_batch(now, first, max_datagrams - count, out);
                 break;
             }
         }
@@ -106,7 +106,7 @@ impl Connection {
     ///
     /// Why the sending half alone is asked: within one batch nothing comes in and no time passes, so nobody else has
     /// anything to say that had nothing before.
-    fn write_train(&mut self, now: Instant, size: usize, room: usize, out: &mut Vec<u8>) {
+    fn write_data_batch(&mut self, now: Instant, size: usize, room: usize, out: &mut Vec<u8>) {
         let (begin, first) = (out.len(), self.counter.peek());
         let (mut count, mut odd) = (0, None);
         while count < room {
@@ -128,7 +128,7 @@ impl Connection {
         }
         let end = odd.map_or(out.len(), |(_, start)| start);
         // Invariant: all of it is data, so its numbers follow one another, and it is sealed in the order of its numbers.
-        self.seal_train(first, &mut out[begin..end], size);
+        self.seal_batch(first, &mut out[begin..end], size);
         self.note_sent(count as u64, end - begin);
         if let Some((half, start)) = odd {
             self.seal(half, &mut out[start..]);
@@ -139,7 +139,7 @@ impl Connection {
     /// Writes up to `room` shipments that differ from the last one only in where their units lie. Returns how many.
     fn write_alike(&mut self, now: Instant, room: usize, out: &mut Vec<u8>) -> usize {
         let room = u32::try_from(room).unwrap_or(u32::MAX);
-        let count = self.send.extend_train(now, &mut self.counter, &self.parts, room);
+        let count = self.send.extend_batch(now, &mut self.counter, &self.parts, room);
         let Some(part) = self.parts.first_mut().filter(|_| count > 0) else { return 0 };
         let Some(layout) = self.send.segment_layout(part.stream, part.segment) else { return 0 };
         let mut head = [0; HEADER_BYTES + HEAD_BYTES_MAX];
@@ -267,14 +267,14 @@ impl Connection {
     }
 
     /// Heads and seals data shipments of `size`, the last of which may be shorter, numbered from `first` on.
-    fn seal_train(&mut self, first: u64, train: &mut [u8], size: usize) {
+    fn seal_batch(&mut self, first: u64, batch: &mut [u8], size: usize) {
         // Why all heads first: a seal begins by reading its head in one piece, and would wait for what has just been written in
         // several.
         let headed = self.level();
-        for (number, shipment) in (first..).zip(train.chunks_mut(size)) {
+        for (number, shipment) in (first..).zip(batch.chunks_mut(size)) {
             self.head(headed, Kind::Data, number, shipment);
         }
-        for (number, shipment) in (first..).zip(train.chunks_mut(size)) {
+        for (number, shipment) in (first..).zip(batch.chunks_mut(size)) {
             let level = self.level();
             if level != headed {
                 self.head(level, Kind::Data, number, shipment);

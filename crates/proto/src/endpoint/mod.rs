@@ -382,7 +382,7 @@ impl segstream_base::endpoint::Endpoint for Endpoint {
         });
     }
 
-    fn handle_train(&mut self, now: Instant, arrival: Arrival, datagrams: &mut [u8], datagram_bytes: usize) {
+    fn handle_batch(&mut self, now: Instant, arrival: Arrival, datagrams: &mut [u8], datagram_bytes: usize) {
         let mut rest = datagrams;
         while !rest.is_empty() {
             let (first, count) = alike(rest, datagram_bytes);
@@ -390,7 +390,7 @@ impl segstream_base::endpoint::Endpoint for Endpoint {
             match first {
                 Some(outside) if outside.data && count > 1 && self.is_from_peer(outside.connection, arrival.from) => {
                     self.queue.tell(now);
-                    self.hand_over(outside.connection & 0xffff, |connection| connection.handle_train(now, arrival, these, datagram_bytes));
+                    self.hand_over(outside.connection & 0xffff, |connection| connection.handle_batch(now, arrival, these, datagram_bytes));
                 }
                 _ => these.chunks_mut(datagram_bytes).for_each(|datagram| self.handle_datagram(now, arrival, datagram)),
             }

@@ -5,7 +5,7 @@
 //! - `stream_credit`: how many streams may be opened; `retirement`: how those that have ended leave;
 //! - `segment`: which units have left, in which shipment, and which are wanted again (exact repair);
 //! - `schedule`: what goes into the next data shipment;
-//! - `train`: data shipments that follow one another without a new decision;
+//! - `gso_batch`: data shipments that follow one another without a new decision;
 //! - `tally`: how many streams have what to do;
 //! - `state`: when the sender's state is due and what it says;
 //! - `feedback`: what a report changes;
@@ -26,6 +26,7 @@ mod circuit_breaker;
 mod delivery;
 mod exchange;
 mod feedback;
+mod gso_batch;
 mod retirement;
 mod schedule;
 pub(crate) mod segment;
@@ -34,7 +35,6 @@ pub(crate) mod stream;
 mod stream_credit;
 mod surroundings;
 mod tally;
-mod train;
 
 use crate::live_streams::LiveStreams;
 use crate::number::ShipmentCounter;

@@ -259,8 +259,8 @@ impl Endpoint for Switchboard {
         self.hub.handle_datagram(now, arrival, datagram);
     }
 
-    fn handle_train(&mut self, now: Timestamp, arrival: Arrival, datagrams: &mut [u8], datagram_bytes: usize) {
-        self.hub.handle_train(now, arrival, datagrams, datagram_bytes);
+    fn handle_batch(&mut self, now: Timestamp, arrival: Arrival, datagrams: &mut [u8], datagram_bytes: usize) {
+        self.hub.handle_batch(now, arrival, datagrams, datagram_bytes);
     }
 
     fn poll_transmit(&mut self, now: Timestamp, max_datagrams: usize, out: &mut Vec<u8>) -> Option<Transmit> {

@@ -4,7 +4,7 @@
 //! - [`line`](mod@line): what an end says, in lines of JSON;
 //! - [`settings`]: endpoints of ours as they are measured;
 //! - [`segments`], [`ping_pong`], [`setups`], [`active`]: the workloads over this protocol;
-//! - [`raw_train`], [`raw_echo`]: the limit that UDP itself sets, on a socket as [`raw`] opens it;
+//! - [`raw_batch`], [`raw_echo`]: the limit that UDP itself sets, on a socket as [`raw`] opens it;
 //! - [`processor`]: processor time, memory and the clock of both ends.
 //!
 //! Started by [`super::child`], and by whatever else measures several transports alike. The form is the same for every
@@ -19,8 +19,8 @@ pub(super) mod line;
 mod ping_pong;
 mod processor;
 mod raw;
+mod raw_batch;
 mod raw_echo;
-mod raw_train;
 mod segments;
 mod settings;
 mod setups;
@@ -111,7 +111,7 @@ fn measure(arguments: &Arguments) -> Result<Outcome> {
     };
     let encrypted = transport == Transport::Encrypted;
     match (transport, job.workload) {
-        (Transport::Raw, Task::Throughput) => raw_train::run(&place, job),
+        (Transport::Raw, Task::Throughput) => raw_batch::run(&place, job),
         (Transport::Raw, Task::PingPong) => raw_echo::run(&place, job),
         (Transport::Raw, other) => bail!("bare UDP knows the workloads throughput and ping-pong, not {}", word(&other)),
         (_, Task::Throughput | Task::Schedule) => segments::run(&place, job, encrypted),
@@ -149,6 +149,6 @@ pub(super) fn list() -> Vec<Known> {
             true,
             "Segstream with TLS 1.3 keys on both sides, class 6: a window of 8192 units paces, no rate; active has class 7 and a rate",
         ),
-        known("raw", false, "bare UDP: trains of datagrams by segmentation offload, a window of 4000 datagrams, nothing is repaired"),
+        known("raw", false, "bare UDP: GSO batches of datagrams, a window of 4000 datagrams, no retransmission"),
     ]
 }

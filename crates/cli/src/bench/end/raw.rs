@@ -1,6 +1,6 @@
 //! Bare UDP: a socket, the numbers datagrams begin with, and the messages that are no data.
 //!
-//! Called by [`super::raw_train`] and [`super::raw_echo`].
+//! Called by [`super::raw_batch`] and [`super::raw_echo`].
 //!
 //! Invariant: one peer; what others send is not looked at.
 
@@ -119,8 +119,8 @@ impl Raw {
         Ok(Self { socket, batch: ReceiveBatch::new(Clock::start()), peer, local: Local::ANY, spins: job.polling == JobPolling::Adaptive })
     }
 
-    /// How many datagrams of this size the system takes at once, trains or not.
-    pub(super) fn train_datagrams(&self, datagram_bytes: usize) -> usize {
+    /// How many datagrams of this size the system takes in one call, with or without GSO.
+    pub(super) fn batch_datagrams(&self, datagram_bytes: usize) -> usize {
         (segstream_net::socket::SEND_BYTES_MAX / datagram_bytes).clamp(1, self.socket.datagrams_per_send().max(1))
     }
 

@@ -1,4 +1,4 @@
-//! What leaves in a train is what would have left shipment by shipment, and what comes in one is taken as it would be datagram
+//! What leaves in a GSO batch is what would have left shipment by shipment, and what comes in one is taken as it would be datagram
 //! by datagram.
 
 use bytes::Bytes;
@@ -35,7 +35,7 @@ struct Plan {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Handing {
     OneByOne,
-    AsTrains,
+    AsBatches,
 }
 
 /// All that could be seen from outside.
@@ -182,8 +182,8 @@ fn hand_over(end: &mut Endpoint, arrival: Arrival, mut datagrams: Vec<Vec<u8>>, 
     while let Some(first) = rest.first() {
         let equal = rest.iter().take_while(|datagram| datagram.len() == first.len()).count();
         let shorter = rest.get(equal).is_some_and(|next| next.len() < first.len());
-        let (train, after) = rest.split_at(equal + usize::from(shorter));
-        end.handle_train(arrival.received, arrival, &mut train.concat(), first.len());
+        let (batch, after) = rest.split_at(equal + usize::from(shorter));
+        end.handle_batch(arrival.received, arrival, &mut batch.concat(), first.len());
         rest = after;
     }
 }
@@ -197,7 +197,7 @@ fn departures(plan: &Plan, most: usize) -> Vec<(Instant, Vec<u8>)> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
     #[test]
-    fn trains_change_nothing_that_leaves(plan in plans()) {
+    fn batches_change_nothing_that_leaves(plan in plans()) {
         let (one, many) = (departures(&plan, 1), departures(&plan, 54));
         prop_assert!(one.len() > 3);
         for (at, (alone, among)) in one.iter().zip(&many).enumerate() {
@@ -207,23 +207,23 @@ proptest! {
     }
 
     #[test]
-    fn a_train_is_taken_as_its_datagrams_would_be(plan in plans()) {
-        let (one, train) = (seen(&plan, 54, Handing::OneByOne), seen(&plan, 54, Handing::AsTrains));
-        prop_assert_eq!(one.departures.len(), train.departures.len());
-        prop_assert!(one.departures == train.departures, "something else left");
-        let (alone, among) = (by_moment(&one.events), by_moment(&train.events));
+    fn a_batch_is_taken_as_its_datagrams_would_be(plan in plans()) {
+        let (one, batch) = (seen(&plan, 54, Handing::OneByOne), seen(&plan, 54, Handing::AsBatches));
+        prop_assert_eq!(one.departures.len(), batch.departures.len());
+        prop_assert!(one.departures == batch.departures, "something else left");
+        let (alone, among) = (by_moment(&one.events), by_moment(&batch.events));
         prop_assert_eq!(alone.len(), among.len());
         for (alone, among) in alone.iter().zip(&among) {
             prop_assert_eq!(alone, among);
         }
-        prop_assert!(one.segments == train.segments, "something else was delivered");
+        prop_assert!(one.segments == batch.segments, "something else was delivered");
         prop_assert!(!one.events.is_empty());
     }
 }
 
-/// Found by [`trains_change_nothing_that_leaves`].
+/// Found by [`batches_change_nothing_that_leaves`].
 #[test]
-fn a_last_unit_that_is_so_short_that_it_fits_in_ends_a_train() {
+fn a_last_unit_that_is_so_short_that_it_fits_in_ends_a_batch() {
     let plan = Plan {
         rate: None,
         streams: 1,
@@ -238,9 +238,9 @@ fn a_last_unit_that_is_so_short_that_it_fits_in_ends_a_train() {
     assert_eq!(departures(&plan, 1), departures(&plan, 54));
 }
 
-/// Found by [`a_train_is_taken_as_its_datagrams_would_be`].
+/// Found by [`a_batch_is_taken_as_its_datagrams_would_be`].
 #[test]
-fn a_receiver_learns_from_a_train_that_its_sender_became_fast_no_earlier_than_from_its_datagrams() {
+fn a_receiver_learns_from_a_batch_that_its_sender_became_fast_no_earlier_than_from_its_datagrams() {
     let plan = Plan {
         rate: Some(200),
         streams: 1,
@@ -252,6 +252,6 @@ fn a_receiver_learns_from_a_train_that_its_sender_became_fast_no_earlier_than_fr
         disturb_every: 27,
         delay_every: 17,
     };
-    let (one, train) = (seen(&plan, 54, Handing::OneByOne), seen(&plan, 54, Handing::AsTrains));
-    assert!(one.departures == train.departures);
+    let (one, batch) = (seen(&plan, 54, Handing::OneByOne), seen(&plan, 54, Handing::AsBatches));
+    assert!(one.departures == batch.departures);
 }

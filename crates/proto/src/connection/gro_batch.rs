@@ -1,10 +1,10 @@
-//! A train comes in: data shipments behind one another whose parts continue each other are taken as one part.
+//! A GRO batch is received: successive data shipments whose parts continue each other are processed as one part.
 //!
 //! Called by the endpoint with datagrams that arrived together. Most of what arrives at high rates are new units in the
 //! middle of a long segment; that they are expected need not be found out for each shipment anew. The sender's side of
-//! this is [`crate::sender`]'s train.
+//! this is the GSO batch of [`crate::sender`].
 //!
-//! Invariant: after a train the connection is what it would be had each of its datagrams been taken by itself at the same
+//! Invariant: after a GRO batch the connection is what it would be had each of its datagrams been taken by itself at the same
 //! moment, and tells the same; only units of a run may be told of before a verdict that one of them has caused. Numbers,
 //! bytes and marks are counted one by one; only what is decided about units is decided for a run of shipments at once, whose
 //! numbers follow one another without a gap.
@@ -93,8 +93,8 @@ impl<'a> Run<'a> {
 
 impl Connection {
     /// Takes datagrams of `datagram_bytes`, the last of which may be shorter, that came together from the peer.
-    pub(crate) fn handle_train(&mut self, now: Instant, arrival: Arrival, train: &mut [u8], datagram_bytes: usize) {
-        for some in train.chunks_mut(datagram_bytes * RUN_MAX) {
+    pub(crate) fn handle_batch(&mut self, now: Instant, arrival: Arrival, batch: &mut [u8], datagram_bytes: usize) {
+        for some in batch.chunks_mut(datagram_bytes * RUN_MAX) {
             // Why all first: a seal is a long chain of steps, and those of several overlap when nothing stands between.
             let mut shipments = [None; RUN_MAX];
             for (shipment, datagram) in shipments.iter_mut().zip(some.chunks_mut(datagram_bytes)) {

@@ -1,11 +1,11 @@
-//! A train: data shipments behind one another that differ only in where their units lie.
+//! A GSO batch: successive data shipments that differ only in where their units lie are decided on at once.
 //!
 //! Called by the connection, which has just had a data shipment and has room for more of its size in the same batch.
 //! Most of what leaves at high rates are new units in the middle of a long segment; nothing about them needs to be decided
 //! twice.
 //!
-//! Invariant: what leaves in a train is what [`SendHalf::poll_transmit`] would have given one by one at the same moment,
-//! with the same numbers. Whatever else is to be said by then ends the train.
+//! Invariant: what leaves in a GSO batch is what [`SendHalf::poll_transmit`] would have given one by one at the same moment,
+//! with the same numbers. Whatever else is to be said by then ends the GSO batch.
 
 use super::SendHalf;
 use super::segment::SendSegment;
@@ -18,7 +18,7 @@ use segstream_wire::Part;
 impl SendHalf {
     /// How many shipments may follow at once, at most `most`, that carry as many units as the one with `parts`, which has
     /// just left: each those behind the one before. They have left when this returns, numbered on from `counter`.
-    pub(crate) fn extend_train(&mut self, now: Instant, counter: &mut ShipmentCounter, parts: &[Part], most: u32) -> u32 {
+    pub(crate) fn extend_batch(&mut self, now: Instant, counter: &mut ShipmentCounter, parts: &[Part], most: u32) -> u32 {
         let &[part] = parts else { return 0 };
         // Why one stream: with several each shipment may be another one's turn.
         if part.again || part.first == 0 || self.tally.again > 0 || self.streams.len() != 1 {
@@ -33,7 +33,7 @@ impl SendHalf {
             count += 1;
         }
         if count > 0 {
-            self.note_train(now, &part, first, count);
+            self.note_batch(now, &part, first, count);
         }
         count
     }
@@ -45,7 +45,7 @@ impl SendHalf {
     }
 
     /// Notes that `count` shipments like that of `part` have left behind it, numbered from `first` on.
-    fn note_train(&mut self, now: Instant, part: &Part, first: u64, count: u32) {
+    fn note_batch(&mut self, now: Instant, part: &Part, first: u64, count: u32) {
         let units = part.count * count;
         if let Some(segment) = self.streams[0].get_mut(part.segment) {
             for number in (first..).take(count as usize) {

@@ -1,7 +1,7 @@
-//! Bare UDP as fast as it goes: trains of numbered datagrams, a window, and counts that come back.
+//! Bare UDP as fast as it goes: GSO batches of numbered datagrams, a window, and counts that come back.
 //!
 //! Called by an end for the workload `throughput`. It does what any reliable transport over UDP must do at least, and nothing
-//! else: trains as long as the system takes them (54 datagrams of 1200 bytes), nothing copied into
+//! else: GSO batches as long as the system takes them (54 datagrams of 1200 bytes), nothing copied into
 //! segments, checked, sealed or repaired.
 //!
 //! Invariant: what is lost is counted, and a receiver that is gone ends the sender with an error.
@@ -103,7 +103,7 @@ fn send(connect: SocketAddr, job: &Job) -> Result<Outcome> {
     let mut raw = Raw::run(connect, job)?;
     let spent = processor::time();
     let began = Instant::now();
-    let sent = send_trains(&mut raw, job, began)?;
+    let sent = send_batches(&mut raw, job, began)?;
     let received = raw.finish(sent)?;
     Ok(Outcome {
         bytes: sent * job.datagram_bytes as u64,
@@ -117,10 +117,10 @@ fn send(connect: SocketAddr, job: &Job) -> Result<Outcome> {
 }
 
 /// Sends all datagrams, and says how many those were.
-fn send_trains(raw: &mut Raw, job: &Job, began: Instant) -> Result<u64> {
+fn send_batches(raw: &mut Raw, job: &Job, began: Instant) -> Result<u64> {
     let size = job.datagram_bytes;
-    let longest = raw.train_datagrams(size);
-    let mut train = vec![7; longest * size];
+    let longest = raw.batch_datagrams(size);
+    let mut batch = vec![7; longest * size];
     let (mut sent, mut below) = (0u64, 0u64);
     let mut asking = Asking::heard();
     loop {
@@ -130,10 +130,10 @@ fn send_trains(raw: &mut Raw, job: &Job, began: Instant) -> Result<u64> {
             return Ok(sent);
         }
         if sent + count <= below + WINDOW_DATAGRAMS {
-            for (number, datagram) in (sent..sent + count).zip(train.chunks_exact_mut(size)) {
+            for (number, datagram) in (sent..sent + count).zip(batch.chunks_exact_mut(size)) {
                 datagram[..NUMBER_BYTES].copy_from_slice(&number.to_le_bytes());
             }
-            raw.send(&train[..count as usize * size], size)?;
+            raw.send(&batch[..count as usize * size], size)?;
             sent += count;
             continue;
         }

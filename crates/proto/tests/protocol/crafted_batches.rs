@@ -1,4 +1,5 @@
-//! Trains as no sender of ours makes them, and as a network makes them of late datagrams: taken as their datagrams would be.
+//! GRO batches that no sender of ours makes, and those that a network makes of late datagrams: processed as their datagrams
+//! would be one by one.
 
 use segstream_base::codec::Writer;
 use segstream_base::endpoint::{Arrival, Endpoint as _, Local};
@@ -82,11 +83,11 @@ impl Receiver {
         datagram
     }
 
-    fn hand_over(&mut self, datagrams: &[Vec<u8>], as_train: bool) {
+    fn hand_over(&mut self, datagrams: &[Vec<u8>], as_batch: bool) {
         let size = datagrams[0].len();
         assert!(datagrams.iter().all(|datagram| datagram.len() == size));
-        if as_train {
-            self.endpoint.handle_train(self.now, self.arrival, &mut datagrams.concat(), size);
+        if as_batch {
+            self.endpoint.handle_batch(self.now, self.arrival, &mut datagrams.concat(), size);
         } else {
             datagrams.iter().for_each(|datagram| self.endpoint.handle_datagram(self.now, self.arrival, &mut datagram.clone()));
         }
@@ -106,8 +107,8 @@ fn unit(segment: u64, first: u32, length: u64, payload_bytes: u32) -> Part {
 }
 
 #[test]
-fn units_that_are_too_short_are_refused_in_a_train_that_would_have_their_sum() {
-    let outcomes = [false, true].map(|as_train| {
+fn units_that_are_too_short_are_refused_in_a_batch_that_would_have_their_sum() {
+    let outcomes = [false, true].map(|as_batch| {
         let mut receiver = Receiver::new((256, 0, 0));
         for at in 0..20 {
             let datagram = receiver.datagram(1 + u64::from(at), unit(0, at, 20_000, 1000), 0xAA);
@@ -121,7 +122,7 @@ fn units_that_are_too_short_are_refused_in_a_train_that_would_have_their_sum() {
         }
         // Sixteen units of which the last is short by 400 bytes have as much payload as sixteen times 975.
         let crafted: Vec<Vec<u8>> = (4..20).map(|at| receiver.datagram(21 + u64::from(at), unit(1, at, 19_600, 975), 0xCC)).collect();
-        receiver.hand_over(&crafted, as_train);
+        receiver.hand_over(&crafted, as_batch);
         let refused = receiver.endpoint.connection(receiver.id).unwrap().receiver_counters().parts_refused;
         (receiver.recv(), refused)
     });
@@ -129,8 +130,8 @@ fn units_that_are_too_short_are_refused_in_a_train_that_would_have_their_sum() {
 }
 
 #[test]
-fn units_that_come_late_are_judged_in_a_train_as_one_by_one() {
-    let outcomes = [false, true].map(|as_train| {
+fn units_that_come_late_are_judged_in_a_batch_as_one_by_one() {
+    let outcomes = [false, true].map(|as_batch| {
         let mut receiver = Receiver::new((20, 10, 5));
         receiver.endpoint.connection_mut(receiver.id).unwrap().read_progressively(0);
         for at in (0..8).chain(24..40) {
@@ -140,7 +141,7 @@ fn units_that_come_late_are_judged_in_a_train_as_one_by_one() {
         let repair = receiver.datagram(42, Part { again: true, ..unit(0, 8, 40_000, 1000) }, 1);
         receiver.alone(repair);
         let late: Vec<Vec<u8>> = (8..24).map(|at| receiver.datagram(1 + u64::from(at), unit(0, at, 40_000, 1000), 1)).collect();
-        receiver.hand_over(&late, as_train);
+        receiver.hand_over(&late, as_batch);
         let mut told = Vec::new();
         while let Some((_, event)) = receiver.endpoint.poll_event() {
             if let ConnectionEvent::Units { first, count, .. } = event {
@@ -149,8 +150,8 @@ fn units_that_come_late_are_judged_in_a_train_as_one_by_one() {
         }
         (receiver.recv().expect("a verdict"), told)
     });
-    let [(one_by_one, told), train] = outcomes;
+    let [(one_by_one, told), batch] = outcomes;
     assert!(!one_by_one.holes.is_empty(), "it was good enough before the last of them came");
     assert!(told.windows(2).all(|pair| pair[0] != pair[1]));
-    assert_eq!((one_by_one, told), train);
+    assert_eq!((one_by_one, told), batch);
 }

@@ -1,18 +1,18 @@
-//! Packets of a half become trains of equal datagrams, which one system call sends.
+//! Packets of a half are collected into GSO batches: datagrams of equal size, which one system call sends.
 //!
 //! Called by both adapters.
 //!
 //! Invariant: packets leave in the order the half hands them out, none twice and none left behind; a packet
-//! longer than those before it waits for the next train.
+//! longer than those before it waits for the next GSO batch.
 
 use super::envelope::{ENVELOPE_BYTES, Envelope};
 use crate::socket::SEND_BYTES_MAX;
 use segstream_base::codec::Writer;
 use segstream_base::halves::Packet;
 
-/// What makes trains: it holds the packet that did not fit the last one.
+/// What makes GSO batches: it holds the packet that did not fit the last one.
 #[derive(Debug)]
-pub(super) struct Trains<P> {
+pub(super) struct GsoBatches<P> {
     held: Option<P>,
 }
 
@@ -20,7 +20,7 @@ pub(super) struct Trains<P> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Unfit(pub(super) usize);
 
-impl<P: Packet> Trains<P> {
+impl<P: Packet> GsoBatches<P> {
     pub(super) const fn new() -> Self {
         Self { held: None }
     }
