@@ -90,8 +90,8 @@ pub trait Session: fmt::Debug + Send {
     fn is_complete(&self) -> bool;
     /// The peer's key, once it is proved.
     fn peer(&self) -> Option<Fingerprint>;
-    /// Whether what opens proves that the peer has sent it. If not, a peer that seems to move is not followed.
-    fn is_authentic(&self) -> bool;
+    /// Whether what opens proves that the peer has sent it. If not, connection migration is off.
+    fn authenticates_peer(&self) -> bool;
     /// Whether a key has reached its AEAD usage limit (RFC 9001 6.6), so that the connection must end.
     fn aead_limit_reached(&self) -> bool;
 }
@@ -261,7 +261,7 @@ impl Session for PlainSession {
         None
     }
 
-    fn is_authentic(&self) -> bool {
+    fn authenticates_peer(&self) -> bool {
         false
     }
 

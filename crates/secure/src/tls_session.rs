@@ -181,7 +181,7 @@ impl Session for TlsSession {
         self.handshake.peer()
     }
 
-    fn is_authentic(&self) -> bool {
+    fn authenticates_peer(&self) -> bool {
         true
     }
 

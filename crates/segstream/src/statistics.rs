@@ -18,15 +18,15 @@ pub struct Statistics {
     pub shipments_sent: u64,
     /// Bytes of datagrams sent, total, without IP and UDP headers.
     pub bytes_sent: u64,
-    /// Datagrams received whose seal held, total.
+    /// Datagrams received that were authenticated, total.
     pub shipments_received: u64,
     /// Bytes of them, total.
     pub bytes_received: u64,
-    /// Units sent, new and again, total.
+    /// Units sent, first transmissions and retransmissions, total.
     pub units_sent: u64,
-    /// Units sent again, total; at most `units_sent`.
+    /// Units retransmitted, total; at most `units_sent`.
     pub units_retransmitted: u64,
-    /// Payload bytes sent, new and again, total.
+    /// Payload bytes sent, first transmissions and retransmissions, total.
     pub payload_bytes_sent: u64,
     /// State shipments (TXS) sent, total.
     pub state_shipments_sent: u64,
@@ -34,7 +34,7 @@ pub struct Statistics {
     pub report_shipments_sent: u64,
     /// Segments of ours given up because their lifetime had passed, total.
     pub segments_skipped: u64,
-    /// Segments of ours of which any unit was sent again, total.
+    /// Segments of ours of which any unit was retransmitted, total.
     pub segments_repaired: u64,
     /// Units of ours kept until the verdict on their segment comes, now.
     pub units_buffered: u64,
@@ -42,10 +42,10 @@ pub struct Statistics {
     pub units_received: u64,
     /// Units received although they were there, total.
     pub units_duplicate: u64,
-    /// Units held lost, total; includes those repaired later.
+    /// Units declared lost, total; includes those repaired later.
     pub units_detected_lost: u64,
     /// Holes that the tolerance allowed to stay, total: repairs that were not needed.
-    pub units_excused: u64,
+    pub units_tolerated: u64,
     /// Parts outside the window or contradicting what was known, total.
     pub parts_refused: u64,
     /// Segments of the peer judged complete, total.
@@ -56,18 +56,18 @@ pub struct Statistics {
     pub segments_expired: u64,
     /// The longest run of missing units in any judged segment of the peer, total.
     pub holes_longest_run: u32,
-    /// Shipments of the peer held lost, total; includes those that came late.
+    /// Shipments of the peer declared lost, total; includes those that came late (spurious losses).
     pub shipments_detected_lost: u64,
-    /// Shipments of the peer that came behind a higher number, total.
+    /// Shipments of the peer that were reordered: they came after a higher number, total.
     pub shipments_late: u64,
-    /// Datagrams whose seal was broken, total.
-    pub seals_broken: u64,
+    /// Datagrams that failed authentication (the AEAD tag; in plain mode the checksum), total.
+    pub authentication_failures: u64,
     /// Datagrams with a number seen before, total.
     pub shipments_duplicate: u64,
-    /// Datagrams with a good seal that could not be decoded, total.
+    /// Authenticated datagrams that could not be decoded, total.
     pub shipments_malformed: u64,
-    /// The re-sequencing distance R in force, now.
-    pub reorder_shipments: u32,
+    /// The reordering threshold R in force (RFC 9002 6.1.1), now.
+    pub reordering_threshold_shipments: u32,
     /// The smallest round trip of the last ten seconds, now.
     pub rtt_ms_min: Option<f64>,
     /// The smoothed round trip, now.
@@ -93,11 +93,11 @@ pub struct Statistics {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct StreamStatistics {
-    /// Units sent, new and again, total.
+    /// Units sent, first transmissions and retransmissions, total.
     pub units_sent: u64,
-    /// Units sent again, total; at most `units_sent`.
+    /// Units retransmitted, total; at most `units_sent`.
     pub units_retransmitted: u64,
-    /// Segments of which any unit was sent again, total.
+    /// Segments of which any unit was retransmitted, total.
     pub segments_repaired: u64,
 }
 
@@ -130,7 +130,7 @@ impl Statistics {
             units_received: receiver.units_received,
             units_duplicate: receiver.units_duplicate,
             units_detected_lost: receiver.units_detected_lost,
-            units_excused: receiver.units_excused,
+            units_tolerated: receiver.units_tolerated,
             parts_refused: receiver.parts_refused,
             segments_complete: receiver.segments[0],
             segments_within_tolerance: receiver.segments[1],
@@ -138,10 +138,10 @@ impl Statistics {
             holes_longest_run: receiver.holes_longest_run,
             shipments_detected_lost: lost,
             shipments_late: late,
-            seals_broken: counters.seals_broken,
+            authentication_failures: counters.authentication_failures,
             shipments_duplicate: counters.duplicates,
             shipments_malformed: counters.malformed,
-            reorder_shipments: connection.reorder(),
+            reordering_threshold_shipments: connection.reorder(),
             rtt_ms_min: rtt.map(|(min, _)| min.as_millis_f64()),
             rtt_ms_smoothed: rtt.map(|(_, smoothed)| smoothed.as_millis_f64()),
             rate_bps: connection.rate().map(|rate| rate.bits_per_second()),

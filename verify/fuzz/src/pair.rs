@@ -144,7 +144,7 @@ impl Pair {
         if let Some(header) = &sealed {
             Plain::seal(self.number_of(side, header), &mut datagram);
         }
-        let broken = |pair: &mut Self| pair.connection(side).map_or(0, |connection| connection.counters.seals_broken);
+        let broken = |pair: &mut Self| pair.connection(side).map_or(0, |connection| connection.counters.authentication_failures);
         let before = broken(self);
         self.arrive(side, from_stranger, datagram);
         // Why only then: what has no header cannot be sealed, nor opened.

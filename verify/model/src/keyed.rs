@@ -118,7 +118,7 @@ impl Session for KeyedSession {
         self.0.peer()
     }
 
-    fn is_authentic(&self) -> bool {
+    fn authenticates_peer(&self) -> bool {
         true
     }
 

@@ -174,8 +174,8 @@ impl Session for LabelledSession {
         self.session.peer()
     }
 
-    fn is_authentic(&self) -> bool {
-        self.session.is_authentic()
+    fn authenticates_peer(&self) -> bool {
+        self.session.authenticates_peer()
     }
 
     fn aead_limit_reached(&self) -> bool {

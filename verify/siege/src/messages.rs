@@ -55,7 +55,7 @@ pub struct Report {
     /// Segments of its own that were judged otherwise, total.
     pub verdicts_other: u64,
     /// Shipments for a connection that did not open, total.
-    pub seals_broken: u64,
+    pub authentication_failures: u64,
     /// Shipments for a connection that opened and had been seen before, total.
     pub duplicates: u64,
     /// Shipments for a connection that opened and could not be read, total.
@@ -88,7 +88,12 @@ impl Report {
     /// Datagrams that came to nothing: for no connection, or for one whose seal did not hold.
     pub const fn refused_datagrams(&self) -> u64 {
         let strays = &self.strays;
-        strays.not_ours + strays.unknown_connection + strays.bad_requests + strays.short_requests + self.seals_broken + self.duplicates
+        strays.not_ours
+            + strays.unknown_connection
+            + strays.bad_requests
+            + strays.short_requests
+            + self.authentication_failures
+            + self.duplicates
     }
 
     /// Datagrams of strangers, whatever became of them.

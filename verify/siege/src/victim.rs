@@ -114,7 +114,7 @@ impl Victim {
     /// The report with the counters of a connection.
     fn with(&mut self, mut report: Report, id: ConnectionId) -> Report {
         if let Ok(statistics) = self.endpoint.connection(id).statistics() {
-            report.seals_broken += statistics.seals_broken;
+            report.authentication_failures += statistics.authentication_failures;
             report.duplicates += statistics.shipments_duplicate;
             report.malformed += statistics.shipments_malformed;
         }

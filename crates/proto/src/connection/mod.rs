@@ -149,8 +149,8 @@ pub struct ConnectionCounters {
     pub datagrams_received: u64,
     /// Bytes of them.
     pub bytes_received: u64,
-    /// Datagrams whose seal was broken.
-    pub seals_broken: u64,
+    /// Datagrams that failed authentication.
+    pub authentication_failures: u64,
     /// Authentic datagrams with a number seen before.
     pub duplicates: u64,
     /// Authentic datagrams that could not be decoded.
@@ -327,7 +327,7 @@ impl Connection {
 
     /// Whether a shipment from another address may be the peer's.
     pub(crate) fn may_move(&self) -> bool {
-        self.session.is_authentic() && self.setup.is_settled() && !self.close.is_over()
+        self.session.authenticates_peer() && self.setup.is_settled() && !self.close.is_over()
     }
 
     /// How it stands.

@@ -32,7 +32,7 @@ impl Connection {
             return;
         }
         let Some(body) = initial::open(header, datagram) else {
-            self.counters.seals_broken += 1;
+            self.counters.authentication_failures += 1;
             return;
         };
         let (number, mut input) = (u64::from(header.number), Reader::new(body));
@@ -61,7 +61,7 @@ impl Connection {
     pub(super) fn open<'a>(&mut self, datagram: &'a mut [u8]) -> Option<Shipment<'a>> {
         self.session.unprotect_header(datagram);
         let Ok(header) = Header::decode(&mut Reader::new(datagram)) else {
-            self.counters.seals_broken += 1;
+            self.counters.authentication_failures += 1;
             return None;
         };
         // RFC 9000 17.1: the handshake is over long before a number needs more than 32 bits.
@@ -70,7 +70,7 @@ impl Connection {
             _ => expand(u64::from(header.number), 32, self.recv.highest_shipment().map_or(0, |highest| highest + 1)),
         };
         let Some(end) = self.session.open(header.level, number, datagram) else {
-            self.counters.seals_broken += 1;
+            self.counters.authentication_failures += 1;
             return None;
         };
         let datagram_bytes = datagram.len() as u64;

@@ -30,7 +30,7 @@ impl RecvHalf {
             let longest = segment.holes.iter().map(|hole| hole.1 - hole.0).max().unwrap_or(0);
             self.counters.holes_longest_run = self.counters.holes_longest_run.max(longest);
             if verdict == Verdict::WithinTolerance {
-                self.counters.units_excused += u64::from(segment.extent() - segment.got);
+                self.counters.units_tolerated += u64::from(segment.extent() - segment.got);
             }
         }
         match verdict {

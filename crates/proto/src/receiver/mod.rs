@@ -124,8 +124,8 @@ pub struct ReceiverCounters {
     pub units_duplicate: u64,
     /// Units held lost, including those repaired later.
     pub units_detected_lost: u64,
-    /// Units held lost that the tolerance excused.
-    pub units_excused: u64,
+    /// Units declared lost that the tolerance allowed.
+    pub units_tolerated: u64,
     /// Parts outside the window, or contradicting what was known.
     pub parts_refused: u64,
     /// Report shipments made.
@@ -548,7 +548,7 @@ impl RecvHalf {
     pub fn probe(&self, out: &mut dyn Probe) {
         out.gauge("segments_wanting", self.wanting as f64);
         out.gauge("verdicts_unconfirmed", self.reports.memory.unconfirmed() as f64);
-        out.gauge("reorder_shipments", f64::from(self.detector.reorder()));
+        out.gauge("reordering_threshold_shipments", f64::from(self.detector.reorder()));
         let free: u64 = self.streams.iter().map(RecvStream::free_units).sum();
         out.gauge("units_free", free as f64);
     }

@@ -488,7 +488,7 @@ impl SendHalf {
         let buffered: u64 = self.streams.iter().map(SendStream::buffered_units).sum();
         out.gauge("segments_unjudged", unsettled as f64);
         out.gauge("units_buffered", buffered as f64);
-        out.gauge("reorder_shipments", f64::from(self.reorder));
+        out.gauge("reordering_threshold_shipments", f64::from(self.reorder));
         out.gauge("rate_bps", self.rate().map_or(f64::NAN, |rate| rate.bits_per_second() as f64));
         out.gauge("rtt_ms_min", self.rtt.min().map_or(f64::NAN, Duration::as_millis_f64));
         if let Some(controller) = &self.controller {

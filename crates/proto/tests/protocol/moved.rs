@@ -71,7 +71,7 @@ impl Session for BelievedSession {
     fn peer(&self) -> Option<Fingerprint> {
         self.0.peer()
     }
-    fn is_authentic(&self) -> bool {
+    fn authenticates_peer(&self) -> bool {
         true
     }
     fn aead_limit_reached(&self) -> bool {

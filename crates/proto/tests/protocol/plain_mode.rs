@@ -13,7 +13,7 @@ fn sessions() -> [Box<dyn Session>; 2] {
 #[test]
 fn nobody_is_authentic_and_no_key_wears_out() {
     for session in sessions() {
-        assert!(session.peer().is_none() && !session.is_authentic() && !session.aead_limit_reached());
+        assert!(session.peer().is_none() && !session.authenticates_peer() && !session.aead_limit_reached());
         let sealable = [Level::Initial, Level::Handshake, Level::Data, Level::DataOdd].map(|level| session.can_seal(level));
         assert_eq!(sealable, [true, false, true, true], "there are no keys of a handshake");
         assert_eq!((session.data_level(), session.seal_bytes()), (Level::Data, 4));

@@ -49,7 +49,7 @@ fn each_side_writes_at_the_levels_of_the_protocol() {
     assert_eq!((level, initiator.write_handshake()), (Level::Handshake, None));
     assert!(initiator.is_complete() && initiator.can_seal(Level::Data) && !responder.is_complete());
     responder.read_handshake(level, &finish).unwrap();
-    assert!(responder.is_complete() && responder.can_seal(Level::Data) && responder.is_authentic());
+    assert!(responder.is_complete() && responder.can_seal(Level::Data) && responder.authenticates_peer());
 }
 
 #[test]

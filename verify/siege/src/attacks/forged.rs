@@ -133,7 +133,7 @@ pub fn shipments(siege: &Siege) -> anyhow::Result<Outcome> {
     outcome.bounds.push(Bound::most("segments changed", after.segments_wrong as f64, 0.0));
     outcome.bounds.push(Bound::most("shipments that opened and could not be read", after.malformed as f64, 0.0));
     // Why 0.9: some are lost on a busy machine.
-    let broken = (after.seals_broken + after.strays.unknown_connection + after.strays.not_ours) as f64;
+    let broken = (after.authentication_failures + after.strays.unknown_connection + after.strays.not_ours) as f64;
     outcome.bounds.push(Bound::least("forgeries seen through", broken, 0.9 * made_up as f64));
     outcome.bounds.push(Bound::least("replays seen through", after.duplicates as f64, 0.9 * replays as f64));
     Ok(outcome)
