@@ -76,8 +76,8 @@ fn a_stream_the_peer_has_no_room_for_is_refused_and_the_others_go_on() {
             server.close().unwrap();
         });
         let mut client = blocking::Endpoint::builder().bind(any()).unwrap();
-        let id = client.connect(segstream::Peer::anyone(to), vec![Contract::default()]).unwrap();
-        let refused = client.connection(id).open_stream(Contract::default()).unwrap();
+        let id = client.connect(segstream::Peer::anyone(to), vec![Contract::default(), Contract::default()]).unwrap();
+        let refused = 1;
         loop {
             match client.wait(PATIENCE).unwrap().expect("the refusal comes").1 {
                 ConnectionEvent::Refused(stream, reason) => break assert_eq!((stream, reason), (refused, RefuseReason::TooManyStreams)),
@@ -89,6 +89,8 @@ fn a_stream_the_peer_has_no_room_for_is_refused_and_the_others_go_on() {
         let error = connection.send(refused, "no".into()).unwrap_err();
         assert_eq!(error.to_string(), "the peer refuses stream 1 (TooManyStreams); segments sent on it get no verdict");
         assert!(matches!(connection.send(7, "no".into()), Err(Error::Unknown("stream"))));
+        let error = connection.open_stream(Contract::default()).unwrap_err();
+        assert!(matches!(error, Error::OpenStream(segstream::OpenStreamError::TooManyStreams { live_max: 1 })), "{error}");
         let segment = connection.send(0, "taken".into()).unwrap();
         assert_eq!(connection.verdict(0, segment, PATIENCE).unwrap().verdict, Verdict::Complete);
         connection.close(0, "").unwrap();
