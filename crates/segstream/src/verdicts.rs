@@ -1,5 +1,13 @@
 //! The verdicts of one stream of ours, until the application asks for them.
 //!
+//! The way of a verdict, with everything that stores it; a run of equal ones is one event all the way:
+//!
+//! ```text
+//!  report ─► sending half: events ─► connection: events ─► here ─► application
+//!            judged once              its payload is        by number, in the order
+//!                                     forgotten             of verdicts, or as an event
+//! ```
+//!
 //! Called by the inbox. Each verdict is handed out once, by number or in the order in which it came.
 //!
 //! Invariant: every call takes constant time on average, but for segments with holes; what is kept is bounded by the segments under way and

@@ -456,9 +456,14 @@ impl Connection {
         self.events.push_back(ConnectionEvent::StreamOpened(stream));
     }
 
-    /// All there is to tell the application, and the room it took.
-    pub(crate) fn take_events(&mut self) -> VecDeque<ConnectionEvent> {
-        core::mem::take(&mut self.events)
+    /// The next thing to tell the application.
+    pub(crate) fn poll_event(&mut self) -> Option<ConnectionEvent> {
+        let event = self.events.pop_front();
+        if self.events.is_empty() && self.events.capacity() > 0 {
+            // Why: a connection that is idle keeps no room for what it once told.
+            self.events = VecDeque::new();
+        }
+        event
     }
 
     /// Whether there is anything to tell the application.
