@@ -13,7 +13,7 @@ const SPAN_NANOS_MAX: f64 = 3e18;
 
 /// A span of time: `60ms`, `1.5s`, `200us`, `2min`.
 pub(crate) fn duration(text: &str) -> Result<Duration, String> {
-    let refused = || format!("\"{text}\" is not a span of time; write a number and its measure (ns, us, ms, s, min or h), such as 60ms");
+    let refused = || format!("\"{text}\" is not a duration; write a number and its measure (ns, us, ms, s, min or h), such as 60ms");
     let (number, measure) = split(text).ok_or_else(refused)?;
     let nanos = match measure {
         "ns" => 1.0,
@@ -31,7 +31,7 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
 /// A span of time that is not zero.
 pub(crate) fn positive_duration(text: &str) -> Result<Duration, String> {
     match duration(text)? {
-        Duration::ZERO => Err(format!("\"{text}\" is no time at all; give a span above 0, such as 1s")),
+        Duration::ZERO => Err(format!("the duration \"{text}\" is zero; give one above 0, such as 1s")),
         span => Ok(span),
     }
 }
@@ -53,7 +53,7 @@ pub(crate) fn bandwidth(text: &str) -> Result<Bandwidth, String> {
         return Err(refused());
     }
     if value < 1.0 {
-        return Err(format!("\"{text}\" lets nothing pass; give a bandwidth above 0, such as 500mbit"));
+        return Err(format!("the bandwidth \"{text}\" is zero; give one above 0, such as 500mbit"));
     }
     Ok(Bandwidth::from_bits_per_second(value as u64))
 }
@@ -91,7 +91,7 @@ pub(crate) fn threads(text: &str) -> Result<usize, String> {
 /// A size that is not zero.
 pub(crate) fn positive_bytes(text: &str) -> Result<Bytes, String> {
     match bytes(text)? {
-        Bytes::ZERO => Err(format!("\"{text}\" is no room at all; give a size above 0, such as 16MiB")),
+        Bytes::ZERO => Err(format!("the size \"{text}\" is zero; give one above 0, such as 16MiB")),
         size => Ok(size),
     }
 }

@@ -289,7 +289,7 @@ fn check_congestion(arguments: &Arguments, first: Rate, changes: &[ScheduledChan
     let is_used = first.is_auto() || changes.iter().filter_map(|change| change.rate).any(|rate| rate.is_auto());
     match arguments.congestion {
         Some(congestion) if !is_used => Err(usage::bad(format!(
-            "--congestion {} means nothing to a rate that is not congestion-controlled; leave it out, or give --rate auto",
+            "--congestion {} applies to a congestion-controlled rate only; leave it out, or give --rate auto",
             congestion.name
         ))),
         _ => Ok(()),
@@ -349,12 +349,12 @@ fn check_error_control(arguments: &Arguments) -> Result<()> {
     }
     if arguments.given.has("tolerance") {
         return Err(usage::bad(format!(
-            "--class {class} and --tolerance reliable contradict each other: without error control (4) nothing that is lost is sent again; \
+            "--class {class} and --tolerance reliable contradict each other: without error control (4) nothing that is lost is retransmitted; \
              add 4 to the class, or give --tolerance any to have segments delivered with holes"
         )));
     }
     eprintln!(
-        "note: class {class} has no error control (4), so nothing that is lost is sent again, and a segment with a hole expires; give \
+        "note: class {class} has no error control (4), so nothing that is lost is retransmitted, and a segment with a hole expires; give \
          --tolerance any to have it delivered"
     );
     Ok(())

@@ -113,7 +113,7 @@ impl End {
         if let Ok(Failure { error }) = serde_json::from_str(line) {
             bail!("the {} has failed: {error}", self.name);
         }
-        serde_json::from_str(line).with_context(|| format!("the {} says what cannot be understood: {line}", self.name))
+        serde_json::from_str(line).with_context(|| format!("the output of the {} cannot be decoded: {line}", self.name))
     }
 
     fn silent(&self) -> anyhow::Error {

@@ -126,7 +126,7 @@ impl Session<'_> {
         let mut served = 0;
         while let Some(segment) = self.endpoint.connection(self.id).recv(0, None)? {
             let request: Request =
-                serde_json::from_slice(&segment.bytes).context("a request cannot be understood; use the same version on both hosts")?;
+                serde_json::from_slice(&segment.bytes).context("a request cannot be decoded; use the same version on both hosts")?;
             let name = &request.transport;
             let Some(transport) = catalogue.available().find(|transport| transport.known.name == *name) else {
                 self.say(&Answer::<Listening>::Err(format!("this host cannot measure {name}")))?;
@@ -155,7 +155,7 @@ impl Session<'_> {
                 return Ok(outcome.map_err(|error| format!("{error:#}")));
             }
             match self.endpoint.connection(self.id).closed(Some(LOOK.into())) {
-                Ok(reason) => bail!("whoever measures is gone: {reason}"),
+                Ok(reason) => bail!("the measuring host has disconnected: {reason}"),
                 Err(Error::TimedOut) => {}
                 Err(error) => return Err(error.into()),
             }
@@ -185,7 +185,7 @@ impl Control {
         let mut endpoint = Endpoint::builder().identity(Identity::of_code(&server.code)?).bind(super::end::any_port(remote))?;
         let met = meet(&mut endpoint, (remote, server.peer).into());
         let (id, answers, greeting) = met.with_context(|| {
-            format!("{} does not take part; give --peer and --code as `segstream bench serve` prints them now", server.address)
+            format!("{} refuses the handshake; give --peer and --code as `segstream bench serve` prints them now", server.address)
         })?;
         let version = &greeting.version;
         if version != env!("CARGO_PKG_VERSION") {
@@ -218,7 +218,7 @@ impl Control {
                 break outcome;
             }
             match self.endpoint.connection(self.id).closed(Some(LOOK.into())) {
-                Ok(reason) => bail!("the server is gone: {reason}"),
+                Ok(reason) => bail!("the server has disconnected: {reason}"),
                 Err(Error::TimedOut) => {}
                 Err(error) => return Err(error.into()),
             }

@@ -32,7 +32,7 @@ pub(super) fn serve(bind: SocketAddr, job: &Job, encrypted: bool) -> Result<Endp
 
 /// The other end's connection.
 pub(super) fn accept(endpoint: &mut Endpoint) -> Result<ConnectionId> {
-    endpoint.accept(Some(PATIENCE)).with_context(|| format!("nobody came for {} s", PATIENCE.as_secs()))
+    endpoint.accept(Some(PATIENCE)).with_context(|| format!("no peer has connected for {} s", PATIENCE.as_secs()))
 }
 
 /// The endpoint that connects, and where to.

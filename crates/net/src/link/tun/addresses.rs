@@ -42,7 +42,7 @@ pub enum AddressesError {
     },
     /// The ends would not find each other.
     #[error(
-        "{first} and {second} are not in one network of {prefix} bits, so the ends would not find each other; choose neighbours such as 10.77.0.1,10.77.0.2, or write a shorter prefix behind both"
+        "{first} and {second} are not in the same /{prefix} network, so the ends cannot reach each other; give two of one network, such as 10.77.0.1,10.77.0.2, or a shorter prefix"
     )]
     Apart {
         /// The first.
@@ -53,7 +53,7 @@ pub enum AddressesError {
         prefix: u8,
     },
     /// No host can have it.
-    #[error("no host can be called {address}; choose an address such as 10.77.0.1")]
+    #[error("{address} cannot be the address of an interface; give one such as 10.77.0.1")]
     NoHost {
         /// The address.
         address: IpAddr,

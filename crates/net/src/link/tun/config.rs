@@ -75,13 +75,13 @@ pub enum TunError {
         path: PathBuf,
     },
     /// What is there is something else.
-    #[error("{name} is no network namespace; give a name that `ip netns list` shows, or a path such as /proc/4711/ns/net")]
+    #[error("{name} is not a network namespace; give a name that `ip netns list` shows, or a path such as /proc/4711/ns/net")]
     NoNamespace {
         /// What it was called.
         name: String,
     },
     /// Both names mean one namespace.
-    #[error("{first} and {second} are the same network namespace, in which packets would take a shorter way; give two")]
+    #[error("{first} and {second} are the same network namespace, and packets inside one namespace do not cross the link; give two")]
     SameNamespace {
         /// The first.
         first: String,
