@@ -68,7 +68,7 @@ async fn serve(server: Endpoint) -> Result<(), Error> {
             tokio::spawn(answer(connection.clone(), stream));
         }
     }
-    // Waits until the last goodbye is said; the runtime may go then.
+    // Waits until every connection has ended and drained; the runtime may go then.
     server.close().await
 }
 

@@ -3,11 +3,11 @@
 //! Called by [`crate::blocking`] on the caller's thread and by the asynchronous handles under a lock. Neither waits
 //! nor sends: what cannot be had yet is [`Poll::Pending`], and the caller decides how to wait.
 //!
-//! - `hub`: connections, from the request to the last goodbye;
+//! - `hub`: connections, from the request until they have drained (RFC 9000 10.2.2);
 //! - `hub/sending`, `hub/receiving`: what is done with streams.
 //!
 //! Invariant: every event of the protocol is taken into an inbox; a connection nobody holds any more goes as soon
-//! as it has said its goodbyes.
+//! as it has drained.
 
 mod receiving;
 mod sending;
@@ -167,7 +167,7 @@ impl Hub {
     }
 
     /// Nobody holds the connection any more: it is closed gracefully, what its peer still sends is thrown away, and
-    /// it is forgotten when it has said its goodbyes.
+    /// it is forgotten when it has drained.
     pub(crate) fn release(&mut self, now: Timestamp, id: ConnectionId) {
         let Some(inbox) = self.inboxes.get_mut(&id) else { return };
         inbox.released = true;
@@ -181,7 +181,7 @@ impl Hub {
         self.forget_if_ended(id);
     }
 
-    /// Forgets a connection that nobody holds and that has said its goodbyes.
+    /// Forgets a connection that nobody holds and that has drained.
     fn forget_if_ended(&mut self, id: ConnectionId) {
         let held = self.inboxes.get(&id).is_some_and(|inbox| !inbox.released);
         if !held && self.protocol.is_forgotten(id) {
@@ -201,7 +201,7 @@ impl Hub {
         any
     }
 
-    /// Whether every connection has ended and said its goodbyes.
+    /// Whether every connection has ended and drained.
     pub(crate) fn is_quiet(&mut self) -> bool {
         self.protocol.is_quiet()
     }

@@ -95,7 +95,7 @@ fn send(way: &Way, slices: &[Bytes], mut endpoint: Endpoint, through: Peer) -> R
     }
     let mut connection = endpoint.connection(id);
     let statistics = connection.statistics()?;
-    connection.say_goodbye()?;
+    connection.drained()?;
     Ok((start, statistics))
 }
 
@@ -129,7 +129,7 @@ fn view(mut endpoint: Endpoint, count: usize) -> Result<(Vec<Option<Shown>>, Sta
             ConnectionEvent::Closed(_) => {
                 let mut connection = endpoint.connection(id);
                 let statistics = connection.statistics()?;
-                connection.say_goodbye()?;
+                connection.drained()?;
                 return Ok((slices, statistics));
             }
             _ => {}

@@ -306,9 +306,9 @@ impl<'a> Receiving<'a> {
     }
 
     /// Answers the peer's last repetitions. Why only without `--keep`: otherwise the loop does it.
-    fn say_goodbye(&mut self, id: ConnectionId) -> Result<()> {
+    fn drain(&mut self, id: ConnectionId) -> Result<()> {
         loop {
-            match self.endpoint.connection(id).say_goodbye() {
+            match self.endpoint.connection(id).drained() {
                 Err(Error::Woken) if !self.interruption.is_asked() => {}
                 Ok(()) | Err(Error::Woken) => return Ok(()),
                 Err(error) => return Err(error.into()),
@@ -327,7 +327,7 @@ impl<'a> Receiving<'a> {
         incoming.report.take(&statistics, records);
         let report = incoming.conclude();
         if !self.arguments.keep {
-            self.say_goodbye(id)?;
+            self.drain(id)?;
         }
         self.endpoint.forget(id);
         self.served += 1;

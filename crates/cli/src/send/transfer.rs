@@ -362,7 +362,7 @@ impl Transfer {
             file.report.error.get_or_insert_with(|| format!("{} was not sent completely", file.report.name));
         }
         loop {
-            match self.endpoint.connection(id).say_goodbye() {
+            match self.endpoint.connection(id).drained() {
                 // A pipe that goes on, or a user who is impatient.
                 Err(Error::Woken) if !self.interruption.is_asked() => {}
                 Ok(()) | Err(Error::Woken) => return Ok(()),

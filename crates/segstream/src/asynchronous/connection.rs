@@ -2,8 +2,8 @@
 //!
 //! Called by applications. Invariant: a connection lives as long as any handle of it or of its streams.
 
+use super::shared_state::{Handle, SharedNotify, SharedState};
 use super::stream_sender::Writing;
-use super::switchboard::{Bell, Line, Switchboard};
 use super::{StreamReceiver, StreamSender};
 use crate::inbox::News;
 use crate::{Bandwidth, Class, CloseReason, ConnectionId, Contract, Error, Fingerprint, Rate, Statistics, StreamStatistics};
@@ -19,38 +19,38 @@ use std::task::Poll;
 #[derive(Clone, Debug)]
 pub struct Connection {
     held: Arc<Held>,
-    bell: Bell,
+    notify: SharedNotify,
     remote: SocketAddr,
 }
 
 /// Keeps a connection alive.
 #[derive(Debug)]
 pub(super) struct Held {
-    pub(super) line: Line,
+    pub(super) handle: Handle,
     pub(super) id: ConnectionId,
 }
 
 impl Drop for Held {
     fn drop(&mut self) {
-        self.line.change(|board, now| board.release(now, self.id));
+        self.handle.change(|state, now| state.release(now, self.id));
     }
 }
 
 impl Connection {
     /// The first handle.
-    pub(super) fn new(line: &Line, board: &mut Switchboard, id: ConnectionId, remote: SocketAddr) -> Self {
-        let bell = board.bell(id, News::Connection);
-        Self { held: Arc::new(Held { line: line.clone(), id }), bell, remote }
+    pub(super) fn new(handle: &Handle, state: &mut SharedState, id: ConnectionId, remote: SocketAddr) -> Self {
+        let notify = state.notify_for(id, News::Connection);
+        Self { held: Arc::new(Held { handle: handle.clone(), id }), notify, remote }
     }
 
     /// Waits until the connection asked for is there.
     pub(super) async fn connected(&self) -> Result<(), Error> {
-        self.held.line.wait_for(&self.bell, |board, _| board.hub.poll_connected(self.held.id)).await
+        self.held.handle.wait_for(&self.notify, |state, _| state.hub.poll_connected(self.held.id)).await
     }
 
     /// A handle for a stream of ours.
-    pub(super) fn sender(&self, board: &mut Switchboard, stream: u32) -> StreamSender {
-        StreamSender::new(Writing { bell: board.bell(self.held.id, News::Sending(stream)), held: Arc::clone(&self.held), stream })
+    pub(super) fn sender(&self, state: &mut SharedState, stream: u32) -> StreamSender {
+        StreamSender::new(Writing { notify: state.notify_for(self.held.id, News::Sending(stream)), held: Arc::clone(&self.held), stream })
     }
 
     /// The connection's name at its endpoint.
@@ -70,9 +70,9 @@ impl Connection {
     ///
     /// [`Error::OpenStream`] while as many streams are live as the peer allows.
     pub fn open_stream(&self, contract: Contract) -> Result<StreamSender, Error> {
-        self.held.line.change(|board, now| {
-            let stream = board.hub.open_stream(now, self.held.id, contract)?;
-            Ok(self.sender(board, stream))
+        self.held.handle.change(|state, now| {
+            let stream = state.hub.open_stream(now, self.held.id, contract)?;
+            Ok(self.sender(state, stream))
         })
     }
 
@@ -83,9 +83,9 @@ impl Connection {
     /// [`Error::Closed`] when the connection has ended.
     pub async fn open_stream_when_allowed(&self, contract: Contract) -> Result<StreamSender, Error> {
         let held = &self.held;
-        held.line
-            .wait_for(&self.bell, |board, now| {
-                board.hub.poll_open_stream(now, held.id, &contract).map_ok(|stream| self.sender(board, stream))
+        held.handle
+            .wait_for(&self.notify, |state, now| {
+                state.hub.poll_open_stream(now, held.id, &contract).map_ok(|stream| self.sender(state, stream))
             })
             .await
     }
@@ -98,13 +98,13 @@ impl Connection {
     /// [`Error::Closed`] when the connection has broken off.
     pub async fn accept_stream(&self) -> Result<Option<StreamReceiver>, Error> {
         let held = &self.held;
-        held.line
-            .wait_for(&self.bell, |board, _| {
-                board.hub.poll_accept_stream(held.id).map_ok(|stream| {
+        held.handle
+            .wait_for(&self.notify, |state, _| {
+                state.hub.poll_accept_stream(held.id).map_ok(|stream| {
                     stream.map(|stream| {
-                        let bell = board.bell(held.id, News::Receiving(stream));
-                        let contract = board.hub.receiving_contract(held.id, stream).cloned().unwrap_or_default();
-                        StreamReceiver::new(Arc::clone(held), stream, contract, bell)
+                        let notify = state.notify_for(held.id, News::Receiving(stream));
+                        let contract = state.hub.receiving_contract(held.id, stream).cloned().unwrap_or_default();
+                        StreamReceiver::new(Arc::clone(held), stream, contract, notify)
                     })
                 })
             })
@@ -118,17 +118,17 @@ impl Connection {
     /// [`Error::Rate`] for an automatic rate whose bounds contradict each other, or under a class without rate control.
     pub fn set_rate(&self, rate: impl Into<Rate>) -> Result<(), Error> {
         let rate = rate.into();
-        self.held.line.change(|board, now| board.hub.set_rate(now, self.held.id, rate))
+        self.held.handle.change(|state, now| state.hub.set_rate(now, self.held.id, rate))
     }
 
     /// The fingerprint of the key the peer has proved to hold; `None` in plain mode and when the connection is no more.
     pub fn peer_fingerprint(&self) -> Option<Fingerprint> {
-        self.held.line.look(|board| board.hub.peer_fingerprint(self.held.id))
+        self.held.handle.look(|state| state.hub.peer_fingerprint(self.held.id))
     }
 
     /// The rate in force in our direction, in whole IP packets; `None` when unpaced.
     pub fn rate(&self) -> Option<Bandwidth> {
-        self.held.line.look(|board| board.hub.rate(self.held.id)).ok().flatten()
+        self.held.handle.look(|state| state.hub.rate(self.held.id)).ok().flatten()
     }
 
     /// Waits until the rate has changed by more than a twentieth since it was told last, and gives it. An automatic rate
@@ -139,7 +139,7 @@ impl Connection {
     ///
     /// [`Error::Closed`] when the connection has ended.
     pub async fn rate_changed(&self) -> Result<Bandwidth, Error> {
-        self.held.line.wait_for(&self.bell, |board, _| board.hub.poll_rate_changed(self.held.id)).await
+        self.held.handle.wait_for(&self.notify, |state, _| state.hub.poll_rate_changed(self.held.id)).await
     }
 
     /// Changes the class in our direction, and waits until it is in force. When the future is dropped, the change
@@ -151,26 +151,26 @@ impl Connection {
     /// control while the rate is automatic.
     pub async fn set_class(&self, class: Class) -> Result<(), Error> {
         let held = &self.held;
-        held.line.change(|board, now| {
-            board.ring(held.id, News::Connection);
-            board.hub.set_class(now, held.id, class)
+        held.handle.change(|state, now| {
+            state.notify(held.id, News::Connection);
+            state.hub.set_class(now, held.id, class)
         })?;
-        held.line.wait_for(&self.bell, |board, _| board.hub.poll_class(held.id, class)).await
+        held.handle.wait_for(&self.notify, |state, _| state.hub.poll_class(held.id, class)).await
     }
 
     /// The statistics so far.
     pub fn statistics(&self) -> Statistics {
-        self.held.line.look(|board| board.hub.statistics(self.held.id)).unwrap_or_default()
+        self.held.handle.look(|state| state.hub.statistics(self.held.id)).unwrap_or_default()
     }
 
     /// The statistics of one stream of ours so far; all zero when there is no such stream.
     pub fn stream_statistics(&self, stream: u32) -> StreamStatistics {
-        self.held.line.look(|board| board.hub.stream_statistics(self.held.id, stream).unwrap_or_default())
+        self.held.handle.look(|state| state.hub.stream_statistics(self.held.id, stream).unwrap_or_default())
     }
 
     /// Whether any segment of ours has no verdict yet.
     pub fn has_unjudged(&self) -> bool {
-        self.held.line.look(|board| board.hub.has_unjudged(self.held.id)).unwrap_or(false)
+        self.held.handle.look(|state| state.hub.has_unjudged(self.held.id)).unwrap_or(false)
     }
 
     /// Closes gracefully: finishes every stream, waits until everything accepted at both ends is judged and the peer
@@ -183,29 +183,29 @@ impl Connection {
     /// [`Error::Closed`] when the connection broke off instead.
     pub async fn close(&self, code: u64, detail: &str) -> Result<(), Error> {
         let held = &self.held;
-        held.line.change(|board, now| {
-            board.hub.close(now, held.id, code, detail)?;
-            board.hub.discard_unaccepted(now, held.id);
-            board.ring(held.id, News::All);
+        held.handle.change(|state, now| {
+            state.hub.close(now, held.id, code, detail)?;
+            state.hub.discard_unaccepted(now, held.id);
+            state.notify(held.id, News::All);
             Ok::<_, Error>(())
         })?;
-        let ready = |board: &mut Switchboard, _| match board.hub.poll_closed(held.id) {
-            Poll::Ready(Ok(_)) => board.hub.closed_well(held.id),
+        let ready = |state: &mut SharedState, _| match state.hub.poll_closed(held.id) {
+            Poll::Ready(Ok(_)) => state.hub.closed_well(held.id),
             Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
             Poll::Pending => Poll::Pending,
         };
-        held.line.wait_for(&self.bell, ready).await
+        held.handle.wait_for(&self.notify, ready).await
     }
 
     /// Breaks off at once; what has no verdict is *unknown*.
     pub fn abort(&self, code: u64, detail: &str) {
         // Why ignored: a connection that has ended has nothing to break off.
-        let _ = self.held.line.change(|board, now| board.hub.abort(now, self.held.id, code, detail));
+        let _ = self.held.handle.change(|state, now| state.hub.abort(now, self.held.id, code, detail));
     }
 
     /// Waits until the connection has ended, and says why. Cancel safe.
     pub async fn closed(&self) -> CloseReason {
-        let ended = self.held.line.wait_for(&self.bell, |board, _| board.hub.poll_closed(self.held.id)).await;
+        let ended = self.held.handle.wait_for(&self.notify, |state, _| state.hub.poll_closed(self.held.id)).await;
         ended.unwrap_or(CloseReason::AbortedHere)
     }
 }

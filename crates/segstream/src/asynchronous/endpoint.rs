@@ -3,7 +3,7 @@
 //! Called by applications. Invariant: one background task drives the socket; it ends when no handle of the endpoint
 //! is left and every connection has ended.
 
-use super::switchboard::{Bell, Line, Switchboard};
+use super::shared_state::{Handle, SharedNotify, SharedState};
 use super::{Connection, StreamSender};
 use crate::builder::{Builder, Parts};
 use crate::hub::Hub;
@@ -47,14 +47,14 @@ pub struct Endpoint {
 
 #[derive(Debug)]
 struct Owner {
-    line: Line,
+    handle: Handle,
     socket: Arc<Socket>,
-    door: Bell,
+    endpoint_notify: SharedNotify,
 }
 
 impl Drop for Owner {
     fn drop(&mut self) {
-        self.line.change(|board, now| board.disown(now));
+        self.handle.change(|state, now| state.disown(now));
     }
 }
 
@@ -124,9 +124,9 @@ impl Endpoint {
     fn on(socket: Socket, parts: Parts, shard: Shard) -> Result<Self, Error> {
         let socket = Arc::new(socket);
         let driver = AsyncDriver::new(Arc::clone(&socket), parts.clock, DriverConfig::default())?;
-        let board = Switchboard::new(Hub::new(parts, shard)?);
-        let door = Arc::clone(&board.door);
-        Ok(Self { owner: Arc::new(Owner { line: Line::open(board, driver), socket, door }) })
+        let state = SharedState::new(Hub::new(parts, shard)?);
+        let endpoint_notify = Arc::clone(&state.endpoint_notify);
+        Ok(Self { owner: Arc::new(Owner { handle: Handle::open(state, driver), socket, endpoint_notify }) })
     }
 
     /// The address in use.
@@ -147,22 +147,22 @@ impl Endpoint {
 
     /// The clock of this endpoint.
     pub fn clock(&self) -> Clock {
-        self.owner.line.clock
+        self.owner.handle.clock
     }
 
     /// The fingerprint of our key, by which peers know us; `None` in plain mode.
     pub fn fingerprint(&self) -> Option<Fingerprint> {
-        self.owner.line.look(|board| board.hub.fingerprint)
+        self.owner.handle.look(|state| state.hub.fingerprint)
     }
 
     /// Who to connect to for a program that has this endpoint at hand: its address and its key.
     pub fn peer(&self) -> Peer {
-        self.owner.line.look(|board| board.hub.peer(self.local_addr()))
+        self.owner.handle.look(|state| state.hub.peer(self.local_addr()))
     }
 
     /// What has arrived for no connection.
     pub fn strays(&self) -> StrayCounters {
-        self.owner.line.look(|board| board.hub.protocol.strays)
+        self.owner.handle.look(|state| state.hub.protocol.strays)
     }
 
     /// Asks for a connection with the given first streams, and waits until it is there, at most for
@@ -175,49 +175,52 @@ impl Endpoint {
     /// nobody answers.
     pub async fn connect(&self, peer: impl Into<Peer>, streams: Vec<Contract>) -> Result<(Connection, Vec<StreamSender>), Error> {
         let peer = peer.into();
-        let line = &self.owner.line;
+        let handle = &self.owner.handle;
         let count = streams.len() as u32;
-        let connection = line.change(|board, now| {
-            board.check_open()?;
-            let id = board.hub.connect(now, &peer, streams)?;
-            Ok::<_, Error>(Connection::new(line, board, id, peer.address))
+        let connection = handle.change(|state, now| {
+            state.check_open()?;
+            let id = state.hub.connect(now, &peer, streams)?;
+            Ok::<_, Error>(Connection::new(handle, state, id, peer.address))
         })?;
         connection.connected().await?;
-        let senders = line.look(|board| (0..count).map(|stream| connection.sender(board, stream)).collect());
+        let senders = handle.look(|state| (0..count).map(|stream| connection.sender(state, stream)).collect());
         Ok((connection, senders))
     }
 
     /// Waits for the next connection of a peer. `None` when the endpoint does not accept any, or not any more.
     /// Cancel safe.
     pub async fn accept(&self) -> Result<Option<Connection>, Error> {
-        let line = &self.owner.line;
-        line.wait_for(&self.owner.door, |board, _| match board.hub.poll_accept() {
-            Poll::Ready(id) => {
-                let remote = board.hub.inbox(id)?.remote;
-                Poll::Ready(Ok(Some(Connection::new(line, board, id, remote))))
-            }
-            Poll::Pending if !board.hub.protocol.config().accept => Poll::Ready(Ok(None)),
-            Poll::Pending => Poll::Pending,
-        })
-        .await
+        let handle = &self.owner.handle;
+        handle
+            .wait_for(&self.owner.endpoint_notify, |state, _| match state.hub.poll_accept() {
+                Poll::Ready(id) => {
+                    let remote = state.hub.inbox(id)?.remote;
+                    Poll::Ready(Ok(Some(Connection::new(handle, state, id, remote))))
+                }
+                Poll::Pending if !state.hub.protocol.config().accept => Poll::Ready(Ok(None)),
+                Poll::Pending => Poll::Pending,
+            })
+            .await
     }
 
     /// Closes the endpoint: accepts nothing more, closes every connection gracefully, and returns when all have
-    /// ended and said their goodbyes. Receivers that exist can still be read meanwhile, and must be when the peer
+    /// ended and drained. Receivers that exist can still be read meanwhile, and must be when the peer
     /// has much to send. When the future is dropped, the closing goes on.
     pub async fn close(&self) -> Result<(), Error> {
-        let line = &self.owner.line;
-        line.change(|board, now| {
-            board.closed = true;
-            board.hub.stop_accepting(now);
-            for id in board.hub.connections() {
+        let handle = &self.owner.handle;
+        handle.change(|state, now| {
+            state.closed = true;
+            state.hub.stop_accepting(now);
+            for id in state.hub.connections() {
                 // Why ignored: one that nobody holds is being closed already.
-                let _ = board.hub.close(now, id, 0, "the endpoint is closed");
-                board.hub.discard_unaccepted(now, id);
-                board.ring(id, crate::inbox::News::All);
+                let _ = state.hub.close(now, id, 0, "the endpoint is closed");
+                state.hub.discard_unaccepted(now, id);
+                state.notify(id, crate::inbox::News::All);
             }
-            board.door.notify_waiters();
+            state.endpoint_notify.notify_waiters();
         });
-        line.wait_for(&self.owner.door, |board, _| if board.hub.is_quiet() { Poll::Ready(Ok(())) } else { Poll::Pending }).await
+        handle
+            .wait_for(&self.owner.endpoint_notify, |state, _| if state.hub.is_quiet() { Poll::Ready(Ok(())) } else { Poll::Pending })
+            .await
     }
 }

@@ -4,7 +4,7 @@
 //! - [`connection`]: streams in both directions, rate and class, the end;
 //! - [`stream_sender`], [`segment_writer`]: segments out, whole or as they are made;
 //! - [`stream_receiver`]: segments in, whole or unit by unit;
-//! - [`switchboard`]: the lock, the background task, and who is woken by what.
+//! - [`shared_state`]: the lock, the background task, and who is woken by what.
 //!
 //! Invariant: no lock is held across an await; a future that is dropped before it is done has taken nothing, unless
 //! its documentation says otherwise.
@@ -12,9 +12,9 @@
 mod connection;
 mod endpoint;
 mod segment_writer;
+mod shared_state;
 mod stream_receiver;
 mod stream_sender;
-mod switchboard;
 
 pub use connection::Connection;
 pub use endpoint::Endpoint;

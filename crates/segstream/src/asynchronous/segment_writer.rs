@@ -40,8 +40,8 @@ impl SegmentWriter {
     }
 
     async fn push(&self, bytes: &[u8], last: bool) -> Result<Option<Verdict>, Error> {
-        let Writing { held, stream, bell } = &*self.writing;
-        held.line.wait_for(bell, |board, now| board.hub.poll_append(now, (held.id, *stream), bytes, last)).await
+        let Writing { held, stream, notify } = &*self.writing;
+        held.handle.wait_for(notify, |state, now| state.hub.poll_append(now, (held.id, *stream), bytes, last)).await
     }
 }
 
@@ -49,7 +49,7 @@ impl Drop for SegmentWriter {
     fn drop(&mut self) {
         if !self.finished {
             let Writing { held, stream, .. } = &*self.writing;
-            held.line.change(|board, now| board.hub.end_segment(now, held.id, *stream));
+            held.handle.change(|state, now| state.hub.end_segment(now, held.id, *stream));
         }
     }
 }

@@ -3,7 +3,7 @@
 //! Called by applications. Invariant: a segment is handed out once; taking it frees its room in the window.
 
 use super::connection::Held;
-use super::switchboard::Bell;
+use super::shared_state::SharedNotify;
 use crate::{Contract, Error, Progress, Received};
 use std::sync::Arc;
 
@@ -15,21 +15,21 @@ pub struct StreamReceiver {
     stream: u32,
     // Why kept here: of a stream that has ended the connection keeps nothing.
     contract: Contract,
-    bell: Bell,
+    notify: SharedNotify,
 }
 
 impl Drop for StreamReceiver {
     fn drop(&mut self) {
-        self.held.line.change(|board, now| {
-            board.hub.discard(now, self.held.id, self.stream);
-            board.drop_receiving(self.held.id, self.stream);
+        self.held.handle.change(|state, now| {
+            state.hub.discard(now, self.held.id, self.stream);
+            state.drop_receiving(self.held.id, self.stream);
         });
     }
 }
 
 impl StreamReceiver {
-    pub(super) const fn new(held: Arc<Held>, stream: u32, contract: Contract, bell: Bell) -> Self {
-        Self { held, stream, contract, bell }
+    pub(super) const fn new(held: Arc<Held>, stream: u32, contract: Contract, notify: SharedNotify) -> Self {
+        Self { held, stream, contract, notify }
     }
 
     /// The stream's number at both ends.
@@ -48,7 +48,7 @@ impl StreamReceiver {
     ///
     /// [`Error::Closed`] when the connection has broken off; segments judged before are handed out first.
     pub async fn recv(&mut self) -> Result<Option<Received>, Error> {
-        self.held.line.wait_for(&self.bell, |board, now| board.hub.poll_recv(now, self.held.id, self.stream)).await
+        self.held.handle.wait_for(&self.notify, |state, now| state.hub.poll_recv(now, self.held.id, self.stream)).await
     }
 
     /// Like [`StreamReceiver::recv`] into a buffer of the caller's: copies what fits and gives the length of the
@@ -60,7 +60,7 @@ impl StreamReceiver {
 
     /// The next judged segment, if one is there.
     pub fn try_recv(&mut self) -> Option<Received> {
-        self.held.line.change(|board, now| board.hub.try_recv(now, self.held.id, self.stream))
+        self.held.handle.change(|state, now| state.hub.try_recv(now, self.held.id, self.stream))
     }
 
     /// Waits for the next units, or for a segment all of whose units have been told and which is judged now. `None`
@@ -74,6 +74,6 @@ impl StreamReceiver {
     ///
     /// [`Error::Closed`] when the connection has broken off; what arrived before is handed out first.
     pub async fn next_units(&mut self) -> Result<Option<Progress>, Error> {
-        self.held.line.wait_for(&self.bell, |board, now| board.hub.poll_progress(now, self.held.id, self.stream)).await
+        self.held.handle.wait_for(&self.notify, |state, now| state.hub.poll_progress(now, self.held.id, self.stream)).await
     }
 }

@@ -4,7 +4,7 @@
 
 use super::SegmentWriter;
 use super::connection::Held;
-use super::switchboard::Bell;
+use super::shared_state::SharedNotify;
 use crate::inbox::News;
 use crate::{Bytes, Error, Judged, SegmentNumber, SubmitError, Timestamp};
 use std::sync::Arc;
@@ -22,15 +22,15 @@ pub struct StreamSender {
 pub(super) struct Writing {
     pub(super) held: Arc<Held>,
     pub(super) stream: u32,
-    pub(super) bell: Bell,
+    pub(super) notify: SharedNotify,
 }
 
 impl Drop for Writing {
     fn drop(&mut self) {
-        self.held.line.change(|board, now| {
+        self.held.handle.change(|state, now| {
             // Why ignored: on a connection that has ended there is nothing to finish.
-            let _ = board.hub.finish_stream(now, self.held.id, self.stream);
-            board.drop_sending(self.held.id, self.stream);
+            let _ = state.hub.finish_stream(now, self.held.id, self.stream);
+            state.drop_sending(self.held.id, self.stream);
         });
     }
 }
@@ -48,20 +48,20 @@ impl StreamSender {
     /// Sends a whole segment whose source time is now; waits while the send buffer is full. Cancel safe: a future
     /// that is dropped before it is done has sent nothing.
     pub async fn send(&self, bytes: Bytes) -> Result<SegmentNumber, Error> {
-        let now = self.writing.held.line.clock.now();
+        let now = self.writing.held.handle.clock.now();
         self.send_at(bytes, now, None).await
     }
 
     /// Like [`StreamSender::send`] with a source time, and a tolerance (W, E, B) of its own if given.
     pub async fn send_at(&self, bytes: Bytes, source_time: Timestamp, tolerance: Option<(u32, u32, u32)>) -> Result<SegmentNumber, Error> {
-        let Writing { held, stream, bell } = &*self.writing;
-        held.line.wait_for(bell, |board, now| board.hub.poll_send(now, (held.id, *stream), bytes.clone(), source_time, tolerance)).await
+        let Writing { held, stream, notify } = &*self.writing;
+        held.handle.wait_for(notify, |state, now| state.hub.poll_send(now, (held.id, *stream), bytes.clone(), source_time, tolerance)).await
     }
 
     /// Like [`StreamSender::send_at`] without waiting: [`SubmitError::Blocked`] when the send buffer is full.
     pub fn try_send(&self, bytes: Bytes, source_time: Timestamp, tolerance: Option<(u32, u32, u32)>) -> Result<SegmentNumber, Error> {
         let Writing { held, stream, .. } = &*self.writing;
-        match held.line.change(|board, now| board.hub.poll_send(now, (held.id, *stream), bytes, source_time, tolerance)) {
+        match held.handle.change(|state, now| state.hub.poll_send(now, (held.id, *stream), bytes, source_time, tolerance)) {
             Poll::Ready(sent) => sent,
             Poll::Pending => Err(SubmitError::Blocked.into()),
         }
@@ -70,15 +70,15 @@ impl StreamSender {
     /// Opens a segment whose length is not known yet. Its first units leave before its last exist. Only one segment
     /// of a stream can be open, and no other is sent meanwhile. Cancel safe.
     pub async fn open_segment(&self) -> Result<SegmentWriter, Error> {
-        let now = self.writing.held.line.clock.now();
+        let now = self.writing.held.handle.clock.now();
         self.open_segment_at(now, None).await
     }
 
     /// Like [`StreamSender::open_segment`] with a source time, and a tolerance (W, E, B) of its own if given.
     pub async fn open_segment_at(&self, source_time: Timestamp, tolerance: Option<(u32, u32, u32)>) -> Result<SegmentWriter, Error> {
-        let Writing { held, stream, bell } = &*self.writing;
+        let Writing { held, stream, notify } = &*self.writing;
         let open = |segment| SegmentWriter::new(Arc::clone(&self.writing), segment);
-        held.line.wait_for(bell, |board, now| board.hub.poll_open(now, (held.id, *stream), source_time, tolerance)).await.map(open)
+        held.handle.wait_for(notify, |state, now| state.hub.poll_open(now, (held.id, *stream), source_time, tolerance)).await.map(open)
     }
 
     /// Waits for the verdict on a segment, which is handed out once. Cancel safe.
@@ -87,8 +87,8 @@ impl StreamSender {
     ///
     /// [`Error::Unknown`] when the verdict was handed out already or the segment never was.
     pub async fn verdict(&self, segment: SegmentNumber) -> Result<Judged, Error> {
-        let Writing { held, stream, bell } = &*self.writing;
-        held.line.wait_for(bell, |board, _| board.hub.poll_verdict(held.id, *stream, segment)).await
+        let Writing { held, stream, notify } = &*self.writing;
+        held.handle.wait_for(notify, |state, _| state.hub.poll_verdict(held.id, *stream, segment)).await
     }
 
     /// Waits for the next verdict, in the order in which they come. `None` when no more will come: the stream is
@@ -96,18 +96,18 @@ impl StreamSender {
     ///
     /// Verdicts that nobody takes are kept for the last 65,536 segments.
     pub async fn next_verdict(&self) -> Option<Judged> {
-        let Writing { held, stream, bell } = &*self.writing;
+        let Writing { held, stream, notify } = &*self.writing;
         // Why no error: the end of the connection gives every segment its verdict first.
-        held.line.wait_for(bell, |board, _| board.hub.poll_next_verdict(held.id, *stream)).await.ok().flatten()
+        held.handle.wait_for(notify, |state, _| state.hub.poll_next_verdict(held.id, *stream)).await.ok().flatten()
     }
 
     /// No more segments will come. Verdicts still do.
     pub fn finish(&self) {
         let Writing { held, stream, .. } = &*self.writing;
-        held.line.change(|board, now| {
+        held.handle.change(|state, now| {
             // Why ignored: on a connection that has ended there is nothing to finish.
-            let _ = board.hub.finish_stream(now, held.id, *stream);
-            board.ring(held.id, News::Sending(*stream));
+            let _ = state.hub.finish_stream(now, held.id, *stream);
+            state.notify(held.id, News::Sending(*stream));
         });
     }
 }

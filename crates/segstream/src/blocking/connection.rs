@@ -332,8 +332,9 @@ impl<'a> Connection<'a> {
         self.endpoint.serve()
     }
 
-    /// Serves the network until a connection that has ended has answered its peer's last repetitions.
-    pub fn say_goodbye(&mut self) -> Result<(), Error> {
+    /// Waits until a connection that has ended has drained (RFC 9000 10.2.2): until then it answers a close that its peer repeats
+    /// because the answer was lost.
+    pub fn drained(&mut self) -> Result<(), Error> {
         let id = self.id;
         self.endpoint.wait_for(None, |hub, _| if hub.protocol.is_forgotten(id) { Poll::Ready(Ok(())) } else { Poll::Pending })
     }

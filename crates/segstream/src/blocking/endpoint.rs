@@ -204,7 +204,7 @@ impl Endpoint {
         self.change(|hub, now| hub.release(now, id));
     }
 
-    /// Closes every connection gracefully, and returns when all have ended and said their goodbyes. Nothing is
+    /// Closes every connection gracefully, and returns when all have ended and drained. Nothing is
     /// received any more.
     pub fn close(mut self) -> Result<(), Error> {
         self.change(|hub, now| {

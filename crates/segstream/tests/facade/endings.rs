@@ -127,7 +127,7 @@ fn ended_connections_make_room_for_new_ones() {
             segstream::Endpoint::builder().config(Config { connections: 2, ..Config::default() }).allow_anyone().listen(any()).unwrap();
         let client = segstream::Endpoint::builder().config(Config { connections: 2, ..Config::default() }).bind(any()).unwrap();
         for _ in 0..6 {
-            // The ones before say their goodbyes for a while.
+            // The ones before drain for a while.
             let (connection, _) = loop {
                 match client.connect(segstream::Peer::anyone(server.local_addr()), vec![]).await {
                     Err(Error::Connect(ConnectError::TooMany(2))) => {}

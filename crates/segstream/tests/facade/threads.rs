@@ -75,7 +75,7 @@ fn a_waker_ends_a_wait_and_threads_that_bring_something_are_no_wakers() {
 }
 
 #[test]
-fn an_endpoint_that_is_dropped_in_full_flight_still_says_goodbye() {
+fn an_endpoint_that_is_dropped_in_full_flight_still_tells_its_peer() {
     ends(|| {
         for round in 0..20 {
             let unpaced = Config { class: Class::new(6).unwrap(), rate: Rate::Unpaced, unlimited: true, ..config(Threads::Sending) };

@@ -1,10 +1,10 @@
 //! What the handles and the background task share, and who is woken by what.
 //!
-//! Called by every handle through [`Line`], and by the driver after every turn. Tasks wait for *bells*: one for each
-//! stream in each direction, one for each connection, one for the endpoint.
+//! Called by every handle of the application through [`Handle`], and by the driver after every turn. A task waits for a
+//! [`Notify`]: there is one for each stream in each direction, one for each connection, one for the endpoint.
 //!
-//! Invariant: a task that found nothing to do is woken by the next change that could give it something; when the
-//! background task ends, for whatever reason, every bell rings and nobody waits again.
+//! Invariant: a task that found nothing to do is notified of the next change that could give it something; when the
+//! background task ends, for whatever reason, everybody is notified and nobody waits again.
 
 use crate::hub::Hub;
 use crate::inbox::News;
@@ -22,25 +22,25 @@ use std::task::Poll;
 use tokio::sync::Notify;
 
 /// What a task can wait for.
-pub(super) type Bell = Arc<Notify>;
+pub(super) type SharedNotify = Arc<Notify>;
 
-/// The bells of one connection.
+/// The notifies of one connection.
 #[derive(Debug, Default)]
-struct Bells {
-    connection: Bell,
-    sending: BTreeMap<u32, Bell>,
-    receiving: BTreeMap<u32, Bell>,
+struct Notifies {
+    connection: SharedNotify,
+    sending: BTreeMap<u32, SharedNotify>,
+    receiving: BTreeMap<u32, SharedNotify>,
 }
 
-impl Bells {
-    fn ring(&self, news: News) {
+impl Notifies {
+    fn notify(&self, news: News) {
         match news {
             News::Connection => self.connection.notify_waiters(),
-            News::Sending(stream) => self.sending.get(&stream).into_iter().for_each(|bell| bell.notify_waiters()),
-            News::Receiving(stream) => self.receiving.get(&stream).into_iter().for_each(|bell| bell.notify_waiters()),
+            News::Sending(stream) => self.sending.get(&stream).into_iter().for_each(|notify| notify.notify_waiters()),
+            News::Receiving(stream) => self.receiving.get(&stream).into_iter().for_each(|notify| notify.notify_waiters()),
             News::All => {
                 self.connection.notify_waiters();
-                self.sending.values().chain(self.receiving.values()).for_each(|bell| bell.notify_waiters());
+                self.sending.values().chain(self.receiving.values()).for_each(|notify| notify.notify_waiters());
             }
         }
     }
@@ -48,11 +48,11 @@ impl Bells {
 
 /// The endpoint behind the lock.
 #[derive(Debug)]
-pub(super) struct Switchboard {
+pub(super) struct SharedState {
     pub(super) hub: Hub,
-    bells: BTreeMap<ConnectionId, Bells>,
-    /// Rings for the endpoint as a whole.
-    pub(super) door: Bell,
+    notifies: BTreeMap<ConnectionId, Notifies>,
+    /// Notified for the endpoint as a whole.
+    pub(super) endpoint_notify: SharedNotify,
     /// The application has closed the endpoint.
     pub(super) closed: bool,
     /// No handle of the endpoint is left.
@@ -61,41 +61,41 @@ pub(super) struct Switchboard {
     failure: Option<(io::ErrorKind, String)>,
 }
 
-impl Switchboard {
+impl SharedState {
     pub(super) fn new(hub: Hub) -> Self {
-        Self { hub, bells: BTreeMap::new(), door: Bell::default(), closed: false, unowned: false, failure: None }
+        Self { hub, notifies: BTreeMap::new(), endpoint_notify: SharedNotify::default(), closed: false, unowned: false, failure: None }
     }
 
-    /// The bell for `news` of a connection.
-    pub(super) fn bell(&mut self, id: ConnectionId, news: News) -> Bell {
-        let bells = self.bells.entry(id).or_default();
+    /// The notify for `news` of a connection.
+    pub(super) fn notify_for(&mut self, id: ConnectionId, news: News) -> SharedNotify {
+        let notifies = self.notifies.entry(id).or_default();
         Arc::clone(match news {
-            News::Sending(stream) => bells.sending.entry(stream).or_default(),
-            News::Receiving(stream) => bells.receiving.entry(stream).or_default(),
-            News::Connection | News::All => &bells.connection,
+            News::Sending(stream) => notifies.sending.entry(stream).or_default(),
+            News::Receiving(stream) => notifies.receiving.entry(stream).or_default(),
+            News::Connection | News::All => &notifies.connection,
         })
     }
 
     /// Wakes who waits for `news` of a connection.
-    pub(super) fn ring(&self, id: ConnectionId, news: News) {
-        if let Some(bells) = self.bells.get(&id) {
-            bells.ring(news);
+    pub(super) fn notify(&self, id: ConnectionId, news: News) {
+        if let Some(notifies) = self.notifies.get(&id) {
+            notifies.notify(news);
         }
     }
 
     /// Nobody waits for this stream of ours any more.
     pub(super) fn drop_sending(&mut self, id: ConnectionId, stream: u32) {
-        self.bells.entry(id).and_modify(|bells| _ = bells.sending.remove(&stream));
+        self.notifies.entry(id).and_modify(|notifies| _ = notifies.sending.remove(&stream));
     }
 
     /// Nobody waits for this stream of the peer any more.
     pub(super) fn drop_receiving(&mut self, id: ConnectionId, stream: u32) {
-        self.bells.entry(id).and_modify(|bells| _ = bells.receiving.remove(&stream));
+        self.notifies.entry(id).and_modify(|notifies| _ = notifies.receiving.remove(&stream));
     }
 
     /// No handle of the connection is left.
     pub(super) fn release(&mut self, now: Timestamp, id: ConnectionId) {
-        self.bells.remove(&id);
+        self.notifies.remove(&id);
         self.hub.release(now, id);
     }
 
@@ -116,16 +116,16 @@ impl Switchboard {
 
     /// After a turn of the driver: hears what has happened, and wakes who waits for it.
     fn on_turn(&mut self, now: Timestamp) -> Flow {
-        let (bells, door) = (&self.bells, &self.door);
-        let mut changed = self.hub.absorb(now, |id, news| match bells.get(&id) {
-            Some(bells) => bells.ring(news),
-            None => door.notify_waiters(),
+        let (notifies, endpoint_notify) = (&self.notifies, &self.endpoint_notify);
+        let mut changed = self.hub.absorb(now, |id, news| match notifies.get(&id) {
+            Some(notifies) => notifies.notify(news),
+            None => endpoint_notify.notify_waiters(),
         });
         if self.unowned {
             changed |= self.hub.stop_accepting(now);
         }
         if self.closed && self.hub.is_quiet() {
-            self.door.notify_waiters();
+            self.endpoint_notify.notify_waiters();
         }
         match changed {
             _ if self.unowned && self.hub.is_empty() => Flow::Stop,
@@ -139,8 +139,8 @@ impl Switchboard {
         self.failure = Some((cause.kind(), cause.to_string()));
         self.hub.abort_others(now, &[], "the endpoint is no longer driven");
         self.hub.absorb(now, |_, _| ());
-        self.door.notify_waiters();
-        self.bells.values().for_each(|bells| bells.ring(News::All));
+        self.endpoint_notify.notify_waiters();
+        self.notifies.values().for_each(|notifies| notifies.notify(News::All));
     }
 }
 
@@ -148,73 +148,73 @@ fn system((kind, text): &(io::ErrorKind, String)) -> Error {
     Error::System(io::Error::new(*kind, text.clone()))
 }
 
-/// How a handle reaches the switchboard.
+/// How a handle reaches the shared_state.
 #[derive(Clone, Debug)]
-pub(super) struct Line {
-    shared: Arc<Shared<Switchboard>>,
+pub(super) struct Handle {
+    shared: Arc<Shared<SharedState>>,
     pub(super) clock: Clock,
 }
 
-impl Line {
-    /// Drives `board` in the background, on the present runtime.
-    pub(super) fn open(board: Switchboard, driver: AsyncDriver) -> Self {
+impl Handle {
+    /// Drives `state` in the background, on the present runtime.
+    pub(super) fn open(state: SharedState, driver: AsyncDriver) -> Self {
         let clock = driver.clock();
-        let line = Self { shared: Arc::new(Shared::new(board)), clock };
-        let (shared, driven) = (Arc::clone(&line.shared), Driven { line: line.clone(), socket: Arc::clone(driver.socket()) });
+        let handle = Self { shared: Arc::new(Shared::new(state)), clock };
+        let (shared, driven) = (Arc::clone(&handle.shared), Driven { handle: handle.clone(), socket: Arc::clone(driver.socket()) });
         tokio::spawn(async move {
-            let hook = move |board: &mut Switchboard, _: &Turn| board.on_turn(clock.now());
+            let hook = move |state: &mut SharedState, _: &Turn| state.on_turn(clock.now());
             if let Err(error) = driver.run(shared, hook).await {
                 driven.stop(&error);
             }
         });
-        line
+        handle
     }
 
     /// Looks something up.
-    pub(super) fn look<R>(&self, call: impl FnOnce(&mut Switchboard) -> R) -> R {
+    pub(super) fn look<R>(&self, call: impl FnOnce(&mut SharedState) -> R) -> R {
         call(&mut self.shared.lock())
     }
 
     /// Changes something; the background task sends what is to be sent for it.
-    pub(super) fn change<R>(&self, call: impl FnOnce(&mut Switchboard, Timestamp) -> R) -> R {
+    pub(super) fn change<R>(&self, call: impl FnOnce(&mut SharedState, Timestamp) -> R) -> R {
         let result = {
-            let mut board = self.shared.lock();
+            let mut state = self.shared.lock();
             let now = self.clock.now();
-            call(&mut board, now)
+            call(&mut state, now)
         };
         self.shared.changed();
         result
     }
 
-    /// Waits until `ready` gives a value, looking again whenever `bell` rings. Nothing is lost when the future is
+    /// Waits until `ready` gives a value, looking again whenever `notify` notifies. Nothing is lost when the future is
     /// dropped: `ready` has given its value only when the future is done.
     pub(super) async fn wait_for<T>(
         &self,
-        bell: &Notify,
-        mut ready: impl FnMut(&mut Switchboard, Timestamp) -> Poll<Result<T, Error>>,
+        notify: &Notify,
+        mut ready: impl FnMut(&mut SharedState, Timestamp) -> Poll<Result<T, Error>>,
     ) -> Result<T, Error> {
         // Why: a loop of calls that need not wait would keep the background task from its turn.
         tokio::task::consume_budget().await;
         loop {
             // Why before looking: a ring between looking and waiting would be missed.
-            let rung = bell.notified();
+            let notified = notify.notified();
             if let Some(result) = self.poll_once(&mut ready) {
                 return result;
             }
-            rung.await;
+            notified.await;
         }
     }
 
-    fn poll_once<T>(&self, ready: &mut impl FnMut(&mut Switchboard, Timestamp) -> Poll<Result<T, Error>>) -> Option<Result<T, Error>> {
-        let mut board = self.shared.lock();
+    fn poll_once<T>(&self, ready: &mut impl FnMut(&mut SharedState, Timestamp) -> Poll<Result<T, Error>>) -> Option<Result<T, Error>> {
+        let mut state = self.shared.lock();
         let now = self.clock.now();
-        let result = match (ready(&mut board, now), &board.failure) {
+        let result = match (ready(&mut state, now), &state.failure) {
             (Poll::Ready(Ok(value)), _) => Ok(value),
             (Poll::Ready(Err(_)) | Poll::Pending, Some(failure)) => Err(system(failure)),
             (Poll::Ready(Err(error)), None) => Err(error),
             (Poll::Pending, None) => return None,
         };
-        drop(board);
+        drop(state);
         self.shared.changed();
         Some(result)
     }
@@ -223,38 +223,38 @@ impl Line {
 /// Ends every wait when the background task ends: the runtime may be shut down at any await.
 #[derive(Debug)]
 struct Driven {
-    line: Line,
+    handle: Handle,
     socket: Arc<Socket>,
 }
 
 impl Driven {
     /// The system has failed: no connection can be told.
     fn stop(&self, cause: &io::Error) {
-        let mut board = self.line.shared.lock();
-        if board.failure.is_none() {
-            board.stop(self.line.clock.now(), cause);
+        let mut state = self.handle.shared.lock();
+        if state.failure.is_none() {
+            state.stop(self.handle.clock.now(), cause);
         }
     }
 }
 
 impl Drop for Driven {
     fn drop(&mut self) {
-        let mut board = self.line.shared.lock();
-        if board.failure.is_some() {
+        let mut state = self.handle.shared.lock();
+        if state.failure.is_some() {
             return;
         }
         // Why on this thread: nothing else of the runtime will run any more.
-        if !board.hub.is_empty()
-            && let Ok(mut driver) = BlockingDriver::new(Arc::clone(&self.socket), self.line.clock, DriverConfig::default())
+        if !state.hub.is_empty()
+            && let Ok(mut driver) = BlockingDriver::new(Arc::clone(&self.socket), self.handle.clock, DriverConfig::default())
         {
-            closing::finish(&mut board.hub, &mut driver);
+            closing::finish(&mut state.hub, &mut driver);
         }
         let cause = io::Error::other("the tokio runtime that drove the endpoint has been shut down");
-        board.stop(self.line.clock.now(), &cause);
+        state.stop(self.handle.clock.now(), &cause);
     }
 }
 
-impl Endpoint for Switchboard {
+impl Endpoint for SharedState {
     fn handle_datagram(&mut self, now: Timestamp, arrival: Arrival, datagram: &mut [u8]) {
         self.hub.handle_datagram(now, arrival, datagram);
     }
