@@ -100,9 +100,24 @@ impl Connection {
     ) -> Result<u64, SubmitError> {
         self.takes_segments()?;
         self.check_room(stream, tolerance)?;
-        let segment = self.send.submit(now, stream, Some(bytes.len() as u64), source_time, tolerance)?;
+        let length = Some(bytes.len() as u64);
+        let mut submitted = self.send.submit(now, stream, length, source_time, tolerance);
+        // Why a loop: the oldest segment may be shorter than this one.
+        while submitted == Err(SubmitError::Blocked)
+            && let Some(dropped) = self.send.drop_oldest(now, stream)
+        {
+            self.send_store.forget(stream, dropped..dropped + 1);
+            submitted = self.send.submit(now, stream, length, source_time, tolerance);
+        }
+        let segment = submitted?;
         self.send_store.push(stream, bytes);
         Ok(segment)
+    }
+
+    /// What [`Connection::send`] does when the send buffer of `stream` is full: it gives up the oldest segment of which nothing has
+    /// left (`true`), or refuses the new one (`false`, the default).
+    pub fn set_drop_oldest(&mut self, stream: u32, drops_oldest: bool) {
+        self.send.set_drop_oldest(stream, drops_oldest);
     }
 
     /// Opens a segment whose length is not known yet.

@@ -297,6 +297,23 @@ impl SendHalf {
         Ok(number)
     }
 
+    /// Whether the oldest unsent segment of the stream is given up for a new one when the send buffer is full.
+    pub fn set_drop_oldest(&mut self, id: u32, drops_oldest: bool) {
+        if let Some(stream) = self.streams.get_mut(id) {
+            stream.drops_oldest = drops_oldest;
+        }
+    }
+
+    /// Makes room by the stream's policy; the segment that was given up, if one was.
+    pub fn drop_oldest(&mut self, now: Instant, id: u32) -> Option<u64> {
+        let number = self.streams.get_mut(id)?.drop_oldest()?;
+        self.counters.segments_skipped += 1;
+        self.stale();
+        self.clock.hasten(now);
+        self.refresh(id);
+        Some(number)
+    }
+
     /// Appends to the open segment of `stream`. `Some(verdict)` when the segment is already judged or
     /// given up; the bytes are not taken then.
     pub fn append(&mut self, now: Instant, id: u32, bytes: u64, last: bool) -> Result<Option<Verdict>, SubmitError> {

@@ -54,6 +54,8 @@ pub(crate) struct SendStream {
     expire_from: u64,
     /// A submission was refused; tell when the next may succeed.
     pub(crate) blocked: bool,
+    /// When the send buffer is full, the oldest unsent segment is given up for a new one.
+    pub(crate) drops_oldest: bool,
     /// Bytes it may still send before the next stream's turn.
     pub(crate) credit: u64,
     /// Where the next list of finished segments starts.
@@ -98,6 +100,7 @@ impl SendStream {
             again_from: 0,
             expire_from: 0,
             blocked: false,
+            drops_oldest: false,
             credit: 0,
             listed_to: 0,
             standing: Standing::default(),
@@ -173,6 +176,26 @@ impl SendStream {
             return Err(SubmitError::Blocked);
         }
         Ok(())
+    }
+
+    /// Gives up the oldest segment of which nothing has left, and frees its room at once: nothing of it is needed any more. Its
+    /// number; `None` where the policy is another one, or where that would make no room.
+    ///
+    /// Limit: a segment that was given up counts among those without a verdict until the receiver has confirmed it, so that what
+    /// both ends keep of segments stays bounded.
+    pub(crate) fn drop_oldest(&mut self) -> Option<u64> {
+        if !self.drops_oldest || self.unsettled >= 2 * u64::from(self.contract.window_segments) {
+            return None;
+        }
+        let is_unsent = |segment: &SendSegment| segment.next == 0 && !segment.skipped && !segment.settled();
+        let mut numbers = self.current.max(self.base)..self.next_segment();
+        let number = numbers.find(|&number| self.writer != Some(number) && self.get(number).is_some_and(is_unsent))?;
+        self.give_up(number);
+        let freed = self.get_mut(number).map_or(0, |segment| core::mem::take(&mut segment.buffered));
+        self.buffered_units -= freed;
+        self.blocked = false;
+        self.advance_expiry();
+        Some(number)
     }
 
     /// Appends to the open segment. `Ok(Some(verdict))` when it has been judged or given up meanwhile;

@@ -67,6 +67,20 @@ impl StreamSender {
         }
     }
 
+    /// Whether the stream gives up its oldest segment of which nothing has left yet when its send buffer is full and a new
+    /// segment comes, instead of making the application wait. Default: it waits. For live media, where the newest segment is
+    /// worth more than the oldest. The receiver is told as of a lifetime that has run out: such a segment is *expired* at both
+    /// ends (or *within_tolerance* where everything may be missing), with all of its units as holes. Sending still waits while
+    /// twice [`crate::Contract::window_segments`] have no verdict, and an open segment waits for room.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Unknown`] when the connection is no more.
+    pub fn set_drop_oldest(&self, drops_oldest: bool) -> Result<(), Error> {
+        let Writing { held, stream, .. } = &*self.writing;
+        held.handle.change(|state, _| state.hub.set_drop_oldest(held.id, *stream, drops_oldest))
+    }
+
     /// Opens a segment whose length is not known yet. Its first units leave before its last exist. Only one segment
     /// of a stream can be open, and no other is sent meanwhile. Cancel safe.
     pub async fn open_segment(&self) -> Result<SegmentWriter, Error> {

@@ -117,6 +117,20 @@ impl<'a> Connection<'a> {
         }
     }
 
+    /// Whether a stream of ours gives up its oldest segment of which nothing has left yet when its send buffer is full and a new
+    /// segment comes, instead of making the application wait. Default: it waits. For live media, where the newest segment is
+    /// worth more than the oldest. The receiver is told as of a lifetime that has run out: such a segment is *expired* at both
+    /// ends (or *within_tolerance* where everything may be missing), with all of its units as holes. Sending still waits while
+    /// twice [`Contract::window_segments`] have no verdict, and an open segment waits for room.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Unknown`] when there is no such stream.
+    pub fn set_drop_oldest(&mut self, stream: u32, drops_oldest: bool) -> Result<(), Error> {
+        let id = self.id;
+        self.endpoint.change(|hub, _| hub.set_drop_oldest(id, stream, drops_oldest))
+    }
+
     /// Opens a segment whose length is not known yet. Its first units leave before its last exist. Only one segment
     /// of a stream can be open.
     pub fn open_segment(&mut self, stream: u32) -> Result<SegmentWriter<'_, 'a>, Error> {

@@ -29,6 +29,13 @@ impl Hub {
         Ok(stream)
     }
 
+    /// What a stream does with a new segment when its send buffer is full.
+    pub(crate) fn set_drop_oldest(&mut self, id: ConnectionId, stream: u32, drops_oldest: bool) -> Result<(), Error> {
+        self.sending(id, stream)?;
+        self.parts(id)?.0.set_drop_oldest(stream, drops_oldest);
+        Ok(())
+    }
+
     /// Takes a whole segment, unless the send buffer is full.
     pub(crate) fn poll_send(
         &mut self,

@@ -2,6 +2,7 @@
 
 mod background;
 mod datagram_size;
+mod drop_oldest;
 mod dropping;
 mod endings;
 mod examples;
