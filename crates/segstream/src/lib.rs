@@ -108,6 +108,13 @@
 //! A connection that hears nothing of its peer for [`Config::idle_timeout`] ends with
 //! [`CloseReason::TimedOut`]; what has no verdict then is *unknown*.
 //!
+//! # Copies
+//!
+//! A segment that is sent is a [`Bytes`], which a `Vec<u8>` becomes without a copy; it is kept as it is until its verdict, and
+//! copied once, into datagrams. A segment that is received is a [`Bytes`] too: the buffer that it was put together in, which is
+//! used again for a later segment when the last handle of it is dropped. It can be handed on or sent again without a copy.
+//! `recv_into` copies once more, into a buffer of the application's.
+//!
 //! # Security
 //!
 //! Everything is encrypted and both ends prove who they are by keys; there is no way to fall back. An endpoint is known by

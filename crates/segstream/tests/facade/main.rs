@@ -7,6 +7,7 @@ mod dropping;
 mod endings;
 mod examples;
 mod loopback;
+mod no_copy;
 mod open_segments;
 mod paused_receiver;
 mod progressive_reading;
