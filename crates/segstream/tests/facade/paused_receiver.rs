@@ -31,7 +31,7 @@ fn a_pause_of_five_seconds_stops_the_sender_and_bounds_both_buffers() {
         let accepted = server.accept().await.unwrap().unwrap();
         let mut receiver = accepted.accept_stream().await.unwrap().unwrap();
 
-        tokio::time::sleep(std::time::Duration::from_secs(5)).await;
+        tokio::time::sleep(Duration::from_secs(5)).await;
         let (sent, received) = (connection.statistics(), accepted.statistics());
         assert!(!sending.is_finished());
         assert_eq!(sent.units_sent, WINDOW, "the sender goes up to the window and no further");

@@ -41,7 +41,7 @@ fn moving_translator(to: SocketAddr, over: &Arc<AtomicBool>) -> (SocketAddr, thr
                 }
             }
             if idle {
-                thread::sleep(std::time::Duration::from_micros(100));
+                thread::sleep(Duration::from_micros(100));
             }
         }
         count

@@ -13,7 +13,7 @@ fn make_noise(to: SocketAddr) {
         stranger.send_to(&pattern(length, length as usize), to).unwrap();
         if length % 50 == 0 {
             // Why: the receive buffer of a machine that grants little would drop what comes at once.
-            thread::sleep(std::time::Duration::from_millis(1));
+            thread::sleep(Duration::from_millis(1));
         }
     }
 }

@@ -114,7 +114,7 @@ fn a_wake_ends_any_call_once_and_is_not_swallowed_by_a_send() {
         client.connection(ours).send(0, "sent".into()).unwrap();
         assert!(matches!(client.connection(ours).recv(0, None), Err(Error::Woken)));
         let waking = thread::spawn(move || {
-            thread::sleep(std::time::Duration::from_millis(50));
+            thread::sleep(Duration::from_millis(50));
             waker.wake();
         });
         assert!(matches!(client.connection(ours).closed(None), Err(Error::Woken)));

@@ -54,7 +54,7 @@ pub fn ends(test: impl FnOnce() + Send + 'static) {
             std::panic::resume_unwind(panic);
         }
     });
-    finished.recv_timeout(std::time::Duration::from_secs(60)).expect("the test did not end within a minute");
+    finished.recv_timeout(Duration::from_secs(60)).expect("the test did not end within a minute");
     if let Err(panic) = running.join() {
         std::panic::resume_unwind(panic);
     }
