@@ -37,6 +37,7 @@ mod sleeper;
 pub mod socket;
 #[cfg(feature = "staged")]
 pub mod staged;
+mod sync;
 pub mod wake;
 
 pub use bind::{SocketConfig, SocketError, SocketWarning};

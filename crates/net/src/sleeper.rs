@@ -4,11 +4,10 @@
 //!
 //! Invariant: a wake is never lost. Who sleeps says so, then looks once more, then parks; who changes something
 //! changes it, then looks whether the other sleeps. Between the two steps of each lies a full fence, so at least one
-//! of them sees the other.
+//! of them sees the other. `verify/wakeups` tries every order of these steps.
 
+use crate::sync::{AtomicU8, Ordering, Thread, current, fence, park, park_timeout};
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU8, Ordering, fence};
-use std::thread::{self, Thread};
 use std::time::Duration;
 
 const AWAKE: u8 = 0;
@@ -28,7 +27,7 @@ impl Sleeper {
     /// Says which thread this is; called once by it, before it sleeps.
     pub(crate) fn enter(&self) {
         // Why: a thread is entered once, so there is nothing to refuse.
-        let _ = self.thread.set(thread::current());
+        let _ = self.thread.set(current());
     }
 
     /// Sleeps until woken, for at most `at_most`, unless `look_again` finds something to do.
@@ -37,8 +36,8 @@ impl Sleeper {
         fence(Ordering::SeqCst);
         if !look_again() {
             match at_most {
-                Some(span) => thread::park_timeout(span),
-                None => thread::park(),
+                Some(span) => park_timeout(span),
+                None => park(),
             }
         }
         self.state.store(AWAKE, Ordering::Relaxed);

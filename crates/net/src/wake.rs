@@ -4,13 +4,12 @@
 //! look at something; the [`WakeListener`] stays with the driver.
 //!
 //! Invariant: a wake is never lost. One that comes while the driver works ends its next sleep at once; many
-//! that come together cost one system call and end one sleep.
+//! that come together cost one system call and end one sleep. `verify/wakeups` tries every order of these steps.
 
+use crate::sync::{AtomicBool, Ordering, UnixStream};
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::net::UnixStream;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Interrupts the sleep of a driver from any thread.
 #[derive(Clone, Debug)]

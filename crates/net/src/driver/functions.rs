@@ -7,18 +7,18 @@
 //! Invariant: what is sent leaves in the order it was written, and what has arrived is handed over in the order it came, on
 //! however many threads. A driver that sleeps is woken by what its threads bring, and by nothing they do otherwise.
 
+use super::bell::{Bell, Wanted};
 use super::exchange::DatagramIo;
 use super::receiving_thread::ReceivingThread;
 use super::sending_thread::SendingThread;
 use crate::clock::Clock;
 use crate::receive::ReceiveBatch;
 use crate::socket::{Interest, SendOutcome, Socket};
-use crate::wake::{self, WakeListener, Waker};
+use crate::wake::{self, WakeListener};
 use segstream_base::endpoint::Transmit;
 use std::io;
 use std::os::fd::AsFd as _;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering, fence};
 use std::time::Duration;
 
 /// Which functions of a driver have a thread of their own (HT 3). What each costs without is in `docs/PROFILE.md`: system calls
@@ -35,35 +35,6 @@ pub enum Threads {
     Receiving,
     /// Sending has one, and receiving another.
     Both,
-}
-
-/// What wakes a driver that sleeps when its threads have something for it.
-#[derive(Debug)]
-pub(super) struct Bell {
-    arrivals_wanted: AtomicBool,
-    room_wanted: AtomicBool,
-    waker: Waker,
-}
-
-impl Bell {
-    /// Datagrams have been handed to the driver.
-    pub(super) fn ring_for_arrivals(&self) {
-        Self::ring(&self.arrivals_wanted, &self.waker);
-    }
-
-    /// There is room for datagrams of the driver.
-    pub(super) fn ring_for_room(&self) {
-        Self::ring(&self.room_wanted, &self.waker);
-    }
-
-    /// Invariant: whoever sleeps says what it wants, then looks once more; whoever brings it does so, then looks whether it
-    /// is wanted. Between the two steps of each lies a full fence, so that one of them sees the other.
-    fn ring(wanted: &AtomicBool, waker: &Waker) {
-        fence(Ordering::SeqCst);
-        if wanted.load(Ordering::Relaxed) && wanted.swap(false, Ordering::Relaxed) {
-            waker.wake();
-        }
-    }
 }
 
 /// What a wait has ended with.
@@ -93,7 +64,7 @@ impl Functions {
     /// When the system gives no thread or no file descriptor.
     pub(super) fn new(socket: Arc<Socket>, clock: Clock, threads: Threads) -> io::Result<Self> {
         let (waker, listener) = wake::pair()?;
-        let bell = Arc::new(Bell { arrivals_wanted: AtomicBool::new(false), room_wanted: AtomicBool::new(false), waker });
+        let bell = Arc::new(Bell::new(waker));
         let (own_sending, own_receiving) =
             (matches!(threads, Threads::Sending | Threads::Both), matches!(threads, Threads::Receiving | Threads::Both));
         let start_sending = || SendingThread::start(Arc::clone(&socket), Arc::clone(&bell));
@@ -116,13 +87,12 @@ impl Functions {
             (false, true) => Interest::Writable,
             (false, false) => Interest::Neither,
         };
-        self.bell.arrivals_wanted.store(self.receiving.is_some(), Ordering::Relaxed);
-        self.bell.room_wanted.store(blocked && self.sending.is_some(), Ordering::Relaxed);
-        fence(Ordering::SeqCst);
-        let timeout = if self.has_news(blocked) { Some(Duration::ZERO) } else { timeout };
-        let ready = self.socket.wait(timeout, interest, &[driver.as_fd(), self.listener.as_fd()])?;
-        self.bell.arrivals_wanted.store(false, Ordering::Relaxed);
-        self.bell.room_wanted.store(false, Ordering::Relaxed);
+        let wanted = Wanted { arrivals: self.receiving.is_some(), room: blocked && self.sending.is_some() };
+        let wait = |news| {
+            let timeout = if news { Some(Duration::ZERO) } else { timeout };
+            self.socket.wait(timeout, interest, &[driver.as_fd(), self.listener.as_fd()])
+        };
+        let ready = self.bell.sleep(wanted, || self.has_news(blocked), wait)?;
         let [woken, rung] = ready.others;
         if rung {
             self.listener.clear();

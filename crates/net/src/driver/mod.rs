@@ -3,7 +3,8 @@
 //! - [`blocking`]: on the caller's own thread, a turn at a time.
 //! - `tokio`: as a task, the endpoint behind a lock (feature `tokio`).
 //! - `exchange` (private): the turn itself, which both share;
-//! - `functions`: which threads send and receive; `sending_thread` and `receiving_thread` (private) are theirs;
+//! - `functions`: which threads send and receive; `sending_thread` and `receiving_thread` (private) are theirs, `bell` wakes the
+//!   driver for them;
 //! - `polling` (private): how long to busy-poll before blocking.
 //!
 //! Called by the facade, the command, the benchmarks and anybody with an [`Endpoint`] of their own.
@@ -13,6 +14,7 @@
 //!
 //! [`Endpoint`]: segstream_base::endpoint::Endpoint
 
+mod bell;
 pub mod blocking;
 mod exchange;
 mod functions;

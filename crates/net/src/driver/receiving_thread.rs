@@ -5,7 +5,7 @@
 //! Invariant: batches are handed over in the order they came. There are as many as there are, whatever arrives: when none is
 //! empty the rest waits in the system's buffer, as it does without a thread.
 
-use super::functions::Bell;
+use super::bell::Bell;
 use crate::clock::Clock;
 use crate::receive::ReceiveBatch;
 use crate::sleeper::Sleeper;

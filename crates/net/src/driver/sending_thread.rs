@@ -5,7 +5,7 @@
 //! Invariant: GSO batches leave in the order they were given. One that is given has left, or was dropped by the socket and counted
 //! there, before the thread ends; when the system takes nothing for [`FLUSH_TIMEOUT`] then, the rest is counted as dropped too.
 
-use super::functions::Bell;
+use super::bell::Bell;
 use crate::sleeper::Sleeper;
 use crate::socket::{Interest, SEND_BYTES_MAX, SendOutcome, Socket};
 use rtrb::{Consumer, Producer, RingBuffer};
