@@ -2,6 +2,9 @@
 //!
 //! The caller decides what becomes of every datagram. After each of its steps [`Pair::settle`] lets both
 //! ends do what they want to do now, and checks the promises that hold at any time.
+//!
+//! Why not a `segstream_network::Network`: there a seed decides when each datagram arrives; here the bytes of the fuzzer do, one
+//! datagram at a time, so that what it learns about an input holds for the next.
 
 use segstream_base::codec::Reader;
 use segstream_base::endpoint::{Arrival, Endpoint as _, Local};

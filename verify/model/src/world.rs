@@ -16,6 +16,9 @@
 //!   without a choice.
 //! - A thief sees every datagram, is as near as the ends are, and has no key. Limit: it does not change what it copies.
 //!
+//! Why not a `segstream_network::Network`: there a seed chooses one order of events; here the checker takes every order, and tells
+//! worlds apart by everything that is under way in them.
+//!
 //! Invariant: the same steps give the same world.
 
 use crate::digest::Digest;

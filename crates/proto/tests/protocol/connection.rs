@@ -26,8 +26,8 @@ fn a_segment_arrives_whole_and_both_ends_agree() {
     let mut network = Network::new(paced(), accepting(), Duration::from_millis(30));
     let client = network.connect(vec![Contract::default()]);
     let sent = bytes(1_000_000);
-    network.a.connection_mut(client).unwrap().send(Instant::ZERO, 0, sent.clone(), Instant::ZERO, None).unwrap();
-    network.a.connection_mut(client).unwrap().close(Instant::ZERO + Duration::ZERO, 0, "done");
+    network.a_mut().connection_mut(client).unwrap().send(Instant::ZERO, 0, sent.clone(), Instant::ZERO, None).unwrap();
+    network.a_mut().connection_mut(client).unwrap().close(Instant::ZERO + Duration::ZERO, 0, "done");
     network.run_until(Duration::from_secs(1));
     // Why: a close before set-up ends the attempt; nothing was accepted by the peer.
     assert!(network.events_a.iter().any(|(_, event)| matches!(event, ConnectionEvent::Closed(_))));
@@ -35,8 +35,8 @@ fn a_segment_arrives_whole_and_both_ends_agree() {
     let client = network.connect(vec![Contract::default()]);
     network.run_until(Duration::from_secs(2));
     let now = network.now();
-    network.a.connection_mut(client).unwrap().send(now, 0, sent.clone(), Instant::ZERO, None).unwrap();
-    network.a.connection_mut(client).unwrap().close(now, 0, "done");
+    network.a_mut().connection_mut(client).unwrap().send(now, 0, sent.clone(), Instant::ZERO, None).unwrap();
+    network.a_mut().connection_mut(client).unwrap().close(now, 0, "done");
     network.run_until(Duration::from_secs(4));
     assert_eq!(network.received.len(), 1);
     assert_eq!(network.received[0].bytes, sent);
@@ -44,7 +44,7 @@ fn a_segment_arrives_whole_and_both_ends_agree() {
     assert!(network.judged().contains(&(0, 0, Verdict::Complete)));
     assert!(network.events_a.iter().any(|(_, event)| *event == ConnectionEvent::Closed(CloseReason::ClosedHere)));
     assert!(network.events_b.iter().any(|(_, event)| matches!(event, ConnectionEvent::Closed(CloseReason::ClosedByPeer { code: 0, .. }))));
-    assert_eq!(network.a.connections().count() + network.b.connections().count(), 0, "both ends forget");
+    assert_eq!(network.a().connections().count() + network.b().connections().count(), 0, "both ends forget");
 }
 
 #[test]
@@ -54,13 +54,13 @@ fn at_no_loss_nothing_is_ever_sent_twice() {
     network.run_until(Duration::from_millis(200));
     let now = network.now();
     for _ in 0..8 {
-        network.a.connection_mut(client).unwrap().send(now, 0, bytes(300_000), Instant::ZERO, None).unwrap();
+        network.a_mut().connection_mut(client).unwrap().send(now, 0, bytes(300_000), Instant::ZERO, None).unwrap();
     }
     network.run_until(Duration::from_secs(2));
-    let counters = *network.a.connection(client).unwrap().sender_counters();
+    let counters = *network.a().connection(client).unwrap().sender_counters();
     assert_eq!(counters.units_retransmitted, 0);
     assert_eq!(network.received.len(), 8);
-    assert!(!network.a.connection(client).unwrap().has_unjudged());
+    assert!(!network.a().connection(client).unwrap().has_unjudged());
 }
 
 #[test]
@@ -71,8 +71,8 @@ fn a_transfer_survives_five_percent_loss_of_every_datagram() {
     network.run_until(Duration::from_secs(2));
     let now = network.now();
     let sent = bytes(3_000_000);
-    network.a.connection_mut(client).unwrap().send(now, 0, sent.clone(), Instant::ZERO, None).unwrap();
-    network.a.connection_mut(client).unwrap().close(now, 0, "");
+    network.a_mut().connection_mut(client).unwrap().send(now, 0, sent.clone(), Instant::ZERO, None).unwrap();
+    network.a_mut().connection_mut(client).unwrap().close(now, 0, "");
     network.run_until(Duration::from_secs(8));
     assert_eq!(network.received.len(), 1);
     assert!(network.received[0].bytes == sent);
@@ -86,7 +86,7 @@ fn a_killed_peer_ends_the_connection_within_the_idle_timeout_and_the_last_verdic
     network.run_until(Duration::from_millis(200));
     network.loss = 1.0;
     let now = network.now();
-    network.a.connection_mut(client).unwrap().send(now, 0, bytes(100_000), Instant::ZERO, None).unwrap();
+    network.a_mut().connection_mut(client).unwrap().send(now, 0, bytes(100_000), Instant::ZERO, None).unwrap();
     network.run_until(Duration::from_secs(11));
     assert_eq!(network.judged(), [(0, 0, Verdict::Unknown)]);
     assert!(network.events_a.iter().any(|(_, event)| matches!(event, ConnectionEvent::Closed(CloseReason::TimedOut(_)))));
@@ -98,7 +98,7 @@ fn an_idle_connection_stays_open_on_a_lossy_path() {
     network.loss = 0.2;
     let client = network.connect(vec![Contract::default()]);
     network.run_until(Duration::from_secs(120));
-    assert!(network.a.connection(client).unwrap().is_established());
+    assert!(network.a().connection(client).unwrap().is_established());
 }
 
 #[test]
@@ -116,11 +116,11 @@ fn streams_flow_both_ways_and_may_open_at_any_time() {
     network.run_until(Duration::from_millis(100));
     let now = network.now();
     let stream =
-        network.a.connection_mut(client).unwrap().open_stream(now, Contract { tolerance: (4, 1, 1), ..Contract::default() }).unwrap();
-    network.a.connection_mut(client).unwrap().send(now, stream, bytes(5000), Instant::ZERO, None).unwrap();
-    let server = network.b.connections().next().unwrap();
-    let back = network.b.connection_mut(server).unwrap().open_stream(now, Contract::default()).unwrap();
-    network.b.connection_mut(server).unwrap().send(now, back, bytes(7000), Instant::ZERO, None).unwrap();
+        network.a_mut().connection_mut(client).unwrap().open_stream(now, Contract { tolerance: (4, 1, 1), ..Contract::default() }).unwrap();
+    network.a_mut().connection_mut(client).unwrap().send(now, stream, bytes(5000), Instant::ZERO, None).unwrap();
+    let server = network.b().connections().next().unwrap();
+    let back = network.b_mut().connection_mut(server).unwrap().open_stream(now, Contract::default()).unwrap();
+    network.b_mut().connection_mut(server).unwrap().send(now, back, bytes(7000), Instant::ZERO, None).unwrap();
     network.run_until(Duration::from_secs(1));
     let mut lengths: Vec<usize> = network.received.iter().map(|received| received.bytes.len()).collect();
     lengths.sort_unstable();
@@ -135,7 +135,7 @@ fn garbage_changes_nothing_and_is_counted() {
     network.run_until(Duration::from_secs(2));
     let now = network.now();
     let sent = bytes(400_000);
-    network.a.connection_mut(client).unwrap().send(now, 0, sent.clone(), Instant::ZERO, None).unwrap();
+    network.a_mut().connection_mut(client).unwrap().send(now, 0, sent.clone(), Instant::ZERO, None).unwrap();
     network.run_until(Duration::from_secs(8));
     assert_eq!(network.received.len(), 1);
     assert!(network.received[0].bytes == sent);

@@ -43,7 +43,7 @@ impl Transfer {
         let end = self.network.now() + span;
         while self.network.now() < end {
             let now = self.network.now();
-            if let Some(connection) = self.network.a.connection_mut(self.id) {
+            if let Some(connection) = self.network.a_mut().connection_mut(self.id) {
                 let bytes = bytes::Bytes::from(vec![self.sent as u8 | 1; SEGMENT_BYTES]);
                 while connection.send(now, 0, bytes.clone(), now, None).is_ok() {
                     self.sent += 1;
@@ -55,14 +55,14 @@ impl Transfer {
 
     /// The largest datagram the path is known to carry, and the largest in use.
     fn sizes(&self) -> (usize, usize) {
-        let connection = self.network.a.connection(self.id).unwrap();
+        let connection = self.network.a().connection(self.id).unwrap();
         (connection.path_datagram_bytes(), connection.datagram_bytes())
     }
 
     /// Closes, and checks that every segment has a verdict, and one of `verdicts`.
     fn finish(&mut self, verdicts: &[Verdict]) {
         let now = self.network.now();
-        self.network.a.connection_mut(self.id).unwrap().close(now, 0, "");
+        self.network.a_mut().connection_mut(self.id).unwrap().close(now, 0, "");
         self.network.run_until(now.since(Instant::ZERO) + Duration::from_secs(20));
         let judged = self.network.judged();
         assert_eq!(judged.len() as u64, self.sent);
@@ -169,7 +169,7 @@ fn rates(datagram_bytes: DatagramSize) -> Vec<u64> {
     let automatic = Config { rate: Rate::between(floor, peak), datagram_bytes, ..Config::default() };
     let mut transfer = Transfer::new(automatic, Contract::default());
     transfer.carries.set(1_200);
-    let rate = |transfer: &Transfer| transfer.network.a.connection(transfer.id).unwrap().rate().unwrap().bits_per_second();
+    let rate = |transfer: &Transfer| transfer.network.a().connection(transfer.id).unwrap().rate().unwrap().bits_per_second();
     let rates = (0..80).map(|_| {
         transfer.run_for(ms(5));
         rate(&transfer)

@@ -21,7 +21,7 @@ fn both_ends_stay_within_the_grant(contract: &Contract, bytes: usize) {
     for millis in (100..2000).step_by(10) {
         let now = network.now();
         loop {
-            match network.a.connection_mut(client).unwrap().send(now, 0, Bytes::from(vec![1; bytes]), Instant::ZERO, None) {
+            match network.a_mut().connection_mut(client).unwrap().send(now, 0, Bytes::from(vec![1; bytes]), Instant::ZERO, None) {
                 Ok(_) => accepted += 1,
                 Err(error) => {
                     assert_eq!(error, SubmitError::Blocked);
@@ -30,8 +30,8 @@ fn both_ends_stay_within_the_grant(contract: &Contract, bytes: usize) {
             }
         }
         network.run_until(Duration::from_millis(millis));
-        let server = network.b.connections().next().unwrap();
-        let kept = (network.a.connection(client).unwrap().kept_bytes().0, network.b.connection(server).unwrap().kept_bytes().1);
+        let server = network.b().connections().next().unwrap();
+        let kept = (network.a().connection(client).unwrap().kept_bytes().0, network.b().connection(server).unwrap().kept_bytes().1);
         most = (most.0.max(kept.0), most.1.max(kept.1));
     }
     assert!(most.0 <= 2 * window, "the sender kept {} bytes of a window of {window}", most.0);

@@ -32,7 +32,7 @@ fn open_one_after_another(network: &mut Network, id: ConnectionId, count: u32) {
     while opened < count {
         let now = network.now();
         assert!(now < limit, "only {opened} streams were opened");
-        let connection = network.a.connection_mut(id).unwrap();
+        let connection = network.a_mut().connection_mut(id).unwrap();
         match connection.open_stream(now, Contract::default()) {
             Ok(stream) => {
                 assert_eq!(stream, opened, "numbers ascend, and none is used twice");
@@ -45,9 +45,9 @@ fn open_one_after_another(network: &mut Network, id: ConnectionId, count: u32) {
                 network.run_until((now + Duration::from_millis(1)).since(Instant::ZERO));
             }
         }
-        let peer = network.b.connections().next().unwrap();
-        let sending = network.a.connection(id).unwrap().streams_kept().0;
-        let receiving = network.b.connection(peer).unwrap().streams_kept().1;
+        let peer = network.b().connections().next().unwrap();
+        let sending = network.a().connection(id).unwrap().streams_kept().0;
+        let receiving = network.b().connection(peer).unwrap().streams_kept().1;
         kept_max = (kept_max.0.max(sending), kept_max.1.max(receiving));
     }
     assert!(kept_max.0 <= LIVE_MAX as usize && kept_max.1 <= LIVE_MAX as usize, "{kept_max:?} streams were kept");
@@ -57,7 +57,7 @@ fn a_thousand_streams(loss: f64) {
     let (mut network, id) = network(loss);
     open_one_after_another(&mut network, id, 1000);
     let now = network.now();
-    network.a.connection_mut(id).unwrap().close(now, 0, "");
+    network.a_mut().connection_mut(id).unwrap().close(now, 0, "");
     network.run_until((now + Duration::from_secs(60)).since(Instant::ZERO));
     let judged = network.judged();
     assert_eq!(judged.len(), 1000);
@@ -86,7 +86,7 @@ fn a_thousand_streams_go_one_after_another_whatever_is_lost() {
 fn a_sender_that_was_refused_is_told_when_it_may_open_the_next() {
     let (mut network, id) = network(0.0);
     let now = network.now();
-    let connection = network.a.connection_mut(id).unwrap();
+    let connection = network.a_mut().connection_mut(id).unwrap();
     for stream in 0..LIVE_MAX {
         assert_eq!(connection.open_stream(now, Contract::default()), Ok(stream));
     }
@@ -94,11 +94,11 @@ fn a_sender_that_was_refused_is_told_when_it_may_open_the_next() {
     network.run_until(Duration::from_secs(3));
     assert!(!network.events_a.contains(&(id, ConnectionEvent::StreamsAvailable)), "all of them are live");
     let now = network.now();
-    network.a.connection_mut(id).unwrap().finish_stream(now, 3);
+    network.a_mut().connection_mut(id).unwrap().finish_stream(now, 3);
     network.run_until(Duration::from_secs(4));
     assert!(network.events_a.contains(&(id, ConnectionEvent::StreamsAvailable)));
     let now = network.now();
-    let connection = network.a.connection_mut(id).unwrap();
+    let connection = network.a_mut().connection_mut(id).unwrap();
     assert_eq!(connection.open_stream(now, Contract::default()), Ok(LIVE_MAX));
     assert!(connection.open_stream(now, Contract::default()).is_err(), "one has ended, one may be opened");
 }
@@ -108,7 +108,7 @@ fn a_stream_that_the_application_does_not_read_to_its_end_stays_live() {
     let (mut network, id) = network(0.0);
     network.taking = false;
     let now = network.now();
-    let connection = network.a.connection_mut(id).unwrap();
+    let connection = network.a_mut().connection_mut(id).unwrap();
     for _ in 0..LIVE_MAX {
         let stream = connection.open_stream(now, Contract::default()).unwrap();
         connection.send(now, stream, vec![1; 100].into(), now, None).unwrap();
@@ -117,15 +117,15 @@ fn a_stream_that_the_application_does_not_read_to_its_end_stays_live() {
     network.run_until(Duration::from_secs(4));
     assert_eq!(network.judged().len(), LIVE_MAX as usize);
     let now = network.now();
-    assert!(network.a.connection_mut(id).unwrap().open_stream(now, Contract::default()).is_err());
+    assert!(network.a_mut().connection_mut(id).unwrap().open_stream(now, Contract::default()).is_err());
 }
 
 #[test]
 fn nothing_is_said_of_credit_while_more_than_half_of_the_streams_are_left() {
     let (mut network, id) = network(0.0);
     let reports = |network: &Network| {
-        let peer = network.b.connections().next().unwrap();
-        network.b.connection(peer).unwrap().receiver_counters().report_shipments
+        let peer = network.b().connections().next().unwrap();
+        network.b().connection(peer).unwrap().receiver_counters().report_shipments
     };
     open_one_after_another(&mut network, id, 3);
     network.run_until(Duration::from_secs(3));

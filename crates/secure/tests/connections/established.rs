@@ -5,7 +5,7 @@ use segstream_base::random::Seed;
 
 /// What both endpoints have answered to strangers.
 fn answers(network: &Network) -> u64 {
-    let strays = [network.client.strays, network.server.strays];
+    let strays = [network.client().strays, network.server().strays];
     strays.iter().map(|strays| strays.cookies + strays.rejected + strays.resets).sum()
 }
 
@@ -51,7 +51,7 @@ fn no_eight_bytes_of_the_payload_travel_in_clear() {
     let mut random = Seed(3).stream("payload");
     let payload: Vec<u8> = (0..100_000).map(|_| random.bits() as u8).collect();
     let now = network.now();
-    network.client.connection_mut(id).unwrap().send(now, 0, payload.clone().into(), now, None).unwrap();
+    network.client_mut().connection_mut(id).unwrap().send(now, 0, payload.clone().into(), now, None).unwrap();
     network.run_for(ms(2_000));
     assert_eq!(network.received.len(), 1);
     let runs: std::collections::BTreeSet<&[u8]> = payload.windows(8).collect();

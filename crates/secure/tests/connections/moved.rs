@@ -9,14 +9,14 @@ const KIND_HIDDEN: u8 = 0x60;
 fn a_peer_that_moves_is_challenged_and_then_followed() {
     let (mut network, id) = Network::established();
     let new = address("203.0.113.9:4000");
-    network.client_address = new;
+    network.move_client(new);
     network.sent.clear();
     network.send(id, 200_000);
     network.run_for(ms(3_000));
     assert_eq!(network.received.len(), 2);
     assert_eq!(network.received[1].verdict, Verdict::Complete);
-    let at_server = network.server.connections().next().unwrap();
-    let connection = network.server.connection(at_server).unwrap();
+    let at_server = network.server().connections().next().unwrap();
+    let connection = network.server().connection(at_server).unwrap();
     assert_eq!((connection.remote(), connection.counters.moves), (new, 1));
     // Until the answer came, the new address got challenges alone.
     let first = network.sent.iter().position(|sent| sent.to == new).unwrap();
@@ -28,13 +28,13 @@ fn a_peer_that_moves_is_challenged_and_then_followed() {
 #[test]
 fn a_lost_challenge_is_repeated() {
     let (mut network, id) = Network::established();
-    network.client_address = address("203.0.113.9:4000");
+    network.move_client(address("203.0.113.9:4000"));
     network.send(id, 1_000);
     // The shipment that moves, then the server's first challenge.
     network.fates = [Fate::Pass, Fate::Lose].into_iter().collect();
     network.run_for(ms(4_000));
-    let at_server = network.server.connections().next().unwrap();
-    assert_eq!(network.server.connection(at_server).unwrap().remote(), network.client_address);
+    let at_server = network.server().connections().next().unwrap();
+    assert_eq!(network.server().connection(at_server).unwrap().remote(), network.client_address);
     assert_eq!(network.received.len(), 2);
 }
 
@@ -57,8 +57,8 @@ fn what_someone_sends_on_from_elsewhere_moves_nothing_and_is_answered_by_challen
         network.run_for(ms(60));
     }
     network.run_for(ms(3_000));
-    let at_server = network.server.connections().next().unwrap();
-    assert_eq!(network.server.connection(at_server).unwrap().remote(), network.client_address);
+    let at_server = network.server().connections().next().unwrap();
+    assert_eq!(network.server().connection(at_server).unwrap().remote(), network.client_address);
     assert_eq!(network.received.len(), 41);
     let to_thief: usize = network.sent.iter().filter(|sent| sent.to == thief).map(|sent| sent.bytes.len()).sum();
     assert!(copied > 40_000 && to_thief <= 3 * copied && to_thief < 40 * 33 * 5, "{to_thief} bytes for {copied}");

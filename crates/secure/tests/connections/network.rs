@@ -1,14 +1,19 @@
 //! Two endpoints with a path between them, in virtual time. Tests see every datagram and can send their own.
+//!
+//! It is a [`segstream_network::Network`] with names for what these tests do.
 
-use segstream_base::endpoint::{Arrival, Endpoint as _, Local};
+use core::ops::{Deref, DerefMut};
+use segstream_base::random::Seed;
 use segstream_base::{Duration, Instant};
+use segstream_network::{Datagram, Fault, HostId, Middlebox, Ruling};
+use segstream_path::PathConfig;
 use segstream_proto::config::Config;
 use segstream_proto::connection::{ConnectionEvent, Received};
 use segstream_proto::endpoint::{ConnectionId, Endpoint};
 use segstream_proto::error::CloseReason;
 use segstream_secure::{Admission, Identity, Tls, Trust};
 use segstream_wire::Contract;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::net::SocketAddr;
 
 pub(crate) const fn ms(millis: u64) -> Duration {
@@ -18,6 +23,10 @@ pub(crate) const fn ms(millis: u64) -> Duration {
 pub(crate) fn address(text: &str) -> SocketAddr {
     text.parse().unwrap()
 }
+
+const CLIENT: HostId = HostId(0);
+const SERVER: HostId = HostId(1);
+const DELAY: Duration = ms(20);
 
 /// What becomes of a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,55 +48,102 @@ pub(crate) fn tls(identity: &Identity, admission: Admission) -> Box<Tls> {
     Box::new(Tls::new(identity.clone(), admission, None).unwrap())
 }
 
+/// What the path does, and what it has seen.
+#[derive(Default)]
+pub(crate) struct Tap {
+    /// What becomes of the first datagrams, in the order of departure.
+    pub(crate) fates: VecDeque<Fate>,
+    /// Everything that left either of the two, in order.
+    pub(crate) sent: Vec<Sent>,
+}
+
+impl Middlebox for Tap {
+    fn decide(&mut self, _now: Instant, datagram: &mut Datagram<'_>) -> Ruling {
+        self.sent.push(Sent { from: datagram.from, to: datagram.to, bytes: datagram.bytes.to_vec() });
+        match self.fates.pop_front().unwrap_or(Fate::Pass) {
+            Fate::Lose => Ruling::Drop,
+            Fate::Pass => Ruling::Pass,
+            Fate::Twice => Ruling::Duplicate,
+        }
+    }
+}
+
 pub(crate) struct Network {
-    pub(crate) client: Endpoint,
-    pub(crate) server: Endpoint,
     /// Where the client is; what is sent to where it was is lost.
     pub(crate) client_address: SocketAddr,
     pub(crate) server_address: SocketAddr,
     pub(crate) server_identity: Identity,
     pub(crate) client_identity: Identity,
-    /// What becomes of the first datagrams, in the order of departure.
-    pub(crate) fates: VecDeque<Fate>,
-    /// Everything that left either of the two, in order.
-    pub(crate) sent: Vec<Sent>,
     pub(crate) client_events: Vec<(ConnectionId, ConnectionEvent)>,
     pub(crate) server_events: Vec<(ConnectionId, ConnectionEvent)>,
     pub(crate) received: Vec<Received>,
-    now: Instant,
-    in_flight: BTreeMap<(Instant, u64), Sent>,
-    sequence: u64,
+    network: segstream_network::Network<Endpoint, Tap>,
 }
 
-const DELAY: Duration = ms(20);
+impl Deref for Network {
+    type Target = Tap;
+
+    fn deref(&self) -> &Tap {
+        self.network.middlebox()
+    }
+}
+
+impl DerefMut for Network {
+    fn deref_mut(&mut self) -> &mut Tap {
+        self.network.middlebox_mut()
+    }
+}
 
 impl Network {
     /// A server that serves the client alone.
     pub(crate) fn new() -> Self {
         let (server_identity, client_identity) = (Identity::generate().unwrap(), Identity::generate().unwrap());
+        let (client_address, server_address) = (address("192.0.2.1:1000"), address("198.51.100.2:2000"));
         let admission = Admission::nobody();
         admission.allow(client_identity.fingerprint());
         let accepting = Config { accept: true, ..Config::default() };
+        let client = Endpoint::with_protection(Config::default(), tls(&client_identity, Admission::nobody())).unwrap();
+        let server = Endpoint::with_protection(accepting, tls(&server_identity, admission)).unwrap();
+        let mut network = segstream_network::Network::with_middlebox(Seed(1), Tap::default());
+        network.add_host(client, client_address);
+        network.add_host(server, server_address);
+        network.link(CLIENT, SERVER, &PathConfig { delay: DELAY, ..PathConfig::default() }).unwrap();
         Self {
-            client: Endpoint::with_protection(Config::default(), tls(&client_identity, Admission::nobody())).unwrap(),
-            server: Endpoint::with_protection(accepting, tls(&server_identity, admission)).unwrap(),
-            client_address: address("192.0.2.1:1000"),
-            server_address: address("198.51.100.2:2000"),
+            client_address,
+            server_address,
             server_identity,
             client_identity,
-            fates: VecDeque::new(),
-            sent: Vec::new(),
             client_events: Vec::new(),
             server_events: Vec::new(),
             received: Vec::new(),
-            now: Instant::ZERO,
-            in_flight: BTreeMap::new(),
-            sequence: 0,
+            network,
         }
     }
 
+    pub(crate) fn client(&self) -> &Endpoint {
+        &self.network[CLIENT]
+    }
+
+    pub(crate) fn client_mut(&mut self) -> &mut Endpoint {
+        &mut self.network[CLIENT]
+    }
+
+    pub(crate) fn server(&self) -> &Endpoint {
+        &self.network[SERVER]
+    }
+
+    pub(crate) fn server_mut(&mut self) -> &mut Endpoint {
+        &mut self.network[SERVER]
+    }
+
+    /// The client is seen at another address from now on.
+    pub(crate) fn move_client(&mut self, to: SocketAddr) {
+        self.network.fault(Fault::Rebind { host: CLIENT, inside: address("192.0.2.1:1000"), outside: to });
+        self.client_address = to;
+    }
+
     pub(crate) const fn now(&self) -> Instant {
-        self.now
+        self.network.now()
     }
 
     pub(crate) fn connect(&mut self) -> ConnectionId {
@@ -96,7 +152,8 @@ impl Network {
     }
 
     pub(crate) fn connect_with(&mut self, trust: &Trust, streams: Vec<Contract>) -> ConnectionId {
-        self.client.connect(self.now, self.server_address, trust, streams).unwrap()
+        let (now, to) = (self.now(), self.server_address);
+        self.client_mut().connect(now, to, trust, streams).unwrap()
     }
 
     /// A connection that is set up, on which a segment has been judged.
@@ -111,73 +168,38 @@ impl Network {
     }
 
     pub(crate) fn send(&mut self, id: ConnectionId, bytes: usize) {
-        let now = self.now;
-        let connection = self.client.connection_mut(id).expect("the connection is there");
+        let now = self.now();
+        let connection = self.client_mut().connection_mut(id).expect("the connection is there");
         connection.send(now, 0, vec![5; bytes].into(), Instant::ZERO, None).unwrap();
     }
 
     /// Gives the server (or the client) a datagram that neither of the two has sent there.
     pub(crate) fn inject(&mut self, from: SocketAddr, to_server: bool, bytes: &[u8]) {
-        let (now, mut bytes) = (self.now, bytes.to_vec());
-        let target = if to_server { &mut self.server } else { &mut self.client };
-        target.handle_datagram(now, Arrival { from, to: Local::ANY, ecn: None, received: now }, &mut bytes);
-        self.drain();
+        self.network.inject(if to_server { SERVER } else { CLIENT }, from, bytes);
+        self.network.settle_all();
+        self.take_events();
     }
 
     pub(crate) fn run_for(&mut self, span: Duration) {
-        let end = self.now + span;
-        loop {
-            self.drain();
-            let arrival = self.in_flight.keys().next().map(|key| key.0);
-            let deadlines = [self.client.poll_deadline(), self.server.poll_deadline()];
-            let next = deadlines.iter().flatten().map(|deadline| deadline.at).chain(arrival).min().unwrap_or(end);
-            if next >= end {
-                self.now = end;
-                return;
-            }
-            self.now = self.now.max(next);
-            self.client.handle_timeout(self.now);
-            self.server.handle_timeout(self.now);
-            while let Some(entry) = self.in_flight.first_entry().filter(|entry| entry.key().0 <= self.now) {
-                let mut sent = entry.remove();
-                let arrival = Arrival { from: sent.from, to: Local::ANY, ecn: None, received: self.now };
-                if sent.to == self.server_address {
-                    self.server.handle_datagram(self.now, arrival, &mut sent.bytes);
-                } else if sent.to == self.client_address {
-                    self.client.handle_datagram(self.now, arrival, &mut sent.bytes);
-                }
-            }
+        // Why not at `end` itself: the test acts there before anything else does.
+        let (end, last) = (self.now() + span, self.now() + span - Duration::from_nanos(1));
+        while self.network.step(last).is_some() {
+            self.take_events();
         }
+        self.network.advance_to(end);
+        self.take_events();
+        self.network.settle_all();
     }
 
-    fn drain(&mut self) {
-        for from_client in [true, false] {
-            loop {
-                let (endpoint, from) =
-                    if from_client { (&mut self.client, self.client_address) } else { (&mut self.server, self.server_address) };
-                let mut out = Vec::new();
-                let Some(transmit) = endpoint.poll_transmit(self.now, 8, &mut out) else { break };
-                for bytes in out.chunks(transmit.datagram_bytes) {
-                    let sent = Sent { from, to: transmit.to, bytes: bytes.to_vec() };
-                    self.sent.push(sent.clone());
-                    let copies = match self.fates.pop_front().unwrap_or(Fate::Pass) {
-                        Fate::Lose => 0,
-                        Fate::Pass => 1,
-                        Fate::Twice => 2,
-                    };
-                    for _ in 0..copies {
-                        self.sequence += 1;
-                        self.in_flight.insert((self.now + DELAY, self.sequence), sent.clone());
-                    }
-                }
-            }
-        }
-        while let Some((id, event)) = self.client.poll_event() {
+    fn take_events(&mut self) {
+        let now = self.now();
+        while let Some((id, event)) = self.network[CLIENT].poll_event() {
             self.client_events.push((id, event));
         }
-        while let Some((id, event)) = self.server.poll_event() {
+        let server = &mut self.network[SERVER];
+        while let Some((id, event)) = server.poll_event() {
             if let ConnectionEvent::Readable(stream) = event {
-                while let Some(received) = self.server.connection_mut(id).and_then(|connection| connection.recv(self.now, stream)) {
+                while let Some(received) = server.connection_mut(id).and_then(|connection| connection.recv(now, stream)) {
                     self.received.push(received);
                 }
             }
@@ -194,7 +216,7 @@ impl Network {
     }
 
     pub(crate) fn server_connections(&self) -> usize {
-        self.server.connections().count()
+        self.server().connections().count()
     }
 }
 

@@ -8,7 +8,7 @@ use segstream_secure::Admission;
 
 fn restart(network: &mut Network) {
     let accepting = Config { accept: true, ..Config::default() };
-    network.server = Endpoint::with_protection(accepting, tls(&network.server_identity, Admission::anyone())).unwrap();
+    *network.server_mut() = Endpoint::with_protection(accepting, tls(&network.server_identity, Admission::anyone())).unwrap();
 }
 
 #[test]
@@ -19,7 +19,7 @@ fn a_server_that_was_started_anew_tells_its_old_peers_at_once() {
     network.send(id, 5_000);
     network.run_for(ms(100));
     assert_eq!(network.ended(), Some(CloseReason::ResetByPeer));
-    assert!(network.server.strays.resets > 0);
+    assert!(network.server().strays.resets > 0);
     let (resets, ours): (Vec<_>, Vec<_>) = network.sent.iter().partition(|sent| sent.from == network.server_address);
     let longest = resets.iter().map(|sent| sent.bytes.len()).max();
     assert!(longest < ours.iter().map(|sent| sent.bytes.len()).min(), "each is shorter than what it answers");
@@ -55,7 +55,7 @@ fn two_endpoints_that_know_no_connection_do_not_answer_each_other_for_ever() {
     network.run_for(ms(10));
     restart(&mut network);
     let accepting = Config { accept: true, ..Config::default() };
-    network.client = Endpoint::with_protection(accepting, tls(&network.client_identity, Admission::anyone())).unwrap();
+    *network.client_mut() = Endpoint::with_protection(accepting, tls(&network.client_identity, Admission::anyone())).unwrap();
     network.sent.clear();
     network.run_for(ms(5_000));
     assert!(network.sent.len() <= 32, "{} datagrams about nothing", network.sent.len());
@@ -74,5 +74,5 @@ fn resets_are_so_many_a_second() {
         network.inject(address("203.0.113.66:6666"), true, &copy);
     }
     assert!(network.sent.len() <= 100, "{}", network.sent.len());
-    assert_eq!(network.server.strays.resets + network.server.strays.resets_refused, 10_000);
+    assert_eq!(network.server().strays.resets + network.server().strays.resets_refused, 10_000);
 }

@@ -32,20 +32,20 @@ fn whatever_becomes_of_the_first_datagrams_there_is_one_connection_and_all_arriv
         assert_eq!(network.received.len(), 1, "{fates:?}");
         assert_eq!(network.received[0].verdict, Verdict::Complete);
         let now = network.now();
-        network.client.connection_mut(id).unwrap().close(now, 0, "done");
+        network.client_mut().connection_mut(id).unwrap().close(now, 0, "done");
         network.run_for(ms(3_000));
         assert_eq!(network.ended(), Some(CloseReason::ClosedHere), "{fates:?}");
-        let ends: Vec<_> = network.server.connections().collect();
-        assert!(ends.iter().all(|&id| network.server.is_forgotten(id)), "{fates:?}");
+        let ends: Vec<_> = network.server().connections().collect();
+        assert!(ends.iter().all(|&id| network.server().is_forgotten(id)), "{fates:?}");
     }
 }
 
 #[test]
 fn both_ends_know_the_other_s_key() {
     let (network, id) = Network::established();
-    assert_eq!(network.client.connection(id).unwrap().peer(), Some(network.server_identity.fingerprint()));
-    let at_server = network.server.connections().next().unwrap();
-    assert_eq!(network.server.connection(at_server).unwrap().peer(), Some(network.client_identity.fingerprint()));
+    assert_eq!(network.client().connection(id).unwrap().peer(), Some(network.server_identity.fingerprint()));
+    let at_server = network.server().connections().next().unwrap();
+    assert_eq!(network.server().connection(at_server).unwrap().peer(), Some(network.client_identity.fingerprint()));
 }
 
 #[test]
@@ -59,7 +59,7 @@ fn a_proposal_of_many_streams_comes_across_in_several_requests() {
     network.run_for(ms(3_000));
     assert_eq!(count(&network.client_events, &ConnectionEvent::Connected), 1);
     let now = network.now();
-    network.client.connection_mut(id).unwrap().send(now, 59, vec![1; 10].into(), now, None).unwrap();
+    network.client_mut().connection_mut(id).unwrap().send(now, 59, vec![1; 10].into(), now, None).unwrap();
     network.run_for(ms(500));
     assert_eq!(network.received.len(), 1);
 }
@@ -76,8 +76,8 @@ fn a_key_that_is_not_the_one_trusted_is_told_and_nothing_is_sent_to_its_holder()
         assert!(error.detail.contains(detail), "{}", error.detail);
         assert_eq!(count(&network.client_events, &ConnectionEvent::Connected), 0);
         assert_eq!(count(&network.server_events, &ConnectionEvent::Connected), 0);
-        let connections: Vec<_> = network.server.connections().collect();
-        assert!(connections.iter().all(|&id| network.server.is_forgotten(id)), "the server need not wait for its time-out");
+        let connections: Vec<_> = network.server().connections().collect();
+        assert!(connections.iter().all(|&id| network.server().is_forgotten(id)), "the server need not wait for its time-out");
     }
 }
 
@@ -85,7 +85,7 @@ fn a_key_that_is_not_the_one_trusted_is_told_and_nothing_is_sent_to_its_holder()
 fn a_key_that_is_not_served_hears_so() {
     let mut network = Network::new();
     let stranger = Identity::generate().unwrap();
-    network.client = Endpoint::with_protection(Config::default(), tls(&stranger, Admission::nobody())).unwrap();
+    *network.client_mut() = Endpoint::with_protection(Config::default(), tls(&stranger, Admission::nobody())).unwrap();
     network.connect();
     network.run_for(ms(2_000));
     let Some(CloseReason::Rejected { reason, detail }) = network.ended() else { panic!("{:?}", network.ended()) };
@@ -99,7 +99,7 @@ fn a_refusal_that_is_lost_is_said_again() {
     for lost in 4..9 {
         let mut network = Network::new();
         let stranger = Identity::generate().unwrap();
-        network.client = Endpoint::with_protection(Config::default(), tls(&stranger, Admission::nobody())).unwrap();
+        *network.client_mut() = Endpoint::with_protection(Config::default(), tls(&stranger, Admission::nobody())).unwrap();
         network.fates = (0..10).map(|at| if at == lost { Fate::Lose } else { Fate::Pass }).collect();
         network.connect();
         network.run_for(ms(3_000));
@@ -114,9 +114,9 @@ fn a_one_time_code_lets_one_connection_in() {
     let admission = Admission::nobody();
     admission.allow_once(&code).unwrap();
     let accepting = Config { accept: true, ..Config::default() };
-    network.server = Endpoint::with_protection(accepting, tls(&network.server_identity, admission)).unwrap();
+    *network.server_mut() = Endpoint::with_protection(accepting, tls(&network.server_identity, admission)).unwrap();
     let identity = Identity::of_code(&code).unwrap();
-    network.client = Endpoint::with_protection(Config::default(), tls(&identity, Admission::nobody())).unwrap();
+    *network.client_mut() = Endpoint::with_protection(Config::default(), tls(&identity, Admission::nobody())).unwrap();
     network.connect();
     network.run_for(ms(1_000));
     assert_eq!(count(&network.server_events, &ConnectionEvent::Connected), 1);
@@ -130,13 +130,13 @@ fn a_one_time_code_lets_one_connection_in() {
 fn plain_mode_and_encryption_do_not_talk_to_each_other_and_say_why() {
     use segstream_base::random::Seed;
     let mut network = Network::new();
-    network.client = Endpoint::new(Config::default(), Seed(1)).unwrap();
+    *network.client_mut() = Endpoint::new(Config::default(), Seed(1)).unwrap();
     network.connect();
     network.run_for(ms(500));
     let ended = network.ended();
     assert!(matches!(&ended, Some(CloseReason::Rejected { reason: RejectReason::Protection, .. })), "{ended:?}");
     let mut network = Network::new();
-    network.server = Endpoint::new(Config { accept: true, ..Config::default() }, Seed(1)).unwrap();
+    *network.server_mut() = Endpoint::new(Config { accept: true, ..Config::default() }, Seed(1)).unwrap();
     network.connect();
     network.run_for(ms(500));
     let ended = network.ended();
@@ -147,27 +147,27 @@ fn plain_mode_and_encryption_do_not_talk_to_each_other_and_say_why() {
 fn whoever_comes_back_needs_one_round_trip_less() {
     let (mut network, id) = Network::established();
     let requests = |network: &Network| network.sent.iter().filter(|sent| sent.bytes.len() == 1200 && sent.bytes[0] == 0x40).count();
-    assert_eq!((requests(&network), network.server.strays.cookies), (2, 1));
+    assert_eq!((requests(&network), network.server().strays.cookies), (2, 1));
     let now = network.now();
-    network.client.connection_mut(id).unwrap().close(now, 0, "done");
+    network.client_mut().connection_mut(id).unwrap().close(now, 0, "done");
     network.run_for(ms(1_000));
-    network.client.forget(id);
+    network.client_mut().forget(id);
     // From another port of the same host.
-    network.client_address = address("192.0.2.1:1001");
+    network.move_client(address("192.0.2.1:1001"));
     network.sent.clear();
     network.connect();
     network.run_for(ms(500));
-    assert_eq!((requests(&network), network.server.strays.cookies), (1, 1), "no cookie was needed");
+    assert_eq!((requests(&network), network.server().strays.cookies), (1, 1), "no cookie was needed");
     assert_eq!(count(&network.client_events, &ConnectionEvent::Connected), 2);
     // From another host the token is worth nothing, and the cookie is needed again.
-    let last = network.client.connections().last().unwrap();
+    let last = network.client().connections().last().unwrap();
     let now = network.now();
-    network.client.connection_mut(last).unwrap().close(now, 0, "done");
+    network.client_mut().connection_mut(last).unwrap().close(now, 0, "done");
     network.run_for(ms(1_000));
-    network.client.forget(last);
-    network.client_address = address("192.0.2.7:1001");
+    network.client_mut().forget(last);
+    network.move_client(address("192.0.2.7:1001"));
     network.connect();
     network.run_for(ms(500));
-    assert_eq!(network.server.strays.cookies, 2);
+    assert_eq!(network.server().strays.cookies, 2);
     assert_eq!(count(&network.client_events, &ConnectionEvent::Connected), 3);
 }

@@ -36,7 +36,7 @@ fn half_open_set_ups_hold_no_memory() {
         let from = SocketAddr::from(([10, (at >> 16) as u8, (at >> 8) as u8, at as u8], 5000));
         network.inject(from, true, &request);
     }
-    assert_eq!((network.server_connections(), network.server.strays.cookies), (0, 10_000));
+    assert_eq!((network.server_connections(), network.server().strays.cookies), (0, 10_000));
     let answered: usize = network.sent.iter().map(|sent| sent.bytes.len()).sum();
     assert!(answered * 3 < 10_000 * request.len(), "{answered} bytes answer {}", 10_000 * request.len());
 }
@@ -73,14 +73,14 @@ fn one_host_cannot_take_all_places_of_set_up() {
         begun = begun.max(network.server_connections());
     }
     assert_eq!(begun, 16);
-    assert!(network.server.strays.setups_full > 100);
+    assert!(network.server().strays.setups_full > 100);
     // Someone else is served meanwhile.
     network.connect();
     network.run_for(ms(500));
     assert_eq!(network.client_events.len(), 2, "{:?}", network.client_events);
     // The silent ones are given up.
     network.run_for(ms(11_000));
-    let gone = network.server.connections().filter(|&id| network.server.is_forgotten(id)).count();
+    let gone = network.server().connections().filter(|&id| network.server().is_forgotten(id)).count();
     assert_eq!(gone, 16);
 }
 
@@ -92,7 +92,7 @@ fn many_hosts_that_fall_silent_give_way_to_one_that_does_not() {
             begin_and_fall_silent(&mut network, SocketAddr::from(([203, 0, 113, host], port)));
         }
     }
-    assert!(network.server.strays.setups_full >= 320 - 256, "{:?}", network.server.strays);
+    assert!(network.server().strays.setups_full >= 320 - 256, "{:?}", network.server().strays);
     network.run_for(ms(1_100));
     network.connect();
     network.run_for(ms(1_000));
@@ -105,15 +105,16 @@ fn refused_strangers_leave_room_for_those_who_are_served() {
     let admission = Admission::nobody();
     admission.allow(network.client_identity.fingerprint());
     let few = Config { accept: true, connections: 4, ..Config::default() };
-    network.server = Endpoint::with_protection(few, tls(&network.server_identity, admission)).unwrap();
-    let (served, address) = (core::mem::replace(&mut network.client, stranger()), network.client_address);
+    *network.server_mut() = Endpoint::with_protection(few, tls(&network.server_identity, admission)).unwrap();
+    let (served, address) = (core::mem::replace(network.client_mut(), stranger()), network.client_address);
     for port in 1..9 {
-        network.client_address = SocketAddr::from(([203, 0, 113, 5], port));
+        network.move_client(SocketAddr::from(([203, 0, 113, 5], port)));
         network.connect();
         network.run_for(ms(90));
     }
     assert_eq!(count(&network.server_events, &ConnectionEvent::Connected), 0);
-    (network.client, network.client_address) = (served, address);
+    *network.client_mut() = served;
+    network.move_client(address);
     network.client_events.clear();
     network.connect();
     network.run_for(ms(500));
@@ -130,18 +131,18 @@ fn whoever_is_told_that_the_peer_is_busy_asks_again() {
     let admission = Admission::nobody();
     admission.allow(network.client_identity.fingerprint());
     let few = Config { accept: true, connections: 1, ..Config::default() };
-    network.server = Endpoint::with_protection(few, tls(&network.server_identity, admission)).unwrap();
+    *network.server_mut() = Endpoint::with_protection(few, tls(&network.server_identity, admission)).unwrap();
     let first = network.connect();
     network.run_for(ms(500));
     network.connect();
     network.run_for(ms(500));
     assert_eq!(count(&network.client_events, &ConnectionEvent::Connected), 1);
     let now = network.now();
-    network.client.connection_mut(first).unwrap().close(now, 0, "done");
+    network.client_mut().connection_mut(first).unwrap().close(now, 0, "done");
     // The server says its goodbyes first.
     network.run_for(ms(1_500));
-    let old: Vec<_> = network.server.connections().collect();
-    old.into_iter().for_each(|id| network.server.forget(id));
+    let old: Vec<_> = network.server().connections().collect();
+    old.into_iter().for_each(|id| network.server_mut().forget(id));
     network.run_for(ms(5_000));
     assert_eq!(count(&network.client_events, &ConnectionEvent::Connected), 2, "{:?}", network.client_events);
 }

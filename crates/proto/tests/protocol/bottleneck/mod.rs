@@ -1,4 +1,7 @@
 //! Both halves with a real bottleneck between them, in virtual time: bandwidth, queue and delay of `segstream_path`.
+//!
+//! Why not a [`segstream_network::Network`]: it drives endpoints and carries bytes; here two halves exchange typed packets, of which
+//! tests hold back some by what is in them.
 
 #![allow(dead_code, unreachable_pub, reason = "each test uses its own part of the harness")]
 

@@ -2,6 +2,9 @@
 //!
 //! Everything that happens is caused by an arrival or by a deadline of a half; a deadline that does not
 //! move although it is served is a fault the pair detects.
+//!
+//! Why not a [`segstream_network::Network`]: it drives endpoints and carries bytes; here two halves exchange typed packets, whose
+//! parts the oracle looks at before they are encoded.
 
 #![allow(dead_code, unreachable_pub, clippy::print_stderr, reason = "each test uses its own part of the harness")]
 
