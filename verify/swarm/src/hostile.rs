@@ -6,7 +6,6 @@
 
 use crate::draw::{between, one_of};
 use crate::event::Place;
-use crate::network::Arriving;
 use segstream_base::codec::Reader;
 use segstream_base::random::{Random, Seed};
 use segstream_proto::session::Plain;
@@ -15,6 +14,16 @@ use segstream_wire::{Header, Kind};
 
 /// Datagrams he remembers.
 const SEEN_MAX: usize = 64;
+
+/// A datagram that he brings.
+#[derive(Debug)]
+pub(crate) struct Forged {
+    pub(crate) to: usize,
+    pub(crate) from: Place,
+    pub(crate) datagram: Vec<u8>,
+    /// Whether the host at its source address has made it as it is.
+    pub(crate) genuine: bool,
+}
 
 #[derive(Debug)]
 struct Seen {
@@ -61,7 +70,7 @@ impl Attacker {
     }
 
     /// The next datagram of his, and what it is.
-    pub(crate) fn attack(&mut self) -> Option<(Arriving, String)> {
+    pub(crate) fn attack(&mut self) -> Option<(Forged, String)> {
         let trick = one_of(
             &mut self.random,
             &[Trick::Noise, Trick::Damage, Trick::Again, Trick::Again, Trick::Piece, Trick::Reflect, Trick::Elsewhere],
@@ -88,11 +97,11 @@ impl Attacker {
         }
         let changed = matches!(trick, Trick::Damage | Trick::Piece);
         let genuine = trick == Trick::Again;
-        let arriving = Arriving { to: target, from: source, datagram, marked: false, genuine, hostile: true };
-        (!changed || !is_sealed(&arriving.datagram)).then_some((arriving, what))
+        let forged = Forged { to: target, from: source, datagram, genuine };
+        (!changed || !is_sealed(&forged.datagram)).then_some((forged, what))
     }
 
-    fn noise(&mut self, elsewhere: Place) -> Arriving {
+    fn noise(&mut self, elsewhere: Place) -> Forged {
         let length = one_of(&mut self.random, &[0, 1, 8, 9, 13, 40, 200, 1200]);
         let mut datagram: Vec<u8> = (0..length).map(|_| self.random.bits() as u8).collect();
         if let Some(first) = datagram.first_mut().filter(|_| self.random.chance(0.7)) {
@@ -101,7 +110,7 @@ impl Attacker {
         }
         let (to, from) = (self.random.below(self.hosts as u64) as usize, self.random.below(self.hosts as u64) as usize);
         let from = if from == to { elsewhere } else { Place::Host(from) };
-        Arriving { to, from, datagram, marked: false, genuine: false, hostile: true }
+        Forged { to, from, datagram, genuine: false }
     }
 
     fn damage(&mut self, datagram: &mut [u8]) {
@@ -146,9 +155,8 @@ mod tests {
         attacker.see(0, Place::Host(1), &datagram);
         let mut tricks = BTreeSet::new();
         for _ in 0..500 {
-            let Some((arriving, what)) = attacker.attack() else { continue };
-            assert!(arriving.hostile);
-            assert!(arriving.datagram == datagram || !is_sealed(&arriving.datagram), "{what}");
+            let Some((forged, what)) = attacker.attack() else { continue };
+            assert!(forged.datagram == datagram || !is_sealed(&forged.datagram), "{what}");
             tricks.insert(what.split(' ').next().unwrap().to_owned());
         }
         assert_eq!(tricks.len(), 6, "{tricks:?}");

@@ -7,7 +7,8 @@
 //!
 //! - [`runner`]: runs seeds, on any number of threads; [`watch`]: where everything that happens goes by;
 //! - `plan`, `paths`, `fault`, `side_plan`: what a seed makes of a run;
-//! - `swarm`: the loop; `agenda`: what is due; `network`, `host`, `side`, `hostile`: who takes part;
+//! - `swarm`: the loop around a [`segstream_network::Network`]; `task`: what is due besides datagrams and timers; `host`, `side`,
+//!   `hostile`: who takes part; `addresses`: where they are; `onlooker`: who sees every datagram;
 //! - [`event`]: what the checkers see, `trace`: as lines and as a digest, [`tally`]: as counts;
 //! - `checker`: what must hold.
 //!
@@ -16,14 +17,14 @@
 
 #![forbid(unsafe_code)]
 
-mod agenda;
+mod addresses;
 mod checker;
 mod draw;
 pub mod event;
 mod fault;
 mod host;
 mod hostile;
-mod network;
+mod onlooker;
 mod paths;
 mod payload;
 mod plan;
@@ -32,5 +33,6 @@ mod side;
 mod side_plan;
 mod swarm;
 pub mod tally;
+mod task;
 mod trace;
 pub mod watch;

@@ -53,10 +53,10 @@ fn run_with(seed: u64, tap: Option<Tap>, trace: Option<Trace>) -> Outcome {
     // Why asserted: after a panic nothing is looked at but the time.
     if let Err(panic) = catch_unwind(AssertUnwindSafe(|| swarm.run())) {
         let text = panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref::<&str>().copied());
-        return failed("panic", swarm.now, text.unwrap_or("of another kind").to_owned());
+        return failed("panic", swarm.now(), text.unwrap_or("of another kind").to_owned());
     }
-    let end = swarm.now;
-    let (failure, digest, tally) = swarm.watch.finish();
+    let end = swarm.now();
+    let (failure, digest, tally) = swarm.into_watch().finish();
     Outcome { seed, failure, digest, tally, end }
 }
 

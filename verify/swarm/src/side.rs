@@ -5,13 +5,14 @@
 //!
 //! Invariant: everything a call of the connection has accepted was told to the checkers.
 
-use crate::agenda::{Act, Agenda, Task};
 use crate::event::{Delivered, Event, SegmentName, StreamName};
 use crate::payload;
 use crate::side_plan::{Change, Ending, SidePlan};
+use crate::task::{Act, Task};
 use crate::watch::Watch;
 use segstream_base::halves::SubmitError;
 use segstream_base::{Duration, Instant};
+use segstream_network::Agenda;
 use segstream_proto::connection::{Connection, ConnectionEvent, Received};
 use segstream_wire::contract::Contract;
 
@@ -55,7 +56,7 @@ pub(crate) struct Scene<'a> {
     /// What the host's clock shows when the swarm's shows zero.
     pub(crate) clock: Duration,
     pub(crate) connection: &'a mut Connection,
-    pub(crate) agenda: &'a mut Agenda,
+    pub(crate) agenda: &'a mut Agenda<Task>,
     pub(crate) watch: &'a mut Watch,
 }
 
@@ -94,7 +95,7 @@ impl Side {
     }
 
     /// The application has asked for the connection: its streams are open.
-    pub(crate) fn begin(&self, now: Instant, agenda: &mut Agenda, watch: &mut Watch) {
+    pub(crate) fn begin(&self, now: Instant, agenda: &mut Agenda<Task>, watch: &mut Watch) {
         for (index, outgoing) in self.outgoing.iter().enumerate() {
             if let Some(stream) = outgoing.number {
                 let name = StreamName { side: self.number, stream };
@@ -106,7 +107,7 @@ impl Side {
     }
 
     /// Plans the end, if it does not depend on anything.
-    pub(crate) fn plan_ending(&self, now: Instant, agenda: &mut Agenda) {
+    pub(crate) fn plan_ending(&self, now: Instant, agenda: &mut Agenda<Task>) {
         if let Ending::After(after, act) = self.plan.ending {
             agenda.plan(now + after, Task::Act { side: self.number, act });
         }

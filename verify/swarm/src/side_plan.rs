@@ -5,9 +5,9 @@
 //! Invariant: a side sends little, at most 150 kB, and the less the smaller its windows are, so that a run takes
 //! milliseconds.
 
-use crate::agenda::Act;
 use crate::draw::{between, millis, one_of};
 use crate::plan;
+use crate::task::Act;
 use segstream_base::Duration;
 use segstream_base::random::{Random, Seed};
 use segstream_proto::config::DATAGRAM_BYTES_MIN;

@@ -1,29 +1,30 @@
 //! The swarm: hosts, the ways between them, what goes wrong, in virtual time.
 //!
-//! Called by [`crate::runner`] for each seed. One loop: time jumps to the next thing that is due, the hosts it concerns
-//! are driven and settled, until nothing is due any more.
+//! Called by [`crate::runner`] for each seed. One loop: the network does the next thing that is due, the host it concerns is
+//! settled by its applications, until nothing is due any more.
 //!
 //! Invariant: what happens depends on the seed alone.
 
-use crate::agenda::{Agenda, Task};
+use crate::addresses::Addresses;
 use crate::event::{Event, Kept, Place};
 use crate::fault::Trouble;
 use crate::host::Host;
-use crate::hostile::{Attacker, kind};
-use crate::network::{Arriving, Leaving, Network};
+use crate::hostile::Attacker;
+use crate::onlooker::Onlooker;
 use crate::plan::Plan;
 use crate::side::{Scene, Side};
+use crate::task::Task;
 use crate::watch::Watch;
 use anyhow::Context as _;
-use segstream_base::endpoint::{Ecn, Endpoint as _};
 use segstream_base::random::Seed;
 use segstream_base::{Duration, Instant};
+use segstream_network::{Fault, HostConfig, HostId, Network, Parts, Reception, Step};
 use segstream_proto::connection::{ConnectionEvent, Role};
-use segstream_proto::endpoint::ConnectionId;
-use segstream_proto::session::{Plain, Trust};
+use segstream_proto::endpoint::{ConnectionId, Endpoint};
+use segstream_proto::session::Trust;
 
-/// Datagrams asked for at a time.
-const BATCH: usize = 16;
+/// Datagrams that wait at the socket of a host that is not driven; further ones are dropped.
+const SOCKET_MAX: usize = 200;
 /// How long after the last fault everything must have ended.
 const PATIENCE: Duration = Duration::from_secs(400);
 /// What is kept is looked at each so many times a host was settled.
@@ -33,38 +34,20 @@ const LOOK_EVERY: u64 = 8;
 #[derive(Debug)]
 pub(crate) struct Swarm {
     seed: Seed,
-    pub(crate) now: Instant,
     plan: Plan,
     hosts: Vec<Host>,
     sides: Vec<Side>,
-    network: Network,
-    agenda: Agenda,
-    attacker: Attacker,
-    pub(crate) watch: Watch,
+    network: Network<Endpoint, Onlooker, Task>,
     settled: u64,
-    /// A buffer for datagrams.
-    out: Vec<u8>,
 }
 
 impl Swarm {
     /// The swarm of `seed`, before anything has happened.
     pub(crate) fn new(seed: Seed, watch: impl FnOnce(bool) -> Watch) -> anyhow::Result<Self> {
         let plan = Plan::draw(seed);
-        let network = Network::new(&plan.paths, plan.ipv6, seed).context("a path of the plan cannot be")?;
         let hosts: anyhow::Result<Vec<Host>> =
             plan.hosts.iter().enumerate().map(|(number, host)| Host::new(number, host.clone(), plan.encrypted, seed)).collect();
         let hosts = hosts.context("a host of the plan cannot be")?;
-        let mut agenda = Agenda::default();
-        for (number, connect) in plan.connections.iter().enumerate() {
-            agenda.plan(connect.at, Task::Connect(number));
-        }
-        for (number, fault) in plan.faults.iter().enumerate() {
-            agenda.plan(fault.at, Task::Fault(number));
-            agenda.plan(fault.over(), Task::Mend(number));
-        }
-        for at in &plan.attacks {
-            agenda.plan(*at, Task::Attack);
-        }
         let mut watch = watch(plan.peaceful);
         if watch.is_traced() {
             watch.note(format!("{} run of {} hosts", if plan.peaceful { "peaceful" } else { "troubled" }, hosts.len()));
@@ -75,87 +58,117 @@ impl Swarm {
                 watch.note(format!("from h{from} to h{to}: {:?}", plan.paths[from][to]));
             }
         }
-        let attacker = Attacker::new(seed, hosts.len());
-        let (sides, out) = (Vec::new(), Vec::new());
-        Ok(Self { seed, now: Instant::ZERO, plan, hosts, sides, network, agenda, attacker, watch, settled: 0, out })
+        let network = Self::network(&plan, &hosts, seed, watch)?;
+        Ok(Self { seed, plan, hosts, sides: Vec::new(), network, settled: 0 })
+    }
+
+    fn network(plan: &Plan, hosts: &[Host], seed: Seed, watch: Watch) -> anyhow::Result<Network<Endpoint, Onlooker, Task>> {
+        let addresses = Addresses { ipv6: plan.ipv6, hosts: hosts.len() };
+        let (attacker, attacked) = (Attacker::new(seed, hosts.len()), !plan.attacks.is_empty());
+        let onlooker = Onlooker { watch, attacker, addresses, attacked, encrypted: plan.encrypted, forged: None };
+        let mut network = Network::with_tasks(seed, onlooker);
+        for host in hosts {
+            let endpoint = host.endpoint().context("a host of the plan cannot be")?;
+            let HostConfig { addresses, .. } = HostConfig::from(addresses.address(host.place()));
+            let (clock, timers_first) = (host.plan.clock, host.plan.timers_first);
+            network.add_host(endpoint, HostConfig { addresses, clock, timers_first, socket_datagrams: SOCKET_MAX });
+        }
+        for (from, paths) in plan.paths.iter().enumerate() {
+            for (to, path) in paths.iter().enumerate() {
+                network.route(HostId(from), HostId(to), path).context("a path of the plan cannot be")?;
+            }
+        }
+        let agenda = network.agenda_mut();
+        for (number, connect) in plan.connections.iter().enumerate() {
+            agenda.plan(connect.at, Task::Connect(number));
+        }
+        for (number, fault) in plan.faults.iter().enumerate() {
+            agenda.plan(fault.at, Task::Fault(number));
+            agenda.plan(fault.over(), Task::Mend(number));
+        }
+        for at in &plan.attacks {
+            agenda.plan(*at, Task::Attack);
+        }
+        Ok(network)
+    }
+
+    /// The time of the swarm.
+    pub(crate) const fn now(&self) -> Instant {
+        self.network.now()
+    }
+
+    /// Everything that was seen, once the run is over.
+    pub(crate) fn into_watch(self) -> Watch {
+        self.network.into_middlebox().watch
+    }
+
+    const fn watch(&mut self) -> &mut Watch {
+        &mut self.network.middlebox_mut().watch
     }
 
     /// Lets everything happen.
     pub(crate) fn run(&mut self) {
         let limit = self.plan.calm + PATIENCE;
-        while let Some(next) = self.next().filter(|next| *next <= limit) {
-            self.now = self.now.max(next);
-            self.watch.step(self.now);
-            while let Some(task) = self.agenda.due(self.now) {
-                self.perform(task);
+        while let Some(step) = self.network.step(limit) {
+            match step {
+                Step::Arrived(host) | Step::Woken(host) => self.settle(host.0),
+                Step::Task(task) => self.perform(task),
             }
-            for number in 0..self.hosts.len() {
-                if self.hosts[number].next_wake().is_some_and(|at| at <= self.now) {
-                    self.hosts[number].wake(self.now);
-                    self.settle(number);
-                }
-            }
-            if self.watch.has_failed() {
+            if self.watch().has_failed() {
                 return;
             }
         }
         let left = |host: &Host| {
-            let connections = host.endpoint.as_ref().map_or(0, |endpoint| endpoint.connections().count());
-            (host.number, connections, host.deadline.is_some())
+            let connections = self.network.get(host.id()).map_or(0, |endpoint| endpoint.connections().count());
+            (host.number, connections, self.network.deadline(host.id()).is_some())
         };
         let left = self.hosts.iter().map(left).collect();
-        self.watch.tell(Event::Over(left));
-    }
-
-    fn next(&self) -> Option<Instant> {
-        self.hosts.iter().filter_map(Host::next_wake).chain(self.agenda.next()).min()
+        self.watch().tell(Event::Over(left));
     }
 
     fn perform(&mut self, task: Task) {
         match task {
-            Task::Arrive(arriving) => self.arrive(arriving),
             Task::Connect(number) => self.connect(number),
             Task::Stream { side, stream } => self.with_side(side, Task::Stream { side, stream }, |side, scene| side.go_on(scene, stream)),
             Task::Act { side, act } => self.with_side(side, Task::Act { side, act }, |side, scene| side.act(scene, act)),
             Task::Fault(number) => self.trouble(number),
             Task::Mend(number) => self.mend(number),
-            Task::Attack => {
-                if let Some((arriving, what)) = self.attacker.attack() {
-                    self.watch.note(what);
-                    self.arrive(arriving);
-                }
-            }
+            Task::Attack => self.attack(),
         }
     }
 
-    fn arrive(&mut self, arriving: Arriving) {
-        let Arriving { to, from, genuine, hostile, .. } = arriving;
-        let (bytes, kind) = (arriving.datagram.len() as u64, kind(&arriving.datagram, self.plan.encrypted));
-        let address = self.network.address(from);
-        if self.hosts[to].arrive(self.now, address, arriving) {
-            self.watch.tell(Event::Arrived { host: to, from, kind, bytes, genuine, hostile });
-            self.settle(to);
+    fn attack(&mut self) {
+        let onlooker = self.network.middlebox_mut();
+        let Some((forged, what)) = onlooker.attacker.attack() else { return };
+        onlooker.watch.note(what);
+        onlooker.forged = Some(forged.genuine);
+        let (to, from) = (HostId(forged.to), onlooker.addresses.address(forged.from));
+        let reception = self.network.inject(to, from, &forged.datagram);
+        self.network.middlebox_mut().forged = None;
+        if reception == Reception::Handled {
+            self.settle(forged.to);
         }
     }
 
     fn connect(&mut self, number: usize) {
         let connect = self.plan.connections[number];
-        let address = self.network.address(Place::Host(connect.to));
-        let (side_number, host) = (self.sides.len() as u32, &mut self.hosts[connect.from]);
-        if host.paused.is_some() || host.endpoint.is_none() {
+        let address = self.network.middlebox().addresses.address(Place::Host(connect.to));
+        let (side_number, host) = (self.sides.len() as u32, &self.hosts[connect.from]);
+        if host.paused.is_some() || self.network.get(host.id()).is_none() {
             return;
         }
         let plan = self.plan.side(self.seed, side_number, Role::Initiator);
         let mut side = Side::new(side_number, host.number, host.life, plan);
         let contracts = side.first_contracts();
-        let local = host.clock(self.now);
+        let Parts { endpoint, local, .. } = self.network.parts(host.id());
         // Refused when it has as many connections as it may.
-        let Some(Ok(id)) = host.endpoint.as_mut().map(|endpoint| endpoint.connect(local, address, &Trust::Anyone, contracts)) else {
+        let Some(Ok(id)) = endpoint.map(|endpoint| endpoint.connect(local, address, &Trust::Anyone, contracts)) else {
             return;
         };
         self.appear(id, side, Place::Host(connect.to), Role::Initiator);
         if let Some(side) = self.sides.last() {
-            side.begin(self.now, &mut self.agenda, &mut self.watch);
+            let Parts { now, agenda, middlebox, .. } = self.network.parts(HostId(side.host));
+            side.begin(now, agenda, &mut middlebox.watch);
         }
         self.settle(connect.from);
     }
@@ -164,45 +177,47 @@ impl Swarm {
         let host = &mut self.hosts[side.host];
         let (connect_timeout, idle_timeout) = host.patience();
         host.sides.insert(id, side.number);
-        self.watch.tell(Event::Appeared { side: side.number, host: side.host, peer, role, connect_timeout, idle_timeout });
+        self.watch().tell(Event::Appeared { side: side.number, host: side.host, peer, role, connect_timeout, idle_timeout });
         self.sides.push(side);
     }
 
     /// Lets the application of a side do something; later, if its host is not driven, and never, if it is gone.
     fn with_side(&mut self, number: u32, task: Task, act: impl FnOnce(&mut Side, &mut Scene<'_>)) {
         let Some(side) = self.sides.get_mut(number as usize) else { return };
-        let host = &mut self.hosts[side.host];
+        let host = &self.hosts[side.host];
         if side.life != host.life || side.closed {
             return;
         }
         if let Some(until) = host.paused {
-            self.agenda.plan(until, task);
+            self.network.agenda_mut().plan(until, task);
             return;
         }
-        let (local, clock) = (host.clock(self.now), host.plan.clock);
-        let id = host.sides.iter().find(|(_, side)| **side == number).map(|(id, _)| *id);
-        let endpoint = host.endpoint.as_mut().zip(id);
-        let Some(connection) = endpoint.and_then(|(endpoint, id)| endpoint.connection_mut(id)) else { return };
-        act(side, &mut Scene { now: self.now, local, clock, connection, agenda: &mut self.agenda, watch: &mut self.watch });
-        let host = side.host;
-        self.settle(host);
+        let Some((id, _)) = host.sides.iter().find(|(_, side)| **side == number) else { return };
+        let (host, clock) = (side.host, host.plan.clock);
+        let Parts { endpoint, now, local, agenda, middlebox } = self.network.parts(HostId(host));
+        if let Some(connection) = endpoint.and_then(|endpoint| endpoint.connection_mut(*id)) {
+            act(side, &mut Scene { now, local, clock, connection, agenda, watch: &mut middlebox.watch });
+            self.settle(host);
+        }
     }
 
     fn trouble(&mut self, number: usize) {
         let fault = self.plan.faults[number];
-        self.watch.tell(Event::Fault(format!("{} for {}", fault.trouble, fault.lasts)));
+        self.watch().tell(Event::Fault(format!("{} for {}", fault.trouble, fault.lasts)));
         match fault.trouble {
-            Trouble::Crash { host, .. } if self.hosts[host].endpoint.is_some() => {
-                self.hosts[host].crash();
-                self.watch.tell(Event::Crashed(host));
+            Trouble::Crash { host, .. } if self.network.get(HostId(host)).is_some() => {
+                self.network.fault(Fault::Crash(HostId(host)));
+                self.hosts[host].sides.clear();
+                self.watch().tell(Event::Crashed(host));
             }
             Trouble::Crash { .. } => {}
             Trouble::Pause { host } => {
                 let until = self.hosts[host].paused.unwrap_or_default().max(fault.over());
                 self.hosts[host].paused = Some(until);
+                self.network.fault(Fault::Pause(HostId(host)));
             }
             Trouble::Deaf { host } => self.hosts[host].deaf += 1,
-            Trouble::Block { from, to } => self.network.block(from, to, true),
+            Trouble::Block { from, to } => self.network.fault(Fault::Block { from: HostId(from), to: HostId(to) }),
         }
     }
 
@@ -210,12 +225,13 @@ impl Swarm {
         match self.plan.faults[number].trouble {
             Trouble::Crash { for_good: true, .. } => {}
             Trouble::Crash { host, .. } => {
-                self.watch.tell(Event::Fault(format!("h{host} starts again")));
-                self.hosts[host].restart();
+                self.watch().tell(Event::Fault(format!("h{host} starts again")));
+                self.restart(host);
             }
-            Trouble::Pause { host } if self.hosts[host].paused.is_some_and(|until| until <= self.now) => {
-                self.watch.tell(Event::Resumed(host));
-                self.hosts[host].resume(self.now);
+            Trouble::Pause { host } if self.hosts[host].paused.is_some_and(|until| until <= self.now()) => {
+                self.watch().tell(Event::Resumed(host));
+                self.hosts[host].paused = None;
+                self.network.fault(Fault::Resume(HostId(host)));
                 if self.hosts[host].deaf == 0 {
                     self.take(host, true);
                 }
@@ -229,7 +245,19 @@ impl Swarm {
                 }
                 self.settle(host);
             }
-            Trouble::Block { from, to } => self.network.block(from, to, false),
+            Trouble::Block { from, to } => self.network.fault(Fault::Unblock { from: HostId(from), to: HostId(to) }),
+        }
+    }
+
+    /// A host starts again, if it is crashed, and remembers nothing.
+    fn restart(&mut self, number: usize) {
+        let host = &mut self.hosts[number];
+        if self.network.get(host.id()).is_none() {
+            host.life += 1;
+            // Why no error: the same configuration was good the first time.
+            if let Ok(endpoint) = host.endpoint() {
+                self.network.restart(host.id(), endpoint);
+            }
         }
     }
 
@@ -240,14 +268,15 @@ impl Swarm {
         }
         loop {
             let told = self.tell_events(number);
-            let left = self.transmit(number);
-            if !(told || left) || self.watch.has_failed() {
+            let left = self.network.transmit(HostId(number));
+            if !(told || left) || self.watch().has_failed() {
                 break;
             }
-            self.watch.step(self.now);
+            let now = self.now();
+            self.watch().step(now);
         }
         self.clear_away(number);
-        self.hosts[number].ask_deadline();
+        self.network.ask_deadline(HostId(number));
         self.settled += 1;
         if self.settled.is_multiple_of(LOOK_EVERY) {
             self.look(number);
@@ -257,7 +286,7 @@ impl Swarm {
     /// Brings what the connections tell to their applications. Whether there was anything.
     fn tell_events(&mut self, number: usize) -> bool {
         let mut any = false;
-        while let Some((id, event)) = self.hosts[number].endpoint.as_mut().and_then(|endpoint| endpoint.poll_event()) {
+        while let Some((id, event)) = self.network.parts(HostId(number)).endpoint.and_then(Endpoint::poll_event) {
             any = true;
             let side = match self.hosts[number].sides.get(&id) {
                 Some(side) => *side,
@@ -269,66 +298,37 @@ impl Swarm {
     }
 
     fn tell_event(&mut self, number: usize, id: ConnectionId, side: u32, event: ConnectionEvent) {
-        let host = &mut self.hosts[number];
-        let (local, clock, takes) = (host.clock(self.now), host.plan.clock, host.deaf == 0);
-        let Some(connection) = host.endpoint.as_mut().and_then(|endpoint| endpoint.connection_mut(id)) else { return };
-        let mut scene = Scene { now: self.now, local, clock, connection, agenda: &mut self.agenda, watch: &mut self.watch };
-        let connected = event == ConnectionEvent::Connected && scene.connection.role() == Role::Responder;
+        let (host, clock, takes) = (HostId(number), self.hosts[number].plan.clock, self.hosts[number].deaf == 0);
+        let Parts { endpoint, now, local, agenda, middlebox } = self.network.parts(host);
+        let Some(connection) = endpoint.and_then(|endpoint| endpoint.connection_mut(id)) else { return };
+        let connected = event == ConnectionEvent::Connected && connection.role() == Role::Responder;
         let side = &mut self.sides[side as usize];
-        side.on_event(&mut scene, event, takes);
+        side.on_event(&mut Scene { now, local, clock, connection, agenda, watch: &mut middlebox.watch }, event, takes);
         if connected {
-            side.plan_ending(self.now, &mut self.agenda);
+            side.plan_ending(now, self.network.agenda_mut());
         }
     }
 
     /// A connection that a peer has asked for appears. Its number.
     fn answer(&mut self, number: usize, id: ConnectionId) -> u32 {
         let (host, side) = (&self.hosts[number], self.sides.len() as u32);
-        let connection = host.endpoint.as_ref().and_then(|endpoint| endpoint.connection(id));
-        let peer = connection.map_or(Place::Elsewhere(0), |connection| self.network.place(connection.remote()));
+        let connection = self.network.get(host.id()).and_then(|endpoint| endpoint.connection(id));
+        let addresses = self.network.middlebox().addresses;
+        let peer = connection.map_or(Place::Elsewhere(0), |connection| addresses.place(connection.remote()));
         let plan = self.plan.side(self.seed, side, Role::Responder);
         self.appear(id, Side::new(side, number, host.life, plan), peer, Role::Responder);
         side
     }
 
-    /// Lets a batch of datagrams leave. Whether there was one.
-    fn transmit(&mut self, number: usize) -> bool {
-        let host = &mut self.hosts[number];
-        let local = host.clock(self.now);
-        self.out.clear();
-        let Some(endpoint) = &mut host.endpoint else { return false };
-        let Some(transmit) = endpoint.poll_transmit(local, BATCH, &mut self.out) else { return false };
-        let to = self.network.place(transmit.to);
-        let markable = transmit.ecn == Some(Ecn::Ect0);
-        for datagram in self.out.chunks(transmit.datagram_bytes.max(1)) {
-            if !self.plan.attacks.is_empty() {
-                self.attacker.see(number, to, datagram);
-            }
-            let fate = self.network.send(self.now, Leaving { from: number, to, datagram, markable }, &mut self.agenda);
-            // Keys are fresh in each run, and so are the bytes they seal.
-            let content = if self.plan.encrypted { 0 } else { u32::from_be_bytes(Plain::checksum(0, datagram)) };
-            self.watch.tell(Event::Sent {
-                host: number,
-                to,
-                kind: kind(datagram, self.plan.encrypted),
-                bytes: datagram.len() as u64,
-                content,
-                fate,
-            });
-        }
-        true
-    }
-
     /// Lets the applications of a host take everything there is: of all connections, or of those that have ended.
     fn take(&mut self, number: usize, all: bool) {
-        let host = &mut self.hosts[number];
-        let (local, clock) = (host.clock(self.now), host.plan.clock);
-        let Some(endpoint) = &mut host.endpoint else { return };
+        let host = &self.hosts[number];
+        let clock = host.plan.clock;
+        let Parts { endpoint: Some(endpoint), now, local, agenda, middlebox } = self.network.parts(host.id()) else { return };
         for (&id, &number) in &host.sides {
             let side = &mut self.sides[number as usize];
             if let Some(connection) = endpoint.connection_mut(id).filter(|_| all || side.closed) {
-                let mut scene = Scene { now: self.now, local, clock, connection, agenda: &mut self.agenda, watch: &mut self.watch };
-                side.take_all(&mut scene);
+                side.take_all(&mut Scene { now, local, clock, connection, agenda, watch: &mut middlebox.watch });
             }
         }
     }
@@ -340,15 +340,14 @@ impl Swarm {
         }
         self.take(number, false);
         let (host, sides) = (&mut self.hosts[number], &self.sides);
-        let Some(endpoint) = &mut host.endpoint else { return };
-        let watch = &mut self.watch;
+        let Parts { endpoint: Some(endpoint), middlebox, .. } = self.network.parts(host.id()) else { return };
         host.sides.retain(|&id, &mut side| {
             if sides[side as usize].closed {
                 endpoint.forget(id);
             }
             let known = endpoint.connection(id).is_some();
             if !known {
-                watch.tell(Event::Forgotten(side));
+                middlebox.watch.tell(Event::Forgotten(side));
             }
             known
         });
@@ -357,9 +356,9 @@ impl Swarm {
     /// Looks at what a host keeps.
     fn look(&mut self, number: usize) {
         let host = &self.hosts[number];
-        let Some(endpoint) = &host.endpoint else { return };
+        let (Some(endpoint), mut told) = (self.network.get(host.id()), Vec::new()) else { return };
         let (count, most) = (endpoint.connections().count(), host.plan.config.connections);
-        self.watch.tell(Event::Connections { host: number, count, most });
+        told.push(Event::Connections { host: number, count, most });
         for (&id, &number) in &host.sides {
             let (Some(connection), side) = (endpoint.connection(id), &self.sides[number as usize]) else { continue };
             let granted = side.incoming.iter().filter_map(|(stream, name)| {
@@ -374,7 +373,8 @@ impl Swarm {
             });
             let (sending, receiving) = connection.kept_bytes();
             let kept = Kept { side: number, sending: (sending, side.sending_most()), receiving: (receiving, granted.sum()) };
-            self.watch.tell(Event::Kept(kept));
+            told.push(Event::Kept(kept));
         }
+        told.into_iter().for_each(|event| self.watch().tell(event));
     }
 }
