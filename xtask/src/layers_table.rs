@@ -69,8 +69,23 @@ pub(crate) const LAYERS: &[Layer] = &[
 ];
 
 /// What a crate may use that stands beside the house and that nobody depends on.
-const ANYTHING: &[&str] =
-    &["base", "blocks", "wire", "path", "network", "schemes", "sim", "proto", "secure", "net", "segstream", "lab", "studies", "testbed", "cli"];
+const ANYTHING: &[&str] = &[
+    "base",
+    "blocks",
+    "wire",
+    "path",
+    "network",
+    "schemes",
+    "sim",
+    "proto",
+    "secure",
+    "net",
+    "segstream",
+    "lab",
+    "studies",
+    "testbed",
+    "cli",
+];
 
 /// Libraries that reach a clock, a socket, a thread or entropy; no pure layer may depend on one.
 pub(crate) const IMPURE_LIBRARIES: &[&str] =

@@ -53,8 +53,7 @@ impl<W: Write> CaptureFile<W> {
     /// The writer's; or that the addresses are of two families, or the payload is longer than [`PAYLOAD_MAX`].
     pub fn write(&mut self, now: Instant, from: SocketAddr, to: SocketAddr, payload: &[u8]) -> io::Result<()> {
         if payload.len() > PAYLOAD_MAX {
-            let what =
-                format!("a packet of {} bytes fits no datagram; capture packets of at most {PAYLOAD_MAX} bytes", payload.len());
+            let what = format!("a packet of {} bytes fits no datagram; capture packets of at most {PAYLOAD_MAX} bytes", payload.len());
             return Err(io::Error::new(io::ErrorKind::InvalidInput, what));
         }
         let builder = match (from, to) {

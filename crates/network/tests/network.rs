@@ -5,9 +5,7 @@ use pcap_file::pcap::PcapReader;
 use segstream_base::endpoint::{Arrival, Deadline, Ecn, Endpoint, Local, Transmit};
 use segstream_base::random::Seed;
 use segstream_base::{Bandwidth, Duration, Instant};
-use segstream_network::{
-    Capture, Datagram, Event, EventLog, Fate, Fault, HostConfig, HostId, Middlebox, Network, Reception, Ruling, Step,
-};
+use segstream_network::{Capture, Datagram, Event, EventLog, Fate, Fault, HostConfig, HostId, Middlebox, Network, Reception, Ruling, Step};
 use segstream_path::{PathConfig, Probability};
 use std::collections::VecDeque;
 use std::net::SocketAddr;
