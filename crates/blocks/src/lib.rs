@@ -52,7 +52,7 @@ pub use ranges::RangeSet;
 pub use report_budget::ReportBudget;
 pub use report_period::ReportPeriod;
 pub use rtt::Rtt;
-pub use sync_table::{Search, SyncTable};
+pub use sync_table::{Search, SyncTable, UnknownSearch};
 pub use timer::{TimerKey, TimerTable};
 pub use tolerance::{Tolerance, ToleranceError};
 pub use traffic_intensity::TrafficIntensity;

@@ -9,6 +9,8 @@
 //!
 //! Invariant: both searches give the same entries in the same order, that of sending.
 
+use core::fmt;
+use core::str::FromStr;
 use std::collections::VecDeque;
 
 /// How the table is searched.
@@ -19,6 +21,45 @@ pub enum Search {
     Fifo,
     /// Every slot of the window.
     Exhaustive,
+}
+
+impl Search {
+    /// Both ways, the default first.
+    pub const ALL: [Self; 2] = [Self::Fifo, Self::Exhaustive];
+
+    /// The name: `fifo` or `exhaustive`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Fifo => "fifo",
+            Self::Exhaustive => "exhaustive",
+        }
+    }
+}
+
+impl fmt::Display for Search {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// A text that names no search.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnknownSearch(String);
+
+impl fmt::Display for UnknownSearch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "\"{}\" is no way to search; write fifo or exhaustive", self.0)
+    }
+}
+
+impl core::error::Error for UnknownSearch {}
+
+impl FromStr for Search {
+    type Err = UnknownSearch;
+
+    fn from_str(text: &str) -> Result<Self, UnknownSearch> {
+        Self::ALL.into_iter().find(|search| search.name() == text).ok_or_else(|| UnknownSearch(text.to_owned()))
+    }
 }
 
 /// What a search does with an entry it looks at.

@@ -4,6 +4,7 @@
 //! endpoint adapter over UDP.
 //!
 //! [`cross_traffic`] is no scheme of the papers: it is what a path is shared with.
+//! - `transport`: what a scheme says about itself, and how its halves are made; `setting`: one setting, described once.
 //!
 //! Beside the schemes stands what several of them have in common:
 //!
@@ -29,10 +30,12 @@ mod in_order;
 mod link;
 mod new_rate;
 mod numbered_packet;
+pub mod setting;
 pub mod snr;
 pub mod sscop;
 pub mod sstp;
 pub mod tcp;
 mod transmission_buffer;
+pub mod transport;
 mod unsent;
 pub mod xtp;

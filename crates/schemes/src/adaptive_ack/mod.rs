@@ -23,6 +23,7 @@ mod packet;
 mod receiver;
 mod retransmission;
 mod sender;
+mod settings;
 mod status;
 mod tail;
 #[cfg(test)]
@@ -32,3 +33,4 @@ pub use config::{Config, ConfigError};
 pub use packet::{Feedback, Forward, Place};
 pub use receiver::Receiver;
 pub use sender::Sender;
+pub use settings::Settings;

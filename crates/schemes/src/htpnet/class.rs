@@ -14,6 +14,8 @@ pub struct Class(u8);
 impl Class {
     /// All control functions.
     pub const ALL: Self = Self(7);
+    /// Error and rate control: what HT's experiments run with.
+    pub const ERROR_AND_RATE_CONTROL: Self = Self(5);
     /// None of them.
     pub const NONE: Self = Self(0);
 

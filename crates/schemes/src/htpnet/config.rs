@@ -8,6 +8,8 @@
 use super::packet::{DATA_OVERHEAD_BYTES, Pairs};
 use super::ticks::gap_field;
 use super::{Class, Ptif};
+use core::fmt;
+use core::str::FromStr;
 use segstream_base::{Bandwidth, Bytes, Duration, quantity::Remainder};
 use segstream_blocks::Search;
 
@@ -53,12 +55,12 @@ impl Ranges {
     /// Every way, the default first.
     pub const ALL: [Self; 4] = [Self::Four, Self::Eight, Self::Rotating, Self::All];
 
-    /// The name: `four`, `eight`, `rotating` or `all`.
+    /// The name: `4`, `8`, `rotate` or `all`.
     pub const fn name(self) -> &'static str {
         match self {
-            Self::Four => "four",
-            Self::Eight => "eight",
-            Self::Rotating => "rotating",
+            Self::Four => "4",
+            Self::Eight => "8",
+            Self::Rotating => "rotate",
             Self::All => "all",
         }
     }
@@ -69,6 +71,25 @@ impl Ranges {
             Self::Eight => Pairs::Eight,
             _ => Pairs::Four,
         }
+    }
+}
+
+impl fmt::Display for Ranges {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// A text that names no number of runs.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("\"{0}\" is no number of runs to report; write 4, 8, rotate or all")]
+pub struct UnknownRanges(String);
+
+impl FromStr for Ranges {
+    type Err = UnknownRanges;
+
+    fn from_str(text: &str) -> Result<Self, UnknownRanges> {
+        Self::ALL.into_iter().find(|ranges| ranges.name() == text).ok_or_else(|| UnknownRanges(text.to_owned()))
     }
 }
 

@@ -28,22 +28,24 @@ mod receiver;
 mod rx1;
 mod rx2;
 mod sender;
+mod settings;
 mod ticks;
 mod tx1;
 mod tx2;
 
 pub use class::Class;
-pub use config::{Config, ConfigError, Ranges, SyncPeriod};
+pub use config::{Config, ConfigError, Ranges, SyncPeriod, UnknownRanges};
 pub use message::{ConnectionNews, Measured, Message, SentLog, Status, Unit, Verdicts};
 pub use packet::{
     Control, Coverage, Data, Feedback, Forward, Pairs, RangeList, Reason, ReceiverState, Release, Step, Terms, TransmitterState,
 };
 pub use pipeline::{Ends, Pipeline, Routes, pipeline};
-pub use ptif::{CongestionAvoidance, Ptif};
+pub use ptif::{CongestionAvoidance, Ptif, UnknownPtif};
 pub use receiver::Receiver;
 pub use rx1::Rx1;
 pub use rx2::Rx2;
 pub use sender::Sender;
+pub use settings::Settings;
 pub use tx1::Tx1;
 pub use tx2::Tx2;
 

@@ -6,6 +6,8 @@
 
 use super::message::{Measured, Message};
 use super::pipeline::Routes;
+use core::fmt;
+use core::str::FromStr;
 use segstream_base::stage::{Stage, StageId};
 use segstream_base::{Duration, Instant};
 use segstream_blocks::TrafficIntensity;
@@ -45,6 +47,25 @@ impl Ptif {
             Self::Literal => "literal",
             Self::Held => "held",
         }
+    }
+}
+
+impl fmt::Display for Ptif {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// A text that names no law.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("\"{0}\" is no law of congestion avoidance; write off, literal or held")]
+pub struct UnknownPtif(String);
+
+impl FromStr for Ptif {
+    type Err = UnknownPtif;
+
+    fn from_str(text: &str) -> Result<Self, UnknownPtif> {
+        Self::ALL.into_iter().find(|ptif| ptif.name() == text).ok_or_else(|| UnknownPtif(text.to_owned()))
     }
 }
 

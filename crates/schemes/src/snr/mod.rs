@@ -20,12 +20,14 @@ mod packet;
 mod period;
 mod receiver;
 mod sender;
+mod settings;
 #[cfg(test)]
 mod tests;
 
 pub use packet::{Feedback, Forward, Received, SenderState};
 pub use receiver::Receiver;
 pub use sender::Sender;
+pub use settings::Settings;
 
 use segstream_base::quantity::Remainder;
 use segstream_base::{Bytes, Duration};

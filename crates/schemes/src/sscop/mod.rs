@@ -25,6 +25,7 @@ mod pdu;
 mod poll;
 mod receiver;
 mod sender;
+mod settings;
 mod status;
 #[cfg(test)]
 mod tests;
@@ -33,3 +34,4 @@ pub use config::{Config, ConfigError};
 pub use packet::{Feedback, Forward};
 pub use receiver::Receiver;
 pub use sender::Sender;
+pub use settings::Settings;

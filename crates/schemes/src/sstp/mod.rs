@@ -20,11 +20,13 @@ mod config;
 mod packet;
 mod receiver;
 mod sender;
+mod settings;
 
 pub use config::{Acknowledgment, Config, ConfigError, FeedbackMode, UnknownName};
 pub use packet::{Data, Feedback, Forward, Grant, Mark, Pack, Snak};
 pub use receiver::Receiver;
 pub use sender::Sender;
+pub use settings::Settings;
 
 #[cfg(test)]
 mod tests;

@@ -23,6 +23,7 @@ mod packet;
 mod receiver;
 mod retransmission;
 mod sender;
+mod settings;
 #[cfg(test)]
 mod tests;
 
@@ -30,3 +31,4 @@ pub use config::{Backoff, BackoffError, Config, ConfigError};
 pub use packet::{Feedback, Forward, Place};
 pub use receiver::Receiver;
 pub use sender::Sender;
+pub use settings::Settings;

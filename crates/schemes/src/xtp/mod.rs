@@ -29,6 +29,7 @@ mod repetition;
 mod requests;
 mod segments;
 mod sender;
+mod settings;
 mod store;
 #[cfg(test)]
 mod tests;
@@ -39,3 +40,4 @@ pub use options::Options;
 pub use packet::{Feedback, Forward, Place};
 pub use receiver::Receiver;
 pub use sender::Sender;
+pub use settings::Settings;

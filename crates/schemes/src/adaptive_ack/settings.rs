@@ -1,0 +1,107 @@
+//! Adaptive acknowledgment among the schemes: what it is told of its own, and the halves that come of it.
+//!
+//! Called by the laboratory through [`Transport`].
+//!
+//! Invariant: equal settings and transfers give equal halves.
+
+use super::{Config, ConfigError, Receiver, Sender};
+use crate::setting::{About, Kind, Place, Setting};
+use crate::transport::{CONNECTION, Transfer, Transport, UsualPoint};
+use segstream_base::{Duration, Instant};
+
+/// What adaptive acknowledgment is told of its own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// How often the receiver reports while nothing is missing. Default 40 ms (AA 3.2.2).
+    pub t_normal: Duration,
+    /// How often while something is. Default 5 ms (AA 3.2.2).
+    pub t_error: Duration,
+    /// Whether a tail that was lost is found, which the paper's scheme does not do. Default yes.
+    pub tail_rule: bool,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self { t_normal: Duration::from_millis(40), t_error: Duration::from_millis(5), tail_rule: true }
+    }
+}
+
+impl Transport for Settings {
+    const KEY: &'static str = "adaptive-ack";
+    const NAME: &'static str = "Adaptive ack.";
+    const SOURCE: &'static str = "adaptive acknowledgment for an ATM clustering system (AA)";
+    const SETTINGS: &'static [Setting<Self>] = &[
+        Setting {
+            about: About {
+                flag: "t-normal",
+                value_name: "T",
+                help: "How often adaptive-ack's receiver reports while nothing is missing",
+                by_default: None,
+                record: "t_normal_ns",
+                place: Place::Section,
+                noun: "a report every {}",
+                kind: Kind::REPORT_PERIOD,
+            },
+            get: |settings| settings.t_normal.into(),
+            set: |settings, value| value.read(&mut settings.t_normal),
+        },
+        Setting {
+            about: About {
+                flag: "t-error",
+                value_name: "T",
+                help: "How often it reports while something is missing",
+                by_default: None,
+                record: "t_error_ns",
+                place: Place::Section,
+                noun: "a report every {}",
+                kind: Kind::REPORT_PERIOD,
+            },
+            get: |settings| settings.t_error.into(),
+            set: |settings, value| value.read(&mut settings.t_error),
+        },
+        Setting {
+            about: About {
+                flag: "no-tail-rule",
+                value_name: "",
+                help: "Lets adaptive-ack's sender wait for ever when the last packets are lost, as the paper's does",
+                by_default: None,
+                record: "tail_rule",
+                place: Place::Section,
+                noun: "{}",
+                kind: Kind::Switch { given: false },
+            },
+            get: |settings| settings.tail_rule.into(),
+            set: |settings, value| value.read(&mut settings.tail_rule),
+        },
+    ];
+    const USUAL_POINT: UsualPoint = UsualPoint::AtmCluster;
+
+    type Sender = Sender;
+    type Receiver = Receiver;
+    type Error = ConfigError;
+
+    fn halves(&self, transfer: &Transfer, now: Instant) -> Result<(Sender, Receiver), ConfigError> {
+        let config = self.config(transfer);
+        Ok((Sender::new(config.clone(), now)?, Receiver::new(config, now)?))
+    }
+
+    fn payload_bytes(&self, transfer: &Transfer) -> u32 {
+        self.config(transfer).payload_bytes()
+    }
+}
+
+impl Settings {
+    fn config(&self, transfer: &Transfer) -> Config {
+        Config {
+            connection: CONNECTION,
+            packet_bytes: transfer.packet_bytes,
+            segment_packets: transfer.segment_packets,
+            window: transfer.window_packets(),
+            rate: transfer.rate(),
+            rtt: transfer.rtt,
+            t_normal: self.t_normal,
+            t_error: self.t_error,
+            tail_rule: self.tail_rule,
+        }
+    }
+}
