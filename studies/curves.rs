@@ -5,8 +5,8 @@
 //! Invariant: a curve shows every point that was run and ended well, with its interval.
 
 use segstream_lab::figure::{Curve, Line, Marker, Point};
+use segstream_lab::measured::Measured;
 use segstream_lab::point::PointResult;
-use segstream_lab::study::Measured;
 
 /// What is drawn upwards.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

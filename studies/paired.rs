@@ -5,11 +5,11 @@
 //!
 //! Invariant: a row compares two points of the same scenario but for the scheme.
 
-use segstream_lab::figure::TextTable;
+use segstream_lab::figure::{TextTable, digits};
+use segstream_lab::measured::Measured;
 use segstream_lab::outcome::Outcome;
 use segstream_lab::point::PointResult;
 use segstream_lab::statistics::{Confidence, Paired};
-use segstream_lab::study::{Measured, digits};
 
 /// `tables` with one more: the differences, unless no point of Segstream has one of SSTP beside it.
 pub fn with_differences(mut tables: Vec<TextTable>, points: &Measured) -> Vec<TextTable> {

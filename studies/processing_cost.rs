@@ -8,9 +8,8 @@
 
 use crate::black_box::{Who, random};
 use segstream_lab::cost::{self, Cost};
-use segstream_lab::figure::TextTable;
+use segstream_lab::figure::{TextTable, digits};
 use segstream_lab::scenario::Scenario;
-use segstream_lab::study::digits;
 use segstream_path::LossSpec;
 
 /// New packets of a run: enough for the window to turn over ten times.

@@ -13,8 +13,9 @@ use crate::curves::{self, Look, Measure, SHADES};
 use segstream_lab::claim::{Finding, Judgement};
 use segstream_lab::closed_forms::{Form, Point, throughput};
 use segstream_lab::figure::{Axis, Curve, Figure, Line, Marker, Scale, TextTable};
+use segstream_lab::measured::Measured;
 use segstream_lab::scenario::Scenario;
-use segstream_lab::study::{Measured, StudyPoint};
+use segstream_lab::study::StudyPoint;
 
 /// The loss probabilities: three curves, of which the text names the ends.
 pub const PROBABILITIES: [f64; 3] = [1e-4, 1e-3, 1e-2];

@@ -8,9 +8,10 @@
 use super::efficiency::{self, LABEL, LOSSES};
 use super::end_system::{BEST_PAIR, WINDOW, Who};
 use segstream_lab::figure::{Curve, Figure, Line, Marker, Point, Scale, TextTable};
+use segstream_lab::measured::Measured;
 use segstream_lab::point::PointResult;
 use segstream_lab::statistics::Estimate;
-use segstream_lab::study::{Measured, StudyPoint};
+use segstream_lab::study::StudyPoint;
 use segstream_path::LossSpec;
 
 /// The loss rates. Chosen; the paper speaks of 1e-4 to 1e-1.

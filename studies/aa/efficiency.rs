@@ -7,11 +7,11 @@
 
 use crate::curves::{self, Look};
 use segstream_lab::figure::{Axis, Curve, Figure, Point, Scale};
+use segstream_lab::measured::Measured;
 use segstream_lab::outcome::{Batch, Outcome};
 use segstream_lab::point::PointResult;
 use segstream_lab::statistics::ratio::ratio;
 use segstream_lab::statistics::{Confidence, Estimate, Paired};
-use segstream_lab::study::Measured;
 
 /// The name of the axis.
 pub(crate) const LABEL: &str = "throughput efficiency";

@@ -11,8 +11,9 @@ use crate::black_box::random;
 use crate::curves::Look;
 use segstream_lab::figure::{Axis, Figure, Line, Marker, Scale, TextTable};
 use segstream_lab::heat_map::{Cell, HeatMap, Side};
+use segstream_lab::measured::Measured;
 use segstream_lab::point::PointResult;
-use segstream_lab::study::{Measured, StudyPoint};
+use segstream_lab::study::StudyPoint;
 
 /// T_normal in milliseconds. Chosen: the paper names 40 alone.
 pub(crate) const T_NORMAL: [u64; 8] = [5, 10, 20, 30, 40, 50, 60, 80];

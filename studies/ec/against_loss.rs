@@ -6,7 +6,7 @@
 
 use crate::curves::Measure;
 use segstream_lab::figure::{Axis, Curve, Figure, Scale};
-use segstream_lab::study::Measured;
+use segstream_lab::measured::Measured;
 
 /// What the horizontal axis shows under random loss.
 pub(super) const LOSS: &str = "packet loss probability p";

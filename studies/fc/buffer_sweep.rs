@@ -9,9 +9,10 @@
 use crate::black_box::{Who, random};
 use crate::curves::{self, Look, Measure, SHADES};
 use segstream_lab::figure::{Axis, Curve, Figure, Line, Marker, Scale};
+use segstream_lab::measured::Measured;
 use segstream_lab::point::PointResult;
 use segstream_lab::scenario::Scenario;
-use segstream_lab::study::{Measured, StudyPoint};
+use segstream_lab::study::StudyPoint;
 use segstream_path::LossSpec;
 use segstream_schemes::sstp::Acknowledgment;
 

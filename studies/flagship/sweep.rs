@@ -6,9 +6,9 @@
 
 use crate::curves::Look;
 use segstream_lab::figure::{Axis, Curve, Figure, Line, Marker, Point, Scale};
+use segstream_lab::measured::Measured;
 use segstream_lab::shared::SharedResult;
 use segstream_lab::statistics::Estimate;
-use segstream_lab::study::Measured;
 
 /// The shared points of `name` with a value of each.
 pub(crate) fn curve(points: &Measured, name: &str, label: &str, look: Look, value: impl Fn(&SharedResult) -> Estimate) -> Curve {

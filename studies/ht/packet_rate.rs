@@ -6,11 +6,11 @@
 
 use crate::curves::{self, Look};
 use segstream_lab::figure::{Axis, Curve, Figure, Scale};
+use segstream_lab::measured::Measured;
 use segstream_lab::outcome::{Batch, Outcome};
 use segstream_lab::point::PointResult;
 use segstream_lab::statistics::ratio::ratio;
 use segstream_lab::statistics::{Confidence, Estimate};
-use segstream_lab::study::Measured;
 
 /// The name of the axis.
 pub(super) const LABEL: &str = "throughput (packets/s)";

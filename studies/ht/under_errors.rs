@@ -10,8 +10,9 @@ use super::packet_rate::{self, ERRORS};
 use crate::black_box::random;
 use segstream_base::Duration;
 use segstream_lab::figure::{Figure, Scale, TextTable};
+use segstream_lab::measured::Measured;
 use segstream_lab::scenario::Scenario;
-use segstream_lab::study::{Measured, StudyPoint};
+use segstream_lab::study::StudyPoint;
 
 /// Packets that may be unacknowledged.
 pub(super) const WINDOW: u32 = 256;

@@ -7,7 +7,7 @@
 
 use crate::curves::Look;
 use segstream_lab::figure::{Axis, Curve, Figure, Line, Point, Scale};
-use segstream_lab::study::{Measured, MeasuredTandem};
+use segstream_lab::measured::{Measured, MeasuredTandem};
 use segstream_lab::tandem::TandemOutcome;
 
 /// The name of the axis.

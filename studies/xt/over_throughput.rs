@@ -8,7 +8,8 @@ use super::delay::{self, Across, Drawn};
 use super::tandem::{SEGSTREAM, SIX, WINDOW, Who};
 use crate::curves::Look;
 use segstream_lab::figure::{Line, TextTable};
-use segstream_lab::study::{Measured, TandemPoint};
+use segstream_lab::measured::Measured;
+use segstream_lab::study::TandemPoint;
 use segstream_lab::tandem::{Arrivals, TandemOutcome};
 
 /// User throughputs, in messages a slot.

@@ -7,7 +7,8 @@
 use super::delay::{self, Across, Drawn};
 use super::tandem::{THROUGHPUT, Who, bernoulli};
 use segstream_lab::figure::Figure;
-use segstream_lab::study::{Measured, TandemPoint};
+use segstream_lab::measured::Measured;
+use segstream_lab::study::TandemPoint;
 
 /// The ten windows of XT Table 4, in packets.
 pub(super) const WINDOWS: [u32; 10] = [30, 40, 50, 60, 70, 80, 90, 100, 110, 120];

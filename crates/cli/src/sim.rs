@@ -131,8 +131,7 @@ fn refused(error: &ScenarioError) -> anyhow::Error {
 /// The same for what a sweep says.
 fn in_words(error: RunnerError) -> anyhow::Error {
     match error {
-        RunnerError::Scenario(error) => refused(&error),
-        RunnerError::Tandem(error) => usage::bad(error.to_string()),
+        RunnerError::Experiment(error) => usage::bad(error.to_string()),
         other => other.into(),
     }
 }

@@ -4,7 +4,7 @@
 //!
 //! Invariant: a verdict rests on measured points alone and carries the numbers it rests on.
 
-use crate::study::Measured;
+use crate::measured::Measured;
 use std::fmt;
 
 /// What was found of a claim.

@@ -1,14 +1,10 @@
 //! What can be run again and again, stored and never run twice.
 //!
-//! Implemented by [`Scenario`], one scheme over one black box, by [`crate::shared::SharedScenario`], several parties over one
-//! link, and by [`crate::tandem::TandemScenario`], error control over finite queues; called by [`crate::runner`] and [`crate::store`].
+//! Implemented by each kind of experiment beside its own code ([`crate::run`], [`crate::shared`], [`crate::tandem`],
+//! [`crate::stages`]); called by [`crate::runner`] and [`crate::store`], which know no kind.
 //!
 //! Invariant: equal canonical texts and seeds give equal outcomes.
 
-use crate::outcome::Outcome;
-use crate::run;
-use crate::runner::RunnerError;
-use crate::scenario::{Scenario, ScenarioError};
 use segstream_base::random::Seed;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -16,9 +12,9 @@ use serde::de::DeserializeOwned;
 /// An experiment as a value.
 pub trait Experiment: Clone + Send + Sync {
     /// What a run gives.
-    type Outcome: Clone + Send + Serialize + DeserializeOwned;
+    type Outcome: Clone + Send + Sync + Serialize + DeserializeOwned;
     /// Why it cannot be run.
-    type Error: Into<RunnerError>;
+    type Error: std::error::Error + Send + Sync + 'static;
 
     /// The experiment as one line of JSON, the same for equal ones.
     fn canonical(&self) -> String;
@@ -36,23 +32,13 @@ pub trait Experiment: Clone + Send + Sync {
     fn packets(&self, outcome: &Self::Outcome) -> u64;
 }
 
-impl Experiment for Scenario {
-    type Outcome = Outcome;
-    type Error = ScenarioError;
-
-    fn canonical(&self) -> String {
-        Self::canonical(self)
-    }
-
-    fn check(&self) -> Result<(), ScenarioError> {
-        Self::check(self)
-    }
-
-    fn run(&self, seed: Seed) -> Result<(Outcome, f64), ScenarioError> {
-        run::run(self, seed).map(|run| (run.outcome, run.wall_s))
-    }
-
-    fn packets(&self, _outcome: &Outcome) -> u64 {
-        self.packets
-    }
+/// The replications of an experiment.
+#[derive(Clone, Debug)]
+pub struct Repeated<E: Experiment> {
+    /// What was run.
+    pub scenario: E,
+    /// What each run gave, in the order of replications.
+    pub outcomes: Vec<E::Outcome>,
+    /// Seconds of wall time that the runs made here took, each on one core; stored runs take none.
+    pub wall_s: f64,
 }

@@ -5,9 +5,8 @@
 //!
 //! Invariant: every cell comes from a run or a closed form; a cell that has no finite number is missing, never zero.
 
-use crate::figure::Axis;
+use crate::figure::{Axis, digits};
 use crate::statistics::Estimate;
-use crate::study::digits;
 use serde::Serialize;
 
 /// The places along one side of a heat map.

@@ -1,19 +1,21 @@
 //! One point of a figure: the replications of one scenario, joined.
 //!
-//! Made by [`crate::runner`]; read by studies and by the command line.
+//! Made here by [`crate::runner`], with the rule by which a point is run until it is precise; read by studies and by the
+//! command line.
 //!
 //! Invariant: several runs give intervals over replications, one long run gives them by batch means; a
 //! maximum carries the number of segments it was taken over.
 
-use crate::experiment::Experiment;
+use crate::experiment::Repeated;
 use crate::outcome::{Batch, LARGEST_KEPT, Outcome};
 use crate::plan::Plan;
+use crate::runner::{Runner, RunnerError, Sweep};
 use crate::scenario::Scenario;
 use crate::statistics::batch_means::batch_means;
 use crate::statistics::order::median;
 use crate::statistics::ratio::ratio;
 use crate::statistics::warm_up::mser5;
-use crate::statistics::{Confidence, Decision, Estimate, Largest, Progress, t_interval};
+use crate::statistics::{Confidence, Decision, Estimate, Largest, Progress, over_replications};
 
 /// The replications of one scenario.
 #[derive(Clone, Debug)]
@@ -24,17 +26,6 @@ pub struct PointResult {
     pub plan: Plan,
     /// What each run gave, in the order of replications.
     pub outcomes: Vec<Outcome>,
-    /// Seconds of wall time that the runs made here took, each on one core; stored runs take none.
-    pub wall_s: f64,
-}
-
-/// The replications of an experiment that says itself how long it is.
-#[derive(Clone, Debug)]
-pub struct Repeated<E: Experiment> {
-    /// What was run.
-    pub scenario: E,
-    /// What each run gave, in the order of replications.
-    pub outcomes: Vec<E::Outcome>,
     /// Seconds of wall time that the runs made here took, each on one core; stored runs take none.
     pub wall_s: f64,
 }
@@ -51,7 +42,43 @@ pub struct DelayMax {
     pub segments: u64,
 }
 
+impl Runner<'_> {
+    /// Runs every point by its plan; the results come in the order of the points.
+    ///
+    /// # Errors
+    /// Says why the sweep ended early.
+    pub fn run(&self, points: &[(Scenario, Plan)]) -> Result<Vec<PointResult>, RunnerError> {
+        self.sweep(|sweep| sweep.points(points))
+    }
+}
+
+impl Sweep<'_> {
+    /// Runs every point by its plan; the results come in the order of the points.
+    ///
+    /// # Errors
+    /// Says why the sweep ended early.
+    pub fn points(&self, points: &[(Scenario, Plan)]) -> Result<Vec<PointResult>, RunnerError> {
+        let as_long = |(scenario, plan): &(Scenario, Plan)| (Scenario { packets: plan.packets, ..scenario.clone() }, *plan);
+        let points: Vec<(Scenario, Plan)> = points.iter().map(as_long).collect();
+        let repeated = self.until(&points, |plan, made| PointResult::new(made.clone(), plan).runs_wanted())?;
+        Ok(repeated.into_iter().zip(points).map(|(made, (_, plan))| PointResult::new(made, plan)).collect())
+    }
+}
+
 impl PointResult {
+    fn new(made: Repeated<Scenario>, plan: Plan) -> Self {
+        Self { scenario: made.scenario, plan, outcomes: made.outcomes, wall_s: made.wall_s }
+    }
+
+    /// How many more runs the plan wants.
+    fn runs_wanted(&self) -> u32 {
+        let made = self.outcomes.len() as u32;
+        match self.outcomes.is_empty() || self.decide() == Decision::Continue {
+            true => (made + self.plan.replications_min).min(self.plan.replications_max.max(self.plan.replications_min)) - made,
+            false => 0,
+        }
+    }
+
     /// Packets of accepted segments times packet time over the span (EC 5); the packet time is
     /// [`Scenario::reference_time_s`].
     pub fn throughput_efficiency(&self) -> Estimate {
@@ -146,7 +173,7 @@ impl PointResult {
 
     /// A value of each run as mean and interval over replications.
     pub fn over_replications(&self, value: impl Fn(&Outcome) -> f64) -> Estimate {
-        over(&self.outcomes.iter().map(value).collect::<Vec<_>>())
+        over_replications(&self.outcomes.iter().map(value).collect::<Vec<_>>())
     }
 
     /// The runs that every point of its preset has.
@@ -157,9 +184,4 @@ impl PointResult {
 
 fn relative(estimate: &Estimate) -> f64 {
     estimate.relative_half_width().unwrap_or(0.0)
-}
-
-/// Over replications; a single one has no interval, none has no value.
-pub(crate) fn over(values: &[f64]) -> Estimate {
-    t_interval(values, Confidence::P95).unwrap_or(Estimate::single(values.first().copied().unwrap_or(f64::NAN)))
 }

@@ -4,6 +4,7 @@
 //!
 //! Invariant: the outcome depends on the scenario and the seed alone; the wall time is told beside it.
 
+use crate::experiment::Experiment;
 use crate::meter::Meter;
 use crate::outcome::Outcome;
 use crate::registry::{self, Visitor};
@@ -28,6 +29,27 @@ impl Run {
     /// Data packets sent per second of wall time.
     pub fn packets_per_second(&self) -> f64 {
         self.outcome.packets_sent as f64 / self.wall_s.max(1e-9)
+    }
+}
+
+impl Experiment for Scenario {
+    type Outcome = Outcome;
+    type Error = ScenarioError;
+
+    fn canonical(&self) -> String {
+        Self::canonical(self)
+    }
+
+    fn check(&self) -> Result<(), ScenarioError> {
+        Self::check(self)
+    }
+
+    fn run(&self, seed: Seed) -> Result<(Outcome, f64), ScenarioError> {
+        run(self, seed).map(|run| (run.outcome, run.wall_s))
+    }
+
+    fn packets(&self, _outcome: &Outcome) -> u64 {
+        self.packets
     }
 }
 

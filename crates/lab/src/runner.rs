@@ -1,39 +1,28 @@
 //! Runs many points: replications and points in parallel, what is stored not again.
 //!
-//! Called by [`crate::study`] and by the command line.
+//! Called by [`crate::study`] and by the command line. It knows no kind of experiment; those that are run until they are
+//! precise ([`crate::point`]) bring their rule.
 //!
 //! Invariant: results do not depend on the number of threads, on the order in which runs end, or on what
 //! the store held; replication r of every scenario draws from the same random streams (common random
 //! numbers), so that schemes meet the same losses.
 
-use crate::experiment::Experiment;
-use crate::plan::Plan;
-use crate::point::{PointResult, Repeated};
-use crate::scenario::{Scenario, ScenarioError};
-use crate::shared::{SharedResult, SharedScenario, SharedScenarioError};
-use crate::statistics::stopping::Decision;
+use crate::experiment::{Experiment, Repeated};
 use crate::store::{Store, StoreError};
-use crate::tandem::{TandemResult, TandemScenario, TandemScenarioError};
 use rayon::prelude::*;
 use segstream_base::random::Seed;
+use std::collections::BTreeMap;
+use std::error::Error;
+use std::fmt::Debug;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// Why a sweep ended early. What was finished is in the store.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RunnerError {
-    /// See the message.
+    /// An experiment cannot be run: a fault of whoever wrote it. See the message.
     #[error(transparent)]
-    Scenario(#[from] ScenarioError),
-    /// See the message.
-    #[error(transparent)]
-    Shared(#[from] SharedScenarioError),
-    /// See the message.
-    #[error(transparent)]
-    Tandem(#[from] TandemScenarioError),
-    /// See the message.
-    #[error(transparent)]
-    Stages(#[from] crate::stages::StagesError),
+    Experiment(Box<dyn Error + Send + Sync>),
     /// See the message.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -43,6 +32,12 @@ pub enum RunnerError {
     /// See the message.
     #[error("no threads could be started: {0}")]
     Threads(String),
+}
+
+impl RunnerError {
+    fn experiment(error: impl Error + Send + Sync + 'static) -> Self {
+        Self::Experiment(Box::new(error))
+    }
 }
 
 /// A run's outcome, and the seconds of wall time it took here.
@@ -59,29 +54,7 @@ pub struct Progress {
     pub packets: u64,
 }
 
-/// What is run together: each point by its plan, or as often as is said.
-#[derive(Clone, Debug, Default)]
-pub struct Wanted {
-    /// Schemes over a black box.
-    pub points: Vec<(Scenario, Plan)>,
-    /// Parties over a link.
-    pub shared: Vec<(SharedScenario, u32)>,
-    /// Error control over a tandem.
-    pub tandem: Vec<(TandemScenario, u32)>,
-}
-
-/// What came of it, each kind in the order in which it was wanted.
-#[derive(Clone, Debug, Default)]
-pub struct Results {
-    /// Schemes over a black box.
-    pub points: Vec<PointResult>,
-    /// Parties over a link.
-    pub shared: Vec<SharedResult>,
-    /// Error control over a tandem.
-    pub tandem: Vec<TandemResult>,
-}
-
-/// A sweep: where results are kept, on how many threads, and who is told.
+/// How sweeps are run: where results are kept, on how many threads, and who is told.
 pub struct Runner<'a> {
     /// The root of all random streams.
     pub seed: Seed,
@@ -108,84 +81,79 @@ struct Tally {
 }
 
 impl Runner<'_> {
-    /// Runs every point by its plan; the results come in the order of the points.
-    pub fn run(&self, points: &[(Scenario, Plan)]) -> Result<Vec<PointResult>, RunnerError> {
-        self.on_threads(|| self.sweep(points, &Tally::default()))
-    }
-
     /// Runs every experiment as often as is said; the results come in their order.
+    ///
+    /// # Errors
+    /// Says why it ended early.
     pub fn run_repeated<E: Experiment>(&self, experiments: &[(E, u32)]) -> Result<Vec<Repeated<E>>, RunnerError> {
-        self.on_threads(|| self.repeat(experiments, &Tally::default()))
-    }
-
-    /// Runs experiments of all kinds in one sweep.
-    pub fn run_together(&self, wanted: &Wanted) -> Result<Results, RunnerError> {
-        self.on_threads(|| {
-            let tally = Tally::default();
-            Ok(Results {
-                points: self.sweep(&wanted.points, &tally)?,
-                shared: self.repeat(&wanted.shared, &tally)?,
-                tandem: self.repeat(&wanted.tandem, &tally)?,
-            })
-        })
+        self.sweep(|sweep| sweep.repeated(experiments))
     }
 
     /// Runs what gives the same with every seed, or finds it in the store.
+    ///
+    /// # Errors
+    /// Says why it ended early.
     pub fn run_once<E: Experiment>(&self, experiment: &E) -> Result<E::Outcome, RunnerError> {
-        experiment.check().map_err(Into::into)?;
-        let tally = Tally { total: AtomicU64::new(1), ..Tally::default() };
-        self.one(experiment, 0, &tally).map(|(outcome, _)| outcome)
+        experiment.check().map_err(RunnerError::experiment)?;
+        let sweep = Sweep { runner: self, tally: Tally { total: AtomicU64::new(1), ..Tally::default() } };
+        sweep.one(experiment, 0).map(|(outcome, _)| outcome)
     }
 
-    fn on_threads<R: Send>(&self, work: impl FnOnce() -> Result<R, RunnerError> + Send) -> Result<R, RunnerError> {
+    /// One sweep on the runner's threads: whatever `work` runs counts as one for who watches progress.
+    ///
+    /// # Errors
+    /// Those of `work`; says when no threads can be started.
+    pub fn sweep<R: Send>(&self, work: impl FnOnce(&Sweep<'_>) -> Result<R, RunnerError> + Send) -> Result<R, RunnerError> {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(self.threads).build();
-        pool.map_err(|error| RunnerError::Threads(error.to_string()))?.install(work)
+        let pool = pool.map_err(|error| RunnerError::Threads(error.to_string()))?;
+        pool.install(|| work(&Sweep { runner: self, tally: Tally::default() }))
+    }
+}
+
+/// One sweep: experiments of any kinds that are run together.
+pub struct Sweep<'a> {
+    runner: &'a Runner<'a>,
+    tally: Tally,
+}
+
+impl Sweep<'_> {
+    /// Runs each experiment as often as is said, and no two that are the same; the results come in their order.
+    ///
+    /// # Errors
+    /// Says why it ended early.
+    pub fn repeated<E: Experiment>(&self, experiments: &[(E, u32)]) -> Result<Vec<Repeated<E>>, RunnerError> {
+        self.until(experiments, |times, made| times.saturating_sub(made.outcomes.len() as u32))
     }
 
-    fn sweep(&self, points: &[(Scenario, Plan)], tally: &Tally) -> Result<Vec<PointResult>, RunnerError> {
-        let points: Vec<(Scenario, Plan)> =
-            points.iter().map(|(scenario, plan)| (Scenario { packets: plan.packets, ..scenario.clone() }, *plan)).collect();
-        let (firsts, of_point) = distinct(points.iter().map(|(scenario, plan)| format!("{} {plan:?}", scenario.canonical())));
-        let empty = |(scenario, plan): &(Scenario, Plan)| PointResult {
-            scenario: scenario.clone(),
-            plan: *plan,
-            outcomes: Vec::new(),
-            wall_s: 0.0,
-        };
-        let mut results: Vec<PointResult> = firsts.into_iter().map(|at| empty(&points[at])).collect();
-        for point in &results {
-            point.scenario.check()?;
+    /// Runs each experiment as many times more as `more` says, by its plan and by what has come of it, until that is none. No two
+    /// with the same plan that are the same are run; the results come in their order.
+    pub(crate) fn until<E: Experiment, P: Copy + Debug>(
+        &self,
+        experiments: &[(E, P)],
+        more: impl Fn(P, &Repeated<E>) -> u32,
+    ) -> Result<Vec<Repeated<E>>, RunnerError> {
+        let (firsts, of_experiment) = distinct(experiments.iter().map(|(experiment, plan)| format!("{} {plan:?}", experiment.canonical())));
+        let empty = |at: usize| Repeated { scenario: experiments[at].0.clone(), outcomes: Vec::new(), wall_s: 0.0 };
+        let mut results: Vec<Repeated<E>> = firsts.iter().map(|at| empty(*at)).collect();
+        for result in &results {
+            result.scenario.check().map_err(RunnerError::experiment)?;
         }
-        let mut wanted: Vec<(usize, u32)> =
-            results.iter().enumerate().flat_map(|(at, point)| (0..point.plan.replications_min).map(move |r| (at, r))).collect();
-        while !wanted.is_empty() {
-            tally.total.fetch_add(wanted.len() as u64, Ordering::Relaxed);
-            let runs = self.all(&wanted, |at| &results[at].scenario, tally)?;
+        let mut open: Vec<usize> = (0..results.len()).collect();
+        while !open.is_empty() {
+            let further = |at: &usize| {
+                let made = results[*at].outcomes.len() as u32;
+                let times = more(experiments[firsts[*at]].1, &results[*at]);
+                (made..made.saturating_add(times)).map(|replication| (*at, replication)).collect::<Vec<_>>()
+            };
+            let wanted: Vec<(usize, u32)> = open.iter().flat_map(further).collect();
+            self.tally.total.fetch_add(wanted.len() as u64, Ordering::Relaxed);
+            let runs = self.all(&wanted, |at| &results[at].scenario)?;
+            open = wanted.iter().map(|(at, _)| *at).collect();
+            open.dedup();
             for ((at, _), (outcome, wall_s)) in wanted.iter().zip(runs) {
                 results[*at].outcomes.push(outcome);
                 results[*at].wall_s += wall_s;
             }
-            wanted = self.more(&results, &wanted);
-        }
-        Ok(of_point.into_iter().map(|at| results[at].clone()).collect())
-    }
-
-    /// Runs each experiment as often as is said, and no two that are the same.
-    fn repeat<E: Experiment>(&self, experiments: &[(E, u32)], tally: &Tally) -> Result<Vec<Repeated<E>>, RunnerError> {
-        let (firsts, of_experiment) = distinct(experiments.iter().map(|(experiment, times)| (experiment.canonical(), *times)));
-        let different: Vec<&(E, u32)> = firsts.into_iter().map(|at| &experiments[at]).collect();
-        for (experiment, _) in &different {
-            experiment.check().map_err(Into::into)?;
-        }
-        let wanted: Vec<(usize, u32)> =
-            different.iter().enumerate().flat_map(|(at, (_, times))| (0..*times).map(move |r| (at, r))).collect();
-        tally.total.fetch_add(wanted.len() as u64, Ordering::Relaxed);
-        let runs = self.all(&wanted, |at| &different[at].0, tally)?;
-        let empty = |(experiment, _): &&(E, u32)| Repeated { scenario: experiment.clone(), outcomes: Vec::new(), wall_s: 0.0 };
-        let mut results: Vec<Repeated<E>> = different.iter().map(empty).collect();
-        for ((at, _), (outcome, wall_s)) in wanted.iter().zip(runs) {
-            results[*at].outcomes.push(outcome);
-            results[*at].wall_s += wall_s;
         }
         Ok(of_experiment.into_iter().map(|at| results[at].clone()).collect())
     }
@@ -195,52 +163,40 @@ impl Runner<'_> {
         &self,
         wanted: &[(usize, u32)],
         which: impl Fn(usize) -> &'e E + Sync,
-        tally: &Tally,
     ) -> Result<Vec<Timed<E>>, RunnerError> {
-        wanted.par_iter().with_max_len(1).map(|(at, replication)| self.one(which(*at), *replication, tally)).collect()
+        wanted.par_iter().with_max_len(1).map(|(at, replication)| self.one(which(*at), *replication)).collect()
     }
 
-    /// The further runs of the points among the last ones that are not settled.
-    fn more(&self, results: &[PointResult], last: &[(usize, u32)]) -> Vec<(usize, u32)> {
-        let mut touched: Vec<usize> = last.iter().map(|(at, _)| *at).collect();
-        touched.dedup();
-        let mut wanted = Vec::new();
-        for at in touched {
-            let point = &results[at];
-            if point.decide() == Decision::Continue {
-                let made = point.outcomes.len() as u32;
-                let until = (made + point.plan.replications_min).min(point.plan.replications_max);
-                wanted.extend((made..until).map(|replication| (at, replication)));
-            }
-        }
-        wanted
-    }
-
-    fn one<E: Experiment>(&self, experiment: &E, replication: u32, tally: &Tally) -> Result<Timed<E>, RunnerError> {
-        if self.stop.load(Ordering::Relaxed) {
+    fn one<E: Experiment>(&self, experiment: &E, replication: u32) -> Result<Timed<E>, RunnerError> {
+        let Sweep { runner, tally } = self;
+        if runner.stop.load(Ordering::Relaxed) {
             return Err(RunnerError::Interrupted);
         }
-        let seed = replication_seed(self.seed, replication);
-        let run = match self.store.and_then(|store| store.get(experiment, seed)) {
+        let seed = replication_seed(runner.seed, replication);
+        let run = match runner.store.and_then(|store| store.get(experiment, seed)) {
             Some(outcome) => (outcome, 0.0),
             None => {
-                let (outcome, wall_s) = experiment.run(seed).map_err(Into::into)?;
+                let (outcome, wall_s) = experiment.run(seed).map_err(RunnerError::experiment)?;
                 tally.packets.fetch_add(experiment.packets(&outcome), Ordering::Relaxed);
-                if let Some(store) = self.store {
+                if let Some(store) = runner.store {
                     store.put(experiment, seed, &outcome)?;
                 }
                 (outcome, wall_s)
             }
         };
         let runs_done = tally.done.fetch_add(1, Ordering::Relaxed) + 1;
-        (self.progress)(Progress { runs_done, runs: tally.total.load(Ordering::Relaxed), packets: tally.packets.load(Ordering::Relaxed) });
+        (runner.progress)(Progress {
+            runs_done,
+            runs: tally.total.load(Ordering::Relaxed),
+            packets: tally.packets.load(Ordering::Relaxed),
+        });
         Ok(run)
     }
 }
 
 /// Where each different key is found first, and which of these each key is.
 fn distinct<K: Ord>(keys: impl Iterator<Item = K>) -> (Vec<usize>, Vec<usize>) {
-    let mut found = std::collections::BTreeMap::new();
+    let mut found = BTreeMap::new();
     let mut firsts = Vec::new();
     let number = |(place, key)| {
         *found.entry(key).or_insert_with(|| {

@@ -4,18 +4,17 @@
 //!
 //! Invariant: pictures, tables and claims are made from measured points and closed forms alone.
 
-mod csv;
-
 use crate::claim::Claim;
-use crate::figure::{ClaimLine, Figure, Section, TextTable};
+use crate::figure::{Figure, TextTable};
 use crate::heat_map::HeatMap;
+use crate::measured::{Measured, MeasuredOf, MeasuredStages};
 use crate::plan::{Plan, Preset};
-use crate::point::PointResult;
-use crate::runner::{Runner, RunnerError, Wanted};
+use crate::report::{ClaimLine, Section};
+use crate::runner::{Runner, RunnerError};
 use crate::scenario::Scenario;
-use crate::shared::{SharedResult, SharedScenario};
-use crate::stages::{StageOutcome, StageScenario};
-use crate::tandem::{TandemResult, TandemScenario};
+use crate::shared::SharedScenario;
+use crate::stages::StageScenario;
+use crate::tandem::TandemScenario;
 
 /// One figure or table of a paper.
 pub struct Study {
@@ -98,138 +97,6 @@ pub type StagePoint = PointOf<StageScenario>;
 /// One point over a tandem of queues.
 pub type TandemPoint = PointOf<TandemScenario>;
 
-/// The points of a study with their results.
-pub struct Measured {
-    /// How long they were run.
-    pub preset: Preset,
-    /// Each with its curve and place, in the order of the study.
-    pub points: Vec<MeasuredPoint>,
-    /// The shared ones, each with its curve and place, in the order of the study.
-    pub shared: Vec<MeasuredShared>,
-    /// Those on modelled processors, each with its curve and place, in the order of the study.
-    pub stages: Vec<MeasuredStages>,
-    /// Those over a tandem, each with its curve and place, in the order of the study.
-    pub tandem: Vec<MeasuredTandem>,
-}
-
-/// What was run, with what it gave.
-pub struct MeasuredOf<R> {
-    /// Its curve.
-    pub curve: String,
-    /// Its place.
-    pub x: f64,
-    /// Its result.
-    pub result: R,
-}
-
-/// One point with its result.
-pub type MeasuredPoint = MeasuredOf<PointResult>;
-/// One shared scenario with its result.
-pub type MeasuredShared = MeasuredOf<SharedResult>;
-/// One experiment on modelled processors with its outcome; nothing in it is random, so there is one.
-pub type MeasuredStages = MeasuredOf<StageOutcome>;
-/// One point over a tandem with its result.
-pub type MeasuredTandem = MeasuredOf<TandemResult>;
-
-impl Measured {
-    /// The result at `x` of `curve`, when it was run and ended well.
-    pub fn at(&self, curve: &str, x: f64) -> Option<&PointResult> {
-        found(&self.points, curve, x, PointResult::trouble)
-    }
-
-    /// The shared result at `x` of `curve`, when it was run and ended well.
-    pub fn shared_at(&self, curve: &str, x: f64) -> Option<&SharedResult> {
-        found(&self.shared, curve, x, SharedResult::trouble)
-    }
-
-    /// The outcome on modelled processors at `x` of `curve`, when it was run and ended well.
-    pub fn stages_at(&self, curve: &str, x: f64) -> Option<&StageOutcome> {
-        found(&self.stages, curve, x, StageOutcome::trouble)
-    }
-
-    /// The result over a tandem at `x` of `curve`, when it was run and ended well. It may be unstable.
-    pub fn tandem_at(&self, curve: &str, x: f64) -> Option<&TandemResult> {
-        found(&self.tandem, curve, x, TandemResult::trouble)
-    }
-
-    /// The points of `curve` in the order of the study.
-    pub fn curve(&self, curve: &str) -> impl Iterator<Item = &MeasuredPoint> {
-        of_curve(&self.points, curve)
-    }
-
-    /// The shared points of `curve` in the order of the study.
-    pub fn shared_curve(&self, curve: &str) -> impl Iterator<Item = &MeasuredShared> {
-        of_curve(&self.shared, curve)
-    }
-
-    /// The points on modelled processors of `curve` in the order of the study.
-    pub fn stages_curve(&self, curve: &str) -> impl Iterator<Item = &MeasuredStages> {
-        of_curve(&self.stages, curve)
-    }
-
-    /// The points over a tandem of `curve` in the order of the study.
-    pub fn tandem_curve(&self, curve: &str) -> impl Iterator<Item = &MeasuredTandem> {
-        of_curve(&self.tandem, curve)
-    }
-
-    /// Each point that did not end well: curve, place and trouble.
-    pub fn troubles(&self) -> Vec<(&str, f64, &str)> {
-        let points = troubled(&self.points, PointResult::trouble).chain(troubled(&self.shared, SharedResult::trouble));
-        let others = troubled(&self.stages, StageOutcome::trouble).chain(troubled(&self.tandem, TandemResult::trouble));
-        points.chain(others).collect()
-    }
-
-    /// The table that is compared with the expected one: all columns, six digits. Points of each kind have a table of their
-    /// own, with an empty line between two: shared ones with a row a party, those on modelled processors, those over a tandem.
-    pub fn csv(&self) -> String {
-        let mut tables = Vec::new();
-        let others = self.shared.len() + self.stages.len() + self.tandem.len();
-        if !self.points.is_empty() || others == 0 {
-            tables.push(self.points_csv());
-        }
-        if !self.shared.is_empty() {
-            tables.push(self.shared_csv());
-        }
-        if !self.stages.is_empty() {
-            tables.push(self.stages_csv());
-        }
-        if !self.tandem.is_empty() {
-            tables.push(self.tandem_csv());
-        }
-        tables.join("\n")
-    }
-}
-
-/// The result at `x` of `curve` among points of one kind, when it was run and ended well.
-fn found<'a, R>(points: &'a [MeasuredOf<R>], curve: &str, x: f64, trouble: fn(&R) -> Option<&str>) -> Option<&'a R> {
-    let point = points.iter().find(|point| point.curve == curve && near(point.x, x))?;
-    trouble(&point.result).is_none().then_some(&point.result)
-}
-
-/// Those of `curve` among points of one kind.
-fn of_curve<'a, R>(points: &'a [MeasuredOf<R>], curve: &str) -> impl Iterator<Item = &'a MeasuredOf<R>> {
-    points.iter().filter(move |point| point.curve == curve)
-}
-
-/// Those that did not end well among points of one kind.
-fn troubled<R>(points: &[MeasuredOf<R>], trouble: fn(&R) -> Option<&str>) -> impl Iterator<Item = (&str, f64, &str)> {
-    points.iter().filter_map(move |point| Some((point.curve.as_str(), point.x, trouble(&point.result)?)))
-}
-
-/// Whether two places on an axis are the same.
-fn near(a: f64, b: f64) -> bool {
-    (a - b).abs() <= 1e-9 * a.abs().max(b.abs())
-}
-
-/// Six significant digits, without trailing zeros; nothing for what is not known.
-pub fn digits(value: f64) -> String {
-    if !value.is_finite() {
-        return String::new();
-    }
-    let rounded: f64 = format!("{value:.5e}").parse().unwrap_or(value);
-    rounded.to_string()
-}
-
 /// A study that was run.
 pub struct Finished {
     /// The study's identifier.
@@ -243,8 +110,10 @@ pub struct Finished {
 /// Runs the studies together and judges their claims; results come in the order of the studies.
 pub fn run(studies: &[&'static Study], preset: Preset, runner: &Runner<'_>) -> Result<Vec<Finished>, RunnerError> {
     let asked: Vec<Points> = studies.iter().map(|study| Points::of(study)).collect();
-    let results = runner.run_together(&wanted(studies, &asked, preset))?;
-    let (mut points, mut shared, mut tandem) = (results.points.into_iter(), results.shared.into_iter(), results.tandem.into_iter());
+    let job = Job::of(studies, &asked, preset);
+    let (points, shared, tandem) =
+        runner.sweep(|sweep| Ok((sweep.points(&job.points)?, sweep.repeated(&job.shared)?, sweep.repeated(&job.tandem)?)))?;
+    let (mut points, mut shared, mut tandem) = (points.into_iter(), shared.into_iter(), tandem.into_iter());
     let mut finished = Vec::with_capacity(studies.len());
     for (study, asked) in studies.iter().zip(asked) {
         let measured = Measured {
@@ -273,17 +142,26 @@ impl Points {
     }
 }
 
-/// What the points of all studies want to be run, each as long and as often as the preset has it.
-fn wanted(studies: &[&'static Study], asked: &[Points], preset: Preset) -> Wanted {
-    let (slots, tandem_replications) = preset.tandem();
-    let mut wanted = Wanted::default();
-    for (study, asked) in studies.iter().zip(asked) {
-        let plan = study.plan(preset);
-        wanted.points.extend(asked.points.iter().map(|point| (point.scenario.clone(), plan)));
-        wanted.shared.extend(asked.shared.iter().map(|point| (point.scenario.clone(), preset.shared_replications())));
-        wanted.tandem.extend(asked.tandem.iter().map(|point| (point.scenario.with_slots(slots), tandem_replications)));
+/// The points of all studies, each as long and as often as the preset has it.
+#[derive(Default)]
+struct Job {
+    points: Vec<(Scenario, Plan)>,
+    shared: Vec<(SharedScenario, u32)>,
+    tandem: Vec<(TandemScenario, u32)>,
+}
+
+impl Job {
+    fn of(studies: &[&'static Study], asked: &[Points], preset: Preset) -> Self {
+        let (slots, tandem_replications) = preset.tandem();
+        let mut job = Self::default();
+        for (study, asked) in studies.iter().zip(asked) {
+            let plan = study.plan(preset);
+            job.points.extend(asked.points.iter().map(|point| (point.scenario.clone(), plan)));
+            job.shared.extend(asked.shared.iter().map(|point| (point.scenario.clone(), preset.shared_replications())));
+            job.tandem.extend(asked.tandem.iter().map(|point| (point.scenario.with_slots(slots), tandem_replications)));
+        }
+        job
     }
-    wanted
 }
 
 /// The study's points on modelled processors, run.

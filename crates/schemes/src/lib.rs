@@ -4,6 +4,7 @@
 //! endpoint adapter over UDP.
 //!
 //! [`cross_traffic`] is no scheme of the papers: it is what a path is shared with.
+//!
 //! - `transport`: what a scheme says about itself, and how its halves are made; `setting`: one setting, described once.
 //!
 //! Beside the schemes stands what several of them have in common:

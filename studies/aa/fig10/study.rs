@@ -9,7 +9,8 @@ use super::against_sscop::{self, Losses, RATES, above};
 use super::end_system::bursty;
 use super::intervals::SHORTENED;
 use segstream_lab::claim::{Claim, Finding, Judgement};
-use segstream_lab::study::{Measured, Study};
+use segstream_lab::measured::Measured;
+use segstream_lab::study::Study;
 
 /// The study.
 pub(super) static STUDY: Study = Study {

@@ -10,7 +10,8 @@ use super::end_system::WINDOW;
 use super::fig5;
 use super::intervals::{self, Grid, PARAMETERS, SHORTENED, T_ERROR, T_NORMAL};
 use segstream_lab::claim::{Claim, Finding, Judgement};
-use segstream_lab::study::{Measured, Study, StudyPoint};
+use segstream_lab::measured::Measured;
+use segstream_lab::study::{Study, StudyPoint};
 
 /// The loss rate: bit errors of 1e-7.
 pub(super) const LOSS: f64 = 1e-3;

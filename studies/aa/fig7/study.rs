@@ -10,7 +10,8 @@ use super::end_system::{BEST_PAIR, WINDOW};
 use super::intervals::{self, Grid, PARAMETERS, SHORTENED, T_ERROR, pair_text};
 use super::{fig5, fig6};
 use segstream_lab::claim::{Claim, Finding, Judgement};
-use segstream_lab::study::{Measured, Study, StudyPoint};
+use segstream_lab::measured::Measured;
+use segstream_lab::study::{Study, StudyPoint};
 
 /// The loss rate.
 pub(super) const LOSS: f64 = 1e-1;

@@ -12,7 +12,8 @@ use crate::black_box::random;
 use crate::curves::{Look, SHADES};
 use segstream_lab::claim::{Claim, Finding, Judgement};
 use segstream_lab::figure::{Figure, Line, Marker, Scale, TextTable};
-use segstream_lab::study::{Measured, Study, StudyPoint};
+use segstream_lab::measured::Measured;
+use segstream_lab::study::{Study, StudyPoint};
 
 /// The study.
 pub(super) static STUDY: Study = Study {

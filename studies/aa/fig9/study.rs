@@ -10,7 +10,8 @@ use super::efficiency;
 use super::end_system::Who;
 use crate::black_box::random;
 use segstream_lab::claim::{Claim, Finding, Judgement};
-use segstream_lab::study::{Measured, Study};
+use segstream_lab::measured::Measured;
+use segstream_lab::study::Study;
 
 /// The study.
 pub(super) static STUDY: Study = Study {

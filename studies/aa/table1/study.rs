@@ -10,7 +10,8 @@ use super::end_system::{ACK_BYTES, ACK_CHANNEL, BEST_PAIR, DATA_BYTES, DATA_CHAN
 use super::intervals::SHORTENED;
 use segstream_base::Bandwidth;
 use segstream_lab::figure::TextTable;
-use segstream_lab::study::{Measured, Study, StudyPoint};
+use segstream_lab::measured::Measured;
+use segstream_lab::study::{Study, StudyPoint};
 use segstream_path::LossSpec;
 
 /// The study.

@@ -15,7 +15,8 @@ use segstream_blocks::Accounting;
 use segstream_lab::claim::{Claim, Finding, Judgement};
 use segstream_lab::closed_forms::{Point, retransmission_probability, violation_probability};
 use segstream_lab::figure::{Figure, Line, TextTable};
-use segstream_lab::study::{Measured, Study, StudyPoint};
+use segstream_lab::measured::Measured;
+use segstream_lab::study::{Study, StudyPoint};
 
 /// The study.
 pub(super) static STUDY: Study = Study {

@@ -13,7 +13,8 @@ use crate::paired::with_differences;
 use segstream_lab::claim::{Claim, Finding, Judgement};
 use segstream_lab::closed_forms::effective_loss;
 use segstream_lab::figure::{Curve, Figure, TextTable};
-use segstream_lab::study::{Measured, Study, StudyPoint};
+use segstream_lab::measured::Measured;
+use segstream_lab::study::{Study, StudyPoint};
 
 /// The study.
 pub(super) static STUDY: Study = Study {

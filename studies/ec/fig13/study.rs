@@ -12,7 +12,8 @@ use crate::curves::{self, Look, Measure, SHADES};
 use crate::paired::with_differences;
 use segstream_lab::claim::{Claim, Finding, Judgement};
 use segstream_lab::figure::{Curve, Figure, Line, Marker, TextTable};
-use segstream_lab::study::{Measured, Study, StudyPoint};
+use segstream_lab::measured::Measured;
+use segstream_lab::study::{Study, StudyPoint};
 
 /// The study.
 pub(super) static STUDY: Study = Study {

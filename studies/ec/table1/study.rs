@@ -10,9 +10,10 @@ use crate::black_box::{Who, random};
 use segstream_blocks::Accounting;
 use segstream_lab::closed_forms::{Point, violation_probability};
 use segstream_lab::figure::TextTable;
+use segstream_lab::measured::Measured;
 use segstream_lab::point::PointResult;
 use segstream_lab::scenario::Scenario;
-use segstream_lab::study::{Measured, Study, StudyPoint};
+use segstream_lab::study::{Study, StudyPoint};
 use segstream_path::LossSpec;
 use segstream_schemes::sstp::FeedbackMode;
 

@@ -8,7 +8,7 @@
 use super::super::buffer_sweep::{DECADES, PROBABILITIES, SMALL_BUFFERS, Setting, WINDOW, listed, over_buffers};
 use super::one_loss_curve;
 use segstream_lab::claim::{Finding, Judgement};
-use segstream_lab::study::Measured;
+use segstream_lab::measured::Measured;
 
 pub(super) fn same_at_full_buffer(points: &Measured) -> Option<Finding> {
     let mut differing = 0;

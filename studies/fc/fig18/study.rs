@@ -12,7 +12,8 @@ use crate::curves::Measure;
 use crate::paired::with_differences;
 use segstream_lab::claim::Claim;
 use segstream_lab::figure::{Figure, TextTable};
-use segstream_lab::study::{Measured, Study, StudyPoint};
+use segstream_lab::measured::Measured;
+use segstream_lab::study::{Study, StudyPoint};
 use segstream_path::LossSpec;
 
 /// The study.

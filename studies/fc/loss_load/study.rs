@@ -11,9 +11,10 @@ use segstream_base::{Bandwidth, Bytes, Duration};
 use segstream_blocks::Tolerance;
 use segstream_lab::claim::{Claim, Finding, Judgement};
 use segstream_lab::figure::{Curve, Figure, Line, Marker, Scale, TextTable};
+use segstream_lab::measured::Measured;
 use segstream_lab::scenario::Scenario;
 use segstream_lab::shared::{Application, Pace, PartyOutcome, SharedOutcome, SharedParty, SharedResult, SharedScenario, Traffic};
-use segstream_lab::study::{Measured, SharedPoint, Study};
+use segstream_lab::study::{SharedPoint, Study};
 
 /// The study.
 pub(super) static STUDY: Study = Study {

@@ -14,8 +14,9 @@ use segstream_base::Duration;
 use segstream_blocks::congestion::cubic;
 use segstream_lab::claim::{Claim, Finding};
 use segstream_lab::figure::{Figure, Line, Marker, Scale, TextTable};
+use segstream_lab::measured::Measured;
 use segstream_lab::shared::{PartyOutcome, SharedOutcome, SharedParty, SharedResult, SharedScenario, Traffic};
-use segstream_lab::study::{Measured, SharedPoint, Study};
+use segstream_lab::study::{SharedPoint, Study};
 use segstream_path::Aqm;
 
 /// The study.

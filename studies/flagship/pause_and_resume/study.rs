@@ -13,8 +13,9 @@ use crate::curves::SHADES;
 use segstream_base::{Bandwidth, Duration, Instant};
 use segstream_lab::claim::{Claim, Finding};
 use segstream_lab::figure::{Figure, TextTable};
+use segstream_lab::measured::Measured;
 use segstream_lab::shared::{Application, SharedOutcome, SharedParty, SharedResult, SharedScenario};
-use segstream_lab::study::{Measured, SharedPoint, Study};
+use segstream_lab::study::{SharedPoint, Study};
 
 /// The study.
 pub(super) static STUDY: Study = Study {

@@ -15,8 +15,9 @@ use segstream_base::{Bytes, Duration};
 use segstream_blocks::congestion::{bbr, cubic};
 use segstream_lab::claim::{Claim, Finding};
 use segstream_lab::figure::{Figure, Line, Marker, Scale, TextTable};
+use segstream_lab::measured::Measured;
 use segstream_lab::shared::{PartyOutcome, SharedOutcome, SharedParty, SharedResult, SharedScenario, Traffic};
-use segstream_lab::study::{Measured, SharedPoint, Study};
+use segstream_lab::study::{SharedPoint, Study};
 use segstream_path::Policer;
 
 /// The study.
@@ -128,7 +129,7 @@ fn least(result: &SharedResult) -> f64 {
 }
 
 fn tables(points: &Measured) -> Vec<TextTable> {
-    let row = |point: &segstream_lab::study::MeasuredShared| {
+    let row = |point: &segstream_lab::measured::MeasuredShared| {
         let result = &point.result;
         let got = result.throughput_bps(OURS).mean * 1e-6 / policer_mbit(result);
         let (who, setting) = match point.curve.as_str() {

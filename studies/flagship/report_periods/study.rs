@@ -12,8 +12,9 @@ use crate::aa::intervals::{self, Grid, T_ERROR, T_NORMAL, pair_text};
 use segstream_lab::claim::{Claim, Finding};
 use segstream_lab::figure::{Axis, Scale, TextTable};
 use segstream_lab::heat_map::{Cell, HeatMap, Side};
+use segstream_lab::measured::Measured;
 use segstream_lab::point::PointResult;
-use segstream_lab::study::{Measured, Study, StudyPoint};
+use segstream_lab::study::{Study, StudyPoint};
 
 /// The study.
 pub(super) static STUDY: Study = Study {

@@ -13,8 +13,9 @@ use crate::curves::{Look, SHADES};
 use segstream_base::{Bandwidth, Duration};
 use segstream_lab::claim::{Claim, Finding};
 use segstream_lab::figure::{Curve, Figure, Line, Marker, Scale, TextTable};
+use segstream_lab::measured::Measured;
 use segstream_lab::shared::{PartyOutcome, SharedOutcome, SharedResult, SharedScenario};
-use segstream_lab::study::{Measured, SharedPoint, Study};
+use segstream_lab::study::{SharedPoint, Study};
 use segstream_path::Aqm;
 
 /// The study.

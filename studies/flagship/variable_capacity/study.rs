@@ -14,9 +14,10 @@ use segstream_base::{Bandwidth, Bytes, Duration};
 use segstream_blocks::congestion::{bbr, cubic};
 use segstream_lab::claim::{Claim, Finding};
 use segstream_lab::figure::{Figure, Line, Marker, Scale, TextTable};
+use segstream_lab::measured::Measured;
 use segstream_lab::shared::{SharedOutcome, SharedParty, SharedResult, SharedScenario, Traffic};
 use segstream_lab::statistics::Estimate;
-use segstream_lab::study::{Measured, SharedPoint, Study};
+use segstream_lab::study::{SharedPoint, Study};
 use segstream_path::RateTrace;
 
 /// The study.

@@ -13,9 +13,10 @@ use segstream_base::Duration;
 use segstream_blocks::Tolerance;
 use segstream_lab::claim::{Claim, Finding, Judgement};
 use segstream_lab::figure::{Figure, Line, Scale, TextTable};
+use segstream_lab::measured::Measured;
 use segstream_lab::scenario::Scenario;
 use segstream_lab::scenario::words::Ranges;
-use segstream_lab::study::{Measured, Study, StudyPoint};
+use segstream_lab::study::{Study, StudyPoint};
 use segstream_path::LossSpec;
 
 /// The study.

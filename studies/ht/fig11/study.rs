@@ -12,9 +12,10 @@ use segstream_base::Duration;
 use segstream_blocks::Search;
 use segstream_lab::claim::{Claim, Finding, Judgement};
 use segstream_lab::figure::{Figure, Line, Marker, Scale, TextTable};
+use segstream_lab::measured::Measured;
 use segstream_lab::scenario::Scenario;
 use segstream_lab::scenario::words::{self, Ranges};
-use segstream_lab::study::{Measured, Study, StudyPoint};
+use segstream_lab::study::{Study, StudyPoint};
 use segstream_path::LossSpec;
 
 /// The study.

@@ -11,11 +11,12 @@ use crate::curves::{Look, SHADES};
 use segstream_base::{Bandwidth, Bytes, Duration};
 use segstream_lab::claim::{Claim, Finding, Judgement};
 use segstream_lab::figure::{Curve, Figure, Line, Marker, Point, Scale, TextTable};
+use segstream_lab::measured::Measured;
 use segstream_lab::registry;
 use segstream_lab::scenario::Scenario;
 use segstream_lab::scenario::words::{Ptif, Ranges};
 use segstream_lab::shared::{Application, Pace, SharedParty, SharedScenario, Traffic};
-use segstream_lab::study::{Measured, SharedPoint, Study, StudyPoint};
+use segstream_lab::study::{SharedPoint, Study, StudyPoint};
 use segstream_path::LossSpec;
 
 /// The study.

@@ -10,8 +10,9 @@ use super::packet_rate::{self, LABEL};
 use segstream_base::Duration;
 use segstream_lab::claim::{Claim, Finding, Judgement};
 use segstream_lab::figure::{Figure, Scale, TextTable};
+use segstream_lab::measured::Measured;
 use segstream_lab::scenario::words::Ranges;
-use segstream_lab::study::{Measured, Study, StudyPoint};
+use segstream_lab::study::{Study, StudyPoint};
 use segstream_path::LossSpec;
 use segstream_schemes::tcp::Backoff;
 

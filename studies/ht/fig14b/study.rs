@@ -8,8 +8,9 @@
 use super::end_system::Who;
 use super::under_errors::{self, PARAMETERS, PROBABILITIES};
 use segstream_lab::claim::{Claim, Finding, Judgement};
+use segstream_lab::measured::Measured;
 use segstream_lab::scenario::words::Ranges;
-use segstream_lab::study::{Measured, Study};
+use segstream_lab::study::Study;
 use segstream_schemes::tcp::Backoff;
 
 /// HT 7.

@@ -9,8 +9,9 @@ use crate::curves::{Look, SHADES};
 use segstream_base::Duration;
 use segstream_lab::claim::{Claim, Finding, Judgement};
 use segstream_lab::figure::{Axis, Curve, Figure, Line, Marker, Point, Scale, TextTable};
+use segstream_lab::measured::Measured;
 use segstream_lab::stages::{STAGE_NAMES, STAGES, StageCosts, StageScenario};
-use segstream_lab::study::{Measured, StagePoint, Study};
+use segstream_lab::study::{StagePoint, Study};
 
 /// The study.
 pub(super) static STUDY: Study = Study {
@@ -78,7 +79,7 @@ fn rate(points: &Measured, curve: &str, processors: usize) -> Option<f64> {
 
 fn figures(points: &Measured) -> Vec<Figure> {
     let curve = |name: &str, label: &str, look: Look, by: f64| {
-        let at = |point: &segstream_lab::study::MeasuredStages| Point {
+        let at = |point: &segstream_lab::measured::MeasuredStages| Point {
             x: point.x,
             y: point.result.packets_per_second() * by,
             interval: None,

@@ -13,9 +13,10 @@ use segstream_base::codec::Writer;
 use segstream_base::halves::Packet;
 use segstream_lab::claim::{Claim, Finding, Judgement};
 use segstream_lab::figure::TextTable;
+use segstream_lab::measured::Measured;
 use segstream_lab::scenario::Scenario;
 use segstream_lab::scenario::words::Ranges;
-use segstream_lab::study::{Measured, Study, StudyPoint};
+use segstream_lab::study::{Study, StudyPoint};
 use segstream_path::LossSpec;
 use segstream_schemes::htpnet::{Class, Coverage, Data, Feedback, Forward, Pairs, RangeList, ReceiverState, TransmitterState};
 

@@ -10,7 +10,8 @@ use super::over_throughput::{self, RATES, X, everyone};
 use super::tandem::{HANDSHAKES, SEGSTREAM, SIX, WINDOW, Who, bernoulli};
 use segstream_lab::claim::{Claim, Finding, Judgement};
 use segstream_lab::figure::{Figure, TextTable};
-use segstream_lab::study::{Measured, Study, TandemPoint};
+use segstream_lab::measured::Measured;
+use segstream_lab::study::{Study, TandemPoint};
 
 #[path = "claims.rs"]
 mod claims;

@@ -9,7 +9,8 @@ use super::delay;
 use super::over_throughput::{self, X, everyone};
 use super::tandem::{WINDOW, Who, interrupted};
 use segstream_lab::figure::{Figure, TextTable};
-use segstream_lab::study::{Measured, Study, TandemPoint};
+use segstream_lab::measured::Measured;
+use segstream_lab::study::{Study, TandemPoint};
 
 /// The study.
 pub(super) static STUDY: Study = Study {

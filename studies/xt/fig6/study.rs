@@ -11,7 +11,8 @@ use super::tandem::{FIVE, SEGSTREAM, WINDOW, Who, bernoulli, interrupted};
 use crate::curves::Look;
 use segstream_lab::claim::{Claim, Finding, Judgement};
 use segstream_lab::figure::{Figure, Line, TextTable};
-use segstream_lab::study::{Measured, Study, TandemPoint};
+use segstream_lab::measured::Measured;
+use segstream_lab::study::{Study, TandemPoint};
 
 /// The study.
 pub(super) static STUDY: Study = Study {

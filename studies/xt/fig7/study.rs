@@ -8,7 +8,8 @@
 use super::over_window;
 use super::tandem::{SEGSTREAM, SIX, Who};
 use segstream_lab::figure::Figure;
-use segstream_lab::study::{Measured, Study, TandemPoint};
+use segstream_lab::measured::Measured;
+use segstream_lab::study::{Study, TandemPoint};
 
 /// The study.
 pub(super) static STUDY: Study = Study {

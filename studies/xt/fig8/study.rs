@@ -10,7 +10,8 @@ use super::tandem::{SEGSTREAM, SIX, Who};
 use super::{delay, tandem};
 use segstream_lab::claim::{Claim, Finding, Judgement};
 use segstream_lab::figure::Figure;
-use segstream_lab::study::{Measured, Study, TandemPoint};
+use segstream_lab::measured::Measured;
+use segstream_lab::study::{Study, TandemPoint};
 
 /// The study.
 pub(super) static STUDY: Study = Study {

@@ -11,7 +11,8 @@ use super::over_window::{self, WINDOWS};
 use super::tandem::{FIVE, THROUGHPUT, WINDOW, Who, bernoulli};
 use segstream_lab::figure::{Axis, Scale, TextTable};
 use segstream_lab::heat_map::{HeatMap, Side};
-use segstream_lab::study::{Measured, Study, TandemPoint};
+use segstream_lab::measured::Measured;
+use segstream_lab::study::{Study, TandemPoint};
 use segstream_lab::tandem::{Order, TandemConfig, TandemParty, TandemScenario, Tie};
 
 /// The study.

@@ -10,7 +10,8 @@ use super::over_window::{self, WINDOWS};
 use super::tandem::{FIVE, SEGSTREAM, THROUGHPUT, Who};
 use segstream_lab::claim::{Claim, Finding, Judgement};
 use segstream_lab::figure::{Figure, TextTable};
-use segstream_lab::study::{Measured, Study, TandemPoint};
+use segstream_lab::measured::Measured;
+use segstream_lab::study::{Study, TandemPoint};
 
 /// The study.
 pub(super) static STUDY: Study = Study {

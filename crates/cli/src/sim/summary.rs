@@ -97,7 +97,7 @@ fn received_again(point: &PointResult) -> Estimate {
 
 /// Five digits that matter.
 fn readable(value: f64) -> String {
-    if value.abs() >= 1e5 { format!("{value:.0}") } else { segstream_lab::study::digits(value) }
+    if value.abs() >= 1e5 { format!("{value:.0}") } else { segstream_lab::figure::digits(value) }
 }
 
 impl serde::Serialize for Summary {

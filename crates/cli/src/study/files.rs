@@ -6,7 +6,7 @@
 
 use anyhow::{Context as _, Result};
 use segstream_lab::drawing::{Paper, csv, heat_map_csv, heat_map_svg, page, svg};
-use segstream_lab::figure::Report;
+use segstream_lab::report::Report;
 use segstream_lab::study::Finished;
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -6,8 +6,8 @@
 //! Invariant: a study and a claim stand in it exactly once, whatever the run found of them; no text of a study is read as markup.
 
 use segstream_lab::claim::Judgement;
-use segstream_lab::figure::{ClaimLine, Report, Section};
 use segstream_lab::plan::Preset;
+use segstream_lab::report::{ClaimLine, Report, Section};
 use segstream_studies::papers::{PAPERS, Paper};
 use std::fmt::Write as _;
 

@@ -13,9 +13,8 @@ use crate::drawing::canvas::{self, Canvas, Hint, Lettering, Place, RGBColor, WHI
 use crate::drawing::legend::{width, wrapped};
 use crate::drawing::marks::{self, Frame};
 use crate::drawing::span::{Span, Tick};
-use crate::figure::{Line, Scale};
+use crate::figure::{Line, Scale, digits};
 use crate::heat_map::{Cell, HeatMap, Places};
-use crate::study::digits;
 use plotters::prelude::{ColorMap as _, ViridisRGB};
 use plotters::style::text_anchor::HPos;
 

@@ -11,8 +11,9 @@ use super::notes::{Showing, notes, showing};
 use super::span::Span;
 use super::template::{escaped, filled, script_json};
 use super::{Paper, canvas, csv, heat_map_csv, heat_map_svg, svg};
-use crate::figure::{Axis, ClaimLine, Curve, Figure, Line, Marker, Point, Report, Scale, Section, TextTable};
+use crate::figure::{Axis, Curve, Figure, Line, Marker, Point, Scale, TextTable};
 use crate::heat_map::HeatMap;
+use crate::report::{ClaimLine, Report, Section};
 use serde::Serialize;
 use std::fmt::Write as _;
 

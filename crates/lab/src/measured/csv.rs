@@ -4,7 +4,8 @@
 //!
 //! Invariant: six digits, and nothing where a number is not known; a row a point, or a party of it.
 
-use super::{Measured, digits};
+use super::Measured;
+use crate::figure::digits;
 use crate::shared::PartyOutcome;
 use crate::tandem::TandemOutcome;
 use std::fmt::Write as _;

@@ -6,9 +6,9 @@
 
 use super::outcome::{PartyOutcome, SAMPLE, SharedOutcome};
 use super::scenario::SharedScenario;
+use crate::experiment::Repeated;
 use crate::figure::Point;
-use crate::point::{self, Repeated};
-use crate::statistics::Estimate;
+use crate::statistics::{Estimate, over_replications};
 
 /// The replications of one shared scenario.
 pub type SharedResult = Repeated<SharedScenario>;
@@ -21,7 +21,7 @@ impl SharedResult {
 
     /// A value of each run as mean and interval over replications.
     pub fn over_replications(&self, value: impl Fn(&SharedOutcome) -> f64) -> Estimate {
-        point::over(&self.outcomes.iter().map(value).collect::<Vec<_>>())
+        over_replications(&self.outcomes.iter().map(value).collect::<Vec<_>>())
     }
 
     /// A value of a party in each run; not a number for a party that is not there.

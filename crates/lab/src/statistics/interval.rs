@@ -75,6 +75,11 @@ pub(super) fn normal_probability(x: f64) -> f64 {
     Normal::standard().cdf(x)
 }
 
+/// The values of replications as mean and 95 % interval; a single one has no interval, none has no value.
+pub fn over_replications(values: &[f64]) -> Estimate {
+    t_interval(values, Confidence::P95).unwrap_or(Estimate::single(values.first().copied().unwrap_or(f64::NAN)))
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::drawn::{assert_coverage, exponential, normal, stream};

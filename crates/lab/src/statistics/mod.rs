@@ -38,7 +38,7 @@ mod drawn;
 
 pub use batch_means::{BatchMeans, Batches};
 pub use estimate::{Confidence, Estimate, StatisticsError};
-pub use interval::{t_interval, z_score};
+pub use interval::{over_replications, t_interval, z_score};
 pub use normality::Normality;
 pub use order::{Largest, Maximum, OrderError, Quantile};
 pub use paired::Paired;

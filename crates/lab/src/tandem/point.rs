@@ -6,8 +6,8 @@
 
 use super::outcome::TandemOutcome;
 use super::scenario::TandemScenario;
-use crate::point::{self, Repeated};
-use crate::statistics::Estimate;
+use crate::experiment::Repeated;
+use crate::statistics::{Estimate, over_replications};
 
 /// The replications of one scenario over a tandem.
 pub type TandemResult = Repeated<TandemScenario>;
@@ -20,7 +20,7 @@ impl TandemResult {
 
     /// A value of each run as mean and interval over replications.
     pub fn over_replications(&self, value: impl Fn(&TandemOutcome) -> f64) -> Estimate {
-        point::over(&self.outcomes.iter().map(value).collect::<Vec<_>>())
+        over_replications(&self.outcomes.iter().map(value).collect::<Vec<_>>())
     }
 
     /// The mean delay of a message in slots; not a number when the point is unstable.

@@ -1,7 +1,8 @@
 //! Made-up figures: every sign, line, scale and hard case, with numbers that look like a transport's.
 
-use segstream_lab::figure::{Axis, ClaimLine, Curve, Figure, Line, Marker, Point, Report, Scale, Section, TextTable};
+use segstream_lab::figure::{Axis, Curve, Figure, Line, Marker, Point, Scale, TextTable};
 use segstream_lab::heat_map::{Cell, HeatMap, Side};
+use segstream_lab::report::{ClaimLine, Report, Section};
 
 const COLOURS: [&str; 8] = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000", "#7f7f00"];
 const MARKERS: [Marker; 8] =

@@ -6,7 +6,7 @@ mod made_up;
 
 use segstream_lab::drawing::browser::{Browser, Opened};
 use segstream_lab::drawing::page;
-use segstream_lab::figure::Report;
+use segstream_lab::report::Report;
 
 /// The page as the browser leaves it; nothing where there is no browser.
 fn open(html: &str, selectors: &[&str]) -> Option<Opened> {
