@@ -69,13 +69,12 @@ impl Who {
     /// does, by a process of its own.
     pub fn over(self, loss: &LossSpec) -> Scenario {
         let ideal = matches!(self, Self::SstpIdeal | Self::Snr);
-        Scenario {
-            scheme: self.scheme().to_owned(),
-            loss: loss.clone(),
-            loss_back: if ideal { LossSpec::None } else { loss.clone() },
-            feedback: if ideal { FeedbackMode::Ideal } else { FeedbackMode::Full },
-            ..Scenario::default()
-        }
+        Scenario::default().with(|it| {
+            it.scheme = self.registered().config();
+            it.black_box.loss = loss.clone();
+            it.black_box.loss_back = if ideal { LossSpec::None } else { loss.clone() };
+            it.black_box.feedback = if ideal { FeedbackMode::Ideal } else { FeedbackMode::Full };
+        })
     }
 }
 

@@ -66,8 +66,8 @@ pub fn measured(points: &Measured, name: &str, label: &str, measure: Measure, lo
 pub fn valued(points: &Measured, name: &str, label: &str, look: Look, value: impl Fn(&PointResult) -> (f64, Option<(f64, f64)>)) -> Curve {
     drawn(points, name, label, look, value, |result| {
         let scenario = &result.scenario;
-        let (runs, packets) = (result.outcomes.len(), scenario.packets);
-        format!("{runs} runs of {packets} packets, window {} packets, loss {}", scenario.window_packets(), scenario.loss)
+        let (runs, packets) = (result.outcomes.len(), scenario.workload.packets);
+        format!("{runs} runs of {packets} packets, window {} packets, loss {}", scenario.window_packets(), scenario.black_box.loss)
     })
 }
 
@@ -105,10 +105,10 @@ fn note(result: &PointResult, measure: Measure) -> String {
     format!(
         "{of}{} runs of {} packets, window {}, buffer {}, tolerance {}, loss {}",
         result.outcomes.len(),
-        scenario.packets,
-        scenario.window,
-        scenario.buffer_segments(),
-        scenario.tolerance,
-        scenario.loss
+        scenario.workload.packets,
+        scenario.workload.window,
+        scenario.workload.buffer_segments(),
+        scenario.workload.tolerance,
+        scenario.black_box.loss
     )
 }

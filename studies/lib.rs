@@ -41,11 +41,8 @@ mod tests {
             for point in (study.points)() {
                 let told = format!("{} {} at {}", study.id, point.curve, point.x);
                 point.scenario.check().unwrap_or_else(|error| panic!("{told}: {error}"));
-                segstream_lab::run::run(
-                    &segstream_lab::scenario::Scenario { packets: 256, ..point.scenario },
-                    segstream_base::random::Seed(1),
-                )
-                .unwrap_or_else(|error| panic!("{told}: {error}"));
+                segstream_lab::run::run(&point.scenario.with(|it| it.workload.packets = 256), segstream_base::random::Seed(1))
+                    .unwrap_or_else(|error| panic!("{told}: {error}"));
             }
             for point in (study.shared)() {
                 point.scenario.check().unwrap_or_else(|error| panic!("{} {} at {}: {error}", study.id, point.curve, point.x));

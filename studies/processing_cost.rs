@@ -9,7 +9,6 @@
 use crate::black_box::{Who, random};
 use segstream_lab::cost::{self, Cost};
 use segstream_lab::figure::{TextTable, digits};
-use segstream_lab::scenario::Scenario;
 use segstream_path::LossSpec;
 
 /// New packets of a run: enough for the window to turn over ten times.
@@ -31,11 +30,11 @@ pub fn tables() -> Vec<TextTable> {
 }
 
 fn measured(who: Who, loss: &LossSpec, name: &str) -> Vec<String> {
-    let scenario = Scenario { packets: PACKETS, ..who.over(loss) };
+    let scenario = who.over(loss).with(|it| it.workload.packets = PACKETS);
     let label = format!("{} here, state machine alone", who.label());
     match cost::measure(&scenario) {
         Ok(Cost { send_ns, receive_ns, .. }) => {
-            let side = |ns: f64| (format!("{ns:.0} ns"), digits(rate_mbit(scenario.packet_bytes, ns).round()));
+            let side = |ns: f64| (format!("{ns:.0} ns"), digits(rate_mbit(scenario.workload.packet_bytes, ns).round()));
             let (send, receive) = (side(send_ns), side(receive_ns));
             row(&label, name, [(&send.0, &send.1), (&receive.0, &receive.1)])
         }

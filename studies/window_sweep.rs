@@ -14,7 +14,6 @@ use segstream_lab::claim::{Finding, Judgement};
 use segstream_lab::closed_forms::{Form, Point, throughput};
 use segstream_lab::figure::{Axis, Curve, Figure, Line, Marker, Scale, TextTable};
 use segstream_lab::measured::Measured;
-use segstream_lab::scenario::Scenario;
 use segstream_lab::study::StudyPoint;
 
 /// The loss probabilities: three curves, of which the text names the ends.
@@ -62,7 +61,7 @@ impl Rate {
     /// The share of a run that its end takes, one t_a in which nothing new is sent.
     fn end_share(&self, points: &Measured, p: f64) -> Option<f64> {
         let run = &points.at(&self.curve(Who::SstpIdeal, p), f64::from(self.recommended))?.scenario;
-        Some(self.point().acknowledgment_time() / (run.packets as f64 * run.packet_time_s()))
+        Some(self.point().acknowledgment_time() / (run.workload.packets as f64 * run.packet_time_s()))
     }
 
     fn efficiency(&self, points: &Measured, p: f64, window: u32) -> Option<f64> {
@@ -87,7 +86,10 @@ pub fn points() -> Vec<StudyPoint> {
 }
 
 fn point(rate: &Rate, who: Who, p: f64, window: u32) -> StudyPoint {
-    let scenario = Scenario { bandwidth: mbit(rate.mbit), window, ..who.over(&random(p)) };
+    let scenario = who.over(&random(p)).with(|it| {
+        it.black_box.bandwidth = mbit(rate.mbit);
+        it.workload.window = window;
+    });
     StudyPoint { curve: rate.curve(who, p), x: f64::from(window), scenario }
 }
 

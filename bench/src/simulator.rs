@@ -10,6 +10,7 @@ use clap::Args;
 use rayon::prelude::*;
 use segstream_base::random::Seed;
 use segstream_lab::machine::Machine;
+use segstream_lab::registry::{self, Scheme};
 use segstream_lab::run::{Run, run};
 use segstream_lab::runner::replication_seed;
 use segstream_lab::scenario::Scenario;
@@ -73,13 +74,12 @@ struct Case {
 fn cases() -> Vec<Case> {
     let case = |name, scheme: &str, loss: &str, feedback| Case {
         name,
-        scenario: Scenario {
-            scheme: scheme.to_owned(),
-            loss: loss.parse().unwrap_or_default(),
-            loss_back: if feedback == FeedbackMode::Full { loss.parse().unwrap_or_default() } else { Default::default() },
-            feedback,
-            ..Scenario::default()
-        },
+        scenario: Scenario::default().with(|it| {
+            it.scheme = registry::find(scheme).map_or_else(Default::default, Scheme::config);
+            it.black_box.loss = loss.parse().unwrap_or_default();
+            it.black_box.loss_back = if feedback == FeedbackMode::Full { loss.parse().unwrap_or_default() } else { Default::default() };
+            it.black_box.feedback = feedback;
+        }),
     };
     vec![
         case("sstp, full, p = 1e-3", "sstp", "1e-3", FeedbackMode::Full),
@@ -94,7 +94,7 @@ fn cases() -> Vec<Case> {
 /// Measures and prints.
 pub(crate) fn measure(options: &Options) -> Result<()> {
     let chosen: Vec<Case> =
-        cases().into_iter().filter(|case| options.scheme.as_ref().is_none_or(|scheme| *scheme == case.scenario.scheme)).collect();
+        cases().into_iter().filter(|case| options.scheme.as_ref().is_none_or(|scheme| scheme == case.scenario.scheme.key())).collect();
     if chosen.is_empty() || options.repetitions == 0 || options.packets < 2 * SHORT {
         bail!("nothing to measure: --scheme is sstp, snr or segstream, --repetitions at least 1, --packets at least {}", 2 * SHORT);
     }
@@ -108,8 +108,8 @@ pub(crate) fn measure(options: &Options) -> Result<()> {
         cases: Vec::new(),
     };
     for case in chosen {
-        let short = Scenario { packets: SHORT, ..case.scenario.clone() };
-        let long = Scenario { packets: options.packets, ..case.scenario.clone() };
+        let short = case.scenario.clone().with(|it| it.workload.packets = SHORT);
+        let long = case.scenario.clone().with(|it| it.workload.packets = options.packets);
         let (mut short_ns, mut long_ns, mut speedups) = (Vec::new(), Vec::new(), Vec::new());
         for repetition in 0..options.repetitions {
             let runs: Vec<Run> = (0..SHORT_RUNS).map(|at| run(&short, seed(repetition, at))).collect::<Result<_, _>>()?;

@@ -84,7 +84,7 @@ fn against_best(points: &Measured, losses: Losses, whose: Option<Who>, value: im
             Some(who) => at(points, who, losses, p)?,
         };
         let estimate = value(result, best);
-        let note = format!("best poll {poll} ms, {} runs of {} packets", result.outcomes.len(), result.scenario.packets);
+        let note = format!("best poll {poll} ms, {} runs of {} packets", result.outcomes.len(), result.scenario.workload.packets);
         Some(Point { x: p, y: estimate.mean, interval: estimate.interval(), imprecise: !result.is_precise(), note })
     });
     let look = Who::Sscop(0).look(Line::Dotted);

@@ -84,7 +84,7 @@ pub(crate) fn curve(points: &Measured, name: &str, label: &str, look: Look) -> C
 /// A result that does not depend on the horizontal axis, as a level through `xs`.
 pub(crate) fn level(result: &PointResult, label: &str, look: Look, xs: &[f64]) -> Curve {
     let estimate = of(result);
-    let note = format!("{} runs of {} packets, the same at every place", result.outcomes.len(), result.scenario.packets);
+    let note = format!("{} runs of {} packets, the same at every place", result.outcomes.len(), result.scenario.workload.packets);
     let point =
         |x: &f64| Point { x: *x, y: estimate.mean, interval: estimate.interval(), imprecise: !result.is_precise(), note: note.clone() };
     Curve {

@@ -9,9 +9,11 @@ use crate::curves::Look;
 use segstream_base::{Bandwidth, Duration};
 use segstream_blocks::Tolerance;
 use segstream_lab::figure::Line;
-use segstream_lab::registry;
+use segstream_lab::flagship;
+use segstream_lab::registry::SchemeConfig;
 use segstream_lab::scenario::Scenario;
 use segstream_path::LossSpec;
+use segstream_schemes::{adaptive_ack, sscop};
 
 /// What a packet costs either end, and each of its bytes (AA Table 1).
 pub(crate) const WORK: (Duration, Duration) = (Duration::from_micros(70), Duration::from_nanos(50));
@@ -51,41 +53,37 @@ impl Who {
 
     /// How its curve looks: the colour and sign of its scheme.
     pub(crate) fn look(self, line: Line) -> Look {
-        let scheme = registry::find(self.scheme()).expect("a study's scheme is in the registry");
+        let scheme = self.config().scheme();
         Look { colour: scheme.colour, marker: scheme.marker, line }
     }
 
-    const fn scheme(self) -> &'static str {
+    /// The scheme with its settings.
+    fn config(self) -> SchemeConfig {
+        let ms = Duration::from_millis;
         match self {
-            Self::AdaptiveAck(..) => "adaptive-ack",
-            Self::Sscop(_) => "sscop",
-            Self::Segstream => "segstream",
+            Self::AdaptiveAck(t_normal, t_error) => {
+                adaptive_ack::Settings { t_normal: ms(t_normal), t_error: ms(t_error), ..adaptive_ack::Settings::default() }.into()
+            }
+            Self::Sscop(poll) => sscop::Settings { timer_poll: ms(poll), ..sscop::Settings::default() }.into(),
+            Self::Segstream => flagship::Settings::default().into(),
         }
     }
 
     /// The scenario with a window of so many packets, and such loss of data.
     pub(crate) fn over(self, window: u32, loss: &LossSpec) -> Scenario {
-        let scenario = Scenario {
-            scheme: self.scheme().to_owned(),
-            rtt: Duration::ZERO,
-            bandwidth: DATA_CHANNEL,
-            bandwidth_back: Some(ACK_CHANNEL),
-            packet_bytes: DATA_BYTES,
-            segment_packets: 1,
-            tolerance: Tolerance::reliable(1),
-            window,
-            loss: loss.clone(),
-            control_loss: Some(LossSpec::None),
-            work: WORK,
-            ..Scenario::default()
-        };
-        match self {
-            Self::AdaptiveAck(t_normal, t_error) => {
-                Scenario { t_normal: Duration::from_millis(t_normal), t_error: Duration::from_millis(t_error), ..scenario }
-            }
-            Self::Sscop(poll) => Scenario { timer_poll: Duration::from_millis(poll), ..scenario },
-            Self::Segstream => scenario,
-        }
+        Scenario::default().with(|it| {
+            it.scheme = self.config();
+            it.black_box.rtt = Duration::ZERO;
+            it.black_box.bandwidth = DATA_CHANNEL;
+            it.black_box.bandwidth_back = Some(ACK_CHANNEL);
+            it.black_box.loss = loss.clone();
+            it.black_box.control_loss = Some(LossSpec::None);
+            it.black_box.work = WORK;
+            it.workload.packet_bytes = DATA_BYTES;
+            it.workload.segment_packets = 1;
+            it.workload.tolerance = Tolerance::reliable(1);
+            it.workload.window = window;
+        })
     }
 }
 

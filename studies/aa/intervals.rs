@@ -139,7 +139,7 @@ pub(super) fn heat_map(points: &Measured, id: &str, p: f64) -> Vec<HeatMap> {
     let value = Axis { label: LABEL.to_owned(), scale: Scale::Linear, range: Some((most - SHOWN, most)) };
     let cell = |column: usize, row: usize| {
         let result = grid.at((T_NORMAL[column], T_ERROR[row]))?;
-        let note = format!("{} runs of {} packets", result.outcomes.len(), result.scenario.packets);
+        let note = format!("{} runs of {} packets", result.outcomes.len(), result.scenario.workload.packets);
         Some(Cell { note, ..Cell::from(efficiency::of(result)) })
     };
     vec![HeatMap::of((id, &title), sides, value, cell).marking_highest("the best pair")]

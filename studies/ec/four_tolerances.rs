@@ -14,6 +14,7 @@ use segstream_blocks::Accounting;
 use segstream_lab::figure::Line;
 use segstream_lab::scenario::Scenario;
 use segstream_path::LossSpec;
+use segstream_schemes::sstp;
 
 /// (E, B) of the four, growing; W is 256.
 pub(super) const FOUR: [(u32, u32); 4] = [(0, 0), (1, 1), (5, 5), (256, 256)];
@@ -45,7 +46,7 @@ pub(super) fn usual_accounting(who: Who) -> Accounting {
 pub(super) fn scenario(who: Who, (errors, burst): (u32, u32), accounting: Accounting, loss: &LossSpec) -> Scenario {
     let tolerance = tolerance(errors, burst);
     let accounting = if tolerance.is_partial() { accounting } else { Accounting::StrictAll };
-    Scenario { tolerance, accounting, ..who.over(loss) }
+    who.over(loss).with(|it| it.workload.tolerance = tolerance).with_settings(|it: &mut sstp::Settings| it.accounting = accounting)
 }
 
 /// How the curve of `who` at a tolerance looks: the colour tells the tolerance, the sign tells who.

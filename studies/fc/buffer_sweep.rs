@@ -14,7 +14,7 @@ use segstream_lab::point::PointResult;
 use segstream_lab::scenario::Scenario;
 use segstream_lab::study::StudyPoint;
 use segstream_path::LossSpec;
-use segstream_schemes::sstp::Acknowledgment;
+use segstream_schemes::sstp::{self, Acknowledgment};
 
 /// The window: 2.5 w_a = 35.8 segments.
 pub(super) const WINDOW: u32 = 36;
@@ -93,7 +93,13 @@ impl Setting {
         let window = if self == Self::Narrow { buffer } else { WINDOW };
         // A buffer of the whole window is left out, so that it is the scenario of every other figure.
         let buffer = (buffer < window).then_some(buffer);
-        Scenario { window, buffer, ack, ..self.who().over(loss) }
+        self.who()
+            .over(loss)
+            .with(|it| {
+                it.workload.window = window;
+                it.workload.buffer = buffer;
+            })
+            .with_settings(|it: &mut sstp::Settings| it.ack = ack)
     }
 
     /// Its points.

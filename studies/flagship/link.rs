@@ -8,6 +8,7 @@
 use segstream_base::{Bandwidth, Bytes, Duration, Instant};
 use segstream_blocks::Tolerance;
 use segstream_blocks::congestion::{bbr, cubic, reno};
+use segstream_lab::flagship;
 use segstream_lab::scenario::Scenario;
 use segstream_lab::shared::{Pace, SharedParty, SharedScenario, Traffic};
 
@@ -47,14 +48,13 @@ pub(super) fn stream(name: &str, bandwidth: Bandwidth, rtt: Duration) -> SharedP
     let segment = u64::from(SEGMENT_PACKETS * PACKET_BYTES);
     // Why twelve products: what waits in the longest queue here, four of them, and two rounds of repair beside it.
     let window = 12 * bandwidth.bytes_in(rtt).get() / segment + 64;
-    let scenario = Scenario {
-        scheme: "segstream".to_owned(),
-        packet_bytes: PACKET_BYTES,
-        segment_packets: SEGMENT_PACKETS,
-        tolerance: Tolerance::reliable(SEGMENT_PACKETS),
-        window: u32::try_from(window).unwrap_or(u32::MAX),
-        ..Scenario::default()
-    };
+    let scenario = Scenario::default().with(|it| {
+        it.scheme = flagship::Settings::default().into();
+        it.workload.packet_bytes = PACKET_BYTES;
+        it.workload.segment_packets = SEGMENT_PACKETS;
+        it.workload.tolerance = Tolerance::reliable(SEGMENT_PACKETS);
+        it.workload.window = u32::try_from(window).unwrap_or(u32::MAX);
+    });
     SharedParty { rtt, ..SharedParty::new(name, Traffic::Scheme { scenario: Box::new(scenario), pace: Pace::AUTO }) }
 }
 

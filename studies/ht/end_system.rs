@@ -8,11 +8,12 @@
 use segstream_base::{Bandwidth, Duration};
 use segstream_blocks::Tolerance;
 use segstream_lab::figure::{Line, Marker};
-use segstream_lab::registry;
+use segstream_lab::flagship;
+use segstream_lab::registry::SchemeConfig;
 use segstream_lab::scenario::Scenario;
-use segstream_lab::scenario::words::{self, Ranges};
 use segstream_path::LossSpec;
-use segstream_schemes::tcp::Backoff;
+use segstream_schemes::htpnet::{self, Ranges};
+use segstream_schemes::tcp::{self, Backoff};
 
 use crate::curves::Look;
 
@@ -53,7 +54,7 @@ impl Who {
     /// The beginning of a curve's name.
     pub(super) fn name(self) -> String {
         match self {
-            Self::Htpnet(ranges) => format!("htpnet {}", words::of_ranges(ranges)),
+            Self::Htpnet(ranges) => format!("htpnet {ranges}"),
             Self::Tcp(backoff) => format!("tcp {backoff}"),
             Self::Segstream => "segstream".to_owned(),
         }
@@ -75,7 +76,7 @@ impl Who {
 
     /// How its curve looks: the colour and sign of its scheme, the line of its way.
     pub(super) fn look(self) -> Look {
-        let scheme = registry::find(self.scheme()).expect("a study's scheme is in the registry");
+        let scheme = self.config().scheme();
         let line = match self {
             Self::Htpnet(Ranges::Four | Ranges::Eight) | Self::Tcp(Backoff::Retain) | Self::Segstream => Line::Solid,
             Self::Htpnet(Ranges::Rotating) | Self::Tcp(Backoff::Own) => Line::Dashed,
@@ -84,35 +85,39 @@ impl Who {
         Look { colour: scheme.colour, marker: scheme.marker, line }
     }
 
-    const fn scheme(self) -> &'static str {
+    /// The scheme with its settings.
+    fn config(self) -> SchemeConfig {
         match self {
-            Self::Htpnet(_) => "htpnet",
-            Self::Tcp(_) => "tcp",
-            Self::Segstream => "segstream",
+            Self::Htpnet(ranges) => htpnet::Settings { ranges, ..htpnet::Settings::default() }.into(),
+            Self::Tcp(backoff) => tcp::Settings { backoff, ..tcp::Settings::default() }.into(),
+            Self::Segstream => flagship::Settings::default().into(),
         }
     }
 
     /// The scenario at a round trip, with a window of so many packets and a loss that takes data and control alike, on the
     /// way there; the way back loses the same share by a process of its own.
     pub(super) fn over(self, rtt: Duration, window: u32, loss: &LossSpec) -> Scenario {
-        let scenario = Scenario {
-            scheme: self.scheme().to_owned(),
-            rtt,
-            packet_bytes: PACKET_BYTES,
-            segment_packets: 1,
-            tolerance: Tolerance::reliable(1),
-            window,
-            loss: loss.clone(),
-            loss_back: loss.clone(),
-            bandwidth: LINE,
-            ..Scenario::default()
-        };
+        let scenario = Scenario::default().with(|it| {
+            it.scheme = self.config();
+            it.black_box.rtt = rtt;
+            it.black_box.loss = loss.clone();
+            it.black_box.loss_back = loss.clone();
+            it.black_box.bandwidth = LINE;
+            it.workload.packet_bytes = PACKET_BYTES;
+            it.workload.segment_packets = 1;
+            it.workload.tolerance = Tolerance::reliable(1);
+            it.workload.window = window;
+        });
         match self {
-            Self::Htpnet(ranges) => Scenario { ranges, service: SERVICE, ..scenario },
-            Self::Tcp(backoff) => Scenario { backoff, service: SERVICE, timer_cost: TIMER_COST, ..scenario },
-            Self::Segstream => {
-                Scenario { packet_bytes: SEGSTREAM_PACKET_BYTES, bandwidth: one_packet_in(SERVICE, SEGSTREAM_PACKET_BYTES), ..scenario }
-            }
+            Self::Htpnet(_) => scenario.with(|it| it.black_box.service = SERVICE),
+            Self::Tcp(_) => scenario.with(|it| {
+                it.black_box.service = SERVICE;
+                it.black_box.timer_cost = TIMER_COST;
+            }),
+            Self::Segstream => scenario.with(|it| {
+                it.workload.packet_bytes = SEGSTREAM_PACKET_BYTES;
+                it.black_box.bandwidth = one_packet_in(SERVICE, SEGSTREAM_PACKET_BYTES);
+            }),
         }
     }
 }

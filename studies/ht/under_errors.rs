@@ -11,8 +11,8 @@ use crate::black_box::random;
 use segstream_base::Duration;
 use segstream_lab::figure::{Figure, Scale, TextTable};
 use segstream_lab::measured::Measured;
-use segstream_lab::scenario::Scenario;
 use segstream_lab::study::StudyPoint;
+use segstream_schemes::htpnet;
 
 /// Packets that may be unacknowledged.
 pub(super) const WINDOW: u32 = 256;
@@ -27,7 +27,11 @@ pub(super) fn points(rtt_ms: u64) -> Vec<StudyPoint> {
             let scenario = who.over(rtt, WINDOW, &random(p));
             // An eighth of the round trip.
             let sync_period = matches!(who, Who::Htpnet(_)).then_some(rtt / 8);
-            StudyPoint { curve: curve(who, rtt_ms), x: p, scenario: Scenario { sync_period, ..scenario } }
+            StudyPoint {
+                curve: curve(who, rtt_ms),
+                x: p,
+                scenario: scenario.with_settings(|it: &mut htpnet::Settings| it.sync_period = sync_period),
+            }
         })
     };
     EVERYONE.into_iter().flat_map(of).collect()

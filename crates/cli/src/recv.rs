@@ -31,7 +31,7 @@ use clap::{Args, ValueEnum};
 use receiving::Receiving;
 use segstream::Config;
 use segstream_base::{Bytes, Duration};
-use segstream_lab::{live, registry};
+use segstream_lab::registry;
 use sink::Device;
 use std::fs::File;
 use std::io::BufWriter;
@@ -127,7 +127,7 @@ impl Destination {
 /// Runs the verb.
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     admitting::check(arguments)?;
-    let scheme = arguments.scheme.as_deref().and_then(registry::find).filter(|scheme| live::is_live(scheme));
+    let scheme = arguments.scheme.as_deref().and_then(registry::find).filter(|scheme| scheme.is_live);
     if let Some(scheme) = scheme {
         return scheme::run(arguments, scheme);
     }

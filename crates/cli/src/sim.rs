@@ -5,8 +5,8 @@
 //! Invariant: what is printed depends on the flags alone, but for `wall_seconds` and what is counted in a second of it.
 
 mod arguments;
-mod end_system;
-mod status;
+mod sender_costs;
+mod settings;
 mod summary;
 mod tandem;
 mod usual;
@@ -67,7 +67,7 @@ fn simulate(arguments: &Arguments, scenario: Scenario) -> Result<Summary> {
     let total = u64::from(arguments.replications);
     let bar = progress::bar(Some(total), "{pos} of {len} replications [{wide_bar}] {eta} left", total == 1);
     let plan = Plan {
-        packets: scenario.packets,
+        packets: scenario.workload.packets,
         replications_min: arguments.replications,
         replications_max: arguments.replications,
         half_width: 1.0,
@@ -84,7 +84,7 @@ fn simulate(arguments: &Arguments, scenario: Scenario) -> Result<Summary> {
     let points = runner.run(&[(scenario, plan)]).map_err(in_words);
     bar.finish_and_clear();
     let point = points?.into_iter().next().context("no result came")?;
-    Summary::of(&point, arguments.seed)
+    Ok(Summary::of(&point, arguments.seed))
 }
 
 /// The first replication once more, every packet encoded and decoded.
@@ -95,7 +95,7 @@ fn check(scenario: &Scenario, seed: Seed) -> Result<()> {
         let trouble = encoded.outcome.trouble.map_or_else(String::new, |trouble| format!(" ({trouble})"));
         bail!(
             "the run with every packet encoded and decoded differs from the run without: an encoding of {} loses something{trouble}",
-            scenario.scheme
+            scenario.scheme.key()
         );
     }
     eprintln!("checked: with every packet encoded and decoded the result is the same");

@@ -7,9 +7,8 @@
 //!
 //! Limit: payload is synthetic and no packet is encoded; reading the record costs a few nanoseconds a call.
 
-use crate::registry::{self, Visitor};
 use crate::run;
-use crate::scenario::{Scenario, ScenarioError};
+use crate::scenario::{self, Scenario, ScenarioError, Visitor};
 use segstream_base::Instant;
 use segstream_base::halves::{
     Deadline, Probe, Receiver, ReceiverEvent, Reconfigure, ReconfigureError, Segment, SegmentNumber, Sender, SenderCounters, SenderEvent,
@@ -35,8 +34,8 @@ pub struct Cost {
 
 /// Measures the halves of `scenario` here and now.
 pub fn measure(scenario: &Scenario) -> Result<Cost, ScenarioError> {
-    let segment_bytes = registry::segment_bytes(scenario)?;
-    registry::visit(scenario, Measure { scenario, segment_bytes })
+    let segment_bytes = scenario::segment_bytes(scenario);
+    scenario::visit(scenario, Measure { scenario, segment_bytes })
 }
 
 struct Measure<'a> {
@@ -54,7 +53,7 @@ impl Visitor for Measure<'_> {
     {
         let (sender, receiver) = make(self.scenario)?;
         let source = Source::Backlog { segments: self.scenario.segments(), segment_bytes: self.segment_bytes };
-        let setup = run::setup(self.scenario, false);
+        let setup = run::setup(&self.scenario.black_box, false);
         let (sender, receiver) = (Recording::new(sender), Recording::new(receiver));
         let mut simulation = Simulation::new(sender, receiver, source, &setup, Seed(1), ())?;
         simulation.run();

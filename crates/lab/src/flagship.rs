@@ -1,60 +1,110 @@
-//! The flagship as a scheme among the others: its data plane over the black box of a scenario.
+//! The flagship as a scheme among the others: its data plane over a black box.
 //!
 //! Called by [`crate::registry`], and by [`crate::tandem`] for messages over finite queues.
 //!
 //! Invariant: these are the halves a real connection uses, with the limits of a real receiver; only the
 //! connection around them (set-up, seal, addresses) is missing.
 
-use crate::scenario::{Scenario, ScenarioError};
 use segstream_base::{Duration, Instant};
 use segstream_blocks::congestion::Algorithm;
 use segstream_proto::halves::{LoneReceiver, LoneSender, SHIPMENT_OVERHEAD_BYTES};
 use segstream_proto::rate::Rate;
 use segstream_proto::receiver::ReceiverConfig;
 use segstream_proto::sender::SenderConfig;
+use segstream_schemes::setting::{About, Setting};
+use segstream_schemes::transport::{Takes, Transfer, Transport};
 use segstream_wire::contract::{Contract, Order};
 use segstream_wire::{Class, Part};
 
 /// The two halves.
 pub(crate) type Pair = (LoneSender, LoneReceiver);
 
-/// A sender and a receiver for the scenario, at the fixed rate of its bandwidth.
-pub(crate) fn pair(scenario: &Scenario, now: Instant) -> Result<Pair, ScenarioError> {
-    pair_at(scenario, Rate::smooth(scenario.bandwidth), now)
+/// What the flagship is told of its own.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct Settings {
+    /// The reordering threshold R. Default 0, a path in order.
+    pub reordering_threshold: u32,
 }
 
-/// The same under a congestion controller, for a link that others share.
-pub(crate) fn controlled_pair(scenario: &Scenario, congestion: &'static Algorithm, now: Instant) -> Result<Pair, ScenarioError> {
-    pair_at(scenario, Rate::AUTO.under(congestion), now)
+/// Why halves of the flagship cannot be made: a fault of whoever wrote the scenario.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum FlagshipError {
+    /// See the message.
+    #[error("packets of {0} bytes hold no payload; give more")]
+    PacketBytes(u32),
+    /// See the message.
+    #[error("a window of {0} segments is not possible; give fewer, or shorter ones")]
+    Window(u32),
+    /// A contract or a configuration that the sender refuses.
+    #[error("{0}")]
+    Sender(String),
 }
 
-fn pair_at(scenario: &Scenario, rate: Rate, now: Instant) -> Result<Pair, ScenarioError> {
-    let body_bytes = (scenario.packet_bytes as usize).saturating_sub(SHIPMENT_OVERHEAD_BYTES);
-    // Limit: a header varies by a few bytes with the numbers in it, and the size of a unit does not. A shipment
-    // is `packet_bytes` with the numbers that most have; over a run the mean is within 0.1 % of that, and
-    // throughput efficiency may exceed its bound by as much.
-    let unit_bytes = body_bytes.checked_sub(usual_part(scenario).header_len()).filter(|bytes| *bytes > 0);
-    let unit_bytes = unit_bytes.ok_or(ScenarioError::PacketBytes(scenario.packet_bytes))? as u32;
-    let units = |segments: u32| u64::from(segments) * u64::from(scenario.segment_packets);
-    let window_units = units(scenario.window);
-    let contract = Contract {
-        unit_bytes,
-        tolerance: (scenario.tolerance.window(), scenario.tolerance.errors(), scenario.tolerance.burst()),
-        // The papers' delay ends at acceptance, whatever comes before.
-        order: Order::AsAccepted,
-        window_units: u32::try_from(window_units).map_err(|_| ScenarioError::Window(scenario.window))?,
-        window_segments: scenario.window,
-        ..Contract::default()
-    };
-    // A window larger than the buffer: what hard acknowledgment is studied for (FC 4.3.1).
-    let buffer_bytes = (scenario.buffer_segments() < scenario.window).then(|| units(scenario.buffer_segments()) * u64::from(unit_bytes));
-    let change = |receiver: ReceiverConfig| ReceiverConfig { reorder: scenario.reorder, buffer_bytes, ..receiver };
-    halves(contract, body_bytes + HEADER_SLACK_BYTES, rate, change, now)
+impl Transport for Settings {
+    const KEY: &'static str = "segstream";
+    const NAME: &'static str = "Segstream";
+    const SOURCE: &'static str = "this project's transport";
+    const TAKES: &'static [Takes] = &[Takes::PartialTolerance, Takes::Buffer];
+    const SETTINGS: &'static [Setting<Self>] = &[Setting {
+        about: About::REORDERING_THRESHOLD,
+        get: |settings| settings.reordering_threshold.into(),
+        set: |settings, value| value.read(&mut settings.reordering_threshold),
+    }];
+    // It has connections of its own, and its halves do not say where the payload lies.
+    const IS_LIVE: bool = false;
+    const HAS_AUTOMATIC_RATE: bool = true;
+
+    type Sender = LoneSender;
+    type Receiver = LoneReceiver;
+    type Error = FlagshipError;
+
+    /// At the fixed rate of the bandwidth.
+    fn halves(&self, transfer: &Transfer, now: Instant) -> Result<Pair, FlagshipError> {
+        self.pair_at(transfer, Rate::smooth(transfer.bandwidth), now)
+    }
+
+    fn payload_bytes(&self, transfer: &Transfer) -> u32 {
+        let overhead = SHIPMENT_OVERHEAD_BYTES + default_part(transfer.segment_packets, transfer.packet_bytes).header_len();
+        transfer.packet_bytes.saturating_sub(overhead as u32)
+    }
+}
+
+impl Settings {
+    /// The halves under a congestion controller, for a link that others share.
+    pub(crate) fn controlled_pair(&self, transfer: &Transfer, congestion: &'static Algorithm, now: Instant) -> Result<Pair, FlagshipError> {
+        self.pair_at(transfer, Rate::AUTO.under(congestion), now)
+    }
+
+    fn pair_at(&self, transfer: &Transfer, rate: Rate, now: Instant) -> Result<Pair, FlagshipError> {
+        let body_bytes = (transfer.packet_bytes as usize).saturating_sub(SHIPMENT_OVERHEAD_BYTES);
+        // Limit: a header varies by a few bytes with the numbers in it, and the size of a unit does not. A shipment
+        // is `packet_bytes` with the numbers that most have; over a run the mean is within 0.1 % of that, and
+        // throughput efficiency may exceed its bound by as much.
+        let header_bytes = default_part(transfer.segment_packets, transfer.packet_bytes).header_len();
+        let unit_bytes = body_bytes.checked_sub(header_bytes).filter(|bytes| *bytes > 0);
+        let unit_bytes = unit_bytes.ok_or(FlagshipError::PacketBytes(transfer.packet_bytes))? as u32;
+        let units = |segments: u32| u64::from(segments) * u64::from(transfer.segment_packets);
+        let window_units = units(transfer.window);
+        let contract = Contract {
+            unit_bytes,
+            tolerance: (transfer.tolerance.window(), transfer.tolerance.errors(), transfer.tolerance.burst()),
+            // The papers' delay ends at acceptance, whatever comes before.
+            order: Order::AsAccepted,
+            window_units: u32::try_from(window_units).map_err(|_| FlagshipError::Window(transfer.window))?,
+            window_segments: transfer.window,
+            ..Contract::default()
+        };
+        // A window larger than the buffer: what hard acknowledgment is studied for (FC 4.3.1).
+        let buffer_bytes = (transfer.buffer < transfer.window).then(|| units(transfer.buffer) * u64::from(unit_bytes));
+        let change = |receiver: ReceiverConfig| ReceiverConfig { reorder: self.reordering_threshold, buffer_bytes, ..receiver };
+        halves(contract, body_bytes + HEADER_SLACK_BYTES, rate, change, now)
+    }
 }
 
 /// A sender and a receiver for messages over a tandem: one stream in order, everything delivered, a unit of `payload_bytes`
 /// in each shipment and so many of them in the window.
-pub(crate) fn message_pair(payload_bytes: u32, window: u32, rate: Rate, now: Instant) -> Result<Pair, ScenarioError> {
+pub(crate) fn message_pair(payload_bytes: u32, window: u32, rate: Rate, now: Instant) -> Result<Pair, FlagshipError> {
     let contract = Contract { unit_bytes: payload_bytes, window_units: window, window_segments: window, ..Contract::default() };
     let body_bytes = message_packet_bytes(payload_bytes) - SHIPMENT_OVERHEAD_BYTES + HEADER_SLACK_BYTES;
     halves(contract, body_bytes, rate, |receiver| receiver, now)
@@ -62,7 +112,8 @@ pub(crate) fn message_pair(payload_bytes: u32, window: u32, rate: Rate, now: Ins
 
 /// A whole data packet of such messages, in bytes.
 pub(crate) fn message_packet_bytes(payload_bytes: u32) -> usize {
-    let part = Part { segment: 100_000, length: Some(2 * u64::from(payload_bytes)), payload_bytes, ..usual_part(&Scenario::default()) };
+    let part =
+        Part { segment: 100_000, length: Some(2 * u64::from(payload_bytes)), payload_bytes, ..default_part(DEFAULT_SEGMENT_PACKETS, 0) };
     SHIPMENT_OVERHEAD_BYTES + part.header_len() + payload_bytes as usize
 }
 
@@ -73,7 +124,7 @@ fn halves(
     rate: Rate,
     change: impl FnOnce(ReceiverConfig) -> ReceiverConfig,
     now: Instant,
-) -> Result<Pair, ScenarioError> {
+) -> Result<Pair, FlagshipError> {
     let sender = SenderConfig {
         class: Class::ALL,
         body_bytes,
@@ -100,33 +151,30 @@ fn halves(
         window_segments_max: contract.window_segments,
         buffer_bytes: None,
     });
-    let sender = LoneSender::new(sender, &[contract], now).map_err(|error| ScenarioError::Scheme(error.to_string()))?;
+    let sender = LoneSender::new(sender, &[contract], now).map_err(|error| FlagshipError::Sender(error.to_string()))?;
     Ok((sender, LoneReceiver::new(receiver, now)))
 }
 
-/// How much longer a header can become than the usual one.
+/// How much longer a header can become than [`default_part`]'s.
 const HEADER_SLACK_BYTES: usize = 16;
 /// What a report may carry: a datagram of 1200 bytes.
 const REPORT_BODY_BYTES: usize = 1200 - SHIPMENT_OVERHEAD_BYTES;
 
+/// Packets of a segment in the part of a message, of which only the sizes of its numbers matter.
+const DEFAULT_SEGMENT_PACKETS: u32 = 256;
+
 /// A part with the numbers that most parts of a long run have.
-fn usual_part(scenario: &Scenario) -> Part {
+fn default_part(segment_packets: u32, packet_bytes: u32) -> Part {
     Part {
         stream: 0,
         segment: 1000,
-        first: scenario.segment_packets / 2,
+        first: segment_packets / 2,
         count: 1,
         again: false,
         opened: false,
-        length: Some(u64::from(scenario.segment_packets) * u64::from(scenario.packet_bytes)),
+        length: Some(u64::from(segment_packets) * u64::from(packet_bytes)),
         tolerance: None,
         source_time: Instant::ZERO + Duration::from_secs(1),
-        payload_bytes: scenario.packet_bytes,
+        payload_bytes: packet_bytes,
     }
-}
-
-/// The payload of a data packet, in bytes.
-pub(crate) fn payload_bytes(scenario: &Scenario) -> u64 {
-    let overhead = SHIPMENT_OVERHEAD_BYTES + usual_part(scenario).header_len();
-    (scenario.packet_bytes as usize).saturating_sub(overhead) as u64
 }

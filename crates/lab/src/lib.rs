@@ -2,19 +2,31 @@
 //!
 //! Called by the studies and by the command line. The one library that sees every scheme and the flagship.
 //!
-//! - `registry`: every scheme with its look and its constructor; `flagship` makes ours one among them;
-//! - `scenario`: one scheme over one black box, as a value; `run` simulates it, `meter` watches, `outcome`
-//!   is what comes of it;
-//! - `live`: the same scheme over real sockets;
-//! - `stages`: HTPNET, process by process, on threads and on modelled processors;
-//! - `shared`: several parties over one link, as values; `tandem`: error control over finite queues; `experiment`: what
-//!   they have in common;
-//! - `plan`, `runner`, `store`: how often, in parallel, and never twice; `point` joins the replications;
-//! - `cost`: what a packet costs each half on this machine; `machine`: which machine that is;
-//! - `statistics`: intervals, batch means, order statistics, warm-up, sequential stopping;
-//! - `closed_forms`: the analysis of the papers, as printed and corrected;
-//! - `study`, `claim`: a figure of a paper as points, pictures and claims;
-//! - `figure`, `heat_map`: a picture as a value; `drawing` makes SVG and the report page of it.
+//! Data flows one way. A module uses those of the lines above its own and none beside or below; the test `modules` of this
+//! crate reads this drawing and the sources, and refuses anything else.
+//!
+//! ```text order
+//! statistics  closed_forms  machine      numbers: intervals, the analysis of the papers, which machine this is
+//! figure                                 a picture as a value
+//! heat_map                               a picture of two parameters
+//! report                                 pictures, tables and verdicts together
+//! drawing                                SVG, CSV and the report page of them
+//! flagship                               ours as a scheme
+//! registry                               every scheme with its look and its settings
+//! scenario                               black box, workload and scheme; its text; its pair of halves
+//! outcome                                what a run gives
+//! meter                                  watches a run
+//! plan                                   how long and how often
+//! experiment                             what can be run, stored and run again: a trait
+//! store                                  never twice
+//! runner                                 in parallel
+//! run                                    a scenario as an experiment
+//! point  cost  live                      its replications joined; its cost on this machine; over real sockets
+//! shared  tandem  stages                 the other kinds: flows on one link, finite queues, processes on processors
+//! measured                               the results of all kinds, by curve and place
+//! claim                                  what a paper says, as code
+//! study                                  a figure of a paper: points, pictures, claims
+//! ```
 //!
 //! Invariant: a result depends on its scenario and its seed alone, on any number of threads.
 
@@ -24,7 +36,7 @@ pub mod cost;
 pub mod drawing;
 pub mod experiment;
 pub mod figure;
-mod flagship;
+pub mod flagship;
 pub mod heat_map;
 pub mod live;
 pub mod machine;

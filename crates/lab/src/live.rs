@@ -10,15 +10,13 @@
 //!
 //! Limit: plain, for laboratories, as [`segstream_net::adapter`] says.
 
-use crate::registry::{self, Kind, Scheme, Visitor};
-use crate::scenario::{Scenario, ScenarioError};
-use segstream_base::Duration;
+use crate::registry::Scheme;
+use crate::scenario::{self, Scenario, ScenarioError, Visitor, Workload};
 use segstream_base::halves::{Receiver, Sender};
 use segstream_net::SocketWarning;
 use segstream_net::adapter::{
     AdapterError, BlockingReceiver, BlockingSender, Delivery, ReceiveOptions, ReceiveReport, SendOptions, SendReport, StoreLimits, Watch,
 };
-use segstream_path::LossSpec;
 use segstream_schemes::sstp::FeedbackMode;
 use std::cell::Cell;
 use std::io;
@@ -59,15 +57,6 @@ pub enum LiveError {
     Adapter(#[from] AdapterError),
 }
 
-/// The tick of TCP's timers on real sockets, where none is given.
-const TIMER_TICK: Duration = Duration::from_millis(1);
-
-/// Whether the scheme's halves can be run here. The flagship's cannot: it has connections of its own, and its halves
-/// do not say where the payload lies.
-pub fn is_live(scheme: &Scheme) -> bool {
-    scheme.kind != Kind::Segstream
-}
-
 /// A judged segment and its place among the bytes that were sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Arrived {
@@ -93,9 +82,10 @@ impl Sending {
     /// When the scenario cannot be run over a network, before a socket is opened; when the system refuses one.
     pub fn bind(scenario: &Scenario, remote: SocketAddr, options: SendOptions) -> Result<Self, LiveError> {
         check(scenario)?;
-        registry::check_pair(scenario)?;
-        let segment_bytes = registry::segment_bytes(scenario)?;
-        Ok(Self { scenario: on_sockets(scenario), segment_bytes, sender: BlockingSender::bind(remote, options)? })
+        scenario::check_pair(scenario)?;
+        let segment_bytes = scenario::segment_bytes(scenario);
+        let on_sockets = Scenario { scheme: scenario.scheme.clone().on_sockets(), ..scenario.clone() };
+        Ok(Self { scenario: on_sockets, segment_bytes, sender: BlockingSender::bind(remote, options)? })
     }
 
     /// What the system granted less of than was asked for.
@@ -120,7 +110,7 @@ impl Sending {
         watch: Watch<'_>,
     ) -> Result<SendReport, LiveError> {
         let run = SendRun { scenario: &self.scenario, sender: self.sender, segments, watch };
-        Ok(registry::visit(&self.scenario, run)??)
+        Ok(scenario::visit(&self.scenario, run)??)
     }
 }
 
@@ -137,7 +127,7 @@ impl Receiving {
     ///
     /// # Errors
     ///
-    /// When the scheme is not [live](is_live), or the system refuses the socket.
+    /// When the scheme is not live, as [`Scheme::is_live`] says, or the system refuses the socket.
     pub fn bind(scheme: &'static Scheme, listen: SocketAddr, options: ReceiveOptions) -> Result<Self, LiveError> {
         check_scheme(scheme)?;
         Ok(Self { scheme, limits: options.receiving.limits, receiver: BlockingReceiver::bind(listen, options)? })
@@ -164,62 +154,42 @@ impl Receiving {
         // Any scenario of the scheme names the types of its halves.
         let any = Scenario::of(self.scheme);
         let run = ReceiveRun { scheme: self.scheme, receiver: self.receiver, limits: self.limits, sink, watch };
-        Ok(registry::visit(&any, run)??)
+        Ok(scenario::visit(&any, run)??)
     }
 }
 
 /// What the sender tells the receiver: the scenario without the losses, which are the network's, and without the costs,
 /// which are the machine's.
 fn parameters(scenario: &Scenario) -> String {
-    let usual = Scenario::default();
-    Scenario {
-        loss: LossSpec::None,
-        loss_back: LossSpec::None,
-        control_loss: None,
-        queue_packets: None,
-        offered: None,
-        service: usual.service,
-        search_cost: usual.search_cost,
-        timer_cost: usual.timer_cost,
-        work: usual.work,
-        bandwidth_back: usual.bandwidth_back,
-        ..scenario.clone()
-    }
-    .canonical()
-}
-
-/// The scenario as sockets run it: clocks have ticks.
-fn on_sockets(scenario: &Scenario) -> Scenario {
-    let is_tcp = scenario.registered().is_ok_and(|scheme| scheme.kind == Kind::Tcp);
-    let timer_tick = if is_tcp && scenario.timer_tick.is_zero() { TIMER_TICK } else { scenario.timer_tick };
-    Scenario { timer_tick, ..scenario.clone() }
+    let workload = Workload { offered: None, ..scenario.workload };
+    Scenario { black_box: scenario.black_box.known(), workload, scheme: scenario.scheme.clone() }.canonical()
 }
 
 fn check(scenario: &Scenario) -> Result<(), LiveError> {
     scenario.check()?;
-    check_scheme(scenario.registered()?)?;
-    match scenario.feedback {
+    check_scheme(scenario.scheme.scheme())?;
+    match scenario.black_box.feedback {
         FeedbackMode::Ideal => Err(LiveError::IdealFeedback),
         FeedbackMode::Full => Ok(()),
     }
 }
 
 fn check_scheme(scheme: &Scheme) -> Result<(), LiveError> {
-    if is_live(scheme) { Ok(()) } else { Err(LiveError::OwnConnections(scheme.key)) }
+    if scheme.is_live { Ok(()) } else { Err(LiveError::OwnConnections(scheme.key)) }
 }
 
 /// Whether a receiver with these limits can keep the scenario's window.
 fn check_limits(scenario: &Scenario, limits: StoreLimits) -> Result<(), LiveError> {
-    let segment_bytes = registry::segment_bytes(scenario)?;
+    let segment_bytes = scenario::segment_bytes(scenario);
     // The store keeps room for the oldest segment apart, and may allocate twice what has come of the others.
     let shared = limits.bytes.saturating_sub(limits.segment_bytes.saturating_add(limits.segment_bytes / 8));
     let bytes_max = shared / 2;
-    let window_bytes = u64::from(scenario.window).saturating_mul(segment_bytes);
-    if u64::from(scenario.window) <= limits.segments && segment_bytes <= limits.segment_bytes && window_bytes <= bytes_max {
+    let window_bytes = u64::from(scenario.workload.window).saturating_mul(segment_bytes);
+    if u64::from(scenario.workload.window) <= limits.segments && segment_bytes <= limits.segment_bytes && window_bytes <= bytes_max {
         return Ok(());
     }
     Err(LiveError::Limits {
-        window: scenario.window,
+        window: scenario.workload.window,
         segment_bytes,
         segments_max: limits.segments,
         segment_bytes_max: limits.segment_bytes,
@@ -269,11 +239,11 @@ impl<F: FnMut(Arrived) -> io::Result<()>> Visitor for ReceiveRun<'_, F> {
             let built = || -> Result<R, LiveError> {
                 let scenario = Scenario::from_canonical(text)?;
                 check(&scenario)?;
-                if scenario.scheme != scheme.key {
-                    return Err(ScenarioError::OtherScheme { asked: scenario.scheme, here: scheme.key }.into());
+                if scenario.scheme.key() != scheme.key {
+                    return Err(ScenarioError::OtherScheme { asked: scenario.scheme.key(), here: scheme.key }.into());
                 }
                 check_limits(&scenario, limits)?;
-                segment_bytes.set(registry::segment_bytes(&scenario)?);
+                segment_bytes.set(scenario::segment_bytes(&scenario));
                 Ok(make(&scenario)?.1)
             };
             built().map_err(|error| error.to_string())

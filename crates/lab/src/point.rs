@@ -58,7 +58,7 @@ impl Sweep<'_> {
     /// # Errors
     /// Says why the sweep ended early.
     pub fn points(&self, points: &[(Scenario, Plan)]) -> Result<Vec<PointResult>, RunnerError> {
-        let as_long = |(scenario, plan): &(Scenario, Plan)| (Scenario { packets: plan.packets, ..scenario.clone() }, *plan);
+        let as_long = |(scenario, plan): &(Scenario, Plan)| (scenario.clone().with(|it| it.workload.packets = plan.packets), *plan);
         let points: Vec<(Scenario, Plan)> = points.iter().map(as_long).collect();
         let repeated = self.until(&points, |plan, made| PointResult::new(made.clone(), plan).runs_wanted())?;
         Ok(repeated.into_iter().zip(points).map(|(made, (_, plan))| PointResult::new(made, plan)).collect())
@@ -162,7 +162,7 @@ impl PointResult {
             .max_by(|a, b| relative(a).total_cmp(&relative(b)))
             .unwrap_or(Estimate::single(0.0));
         // Why: a path that loses nothing shows no losses however long it runs.
-        let rare_events = if self.scenario.loss.mean() > 0.0 { losses } else { u64::MAX };
+        let rare_events = if self.scenario.black_box.loss.mean() > 0.0 { losses } else { u64::MAX };
         self.plan.rule().decide(&Progress { estimate: worst, rare_events, spent: self.outcomes.len() as u64 })
     }
 

@@ -7,8 +7,7 @@
 use crate::experiment::Experiment;
 use crate::meter::Meter;
 use crate::outcome::Outcome;
-use crate::registry::{self, Visitor};
-use crate::scenario::{Scenario, ScenarioError};
+use crate::scenario::{self, BlackBox, Scenario, ScenarioError, Visitor};
 use segstream_base::Duration;
 use segstream_base::halves::{Receiver, Sender};
 use segstream_base::random::Seed;
@@ -49,7 +48,7 @@ impl Experiment for Scenario {
     }
 
     fn packets(&self, _outcome: &Outcome) -> u64 {
-        self.packets
+        self.workload.packets
     }
 }
 
@@ -61,40 +60,40 @@ pub fn run(scenario: &Scenario, seed: Seed) -> Result<Run, ScenarioError> {
 /// Runs `scenario` under the eyes of `observer`, or of none, which is `()`; with `check` every packet is encoded and decoded, which
 /// must not change the outcome.
 pub fn run_observed<O: Observer>(scenario: &Scenario, seed: Seed, check: bool, observer: O) -> Result<(Run, O), ScenarioError> {
-    let segment_bytes = registry::segment_bytes(scenario)?;
+    let segment_bytes = scenario::segment_bytes(scenario);
     let visitor = Simulate { scenario, seed, check, segment_bytes, observer };
-    registry::visit(scenario, visitor)
+    scenario::visit(scenario, visitor)
 }
 
-/// The black box of a scenario: one direction.
-pub fn path(scenario: &Scenario, back: bool) -> PathConfig {
-    let bandwidth = scenario.bandwidth_back.filter(|_| back).unwrap_or(scenario.bandwidth);
+/// One direction of a black box.
+pub fn path(black_box: &BlackBox, back: bool) -> PathConfig {
+    let bandwidth = black_box.bandwidth_back.filter(|_| back).unwrap_or(black_box.bandwidth);
     PathConfig {
         bandwidth: Some(bandwidth),
-        queue: match scenario.queue_packets.filter(|_| !back) {
+        queue: match black_box.queue_packets.filter(|_| !back) {
             Some(packets) => QueueLimit::Packets(u64::from(packets)),
-            None => PathConfig::default_queue(bandwidth, scenario.rtt),
+            None => PathConfig::default_queue(bandwidth, black_box.rtt),
         },
-        delay: scenario.rtt / 2,
-        loss: if back { scenario.loss_back.clone() } else { scenario.loss.clone() },
+        delay: black_box.rtt / 2,
+        loss: if back { black_box.loss_back.clone() } else { black_box.loss.clone() },
         // A lost packet has used the bandwidth, as in the papers.
         loss_at: LossPlace::After,
         ..PathConfig::default()
     }
 }
 
-/// How the scenario's halves are joined.
-pub fn setup(scenario: &Scenario, check: bool) -> Setup {
+/// How halves are joined by a black box.
+pub fn setup(black_box: &BlackBox, check: bool) -> Setup {
     Setup {
-        forward: path(scenario, false),
-        back: path(scenario, true),
-        control: match scenario.feedback {
+        forward: path(black_box, false),
+        back: path(black_box, true),
+        control: match black_box.feedback {
             FeedbackMode::Ideal => Control::OutOfBand,
             FeedbackMode::Full => Control::InBand,
         },
-        control_loss: scenario.control_loss.clone(),
-        sender_cost: sender_cost(scenario),
-        end_systems: scenario.end_system(),
+        control_loss: black_box.control_loss.clone(),
+        sender_cost: sender_cost(black_box),
+        end_systems: black_box.end_system(),
         check,
         until: None,
     }
@@ -118,7 +117,7 @@ impl<O: Observer> Visitor for Simulate<'_, O> {
     {
         let scenario = self.scenario;
         let (sender, receiver) = make(scenario)?;
-        let setup = setup(scenario, self.check);
+        let setup = setup(&scenario.black_box, self.check);
         let source = source(scenario, self.segment_bytes);
         let observer = (Meter::new(scenario.segments()), self.observer);
         let mut simulation = Simulation::new(sender, receiver, source, &setup, self.seed, observer)?;
@@ -141,7 +140,7 @@ impl<O: Observer> Visitor for Simulate<'_, O> {
             packets_received_again: received_again(end, &meter, traffic.forward.data_arrived),
             control_packets: traffic.forward.control_packets,
             feedback_packets: traffic.feedback_packets(),
-            span_ns: span(&meter, scenario.rtt).as_nanos(),
+            span_ns: span(&meter, scenario.black_box.rtt).as_nanos(),
             simulated_ns: simulated.as_nanos(),
             delays: meter.delays(),
             batches: std::mem::take(&mut meter.batches),
@@ -161,19 +160,19 @@ fn span(meter: &Meter, rtt: Duration) -> Duration {
 /// Who submits: always, or so many packets a second.
 fn source(scenario: &Scenario, segment_bytes: u64) -> Source {
     let segments = scenario.segments();
-    match scenario.offered {
+    match scenario.workload.offered {
         None => Source::Backlog { segments, segment_bytes },
         Some(offered) => {
-            let interval = Duration::from_secs(u64::from(scenario.segment_packets)) / u64::from(offered.max(1));
+            let interval = Duration::from_secs(u64::from(scenario.workload.segment_packets)) / u64::from(offered.max(1));
             Source::Periodic { segments, segment_bytes, interval }
         }
     }
 }
 
 /// The sender's processor, if its work takes any time.
-fn sender_cost(scenario: &Scenario) -> Option<SenderCost> {
-    let (timer, timer_passed) = scenario.timer_cost;
-    let cost = SenderCost { packet: scenario.service, slot: scenario.search_cost, timer, timer_passed };
+fn sender_cost(black_box: &BlackBox) -> Option<SenderCost> {
+    let (timer, timer_passed) = black_box.timer_cost;
+    let cost = SenderCost { packet: black_box.service, slot: black_box.search_cost, timer, timer_passed };
     (cost != SenderCost::default()).then_some(cost)
 }
 

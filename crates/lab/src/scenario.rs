@@ -3,318 +3,154 @@
 //! Made by the studies and by the command line; run by [`crate::run`]; its canonical text is what the result
 //! store addresses and what a sender over UDP tells the receiver.
 //!
-//! Invariant: a scenario that passes [`registry::check_pair`] can be run; equal canonical texts mean equal runs.
+//! - `black_box`: the path, and what the processors of its ends take; `workload`: what is transferred;
+//! - the scheme's own settings are the scheme's ([`SchemeConfig`]);
+//! - `halves`: the pair of halves that a scenario means; `record`: the canonical text.
+//!
+//! Invariant: a scenario that passes [`check_pair`] can be run; equal canonical texts mean equal runs.
 
+mod black_box;
 mod error;
+mod halves;
 mod record;
-pub mod words;
+mod workload;
 
+pub use black_box::{BlackBox, RTT_MAX, SERVICE_MAX};
 pub use error::ScenarioError;
+pub use halves::{Visitor, check_pair, segment_bytes, visit};
+pub use workload::{PACKET_BYTES_MAX, PACKET_BYTES_MIN, SEGMENT_PACKETS_MAX, WINDOW_MAX, Workload};
 
-use crate::registry::{self, Scheme};
-use record::Record;
-use segstream_base::{Bandwidth, Bytes, Duration};
-use segstream_blocks::{Accounting, Search, Tolerance};
-use segstream_path::LossSpec;
-use segstream_schemes::sstp::{Acknowledgment, FeedbackMode};
-use segstream_schemes::tcp::Backoff;
-use segstream_sim::EndSystem;
-use words::{Ptif, Ranges};
+use crate::registry::{self, Scheme, SchemeConfig};
+use segstream_base::Bytes;
+use segstream_schemes::setting::Value;
+use segstream_schemes::transport::{Transfer, Transport};
 
 /// One scheme over one black box.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Scenario {
-    /// The key of the scheme in the registry. Default `sstp`.
-    pub scheme: String,
-    /// The round trip of the black box, half of it each way. Default 60 ms (EC 5).
-    pub rtt: Duration,
-    /// Its bandwidth, bare packets counted. Default 500 Mbit/s.
-    pub bandwidth: Bandwidth,
-    /// Its bandwidth on the way back; `None` is the same. Default `None`.
-    pub bandwidth_back: Option<Bandwidth>,
-    /// A whole data packet, its header included. Default 1024 bytes.
-    pub packet_bytes: u32,
-    /// Packets of a segment. Default 256.
-    pub segment_packets: u32,
-    /// The window in segments. Default 36, which is 2.5 w_a at the default point.
-    pub window: u32,
-    /// The receiver's buffer in segments, at most the window; `None` is the window. Default `None`.
-    pub buffer: Option<u32>,
-    /// What a receiver does whose buffer is smaller than its window. Default hard.
-    pub ack: Acknowledgment,
-    /// (W, E, B) in packets. Default (256, 0, 0).
-    pub tolerance: Tolerance,
-    /// How tolerated losses are counted. Default strict-all.
-    pub accounting: Accounting,
-    /// Which packets the path loses on their way to the receiver. Default none.
-    pub loss: LossSpec,
-    /// Which packets it loses on their way back. Default none.
-    pub loss_back: LossSpec,
-    /// Whether the receiver is told the fate of each packet group, or finds out. Default full.
-    pub feedback: FeedbackMode,
-    /// The re-sequencing distance R. Default 0, a path in order.
-    pub reorder: u32,
-    /// How often SNR exchanges state; `None` is a twelfth of the round trip. Default `None`.
-    pub status_period: Option<Duration>,
-    /// Whether SNR takes each state for one interval, however many were lost before it, so that time slips (HT 4). Default no.
-    pub slip: bool,
-    /// Which packets without units are lost, in both directions; then the other losses concern data alone. `None`: they
-    /// are lost as data is. Default `None`.
-    pub control_loss: Option<LossSpec>,
-    /// The forward queue in packets; `None` is a bandwidth-delay product. Default `None`.
-    pub queue_packets: Option<u32>,
-    /// New packets a second that the source has, in segments at even intervals; `None` always has one. Default `None`.
-    pub offered: Option<u32>,
-    /// What each data packet costs the sender's processor, zero for nothing (HT 6). Default zero.
-    pub service: Duration,
-    /// What each slot costs it that is searched in the table of sent packets. Default zero.
-    pub search_cost: Duration,
-    /// What each operation on its list of timers costs it, and each timer passed there. Default zero.
-    pub timer_cost: (Duration, Duration),
-    /// What each packet costs the processor of either end, data or control, and each of its bytes; zero for nothing (AA
-    /// Table 1). Default zero.
-    pub work: (Duration, Duration),
-    /// How often HTPNET exchanges state; `None` is an eighth of the round trip, 1 to 10 ms. Default `None`.
-    pub sync_period: Option<Duration>,
-    /// By how many exchanges HTPNET puts off its judgement of a packet. Default 0.
-    pub offset: u16,
-    /// How much of what it has HTPNET's receiver reports in an exchange. Default four runs.
-    pub ranges: Ranges,
-    /// How HTPNET searches its table of sent packets. Default FIFO.
-    pub search: Search,
-    /// The class of HTPNET: error control 4, flow control 2, rate control 1. Default 5.
-    pub class: u8,
-    /// By which law HTPNET avoids congestion. Default none.
-    pub ptif: Ptif,
-    /// What becomes of TCP's timeout when it was backed off. Default retained.
-    pub backoff: Backoff,
-    /// The tick of TCP's timers, zero for none. Default zero.
-    pub timer_tick: Duration,
-    /// How often adaptive acknowledgment reports while nothing is missing. Default 40 ms (AA 3.2.2).
-    pub t_normal: Duration,
-    /// How often while something is. Default 5 ms (AA 3.2.2).
-    pub t_error: Duration,
-    /// Whether adaptive acknowledgment finds a tail that was lost, which the paper's does not. Default yes.
-    pub tail_rule: bool,
-    /// How often SSCOP polls while data is outstanding: Timer_POLL. Default 40 ms (AA 3.2.2).
-    pub timer_poll: Duration,
-    /// After how many packets SSCOP polls before that: MaxPD; `None` never. Default `None`.
-    pub max_pd: Option<u32>,
-    /// New data packets, rounded down to whole segments. Default 1,000,000.
-    pub packets: u64,
+    /// The path, and what the processors of its ends take.
+    pub black_box: BlackBox,
+    /// What is transferred.
+    pub workload: Workload,
+    /// The scheme and its own settings. Default SSTP.
+    pub scheme: SchemeConfig,
 }
-
-impl Default for Scenario {
-    fn default() -> Self {
-        Self {
-            scheme: "sstp".to_owned(),
-            rtt: Duration::from_millis(60),
-            bandwidth: Bandwidth::from_megabits_per_second(500),
-            bandwidth_back: None,
-            packet_bytes: 1024,
-            segment_packets: 256,
-            window: 36,
-            buffer: None,
-            ack: Acknowledgment::Hard,
-            tolerance: Tolerance::reliable(256),
-            accounting: Accounting::StrictAll,
-            loss: LossSpec::None,
-            loss_back: LossSpec::None,
-            feedback: FeedbackMode::Full,
-            reorder: 0,
-            status_period: None,
-            slip: false,
-            control_loss: None,
-            queue_packets: None,
-            offered: None,
-            service: Duration::ZERO,
-            search_cost: Duration::ZERO,
-            timer_cost: (Duration::ZERO, Duration::ZERO),
-            work: (Duration::ZERO, Duration::ZERO),
-            sync_period: None,
-            offset: 0,
-            ranges: Ranges::Four,
-            search: Search::Fifo,
-            class: 5,
-            ptif: Ptif::Off,
-            backoff: Backoff::Retain,
-            timer_tick: Duration::ZERO,
-            t_normal: Duration::from_millis(40),
-            t_error: Duration::from_millis(5),
-            tail_rule: true,
-            timer_poll: Duration::from_millis(40),
-            max_pd: None,
-            packets: 1_000_000,
-        }
-    }
-}
-
-/// The longest window, in segments.
-pub const WINDOW_MAX: u32 = 65_536;
-/// The smallest packet: a header and a little payload of every scheme.
-pub const PACKET_BYTES_MIN: u32 = 64;
-/// The largest packet, which a UDP datagram still takes.
-pub const PACKET_BYTES_MAX: u32 = 65_000;
-/// The longest segment, in packets.
-pub const SEGMENT_PACKETS_MAX: u32 = 32_768;
-/// The longest round trip.
-pub const RTT_MAX: Duration = Duration::from_secs(3600);
-/// The shortest status period: a peer that may choose it must not make us send more often.
-pub const STATUS_PERIOD_MIN: Duration = Duration::from_micros(100);
-/// The longest.
-pub const STATUS_PERIOD_MAX: Duration = Duration::from_secs(3600);
-/// The longest that a packet may occupy the processor, or a byte, a slot or a timer.
-pub const SERVICE_MAX: Duration = Duration::from_secs(60);
-/// How many packets an end that works may put in front of its link. Why so few: AA's end systems have queues in the lower
-/// layer, of a length it does not state; a few keep the link busy, and many would only make feedback older.
-const LOWER_QUEUE: u32 = 4;
-/// The longest re-sequencing distance.
-pub const REORDER_MAX: u32 = 1023;
 
 impl Scenario {
-    /// The scheme's entry in the registry.
-    pub fn registered(&self) -> Result<&'static Scheme, ScenarioError> {
-        registry::find(&self.scheme).ok_or_else(|| ScenarioError::UnknownScheme(self.scheme.clone()))
+    /// The default scenario of `scheme`: its segments are as long as it takes them, its window is as long in packets.
+    pub fn of(scheme: &Scheme) -> Self {
+        let default = Self { scheme: scheme.config(), ..Self::default() };
+        let segment_packets = default.workload.segment_packets.min(scheme.segment_packets_max);
+        default.with_segments(segment_packets)
     }
 
-    /// Whether its numbers can be; what its scheme cannot be told or refuses is found by [`registry::check_pair`].
+    /// The same with a change: `scenario.with(|it| it.black_box.rtt = rtt)`.
+    #[must_use]
+    pub fn with(mut self, change: impl FnOnce(&mut Self)) -> Self {
+        change(&mut self);
+        self
+    }
+
+    /// The same with a change of the scheme's settings, if they are of this type; those of another scheme stay.
+    #[must_use]
+    pub fn with_settings<T: Transport>(mut self, change: impl FnOnce(&mut T)) -> Self {
+        self.scheme.change(change);
+        self
+    }
+
+    /// Sets the setting of the scheme with this flag. One that belongs to another scheme may stay as by default, and is accepted
+    /// without effect where a paper compares the two.
+    ///
+    /// # Errors
+    /// Says which values are possible, or that the scheme has no such setting.
+    pub fn set(&mut self, flag: &str, value: Value) -> Result<(), ScenarioError> {
+        if self.scheme.set(flag, value.clone())? {
+            return Ok(());
+        }
+        let scheme = self.scheme.scheme();
+        match registry::settings().into_iter().find(|(about, _)| about.flag == flag) {
+            Some((about, default)) if value != default && !scheme.accepts_without_effect(flag) => {
+                Err(ScenarioError::NotApplicable { setting: about.flag, scheme: scheme.key })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The same with segments of so many packets, all of which must arrive; the window stays as long in packets.
+    #[must_use]
+    pub fn with_segments(self, segment_packets: u32) -> Self {
+        Self { workload: self.workload.with_segments(segment_packets), ..self }
+    }
+
+    /// Whether its numbers can be; what its scheme cannot be told or refuses is found by [`check_pair`].
+    ///
+    /// # Errors
+    /// Says which cannot be.
     pub fn check(&self) -> Result<(), ScenarioError> {
-        self.registered()?;
-        self.check_black_box()?;
-        if self.window == 0 || self.window > WINDOW_MAX {
-            return Err(ScenarioError::Window(self.window));
-        }
-        if let Some(buffer) = self.buffer.filter(|buffer| *buffer == 0 || *buffer > self.window) {
-            return Err(ScenarioError::Buffer { buffer, window: self.window });
-        }
-        if self.segment_packets == 0 || self.segment_packets > SEGMENT_PACKETS_MAX {
-            return Err(ScenarioError::SegmentPackets(self.segment_packets));
-        }
-        if self.tolerance.window() != self.segment_packets {
-            return Err(ScenarioError::ToleranceWindow { window: self.tolerance.window(), segment_packets: self.segment_packets });
-        }
-        if self.segments() == 0 {
-            return Err(ScenarioError::TooFewPackets { packets: self.packets, segment_packets: self.segment_packets });
-        }
-        if self.reorder > REORDER_MAX {
-            return Err(ScenarioError::Reorder(self.reorder));
-        }
-        self.check_periods()?;
-        self.check_costs()?;
-        if self.offered == Some(0) || self.queue_packets == Some(0) {
-            return Err(ScenarioError::Nothing);
-        }
-        Ok(())
+        self.workload.check_packet()?;
+        self.black_box.check(self.workload.packet_bytes)?;
+        self.workload.check()?;
+        Ok(self.scheme.check()?)
     }
 
-    fn check_periods(&self) -> Result<(), ScenarioError> {
-        if let Some(period) = self.status_period.filter(|period| *period < STATUS_PERIOD_MIN) {
-            return Err(ScenarioError::StatusPeriod(period));
+    /// What the scheme is told of black box and workload.
+    pub fn transfer(&self) -> Transfer {
+        let (black_box, workload) = (&self.black_box, &self.workload);
+        Transfer {
+            packet_bytes: workload.packet_bytes,
+            segment_packets: workload.segment_packets,
+            window: workload.window,
+            buffer: workload.buffer_segments(),
+            tolerance: workload.tolerance,
+            bandwidth: black_box.bandwidth,
+            rtt: black_box.rtt,
+            feedback: black_box.feedback,
+            processor_paces: !black_box.service.is_zero(),
         }
-        let periods = [self.t_normal, self.t_error, self.timer_poll];
-        match periods.into_iter().find(|period| !(STATUS_PERIOD_MIN..=STATUS_PERIOD_MAX).contains(period)) {
-            Some(period) => Err(ScenarioError::ReportPeriod(period)),
-            None if self.max_pd == Some(0) => Err(ScenarioError::MaxPd),
-            None => Ok(()),
-        }
-    }
-
-    fn check_costs(&self) -> Result<(), ScenarioError> {
-        let of_sender = [self.service, self.search_cost, self.timer_cost.0, self.timer_cost.1];
-        let of_both = [self.work.0, self.work.1];
-        let costs = of_sender.into_iter().chain(of_both).chain([self.timer_tick]);
-        if let Some(cost) = costs.into_iter().find(|cost| *cost > SERVICE_MAX) {
-            return Err(ScenarioError::Service(cost));
-        }
-        let any = |costs: &[Duration]| costs.iter().any(|cost| !cost.is_zero());
-        if any(&of_sender) && any(&of_both) { Err(ScenarioError::TwoCosts) } else { Ok(()) }
-    }
-
-    fn check_black_box(&self) -> Result<(), ScenarioError> {
-        if !(PACKET_BYTES_MIN..=PACKET_BYTES_MAX).contains(&self.packet_bytes) {
-            return Err(ScenarioError::PacketBytes(self.packet_bytes));
-        }
-        if self.bandwidth.is_zero() || self.bandwidth_back.is_some_and(Bandwidth::is_zero) {
-            return Err(ScenarioError::NoBandwidth);
-        }
-        if self.packet_time_s() < 1e-9 {
-            return Err(ScenarioError::NoPacketTime { bandwidth: self.bandwidth, packet_bytes: self.packet_bytes });
-        }
-        if self.rtt > RTT_MAX {
-            return Err(ScenarioError::Rtt(self.rtt));
-        }
-        self.loss.check()?;
-        self.loss_back.check()?;
-        self.control_loss.as_ref().map_or(Ok(()), LossSpec::check)?;
-        Ok(())
     }
 
     /// Segments that are sent: the packets rounded down.
     pub fn segments(&self) -> u64 {
-        self.packets / u64::from(self.segment_packets.max(1))
+        self.workload.segments()
     }
 
-    /// The receiver's buffer in segments.
-    pub fn buffer_segments(&self) -> u32 {
-        self.buffer.unwrap_or(self.window)
+    /// The window in packets.
+    pub fn window_packets(&self) -> u32 {
+        self.workload.window_packets()
     }
 
     /// The time a packet takes at the bandwidth, in seconds: t_p.
     pub fn packet_time_s(&self) -> f64 {
-        f64::from(self.packet_bytes) * 8.0 / self.bandwidth.bits_per_second() as f64
+        self.black_box.packet_time_s(self.workload.packet_bytes)
     }
 
     /// The time of a packet that throughput efficiency is measured in: what it takes of the sender's processor when that
     /// takes any, as HT measures; where both ends work, what a data packet takes of a processor or of the link, whichever
     /// is longer, as a stream without errors does (AA 3.2.1); else t_p.
     pub fn reference_time_s(&self) -> f64 {
-        match self.end_system() {
-            Some(system) => system.work(u64::from(self.packet_bytes)).as_secs_f64().max(self.packet_time_s()),
-            None if self.service.is_zero() => self.packet_time_s(),
-            None => self.service.as_secs_f64(),
+        match self.black_box.end_system() {
+            Some(system) => system.work(u64::from(self.workload.packet_bytes)).as_secs_f64().max(self.packet_time_s()),
+            None if self.black_box.service.is_zero() => self.packet_time_s(),
+            None => self.black_box.service.as_secs_f64(),
         }
-    }
-
-    /// What the work of both ends costs, if it costs anything.
-    pub fn end_system(&self) -> Option<EndSystem> {
-        let (packet, byte) = self.work;
-        (!packet.is_zero() || !byte.is_zero()).then_some(EndSystem { packet, byte, lower_queue: LOWER_QUEUE })
-    }
-
-    /// The usual scenario of `scheme`: its segments are as long as it takes them, its window is as long in packets.
-    pub fn of(scheme: &Scheme) -> Self {
-        let usual = Self { scheme: scheme.key.to_owned(), ..Self::default() };
-        let segment_packets = usual.segment_packets.min(scheme.segment_packets_max());
-        usual.with_segments(segment_packets)
-    }
-
-    /// The same with segments of so many packets, all of which must arrive; the window stays as long in packets.
-    #[must_use]
-    pub fn with_segments(self, segment_packets: u32) -> Self {
-        let window = self.window_packets().checked_div(segment_packets).unwrap_or(self.window);
-        Self { segment_packets, window, tolerance: Tolerance::reliable(segment_packets), ..self }
-    }
-
-    /// The window in packets.
-    pub fn window_packets(&self) -> u32 {
-        self.window.saturating_mul(self.segment_packets)
     }
 
     /// The size of a packet as the black box counts it.
     pub fn packet_size(&self) -> Bytes {
-        Bytes::new(u64::from(self.packet_bytes))
+        Bytes::new(u64::from(self.workload.packet_bytes))
     }
 
     /// The scenario as one line of JSON in base measures, the same for equal scenarios.
     pub fn canonical(&self) -> String {
-        // A record of numbers and short texts always has a JSON form.
-        serde_json::to_string(&Record::from(self)).unwrap_or_default()
+        record::write(self)
     }
 
     /// Reads what [`Scenario::canonical`] wrote.
+    ///
+    /// # Errors
+    /// Says what cannot be read, or cannot be run.
     pub fn from_canonical(text: &str) -> Result<Self, ScenarioError> {
-        let record: Record = serde_json::from_str(text).map_err(|error| ScenarioError::Unreadable(error.to_string()))?;
-        let scenario = Self::try_from(record)?;
+        let scenario = record::read(text)?;
         scenario.check()?;
         Ok(scenario)
     }
@@ -323,92 +159,154 @@ impl Scenario {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use segstream_base::{Bandwidth, Duration};
+    use segstream_blocks::{Search, Tolerance};
+    use segstream_schemes::htpnet::{Class, Ptif, Ranges};
+    use segstream_schemes::sstp::Acknowledgment;
+    use segstream_schemes::tcp::Backoff;
+    use segstream_schemes::{adaptive_ack, htpnet, snr, sscop, sstp, tcp};
+
+    fn assert_reads_back(scenario: &Scenario) {
+        assert_eq!(Scenario::from_canonical(&scenario.canonical()).unwrap(), *scenario);
+    }
 
     #[test]
     fn the_canonical_text_reads_back_as_the_same_scenario() {
         let scenario = Scenario {
-            loss: "bursty:good=1620ms,bad=180ms,loss=1e-3".parse().unwrap(),
-            buffer: Some(7),
-            ack: Acknowledgment::SoftLazy,
-            status_period: Some(Duration::from_millis(5)),
+            scheme: sstp::Settings { ack: Acknowledgment::SoftLazy, reordering_threshold: 3, ..sstp::Settings::default() }.into(),
             ..Scenario::default()
         };
-        assert_eq!(Scenario::from_canonical(&scenario.canonical()).unwrap(), scenario);
-        let scenario = Scenario {
-            control_loss: Some("1e-2".parse().unwrap()),
-            queue_packets: Some(64),
-            offered: Some(4000),
-            service: Duration::from_micros(83),
-            search_cost: Duration::from_nanos(1100),
-            timer_cost: (Duration::from_micros(5), Duration::from_micros(1)),
+        let scenario = scenario.with(|it| {
+            it.black_box.loss = "bursty:good=1620ms,bad=180ms,loss=1e-3".parse().unwrap();
+            it.workload.buffer = Some(7);
+        });
+        assert_reads_back(&scenario);
+        let mut scenario = scenario.with(|it| {
+            it.black_box.control_loss = Some("1e-2".parse().unwrap());
+            it.black_box.queue_packets = Some(64);
+            it.black_box.service = Duration::from_micros(83);
+            it.black_box.search_cost = Duration::from_nanos(1100);
+            it.black_box.timer_cost = (Duration::from_micros(5), Duration::from_micros(1));
+            it.workload.offered = Some(4000);
+        });
+        let htpnet = htpnet::Settings {
             sync_period: Some(Duration::from_millis(5)),
-            slip: true,
             offset: 2,
             ranges: Ranges::All,
             search: Search::Exhaustive,
-            class: 7,
+            class: Class::ALL,
             ptif: Ptif::Held,
-            backoff: Backoff::Oldest,
-            timer_tick: Duration::from_millis(1),
-            ..scenario
         };
-        assert_eq!(Scenario::from_canonical(&scenario.canonical()).unwrap(), scenario);
-        let scenario = Scenario {
-            bandwidth_back: Some(Bandwidth::from_megabits_per_second(10)),
-            work: (Duration::from_micros(70), Duration::from_nanos(50)),
-            t_normal: Duration::from_millis(20),
-            t_error: Duration::from_millis(2),
-            tail_rule: false,
-            timer_poll: Duration::from_millis(10),
-            max_pd: Some(25),
-            ..Scenario::default()
-        };
-        assert_eq!(Scenario::from_canonical(&scenario.canonical()).unwrap(), scenario);
+        let tcp = tcp::Settings { backoff: Backoff::Oldest, timer_tick: Duration::from_millis(1) };
+        let snr = snr::Settings { status_period: Some(Duration::from_millis(5)), slip: true };
+        for scheme in [htpnet.into(), tcp.into(), snr.into()] {
+            scenario.scheme = scheme;
+            assert_reads_back(&scenario);
+        }
+        let mut scenario = Scenario::default().with(|it| {
+            it.black_box.bandwidth_back = Some(Bandwidth::from_megabits_per_second(10));
+            it.black_box.work = (Duration::from_micros(70), Duration::from_nanos(50));
+        });
+        let adaptive_ack =
+            adaptive_ack::Settings { t_normal: Duration::from_millis(20), t_error: Duration::from_millis(2), tail_rule: false };
+        let sscop = sscop::Settings { timer_poll: Duration::from_millis(10), max_pd: Some(25) };
+        for scheme in [adaptive_ack.into(), sscop.into()] {
+            scenario.scheme = scheme;
+            assert_reads_back(&scenario);
+        }
     }
 
     #[test]
     fn what_both_ends_work_and_the_link_is_what_a_packet_is_measured_in() {
         let work = (Duration::from_micros(70), Duration::from_nanos(50));
         let bandwidth = Bandwidth::from_megabits_per_second;
-        let table_1 = Scenario { bandwidth: bandwidth(100), work, ..Scenario::default() };
+        let table_1 = Scenario::default().with(|it| (it.black_box.bandwidth, it.black_box.work) = (bandwidth(100), work));
         assert!((table_1.reference_time_s() - 121.2e-6).abs() < 1e-12);
-        let slow = Scenario { bandwidth: bandwidth(8), ..table_1 };
+        let slow = table_1.with(|it| it.black_box.bandwidth = bandwidth(8));
         assert!((slow.reference_time_s() - 1.024e-3).abs() < 1e-12);
     }
 
     #[test]
-    fn a_text_without_the_later_settings_means_them_as_usual() {
+    fn a_text_without_the_later_settings_means_them_as_by_default() {
         let text = Scenario::default().canonical();
         assert!(!text.contains("service") && !text.contains("backoff") && !text.contains("work") && !text.contains("poll"), "{text}");
         assert_eq!(Scenario::from_canonical(&text).unwrap(), Scenario::default());
     }
 
     #[test]
+    fn the_canonical_text_is_what_it_always_was() {
+        let scenario = Scenario {
+            scheme: htpnet::Settings { offset: 1, ..htpnet::Settings::default() }.into(),
+            ..Scenario::default().with_segments(1)
+        };
+        let scenario = scenario.with(|it| {
+            it.black_box.control_loss = Some("none".parse().unwrap());
+            it.black_box.service = Duration::from_micros(83);
+            it.black_box.bandwidth_back = Some(Bandwidth::from_megabits_per_second(10));
+        });
+        let text = concat!(
+            r#"{"scheme":"htpnet","rtt_ns":60000000,"bandwidth_bps":500000000,"packet_bytes":1024,"segment_packets":1,"#,
+            r#""window_segments":9216,"buffer_segments":null,"ack":"hard","tolerance":[1,0,0],"accounting":"strict-all","loss":"none","#,
+            r#""loss_back":"none","feedback":"full","reorder":0,"status_period_ns":null,"packets":1000000,"control_loss":"none","#,
+            r#""costs_ns":[83000,0,0,0],"htpnet":{"sync_period_ns":null,"offset":1,"ranges":"4","search":"fifo","class":5,"ptif":"off"},"#,
+            r#""bandwidth_back_bps":10000000}"#
+        );
+        assert_eq!(scenario.canonical(), text);
+        let snr = scenario.with(|it| it.scheme = snr::Settings { slip: true, ..snr::Settings::default() }.into());
+        let end = r#""costs_ns":[83000,0,0,0],"snr_slips":true,"bandwidth_back_bps":10000000}"#;
+        assert!(snr.canonical().ends_with(end), "{}", snr.canonical());
+    }
+
+    #[test]
+    fn a_text_with_what_means_nothing_to_its_scheme_is_refused() {
+        let text = Scenario::default().canonical();
+        let cases = [
+            (text.replace(r#""status_period_ns":null"#, r#""status_period_ns":5000000"#), "--status-period means nothing to sstp"),
+            (text.replace('}', r#","tcp":{"backoff":"own","timer_tick_ns":0}}"#), "--backoff means nothing to sstp"),
+            (text.replace('}', r#","colour":"red"}"#), "unknown field `colour`"),
+            (text.replace(r#""reorder":0"#, r#""reorder":"far""#), "is not what \"reorder\" can be"),
+            (text.replace(r#""reorder":0"#, r#""reorder":1024"#), "threshold 1024"),
+            (text.replace(r#""rtt_ns":60000000,"#, ""), "rtt_ns"),
+            (text.replace("sstp", "stcp"), "there is no scheme \"stcp\""),
+        ];
+        for (text, sentence) in cases {
+            let told = Scenario::from_canonical(&text).expect_err(sentence).to_string();
+            assert!(told.contains(sentence), "{told:?} does not say {sentence:?}");
+        }
+    }
+
+    #[test]
     fn nonsense_is_refused_with_a_sentence() {
-        let good = Scenario::default;
+        fn change(change: fn(&mut Scenario)) -> Scenario {
+            Scenario::default().with(change)
+        }
+        let of = |scheme| Scenario { scheme, ..Scenario::default() };
+        let adaptive_ack = adaptive_ack::Settings::default;
         let cases: Vec<(Scenario, &str)> = vec![
-            (Scenario { scheme: "stcp".into(), ..good() }, "there is no scheme \"stcp\""),
-            (Scenario { window: 0, ..good() }, "a window of 0 segments"),
-            (Scenario { buffer: Some(37), ..good() }, "a buffer of 37 segments"),
-            (Scenario { buffer: Some(0), ..good() }, "a buffer of 0 segments"),
-            (Scenario { packet_bytes: 20, ..good() }, "packets of 20 bytes"),
-            (Scenario { segment_packets: 0, ..good() }, "segments of 0 packets"),
-            (Scenario { bandwidth: Bandwidth::from_bits_per_second(u64::MAX), ..good() }, "less than a nanosecond"),
-            (Scenario { bandwidth: Bandwidth::ZERO, ..good() }, "a bandwidth of zero"),
-            (Scenario { tolerance: Tolerance::reliable(255), ..good() }, "W = 255 packets"),
-            (Scenario { packets: 255, ..good() }, "255 packets are less than one segment"),
-            (Scenario { reorder: 1024, ..good() }, "distance 1024"),
-            (Scenario { rtt: Duration::from_secs(3601), ..good() }, "round trip"),
-            (Scenario { service: Duration::from_secs(61), ..good() }, "a cost of 61s"),
-            (Scenario { offered: Some(0), ..good() }, "offers nothing"),
-            (Scenario { bandwidth_back: Some(Bandwidth::ZERO), ..good() }, "a bandwidth of zero"),
-            (Scenario { work: (Duration::ZERO, Duration::from_secs(61)), ..good() }, "a cost of 61s"),
-            (Scenario { t_error: Duration::ZERO, ..good() }, "every 0ns"),
-            (Scenario { t_normal: Duration::from_secs(3601), ..good() }, "every 3601s"),
-            (Scenario { timer_poll: Duration::from_nanos(1), ..good() }, "every 1ns"),
-            (Scenario { max_pd: Some(0), ..good() }, "a poll after 0 packets"),
+            (change(|it| it.workload.window = 0), "a window of 0 segments"),
+            (change(|it| it.workload.buffer = Some(37)), "a buffer of 37 segments"),
+            (change(|it| it.workload.buffer = Some(0)), "a buffer of 0 segments"),
+            (change(|it| it.workload.packet_bytes = 20), "packets of 20 bytes"),
+            (change(|it| it.workload.segment_packets = 0), "segments of 0 packets"),
+            (change(|it| it.black_box.bandwidth = Bandwidth::from_bits_per_second(u64::MAX)), "less than a nanosecond"),
+            (change(|it| it.black_box.bandwidth = Bandwidth::ZERO), "a bandwidth of zero"),
+            (change(|it| it.workload.tolerance = Tolerance::reliable(255)), "W = 255 packets"),
+            (change(|it| it.workload.packets = 255), "255 packets are less than one segment"),
+            (of(sstp::Settings { reordering_threshold: 1024, ..sstp::Settings::default() }.into()), "threshold 1024"),
+            (change(|it| it.black_box.rtt = Duration::from_secs(3601)), "round trip"),
+            (change(|it| it.black_box.service = Duration::from_secs(61)), "a cost of 61s"),
+            (change(|it| it.workload.offered = Some(0)), "offers nothing"),
+            (change(|it| it.black_box.bandwidth_back = Some(Bandwidth::ZERO)), "a bandwidth of zero"),
+            (change(|it| it.black_box.work = (Duration::ZERO, Duration::from_secs(61))), "a cost of 61s"),
+            (of(adaptive_ack::Settings { t_error: Duration::ZERO, ..adaptive_ack() }.into()), "every 0ns"),
+            (of(adaptive_ack::Settings { t_normal: Duration::from_secs(3601), ..adaptive_ack() }.into()), "every 3601s"),
+            (of(sscop::Settings { timer_poll: Duration::from_nanos(1), max_pd: None }.into()), "every 1ns"),
+            (of(sscop::Settings { max_pd: Some(0), ..sscop::Settings::default() }.into()), "a poll after 0 packets"),
             (
-                Scenario { service: Duration::from_micros(83), work: (Duration::from_micros(70), Duration::ZERO), ..good() },
+                change(|it| {
+                    it.black_box.service = Duration::from_micros(83);
+                    it.black_box.work = (Duration::from_micros(70), Duration::ZERO);
+                }),
                 "either what both ends work",
             ),
         ];
@@ -416,6 +314,6 @@ mod tests {
             let told = scenario.check().expect_err(sentence).to_string();
             assert!(told.contains(sentence), "{told:?} does not say {sentence:?}");
         }
-        good().check().unwrap();
+        Scenario::default().check().unwrap();
     }
 }

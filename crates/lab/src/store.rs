@@ -163,7 +163,7 @@ mod tests {
     use crate::scenario::Scenario;
 
     fn small() -> Scenario {
-        Scenario { packets: 2560, ..Scenario::default() }
+        Scenario::default().with(|it| it.workload.packets = 2560)
     }
 
     #[test]
@@ -174,7 +174,7 @@ mod tests {
         store.put(&small(), Seed(1), &outcome).unwrap();
         assert_eq!(store.get(&small(), Seed(1)), Some(outcome));
         assert_eq!(store.get(&small(), Seed(2)), None);
-        assert_eq!(store.get(&Scenario { window: 35, ..small() }, Seed(1)), None);
+        assert_eq!(store.get(&small().with(|it| it.workload.window = 35), Seed(1)), None);
     }
 
     #[test]

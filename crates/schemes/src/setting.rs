@@ -126,7 +126,7 @@ impl About {
     pub const REORDERING_THRESHOLD: Self = Self {
         flag: "reorder",
         value_name: "N",
-        help: "The reordering threshold: how many positions late a packet may come",
+        help: "The reordering threshold: how many packets may overtake a packet before it is declared lost",
         by_default: None,
         record: "reorder",
         place: Place::Always,

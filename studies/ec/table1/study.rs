@@ -70,7 +70,10 @@ impl Case {
 
 fn over(who: Who, wanted: (u32, u32), case: Case) -> Scenario {
     let (loss, loss_back) = case.losses();
-    Scenario { loss_back, feedback: FeedbackMode::Full, ..scenario(who, wanted, Accounting::StrictAll, &loss) }
+    scenario(who, wanted, Accounting::StrictAll, &loss).with(|it| {
+        it.black_box.loss_back = loss_back;
+        it.black_box.feedback = FeedbackMode::Full;
+    })
 }
 
 fn points() -> Vec<StudyPoint> {
@@ -115,7 +118,7 @@ const ROWS: [Row; 8] = [
         feature: "Error control unit",
         paper: ["segment", "block"],
         measure: "packets in it (chosen alike)",
-        cell: |points, name| at(points, name, "no loss").map(|found| found.scenario.segment_packets.to_string()),
+        cell: |points, name| at(points, name, "no loss").map(|found| found.scenario.workload.segment_packets.to_string()),
     },
     Row {
         feature: "Retransmission strategy (unit)",
@@ -194,7 +197,7 @@ fn per_thousand(found: &PointResult, count: u64) -> String {
 /// By how much the mean delay of a segment that lost something exceeds the least delay.
 fn added_ms(found: &PointResult) -> f64 {
     let least = Point::of_the_papers(500e6).receiver_delay(0.0) * 1e3;
-    (found.delay_ms_mean().mean - least) / violation_probability(found.scenario.segment_packets, 0, LOSS)
+    (found.delay_ms_mean().mean - least) / violation_probability(found.scenario.workload.segment_packets, 0, LOSS)
 }
 
 fn max(found: &PointResult) -> String {

@@ -81,7 +81,7 @@ fn points() -> Vec<StudyPoint> {
         curve: one_loss_curve(*setting),
         x: f64::from(*buffer),
         // The way back loses nothing: one packet is lost in all.
-        scenario: segstream_lab::scenario::Scenario { loss_back: LossSpec::None, ..setting.scenario(*buffer, &loss) },
+        scenario: setting.scenario(*buffer, &loss).with(|it| it.black_box.loss_back = LossSpec::None),
     };
     let mut points = buffer_sweep::hard_and_soft();
     points.extend(ONE_LOSS.iter().flat_map(|setting| SMALL_BUFFERS.iter().map(move |buffer| one_loss(setting, buffer))));

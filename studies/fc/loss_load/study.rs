@@ -11,10 +11,12 @@ use segstream_base::{Bandwidth, Bytes, Duration};
 use segstream_blocks::Tolerance;
 use segstream_lab::claim::{Claim, Finding, Judgement};
 use segstream_lab::figure::{Curve, Figure, Line, Marker, Scale, TextTable};
+use segstream_lab::flagship;
 use segstream_lab::measured::Measured;
 use segstream_lab::scenario::Scenario;
 use segstream_lab::shared::{Application, Pace, PartyOutcome, SharedOutcome, SharedParty, SharedResult, SharedScenario, Traffic};
 use segstream_lab::study::{SharedPoint, Study};
+use segstream_schemes::sstp;
 
 /// The study.
 pub(super) static STUDY: Study = Study {
@@ -113,14 +115,13 @@ impl Way {
     }
 
     fn sender(self, number: u32, load: f64) -> SharedParty {
-        let scenario = Scenario {
-            scheme: if self == Self::Automatic { "segstream" } else { "sstp" }.to_owned(),
-            packet_bytes: PACKET_BYTES,
-            segment_packets: SEGMENT_PACKETS,
-            tolerance: Tolerance::reliable(SEGMENT_PACKETS),
-            window: 12,
-            ..Scenario::default()
-        };
+        let scenario = Scenario::default().with(|it| {
+            it.scheme = if self == Self::Automatic { flagship::Settings::default().into() } else { sstp::Settings::default().into() };
+            it.workload.packet_bytes = PACKET_BYTES;
+            it.workload.segment_packets = SEGMENT_PACKETS;
+            it.workload.tolerance = Tolerance::reliable(SEGMENT_PACKETS);
+            it.workload.window = 12;
+        });
         let offered = Bandwidth::from_bits_per_second((LINK_BPS as f64 * load / f64::from(SENDERS)) as u64);
         let traffic = Traffic::Scheme { scenario: Box::new(scenario), pace: self.pace() };
         SharedParty { application: Application::periodic(offered), ..SharedParty::new(&format!("{number}"), traffic) }

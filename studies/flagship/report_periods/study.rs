@@ -116,7 +116,7 @@ fn heat_maps(points: &Measured) -> Vec<HeatMap> {
                 "best pair {}, {} runs of {} packets",
                 pair_text(beside.pair),
                 beside.best.outcomes.len(),
-                beside.best.scenario.packets
+                beside.best.scenario.workload.packets
             );
             Some(Cell { note, ..Cell::from(of(&beside)) })
         })

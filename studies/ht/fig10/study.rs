@@ -15,9 +15,9 @@ use segstream_lab::claim::{Claim, Finding, Judgement};
 use segstream_lab::figure::{Figure, Line, Scale, TextTable};
 use segstream_lab::measured::Measured;
 use segstream_lab::scenario::Scenario;
-use segstream_lab::scenario::words::Ranges;
 use segstream_lab::study::{Study, StudyPoint};
 use segstream_path::LossSpec;
+use segstream_schemes::htpnet::{self, Ranges};
 
 /// The study.
 pub(super) static STUDY: Study = Study {
@@ -78,7 +78,7 @@ fn curve(who: Who, window: u32) -> String {
 
 fn scenario(who: Who, window: u32, loss: &LossSpec) -> Scenario {
     let sync_period = matches!(who, Who::Htpnet(_)).then_some(PERIOD);
-    Scenario { sync_period, ..who.over(RTT, window, loss) }
+    who.over(RTT, window, loss).with_settings(|it: &mut htpnet::Settings| it.sync_period = sync_period)
 }
 
 /// Segstream with segments of so many packets.
@@ -91,12 +91,11 @@ fn segstream_points() -> Vec<StudyPoint> {
     for segment in SEGMENTS {
         for window in SEGSTREAM_WINDOWS {
             let point = |p: f64, loss: &LossSpec| {
-                let scenario = Scenario {
-                    segment_packets: segment,
-                    tolerance: Tolerance::reliable(segment),
-                    window: window / segment,
-                    ..scenario(Who::Segstream, window, loss)
-                };
+                let scenario = scenario(Who::Segstream, window, loss).with(|it| {
+                    it.workload.segment_packets = segment;
+                    it.workload.tolerance = Tolerance::reliable(segment);
+                    it.workload.window = window / segment;
+                });
                 StudyPoint { curve: segstream(segment, window), x: p, scenario }
             };
             points.push(point(0.0, &LossSpec::None));
@@ -119,7 +118,7 @@ fn points() -> Vec<StudyPoint> {
         points.extend(SEVERE.map(|p| StudyPoint {
             curve: format!("{DATA_ALONE} W={window}"),
             x: p,
-            scenario: Scenario { control_loss: Some(LossSpec::None), ..scenario(Who::Htpnet(Ranges::All), window, &random(p)) },
+            scenario: scenario(Who::Htpnet(Ranges::All), window, &random(p)).with(|it| it.black_box.control_loss = Some(LossSpec::None)),
         }));
     }
     points

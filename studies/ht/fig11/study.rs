@@ -14,9 +14,9 @@ use segstream_lab::claim::{Claim, Finding, Judgement};
 use segstream_lab::figure::{Figure, Line, Marker, Scale, TextTable};
 use segstream_lab::measured::Measured;
 use segstream_lab::scenario::Scenario;
-use segstream_lab::scenario::words::{self, Ranges};
 use segstream_lab::study::{Study, StudyPoint};
 use segstream_path::LossSpec;
+use segstream_schemes::htpnet::{self, Ranges};
 
 /// The study.
 pub(super) static STUDY: Study = Study {
@@ -61,20 +61,21 @@ const SEARCHES: [Search; 2] = [Search::Fifo, Search::Exhaustive];
 const BY_COST: &str = "by cost";
 
 fn scenario(search: Search, window: u32, slot_ns: u64) -> Scenario {
-    Scenario {
-        search,
-        search_cost: Duration::from_nanos(slot_ns),
-        sync_period: Some(PERIOD),
-        ..Who::Htpnet(Ranges::Four).over(RTT, window, &LossSpec::None)
-    }
+    Who::Htpnet(Ranges::Four)
+        .over(RTT, window, &LossSpec::None)
+        .with(|it| it.black_box.search_cost = Duration::from_nanos(slot_ns))
+        .with_settings(|it: &mut htpnet::Settings| {
+            it.search = search;
+            it.sync_period = Some(PERIOD);
+        })
 }
 
 fn points() -> Vec<StudyPoint> {
     let mut points = Vec::new();
     for search in SEARCHES {
-        let name = words::of_search(search);
+        let name = search.to_string();
         points.extend(WINDOWS.map(|window| StudyPoint {
-            curve: name.to_owned(),
+            curve: name.clone(),
             x: f64::from(window),
             scenario: scenario(search, window, SLOT_NS),
         }));
@@ -105,7 +106,7 @@ fn figures(points: &Measured) -> Vec<Figure> {
     let of = |rest: &str| {
         SEARCHES
             .map(|search| {
-                let name = format!("{}{rest}", words::of_search(search));
+                let name = format!("{search}{rest}");
                 packet_rate::curve(points, &name, label(search), look(search), 1.0)
             })
             .to_vec()
@@ -121,7 +122,7 @@ fn tables(points: &Measured) -> Vec<TextTable> {
     let table = |title: &str, head: &str, rest: &str, xs: &[f64]| {
         let mut rows = Vec::new();
         for x in xs {
-            let at = |search| packet_rate::at(points, &format!("{}{rest}", words::of_search(search)), *x);
+            let at = |search| packet_rate::at(points, &format!("{search}{rest}"), *x);
             let Some((fifo, all)) = at(Search::Fifo).zip(at(Search::Exhaustive)) else { continue };
             rows.push(vec![x.to_string(), format!("{fifo:.0}"), format!("{all:.0}"), format!("{:.2}", fifo / all)]);
         }

@@ -12,12 +12,11 @@ use segstream_base::{Bandwidth, Bytes, Duration};
 use segstream_lab::claim::{Claim, Finding, Judgement};
 use segstream_lab::figure::{Curve, Figure, Line, Marker, Point, Scale, TextTable};
 use segstream_lab::measured::Measured;
-use segstream_lab::registry;
-use segstream_lab::scenario::Scenario;
-use segstream_lab::scenario::words::{Ptif, Ranges};
+use segstream_lab::scenario;
 use segstream_lab::shared::{Application, Pace, SharedParty, SharedScenario, Traffic};
 use segstream_lab::study::{SharedPoint, Study, StudyPoint};
 use segstream_path::LossSpec;
+use segstream_schemes::htpnet::{self, Ptif, Ranges};
 
 /// The study.
 pub(super) static STUDY: Study = Study {
@@ -90,17 +89,22 @@ fn points() -> Vec<StudyPoint> {
     let mut points = Vec::new();
     for law in Ptif::ALL {
         for period_us in PERIODS_US {
-            points.extend(LOADS.map(|hundredths| StudyPoint {
-                curve: curve(law, period_us),
-                x: load(hundredths),
-                scenario: Scenario {
-                    ptif: law,
-                    sync_period: Some(Duration::from_micros(period_us)),
-                    service: interval(hundredths),
-                    bandwidth: bottleneck(PACKET_BYTES),
-                    queue_packets: Some(ROOM),
-                    ..Who::Htpnet(Ranges::Four).over(RTT, WINDOW, &LossSpec::None)
-                },
+            points.extend(LOADS.map(|hundredths| {
+                StudyPoint {
+                    curve: curve(law, period_us),
+                    x: load(hundredths),
+                    scenario: Who::Htpnet(Ranges::Four)
+                        .over(RTT, WINDOW, &LossSpec::None)
+                        .with(|it| {
+                            it.black_box.service = interval(hundredths);
+                            it.black_box.bandwidth = bottleneck(PACKET_BYTES);
+                            it.black_box.queue_packets = Some(ROOM);
+                        })
+                        .with_settings(|it: &mut htpnet::Settings| {
+                            it.ptif = law;
+                            it.sync_period = Some(Duration::from_micros(period_us));
+                        }),
+                }
             }));
         }
     }
@@ -139,7 +143,7 @@ fn segstream_at(points: &Measured, hundredths: u64) -> Option<f64> {
 
 /// The application's bits that the bottleneck serves in a second.
 fn goodput_of_bottleneck() -> Option<f64> {
-    let bytes = registry::segment_bytes(&Who::Segstream.over(RTT, WINDOW, &LossSpec::None)).ok()?;
+    let bytes = scenario::segment_bytes(&Who::Segstream.over(RTT, WINDOW, &LossSpec::None));
     Some(bytes as f64 * 8.0 * SERVED as f64)
 }
 

@@ -11,9 +11,9 @@ use segstream_base::Duration;
 use segstream_lab::claim::{Claim, Finding, Judgement};
 use segstream_lab::figure::{Figure, Scale, TextTable};
 use segstream_lab::measured::Measured;
-use segstream_lab::scenario::words::Ranges;
 use segstream_lab::study::{Study, StudyPoint};
 use segstream_path::LossSpec;
+use segstream_schemes::htpnet::{self, Ranges};
 use segstream_schemes::tcp::Backoff;
 
 /// The study.
@@ -62,10 +62,9 @@ fn points() -> Vec<StudyPoint> {
         WINDOWS.map(|window| StudyPoint {
             curve: who.name(),
             x: f64::from(window),
-            scenario: segstream_lab::scenario::Scenario {
-                sync_period: matches!(who, Who::Htpnet(_)).then_some(PERIOD),
-                ..who.over(RTT, window, &LossSpec::None)
-            },
+            scenario: who
+                .over(RTT, window, &LossSpec::None)
+                .with_settings(|it: &mut htpnet::Settings| it.sync_period = matches!(who, Who::Htpnet(_)).then_some(PERIOD)),
         })
     };
     everyone().flat_map(of).collect()

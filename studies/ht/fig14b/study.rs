@@ -9,8 +9,8 @@ use super::end_system::Who;
 use super::under_errors::{self, PARAMETERS, PROBABILITIES};
 use segstream_lab::claim::{Claim, Finding, Judgement};
 use segstream_lab::measured::Measured;
-use segstream_lab::scenario::words::Ranges;
 use segstream_lab::study::Study;
+use segstream_schemes::htpnet::Ranges;
 use segstream_schemes::tcp::Backoff;
 
 /// HT 7.

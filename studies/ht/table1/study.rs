@@ -14,11 +14,11 @@ use segstream_lab::figure::TextTable;
 use segstream_lab::measured::Measured;
 use segstream_lab::registry;
 use segstream_lab::scenario::Scenario;
-use segstream_lab::scenario::words::Ranges;
 use segstream_lab::shared::{Pace, PartyOutcome, SharedParty, SharedScenario, Traffic};
 use segstream_lab::study::{SharedPoint, Study, StudyPoint};
 use segstream_path::LossSpec;
-use segstream_schemes::htpnet::Class;
+use segstream_schemes::htpnet::{self, Class, Ranges};
+use segstream_schemes::snr;
 use segstream_schemes::tcp::Backoff;
 
 /// The study.
@@ -91,7 +91,9 @@ impl Loser {
 
     fn over(self, window: u32, loss: &LossSpec) -> Scenario {
         match self {
-            Self::Of(who @ Who::Htpnet(_)) => Scenario { sync_period: Some(PERIOD), ..who.over(RTT, window, loss) },
+            Self::Of(who @ Who::Htpnet(_)) => {
+                who.over(RTT, window, loss).with_settings(|it: &mut htpnet::Settings| it.sync_period = Some(PERIOD))
+            }
             Self::Of(who) => who.over(RTT, window, loss),
             Self::Snr => snr(RTT, PERIOD, 8, window, loss),
         }
@@ -100,16 +102,17 @@ impl Loser {
 
 /// SNR at HT's rate of packets, a block of so many.
 pub(super) fn snr(rtt: Duration, period: Duration, block: u32, window: u32, loss: &LossSpec) -> Scenario {
-    Scenario {
-        scheme: "snr".to_owned(),
-        bandwidth: one_packet_in(SERVICE, PACKET_BYTES),
-        segment_packets: block,
-        tolerance: segstream_blocks::Tolerance::reliable(block),
-        window: window / block,
-        status_period: Some(period),
-        service: Duration::ZERO,
-        ..Who::Htpnet(Ranges::Four).over(rtt, window, loss)
-    }
+    Who::Htpnet(Ranges::Four)
+        .over(rtt, window, loss)
+        .with(|it| {
+            it.scheme = snr::Settings::default().into();
+            it.black_box.bandwidth = one_packet_in(SERVICE, PACKET_BYTES);
+            it.workload.segment_packets = block;
+            it.workload.tolerance = segstream_blocks::Tolerance::reliable(block);
+            it.workload.window = window / block;
+            it.black_box.service = Duration::ZERO;
+        })
+        .with_settings(|it: &mut snr::Settings| it.status_period = Some(period))
 }
 
 /// Where data are lost too.
@@ -121,18 +124,21 @@ fn points() -> Vec<StudyPoint> {
     let class = |number: u8| StudyPoint {
         curve: "class".to_owned(),
         x: f64::from(number),
-        scenario: Scenario { class: number, ..LOSERS[0].over(WINDOW, &random(ERRORS)) },
+        scenario: LOSERS[0]
+            .over(WINDOW, &random(ERRORS))
+            .with_settings(|it: &mut htpnet::Settings| it.class = Class::new(number).unwrap_or(Class::ALL)),
     };
     let mut points: Vec<StudyPoint> = (0..8).map(class).collect();
     for loser in LOSERS {
         for (curve, loss) in [(loser.name(), LossSpec::None), (with_data(loser), random(ERRORS))] {
-            points.extend(STATES_LOST.map(|lost| StudyPoint {
-                curve: curve.clone(),
-                x: lost,
-                scenario: Scenario {
-                    control_loss: Some(if lost > 0.0 { random(lost) } else { LossSpec::None }),
-                    ..loser.over(WINDOW, &loss)
-                },
+            points.extend(STATES_LOST.map(|lost| {
+                StudyPoint {
+                    curve: curve.clone(),
+                    x: lost,
+                    scenario: loser
+                        .over(WINDOW, &loss)
+                        .with(|it| it.black_box.control_loss = Some(if lost > 0.0 { random(lost) } else { LossSpec::None })),
+                }
             }));
         }
     }

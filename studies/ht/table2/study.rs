@@ -15,10 +15,12 @@ use segstream_lab::claim::{Claim, Finding, Judgement};
 use segstream_lab::figure::TextTable;
 use segstream_lab::measured::Measured;
 use segstream_lab::scenario::Scenario;
-use segstream_lab::scenario::words::Ranges;
 use segstream_lab::study::{Study, StudyPoint};
 use segstream_path::LossSpec;
-use segstream_schemes::htpnet::{Class, Coverage, Data, Feedback, Forward, Pairs, RangeList, ReceiverState, TransmitterState};
+use segstream_schemes::htpnet::{
+    self, Class, Coverage, Data, Feedback, Forward, Pairs, RangeList, Ranges, ReceiverState, TransmitterState,
+};
+use segstream_schemes::snr;
 
 /// The study.
 pub(super) static STUDY: Study = Study {
@@ -62,11 +64,17 @@ const CURVES: [(&str, &str); 3] =
 
 fn scenario(curve: &str, errors: &LossSpec, lost: f64) -> Scenario {
     let scenario = match curve {
-        "htpnet" => Scenario { sync_period: Some(PERIOD), ..Who::Htpnet(Ranges::Four).over(RTT, 64, errors) },
-        _ => Scenario { slip: curve == "snr slipping", ..table1::snr(RTT, PERIOD, 1, 64, errors) },
+        "htpnet" => {
+            Who::Htpnet(Ranges::Four).over(RTT, 64, errors).with_settings(|it: &mut htpnet::Settings| it.sync_period = Some(PERIOD))
+        }
+        _ => table1::snr(RTT, PERIOD, 1, 64, errors).with_settings(|it: &mut snr::Settings| it.slip = curve == "snr slipping"),
     };
     let control_loss = Some(if lost > 0.0 { random(lost) } else { LossSpec::None });
-    Scenario { offered: Some(OFFERED), control_loss, loss_back: LossSpec::None, ..scenario }
+    scenario.with(|it| {
+        it.workload.offered = Some(OFFERED);
+        it.black_box.control_loss = control_loss;
+        it.black_box.loss_back = LossSpec::None;
+    })
 }
 
 fn without_errors(curve: &str) -> String {

@@ -16,11 +16,13 @@ use clap::Args;
 use segstream::{Bandwidth, Rate};
 use segstream_base::{Bytes, Duration};
 use segstream_blocks::Accounting;
-use segstream_lab::live::{self, LiveError, Sending};
-use segstream_lab::registry::{self, Scheme, Setting};
-use segstream_lab::scenario::Scenario;
+use segstream_lab::live::{LiveError, Sending};
+use segstream_lab::registry::{self, Scheme};
+use segstream_lab::scenario::{BlackBox, Scenario, Workload};
 use segstream_net::adapter::{self, SendOptions, Timing, Watch, read_segments};
+use segstream_schemes::setting::Value;
 use segstream_schemes::sstp::Acknowledgment;
+use segstream_schemes::transport::Takes;
 use std::fs::File;
 use std::io::{self, Read};
 use std::net::SocketAddr;
@@ -97,7 +99,7 @@ pub(crate) struct SchemeArguments {
 impl SchemeArguments {
     /// The scheme, unless it is the usual way.
     pub(super) fn scheme(&self) -> Option<&'static Scheme> {
-        self.scheme.as_deref().and_then(registry::find).filter(|scheme| live::is_live(scheme))
+        self.scheme.as_deref().and_then(registry::find).filter(|scheme| scheme.is_live)
     }
 }
 
@@ -150,33 +152,43 @@ fn scenario(arguments: &Arguments, scheme: &'static Scheme, remote: SocketAddr) 
     if arguments.given.has("window") {
         return Err(usage::bad(format!("--window counts bytes and means nothing {with_scheme}; give --window-segments")));
     }
-    let usual = Scenario::of(scheme);
-    let segment_packets = flags.segment_packets.unwrap_or(usual.segment_packets);
-    let tolerance = arguments.tolerance.of_packets(segment_packets).map_err(usage::bad)?;
-    Ok(Scenario {
-        rtt: rtt(flags, scheme)?.unwrap_or(usual.rtt),
+    let default = Scenario::of(scheme);
+    let segment_packets = flags.segment_packets.unwrap_or(default.workload.segment_packets);
+    let black_box = BlackBox {
+        rtt: rtt(flags, scheme)?.unwrap_or(default.black_box.rtt),
         bandwidth: bandwidth(arguments, remote)?,
+        ..default.black_box
+    };
+    let workload = Workload {
         packet_bytes: u32::try_from(flags.packet_bytes.get()).unwrap_or(u32::MAX),
         segment_packets,
-        window: flags.window_segments.unwrap_or(usual.window.min(WINDOW_SEGMENTS_MAX)),
+        window: flags.window_segments.unwrap_or(default.workload.window.min(WINDOW_SEGMENTS_MAX)),
         buffer: flags.buffer,
-        ack: flags.ack,
-        tolerance,
-        accounting: flags.accounting,
-        reorder: flags.reorder.unwrap_or(if scheme.settings.contains(&Setting::Reorder) { REORDER } else { usual.reorder }),
-        status_period: flags.status_period,
+        tolerance: arguments.tolerance.of_packets(segment_packets).map_err(usage::bad)?,
         // How much there is to send is not the receiver's to know.
         packets: u64::from(segment_packets),
-        ..usual
-    })
+        ..default.workload
+    };
+    let mut scenario = Scenario { black_box, workload, scheme: default.scheme };
+    let reorder = flags.reorder.unwrap_or(if scheme.has_setting("reorder") { REORDER } else { 0 });
+    let settings = [
+        ("ack", Value::word(flags.ack)),
+        ("accounting", Value::word(flags.accounting)),
+        ("reorder", reorder.into()),
+        ("status-period", Value::optional(flags.status_period)),
+    ];
+    for (flag, value) in settings {
+        scenario.set(flag, value).map_err(|error| usage::bad(error.to_string()))?;
+    }
+    Ok(scenario)
 }
 
 /// The round trip, which those schemes need that exchange state so many times in it, and XTP can do with.
 fn rtt(flags: &SchemeArguments, scheme: &Scheme) -> Result<Option<Duration>> {
-    let has = |setting| scheme.settings.contains(&setting);
-    match (has(Setting::StatusPeriod), flags.rtt) {
-        (true, None) => Err(usage::bad(format!("{} needs the round-trip time of the path; give it, such as --rtt 60ms", scheme.key))),
-        (false, Some(_)) if !has(Setting::RoundTrip) => Err(usage::bad(format!("--rtt means nothing to {}; leave it out", scheme.key))),
+    let takes = scheme.takes.iter().find_map(|takes| if let Takes::RoundTrip { needed } = takes { Some(*needed) } else { None });
+    match (takes, flags.rtt) {
+        (Some(true), None) => Err(usage::bad(format!("{} needs the round-trip time of the path; give it, such as --rtt 60ms", scheme.key))),
+        (None, Some(_)) => Err(usage::bad(format!("--rtt means nothing to {}; leave it out", scheme.key))),
         (_, rtt) => Ok(rtt),
     }
 }

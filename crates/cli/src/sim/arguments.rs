@@ -4,8 +4,8 @@
 //!
 //! Invariant: a flag that means nothing to the scheme is refused, not ignored.
 
-use super::end_system::{EndSystem, microseconds};
-use super::status::Status;
+use super::sender_costs::{SenderCosts, microseconds};
+use super::settings::Settings;
 use super::tandem::Tandem;
 use super::usual::Usual;
 use crate::tolerance_argument::ToleranceArgument;
@@ -14,11 +14,10 @@ use anyhow::Result;
 use clap::Args;
 use segstream::Bandwidth;
 use segstream_base::{Bytes, Duration};
-use segstream_blocks::Accounting;
 use segstream_lab::registry;
-use segstream_lab::scenario::Scenario;
+use segstream_lab::scenario::{self, BlackBox, Scenario, ScenarioError, Workload};
 use segstream_path::LossSpec;
-use segstream_schemes::sstp::{Acknowledgment, FeedbackMode};
+use segstream_schemes::sstp::FeedbackMode;
 use std::path::PathBuf;
 
 /// Simulates a protocol (scheme) over a path with bandwidth, round-trip time and loss. Ten million packets take about a
@@ -71,16 +70,10 @@ pub(crate) struct Arguments {
     /// The receiver's buffer, in segments [default: the window].
     #[arg(long, value_name = "N")]
     buffer: Option<u32>,
-    /// How a receiver acknowledges whose buffer is smaller than its window: hard, soft-lazy or soft-eager.
-    #[arg(long, value_name = "ACK", default_value = "hard")]
-    ack: Acknowledgment,
     /// How many packets of a segment may be missing: reliable (none), any (all), E,B (at most E packets, at most B of them in
     /// a row) or W,E,B, where W must be --segment-packets.
     #[arg(long, value_name = "W,E,B", default_value = "reliable")]
     tolerance: ToleranceArgument,
-    /// How tolerated losses are counted: strict-all, strict-burst or paper-literal.
-    #[arg(long, value_name = "HOW", default_value = "strict-all")]
-    accounting: Accounting,
     /// Loss from sender to receiver: none; 1e-3 or random:1e-3; gilbert:rate=1%,burst=4;
     /// bursty:good=1620ms,bad=180ms,loss=1e-3 or list:5,17,18.
     #[arg(long, value_name = "SPEC", default_value = "none")]
@@ -106,15 +99,6 @@ pub(crate) struct Arguments {
     /// gaps, timers and reports that share the path).
     #[arg(long, value_name = "MODE", default_value = "full")]
     feedback: FeedbackMode,
-    /// The reordering threshold: how many packets may overtake a packet before it is declared lost.
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    reorder: u32,
-    /// The interval at which snr exchanges state [default: a twelfth of the round-trip time].
-    #[arg(long, value_name = "T", value_parser = quantity::positive_duration)]
-    status_period: Option<Duration>,
-    /// snr counts each received state as one interval, however many states were lost before it.
-    #[arg(long)]
-    slip: bool,
     /// The number of data packets, without retransmissions, rounded down to whole segments.
     #[arg(long, value_name = "N", value_parser = count, default_value = "1000000")]
     packets: u64,
@@ -140,48 +124,47 @@ pub(crate) struct Arguments {
     #[arg(long)]
     pub(crate) json: bool,
     #[command(flatten)]
-    end_system: EndSystem,
+    sender_costs: SenderCosts,
     #[command(flatten)]
-    status: Status,
+    settings: Settings,
 }
 
 impl Arguments {
     /// The scenario the flags mean, which its scheme accepts.
     pub(crate) fn scenario(&self) -> Result<Scenario> {
         // The parser asks for one.
-        let named = Scenario { scheme: self.scheme.clone().unwrap_or_default(), ..Scenario::default() };
-        let usual = Usual::of(named.registered().map_err(|error| usage::bad(error.to_string()))?);
+        let key = self.scheme.as_deref().unwrap_or_default();
+        let scheme = registry::find(key).ok_or_else(|| usage::bad(ScenarioError::UnknownScheme(key.to_owned()).to_string()))?;
+        let usual = Usual::of(scheme);
         let segment_packets = self.segment_packets.unwrap_or(usual.segment_packets);
-        let mut scenario = Scenario {
+        let mut black_box = BlackBox {
             rtt: self.rtt.unwrap_or(usual.rtt),
             bandwidth: self.bandwidth.unwrap_or(usual.bandwidth),
             bandwidth_back: self.bandwidth_back.or(usual.bandwidth_back),
+            loss: self.loss.clone(),
+            loss_back: self.loss_back.clone(),
+            control_loss: self.control_loss.clone().or(usual.control_loss),
+            queue_packets: self.queue_packets,
+            feedback: self.feedback,
+            work: self.work_us.unwrap_or(usual.work),
+            ..BlackBox::default()
+        };
+        // Where both ends work, the sender's processor alone is not charged too.
+        let service = if self.work_us.is_some() { Duration::ZERO } else { usual.service };
+        self.sender_costs.tell(service, &mut black_box);
+        let workload = Workload {
             packet_bytes: u32::try_from(self.packet_bytes.get()).unwrap_or(u32::MAX),
             segment_packets,
             window: self.window.unwrap_or(usual.window),
             buffer: self.buffer,
-            ack: self.ack,
             tolerance: self.tolerance.of_packets(segment_packets).map_err(usage::bad)?,
-            accounting: self.accounting,
-            loss: self.loss.clone(),
-            loss_back: self.loss_back.clone(),
-            control_loss: self.control_loss.clone().or(usual.control_loss),
-            work: self.work_us.unwrap_or(usual.work),
-            queue_packets: self.queue_packets,
             offered: self.offered,
-            feedback: self.feedback,
-            reorder: self.reorder,
-            status_period: self.status_period,
-            slip: self.slip,
             packets: self.packets,
-            ..named
         };
-        // Where both ends work, the sender's processor alone is not charged too.
-        let service = if self.work_us.is_some() { Duration::ZERO } else { usual.service };
-        self.end_system.tell(service, &mut scenario);
-        self.status.tell(&mut scenario);
+        let mut scenario = Scenario { black_box, workload, scheme: scheme.config() };
+        self.settings.tell(&mut scenario)?;
         // Why the pair: what only the scheme refuses must be known before a file is made.
-        registry::check_pair(&scenario).map_err(|error| usage::bad(error.to_string()))?;
+        scenario::check_pair(&scenario).map_err(|error| usage::bad(error.to_string()))?;
         Ok(scenario)
     }
 }

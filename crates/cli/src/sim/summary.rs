@@ -4,10 +4,9 @@
 //!
 //! Invariant: both show the same numbers; counts are means over replications.
 
-use anyhow::Result;
 use segstream_lab::outcome::Outcome;
 use segstream_lab::point::PointResult;
-use segstream_lab::registry;
+use segstream_lab::scenario;
 use segstream_lab::statistics::Estimate;
 use serde_json::{Map, Value, json};
 
@@ -36,9 +35,9 @@ pub(super) struct Row {
 
 impl Summary {
     /// Of a scenario's replications.
-    pub(crate) fn of(point: &PointResult, seed: u64) -> Result<Self> {
+    pub(crate) fn of(point: &PointResult, seed: u64) -> Self {
         let scenario = &point.scenario;
-        let payload_bits = 8.0 * registry::segment_bytes(scenario)? as f64 / f64::from(scenario.segment_packets);
+        let payload_bits = 8.0 * scenario::segment_bytes(scenario) as f64 / f64::from(scenario.workload.segment_packets);
         let max = point.delay_ms_max();
         let value = |key, estimate| Row { key, estimate, count: false };
         let count =
@@ -67,13 +66,13 @@ impl Summary {
             value("wall_seconds", exact(point.wall_s)),
             value("packets_per_second", exact(point.total(|outcome| outcome.packets_sent) as f64 / point.wall_s.max(1e-9))),
         ];
-        Ok(Self {
+        Self {
             trouble: point.trouble().map(str::to_owned),
-            head: vec![("scheme", json!(scenario.scheme)), ("seed", json!(seed))],
+            head: vec![("scheme", json!(scenario.scheme.key())), ("seed", json!(seed))],
             rows,
             replications: point.outcomes.len(),
             way: if point.outcomes.len() > 1 { OVER_REPLICATIONS } else { "by batch means" },
-        })
+        }
     }
 
     /// For people.

@@ -6,9 +6,10 @@
 
 use segstream::Bandwidth;
 use segstream_base::Duration;
-use segstream_lab::registry::{Scheme, Setting};
-use segstream_lab::scenario::Scenario;
+use segstream_lab::registry::Scheme;
+use segstream_lab::scenario::{BlackBox, Workload};
 use segstream_path::LossSpec;
+use segstream_schemes::transport::UsualPoint;
 
 /// The usual setting of a scheme.
 #[derive(Clone, Debug)]
@@ -27,28 +28,25 @@ pub(super) struct Usual {
 impl Usual {
     /// That of `scheme`.
     pub(super) fn of(scheme: &Scheme) -> Self {
-        let has = |setting| scheme.settings.contains(&setting);
-        if has(Setting::Service) {
-            Self::limited_by_processors()
-        } else if has(Setting::TNormal) || has(Setting::TimerPoll) {
-            Self::atm_cluster()
-        } else {
-            Self::of_scenario()
+        match scheme.usual_point {
+            UsualPoint::LongPath => Self::of_scenario(),
+            UsualPoint::ProcessorBound => Self::limited_by_processors(),
+            UsualPoint::AtmCluster => Self::atm_cluster(),
         }
     }
 
     /// EC 5, and what is stated nowhere.
     fn of_scenario() -> Self {
-        let usual = Scenario::default();
+        let (black_box, workload) = (BlackBox::default(), Workload::default());
         Self {
-            rtt: usual.rtt,
-            bandwidth: usual.bandwidth,
-            bandwidth_back: usual.bandwidth_back,
-            segment_packets: usual.segment_packets,
-            window: usual.window,
-            service: usual.service,
-            work: usual.work,
-            control_loss: usual.control_loss,
+            rtt: black_box.rtt,
+            bandwidth: black_box.bandwidth,
+            bandwidth_back: black_box.bandwidth_back,
+            segment_packets: workload.segment_packets,
+            window: workload.window,
+            service: black_box.service,
+            work: black_box.work,
+            control_loss: black_box.control_loss,
         }
     }
 

@@ -4,13 +4,11 @@
 //!
 //! Invariant: each says what is wrong and what to give instead.
 
-use super::{
-    PACKET_BYTES_MAX, PACKET_BYTES_MIN, REORDER_MAX, RTT_MAX, SEGMENT_PACKETS_MAX, SERVICE_MAX, STATUS_PERIOD_MAX, STATUS_PERIOD_MIN,
-    WINDOW_MAX,
-};
+use super::{PACKET_BYTES_MAX, PACKET_BYTES_MIN, RTT_MAX, SEGMENT_PACKETS_MAX, SERVICE_MAX, WINDOW_MAX};
 use crate::registry;
 use segstream_base::{Bandwidth, Duration};
 use segstream_path::SpecError;
+use segstream_schemes::setting::SettingError;
 
 /// Why a scenario cannot be run: a fault of whoever wrote it.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -23,7 +21,7 @@ pub enum ScenarioError {
     #[error("scheme \"{asked}\" is asked for, but it is {here} here; give both ends the same --scheme")]
     OtherScheme {
         /// The key that is asked for.
-        asked: String,
+        asked: &'static str,
         /// The key of the scheme that is run.
         here: &'static str,
     },
@@ -33,7 +31,7 @@ pub enum ScenarioError {
         /// The setting's name on the command line.
         setting: &'static str,
         /// The scheme.
-        scheme: String,
+        scheme: &'static str,
     },
     /// See the message.
     #[error("a window of {0} segments is not possible; give 1 to {WINDOW_MAX}")]
@@ -85,20 +83,15 @@ pub enum ScenarioError {
         segment_packets: u32,
     },
     /// See the message.
-    #[error("the re-sequencing distance {0} is too long; give at most {REORDER_MAX}")]
-    Reorder(u32),
-    /// See the message.
-    #[error("a status every {0} is not possible; give at least {STATUS_PERIOD_MIN}")]
-    StatusPeriod(Duration),
-    /// See the message.
-    #[error("a report or a poll every {0} is not possible; give {STATUS_PERIOD_MIN} to {STATUS_PERIOD_MAX}")]
-    ReportPeriod(Duration),
-    /// See the message.
-    #[error("a poll after 0 packets would poll without end; give at least 1, or leave it out")]
-    MaxPd,
-    /// See the message.
-    #[error("segments of {0} packets are not possible with sscop, which sends a segment as one SD; give --segment-packets 1")]
-    OnePacketSegments(u32),
+    #[error("segments of {found} packets are not possible with {scheme}, which has at most {max}; give --segment-packets {max}")]
+    LongSegments {
+        /// As given.
+        found: u32,
+        /// The most packets.
+        max: u32,
+        /// The scheme.
+        scheme: &'static str,
+    },
     /// See the message.
     #[error(
         "give either what both ends work for a packet (--work-us), or what the sender's processor alone does (--service-us, --search-us, \
@@ -111,9 +104,9 @@ pub enum ScenarioError {
     /// See the message.
     #[error("a source that offers nothing, or a queue that holds nothing, lets nothing pass; give at least 1 packet")]
     Nothing,
-    /// See the message.
-    #[error("there is no class {0}; give 0 to 7: error control 4, flow control 2, rate control 1")]
-    Class(u8),
+    /// A setting of the scheme cannot be so. See the message.
+    #[error(transparent)]
+    Setting(#[from] SettingError),
     /// See the message.
     #[error("the loss: {0}")]
     Loss(#[from] SpecError),

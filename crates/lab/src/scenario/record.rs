@@ -1,19 +1,55 @@
-//! A scenario as text.
+//! A scenario as text: one line of JSON.
 //!
 //! Called by [`Scenario::canonical`] and [`Scenario::from_canonical`].
 //!
-//! Invariant: what is as usual and came to be after the first version is left out, so that a text once written goes on
+//! Black box and workload stand in [`Record`]; the settings of the schemes stand where their descriptions say, so a new one is
+//! not named here.
+//!
+//! Invariant: what is as by default and came to be after the first version is left out, so that a text once written goes on
 //! to mean the same.
 
-use super::{Scenario, ScenarioError, words};
+use super::{BlackBox, Scenario, ScenarioError, Workload};
+use crate::registry::{self, SchemeConfig};
 use segstream_base::{Bandwidth, Duration};
 use segstream_blocks::Tolerance;
-use serde::{Deserialize, Serialize};
+use segstream_schemes::setting::{About, Kind, Place, Value};
+use serde::{Deserialize, Serialize, Serializer};
+use serde_json::Map;
 
-/// A scenario in base measures.
+/// The order of the text. Why written down: texts of all versions are compared byte for byte. What is not named stands behind.
+const ORDER: [&str; 27] = [
+    "scheme",
+    "rtt_ns",
+    "bandwidth_bps",
+    "packet_bytes",
+    "segment_packets",
+    "window_segments",
+    "buffer_segments",
+    "ack",
+    "tolerance",
+    "accounting",
+    "loss",
+    "loss_back",
+    "feedback",
+    "reorder",
+    "status_period_ns",
+    "packets",
+    "control_loss",
+    "queue_packets",
+    "offered_per_second",
+    "costs_ns",
+    "htpnet",
+    "tcp",
+    "snr_slips",
+    "bandwidth_back_bps",
+    "work_ns",
+    "adaptive_ack",
+    "sscop",
+];
+
+/// Black box and workload in base measures.
 #[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Record {
+struct Record {
     scheme: String,
     rtt_ns: u64,
     bandwidth_bps: u64,
@@ -21,14 +57,10 @@ pub(super) struct Record {
     segment_packets: u32,
     window_segments: u32,
     buffer_segments: Option<u32>,
-    ack: String,
     tolerance: (u32, u32, u32),
-    accounting: String,
     loss: String,
     loss_back: String,
     feedback: String,
-    reorder: u32,
-    status_period_ns: Option<u64>,
     packets: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     control_loss: Option<String>,
@@ -40,200 +72,198 @@ pub(super) struct Record {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     costs_ns: Option<[u64; 4]>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    htpnet: Option<Htpnet>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    tcp: Option<Tcp>,
-    #[serde(default, skip_serializing_if = "core::ops::Not::not")]
-    snr_slips: bool,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     bandwidth_back_bps: Option<u64>,
     /// A packet, a byte.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     work_ns: Option<[u64; 2]>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    adaptive_ack: Option<AdaptiveAck>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    sscop: Option<Sscop>,
+    /// What schemes are told of their own.
+    #[serde(flatten)]
+    settings: Map<String, serde_json::Value>,
 }
 
-/// What HTPNET is told, unless it is all as usual.
-#[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Htpnet {
-    sync_period_ns: Option<u64>,
-    offset: u16,
-    ranges: String,
-    search: String,
-    class: u8,
-    ptif: String,
+/// What stands under a name.
+enum Field {
+    Value(serde_json::Value),
+    Section(Fields),
 }
 
-/// What TCP is told, unless it is all as usual.
-#[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Tcp {
-    backoff: String,
-    timer_tick_ns: u64,
+/// Names in their order.
+struct Fields(Vec<(String, Field)>);
+
+impl Serialize for Fields {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter().map(|(name, field)| (name, field)))
+    }
 }
 
-/// What adaptive acknowledgment is told, unless it is all as usual.
-#[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct AdaptiveAck {
-    t_normal_ns: u64,
-    t_error_ns: u64,
-    tail_rule: bool,
+impl Serialize for Field {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Value(value) => value.serialize(serializer),
+            Self::Section(fields) => fields.serialize(serializer),
+        }
+    }
 }
 
-/// What SSCOP is told, unless it is all as usual.
-#[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Sscop {
-    timer_poll_ns: u64,
-    max_pd: Option<u32>,
+/// The text of `scenario`.
+pub(super) fn write(scenario: &Scenario) -> String {
+    let mut fields = settings(&scenario.scheme);
+    if let Ok(serde_json::Value::Object(common)) = serde_json::to_value(Record::from(scenario)) {
+        fields.extend(common.into_iter().map(|(name, value)| (name, Field::Value(value))));
+    }
+    fields.sort_by_key(|(name, _)| ORDER.iter().position(|known| known == name).unwrap_or(ORDER.len()));
+    // A record of numbers and short texts always has a JSON form.
+    serde_json::to_string(&Fields(fields)).unwrap_or_default()
 }
 
-fn htpnet(scenario: &Scenario) -> Option<Htpnet> {
-    let told = |of: &Scenario| (of.sync_period, of.offset, of.ranges, of.search, of.class, of.ptif);
-    (told(scenario) != told(&Scenario::default())).then(|| Htpnet {
-        sync_period_ns: scenario.sync_period.map(Duration::as_nanos),
-        offset: scenario.offset,
-        ranges: words::of_ranges(scenario.ranges).to_owned(),
-        search: words::of_search(scenario.search).to_owned(),
-        class: scenario.class,
-        ptif: scenario.ptif.name().to_owned(),
-    })
+/// The settings of the scheme, and those that stand there whatever the scheme.
+fn settings(config: &SchemeConfig) -> Vec<(String, Field)> {
+    let scheme = config.scheme();
+    let (own, default) = (config.settings(), scheme.config());
+    let mut fields = Vec::new();
+    for (about, by_default) in registry::settings() {
+        let value = own.iter().find(|(other, _)| other.flag == about.flag).map_or(&by_default, |(_, value)| value);
+        let stands = match about.place {
+            Place::Always => true,
+            Place::UnlessDefault => *value != by_default,
+            Place::Section => false,
+        };
+        if stands {
+            fields.push((about.record.to_owned(), Field::Value(to_json(value))));
+        }
+    }
+    if *config != default {
+        let in_section = own.iter().filter(|(about, _)| about.place == Place::Section);
+        let section: Vec<_> = in_section.map(|(about, value)| (about.record.to_owned(), Field::Value(to_json(value)))).collect();
+        if !section.is_empty() {
+            fields.push((scheme.section(), Field::Section(Fields(section))));
+        }
+    }
+    fields
 }
 
-fn tcp(scenario: &Scenario) -> Option<Tcp> {
-    let told = |of: &Scenario| (of.backoff, of.timer_tick);
-    (told(scenario) != told(&Scenario::default()))
-        .then(|| Tcp { backoff: scenario.backoff.to_string(), timer_tick_ns: scenario.timer_tick.as_nanos() })
+/// The scenario that `text` says.
+pub(super) fn read(text: &str) -> Result<Scenario, ScenarioError> {
+    let mut record: Record = serde_json::from_str(text).map_err(unreadable)?;
+    let scheme = registry::find(&record.scheme).ok_or_else(|| ScenarioError::UnknownScheme(record.scheme.clone()))?;
+    let settings = std::mem::take(&mut record.settings);
+    let mut config = scheme.config();
+    for (name, value) in settings {
+        if name == scheme.section() {
+            let serde_json::Value::Object(section) = value else { return Err(unreadable(format!("\"{name}\" is no section"))) };
+            for (name, value) in section {
+                let own = config.settings().into_iter().find(|(about, _)| about.place == Place::Section && about.record == name);
+                let (about, _) = own.ok_or_else(|| unreadable(format!("unknown field `{name}`")))?;
+                config.set(about.flag, from_json(about, &value)?)?;
+            }
+            continue;
+        }
+        let known = registry::settings().into_iter().find(|(about, _)| about.place != Place::Section && about.record == name);
+        let Some((about, by_default)) = known else { return Err(unknown(&name, scheme)) };
+        let value = from_json(about, &value)?;
+        if !config.set(about.flag, value.clone())? && value != by_default {
+            return Err(ScenarioError::NotApplicable { setting: about.flag, scheme: scheme.key });
+        }
+    }
+    record.scenario(config)
 }
 
-fn adaptive_ack(scenario: &Scenario) -> Option<AdaptiveAck> {
-    let told = |of: &Scenario| (of.t_normal, of.t_error, of.tail_rule);
-    (told(scenario) != told(&Scenario::default())).then(|| AdaptiveAck {
-        t_normal_ns: scenario.t_normal.as_nanos(),
-        t_error_ns: scenario.t_error.as_nanos(),
-        tail_rule: scenario.tail_rule,
-    })
+/// A name that is no setting of the scheme: a section of another, or nothing that is known.
+fn unknown(name: &str, scheme: &registry::Scheme) -> ScenarioError {
+    let other = registry::SCHEMES.iter().find(|other| other.section() == name);
+    match other.and_then(|other| other.settings().first().map(|(about, _)| about.flag)) {
+        Some(setting) => ScenarioError::NotApplicable { setting, scheme: scheme.key },
+        None => unreadable(format!("unknown field `{name}`")),
+    }
 }
 
-fn sscop(scenario: &Scenario) -> Option<Sscop> {
-    let told = |of: &Scenario| (of.timer_poll, of.max_pd);
-    (told(scenario) != told(&Scenario::default())).then(|| Sscop { timer_poll_ns: scenario.timer_poll.as_nanos(), max_pd: scenario.max_pd })
+fn to_json(value: &Value) -> serde_json::Value {
+    match value {
+        Value::None => serde_json::Value::Null,
+        Value::Count(count) => (*count).into(),
+        Value::Time(time) => time.as_nanos().into(),
+        Value::Is(is) => (*is).into(),
+        Value::Word(word) => word.as_str().into(),
+    }
 }
 
-fn costs(scenario: &Scenario) -> Option<[u64; 4]> {
-    let costs = [scenario.service, scenario.search_cost, scenario.timer_cost.0, scenario.timer_cost.1].map(Duration::as_nanos);
-    (costs != [0; 4]).then_some(costs)
+fn from_json(about: &About, json: &serde_json::Value) -> Result<Value, ScenarioError> {
+    let value = match (about.kind, json) {
+        (_, serde_json::Value::Null) => Some(Value::None),
+        (Kind::Count { .. }, json) => json.as_u64().map(Value::Count),
+        (Kind::Time { .. }, json) => json.as_u64().map(|nanos| Value::Time(Duration::from_nanos(nanos))),
+        (Kind::Word { .. }, json) => json.as_str().map(|word| Value::Word(word.to_owned())),
+        (Kind::Switch { .. }, json) => json.as_bool().map(Value::Is),
+    };
+    value.ok_or_else(|| unreadable(format!("{json} is not what \"{}\" can be", about.record)))
 }
 
 impl From<&Scenario> for Record {
     fn from(scenario: &Scenario) -> Self {
-        let tolerance = scenario.tolerance;
+        let (black_box, workload) = (&scenario.black_box, &scenario.workload);
+        let tolerance = workload.tolerance;
+        let costs = [black_box.service, black_box.search_cost, black_box.timer_cost.0, black_box.timer_cost.1].map(Duration::as_nanos);
         Self {
-            scheme: scenario.scheme.clone(),
-            rtt_ns: scenario.rtt.as_nanos(),
-            bandwidth_bps: scenario.bandwidth.bits_per_second(),
-            packet_bytes: scenario.packet_bytes,
-            segment_packets: scenario.segment_packets,
-            window_segments: scenario.window,
-            buffer_segments: scenario.buffer,
-            ack: scenario.ack.to_string(),
+            scheme: scenario.scheme.key().to_owned(),
+            rtt_ns: black_box.rtt.as_nanos(),
+            bandwidth_bps: black_box.bandwidth.bits_per_second(),
+            packet_bytes: workload.packet_bytes,
+            segment_packets: workload.segment_packets,
+            window_segments: workload.window,
+            buffer_segments: workload.buffer,
             tolerance: (tolerance.window(), tolerance.errors(), tolerance.burst()),
-            accounting: scenario.accounting.to_string(),
-            loss: scenario.loss.to_string(),
-            loss_back: scenario.loss_back.to_string(),
-            feedback: scenario.feedback.to_string(),
-            reorder: scenario.reorder,
-            status_period_ns: scenario.status_period.map(Duration::as_nanos),
-            packets: scenario.packets,
-            control_loss: scenario.control_loss.as_ref().map(ToString::to_string),
-            queue_packets: scenario.queue_packets,
-            offered_per_second: scenario.offered,
-            costs_ns: costs(scenario),
-            htpnet: htpnet(scenario),
-            tcp: tcp(scenario),
-            snr_slips: scenario.slip,
-            bandwidth_back_bps: scenario.bandwidth_back.map(Bandwidth::bits_per_second),
-            work_ns: scenario.end_system().map(|system| [system.packet.as_nanos(), system.byte.as_nanos()]),
-            adaptive_ack: adaptive_ack(scenario),
-            sscop: sscop(scenario),
+            loss: black_box.loss.to_string(),
+            loss_back: black_box.loss_back.to_string(),
+            feedback: black_box.feedback.to_string(),
+            packets: workload.packets,
+            control_loss: black_box.control_loss.as_ref().map(ToString::to_string),
+            queue_packets: black_box.queue_packets,
+            offered_per_second: workload.offered,
+            costs_ns: (costs != [0; 4]).then_some(costs),
+            bandwidth_back_bps: black_box.bandwidth_back.map(Bandwidth::bits_per_second),
+            work_ns: black_box.end_system().map(|system| [system.packet.as_nanos(), system.byte.as_nanos()]),
+            settings: Map::new(),
         }
     }
 }
 
-fn read<T: std::str::FromStr>(text: &str) -> Result<T, ScenarioError>
-where
-    T::Err: std::fmt::Display,
-{
-    text.parse().map_err(|error: T::Err| ScenarioError::Unreadable(error.to_string()))
-}
-
-impl TryFrom<Record> for Scenario {
-    type Error = ScenarioError;
-
-    fn try_from(record: Record) -> Result<Self, ScenarioError> {
-        let (window, errors, burst) = record.tolerance;
-        let [packet, byte] = record.work_ns.unwrap_or_default().map(Duration::from_nanos);
-        let costs = record.costs_ns.unwrap_or_default().map(Duration::from_nanos);
-        let mut scenario = Self {
-            scheme: record.scheme,
-            rtt: Duration::from_nanos(record.rtt_ns),
-            bandwidth: Bandwidth::from_bits_per_second(record.bandwidth_bps),
-            packet_bytes: record.packet_bytes,
-            segment_packets: record.segment_packets,
-            window: record.window_segments,
-            buffer: record.buffer_segments,
-            ack: read(&record.ack)?,
-            tolerance: Tolerance::new(window, errors, burst).map_err(|error| ScenarioError::Unreadable(error.to_string()))?,
-            accounting: read(&record.accounting)?,
-            loss: read(&record.loss)?,
-            loss_back: read(&record.loss_back)?,
-            feedback: read(&record.feedback)?,
-            reorder: record.reorder,
-            status_period: record.status_period_ns.map(Duration::from_nanos),
-            slip: record.snr_slips,
-            control_loss: record.control_loss.as_deref().map(read).transpose()?,
-            queue_packets: record.queue_packets,
-            offered: record.offered_per_second,
-            service: costs[0],
-            search_cost: costs[1],
-            timer_cost: (costs[2], costs[3]),
-            bandwidth_back: record.bandwidth_back_bps.map(Bandwidth::from_bits_per_second),
+impl Record {
+    /// The scenario of the record and a scheme.
+    fn scenario(self, scheme: SchemeConfig) -> Result<Scenario, ScenarioError> {
+        let (window, errors, burst) = self.tolerance;
+        let [packet, byte] = self.work_ns.unwrap_or_default().map(Duration::from_nanos);
+        let [service, search_cost, timer, timer_passed] = self.costs_ns.unwrap_or_default().map(Duration::from_nanos);
+        let black_box = BlackBox {
+            rtt: Duration::from_nanos(self.rtt_ns),
+            bandwidth: Bandwidth::from_bits_per_second(self.bandwidth_bps),
+            bandwidth_back: self.bandwidth_back_bps.map(Bandwidth::from_bits_per_second),
+            loss: parsed(&self.loss)?,
+            loss_back: parsed(&self.loss_back)?,
+            control_loss: self.control_loss.as_deref().map(parsed).transpose()?,
+            queue_packets: self.queue_packets,
+            feedback: parsed(&self.feedback)?,
+            service,
+            search_cost,
+            timer_cost: (timer, timer_passed),
             work: (packet, byte),
-            packets: record.packets,
-            ..Self::default()
         };
-        if let Some(told) = record.htpnet {
-            told.tell(&mut scenario)?;
-        }
-        if let Some(told) = record.tcp {
-            scenario.backoff = read(&told.backoff)?;
-            scenario.timer_tick = Duration::from_nanos(told.timer_tick_ns);
-        }
-        if let Some(told) = record.adaptive_ack {
-            scenario.t_normal = Duration::from_nanos(told.t_normal_ns);
-            scenario.t_error = Duration::from_nanos(told.t_error_ns);
-            scenario.tail_rule = told.tail_rule;
-        }
-        if let Some(told) = record.sscop {
-            (scenario.timer_poll, scenario.max_pd) = (Duration::from_nanos(told.timer_poll_ns), told.max_pd);
-        }
-        Ok(scenario)
+        let workload = Workload {
+            packet_bytes: self.packet_bytes,
+            segment_packets: self.segment_packets,
+            window: self.window_segments,
+            buffer: self.buffer_segments,
+            tolerance: Tolerance::new(window, errors, burst).map_err(unreadable)?,
+            offered: self.offered_per_second,
+            packets: self.packets,
+        };
+        Ok(Scenario { black_box, workload, scheme })
     }
 }
 
-impl Htpnet {
-    fn tell(self, scenario: &mut Scenario) -> Result<(), ScenarioError> {
-        scenario.sync_period = self.sync_period_ns.map(Duration::from_nanos);
-        scenario.offset = self.offset;
-        scenario.ranges = words::ranges(&self.ranges).map_err(ScenarioError::Unreadable)?;
-        scenario.search = words::search(&self.search).map_err(ScenarioError::Unreadable)?;
-        scenario.ptif = words::ptif(&self.ptif).map_err(ScenarioError::Unreadable)?;
-        scenario.class = self.class;
-        Ok(())
-    }
+fn parsed<T: std::str::FromStr<Err: std::fmt::Display>>(text: &str) -> Result<T, ScenarioError> {
+    text.parse().map_err(unreadable)
+}
+
+fn unreadable(error: impl std::fmt::Display) -> ScenarioError {
+    ScenarioError::Unreadable(error.to_string())
 }

@@ -9,8 +9,7 @@ use super::scenario::{SharedParty, SharedScenario, SharedScenarioError};
 use super::segment_times::SegmentTimes;
 use super::traffic::{Pace, Traffic};
 use crate::flagship;
-use crate::registry::{self, Kind, Visitor};
-use crate::scenario::{Scenario, ScenarioError};
+use crate::scenario::{self, Scenario, ScenarioError, Visitor};
 use segstream_base::halves::{Receiver, Sender};
 use segstream_base::random::Seed;
 use segstream_base::{Bytes, Duration, Instant};
@@ -113,11 +112,6 @@ fn party_outcome(
     }
 }
 
-/// Whether the scheme can be congestion-controlled.
-pub(super) fn has_automatic_rate(scenario: &Scenario) -> bool {
-    scenario.registered().is_ok_and(|scheme| scheme.kind == Kind::Segstream)
-}
-
 /// Nothing of the simulation's own source: cross traffic has its supply.
 const NO_SOURCE: Source = Source::Backlog { segments: 0, segment_bytes: 0 };
 
@@ -142,7 +136,7 @@ impl<'a> Entrant<'a> {
         let start = party.start + spread;
         let scheme = party.scheme(scenario.bandwidth);
         let unit_bytes = match &scheme {
-            Some(scheme) => registry::segment_bytes(scheme).unwrap_or(0) / u64::from(scheme.segment_packets.max(1)),
+            Some(scheme) => scenario::segment_bytes(scheme) / u64::from(scheme.workload.segment_packets.max(1)),
             None => cross_traffic::PAYLOAD_BYTES as u64,
         };
         let delay = party.rtt / 2;
@@ -173,13 +167,13 @@ impl<'a> Entrant<'a> {
 
     fn scheme(&self, pace: Pace) -> Result<Box<dyn Party>, ScenarioError> {
         let Some(scenario) = &self.scheme else { return Err(ScenarioError::UnknownScheme(String::new())) };
-        let segment_bytes = registry::segment_bytes(scenario)?;
-        let source = self.source(scenario, segment_bytes);
-        if let Pace::Controlled(congestion) = pace {
-            let (sender, receiver) = flagship::controlled_pair(scenario, congestion, Instant::ZERO)?;
+        let source = self.source(scenario, scenario::segment_bytes(scenario));
+        if let (Pace::Controlled(congestion), Some(flagship)) = (pace, scenario.scheme.settings_of::<flagship::Settings>()) {
+            let pair = flagship.controlled_pair(&scenario.transfer(), congestion, Instant::ZERO);
+            let (sender, receiver) = pair.map_err(|error| ScenarioError::Scheme(error.to_string()))?;
             return self.simulation(sender, receiver, source, self.times.clone());
         }
-        registry::visit(scenario, Join { entrant: self, source })
+        scenario::visit(scenario, Join { entrant: self, source })
     }
 
     fn tcp(&self, congestion: &Algorithm, markable: bool) -> Result<Box<dyn Party>, ScenarioError> {
@@ -214,7 +208,7 @@ impl<'a> Entrant<'a> {
     /// The segments of a scheme's application: one after the other, or each when as much has come together at its rate.
     fn source(&self, scenario: &Scenario, segment_bytes: u64) -> Source {
         let Some(rate) = self.party.application.rate else { return Source::Backlog { segments: u64::MAX, segment_bytes } };
-        let packets = Bytes::new(u64::from(scenario.segment_packets) * u64::from(scenario.packet_bytes));
+        let packets = Bytes::new(u64::from(scenario.workload.segment_packets) * u64::from(scenario.workload.packet_bytes));
         let idle = self.idle();
         let (mut due, mut at) = (Vec::new(), Instant::ZERO);
         let (mut remainder, mut pauses) = (Default::default(), idle.iter().peekable());

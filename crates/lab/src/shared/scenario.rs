@@ -6,8 +6,7 @@
 
 use super::outcome::SAMPLE;
 use super::traffic::{Pace, Traffic, cross_names};
-use crate::registry;
-use crate::scenario::{Scenario, ScenarioError};
+use crate::scenario::{self, Scenario, ScenarioError};
 use segstream_base::{Bandwidth, Bytes, Duration, Instant};
 use segstream_path::{Aqm, LossSpec, PathConfig, Policer, QueueLimit, RateTrace, SpecError};
 use segstream_schemes::sstp::FeedbackMode;
@@ -106,13 +105,12 @@ impl SharedParty {
     /// The scenario its halves are made of; `None` for cross traffic.
     pub(super) fn scheme(&self, link: Bandwidth) -> Option<Scenario> {
         let Traffic::Scheme { scenario, pace } = &self.traffic else { return None };
-        Some(Scenario {
-            bandwidth: pace.fixed().unwrap_or(link),
-            rtt: self.rtt,
-            loss: self.loss.clone(),
-            loss_back: self.loss_back.clone(),
-            ..(**scenario).clone()
-        })
+        Some(scenario.as_ref().clone().with(|it| {
+            it.black_box.bandwidth = pace.fixed().unwrap_or(link);
+            it.black_box.rtt = self.rtt;
+            it.black_box.loss = self.loss.clone();
+            it.black_box.loss_back = self.loss_back.clone();
+        }))
     }
 
     /// When it is gone at the latest.
@@ -176,7 +174,7 @@ pub enum SharedScenarioError {
     #[error("scheme {scheme} of party \"{party}\" has no automatic rate; give it a fixed one")]
     NoAutomaticRate {
         /// The scheme.
-        scheme: String,
+        scheme: &'static str,
         /// The party.
         party: String,
     },
@@ -252,7 +250,7 @@ impl SharedScenario {
         if idle.iter().any(|(from, to)| from >= to) || idle.windows(2).any(|pair| pair[0].1 > pair[1].0) {
             return Err(SharedScenarioError::Idle(name()));
         }
-        if party.rtt > crate::scenario::RTT_MAX {
+        if party.rtt > scenario::RTT_MAX {
             return Err(wrong(ScenarioError::Rtt(party.rtt)));
         }
         for loss in [&party.loss, &party.loss_back] {
@@ -263,14 +261,14 @@ impl SharedScenario {
         }
         check_rates(party)?;
         let Some(scenario) = party.scheme(self.bandwidth) else { return Ok(()) };
-        if scenario.feedback == FeedbackMode::Ideal {
+        if scenario.black_box.feedback == FeedbackMode::Ideal {
             return Err(SharedScenarioError::IdealFeedback(name()));
         }
         let automatic = matches!(party.traffic, Traffic::Scheme { pace: Pace::Controlled(_), .. });
-        if automatic && !super::run::has_automatic_rate(&scenario) {
-            return Err(SharedScenarioError::NoAutomaticRate { scheme: scenario.scheme, party: name() });
+        if automatic && !scenario.scheme.scheme().has_automatic_rate {
+            return Err(SharedScenarioError::NoAutomaticRate { scheme: scenario.scheme.key(), party: name() });
         }
-        registry::check_pair(&scenario).map_err(wrong)
+        scenario::check_pair(&scenario).map_err(wrong)
     }
 
     /// The link as the simulator takes it.
@@ -332,11 +330,11 @@ mod tests {
         let second = |count| Instant::ZERO + Duration::from_secs(count);
         let automatic = Traffic::Scheme { scenario: Box::default(), pace: Pace::AUTO };
         let zero = Traffic::Constant { rate: Bandwidth::ZERO };
-        let ideal = Scenario { feedback: FeedbackMode::Ideal, ..Scenario::default() };
+        let ideal = Scenario::default().with(|it| it.black_box.feedback = FeedbackMode::Ideal);
         let ideal = Traffic::Scheme { scenario: Box::new(ideal), pace: Pace::Fixed(Bandwidth::from_megabits_per_second(10)) };
         let rate = Application::periodic(Bandwidth::from_megabits_per_second(1));
         let constant = Traffic::Constant { rate: Bandwidth::from_megabits_per_second(1) };
-        let no_window = Scenario { window: 0, ..Scenario::default() };
+        let no_window = Scenario::default().with(|it| it.workload.window = 0);
         let no_window = Traffic::Scheme { scenario: Box::new(no_window), pace: Pace::Fixed(Bandwidth::from_megabits_per_second(10)) };
         let cases: Vec<(SharedScenario, &str)> = vec![
             (SharedScenario { parties: Vec::new(), ..good() }, "without parties"),

@@ -140,7 +140,7 @@ pub(super) fn cross_names() -> String {
 impl fmt::Display for Traffic {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Scheme { scenario, .. } => f.write_str(&scenario.scheme),
+            Self::Scheme { scenario, .. } => f.write_str(scenario.scheme.key()),
             Self::Tcp { congestion, ecn } => write!(f, "{}{}", congestion.name, if *ecn { MARKABLE } else { "" }),
             Self::Constant { rate } => write!(f, "constant:{}", rate.bits_per_second()),
             Self::OnOff { rate, on, off } => {

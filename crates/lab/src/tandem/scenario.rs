@@ -5,8 +5,7 @@
 //!
 //! Invariant: a scenario that passes [`TandemScenario::check`] can be run; equal canonical texts mean equal runs.
 
-use crate::flagship;
-use crate::scenario::ScenarioError;
+use crate::flagship::{self, FlagshipError};
 use segstream_base::{Bandwidth, Duration, Instant};
 use segstream_proto::rate::Rate;
 use segstream_schemes::xtp::{self, ReceiverStrategy, SenderStrategy};
@@ -81,7 +80,7 @@ pub enum TandemScenarioError {
     Xtp(#[from] xtp::ConfigError),
     /// See the message.
     #[error("segstream: {0}")]
-    Segstream(ScenarioError),
+    Segstream(FlagshipError),
     /// See the message.
     #[error("a rate of {0} packets a slot is not possible; give more than 0 and at most 1, or none")]
     Rate(f64),

@@ -17,25 +17,24 @@ const REPLICATIONS: u32 = 24;
 /// With a window of one segment and ideal feedback the analysis is exact: nothing is sent between a segment's
 /// first pass and its repetitions.
 fn one_at_a_time(megabits: u64, rtt_ms: u64, segment_packets: u32, p: f64) -> Scenario {
-    Scenario {
-        bandwidth: Bandwidth::from_megabits_per_second(megabits),
-        rtt: Duration::from_millis(rtt_ms),
-        segment_packets,
-        window: 1,
-        tolerance: Tolerance::reliable(segment_packets),
-        loss: format!("random:{p}").parse().unwrap(),
-        feedback: FeedbackMode::Ideal,
-        packets: u64::from(segment_packets) * 60,
-        ..Scenario::default()
-    }
+    Scenario::default().with(|it| {
+        it.black_box.bandwidth = Bandwidth::from_megabits_per_second(megabits);
+        it.black_box.rtt = Duration::from_millis(rtt_ms);
+        it.workload.segment_packets = segment_packets;
+        it.workload.window = 1;
+        it.workload.tolerance = Tolerance::reliable(segment_packets);
+        it.black_box.loss = format!("random:{p}").parse().unwrap();
+        it.black_box.feedback = FeedbackMode::Ideal;
+        it.workload.packets = u64::from(segment_packets) * 60;
+    })
 }
 
 fn point(scenario: &Scenario) -> Point {
     Point {
-        bandwidth_bps: scenario.bandwidth.bits_per_second() as f64,
-        rtt_s: scenario.rtt.as_secs_f64(),
-        packet_bytes: scenario.packet_bytes,
-        segment_packets: scenario.segment_packets,
+        bandwidth_bps: scenario.black_box.bandwidth.bits_per_second() as f64,
+        rtt_s: scenario.black_box.rtt.as_secs_f64(),
+        packet_bytes: scenario.workload.packet_bytes,
+        segment_packets: scenario.workload.segment_packets,
     }
 }
 
@@ -91,7 +90,7 @@ fn span_scores() -> Vec<f64> {
         },
         |scenario, p| {
             let point = point(scenario);
-            point.segment_time() / (1.0 - p) + point.acknowledgment_time() * rounds_mean(scenario.segment_packets, p)
+            point.segment_time() / (1.0 - p) + point.acknowledgment_time() * rounds_mean(scenario.workload.segment_packets, p)
         },
     )
 }

@@ -6,6 +6,7 @@ use segstream_base::{Bandwidth, Bytes, Duration, Instant};
 use segstream_blocks::congestion::{
     ALGORITHMS, Algorithm, Bounds, Clock, Controller, Report, Silence, Start, cubic, exchange_period, reno,
 };
+use segstream_lab::flagship;
 use segstream_lab::scenario::Scenario;
 use segstream_lab::shared::{Pace, SharedOutcome, SharedParty, SharedScenario, Traffic, run};
 
@@ -71,14 +72,13 @@ impl Controller for FixedWindow {
 }
 
 fn flagship(name: &str, congestion: &'static Algorithm) -> SharedParty {
-    let scenario = Scenario {
-        scheme: "segstream".to_owned(),
-        packet_bytes: 1144,
-        segment_packets: 32,
-        tolerance: segstream_blocks::Tolerance::reliable(32),
-        window: 400,
-        ..Scenario::default()
-    };
+    let scenario = Scenario::default().with(|it| {
+        it.scheme = flagship::Settings::default().into();
+        it.workload.packet_bytes = 1144;
+        it.workload.segment_packets = 32;
+        it.workload.tolerance = segstream_blocks::Tolerance::reliable(32);
+        it.workload.window = 400;
+    });
     SharedParty::new(name, Traffic::Scheme { scenario: Box::new(scenario), pace: Pace::Controlled(congestion) })
 }
 

@@ -6,28 +6,29 @@ use segstream_base::random::Seed;
 use segstream_blocks::Tolerance;
 use segstream_lab::closed_forms::StateExchange;
 use segstream_lab::outcome::Outcome;
+use segstream_lab::registry;
 use segstream_lab::run::run;
 use segstream_lab::scenario::Scenario;
-use segstream_lab::scenario::words::Ranges;
-use segstream_schemes::tcp::Backoff;
+use segstream_schemes::htpnet::{self, Class, Ranges};
+use segstream_schemes::tcp::{self, Backoff};
+use segstream_schemes::{adaptive_ack, sscop};
 
 const SERVICE: Duration = Duration::from_micros(83);
 const PERIOD: Duration = Duration::from_millis(5);
 
 /// Segments of one packet on a line that plays no part; control is never lost.
 fn scenario(scheme: &str, rtt_ms: u64, window: u32, packets: u64) -> Scenario {
-    Scenario {
-        scheme: scheme.to_owned(),
-        rtt: Duration::from_millis(rtt_ms),
-        bandwidth: Bandwidth::from_megabits_per_second(100_000),
-        segment_packets: 1,
-        tolerance: Tolerance::reliable(1),
-        window,
-        service: SERVICE,
-        control_loss: Some("none".parse().unwrap()),
-        packets,
-        ..Scenario::default()
-    }
+    Scenario::default().with(|it| {
+        it.scheme = registry::find(scheme).unwrap().config();
+        it.black_box.rtt = Duration::from_millis(rtt_ms);
+        it.black_box.bandwidth = Bandwidth::from_megabits_per_second(100_000);
+        it.workload.segment_packets = 1;
+        it.workload.tolerance = Tolerance::reliable(1);
+        it.workload.window = window;
+        it.black_box.service = SERVICE;
+        it.black_box.control_loss = Some("none".parse().unwrap());
+        it.workload.packets = packets;
+    })
 }
 
 fn outcome(scenario: &Scenario) -> Outcome {
@@ -42,11 +43,11 @@ fn assert_near(found: f64, wanted: f64, share: f64, what: &str) {
 
 fn exchange(scenario: &Scenario) -> StateExchange {
     StateExchange {
-        service_s: scenario.service.as_secs_f64(),
-        window: scenario.window,
-        rtt_s: scenario.rtt.as_secs_f64(),
+        service_s: scenario.black_box.service.as_secs_f64(),
+        window: scenario.workload.window,
+        rtt_s: scenario.black_box.rtt.as_secs_f64(),
         period_s: PERIOD.as_secs_f64(),
-        pairs: match scenario.ranges {
+        pairs: match scenario.scheme.settings_of::<htpnet::Settings>().unwrap().ranges {
             Ranges::Four => Some(4),
             Ranges::Eight => Some(8),
             Ranges::Rotating | Ranges::All => None,
@@ -58,7 +59,8 @@ fn exchange(scenario: &Scenario) -> StateExchange {
 fn htpnet_without_loss_sends_a_window_an_exchange_or_a_packet_a_service() {
     for rtt_ms in [20, 40] {
         for window in [16, 64, 128, 256, 512, 1024] {
-            let scenario = Scenario { sync_period: Some(PERIOD), ..scenario("htpnet", rtt_ms, window, 60_000) };
+            let scenario =
+                scenario("htpnet", rtt_ms, window, 60_000).with_settings(|it: &mut htpnet::Settings| it.sync_period = Some(PERIOD));
             let found = outcome(&scenario).throughput_packets_per_second();
             assert_near(found, exchange(&scenario).throughput(0.0), 0.01, &scenario.canonical());
         }
@@ -68,7 +70,7 @@ fn htpnet_without_loss_sends_a_window_an_exchange_or_a_packet_a_service() {
 #[test]
 fn htpnets_window_comes_back_at_a_whole_number_of_periods() {
     for (rtt_ms, periods) in [(18, 4), (20, 5), (22, 5), (39, 8), (40, 9)] {
-        let scenario = Scenario { sync_period: Some(PERIOD), ..scenario("htpnet", rtt_ms, 32, 20_000) };
+        let scenario = scenario("htpnet", rtt_ms, 32, 20_000).with_settings(|it: &mut htpnet::Settings| it.sync_period = Some(PERIOD));
         let wanted = 32.0 / (PERIOD * periods).as_secs_f64();
         assert_near(outcome(&scenario).throughput_packets_per_second(), wanted, 0.005, &scenario.canonical());
     }
@@ -82,7 +84,12 @@ fn htpnet_loses_what_its_processor_its_window_or_its_list_of_ranges_says() {
             for window in [64, 128, 256, 512] {
                 for p in [1e-4, 1e-3, 1e-2, 3e-2, 0.1] {
                     let loss = p.to_string().parse().unwrap();
-                    let scenario = Scenario { sync_period: Some(PERIOD), ranges, loss, ..scenario("htpnet", rtt_ms, window, 60_000) };
+                    let scenario = scenario("htpnet", rtt_ms, window, 60_000).with(|it| it.black_box.loss = loss).with_settings(
+                        |it: &mut htpnet::Settings| {
+                            it.sync_period = Some(PERIOD);
+                            it.ranges = ranges;
+                        },
+                    );
                     let run = outcome(&scenario);
                     assert_eq!(run.packets_received_again, Some(0), "nothing is sent again in vain");
                     let form = exchange(&scenario);
@@ -109,7 +116,11 @@ fn htpnet_pays_for_every_slot_that_an_exhaustive_search_looks_at() {
     let costly = |search, window| {
         let cost = Duration::from_nanos(1100);
         let scenario = scenario("htpnet", 40, window, 60_000);
-        outcome(&Scenario { sync_period: Some(PERIOD), search, search_cost: cost, ..scenario }).throughput_packets_per_second()
+        outcome(&scenario.with(|it| it.black_box.search_cost = cost).with_settings(|it: &mut htpnet::Settings| {
+            it.sync_period = Some(PERIOD);
+            it.search = search;
+        }))
+        .throughput_packets_per_second()
     };
     // FIFO looks at every packet once and at the first of the next group. Exhaustive looks at all W slots an exchange.
     let slot = 1.1e-6;
@@ -124,9 +135,9 @@ fn tcp_without_loss_sends_a_window_a_round_trip_or_a_packet_a_service() {
     for backoff in [Backoff::Retain, Backoff::Own, Backoff::Oldest] {
         for rtt_ms in [20, 40] {
             for window in [16, 64, 256, 1024] {
-                let scenario = Scenario { backoff, ..scenario("tcp", rtt_ms, window, 60_000) };
+                let scenario = scenario("tcp", rtt_ms, window, 60_000).with_settings(|it: &mut tcp::Settings| it.backoff = backoff);
                 let run = outcome(&scenario);
-                let wanted = (f64::from(window) / scenario.rtt.as_secs_f64()).min(1.0 / SERVICE.as_secs_f64());
+                let wanted = (f64::from(window) / scenario.black_box.rtt.as_secs_f64()).min(1.0 / SERVICE.as_secs_f64());
                 assert_near(run.throughput_packets_per_second(), wanted, 0.01, &scenario.canonical());
                 assert_eq!((run.packets_retransmitted, run.packets_received_again), (0, Some(0)));
             }
@@ -143,10 +154,10 @@ fn tcp_pays_for_every_timer_it_passes() {
     // Where the processor is the limit, X RTD packets are under way: X (s + 2 c + c' X RTD) = 1.
     let busy = SERVICE.as_secs_f64() + 2.0 * set;
     let wanted = 2.0 / (busy + (busy * busy + 4.0 * passed * rtt).sqrt());
-    let found = outcome(&Scenario { timer_cost, ..scenario("tcp", 40, 2048, 60_000) }).throughput_packets_per_second();
+    let found = outcome(&scenario("tcp", 40, 2048, 60_000).with(|it| it.black_box.timer_cost = timer_cost)).throughput_packets_per_second();
     assert_near(found, wanted, 0.01, "the processor");
     // Where the window is, the acknowledgment of a packet costs what clears its timer before the next one leaves.
-    let found = outcome(&Scenario { timer_cost, ..scenario("tcp", 40, 64, 60_000) }).throughput_packets_per_second();
+    let found = outcome(&scenario("tcp", 40, 64, 60_000).with(|it| it.black_box.timer_cost = timer_cost)).throughput_packets_per_second();
     assert_near(found, 64.0 / (rtt + set), 0.01, "the window");
 }
 
@@ -160,8 +171,8 @@ fn a_lone_loss_costs_tcp_two_round_trips_and_a_window_more_with_one_timer() {
             // All timers of the window run out behind the first, or the only one; the list counts what was sent again.
             let again = if backoff == Backoff::Oldest { 1 } else { WINDOW };
             let losses: Vec<String> = (1..=20).map(|at| (at * 32 * WINDOW + (at - 1) * again).to_string()).collect();
-            let clean = Scenario { backoff, ..scenario("tcp", rtt_ms, WINDOW as u32, 100_000) };
-            let lossy = Scenario { loss: format!("list:{}", losses.join(",")).parse().unwrap(), ..clean.clone() };
+            let clean = scenario("tcp", rtt_ms, WINDOW as u32, 100_000).with_settings(|it: &mut tcp::Settings| it.backoff = backoff);
+            let lossy = clean.clone().with(|it| it.black_box.loss = format!("list:{}", losses.join(",")).parse().unwrap());
             let (clean, lossy) = (outcome(&clean), outcome(&lossy));
             assert_eq!((lossy.packets_lost, lossy.packets_retransmitted), (20, 20 * again));
             assert_eq!(lossy.packets_received_again, Some(20 * (again - 1)));
@@ -176,7 +187,7 @@ fn a_lone_loss_costs_tcp_two_round_trips_and_a_window_more_with_one_timer() {
 #[test]
 fn a_source_that_offers_less_than_can_be_sent_is_served_as_it_offers() {
     for scheme in ["tcp", "htpnet"] {
-        let scenario = Scenario { offered: Some(2000), ..scenario(scheme, 20, 256, 20_000) };
+        let scenario = scenario(scheme, 20, 256, 20_000).with(|it| it.workload.offered = Some(2000));
         assert_near(outcome(&scenario).throughput_packets_per_second(), 2000.0, 0.01, scheme);
     }
 }
@@ -185,28 +196,32 @@ fn a_source_that_offers_less_than_can_be_sent_is_served_as_it_offers() {
 fn a_queue_of_packets_drops_what_is_offered_beyond_the_bottleneck() {
     // 4000 packets of 1024 bytes a second, and 8000 leave.
     let bandwidth = Bandwidth::from_bits_per_second(4000 * 8192);
-    let fast = Scenario { service: Duration::from_micros(125), bandwidth, class: 4, ..scenario("htpnet", 20, 1024, 20_000) };
-    let short = outcome(&Scenario { queue_packets: Some(64), ..fast.clone() });
-    let long = outcome(&Scenario { queue_packets: Some(10_000), ..fast });
+    let fast = scenario("htpnet", 20, 1024, 20_000)
+        .with(|it| {
+            it.black_box.service = Duration::from_micros(125);
+            it.black_box.bandwidth = bandwidth;
+        })
+        .with_settings(|it: &mut htpnet::Settings| it.class = Class::new(4).unwrap());
+    let short = outcome(&fast.clone().with(|it| it.black_box.queue_packets = Some(64)));
+    let long = outcome(&fast.with(|it| it.black_box.queue_packets = Some(10_000)));
     assert!(short.packets_retransmitted > 1000, "{}", short.packets_retransmitted);
     assert_eq!((long.packets_retransmitted, long.packets_received_again), (0, Some(0)));
 }
 
 /// AA Table 1: both ends work, 400 packets of window, a tenth of the bandwidth back, losses of data alone.
 fn atm_cluster(scheme: &str, packets: u64) -> Scenario {
-    Scenario {
-        scheme: scheme.to_owned(),
-        rtt: Duration::ZERO,
-        bandwidth: Bandwidth::from_megabits_per_second(100),
-        bandwidth_back: Some(Bandwidth::from_megabits_per_second(10)),
-        segment_packets: 1,
-        tolerance: Tolerance::reliable(1),
-        window: 400,
-        work: (Duration::from_micros(70), Duration::from_nanos(50)),
-        control_loss: Some("none".parse().unwrap()),
-        packets,
-        ..Scenario::default()
-    }
+    Scenario::default().with(|it| {
+        it.scheme = registry::find(scheme).unwrap().config();
+        it.black_box.rtt = Duration::ZERO;
+        it.black_box.bandwidth = Bandwidth::from_megabits_per_second(100);
+        it.black_box.bandwidth_back = Some(Bandwidth::from_megabits_per_second(10));
+        it.workload.segment_packets = 1;
+        it.workload.tolerance = Tolerance::reliable(1);
+        it.workload.window = 400;
+        it.black_box.work = (Duration::from_micros(70), Duration::from_nanos(50));
+        it.black_box.control_loss = Some("none".parse().unwrap());
+        it.workload.packets = packets;
+    })
 }
 
 fn efficiency(scenario: &Scenario) -> f64 {
@@ -217,7 +232,8 @@ fn efficiency(scenario: &Scenario) -> f64 {
 fn adaptive_acknowledgment_without_loss_pays_for_its_answers_or_waits_for_its_window() {
     // An answer is 71.6 us of work in every period; a window of 400 packets takes 48.48 ms.
     for t_normal_ms in [5, 10, 20, 30, 40, 60, 80] {
-        let scenario = Scenario { t_normal: Duration::from_millis(t_normal_ms), ..atm_cluster("adaptive-ack", 60_000) };
+        let scenario = atm_cluster("adaptive-ack", 60_000)
+            .with_settings(|it: &mut adaptive_ack::Settings| it.t_normal = Duration::from_millis(t_normal_ms));
         let period_s = t_normal_ms as f64 * 1e-3;
         let wanted = (1.0 - 71.6e-6 / period_s).min(400.0 * 121.2e-6 / period_s);
         assert_near(efficiency(&scenario), wanted, 0.007, &scenario.canonical());
@@ -226,7 +242,7 @@ fn adaptive_acknowledgment_without_loss_pays_for_its_answers_or_waits_for_its_wi
 
 #[test]
 fn under_loss_adaptive_acknowledgment_and_sscop_carry_what_their_periods_let_them() {
-    let sscop = |poll_ms| Scenario { timer_poll: Duration::from_millis(poll_ms), ..atm_cluster("sscop", 0) };
+    let sscop = |poll_ms| atm_cluster("sscop", 0).with_settings(|it: &mut sscop::Settings| it.timer_poll = Duration::from_millis(poll_ms));
     let cases = [
         (atm_cluster("adaptive-ack", 0), [(1e-3, 0.997), (1e-2, 0.984), (1e-1, 0.853)]),
         (sscop(40), [(1e-3, 0.995), (1e-2, 0.973), (1e-1, 0.677)]),
@@ -234,7 +250,10 @@ fn under_loss_adaptive_acknowledgment_and_sscop_carry_what_their_periods_let_the
     ];
     for (scenario, points) in cases {
         for (p, wanted) in points {
-            let scenario = Scenario { loss: p.to_string().parse().unwrap(), packets: 100_000, ..scenario.clone() };
+            let scenario = scenario.clone().with(|it| {
+                it.black_box.loss = p.to_string().parse().unwrap();
+                it.workload.packets = 100_000;
+            });
             // Why wider at the highest loss: what is lost again waits for the next poll, and so the end of a window decides.
             assert_near(efficiency(&scenario), wanted, if p < 0.05 { 0.01 } else { 0.05 }, &scenario.canonical());
         }

@@ -6,14 +6,16 @@
 use segstream_base::random::Seed;
 use segstream_base::{Bandwidth, Duration};
 use segstream_blocks::Tolerance;
-use segstream_lab::live::{LiveError, Receiving, Sending, is_live};
+use segstream_lab::flagship;
+use segstream_lab::live::{LiveError, Receiving, Sending};
 use segstream_lab::outcome::Outcome;
-use segstream_lab::registry::{self, SCHEMES, Scheme, Setting};
+use segstream_lab::registry::{self, SCHEMES, Scheme};
 use segstream_lab::run;
-use segstream_lab::scenario::{Scenario, ScenarioError};
+use segstream_lab::scenario::{self, Scenario, ScenarioError};
 use segstream_net::adapter::{Failure, ReceiveOptions, ReceiveReport, SendOptions, SendReport, StoreLimits, Timing, Watch, read_segments};
 use segstream_net::link::{Link, LinkConfig};
-use segstream_schemes::sstp::FeedbackMode;
+use segstream_schemes::sstp::{self, FeedbackMode};
+use segstream_schemes::transport::Takes;
 use std::io::Cursor;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -25,31 +27,30 @@ const SEGMENTS: u64 = 56;
 const LOSSES: [&[u64]; 5] = [&[208], &[528, 529], &[848], &[1168, 1169, 1170], &[1488]];
 
 fn live_schemes() -> impl Iterator<Item = &'static Scheme> {
-    SCHEMES.iter().filter(|scheme| is_live(scheme))
+    SCHEMES.iter().filter(|scheme| scheme.is_live)
 }
 
 /// 20 Mbit/s and 20 ms: 49 packets on their way, two segments apart.
 fn scenario(scheme: &Scheme, tolerance: Tolerance) -> Scenario {
-    let has = |setting| scheme.settings.contains(&setting);
-    Scenario {
-        scheme: scheme.key.to_owned(),
-        rtt: Duration::from_millis(20),
-        bandwidth: Bandwidth::from_megabits_per_second(20),
-        packet_bytes: 1024,
-        segment_packets: SEGMENT_PACKETS,
-        window: 12,
-        tolerance,
-        reorder: if has(Setting::Reorder) { 3 } else { 0 },
-        loss: list(0),
-        packets: SEGMENTS * u64::from(SEGMENT_PACKETS),
-        ..Scenario::default()
-    }
+    Scenario::default()
+        .with(|it| {
+            it.scheme = scheme.config();
+            it.black_box.rtt = Duration::from_millis(20);
+            it.black_box.bandwidth = Bandwidth::from_megabits_per_second(20);
+            it.workload.packet_bytes = 1024;
+            it.workload.segment_packets = SEGMENT_PACKETS;
+            it.workload.window = 12;
+            it.workload.tolerance = tolerance;
+            it.black_box.loss = list(0);
+            it.workload.packets = SEGMENTS * u64::from(SEGMENT_PACKETS);
+        })
+        .with_settings(|it: &mut sstp::Settings| it.reordering_threshold = 3)
 }
 
 /// The same in the longest segments that the scheme has.
 fn reliable(scheme: &Scheme) -> Scenario {
     let long = scenario(scheme, Tolerance::reliable(SEGMENT_PACKETS));
-    if scheme.segment_packets_max() < SEGMENT_PACKETS { long.with_segments(scheme.segment_packets_max()) } else { long }
+    if scheme.segment_packets_max < SEGMENT_PACKETS { long.with_segments(scheme.segment_packets_max) } else { long }
 }
 
 /// The losses, every number so much higher.
@@ -100,11 +101,11 @@ fn over_sockets(scheme: &'static Scheme, scenario: &Scenario) -> (SendReport, Re
     let mut receive = ReceiveOptions::default();
     // What is lost at the very end must not keep the test for long.
     receive.receiving.timing = Timing { repeat: Duration::from_millis(100), ..patient() };
-    let content = content(registry::segment_bytes(scenario).unwrap() * scenario.segments());
+    let content = content(scenario::segment_bytes(scenario) * scenario.segments());
     let sent_content = content.clone();
     let (sent, file, received) = with_receiver(scheme, receive, |address, _| {
         let mut config = LinkConfig::new("127.0.0.1:0".parse().unwrap(), address);
-        (config.forward.delay, config.back.delay) = (scenario.rtt / 2, scenario.rtt / 2);
+        (config.forward.delay, config.back.delay) = (scenario.black_box.rtt / 2, scenario.black_box.rtt / 2);
         config.forward.loss = list(1);
         let link = Link::bind(&config).unwrap();
         let (through, stop) = (link.local_addr(), AtomicBool::new(false));
@@ -163,7 +164,7 @@ fn every_scheme_repairs_the_same_over_sockets_as_in_the_simulator() {
 
 #[test]
 fn every_scheme_tolerates_the_same_over_sockets_as_in_the_simulator() {
-    for scheme in live_schemes().filter(|scheme| scheme.settings.contains(&Setting::PartialTolerance)) {
+    for scheme in live_schemes().filter(|scheme| scheme.takes.contains(&Takes::PartialTolerance)) {
         let scenario = scenario(scheme, Tolerance::new(SEGMENT_PACKETS, 1, 1).unwrap());
         let outcome = simulated(&scenario);
         let (sent, received) = over_sockets(scheme, &scenario);
@@ -195,7 +196,7 @@ fn a_receiver_refuses_another_scheme_and_a_window_beyond_its_limits() {
     assert!(told.contains("scheme \"sstp\" is asked for, but it is snr here") && count == 1, "{told}");
     let (told, count) = refused(sstp, &scenario(sstp, reliable), StoreLimits { segments: 11, ..StoreLimits::default() });
     assert!(told.contains("a window of 12 segments") && told.contains("11 segments") && count == 1, "{told}");
-    let wide = Scenario { window: 4_096, ..scenario(sstp, reliable) };
+    let wide = scenario(sstp, reliable).with(|it| it.workload.window = 4_096);
     let (told, _) = refused(sstp, &wide, StoreLimits::default());
     assert!(told.contains("a window of 4096 segments"), "{told}");
 }
@@ -205,9 +206,12 @@ fn what_no_network_can_do_is_refused_before_a_socket_is_opened() {
     let anywhere = "127.0.0.1:9".parse().unwrap();
     let sstp = scenario(registry::find("sstp").unwrap(), Tolerance::reliable(SEGMENT_PACKETS));
     let refused = |scenario: &Scenario| Sending::bind(scenario, anywhere, SendOptions::default()).unwrap_err();
-    assert!(matches!(refused(&Scenario { feedback: FeedbackMode::Ideal, ..sstp.clone() }), LiveError::IdealFeedback));
-    assert!(matches!(refused(&Scenario { scheme: "segstream".into(), ..sstp.clone() }), LiveError::OwnConnections("segstream")));
-    let unknown = refused(&Scenario { window: 0, ..sstp });
+    assert!(matches!(refused(&sstp.clone().with(|it| it.black_box.feedback = FeedbackMode::Ideal)), LiveError::IdealFeedback));
+    assert!(matches!(
+        refused(&sstp.clone().with(|it| it.scheme = flagship::Settings::default().into())),
+        LiveError::OwnConnections("segstream")
+    ));
+    let unknown = refused(&sstp.with(|it| it.workload.window = 0));
     assert!(matches!(unknown, LiveError::Scenario(ScenarioError::Window(0))));
     let segstream = registry::find("segstream").unwrap();
     let listening = Receiving::bind(segstream, "127.0.0.1:0".parse().unwrap(), ReceiveOptions::default());

@@ -4,6 +4,7 @@ mod analysis;
 mod controllers;
 mod end_systems;
 mod live;
+mod modules;
 mod reproducible;
 mod shared;
 mod sscop_dissector;

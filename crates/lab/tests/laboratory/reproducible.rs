@@ -4,12 +4,13 @@
 use segstream_base::random::Seed;
 use segstream_lab::outcome::Outcome;
 use segstream_lab::plan::Plan;
-use segstream_lab::registry::{SCHEMES, Setting};
+use segstream_lab::registry::SCHEMES;
 use segstream_lab::run::run_observed;
 use segstream_lab::runner::{Progress, Runner, RunnerError};
 use segstream_lab::scenario::Scenario;
 use segstream_lab::store::Store;
 use segstream_schemes::sstp::FeedbackMode;
+use segstream_schemes::transport::{Takes, UsualPoint};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 const PLAN: Plan = Plan { packets: 25_600, replications_min: 3, replications_max: 6, half_width: 0.01, losses_min: 10 };
@@ -20,8 +21,11 @@ fn points() -> Vec<(Scenario, Plan)> {
         for p in ["1e-4", "1e-2", "bursty:good=1620ms,bad=180ms,loss=0.1"] {
             // Why a short one: TCP's list of timers is as long as its window, and is searched.
             let usual = Scenario::of(scheme);
-            let window = if scheme.settings.contains(&Setting::Backoff) { 2 } else { usual.window };
-            let scenario = Scenario { loss: p.parse().unwrap(), window, ..usual };
+            let window = if scheme.usual_point == UsualPoint::ProcessorBound { 2 } else { usual.workload.window };
+            let scenario = usual.with(|it| {
+                it.black_box.loss = p.parse().unwrap();
+                it.workload.window = window;
+            });
             points.push((scenario, PLAN));
         }
     }
@@ -103,9 +107,13 @@ fn encoding_every_packet_changes_nothing() {
     for scheme in SCHEMES {
         for feedback in [FeedbackMode::Full, FeedbackMode::Ideal] {
             let loss = "1e-2".parse().unwrap();
-            let scenario = Scenario { loss, feedback, packets: 50_000, ..Scenario::of(scheme) };
+            let scenario = Scenario::of(scheme).with(|it| {
+                it.black_box.loss = loss;
+                it.black_box.feedback = feedback;
+                it.workload.packets = 50_000;
+            });
             let Ok((typed, _)) = run_observed(&scenario, Seed(3), false, ()) else {
-                let has_none = !scheme.settings.contains(&Setting::IdealFeedback);
+                let has_none = !scheme.takes.contains(&Takes::IdealFeedback);
                 assert!(has_none && feedback == FeedbackMode::Ideal, "{} {feedback:?} cannot be run", scheme.key);
                 continue;
             };

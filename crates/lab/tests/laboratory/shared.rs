@@ -3,6 +3,7 @@
 use segstream_base::random::Seed;
 use segstream_base::{Bandwidth, Bytes, Duration, Instant};
 use segstream_blocks::congestion::{bbr, cubic, reno};
+use segstream_lab::registry;
 use segstream_lab::runner::{Progress, Runner, replication_seed};
 use segstream_lab::scenario::Scenario;
 use segstream_lab::shared::{Application, Pace, SharedOutcome, SharedParty, SharedScenario, Traffic, run};
@@ -18,12 +19,11 @@ fn second(count: u64) -> Instant {
 }
 
 fn scheme(key: &str, rate: Option<Bandwidth>) -> Traffic {
-    let scenario = Scenario {
-        scheme: key.to_owned(),
-        segment_packets: 32,
-        tolerance: segstream_blocks::Tolerance::reliable(32),
-        ..Scenario::default()
-    };
+    let scenario = Scenario::default().with(|it| {
+        it.scheme = registry::find(key).unwrap().config();
+        it.workload.segment_packets = 32;
+        it.workload.tolerance = segstream_blocks::Tolerance::reliable(32);
+    });
     Traffic::Scheme { scenario: Box::new(scenario), pace: rate.map_or(Pace::AUTO, Pace::Fixed) }
 }
 

@@ -35,7 +35,7 @@ impl Transport for Settings {
             about: About {
                 flag: "t-normal",
                 value_name: "T",
-                help: "How often adaptive-ack's receiver reports while nothing is missing",
+                help: "The report interval of adaptive-ack's receiver while nothing is missing",
                 by_default: None,
                 record: "t_normal_ns",
                 place: Place::Section,
@@ -49,7 +49,7 @@ impl Transport for Settings {
             about: About {
                 flag: "t-error",
                 value_name: "T",
-                help: "How often it reports while something is missing",
+                help: "The report interval of adaptive-ack's receiver while something is missing",
                 by_default: None,
                 record: "t_error_ns",
                 place: Place::Section,
@@ -63,7 +63,7 @@ impl Transport for Settings {
             about: About {
                 flag: "no-tail-rule",
                 value_name: "",
-                help: "Lets adaptive-ack's sender wait for ever when the last packets are lost, as the paper's does",
+                help: "adaptive-ack's sender waits for ever when the last packets are lost, as in the paper",
                 by_default: None,
                 record: "tail_rule",
                 place: Place::Section,

@@ -50,8 +50,8 @@ impl Transport for Settings {
             about: About {
                 flag: "sync-period",
                 value_name: "T",
-                help: "How often htpnet exchanges state",
-                by_default: Some("an eighth of the round trip, 1 to 10 ms"),
+                help: "The interval at which htpnet exchanges state",
+                by_default: Some("an eighth of the round-trip time, 1 to 10 ms"),
                 record: "sync_period_ns",
                 place: Place::Section,
                 noun: "an exchange every {}",
@@ -64,7 +64,7 @@ impl Transport for Settings {
             about: About {
                 flag: "offset",
                 value_name: "N",
-                help: "By how many exchanges htpnet puts off its judgement of a packet",
+                help: "How many exchanges htpnet waits before it declares a packet lost",
                 by_default: None,
                 record: "offset",
                 place: Place::Section,
@@ -78,7 +78,7 @@ impl Transport for Settings {
             about: About {
                 flag: "ranges",
                 value_name: "HOW",
-                help: "How many runs of packets htpnet's receiver reports: 4, 8, rotate (4, each time the next) or all",
+                help: "How many ranges of packets htpnet's receiver reports: 4, 8, all, or rotate (4 at a time, in turns)",
                 by_default: None,
                 record: "ranges",
                 place: Place::Section,
@@ -120,7 +120,7 @@ impl Transport for Settings {
             about: About {
                 flag: "ptif",
                 value_name: "LAW",
-                help: "Lets htpnet avoid congestion: held, or by the law as HT has it: literal",
+                help: "Congestion avoidance of htpnet: off, held (holds the rate that the bottleneck serves) or literal (the law exactly as in HT)",
                 by_default: None,
                 record: "ptif",
                 place: Place::Section,

@@ -31,8 +31,8 @@ impl Transport for Settings {
             about: About {
                 flag: "status-period",
                 value_name: "T",
-                help: "How often snr exchanges state",
-                by_default: Some("a twelfth of the round trip"),
+                help: "The interval at which snr exchanges state",
+                by_default: Some("a twelfth of the round-trip time"),
                 record: "status_period_ns",
                 place: Place::Always,
                 noun: "a status every {}",
@@ -45,7 +45,7 @@ impl Transport for Settings {
             about: About {
                 flag: "slip",
                 value_name: "",
-                help: "Lets snr take each state for one interval, however many were lost before it",
+                help: "snr counts each received state as one interval, however many states were lost before it",
                 by_default: None,
                 record: "snr_slips",
                 place: Place::UnlessDefault,

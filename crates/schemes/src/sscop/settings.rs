@@ -33,7 +33,7 @@ impl Transport for Settings {
             about: About {
                 flag: "timer-poll",
                 value_name: "T",
-                help: "How often sscop polls while data is outstanding: Timer_POLL",
+                help: "The interval at which sscop polls while data is outstanding (Timer_POLL)",
                 by_default: None,
                 record: "timer_poll_ns",
                 place: Place::Section,
@@ -47,8 +47,8 @@ impl Transport for Settings {
             about: About {
                 flag: "max-pd",
                 value_name: "N",
-                help: "After how many packets sscop polls before that: MaxPD",
-                by_default: Some("never"),
+                help: "The number of packets after which sscop polls at the latest (MaxPD)",
+                by_default: Some("no limit"),
                 record: "max_pd",
                 place: Place::Section,
                 noun: "a poll after {} packets",

@@ -31,7 +31,7 @@ impl Transport for Settings {
             about: About {
                 flag: "ack",
                 value_name: "ACK",
-                help: "What a receiver does whose buffer is smaller than its window: hard, soft-lazy or soft-eager",
+                help: "How a receiver acknowledges whose buffer is smaller than its window: hard, soft-lazy or soft-eager",
                 by_default: None,
                 record: "ack",
                 place: Place::Always,

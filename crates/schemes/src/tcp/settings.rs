@@ -33,7 +33,7 @@ impl Transport for Settings {
             about: About {
                 flag: "backoff",
                 value_name: "HOW",
-                help: "What becomes of tcp's timeout when it was backed off: retain (Karn), own (each packet alone) or oldest (one timer)",
+                help: "How tcp backs off its retransmission timeout: retain (Karn), own (one for each packet) or oldest (one timer)",
                 by_default: None,
                 record: "backoff",
                 place: Place::Section,
@@ -47,7 +47,7 @@ impl Transport for Settings {
             about: About {
                 flag: "timer-tick",
                 value_name: "T",
-                help: "The tick of tcp's timers",
+                help: "The granularity of tcp's timers",
                 by_default: Some("none"),
                 record: "timer_tick_ns",
                 place: Place::Section,
