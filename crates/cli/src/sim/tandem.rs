@@ -15,7 +15,7 @@ use segstream_base::random::Seed;
 use segstream_lab::runner::Runner;
 use segstream_lab::statistics::Estimate;
 use segstream_lab::tandem::{
-    Arrivals, NODES, Order, TandemConfig, TandemOutcome, TandemParty, TandemResult, TandemScenario, Tie, WTIMER_SLOTS, words,
+    Arrivals, NODES, Order, TandemConfig, TandemOutcome, TandemParty, TandemResult, TandemScenario, Tie, WTIMER_SLOTS, value_names,
 };
 use segstream_schemes::xtp::{ReceiverStrategy, SenderStrategy};
 use serde_json::json;
@@ -70,10 +70,10 @@ pub(crate) struct TandemArguments {
     #[arg(long, value_name = "P", default_value = "8.19e-6")]
     packet_error_rate: f64,
     /// Which event is first when one packet leaves a queue and another arrives in the same slot: departures or arrivals.
-    #[arg(long, value_name = "WHAT", value_parser = words::order, default_value = "departures")]
+    #[arg(long, value_name = "WHAT", value_parser = value_names::order, default_value = "departures")]
     order: Order,
     /// Whose packet is first when two arrive at LINK1 in the same slot: external (cross traffic), user or drawn (random).
-    #[arg(long, value_name = "WHOSE", value_parser = words::tie, default_value = "external")]
+    #[arg(long, value_name = "WHOSE", value_parser = value_names::tie, default_value = "external")]
     tie: Tie,
     /// The number of measured slots.
     #[arg(long, value_name = "N", value_parser = count, default_value = "2000000")]
@@ -175,7 +175,7 @@ impl TandemArguments {
 
 /// How messages arrive; the rate is a flag of its own.
 fn arrivals(text: &str) -> Result<Arrivals, String> {
-    words::arrivals(text, 0.0)
+    value_names::arrivals(text, 0.0)
 }
 
 /// An error of the parser, which says where a flag belongs that was given to the other of the two simulations.

@@ -2,7 +2,7 @@
 //!
 //! Made by studies and by the command line; run by [`crate::runner`] like any other experiment.
 //!
-//! - [`TandemScenario`], [`TandemParty`]: what is run; `record`: its canonical text; [`words`]: its values as words;
+//! - [`TandemScenario`], [`TandemParty`]: what is run; `record`: its canonical text; [`value_names`]: its values as words;
 //! - [`run`]: runs one with one seed;
 //! - [`TandemOutcome`]: what one run gave; [`TandemResult`]: the replications of one scenario, joined.
 //!
@@ -14,7 +14,7 @@ mod point;
 mod record;
 mod run;
 mod scenario;
-pub mod words;
+pub mod value_names;
 
 pub use outcome::TandemOutcome;
 pub use point::TandemResult;

@@ -7,7 +7,7 @@
 //! Invariant: the text reads back as the same scenario, and equal scenarios have equal texts.
 
 use super::scenario::{TandemParty, TandemScenario, TandemScenarioError};
-use super::words;
+use super::value_names;
 use segstream_base::Duration;
 use segstream_sim::tandem::TandemConfig;
 use serde::{Deserialize, Serialize};
@@ -52,7 +52,7 @@ impl TandemScenario {
         let record = Record {
             party: PartyRecord::from(&self.party),
             window: self.window,
-            arrivals: words::of_arrivals(&tandem.arrivals),
+            arrivals: value_names::of_arrivals(&tandem.arrivals),
             user_rate: tandem.arrivals.rate().to_string(),
             message_continue: tandem.message_continue.to_string(),
             message_packets_max: tandem.message_packets_max,
@@ -67,8 +67,8 @@ impl TandemScenario {
             link1_room: tandem.link1_room,
             link2_room: tandem.link2_room,
             xtp2_room: tandem.xtp2_room,
-            order: words::of_order(tandem.order).to_owned(),
-            tie: words::of_tie(tandem.tie).to_owned(),
+            order: value_names::of_order(tandem.order).to_owned(),
+            tie: value_names::of_tie(tandem.tie).to_owned(),
             slots: tandem.slots,
             warm_up_slots: tandem.warm_up_slots,
         };
@@ -93,9 +93,9 @@ impl TandemScenario {
             external_rate: number(&record.external_rate)?,
             packet_error_rate: number(&record.packet_error_rate)?,
             control_slots: record.control_slots,
-            order: words::order(&record.order).map_err(unreadable)?,
-            tie: words::tie(&record.tie).map_err(unreadable)?,
-            arrivals: words::arrivals(&record.arrivals, number(&record.user_rate)?).map_err(unreadable)?,
+            order: value_names::order(&record.order).map_err(unreadable)?,
+            tie: value_names::tie(&record.tie).map_err(unreadable)?,
+            arrivals: value_names::arrivals(&record.arrivals, number(&record.user_rate)?).map_err(unreadable)?,
             message_continue: number(&record.message_continue)?,
             message_packets_max: record.message_packets_max,
             packet_payload_bytes: record.packet_payload_bytes,
