@@ -73,9 +73,12 @@ impl PointResult {
     /// How many more runs the plan wants.
     fn runs_wanted(&self) -> u32 {
         let made = self.outcomes.len() as u32;
-        match self.outcomes.is_empty() || self.decide() == Decision::Continue {
-            true => (made + self.plan.replications_min).min(self.plan.replications_max.max(self.plan.replications_min)) - made,
-            false => 0,
+        if self.outcomes.is_empty() {
+            self.plan.replications_min
+        } else if self.decide() == Decision::Continue {
+            (made + self.plan.replications_min).min(self.plan.replications_max).saturating_sub(made)
+        } else {
+            0
         }
     }
 

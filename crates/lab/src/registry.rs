@@ -1,7 +1,7 @@
 //! Every scheme that can be studied: its settings as a type, its colour and marker, and the way to its halves.
 //!
 //! Called by scenarios, by whatever runs one, and by the command line.
-//! Adding a scheme is one entry in [`schemes`] below; all else is said in the scheme's own folder ([`Transport`]).
+//! Adding a scheme is one entry in `schemes!` below; all else is said in the scheme's own folder ([`Transport`]).
 //!
 //! Invariant: this is the only place that names all schemes; the keys are unique.
 

@@ -63,13 +63,13 @@ impl Scenario {
     ///
     /// # Errors
     /// Says which values are possible, or that the scheme has no such setting.
-    pub fn set(&mut self, flag: &str, value: Value) -> Result<(), ScenarioError> {
+    pub fn set(&mut self, flag: &str, value: &Value) -> Result<(), ScenarioError> {
         if self.scheme.set(flag, value.clone())? {
             return Ok(());
         }
         let scheme = self.scheme.scheme();
         match registry::settings().into_iter().find(|(about, _)| about.flag == flag) {
-            Some((about, default)) if value != default && !scheme.accepts_without_effect(flag) => {
+            Some((about, default)) if *value != default && !scheme.accepts_without_effect(flag) => {
                 Err(ScenarioError::NotApplicable { setting: about.flag, scheme: scheme.key })
             }
             _ => Ok(()),

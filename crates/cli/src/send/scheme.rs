@@ -178,7 +178,7 @@ fn scenario(arguments: &Arguments, scheme: &'static Scheme, remote: SocketAddr) 
         ("status-period", Value::optional(flags.status_period)),
     ];
     for (flag, value) in settings {
-        scenario.set(flag, value).map_err(|error| usage::bad(error.to_string()))?;
+        scenario.set(flag, &value).map_err(|error| usage::bad(error.to_string()))?;
     }
     Ok(scenario)
 }

@@ -20,7 +20,7 @@ impl Settings {
     /// Tells the scenario.
     pub(super) fn tell(&self, scenario: &mut Scenario) -> Result<()> {
         let mut given = self.0.iter();
-        given.try_for_each(|(about, value)| scenario.set(about.flag, value.clone())).map_err(|error| usage::bad(error.to_string()))
+        given.try_for_each(|(about, value)| scenario.set(about.flag, value)).map_err(|error| usage::bad(error.to_string()))
     }
 }
 
