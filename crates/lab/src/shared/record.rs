@@ -172,7 +172,8 @@ mod tests {
         let second = |count| Instant::ZERO + Duration::from_secs(count);
         let mbit = Bandwidth::from_megabits_per_second;
         let scheme = Traffic::Scheme { scenario: Box::default(), pace: Pace::Fixed(mbit(30)) };
-        let controlled = Traffic::Scheme { scenario: Box::default(), pace: Pace::Controlled(&cubic::ALGORITHM) };
+        let flagship = Scenario { scheme: crate::flagship::Settings::default().into(), ..Scenario::default() };
+        let controlled = Traffic::Scheme { scenario: Box::new(flagship), pace: Pace::Controlled(&cubic::ALGORITHM) };
         let onoff = Traffic::OnOff { rate: mbit(20), on: Duration::from_millis(300), off: Duration::from_millis(700) };
         let scenario = SharedScenario {
             trace: "0s:100mbit,5s:50mbit,repeat=20s".parse().unwrap(),
