@@ -66,7 +66,7 @@ impl Instance for Moved {
             world.ledger(Side::B).accounts.values().any(|account| account.left_bytes > 0 && !account.answered)
         }),
         ("B follows A", |world| {
-            let moves = world.connection(Side::B).map_or(0, |connection| connection.counters.moves);
+            let moves = world.connection(Side::B).map_or(0, |connection| connection.counters.migrations);
             moves > 0 && knows(world, Side::B)
         }),
         ("B takes the thief's address", |world| world.is_at_the_thief(Side::B)),

@@ -77,7 +77,7 @@ impl Connection {
     /// peer allows: then [`ConnectionEvent::StreamsAvailable`] tells when the next one may be opened.
     pub fn open_stream(&mut self, now: Instant, contract: Contract) -> Result<u32, OpenStreamError> {
         contract.validate()?;
-        Part::check_room(self.send.next_stream(), &contract, None, self.unit_room())?;
+        Part::check_room(self.send.next_stream(), &contract, None, self.unit_bytes_max())?;
         if !self.send.may_open_stream() {
             return Err(OpenStreamError::TooManyStreams { live_max: self.peer_limits.streams });
         }
@@ -150,7 +150,7 @@ impl Connection {
     fn check_room(&self, stream: u32, own: Option<Triplet>) -> Result<(), SubmitError> {
         let own = own.filter(|triplet| validate_triplet(*triplet).is_ok());
         let (Some(_), Some(contract)) = (own, self.send.contract(stream)) else { return Ok(()) };
-        match Part::check_room(stream, contract, own, self.unit_room()) {
+        match Part::check_room(stream, contract, own, self.unit_bytes_max()) {
             Err(ContractError::UnitRoom { unit_bytes, fits }) => Err(SubmitError::NoRoom { unit_bytes, fits }),
             _ => Ok(()),
         }

@@ -3,8 +3,8 @@
 //! - `setup`: request, confirm, reject; `flight` brings the handshake's bytes across;
 //! - `receive`: one call for each kind of shipment; `gro_batch`: those that came together and continue each other as one;
 //! - `transmit`: asks each part in turn what it wants to send;
-//! - `datagram_size`: how large datagrams may be on this path;
-//! - `moved`: a peer whose address changes;
+//! - `pmtu`: probes of the datagram size; what they find is the [`Path`]'s;
+//! - `migration`: a peer whose address changes;
 //! - `close`: graceful and abrupt end, the idle timeout;
 //! - `application`: what the application may ask for.
 //!
@@ -13,10 +13,10 @@
 
 mod application;
 mod close;
-mod datagram_size;
 mod flight;
 mod gro_batch;
-mod moved;
+mod migration;
+mod pmtu;
 mod receive;
 mod setup;
 mod transmit;
@@ -28,7 +28,7 @@ pub use setup::Role;
 use crate::config::{Config, DatagramSize};
 use crate::error::CloseReason;
 use crate::number::ShipmentCounter;
-use crate::path::Addresses;
+use crate::path::{Addresses, Path};
 use crate::receiver::{ReceiverConfig, RecvHalf};
 use crate::sender::{SendHalf, SenderConfig, SenderHalfEvent};
 use crate::session::{Fingerprint, Session, constant_time_eq};
@@ -36,8 +36,6 @@ use crate::store::{RecvStore, SendStore};
 use close::Close;
 use core::net::SocketAddr;
 use core::ops::Range;
-use datagram_size::Search;
-use moved::Moved;
 use segstream_base::endpoint::Deadline;
 use segstream_base::halves::Verdict;
 use segstream_base::{Bandwidth, Duration, Instant};
@@ -120,11 +118,12 @@ enum Timer {
     /// Nothing has come for too long.
     Idle,
     /// The challenge of a new address is repeated.
-    Challenge,
+    PathValidation,
 }
 
 impl TimerKey for Timer {
-    const ALL: &'static [Self] = &[Self::SetupRetry, Self::SetupDeadline, Self::CloseRetry, Self::Drained, Self::Idle, Self::Challenge];
+    const ALL: &'static [Self] =
+        &[Self::SetupRetry, Self::SetupDeadline, Self::CloseRetry, Self::Drained, Self::Idle, Self::PathValidation];
 
     fn name(self) -> &'static str {
         match self {
@@ -133,7 +132,7 @@ impl TimerKey for Timer {
             Self::CloseRetry => "close.retry",
             Self::Drained => "close.drained",
             Self::Idle => "idle",
-            Self::Challenge => "moved.challenge",
+            Self::PathValidation => "moved.challenge",
         }
     }
 }
@@ -156,7 +155,7 @@ pub struct ConnectionCounters {
     /// Authentic datagrams that could not be decoded.
     pub malformed: u64,
     /// Times the peer was followed to another address.
-    pub moves: u64,
+    pub migrations: u64,
 }
 
 /// How a connection stands, as its endpoint counts it.
@@ -176,7 +175,6 @@ pub(crate) enum Standing {
 #[derive(Debug)]
 pub struct Connection {
     role: Role,
-    addresses: Addresses,
     local_id: u32,
     remote_id: u32,
     limits: Limits,
@@ -185,11 +183,6 @@ pub struct Connection {
     config: Arc<Config>,
     session: Box<dyn Session>,
     setup: Setup,
-    moved: Moved,
-    /// The datagrams that all but data and probes leave in, at most; data too when their size is fixed.
-    control_bytes: usize,
-    /// There when the size of datagrams is found.
-    search: Option<Search>,
     /// The end of a datagram by which the peer says that it has lost the connection.
     peer_reset: Option<[u8; 16]>,
     /// Proves our address to the peer in a later request.
@@ -232,17 +225,12 @@ pub(crate) struct Start {
     pub(crate) session: Box<dyn Session>,
 }
 
-/// What a datagram takes on its way beyond itself: the headers of UDP and of IPv4 or IPv6.
-fn below_bytes(remote: SocketAddr) -> u64 {
-    if remote.is_ipv4() { 28 } else { 48 }
-}
-
 impl Start {
     fn halves(&self, now: Instant, config: &Config, idle_timeout: Duration) -> (SendHalf, RecvHalf) {
         let class = self.proposal.class;
         let around = HEADER_BYTES + self.session.seal_bytes();
         let body_bytes = config.datagram_bytes.first() - around;
-        let below = below_bytes(self.addresses.remote) as usize;
+        let below = self.addresses.ip_udp_header_bytes() as usize;
         let sender = SenderConfig {
             class,
             body_bytes,
@@ -266,7 +254,9 @@ impl Start {
             window_segments_max: 65_536,
             buffer_bytes: None,
         };
-        (SendHalf::new(sender, now), RecvHalf::new(receiver, now))
+        let discovers = config.datagram_bytes == DatagramSize::Discover;
+        let path = Path::between(self.addresses, self.key, body_bytes, config.datagram_bytes.first(), discovers);
+        (SendHalf::on_path(path, sender, now), RecvHalf::new(receiver, now))
     }
 }
 
@@ -274,10 +264,9 @@ impl Connection {
     pub(crate) fn new(now: Instant, start: Start, config: &Arc<Config>) -> Self {
         let idle_timeout = agreed_idle_timeout(&config.limits, &start.proposal.limits);
         let (send, recv) = start.halves(now, config, idle_timeout);
-        let Start { role, addresses, local_id, remote_id, proposal, protection, token, gifts, key, session } = start;
+        let Start { role, local_id, remote_id, proposal, protection, token, gifts, session, .. } = start;
         let mut connection = Self {
             role,
-            addresses,
             local_id,
             remote_id,
             limits: config.limits,
@@ -285,9 +274,6 @@ impl Connection {
             config: Arc::clone(config),
             session,
             setup: Setup::new(now, role, protection, proposal, token, gifts),
-            moved: Moved::new(key),
-            control_bytes: config.datagram_bytes.first(),
-            search: (config.datagram_bytes == DatagramSize::Discover).then(|| Search::new(below_bytes(addresses.remote))),
             peer_reset: None,
             address_token: Vec::new(),
             close: Close::default(),
@@ -312,7 +298,7 @@ impl Connection {
 
     /// The peer's address.
     pub const fn remote(&self) -> SocketAddr {
-        self.addresses.remote
+        self.send.path.addresses.remote
     }
 
     /// Who asked for the connection.
@@ -326,7 +312,7 @@ impl Connection {
     }
 
     /// Whether a shipment from another address may be the peer's.
-    pub(crate) fn may_move(&self) -> bool {
+    pub(crate) fn may_migrate(&self) -> bool {
         self.session.authenticates_peer() && self.setup.is_settled() && !self.close.is_over()
     }
 
@@ -387,7 +373,7 @@ impl Connection {
                 Timer::CloseRetry => self.retry_close(now),
                 Timer::Drained => self.close.forget(),
                 Timer::Idle => self.check_idle(now),
-                Timer::Challenge => self.retry_challenge(now),
+                Timer::PathValidation => self.retry_challenge(now),
             }
         }
         if self.setup.is_done() && !self.close.is_over() {

@@ -92,7 +92,7 @@ impl Connection {
         self.last_heard = now;
         self.counters.datagrams_received += 1;
         self.counters.bytes_received += shipment.datagram_bytes;
-        self.note_address(now, &arrival, newest, shipment.datagram_bytes);
+        self.on_source_address(now, &arrival, newest, shipment.datagram_bytes);
         true
     }
 
@@ -131,15 +131,15 @@ impl Connection {
             Kind::Report => {
                 self.send.handle_report(now, &Report::decode(&mut input)?);
                 self.share_round_trip();
-                self.look_for_lost_probe(now);
+                self.detect_lost_probe(now);
             }
             Kind::Disconnect => self.on_disconnect(now, Disconnect::decode(&mut input)?),
             Kind::DisconnectConfirm => self.on_disconnect_confirm(now),
-            Kind::Challenge => self.on_challenge(input.u64("challenge")?),
+            Kind::Challenge => self.send.path.validation.on_challenge(input.u64("challenge")?),
             Kind::Response => {
                 let proof = input.u64("response")?;
                 // Why both: no two challenges are the same, so it is the answer to one of them at most.
-                if from == self.addresses.remote {
+                if from == self.send.path.addresses.remote {
                     self.on_probe_answered(now, proof);
                 }
                 self.on_response(now, from, proof);

@@ -219,10 +219,10 @@ impl Connection {
     /// Datagrams are never larger than the peer accepts, and never smaller than every path carries.
     fn keep_to_peer_limits(&mut self) {
         let most = (self.peer_limits.datagram_bytes as usize).max(DATAGRAM_BYTES_MIN);
-        if let Some(search) = &mut self.search {
+        if let Some(search) = &mut self.send.path.pmtu.search {
             search.limit(most);
-        } else if most < self.control_bytes {
-            self.control_bytes = most;
+        } else if most < self.send.path.pmtu.control_bytes {
+            self.send.path.pmtu.control_bytes = most;
             let body_bytes = most - HEADER_BYTES - self.session.seal_bytes();
             self.send.set_body_bytes(body_bytes);
             self.recv.set_body_bytes(body_bytes);

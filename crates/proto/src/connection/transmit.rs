@@ -6,8 +6,8 @@
 //! Invariant: a batch holds datagrams of one size, the last of which may be shorter; what would break
 //! that is kept for the next batch, already numbered and sealed.
 
+use super::Connection;
 use super::setup::SetupShipment;
-use super::{Connection, below_bytes};
 use crate::error::CloseReason;
 use crate::initial;
 use crate::path::Addresses;
@@ -46,20 +46,20 @@ impl Half {
 impl Connection {
     /// Appends up to `max_datagrams` equal datagrams to `out`; where they go and their size, or `None` when there is none.
     pub(crate) fn poll_transmit(&mut self, now: Instant, max_datagrams: usize, out: &mut Vec<u8>) -> Option<(Addresses, usize)> {
-        if self.moved.is_owed()
+        if self.send.path.validation.has_pending_challenge()
             && let Some(sent) = self.write_challenge(out)
         {
             return Some(sent);
         }
         let size = self.write_batch(now, max_datagrams, out)?;
         self.close_on_aead_limit(now);
-        Some((self.addresses, size))
+        Some((self.send.path.addresses, size))
     }
 
     /// A challenge leaves alone, for an address that is not the peer's yet.
     fn write_challenge(&mut self, out: &mut Vec<u8>) -> Option<(Addresses, usize)> {
         let bytes = HEADER_BYTES + 8 + self.session.seal_bytes();
-        let (to, proof) = self.moved.challenge(bytes as u64)?;
+        let (to, proof) = self.send.path.validation.challenge(bytes as u64)?;
         let number = self.counter.take();
         let start = out.len();
         self.write(Kind::Challenge, number, out, |body| body.u64(proof));
@@ -174,7 +174,7 @@ impl Connection {
         let start = out.len();
         if let Some(place) = self.write_own(now, out) {
             // Why: it goes the same way as what the sending half counts itself.
-            self.send.note_sent((out.len() - start) as u64 + below_bytes(self.addresses.remote));
+            self.send.note_sent((out.len() - start) as u64 + self.send.path.addresses.ip_udp_header_bytes());
             return Some(place);
         }
         if !self.setup.is_done() || self.close.is_over() {
@@ -194,7 +194,7 @@ impl Connection {
             self.write_setup(&shipment, out);
             return Some(Place::Alone);
         }
-        if let Some(proof) = self.moved.take_response() {
+        if let Some(proof) = self.send.path.validation.take_response() {
             let number = self.counter.take();
             self.write(Kind::Response, number, out, |body| body.u64(proof));
             return Some(Place::Alone);
@@ -212,7 +212,7 @@ impl Connection {
             return None;
         }
         let report_due = self.recv.poll_timeout().filter(|deadline| deadline.at <= now);
-        if report_due.is_some_and(|deadline| self.send.data_goes_before(now, deadline.at)) {
+        if report_due.is_some_and(|deadline| self.send.data_precedes_control(now, deadline.at)) {
             return None;
         }
         if let Some(report) = self.recv.poll_report(now) {
@@ -229,7 +229,7 @@ impl Connection {
         let outgoing = self.send.poll_transmit(now, &mut self.counter, &mut parts);
         let half = outgoing.map(|(number, outgoing)| match outgoing {
             Outgoing::State(state) => {
-                self.write_body(self.control_bytes, out, |body| state.encode(body));
+                self.write_body(self.send.path.pmtu.control_bytes, out, |body| state.encode(body));
                 Half { kind: Kind::State, number }
             }
             Outgoing::Data { .. } => {
@@ -316,7 +316,7 @@ impl Connection {
 
     fn write_at(&mut self, level: Level, kind: Kind, number: u64, out: &mut Vec<u8>, body: impl FnOnce(&mut Writer<'_>)) {
         let start = out.len();
-        self.write_body(self.control_bytes, out, body);
+        self.write_body(self.send.path.pmtu.control_bytes, out, body);
         self.seal_at(level, kind, number, &mut out[start..]);
     }
 

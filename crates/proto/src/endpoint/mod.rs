@@ -329,7 +329,7 @@ impl Endpoint {
             return;
         };
         // A peer whose address changes is followed where its seal proves that it is the peer, and when set-up is done.
-        if connection.remote() == arrival.from || connection.may_move() {
+        if connection.remote() == arrival.from || connection.may_migrate() {
             self.hand_over(identifier & 0xffff, |connection| connection.handle_datagram(now, arrival, datagram));
         } else {
             self.strays.unknown_connection += 1;

@@ -6,11 +6,12 @@
 //! Invariant: while data is on its way that no told exchange covers, or anything could leave, the next exchange is due;
 //! neither the rate nor the cap in flight holds an exchange back. So no loss of exchanges or reports stops a sender for good.
 
-use super::circuit_breaker::CircuitBreaker;
-use super::delivery::Delivery;
-use super::exchange::Exchanges;
 use super::{Outgoing, SendHalf, SenderHalfEvent};
 use crate::number::ShipmentCounter;
+use crate::path::circuit_breaker::CircuitBreaker;
+use crate::path::delivery::Delivery;
+use crate::path::exchange::Exchanges;
+use crate::path::{Addresses, Path};
 use crate::rate::{Rate, RateError};
 use segstream_base::endpoint::Deadline;
 use segstream_base::quantity::Remainder;
@@ -22,15 +23,15 @@ use segstream_wire::State;
 use segstream_wire::report::Arrived;
 
 /// A change of the rate below one part in so many is not told to the application.
-const TOLD_PARTS: u64 = 20;
+const NOTIFY_THRESHOLD: u64 = 20;
 /// The application hears of the rate no more often than this.
-const TOLD_SPACING: Duration = Duration::from_millis(100);
+const NOTIFY_INTERVAL: Duration = Duration::from_millis(100);
 /// Exchanges that go unanswered from the very first on, before marks are taken for the cause.
-const MARKS_GIVEN_UP: u32 = 8;
+const ECN_DISABLED_AFTER: u32 = 8;
 
 /// What the application was told last.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct RateTold {
+pub(super) struct NotifiedRate {
     rate: Bandwidth,
     at: Instant,
 }
@@ -45,11 +46,11 @@ impl SendHalf {
     /// The controller of `rate`, which knows nothing yet; none unless the rate is automatic.
     pub(super) fn start_controller(&mut self, now: Instant, rate: Rate) {
         let chosen = rate.congestion().zip(rate.bounds(self.datagram()));
-        self.controller = chosen.map(|(congestion, bounds)| {
+        self.path.congestion.controller = chosen.map(|(congestion, bounds)| {
             // Why the time: connections that begin at different times draw differently, and a simulation draws the same again.
             (congestion.start)(Start { now, bounds, seed: Seed(now.as_nanos()) })
         });
-        self.delivery = chosen.filter(|(congestion, _)| congestion.clock == Clock::Reports).map(|_| Box::default());
+        self.path.congestion.delivery = chosen.filter(|(congestion, _)| congestion.clock == Clock::Reports).map(|_| Box::default());
     }
 
     /// The rate that the pacer is to keep; `None` when nothing is paced.
@@ -58,7 +59,9 @@ impl SendHalf {
             Rate::Unpaced => None,
             Rate::Fixed(spec) => self.config.class.rate_control().then_some(spec),
             // Why whatever the class: see `crate::rate`.
-            Rate::Auto { .. } => self.controller.as_ref().map(|controller| RateSpec::smooth(self.pacing_rate(controller.as_ref()))),
+            Rate::Auto { .. } => {
+                self.path.congestion.controller.as_ref().map(|controller| RateSpec::smooth(self.pacing_rate(controller.as_ref())))
+            }
         }
     }
 
@@ -66,7 +69,7 @@ impl SendHalf {
     /// so that the cap is what limits (RFC 9002 7.7).
     fn pacing_rate(&self, controller: &dyn Controller) -> Bandwidth {
         let rate = controller.pacing_rate().unwrap_or_else(|| {
-            let rtt = self.rtt.smoothed().unwrap_or(RTT_INITIAL).max(Duration::from_micros(1));
+            let rtt = self.path.rtt.smoothed().unwrap_or(RTT_INITIAL).max(Duration::from_micros(1));
             let bits = u128::from(controller.in_flight_cap().get()) * 10_000_000_000 / u128::from(rtt.as_nanos());
             Bandwidth::from_bits_per_second(u64::try_from(bits).unwrap_or(u64::MAX))
         });
@@ -78,14 +81,14 @@ impl SendHalf {
 
     /// Makes the pacer keep the rate in force.
     pub(super) fn set_pacing(&mut self, now: Instant) {
-        match (self.spec(), self.pacer.spec()) {
-            (Some(spec), Some(_)) => self.pacer.set_spec(now, spec),
+        match (self.spec(), self.path.pacer.spec()) {
+            (Some(spec), Some(_)) => self.path.pacer.set_spec(now, spec),
             (None, None) => {}
             (Some(spec), None) => {
-                self.pacer = Pacer::new(spec, now);
-                self.pacer.on_idle(now);
+                self.path.pacer = Pacer::new(spec, now);
+                self.path.pacer.on_idle(now);
             }
-            (None, Some(_)) => self.pacer = Pacer::unlimited(),
+            (None, Some(_)) => self.path.pacer = Pacer::unlimited(),
         }
         self.fit_data();
     }
@@ -98,11 +101,11 @@ impl SendHalf {
         rate.check(self.class_to_come())?;
         self.stale();
         let bounds = rate.bounds(self.datagram());
-        match (&mut self.controller, bounds) {
+        match (&mut self.path.congestion.controller, bounds) {
             (Some(controller), Some(bounds)) if rate.congestion() == self.config.rate.congestion() => controller.set_bounds(now, bounds),
             _ => {
                 self.start_controller(now, rate);
-                if let (Some(controller), Some(rtt)) = (&mut self.controller, self.rtt.smoothed()) {
+                if let (Some(controller), Some(rtt)) = (&mut self.path.congestion.controller, self.path.rtt.smoothed()) {
                     controller.on_round_trip(now, rtt);
                 }
             }
@@ -110,9 +113,9 @@ impl SendHalf {
         // Only the peak of an automatic rate is the peer's business.
         let announced = rate.peak() != self.config.rate.peak();
         self.config.rate = rate;
-        self.breaker.reset();
+        self.path.breaker.reset();
         self.set_pacing(now);
-        self.tell_rate(now, true);
+        self.notify_rate(now, true);
         if announced {
             // A class that is asked for and not echoed yet is still asked for.
             self.clock.announce_reclass(now, self.class_to_come());
@@ -120,18 +123,13 @@ impl SendHalf {
         Ok(())
     }
 
-    /// The peer is somewhere else: what was found out about the path no longer holds (RFC 9000 9.4).
-    pub(crate) fn on_other_path(&mut self, now: Instant) {
+    /// The peer has migrated to another host, and is on a new path.
+    pub(crate) fn on_path_change(&mut self, now: Instant, addresses: Addresses) {
         self.stale();
-        if let Some(controller) = &mut self.controller {
-            controller.on_path_change(now);
-        }
-        if let Some(delivery) = &mut self.delivery {
-            delivery.on_path_change(self.exchanges.sent_bytes());
-        }
-        self.breaker.reset();
+        let old = core::mem::replace(&mut self.path, Path::new(self.config.body_bytes));
+        self.path = old.migrated(now, addresses);
         self.set_pacing(now);
-        self.tell_rate(now, true);
+        self.notify_rate(now, true);
     }
 
     /// The bytes of a full datagram in a whole IP packet, of the size that every path carries or that is fixed. Why not the
@@ -143,26 +141,28 @@ impl SendHalf {
     /// When the next exchange is due; `None` unless the rate is automatic and there is something to find out.
     #[inline]
     pub(super) fn exchange_due(&self) -> Option<Deadline> {
-        let controller = self.controller.as_ref()?;
-        let uncovered = self.last_data.is_some_and(|last| !self.exchanges.covers(last));
+        let controller = self.path.congestion.controller.as_ref()?;
+        let uncovered = self.last_data.is_some_and(|last| !self.path.congestion.exchanges.covers(last));
         if !uncovered && !self.has_eligible() {
             return None;
         }
-        let at = self.exchanges.last().map_or(Instant::ZERO, |last| last + controller.exchange_period());
+        let at = self.path.congestion.exchanges.last().map_or(Instant::ZERO, |last| last + controller.exchange_period());
         Some(Deadline { at, timer: "state.exchange" })
     }
 
     /// Whether a TXS that leaves now for another reason is an exchange as well.
     pub(super) fn asks_for_arrival(&self, now: Instant) -> bool {
         let since = |last: Instant| now.since(last);
-        match &self.controller {
+        match &self.path.congestion.controller {
             // A little early is early enough, and saves one of its own.
-            Some(controller) => self.exchanges.last().is_none_or(|last| since(last) >= controller.exchange_period() / 4 * 3),
+            Some(controller) => {
+                self.path.congestion.exchanges.last().is_none_or(|last| since(last) >= controller.exchange_period() / 4 * 3)
+            }
             // Why the class: without rate control nothing is paced, so there is no rate to be judged.
             None if self.config.circuit_breaker && self.config.class.rate_control() && matches!(self.config.rate, Rate::Fixed(_)) => {
-                let told = self.exchanges.told().map(|told| told.departure.at);
+                let told = self.path.congestion.exchanges.told().map(|told| told.departure.at);
                 // What was asked and not told may be lost: it is asked again, but not by every TXS.
-                let asked = self.exchanges.last().is_some_and(|last| since(last) < CircuitBreaker::PERIOD / 5);
+                let asked = self.path.congestion.exchanges.last().is_some_and(|last| since(last) < CircuitBreaker::PERIOD / 5);
                 !asked && told.is_none_or(|told| since(told) >= CircuitBreaker::PERIOD)
             }
             None => false,
@@ -191,26 +191,26 @@ impl SendHalf {
     pub(super) fn on_state_sent(&mut self, now: Instant, number: u64, state: &State) {
         let bytes = (state.encoded_len() + self.config.overhead_bytes) as u64;
         self.counters.state_shipments += 1;
-        self.pacer.on_sent(now, Bytes::new(bytes));
-        self.exchanges.on_sent(bytes);
-        if let Some(delivery) = &mut self.delivery {
-            delivery.on_sent(now, number, bytes, self.exchanges.sent_bytes());
+        self.path.pacer.on_sent(now, Bytes::new(bytes));
+        self.path.congestion.exchanges.on_sent(bytes);
+        if let Some(delivery) = &mut self.path.congestion.delivery {
+            delivery.on_sent(now, number, bytes, self.path.congestion.exchanges.sent_bytes());
         }
         if !self.has_eligible() {
-            self.pacer.on_idle(now);
+            self.path.pacer.on_idle(now);
         }
         if !state.exchange {
             return;
         }
-        self.exchanges.on_departure(now, state.sync, number);
-        if let Some(controller) = &mut self.controller
-            && let Some((untold, since)) = self.exchanges.untold()
+        self.path.congestion.exchanges.on_departure(now, state.sync, number);
+        if let Some(controller) = &mut self.path.congestion.controller
+            && let Some((untold, since)) = self.path.congestion.exchanges.untold()
         {
-            if self.exchanges.told().is_none() && untold >= MARKS_GIVEN_UP {
-                self.markable = false;
+            if self.path.congestion.exchanges.told().is_none() && untold >= ECN_DISABLED_AFTER {
+                self.path.congestion.ecn_capable = false;
             }
-            let timeout = self.delivery.as_mut().and_then(|delivery| delivery.timeout(now, since, &self.rtt));
-            let in_flight = in_flight(&self.exchanges, self.delivery.as_deref());
+            let timeout = self.path.congestion.delivery.as_mut().and_then(|delivery| delivery.timeout(now, since, &self.path.rtt));
+            let in_flight = in_flight(&self.path.congestion.exchanges, self.path.congestion.delivery.as_deref());
             let silence = Silence { unanswered: untold, since: now.since(since), in_flight, timeout };
             controller.on_silence(now, &silence);
             self.follow(now);
@@ -219,28 +219,29 @@ impl SendHalf {
 
     /// The arrival of an exchange is told.
     pub(super) fn on_arrived(&mut self, now: Instant, arrived: &Arrived) {
-        let Some(rtt) = self.rtt.latest() else { return };
-        let Some(exchange) = self.exchanges.on_arrival(arrived, rtt, self.reorder) else { return };
-        if let Some(controller) = &mut self.controller {
+        let Some(rtt) = self.path.rtt.latest() else { return };
+        let Some(exchange) = self.path.congestion.exchanges.on_arrival(arrived, rtt, self.path.reordering_threshold) else { return };
+        if let Some(controller) = &mut self.path.congestion.controller {
             controller.on_exchange(now, &exchange);
-            if let Some(delivery) = &mut self.delivery {
+            if let Some(delivery) = &mut self.path.congestion.delivery {
                 delivery.on_exchange(&exchange);
             }
             self.follow(now);
         } else if self.config.circuit_breaker
             && matches!(self.config.rate, Rate::Fixed(_))
-            && let Some(told) = self.exchanges.told()
-            && let Some(broken) = self.breaker.on_told(told.departure.at, told.departure.bytes, told.arrived.bytes, rtt)
+            && let Some(told) = self.path.congestion.exchanges.told()
+            && let Some(broken) = self.path.breaker.on_told(told.departure.at, told.departure.bytes, told.arrived.bytes, rtt)
         {
-            self.breaker.reset();
+            self.path.breaker.reset();
             self.events.push_back(SenderHalfEvent::CircuitBroken(broken));
         }
     }
 
     /// A report was taken, with a fresh round trip if it brought one: what it acknowledges and loses.
     pub(super) fn on_delivery(&mut self, now: Instant, fresh: Option<Duration>) {
-        if let (Some(delivery), Some(controller), Some(echo)) = (&mut self.delivery, &mut self.controller, self.echo)
-            && let Some(report) = delivery.on_report(now, echo, self.exchanges.sent_bytes(), fresh, &self.rtt)
+        if let (Some(delivery), Some(controller), Some(echo)) =
+            (&mut self.path.congestion.delivery, &mut self.path.congestion.controller, self.path.echo)
+            && let Some(report) = delivery.on_report(now, echo, self.path.congestion.exchanges.sent_bytes(), fresh, &self.path.rtt)
         {
             controller.on_report(now, &report);
             self.follow(now);
@@ -255,18 +256,18 @@ impl SendHalf {
             (false, 0) => Some(Limit::Application),
             (false, _) => Some(Limit::Window),
         };
-        self.exchanges.note_limit(now, limit);
-        if self.delivery.is_some() {
+        self.path.congestion.exchanges.note_limit(now, limit);
+        if self.path.congestion.delivery.is_some() {
             let cap = self.in_flight_cap_reached().then_some(Limit::Cap);
-            if let Some(delivery) = &mut self.delivery {
-                delivery.note_limit(cap.or(limit), self.exchanges.sent_bytes());
+            if let Some(delivery) = &mut self.path.congestion.delivery {
+                delivery.note_limit(cap.or(limit), self.path.congestion.exchanges.sent_bytes());
             }
         }
     }
 
     /// The pacing quantum as a time: for so long departures wait for one another.
     pub(super) fn pacing_quantum(&self) -> Duration {
-        let quantum = self.controller.as_ref().and_then(|controller| controller.quantum()).zip(self.pacer.spec());
+        let quantum = self.path.congestion.controller.as_ref().and_then(|controller| controller.quantum()).zip(self.path.pacer.spec());
         quantum.map_or(self.config.pacing_quantum, |(quantum, spec)| {
             self.config.pacing_quantum.min(spec.peak().transmit_time(quantum, &mut Remainder::default()))
         })
@@ -274,7 +275,7 @@ impl SendHalf {
 
     /// The first round trip is known.
     pub(super) fn on_first_round_trip(&mut self, now: Instant, rtt: Duration) {
-        if let Some(controller) = &mut self.controller {
+        if let Some(controller) = &mut self.path.congestion.controller {
             controller.on_round_trip(now, rtt);
             self.follow(now);
         }
@@ -283,16 +284,16 @@ impl SendHalf {
     /// The pacer follows the controller, and the application hears of it.
     fn follow(&mut self, now: Instant) {
         self.set_pacing(now);
-        self.tell_rate(now, false);
+        self.notify_rate(now, false);
     }
 
     /// Tells the application what the rate is, if it has changed enough for it and was not told a moment ago.
-    fn tell_rate(&mut self, now: Instant, at_once: bool) {
+    fn notify_rate(&mut self, now: Instant, at_once: bool) {
         let Some(rate) = self.rate() else { return };
-        let (new, old) = (rate.bits_per_second(), self.rate_told.rate.bits_per_second());
-        let due = at_once || now.since(self.rate_told.at) >= TOLD_SPACING || old == 0;
-        if due && new.abs_diff(old) * TOLD_PARTS >= old.max(1) && new != old {
-            self.rate_told = RateTold { rate, at: now };
+        let (new, old) = (rate.bits_per_second(), self.notified_rate.rate.bits_per_second());
+        let due = at_once || now.since(self.notified_rate.at) >= NOTIFY_INTERVAL || old == 0;
+        if due && new.abs_diff(old) * NOTIFY_THRESHOLD >= old.max(1) && new != old {
+            self.notified_rate = NotifiedRate { rate, at: now };
             self.events.push_back(SenderHalfEvent::RateChanged(rate));
         }
     }
@@ -300,40 +301,40 @@ impl SendHalf {
     /// Whether as much is in flight as the controller allows.
     #[inline]
     pub(super) fn in_flight_cap_reached(&self) -> bool {
-        self.controller.is_some() && self.in_flight() >= self.in_flight_cap() && !self.is_never_told()
+        self.path.congestion.controller.is_some() && self.in_flight() >= self.in_flight_cap() && !self.is_never_told()
     }
 
     /// Whether reports come and none tells of an exchange. The cap would hold data for ever then, while the silence has
     /// brought the rate down to its floor: that is all such a receiver gets.
     fn is_never_told(&self) -> bool {
-        self.clock.is_answered() && self.exchanges.untold().is_some_and(|(untold, _)| untold >= UNTOLD_MOST)
+        self.clock.is_answered() && self.path.congestion.exchanges.untold().is_some_and(|(untold, _)| untold >= UNTOLD_MOST)
     }
 
     /// What is in flight: sent, and not known to have arrived or been lost, in IP bytes; told by exchanges, so only with an
     /// automatic rate.
     pub fn in_flight(&self) -> u64 {
-        in_flight(&self.exchanges, self.delivery.as_deref())
+        in_flight(&self.path.congestion.exchanges, self.path.congestion.delivery.as_deref())
     }
 
     /// How much may be in flight; no limit without an automatic rate.
     pub fn in_flight_cap(&self) -> u64 {
-        self.controller.as_ref().map_or(u64::MAX, |controller| controller.in_flight_cap().get())
+        self.path.congestion.controller.as_ref().map_or(u64::MAX, |controller| controller.in_flight_cap().get())
     }
 
     /// Something of the connection's other half, or of its set-up, has left in this direction: `bytes` IP bytes.
     pub fn note_sent(&mut self, bytes: u64) {
-        self.exchanges.on_sent(bytes);
+        self.path.congestion.exchanges.on_sent(bytes);
     }
 
     /// Whether a congested path may mark what leaves instead of dropping it (RFC 3168): only a rate that gives way
     /// promises to heed it.
     pub const fn is_markable(&self) -> bool {
-        matches!(self.config.rate, Rate::Auto { congestion, .. } if self.markable && congestion.heeds_marks)
+        matches!(self.config.rate, Rate::Auto { congestion, .. } if self.path.congestion.ecn_capable && congestion.heeds_marks)
     }
 
     /// The controller of an automatic rate.
     pub fn controller(&self) -> Option<&dyn Controller> {
-        self.controller.as_deref()
+        self.path.congestion.controller.as_deref()
     }
 }
 

@@ -17,11 +17,11 @@ impl SendHalf {
         let newest = self.clock.confirmed.highest.is_none_or(|highest| report.number > highest);
         self.clock.confirmed.insert(report.number);
         if let Some(echo) = report.echo {
-            self.echo = Some(self.echo.map_or(echo, |highest| highest.max(echo)));
+            self.path.echo = Some(self.path.echo.map_or(echo, |highest| highest.max(echo)));
         }
         let mut fresh = None;
         if newest {
-            self.reorder = report.reorder;
+            self.path.reordering_threshold = report.reorder;
             fresh = report.time.map(|time| Duration::from_nanos(now.as_nanos().saturating_sub(time).saturating_sub(report.held)));
             if let Some(sample) = fresh {
                 self.on_rtt_sample(now, sample);
@@ -32,7 +32,7 @@ impl SendHalf {
         }
         self.on_delivery(now, fresh);
         if !self.has_eligible() {
-            self.pacer.on_idle(now);
+            self.path.pacer.on_idle(now);
         }
     }
 

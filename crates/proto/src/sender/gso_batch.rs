@@ -27,7 +27,7 @@ impl SendHalf {
         let current = self.streams[0].get(part.segment).filter(|_| self.streams[0].current == part.segment);
         let most = current.map_or(0, |segment| most.min(alike(segment, &part)));
         let (first, mut count) = (counter.peek(), 0);
-        while count < most && !self.has_more_urgent(now) && self.pacer.ready(now) {
+        while count < most && !self.has_more_urgent(now) && self.path.pacer.ready(now) {
             let number = counter.take();
             self.note_data(now, number, part.encoded_len());
             count += 1;

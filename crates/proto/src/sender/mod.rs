@@ -9,10 +9,7 @@
 //! - `tally`: how many streams have what to do;
 //! - `state`: when the sender's state is due and what it says;
 //! - `feedback`: what a report changes;
-//! - `exchange`: what the path made of what was sent, by TXS that were told to have arrived;
-//! - `delivery`: what a report acknowledges, for report-clocked controllers;
 //! - `automatic`: the rate that follows from it, and the cap in flight;
-//! - `circuit_breaker`: the end of a fixed rate on a path that does not carry it;
 //! - `surroundings`: what the connection tells and asks.
 //!
 //! Called by the connection, which lends the shipment counter, and through [`crate::halves`] by the
@@ -22,9 +19,6 @@
 //! echo and the re-sequencing distance of a report. No timer decides about retransmission.
 
 mod automatic;
-mod circuit_breaker;
-mod delivery;
-mod exchange;
 mod feedback;
 mod gso_batch;
 mod retirement;
@@ -38,19 +32,15 @@ mod tally;
 
 use crate::live_streams::LiveStreams;
 use crate::number::ShipmentCounter;
+use crate::path::Path;
+pub use crate::path::circuit_breaker::Broken;
 use crate::rate::{Rate, RateError};
-use automatic::RateTold;
-pub use circuit_breaker::Broken;
-use circuit_breaker::CircuitBreaker;
+use automatic::NotifiedRate;
 use core::ops::Range;
-use delivery::Delivery;
-use exchange::Exchanges;
 use segstream_base::endpoint::Deadline;
 use segstream_base::halves::{Probe, SubmitError, Verdict};
 use segstream_base::{Bandwidth, Bytes, Duration, Instant};
-use segstream_blocks::burst::Pacer;
 use segstream_blocks::congestion::Controller;
-use segstream_blocks::rtt::Rtt;
 use segstream_wire::contract::{Contract, ContractError, Triplet};
 use segstream_wire::report::RefuseReason;
 use segstream_wire::{Class, Part, State};
@@ -140,9 +130,6 @@ pub struct SenderCounters {
     pub segments_repaired: u64,
 }
 
-/// R until the first report tells it.
-const REORDER_ASSUMED: u32 = 3;
-
 /// Counters of one outgoing stream; those of all streams add up to the half's.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StreamCounters {
@@ -160,12 +147,9 @@ pub struct SendHalf {
     pub(crate) config: SenderConfig,
     pub(crate) streams: LiveStreams<SendStream>,
     credit: StreamCredit,
-    pub(crate) pacer: Pacer,
-    pub(crate) rtt: Rtt,
+    /// The one path there is.
+    pub(crate) path: Path,
     clock: StateClock,
-    pub(crate) reorder: u32,
-    /// The highest echo of any report.
-    pub(crate) echo: Option<u64>,
     /// The last shipment that carried data.
     pub(crate) last_data: Option<u64>,
     /// The stream whose turn it is.
@@ -175,52 +159,32 @@ pub struct SendHalf {
     due: Cell<Option<Option<Deadline>>>,
     /// Whether any stream's segments have a lifetime.
     lifetimes: bool,
-    /// Bytes of parts a shipment may carry at present.
-    data_bytes: usize,
-    /// Bytes of parts the path is known to carry; `None` when the size is fixed.
-    found_bytes: Option<usize>,
-    /// Bytes of parts that are sensible at the rate in force.
-    sensible_bytes: usize,
-    exchanges: Exchanges,
-    /// There when the rate is automatic.
-    controller: Option<Box<dyn Controller>>,
-    /// There when the controller is clocked by reports.
-    delivery: Option<Box<Delivery>>,
-    breaker: CircuitBreaker,
-    rate_told: RateTold,
-    /// Nothing speaks against marks.
-    markable: bool,
+    notified_rate: NotifiedRate,
     pub(crate) events: VecDeque<SenderHalfEvent>,
     /// Counters.
     pub counters: SenderCounters,
 }
 
 impl SendHalf {
-    /// A half with no streams.
+    /// A half with no streams, on a path without addresses.
     pub fn new(config: SenderConfig, now: Instant) -> Self {
+        Self::on_path(Path::new(config.body_bytes), config, now)
+    }
+
+    /// A half with no streams.
+    pub(crate) fn on_path(path: Path, config: SenderConfig, now: Instant) -> Self {
         let mut half = Self {
-            pacer: Pacer::unlimited(),
+            path,
             config,
             streams: LiveStreams::default(),
             credit: StreamCredit::default(),
-            rtt: Rtt::new(),
             clock: StateClock::new(now),
-            reorder: REORDER_ASSUMED,
-            echo: None,
             last_data: None,
             turn: 0,
             tally: Tally::default(),
             due: Cell::new(None),
             lifetimes: false,
-            data_bytes: config.body_bytes,
-            found_bytes: None,
-            sensible_bytes: config.body_bytes,
-            exchanges: Exchanges::default(),
-            controller: None,
-            delivery: None,
-            breaker: CircuitBreaker::default(),
-            rate_told: RateTold::default(),
-            markable: true,
+            notified_rate: NotifiedRate::default(),
             events: VecDeque::new(),
             counters: SenderCounters::default(),
         };
@@ -358,26 +322,26 @@ impl SendHalf {
 
     /// The rate in force.
     pub fn rate(&self) -> Option<Bandwidth> {
-        self.pacer.average().or_else(|| self.pacer.spec().map(|spec| spec.peak()))
+        self.path.pacer.average().or_else(|| self.path.pacer.spec().map(|spec| spec.peak()))
     }
 
     /// A measured round trip, such as that of the set-up.
     pub fn on_rtt_sample(&mut self, now: Instant, sample: Duration) {
         self.stale();
-        let first = self.rtt.latest().is_none();
-        self.rtt.on_sample(now, sample);
+        let first = self.path.rtt.latest().is_none();
+        self.path.rtt.on_sample(now, sample);
         if first {
             self.on_first_round_trip(now, sample);
         }
         let window = self.streams.iter().map(|stream| u64::from(stream.contract.window_units)).min().unwrap_or(0);
-        self.clock.set_round_trip(self.rtt.smoothed().unwrap_or(sample), self.shipment_time(), window);
+        self.clock.set_round_trip(self.path.rtt.smoothed().unwrap_or(sample), self.shipment_time(), window);
     }
 
     /// The mean time between full datagrams.
     fn shipment_time(&self) -> Duration {
-        let datagram = Bytes::new((self.data_bytes + self.config.overhead_bytes) as u64);
+        let datagram = Bytes::new((self.path.pmtu.data_bytes + self.config.overhead_bytes) as u64);
         // Why not the rate so far: before the first full datagram left, a rate in bursts is that of small ones.
-        let rate = self.pacer.spec().map(|spec| spec.average_of(datagram));
+        let rate = self.path.pacer.spec().map(|spec| spec.average_of(datagram));
         rate.map_or(Duration::ZERO, |rate| rate.transmit_time(datagram, &mut segstream_base::quantity::Remainder::default()))
     }
 
@@ -385,16 +349,16 @@ impl SendHalf {
     /// cleared first.
     pub fn poll_transmit(&mut self, now: Instant, counter: &mut ShipmentCounter, parts: &mut Vec<Part>) -> Option<(u64, Outgoing)> {
         parts.clear();
-        if self.controller.is_some() {
+        if self.path.congestion.controller.is_some() {
             self.note_limit(now);
         }
-        if self.state_due().is_some_and(|deadline| deadline.at <= now && !self.data_goes_before(now, deadline.at)) {
+        if self.state_due().is_some_and(|deadline| deadline.at <= now && !self.data_precedes_control(now, deadline.at)) {
             return Some(self.emit_state(now, counter));
         }
         if self.exchange_due().is_some_and(|deadline| deadline.at <= now) {
             return Some(self.emit_exchange(now, counter));
         }
-        if !self.has_eligible() || self.in_flight_cap_reached() || !self.pacer.ready(now) {
+        if !self.has_eligible() || self.in_flight_cap_reached() || !self.path.pacer.ready(now) {
             return None;
         }
         let number = counter.peek();
@@ -411,7 +375,7 @@ impl SendHalf {
         if !self.has_eligible() {
             self.stale();
             self.clock.on_idle(now);
-            self.pacer.on_idle(now);
+            self.path.pacer.on_idle(now);
         }
         Some((number, Outgoing::Data { body_bytes }))
     }
@@ -421,11 +385,11 @@ impl SendHalf {
     fn note_data(&mut self, now: Instant, number: u64, body_bytes: usize) {
         let bytes = (body_bytes + self.config.overhead_bytes) as u64;
         self.counters.data_shipments += 1;
-        self.exchanges.on_sent(bytes);
-        if let Some(delivery) = &mut self.delivery {
-            delivery.on_sent(now, number, bytes, self.exchanges.sent_bytes());
+        self.path.congestion.exchanges.on_sent(bytes);
+        if let Some(delivery) = &mut self.path.congestion.delivery {
+            delivery.on_sent(now, number, bytes, self.path.congestion.exchanges.sent_bytes());
         }
-        self.pacer.on_sent(now, Bytes::new(bytes));
+        self.path.pacer.on_sent(now, Bytes::new(bytes));
     }
 
     /// When and why the half wants to be polled again.
@@ -433,12 +397,12 @@ impl SendHalf {
         let pace = if self.has_eligible() && !self.in_flight_cap_reached() {
             // Why: a departure that waits a little shares its system call with those after it; the pacer
             // keeps the ideal times, so no rate is lost.
-            self.pacer.next_departure().map(|at| Deadline { at: at + self.pacing_quantum(), timer: "departure" })
+            self.path.pacer.next_departure().map(|at| Deadline { at: at + self.pacing_quantum(), timer: "departure" })
         } else {
             None
         };
         let mut next = Deadline::earlier(pace, self.state_due());
-        if self.controller.is_some() {
+        if self.path.congestion.controller.is_some() {
             next = Deadline::earlier(next, self.exchange_due());
         }
         if !self.lifetimes {
@@ -505,11 +469,11 @@ impl SendHalf {
         let buffered: u64 = self.streams.iter().map(SendStream::buffered_units).sum();
         out.gauge("segments_unjudged", unsettled as f64);
         out.gauge("units_buffered", buffered as f64);
-        out.gauge("reordering_threshold_shipments", f64::from(self.reorder));
+        out.gauge("reordering_threshold_shipments", f64::from(self.path.reordering_threshold));
         out.gauge("rate_bps", self.rate().map_or(f64::NAN, |rate| rate.bits_per_second() as f64));
-        out.gauge("rtt_ms_min", self.rtt.min().map_or(f64::NAN, Duration::as_millis_f64));
-        if let Some(controller) = &self.controller {
-            out.gauge("in_flight_bytes", self.exchanges.in_flight() as f64);
+        out.gauge("rtt_ms_min", self.path.rtt.min().map_or(f64::NAN, Duration::as_millis_f64));
+        if let Some(controller) = &self.path.congestion.controller {
+            out.gauge("in_flight_bytes", self.path.congestion.exchanges.in_flight() as f64);
             controller.probe(out);
         }
     }

@@ -34,7 +34,7 @@ impl SendHalf {
                 break;
             }
             // Why: mostly one unit fills a shipment and one stream sends, so a second look finds nothing.
-            if self.streams.len() == 1 && !self.streams[0].next_fits(self.data_bytes - used) {
+            if self.streams.len() == 1 && !self.streams[0].next_fits(self.path.pmtu.data_bytes - used) {
                 break;
             }
         }
@@ -63,7 +63,7 @@ impl SendHalf {
                 if stream.credit > 0 {
                     return Some(turn);
                 }
-                stream.credit = u64::from(stream.contract.weight) * TURN_DATAGRAMS * self.data_bytes as u64;
+                stream.credit = u64::from(stream.contract.weight) * TURN_DATAGRAMS * self.path.pmtu.data_bytes as u64;
             } else {
                 stream.credit = 0;
             }
@@ -77,7 +77,7 @@ impl SendHalf {
 
     /// Adds one run of units that are wanted again. False when nothing more fits.
     fn take_again(&mut self, now: Instant, place: usize, number: u64, parts: &mut Vec<Part>, used: &mut usize) -> bool {
-        let room = self.data_bytes - *used;
+        let room = self.path.pmtu.data_bytes - *used;
         let id = self.streams.number(place);
         let Some(segment_number) = self.streams[place].oldest_again() else { return false };
         let Some(segment) = self.streams[place].get(segment_number) else { return false };
@@ -106,7 +106,7 @@ impl SendHalf {
 
     /// Adds a run of new units of the stream's present segment. False when nothing more fits.
     fn take_first_time(&mut self, now: Instant, place: usize, number: u64, parts: &mut Vec<Part>, used: &mut usize) -> bool {
-        let room = self.data_bytes - *used;
+        let room = self.path.pmtu.data_bytes - *used;
         let (flow, stream) = (self.config.class.flow_control(), &self.streams[place]);
         let id = self.streams.number(place);
         let current = stream.current;

@@ -209,7 +209,7 @@ impl SendHalf {
         let paced = |timer, period| Deadline { at: since + period, timer };
         let situation = if self.is_tail() {
             let since = clock.last_sent.max(clock.idle_since);
-            Deadline { at: since + clock.tail_spacing(self.reorder), timer: "state.tail" }
+            Deadline { at: since + clock.tail_spacing(self.path.reordering_threshold), timer: "state.tail" }
         } else if self.has_unconfirmed() || self.tally.waits > 0 && clock.since_data <= WAITING_SHORT {
             paced("state.waiting", clock.slowed(clock.period.error()))
         } else if self.has_unsettled() || clock.sync > 0 && clock.confirmed.highest.is_none() {
@@ -226,7 +226,7 @@ impl SendHalf {
             return false;
         }
         let Some(last) = self.last_data else { return false };
-        self.echo.is_none_or(|echo| echo <= last + u64::from(self.reorder))
+        self.path.echo.is_none_or(|echo| echo <= last + u64::from(self.path.reordering_threshold))
     }
 
     /// Whether a stream, an end, a SKIP or a change of class is unconfirmed.
@@ -241,7 +241,7 @@ impl SendHalf {
         let mut state = State {
             sync: self.clock.take_sync(),
             time: now.as_nanos(),
-            answer: self.is_tail() && self.clock.since_data >= self.reorder,
+            answer: self.is_tail() && self.clock.since_data >= self.path.reordering_threshold,
             exchange: self.asks_for_arrival(now),
             confirmed: self.clock.confirmed,
             frames: smallvec::SmallVec::new(),
@@ -258,7 +258,7 @@ impl SendHalf {
     }
 
     fn overdue(&self, now: Instant) -> Overdue {
-        let echoed = if self.clock.unanswered < REPORTS_STAY_AWAY { self.echo } else { Some(u64::MAX) };
+        let echoed = if self.clock.unanswered < REPORTS_STAY_AWAY { self.path.echo } else { Some(u64::MAX) };
         Overdue { ended_by: now - self.clock.round_trip - self.clock.period.error(), echoed }
     }
 

@@ -15,13 +15,13 @@ use segstream_wire::Class;
 /// jumbo frames from 288 Mbit/s on, and is long enough to make the cost of a datagram small.
 const DATAGRAM_TIME: Duration = Duration::from_micros(250);
 /// An IP packet of this size is sensible at any rate: all of the network is made for it.
-const SENSIBLE_ALWAYS: u64 = 1500;
+const UNCAPPED_BYTES: u64 = 1500;
 
 /// For so long state and reports let data leave first.
 ///
 /// Why: whoever waits for the data is served first, and what control costs at both ends falls into the time in which they
 /// wait for each other. Why so short: to a rate or a window it is nothing.
-const CONTROL_WAITS: Duration = Duration::from_micros(20);
+const CONTROL_DELAY_MAX: Duration = Duration::from_micros(20);
 
 impl SendHalf {
     /// The class agreed on in set-up, in force at once.
@@ -49,35 +49,35 @@ impl SendHalf {
     }
 
     /// The path is known to carry shipments with so many bytes of parts.
-    pub(crate) fn set_found_bytes(&mut self, bytes: usize) {
-        if self.found_bytes != Some(bytes) {
-            self.found_bytes = Some(bytes);
+    pub(crate) fn set_pmtu_body_bytes(&mut self, bytes: usize) {
+        if self.path.pmtu.body_bytes != Some(bytes) {
+            self.path.pmtu.body_bytes = Some(bytes);
             self.fit_data();
         }
     }
 
     /// Bytes of parts a shipment may carry at present.
     pub(crate) const fn data_bytes(&self) -> usize {
-        self.data_bytes
+        self.path.pmtu.data_bytes
     }
 
     /// The size in use follows what the path carries, and the rate.
     pub(super) fn fit_data(&mut self) {
         let least = self.config.body_bytes;
-        self.sensible_bytes = self.sensible();
-        self.data_bytes = self.found_bytes.map_or(least, |found| found.min(self.sensible_bytes).max(least));
+        self.path.pmtu.rate_capped_bytes = self.rate_cap();
+        self.path.pmtu.data_bytes = self.path.pmtu.body_bytes.map_or(least, |found| found.min(self.path.pmtu.rate_capped_bytes).max(least));
     }
 
     /// Bytes of parts that a shipment may sensibly carry at the rate in force.
-    pub(crate) const fn sensible_bytes(&self) -> usize {
-        self.sensible_bytes
+    pub(crate) const fn rate_capped_bytes(&self) -> usize {
+        self.path.pmtu.rate_capped_bytes
     }
 
-    fn sensible(&self) -> usize {
-        match self.pacer.spec() {
+    fn rate_cap(&self) -> usize {
+        match self.path.pacer.spec() {
             None => usize::MAX,
             Some(spec) if spec.is_smooth() => {
-                let packet = spec.peak().bytes_in(DATAGRAM_TIME).max(Bytes::new(SENSIBLE_ALWAYS));
+                let packet = spec.peak().bytes_in(DATAGRAM_TIME).max(Bytes::new(UNCAPPED_BYTES));
                 usize::try_from(packet.get()).unwrap_or(usize::MAX).saturating_sub(self.config.overhead_bytes)
             }
             // Why: the contract counts shipments, so their size is a part of it.
@@ -86,13 +86,13 @@ impl SendHalf {
     }
 
     /// Whether data waits that the rate lets leave now.
-    pub(crate) fn lets_data_leave(&mut self, now: Instant) -> bool {
-        self.has_eligible() && !self.in_flight_cap_reached() && self.pacer.ready(now)
+    pub(crate) fn can_send_data(&mut self, now: Instant) -> bool {
+        self.has_eligible() && !self.in_flight_cap_reached() && self.path.pacer.ready(now)
     }
 
     /// Whether data that may leave now goes before control that is due since `due`.
-    pub(crate) fn data_goes_before(&mut self, now: Instant, due: Instant) -> bool {
-        now.since(due) < CONTROL_WAITS && self.lets_data_leave(now)
+    pub(crate) fn data_precedes_control(&mut self, now: Instant, due: Instant) -> bool {
+        now.since(due) < CONTROL_DELAY_MAX && self.can_send_data(now)
     }
 
     /// Whether anything is wanted again.
@@ -102,13 +102,13 @@ impl SendHalf {
 
     /// A probe of the datagram size has left as shipment `number`, `bytes` IP bytes: the rate bears it as it bears data.
     pub(crate) fn on_probe_sent(&mut self, now: Instant, number: u64, bytes: u64) {
-        self.pacer.on_sent(now, Bytes::new(bytes));
-        self.exchanges.on_probe(number, bytes);
+        self.path.pacer.on_sent(now, Bytes::new(bytes));
+        self.path.congestion.exchanges.on_probe(number, bytes);
     }
 
     /// The probe in shipment `number` has arrived.
     pub(crate) fn on_probe_arrived(&mut self, number: u64) {
-        self.exchanges.on_probe_arrived(number);
+        self.path.congestion.exchanges.on_probe_arrived(number);
     }
 
     /// The next state is due now.
@@ -119,17 +119,17 @@ impl SendHalf {
 
     /// The smoothed round trip; zero before the first measurement.
     pub fn round_trip(&self) -> Duration {
-        self.rtt.smoothed().unwrap_or(Duration::ZERO)
+        self.path.rtt.smoothed().unwrap_or(Duration::ZERO)
     }
 
     /// The smallest round trip of the last seconds.
     pub fn rtt_min(&self) -> Option<Duration> {
-        self.rtt.min()
+        self.path.rtt.min()
     }
 
     /// The smoothed round trip.
     pub fn rtt_smoothed(&self) -> Option<Duration> {
-        self.rtt.smoothed()
+        self.path.rtt.smoothed()
     }
 
     /// The counters of one stream; `None` once it has ended and another one was opened.

@@ -17,7 +17,7 @@ fn a_peer_that_moves_is_challenged_and_then_followed() {
     assert_eq!(network.received[1].verdict, Verdict::Complete);
     let at_server = network.server().connections().next().unwrap();
     let connection = network.server().connection(at_server).unwrap();
-    assert_eq!((connection.remote(), connection.counters.moves), (new, 1));
+    assert_eq!((connection.remote(), connection.counters.migrations), (new, 1));
     // Until the answer came, the new address got challenges alone.
     let first = network.sent.iter().position(|sent| sent.to == new).unwrap();
     let answered = network.sent.iter().skip(first).position(|sent| sent.from == new && sent.bytes.len() == 33);

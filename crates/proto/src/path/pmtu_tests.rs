@@ -6,7 +6,7 @@ const RTT: Duration = Duration::from_millis(20);
 
 /// A search, a path, and the time that has passed.
 struct Walk {
-    search: Search,
+    search: PmtuSearch,
     carries: usize,
     now: Instant,
     number: u64,
@@ -14,27 +14,27 @@ struct Walk {
     probes: Vec<usize>,
 }
 
-fn bounds(sensible: usize) -> Bounds {
-    Bounds { sensible, rate: None, round_trip: RTT }
+fn bounds(rate_cap: usize) -> Bounds {
+    Bounds { rate_cap, rate: None, round_trip: RTT }
 }
 
 impl Walk {
     fn new(below: u64, most: usize, carries: usize) -> Self {
-        let mut search = Search::new(below);
+        let mut search = PmtuSearch::new(below);
         search.limit(most);
         Self { search, carries, now: Instant::ZERO + Duration::from_secs(5), number: 0, probes: Vec::new() }
     }
 
     /// A round trip in which data flows: whatever is carried is answered, and the rest is lost. Whether a probe left.
-    fn step(&mut self, sensible: usize) -> bool {
-        let wanted = self.search.wanted(self.now, &bounds(sensible));
+    fn step(&mut self, rate_cap: usize) -> bool {
+        let wanted = self.search.wanted(self.now, &bounds(rate_cap));
         if let Some(size) = wanted {
             self.number += 1;
-            let proof = self.search.on_sent(self.now, size, self.number, || 1000 + self.number);
+            let token = self.search.on_sent(self.now, size, self.number, || 1000 + self.number);
             self.probes.push(size);
             self.now += RTT;
             if size <= self.carries {
-                assert_eq!(self.search.on_response(self.now, proof), Some(self.number));
+                assert_eq!(self.search.on_response(self.now, token), Some(self.number));
             }
         } else {
             self.now += RTT;
@@ -45,10 +45,10 @@ impl Walk {
     }
 
     /// Until `span` has passed.
-    fn run(&mut self, span: Duration, sensible: usize) -> usize {
+    fn run(&mut self, span: Duration, rate_cap: usize) -> usize {
         let end = self.now + span;
         while self.now < end {
-            self.step(sensible);
+            self.step(rate_cap);
         }
         self.search.size()
     }
@@ -97,7 +97,7 @@ fn a_size_that_was_lost_once_or_twice_is_asked_again() {
 
 #[test]
 fn one_probe_is_on_its_way_at_a_time() {
-    let mut search = Search::new(28);
+    let mut search = PmtuSearch::new(28);
     search.limit(65_507);
     let now = Instant::ZERO + RTT;
     let size = search.wanted(now, &bounds(usize::MAX)).unwrap();
@@ -112,15 +112,15 @@ fn one_probe_is_on_its_way_at_a_time() {
 
 #[test]
 fn an_answer_that_comes_late_counts() {
-    let mut search = Search::new(28);
+    let mut search = PmtuSearch::new(28);
     search.limit(65_507);
     let now = Instant::ZERO + RTT;
-    let proof = search.on_sent(now, 1_472, 7, || 77);
+    let token = search.on_sent(now, 1_472, 7, || 77);
     search.on_echo(now + RTT, 11, 3);
-    assert_eq!(search.on_sent(now + RTT, 1_472, 12, || 78), proof, "all tries have one proof");
+    assert_eq!(search.on_sent(now + RTT, 1_472, 12, || 78), token, "all tries have one token");
     assert_eq!(search.on_response(now + RTT, 78), None);
-    assert_eq!((search.size(), search.on_response(now + RTT, proof), search.size()), (1_200, Some(12), 1_472));
-    assert_eq!(search.on_response(now + RTT, proof), None, "an answer counts once");
+    assert_eq!((search.size(), search.on_response(now + RTT, token), search.size()), (1_200, Some(12), 1_472));
+    assert_eq!(search.on_response(now + RTT, token), None, "an answer counts once");
 }
 
 #[test]
@@ -145,7 +145,7 @@ fn a_path_that_narrows_is_found_out_and_searched_below() {
         walk.step(usize::MAX);
     }
     assert_eq!(walk.search.size(), 1_200);
-    assert!(walk.now.since(before) <= CONFIRM_SUSPECT + RTT * 5, "{}", walk.now.since(before));
+    assert!(walk.now.since(before) <= CONFIRMATION_SUSPECT + RTT * 5, "{}", walk.now.since(before));
     assert_eq!(walk.run(Duration::from_secs(5), usize::MAX), 1_472);
     // What has failed is left alone for 600 s; then all of it is asked again.
     walk.carries = 65_507;

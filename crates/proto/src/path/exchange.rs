@@ -22,15 +22,15 @@ const PROBES_KEPT: usize = 16;
 
 /// An exchange that has left.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Departure {
+pub(crate) struct Departure {
     sync: u64,
     /// Counts the exchanges.
     index: u64,
-    pub(super) at: Instant,
+    pub(crate) at: Instant,
     /// Its shipment number.
-    pub(super) number: u64,
+    pub(crate) number: u64,
     /// Everything that had left by then, the exchange included, in IP bytes.
-    pub(super) bytes: u64,
+    pub(crate) bytes: u64,
     /// For how long there had been nothing that could leave, ever.
     limited: Limited,
 }
@@ -60,14 +60,14 @@ impl Limited {
 
 /// The newest exchange that was told.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Told {
-    pub(super) departure: Departure,
-    pub(super) arrived: Arrived,
+pub(crate) struct Told {
+    pub(crate) departure: Departure,
+    pub(crate) arrived: Arrived,
 }
 
 /// The exchanges of a sender.
 #[derive(Debug, Default)]
-pub(super) struct Exchanges {
+pub(crate) struct Exchanges {
     departures: VecDeque<Departure>,
     told: Option<Told>,
     /// The most that was ever held lost: what came after all shrinks the count, and must not be counted again.
@@ -88,12 +88,12 @@ pub(super) struct Exchanges {
 impl Exchanges {
     /// A shipment of `bytes` IP bytes has left.
     #[inline]
-    pub(super) const fn on_sent(&mut self, bytes: u64) {
+    pub(crate) const fn on_sent(&mut self, bytes: u64) {
         self.sent_bytes += bytes;
     }
 
     /// A probe of the datagram size has left as shipment `number`.
-    pub(super) fn on_probe(&mut self, number: u64, bytes: u64) {
+    pub(crate) fn on_probe(&mut self, number: u64, bytes: u64) {
         if self.probes.len() >= PROBES_KEPT {
             self.probes.pop_front();
         }
@@ -102,7 +102,7 @@ impl Exchanges {
     }
 
     /// The probe in shipment `number` has arrived.
-    pub(super) fn on_probe_arrived(&mut self, number: u64) {
+    pub(crate) fn on_probe_arrived(&mut self, number: u64) {
         self.probes.retain(|probe| probe.0 != number);
     }
 
@@ -121,7 +121,7 @@ impl Exchanges {
 
     /// What holds data back besides the rate, if anything does.
     #[inline]
-    pub(super) fn note_limit(&mut self, now: Instant, limit: Option<Limit>) {
+    pub(crate) fn note_limit(&mut self, now: Instant, limit: Option<Limit>) {
         if self.limited_since.map(|(_, limit)| limit) == limit {
             return;
         }
@@ -132,7 +132,7 @@ impl Exchanges {
     }
 
     /// The exchange `sync` has left as shipment `number`.
-    pub(super) fn on_departure(&mut self, now: Instant, sync: u64, number: u64) {
+    pub(crate) fn on_departure(&mut self, now: Instant, sync: u64, number: u64) {
         if self.departures.len() >= KEPT {
             // Why the second: the first tells since when nothing has been told.
             self.departures.remove(1);
@@ -145,7 +145,7 @@ impl Exchanges {
 
     /// The arrival of an exchange is told; `None` when that is no news, or there is none before it to compare with.
     /// `reorder` is the re-sequencing distance R.
-    pub(super) fn on_arrival(&mut self, arrived: &Arrived, rtt: Duration, reorder: u32) -> Option<Exchange> {
+    pub(crate) fn on_arrival(&mut self, arrived: &Arrived, rtt: Duration, reorder: u32) -> Option<Exchange> {
         let found = self.departures.binary_search_by_key(&arrived.sync, |departure| departure.sync).ok()?;
         self.excuse_probes(self.departures.get(found)?.number);
         let departure = *self.departures.get(found)?;
@@ -181,23 +181,23 @@ impl Exchanges {
     }
 
     /// The newest exchange that was told.
-    pub(super) const fn told(&self) -> Option<&Told> {
+    pub(crate) const fn told(&self) -> Option<&Told> {
         self.told.as_ref()
     }
 
     /// All that has left, in IP bytes, without lost probes.
     #[inline]
-    pub(super) const fn sent_bytes(&self) -> u64 {
+    pub(crate) const fn sent_bytes(&self) -> u64 {
         self.sent_bytes
     }
 
     /// When the last exchange left.
-    pub(super) const fn last(&self) -> Option<Instant> {
+    pub(crate) const fn last(&self) -> Option<Instant> {
         self.last
     }
 
     /// How many exchanges were not told, and when the first of them left.
-    pub(super) fn untold(&self) -> Option<(u32, Instant)> {
+    pub(crate) fn untold(&self) -> Option<(u32, Instant)> {
         let first = self.departures.front()?;
         Some((u32::try_from(self.departures.len()).unwrap_or(u32::MAX), first.at))
     }
@@ -205,13 +205,13 @@ impl Exchanges {
     /// What has left and is not known to have arrived or been lost, in IP bytes. Limit: known by exchanges alone, so
     /// what left since the last one that was told counts.
     #[inline]
-    pub(super) fn in_flight(&self) -> u64 {
+    pub(crate) fn in_flight(&self) -> u64 {
         self.sent_bytes - self.told.as_ref().map_or(0, |told| told.departure.bytes)
     }
 
     /// Whether shipment `number` is covered by an exchange that was told.
     #[inline]
-    pub(super) fn covers(&self, number: u64) -> bool {
+    pub(crate) fn covers(&self, number: u64) -> bool {
         self.told.as_ref().is_some_and(|told| told.departure.number > number)
     }
 }

@@ -47,7 +47,7 @@ impl Batch {
 
 /// What is delivered of what was sent.
 #[derive(Debug, Default)]
-pub(super) struct Delivery {
+pub(crate) struct Delivery {
     batches: VecDeque<Batch>,
     deliveries: Deliveries,
     /// The last shipment that left.
@@ -72,7 +72,7 @@ pub(super) struct Delivery {
 
 impl Delivery {
     /// Shipment `number` has left, by which `sent_bytes` have in all, `bytes` of them in it.
-    pub(super) fn on_sent(&mut self, now: Instant, number: u64, bytes: u64, sent_bytes: u64) {
+    pub(crate) fn on_sent(&mut self, now: Instant, number: u64, bytes: u64, sent_bytes: u64) {
         self.last = number;
         let full = self.batches.len() >= BATCHES;
         if let Some(batch) = self.batches.back_mut().filter(|batch| full || batch.departure.sent_at == now) {
@@ -89,7 +89,7 @@ impl Delivery {
     }
 
     /// What holds data back besides the rate; nothing while some leaves or waits for the rate alone.
-    pub(super) fn note_limit(&mut self, limit: Option<Limit>, sent_bytes: u64) {
+    pub(crate) fn note_limit(&mut self, limit: Option<Limit>, sent_bytes: u64) {
         if limit.is_some() {
             self.limited = limit;
         }
@@ -99,25 +99,25 @@ impl Delivery {
     }
 
     /// An exchange was told.
-    pub(super) fn on_exchange(&mut self, exchange: &Exchange) {
+    pub(crate) fn on_exchange(&mut self, exchange: &Exchange) {
         let mean = exchange.sent_bytes / exchange.shipments.max(1);
         self.lost += exchange.lost.saturating_mul(mean).min(exchange.sent_bytes);
         self.marked += exchange.marked;
     }
 
     /// Packets take another path from now on: what is under way on the one before counts no more (RFC 9000 9.4).
-    pub(super) fn on_path_change(&mut self, sent_bytes: u64) {
+    pub(crate) fn on_path_change(&mut self, sent_bytes: u64) {
         *self = Self { echo: Some(self.last), echoed_bytes: sent_bytes, last: self.last, ..Self::default() };
     }
 
     /// Of `sent_bytes` in all, those in flight.
-    pub(super) const fn in_flight(&self, sent_bytes: u64) -> u64 {
+    pub(crate) const fn in_flight(&self, sent_bytes: u64) -> u64 {
         // Lost probes of the datagram size are taken out of what was sent.
         sent_bytes.saturating_sub(self.echoed_bytes)
     }
 
     /// A report has come that echoes shipment `echo`, with a fresh round trip if there is one; `None` when it tells nothing new.
-    pub(super) fn on_report(&mut self, now: Instant, echo: u64, sent_bytes: u64, fresh: Option<Duration>, rtt: &Rtt) -> Option<Report> {
+    pub(crate) fn on_report(&mut self, now: Instant, echo: u64, sent_bytes: u64, fresh: Option<Duration>, rtt: &Rtt) -> Option<Report> {
         let in_flight_before = self.in_flight(sent_bytes);
         let (gone, departure) = self.take_echo(now, echo);
         let (lost, marked) = (core::mem::take(&mut self.lost), core::mem::take(&mut self.marked));
@@ -154,7 +154,7 @@ impl Delivery {
     /// Whether a retransmission timeout expires now, and which of a row. The oldest exchange without an answer left at `since`.
     ///
     /// Why nothing is declared lost by it: exchanges go on, and the echo of one says what has arrived.
-    pub(super) fn timeout(&mut self, now: Instant, since: Instant, rtt: &Rtt) -> Option<u32> {
+    pub(crate) fn timeout(&mut self, now: Instant, since: Instant, rtt: &Rtt) -> Option<u32> {
         let smoothed = rtt.smoothed()?;
         let once = smoothed + (rtt.variance().unwrap_or(smoothed) * 4).max(TIMEOUT_MARGIN);
         let due = since.max(self.echoed_at) + once * (1 << self.timeouts.min(DOUBLINGS));

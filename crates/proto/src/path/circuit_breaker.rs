@@ -38,22 +38,22 @@ pub struct Broken {
 
 /// Watches how much of what is sent arrives.
 #[derive(Debug, Default)]
-pub(super) struct CircuitBreaker {
+pub(crate) struct CircuitBreaker {
     /// When an exchange left, what had left by then, and what of it had arrived.
     told: VecDeque<(Instant, u64, u64)>,
 }
 
 impl CircuitBreaker {
     /// How often an exchange is wanted.
-    pub(super) const PERIOD: Duration = Duration::from_secs(1);
+    pub(crate) const PERIOD: Duration = Duration::from_secs(1);
 
     /// Forgets everything: another rate is in force.
-    pub(super) fn reset(&mut self) {
+    pub(crate) fn reset(&mut self) {
         self.told.clear();
     }
 
     /// Of `sent` bytes that had left at `at`, `received` have arrived. What to say when that is too little.
-    pub(super) fn on_told(&mut self, at: Instant, sent: u64, received: u64, rtt: Duration) -> Option<Broken> {
+    pub(crate) fn on_told(&mut self, at: Instant, sent: u64, received: u64, rtt: Duration) -> Option<Broken> {
         let span = SPAN_LEAST.max(rtt * SPAN_ROUND_TRIPS);
         // The youngest that is old enough stays.
         while self.told.get(1).is_some_and(|&(before, ..)| at.since(before) >= span) || self.told.len() >= KEPT {
