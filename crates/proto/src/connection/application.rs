@@ -79,10 +79,10 @@ impl Connection {
         contract.validate()?;
         Part::check_room(self.send.next_stream(), &contract, None, self.unit_bytes_max())?;
         if !self.send.may_open_stream() {
-            return Err(OpenStreamError::TooManyStreams { live_max: self.peer_limits.streams });
+            return Err(OpenStreamError::TooManyStreams { live_max: self.peer.limits.streams });
         }
         let stream = self.send.open_stream(now, contract)?;
-        self.send_store.retain(|kept| self.send.contract(kept).is_some());
+        self.outgoing.store.retain(|kept| self.send.contract(kept).is_some());
         if !self.close.takes_segments() {
             self.send.finish(now, stream);
         }
@@ -106,11 +106,11 @@ impl Connection {
         while submitted == Err(SubmitError::Blocked)
             && let Some(dropped) = self.send.drop_oldest(now, stream)
         {
-            self.send_store.forget(stream, dropped..dropped + 1);
+            self.outgoing.store.forget(stream, dropped..dropped + 1);
             submitted = self.send.submit(now, stream, length, source_time, tolerance);
         }
         let segment = submitted?;
-        self.send_store.push(stream, bytes);
+        self.outgoing.store.push(stream, bytes);
         Ok(segment)
     }
 
@@ -131,7 +131,7 @@ impl Connection {
         self.takes_segments()?;
         self.check_room(stream, tolerance)?;
         let segment = self.send.submit(now, stream, None, source_time, tolerance)?;
-        self.send_store.open(stream);
+        self.outgoing.store.open(stream);
         Ok(segment)
     }
 
@@ -140,7 +140,7 @@ impl Connection {
     pub fn append(&mut self, now: Instant, stream: u32, bytes: &[u8], last: bool) -> Result<Option<Verdict>, SubmitError> {
         let verdict = self.send.append(now, stream, bytes.len() as u64, last)?;
         if verdict.is_none() {
-            self.send_store.append(stream, bytes);
+            self.outgoing.store.append(stream, bytes);
         }
         Ok(verdict)
     }
@@ -172,9 +172,9 @@ impl Connection {
         let (unit_bytes, window) = (contract.unit_bytes, contract.window_units);
         // Limit: a segment given up before anything of it left has whatever length its sender says.
         let length = if delivery.units > window { 0 } else { delivery.length };
-        let bytes = self.recv_store.take(stream, delivery.segment, length, &delivery.holes, unit_bytes);
+        let bytes = self.incoming.store.take(stream, delivery.segment, length, &delivery.holes, unit_bytes);
         self.recv.release(now, stream, delivery.segment);
-        if self.progressive.contains(&stream) {
+        if self.incoming.progressive.contains(&stream) {
             // What was not told of its units is told with the whole now.
             let taken = (stream, delivery.segment);
             self.events.retain(|event| !matches!(*event, ConnectionEvent::Units { stream, segment, .. } if (stream, segment) == taken));
@@ -203,10 +203,10 @@ impl Connection {
     /// taken. Gives the units that are there already, of segments that are not judged yet, as (segment, first unit,
     /// count).
     pub fn read_progressively(&mut self, stream: u32) -> Vec<(u64, u32, u32)> {
-        if self.progressive.contains(&stream) {
+        if self.incoming.progressive.contains(&stream) {
             return Vec::new();
         }
-        self.progressive.push(stream);
+        self.incoming.progressive.push(stream);
         let Some(incoming) = self.recv.streams.get(stream) else { return Vec::new() };
         let mut there = Vec::new();
         for number in incoming.base..incoming.next_segment() {
@@ -225,7 +225,7 @@ impl Connection {
     /// What has arrived so far of a segment that is not taken yet, from its start; bytes of units that are missing mean
     /// nothing.
     pub fn peek(&self, stream: u32, segment: u64) -> &[u8] {
-        self.recv_store.peek(stream, segment)
+        self.incoming.store.peek(stream, segment)
     }
 
     /// Whether a stream of the peer has ended, and nothing is kept of it.
@@ -295,7 +295,7 @@ impl Connection {
 
     /// What the peer allows.
     pub const fn peer_limits(&self) -> &Limits {
-        &self.peer_limits
+        &self.peer.limits
     }
 
     /// Counters of our direction.
@@ -335,7 +335,7 @@ impl Connection {
 
     /// Payload bytes kept in our direction, and in the peer's.
     pub fn kept_bytes(&self) -> (u64, u64) {
-        (self.send_store.kept_bytes(), self.recv_store.kept_bytes())
+        (self.outgoing.store.kept_bytes(), self.incoming.store.kept_bytes())
     }
 
     /// Whether any segment of ours has no verdict yet.

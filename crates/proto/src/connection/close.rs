@@ -163,14 +163,14 @@ impl Connection {
 
     fn retry_pause(&self) -> Duration {
         // Limit: the round trip is the peer's word; a false one must not keep the connection for hours.
-        (self.send.round_trip() * 2).max(Duration::from_millis(20)).min(self.idle_timeout)
+        (self.send.round_trip() * 2).max(Duration::from_millis(20)).min(self.idle.timeout)
     }
 
     pub(super) fn retry_close(&mut self, now: Instant) {
         if self.close.stage != Stage::ExpectConfirm {
             return;
         }
-        if self.last_heard > self.close.requested_at {
+        if self.idle.last_heard > self.close.requested_at {
             // Why: a peer that is heard but does not confirm has segments of its own that are not judged yet. It
             // is waited for, however long they take.
             self.close.tries = self.close.tries.min(TRIES / 2);
@@ -253,9 +253,9 @@ impl Connection {
     }
 
     pub(super) fn check_idle(&mut self, now: Instant) {
-        let until = self.last_heard + self.idle_timeout;
+        let until = self.idle.last_heard + self.idle.timeout;
         if now >= until {
-            self.lose_peer(now, CloseReason::TimedOut(self.idle_timeout));
+            self.lose_peer(now, CloseReason::TimedOut(self.idle.timeout));
         } else {
             self.timers.set(Timer::Idle, until);
         }

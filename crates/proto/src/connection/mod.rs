@@ -22,7 +22,7 @@ mod setup;
 mod transmit;
 
 pub use application::{Received, SharedPath};
-pub(crate) use setup::Gifts;
+pub(crate) use setup::IssuedTokens;
 pub use setup::Role;
 
 use crate::config::{Config, DatagramSize};
@@ -160,49 +160,88 @@ pub struct ConnectionCounters {
 
 /// How a connection stands, as its endpoint counts it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Standing {
+pub(crate) enum ConnectionState {
     /// Set-up is under way here for a peer that is not known yet.
     SettingUp,
     /// The peer was refused, and the connection stays only to say so again.
     Refused,
     /// Any other that has not said its goodbyes.
-    Lasting,
+    Active,
     /// It has ended and said its goodbyes.
-    Gone,
+    Terminated,
+}
+
+/// Which end of which connection this is.
+#[derive(Debug)]
+struct Identity {
+    role: Role,
+    /// By which the peer addresses us.
+    local_id: u32,
+    /// By which we address the peer; zero until it is known.
+    remote_id: u32,
+}
+
+/// What protects shipments: the keys, and the numbers, each of which is used once under a key.
+#[derive(Debug)]
+struct PacketProtection {
+    session: Box<dyn Session>,
+    counter: ShipmentCounter,
+}
+
+/// What the peer has told of itself (compare the transport parameters of RFC 9000 18.2).
+#[derive(Debug)]
+struct PeerParameters {
+    limits: Limits,
+    /// The end of a datagram by which the peer says that it has lost the connection (RFC 9000 10.3).
+    stateless_reset_token: Option<[u8; 16]>,
+    /// Proves our address to the peer in a later request.
+    address_token: Vec<u8>,
+}
+
+/// The idle timeout (RFC 9000 10.1).
+#[derive(Debug)]
+struct Idle {
+    last_heard: Instant,
+    /// The smaller of both sides'.
+    timeout: Duration,
+}
+
+/// The bytes behind the sending half.
+#[derive(Debug, Default)]
+struct Outgoing {
+    store: SendStore,
+    /// The parts of the shipment being written.
+    parts: Vec<Part>,
+    /// A datagram that did not fit the last batch, and whether it must be alone in its own.
+    carried_over: Vec<u8>,
+    carried_over_batching: transmit::Place,
+}
+
+/// The bytes behind the receiving half.
+#[derive(Debug, Default)]
+struct Incoming {
+    store: RecvStore,
+    /// Streams of the peer that the application reads unit by unit.
+    progressive: Vec<u32>,
 }
 
 /// One connection.
 #[derive(Debug)]
 pub struct Connection {
-    role: Role,
-    local_id: u32,
-    remote_id: u32,
-    limits: Limits,
-    peer_limits: Limits,
+    identity: Identity,
     /// The endpoint's, as it was when the connection came.
     config: Arc<Config>,
-    session: Box<dyn Session>,
+    protection: PacketProtection,
     setup: Setup,
-    /// The end of a datagram by which the peer says that it has lost the connection.
-    peer_reset: Option<[u8; 16]>,
-    /// Proves our address to the peer in a later request.
-    address_token: Vec<u8>,
+    peer: PeerParameters,
     close: Close,
+    idle: Idle,
     timers: TimerTable<Timer>,
-    counter: ShipmentCounter,
     pub(crate) send: SendHalf,
     pub(crate) recv: RecvHalf,
-    send_store: SendStore,
-    recv_store: RecvStore,
-    parts: Vec<Part>,
-    /// A datagram that did not fit the last batch, and whether it must be alone in its own.
-    stashed: Vec<u8>,
-    stashed_place: transmit::Place,
+    outgoing: Outgoing,
+    incoming: Incoming,
     events: VecDeque<ConnectionEvent>,
-    /// Streams of the peer that the application reads unit by unit.
-    progressive: Vec<u32>,
-    last_heard: Instant,
-    idle_timeout: Duration,
     /// Counters.
     pub counters: ConnectionCounters,
 }
@@ -219,7 +258,7 @@ pub(crate) struct Start {
     pub(crate) protection: u8,
     /// An address token of an earlier connection, or nothing.
     pub(crate) token: Vec<u8>,
-    pub(crate) gifts: Gifts,
+    pub(crate) issued_tokens: IssuedTokens,
     /// Makes challenges.
     pub(crate) key: [u8; 16],
     pub(crate) session: Box<dyn Session>,
@@ -264,32 +303,22 @@ impl Connection {
     pub(crate) fn new(now: Instant, start: Start, config: &Arc<Config>) -> Self {
         let idle_timeout = agreed_idle_timeout(&config.limits, &start.proposal.limits);
         let (send, recv) = start.halves(now, config, idle_timeout);
-        let Start { role, local_id, remote_id, proposal, protection, token, gifts, session, .. } = start;
+        let Start { role, local_id, remote_id, proposal, protection, token, issued_tokens, session, .. } = start;
+        let peer = PeerParameters { limits: proposal.limits, stateless_reset_token: None, address_token: Vec::new() };
         let mut connection = Self {
-            role,
-            local_id,
-            remote_id,
-            limits: config.limits,
-            peer_limits: proposal.limits,
+            identity: Identity { role, local_id, remote_id },
             config: Arc::clone(config),
-            session,
-            setup: Setup::new(now, role, protection, proposal, token, gifts),
-            peer_reset: None,
-            address_token: Vec::new(),
+            protection: PacketProtection { session, counter: ShipmentCounter::default() },
+            setup: Setup::new(now, role, protection, proposal, token, issued_tokens),
+            peer,
             close: Close::default(),
+            idle: Idle { last_heard: now, timeout: idle_timeout },
             timers: TimerTable::new(),
-            counter: ShipmentCounter::default(),
             send,
             recv,
-            send_store: SendStore::default(),
-            recv_store: RecvStore::default(),
-            parts: Vec::new(),
-            stashed: Vec::new(),
-            stashed_place: transmit::Place::default(),
+            outgoing: Outgoing::default(),
+            incoming: Incoming::default(),
             events: VecDeque::new(),
-            progressive: Vec::new(),
-            last_heard: now,
-            idle_timeout,
             counters: ConnectionCounters::default(),
         };
         connection.begin_setup(now);
@@ -303,40 +332,40 @@ impl Connection {
 
     /// Who asked for the connection.
     pub const fn role(&self) -> Role {
-        self.role
+        self.identity.role
     }
 
     /// The key the peer has proved to hold; `None` in plain mode and before set-up is done.
     pub fn peer(&self) -> Option<Fingerprint> {
-        self.session.peer()
+        self.protection.session.peer()
     }
 
     /// Whether a shipment from another address may be the peer's.
     pub(crate) fn may_migrate(&self) -> bool {
-        self.session.authenticates_peer() && self.setup.is_settled() && !self.close.is_over()
+        self.protection.session.authenticates_peer() && self.setup.is_settled() && !self.close.is_over()
     }
 
     /// How it stands.
-    pub(crate) fn standing(&self) -> Standing {
+    pub(crate) fn state(&self) -> ConnectionState {
         if self.close.is_forgotten() {
-            Standing::Gone
+            ConnectionState::Terminated
         } else if self.is_setting_up() {
-            Standing::SettingUp
+            ConnectionState::SettingUp
         } else if self.is_refused() {
-            Standing::Refused
+            ConnectionState::Refused
         } else {
-            Standing::Lasting
+            ConnectionState::Active
         }
     }
 
     /// How the peer says its resets end.
     pub(crate) const fn peer_reset(&self) -> Option<[u8; 16]> {
-        self.peer_reset
+        self.peer.stateless_reset_token
     }
 
     /// Whether a datagram ends as the peer says its resets do.
     pub(crate) fn is_reset(&self, datagram: &[u8]) -> bool {
-        let expected = self.peer_reset.filter(|_| !self.close.is_over());
+        let expected = self.peer.stateless_reset_token.filter(|_| !self.close.is_over());
         expected.zip(datagram.last_chunk::<16>()).is_some_and(|(expected, end)| constant_time_eq(&expected, end))
     }
 
@@ -347,11 +376,11 @@ impl Connection {
 
     /// What proves our address to the peer in a later request, once.
     pub(crate) fn take_address_token(&mut self) -> Option<Vec<u8>> {
-        (!self.address_token.is_empty()).then(|| core::mem::take(&mut self.address_token))
+        (!self.peer.address_token.is_empty()).then(|| core::mem::take(&mut self.peer.address_token))
     }
 
     pub(crate) const fn local_id(&self) -> u32 {
-        self.local_id
+        self.identity.local_id
     }
 
     /// When and why the connection wants to be called.
@@ -388,7 +417,7 @@ impl Connection {
         while let Some(event) = self.send.poll_event() {
             let event = match event {
                 SenderHalfEvent::Judged { stream, segments, verdict, holes } => {
-                    self.send_store.forget(stream, segments.clone());
+                    self.outgoing.store.forget(stream, segments.clone());
                     ConnectionEvent::Judged { stream, segments, verdict, holes }
                 }
                 SenderHalfEvent::WindowOpen(stream) => ConnectionEvent::Writable(stream),
@@ -407,7 +436,7 @@ impl Connection {
             self.on_stream_opened(stream);
         }
         while let Some((stream, segment)) = self.recv.poll_dropped() {
-            self.recv_store.empty(stream, segment);
+            self.incoming.store.empty(stream, segment);
         }
         if self.recv.take_deliverable() {
             let mut place = 0;
@@ -437,8 +466,8 @@ impl Connection {
 
     /// The peer has opened a stream: those that are retired have left.
     fn on_stream_opened(&mut self, stream: u32) {
-        self.recv_store.retain(|kept| self.recv.contract(kept).is_some());
-        self.progressive.retain(|&read| self.recv.contract(read).is_some());
+        self.incoming.store.retain(|kept| self.recv.contract(kept).is_some());
+        self.incoming.progressive.retain(|&read| self.recv.contract(read).is_some());
         self.events.push_back(ConnectionEvent::StreamOpened(stream));
     }
 

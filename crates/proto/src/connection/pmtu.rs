@@ -14,7 +14,7 @@ use segstream_wire::header::HEADER_BYTES;
 impl Connection {
     /// The bytes of a data shipment around its parts.
     fn around(&self) -> usize {
-        HEADER_BYTES + self.session.seal_bytes()
+        HEADER_BYTES + self.protection.session.seal_bytes()
     }
 
     /// The bytes of parts that fit the smallest datagram, which is what becomes of all of them when nothing larger gets through.
@@ -48,7 +48,7 @@ impl Connection {
         self.use_found_size();
         let Path { pmtu, validation, addresses, .. } = &mut self.send.path;
         let (Some(size), Some(search)) = (wanted, &mut pmtu.search) else { return false };
-        let number = self.counter.take();
+        let number = self.protection.counter.take();
         let token = search.on_sent(now, size, number, || validation.random());
         let bytes = size as u64 + addresses.ip_udp_header_bytes();
         self.write_sized(Kind::Challenge, number, size, out, |body| {

@@ -28,7 +28,7 @@ pub(super) struct Shipment<'a> {
 impl Connection {
     /// Takes a shipment of set-up, which has no keys: only its fields say that it is meant for us.
     pub(crate) fn handle_initial(&mut self, now: Instant, header: &Header, datagram: &[u8]) {
-        if self.role == Role::Responder || self.setup.is_done() {
+        if self.identity.role == Role::Responder || self.setup.is_done() {
             return;
         }
         let Some(body) = initial::open(header, datagram) else {
@@ -59,7 +59,7 @@ impl Connection {
 
     /// Opens a datagram; `None` if its seal is broken, which may have been once too often ([`Connection::close_on_aead_limit`]).
     pub(super) fn open<'a>(&mut self, datagram: &'a mut [u8]) -> Option<Shipment<'a>> {
-        self.session.unprotect_header(datagram);
+        self.protection.session.unprotect_header(datagram);
         let Ok(header) = Header::decode(&mut Reader::new(datagram)) else {
             self.counters.authentication_failures += 1;
             return None;
@@ -69,7 +69,7 @@ impl Connection {
             Level::Handshake => u64::from(header.number),
             _ => expand(u64::from(header.number), 32, self.recv.highest_shipment().map_or(0, |highest| highest + 1)),
         };
-        let Some(end) = self.session.open(header.level, number, datagram) else {
+        let Some(end) = self.protection.session.open(header.level, number, datagram) else {
             self.counters.authentication_failures += 1;
             return None;
         };
@@ -89,7 +89,7 @@ impl Connection {
             self.counters.duplicates += 1;
             return false;
         }
-        self.last_heard = now;
+        self.idle.last_heard = now;
         self.counters.datagrams_received += 1;
         self.counters.bytes_received += shipment.datagram_bytes;
         self.on_source_address(now, &arrival, newest, shipment.datagram_bytes);
@@ -180,13 +180,13 @@ impl Connection {
     /// Keeps the payload of a part, in pieces of whole units.
     pub(super) fn store<'a>(&mut self, part: &Part, payloads: impl IntoIterator<Item = &'a [u8]>) {
         if let Some(layout) = self.recv.segment_layout(part.stream, part.segment) {
-            self.recv_store.write(part, layout, payloads);
+            self.incoming.store.write(part, layout, payloads);
         }
     }
 
     /// Tells those who read progressively of the units of a part.
     pub(super) fn tell_units(&mut self, part: &Part) {
-        if !self.progressive.contains(&part.stream) {
+        if !self.incoming.progressive.contains(&part.stream) {
             return;
         }
         let Some(layout) = self.recv.segment_layout(part.stream, part.segment) else { return };

@@ -65,7 +65,7 @@ enum Stage {
 
 /// What a responder gives away in its agreement.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Gifts {
+pub(crate) struct IssuedTokens {
     /// The end of a datagram that says the connection is lost here.
     pub(crate) reset: Option<[u8; 16]>,
     /// Proves the initiator's address in its next request.
@@ -83,7 +83,7 @@ pub(super) struct Setup {
     agreed: bool,
     token: Vec<u8>,
     cookies: u32,
-    gifts: Gifts,
+    issued_tokens: IssuedTokens,
     flight: Flight,
     rejection: Option<Reject>,
     /// How often the handshake bytes were sent again.
@@ -95,7 +95,7 @@ pub(super) struct Setup {
 }
 
 impl Setup {
-    pub(super) fn new(now: Instant, role: Role, protection: u8, proposal: Proposal, token: Vec<u8>, gifts: Gifts) -> Self {
+    pub(super) fn new(now: Instant, role: Role, protection: u8, proposal: Proposal, token: Vec<u8>, issued_tokens: IssuedTokens) -> Self {
         let stage = match role {
             Role::Initiator => Stage::ExpectConfirm,
             Role::Responder => Stage::ExpectFirstShipment,
@@ -107,7 +107,7 @@ impl Setup {
             agreed: false,
             token,
             cookies: 0,
-            gifts,
+            issued_tokens,
             flight: Flight::default(),
             rejection: None,
             tries: 0,
@@ -138,7 +138,7 @@ pub(super) enum SetupShipment {
 impl Connection {
     pub(super) fn begin_setup(&mut self, now: Instant) {
         self.timers.set(Timer::SetupDeadline, now + self.config.connect_timeout);
-        if self.role == Role::Initiator {
+        if self.identity.role == Role::Initiator {
             for contract in self.setup.proposal.streams.clone() {
                 // Why ignored: the endpoint has validated every contract of the proposal.
                 let _ = self.send.open_stream(now, contract);
@@ -154,7 +154,7 @@ impl Connection {
         if self.close.is_over() {
             return None;
         }
-        while let Some((level, bytes)) = self.session.write_handshake() {
+        while let Some((level, bytes)) = self.protection.session.write_handshake() {
             self.setup.flight.push(level, &bytes);
         }
         let shipment = self.next_flight()?;
@@ -165,8 +165,8 @@ impl Connection {
 
     fn next_flight(&mut self) -> Option<SetupShipment> {
         let setup = &mut self.setup;
-        let (request, connection) = (setup.proposal.request, self.local_id);
-        match self.role {
+        let (request, connection) = (setup.proposal.request, self.identity.local_id);
+        match self.identity.role {
             Role::Initiator => {
                 // Why one only: a responder keeps nothing before the address is proved, so the others would be lost.
                 if !(setup.token.is_empty() && setup.flight.has_begun(Level::Initial)) {
@@ -191,10 +191,10 @@ impl Connection {
                 }
             }
         }
-        if !self.session.can_seal(Level::Handshake) {
+        if !self.protection.session.can_seal(Level::Handshake) {
             return None;
         }
-        let around = HEADER_BYTES + self.session.seal_bytes() + 8;
+        let around = HEADER_BYTES + self.protection.session.seal_bytes() + 8;
         self.setup.flight.next(Level::Handshake, DATAGRAM_BYTES_MIN - around).map(SetupShipment::Handshake)
     }
 
@@ -218,18 +218,18 @@ impl Connection {
 
     /// Datagrams are never larger than the peer accepts, and never smaller than every path carries.
     fn keep_to_peer_limits(&mut self) {
-        let most = (self.peer_limits.datagram_bytes as usize).max(DATAGRAM_BYTES_MIN);
+        let most = (self.peer.limits.datagram_bytes as usize).max(DATAGRAM_BYTES_MIN);
         if let Some(search) = &mut self.send.path.pmtu.search {
             search.limit(most);
         } else if most < self.send.path.pmtu.control_bytes {
             self.send.path.pmtu.control_bytes = most;
-            let body_bytes = most - HEADER_BYTES - self.session.seal_bytes();
+            let body_bytes = most - HEADER_BYTES - self.protection.session.seal_bytes();
             self.send.set_body_bytes(body_bytes);
             self.recv.set_body_bytes(body_bytes);
         }
-        self.idle_timeout = agreed_idle_timeout(&self.limits, &self.peer_limits);
-        self.send.set_keep_alive(self.idle_timeout / 4);
-        self.send.refuse_beyond(self.peer_limits.streams);
+        self.idle.timeout = agreed_idle_timeout(&self.config.limits, &self.peer.limits);
+        self.send.set_keep_alive(self.idle.timeout / 4);
+        self.send.refuse_beyond(self.peer.limits.streams);
     }
 
     /// A request of the peer that proves its address, or repeats one that did.
@@ -258,7 +258,7 @@ impl Connection {
 
     /// Whether the peer was refused, and the connection stays only to say so again.
     pub(super) fn is_refused(&self) -> bool {
-        self.role == Role::Responder && self.close.is_over() && !self.setup.is_done() && !self.close.is_forgotten()
+        self.identity.role == Role::Responder && self.close.is_over() && !self.setup.is_done() && !self.close.is_forgotten()
     }
 
     /// When set-up began.
@@ -288,10 +288,10 @@ impl Connection {
         if self.setup.stage != Stage::ExpectConfirm || confirm.request != self.setup.proposal.request {
             return;
         }
-        if self.setup.flight.has_read() && self.remote_id != confirm.connection {
+        if self.setup.flight.has_read() && self.identity.remote_id != confirm.connection {
             return;
         }
-        self.remote_id = confirm.connection;
+        self.identity.remote_id = confirm.connection;
         self.count_setup(now, number, datagram_bytes);
         self.on_fragment(now, Level::Initial, &confirm.fragment);
     }
@@ -303,19 +303,19 @@ impl Connection {
             return;
         }
         // Nothing of the initial level is expected once there are keys, and anyone can forge it.
-        let expected = level == Level::Handshake || !self.session.can_seal(Level::Handshake);
+        let expected = level == Level::Handshake || !self.protection.session.can_seal(Level::Handshake);
         let Some(bytes) = self.setup.flight.take(level, fragment).filter(|_| expected) else {
-            if self.setup.is_done() && self.role == Role::Responder {
+            if self.setup.is_done() && self.identity.role == Role::Responder {
                 // The peer repeats its last bytes: it has not heard yet that set-up is done.
                 self.send.hasten_state(now);
             }
             return;
         };
-        if self.role == Role::Initiator || level == Level::Handshake {
+        if self.identity.role == Role::Initiator || level == Level::Handshake {
             // Whoever answers has what it answers to.
             self.setup.flight.acknowledge(Level::Initial);
         }
-        let read = self.session.read_handshake(level, bytes);
+        let read = self.protection.session.read_handshake(level, bytes);
         if let Err(error) = read.and_then(|()| self.take_parameters(now)) {
             self.fail_handshake(now, error);
         }
@@ -325,8 +325,8 @@ impl Connection {
         if self.setup.agreed {
             return Ok(());
         }
-        match self.role {
-            Role::Initiator if self.session.is_complete() => self.take_agreement(now),
+        match self.identity.role {
+            Role::Initiator if self.protection.session.is_complete() => self.take_agreement(now),
             Role::Responder => self.take_proposal(now),
             Role::Initiator => Ok(()),
         }
@@ -334,9 +334,9 @@ impl Connection {
 
     /// The responder learns what is proposed, and answers inside the handshake.
     fn take_proposal(&mut self, now: Instant) -> Result<(), HandshakeError> {
-        let Some(parameters) = self.session.peer_parameters() else { return Ok(()) };
+        let Some(parameters) = self.protection.session.peer_parameters() else { return Ok(()) };
         let proposal = Proposal::decode(&mut Reader::new(parameters)).map_err(|_| broken("a proposal that cannot be read"))?;
-        if (proposal.request, proposal.connection) != (self.setup.proposal.request, self.remote_id) {
+        if (proposal.request, proposal.connection) != (self.setup.proposal.request, self.identity.remote_id) {
             return Err(broken("a proposal for another connection"));
         }
         self.setup.agreed = true;
@@ -346,7 +346,7 @@ impl Connection {
             self.reject(now, RejectReason::Unacceptable, "neither flow control nor rate control is not allowed here");
             return Ok(());
         }
-        self.peer_limits = proposal.limits;
+        self.peer.limits = proposal.limits;
         self.keep_to_peer_limits();
         self.set_agreed_class(now, agreed);
         for (id, contract) in proposal.streams.iter().enumerate() {
@@ -358,7 +358,7 @@ impl Connection {
         let mut writer = Writer::new(&mut bytes);
         agreement.encode(&mut writer);
         let written = writer.finish().unwrap_or(0);
-        self.session.answer(&bytes[..written])
+        self.protection.session.answer(&bytes[..written])
     }
 
     fn agreement(&self) -> Agreement {
@@ -366,27 +366,27 @@ impl Connection {
         grants.truncate(STREAMS_MAX);
         Agreement {
             request: self.setup.proposal.request,
-            connection: self.local_id,
+            connection: self.identity.local_id,
             class: self.recv.config.class,
-            limits: self.limits,
-            reset: self.setup.gifts.reset,
-            token: self.setup.gifts.token.clone(),
+            limits: self.config.limits,
+            reset: self.setup.issued_tokens.reset,
+            token: self.setup.issued_tokens.token.clone(),
             grants,
         }
     }
 
     /// The initiator learns what was agreed on: set-up is done here.
     fn take_agreement(&mut self, now: Instant) -> Result<(), HandshakeError> {
-        let Some(parameters) = self.session.peer_parameters() else { return Ok(()) };
+        let Some(parameters) = self.protection.session.peer_parameters() else { return Ok(()) };
         let agreement = Agreement::decode(&mut Reader::new(parameters)).map_err(|_| broken("an agreement that cannot be read"))?;
-        if (agreement.request, agreement.connection) != (self.setup.proposal.request, self.remote_id) {
+        if (agreement.request, agreement.connection) != (self.setup.proposal.request, self.identity.remote_id) {
             return Err(broken("an agreement for another connection"));
         }
         self.setup.agreed = true;
-        self.peer_limits = agreement.limits;
+        self.peer.limits = agreement.limits;
         self.keep_to_peer_limits();
-        self.peer_reset = agreement.reset;
-        self.address_token = agreement.token;
+        self.peer.stateless_reset_token = agreement.reset;
+        self.peer.address_token = agreement.token;
         // Never more than was proposed.
         let class = Class::new(agreement.class.number() & self.setup.proposal.class.number());
         self.set_agreed_class(now, class.unwrap_or_default());
@@ -423,9 +423,9 @@ impl Connection {
     fn finish_setup(&mut self, now: Instant) {
         self.setup.stage = Stage::Done;
         // Why: a connection may last, and what it was proposed with is known to its halves.
-        (self.setup.proposal.streams, self.setup.token, self.setup.gifts.token) = Default::default();
+        (self.setup.proposal.streams, self.setup.token, self.setup.issued_tokens.token) = Default::default();
         self.timers.stop(Timer::SetupDeadline);
-        self.timers.set(Timer::Idle, now + self.idle_timeout);
+        self.timers.set(Timer::Idle, now + self.idle.timeout);
         // A repetition makes the measurement ambiguous (Karn's rule).
         if let Some(sent) = self.setup.first_sent.filter(|_| self.setup.tries == 0) {
             self.send.on_rtt_sample(now, now.since(sent));
@@ -436,9 +436,9 @@ impl Connection {
 
     /// The handshake has failed: the peer is told at the highest level it can open, and the connection ends.
     fn fail_handshake(&mut self, now: Instant, error: HandshakeError) {
-        if self.session.can_seal(Level::Handshake) {
+        if self.protection.session.can_seal(Level::Handshake) {
             self.close.refuse(Disconnect { code: error.code, abort: true, detail: error.detail.clone() });
-        } else if self.role == Role::Responder {
+        } else if self.identity.role == Role::Responder {
             self.setup.rejection = Some(self.rejection(RejectReason::Handshake, &error.detail));
         }
         self.end(now, CloseReason::HandshakeFailed(error));

@@ -58,9 +58,9 @@ impl Connection {
 
     /// A challenge leaves alone, for an address that is not the peer's yet.
     fn write_challenge(&mut self, out: &mut Vec<u8>) -> Option<(Addresses, usize)> {
-        let bytes = HEADER_BYTES + 8 + self.session.seal_bytes();
+        let bytes = HEADER_BYTES + 8 + self.protection.session.seal_bytes();
         let (to, proof) = self.send.path.validation.challenge(bytes as u64)?;
-        let number = self.counter.take();
+        let number = self.protection.counter.take();
         let start = out.len();
         self.write(Kind::Challenge, number, out, |body| body.u64(proof));
         self.counters.datagrams_sent += 1;
@@ -73,14 +73,14 @@ impl Connection {
         let mut count = 0;
         while count < max_datagrams {
             let start = out.len();
-            let place = if self.stashed.is_empty() {
+            let place = if self.outgoing.carried_over.is_empty() {
                 match self.write_next(now, out) {
                     Some(place) => place,
                     None => break,
                 }
             } else {
-                out.append(&mut self.stashed);
-                self.stashed_place
+                out.append(&mut self.outgoing.carried_over);
+                self.outgoing.carried_over_batching
             };
             let length = out.len() - start;
             let first = *size.get_or_insert(length);
@@ -107,7 +107,7 @@ impl Connection {
     /// Why the sending half alone is asked: within one batch nothing comes in and no time passes, so nobody else has
     /// anything to say that had nothing before.
     fn write_data_batch(&mut self, now: Instant, size: usize, room: usize, out: &mut Vec<u8>) {
-        let (begin, first) = (out.len(), self.counter.peek());
+        let (begin, first) = (out.len(), self.protection.counter.peek());
         let (mut count, mut odd) = (0, None);
         while count < room {
             count += self.write_alike(now, room - count, out);
@@ -139,8 +139,8 @@ impl Connection {
     /// Writes up to `room` shipments that differ from the last one only in where their units lie. Returns how many.
     fn write_alike(&mut self, now: Instant, room: usize, out: &mut Vec<u8>) -> usize {
         let room = u32::try_from(room).unwrap_or(u32::MAX);
-        let count = self.send.extend_batch(now, &mut self.counter, &self.parts, room);
-        let Some(part) = self.parts.first_mut().filter(|_| count > 0) else { return 0 };
+        let count = self.send.extend_batch(now, &mut self.protection.counter, &self.outgoing.parts, room);
+        let Some(part) = self.outgoing.parts.first_mut().filter(|_| count > 0) else { return 0 };
         let Some(layout) = self.send.segment_layout(part.stream, part.segment) else { return 0 };
         let mut head = [0; HEADER_BYTES + HEAD_BYTES_MAX];
         let (_, of_part) = head.split_at_mut(HEADER_BYTES);
@@ -151,16 +151,16 @@ impl Connection {
             part.first += part.count;
             Writer::new(&mut head[first_at..]).varint(u64::from(part.first));
             out.extend_from_slice(&head[..head_bytes]);
-            self.send_store.append_to(part, &layout, out);
-            out.resize(out.len() + self.session.seal_bytes(), 0);
+            self.outgoing.store.append_to(part, &layout, out);
+            out.resize(out.len() + self.protection.session.seal_bytes(), 0);
         }
         count as usize
     }
 
     /// What was written from `start` on does not go with the rest: it begins the next batch.
     fn stash(&mut self, start: usize, place: Place, out: &mut Vec<u8>) {
-        self.stashed.extend_from_slice(&out[start..]);
-        self.stashed_place = place;
+        self.outgoing.carried_over.extend_from_slice(&out[start..]);
+        self.outgoing.carried_over_batching = place;
         out.truncate(start);
     }
 
@@ -195,12 +195,12 @@ impl Connection {
             return Some(Place::Alone);
         }
         if let Some(proof) = self.send.path.validation.take_response() {
-            let number = self.counter.take();
+            let number = self.protection.counter.take();
             self.write(Kind::Response, number, out, |body| body.u64(proof));
             return Some(Place::Alone);
         }
         if let Some((kind, disconnect)) = self.close.shipment() {
-            let number = self.counter.take();
+            let number = self.protection.counter.take();
             self.write(kind, number, out, |body| {
                 if let Some(disconnect) = &disconnect {
                     disconnect.encode(body);
@@ -216,7 +216,7 @@ impl Connection {
             return None;
         }
         if let Some(report) = self.recv.poll_report(now) {
-            let number = self.counter.take();
+            let number = self.protection.counter.take();
             self.write(Kind::Report, number, out, |body| report.encode(body));
             return Some(Place::Among);
         }
@@ -225,8 +225,8 @@ impl Connection {
 
     /// Writes what the sending half wants to send, which is to be sealed.
     fn write_half(&mut self, now: Instant, out: &mut Vec<u8>) -> Option<Half> {
-        let mut parts = core::mem::take(&mut self.parts);
-        let outgoing = self.send.poll_transmit(now, &mut self.counter, &mut parts);
+        let mut parts = core::mem::take(&mut self.outgoing.parts);
+        let outgoing = self.send.poll_transmit(now, &mut self.protection.counter, &mut parts);
         let half = outgoing.map(|(number, outgoing)| match outgoing {
             Outgoing::State(state) => {
                 self.write_body(self.send.path.pmtu.control_bytes, out, |body| state.encode(body));
@@ -237,7 +237,7 @@ impl Connection {
                 Half { kind: Kind::Data, number }
             }
         });
-        self.parts = parts;
+        self.outgoing.parts = parts;
         half
     }
 
@@ -254,10 +254,10 @@ impl Connection {
         for part in parts {
             append_encoded(out, |head| part.encode_header(head));
             if let Some(layout) = self.send.segment_layout(part.stream, part.segment) {
-                self.send_store.append_to(part, &layout, out);
+                self.outgoing.store.append_to(part, &layout, out);
             }
         }
-        out.resize(out.len() + self.session.seal_bytes(), 0);
+        out.resize(out.len() + self.protection.session.seal_bytes(), 0);
     }
 
     /// Heads and seals what the sending half has given. Why both at a time: the header names the keys, which change with what
@@ -279,19 +279,21 @@ impl Connection {
             if level != headed {
                 self.head(level, Kind::Data, number, shipment);
             }
-            self.session.seal(level, number, shipment);
+            self.protection.session.seal(level, number, shipment);
         }
     }
 
     /// Writes a shipment of set-up.
     fn write_setup(&mut self, shipment: &SetupShipment, out: &mut Vec<u8>) {
-        let number = self.counter.take();
+        let number = self.protection.counter.take();
         match shipment {
             // A CR is for an endpoint, which knows no connection yet.
             SetupShipment::Request(request) => initial::write(Kind::Request, 0, number, out, |body| request.encode(body)),
-            SetupShipment::Confirm(confirm) => initial::write(Kind::Confirm, self.remote_id, number, out, |body| confirm.encode(body)),
+            SetupShipment::Confirm(confirm) => {
+                initial::write(Kind::Confirm, self.identity.remote_id, number, out, |body| confirm.encode(body))
+            }
             // An RJ belongs to no connection of its sender.
-            SetupShipment::Reject(reject) => initial::write(Kind::Reject, self.remote_id, 0, out, |body| reject.encode(body)),
+            SetupShipment::Reject(reject) => initial::write(Kind::Reject, self.identity.remote_id, 0, out, |body| reject.encode(body)),
             SetupShipment::Handshake(fragment) => {
                 self.write_at(Level::Handshake, Kind::Handshake, number, out, |body| fragment.encode(body));
             }
@@ -300,7 +302,7 @@ impl Connection {
 
     /// The level of what is neither handshake nor before it.
     fn level(&self) -> Level {
-        if self.session.is_complete() { self.session.data_level() } else { Level::Handshake }
+        if self.protection.session.is_complete() { self.protection.session.data_level() } else { Level::Handshake }
     }
 
     fn write(&mut self, kind: Kind, number: u64, out: &mut Vec<u8>, body: impl FnOnce(&mut Writer<'_>)) {
@@ -329,22 +331,22 @@ impl Connection {
         body(&mut writer);
         // Invariant: every body is composed to fit; were one not, an empty shipment is harmless.
         let written = writer.finish().unwrap_or(HEADER_BYTES);
-        out.truncate(start + written + self.session.seal_bytes());
+        out.truncate(start + written + self.protection.session.seal_bytes());
     }
 
     fn head(&self, level: Level, kind: Kind, number: u64, shipment: &mut [u8]) {
-        let header = Header { level, kind, connection: self.remote_id, number: number as u32 };
+        let header = Header { level, kind, connection: self.identity.remote_id, number: number as u32 };
         header.encode(&mut Writer::new(shipment));
     }
 
     fn seal_at(&mut self, level: Level, kind: Kind, number: u64, shipment: &mut [u8]) {
         self.head(level, kind, number, shipment);
-        self.session.seal(level, number, shipment);
+        self.protection.session.seal(level, number, shipment);
     }
 
     /// Ends the connection when its keys have reached their AEAD usage limit.
     pub(super) fn close_on_aead_limit(&mut self, now: Instant) {
-        if self.session.aead_limit_reached() {
+        if self.protection.session.aead_limit_reached() {
             self.end(now, CloseReason::AeadLimitReached);
         }
     }

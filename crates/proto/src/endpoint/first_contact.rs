@@ -9,7 +9,7 @@ use super::proof_of_address::{Purpose, address_token, code, cookie, proves};
 use super::slots::host_of;
 use super::{Endpoint, NewConnection, Slot};
 use crate::config::DATAGRAM_BYTES_MIN;
-use crate::connection::{Gifts, Role};
+use crate::connection::{IssuedTokens, Role};
 use crate::initial;
 use crate::path::Addresses;
 use crate::session::Plain;
@@ -127,8 +127,8 @@ impl Endpoint {
             streams: Vec::new(),
         };
         let new = NewConnection { addresses: asked.addresses, role: Role::Responder, proposal, token: Vec::new(), session };
-        let gifts = Gifts { reset: self.reset_code(local_id, from), token: address_token(&*self.protection, now, from) };
-        let id = self.place(now, index, local_id, new, gifts);
+        let issued_tokens = IssuedTokens { reset: self.reset_code(local_id, from), token: address_token(&*self.protection, now, from) };
+        let id = self.place(now, index, local_id, new, issued_tokens);
         if let Some(connection) = self.connection_mut(id) {
             connection.on_request(now, number, asked.bytes, request);
         }

@@ -7,15 +7,15 @@
 //! - `slots`: the connections, found by identifier; `run_queue`: which of them may have something to do;
 //! - `first_contact`: requests of strangers; `proof_of_address`: the tokens that prove where they are;
 //! - `reset`: connections that one side has lost;
-//! - `allowance`: how much strangers may make us do in a second.
+//! - `rate_limiter`: how much strangers may make us do in a second.
 //!
 //! Invariant: a datagram that belongs to no connection costs a counter and at most one answer, which is
 //! not longer than itself; the number of connections, set-ups included, is bounded. No call looks at connections that have
 //! nothing to do with it, but those that list them.
 
-mod allowance;
 mod first_contact;
 mod proof_of_address;
+mod rate_limiter;
 mod reset;
 mod run_queue;
 mod slots;
@@ -23,14 +23,14 @@ mod slots;
 mod tests;
 
 use crate::config::{Config, DATAGRAM_BYTES_MAX, DATAGRAM_BYTES_MIN};
-use crate::connection::{Connection, ConnectionEvent, Gifts, Role, Start};
+use crate::connection::{Connection, ConnectionEvent, IssuedTokens, Role, Start};
 use crate::error::ConnectError;
 use crate::path::Addresses;
 use crate::rate::Rate;
 use crate::session::{Plain, Protection, Session, Trust};
-use allowance::{Allowance, Shares};
 use core::net::SocketAddr;
 use proof_of_address::{Purpose, code};
+use rate_limiter::{HostRateLimiter, RateLimiter};
 use run_queue::RunQueue;
 use segstream_base::Instant;
 use segstream_base::codec::{Reader, Writer};
@@ -101,9 +101,9 @@ pub struct Endpoint {
     answers: VecDeque<(Addresses, Vec<u8>)>,
     /// Address tokens of earlier connections, the newest last.
     tokens: VecDeque<(SocketAddr, Vec<u8>)>,
-    handshakes: Allowance,
-    handshakes_of_hosts: Shares,
-    resets: Allowance,
+    handshakes: RateLimiter,
+    handshakes_of_hosts: HostRateLimiter,
+    resets: RateLimiter,
     /// What arrived for no connection.
     pub strays: StrayCounters,
 }
@@ -124,10 +124,10 @@ impl Endpoint {
         if !(DATAGRAM_BYTES_MIN..=DATAGRAM_BYTES_MAX).contains(&datagram_bytes) {
             return Err(ConnectError::DatagramBytes(datagram_bytes));
         }
-        let handshakes = Allowance::per_second(config.handshakes_per_second);
+        let handshakes = RateLimiter::per_second(config.handshakes_per_second);
         // Why a tenth: no host may take what all are to share.
-        let handshakes_of_hosts = Shares::per_second((config.handshakes_per_second / 10).max(1));
-        let resets = Allowance::per_second(config.resets_per_second);
+        let handshakes_of_hosts = HostRateLimiter::per_second((config.handshakes_per_second / 10).max(1));
+        let resets = RateLimiter::per_second(config.resets_per_second);
         Ok(Self {
             config: Arc::new(config),
             protection,
@@ -200,7 +200,7 @@ impl Endpoint {
         let known = self.tokens.iter().position(|(address, _)| *address == remote);
         let token = known.and_then(|at| self.tokens.remove(at)).map(|(_, token)| token).unwrap_or_default();
         let new = NewConnection { addresses: Addresses::to(remote), role: Role::Initiator, proposal, token, session };
-        Ok(self.place(now, index, connection, new, Gifts::default()))
+        Ok(self.place(now, index, connection, new, IssuedTokens::default()))
     }
 
     /// Where one more connection may go.
@@ -221,14 +221,14 @@ impl Endpoint {
         }
     }
 
-    fn place(&mut self, now: Instant, index: u32, local_id: u32, new: NewConnection, gifts: Gifts) -> ConnectionId {
+    fn place(&mut self, now: Instant, index: u32, local_id: u32, new: NewConnection, issued_tokens: IssuedTokens) -> ConnectionId {
         let NewConnection { addresses, role, proposal, token, session } = new;
         self.vacate(index);
         let id = self.slots.next_id(index);
         let remote_id = if role == Role::Responder { proposal.connection } else { 0 };
         let (request, protection) = (proposal.request, self.protection.mode());
         let key = code(&*self.protection, Purpose::Challenges, &id.serial().to_be_bytes());
-        let start = Start { role, addresses, local_id, remote_id, proposal, protection, token, gifts, key, session };
+        let start = Start { role, addresses, local_id, remote_id, proposal, protection, token, issued_tokens, key, session };
         self.slots.place(id, Connection::new(now, start, &self.config), request);
         self.touched(index);
         id

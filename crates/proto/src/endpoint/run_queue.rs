@@ -82,9 +82,9 @@ impl RunQueue {
         }
     }
 
-    /// Notes what has become of a connection: its events, its standing, its deadline.
+    /// Notes what has become of a connection: its events, its state, its deadline.
     fn look(&mut self, index: u32, slots: &mut Slots) {
-        slots.note_standing(index);
+        slots.update_state(index);
         let Some(slot) = slots.at_mut(index) else { return };
         if slot.connection.has_events() && !core::mem::replace(&mut slot.queued.speaking, true) {
             self.speaking.push(index);

@@ -3,11 +3,11 @@
 //! Called by the endpoint and by its run queue. A slot is found by its index, which identifiers carry; a request of the
 //! initial level is found by its number and its sender.
 //!
-//! Invariant: each count is that of the connections whose last noted standing says so; a standing is noted when the run
+//! Invariant: each count is that of the connections whose last noted state says so; a state is noted when the run
 //! queue looks at a connection that was touched, and when it comes and goes. An identifier is never used again.
 
 use super::run_queue::Queued;
-use crate::connection::{Connection, Role, Standing};
+use crate::connection::{Connection, ConnectionState, Role};
 use core::cell::Cell;
 use core::net::{IpAddr, SocketAddr};
 use segstream_base::Instant;
@@ -60,7 +60,7 @@ pub(super) struct Slot {
     /// When the connection wants to be called, as long as nobody has changed it.
     deadline: Cell<Option<Option<Deadline>>>,
     /// What it was counted as.
-    standing: Standing,
+    state: ConnectionState,
     asked: Asked,
     /// By what a reset that its peer may send is found, once that is known.
     reset: Option<[u8; 16]>,
@@ -134,8 +134,8 @@ impl Slots {
     pub(super) fn place(&mut self, id: ConnectionId, connection: Connection, request: u64) {
         let remote = connection.remote();
         let asked = (request, (connection.role() == Role::Responder).then_some(remote));
-        let standing = connection.standing();
-        let slot = Slot { id, connection, queued: Queued::default(), deadline: Cell::new(None), standing, asked, reset: None };
+        let state = connection.state();
+        let slot = Slot { id, connection, queued: Queued::default(), deadline: Cell::new(None), state, asked, reset: None };
         self.asked.insert(asked, id.index);
         self.add(&slot);
         self.free.remove(&id.index);
@@ -161,13 +161,13 @@ impl Slots {
     }
 
     /// Notes how a connection stands now.
-    pub(super) fn note_standing(&mut self, index: u32) {
+    pub(super) fn update_state(&mut self, index: u32) {
         let Some(place) = self.slots.get_mut(index as usize) else { return };
-        let Some(mut slot) = place.take_if(|slot| slot.connection.standing() != slot.standing) else { return };
+        let Some(mut slot) = place.take_if(|slot| slot.connection.state() != slot.state) else { return };
         self.subtract(&slot);
-        slot.standing = slot.connection.standing();
+        slot.state = slot.connection.state();
         self.add(&slot);
-        if slot.standing == Standing::Gone {
+        if slot.state == ConnectionState::Terminated {
             self.gone_untold.insert(slot.id);
         }
         self.slots[index as usize] = Some(slot);
@@ -175,11 +175,11 @@ impl Slots {
 
     fn add(&mut self, slot: &Slot) {
         let index = slot.id.index;
-        match slot.standing {
-            Standing::SettingUp => _ = self.setups.insert((slot.connection.setup_began(), index)),
-            Standing::Refused => _ = self.refused.insert(index),
-            Standing::Gone => self.gone += 1,
-            Standing::Lasting => {}
+        match slot.state {
+            ConnectionState::SettingUp => _ = self.setups.insert((slot.connection.setup_began(), index)),
+            ConnectionState::Refused => _ = self.refused.insert(index),
+            ConnectionState::Terminated => self.gone += 1,
+            ConnectionState::Active => {}
         }
         if let Some(host) = slot.counted_host() {
             *self.hosts.entry(host).or_default() += 1;
@@ -188,11 +188,11 @@ impl Slots {
 
     fn subtract(&mut self, slot: &Slot) {
         let index = slot.id.index;
-        match slot.standing {
-            Standing::SettingUp => _ = self.setups.remove(&(slot.connection.setup_began(), index)),
-            Standing::Refused => _ = self.refused.remove(&index),
-            Standing::Gone => self.gone -= 1,
-            Standing::Lasting => {}
+        match slot.state {
+            ConnectionState::SettingUp => _ = self.setups.remove(&(slot.connection.setup_began(), index)),
+            ConnectionState::Refused => _ = self.refused.remove(&index),
+            ConnectionState::Terminated => self.gone -= 1,
+            ConnectionState::Active => {}
         }
         if let Some(host) = slot.counted_host()
             && let Some(count) = self.hosts.get_mut(&host)
@@ -275,7 +275,7 @@ impl Slot {
     /// The host that its set-up or its refusal is counted for: where it was asked for.
     fn counted_host(&self) -> Option<[u8; 8]> {
         let (_, from) = self.asked;
-        from.filter(|_| matches!(self.standing, Standing::SettingUp | Standing::Refused)).map(host_of)
+        from.filter(|_| matches!(self.state, ConnectionState::SettingUp | ConnectionState::Refused)).map(host_of)
     }
 
     /// Whether its peer has told how its resets end, and that was not noted.

@@ -40,7 +40,6 @@ use core::ops::Range;
 use segstream_base::endpoint::Deadline;
 use segstream_base::halves::{Probe, SubmitError, Verdict};
 use segstream_base::{Bandwidth, Bytes, Duration, Instant};
-use segstream_blocks::congestion::Controller;
 use segstream_wire::contract::{Contract, ContractError, Triplet};
 use segstream_wire::report::RefuseReason;
 use segstream_wire::{Class, Part, State};
