@@ -43,7 +43,7 @@ pub(super) fn common() -> SharedScenario {
     link(BANDWIDTH, RTT, 1.0)
 }
 
-/// The flagship at a rate found as it goes, without tolerated losses.
+/// The flagship at a congestion-controlled rate, without tolerated losses.
 pub(super) fn stream(name: &str, bandwidth: Bandwidth, rtt: Duration) -> SharedParty {
     let segment = u64::from(SEGMENT_PACKETS * PACKET_BYTES);
     // Why twelve products: what waits in the longest queue here, four of them, and two rounds of repair beside it.
