@@ -14,7 +14,6 @@ mod sending;
 
 use crate::builder::Parts;
 use crate::inbox::{Inbox, News, Receiving};
-use crate::progress::Progressive;
 use crate::{
     Bandwidth, Class, CloseReason, Config, ConnectionEvent, ConnectionId, Contract, Error, Peer, Rate, Statistics, StreamStatistics,
     Timestamp, Trust,
@@ -125,11 +124,14 @@ impl Hub {
             let (remote, incoming) = (connection.remote(), connection.role() == Role::Responder);
             let inbox = self.inboxes.entry(id).or_insert_with(|| Box::new(Inbox::new(remote, incoming)));
             let cause = Cause::of(&event);
-            if matches!(cause, Cause::Opened) {
-                let unread = |progress: &Progressive| progress.has_held();
-                inbox.receiving.retain(|&stream, kept| !connection.has_retired(stream) || kept.progress.as_deref().is_some_and(unread));
+            let opened = if let ConnectionEvent::StreamOpened(stream) = event { Some(stream) } else { None };
+            if opened.is_some() {
+                inbox.forget_received(|stream| connection.has_retired(stream));
             }
             let news = inbox.take(event);
+            if let Some(receiving) = opened.and_then(|stream| inbox.receiving.get_mut(&stream)) {
+                receiving.contract = opened.and_then(|stream| connection.receiving_contract(stream)).cloned().map(Box::new);
+            }
             if !core::mem::replace(&mut inbox.queued, true) {
                 self.news.push_back(id);
             }

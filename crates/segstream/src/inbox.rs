@@ -9,7 +9,7 @@
 
 use crate::progress::Progressive;
 use crate::verdicts::Verdicts;
-use crate::{Bandwidth, Class, CloseReason, ConnectionEvent, RefuseReason};
+use crate::{Bandwidth, Class, CloseReason, ConnectionEvent, Contract, RefuseReason};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::SocketAddr;
 
@@ -42,6 +42,8 @@ const ENDED_KEPT: usize = 1024;
 /// A stream of the peer.
 #[derive(Debug, Default)]
 pub(crate) struct Receiving {
+    /// Its contract, for as long as it may be asked for after the stream has ended.
+    pub(crate) contract: Option<Box<Contract>>,
     /// Everything has been handed over.
     pub(crate) ended: bool,
     /// Nobody will read it: what comes is thrown away, so that the peer's window does not close.
@@ -138,6 +140,14 @@ impl Inbox {
         }
         self.sending.insert(stream, Sending::new(stream));
         self.sending_next = self.sending_next.max(stream + 1);
+    }
+
+    /// Streams of the peer that have `retired` are forgotten, but for those that the application has not been given or not
+    /// read.
+    pub(crate) fn forget_received(&mut self, retired: impl Fn(u32) -> bool) {
+        let unread = |kept: &Receiving| kept.progress.as_deref().is_some_and(Progressive::has_held);
+        let opened = &self.opened;
+        self.receiving.retain(|stream, kept| !retired(*stream) || opened.contains(stream) || unread(kept));
     }
 
     /// Whether a stream of ours has ended and nothing is kept of it.

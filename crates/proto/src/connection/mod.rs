@@ -468,12 +468,16 @@ impl Connection {
     fn on_stream_opened(&mut self, stream: u32) {
         self.incoming.store.retain(|kept| self.recv.contract(kept).is_some());
         self.incoming.progressive.retain(|&read| self.recv.contract(read).is_some());
+        self.recv.hold_until_announced(stream);
         self.events.push_back(ConnectionEvent::StreamOpened(stream));
     }
 
     /// The next thing to tell the application.
     pub(crate) fn poll_event(&mut self) -> Option<ConnectionEvent> {
         let event = self.events.pop_front();
+        if let Some(ConnectionEvent::StreamOpened(stream)) = event {
+            self.recv.on_announced(stream);
+        }
         if self.events.is_empty() && self.events.capacity() > 0 {
             // Why: a connection that is idle keeps no room for what it once told.
             self.events = VecDeque::new();

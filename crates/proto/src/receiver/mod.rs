@@ -144,6 +144,8 @@ pub struct RecvHalf {
     frontier: Frontier,
     pub(crate) streams: LiveStreams<RecvStream>,
     credit: StreamCredit,
+    /// A stream can be retired since the application knows of it.
+    may_retire: bool,
     reports: Reports,
     /// Violated and unjudged segments of all streams.
     wanting: u64,
@@ -168,6 +170,7 @@ impl RecvHalf {
             frontier: Frontier::default(),
             streams: LiveStreams::default(),
             credit: StreamCredit::new(config.streams_max),
+            may_retire: false,
             reports: Reports::new(now),
             wanting: 0,
             scratch: Bitmap::new(),
@@ -359,6 +362,9 @@ impl RecvHalf {
         if self.has_retired(id) {
             self.answer_for_retired(now, id);
             return;
+        }
+        if self.may_retire {
+            self.retire_ended(now);
         }
         self.reports.schedule.report_now(now);
         if !self.credit.allows_one_more() {

@@ -23,8 +23,24 @@ impl RecvHalf {
         self.streams.get(number).is_none() && self.credit.was_opened(number)
     }
 
+    /// The application is still to be told of stream `number`: until then it stays, since one without a segment may have ended.
+    pub(crate) fn hold_until_announced(&mut self, number: u32) {
+        if let Some(stream) = self.streams.get_mut(number) {
+            stream.unannounced = true;
+        }
+    }
+
+    /// The application has been told of stream `number`.
+    pub(crate) fn on_announced(&mut self, number: u32) {
+        if let Some(stream) = self.streams.get_mut(number) {
+            stream.unannounced = false;
+            self.may_retire |= stream.has_ended();
+        }
+    }
+
     /// Streams that have ended and of which everything is confirmed make room for others.
     pub(super) fn retire_ended(&mut self, now: Instant) {
+        self.may_retire = false;
         for stream in self.streams.iter_mut().filter(|stream| stream.has_ended()) {
             stream.on_retired();
             let schedule = &mut self.reports.schedule;

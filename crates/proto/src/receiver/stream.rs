@@ -61,6 +61,8 @@ pub(crate) struct RecvStream {
     /// The sender has data the window does not admit.
     pub(crate) sender_waits: bool,
     pub(crate) ended_told: bool,
+    /// The application has not been told that the stream is there.
+    pub(super) unannounced: bool,
     /// It has ended, and nothing about it is unknown to the sender.
     retired: bool,
     /// Where the next report shipment's requests and verdicts start: (segment, position) and (segment, unit).
@@ -114,6 +116,7 @@ impl RecvStream {
             wanting: 0,
             sender_waits: false,
             ended_told: false,
+            unannounced: false,
             retired: false,
             request_from: (0, 0),
             verdict_from: (0, 0),
@@ -459,7 +462,7 @@ impl RecvStream {
 
     /// Whether it has ended and is not retired yet: every segment has left the queue, and the application knows.
     pub(super) fn has_ended(&self) -> bool {
-        !self.retired && self.ended_told && self.end.is_some_and(|end| self.base >= end)
+        !self.retired && !self.unannounced && self.ended_told && self.end.is_some_and(|end| self.base >= end)
     }
 
     /// It is retired: its buffers are free.

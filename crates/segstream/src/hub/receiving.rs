@@ -81,7 +81,8 @@ impl Hub {
     /// The contract of a stream of the peer.
     pub(crate) fn receiving_contract(&self, id: ConnectionId, stream: u32) -> Result<&Contract, Error> {
         let connection = self.protocol.connection(id).ok_or(Error::Unknown("connection"))?;
-        connection.receiving_contract(stream).ok_or(Error::Unknown("stream"))
+        let kept = || self.inboxes.get(&id)?.receiving.get(&stream)?.contract.as_deref();
+        connection.receiving_contract(stream).or_else(kept).ok_or(Error::Unknown("stream"))
     }
 
     /// Nobody will read the stream any more: what comes is thrown away.

@@ -52,6 +52,9 @@ impl RecvHalf {
 
     /// The next shipment of the report that is due, if one is.
     pub fn poll_report(&mut self, now: Instant) -> Option<Report> {
+        if self.may_retire {
+            self.retire_ended(now);
+        }
         if !self.reports.composition.is_under_way() {
             // Why here and not with each arrival: what comes in one batch is taken as if it had come one by one.
             self.reports.schedule.update_periods_if_faster(now, self.detector.highest().unwrap_or(0));
