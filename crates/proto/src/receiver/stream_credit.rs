@@ -101,7 +101,7 @@ impl StreamCredit {
     }
 
     /// The total that the report shipment `report` is to carry, if any.
-    pub(super) fn to_tell(&mut self, report: u64) -> Option<u64> {
+    pub(super) fn total_for(&mut self, report: u64) -> Option<u64> {
         if core::mem::take(&mut self.due) {
             self.told = self.total();
             self.told_in = Some(report);
@@ -130,11 +130,11 @@ mod tests {
         credit.on_opened(1);
         assert!(!credit.on_retired(), "the peer does not wait yet");
         assert!(credit.is_unconfirmed());
-        assert_eq!((credit.to_tell(7), credit.to_tell(8)), (Some(6), Some(6)));
+        assert_eq!((credit.total_for(7), credit.total_for(8)), (Some(6), Some(6)));
         credit.on_confirmed(&Confirmed { highest: Some(6), before: u64::MAX });
         assert!(credit.is_unconfirmed());
         credit.on_confirmed(&Confirmed { highest: Some(8), before: 0 });
-        assert_eq!((credit.is_unconfirmed(), credit.to_tell(9)), (false, None));
+        assert_eq!((credit.is_unconfirmed(), credit.total_for(9)), (false, None));
     }
 
     #[test]
@@ -145,7 +145,7 @@ mod tests {
         assert!(!credit.allows_one_more());
         assert!(credit.on_retired());
         assert!(credit.allows_one_more());
-        assert_eq!(credit.to_tell(0), Some(3));
+        assert_eq!(credit.total_for(0), Some(3));
     }
 
     #[test]
@@ -155,7 +155,7 @@ mod tests {
         assert!(!credit.on_retired() && !credit.is_unconfirmed());
         credit.on_opened(1);
         assert!(credit.is_unconfirmed());
-        assert_eq!(credit.to_tell(0), Some(5));
+        assert_eq!(credit.total_for(0), Some(5));
     }
 
     #[test]

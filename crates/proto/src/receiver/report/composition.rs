@@ -128,7 +128,7 @@ impl Composition {
         self.shipments_left -= 1;
         let mut report = self.prelude(now, detector);
         let mut room = body_bytes - Report::PRELUDE_BYTES_MAX;
-        if let Some(streams) = credit.to_tell(report.number) {
+        if let Some(streams) = credit.total_for(report.number) {
             push(&mut report, &mut room, ReportFrame::MaxStreams { streams });
         }
         if first {
