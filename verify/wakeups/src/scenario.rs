@@ -152,13 +152,18 @@ pub fn wakers_meet_a_clear(wakes: &'static [usize]) {
     });
 }
 
+/// The bell, and the rings of arrivals and of room.
+type Shared = (Bell, Ring, Ring);
+/// The ring that a thread fills, and how it tells.
+type Brings<'a> = (&'a Ring, fn(&Bell));
+
 /// A driver sleeps until its threads have something for it: arrivals from one, room from the other.
 pub fn threads_ring_for_a_driver(arrivals: usize, rooms: usize) {
     explore(Some(3), move || {
         let (waker, listener) = wake::pair().unwrap();
         let pipe = last_pipe();
         let shared = Arc::new((Bell::new(waker), Ring::new(2), Ring::new(2)));
-        let bring = |count: usize, ring: for<'a> fn(&'a (Bell, Ring, Ring)) -> (&'a Ring, fn(&Bell))| {
+        let bring = |count: usize, ring: fn(&Shared) -> Brings<'_>| {
             let shared = Arc::clone(&shared);
             (count > 0).then(|| {
                 thread::spawn(move || {
