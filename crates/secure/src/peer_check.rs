@@ -69,7 +69,7 @@ impl PeerCheck {
         if admitted {
             Ok(())
         } else {
-            Err(self.refuse(format!("the key {key} was allowed for one connection, and another connection has used it")))
+            Err(self.refuse(format!("the key {key} was allowed once, and another connection has used it")))
         }
     }
 

@@ -119,6 +119,6 @@ fn a_file_without_certificates_gives_no_authorities() {
     for text in ["", "garbage", &pem("CERTIFICATE", b"not one")] {
         fs::write(&path, text).unwrap();
         let error = Authorities::load(&path).unwrap_err().to_string();
-        assert!(error.contains("roots.pem holds no usable root certificates"), "{error}");
+        assert!(error.contains("roots.pem contains no usable root certificates"), "{error}");
     }
 }
