@@ -66,11 +66,7 @@ impl PeerCheck {
         let seen = self.seen().clone();
         let key = seen.key.ok_or_else(|| "the peer has shown no key".to_owned())?;
         let admitted = admission.admit(key, matches!(seen.certified, Some(Ok(()))));
-        if admitted {
-            Ok(())
-        } else {
-            Err(self.refuse(format!("the key {key} was allowed once, and another connection has used it")))
-        }
+        if admitted { Ok(()) } else { Err(self.refuse(format!("the key {key} was allowed once, and another connection has used it"))) }
     }
 
     fn refuse(&self, why: String) -> String {
