@@ -168,6 +168,8 @@ mod linux {
         // SAFETY: `at` is a message that the kernel has written, and its length says that a `T` is in it: each kind that is read
         // carries the numbers that its name says.
         unsafe {
+            // Why the cast: musl has the length in 32 bits.
+            #[allow(clippy::unnecessary_cast)]
             let whole = at.read_unaligned().cmsg_len as usize >= libc::CMSG_LEN(size_of::<T>() as _) as usize;
             whole.then(|| libc::CMSG_DATA(at).cast::<T>().read_unaligned())
         }

@@ -290,7 +290,7 @@ impl Connection {
             // A CR is for an endpoint, which knows no connection yet.
             SetupShipment::Request(request) => initial::write(Kind::Request, 0, number, out, |body| request.encode(body)),
             SetupShipment::Confirm(confirm) => {
-                initial::write(Kind::Confirm, self.identity.remote_id, number, out, |body| confirm.encode(body))
+                initial::write(Kind::Confirm, self.identity.remote_id, number, out, |body| confirm.encode(body));
             }
             // An RJ belongs to no connection of its sender.
             SetupShipment::Reject(reject) => initial::write(Kind::Reject, self.identity.remote_id, 0, out, |body| reject.encode(body)),
