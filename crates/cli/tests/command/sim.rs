@@ -97,7 +97,7 @@ fn schemes_of_an_atm_cluster_run_in_its_setting_and_in_no_other_by_accident() {
         ("tcp --t-normal 5ms", "--t-normal means nothing to tcp"),
         ("adaptive-ack --max-pd 25", "--max-pd means nothing to adaptive-ack"),
         ("sscop --no-tail-rule", "--no-tail-rule means nothing to sscop"),
-        ("sscop --timer-poll 1us", "a report or a poll every 1µs"),
+        ("sscop --timer-poll 1us", "a poll every 1µs is not possible"),
         ("sstp --work-us 70", "write what a packet costs and what each byte does"),
         ("tcp --work-us 70,0.05 --service-us 83", "give either what both ends work"),
     ] {

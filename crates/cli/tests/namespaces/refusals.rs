@@ -34,7 +34,7 @@ fn addresses_of_two_networks_are_bad_usage() {
     let Some(ends) = ends(["10.77.0.1", "10.78.0.2"]) else { return };
     let paths = ends.paths();
     let sentence = refused(&["--tun", &paths[0], &paths[1], "--tun-addresses", "10.77.0.1,10.78.0.2"], 2);
-    assert!(sentence.contains("10.77.0.1 and 10.78.0.2 are not in one network"), "{sentence}");
+    assert!(sentence.contains("10.77.0.1 and 10.78.0.2 are not in the same /24 network"), "{sentence}");
 }
 
 #[test]

@@ -65,6 +65,8 @@ fn a_segment_keeps_the_memory_of_its_sender_until_its_verdict_and_a_received_one
         }
         assert_eq!(places.len(), 3);
         assert!(places.iter().all(|place| *place == places[0]), "a buffer is put together, received, and used again: {places:x?}");
+        // The sender's close wants an answer, which a blocking endpoint gives while it is called.
+        receiver.close().unwrap();
         sending.join().unwrap();
     });
 }
