@@ -195,7 +195,7 @@ struct PeerParameters {
     /// The end of a datagram by which the peer says that it has lost the connection (RFC 9000 10.3).
     stateless_reset_token: Option<[u8; 16]>,
     /// Proves our address to the peer in a later request.
-    address_token: Vec<u8>,
+    address_token: Box<[u8]>,
 }
 
 /// The idle timeout (RFC 9000 10.1).
@@ -304,7 +304,7 @@ impl Connection {
         let idle_timeout = agreed_idle_timeout(&config.limits, &start.proposal.limits);
         let (send, recv) = start.halves(now, config, idle_timeout);
         let Start { role, local_id, remote_id, proposal, protection, token, issued_tokens, session, .. } = start;
-        let peer = PeerParameters { limits: proposal.limits, stateless_reset_token: None, address_token: Vec::new() };
+        let peer = PeerParameters { limits: proposal.limits, stateless_reset_token: None, address_token: Box::default() };
         let mut connection = Self {
             identity: Identity { role, local_id, remote_id },
             config: Arc::clone(config),
@@ -376,7 +376,7 @@ impl Connection {
 
     /// What proves our address to the peer in a later request, once.
     pub(crate) fn take_address_token(&mut self) -> Option<Vec<u8>> {
-        (!self.peer.address_token.is_empty()).then(|| core::mem::take(&mut self.peer.address_token))
+        (!self.peer.address_token.is_empty()).then(|| core::mem::take(&mut self.peer.address_token).into_vec())
     }
 
     pub(crate) const fn local_id(&self) -> u32 {

@@ -69,7 +69,7 @@ pub(crate) struct IssuedTokens {
     /// The end of a datagram that says the connection is lost here.
     pub(crate) reset: Option<[u8; 16]>,
     /// Proves the initiator's address in its next request.
-    pub(crate) token: Vec<u8>,
+    pub(crate) token: Box<[u8]>,
 }
 
 /// The state of set-up.
@@ -81,16 +81,17 @@ pub(super) struct Setup {
     proposal: Proposal,
     /// Whether the peer's side of the agreement has been taken.
     agreed: bool,
-    token: Vec<u8>,
+    token: Box<[u8]>,
     cookies: u32,
     issued_tokens: IssuedTokens,
     flight: Flight,
-    rejection: Option<Reject>,
+    /// Boxed: a connection that is refused does not last, and each would carry its size.
+    rejection: Option<Box<Reject>>,
     /// How often the handshake bytes were sent again.
     tries: u32,
     first_sent: Option<Instant>,
     /// What the peer has said last, if it was that it is busy.
-    busy: Option<String>,
+    busy: Option<Box<str>>,
     began: Instant,
 }
 
@@ -105,7 +106,7 @@ impl Setup {
             protection,
             proposal,
             agreed: false,
-            token,
+            token: token.into(),
             cookies: 0,
             issued_tokens,
             flight: Flight::default(),
@@ -149,7 +150,7 @@ impl Connection {
     /// What set-up wants to send now.
     pub(super) fn setup_shipment(&mut self, now: Instant) -> Option<SetupShipment> {
         if let Some(rejection) = self.setup.rejection.take() {
-            return Some(SetupShipment::Reject(rejection));
+            return Some(SetupShipment::Reject(*rejection));
         }
         if self.close.is_over() {
             return None;
@@ -178,7 +179,7 @@ impl Connection {
                             request,
                             connection,
                             protection,
-                            token,
+                            token: token.into(),
                             fragment,
                         }));
                     }
@@ -209,7 +210,7 @@ impl Connection {
     pub(super) fn give_up_setup(&mut self, now: Instant) {
         if !self.setup.is_done() {
             let reason = match self.setup.busy.take() {
-                Some(detail) => CloseReason::Rejected { reason: RejectReason::Busy, detail },
+                Some(detail) => CloseReason::Rejected { reason: RejectReason::Busy, detail: detail.into_string() },
                 None => CloseReason::NoAnswer(self.config.connect_timeout),
             };
             self.end(now, reason);
@@ -279,7 +280,7 @@ impl Connection {
             return;
         }
         setup.cookies += 1;
-        setup.token = cookie.token;
+        setup.token = cookie.token.into();
         (setup.tries, setup.first_sent) = (0, None);
         setup.flight.begin_again();
     }
@@ -370,7 +371,7 @@ impl Connection {
             class: self.recv.config.class,
             limits: self.config.limits,
             reset: self.setup.issued_tokens.reset,
-            token: self.setup.issued_tokens.token.clone(),
+            token: self.setup.issued_tokens.token.to_vec(),
             grants,
         }
     }
@@ -386,7 +387,7 @@ impl Connection {
         self.peer.limits = agreement.limits;
         self.keep_to_peer_limits();
         self.peer.stateless_reset_token = agreement.reset;
-        self.peer.address_token = agreement.token;
+        self.peer.address_token = agreement.token.into();
         // Never more than was proposed.
         let class = Class::new(agreement.class.number() & self.setup.proposal.class.number());
         self.set_agreed_class(now, class.unwrap_or_default());
@@ -439,14 +440,14 @@ impl Connection {
         if self.protection.session.can_seal(Level::Handshake) {
             self.close.refuse(Disconnect { code: error.code, abort: true, detail: error.detail.clone() });
         } else if self.identity.role == Role::Responder {
-            self.setup.rejection = Some(self.rejection(RejectReason::Handshake, &error.detail));
+            self.setup.rejection = Some(Box::new(self.rejection(RejectReason::Handshake, &error.detail)));
         }
         self.end(now, CloseReason::HandshakeFailed(error));
     }
 
     fn reject(&mut self, now: Instant, reason: RejectReason, detail: &str) {
         let rejection = self.rejection(reason, detail);
-        self.setup.rejection = Some(rejection);
+        self.setup.rejection = Some(Box::new(rejection));
         self.end(now, CloseReason::Rejected { reason, detail: detail.to_owned() });
     }
 
@@ -461,7 +462,7 @@ impl Connection {
         }
         if reject.reason == RejectReason::Busy {
             // The request is repeated anyway; sooner or later it may be served.
-            self.setup.busy = Some(reject.detail);
+            self.setup.busy = Some(reject.detail.into_boxed_str());
             return;
         }
         let mut detail = reject.detail;

@@ -127,7 +127,8 @@ impl Endpoint {
             streams: Vec::new(),
         };
         let new = NewConnection { addresses: asked.addresses, role: Role::Responder, proposal, token: Vec::new(), session };
-        let issued_tokens = IssuedTokens { reset: self.reset_code(local_id, from), token: address_token(&*self.protection, now, from) };
+        let issued_tokens =
+            IssuedTokens { reset: self.reset_code(local_id, from), token: address_token(&*self.protection, now, from).into() };
         let id = self.place(now, index, local_id, new, issued_tokens);
         if let Some(connection) = self.connection_mut(id) {
             connection.on_request(now, number, asked.bytes, request);

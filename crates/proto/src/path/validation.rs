@@ -22,7 +22,7 @@ const TRIES: u32 = 5;
 const AMPLIFICATION_MAX: u64 = 3;
 
 /// An address the peer may have moved to.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 struct Candidate {
     addresses: Addresses,
     token: u64,
@@ -35,7 +35,8 @@ struct Candidate {
 /// The validation of other addresses of the peer, and the answers to its own challenges.
 #[derive(Debug)]
 pub(crate) struct Validation {
-    candidate: Option<Candidate>,
+    /// Boxed: few connections ever have one, and each would carry its size.
+    candidate: Option<Box<Candidate>>,
     key: Plain,
     randoms_drawn: u64,
     /// The peer's challenge that is to be answered.
@@ -56,7 +57,7 @@ impl Validation {
             return false;
         }
         let token = self.random();
-        self.candidate = Some(Candidate { addresses, token, pending: true, tries: 0, received_bytes: bytes, sent_bytes: 0 });
+        self.candidate = Some(Box::new(Candidate { addresses, token, pending: true, tries: 0, received_bytes: bytes, sent_bytes: 0 }));
         true
     }
 
@@ -68,7 +69,7 @@ impl Validation {
     }
 
     /// What is newest has come from the peer's address: it is nowhere else.
-    pub(crate) const fn give_up(&mut self) {
+    pub(crate) fn give_up(&mut self) {
         self.candidate = None;
     }
 
@@ -108,7 +109,7 @@ impl Validation {
 
     /// Whether a challenge may be waiting to leave.
     pub(crate) fn has_pending_challenge(&self) -> bool {
-        self.candidate.is_some_and(|candidate| candidate.pending)
+        self.candidate.as_ref().is_some_and(|candidate| candidate.pending)
     }
 
     pub(crate) const fn take_response(&mut self) -> Option<u64> {

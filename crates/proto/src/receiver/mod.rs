@@ -470,7 +470,12 @@ impl RecvHalf {
 
     /// The next stream the peer has opened.
     pub fn poll_opened(&mut self) -> Option<u32> {
-        self.opened.pop_front()
+        let opened = self.opened.pop_front();
+        if opened.is_none() && self.opened.capacity() > 0 {
+            // Why: streams are opened seldom, and each connection would keep the room.
+            self.opened = VecDeque::new();
+        }
+        opened
     }
 
     /// The contract of a stream.

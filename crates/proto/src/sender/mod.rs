@@ -413,6 +413,10 @@ impl SendHalf {
 
     /// Gives up what is too old.
     pub fn handle_timeout(&mut self, now: Instant) {
+        if self.events.is_empty() && self.events.capacity() > 0 && self.is_over() {
+            // Why: an idle sender keeps no memory for events that were taken.
+            self.events = VecDeque::new();
+        }
         if !self.lifetimes {
             return;
         }

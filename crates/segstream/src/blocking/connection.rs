@@ -50,9 +50,9 @@ impl<'a> Connection<'a> {
     /// # Errors
     ///
     /// [`Error::TimedOut`] when `timeout` has passed.
-    pub fn open_stream_when_allowed(&mut self, contract: Contract, timeout: Option<Duration>) -> Result<u32, Error> {
+    pub fn open_stream_when_allowed(&mut self, contract: &Contract, timeout: Option<Duration>) -> Result<u32, Error> {
         let id = self.id;
-        self.endpoint.wait_for(timeout, |hub, now| hub.poll_open_stream(now, id, &contract))
+        self.endpoint.wait_for(timeout, |hub, now| hub.poll_open_stream(now, id, contract))
     }
 
     /// Waits for the next stream that the peer opens. `None` when the connection has ended as it should.

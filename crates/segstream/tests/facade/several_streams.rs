@@ -122,7 +122,7 @@ fn a_thousand_streams_go_one_after_another_where_eight_may_be_live() {
         let id = client.connect(segstream::Peer::anyone(to), vec![]).unwrap();
         let mut connection = client.connection(id);
         for expected in 0..STREAMS {
-            let stream = connection.open_stream_when_allowed(Contract::default(), PATIENCE).unwrap();
+            let stream = connection.open_stream_when_allowed(&Contract::default(), PATIENCE).unwrap();
             assert_eq!(stream, expected);
             let segment = connection.send(stream, pattern(u64::from(stream), 500)).unwrap();
             connection.finish_stream(stream).unwrap();
@@ -132,7 +132,7 @@ fn a_thousand_streams_go_one_after_another_where_eight_may_be_live() {
         assert!(matches!(connection.verdict(0, 0, PATIENCE), Err(Error::Unknown("segment"))));
         assert_eq!(connection.send(0, "no".into()).unwrap_err().to_string(), Error::from(segstream::SubmitError::Finished).to_string());
         for _ in 0..8 {
-            let opened = connection.open_stream_when_allowed(Contract::default(), PATIENCE);
+            let opened = connection.open_stream_when_allowed(&Contract::default(), PATIENCE);
             assert!(opened.is_ok());
         }
         let error = connection.open_stream(Contract::default()).unwrap_err();
