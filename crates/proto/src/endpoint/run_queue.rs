@@ -14,7 +14,7 @@ use crate::connection::ConnectionEvent;
 use crate::path::Addresses;
 use segstream_base::endpoint::{Deadline, Transmit};
 use segstream_base::{Duration, Instant};
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 
 /// How often the timers of a connection are looked at that waits for its turn to send.
 const WAITING_PAUSE: Duration = Duration::from_millis(1);
@@ -35,12 +35,11 @@ pub(super) struct RunQueue {
     now: Instant,
     touched: Vec<u32>,
     speaking: Vec<u32>,
-    /// Those of them whose events are being taken, the next one last.
-    telling: Vec<u32>,
     ready: BTreeSet<u32>,
     entries: BTreeSet<(Instant, u32)>,
     /// Where the next search for something to send begins.
     turn: u32,
+    events: VecDeque<(ConnectionId, ConnectionEvent)>,
     /// For the connections that are due, kept for its buffer.
     due: Vec<u32>,
     /// How often a connection was looked at.
@@ -117,22 +116,17 @@ impl RunQueue {
     /// The next thing a connection tells.
     pub(super) fn poll_event(&mut self, slots: &mut Slots) -> Option<(ConnectionId, ConnectionEvent)> {
         self.settle(slots);
-        loop {
-            if self.telling.is_empty() {
-                // Why in order: what is told must not depend on who was touched first.
-                self.speaking.sort_unstable_by(|a, b| b.cmp(a));
-                core::mem::swap(&mut self.speaking, &mut self.telling);
+        // Why in order: what is told must not depend on who was touched first.
+        self.speaking.sort_unstable();
+        // Why all at once: what the application does between two events must not change the events that were due before.
+        for index in self.speaking.drain(..) {
+            let Some(slot) = slots.at_mut(index) else { continue };
+            slot.queued.speaking = false;
+            while let Some(event) = slot.connection.poll_event() {
+                self.events.push_back((slot.id, event));
             }
-            let index = *self.telling.last()?;
-            if let Some(slot) = slots.at_mut(index) {
-                // Why from its own queue: a verdict that is stored once more on its way costs as much as it is worth.
-                if let Some(event) = slot.connection.poll_event() {
-                    return Some((slot.id, event));
-                }
-                slot.queued.speaking = false;
-            }
-            self.telling.pop();
         }
+        self.events.pop_front()
     }
 
     /// The ready connection whose turn it is.

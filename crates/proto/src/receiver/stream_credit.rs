@@ -168,7 +168,7 @@ mod tests {
         credit.on_opened(0);
         credit.on_opened(1);
         credit.on_opened(4);
-        assert_eq!(credit.gaps, [3..4]);
+        assert_eq!(credit.gaps, vec![3..4; 1]);
         for number in (7..10_000).step_by(2) {
             credit.on_opened(number);
         }
