@@ -50,7 +50,7 @@ usage: cargo xtask <step>
   fuzz [SECONDS]  run each fuzz target for SECONDS (10)
   dependencies    check licences, duplicates, sources and advisories of the dependencies, by cargo-deny
   oldest          build with the oldest compiler that Cargo.toml promises
-  packages        pack every crate that others may depend on, and build each from its package
+  packages        pack every crate that others may depend on
   faults [NAME..] plant the faults in verify/faults/, each in a copy, and see the tests fail
   faults --list   name the faults
   mutants         change the inner mechanisms in every small way and see the tests fail (hours)

@@ -3,7 +3,7 @@
 //! - `setup`: request, confirm, reject; `flight` brings the handshake's bytes across;
 //! - `receive`: one call for each kind of shipment; `gro_batch`: those that came together and continue each other as one;
 //! - `transmit`: asks each part in turn what it wants to send;
-//! - `pmtu`: probes of the datagram size; what they find is the [`Path`]'s;
+//! - `pmtu`: probes of the datagram size; what they find is the `Path`'s;
 //! - `migration`: a peer whose address changes;
 //! - `close`: graceful and abrupt end, the idle timeout;
 //! - `application`: what the application may ask for.
