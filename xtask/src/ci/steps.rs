@@ -57,7 +57,6 @@ pub(super) const STEPS: &[Step] = &[
     step("layers", "cargo xtask layers"),
     step("tidy", "cargo xtask tidy"),
     step("dependencies", "cargo xtask dependencies"),
-    step("oldest compiler", "cargo xtask oldest"),
     step("packages", "cargo xtask packages"),
     step("swarm", "target/debug/segstream-swarm --first 1000 --seeds 1000").after(&["tests"]),
     step("figures", "target/debug/segstream study run --all --quick --out target/ci-study").after(&["tests", "old figures"]),
