@@ -42,6 +42,8 @@ pub struct LossDetector {
     ring: [u64; WORDS],
     highest: Option<u64>,
     reorder: u64,
+    /// What R was at first.
+    reorder_first: u16,
     adapting: bool,
     /// Numbers below are judged.
     judged: u64,
@@ -54,7 +56,13 @@ impl LossDetector {
     /// A detector with the distance `reorder` (at most 1023 is used), which grows up to 256 when `adapting`.
     pub fn new(reorder: u32, adapting: bool) -> Self {
         let reorder = u64::from(reorder).min(SPAN - 1);
-        Self { ring: [0; WORDS], highest: None, reorder, adapting, judged: 0, lost: 0, late: 0, late_after_lost: 0 }
+        let reorder_first = reorder as u16;
+        Self { ring: [0; WORDS], highest: None, reorder, reorder_first, adapting, judged: 0, lost: 0, late: 0, late_after_lost: 0 }
+    }
+
+    /// Numbers come by another path from now on: R is what it was at first.
+    pub const fn reset_reorder(&mut self) {
+        self.reorder = self.reorder_first as u64;
     }
 
     /// Takes the number of a shipment that has arrived. The first may be any; all below it count as missing.
@@ -350,6 +358,22 @@ mod tests {
             self.arrived.insert(number);
             arrival
         }
+    }
+
+    #[test]
+    fn what_was_learned_of_reordering_is_forgotten_on_another_path() {
+        let mut detector = LossDetector::new(3, true);
+        for number in (0..20).chain(21..40).chain([20]) {
+            detector.on_arrival(number);
+        }
+        assert_eq!((detector.reorder(), detector.newly_lost(), detector.late_after_lost()), (19, 1, 1));
+        detector.on_arrival(41);
+        detector.reset_reorder();
+        assert_eq!((detector.reorder(), detector.is_lost(40)), (3, false));
+        for number in 42..45 {
+            detector.on_arrival(number);
+        }
+        assert_eq!((detector.is_lost(40), detector.newly_lost()), (true, 2), "each is counted once");
     }
 
     proptest! {

@@ -42,6 +42,7 @@ impl Connection {
         // RFC 9000 9.4: another port alone is a translator's doing, and the path stays; another host is another path.
         if self.send.path.addresses.is_other_host(addresses) {
             self.send.on_path_change(now, addresses);
+            self.recv.on_path_change(now);
             self.use_found_size();
         } else {
             self.send.path.addresses = self.send.path.addresses.migrated(addresses);

@@ -80,6 +80,8 @@ pub(crate) struct Exchanges {
     probes: VecDeque<(u64, u64)>,
     probes_lost: u64,
     sent_bytes: u64,
+    /// What of that had left before this path began.
+    sent_before: u64,
     /// Since when nothing can leave that waits for no more than the rate, and for how long that was so before.
     limited_since: Option<(Instant, Limit)>,
     limited: Limited,
@@ -180,12 +182,24 @@ impl Exchanges {
         })
     }
 
-    /// The newest exchange that was told.
+    /// Packets take another path from now on: what left on the one before says nothing of it, whatever is told of it later
+    /// (RFC 9000 9.4). The path before had the reordering threshold `reorder`.
+    pub(crate) fn on_path_change(&mut self, reorder: u32) {
+        self.departures.clear();
+        self.probes.clear();
+        self.told = None;
+        self.last = None;
+        // Why: its last losses come to light so many shipments later, as after an outage.
+        self.lost_to_come = u64::from(reorder);
+        self.sent_before = self.sent_bytes;
+    }
+
+    /// The newest exchange that was told on this path.
     pub(crate) const fn told(&self) -> Option<&Told> {
         self.told.as_ref()
     }
 
-    /// All that has left, in IP bytes, without lost probes.
+    /// All that has left, on whichever path, in IP bytes, without lost probes.
     #[inline]
     pub(crate) const fn sent_bytes(&self) -> u64 {
         self.sent_bytes
@@ -202,11 +216,11 @@ impl Exchanges {
         Some((u32::try_from(self.departures.len()).unwrap_or(u32::MAX), first.at))
     }
 
-    /// What has left and is not known to have arrived or been lost, in IP bytes. Limit: known by exchanges alone, so
+    /// What has left on this path and is not known to have arrived or been lost, in IP bytes. Limit: known by exchanges alone, so
     /// what left since the last one that was told counts.
     #[inline]
     pub(crate) fn in_flight(&self) -> u64 {
-        self.sent_bytes - self.told.as_ref().map_or(0, |told| told.departure.bytes)
+        self.sent_bytes - self.told.as_ref().map_or(self.sent_before, |told| told.departure.bytes)
     }
 
     /// Whether shipment `number` is covered by an exchange that was told.
@@ -319,6 +333,30 @@ mod tests {
             exchanges.on_arrival(&arrived(sync, sync, 0, 0), Duration::ZERO, 3).and_then(|exchange| exchange.limited)
         };
         assert_eq!([limited(1, 0), limited(2, 2), limited(3, 8)], [None, Some(Limit::Application), Some(Limit::Window)]);
+    }
+
+    #[test]
+    fn what_left_on_the_path_before_is_no_measure_of_this_one() {
+        let mut exchanges = Exchanges::default();
+        let leave = |exchanges: &mut Exchanges, sync: u64| {
+            exchanges.on_sent(1000);
+            exchanges.on_departure(at(sync), sync, sync);
+        };
+        let told = |exchanges: &mut Exchanges, sync, lost| {
+            exchanges.on_arrival(&arrived(sync, sync, 0, lost), Duration::ZERO, 3).map(|exchange| (exchange.sent_bytes, exchange.lost))
+        };
+        leave(&mut exchanges, 0);
+        leave(&mut exchanges, 1);
+        assert_eq!((told(&mut exchanges, 0, 0), told(&mut exchanges, 1, 2)), (None, Some((1000, 2))));
+        leave(&mut exchanges, 2);
+        exchanges.on_probe(9, 9000);
+        exchanges.on_path_change(3);
+        assert_eq!((exchanges.in_flight(), exchanges.untold(), exchanges.last()), (0, None, None));
+        leave(&mut exchanges, 3);
+        leave(&mut exchanges, 4);
+        assert_eq!((told(&mut exchanges, 2, 7), exchanges.in_flight()), (None, 2000), "it left on the path before");
+        // Of those before the first exchange nothing counts, nor of those whose loss comes to light just behind it.
+        assert_eq!((told(&mut exchanges, 3, 9), told(&mut exchanges, 4, 13)), (None, Some((1000, 1))));
     }
 
     #[test]

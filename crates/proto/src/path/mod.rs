@@ -11,7 +11,9 @@
 //! along [`Addresses`] alone.
 //!
 //! Invariant: a peer that is found at another host is on another path: a new value, which takes over only what counts the
-//! shipments of the connection ([`Path::migrated`]).
+//! shipments of the connection, and in which nothing that left on the path before counts as a measurement ([`Path::migrated`]).
+//!
+//! Limit: an end that has moved itself is not told by anybody, and measures on from what it knew.
 
 pub(crate) mod circuit_breaker;
 pub(crate) mod delivery;
@@ -24,8 +26,8 @@ use core::net::{IpAddr, Ipv4Addr, SocketAddr};
 use delivery::Delivery;
 use exchange::Exchanges;
 use pmtu::{Pmtu, PmtuSearch};
-use segstream_base::Instant;
 use segstream_base::endpoint::{Arrival, Local};
+use segstream_base::{Duration, Instant};
 use segstream_blocks::burst::Pacer;
 use segstream_blocks::congestion::Controller;
 use segstream_blocks::rtt::Rtt;
@@ -38,6 +40,8 @@ const REORDERING_THRESHOLD_ASSUMED: u32 = 3;
 #[derive(Debug)]
 pub(crate) struct Path {
     pub(crate) addresses: Addresses,
+    /// Since when shipments leave on it. What left before says nothing of it.
+    began: Instant,
     pub(crate) validation: Validation,
     pub(crate) pmtu: Pmtu,
     pub(crate) rtt: Rtt,
@@ -67,6 +71,7 @@ impl Path {
     pub(crate) fn new(body_bytes: usize) -> Self {
         Self {
             addresses: Addresses::to(SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0)),
+            began: Instant::ZERO,
             validation: Validation::new([0; 16]),
             pmtu: Pmtu::fixed(body_bytes),
             rtt: Rtt::new(),
@@ -91,27 +96,43 @@ impl Path {
 
     /// The path to where the peer has migrated. What was found out about this one does not hold there (RFC 9000 9.4).
     pub(crate) fn migrated(self, now: Instant, addresses: Addresses) -> Self {
-        let mut congestion = self.congestion;
-        if let Some(controller) = &mut congestion.controller {
-            controller.on_path_change(now);
-        }
-        if let Some(delivery) = &mut congestion.delivery {
-            delivery.on_path_change(congestion.exchanges.sent_bytes());
-        }
         Self {
             addresses: self.addresses.migrated(addresses),
+            began: now,
             breaker: CircuitBreaker::default(),
-            congestion,
+            congestion: self.congestion.migrated(now, self.reordering_threshold),
             pmtu: self.pmtu.restarted(),
-            // Challenges never repeat. Echo and exchanges count the shipments of the connection, on whichever path.
+            // Challenges never repeat. The echo is that of the connection's shipments, on whichever path they left.
             validation: self.validation,
             echo: self.echo,
-            // Limit: round trip and reordering are unlearned by the next report, not at once.
-            rtt: self.rtt,
-            reordering_threshold: self.reordering_threshold,
+            rtt: Rtt::new(),
+            reordering_threshold: REORDERING_THRESHOLD_ASSUMED,
             // Keeps what has just left in mind: the new path begins no faster than the controller lets it.
             pacer: self.pacer,
         }
+    }
+
+    /// The round trip that a report tells which echoes a TXS of `sent_at` and was `held` back; `None` when that left on another
+    /// path (RFC 9000 9.4).
+    pub(crate) fn round_trip_of(&self, now: Instant, sent_at: u64, held: u64) -> Option<Duration> {
+        let round_trip = Duration::from_nanos(now.as_nanos().saturating_sub(sent_at).saturating_sub(held));
+        (sent_at >= self.began.as_nanos()).then_some(round_trip)
+    }
+}
+
+impl Congestion {
+    /// Congestion control on the next path, which begins `now`. The path before had the reordering threshold `threshold`.
+    fn migrated(mut self, now: Instant, threshold: u32) -> Self {
+        if let Some(controller) = &mut self.controller {
+            controller.on_path_change(now);
+        }
+        if let Some(delivery) = &mut self.delivery {
+            delivery.on_path_change(self.exchanges.sent_bytes());
+        }
+        self.exchanges.on_path_change(threshold);
+        // RFC 9000 13.4.2: each path is validated by itself.
+        self.ecn_capable = true;
+        self
     }
 }
 
@@ -150,5 +171,43 @@ impl Addresses {
     /// What a datagram takes on its way beyond itself: the headers of UDP and of IPv4 or IPv6.
     pub(crate) const fn ip_udp_header_bytes(self) -> u64 {
         if self.remote.is_ipv4() { 28 } else { 48 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(millis: u64) -> Instant {
+        Instant::ZERO + Duration::from_millis(millis)
+    }
+
+    /// A path on which everything was found out that can be.
+    fn known() -> Path {
+        let addresses = Addresses::to("192.0.2.1:1000".parse().unwrap());
+        let mut path = Path::between(addresses, [7; 16], 1100, 1200, true);
+        path.rtt.on_sample(at(500), Duration::from_millis(300));
+        path.reordering_threshold = 40;
+        path.congestion.ecn_capable = false;
+        path.congestion.exchanges.on_sent(5000);
+        path.echo = Some(12);
+        path
+    }
+
+    #[test]
+    fn another_host_is_reached_by_a_path_of_which_nothing_is_known() {
+        let to = Addresses::to("203.0.113.9:4000".parse().unwrap());
+        let path = known().migrated(at(1000), to);
+        assert_eq!((path.addresses, path.rtt, path.reordering_threshold), (to, Rtt::new(), REORDERING_THRESHOLD_ASSUMED));
+        assert!(path.congestion.ecn_capable, "ECN is validated anew");
+        assert_eq!((path.congestion.exchanges.in_flight(), path.congestion.exchanges.sent_bytes()), (0, 5000));
+        assert_eq!(path.echo, Some(12), "shipments are those of the connection");
+    }
+
+    #[test]
+    fn a_round_trip_that_began_on_another_path_is_none_of_this_one() {
+        let path = known().migrated(at(1000), Addresses::to("203.0.113.9:4000".parse().unwrap()));
+        let round_trip = |sent_at: u64| path.round_trip_of(at(1100), at(sent_at).as_nanos(), 10_000_000);
+        assert_eq!((round_trip(999), round_trip(1000)), (None, Some(Duration::from_millis(90))));
     }
 }

@@ -5,6 +5,7 @@
 use super::RecvHalf;
 use super::stream::{About, RecvStream};
 use crate::layout::{Layout, tolerance};
+use segstream_base::Instant;
 use segstream_wire::Part;
 
 impl RecvHalf {
@@ -20,6 +21,12 @@ impl RecvHalf {
                 self.detector.on_arrival(earlier);
             }
         }
+    }
+
+    /// The peer has migrated to another host: how its shipments are reordered and what reports measured was another path's.
+    pub(crate) fn on_path_change(&mut self, now: Instant) {
+        self.detector.reset_reorder();
+        self.reports.schedule.on_path_change(now);
     }
 
     /// The highest shipment number received.

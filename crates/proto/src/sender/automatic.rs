@@ -128,6 +128,7 @@ impl SendHalf {
         self.stale();
         let old = core::mem::replace(&mut self.path, Path::new(self.config.body_bytes));
         self.path = old.migrated(now, addresses);
+        self.clock.on_path_change(now);
         self.set_pacing(now);
         self.notify_rate(now, true);
     }

@@ -5,8 +5,8 @@
 
 use super::{SendHalf, SenderHalfEvent};
 use core::ops::Range;
+use segstream_base::Instant;
 use segstream_base::halves::Verdict;
-use segstream_base::{Duration, Instant};
 use segstream_wire::{Report, ReportFrame};
 
 impl SendHalf {
@@ -22,7 +22,7 @@ impl SendHalf {
         let mut fresh = None;
         if newest {
             self.path.reordering_threshold = report.reorder;
-            fresh = report.time.map(|time| Duration::from_nanos(now.as_nanos().saturating_sub(time).saturating_sub(report.held)));
+            fresh = report.time.and_then(|time| self.path.round_trip_of(now, time, report.held));
             if let Some(sample) = fresh {
                 self.on_rtt_sample(now, sample);
             }

@@ -118,6 +118,13 @@ impl StateClock {
         self.period.set_from(round_trip, shipment_time, window);
     }
 
+    /// Packets take another path: its round trip is not known, and the next state is the first to measure it.
+    pub(super) fn on_path_change(&mut self, now: Instant) {
+        self.round_trip = Duration::ZERO;
+        self.period = ReportPeriod::new(now);
+        self.hasten(now);
+    }
+
     pub(super) fn announce_reclass(&mut self, now: Instant, class: Class) {
         self.reclasses += 1;
         self.reclass = Some((self.reclasses, class));

@@ -1,6 +1,7 @@
 //! A peer whose address changes is followed, but only once it has answered from there.
 
 use super::network::{Fate, Network, address, ms};
+use segstream_base::Duration;
 use segstream_base::halves::Verdict;
 
 const KIND_HIDDEN: u8 = 0x60;
@@ -78,4 +79,43 @@ fn an_old_shipment_from_another_address_changes_nothing() {
     let answers = network.sent.iter().filter(|sent| sent.to == address("203.0.113.66:6666"));
     // The requests among them are first contacts, answered by cookies.
     assert!(answers.clone().all(|sent| sent.bytes.len() == 43), "{:?}", answers.collect::<Vec<_>>());
+}
+
+/// What the server has found out about its path to the client: the smallest round trip, and the reordering threshold.
+fn found_out(network: &Network) -> (Duration, u32) {
+    let id = network.server().connections().next().unwrap();
+    let connection = network.server().connection(id).unwrap();
+    (connection.rtt().unwrap().0, connection.reorder())
+}
+
+/// What the server finds out of a path of 150 ms one way, where the client comes to it `to` there, after one of 20 ms that reorders.
+fn found_out_after_moving(to: &str) -> (Duration, u32) {
+    let (mut network, id) = Network::established();
+    // A copy of what the client sends comes first, and long after it what was lost on its way.
+    let early = network.sent.len();
+    network.fates = core::iter::repeat_n(Fate::Lose, 1).collect();
+    network.send(id, 30_000);
+    network.run_for(ms(300));
+    let late = network.sent[early..].iter().find(|sent| sent.from == network.client_address).unwrap().clone();
+    network.inject(late.from, true, &late.bytes);
+    let (round_trip, reorder) = found_out(&network);
+    assert!(round_trip < ms(50) && reorder > 3, "{round_trip} {reorder}");
+    network.lay_path(ms(150));
+    network.move_client(address(to));
+    for _ in 0..20 {
+        network.send(id, 1_000);
+        network.run_for(ms(100));
+    }
+    let at_server = network.server().connections().next().unwrap();
+    assert_eq!(network.server().connection(at_server).unwrap().remote(), address(to));
+    found_out(&network)
+}
+
+#[test]
+fn the_path_to_another_host_is_measured_anew_and_the_path_to_another_port_is_not() {
+    let (round_trip, reorder) = found_out_after_moving("203.0.113.9:4000");
+    assert!(round_trip >= ms(300), "a round trip of {round_trip} is that of the path before");
+    assert_eq!(reorder, 3);
+    let (round_trip, reorder) = found_out_after_moving("192.0.2.1:4000");
+    assert!(round_trip < ms(50) && reorder > 3, "only the port is another: {round_trip} {reorder}");
 }

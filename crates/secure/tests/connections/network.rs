@@ -142,6 +142,11 @@ impl Network {
         self.client_address = to;
     }
 
+    /// What leaves from now on takes so long.
+    pub(crate) fn lay_path(&mut self, delay: Duration) {
+        self.network.link(CLIENT, SERVER, &PathConfig { delay, ..PathConfig::default() }).unwrap();
+    }
+
     pub(crate) const fn now(&self) -> Instant {
         self.network.now()
     }

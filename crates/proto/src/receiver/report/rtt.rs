@@ -54,6 +54,11 @@ impl ReportRtt {
         true
     }
 
+    /// Packets take another path: reports that have left say nothing of it (RFC 9000 9.4).
+    pub(super) fn on_path_change(&mut self) {
+        *self = Self { confirmed: self.confirmed, ..Self::new() };
+    }
+
     /// The round trip as the sending half measures it.
     pub(super) const fn set_sender_rtt(&mut self, rtt: Duration) {
         self.sender_rtt = Some(rtt);

@@ -116,6 +116,12 @@ impl ReportSchedule {
         self.rtt.lowest().map(|rtt| rtt * 3 / 2 + self.arrivals.shipment_time() * 2)
     }
 
+    /// Packets take another path, whose round trip is not known.
+    pub(in crate::receiver) fn on_path_change(&mut self, now: Instant) {
+        self.rtt.on_path_change();
+        self.period = ReportPeriod::new(now);
+    }
+
     /// The round trip as the sending half measures it.
     pub(in crate::receiver) fn set_rtt(&mut self, rtt: Duration) {
         self.rtt.set_sender_rtt(rtt);
