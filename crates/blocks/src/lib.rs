@@ -34,6 +34,7 @@ pub mod congestion;
 pub mod interleave;
 pub mod loss_detector;
 pub mod ranges;
+pub mod recount;
 pub mod report_budget;
 pub mod report_period;
 pub mod rtt;

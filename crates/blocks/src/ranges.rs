@@ -34,6 +34,7 @@ impl RangeSet {
             && last.end == range.start
         {
             last.end = range.end;
+            self.debug_assert_around(self.ranges.len() - 1);
             return range.end - range.start;
         }
         // The ranges that overlap or touch the new one melt into it.
@@ -46,6 +47,7 @@ impl RangeSet {
             known += old.end - old.start;
         }
         self.replace(low, high, start..end);
+        self.debug_assert_around(low);
         end - start - known
     }
 
@@ -65,6 +67,7 @@ impl RangeSet {
         let left = [before, after].into_iter().filter(|rest| rest.start < rest.end);
         let kept: u64 = left.clone().map(|rest| rest.end - rest.start).sum();
         self.ranges.splice(low..high, left);
+        self.debug_assert_around(low);
         held - kept
     }
 
@@ -123,6 +126,13 @@ impl RangeSet {
     /// Takes everything out; the capacity is kept.
     pub fn clear(&mut self) {
         self.ranges.clear();
+    }
+
+    /// The ranges around place `at` are not empty, ascend and do not touch; elsewhere nothing has changed.
+    fn debug_assert_around(&self, at: usize) {
+        let around = &self.ranges[at.saturating_sub(1)..self.ranges.len().min(at + 3)];
+        debug_assert!(around.iter().all(|range| range.start < range.end), "an empty range in {around:?}");
+        debug_assert!(around.windows(2).all(|pair| pair[0].end < pair[1].start), "{around:?} is not in order");
     }
 
     /// Puts `range` in the place of the ranges `low..high`, without allocation when there are any.

@@ -67,6 +67,7 @@ impl<T> LiveStreams<T> {
         debug_assert_ne!(self.numbers.get(place), Some(&number), "stream {number} is opened twice");
         self.numbers.insert(place, number);
         self.streams.insert(place, stream);
+        self.debug_assert_order();
     }
 
     /// Stream `number`, added if it is not there.
@@ -97,6 +98,13 @@ impl<T> LiveStreams<T> {
             }
             kept
         });
+        self.debug_assert_order();
+    }
+
+    /// Each stream has its number, and numbers ascend.
+    fn debug_assert_order(&self) {
+        debug_assert_eq!(self.numbers.len(), self.streams.len(), "numbers and streams have parted");
+        debug_assert!(self.numbers.windows(2).all(|pair| pair[0] < pair[1]), "numbers do not ascend: {:?}", self.numbers);
     }
 
     pub(crate) fn iter(&self) -> core::slice::Iter<'_, T> {

@@ -36,6 +36,7 @@ impl Spare {
         let at = self.buffers.iter().rposition(fits)?;
         let buffer = self.buffers.swap_remove(at);
         self.bytes -= buffer.capacity();
+        self.debug_assert_bounds();
         Some(buffer)
     }
 
@@ -43,7 +44,14 @@ impl Spare {
         if self.buffers.len() < SPARE_BUFFERS_MAX && self.bytes + buffer.capacity() <= SPARE_BYTES_MAX {
             self.bytes += buffer.capacity();
             self.buffers.push(buffer);
+            self.debug_assert_bounds();
         }
+    }
+
+    /// The bytes are those of the buffers, and both within their bounds.
+    fn debug_assert_bounds(&self) {
+        debug_assert_eq!(self.bytes, self.buffers.iter().map(Vec::capacity).sum::<usize>(), "spare bytes are miscounted");
+        debug_assert!(self.buffers.len() <= SPARE_BUFFERS_MAX && self.bytes <= SPARE_BYTES_MAX);
     }
 }
 

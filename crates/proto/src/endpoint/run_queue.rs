@@ -14,6 +14,7 @@ use crate::connection::ConnectionEvent;
 use crate::path::Addresses;
 use segstream_base::endpoint::{Deadline, Transmit};
 use segstream_base::{Duration, Instant};
+use segstream_blocks::recount;
 use std::collections::{BTreeSet, VecDeque};
 
 /// How often the timers of a connection are looked at that waits for its turn to send.
@@ -97,6 +98,7 @@ impl RunQueue {
         self.looks.set(self.looks.get() + 1);
         let earliest = if self.ready.contains(&index) { self.now + WAITING_PAUSE } else { Instant::ZERO };
         let due = slot.deadline().map(|deadline| deadline.at.max(earliest));
+        debug_assert!(slot.queued.entry.is_none_or(|entry| self.entries.contains(&(entry, index))), "an entry is lost");
         if slot.queued.entry == due || slot.queued.entry.zip(due).is_some_and(|(entry, due)| entry < due) {
             return;
         }
@@ -154,7 +156,29 @@ impl RunQueue {
             self.look(index, slots);
         }
         self.correct_first(slots);
+        self.debug_assert_entries(slots);
         None
+    }
+
+    /// Nobody has more than one entry, and whoever is neither touched nor ready has nothing to say or to do before it. Called when
+    /// nothing is left to send.
+    fn debug_assert_entries(&self, slots: &Slots) {
+        if !recount::is_due(slots.len(), self.now.as_nanos() / 1000) {
+            return;
+        }
+        let mut entries = 0;
+        for slot in slots.iter() {
+            let (queued, index) = (&slot.queued, slot.id.index());
+            entries += usize::from(queued.entry.is_some());
+            debug_assert!(queued.entry.is_none_or(|entry| self.entries.contains(&(entry, index))), "an entry is lost");
+            if !queued.touched && !self.ready.contains(&index) {
+                let due = slot.deadline().map(|deadline| deadline.at);
+                let early = due.is_none_or(|due| queued.entry.is_some_and(|entry| entry <= due));
+                debug_assert!(early, "an entry at {:?} for what is due at {due:?}", queued.entry);
+                debug_assert!(queued.speaking || !slot.connection.has_events(), "an event is not told");
+            }
+        }
+        debug_assert_eq!(self.entries.len(), entries, "somebody has two entries");
     }
 
     /// Those that are due become ready.

@@ -12,6 +12,7 @@ use core::cell::Cell;
 use core::net::{IpAddr, SocketAddr};
 use segstream_base::Instant;
 use segstream_base::endpoint::Deadline;
+use segstream_blocks::recount;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Connections an endpoint can have: the low half of an identifier on the wire tells the slot.
@@ -143,6 +144,7 @@ impl Slots {
             self.slots.push(None);
         }
         self.slots[id.index as usize] = Some(Box::new(slot));
+        self.debug_assert_counts();
     }
 
     /// Takes a connection out of its slot.
@@ -157,6 +159,7 @@ impl Slots {
         if let Some(reset) = slot.reset.filter(|reset| self.resets.get(reset) == Some(&index)) {
             self.resets.remove(&reset);
         }
+        self.debug_assert_counts();
         Some(*slot)
     }
 
@@ -171,6 +174,21 @@ impl Slots {
             self.gone_untold.insert(slot.id);
         }
         self.slots[index as usize] = Some(slot);
+        self.debug_assert_counts();
+    }
+
+    /// Each count is that of the connections that were noted so.
+    fn debug_assert_counts(&self) {
+        if !recount::is_due(self.slots.len(), self.serial) {
+            return;
+        }
+        let count = |state| self.iter().filter(|slot| slot.state == state).count();
+        debug_assert_eq!(self.gone, count(ConnectionState::Terminated), "connections that are gone are miscounted");
+        debug_assert_eq!(self.setups.len(), count(ConnectionState::SettingUp), "set-ups are miscounted");
+        debug_assert_eq!(self.refused.len(), count(ConnectionState::Refused), "refused peers are miscounted");
+        let of_hosts = self.iter().filter(|slot| slot.counted_host().is_some()).count();
+        debug_assert_eq!(self.hosts.values().sum::<usize>(), of_hosts, "set-ups of hosts are miscounted");
+        debug_assert_eq!(self.len(), self.iter().count(), "free slots are miscounted");
     }
 
     fn add(&mut self, slot: &Slot) {

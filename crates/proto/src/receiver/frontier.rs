@@ -53,7 +53,11 @@ impl Frontier {
             return;
         }
         let behind = self.entries.iter().rev().take_while(|entry| entry.shipment > shipment).count();
-        self.entries.insert(self.entries.len() - behind, Entry { shipment, stream, passed });
+        let place = self.entries.len() - behind;
+        self.entries.insert(place, Entry { shipment, stream, passed });
+        let before = place.checked_sub(1).and_then(|before| self.entries.get(before));
+        let after = self.entries.get(place + 1);
+        debug_assert!(before.is_none_or(|entry| entry.shipment <= shipment) && after.is_none_or(|entry| entry.shipment > shipment));
     }
 
     /// Whether there is an entry whose number has been passed.

@@ -8,7 +8,8 @@
 //! - `stream`: the window, and the order in which segments are handed over;
 //! - `judge`: acceptance, violation, expiry;
 //! - `report`: when the receiver's state is due, what it says, and what it repeats;
-//! - `surroundings`: what the connection asks.
+//! - `surroundings`: what the connection asks;
+//! - `invariants`: what debug builds check.
 //!
 //! Called by the connection, and through [`crate::halves`] by the simulator. Payload bytes are elsewhere
 //! ([`crate::store`]).
@@ -18,6 +19,7 @@
 
 mod arrivals;
 mod frontier;
+mod invariants;
 mod judge;
 mod report;
 mod retirement;

@@ -10,6 +10,7 @@ use crate::layout::Layout;
 use segstream_base::Instant;
 use segstream_base::halves::Verdict;
 use segstream_blocks::bitmap::Bitmap;
+use segstream_blocks::recount;
 use segstream_blocks::tolerance::Tolerance;
 use segstream_wire::contract::Triplet;
 
@@ -137,6 +138,7 @@ impl RecvSegment {
             late + if end > late_end { self.present.set_range(late_end, end - late_end) } else { 0 }
         };
         self.got += fresh;
+        self.debug_assert_counts();
         fresh
     }
 
@@ -164,7 +166,19 @@ impl RecvSegment {
         let fresh = if to > from { to - from - self.present.count_ones_in(from, to) } else { 0 };
         self.hold_lost(fresh);
         self.due = due;
+        self.debug_assert_counts();
         fresh
+    }
+
+    /// The counts are those of the bitmap.
+    pub(super) fn debug_assert_counts(&self) {
+        let words = self.present.len() as usize / 64;
+        if self.judged() || !recount::is_due(words, u64::from(self.got)) {
+            return;
+        }
+        debug_assert_eq!(self.got, self.present.count_ones(), "present units are miscounted");
+        let due = self.due.min(self.present.len());
+        debug_assert_eq!(self.lost, due - self.present.count_ones_in(0, due), "units held lost are miscounted");
     }
 
     /// Whether the tolerance allows what is held lost.

@@ -5,6 +5,8 @@
 //! beyond the granted edge is kept; a segment leaves the queue only when it is judged, taken by the
 //! application, and its verdict confirmed by the sender.
 
+mod invariants;
+
 use super::segment::{ALL_DUE, RecvSegment};
 use crate::layout::{Layout, tolerance};
 use segstream_base::halves::Verdict;
@@ -539,6 +541,7 @@ impl RecvSegment {
             self.hold_lost(self.due.min(units).saturating_sub(before));
             // Why: a violated segment of unknown length was asked for to its end, whatever that would be.
             self.changed &= !asked;
+            self.debug_assert_counts();
         }
     }
 }

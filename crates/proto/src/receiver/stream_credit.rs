@@ -42,7 +42,7 @@ impl StreamCredit {
 
     /// Whether one more stream may be opened.
     pub(super) fn allows_one_more(&self) -> bool {
-        self.opened - self.retired < u64::from(self.live_max)
+        self.live() < u64::from(self.live_max)
     }
 
     /// Whether stream `number` was opened, live or not.
@@ -71,6 +71,19 @@ impl StreamCredit {
             self.gaps.remove(0);
         }
         self.update_due();
+        self.debug_assert_gaps();
+    }
+
+    /// How many streams are live.
+    pub(super) const fn live(&self) -> u64 {
+        self.opened - self.retired
+    }
+
+    /// The gaps are not empty, ascend, do not touch, and lie below `next`.
+    fn debug_assert_gaps(&self) {
+        debug_assert!(self.gaps.len() <= GAPS_MAX && self.live() <= u64::from(self.live_max));
+        debug_assert!(self.gaps.iter().all(|gap| gap.start < gap.end && gap.end < self.next), "{:?} below {}", self.gaps, self.next);
+        debug_assert!(self.gaps.windows(2).all(|pair| pair[0].end < pair[1].start), "{:?} are not in order", self.gaps);
     }
 
     /// A stream has ended and is to be counted no more. Whether the peer may wait for that.

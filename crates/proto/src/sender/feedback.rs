@@ -34,6 +34,7 @@ impl SendHalf {
         if !self.has_eligible() {
             self.path.pacer.on_idle(now);
         }
+        self.debug_assert_counts();
     }
 
     /// Takes a frame outside a report: the grants of a connection confirm.

@@ -10,7 +10,8 @@
 //! - `state`: when the sender's state is due and what it says;
 //! - `feedback`: what a report changes;
 //! - `automatic`: the rate that follows from it, and the cap in flight;
-//! - `surroundings`: what the connection tells and asks.
+//! - `surroundings`: what the connection tells and asks;
+//! - `invariants`: what debug builds check.
 //!
 //! Called by the connection, which lends the shipment counter, and through [`crate::halves`] by the
 //! simulator. Payload bytes are elsewhere ([`crate::store`]).
@@ -21,6 +22,7 @@
 mod automatic;
 mod feedback;
 mod gso_batch;
+mod invariants;
 mod retirement;
 mod schedule;
 pub(crate) mod segment;
@@ -348,6 +350,7 @@ impl SendHalf {
     /// cleared first.
     pub fn poll_transmit(&mut self, now: Instant, counter: &mut ShipmentCounter, parts: &mut Vec<Part>) -> Option<(u64, Outgoing)> {
         parts.clear();
+        self.debug_assert_counts();
         if self.path.congestion.controller.is_some() {
             self.note_limit(now);
         }

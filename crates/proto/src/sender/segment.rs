@@ -8,6 +8,7 @@ use segstream_base::Instant;
 use segstream_base::halves::Verdict;
 use segstream_blocks::bitmap::Bitmap;
 use segstream_blocks::ranges::RangeSet;
+use segstream_blocks::recount;
 use segstream_blocks::tolerance::Tolerance;
 use segstream_wire::contract::Triplet;
 use segstream_wire::state::Finished;
@@ -233,6 +234,17 @@ impl SendSegment {
             self.again.reset(0);
         }
         count
+    }
+
+    /// Every position that has left has its shipment on record, and what is wanted again has left.
+    pub(super) fn debug_assert_counts(&self, turn: u64) {
+        debug_assert_eq!(self.ships.len(), self.next as usize, "a position has no shipment");
+        debug_assert!(self.next <= self.units(), "more has left than there is");
+        if !recount::is_due(self.again.len() as usize / 64, turn) {
+            return;
+        }
+        debug_assert_eq!(self.again.count_ones_in(0, self.next), self.again_count, "requests are miscounted");
+        debug_assert_eq!(self.again.count_ones(), self.again_count, "what has not left is wanted again");
     }
 
     /// What a FINISHED or SKIP frame says of it.

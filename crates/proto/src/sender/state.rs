@@ -202,6 +202,7 @@ impl SendHalf {
     #[inline]
     pub(super) fn state_due(&self) -> Option<Deadline> {
         if let Some(due) = self.due.get() {
+            debug_assert_eq!(due, self.next_state(), "the next state's time has changed and is not known to be stale");
             return due;
         }
         let due = self.next_state();

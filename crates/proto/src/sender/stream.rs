@@ -3,6 +3,8 @@
 //! Owned by the sending half. Invariant: segments start in order, one is open at a time, and no unit
 //! beyond either edge of the window has ever left (while flow control is on).
 
+mod invariants;
+
 use super::StreamCounters;
 use super::segment::SendSegment;
 use super::tally::Standing;

@@ -40,7 +40,7 @@ impl Standing {
 }
 
 /// The streams of each standing, counted.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Tally {
     pub(super) again: u32,
     pub(super) eligible: u32,

@@ -55,6 +55,7 @@ impl RecvHalf {
         if self.may_retire {
             self.retire_ended(now);
         }
+        self.debug_assert_counts();
         if !self.reports.composition.is_under_way() {
             // Why here and not with each arrival: what comes in one batch is taken as if it had come one by one.
             self.reports.schedule.update_periods_if_faster(now, self.detector.highest().unwrap_or(0));

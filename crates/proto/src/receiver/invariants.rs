@@ -1,0 +1,29 @@
+//! What must hold of a receiving half in debug builds: its hand-kept counts against its streams.
+//!
+//! Called before a report may leave: whatever changes the half comes between two such calls.
+//!
+//! Invariant: only the half's own state is judged, never what a peer says.
+
+use super::RecvHalf;
+use segstream_blocks::recount;
+
+impl RecvHalf {
+    /// What the half counts is the sum of what its streams count, and each of them counts its segments rightly.
+    #[inline]
+    pub(super) fn debug_assert_counts(&self) {
+        let turn = self.detector.highest().unwrap_or(0);
+        if !recount::is_due(self.streams.len(), turn) {
+            return;
+        }
+        let (mut wanting, mut unconfirmed, mut live) = (0, 0, 0);
+        for stream in self.streams.iter() {
+            stream.debug_assert_counts(turn);
+            wanting += stream.wanting;
+            unconfirmed += stream.unconfirmed;
+            live += u64::from(!stream.is_retired());
+        }
+        debug_assert_eq!(self.wanting, wanting, "segments that want are miscounted");
+        debug_assert_eq!(self.reports.memory.unconfirmed(), unconfirmed, "the half and its streams count different unconfirmed verdicts");
+        debug_assert_eq!(self.credit.live(), live, "live streams are miscounted");
+    }
+}

@@ -1,0 +1,28 @@
+//! What must hold of an incoming stream in debug builds: its hand-kept counts and marks against its segments.
+//!
+//! Called by the half's own check.
+
+use super::{RecvStream, SPARE_SEGMENTS};
+use crate::receiver::segment::RecvSegment;
+use segstream_blocks::recount;
+
+impl RecvStream {
+    /// What is counted is what the segments say, and every mark is where it says it is. `turn` grows with what arrives.
+    pub(in crate::receiver) fn debug_assert_counts(&self, turn: u64) {
+        debug_assert!(self.spare.len() <= SPARE_SEGMENTS);
+        debug_assert!(self.base <= self.high.0.min(self.frontier.0), "a segment has left that is not due");
+        debug_assert!(self.base <= self.lowest_unreleased.min(self.lowest_unjudged));
+        debug_assert!(self.reserved <= self.window.size().1 * 2, "{} units are reserved", self.reserved);
+        if !recount::is_due(self.segments.len(), turn) {
+            return;
+        }
+        let count = |of: fn(&RecvSegment) -> bool| self.segments.iter().filter(|segment| of(segment)).count() as u64;
+        let reserved: u64 = self.segments.iter().map(|segment| u64::from(segment.reserved)).sum();
+        debug_assert_eq!(self.reserved, reserved, "reserved units are miscounted");
+        debug_assert_eq!(self.unconfirmed, count(|segment| segment.judged() && !segment.confirmed), "verdicts are miscounted");
+        debug_assert_eq!(self.wanting, count(|segment| segment.violated && !segment.judged()), "segments that want are miscounted");
+        let before = |mark: u64| (self.base..mark).filter_map(|number| self.get(number));
+        debug_assert!(before(self.lowest_unjudged).all(RecvSegment::judged), "a segment is passed over by the judge");
+        debug_assert!(before(self.lowest_unreleased).all(|segment| segment.released), "a segment is taken for released");
+    }
+}

@@ -1,0 +1,29 @@
+//! What must hold of an outgoing stream in debug builds: its hand-kept counts and marks against its segments.
+//!
+//! Called by the half's own check.
+
+use super::{SPARE_SEGMENTS, SendStream};
+use crate::sender::segment::SendSegment;
+use segstream_blocks::recount;
+
+impl SendStream {
+    /// What is counted is what the segments say, and every mark is where it says it is. `turn` grows with what leaves.
+    pub(in crate::sender) fn debug_assert_counts(&self, turn: u64) {
+        debug_assert!(self.base <= self.current && self.current <= self.next_segment(), "the present segment is not in the queue");
+        debug_assert!(self.spare.len() <= SPARE_SEGMENTS);
+        debug_assert!(!self.segments.front().is_some_and(SendSegment::settled), "a judged segment stays at the front");
+        if !recount::is_due(self.segments.len(), turn) {
+            return;
+        }
+        let unjudged = || self.segments.iter().filter(|segment| !segment.settled());
+        debug_assert_eq!(self.unsettled, unjudged().count() as u64, "segments without a verdict are miscounted");
+        debug_assert_eq!(self.buffered_units, unjudged().map(|segment| segment.buffered).sum(), "the send buffer is miscounted");
+        debug_assert_eq!(self.again_total, self.segments.iter().map(|segment| segment.again_count).sum(), "requests are miscounted");
+        let before = |mark: u64| (self.base..mark).filter_map(|number| self.get(number));
+        debug_assert!(before(self.again_from).all(|segment| segment.again_count == 0), "a request is behind the search for it");
+        debug_assert!(before(self.expire_from).all(|segment| segment.settled() || segment.skipped), "a lifetime is not watched");
+        let over = |segment: &SendSegment| segment.settled() || segment.skipped || segment.first_pass_over();
+        debug_assert!(before(self.current).all(over), "a segment was left before its end");
+        self.segments.iter().for_each(|segment| segment.debug_assert_counts(turn));
+    }
+}
