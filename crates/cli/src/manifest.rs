@@ -23,6 +23,10 @@ use serde::{Deserialize, Serialize};
 pub(crate) const MANIFEST_LABEL: &str = "segstream.manifest";
 /// The label of the receiver's answers.
 pub(crate) const ANSWERS_LABEL: &str = "segstream.answers";
+/// The most files of a transfer. Why a limit: both ends keep a report of each until the end.
+pub(crate) const FILES_MAX: usize = 65_536;
+/// The longest record that is read.
+pub(crate) const RECORD_BYTES_MAX: usize = 16 * 1024;
 /// The longest sentence that is taken over from a peer.
 const SENTENCE_CHARACTERS_MAX: usize = 500;
 

@@ -21,6 +21,7 @@ mod trust;
 
 use crate::given::Given;
 use crate::interruption::Interruption;
+use crate::manifest::FILES_MAX;
 use crate::protection::Protection;
 use crate::tolerance_argument::ToleranceArgument;
 use crate::{address, json, quantity, usage};
@@ -30,7 +31,7 @@ use clap::{Args, ValueEnum};
 use scheduled_change::ScheduledChange;
 use scheme::SchemeArguments;
 use segstream::blocking::Endpoint;
-use segstream::{Algorithm, Builder, Class, Config, Contract, DatagramSize, InterleaveChoice, Limits, Order, Rate};
+use segstream::{Algorithm, Builder, Class, Config, Contract, DatagramSize, InterleaveChoice, Order, Rate};
 use segstream_base::{Bytes, Duration};
 use segstream_wire::contract::{SEGMENT_UNITS_MAX, UNIT_BYTES_MAX};
 use std::collections::BTreeSet;
@@ -105,6 +106,10 @@ pub(crate) struct Arguments {
     /// The sender drops a segment that has no verdict this long after it was read [default: never].
     #[arg(long, value_name = "T", value_parser = quantity::positive_duration)]
     lifetime: Option<Duration>,
+    /// For a live source, which must not wait: when the send buffer is full, the oldest segment of which nothing has been sent
+    /// is dropped, and both ends count it as expired. The buffer holds two windows.
+    #[arg(long)]
+    drop_oldest: bool,
     /// The order in which the receiver delivers segments.
     #[arg(long, value_name = "ORDER", value_enum, default_value_t = OrderArgument::InOrder)]
     order: OrderArgument,
@@ -153,6 +158,8 @@ struct Plan {
     contract: Contract,
     segment_bytes: usize,
     segment_wait: Duration,
+    /// Whether the oldest unsent segments make room when the send buffer is full.
+    drops_oldest: bool,
     changes: Vec<ScheduledChange>,
     stats: Option<Duration>,
 }
@@ -189,6 +196,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
 
 fn plan(arguments: &Arguments) -> Result<Plan> {
     let paths = paths(&arguments.paths)?;
+    check_drop_oldest(arguments, &paths)?;
     let unit_bytes = unit_bytes(arguments, paths.len())?;
     let datagram_bytes = arguments.datagram_bytes.map(|bytes| within(bytes, 1200, 65_507, "--datagram-bytes")).transpose()?;
     let window_units = u32::try_from(arguments.window.get() / u64::from(unit_bytes)).unwrap_or(u32::MAX);
@@ -241,7 +249,17 @@ fn plan(arguments: &Arguments) -> Result<Plan> {
     };
     let builder = receiver.builder.clone().config(config);
     let segment_bytes = usize::try_from(segment_bytes).unwrap_or(usize::MAX);
-    Ok(Plan { receiver, paths, builder, contract, segment_bytes, segment_wait: arguments.segment_wait, changes, stats: arguments.stats })
+    Ok(Plan {
+        receiver,
+        paths,
+        builder,
+        contract,
+        segment_bytes,
+        segment_wait: arguments.segment_wait,
+        drops_oldest: arguments.drop_oldest,
+        changes,
+        stats: arguments.stats,
+    })
 }
 
 /// The size of units, which fit the smallest datagram with the seal, the window and the number of files in use.
@@ -315,6 +333,17 @@ fn changes(arguments: &Arguments, first: Rate) -> Result<Vec<ScheduledChange>> {
     Ok(changes)
 }
 
+/// A file waits for the network: dropping what it has would only destroy it.
+fn check_drop_oldest(arguments: &Arguments, paths: &[PathBuf]) -> Result<()> {
+    match paths.iter().find(|path| arguments.drop_oldest && path.is_file()) {
+        Some(path) => Err(usage::bad(format!(
+            "--drop-oldest is for a live source, and {} is a file, which can wait; leave the flag out, or give a pipe or -",
+            path.display()
+        ))),
+        None => Ok(()),
+    }
+}
+
 fn check_idle_timeout(arguments: &Arguments) -> Result<()> {
     if arguments.idle_timeout < Duration::from_secs(1) {
         return Err(usage::bad(format!("--idle-timeout {} is too short; give at least 1s", arguments.idle_timeout)));
@@ -376,11 +405,9 @@ fn paths(paths: &[PathBuf]) -> Result<Vec<PathBuf>> {
             _ => Err(usage::bad("- (standard input) cannot be combined with files; give either - or files")),
         };
     }
-    // One stream of the peer's limit is the manifest's.
-    let most = Limits::default().streams as usize - 1;
-    if paths.len() > most {
+    if paths.len() > FILES_MAX {
         return Err(usage::bad(format!(
-            "one transfer carries at most {most} files and {} were given; send fewer, or an archive",
+            "one transfer carries at most {FILES_MAX} files and {} were given; send fewer, or an archive",
             paths.len()
         )));
     }

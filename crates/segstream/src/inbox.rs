@@ -98,6 +98,7 @@ pub(crate) struct Inbox {
 struct Untold {
     connected: bool,
     refused: VecDeque<(u32, RefuseReason)>,
+    streams_available: bool,
     writable: BTreeSet<u32>,
     judged: BTreeSet<u32>,
     readable: BTreeSet<u32>,
@@ -200,6 +201,7 @@ impl Inbox {
                 self.untold.refused.push_back((stream, reason));
                 return News::Sending(stream);
             }
+            ConnectionEvent::StreamsAvailable => self.untold.streams_available = true,
             ConnectionEvent::Reclassed(class) => self.untold.reclassed = Some(class),
             ConnectionEvent::RateChanged(rate) => self.untold.rate = Some(rate),
             ConnectionEvent::PeerClosing => {
@@ -228,6 +230,9 @@ impl Inbox {
         }
         if let Some((stream, reason)) = untold.refused.pop_front() {
             return Some(ConnectionEvent::Refused(stream, reason));
+        }
+        if core::mem::take(&mut untold.streams_available) {
+            return Some(ConnectionEvent::StreamsAvailable);
         }
         if let Some(stream) = untold.writable.pop_first() {
             return Some(ConnectionEvent::Writable(stream));
@@ -299,14 +304,15 @@ mod tests {
         for _ in 0..1000 {
             inbox.take(ConnectionEvent::Readable(7));
             inbox.take(ConnectionEvent::Writable(0));
+            inbox.take(ConnectionEvent::StreamsAvailable);
         }
         inbox.take(ConnectionEvent::Closed(CloseReason::AbortedHere));
         inbox.take(ConnectionEvent::Judged { stream: 0, segments: 0..1, verdict: Verdict::Unknown, holes: vec![] });
         let told: Vec<_> = core::iter::from_fn(|| inbox.next_event()).collect();
-        assert_eq!(told.len(), 5);
-        assert_eq!(told[0], ConnectionEvent::Connected);
-        assert!(matches!(told[2], ConnectionEvent::Judged { verdict: Verdict::Unknown, .. }));
-        assert_eq!(told[4], ConnectionEvent::Closed(CloseReason::AbortedHere));
+        assert_eq!(told.len(), 6);
+        assert_eq!(told[..2], [ConnectionEvent::Connected, ConnectionEvent::StreamsAvailable]);
+        assert!(matches!(told[3], ConnectionEvent::Judged { verdict: Verdict::Unknown, .. }));
+        assert_eq!(told[5], ConnectionEvent::Closed(CloseReason::AbortedHere));
     }
 
     #[test]

@@ -14,6 +14,7 @@ use segstream_base::halves::SubmitError;
 use segstream_base::{Duration, Instant};
 use segstream_network::Agenda;
 use segstream_proto::connection::{Connection, ConnectionEvent, Received};
+use segstream_proto::error::OpenStreamError;
 use segstream_wire::contract::Contract;
 
 /// A stream it sends on.
@@ -131,6 +132,7 @@ impl Side {
                 }
             }
             ConnectionEvent::Writable(stream) => self.on_writable(scene, stream),
+            ConnectionEvent::StreamsAvailable => self.on_streams_available(scene),
             ConnectionEvent::Refused(stream, _) => {
                 scene.watch.tell(Event::Refused(StreamName { side: self.number, stream }));
                 self.on_writable(scene, stream);
@@ -170,6 +172,16 @@ impl Side {
         if let Some(index) = self.outgoing.iter().position(waiting) {
             self.outgoing[index].waits = false;
             self.go_on(scene, index);
+        }
+    }
+
+    /// Those that wait to be opened are, in their order, as far as may be.
+    fn on_streams_available(&mut self, scene: &mut Scene<'_>) {
+        for index in 0..self.outgoing.len() {
+            if self.outgoing[index].waits && self.outgoing[index].number.is_none() {
+                self.outgoing[index].waits = false;
+                self.go_on(scene, index);
+            }
         }
     }
 
@@ -256,8 +268,15 @@ impl Side {
                 scene.watch.tell(Event::Opened { name, contract: Box::new(contract) });
                 Step::Done
             }
+            Err(OpenStreamError::TooManyStreams { live_max }) if self.will_have_room(live_max) => Step::Blocked,
             Err(_) => Step::Over,
         }
+    }
+
+    /// Whether it ends enough streams that one more will be among the `live_max` that the peer allows.
+    fn will_have_room(&self, live_max: u32) -> bool {
+        let opened = self.plan.streams.iter().zip(&self.outgoing).filter(|(_, outgoing)| outgoing.number.is_some());
+        (opened.filter(|(plan, _)| !plan.finishes).count() as u32) < live_max
     }
 
     fn submit(&mut self, scene: &mut Scene<'_>, index: usize, stream: u32) -> Step {

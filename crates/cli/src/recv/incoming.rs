@@ -12,14 +12,14 @@
 use super::segment_record::{SegmentRecord, SmallestDelay};
 use super::writer::{Job, Key};
 use crate::live_statistics::LiveStatistics;
-use crate::manifest::{self, Answer, MANIFEST_LABEL, Record};
+use crate::manifest::{self, Answer, FILES_MAX, MANIFEST_LABEL, RECORD_BYTES_MAX, Record};
 use crate::transfer_report::{FileReport, TransferReport};
 use segstream::{CloseReason, ConnectionId, Contract, Order, Received, Verdict};
 use segstream_base::{Bytes, Instant};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-/// Streams a peer can open, and so those it can say something about.
-const STREAMS_MAX: u32 = 256;
+/// Streams that a sender can have live, and so name before they are opened here.
+const STREAMS_AHEAD: u32 = 256;
 
 /// How far a stream has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,7 +66,11 @@ pub(super) struct Incoming {
     /// Whether the sender's first stream has been opened: then it is known whether there is a manifest.
     first_is_open: bool,
     pub(super) answers: Option<u32>,
+    /// Answers that the stream for them does not take yet.
+    pub(super) unsent: VecDeque<segstream::Bytes>,
     pub(super) streams: BTreeMap<u32, Arriving>,
+    /// Those of them of which something may come.
+    receiving: BTreeSet<u32>,
     said: BTreeMap<u32, Said>,
     pub(super) report: TransferReport,
     pub(super) live: LiveStatistics,
@@ -88,7 +92,9 @@ impl Incoming {
             manifest: None,
             first_is_open: false,
             answers: None,
+            unsent: VecDeque::new(),
             streams: BTreeMap::new(),
+            receiving: BTreeSet::new(),
             said: BTreeMap::new(),
             report: TransferReport::default(),
             live,
@@ -120,14 +126,31 @@ impl Incoming {
             report,
         };
         self.streams.insert(stream, arriving);
+        self.receiving.insert(stream);
         Some(Job::Open(self.key(stream), contract.label.clone()))
+    }
+
+    /// The sentence for a sender that has opened more streams than a transfer has files.
+    pub(super) fn overfull(&self) -> Option<String> {
+        let is_overfull = self.streams.len() > FILES_MAX;
+        is_overfull.then(|| format!("one transfer carries at most {FILES_MAX} files; let the sender send fewer, or an archive"))
+    }
+
+    /// The streams of which something may come, in the order of their numbers.
+    pub(super) fn receiving(&self) -> Vec<u32> {
+        self.receiving.iter().copied().collect()
     }
 
     /// Takes a record of the manifest; how many bytes are expected, if it says so.
     pub(super) fn on_record(&mut self, bytes: &[u8], jobs: &mut Vec<Job>) -> Option<u64> {
+        if bytes.len() > RECORD_BYTES_MAX {
+            return None;
+        }
         let record: Record = serde_json::from_slice(bytes).ok()?;
         let Some(stream) = record.stream else { return record.bytes };
-        if stream >= STREAMS_MAX {
+        let next = self.streams.last_key_value().map_or(0, |(&last, _)| last.saturating_add(1));
+        let is_done = self.streams.get(&stream).is_some_and(|arriving| arriving.stage == Stage::Done);
+        if is_done || stream > next.saturating_add(STREAMS_AHEAD) {
             return None;
         }
         let said = self.said.entry(stream).or_default();
@@ -190,6 +213,7 @@ impl Incoming {
     /// Everything of `stream` has been taken.
     pub(super) fn on_ended(&mut self, stream: u32, jobs: &mut Vec<Job>) {
         let key = self.key(stream);
+        self.receiving.remove(&stream);
         if let Some(arriving) = self.streams.get_mut(&stream).filter(|arriving| arriving.stage == Stage::Receiving) {
             arriving.stage = Stage::Hashing;
             jobs.push(Job::Hash(key));
@@ -234,6 +258,7 @@ impl Incoming {
     /// `stream` cannot become what it should be.
     fn leave(&mut self, stream: u32, sentence: String, jobs: &mut Vec<Job>) {
         let key = self.key(stream);
+        self.receiving.remove(&stream);
         if let Some(arriving) = self.streams.get_mut(&stream) {
             arriving.stage = Stage::Leaving;
             arriving.report.error.get_or_insert(sentence);
@@ -245,6 +270,8 @@ impl Incoming {
     pub(super) fn on_done(&mut self, stream: u32, failed: Option<String>) -> Option<Answer> {
         let arriving = self.streams.get_mut(&stream).filter(|arriving| arriving.stage != Stage::Done)?;
         arriving.stage = Stage::Done;
+        self.receiving.remove(&stream);
+        self.said.remove(&stream);
         if let Some(sentence) = failed {
             arriving.report.error.get_or_insert(sentence);
         }

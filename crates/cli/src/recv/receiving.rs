@@ -16,7 +16,7 @@ use crate::manifest::{self, ANSWERS_LABEL, Answer};
 use crate::progress::Progress;
 use anyhow::{Context as _, Result};
 use segstream::blocking::Endpoint;
-use segstream::{Bytes, ConnectionEvent, ConnectionId, Error, StreamStatistics};
+use segstream::{Bytes, ConnectionEvent, ConnectionId, Error, StreamStatistics, SubmitError};
 use segstream_base::{Duration, Instant};
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -137,7 +137,11 @@ impl<'a> Receiving<'a> {
             ConnectionEvent::StreamOpened(stream) => {
                 let mut connection = self.endpoint.connection(id);
                 jobs.extend(incoming.open(stream, &connection.receiving_contract(stream)?));
+                if let Some(sentence) = incoming.overfull() {
+                    break_off(&mut self.endpoint, id, incoming, sentence)?;
+                }
             }
+            ConnectionEvent::Writable(stream) if incoming.answers == Some(stream) => self.send_answers(id)?,
             ConnectionEvent::Readable(stream) if incoming.manifest == Some(stream) => self.read_manifest(id)?,
             ConnectionEvent::Ended { stream, .. } => incoming.on_ended(stream, &mut jobs),
             ConnectionEvent::Closed(reason) => incoming.closed = Some(reason),
@@ -195,8 +199,7 @@ impl<'a> Receiving<'a> {
         for (&id, incoming) in &mut self.incoming {
             let now = self.endpoint.clock().now();
             let mut connection = self.endpoint.connection(id);
-            let streams: Vec<u32> = incoming.streams.keys().copied().collect();
-            for stream in streams {
+            for stream in incoming.receiving() {
                 while self.writing_bytes < WRITING_BYTES_MAX && incoming.takes(stream) {
                     let Some(received) = connection.try_recv(stream) else { break };
                     let Some((job, record)) = incoming.on_segment(now, received) else { break };
@@ -266,15 +269,28 @@ impl<'a> Receiving<'a> {
 
     fn answer(&mut self, id: ConnectionId, answer: &Answer) -> Result<()> {
         let Some(incoming) = self.incoming.get_mut(&id) else { return Ok(()) };
-        let Some(answers) = incoming.answers else { return Ok(()) };
-        let bytes = Bytes::from(serde_json::to_vec(answer).context("an answer cannot be written as JSON")?);
-        let now = self.endpoint.clock().now();
-        let mut connection = self.endpoint.connection(id);
-        match connection.try_send(answers, bytes, now, None) {
-            // The sender is gone or takes nothing any more: it needs no answer.
-            Ok(_) | Err(Error::Submit(_) | Error::Closed { .. } | Error::Closing { .. } | Error::Refused { .. }) => Ok(()),
-            Err(error) => Err(error.into()),
+        if incoming.answers.is_none() {
+            return Ok(());
         }
+        incoming.unsent.push_back(Bytes::from(serde_json::to_vec(answer).context("an answer cannot be written as JSON")?));
+        self.send_answers(id)
+    }
+
+    /// Hands over the answers that wait, as far as the buffer of their stream takes them.
+    fn send_answers(&mut self, id: ConnectionId) -> Result<()> {
+        let Some(incoming) = self.incoming.get_mut(&id) else { return Ok(()) };
+        let Some(answers) = incoming.answers else { return Ok(()) };
+        while let Some(bytes) = incoming.unsent.front() {
+            let now = self.endpoint.clock().now();
+            match self.endpoint.connection(id).try_send(answers, bytes.clone(), now, None) {
+                Ok(_) => drop(incoming.unsent.pop_front()),
+                Err(Error::Submit(SubmitError::Blocked)) => return Ok(()),
+                // The sender is gone or takes nothing any more: it needs no answer.
+                Err(Error::Submit(_) | Error::Closed { .. } | Error::Closing { .. } | Error::Refused { .. }) => incoming.unsent.clear(),
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(())
     }
 
     fn tell(&mut self) -> Result<()> {

@@ -3,6 +3,9 @@
 //! Called by the transfer's loop. A segment's age counts from when it is handed over, so it is handed over when
 //! little is left that waits to be sent: some milliseconds of the rate, and no less than a segment.
 //!
+//! A file's stream retires when the receiver has taken everything of it, and only live streams are limited, so any number of
+//! files follow one another: when as many streams are live as the receiver allows, the next file waits.
+//!
 //! Invariant: files are sent in the order they were named; one that fails harms no other.
 
 use super::source::{Next, Source};
@@ -10,7 +13,7 @@ use super::{Plan, name};
 use crate::manifest::Record;
 use crate::transfer_report::FileReport;
 use segstream::blocking::Connection;
-use segstream::{Bytes, Clock, Contract, Error, SubmitError};
+use segstream::{Bytes, Clock, Contract, Error, OpenStreamError, SubmitError};
 use segstream_base::{Duration, Instant};
 use segstream_net::Waker;
 use std::collections::{BTreeMap, VecDeque};
@@ -28,8 +31,6 @@ const STANDARD_INPUT: &str = "stdin";
 /// A file on its way, or done.
 #[derive(Debug)]
 pub(super) struct Sent {
-    /// Its stream; none when it could not be opened.
-    pub(super) stream: Option<u32>,
     /// What is known of it.
     pub(super) report: FileReport,
     /// Whether everything of it has been handed over.
@@ -47,6 +48,17 @@ pub(super) enum Fed {
     Waits(Instant),
     /// Never: everything has been handed over.
     Everything,
+}
+
+/// What came of the attempt to begin the next file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Begun {
+    /// It is being read.
+    File,
+    /// There is none.
+    Nothing,
+    /// As many streams are live as the receiver allows; an event tells when one more may be opened.
+    Later,
 }
 
 /// The file being read.
@@ -79,10 +91,14 @@ pub(super) struct Feed {
     prepared: Option<(Source, String)>,
     /// Every file so far, in the order they were named.
     pub(super) files: Vec<Sent>,
+    /// The place in `files` of each stream's.
+    by_stream: BTreeMap<u32, usize>,
     /// Units handed over.
     pub(super) units: u64,
     segment_bytes: usize,
     segment_wait: Duration,
+    /// The source does not wait: when the send buffer is full, the oldest segments make room.
+    drops_oldest: bool,
     clock: Clock,
     waker: Waker,
 }
@@ -95,7 +111,19 @@ impl Feed {
     pub(super) fn new(plan: &Plan, clock: Clock, waker: Waker) -> Self {
         let waiting = if plan.paths.is_empty() { [None].into() } else { plan.paths.iter().cloned().map(Some).collect() };
         let (segment_bytes, segment_wait) = (plan.segment_bytes, plan.segment_wait);
-        Self { waiting, current: None, prepared: None, files: Vec::new(), units: 0, segment_bytes, segment_wait, clock, waker }
+        Self {
+            waiting,
+            current: None,
+            prepared: None,
+            files: Vec::new(),
+            by_stream: BTreeMap::new(),
+            units: 0,
+            segment_bytes,
+            segment_wait,
+            drops_oldest: plan.drops_oldest,
+            clock,
+            waker,
+        }
     }
 
     /// The length of all files, as far as it is known before they are read.
@@ -125,7 +153,7 @@ impl Feed {
         for name in prepared.into_iter().chain(waiting) {
             let error = Some(format!("{name} was not sent"));
             let report = FileReport { name, error, ..FileReport::default() };
-            self.files.push(Sent { stream: None, report, finished: true, answered: true });
+            self.files.push(Sent { report, finished: true, answered: true });
         }
     }
 
@@ -137,7 +165,7 @@ impl Feed {
             Ok(source) => Some((source, name(&path))),
             Err(sentence) => {
                 let report = FileReport { name: name(&path), error: Some(sentence), ..FileReport::default() };
-                self.files.push(Sent { stream: None, report, finished: true, answered: true });
+                self.files.push(Sent { report, finished: true, answered: true });
                 None
             }
         }
@@ -147,8 +175,9 @@ impl Feed {
         let segment_bytes = source.has_even_segments().then_some(self.segment_bytes as u64);
         records.push(Record { stream: Some(stream), segment_bytes, ..Record::default() });
         let report = FileReport { name, ..FileReport::default() };
-        self.files.push(Sent { stream: Some(stream), report, finished: false, answered: false });
+        self.files.push(Sent { report, finished: false, answered: false });
         let file = self.files.len() - 1;
+        self.by_stream.insert(stream, file);
         self.current = Some(Current { source, stream, file, hasher: blake3::Hasher::new(), held: None });
     }
 
@@ -165,12 +194,13 @@ impl Feed {
         while fed_bytes < TURN_BYTES {
             let now = self.clock.now();
             let Some(current) = &mut self.current else {
-                if !self.begin_next(connection, contract, records)? {
-                    return Ok(Fed::Everything);
+                match self.begin_next(connection, contract, records)? {
+                    Begun::File => continue,
+                    Begun::Nothing => return Ok(Fed::Everything),
+                    Begun::Later => return Ok(Fed::Waits(Instant::FAR_FUTURE)),
                 }
-                continue;
             };
-            if waiting >= backlog.enough_bytes.max(self.segment_bytes as u64) {
+            if !self.drops_oldest && waiting >= backlog.enough_bytes.max(self.segment_bytes as u64) {
                 return Ok(Fed::Waits(now + LOOK_AGAIN));
             }
             let (bytes, source_time) = match current.next(now, self.segment_bytes) {
@@ -205,13 +235,25 @@ impl Feed {
         Ok(Fed::More)
     }
 
-    /// Begins the next file that can be opened; false when there is none.
-    fn begin_next(&mut self, connection: &mut Connection<'_>, contract: &Contract, records: &mut Records) -> Result<bool, Error> {
+    /// Begins the next file that can be opened.
+    ///
+    /// Why it does not wait for the receiver to allow one more stream: the records that let earlier ones retire leave only when
+    /// this has returned.
+    fn begin_next(&mut self, connection: &mut Connection<'_>, contract: &Contract, records: &mut Records) -> Result<Begun, Error> {
         self.prepare();
-        let Some((source, name)) = self.prepared.take() else { return Ok(false) };
-        let stream = connection.open_stream(Contract { label: name.clone(), ..contract.clone() })?;
+        let Some((source, name)) = self.prepared.take() else { return Ok(Begun::Nothing) };
+        let stream = match connection.open_stream(Contract { label: name.clone(), ..contract.clone() }) {
+            Ok(stream) => stream,
+            // The manifest is live as long as the transfer; a file needs a second stream.
+            Err(Error::OpenStream(OpenStreamError::TooManyStreams { live_max })) if live_max > 1 => {
+                self.prepared = Some((source, name));
+                return Ok(Begun::Later);
+            }
+            Err(error) => return Err(error),
+        };
+        connection.set_drop_oldest(stream, self.drops_oldest)?;
         self.begin(source, name, stream, records);
-        Ok(true)
+        Ok(Begun::File)
     }
 
     fn note_sent(&mut self, bytes: &Bytes, contract: &Contract) {
@@ -264,7 +306,7 @@ impl Feed {
 
     /// The file sent on `stream`.
     pub(super) fn file(&mut self, stream: u32) -> Option<&mut Sent> {
-        self.files.iter_mut().find(|file| file.stream == Some(stream))
+        self.files.get_mut(*self.by_stream.get(&stream)?)
     }
 }
 

@@ -51,6 +51,7 @@ pub(super) const USUAL: &[&str] = &[
     "unlimited",
     "at",
     "stats",
+    "drop_oldest",
 ];
 /// Flags that mean nothing without a scheme.
 pub(super) const WITH_SCHEME: &[&str] =

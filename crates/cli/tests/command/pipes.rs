@@ -47,3 +47,38 @@ fn a_part_of_a_segment_leaves_before_the_pipe_ends() {
         json!({"stream": 0, "segment": 0, "tolerance": [1, 0, 0], "units": 1, "holes": [], "verdict": "complete", "delay_ms": 0.0});
     assert_eq!(first, expected);
 }
+
+#[test]
+fn a_live_source_does_not_wait_and_loses_the_oldest() {
+    const SEGMENTS: usize = 64;
+    const SEGMENT_BYTES: usize = 16 * 1024;
+    let directory = tempfile::tempdir().unwrap();
+    let target = directory.path().join("target");
+    let (receiver, address) = receiver(&["--out", target.to_str().unwrap(), "--json"]);
+    let live = ["--drop-oldest", "--window", "64KiB", "--segment-bytes", "16KiB", "--segment-wait", "10s", "--rate", "4mbit", "--json"];
+    let mut sender = start_send([address.as_str(), "-"].iter().chain(&live));
+    let bytes = content(SEGMENTS * SEGMENT_BYTES);
+    sender.input(&bytes);
+    let sent = sender.end().expect(1).json();
+    let received = receiver.end().expect(1).json();
+    for report in [&sent, &received] {
+        assert_eq!(report["segments"], SEGMENTS);
+        let expired = report["verdicts"]["expired"].as_u64().unwrap();
+        assert!(expired > 0, "nothing was dropped");
+        assert_eq!(report["verdicts"]["complete"], SEGMENTS as u64 - expired);
+        assert_eq!(report["holes"], 16 * expired);
+    }
+    let kept = std::fs::read(target.with_file_name("target.part")).or_else(|_| std::fs::read(&target)).unwrap();
+    // The newest are never dropped: two windows are kept.
+    let newest = (SEGMENTS - 4) * SEGMENT_BYTES;
+    assert_eq!(kept[newest..], bytes[newest..]);
+}
+
+#[test]
+fn a_file_can_wait_so_nothing_of_it_may_be_dropped() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("source.bin");
+    std::fs::write(&path, b"words").unwrap();
+    let refused = start_send(["127.0.0.1:9", path.to_str().unwrap(), "--drop-oldest"]).end().expect(2);
+    assert!(refused.stderr.contains("source.bin is a file, which can wait"), "{}", refused.stderr);
+}
