@@ -12,7 +12,7 @@ use anyhow::{Context as _, Result, bail, ensure};
 use clap::Args;
 use segstream::{Bandwidth, Bytes, Contract};
 use segstream_base::endpoint::{Arrival, Deadline, Endpoint, Transmit};
-use segstream_base::{Duration, Instant};
+use segstream_base::{Duration, Instant, StreamId};
 use segstream_blocks::burst::{Pacer, RateSpec};
 use segstream_lab::machine::Machine;
 use segstream_net::driver::DriverConfig;
@@ -181,7 +181,7 @@ fn measure(megabits: u64, burst: u32, options: &Options) -> Result<Run> {
             let id = receiver.accept(None)?;
             let mut connection = receiver.connection(id);
             while !over.load(Ordering::Relaxed) {
-                match connection.recv(0, Some(Duration::from_millis(100).into())) {
+                match connection.recv(StreamId(0), Some(Duration::from_millis(100).into())) {
                     Ok(_) | Err(segstream::Error::TimedOut) => {}
                     Err(_) => break,
                 }
@@ -222,7 +222,7 @@ fn send(to: std::net::SocketAddr, spec: RateSpec, seconds: u64) -> Result<(Watch
                 return Ok((watched, start));
             }
             let connection = watched.protocol.connection_mut(id).context("the connection is there")?;
-            while connection.send(now, 0, bytes.clone(), now, None).is_ok() {}
+            while connection.send(now, StreamId(0), bytes.clone(), now, None).is_ok() {}
         }
         driver.turn(&mut watched, Some(now + Duration::from_millis(100)))?;
     }

@@ -7,6 +7,7 @@ use anyhow::Result;
 use clap::Args;
 use segstream_base::Instant as VirtualInstant;
 use segstream_base::codec::{Reader, Writer};
+use segstream_base::{SegmentNumber, StreamId};
 use segstream_lab::machine::Machine;
 use segstream_proto::session::Plain;
 use segstream_wire::header::HEADER_BYTES;
@@ -92,8 +93,8 @@ fn works() -> Vec<Work> {
 
 fn data(works: &mut Vec<Work>) {
     let part = Part {
-        stream: 0,
-        segment: 5000,
+        stream: StreamId(0),
+        segment: SegmentNumber(5000),
         first: 17,
         count: 1,
         again: false,
@@ -115,8 +116,8 @@ fn data(works: &mut Vec<Work>) {
 
 fn state(works: &mut Vec<Work>) {
     let finished = Finished {
-        stream: 0,
-        segment: 5000,
+        stream: StreamId(0),
+        segment: SegmentNumber(5000),
         opened: false,
         length: 1 << 18,
         source_time: VirtualInstant::from_nanos(1_234_567_000),
@@ -152,8 +153,8 @@ fn report(works: &mut Vec<Work>) {
         time: Some(1 << 40),
         held: 20_000,
         frames: smallvec::smallvec![
-            ReportFrame::Grant { stream: 0, segments: 6000, units: 1_500_000, end_known: false },
-            ReportFrame::Request { stream: 0, segment: 5000, missing, tail_from: None, length_wanted: false },
+            ReportFrame::Grant { stream: StreamId(0), segments: 6000, units: 1_500_000, end_known: false },
+            ReportFrame::Request { stream: StreamId(0), segment: SegmentNumber(5000), missing, tail_from: None, length_wanted: false },
         ],
     };
     let names = ["RXS with a GRANT and 8 runs: encode", "RXS with a GRANT and 8 runs: decode"];

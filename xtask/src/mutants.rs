@@ -34,6 +34,7 @@ const SUBJECTS: &[Subject] = &[
     subject("segstream-blocks", "crates/blocks/src/loss_detector.rs", "--lib loss_detector::"),
     subject("segstream-blocks", "crates/blocks/src/window.rs", "--lib window::"),
     subject("segstream-wire", "crates/wire/src/report.rs", "--lib --test report_frames"),
+    subject("segstream-wire", "crates/wire/src/runs.rs", "--lib --test report_frames"),
     subject("segstream-proto", "crates/proto/src/receiver/report/schedule.rs", RECEIVER),
     subject("segstream-proto", "crates/proto/src/receiver/report/composition.rs", RECEIVER),
     subject("segstream-proto", "crates/proto/src/receiver/report/memory.rs", RECEIVER),

@@ -11,16 +11,9 @@
 
 use crate::codec::{DecodeError, Reader, Writer};
 pub use crate::endpoint::Deadline;
+pub use crate::numbers::{SegmentNumber, StreamId};
 use crate::time::Instant;
 use core::fmt;
-
-/// Which stream of a connection: counted from 0 by the side that sends on it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct StreamId(pub u32);
-
-/// Which segment of a stream, counted from 0 in the order of submission.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct SegmentNumber(pub u64);
 
 /// A segment as it is handed to a [`Sender`]: everything but its bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,6 +3,7 @@
 //!
 //! - [`time`]: [`Instant`] and [`Duration`], integer nanoseconds from zero. Time is always an argument.
 //! - [`quantity`]: [`Bandwidth`] and [`Bytes`], types until they are printed.
+//! - [`numbers`]: [`StreamId`], [`SegmentNumber`]: numbers that cannot be taken for one another.
 //! - [`sequence`]: wrapping serial numbers and 64-bit numbers sent truncated.
 //! - [`codec`]: a bounds-checked [`codec::Reader`] and [`codec::Writer`]; no input can make them panic.
 //! - [`random`]: one root seed, one independent stream for each name.
@@ -19,11 +20,13 @@
 pub mod codec;
 pub mod endpoint;
 pub mod halves;
+pub mod numbers;
 pub mod quantity;
 pub mod random;
 pub mod sequence;
 pub mod stage;
 pub mod time;
 
+pub use numbers::{SegmentNumber, StreamId};
 pub use quantity::{Bandwidth, Bytes};
 pub use time::{Duration, Instant};

@@ -31,7 +31,7 @@ use clap::{Args, ValueEnum};
 use scheduled_change::ScheduledChange;
 use scheme::SchemeArguments;
 use segstream::blocking::Endpoint;
-use segstream::{Algorithm, Builder, Class, Config, Contract, DatagramSize, InterleaveChoice, Order, Rate};
+use segstream::{Algorithm, Builder, Class, Config, Contract, DatagramSize, InterleaveChoice, Order, Rate, StreamId};
 use segstream_base::{Bytes, Duration};
 use segstream_wire::contract::{SEGMENT_UNITS_MAX, UNIT_BYTES_MAX};
 use std::collections::BTreeSet;
@@ -269,7 +269,7 @@ fn unit_bytes(arguments: &Arguments, files: usize) -> Result<u32> {
     let contract = Contract { window_units, ..Contract::default() };
     let builder = if arguments.protection.is_insecure() { Endpoint::builder().insecure() } else { Endpoint::builder() };
     // The manifest's stream goes before those of the files.
-    let most = builder.unit_bytes_max(files.max(1) as u32, &contract);
+    let most = builder.unit_bytes_max(StreamId(files.max(1) as u32), &contract);
     Ok(within(arguments.unit_bytes, 1, u64::from(most), "--unit-bytes")? as u32)
 }
 

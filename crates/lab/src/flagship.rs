@@ -5,7 +5,7 @@
 //! Invariant: these are the halves a real connection uses, with the limits of a real receiver; only the
 //! connection around them (set-up, seal, addresses) is missing.
 
-use segstream_base::{Duration, Instant};
+use segstream_base::{Duration, Instant, SegmentNumber, StreamId};
 use segstream_blocks::congestion::Algorithm;
 use segstream_proto::halves::{LoneReceiver, LoneSender, SHIPMENT_OVERHEAD_BYTES};
 use segstream_proto::rate::Rate;
@@ -112,8 +112,12 @@ pub(crate) fn message_pair(payload_bytes: u32, window: u32, rate: Rate, now: Ins
 
 /// A whole data packet of such messages, in bytes.
 pub(crate) fn message_packet_bytes(payload_bytes: u32) -> usize {
-    let part =
-        Part { segment: 100_000, length: Some(2 * u64::from(payload_bytes)), payload_bytes, ..default_part(DEFAULT_SEGMENT_PACKETS, 0) };
+    let part = Part {
+        segment: SegmentNumber(100_000),
+        length: Some(2 * u64::from(payload_bytes)),
+        payload_bytes,
+        ..default_part(DEFAULT_SEGMENT_PACKETS, 0)
+    };
     SHIPMENT_OVERHEAD_BYTES + part.header_len() + payload_bytes as usize
 }
 
@@ -166,8 +170,8 @@ const DEFAULT_SEGMENT_PACKETS: u32 = 256;
 /// A part with the numbers that most parts of a long run have.
 fn default_part(segment_packets: u32, packet_bytes: u32) -> Part {
     Part {
-        stream: 0,
-        segment: 1000,
+        stream: StreamId(0),
+        segment: SegmentNumber(1000),
         first: segment_packets / 2,
         count: 1,
         again: false,

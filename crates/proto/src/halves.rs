@@ -173,7 +173,7 @@ pub struct LoneSender {
 #[derive(Debug)]
 struct Run {
     stream: StreamId,
-    segments: Range<u64>,
+    segments: Range<SegmentNumber>,
     verdict: Verdict,
 }
 
@@ -190,7 +190,7 @@ impl LoneSender {
             parts: Vec::new(),
             counters: SenderCounters::default(),
             started: VecDeque::new(),
-            judged: Run { stream: StreamId(0), segments: 0..0, verdict: Verdict::Unknown },
+            judged: Run { stream: StreamId::FIRST, segments: SegmentNumber::FIRST..SegmentNumber::FIRST, verdict: Verdict::Unknown },
             broken: None,
         })
     }
@@ -206,7 +206,7 @@ impl LoneSender {
         self.counters.packets_retransmitted += u64::from(self.parts.iter().any(|part| part.again));
         for part in &self.parts {
             if part.first == 0 && !part.again {
-                self.started.push_back((StreamId(part.stream), SegmentNumber(part.segment)));
+                self.started.push_back((part.stream, part.segment));
             }
         }
     }
@@ -217,11 +217,11 @@ impl Sender for LoneSender {
     type Feedback = Feedback;
 
     fn submit(&mut self, now: Instant, segment: Segment) -> Result<SegmentNumber, SubmitError> {
-        self.half.submit(now, segment.stream.0, segment.bytes, segment.source_time, segment.tolerance).map(SegmentNumber)
+        self.half.submit(now, segment.stream, segment.bytes, segment.source_time, segment.tolerance)
     }
 
     fn append(&mut self, now: Instant, stream: StreamId, bytes: u64, last: bool) -> Result<(), SubmitError> {
-        self.half.append(now, stream.0, bytes, last).map(|_| ())
+        self.half.append(now, stream, bytes, last).map(|_| ())
     }
 
     fn finish(&mut self, now: Instant) {
@@ -277,16 +277,17 @@ impl Sender for LoneSender {
             return Some(SenderEvent::Started { stream, segment });
         }
         loop {
-            if let Some(segment) = self.judged.segments.next() {
-                let (stream, verdict) = (self.judged.stream, self.judged.verdict);
-                return Some(SenderEvent::Judged { stream, segment: SegmentNumber(segment), verdict });
+            if !self.judged.segments.is_empty() {
+                let (stream, segment, verdict) = (self.judged.stream, self.judged.segments.start, self.judged.verdict);
+                self.judged.segments.start = segment.next();
+                return Some(SenderEvent::Judged { stream, segment, verdict });
             }
             return Some(match self.half.poll_event()? {
                 SenderHalfEvent::Judged { stream, segments, verdict, .. } => {
-                    self.judged = Run { stream: StreamId(stream), segments, verdict };
+                    self.judged = Run { stream, segments, verdict };
                     continue;
                 }
-                SenderHalfEvent::WindowOpen(stream) => SenderEvent::WindowOpen(StreamId(stream)),
+                SenderHalfEvent::WindowOpen(stream) => SenderEvent::WindowOpen(stream),
                 SenderHalfEvent::Reclassed(_) => SenderEvent::RateChanged(self.half.rate().unwrap_or(Bandwidth::ZERO)),
                 SenderHalfEvent::RateChanged(rate) => SenderEvent::RateChanged(rate),
                 SenderHalfEvent::CircuitBroken(broken) => {
@@ -329,15 +330,15 @@ impl LoneReceiver {
             while let Some(delivery) = self.half.poll_delivery(id) {
                 self.half.release(now, id, delivery.segment);
                 self.events.push_back(ReceiverEvent::Delivered {
-                    stream: StreamId(id),
-                    segment: SegmentNumber(delivery.segment),
+                    stream: id,
+                    segment: delivery.segment,
                     verdict: delivery.verdict,
                     units: delivery.units,
                     holes: delivery.holes.iter().map(|hole| hole.1 - hole.0).sum(),
                 });
             }
             if let Some(segments) = self.half.poll_ended(now, id) {
-                self.events.push_back(ReceiverEvent::Ended { stream: StreamId(id), segments });
+                self.events.push_back(ReceiverEvent::Ended { stream: id, segments });
             }
         }
     }

@@ -8,6 +8,7 @@
 //! Invariant: numbers ascend; `streams[place]` has the number `numbers[place]`.
 
 use core::ops::{Index, IndexMut};
+use segstream_base::StreamId;
 
 /// Up to so many streams there is room for none but those there are: most connections have no more.
 const FEW: usize = 4;
@@ -15,7 +16,7 @@ const FEW: usize = 4;
 /// Live streams, or what is kept of each of them.
 #[derive(Debug)]
 pub(crate) struct LiveStreams<T> {
-    numbers: Vec<u32>,
+    numbers: Vec<StreamId>,
     streams: Vec<T>,
 }
 
@@ -34,31 +35,31 @@ impl<T> LiveStreams<T> {
 
     /// Where stream `number` is.
     #[inline]
-    pub(crate) fn place(&self, number: u32) -> Option<usize> {
+    pub(crate) fn place(&self, number: StreamId) -> Option<usize> {
         // Why first: until a stream leaves, and for the oldest ones for ever, the place is the number.
-        let place = number as usize;
+        let place = number.0 as usize;
         if self.numbers.get(place) == Some(&number) { Some(place) } else { self.numbers.binary_search(&number).ok() }
     }
 
     /// The number of the stream at `place`.
     #[inline]
-    pub(crate) fn number(&self, place: usize) -> u32 {
+    pub(crate) fn number(&self, place: usize) -> StreamId {
         self.numbers[place]
     }
 
     #[inline]
-    pub(crate) fn get(&self, number: u32) -> Option<&T> {
+    pub(crate) fn get(&self, number: StreamId) -> Option<&T> {
         self.streams.get(self.place(number)?)
     }
 
     #[inline]
-    pub(crate) fn get_mut(&mut self, number: u32) -> Option<&mut T> {
+    pub(crate) fn get_mut(&mut self, number: StreamId) -> Option<&mut T> {
         let place = self.place(number)?;
         self.streams.get_mut(place)
     }
 
     /// Adds stream `number`, which is not there.
-    pub(crate) fn insert(&mut self, number: u32, stream: T) {
+    pub(crate) fn insert(&mut self, number: StreamId, stream: T) {
         if self.streams.len() < FEW {
             self.numbers.reserve_exact(1);
             self.streams.reserve_exact(1);
@@ -71,7 +72,7 @@ impl<T> LiveStreams<T> {
     }
 
     /// Stream `number`, added if it is not there.
-    pub(crate) fn get_or_insert(&mut self, number: u32) -> &mut T
+    pub(crate) fn get_or_insert(&mut self, number: StreamId) -> &mut T
     where
         T: Default,
     {
@@ -86,7 +87,7 @@ impl<T> LiveStreams<T> {
     }
 
     /// Keeps the streams of which `keep` says so, by number.
-    pub(crate) fn retain(&mut self, mut keep: impl FnMut(u32, &mut T) -> bool) {
+    pub(crate) fn retain(&mut self, mut keep: impl FnMut(StreamId, &mut T) -> bool) {
         let mut place = 0;
         let numbers = &mut self.numbers;
         self.streams.retain_mut(|stream| {
@@ -116,12 +117,12 @@ impl<T> LiveStreams<T> {
     }
 
     /// The numbers, ascending.
-    pub(crate) fn numbers(&self) -> impl Iterator<Item = u32> + '_ {
+    pub(crate) fn numbers(&self) -> impl Iterator<Item = StreamId> + '_ {
         self.numbers.iter().copied()
     }
 
     /// Each stream with its number.
-    pub(crate) fn numbered_mut(&mut self) -> impl Iterator<Item = (u32, &mut T)> {
+    pub(crate) fn numbered_mut(&mut self) -> impl Iterator<Item = (StreamId, &mut T)> {
         self.numbers.iter().copied().zip(&mut self.streams)
     }
 }
@@ -152,24 +153,27 @@ mod tests {
     fn streams_are_found_by_number_whoever_has_left() {
         let mut streams = LiveStreams::default();
         for number in [0, 1, 2, 5, 3] {
-            streams.insert(number, number * 10);
+            streams.insert(StreamId(number), number * 10);
         }
-        assert_eq!(streams.numbers().collect::<Vec<_>>(), [0, 1, 2, 3, 5]);
-        streams.retain(|number, _| number % 2 == 1);
-        assert_eq!((streams.len(), streams.place(1), streams.place(5), streams.place(2)), (3, Some(0), Some(2), None));
-        assert_eq!((streams.get(3), streams.get(0), streams[0], streams.number(2)), (Some(&30), None, 10, 5));
-        *streams.get_or_insert(4) += 7;
-        *streams.get_or_insert(4) += 7;
-        assert_eq!((streams.get(4), streams.len()), (Some(&14), 4));
+        assert_eq!(streams.numbers().collect::<Vec<_>>(), [0, 1, 2, 3, 5].map(StreamId));
+        streams.retain(|number, _| number.0 % 2 == 1);
+        assert_eq!(
+            (streams.len(), streams.place(StreamId(1)), streams.place(StreamId(5)), streams.place(StreamId(2))),
+            (3, Some(0), Some(2), None)
+        );
+        assert_eq!((streams.get(StreamId(3)), streams.get(StreamId(0)), streams[0], streams.number(2).0), (Some(&30), None, 10, 5));
+        *streams.get_or_insert(StreamId(4)) += 7;
+        *streams.get_or_insert(StreamId(4)) += 7;
+        assert_eq!((streams.get(StreamId(4)), streams.len()), (Some(&14), 4));
     }
 
     #[test]
     fn a_table_of_a_thousand_streams_one_after_another_stays_small() {
         let mut streams = LiveStreams::default();
         for number in 0..1000 {
-            streams.retain(|known, _| known == 0);
-            streams.insert(number, ());
+            streams.retain(|known, _| known == StreamId(0));
+            streams.insert(StreamId(number), ());
         }
-        assert_eq!(streams.numbers().collect::<Vec<_>>(), [0, 999]);
+        assert_eq!(streams.numbers().collect::<Vec<_>>(), [0, 999].map(StreamId));
     }
 }

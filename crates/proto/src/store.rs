@@ -12,6 +12,7 @@ use crate::live_streams::LiveStreams;
 use crate::segment_buffers::SegmentBuffers;
 use bytes::Bytes;
 use core::ops::Range;
+use segstream_base::{SegmentNumber, StreamId};
 use segstream_wire::Part;
 use std::collections::VecDeque;
 
@@ -36,23 +37,23 @@ impl Outgoing {
 /// A queue addressed by number, whose front has number `base`.
 #[derive(Debug)]
 struct Numbered<T> {
-    base: u64,
+    base: SegmentNumber,
     items: VecDeque<T>,
 }
 
 impl<T> Default for Numbered<T> {
     fn default() -> Self {
-        Self { base: 0, items: VecDeque::new() }
+        Self { base: SegmentNumber::FIRST, items: VecDeque::new() }
     }
 }
 
 impl<T> Numbered<T> {
-    fn get_mut(&mut self, number: u64) -> Option<&mut T> {
-        self.items.get_mut(usize::try_from(number.checked_sub(self.base)?).ok()?)
+    fn get_mut(&mut self, number: SegmentNumber) -> Option<&mut T> {
+        self.items.get_mut(number.place_from(self.base)?)
     }
 
-    fn get(&self, number: u64) -> Option<&T> {
-        self.items.get(usize::try_from(number.checked_sub(self.base)?).ok()?)
+    fn get(&self, number: SegmentNumber) -> Option<&T> {
+        self.items.get(number.place_from(self.base)?)
     }
 
     fn drop_front_while(&mut self, gone: impl Fn(&T) -> bool) {
@@ -71,26 +72,26 @@ pub struct SendStore {
 
 impl SendStore {
     /// Keeps the bytes of the next whole segment of `stream`.
-    pub fn push(&mut self, stream: u32, bytes: Bytes) {
+    pub fn push(&mut self, stream: StreamId, bytes: Bytes) {
         self.stream(stream).items.push_back(Outgoing::Whole(bytes));
     }
 
     /// Keeps room for an open segment.
-    pub fn open(&mut self, stream: u32) {
+    pub fn open(&mut self, stream: StreamId) {
         self.stream(stream).items.push_back(Outgoing::Open(Vec::new()));
     }
 
     /// Appends to the open segment, the newest of the stream.
-    pub fn append(&mut self, stream: u32, bytes: &[u8]) {
+    pub fn append(&mut self, stream: StreamId, bytes: &[u8]) {
         if let Some(Outgoing::Open(open)) = self.stream(stream).items.back_mut() {
             open.extend_from_slice(bytes);
         }
     }
 
     /// Forgets segments that have their verdicts.
-    pub fn forget(&mut self, stream: u32, segments: Range<u64>) {
+    pub fn forget(&mut self, stream: StreamId, segments: Range<SegmentNumber>) {
         let Some(stream) = self.streams.get_mut(stream) else { return };
-        for segment in segments {
+        for segment in segments.start.up_to(segments.end) {
             if let Some(kept) = stream.get_mut(segment) {
                 *kept = Outgoing::Gone;
             }
@@ -120,12 +121,12 @@ impl SendStore {
         out.resize(end, 0);
     }
 
-    fn stream(&mut self, stream: u32) -> &mut Numbered<Outgoing> {
+    fn stream(&mut self, stream: StreamId) -> &mut Numbered<Outgoing> {
         self.streams.get_or_insert(stream)
     }
 
     /// Keeps nothing of streams but those of which `keep` says so.
-    pub fn retain(&mut self, keep: impl Fn(u32) -> bool) {
+    pub fn retain(&mut self, keep: impl Fn(StreamId) -> bool) {
         self.streams.retain(|stream, _| keep(stream));
     }
 }
@@ -181,7 +182,7 @@ impl RecvStore {
 
     /// Takes the bytes of a segment, of `length` bytes, with zeros where `holes` (half-open runs of units of `unit_bytes`)
     /// say that nothing came.
-    pub fn take(&mut self, stream: u32, segment: u64, length: u64, holes: &[(u32, u32)], unit_bytes: u32) -> Bytes {
+    pub fn take(&mut self, stream: StreamId, segment: SegmentNumber, length: u64, holes: &[(u32, u32)], unit_bytes: u32) -> Bytes {
         let mut bytes = buffer(&mut self.streams, stream, segment).map(core::mem::take).unwrap_or_default();
         match bytes.is_empty() {
             // Why: fresh zeros come from the system already zeroed.
@@ -204,14 +205,14 @@ impl RecvStore {
     }
 
     /// Forgets the bytes of a segment that had to make room; taken later, all of it is zero.
-    pub fn empty(&mut self, stream: u32, segment: u64) {
+    pub fn empty(&mut self, stream: StreamId, segment: SegmentNumber) {
         if let Some(buffer) = buffer(&mut self.streams, stream, segment) {
             *buffer = Vec::new();
         }
     }
 
     /// Keeps nothing of streams but those of which `keep` says so.
-    pub fn retain(&mut self, keep: impl Fn(u32) -> bool) {
+    pub fn retain(&mut self, keep: impl Fn(StreamId) -> bool) {
         self.streams.retain(|stream, _| keep(stream));
     }
 
@@ -221,12 +222,12 @@ impl RecvStore {
     }
 
     /// What is there of a segment so far; bytes of units that are missing mean nothing.
-    pub fn peek(&self, stream: u32, segment: u64) -> &[u8] {
+    pub fn peek(&self, stream: StreamId, segment: SegmentNumber) -> &[u8] {
         self.streams.get(stream).and_then(|stream| stream.get(segment)).and_then(Option::as_deref).unwrap_or(&[])
     }
 }
 
-fn buffer(streams: &mut LiveStreams<Numbered<Option<Vec<u8>>>>, stream: u32, segment: u64) -> Option<&mut Vec<u8>> {
+fn buffer(streams: &mut LiveStreams<Numbered<Option<Vec<u8>>>>, stream: StreamId, segment: SegmentNumber) -> Option<&mut Vec<u8>> {
     let stream = streams.get_or_insert(stream);
     while segment >= stream.base + stream.items.len() as u64 {
         stream.items.push_back(Some(Vec::new()));
@@ -257,11 +258,11 @@ mod tests {
         let source: Vec<u8> = (0..155).collect();
         let layout = Layout::new(&contract, tolerance(contract.tolerance), false, Some(155));
         let (mut sent, mut received) = (SendStore::default(), RecvStore::default());
-        sent.push(0, Bytes::from(source.clone()));
+        sent.push(StreamId(0), Bytes::from(source.clone()));
         for first in (0..16).step_by(4) {
             let part = Part {
-                stream: 0,
-                segment: 0,
+                stream: StreamId(0),
+                segment: SegmentNumber(0),
                 first,
                 count: 4,
                 again: false,
@@ -275,18 +276,18 @@ mod tests {
             sent.append_to(&part, &layout, &mut payload);
             received.write(&part, &layout, [&payload[..]]);
         }
-        assert_eq!(received.take(0, 0, 155, &[], 10), source);
+        assert_eq!(received.take(StreamId(0), SegmentNumber(0), 155, &[], 10), source);
     }
 
     #[test]
     fn what_is_forgotten_out_of_order_frees_the_front_later() {
         let mut store = SendStore::default();
         for _ in 0..3 {
-            store.push(0, Bytes::from_static(b"x"));
+            store.push(StreamId(0), Bytes::from_static(b"x"));
         }
-        store.forget(0, 1..2);
+        store.forget(StreamId(0), SegmentNumber(1)..SegmentNumber(2));
         assert_eq!(store.streams[0].items.len(), 3);
-        store.forget(0, 0..1);
-        assert_eq!((store.streams[0].items.len(), store.streams[0].base), (1, 2));
+        store.forget(StreamId(0), SegmentNumber(0)..SegmentNumber(1));
+        assert_eq!((store.streams[0].items.len(), store.streams[0].base), (1, SegmentNumber(2)));
     }
 }

@@ -11,7 +11,7 @@
 #![allow(clippy::print_stdout)]
 
 use segstream::blocking::Endpoint;
-use segstream::{Contract, Error, Peer};
+use segstream::{Contract, Error, Peer, StreamId};
 use std::sync::mpsc::{Sender, channel};
 use std::thread;
 
@@ -34,9 +34,9 @@ fn send(receiver: Peer, print_received: impl Fn()) -> Result<(), Error> {
     let id = endpoint.connect(receiver, vec![Contract::default()])?;
     let mut connection = endpoint.connection(id);
     for text in ["hello", "world"] {
-        let segment = connection.send(0, text.into())?;
+        let segment = connection.send(StreamId::FIRST, text.into())?;
         // Waits for the receiver's judgement; `None` is no limit of time.
-        let judged = connection.verdict(0, segment, None)?;
+        let judged = connection.verdict(StreamId::FIRST, segment, None)?;
         print_received();
         println!("judged   {judged}");
     }
@@ -48,7 +48,7 @@ fn receive(mut endpoint: Endpoint, lines: &Sender<String>) -> Result<String, Err
     let id = endpoint.accept(None)?;
     let mut connection = endpoint.connection(id);
     // `None` is the end of the stream.
-    while let Some(segment) = connection.recv(0, None)? {
+    while let Some(segment) = connection.recv(StreamId::FIRST, None)? {
         let text = String::from_utf8_lossy(&segment.bytes);
         // The receiving thread's lines are printed by the other one, so that their order is always the same.
         let _ = lines.send(format!("received segment {}: {}, {text:?}", segment.segment, segment.verdict));

@@ -10,7 +10,7 @@
 #![allow(clippy::print_stdout)]
 
 use segstream::blocking::Endpoint;
-use segstream::{Config, Contract, DatagramSize, Error, Peer};
+use segstream::{Config, Contract, DatagramSize, Error, Peer, StreamId};
 use segstream_net::link::{Link, LinkConfig};
 use segstream_path::PathConfig;
 use std::net::SocketAddr;
@@ -59,8 +59,8 @@ fn send(path: Peer, contract: Contract) -> Result<String, Error> {
     let id = endpoint.connect(path, vec![contract])?;
     let mut connection = endpoint.connection(id);
     let bytes = vec![1; (UNITS * unit_bytes) as usize];
-    let segment = connection.send(0, bytes.into())?;
-    let judged = connection.verdict(0, segment, None)?;
+    let segment = connection.send(StreamId::FIRST, bytes.into())?;
+    let judged = connection.verdict(StreamId::FIRST, segment, None)?;
     let longest = judged.holes.iter().map(|hole| hole.1 - hole.0).max().unwrap_or(0);
     let again = connection.statistics()?.units_retransmitted;
     connection.close(0, "done")?;
@@ -71,7 +71,7 @@ fn send(path: Peer, contract: Contract) -> Result<String, Error> {
 fn receive(mut endpoint: Endpoint) -> Result<(), Error> {
     let id = endpoint.accept(None)?;
     let mut connection = endpoint.connection(id);
-    while let Some(segment) = connection.recv(0, None)? {
+    while let Some(segment) = connection.recv(StreamId::FIRST, None)? {
         // Both ends name the same holes; the bytes of a hole are zero.
         for unit in segment.holes.iter().flat_map(|hole| hole.0..hole.1) {
             let start = (unit * segment.unit_bytes) as usize;

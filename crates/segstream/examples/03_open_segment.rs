@@ -11,7 +11,7 @@
 #![allow(clippy::print_stdout)]
 
 use segstream::blocking::Endpoint;
-use segstream::{Contract, Error, Peer, Progress, Received};
+use segstream::{Contract, Error, Peer, Progress, Received, StreamId};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 use std::time::Duration;
@@ -36,7 +36,7 @@ fn send(receiver: Peer, arrived: &Receiver<Vec<u8>>) -> Result<(), Error> {
     let id = endpoint.connect(receiver, vec![contract])?;
     let mut connection = endpoint.connection(id);
 
-    let mut writer = connection.open_segment(0)?;
+    let mut writer = connection.open_segment(StreamId::FIRST)?;
     for step in 0..3 {
         let made = format!("step {step} of a run");
         // Only whole units leave while the segment is open; the last one may be short.
@@ -52,7 +52,7 @@ fn send(receiver: Peer, arrived: &Receiver<Vec<u8>>) -> Result<(), Error> {
         println!("appended  {made}; it is there while the segment is open");
     }
     let segment = writer.finish()?;
-    println!("finished {}", connection.verdict(0, segment, None)?);
+    println!("finished {}", connection.verdict(StreamId::FIRST, segment, None)?);
     connection.close(0, "done")
 }
 
@@ -61,7 +61,7 @@ fn receive(mut endpoint: Endpoint, arrivals: &Sender<Vec<u8>>) -> Result<Receive
     let id = endpoint.accept(None)?;
     let mut connection = endpoint.connection(id);
     let mut whole = None;
-    while let Some(progress) = connection.next_units(0, None)? {
+    while let Some(progress) = connection.next_units(StreamId::FIRST, None)? {
         match progress {
             Progress::Units(units) => _ = arrivals.send(units.bytes),
             Progress::Judged(segment) => whole = Some(segment),

@@ -9,7 +9,7 @@
 //! ```
 #![allow(clippy::print_stdout)]
 
-use segstream::{Bytes, Contract, Endpoint, Error, Peer, Progress, StreamReceiver};
+use segstream::{Bytes, Contract, Endpoint, Error, Peer, Progress, SegmentNumber, StreamReceiver};
 use segstream_net::link::{Link, LinkConfig};
 use segstream_path::PathConfig;
 use std::collections::BTreeMap;
@@ -61,7 +61,7 @@ async fn send(any: SocketAddr, path: Peer) -> Result<(), Error> {
 }
 
 async fn view(mut stream: StreamReceiver) -> Result<(), Error> {
-    let mut rows: BTreeMap<u64, u32> = BTreeMap::new();
+    let mut rows: BTreeMap<SegmentNumber, u32> = BTreeMap::new();
     let mut twice = 0;
     while let Some(progress) = stream.next_units().await? {
         match progress {

@@ -11,7 +11,7 @@
 #![allow(clippy::print_stdout)]
 
 use segstream::blocking::{Connection, Endpoint};
-use segstream::{Bandwidth, Class, ConnectionEvent, Contract, Error, Peer, RateSpec, Statistics};
+use segstream::{Bandwidth, Class, ConnectionEvent, Contract, Error, Peer, RateSpec, Statistics, StreamId};
 use std::thread;
 
 const UNITS: u32 = 400;
@@ -57,8 +57,8 @@ fn send(receiver: Peer) -> Result<Statistics, Error> {
 }
 
 fn send_one(connection: &mut Connection<'_>) -> Result<(), Error> {
-    let segment = connection.send(0, vec![1; UNITS as usize * 1024].into())?;
-    let judged = connection.verdict(0, segment, None)?;
+    let segment = connection.send(StreamId::FIRST, vec![1; UNITS as usize * 1024].into())?;
+    let judged = connection.verdict(StreamId::FIRST, segment, None)?;
     let now = connection.statistics()?;
     let rate = match now.phase {
         Some(_) => "a rate that was found".to_owned(),
@@ -71,7 +71,7 @@ fn send_one(connection: &mut Connection<'_>) -> Result<(), Error> {
 fn receive(mut endpoint: Endpoint) -> Result<Statistics, Error> {
     let id = endpoint.accept(None)?;
     let mut connection = endpoint.connection(id);
-    while connection.recv(0, None)?.is_some() {}
+    while connection.recv(StreamId::FIRST, None)?.is_some() {}
     connection.closed(None)?;
     let statistics = connection.statistics()?;
     endpoint.close()?;

@@ -5,7 +5,7 @@
 //! Invariant: without a word of the application everything is encrypted and nobody is served.
 
 use crate::security::Security;
-use crate::{Config, Contract, Error};
+use crate::{Config, Contract, Error, StreamId};
 use segstream_net::clock::Clock;
 use segstream_proto::config::DATAGRAM_BYTES_MIN;
 use segstream_secure::{Admission, Authorities, Fingerprint, Identity};
@@ -127,7 +127,7 @@ impl<E> Builder<E> {
     /// The largest unit that segments of stream `stream` can have under `contract`, whose own size of units does not count: it
     /// fits a datagram of 1200 bytes with the headers and the seal. Streams are counted from 0 as they are opened.
     /// Segments with a tolerance of their own need units that are 3 to 12 bytes shorter.
-    pub fn unit_bytes_max(&self, stream: u32, contract: &Contract) -> u32 {
+    pub fn unit_bytes_max(&self, stream: StreamId, contract: &Contract) -> u32 {
         let body_bytes = DATAGRAM_BYTES_MIN - HEADER_BYTES - Security::seal_bytes(self.insecure);
         Part::unit_bytes_max(stream, contract, None, body_bytes)
     }

@@ -3,7 +3,8 @@
 //! Invariant: an error never loses what was accepted before it.
 
 use crate::{
-    Class, CloseReason, ConnectError, ContractError, IdentityError, OpenStreamError, RateError, RefuseReason, SocketError, SubmitError,
+    Class, CloseReason, ConnectError, ContractError, IdentityError, OpenStreamError, RateError, RefuseReason, SocketError, StreamId,
+    SubmitError,
 };
 use std::net::SocketAddr;
 
@@ -44,7 +45,7 @@ pub enum Error {
     #[error("the peer refuses stream {stream} ({reason:?}); segments sent on it get no verdict")]
     Refused {
         /// The stream.
-        stream: u32,
+        stream: StreamId,
         /// Why.
         reason: RefuseReason,
     },

@@ -15,8 +15,8 @@ mod sending;
 use crate::builder::Parts;
 use crate::inbox::{Inbox, News, Receiving};
 use crate::{
-    Bandwidth, Class, CloseReason, Config, ConnectionEvent, ConnectionId, Contract, Error, Peer, Rate, Statistics, StreamStatistics,
-    Timestamp, Trust,
+    Bandwidth, Class, CloseReason, Config, ConnectionEvent, ConnectionId, Contract, Error, Peer, Rate, Statistics, StreamId,
+    StreamStatistics, Timestamp, Trust,
 };
 use segstream_base::endpoint::{Arrival, Deadline, Endpoint, Transmit};
 use segstream_proto::config::Shard;
@@ -33,8 +33,8 @@ enum Cause {
     Connected,
     Closed,
     Opened,
-    Writable(u32),
-    Readable(u32),
+    Writable(StreamId),
+    Readable(StreamId),
     Other,
 }
 
@@ -83,10 +83,10 @@ impl Hub {
 
     /// Asks for a connection. Nothing is sent when this fails.
     pub(crate) fn connect(&mut self, now: Timestamp, peer: &Peer, streams: Vec<Contract>) -> Result<ConnectionId, Error> {
-        let count = streams.len() as u32;
+        let end = StreamId(streams.len() as u32);
         let id = self.protocol.connect(now, peer.address, &peer.trust, streams)?;
         let mut inbox = Inbox::new(peer.address, false);
-        (0..count).for_each(|stream| inbox.on_opened(stream));
+        StreamId::FIRST.up_to(end).for_each(|stream| inbox.on_opened(stream));
         self.inboxes.insert(id, Box::new(inbox));
         Ok(id)
     }
@@ -173,7 +173,7 @@ impl Hub {
     pub(crate) fn release(&mut self, now: Timestamp, id: ConnectionId) {
         let Some(inbox) = self.inboxes.get_mut(&id) else { return };
         inbox.released = true;
-        let streams: Vec<u32> = inbox.receiving.keys().copied().collect();
+        let streams: Vec<StreamId> = inbox.receiving.keys().copied().collect();
         if let Some(connection) = self.protocol.connection_mut(id) {
             connection.close(now, 0, "no longer needed");
         }
@@ -378,7 +378,7 @@ impl Hub {
     }
 
     /// The statistics of one stream of ours.
-    pub(crate) fn stream_statistics(&self, id: ConnectionId, stream: u32) -> Result<StreamStatistics, Error> {
+    pub(crate) fn stream_statistics(&self, id: ConnectionId, stream: StreamId) -> Result<StreamStatistics, Error> {
         let connection = self.protocol.connection(id).ok_or(Error::Unknown("connection"))?;
         connection.stream_counters(stream).map(StreamStatistics::of).ok_or(Error::Unknown("stream"))
     }

@@ -9,7 +9,7 @@
 
 use crate::progress::Progressive;
 use crate::verdicts::Verdicts;
-use crate::{Bandwidth, Class, CloseReason, ConnectionEvent, Contract, RefuseReason};
+use crate::{Bandwidth, Class, CloseReason, ConnectionEvent, Contract, RefuseReason, StreamId};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::SocketAddr;
 
@@ -25,7 +25,7 @@ pub(crate) struct Sending {
 }
 
 impl Sending {
-    pub(crate) const fn new(stream: u32) -> Self {
+    pub(crate) const fn new(stream: StreamId) -> Self {
         Self { verdicts: Verdicts::new(stream), refused: None, finished: false, end_owed: false }
     }
 
@@ -59,9 +59,9 @@ pub(crate) enum News {
     /// The connection as a whole.
     Connection,
     /// A stream of ours.
-    Sending(u32),
+    Sending(StreamId),
     /// A stream of the peer.
-    Receiving(u32),
+    Receiving(StreamId),
     /// Everybody.
     All,
 }
@@ -84,12 +84,12 @@ pub(crate) struct Inbox {
     /// It is in the hub's queue of connections with something to tell.
     pub(crate) queued: bool,
     pub(crate) class_asked: Option<Class>,
-    pub(crate) sending: BTreeMap<u32, Sending>,
+    pub(crate) sending: BTreeMap<StreamId, Sending>,
     /// One more than the highest stream of ours; those below that are not in `sending` have ended, and all was read.
-    sending_next: u32,
-    pub(crate) receiving: BTreeMap<u32, Receiving>,
+    sending_next: StreamId,
+    pub(crate) receiving: BTreeMap<StreamId, Receiving>,
     /// Streams of the peer the application has not been given.
-    pub(crate) opened: VecDeque<u32>,
+    pub(crate) opened: VecDeque<StreamId>,
     untold: Untold,
 }
 
@@ -97,12 +97,12 @@ pub(crate) struct Inbox {
 #[derive(Debug, Default)]
 struct Untold {
     connected: bool,
-    refused: VecDeque<(u32, RefuseReason)>,
+    refused: VecDeque<(StreamId, RefuseReason)>,
     streams_available: bool,
-    writable: BTreeSet<u32>,
-    judged: BTreeSet<u32>,
-    readable: BTreeSet<u32>,
-    ended: VecDeque<(u32, u64)>,
+    writable: BTreeSet<StreamId>,
+    judged: BTreeSet<StreamId>,
+    readable: BTreeSet<StreamId>,
+    ended: VecDeque<(StreamId, u64)>,
     reclassed: Option<Class>,
     rate: Option<Bandwidth>,
     peer_closing: bool,
@@ -123,7 +123,7 @@ impl Inbox {
             queued: false,
             class_asked: None,
             sending: BTreeMap::new(),
-            sending_next: 0,
+            sending_next: StreamId::FIRST,
             receiving: BTreeMap::new(),
             opened: VecDeque::new(),
             untold: Untold::default(),
@@ -131,7 +131,7 @@ impl Inbox {
     }
 
     /// A stream of ours is opened; those that have ended make room.
-    pub(crate) fn on_opened(&mut self, stream: u32) {
+    pub(crate) fn on_opened(&mut self, stream: StreamId) {
         self.sending.retain(|_, kept| !kept.has_ended() || kept.refused.is_some() || kept.verdicts.has_unread());
         let ended = self.sending.values().filter(|kept| kept.has_ended()).count();
         if ended > ENDED_KEPT
@@ -145,14 +145,14 @@ impl Inbox {
 
     /// Streams of the peer that have `retired` are forgotten, but for those that the application has not been given or not
     /// read.
-    pub(crate) fn forget_received(&mut self, retired: impl Fn(u32) -> bool) {
+    pub(crate) fn forget_received(&mut self, retired: impl Fn(StreamId) -> bool) {
         let unread = |kept: &Receiving| kept.progress.as_deref().is_some_and(Progressive::has_held);
         let opened = &self.opened;
         self.receiving.retain(|stream, kept| !retired(*stream) || opened.contains(stream) || unread(kept));
     }
 
     /// Whether a stream of ours has ended and nothing is kept of it.
-    pub(crate) fn has_forgotten(&self, stream: u32) -> bool {
+    pub(crate) fn has_forgotten(&self, stream: StreamId) -> bool {
         stream < self.sending_next && !self.sending.contains_key(&stream)
     }
 
@@ -280,7 +280,7 @@ impl Inbox {
     }
 
     /// Whether segments of the stream would be thrown away.
-    pub(crate) fn discards(&self, stream: u32) -> bool {
+    pub(crate) fn discards(&self, stream: StreamId) -> bool {
         self.released || self.receiving.get(&stream).is_some_and(|receiving| receiving.discarded)
     }
 }
@@ -288,26 +288,31 @@ impl Inbox {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Verdict;
+    use crate::{SegmentNumber, Verdict};
 
     fn inbox() -> Inbox {
         let mut inbox = Inbox::new(SocketAddr::from(([127, 0, 0, 1], 1)), false);
-        inbox.on_opened(0);
+        inbox.on_opened(StreamId(0));
         inbox
     }
 
     #[test]
     fn what_is_told_often_is_heard_once_and_the_end_comes_last() {
         let mut inbox = inbox();
-        inbox.sending.get_mut(&0).unwrap().verdicts.expect();
+        inbox.sending.get_mut(&StreamId(0)).unwrap().verdicts.expect();
         inbox.take(ConnectionEvent::Connected);
         for _ in 0..1000 {
-            inbox.take(ConnectionEvent::Readable(7));
-            inbox.take(ConnectionEvent::Writable(0));
+            inbox.take(ConnectionEvent::Readable(StreamId(7)));
+            inbox.take(ConnectionEvent::Writable(StreamId(0)));
             inbox.take(ConnectionEvent::StreamsAvailable);
         }
         inbox.take(ConnectionEvent::Closed(CloseReason::AbortedHere));
-        inbox.take(ConnectionEvent::Judged { stream: 0, segments: 0..1, verdict: Verdict::Unknown, holes: vec![] });
+        inbox.take(ConnectionEvent::Judged {
+            stream: StreamId(0),
+            segments: SegmentNumber(0)..SegmentNumber(1),
+            verdict: Verdict::Unknown,
+            holes: vec![],
+        });
         let told: Vec<_> = core::iter::from_fn(|| inbox.next_event()).collect();
         assert_eq!(told.len(), 6);
         assert_eq!(told[..2], [ConnectionEvent::Connected, ConnectionEvent::StreamsAvailable]);
@@ -319,21 +324,34 @@ mod tests {
     fn a_thousand_streams_that_were_read_leave_nothing_and_unread_ones_are_bounded() {
         let mut inbox = inbox();
         for stream in 1..=1000 {
-            inbox.on_opened(stream);
-            let sending = inbox.sending.get_mut(&stream).unwrap();
+            inbox.on_opened(StreamId(stream));
+            let sending = inbox.sending.get_mut(&StreamId(stream)).unwrap();
             sending.verdicts.expect();
             sending.finished = true;
-            inbox.take(ConnectionEvent::Judged { stream, segments: 0..1, verdict: Verdict::Complete, holes: vec![] });
-            assert!(matches!(inbox.sending.get_mut(&stream).unwrap().verdicts.take(0), crate::verdicts::Lookup::Judged(_)));
+            inbox.take(ConnectionEvent::Judged {
+                stream: StreamId(stream),
+                segments: SegmentNumber(0)..SegmentNumber(1),
+                verdict: Verdict::Complete,
+                holes: vec![],
+            });
+            assert!(matches!(
+                inbox.sending.get_mut(&StreamId(stream)).unwrap().verdicts.take(SegmentNumber(0)),
+                crate::verdicts::Lookup::Judged(_)
+            ));
         }
-        assert_eq!(inbox.sending.keys().copied().collect::<Vec<_>>(), [0, 1000], "the first is not finished");
-        assert!(inbox.has_forgotten(1) && !inbox.has_forgotten(0) && !inbox.has_forgotten(1001));
+        assert_eq!(inbox.sending.keys().copied().collect::<Vec<_>>(), [0, 1000].map(StreamId), "the first is not finished");
+        assert!(inbox.has_forgotten(StreamId(1)) && !inbox.has_forgotten(StreamId(0)) && !inbox.has_forgotten(StreamId(1001)));
         for stream in 1001..=1001 + 2 * ENDED_KEPT as u32 {
-            inbox.on_opened(stream);
-            let sending = inbox.sending.get_mut(&stream).unwrap();
+            inbox.on_opened(StreamId(stream));
+            let sending = inbox.sending.get_mut(&StreamId(stream)).unwrap();
             sending.verdicts.expect();
             sending.finished = true;
-            inbox.take(ConnectionEvent::Judged { stream, segments: 0..1, verdict: Verdict::Complete, holes: vec![] });
+            inbox.take(ConnectionEvent::Judged {
+                stream: StreamId(stream),
+                segments: SegmentNumber(0)..SegmentNumber(1),
+                verdict: Verdict::Complete,
+                holes: vec![],
+            });
         }
         assert!(inbox.sending.len() <= ENDED_KEPT + 3, "{} streams are kept", inbox.sending.len());
     }
@@ -341,9 +359,14 @@ mod tests {
     #[test]
     fn a_verdict_taken_by_number_is_not_told_again() {
         let mut inbox = inbox();
-        inbox.sending.get_mut(&0).unwrap().verdicts.expect();
-        inbox.take(ConnectionEvent::Judged { stream: 0, segments: 0..1, verdict: Verdict::Complete, holes: vec![] });
-        inbox.sending.get_mut(&0).unwrap().verdicts.take(0);
+        inbox.sending.get_mut(&StreamId(0)).unwrap().verdicts.expect();
+        inbox.take(ConnectionEvent::Judged {
+            stream: StreamId(0),
+            segments: SegmentNumber(0)..SegmentNumber(1),
+            verdict: Verdict::Complete,
+            holes: vec![],
+        });
+        inbox.sending.get_mut(&StreamId(0)).unwrap().verdicts.take(SegmentNumber(0));
         assert_eq!(inbox.next_event(), None);
     }
 }

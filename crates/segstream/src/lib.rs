@@ -22,7 +22,7 @@
 //!
 //! ```
 //! use segstream::blocking::Endpoint;
-//! use segstream::{Contract, Error, Identity};
+//! use segstream::{Contract, Error, Identity, StreamId};
 //!
 //! fn main() -> Result<(), Error> {
 //!     // The sender's key, which the receiver is told: nobody else is served.
@@ -31,7 +31,7 @@
 //!     let peer = receiver.peer();
 //!     let receiving = std::thread::spawn(move || -> Result<(), Error> {
 //!         let id = receiver.accept(None)?;
-//!         while let Some(segment) = receiver.connection(id).recv(0, None)? {
+//!         while let Some(segment) = receiver.connection(id).recv(StreamId::FIRST, None)? {
 //!             println!("{} bytes, {}, holes {:?}", segment.bytes.len(), segment.verdict, segment.holes);
 //!         }
 //!         receiver.close()
@@ -42,8 +42,8 @@
 //!     let contract = Contract { tolerance: (64, 2, 1), ..Contract::default() };
 //!     let id = sender.connect(peer, vec![contract])?;
 //!     let mut connection = sender.connection(id);
-//!     let segment = connection.send(0, vec![7; 64 * 1024].into())?;
-//!     println!("{}", connection.verdict(0, segment, None)?);
+//!     let segment = connection.send(StreamId::FIRST, vec![7; 64 * 1024].into())?;
+//!     println!("{}", connection.verdict(StreamId::FIRST, segment, None)?);
 //!     connection.close(0, "done")?;
 //!     receiving.join().expect("the receiving thread does not panic")
 //! }
@@ -153,11 +153,11 @@ pub use config::Config;
 pub use error::Error;
 pub use progress::{Progress, Units};
 pub use security::Peer;
-pub use segstream_base::Bandwidth;
 /// A point in time on the clock of an endpoint, in nanoseconds since the clock was started: the source time of a segment, its first
 /// arrival, its verdict. [`Clock::at`] makes one of a [`std::time::Instant`].
 pub use segstream_base::Instant as Timestamp;
 pub use segstream_base::halves::{SubmitError, Verdict};
+pub use segstream_base::{Bandwidth, SegmentNumber, StreamId};
 pub use segstream_blocks::burst::RateSpec;
 pub use segstream_blocks::congestion::{Algorithm, UnknownAlgorithm};
 pub use segstream_blocks::tolerance::Tolerance;
@@ -180,6 +180,3 @@ pub use segstream_wire::contract::{Contract, ContractError, InterleaveChoice, Li
 pub use segstream_wire::report::RefuseReason;
 pub use statistics::{Statistics, StreamStatistics};
 pub use verdicts::Judged;
-
-/// The number of a segment of its stream, counted from 0 in the order of sending.
-pub type SegmentNumber = u64;

@@ -4,7 +4,7 @@
 //!
 //! Invariant: every unit that arrives is told exactly once, before the verdict on its segment.
 
-use crate::{Received, SegmentNumber};
+use crate::{Received, SegmentNumber, StreamId};
 use segstream_blocks::ranges::RangeSet;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 #[non_exhaustive]
 pub struct Units {
     /// The stream.
-    pub stream: u32,
+    pub stream: StreamId,
     /// The segment.
     pub segment: SegmentNumber,
     /// The first of the units.
@@ -57,23 +57,23 @@ impl Arrived {
 #[derive(Debug, Default)]
 pub(crate) struct Progressive {
     /// Segments not taken from the protocol yet.
-    segments: BTreeMap<u64, Arrived>,
+    segments: BTreeMap<SegmentNumber, Arrived>,
     /// Those of them that have fresh units.
-    fresh: BTreeSet<u64>,
+    fresh: BTreeSet<SegmentNumber>,
     /// A judged segment, and its units not told yet.
     held: Option<(Received, VecDeque<(u32, u32)>)>,
 }
 
 impl Progressive {
     /// A stream of which these units are there already: (segment, first, count).
-    pub(crate) fn starting_with(there: Vec<(u64, u32, u32)>) -> Self {
+    pub(crate) fn starting_with(there: Vec<(SegmentNumber, u32, u32)>) -> Self {
         let mut progressive = Self::default();
         there.into_iter().for_each(|(segment, first, count)| progressive.on_units(segment, first, count));
         progressive
     }
 
     /// Units have arrived, some of them perhaps not for the first time.
-    pub(crate) fn on_units(&mut self, segment: u64, first: u32, count: u32) {
+    pub(crate) fn on_units(&mut self, segment: SegmentNumber, first: u32, count: u32) {
         let arrived = self.segments.entry(segment).or_default();
         let range = |first: u32, count: u32| u64::from(first)..u64::from(first) + u64::from(count);
         let known = (first..first + count).any(|unit| arrived.heard.contains(u64::from(unit)));
@@ -93,7 +93,7 @@ impl Progressive {
     }
 
     /// The next units to tell of a segment that is not judged: (segment, first, count).
-    pub(crate) fn take_fresh(&mut self) -> Option<(u64, u32, u32)> {
+    pub(crate) fn take_fresh(&mut self) -> Option<(SegmentNumber, u32, u32)> {
         let segment = *self.fresh.first()?;
         let arrived = self.segments.get_mut(&segment)?;
         let (first, count) = arrived.fresh.pop_front()?;
@@ -142,18 +142,18 @@ impl Progressive {
     }
 
     /// A segment was taken as a whole.
-    pub(crate) fn on_taken(&mut self, segment: u64) {
+    pub(crate) fn on_taken(&mut self, segment: SegmentNumber) {
         self.forget(segment);
     }
 
-    fn forget(&mut self, segment: u64) -> Option<Arrived> {
+    fn forget(&mut self, segment: SegmentNumber) -> Option<Arrived> {
         self.fresh.remove(&segment);
         self.segments.remove(&segment)
     }
 }
 
 /// `count` units from `first` on of a segment of which `bytes` are there.
-pub(crate) fn units(stream: u32, segment: u64, (first, count): (u32, u32), unit_bytes: u32, bytes: &[u8]) -> Units {
+pub(crate) fn units(stream: StreamId, segment: SegmentNumber, (first, count): (u32, u32), unit_bytes: u32, bytes: &[u8]) -> Units {
     let offset = u64::from(first) * u64::from(unit_bytes);
     let start = usize::try_from(offset).unwrap_or(usize::MAX).min(bytes.len());
     let end = start.saturating_add(count as usize * unit_bytes as usize).min(bytes.len());
@@ -173,9 +173,9 @@ mod tests {
     use super::*;
     use crate::{Timestamp, Verdict};
 
-    fn received(segment: u64, holes: Vec<(u32, u32)>) -> Received {
+    fn received(segment: SegmentNumber, holes: Vec<(u32, u32)>) -> Received {
         Received {
-            stream: 0,
+            stream: StreamId(0),
             segment,
             verdict: Verdict::WithinTolerance,
             bytes: (0..95).collect(),
@@ -191,37 +191,37 @@ mod tests {
     #[test]
     fn every_unit_that_arrived_is_told_once_before_the_verdict() {
         let mut progress = Progressive::default();
-        progress.on_units(4, 0, 2);
-        progress.on_units(4, 2, 1);
-        progress.on_units(5, 0, 1);
-        progress.on_units(4, 6, 1);
-        assert_eq!(progress.take_fresh(), Some((4, 0, 3)));
+        progress.on_units(SegmentNumber(4), 0, 2);
+        progress.on_units(SegmentNumber(4), 2, 1);
+        progress.on_units(SegmentNumber(5), 0, 1);
+        progress.on_units(SegmentNumber(4), 6, 1);
+        assert_eq!(progress.take_fresh(), Some((SegmentNumber(4), 0, 3)));
         // One that is told already comes again with a new one; 7 to 9 came when nobody had asked yet.
-        progress.on_units(4, 2, 1);
-        progress.on_units(4, 5, 2);
-        progress.hold(received(4, vec![(3, 5)]));
+        progress.on_units(SegmentNumber(4), 2, 1);
+        progress.on_units(SegmentNumber(4), 5, 2);
+        progress.hold(received(SegmentNumber(4), vec![(3, 5)]));
         let mut told = Vec::new();
         loop {
             match progress.take_held() {
                 Some(Progress::Units(units)) => told.push((units.first, units.count, units.bytes.len())),
-                Some(Progress::Judged(received)) => break assert_eq!(received.segment, 4),
+                Some(Progress::Judged(received)) => break assert_eq!(received.segment, SegmentNumber(4)),
                 None => unreachable!("a held segment ends with its verdict"),
             }
         }
         assert_eq!(told, [(5, 5, 45)]);
         assert_eq!(progress.take_held(), None);
-        assert_eq!(progress.take_fresh(), Some((5, 0, 1)));
+        assert_eq!(progress.take_fresh(), Some((SegmentNumber(5), 0, 1)));
         assert_eq!(progress.take_fresh(), None);
     }
 
     #[test]
     fn a_segment_taken_as_a_whole_is_told_no_further() {
         let mut progress = Progressive::default();
-        progress.on_units(0, 0, 1);
-        progress.on_taken(0);
+        progress.on_units(SegmentNumber(0), 0, 1);
+        progress.on_taken(SegmentNumber(0));
         assert_eq!(progress.take_fresh(), None);
-        progress.hold(received(1, vec![]));
-        assert_eq!(progress.take_whole().map(|received| received.segment), Some(1));
+        progress.hold(received(SegmentNumber(1), vec![]));
+        assert_eq!(progress.take_whole().map(|received| received.segment), Some(SegmentNumber(1)));
         assert_eq!(progress.take_held(), None);
     }
 }

@@ -13,7 +13,7 @@
 //! Invariant: every call takes constant time on average, but for segments with holes; what is kept is bounded by the segments under way and
 //! [`KEPT`].
 
-use crate::{SegmentNumber, Verdict};
+use crate::{SegmentNumber, StreamId, Verdict};
 use core::fmt;
 use core::ops::Range;
 use std::collections::{BTreeMap, VecDeque};
@@ -26,7 +26,7 @@ const KEPT: usize = 65_536;
 #[non_exhaustive]
 pub struct Judged {
     /// The stream.
-    pub stream: u32,
+    pub stream: StreamId,
     /// The segment.
     pub segment: SegmentNumber,
     /// The verdict; *unknown* when the connection ended first.
@@ -76,20 +76,20 @@ pub(crate) enum Lookup {
 /// The verdicts of one stream.
 #[derive(Debug)]
 pub(crate) struct Verdicts {
-    stream: u32,
+    stream: StreamId,
     /// The segment of the first slot.
-    base: u64,
+    base: SegmentNumber,
     slots: VecDeque<Slot>,
     /// The holes of judged segments that have some.
-    holes: BTreeMap<u64, Vec<(u32, u32)>>,
+    holes: BTreeMap<SegmentNumber, Vec<(u32, u32)>>,
     /// Judged segments in the order of their verdicts, as half-open runs; some may be taken already.
-    order: VecDeque<(u64, u64)>,
+    order: VecDeque<(SegmentNumber, SegmentNumber)>,
     expected: usize,
 }
 
 impl Verdicts {
-    pub(crate) const fn new(stream: u32) -> Self {
-        Self { stream, base: 0, slots: VecDeque::new(), holes: BTreeMap::new(), order: VecDeque::new(), expected: 0 }
+    pub(crate) const fn new(stream: StreamId) -> Self {
+        Self { stream, base: SegmentNumber::FIRST, slots: VecDeque::new(), holes: BTreeMap::new(), order: VecDeque::new(), expected: 0 }
     }
 
     /// The next segment has been accepted.
@@ -109,9 +109,9 @@ impl Verdicts {
     }
 
     /// Takes note of a verdict on a segment, or on a run of segments without holes.
-    pub(crate) fn settle(&mut self, segments: Range<u64>, verdict: Verdict, holes: Vec<(u32, u32)>) {
+    pub(crate) fn settle(&mut self, segments: Range<SegmentNumber>, verdict: Verdict, holes: Vec<(u32, u32)>) {
         let first = segments.start;
-        for segment in segments {
+        for segment in segments.start.up_to(segments.end) {
             let Some(slot @ Slot::Expected) = self.slot(segment) else { continue };
             *slot = Slot::Judged(verdict);
             self.expected -= 1;
@@ -133,7 +133,7 @@ impl Verdicts {
         }
         if self.order.len() > 2 * self.slots.len() + 64 {
             let mut order = core::mem::take(&mut self.order);
-            order.retain(|&(first, end)| (first.max(self.base)..end).any(|segment| self.is_judged(segment)));
+            order.retain(|&(first, end)| first.max(self.base).up_to(end).any(|segment| self.is_judged(segment)));
             self.order = order;
         }
     }
@@ -144,7 +144,7 @@ impl Verdicts {
     }
 
     /// The verdict on `segment`, once.
-    pub(crate) fn take(&mut self, segment: u64) -> Lookup {
+    pub(crate) fn take(&mut self, segment: SegmentNumber) -> Lookup {
         match self.slot(segment) {
             Some(Slot::Expected) => Lookup::Expected,
             Some(slot @ &mut Slot::Judged(verdict)) => {
@@ -177,7 +177,7 @@ impl Verdicts {
     }
 
     /// The verdict that came first of those not handed out, and the run of segments that it is on.
-    pub(crate) fn take_run(&mut self) -> Option<(Range<u64>, Judged)> {
+    pub(crate) fn take_run(&mut self) -> Option<(Range<SegmentNumber>, Judged)> {
         let judged = self.take_next()?;
         let mut run = judged.segment..judged.segment + 1;
         while judged.holes.is_empty()
@@ -191,13 +191,12 @@ impl Verdicts {
         Some((run, judged))
     }
 
-    fn is_judged(&self, segment: u64) -> bool {
-        let index = segment.checked_sub(self.base).and_then(|index| usize::try_from(index).ok());
-        index.and_then(|index| self.slots.get(index)).is_some_and(|slot| matches!(slot, Slot::Judged(..)))
+    fn is_judged(&self, segment: SegmentNumber) -> bool {
+        segment.place_from(self.base).and_then(|index| self.slots.get(index)).is_some_and(|slot| matches!(slot, Slot::Judged(..)))
     }
 
-    fn slot(&mut self, segment: u64) -> Option<&mut Slot> {
-        self.slots.get_mut(usize::try_from(segment.checked_sub(self.base)?).ok()?)
+    fn slot(&mut self, segment: SegmentNumber) -> Option<&mut Slot> {
+        self.slots.get_mut(segment.place_from(self.base)?)
     }
 }
 
@@ -206,70 +205,76 @@ mod tests {
     use super::*;
 
     fn numbers(verdicts: &mut Verdicts) -> Vec<u64> {
-        core::iter::from_fn(|| verdicts.take_next()).map(|judged| judged.segment).collect()
+        core::iter::from_fn(|| verdicts.take_next()).map(|judged| judged.segment.0).collect()
     }
 
     #[test]
     fn a_verdict_is_handed_out_once_by_number_or_in_the_order_it_came() {
-        let mut verdicts = Verdicts::new(3);
+        let mut verdicts = Verdicts::new(StreamId(3));
         (0..4).for_each(|_| verdicts.expect());
-        assert_eq!(verdicts.take(0), Lookup::Expected);
+        assert_eq!(verdicts.take(SegmentNumber(0)), Lookup::Expected);
         for segment in [2, 0, 3] {
-            verdicts.settle(segment..segment + 1, Verdict::Complete, vec![]);
+            verdicts.settle(SegmentNumber(segment)..SegmentNumber(segment + 1), Verdict::Complete, vec![]);
         }
-        assert!(matches!(verdicts.take(0), Lookup::Judged(judged) if judged.segment == 0 && judged.stream == 3));
-        assert_eq!(verdicts.take(0), Lookup::Gone);
-        assert_eq!(verdicts.take(4), Lookup::Gone);
+        assert!(
+            matches!(verdicts.take(SegmentNumber(0)), Lookup::Judged(judged) if judged.segment == SegmentNumber(0) && judged.stream == StreamId(3))
+        );
+        assert_eq!(verdicts.take(SegmentNumber(0)), Lookup::Gone);
+        assert_eq!(verdicts.take(SegmentNumber(4)), Lookup::Gone);
         assert_eq!(numbers(&mut verdicts), [2, 3]);
         assert!(verdicts.has_expected());
-        verdicts.settle(1..2, Verdict::Expired, vec![(0, 2)]);
-        verdicts.settle(1..2, Verdict::Complete, vec![]);
+        verdicts.settle(SegmentNumber(1)..SegmentNumber(2), Verdict::Expired, vec![(0, 2)]);
+        verdicts.settle(SegmentNumber(1)..SegmentNumber(2), Verdict::Complete, vec![]);
         assert_eq!(verdicts.take_next().map(|judged| (judged.verdict, judged.missing())), Some((Verdict::Expired, 2)));
         assert!(!verdicts.has_expected());
     }
 
     #[test]
     fn a_run_ends_with_its_verdict_at_a_hole_and_where_one_was_taken() {
-        let mut verdicts = Verdicts::new(0);
+        let mut verdicts = Verdicts::new(StreamId(0));
         (0..12).for_each(|_| verdicts.expect());
-        verdicts.settle(0..5, Verdict::Complete, vec![]);
-        verdicts.settle(5..6, Verdict::WithinTolerance, vec![(0, 1)]);
-        verdicts.settle(6..7, Verdict::WithinTolerance, vec![(3, 5)]);
-        verdicts.settle(8..12, Verdict::Unknown, vec![]);
-        verdicts.settle(7..8, Verdict::Unknown, vec![]);
-        verdicts.take(2);
+        verdicts.settle(SegmentNumber(0)..SegmentNumber(5), Verdict::Complete, vec![]);
+        verdicts.settle(SegmentNumber(5)..SegmentNumber(6), Verdict::WithinTolerance, vec![(0, 1)]);
+        verdicts.settle(SegmentNumber(6)..SegmentNumber(7), Verdict::WithinTolerance, vec![(3, 5)]);
+        verdicts.settle(SegmentNumber(8)..SegmentNumber(12), Verdict::Unknown, vec![]);
+        verdicts.settle(SegmentNumber(7)..SegmentNumber(8), Verdict::Unknown, vec![]);
+        verdicts.take(SegmentNumber(2));
         let runs: Vec<(u64, u64, u32)> =
-            core::iter::from_fn(|| verdicts.take_run()).map(|(run, judged)| (run.start, run.end, judged.missing())).collect();
+            core::iter::from_fn(|| verdicts.take_run()).map(|(run, judged)| (run.start.0, run.end.0, judged.missing())).collect();
         assert_eq!(runs, [(0, 2, 0), (3, 5, 0), (5, 6, 1), (6, 7, 2), (8, 12, 0), (7, 8, 0)]);
         assert!(verdicts.slots.is_empty() && !verdicts.has_expected());
     }
 
     #[test]
     fn verdicts_nobody_asks_for_are_bounded() {
-        let mut verdicts = Verdicts::new(0);
+        let mut verdicts = Verdicts::new(StreamId(0));
         for segment in 0..3 * KEPT as u64 {
             verdicts.expect();
-            verdicts.settle(segment..segment + 1, Verdict::Complete, vec![]);
+            verdicts.settle(SegmentNumber(segment)..SegmentNumber(segment + 1), Verdict::Complete, vec![]);
         }
         assert_eq!(verdicts.slots.len(), KEPT);
         assert!(verdicts.order.len() <= 2 * KEPT + 64);
-        assert_eq!(verdicts.take(0), Lookup::Gone);
+        assert_eq!(verdicts.take(SegmentNumber(0)), Lookup::Gone);
         assert_eq!(numbers(&mut verdicts).len(), KEPT);
     }
 
     #[test]
     fn verdicts_that_came_out_of_turn_are_bounded_too_and_keep_their_order_and_holes() {
-        let mut verdicts = Verdicts::new(0);
+        let mut verdicts = Verdicts::new(StreamId(0));
         for pair in 0..2 * KEPT as u64 {
             (0..2).for_each(|_| verdicts.expect());
             for segment in [2 * pair + 1, 2 * pair] {
-                verdicts.settle(segment..segment + 1, Verdict::WithinTolerance, vec![(0, 1 + segment as u32 % 7)]);
+                verdicts.settle(
+                    SegmentNumber(segment)..SegmentNumber(segment + 1),
+                    Verdict::WithinTolerance,
+                    vec![(0, 1 + segment as u32 % 7)],
+                );
             }
         }
         assert_eq!((verdicts.slots.len(), verdicts.holes.len()), (KEPT, KEPT));
         assert!(verdicts.order.len() <= 2 * KEPT + 64);
         let judged: Vec<(u64, u32)> =
-            core::iter::from_fn(|| verdicts.take_next()).map(|judged| (judged.segment, judged.missing())).collect();
+            core::iter::from_fn(|| verdicts.take_next()).map(|judged| (judged.segment.0, judged.missing())).collect();
         let kept = (3 * KEPT as u64 / 2..2 * KEPT as u64).flat_map(|pair| [2 * pair + 1, 2 * pair]);
         assert_eq!(judged, kept.map(|segment| (segment, 1 + segment as u32 % 7)).collect::<Vec<_>>());
         assert!(verdicts.holes.is_empty() && verdicts.order.is_empty());
@@ -277,11 +282,11 @@ mod tests {
 
     #[test]
     fn verdicts_taken_by_number_leave_nothing_behind() {
-        let mut verdicts = Verdicts::new(0);
+        let mut verdicts = Verdicts::new(StreamId(0));
         for segment in 0..10_000 {
             verdicts.expect();
-            verdicts.settle(segment..segment + 1, Verdict::Complete, vec![]);
-            assert!(matches!(verdicts.take(segment), Lookup::Judged(_)));
+            verdicts.settle(SegmentNumber(segment)..SegmentNumber(segment + 1), Verdict::Complete, vec![]);
+            assert!(matches!(verdicts.take(SegmentNumber(segment)), Lookup::Judged(_)));
         }
         assert!(verdicts.slots.is_empty());
         assert!(verdicts.order.len() <= 65);

@@ -6,6 +6,7 @@
 //! - [`part`]: a run of units of one segment; data shipments are nothing but parts.
 //! - [`state`]: the sender's state (TXS), and its frames.
 //! - [`report`]: the receiver's state (RXS), and its frames.
+//! - [`runs`]: runs of units, as reports name them.
 //! - [`handshake`]: request, cookie, confirm, reject, handshake bytes, and the words of the close.
 //! - [`proposal`]: what the two sides agree on inside the handshake.
 //!
@@ -23,6 +24,7 @@ pub mod header;
 pub mod part;
 pub mod proposal;
 pub mod report;
+pub mod runs;
 pub mod state;
 
 pub use class::Class;

@@ -18,8 +18,9 @@
 use crate::contract::{
     Contract, ContractError, Triplet, UNIT_BYTES_MAX, decode_time, decode_triplet, encode_time, encode_triplet, time_len, triplet_len,
 };
-use segstream_base::Instant;
+use crate::state::stream;
 use segstream_base::codec::{DecodeError, DecodeErrorKind, Reader, Writer, varint_len};
+use segstream_base::{Instant, SegmentNumber, StreamId};
 
 const AGAIN: u8 = 1;
 const LENGTH: u8 = 2;
@@ -30,9 +31,9 @@ const OPENED: u8 = 8;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Part {
     /// The stream.
-    pub stream: u32,
+    pub stream: StreamId,
     /// The segment, counted from 0.
-    pub segment: u64,
+    pub segment: SegmentNumber,
     /// The position in sending order of the first unit.
     pub first: u32,
     /// How many positions.
@@ -55,7 +56,7 @@ impl Part {
     /// The bytes in front of the payload.
     pub fn header_len(&self) -> usize {
         1 + varint_len(u64::from(self.stream))
-            + varint_len(self.segment)
+            + varint_len(self.segment.0)
             + varint_len(u64::from(self.first))
             + varint_len(u64::from(self.count))
             + time_len(self.source_time)
@@ -71,11 +72,11 @@ impl Part {
 
     /// The largest unit that stream `stream` can have under `contract`, whose own size of units does not count: alone in a
     /// shipment of `body_bytes` it fits behind the longest heading, with `own` if a segment has that tolerance of its own.
-    pub fn unit_bytes_max(stream: u32, contract: &Contract, own: Option<Triplet>, body_bytes: usize) -> u32 {
+    pub fn unit_bytes_max(stream: StreamId, contract: &Contract, own: Option<Triplet>, body_bytes: usize) -> u32 {
         let longest = Self {
             stream,
             // Why: segments and their source times may go on for ever.
-            segment: u64::MAX,
+            segment: SegmentNumber(u64::MAX),
             source_time: Instant::from_nanos(u64::MAX),
             first: contract.window_units.saturating_sub(1),
             count: 1,
@@ -91,14 +92,14 @@ impl Part {
     ///
     /// # Errors
     /// When they do not, with what would.
-    pub fn check_room(stream: u32, contract: &Contract, own: Option<Triplet>, body_bytes: usize) -> Result<(), ContractError> {
+    pub fn check_room(stream: StreamId, contract: &Contract, own: Option<Triplet>, body_bytes: usize) -> Result<(), ContractError> {
         let fits = Self::unit_bytes_max(stream, contract, own, body_bytes);
         if contract.unit_bytes <= fits { Ok(()) } else { Err(ContractError::UnitRoom { unit_bytes: contract.unit_bytes, fits }) }
     }
 
     /// Where [`Part::first`] stands: behind the flags, the stream and the segment.
     pub const fn first_at(&self) -> usize {
-        1 + varint_len(self.stream as u64) + varint_len(self.segment)
+        1 + varint_len(self.stream.0 as u64) + varint_len(self.segment.0)
     }
 
     /// Writes everything in front of the payload; the caller writes the payload itself.
@@ -119,7 +120,7 @@ impl Part {
         }
         out.u8(flags);
         out.varint(u64::from(self.stream));
-        out.varint(self.segment);
+        out.varint(self.segment.0);
         out.varint(u64::from(self.first));
         out.varint(u64::from(self.count));
         encode_time(self.source_time, out);
@@ -150,8 +151,8 @@ impl Part {
         if flags & !(AGAIN | LENGTH | TOLERANCE | OPENED) != 0 {
             return Err(input.error("part flags", DecodeErrorKind::UnknownType(u64::from(flags))));
         }
-        self.stream = input.varint_up_to(u64::from(u32::MAX), "stream")? as u32;
-        self.segment = input.varint("segment")?;
+        self.stream = stream(input)?;
+        self.segment = SegmentNumber(input.varint("segment")?);
         self.first = input.varint_up_to(u64::from(u32::MAX), "first unit")? as u32;
         self.count = input.varint_up_to(u64::from(u32::MAX - self.first), "unit count")? as u32;
         if self.count == 0 {
@@ -173,7 +174,7 @@ mod tests {
     use proptest::prelude::*;
 
     prop_compose! {
-        fn any_part()(stream in any::<u32>(), segment in 0u64..1 << 60, first in 0u32..1 << 30, count in 1u32..1000, again: bool, opened: bool,
+        fn any_part()(stream in any::<u32>().prop_map(StreamId), segment in (0u64..1 << 60).prop_map(SegmentNumber), first in 0u32..1 << 30, count in 1u32..1000, again: bool, opened: bool,
             length in proptest::option::of(0u64..1 << 60), tolerance in proptest::option::of((1u32..5000).prop_flat_map(|w| (Just(w), 0..=w, 0..=w))),
             micros in 0u64..1 << 50, payload_bytes in 0u32..100) -> Part {
             Part { stream, segment, first, count, again, opened, length, tolerance, source_time: Instant::from_nanos(micros * 1000), payload_bytes }
@@ -184,7 +185,7 @@ mod tests {
     #[test]
     fn units_are_as_long_as_the_specification_says() {
         let most = |stream: u32, window_units: u32, own: Option<Triplet>, seal: usize| {
-            Part::unit_bytes_max(stream, &Contract { window_units, ..Contract::default() }, own, 1200 - 9 - seal)
+            Part::unit_bytes_max(StreamId(stream), &Contract { window_units, ..Contract::default() }, own, 1200 - 9 - seal)
         };
         let own = Some((SEGMENT_UNITS_MAX, SEGMENT_UNITS_MAX, SEGMENT_UNITS_MAX));
         assert_eq!((most(0, 1 << 14, None, 4), most(63, 1 << 14, None, 16)), (1160, 1148));
@@ -211,7 +212,7 @@ mod tests {
         }
 
         #[test]
-        fn a_unit_that_fits_at_first_always_fits(stream in any::<u32>(), window_units in 1u32..=SEGMENT_UNITS_MAX, body_bytes in 1000usize..1200,
+        fn a_unit_that_fits_at_first_always_fits(stream in any::<u32>().prop_map(StreamId), window_units in 1u32..=SEGMENT_UNITS_MAX, body_bytes in 1000usize..1200,
             mut part in any_part(), at in 0f64..1.0) {
             let contract = Contract { window_units, ..Contract::default() };
             let unit = Part::unit_bytes_max(stream, &contract, part.tolerance, body_bytes);

@@ -134,6 +134,7 @@ mod tests {
     use super::*;
     use crate::handshake::tests::written;
     use proptest::prelude::*;
+    use segstream_base::StreamId;
 
     #[test]
     fn what_is_proposed_and_agreed_comes_back_as_it_was() {
@@ -155,7 +156,7 @@ mod tests {
                 limits: Limits::default(),
                 reset,
                 token: vec![1, 2],
-                grants: vec![ReportFrame::Grant { stream: 0, segments: 1, units: 2, end_known: false }],
+                grants: vec![ReportFrame::Grant { stream: StreamId(0), segments: 1, units: 2, end_known: false }],
             };
             assert_eq!(Agreement::decode(&mut Reader::new(&written(|out| agreement.encode(out)))), Ok(agreement.clone()));
         }

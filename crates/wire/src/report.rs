@@ -9,16 +9,16 @@
 //! nothing that a newer one has settled.
 
 use crate::class::Class;
+pub use crate::runs::{Runs, runs_len};
+use crate::runs::{decode_runs, encode_runs};
 use crate::state::stream;
 use segstream_base::codec::{DecodeError, DecodeErrorKind, Reader, Writer, varint_len};
 use segstream_base::halves::Verdict;
+use segstream_base::{SegmentNumber, StreamId};
 use smallvec::SmallVec;
 
 /// The largest re-sequencing distance a report may name; receivers remember as many numbers.
 pub const REORDER_MAX: u64 = 1023;
-
-/// Half-open runs `(start, end)`, ascending, disjoint and not touching.
-pub type Runs = SmallVec<[(u32, u32); 4]>;
 
 /// A frame of the receiver's state.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,8 +26,8 @@ pub enum ReportFrame {
     /// The window of a stream: two upper edges that never retreat.
     Grant {
         /// The stream.
-        stream: u32,
-        /// Segments below this number may be sent.
+        stream: StreamId,
+        /// So many segments may have been started in all.
         segments: u64,
         /// So many units may have been started in all.
         units: u64,
@@ -37,9 +37,9 @@ pub enum ReportFrame {
     /// Every unit of these segments has arrived.
     Complete {
         /// The stream.
-        stream: u32,
+        stream: StreamId,
         /// The first of them.
-        first: u64,
+        first: SegmentNumber,
         /// How many.
         count: u64,
     },
@@ -47,9 +47,9 @@ pub enum ReportFrame {
     /// one shipment comes in several, in ascending order.
     Judged {
         /// The stream.
-        stream: u32,
+        stream: StreamId,
         /// The segment.
-        segment: u64,
+        segment: SegmentNumber,
         /// The verdict.
         verdict: Verdict,
         /// Units of the segment.
@@ -64,9 +64,9 @@ pub enum ReportFrame {
     /// These positions are missing and wanted.
     Request {
         /// The stream.
-        stream: u32,
+        stream: StreamId,
         /// The segment.
-        segment: u64,
+        segment: SegmentNumber,
         /// The missing positions, in sending order.
         missing: Runs,
         /// Everything from this position on is missing too; used when the length is not known.
@@ -84,7 +84,7 @@ pub enum ReportFrame {
     /// The stream is not accepted; nothing sent on it will be kept.
     Refused {
         /// The stream.
-        stream: u32,
+        stream: StreamId,
         /// Why.
         reason: RefuseReason,
     },
@@ -228,55 +228,15 @@ impl Report {
     }
 }
 
-/// How many bytes `runs` take on the wire.
-pub fn runs_len(runs: &[(u32, u32)]) -> usize {
-    let mut last = 0;
-    let mut sum = varint_len(runs.len() as u64);
-    for &(start, end) in runs {
-        sum += varint_len(u64::from(start.wrapping_sub(last))) + varint_len(u64::from(end.wrapping_sub(start)));
-        last = end;
-    }
-    sum
-}
-
-fn encode_runs(runs: &[(u32, u32)], out: &mut Writer<'_>) {
-    out.varint(runs.len() as u64);
-    let mut last = 0;
-    for &(start, end) in runs {
-        out.varint(u64::from(start.wrapping_sub(last)));
-        out.varint(u64::from(end.wrapping_sub(start)));
-        last = end;
-    }
-}
-
-/// A run takes two bytes at least, so no more runs are allocated than the input could hold.
-fn decode_runs(input: &mut Reader<'_>) -> Result<Runs, DecodeError> {
-    let count = input.varint_up_to(input.remaining() as u64 / 2, "run count")?;
-    let mut runs = Runs::with_capacity(count as usize);
-    let mut last = 0u32;
-    for index in 0..count {
-        let at = input.position();
-        let gap = input.varint_up_to(u64::from(u32::MAX - last), "run gap")? as u32;
-        let start = last + gap;
-        let length = input.varint_up_to(u64::from(u32::MAX - start), "run length")? as u32;
-        if length == 0 || (gap == 0 && index > 0) {
-            return Err(DecodeError { at, field: "run", kind: DecodeErrorKind::OutOfRange(0) });
-        }
-        last = start + length;
-        runs.push((start, last));
-    }
-    Ok(runs)
-}
-
 impl ReportFrame {
     /// How many bytes [`ReportFrame::encode`] writes.
     pub fn encoded_len(&self) -> usize {
         1 + match self {
             Self::Grant { stream, segments, units, .. } => varint_len(u64::from(*stream)) + varint_len(*segments) + varint_len(*units) + 1,
-            Self::Complete { stream, first, count } => varint_len(u64::from(*stream)) + varint_len(*first) + varint_len(*count),
+            Self::Complete { stream, first, count } => varint_len(u64::from(*stream)) + varint_len(first.0) + varint_len(*count),
             Self::Judged { stream, segment, units, from, to, holes, .. } => {
                 varint_len(u64::from(*stream))
-                    + varint_len(*segment)
+                    + varint_len(segment.0)
                     + 1
                     + varint_len(u64::from(*units))
                     + varint_len(u64::from(*from))
@@ -285,7 +245,7 @@ impl ReportFrame {
             }
             Self::Request { stream, segment, missing, tail_from, .. } => {
                 1 + varint_len(u64::from(*stream))
-                    + varint_len(*segment)
+                    + varint_len(segment.0)
                     + runs_len(missing)
                     + tail_from.map_or(0, |from| varint_len(u64::from(from)))
             }
@@ -309,13 +269,13 @@ impl ReportFrame {
             Self::Complete { stream, first, count } => {
                 out.u8(COMPLETE);
                 out.varint(u64::from(*stream));
-                out.varint(*first);
+                out.varint(first.0);
                 out.varint(*count);
             }
             Self::Judged { stream, segment, verdict, units, from, to, holes } => {
                 out.u8(JUDGED);
                 out.varint(u64::from(*stream));
-                out.varint(*segment);
+                out.varint(segment.0);
                 out.u8(verdict_code(*verdict));
                 out.varint(u64::from(*units));
                 out.varint(u64::from(*from));
@@ -326,7 +286,7 @@ impl ReportFrame {
                 out.u8(REQUEST);
                 out.u8(u8::from(tail_from.is_some()) | u8::from(*length_wanted) << 1);
                 out.varint(u64::from(*stream));
-                out.varint(*segment);
+                out.varint(segment.0);
                 encode_runs(missing, out);
                 if let Some(from) = tail_from {
                     out.varint(u64::from(*from));
@@ -365,7 +325,7 @@ impl ReportFrame {
                 end_known: flag(input, "end known")?,
             }),
             COMPLETE => {
-                let (stream, first) = (stream(input)?, input.varint("first segment")?);
+                let (stream, first) = (stream(input)?, SegmentNumber(input.varint("first segment")?));
                 Ok(Self::Complete { stream, first, count: input.varint("segment count")? })
             }
             JUDGED => Self::decode_judged(input),
@@ -391,7 +351,7 @@ impl ReportFrame {
     }
 
     fn decode_judged(input: &mut Reader<'_>) -> Result<Self, DecodeError> {
-        let (stream, segment) = (stream(input)?, input.varint("segment")?);
+        let (stream, segment) = (stream(input)?, SegmentNumber(input.varint("segment")?));
         let verdict = decode_verdict(input)?;
         let units = input.varint_up_to(u64::from(u32::MAX), "units")? as u32;
         let from = input.varint_up_to(u64::from(units), "first unit")? as u32;
@@ -410,7 +370,7 @@ impl ReportFrame {
         if flags > 3 {
             return Err(input.error("request flags", DecodeErrorKind::UnknownType(u64::from(flags))));
         }
-        let (stream, segment) = (stream(input)?, input.varint("segment")?);
+        let (stream, segment) = (stream(input)?, SegmentNumber(input.varint("segment")?));
         let missing = decode_runs(input)?;
         let tail_from = if flags & 1 != 0 { Some(input.varint_up_to(u64::from(u32::MAX), "tail")? as u32) } else { None };
         Ok(Self::Request { stream, segment, missing, tail_from, length_wanted: flags & 2 != 0 })
@@ -458,11 +418,11 @@ mod tests {
             time: Some(77),
             held: 1000,
             frames: [
-                ReportFrame::Grant { stream: 0, segments: 16, units: 4096, end_known: true },
-                ReportFrame::Complete { stream: 0, first: 3, count: 900 },
+                ReportFrame::Grant { stream: StreamId(0), segments: 16, units: 4096, end_known: true },
+                ReportFrame::Complete { stream: StreamId(0), first: SegmentNumber(3), count: 900 },
                 ReportFrame::Judged {
-                    stream: 1,
-                    segment: 2,
+                    stream: StreamId(1),
+                    segment: SegmentNumber(2),
                     verdict: Verdict::WithinTolerance,
                     units: 256,
                     from: 0,
@@ -470,15 +430,21 @@ mod tests {
                     holes: runs(&[(0, 1), (7, 9)]),
                 },
                 ReportFrame::Request {
-                    stream: 1,
-                    segment: 4,
+                    stream: StreamId(1),
+                    segment: SegmentNumber(4),
                     missing: runs(&[(1, 2), (100, 256)]),
                     tail_from: Some(300),
                     length_wanted: true,
                 },
-                ReportFrame::Request { stream: 1, segment: 5, missing: runs(&[]), tail_from: None, length_wanted: false },
+                ReportFrame::Request {
+                    stream: StreamId(1),
+                    segment: SegmentNumber(5),
+                    missing: runs(&[]),
+                    tail_from: None,
+                    length_wanted: false,
+                },
                 ReportFrame::ReclassEcho { change: 1, class: Class::ALL },
-                ReportFrame::Refused { stream: 300, reason: RefuseReason::TooManyStreams },
+                ReportFrame::Refused { stream: StreamId(300), reason: RefuseReason::TooManyStreams },
                 ReportFrame::Arrival(Arrived { sync: 70, at: 1 << 40, bytes: 1 << 33, shipments: 20_000, lost: 3, marked: 1 }),
                 ReportFrame::MaxStreams { streams: 1 << 33 },
             ]
@@ -496,8 +462,8 @@ mod tests {
     #[test]
     fn holes_outside_the_named_units_are_refused() {
         let frame = ReportFrame::Judged {
-            stream: 0,
-            segment: 0,
+            stream: StreamId(0),
+            segment: SegmentNumber(0),
             verdict: Verdict::Expired,
             units: 10,
             from: 0,
@@ -513,16 +479,17 @@ mod tests {
 
     /// A report of every frame, with `value` in every field that can hold it.
     fn report_of(value: u64) -> Report {
-        let (short, stream) = (value.min(u64::from(u32::MAX)) as u32, value.min(u64::from(u32::MAX)) as u32);
+        let short = value.min(u64::from(u32::MAX)) as u32;
+        let (stream, segment) = (StreamId(short), SegmentNumber(value));
         let holes: Runs = [(short, short.saturating_add(3))].into_iter().filter(|run| run.0 < run.1).collect();
         let units = holes.last().map_or(short, |hole| hole.1);
-        let judged = |verdict| ReportFrame::Judged { stream, segment: value, verdict, units, from: short, to: units, holes: holes.clone() };
+        let judged = |verdict| ReportFrame::Judged { stream, segment, verdict, units, from: short, to: units, holes: holes.clone() };
         let frames = [
             ReportFrame::Grant { stream, segments: value, units: value, end_known: value.is_multiple_of(2) },
-            ReportFrame::Complete { stream, first: value, count: value },
+            ReportFrame::Complete { stream, first: segment, count: value },
             judged(Verdict::Complete),
             judged(Verdict::Expired),
-            ReportFrame::Request { stream, segment: value, missing: holes.clone(), tail_from: Some(short), length_wanted: false },
+            ReportFrame::Request { stream, segment, missing: holes.clone(), tail_from: Some(short), length_wanted: false },
             ReportFrame::ReclassEcho { change: value, class: Class::ALL },
             ReportFrame::Refused { stream, reason: RefuseReason::NotWanted },
             ReportFrame::Arrival(Arrived { sync: value, at: value, bytes: value, shipments: value, lost: value, marked: value }),
@@ -548,46 +515,10 @@ mod tests {
         assert_eq!(bare.encoded_len(), Report::PRELUDE_BYTES_MAX);
     }
 
-    fn decoded_runs(numbers: &[u64]) -> Result<Runs, DecodeError> {
-        let mut buffer = [0; 60];
-        let mut writer = Writer::new(&mut buffer);
-        writer.varint(numbers.len() as u64 / 2);
-        numbers.iter().for_each(|number| writer.varint(*number));
-        let count = writer.finish().unwrap();
-        decode_runs(&mut Reader::new(&buffer[..count]))
-    }
-
-    #[test]
-    fn runs_that_touch_or_are_empty_are_refused() {
-        assert_eq!(decoded_runs(&[0, 2, 1, 4]).unwrap()[..], [(0, 2), (3, 7)], "the first may begin at 0");
-        assert!(decoded_runs(&[0, 2, 0, 4]).is_err(), "the second touches the first");
-        assert!(decoded_runs(&[0, 2, 3, 0]).is_err(), "the second is empty");
-    }
-
-    #[test]
-    fn runs_end_at_the_largest_position_and_never_beyond() {
-        let most = u64::from(u32::MAX);
-        assert_eq!(decoded_runs(&[5, most - 5]).unwrap()[..], [(5, u32::MAX)]);
-        assert!(decoded_runs(&[5, most - 4]).is_err(), "the length goes beyond");
-        assert!(decoded_runs(&[5, 1, most - 5, 1]).is_err(), "the gap goes beyond");
-    }
-
     proptest! {
         #[test]
         fn no_bytes_make_the_decoder_panic(input in proptest::collection::vec(any::<u8>(), 0..80)) {
             let _ = Report::decode(&mut Reader::new(&input));
-        }
-
-        #[test]
-        fn runs_come_back_as_they_were(steps in proptest::collection::vec((1u32..1000, 1u32..1000), 0..50)) {
-            let mut at = 0;
-            let runs: Runs = steps.iter().map(|&(gap, length)| { let run = (at + gap, at + gap + length); at = run.1; run }).collect();
-            let mut buffer = vec![0; 1000];
-            let mut writer = Writer::new(&mut buffer);
-            encode_runs(&runs, &mut writer);
-            let count = writer.finish().unwrap();
-            prop_assert_eq!(count, runs_len(&runs));
-            prop_assert_eq!(decode_runs(&mut Reader::new(&buffer[..count])), Ok(runs));
         }
     }
 }

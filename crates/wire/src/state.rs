@@ -10,7 +10,7 @@
 use crate::class::Class;
 use crate::contract::{Contract, Triplet, decode_time, decode_triplet, encode_time, encode_triplet, time_len, triplet_len};
 use segstream_base::codec::{DecodeError, DecodeErrorKind, Reader, Writer, varint_len};
-use segstream_base::{Bandwidth, Instant};
+use segstream_base::{Bandwidth, Instant, SegmentNumber, StreamId};
 use smallvec::SmallVec;
 
 /// Which reports have arrived: the highest report number, and a bitmap of the 64 before it.
@@ -63,9 +63,9 @@ impl Confirmed {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Finished {
     /// The stream.
-    pub stream: u32,
+    pub stream: StreamId,
     /// The segment.
-    pub segment: u64,
+    pub segment: SegmentNumber,
     /// Whether it was opened before its length was known.
     pub opened: bool,
     /// Its length in bytes.
@@ -83,9 +83,9 @@ pub struct Finished {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reached {
     /// The stream.
-    pub stream: u32,
+    pub stream: StreamId,
     /// The segment, opened and not finished.
-    pub segment: u64,
+    pub segment: SegmentNumber,
     /// Every position below this one has left once, and none from it on.
     pub position: u32,
     /// The source's time of it.
@@ -102,7 +102,7 @@ pub enum StateFrame {
     /// Opens a stream; repeated until the receiver grants it a window or refuses it.
     Open {
         /// The stream.
-        stream: u32,
+        stream: StreamId,
         /// What it promises.
         contract: Box<Contract>,
     },
@@ -115,14 +115,14 @@ pub enum StateFrame {
     /// The stream has so many segments and no more; repeated until the receiver says so too.
     End {
         /// The stream.
-        stream: u32,
+        stream: StreamId,
         /// How many segments it has.
         segments: u64,
     },
     /// The sender has data that the window does not admit.
     Waiting {
         /// The stream.
-        stream: u32,
+        stream: StreamId,
     },
     /// From now on data has this class and rate; repeated until a report echoes it.
     Reclass {
@@ -283,14 +283,14 @@ impl StateFrame {
     }
 }
 
-pub(crate) fn stream(input: &mut Reader<'_>) -> Result<u32, DecodeError> {
-    Ok(input.varint_up_to(u64::from(u32::MAX), "stream")? as u32)
+pub(crate) fn stream(input: &mut Reader<'_>) -> Result<StreamId, DecodeError> {
+    Ok(StreamId(input.varint_up_to(u64::from(u32::MAX), "stream")? as u32))
 }
 
 impl Finished {
     fn encoded_len(&self) -> usize {
         1 + varint_len(u64::from(self.stream))
-            + varint_len(self.segment)
+            + varint_len(self.segment.0)
             + varint_len(self.length)
             + time_len(self.source_time)
             + varint_len(self.last_shipment.map_or(0, |last| last + 1))
@@ -300,7 +300,7 @@ impl Finished {
     fn encode(&self, out: &mut Writer<'_>) {
         out.u8(u8::from(self.tolerance.is_some()) | u8::from(self.opened) << 1);
         out.varint(u64::from(self.stream));
-        out.varint(self.segment);
+        out.varint(self.segment.0);
         out.varint(self.length);
         encode_time(self.source_time, out);
         out.varint(self.last_shipment.map_or(0, |last| last + 1));
@@ -316,7 +316,7 @@ impl Finished {
         }
         Ok(Self {
             stream: stream(input)?,
-            segment: input.varint("segment")?,
+            segment: SegmentNumber(input.varint("segment")?),
             opened: flags & 2 != 0,
             length: input.varint("segment length")?,
             source_time: decode_time(input, "source time")?,
@@ -329,7 +329,7 @@ impl Finished {
 impl Reached {
     fn encoded_len(&self) -> usize {
         1 + varint_len(u64::from(self.stream))
-            + varint_len(self.segment)
+            + varint_len(self.segment.0)
             + varint_len(u64::from(self.position))
             + time_len(self.source_time)
             + varint_len(self.last_shipment)
@@ -339,7 +339,7 @@ impl Reached {
     fn encode(&self, out: &mut Writer<'_>) {
         out.u8(u8::from(self.tolerance.is_some()));
         out.varint(u64::from(self.stream));
-        out.varint(self.segment);
+        out.varint(self.segment.0);
         out.varint(u64::from(self.position));
         encode_time(self.source_time, out);
         out.varint(self.last_shipment);
@@ -355,7 +355,7 @@ impl Reached {
         }
         Ok(Self {
             stream: stream(input)?,
-            segment: input.varint("segment")?,
+            segment: SegmentNumber(input.varint("segment")?),
             position: input.varint_up_to(u64::from(u32::MAX), "position")? as u32,
             source_time: decode_time(input, "source time")?,
             last_shipment: input.varint("last shipment")?,
@@ -372,8 +372,8 @@ mod tests {
     #[test]
     fn a_state_comes_back_as_it_was() {
         let finished = Finished {
-            stream: 3,
-            segment: 1 << 40,
+            stream: StreamId(3),
+            segment: SegmentNumber(1 << 40),
             opened: true,
             length: 1 << 20,
             source_time: Instant::from_nanos(5000),
@@ -387,19 +387,19 @@ mod tests {
             exchange: true,
             confirmed: Confirmed { highest: Some(70), before: 0xf0f0 },
             frames: [
-                StateFrame::Open { stream: 1, contract: Box::default() },
+                StateFrame::Open { stream: StreamId(1), contract: Box::default() },
                 StateFrame::Finished(finished),
                 StateFrame::Skip(Finished { tolerance: None, last_shipment: None, ..finished }),
-                StateFrame::End { stream: 70_000, segments: 5 },
+                StateFrame::End { stream: StreamId(70_000), segments: 5 },
                 StateFrame::Reached(Reached {
-                    stream: 2,
-                    segment: 7,
+                    stream: StreamId(2),
+                    segment: SegmentNumber(7),
                     position: 90,
                     source_time: Instant::from_nanos(3000),
                     tolerance: Some((9, 2, 1)),
                     last_shipment: 12,
                 }),
-                StateFrame::Waiting { stream: 0 },
+                StateFrame::Waiting { stream: StreamId(0) },
                 StateFrame::Reclass { change: 1, class: Class::ALL, rate: Bandwidth::from_megabits_per_second(10) },
             ]
             .into_iter()

@@ -2,6 +2,7 @@
 
 use segstream_base::codec::{Reader, Writer};
 use segstream_base::halves::Verdict;
+use segstream_base::{SegmentNumber, StreamId};
 use segstream_wire::report::{REORDER_MAX, ReportFrame, Runs};
 use segstream_wire::{Report, report};
 
@@ -72,7 +73,15 @@ fn a_distance_beyond_what_receivers_remember_is_refused() {
 
 #[test]
 fn unknown_is_a_verdict_no_receiver_can_tell() {
-    let told = ReportFrame::Judged { stream: 0, segment: 0, verdict: Verdict::Unknown, units: 1, from: 0, to: 1, holes: Runs::new() };
+    let told = ReportFrame::Judged {
+        stream: StreamId(0),
+        segment: SegmentNumber(0),
+        verdict: Verdict::Unknown,
+        units: 1,
+        from: 0,
+        to: 1,
+        holes: Runs::new(),
+    };
     assert_eq!(frame(&written(|out| told.encode(out))), None);
 }
 

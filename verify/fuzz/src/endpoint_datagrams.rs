@@ -9,7 +9,7 @@
 use crate::pair::Pair;
 use bytes::Bytes;
 use segstream_base::codec::Writer;
-use segstream_base::{Bandwidth, Duration};
+use segstream_base::{Bandwidth, Duration, StreamId};
 use segstream_proto::rate::Rate;
 use segstream_proto::session::Plain;
 use segstream_wire::header::HEADER_BYTES;
@@ -205,16 +205,16 @@ fn of_the_application(pair: &mut Pair, kind: u8, script: &mut Script<'_>) {
         step::SEND => {
             let (stream, bytes) = (u32::from(script.byte() % 8), usize::from(script.word()) % 12_000);
             let own = choice.then(|| (u32::from(script.byte()), u32::from(script.byte()), u32::from(script.byte())));
-            let _ = connection.send(now, stream, Bytes::from(vec![7; bytes]), now, own);
+            let _ = connection.send(now, StreamId(stream), Bytes::from(vec![7; bytes]), now, own);
         }
         step::OPEN_SEGMENT => {
-            let _ = connection.open_segment(now, u32::from(script.byte() % 8), now, None);
+            let _ = connection.open_segment(now, StreamId(u32::from(script.byte() % 8)), now, None);
         }
         step::APPEND => {
             let (stream, bytes) = (u32::from(script.byte() % 8), usize::from(script.word()) % 4_000);
-            let _ = connection.append(now, stream, &vec![8; bytes], choice);
+            let _ = connection.append(now, StreamId(stream), &vec![8; bytes], choice);
         }
-        step::FINISH => connection.finish_stream(now, u32::from(script.byte() % 8)),
+        step::FINISH => connection.finish_stream(now, StreamId(u32::from(script.byte() % 8))),
         step::RECLASS => {
             let class = script.byte();
             if choice {

@@ -5,7 +5,7 @@
 //! connected knows the key of the other; no changed bytes are delivered; without a peer every connection ends.
 
 use segstream_base::endpoint::{Arrival, Endpoint as _, Local};
-use segstream_base::{Duration, Instant};
+use segstream_base::{Duration, Instant, StreamId};
 use segstream_proto::config::Config;
 use segstream_proto::connection::ConnectionEvent;
 use segstream_proto::endpoint::{ConnectionId, Endpoint};
@@ -79,7 +79,7 @@ impl Play {
         let trust = Trust::Key(IDENTITIES[1].fingerprint());
         let id = ends[0].connect(Instant::ZERO, address(1), &trust, vec![Contract::default()]).expect("the contract is valid");
         let connection = ends[0].connection_mut(id).expect("the connection is new");
-        let sent = connection.send(Instant::ZERO, 0, PAYLOAD.into(), Instant::ZERO, None);
+        let sent = connection.send(Instant::ZERO, StreamId(0), PAYLOAD.into(), Instant::ZERO, None);
         assert!(sent.is_ok(), "a new stream takes a segment");
         Self { now: Instant::ZERO, ends, pending: Default::default(), connected: [None, None], elsewhere: [0, 0], delivered: 0 }
     }

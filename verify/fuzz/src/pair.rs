@@ -10,7 +10,7 @@ use segstream_base::codec::Reader;
 use segstream_base::endpoint::{Arrival, Endpoint as _, Local};
 use segstream_base::random::Seed;
 use segstream_base::sequence::expand;
-use segstream_base::{Duration, Instant};
+use segstream_base::{Duration, Instant, SegmentNumber, StreamId};
 use segstream_proto::config::Config;
 use segstream_proto::connection::{Connection, ConnectionEvent, Received};
 use segstream_proto::endpoint::{ConnectionId, Endpoint};
@@ -46,7 +46,7 @@ pub(crate) struct Side {
     highest: Option<u64>,
     /// Datagrams on their way to this end.
     pub(crate) pending: VecDeque<Vec<u8>>,
-    judged: BTreeSet<(ConnectionId, u32, u64)>,
+    judged: BTreeSet<(ConnectionId, StreamId, SegmentNumber)>,
     sent: usize,
 }
 
@@ -236,7 +236,7 @@ impl Pair {
         while let Some((id, event)) = side.endpoint.poll_event() {
             match event {
                 ConnectionEvent::Judged { stream, segments, holes, .. } => {
-                    for segment in segments {
+                    for segment in segments.start.up_to(segments.end) {
                         assert!(side.judged.insert((id, stream, segment)), "segment {segment} of stream {stream} is judged twice");
                     }
                     assert!(are_runs(&holes, u32::MAX), "{holes:?} are no runs");
@@ -254,7 +254,7 @@ impl Pair {
     pub(crate) fn read(&mut self, side: usize) {
         let now = self.now;
         for stream in 0..STREAMS_MAX {
-            while let Some(received) = self.connection(side).and_then(|connection| connection.recv(now, stream)) {
+            while let Some(received) = self.connection(side).and_then(|connection| connection.recv(now, StreamId(stream))) {
                 check_received(&received);
             }
         }
@@ -267,10 +267,11 @@ impl Pair {
             assert!(ids.len() <= CONNECTIONS_MAX, "{} connections", ids.len());
             for connection in ids.iter().filter_map(|&id| side.endpoint.connection(id)) {
                 for stream in 0..STREAMS_MAX {
-                    let kept: usize = (0..SEGMENTS_LOOKED_AT).map(|segment| connection.peek(stream, segment).len()).sum();
+                    let kept: usize =
+                        (0..SEGMENTS_LOOKED_AT).map(|segment| connection.peek(StreamId(stream), SegmentNumber(segment)).len()).sum();
                     assert!(kept as u64 <= STREAM_WINDOW_BYTES, "{kept} bytes are kept for stream {stream}");
-                    let Some(contract) = connection.sending_contract(stream) else { continue };
-                    let units = connection.buffered_units(stream);
+                    let Some(contract) = connection.sending_contract(StreamId(stream)) else { continue };
+                    let units = connection.buffered_units(StreamId(stream));
                     assert!(units <= 2 * u64::from(contract.window_units), "{units} units wait on stream {stream}");
                 }
             }

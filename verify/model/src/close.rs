@@ -7,8 +7,8 @@
 
 use crate::exploration::{Bounds, Instance, Sight};
 use crate::world::{Side, World, small_config, small_contract};
-use segstream_base::Duration;
 use segstream_base::halves::Verdict;
+use segstream_base::{Duration, StreamId};
 use segstream_proto::error::CloseReason;
 
 /// What the application of an end does with the connection.
@@ -60,7 +60,7 @@ impl Instance for Close {
 
     fn act(&self, world: &mut World, side: Side, index: usize) -> bool {
         if self.endings[side as usize].sends && index == 0 {
-            world.submit(side, 0, 2);
+            world.submit(side, StreamId(0), 2);
         } else {
             world.act(side, |connection, now| connection.close(now, 0, "done"));
         }

@@ -8,8 +8,8 @@
 
 use crate::exploration::{Bounds, Instance, Sight};
 use crate::world::{Side, World, small_config, small_contract};
-use segstream_base::Duration;
 use segstream_base::halves::Verdict;
+use segstream_base::{Duration, StreamId};
 use segstream_wire::Contract;
 
 /// A stream whose segments grow old.
@@ -49,7 +49,7 @@ impl Instance for Lifetime {
     }
 
     fn act(&self, world: &mut World, side: Side, _index: usize) -> bool {
-        world.submit(side, 0, 2);
+        world.submit(side, StreamId(0), 2);
         true
     }
 

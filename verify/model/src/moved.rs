@@ -13,7 +13,7 @@
 use crate::exploration::{Bounds, Instance, Sight};
 use crate::world::{Side, Thief, World, small_config, small_contract};
 use segstream_base::halves::Verdict;
-use segstream_base::{Duration, Instant};
+use segstream_base::{Duration, Instant, StreamId};
 use segstream_proto::config::Config;
 use segstream_wire::Limits;
 
@@ -94,7 +94,7 @@ impl Instance for Moved {
 
     fn act(&self, world: &mut World, side: Side, index: usize) -> bool {
         match self.deeds[side as usize][index] {
-            Deed::Submits => world.submit(side, 0, 1),
+            Deed::Submits => world.submit(side, StreamId(0), 1),
             Deed::MovesTo(host) => world.move_to(side, host),
         }
         true

@@ -9,7 +9,7 @@
 use crate::exploration::{Bounds, Instance, Sight};
 use crate::world::{Side, World, small_config, small_contract};
 use segstream_base::halves::Verdict;
-use segstream_base::{Bandwidth, Duration};
+use segstream_base::{Bandwidth, Duration, StreamId};
 use segstream_proto::config::Config;
 use segstream_proto::rate::Rate;
 use segstream_wire::Class;
@@ -90,7 +90,7 @@ impl Instance for Reclass {
 
     fn act(&self, world: &mut World, side: Side, index: usize) -> bool {
         match self.changes[index] {
-            Change::Send => world.submit(side, 0, 2),
+            Change::Send => world.submit(side, StreamId(0), 2),
             Change::Rate(rate) => {
                 world.act(side, |connection, now| connection.set_rate(now, Rate::smooth(rate)).is_ok());
             }

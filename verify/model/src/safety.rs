@@ -7,6 +7,7 @@
 
 use crate::world::{Side, World};
 use segstream_base::halves::Verdict;
+use segstream_base::{SegmentNumber, StreamId};
 
 /// What is wrong in this state, if anything is.
 pub fn fault(world: &World) -> Option<String> {
@@ -45,8 +46,8 @@ fn of_side(world: &World, side: Side) -> Option<String> {
     None
 }
 
-fn twice(verdicts: &[(u32, u64, Verdict)]) -> Option<(u32, u64)> {
-    let name = |verdict: &(u32, u64, Verdict)| (verdict.0, verdict.1);
+fn twice(verdicts: &[(StreamId, SegmentNumber, Verdict)]) -> Option<(StreamId, SegmentNumber)> {
+    let name = |verdict: &(StreamId, SegmentNumber, Verdict)| (verdict.0, verdict.1);
     let again = verdicts.iter().enumerate().find(|(at, verdict)| verdicts[..*at].iter().any(|before| name(before) == name(verdict)));
     again.map(|(_, verdict)| name(verdict))
 }

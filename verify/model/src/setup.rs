@@ -8,7 +8,7 @@
 
 use crate::exploration::{Bounds, Instance, Sight};
 use crate::world::{Side, World};
-use segstream_base::{Duration, Instant};
+use segstream_base::{Duration, Instant, StreamId};
 use segstream_proto::config::Config;
 use segstream_wire::{Contract, Limits};
 
@@ -76,7 +76,7 @@ impl Instance for SetUp {
     fn act(&self, world: &mut World, side: Side, _index: usize) -> bool {
         match self.then {
             Then::Nothing => {}
-            Then::Data => world.submit(side, 0, 16),
+            Then::Data => world.submit(side, StreamId(0), 16),
             Then::Gone => world.vanish(side),
         }
         true

@@ -5,6 +5,7 @@
 //!
 //! Invariant: a tap only reads; what it keeps is part of a state, because properties depend on it.
 
+use segstream_base::StreamId;
 use segstream_base::codec::Reader;
 use segstream_wire::header::HEADER_BYTES;
 use segstream_wire::{Class, Header, Kind, Report, ReportFrame};
@@ -25,7 +26,7 @@ pub struct Tap {
     /// The length of the seals.
     seal_bytes: usize,
     /// The newest grant of each stream.
-    pub grants: BTreeMap<u32, Edges>,
+    pub grants: BTreeMap<StreamId, Edges>,
     /// The newest change that was echoed, and the class that is in force for the peer's direction by that.
     pub echoed: Option<(u64, Class)>,
     /// What contradicts what was said before.
@@ -68,7 +69,7 @@ impl Tap {
         }
     }
 
-    fn on_grant(&mut self, stream: u32, new: Edges) {
+    fn on_grant(&mut self, stream: StreamId, new: Edges) {
         let old = self.grants.insert(stream, new).unwrap_or_default();
         if new.segments < old.segments || new.units < old.units {
             self.contradiction = Some(format!("the window of stream {stream} retreats from {old:?} to {new:?}"));

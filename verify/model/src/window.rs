@@ -7,8 +7,8 @@
 
 use crate::exploration::{Bounds, Instance, Sight};
 use crate::world::{Forger, Side, World, small_config, small_contract};
-use segstream_base::Duration;
 use segstream_base::halves::Verdict;
+use segstream_base::{Duration, SegmentNumber, StreamId};
 
 /// The window, in segments.
 const WINDOW: u32 = 2;
@@ -41,7 +41,7 @@ impl Instance for Window {
     fn begin(&self) -> World {
         let world = World::new([small_config(false), small_config(true)], Duration::from_micros(100), vec![small_contract(WINDOW)]);
         let mut world = world.connected(Duration::from_millis(2)).slow_readers().forging(self.forger);
-        (0..self.segments).for_each(|_| world.submit(Side::A, 0, 1));
+        (0..self.segments).for_each(|_| world.submit(Side::A, StreamId(0), 1));
         world
     }
 
@@ -50,13 +50,13 @@ impl Instance for Window {
     }
 
     fn act(&self, world: &mut World, side: Side, _index: usize) -> bool {
-        world.read(side, 0)
+        world.read(side, StreamId(0))
     }
 
     fn fault(&self, world: &World) -> Option<String> {
         let taken = world.heard(Side::B).taken.len() as u64;
         let most = taken + u64::from(WINDOW);
-        let granted = world.said(Side::B).grants.get(&0).copied().unwrap_or_default();
+        let granted = world.said(Side::B).grants.get(&StreamId(0)).copied().unwrap_or_default();
         if granted.segments > most || granted.units > most {
             return Some(format!("B grants {granted:?} with {taken} segments taken and room for {WINDOW}"));
         }
@@ -65,7 +65,7 @@ impl Instance for Window {
     }
 
     fn is_reached(&self, world: &World) -> bool {
-        let whole = |verdicts: &[(u32, u64, Verdict)]| {
+        let whole = |verdicts: &[(StreamId, SegmentNumber, Verdict)]| {
             verdicts.len() == self.segments && verdicts.iter().all(|verdict| verdict.2 == Verdict::Complete)
         };
         whole(&world.heard(Side::A).judged) && whole(&world.heard(Side::B).taken)

@@ -30,7 +30,7 @@ use core::net::SocketAddr;
 use segstream_base::endpoint::{Arrival, Endpoint as _, Local};
 use segstream_base::halves::Verdict;
 use segstream_base::random::Seed;
-use segstream_base::{Duration, Instant};
+use segstream_base::{Duration, Instant, SegmentNumber, StreamId};
 use segstream_proto::config::Config;
 use segstream_proto::connection::{Connection, ConnectionEvent, Received};
 use segstream_proto::endpoint::{ConnectionId, Endpoint};
@@ -98,11 +98,11 @@ pub struct Heard {
     /// How often it heard that a connection is there.
     pub connected: u32,
     /// Segments that were accepted from it.
-    pub accepted: Vec<(u32, u64)>,
+    pub accepted: Vec<(StreamId, SegmentNumber)>,
     /// Verdicts on them.
-    pub judged: Vec<(u32, u64, Verdict)>,
+    pub judged: Vec<(StreamId, SegmentNumber, Verdict)>,
     /// Segments of the peer that it has taken.
-    pub taken: Vec<(u32, u64, Verdict)>,
+    pub taken: Vec<(StreamId, SegmentNumber, Verdict)>,
     /// A segment taken whole that is not what was sent.
     pub mangled: bool,
     /// Classes that came in force in its direction.
@@ -496,7 +496,7 @@ impl World {
             match event {
                 ConnectionEvent::Connected => end.heard.connected += 1,
                 ConnectionEvent::Judged { stream, segments, verdict, .. } => {
-                    end.heard.judged.extend(segments.map(|segment| (stream, segment, verdict)));
+                    end.heard.judged.extend(segments.start.up_to(segments.end).map(|segment| (stream, segment, verdict)));
                 }
                 ConnectionEvent::Reclassed(class) => end.heard.reclassed.push(class),
                 ConnectionEvent::Closed(reason) => end.heard.ended.push(reason),
@@ -510,7 +510,7 @@ impl World {
     }
 
     /// The application of `side` takes the next segment of `stream`. False when there is none.
-    fn take(&mut self, side: Side, stream: u32) -> bool {
+    fn take(&mut self, side: Side, stream: StreamId) -> bool {
         let (now, end) = (self.now, &mut self.ends[side.index()]);
         let connection = end.connection.and_then(|id| end.endpoint.connection_mut(id));
         let Some(received) = connection.and_then(|connection| connection.recv(now, stream)) else { return false };
@@ -532,7 +532,7 @@ impl World {
 
     /// The application of `side` takes the next segment of `stream`, and what follows from it at once happens. False when
     /// there is none.
-    pub fn read(&mut self, side: Side, stream: u32) -> bool {
+    pub fn read(&mut self, side: Side, stream: StreamId) -> bool {
         let taken = self.take(side, stream);
         if taken {
             self.settle();
@@ -541,8 +541,8 @@ impl World {
     }
 
     /// The application of `side` submits a segment of `bytes` bytes on `stream`.
-    pub fn submit(&mut self, side: Side, stream: u32, bytes: usize) {
-        let next = self.heard(side).accepted.len() as u64;
+    pub fn submit(&mut self, side: Side, stream: StreamId, bytes: usize) {
+        let next = SegmentNumber(self.heard(side).accepted.len() as u64);
         let payload = Bytes::from(vec![filling(side, next); bytes]);
         let sent = self.act(side, |connection, now| connection.send(now, stream, payload, Instant::ZERO, None));
         if let Some(Ok(segment)) = sent {
@@ -566,8 +566,8 @@ impl World {
 }
 
 /// What the bytes of a segment are: its number and its sender can be told from each.
-const fn filling(side: Side, segment: u64) -> u8 {
-    (segment as u8) << 1 | side as u8
+const fn filling(side: Side, segment: SegmentNumber) -> u8 {
+    (segment.0 as u8) << 1 | side as u8
 }
 
 /// The configuration of most instances: not paced and without gathering, so that no more timers ring than the claim needs.

@@ -9,7 +9,7 @@ use crate::attacker::Tally;
 use crate::labels::{LabelledTls, Labels};
 use crate::pattern::pattern;
 use anyhow::Context as _;
-use segstream::{Admission, Bytes, Clock, CloseReason, ConnectionId, Contract, Identity, SubmitError, Verdict, Waker};
+use segstream::{Admission, Bytes, Clock, CloseReason, ConnectionId, Contract, Identity, StreamId, SubmitError, Verdict, Waker};
 use segstream_base::{Bandwidth, Duration};
 use segstream_net::bind::SocketConfig;
 use segstream_net::driver::DriverConfig;
@@ -178,7 +178,7 @@ impl Client {
                 connection.close(now, 0, "done");
                 return Ok(false);
             }
-            match connection.send(now, 0, Bytes::from(pattern(transfer.sent, bytes)), now, None) {
+            match connection.send(now, StreamId(0), Bytes::from(pattern(transfer.sent, bytes)), now, None) {
                 Ok(_) => transfer.sent += 1,
                 Err(SubmitError::Blocked) => return Ok(true),
                 Err(error) => return Err(error.into()),

@@ -94,7 +94,7 @@ impl Victim {
             }
             ConnectionEvent::Readable(stream) => {
                 while let Some(received) = self.endpoint.connection(id).try_recv(*stream) {
-                    if received.bytes == pattern(received.segment, received.bytes.len()) {
+                    if received.bytes == pattern(received.segment.0, received.bytes.len()) {
                         self.report.segments_right += 1;
                         self.report.bytes_right += received.bytes.len() as u64;
                     } else {

@@ -7,7 +7,7 @@
 
 use core::fmt;
 use segstream_base::halves::Verdict;
-use segstream_base::{Duration, Instant};
+use segstream_base::{Duration, Instant, SegmentNumber, StreamId};
 use segstream_proto::connection::Role;
 use segstream_proto::error::CloseReason;
 use segstream_wire::contract::{Contract, Order, Triplet};
@@ -19,7 +19,7 @@ pub struct StreamName {
     /// The sending side.
     pub side: u32,
     /// The number of the stream there.
-    pub stream: u32,
+    pub stream: StreamId,
 }
 
 /// A segment of a stream.
@@ -28,7 +28,7 @@ pub struct SegmentName {
     /// The stream.
     pub stream: StreamName,
     /// The number of the segment.
-    pub segment: u64,
+    pub segment: SegmentNumber,
 }
 
 /// Where datagrams come from and go to: a host by its number, or an address where no host is.
@@ -253,7 +253,7 @@ impl StreamName {
     /// The name a label says.
     pub(crate) fn of_label(label: &str) -> Option<Self> {
         let (side, stream) = label.split_once('.')?;
-        Some(Self { side: side.parse().ok()?, stream: stream.parse().ok()? })
+        Some(Self { side: side.parse().ok()?, stream: StreamId(stream.parse().ok()?) })
     }
 }
 

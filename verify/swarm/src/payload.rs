@@ -21,7 +21,7 @@ pub(crate) fn first_difference(segment: SegmentName, from: u64, bytes: &[u8]) ->
 
 fn key(segment: SegmentName) -> u64 {
     let stream = u64::from(segment.stream.side) << 32 | u64::from(segment.stream.stream);
-    mix(mix(stream) ^ segment.segment)
+    mix(mix(stream) ^ segment.segment.0)
 }
 
 fn byte_at(key: u64, at: u64) -> u8 {
@@ -40,17 +40,18 @@ fn mix(value: u64) -> u64 {
 mod tests {
     use super::*;
     use crate::event::StreamName;
+    use segstream_base::{SegmentNumber, StreamId};
 
     #[test]
     fn a_byte_of_another_place_or_segment_is_found() {
-        let of = |segment| SegmentName { stream: StreamName { side: 3, stream: 1 }, segment };
+        let of = |segment| SegmentName { stream: StreamName { side: 3, stream: StreamId(1) }, segment };
         let mut bytes = [0; 100];
-        fill(of(5), 40, &mut bytes);
-        assert_eq!(first_difference(of(5), 40, &bytes), None);
-        assert_eq!(first_difference(of(5), 50, &bytes[10..]), None);
-        assert!(first_difference(of(5), 41, &bytes).is_some());
-        assert!(first_difference(of(6), 40, &bytes).is_some());
+        fill(of(SegmentNumber(5)), 40, &mut bytes);
+        assert_eq!(first_difference(of(SegmentNumber(5)), 40, &bytes), None);
+        assert_eq!(first_difference(of(SegmentNumber(5)), 50, &bytes[10..]), None);
+        assert!(first_difference(of(SegmentNumber(5)), 41, &bytes).is_some());
+        assert!(first_difference(of(SegmentNumber(6)), 40, &bytes).is_some());
         bytes[70] ^= 1;
-        assert_eq!(first_difference(of(5), 40, &bytes), Some(110));
+        assert_eq!(first_difference(of(SegmentNumber(5)), 40, &bytes), Some(110));
     }
 }

@@ -11,7 +11,7 @@ use crate::side_plan::{Change, Ending, SidePlan};
 use crate::task::{Act, Task};
 use crate::watch::Watch;
 use segstream_base::halves::SubmitError;
-use segstream_base::{Duration, Instant};
+use segstream_base::{Duration, Instant, SegmentNumber, StreamId};
 use segstream_network::Agenda;
 use segstream_proto::connection::{Connection, ConnectionEvent, Received};
 use segstream_proto::error::OpenStreamError;
@@ -21,11 +21,11 @@ use segstream_wire::contract::Contract;
 #[derive(Debug, Default)]
 struct Outgoing {
     /// Its number, once it is open.
-    number: Option<u32>,
+    number: Option<StreamId>,
     /// Segments handed over, and those the connection refused.
     next: usize,
     /// The number of the next segment.
-    segment: u64,
+    segment: SegmentNumber,
     /// Pieces appended of the open segment.
     open: Option<usize>,
     /// It waits until it may hand over more.
@@ -43,7 +43,7 @@ pub(crate) struct Side {
     pub(crate) plan: SidePlan,
     outgoing: Vec<Outgoing>,
     /// Streams of the peer: number and name.
-    pub(crate) incoming: Vec<(u32, StreamName)>,
+    pub(crate) incoming: Vec<(StreamId, StreamName)>,
     pub(crate) established: bool,
     pub(crate) closed: bool,
 }
@@ -82,7 +82,7 @@ impl Side {
         let mut contracts = Vec::new();
         for index in 0..self.plan.streams.len() {
             if self.plan.streams[index].later.is_none() {
-                let number = contracts.len() as u32;
+                let number = StreamId(contracts.len() as u32);
                 self.outgoing[index].number = Some(number);
                 contracts.push(self.labelled(index, number));
             }
@@ -90,7 +90,7 @@ impl Side {
         contracts
     }
 
-    fn labelled(&self, index: usize, stream: u32) -> Contract {
+    fn labelled(&self, index: usize, stream: StreamId) -> Contract {
         let name = StreamName { side: self.number, stream };
         Contract { label: name.to_string(), ..self.plan.streams[index].contract.clone() }
     }
@@ -126,7 +126,7 @@ impl Side {
                 }
             }
             ConnectionEvent::Judged { stream, segments, verdict, holes } => {
-                for segment in segments {
+                for segment in segments.start.up_to(segments.end) {
                     let name = SegmentName { stream: StreamName { side: self.number, stream }, segment };
                     scene.watch.tell(Event::Told { name, verdict, holes: holes.clone() });
                 }
@@ -160,14 +160,14 @@ impl Side {
         self.end_when_done(scene);
     }
 
-    fn on_opened(&mut self, scene: &mut Scene<'_>, stream: u32) {
+    fn on_opened(&mut self, scene: &mut Scene<'_>, stream: StreamId) {
         let Some(contract) = scene.connection.receiving_contract(stream) else { return };
         let Some(name) = StreamName::of_label(&contract.label) else { return };
         self.incoming.push((stream, name));
         scene.watch.tell(Event::Offered { at: self.number, name, order: contract.order });
     }
 
-    fn on_writable(&mut self, scene: &mut Scene<'_>, stream: u32) {
+    fn on_writable(&mut self, scene: &mut Scene<'_>, stream: StreamId) {
         let waiting = |outgoing: &Outgoing| outgoing.number == Some(stream) && outgoing.waits;
         if let Some(index) = self.outgoing.iter().position(waiting) {
             self.outgoing[index].waits = false;
@@ -185,7 +185,7 @@ impl Side {
         }
     }
 
-    fn incoming_name(&self, stream: u32) -> Option<StreamName> {
+    fn incoming_name(&self, stream: StreamId) -> Option<StreamName> {
         self.incoming.iter().find(|(number, _)| *number == stream).map(|&(_, name)| name)
     }
 
@@ -196,7 +196,7 @@ impl Side {
         }
     }
 
-    fn take(&mut self, scene: &mut Scene<'_>, stream: u32) {
+    fn take(&mut self, scene: &mut Scene<'_>, stream: StreamId) {
         let Some(name) = self.incoming_name(stream) else { return };
         while let Some(received) = scene.connection.recv(scene.local, stream) {
             let Received { segment, verdict, bytes, units, unit_bytes, holes, judged_at, .. } = received;
@@ -259,8 +259,8 @@ impl Side {
 
     fn open(&mut self, scene: &mut Scene<'_>, index: usize) -> Step {
         // The numbers of streams are given in the order of their opening.
-        let opened = self.outgoing.iter().filter(|outgoing| outgoing.number.is_some()).count() as u32;
-        let contract = self.labelled(index, opened);
+        let opened = self.outgoing.iter().filter(|outgoing| outgoing.number.is_some()).count();
+        let contract = self.labelled(index, StreamId(opened as u32));
         match scene.connection.open_stream(scene.local, contract.clone()) {
             Ok(stream) => {
                 self.outgoing[index].number = Some(stream);
@@ -279,7 +279,7 @@ impl Side {
         (opened.filter(|(plan, _)| !plan.finishes).count() as u32) < live_max
     }
 
-    fn submit(&mut self, scene: &mut Scene<'_>, index: usize, stream: u32) -> Step {
+    fn submit(&mut self, scene: &mut Scene<'_>, index: usize, stream: StreamId) -> Step {
         let outgoing = &mut self.outgoing[index];
         let planned = &self.plan.streams[index].segments[outgoing.next];
         let name = SegmentName { stream: StreamName { side: self.number, stream }, segment: outgoing.segment };
@@ -308,11 +308,12 @@ impl Side {
         }
     }
 
-    fn append(&mut self, scene: &mut Scene<'_>, index: usize, stream: u32) -> Step {
+    fn append(&mut self, scene: &mut Scene<'_>, index: usize, stream: StreamId) -> Step {
         let outgoing = &mut self.outgoing[index];
         let planned = &self.plan.streams[index].segments[outgoing.next];
         let at = outgoing.open.unwrap_or(0);
-        let name = SegmentName { stream: StreamName { side: self.number, stream }, segment: outgoing.segment - 1 };
+        let Some(segment) = outgoing.segment.previous() else { return Step::Over };
+        let name = SegmentName { stream: StreamName { side: self.number, stream }, segment };
         let (before, piece) = (planned.pieces[..at].iter().sum(), planned.pieces.get(at).copied().unwrap_or(0));
         let mut last = at + 1 >= planned.pieces.len();
         let mut bytes = vec![0; piece as usize];
@@ -374,7 +375,7 @@ impl Side {
     }
 
     /// Whether a stream of it has segments that grow.
-    pub(crate) fn opens_segments(&self, stream: u32) -> bool {
+    pub(crate) fn opens_segments(&self, stream: StreamId) -> bool {
         let index = self.outgoing.iter().position(|outgoing| outgoing.number == Some(stream));
         index.is_some_and(|index| self.plan.streams[index].segments.iter().any(|segment| segment.opened))
     }

@@ -15,7 +15,7 @@ use crate::interruption::Interruption;
 use anyhow::{Context as _, Result, bail};
 use clap::Args;
 use segstream::blocking::Endpoint;
-use segstream::{Admission, ConnectionId, Contract, Error, Fingerprint, Identity, OneTimeCode, Peer};
+use segstream::{Admission, ConnectionId, Contract, Error, Fingerprint, Identity, OneTimeCode, Peer, StreamId};
 use segstream_base::Duration;
 use segstream_lab::machine::Machine;
 use serde::de::DeserializeOwned;
@@ -98,7 +98,7 @@ pub(super) fn serve(arguments: &ServeArguments) -> Result<ExitCode> {
             Err(Error::Woken) => break,
             Err(error) => return Err(error.into()),
         };
-        let mut session = Session { endpoint: &mut endpoint, id, answers: 0 };
+        let mut session = Session { endpoint: &mut endpoint, id, answers: StreamId::FIRST };
         match session.serve(&catalogue, arguments.bind, processors) {
             Ok(measurements) => eprintln!("{measurements} measurements served"),
             Err(_) if interruption.is_asked() => {}
@@ -114,7 +114,7 @@ struct Session<'a> {
     endpoint: &'a mut Endpoint,
     id: ConnectionId,
     /// The stream of the answers.
-    answers: u32,
+    answers: StreamId,
 }
 
 impl Session<'_> {
@@ -124,7 +124,7 @@ impl Session<'_> {
         let transports = catalogue.available().map(|transport| transport.known.clone()).collect();
         self.say(&Greeting { version: env!("CARGO_PKG_VERSION").to_owned(), machine: Machine::here(), transports })?;
         let mut served = 0;
-        while let Some(segment) = self.endpoint.connection(self.id).recv(0, None)? {
+        while let Some(segment) = self.endpoint.connection(self.id).recv(StreamId(0), None)? {
             let request: Request =
                 serde_json::from_slice(&segment.bytes).context("a request cannot be decoded; use the same version on both hosts")?;
             let name = &request.transport;
@@ -173,7 +173,7 @@ impl Session<'_> {
 pub(super) struct Control {
     endpoint: Endpoint,
     id: ConnectionId,
-    answers: u32,
+    answers: StreamId,
     remote: SocketAddr,
     greeting: Greeting,
 }
@@ -208,7 +208,7 @@ impl Control {
     pub(super) fn measure(&mut self, transport: &Transport, job: &Job, processors: Processors) -> Result<Sample> {
         let name = &transport.known.name;
         let request = serde_json::to_vec(&Request { transport: name.clone(), job: job.clone() })?;
-        self.endpoint.connection(self.id).send(0, request.into())?;
+        self.endpoint.connection(self.id).send(StreamId(0), request.into())?;
         let listening: Listening = self.answer()?;
         let connect = SocketAddr::new(self.remote.ip(), listening.listening.port());
         let role = Role::Run { connect, trust: &listening.trust };
@@ -239,14 +239,14 @@ impl Control {
 }
 
 /// Connects, and hears what the server says first, on which stream.
-fn meet(endpoint: &mut Endpoint, server: Peer) -> Result<(ConnectionId, u32, Greeting)> {
+fn meet(endpoint: &mut Endpoint, server: Peer) -> Result<(ConnectionId, StreamId, Greeting)> {
     let id = endpoint.connect(server, vec![Contract::default()])?;
     let answers = endpoint.connection(id).accept_stream(None)?.context("the server has ended")?;
     Ok((id, answers, read(endpoint, id, answers)?))
 }
 
 /// The next thing that the server says.
-fn read<T: DeserializeOwned>(endpoint: &mut Endpoint, id: ConnectionId, stream: u32) -> Result<T> {
+fn read<T: DeserializeOwned>(endpoint: &mut Endpoint, id: ConnectionId, stream: StreamId) -> Result<T> {
     let segment = endpoint.connection(id).recv(stream, None)?.context("the server has ended")?;
     serde_json::from_slice(&segment.bytes).context("the answer of the server cannot be decoded; use the same version on both hosts")
 }

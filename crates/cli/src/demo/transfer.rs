@@ -9,7 +9,7 @@
 use super::way::{self, Way};
 use anyhow::{Context as _, Result, anyhow, bail};
 use segstream::blocking::Endpoint;
-use segstream::{Bytes, Clock, Config, ConnectionEvent, DatagramSize, Identity, Peer, Rate, Received, Statistics};
+use segstream::{Bytes, Clock, Config, ConnectionEvent, DatagramSize, Identity, Peer, Rate, Received, Statistics, StreamId};
 use segstream_base::{Duration, Instant};
 use segstream_net::link::{Link, LinkReport};
 use segstream_path::LossSpec;
@@ -80,7 +80,7 @@ fn send(way: &Way, slices: &[Bytes], mut endpoint: Endpoint, through: Peer) -> R
     let mut due = start;
     for slice in slices {
         serve_until(&mut endpoint, due)?;
-        endpoint.connection(id).send_at(0, slice.clone(), due, None)?;
+        endpoint.connection(id).send_at(StreamId(0), slice.clone(), due, None)?;
         due += way::slice_period();
     }
     let mut connection = endpoint.connection(id);
@@ -122,7 +122,7 @@ fn view(mut endpoint: Endpoint, count: usize) -> Result<(Vec<Option<Shown>>, Sta
             ConnectionEvent::Readable(stream) => {
                 let mut connection = endpoint.connection(id);
                 while let Some(received) = connection.try_recv(stream) {
-                    let slot = slices.get_mut(received.segment as usize).ok_or_else(|| anyhow!("a slice nobody sent"))?;
+                    let slot = slices.get_mut(received.segment.0 as usize).ok_or_else(|| anyhow!("a slice nobody sent"))?;
                     *slot = Some(Shown { received, at: clock.now() });
                 }
             }

@@ -14,7 +14,7 @@ use super::writer::{Job, Key};
 use crate::live_statistics::LiveStatistics;
 use crate::manifest::{self, Answer, FILES_MAX, MANIFEST_LABEL, RECORD_BYTES_MAX, Record};
 use crate::transfer_report::{FileReport, TransferReport};
-use segstream::{CloseReason, ConnectionId, Contract, Order, Received, Verdict};
+use segstream::{CloseReason, ConnectionId, Contract, Order, Received, SegmentNumber, StreamId, Verdict};
 use segstream_base::{Bytes, Instant};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -41,7 +41,7 @@ pub(super) struct Arriving {
     contract: Contract,
     /// Whether the content cannot be the sender's: holes, or another order.
     differs: bool,
-    next_segment: u64,
+    next_segment: SegmentNumber,
     /// How far into the file has been written.
     written_to: u64,
     report: FileReport,
@@ -62,16 +62,16 @@ struct Said {
 #[derive(Debug)]
 pub(super) struct Incoming {
     id: ConnectionId,
-    pub(super) manifest: Option<u32>,
+    pub(super) manifest: Option<StreamId>,
     /// Whether the sender's first stream has been opened: then it is known whether there is a manifest.
     first_is_open: bool,
-    pub(super) answers: Option<u32>,
+    pub(super) answers: Option<StreamId>,
     /// Answers that the stream for them does not take yet.
     pub(super) unsent: VecDeque<segstream::Bytes>,
-    pub(super) streams: BTreeMap<u32, Arriving>,
+    pub(super) streams: BTreeMap<StreamId, Arriving>,
     /// Those of them of which something may come.
-    receiving: BTreeSet<u32>,
-    said: BTreeMap<u32, Said>,
+    receiving: BTreeSet<StreamId>,
+    said: BTreeMap<StreamId, Said>,
     pub(super) report: TransferReport,
     pub(super) live: LiveStatistics,
     pub(super) closed: Option<CloseReason>,
@@ -109,9 +109,9 @@ impl Incoming {
     }
 
     /// The sender has opened a stream: its manifest, or one of data, which has the job to begin it.
-    pub(super) fn open(&mut self, stream: u32, contract: &Contract) -> Option<Job> {
-        self.first_is_open |= stream == 0;
-        if stream == 0 && contract.label == MANIFEST_LABEL {
+    pub(super) fn open(&mut self, stream: StreamId, contract: &Contract) -> Option<Job> {
+        self.first_is_open |= stream == StreamId::FIRST;
+        if stream == StreamId::FIRST && contract.label == MANIFEST_LABEL {
             self.manifest = Some(stream);
             return None;
         }
@@ -121,7 +121,7 @@ impl Incoming {
             stage: Stage::Receiving,
             contract: contract.clone(),
             differs: false,
-            next_segment: 0,
+            next_segment: SegmentNumber::FIRST,
             written_to: 0,
             report,
         };
@@ -137,7 +137,7 @@ impl Incoming {
     }
 
     /// The streams of which something may come, in the order of their numbers.
-    pub(super) fn receiving(&self) -> Vec<u32> {
+    pub(super) fn receiving(&self) -> Vec<StreamId> {
         self.receiving.iter().copied().collect()
     }
 
@@ -147,8 +147,8 @@ impl Incoming {
             return None;
         }
         let record: Record = serde_json::from_slice(bytes).ok()?;
-        let Some(stream) = record.stream else { return record.bytes };
-        let next = self.streams.last_key_value().map_or(0, |(&last, _)| last.saturating_add(1));
+        let Some(stream) = record.stream.map(StreamId) else { return record.bytes };
+        let next = self.streams.last_key_value().map_or(StreamId::FIRST, |(last, _)| last.saturating_add(1));
         let is_done = self.streams.get(&stream).is_some_and(|arriving| arriving.stage == Stage::Done);
         if is_done || stream > next.saturating_add(STREAMS_AHEAD) {
             return None;
@@ -202,7 +202,7 @@ impl Incoming {
     }
 
     /// Whether segments of `stream` can be taken now: those that come in any order only when it is known where they go.
-    pub(super) fn takes(&self, stream: u32) -> bool {
+    pub(super) fn takes(&self, stream: StreamId) -> bool {
         if !self.first_is_open {
             return false;
         }
@@ -211,7 +211,7 @@ impl Incoming {
     }
 
     /// Everything of `stream` has been taken.
-    pub(super) fn on_ended(&mut self, stream: u32, jobs: &mut Vec<Job>) {
+    pub(super) fn on_ended(&mut self, stream: StreamId, jobs: &mut Vec<Job>) {
         let key = self.key(stream);
         self.receiving.remove(&stream);
         if let Some(arriving) = self.streams.get_mut(&stream).filter(|arriving| arriving.stage == Stage::Receiving) {
@@ -221,7 +221,7 @@ impl Incoming {
     }
 
     /// The writer has hashed `stream`.
-    pub(super) fn on_hashed(&mut self, stream: u32, blake3: Option<String>, jobs: &mut Vec<Job>) {
+    pub(super) fn on_hashed(&mut self, stream: StreamId, blake3: Option<String>, jobs: &mut Vec<Job>) {
         let Some(arriving) = self.streams.get_mut(&stream).filter(|arriving| arriving.stage == Stage::Hashing) else { return };
         arriving.report.blake3 = blake3.filter(|_| !arriving.differs);
         arriving.stage = Stage::Waiting;
@@ -229,7 +229,7 @@ impl Incoming {
     }
 
     /// Compares what came with what the sender says, once both are there.
-    fn settle(&mut self, stream: u32, jobs: &mut Vec<Job>) {
+    fn settle(&mut self, stream: StreamId, jobs: &mut Vec<Job>) {
         let (key, has_manifest) = (self.key(stream), self.manifest.is_some());
         let Some(arriving) = self.streams.get_mut(&stream).filter(|arriving| arriving.stage == Stage::Waiting) else { return };
         let name = &arriving.report.name;
@@ -256,7 +256,7 @@ impl Incoming {
     }
 
     /// `stream` cannot become what it should be.
-    fn leave(&mut self, stream: u32, sentence: String, jobs: &mut Vec<Job>) {
+    fn leave(&mut self, stream: StreamId, sentence: String, jobs: &mut Vec<Job>) {
         let key = self.key(stream);
         self.receiving.remove(&stream);
         if let Some(arriving) = self.streams.get_mut(&stream) {
@@ -267,7 +267,7 @@ impl Incoming {
     }
 
     /// The writer is done with `stream`, one way or another. The answer, if there was none yet.
-    pub(super) fn on_done(&mut self, stream: u32, failed: Option<String>) -> Option<Answer> {
+    pub(super) fn on_done(&mut self, stream: StreamId, failed: Option<String>) -> Option<Answer> {
         let arriving = self.streams.get_mut(&stream).filter(|arriving| arriving.stage != Stage::Done)?;
         arriving.stage = Stage::Done;
         self.receiving.remove(&stream);
@@ -278,7 +278,7 @@ impl Incoming {
         let FileReport { bytes, blake3, error, hash_agrees, .. } = arriving.report.clone();
         // Why: the sender must see a hash that differs, and compares for itself.
         let error = error.filter(|_| hash_agrees != Some(false));
-        Some(Answer { stream, bytes, blake3, error })
+        Some(Answer { stream: stream.0, bytes, blake3, error })
     }
 
     /// Whether every stream is done.
@@ -310,20 +310,20 @@ impl Incoming {
         self.report
     }
 
-    fn key(&self, stream: u32) -> Key {
+    fn key(&self, stream: StreamId) -> Key {
         (self.id, stream)
     }
 }
 
 impl Arriving {
     /// Where segment `segment` goes: its place where that is known, else behind the last.
-    fn offset(&mut self, segment: u64, segment_bytes: Option<u64>) -> Option<u64> {
+    fn offset(&mut self, segment: SegmentNumber, segment_bytes: Option<u64>) -> Option<u64> {
         // No segment is longer than the window, whatever is said.
         let window_bytes = u64::from(self.contract.window_units) * u64::from(self.contract.unit_bytes);
         let segment_bytes = segment_bytes.filter(|bytes| *bytes <= window_bytes);
         let in_order = segment == self.next_segment;
         self.next_segment = self.next_segment.max(segment + 1);
-        let place = segment_bytes.filter(|_| self.contract.order == Order::AsAccepted).and_then(|bytes| segment.checked_mul(bytes));
+        let place = segment_bytes.filter(|_| self.contract.order == Order::AsAccepted).and_then(|bytes| segment.0.checked_mul(bytes));
         self.differs |= !in_order && place.is_none();
         place
     }

@@ -47,7 +47,7 @@ impl SegmentRecord {
         let units = received.units;
         Self {
             stream,
-            segment: received.segment,
+            segment: received.segment.0,
             tolerance: [window.min(units), errors.min(units), burst.min(units)],
             units,
             holes: received.holes.iter().flat_map(|&(start, end)| start..end).collect(),
@@ -60,13 +60,14 @@ impl SegmentRecord {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use segstream::{SegmentNumber, StreamId};
     use segstream_base::Duration;
 
     fn received(verdict: Verdict, judged_ms: u64, holes: Vec<(u32, u32)>) -> Received {
         let at = |millis| Instant::ZERO + Duration::from_millis(millis);
         Received {
-            stream: 1,
-            segment: 17,
+            stream: StreamId(1),
+            segment: SegmentNumber(17),
             verdict,
             bytes: Vec::new().into(),
             units: 100,

@@ -10,8 +10,8 @@ use super::file_name::FileName;
 use super::part_file::PartFile;
 use super::sink::Sink;
 use crate::content_hash::ContentHash;
-use segstream::Bytes;
 use segstream::ConnectionId;
+use segstream::{Bytes, StreamId};
 use segstream_net::Waker;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -20,7 +20,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 
 /// A stream of a connection.
-pub(super) type Key = (ConnectionId, u32);
+pub(super) type Key = (ConnectionId, StreamId);
 
 /// What is to be done.
 #[derive(Debug)]

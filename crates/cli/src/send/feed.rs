@@ -13,7 +13,7 @@ use super::{Plan, name};
 use crate::manifest::Record;
 use crate::transfer_report::FileReport;
 use segstream::blocking::Connection;
-use segstream::{Bytes, Clock, Contract, Error, OpenStreamError, SubmitError};
+use segstream::{Bytes, Clock, Contract, Error, OpenStreamError, SegmentNumber, StreamId, SubmitError};
 use segstream_base::{Duration, Instant};
 use segstream_net::Waker;
 use std::collections::{BTreeMap, VecDeque};
@@ -65,7 +65,7 @@ enum Begun {
 #[derive(Debug)]
 struct Current {
     source: Source,
-    stream: u32,
+    stream: StreamId,
     file: usize,
     hasher: blake3::Hasher,
     /// A segment that was refused because the send buffer is full.
@@ -92,7 +92,7 @@ pub(super) struct Feed {
     /// Every file so far, in the order they were named.
     pub(super) files: Vec<Sent>,
     /// The place in `files` of each stream's.
-    by_stream: BTreeMap<u32, usize>,
+    by_stream: BTreeMap<StreamId, usize>,
     /// Units handed over.
     pub(super) units: u64,
     segment_bytes: usize,
@@ -171,9 +171,9 @@ impl Feed {
         }
     }
 
-    fn begin(&mut self, source: Source, name: String, stream: u32, records: &mut Records) {
+    fn begin(&mut self, source: Source, name: String, stream: StreamId, records: &mut Records) {
         let segment_bytes = source.has_even_segments().then_some(self.segment_bytes as u64);
-        records.push(Record { stream: Some(stream), segment_bytes, ..Record::default() });
+        records.push(Record { stream: Some(stream.0), segment_bytes, ..Record::default() });
         let report = FileReport { name, ..FileReport::default() };
         self.files.push(Sent { report, finished: false, answered: false });
         let file = self.files.len() - 1;
@@ -187,7 +187,7 @@ impl Feed {
         connection: &mut Connection<'_>,
         contract: &Contract,
         backlog: Backlog,
-        unjudged: &mut BTreeMap<(u32, u64), u64>,
+        unjudged: &mut BTreeMap<(StreamId, SegmentNumber), u64>,
         records: &mut Records,
     ) -> Result<Fed, Error> {
         let (mut fed_bytes, mut waiting) = (0, backlog.waiting_bytes);
@@ -274,7 +274,7 @@ impl Feed {
         let blake3 = failed.is_none().then(|| current.hasher.finalize().to_hex().to_string());
         file.report.blake3.clone_from(&blake3);
         records.push(Record {
-            stream: Some(current.stream),
+            stream: Some(current.stream.0),
             bytes: Some(file.report.bytes),
             blake3,
             failed: failed.clone(),
@@ -290,7 +290,7 @@ impl Feed {
     pub(super) fn give_up(
         &mut self,
         connection: &mut Connection<'_>,
-        stream: u32,
+        stream: StreamId,
         sentence: &str,
         records: &mut Records,
     ) -> Result<(), Error> {
@@ -305,7 +305,7 @@ impl Feed {
     }
 
     /// The file sent on `stream`.
-    pub(super) fn file(&mut self, stream: u32) -> Option<&mut Sent> {
+    pub(super) fn file(&mut self, stream: StreamId) -> Option<&mut Sent> {
         self.files.get_mut(*self.by_stream.get(&stream)?)
     }
 }

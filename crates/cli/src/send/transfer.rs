@@ -15,13 +15,15 @@ use crate::transfer_report::TransferReport;
 use crate::usage;
 use anyhow::Result;
 use segstream::blocking::Endpoint;
-use segstream::{Bytes, Class, CloseReason, ConnectionEvent, ConnectionId, Error, SocketCounters, SubmitError, Verdict};
+use segstream::{
+    Bytes, Class, CloseReason, ConnectionEvent, ConnectionId, Error, SegmentNumber, SocketCounters, StreamId, SubmitError, Verdict,
+};
 use segstream_base::{Duration, Instant};
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
 
 /// The stream of the manifest.
-const MANIFEST: u32 = 0;
+const MANIFEST: StreamId = StreamId::FIRST;
 /// A receiver that says nothing about content hashes is waited for no longer than this.
 const ANSWERS_PATIENCE: Duration = Duration::from_secs(3);
 /// The longest sleep.
@@ -38,7 +40,7 @@ pub(super) struct Transfer {
     progress: Progress,
     live: LiveStatistics,
     /// Segments without a verdict and their lengths.
-    unjudged: BTreeMap<(u32, u64), u64>,
+    unjudged: BTreeMap<(StreamId, SegmentNumber), u64>,
     /// Units of segments that were given up before they were sent.
     units_given_up: u64,
     requested: Instant,
@@ -49,7 +51,7 @@ pub(super) struct Transfer {
     fed_everything: bool,
     manifest_finished: bool,
     /// The receiver's stream of answers.
-    answers: Option<u32>,
+    answers: Option<StreamId>,
     closing: bool,
 }
 
@@ -248,7 +250,7 @@ impl Transfer {
     fn on_event(&mut self, id: ConnectionId, event: ConnectionEvent) -> Result<Option<CloseReason>> {
         match event {
             ConnectionEvent::Judged { stream, segments, verdict, holes } if stream != MANIFEST => {
-                segments.for_each(|segment| self.on_verdict(stream, segment, verdict, &holes));
+                segments.start.up_to(segments.end).for_each(|segment| self.on_verdict(stream, segment, verdict, &holes));
             }
             ConnectionEvent::StreamOpened(stream) => {
                 let label = self.endpoint.connection(id).receiving_contract(stream).map(|contract| contract.label == ANSWERS_LABEL);
@@ -272,7 +274,7 @@ impl Transfer {
         Ok(None)
     }
 
-    fn on_verdict(&mut self, stream: u32, segment: u64, verdict: Verdict, holes: &[(u32, u32)]) {
+    fn on_verdict(&mut self, stream: StreamId, segment: SegmentNumber, verdict: Verdict, holes: &[(u32, u32)]) {
         let Some(length) = self.unjudged.remove(&(stream, segment)) else { return };
         if verdict != Verdict::Unknown {
             self.last_verdict = self.endpoint.clock().now();
@@ -288,16 +290,17 @@ impl Transfer {
 
     fn on_answer(&mut self, id: ConnectionId, record: &[u8]) -> Result<()> {
         let Ok(answer) = serde_json::from_slice::<Answer>(record) else { return Ok(()) };
-        if let Some(file) = self.feed.file(answer.stream).filter(|file| file.report.error.is_some()) {
+        let stream = StreamId(answer.stream);
+        if let Some(file) = self.feed.file(stream).filter(|file| file.report.error.is_some()) {
             // What went wrong first is the cause.
             file.answered = true;
             return Ok(());
         }
         if let Some(error) = answer.error {
             let sentence = format!("the receiver could not keep the file: {}", manifest::printable(&error));
-            return self.give_up(id, answer.stream, &sentence);
+            return self.give_up(id, stream, &sentence);
         }
-        let Some(file) = self.feed.file(answer.stream) else { return Ok(()) };
+        let Some(file) = self.feed.file(stream) else { return Ok(()) };
         file.answered = true;
         file.report.hash_agrees = file.report.blake3.as_ref().zip(answer.blake3.as_ref()).map(|(ours, theirs)| ours == theirs);
         if file.report.hash_agrees == Some(false) {
@@ -307,7 +310,7 @@ impl Transfer {
         Ok(())
     }
 
-    fn give_up(&mut self, id: ConnectionId, stream: u32, sentence: &str) -> Result<()> {
+    fn give_up(&mut self, id: ConnectionId, stream: StreamId, sentence: &str) -> Result<()> {
         self.progress.line(&format!("segstream: {sentence}"));
         let mut records = Records::new();
         self.feed.give_up(&mut self.endpoint.connection(id), stream, sentence, &mut records)?;

@@ -2,7 +2,7 @@
 
 use crate::process::{self, receiver};
 use segstream::blocking::Endpoint;
-use segstream::{Bytes, Contract};
+use segstream::{Bytes, Contract, StreamId};
 use std::net::SocketAddr;
 use std::thread;
 use std::time::Duration;
@@ -21,7 +21,7 @@ fn a_hostile_name_creates_nothing_and_the_good_one_beside_it_arrives() {
     let streams = labels.iter().map(|label| Contract { label: (*label).to_owned(), ..Contract::default() });
     let id = endpoint.connect((address.parse::<SocketAddr>().unwrap(), process::identity().fingerprint()), streams.collect()).unwrap();
     for stream in 0..labels.len() as u32 {
-        endpoint.connection(id).send(stream, Bytes::from_static(b"payload")).unwrap();
+        endpoint.connection(id).send(StreamId(stream), Bytes::from_static(b"payload")).unwrap();
     }
     endpoint.connection(id).close(0, "done").unwrap();
 

@@ -3,6 +3,7 @@
 use crate::process::run;
 use pcap_file::DataLink;
 use pcap_file::pcap::{PcapHeader, PcapPacket, PcapWriter};
+use segstream::{SegmentNumber, StreamId};
 use segstream_base::codec::Writer;
 use segstream_proto::session::Plain;
 use segstream_wire::handshake::{Confirm, Cookie, Fragment, Request, VERSION};
@@ -30,8 +31,8 @@ fn shipment_of(level: Level, kind: Kind, number: u32, body: impl FnOnce(&mut Wri
 
 fn data(number: u32) -> Vec<u8> {
     let part = Part {
-        stream: 1,
-        segment: 7,
+        stream: StreamId(1),
+        segment: SegmentNumber(7),
         first: 4,
         count: 2,
         again: true,

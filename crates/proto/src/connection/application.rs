@@ -10,7 +10,7 @@ use crate::sender::stream::SendStream;
 use crate::sender::{SenderCounters, StreamCounters};
 use bytes::Bytes;
 use segstream_base::halves::{Probe, SubmitError, Verdict};
-use segstream_base::{Bandwidth, Duration, Instant};
+use segstream_base::{Bandwidth, Duration, Instant, SegmentNumber, StreamId};
 use segstream_wire::contract::{Contract, ContractError, Triplet, validate_triplet};
 use segstream_wire::{Class, Limits, Part};
 
@@ -18,9 +18,9 @@ use segstream_wire::{Class, Limits, Part};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Received {
     /// The stream.
-    pub stream: u32,
+    pub stream: StreamId,
     /// The segment.
-    pub segment: u64,
+    pub segment: SegmentNumber,
     /// The verdict.
     pub verdict: Verdict,
     /// The bytes, zero where units are missing. Empty when the segment is longer than the whole window: then nothing
@@ -75,7 +75,7 @@ impl Connection {
     /// # Errors
     /// When the contract contradicts itself, or its units do not fit every datagram; when as many streams are live as the
     /// peer allows: then [`ConnectionEvent::StreamsAvailable`] tells when the next one may be opened.
-    pub fn open_stream(&mut self, now: Instant, contract: Contract) -> Result<u32, OpenStreamError> {
+    pub fn open_stream(&mut self, now: Instant, contract: Contract) -> Result<StreamId, OpenStreamError> {
         contract.validate()?;
         Part::check_room(self.send.next_stream(), &contract, None, self.unit_bytes_max())?;
         if !self.send.may_open_stream() {
@@ -93,11 +93,11 @@ impl Connection {
     pub fn send(
         &mut self,
         now: Instant,
-        stream: u32,
+        stream: StreamId,
         bytes: Bytes,
         source_time: Instant,
         tolerance: Option<Triplet>,
-    ) -> Result<u64, SubmitError> {
+    ) -> Result<SegmentNumber, SubmitError> {
         self.takes_segments()?;
         self.check_room(stream, tolerance)?;
         let length = Some(bytes.len() as u64);
@@ -106,7 +106,7 @@ impl Connection {
         while submitted == Err(SubmitError::Blocked)
             && let Some(dropped) = self.send.drop_oldest(now, stream)
         {
-            self.outgoing.store.forget(stream, dropped..dropped + 1);
+            self.outgoing.store.forget(stream, dropped..dropped.next());
             submitted = self.send.submit(now, stream, length, source_time, tolerance);
         }
         let segment = submitted?;
@@ -116,7 +116,7 @@ impl Connection {
 
     /// What [`Connection::send`] does when the send buffer of `stream` is full: it gives up the oldest segment of which nothing has
     /// left (`true`), or refuses the new one (`false`, the default).
-    pub fn set_drop_oldest(&mut self, stream: u32, drops_oldest: bool) {
+    pub fn set_drop_oldest(&mut self, stream: StreamId, drops_oldest: bool) {
         self.send.set_drop_oldest(stream, drops_oldest);
     }
 
@@ -124,10 +124,10 @@ impl Connection {
     pub fn open_segment(
         &mut self,
         now: Instant,
-        stream: u32,
+        stream: StreamId,
         source_time: Instant,
         tolerance: Option<Triplet>,
-    ) -> Result<u64, SubmitError> {
+    ) -> Result<SegmentNumber, SubmitError> {
         self.takes_segments()?;
         self.check_room(stream, tolerance)?;
         let segment = self.send.submit(now, stream, None, source_time, tolerance)?;
@@ -137,7 +137,7 @@ impl Connection {
 
     /// Appends to the open segment of `stream`; with `last` the segment is finished. `Some(verdict)` when
     /// it is already judged or given up, and the bytes are not taken.
-    pub fn append(&mut self, now: Instant, stream: u32, bytes: &[u8], last: bool) -> Result<Option<Verdict>, SubmitError> {
+    pub fn append(&mut self, now: Instant, stream: StreamId, bytes: &[u8], last: bool) -> Result<Option<Verdict>, SubmitError> {
         let verdict = self.send.append(now, stream, bytes.len() as u64, last)?;
         if verdict.is_none() {
             self.outgoing.store.append(stream, bytes);
@@ -147,7 +147,7 @@ impl Connection {
 
     /// Whether a segment with this tolerance of its own has units that fit.
     #[inline]
-    fn check_room(&self, stream: u32, own: Option<Triplet>) -> Result<(), SubmitError> {
+    fn check_room(&self, stream: StreamId, own: Option<Triplet>) -> Result<(), SubmitError> {
         let own = own.filter(|triplet| validate_triplet(*triplet).is_ok());
         let (Some(_), Some(contract)) = (own, self.send.contract(stream)) else { return Ok(()) };
         match Part::check_room(stream, contract, own, self.unit_bytes_max()) {
@@ -161,12 +161,12 @@ impl Connection {
     }
 
     /// No more segments will come on `stream`.
-    pub fn finish_stream(&mut self, now: Instant, stream: u32) {
+    pub fn finish_stream(&mut self, now: Instant, stream: StreamId) {
         self.send.finish(now, stream);
     }
 
     /// The next judged segment of a stream of the peer.
-    pub fn recv(&mut self, now: Instant, stream: u32) -> Option<Received> {
+    pub fn recv(&mut self, now: Instant, stream: StreamId) -> Option<Received> {
         let delivery = self.recv.poll_delivery(stream)?;
         let contract = self.recv.contract(stream)?;
         let (unit_bytes, window) = (contract.unit_bytes, contract.window_units);
@@ -202,14 +202,14 @@ impl Connection {
     /// From now on [`ConnectionEvent::Units`] tells of every unit of `stream` as it arrives, until its segment is
     /// taken. Gives the units that are there already, of segments that are not judged yet, as (segment, first unit,
     /// count).
-    pub fn read_progressively(&mut self, stream: u32) -> Vec<(u64, u32, u32)> {
+    pub fn read_progressively(&mut self, stream: StreamId) -> Vec<(SegmentNumber, u32, u32)> {
         if self.incoming.progressive.contains(&stream) {
             return Vec::new();
         }
         self.incoming.progressive.push(stream);
         let Some(incoming) = self.recv.streams.get(stream) else { return Vec::new() };
         let mut there = Vec::new();
-        for number in incoming.base..incoming.next_segment() {
+        for number in incoming.base.up_to(incoming.next_segment()) {
             let Some(segment) = incoming.get(number).filter(|segment| !segment.judged()) else { continue };
             for (first, count) in segment.present.one_runs(0, segment.present.len()) {
                 if segment.layout.order.is_in_order() {
@@ -224,12 +224,12 @@ impl Connection {
 
     /// What has arrived so far of a segment that is not taken yet, from its start; bytes of units that are missing mean
     /// nothing.
-    pub fn peek(&self, stream: u32, segment: u64) -> &[u8] {
+    pub fn peek(&self, stream: StreamId, segment: SegmentNumber) -> &[u8] {
         self.incoming.store.peek(stream, segment)
     }
 
     /// Whether a stream of the peer has ended, and nothing is kept of it.
-    pub fn has_retired(&self, stream: u32) -> bool {
+    pub fn has_retired(&self, stream: StreamId) -> bool {
         self.recv.has_retired(stream)
     }
 
@@ -239,12 +239,12 @@ impl Connection {
     }
 
     /// The contract of a stream of ours.
-    pub fn sending_contract(&self, stream: u32) -> Option<&Contract> {
+    pub fn sending_contract(&self, stream: StreamId) -> Option<&Contract> {
         self.send.contract(stream)
     }
 
     /// The contract of a stream of the peer, with the window as granted.
-    pub fn receiving_contract(&self, stream: u32) -> Option<&Contract> {
+    pub fn receiving_contract(&self, stream: StreamId) -> Option<&Contract> {
         self.recv.contract(stream)
     }
 
@@ -304,7 +304,7 @@ impl Connection {
     }
 
     /// Counters of one stream of ours; `None` once it has ended and another one was opened.
-    pub fn stream_counters(&self, stream: u32) -> Option<StreamCounters> {
+    pub fn stream_counters(&self, stream: StreamId) -> Option<StreamCounters> {
         self.send.stream_counters(stream)
     }
 
@@ -324,7 +324,7 @@ impl Connection {
     }
 
     /// Units kept for `stream` until their verdict comes.
-    pub fn buffered_units(&self, stream: u32) -> u64 {
+    pub fn buffered_units(&self, stream: StreamId) -> u64 {
         self.send.buffered_units(stream)
     }
 

@@ -193,10 +193,11 @@ fn carries_data(shipment: &Shipment<'_>) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use segstream_base::SegmentNumber;
     use segstream_base::codec::Writer;
 
     fn part(first: u32, count: u32) -> Part {
-        Part { segment: 7, first, count, length: Some(100_000), payload_bytes: count * 10, ..Part::default() }
+        Part { segment: SegmentNumber(7), first, count, length: Some(100_000), payload_bytes: count * 10, ..Part::default() }
     }
 
     fn body(part: &Part) -> Vec<u8> {
@@ -248,7 +249,7 @@ mod tests {
         assert!(!continues(&first, 10, &part(43, 2)), "units are missing between");
         assert!(!continues(&first, 10, &part(42, 1)), "fewer units");
         assert!(!continues(&first, 10, &Part { payload_bytes: 15, ..part(42, 2) }), "a short last unit");
-        assert!(!continues(&first, 10, &Part { segment: 8, ..part(42, 2) }), "another segment");
+        assert!(!continues(&first, 10, &Part { segment: SegmentNumber(8), ..part(42, 2) }), "another segment");
         assert!(!continues(&first, 10, &Part { length: None, ..part(42, 2) }), "a length that is not told");
         assert!(!continues(&first, 10, &Part { again: true, ..part(42, 2) }), "a repair");
         assert!(continues(&part(62, 2), 10, &part(64, 2)), "a place that takes more bytes to tell");

@@ -38,7 +38,7 @@ use core::net::SocketAddr;
 use core::ops::Range;
 use segstream_base::endpoint::Deadline;
 use segstream_base::halves::Verdict;
-use segstream_base::{Bandwidth, Duration, Instant};
+use segstream_base::{Bandwidth, Duration, Instant, SegmentNumber, StreamId};
 use segstream_blocks::timer::{TimerKey, TimerTable};
 use segstream_wire::header::HEADER_BYTES;
 use segstream_wire::proposal::{Proposal, agreed_idle_timeout};
@@ -55,15 +55,15 @@ pub enum ConnectionEvent {
     /// Set-up is done; streams of the request have their windows.
     Connected,
     /// The peer has opened a stream.
-    StreamOpened(u32),
+    StreamOpened(StreamId),
     /// A stream of the peer has segments to take.
-    Readable(u32),
+    Readable(StreamId),
     /// Units of a segment that is not judged yet, on a stream read progressively.
     Units {
         /// The stream.
-        stream: u32,
+        stream: StreamId,
         /// The segment.
-        segment: u64,
+        segment: SegmentNumber,
         /// The first unit.
         first: u32,
         /// How many.
@@ -72,25 +72,25 @@ pub enum ConnectionEvent {
     /// Everything of a finished stream of the peer has been handed over.
     Ended {
         /// The stream.
-        stream: u32,
+        stream: StreamId,
         /// How many segments it had.
         segments: u64,
     },
     /// A verdict on a segment of ours, or on a run of segments that are complete or *unknown*.
     Judged {
         /// The stream.
-        stream: u32,
+        stream: StreamId,
         /// The segment, or the run.
-        segments: Range<u64>,
+        segments: Range<SegmentNumber>,
         /// The verdict.
         verdict: Verdict,
         /// The holes as half-open runs of units.
         holes: Vec<(u32, u32)>,
     },
     /// A submission refused as blocked may succeed now.
-    Writable(u32),
+    Writable(StreamId),
     /// The peer does not take a stream of ours.
-    Refused(u32, RefuseReason),
+    Refused(StreamId, RefuseReason),
     /// Another stream may be opened, after [`Connection::open_stream`] has refused one as too many.
     StreamsAvailable,
     /// A new class is in force in our direction.
@@ -222,7 +222,7 @@ struct Outgoing {
 struct Incoming {
     store: RecvStore,
     /// Streams of the peer that the application reads unit by unit.
-    progressive: Vec<u32>,
+    progressive: Vec<StreamId>,
 }
 
 /// One connection.
@@ -465,7 +465,7 @@ impl Connection {
     }
 
     /// The peer has opened a stream: those that are retired have left.
-    fn on_stream_opened(&mut self, stream: u32) {
+    fn on_stream_opened(&mut self, stream: StreamId) {
         self.incoming.store.retain(|kept| self.recv.contract(kept).is_some());
         self.incoming.progressive.retain(|&read| self.recv.contract(read).is_some());
         self.recv.hold_until_announced(stream);

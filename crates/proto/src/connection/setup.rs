@@ -26,7 +26,7 @@ use crate::config::DATAGRAM_BYTES_MIN;
 use crate::error::CloseReason;
 use crate::session::{HandshakeError, Plain};
 use segstream_base::codec::{Reader, Writer};
-use segstream_base::{Duration, Instant};
+use segstream_base::{Duration, Instant, StreamId};
 use segstream_wire::handshake::{Confirm, Cookie, Disconnect, Fragment, Reject, RejectReason, Request, VERSION};
 use segstream_wire::header::HEADER_BYTES;
 use segstream_wire::proposal::{Agreement, Proposal, STREAMS_MAX, agreed_idle_timeout};
@@ -351,7 +351,7 @@ impl Connection {
         self.keep_to_peer_limits();
         self.set_agreed_class(now, agreed);
         for (id, contract) in proposal.streams.iter().enumerate() {
-            self.recv.open(now, id as u32, contract);
+            self.recv.open(now, StreamId(id as u32), contract);
         }
         self.setup.proposal = proposal;
         let agreement = self.agreement();

@@ -32,10 +32,10 @@ use core::net::SocketAddr;
 use proof_of_address::{Purpose, code};
 use rate_limiter::{HostRateLimiter, RateLimiter};
 use run_queue::RunQueue;
-use segstream_base::Instant;
 use segstream_base::codec::{Reader, Writer};
 use segstream_base::endpoint::{Arrival, Deadline, Transmit};
 use segstream_base::random::Seed;
+use segstream_base::{Instant, StreamId};
 use segstream_wire::contract::Contract;
 use segstream_wire::handshake::VERSION;
 use segstream_wire::header::{HEADER_BYTES, Outside};
@@ -195,7 +195,7 @@ impl Endpoint {
         let written = writer.finish().map_err(|_| ConnectError::RequestTooLong(bytes))?;
         let session = self.protection.initiate(remote, trust, &parameters[..written]).map_err(ConnectError::Protection)?;
         for (stream, contract) in (0..).zip(&proposal.streams) {
-            Part::check_room(stream, contract, None, DATAGRAM_BYTES_MIN - HEADER_BYTES - session.seal_bytes())?;
+            Part::check_room(StreamId(stream), contract, None, DATAGRAM_BYTES_MIN - HEADER_BYTES - session.seal_bytes())?;
         }
         let known = self.tokens.iter().position(|(address, _)| *address == remote);
         let token = known.and_then(|at| self.tokens.remove(at)).map(|(_, token)| token).unwrap_or_default();

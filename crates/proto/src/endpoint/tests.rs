@@ -91,9 +91,10 @@ fn ten_thousand_idle_connections_cost_nothing_to_ask() {
     for _ in 0..10 {
         let now = pair.now();
         let connection = pair.client().connection_mut(id).unwrap();
-        connection.send(now, 0, bytes::Bytes::from(vec![7; 100]), now, None).unwrap();
+        connection.send(now, StreamId(0), bytes::Bytes::from(vec![7; 100]), now, None).unwrap();
         pair.run_for(Duration::from_millis(2));
-        let heard = core::iter::from_fn(|| pair.server().poll_event()).any(|(_, event)| matches!(event, ConnectionEvent::Readable(0)));
+        let heard =
+            core::iter::from_fn(|| pair.server().poll_event()).any(|(_, event)| matches!(event, ConnectionEvent::Readable(StreamId(0))));
         assert!(heard, "the segment has come");
     }
     let looks = pair.looks() - before;
@@ -146,7 +147,7 @@ fn connections_that_have_something_to_send_take_turns() {
         let connection = pair.client().connection_mut(id).unwrap();
         connection.set_rate(now, Rate::Unpaced).unwrap();
         for _ in 0..20 {
-            connection.send(now, 0, bytes::Bytes::from(vec![7; 1000]), now, None).unwrap();
+            connection.send(now, StreamId(0), bytes::Bytes::from(vec![7; 1000]), now, None).unwrap();
         }
     }
     let sent = |pair: &Pair| -> Vec<u64> { ids.iter().map(|&id| pair.0[CLIENT].connection(id).unwrap().counters.datagrams_sent).collect() };

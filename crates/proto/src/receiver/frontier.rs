@@ -9,6 +9,7 @@
 //! Called by the receiving half. Invariant: entries are kept in the order of their shipment numbers; the
 //! list is bounded by the re-sequencing distance and the statements of the states within it.
 
+use segstream_base::{SegmentNumber, StreamId};
 use segstream_blocks::loss_detector::LossDetector;
 use std::collections::VecDeque;
 
@@ -16,15 +17,15 @@ use std::collections::VecDeque;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Passed {
     /// Everything before this position of this segment is due.
-    Frontier { segment: u64, position: u32 },
+    Frontier { segment: SegmentNumber, position: u32 },
     /// Nothing more of this segment will come.
-    Skip { segment: u64 },
+    Skip { segment: SegmentNumber },
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     shipment: u64,
-    stream: u32,
+    stream: StreamId,
     passed: Passed,
 }
 
@@ -39,7 +40,7 @@ const ENTRIES_MAX: usize = 4096;
 
 impl Frontier {
     /// `passed` becomes true once a number of at least `shipment` + R has arrived.
-    pub(crate) fn push(&mut self, shipment: u64, stream: u32, passed: Passed) {
+    pub(crate) fn push(&mut self, shipment: u64, stream: StreamId, passed: Passed) {
         if self
             .entries
             .iter()
@@ -68,7 +69,7 @@ impl Frontier {
 
     /// The next entry whose number has been passed.
     #[inline]
-    pub(crate) fn pop_passed(&mut self, detector: &LossDetector) -> Option<(u32, Passed)> {
+    pub(crate) fn pop_passed(&mut self, detector: &LossDetector) -> Option<(StreamId, Passed)> {
         if !self.has_passed(detector) {
             return None;
         }
@@ -86,15 +87,15 @@ mod tests {
         let mut detector = LossDetector::new(3, false);
         let mut frontier = Frontier::default();
         detector.on_arrival(10);
-        frontier.push(10, 0, Passed::Frontier { segment: 0, position: 5 });
-        frontier.push(9, 0, Passed::Skip { segment: 7 });
-        frontier.push(10, 0, Passed::Frontier { segment: 0, position: 5 });
+        frontier.push(10, StreamId(0), Passed::Frontier { segment: SegmentNumber(0), position: 5 });
+        frontier.push(9, StreamId(0), Passed::Skip { segment: SegmentNumber(7) });
+        frontier.push(10, StreamId(0), Passed::Frontier { segment: SegmentNumber(0), position: 5 });
         assert_eq!(frontier.pop_passed(&detector), None);
         detector.on_arrival(12);
-        assert_eq!(frontier.pop_passed(&detector), Some((0, Passed::Skip { segment: 7 })));
+        assert_eq!(frontier.pop_passed(&detector), Some((StreamId(0), Passed::Skip { segment: SegmentNumber(7) })));
         assert_eq!(frontier.pop_passed(&detector), None);
         detector.on_arrival(13);
-        assert_eq!(frontier.pop_passed(&detector), Some((0, Passed::Frontier { segment: 0, position: 5 })));
+        assert_eq!(frontier.pop_passed(&detector), Some((StreamId(0), Passed::Frontier { segment: SegmentNumber(0), position: 5 })));
         assert_eq!(frontier.pop_passed(&detector), None, "a repeated statement is kept once");
     }
 }

@@ -9,18 +9,18 @@
 
 use super::RecvHalf;
 use super::stream::About;
-use segstream_base::Instant;
 use segstream_base::halves::Verdict;
+use segstream_base::{Instant, SegmentNumber, StreamId};
 
 impl RecvHalf {
     /// Looks at one segment again.
-    pub(super) fn reconsider(&mut self, now: Instant, stream: u32, number: u64) {
+    pub(super) fn reconsider(&mut self, now: Instant, stream: StreamId, number: SegmentNumber) {
         if let Some(verdict) = self.consider(now, stream, number) {
             self.judge(now, stream, number, verdict);
         }
     }
 
-    fn judge(&mut self, now: Instant, id: u32, number: u64, verdict: Verdict) {
+    fn judge(&mut self, now: Instant, id: StreamId, number: SegmentNumber, verdict: Verdict) {
         let next_report = self.reports.composition.next_number();
         let Some(stream) = self.streams.get_mut(id) else { return };
         let Some(wanted) = stream.on_judged(now, number, verdict, next_report, &mut self.scratch) else { return };
@@ -46,7 +46,7 @@ impl RecvHalf {
     }
 
     /// The verdict that is due, if any; notes a violation.
-    fn consider(&mut self, now: Instant, stream: u32, number: u64) -> Option<Verdict> {
+    fn consider(&mut self, now: Instant, stream: StreamId, number: SegmentNumber) -> Option<Verdict> {
         let error_control = self.config.class.error_control();
         let stream = self.streams.get_mut(stream)?;
         let important = stream.contract.importance;
@@ -97,7 +97,7 @@ impl RecvHalf {
 
     /// Class without flow control: the buffer is fixed, and the oldest open segment, if it is not newer than
     /// `number`, makes room. False when nothing more is gained by asking again.
-    pub(super) fn make_room(&mut self, now: Instant, id: u32, number: u64, about: &About) -> bool {
+    pub(super) fn make_room(&mut self, now: Instant, id: StreamId, number: SegmentNumber, about: &About) -> bool {
         let class = self.config.class;
         let Some(stream) = self.streams.get_mut(id) else { return false };
         let Some(oldest) = stream.oldest_open().filter(|&oldest| oldest <= number) else { return false };
@@ -118,7 +118,7 @@ impl RecvHalf {
     pub(super) fn reconsider_all(&mut self, now: Instant) {
         for place in 0..self.streams.len() {
             let (id, stream) = (self.streams.number(place), &mut self.streams[place]);
-            let numbers = stream.base..stream.next_segment();
+            let numbers = stream.base.up_to(stream.next_segment());
             if !self.config.class.error_control() {
                 self.wanting -= stream.want_nothing();
             }

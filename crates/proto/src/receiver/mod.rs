@@ -35,7 +35,7 @@ use report::Reports;
 use segment::RecvSegment;
 use segstream_base::endpoint::Deadline;
 use segstream_base::halves::{Probe, Verdict};
-use segstream_base::{Bandwidth, Duration, Instant};
+use segstream_base::{Bandwidth, Duration, Instant, SegmentNumber, StreamId};
 use segstream_blocks::bitmap::Bitmap;
 use segstream_blocks::loss_detector::{Arrival, LossDetector};
 use segstream_wire::contract::Contract;
@@ -98,9 +98,9 @@ pub enum PartFate {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Delivery {
     /// The stream.
-    pub stream: u32,
+    pub stream: StreamId,
     /// The segment.
-    pub segment: u64,
+    pub segment: SegmentNumber,
     /// The verdict.
     pub verdict: Verdict,
     /// Units.
@@ -153,9 +153,9 @@ pub struct RecvHalf {
     wanting: u64,
     scratch: Bitmap,
     /// Streams the application has not been told of yet.
-    opened: VecDeque<u32>,
+    opened: VecDeque<StreamId>,
     /// Segments whose bytes are no longer wanted, though the application has not taken them.
-    dropped: VecDeque<(u32, u64)>,
+    dropped: VecDeque<(StreamId, SegmentNumber)>,
     /// A verdict has been given since deliveries were last drained.
     deliverable: bool,
     arrivals: Arrivals,
@@ -254,7 +254,7 @@ impl RecvHalf {
     }
 
     #[inline]
-    fn admit(&mut self, now: Instant, id: u32, segment: u64, about: &About, extent: u32) -> Admission {
+    fn admit(&mut self, now: Instant, id: StreamId, segment: SegmentNumber, about: &About, extent: u32) -> Admission {
         loop {
             let Some(stream) = self.streams.get_mut(id) else { return Admission::Refused };
             let admission = stream.admit(segment, about, extent, self.config.class);
@@ -289,11 +289,11 @@ impl RecvHalf {
         }
     }
 
-    fn advance_frontier(&mut self, now: Instant, id: u32, to: (u64, u32)) {
+    fn advance_frontier(&mut self, now: Instant, id: StreamId, to: (SegmentNumber, u32)) {
         let Some(stream) = self.streams.get_mut(id) else { return };
         let Some((touched, lost)) = stream.advance_frontier(to) else { return };
         self.counters.units_detected_lost += u64::from(lost);
-        for number in touched {
+        for number in touched.start.up_to(touched.end) {
             let Some(stream) = self.streams.get(id) else { return };
             if stream.get(number).is_some_and(RecvSegment::needs_judging) {
                 self.reconsider(now, id, number);
@@ -301,7 +301,7 @@ impl RecvHalf {
         }
     }
 
-    fn skip(&mut self, now: Instant, id: u32, number: u64) {
+    fn skip(&mut self, now: Instant, id: StreamId, number: SegmentNumber) {
         if let Some(stream) = self.streams.get_mut(id)
             && let Some(segment) = stream.get_mut(number)
         {
@@ -356,7 +356,7 @@ impl RecvHalf {
     }
 
     /// Opens a stream the peer announces, with the window lowered to what is allowed here.
-    pub fn open(&mut self, now: Instant, id: u32, contract: &Contract) {
+    pub fn open(&mut self, now: Instant, id: StreamId, contract: &Contract) {
         if self.streams.get(id).is_some() {
             self.reports.schedule.report_delayed(now);
             return;
@@ -455,7 +455,7 @@ impl RecvHalf {
         }
     }
 
-    fn on_end(&mut self, now: Instant, id: u32, segments: u64) {
+    fn on_end(&mut self, now: Instant, id: StreamId, segments: u64) {
         let Some(stream) = self.streams.get_mut(id) else {
             if self.has_retired(id) {
                 self.answer_for_retired(now, id);
@@ -463,15 +463,15 @@ impl RecvHalf {
             return;
         };
         // An end below what has been seen contradicts the sender's own data.
-        if stream.end.is_none() && segments >= stream.next_segment() {
-            stream.end = Some(segments);
+        if stream.end.is_none() && segments >= stream.next_segment().0 {
+            stream.end = Some(SegmentNumber(segments));
             self.deliverable = true;
         }
         self.reports.schedule.report_delayed(now);
     }
 
     /// The next stream the peer has opened.
-    pub fn poll_opened(&mut self) -> Option<u32> {
+    pub fn poll_opened(&mut self) -> Option<StreamId> {
         let opened = self.opened.pop_front();
         if opened.is_none() && self.opened.capacity() > 0 {
             // Why: streams are opened seldom, and each connection would keep the room.
@@ -481,13 +481,13 @@ impl RecvHalf {
     }
 
     /// The contract of a stream.
-    pub fn contract(&self, stream: u32) -> Option<&Contract> {
+    pub fn contract(&self, stream: StreamId) -> Option<&Contract> {
         self.streams.get(stream).map(|stream| &stream.contract)
     }
 
     /// The next segment of `stream` that is judged, in the contract's order. Its room in the window stays
     /// taken until [`RecvHalf::release`].
-    pub fn poll_delivery(&mut self, id: u32) -> Option<Delivery> {
+    pub fn poll_delivery(&mut self, id: StreamId) -> Option<Delivery> {
         let stream = self.streams.get_mut(id)?;
         let number = stream.next_delivery()?;
         let segment = stream.get(number)?;
@@ -505,7 +505,7 @@ impl RecvHalf {
     }
 
     /// The application has taken `segment`: its units are free for new ones.
-    pub fn release(&mut self, now: Instant, id: u32, segment: u64) {
+    pub fn release(&mut self, now: Instant, id: StreamId, segment: SegmentNumber) {
         let Some(stream) = self.streams.get_mut(id) else { return };
         stream.release(segment);
         if stream.window.wants_report() && self.reports.schedule.window_update_lead().is_none_or(|lead| stream.is_near_edge(now, lead)) {
@@ -519,7 +519,7 @@ impl RecvHalf {
     }
 
     /// Tells once that everything of a finished stream has been handed over, and how many segments it had.
-    pub fn poll_ended(&mut self, now: Instant, id: u32) -> Option<u64> {
+    pub fn poll_ended(&mut self, now: Instant, id: StreamId) -> Option<u64> {
         let stream = self.streams.get_mut(id)?;
         if stream.ended_told || !stream.is_drained() {
             return None;
@@ -527,12 +527,12 @@ impl RecvHalf {
         stream.ended_told = true;
         let end = stream.end;
         self.retire_ended(now);
-        end
+        end.map(|end| end.0)
     }
 
     /// The next segment (stream and number) that had to make room: its bytes can be freed at once. It is still
     /// delivered, as expired, with everything missing. Only without flow control.
-    pub fn poll_dropped(&mut self) -> Option<(u32, u64)> {
+    pub fn poll_dropped(&mut self) -> Option<(StreamId, SegmentNumber)> {
         self.dropped.pop_front()
     }
 
@@ -553,7 +553,7 @@ impl RecvHalf {
 
     /// The number of the stream at `place` among those there are, in order: those that are live, and those that have ended
     /// since the last one was opened.
-    pub fn stream_at(&self, place: usize) -> Option<u32> {
+    pub fn stream_at(&self, place: usize) -> Option<StreamId> {
         (place < self.streams.len()).then(|| self.streams.number(place))
     }
 
@@ -572,7 +572,7 @@ impl RecvHalf {
     }
 
     /// The state of a segment that is not delivered yet: (present positions, layout), for progressive reading.
-    pub fn segment_layout(&self, stream: u32, segment: u64) -> Option<&crate::layout::Layout> {
+    pub fn segment_layout(&self, stream: StreamId, segment: SegmentNumber) -> Option<&crate::layout::Layout> {
         Some(&self.streams.get(stream)?.get(segment)?.layout)
     }
 }

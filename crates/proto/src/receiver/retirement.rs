@@ -15,23 +15,23 @@
 //! Called by the half. Invariant: a stream is counted as retired once; a number that was used is never opened again.
 
 use super::RecvHalf;
-use segstream_base::Instant;
+use segstream_base::{Instant, StreamId};
 
 impl RecvHalf {
     /// Whether stream `number` of the peer has ended, and nothing is kept of it.
-    pub fn has_retired(&self, number: u32) -> bool {
+    pub fn has_retired(&self, number: StreamId) -> bool {
         self.streams.get(number).is_none() && self.credit.was_opened(number)
     }
 
     /// The application is still to be told of stream `number`: until then it stays, since one without a segment may have ended.
-    pub(crate) fn hold_until_announced(&mut self, number: u32) {
+    pub(crate) fn hold_until_announced(&mut self, number: StreamId) {
         if let Some(stream) = self.streams.get_mut(number) {
             stream.unannounced = true;
         }
     }
 
     /// The application has been told of stream `number`.
-    pub(crate) fn on_announced(&mut self, number: u32) {
+    pub(crate) fn on_announced(&mut self, number: StreamId) {
         if let Some(stream) = self.streams.get_mut(number) {
             stream.unannounced = false;
             self.may_retire |= stream.has_ended();
@@ -59,7 +59,7 @@ impl RecvHalf {
     }
 
     /// The peer still announces a stream that is retired: it does not know that its end is known.
-    pub(super) fn answer_for_retired(&mut self, now: Instant, number: u32) {
+    pub(super) fn answer_for_retired(&mut self, now: Instant, number: StreamId) {
         self.reports.composition.on_retired_named(number);
         self.reports.schedule.report_delayed(now);
     }

@@ -9,8 +9,9 @@ mod invariants;
 
 use super::segment::{ALL_DUE, RecvSegment};
 use crate::layout::{Layout, tolerance};
+use core::ops::Range;
 use segstream_base::halves::Verdict;
-use segstream_base::{Duration, Instant};
+use segstream_base::{Duration, Instant, SegmentNumber};
 use segstream_blocks::bitmap::Bitmap;
 use segstream_blocks::tolerance::Tolerance;
 use segstream_blocks::window::ReceiveWindow;
@@ -25,6 +26,9 @@ const SPARE_SEGMENTS: usize = 64;
 const KEPT_WINDOWS: u64 = 4;
 const KEPT_SEGMENTS_MIN: u64 = 4096;
 
+/// The first position of the first segment.
+const START: (SegmentNumber, u32) = (SegmentNumber::FIRST, 0);
+
 /// One incoming stream.
 #[derive(Debug)]
 pub(crate) struct RecvStream {
@@ -35,24 +39,24 @@ pub(crate) struct RecvStream {
     segments: VecDeque<RecvSegment>,
     spare: Vec<RecvSegment>,
     /// The number of the segment at the front of the queue.
-    pub(crate) base: u64,
+    pub(crate) base: SegmentNumber,
     /// The first position no first-time part has reached yet: (segment, position).
-    pub(crate) high: (u64, u32),
+    pub(crate) high: (SegmentNumber, u32),
     /// Where the last first-time part began that did not continue at `high`: from there to `high`
     /// nothing is missing but what is lost already.
-    pub(crate) run_start: (u64, u32),
+    pub(crate) run_start: (SegmentNumber, u32),
     /// Everything before this is due: (segment, position).
-    pub(crate) frontier: (u64, u32),
+    pub(crate) frontier: (SegmentNumber, u32),
     /// How many segments there will be, once known.
-    pub(crate) end: Option<u64>,
+    pub(crate) end: Option<SegmentNumber>,
     /// The next segment to hand over, when they go in order.
-    deliver_next: u64,
+    deliver_next: SegmentNumber,
     /// No segment below this one is unreleased.
-    lowest_unreleased: u64,
+    lowest_unreleased: SegmentNumber,
     /// No segment below this one is without a verdict.
-    lowest_unjudged: u64,
+    lowest_unjudged: SegmentNumber,
     /// Segments judged and ready to be handed over, as accepted.
-    ready: VecDeque<u64>,
+    ready: VecDeque<SegmentNumber>,
     reserved: u64,
     /// What is kept at most, when the window advertises more.
     buffer_units: Option<u64>,
@@ -68,8 +72,8 @@ pub(crate) struct RecvStream {
     /// It has ended, and nothing about it is unknown to the sender.
     retired: bool,
     /// Where the next report shipment's requests and verdicts start: (segment, position) and (segment, unit).
-    pub(crate) request_from: (u64, u32),
-    pub(crate) verdict_from: (u64, u32),
+    pub(crate) request_from: (SegmentNumber, u32),
+    pub(crate) verdict_from: (SegmentNumber, u32),
 }
 
 /// How far a sender was, and how far it may go, when a report left: in segments and in units.
@@ -103,14 +107,14 @@ impl RecvStream {
             reported: Reported::default(),
             segments: VecDeque::new(),
             spare: Vec::new(),
-            base: 0,
-            high: (0, 0),
-            run_start: (0, 0),
-            frontier: (0, 0),
+            base: SegmentNumber::FIRST,
+            high: START,
+            run_start: START,
+            frontier: START,
             end: None,
-            deliver_next: 0,
-            lowest_unreleased: 0,
-            lowest_unjudged: 0,
+            deliver_next: SegmentNumber::FIRST,
+            lowest_unreleased: SegmentNumber::FIRST,
+            lowest_unjudged: SegmentNumber::FIRST,
             ready: VecDeque::new(),
             reserved: 0,
             buffer_units,
@@ -120,37 +124,37 @@ impl RecvStream {
             ended_told: false,
             unannounced: false,
             retired: false,
-            request_from: (0, 0),
-            verdict_from: (0, 0),
+            request_from: START,
+            verdict_from: START,
         }
     }
 
-    pub(crate) fn next_segment(&self) -> u64 {
+    pub(crate) fn next_segment(&self) -> SegmentNumber {
         self.base + self.segments.len() as u64
     }
 
-    pub(crate) fn get(&self, segment: u64) -> Option<&RecvSegment> {
-        self.segments.get(usize::try_from(segment.checked_sub(self.base)?).ok()?)
+    pub(crate) fn get(&self, segment: SegmentNumber) -> Option<&RecvSegment> {
+        self.segments.get(segment.place_from(self.base)?)
     }
 
-    pub(crate) fn get_mut(&mut self, segment: u64) -> Option<&mut RecvSegment> {
-        self.segments.get_mut(usize::try_from(segment.checked_sub(self.base)?).ok()?)
+    pub(crate) fn get_mut(&mut self, segment: SegmentNumber) -> Option<&mut RecvSegment> {
+        self.segments.get_mut(segment.place_from(self.base)?)
     }
 
     /// The edges to grant.
     pub(crate) fn edges(&self) -> (u64, u64) {
         let (segments, units) = match self.contract.order {
             Order::InOrder => self.window.edges(),
-            Order::AsAccepted => self.window.edges_from(self.lowest_unreleased),
+            Order::AsAccepted => self.window.edges_from(self.lowest_unreleased.0),
         };
         // Why: a sender that never confirms a verdict must not make us keep all of them.
         let kept = (KEPT_WINDOWS * u64::from(self.contract.window_segments)).max(KEPT_SEGMENTS_MIN);
-        (segments.min(self.base + kept), units)
+        (segments.min(self.base.0 + kept), units)
     }
 
     /// How far the sender has come, as far as is known here: segments it has begun, and their units.
     fn reached(&self) -> (u64, u64) {
-        (self.high.0 + u64::from(self.high.1 > 0), self.window.released().1 + self.reserved)
+        (self.high.0.0 + u64::from(self.high.1 > 0), self.window.released().1 + self.reserved)
     }
 
     /// A report with the present edges begins.
@@ -174,10 +178,10 @@ impl RecvStream {
     pub(crate) fn on_report_end(&mut self) {
         let end = self.next_segment();
         if self.wanting == 0 || self.request_from.0 >= end {
-            self.request_from = (0, 0);
+            self.request_from = START;
         }
         if self.unconfirmed == 0 || self.verdict_from.0 >= end {
-            self.verdict_from = (0, 0);
+            self.verdict_from = START;
         }
     }
 
@@ -194,7 +198,7 @@ impl RecvStream {
     }
 
     /// Makes sure that `segment` and all before it are in the queue.
-    pub(crate) fn reach(&mut self, segment: u64) {
+    pub(crate) fn reach(&mut self, segment: SegmentNumber) {
         while self.next_segment() <= segment {
             let layout = Layout::new(&self.contract, self.promise, true, None);
             let number = self.next_segment();
@@ -216,7 +220,7 @@ impl RecvStream {
 
     /// Takes note of what a part or a statement says of a segment as a whole, and reserves room for
     /// `extent` positions of it.
-    pub(crate) fn admit(&mut self, number: u64, about: &About, extent: u32, class: Class) -> Admission {
+    pub(crate) fn admit(&mut self, number: SegmentNumber, about: &About, extent: u32, class: Class) -> Admission {
         if number < self.base {
             return Admission::Over;
         }
@@ -262,15 +266,15 @@ impl RecvStream {
     }
 
     /// Whether `number` lies within what the stream can have.
-    fn may_reach(&self, number: u64, class: Class) -> bool {
+    fn may_reach(&self, number: SegmentNumber, class: Class) -> bool {
         let span = KEPT_WINDOWS * u64::from(self.contract.window_segments);
-        let within = if class.flow_control() { number < self.edges().0 } else { number < self.base + span };
+        let within = if class.flow_control() { number.0 < self.edges().0 } else { number < self.base + span };
         within && self.end.is_none_or(|end| number < end)
     }
 
     /// Takes note of a segment of which nothing is kept, and which so needs no room. False when something is
     /// known of it already, or it cannot exist.
-    pub(crate) fn admit_empty(&mut self, number: u64, about: &About, class: Class) -> bool {
+    pub(crate) fn admit_empty(&mut self, number: SegmentNumber, about: &About, class: Class) -> bool {
         if number < self.base || !self.may_reach(number, class) {
             return false;
         }
@@ -307,7 +311,7 @@ impl RecvStream {
 
     /// Moves the frontier. Returns the segments whose due positions may have changed, and how many units
     /// are newly held lost.
-    pub(crate) fn advance_frontier(&mut self, to: (u64, u32)) -> Option<(core::ops::RangeInclusive<u64>, u32)> {
+    pub(crate) fn advance_frontier(&mut self, to: (SegmentNumber, u32)) -> Option<(Range<SegmentNumber>, u32)> {
         // Why: behind the last gap everything up to `high` has arrived, so the frontier may join it.
         let (segment, position) = if to >= self.run_start { to.max(self.high) } else { to };
         if (segment, position) <= self.frontier {
@@ -317,11 +321,11 @@ impl RecvStream {
         self.frontier = (segment, position);
         if position > 0 {
             self.reach(segment);
-        } else if segment > 0 {
-            self.reach(segment - 1);
+        } else if let Some(last) = segment.previous() {
+            self.reach(last);
         }
         let mut lost = 0;
-        for number in from..segment {
+        for number in from.up_to(segment) {
             lost += self.get_mut(number).map_or(0, |passed| passed.advance_due(ALL_DUE));
         }
         if position > 0
@@ -329,13 +333,13 @@ impl RecvStream {
         {
             lost += current.advance_due(position);
         }
-        Some((from..=segment, lost))
+        Some((from..segment.next(), lost))
     }
 
     /// Moves the frontier over a part of `number` that has just arrived at it, to `to`. Nothing becomes lost by
     /// that; returns whether the segment is due for a verdict all the same.
     #[inline]
-    pub(crate) fn step_frontier(&mut self, number: u64, to: (u64, u32)) -> bool {
+    pub(crate) fn step_frontier(&mut self, number: SegmentNumber, to: (SegmentNumber, u32)) -> bool {
         self.frontier = to;
         let Some(segment) = self.get_mut(number) else { return false };
         segment.due = if to.0 > number { ALL_DUE } else { to.1 };
@@ -346,7 +350,7 @@ impl RecvStream {
     pub(crate) fn on_judged(
         &mut self,
         now: Instant,
-        number: u64,
+        number: SegmentNumber,
         verdict: Verdict,
         next_report: u64,
         scratch: &mut Bitmap,
@@ -366,7 +370,7 @@ impl RecvStream {
     }
 
     /// The next segment to hand to the application.
-    pub(crate) fn next_delivery(&mut self) -> Option<u64> {
+    pub(crate) fn next_delivery(&mut self) -> Option<SegmentNumber> {
         match self.contract.order {
             Order::AsAccepted => self.ready.pop_front(),
             Order::InOrder => {
@@ -387,7 +391,7 @@ impl RecvStream {
     }
 
     /// The application has taken the segment: its units are free for new ones.
-    pub(crate) fn release(&mut self, number: u64) {
+    pub(crate) fn release(&mut self, number: SegmentNumber) {
         let Some(segment) = self.get_mut(number).filter(|segment| segment.judged() && !segment.released) else { return };
         segment.released = true;
         let (units, reserved) = (u64::from(segment.extent()), u64::from(segment.reserved));
@@ -401,8 +405,8 @@ impl RecvStream {
     }
 
     /// Notes that the sender has confirmed the verdicts of `from..to` carried by `report`.
-    pub(crate) fn confirm(&mut self, from: u64, to: u64, report: u64) {
-        for number in from.max(self.base)..to {
+    pub(crate) fn confirm(&mut self, from: SegmentNumber, to: SegmentNumber, report: u64) {
+        for number in from.max(self.base).up_to(to) {
             let Some(segment) = self.get_mut(number) else { break };
             let whole = segment.holes_confirmed >= segment.extent() || segment.holes.is_empty();
             if segment.judged() && whole && !segment.confirmed && segment.first_report <= report {
@@ -428,12 +432,12 @@ impl RecvStream {
     }
 
     /// The oldest segment that is not judged, if any has begun.
-    pub(crate) fn oldest_open(&self) -> Option<u64> {
+    pub(crate) fn oldest_open(&self) -> Option<SegmentNumber> {
         (self.lowest_unjudged < self.next_segment()).then_some(self.lowest_unjudged)
     }
 
     /// Forgets what has arrived of a segment; returns how many units that frees.
-    pub(crate) fn forget(&mut self, number: u64) -> u64 {
+    pub(crate) fn forget(&mut self, number: SegmentNumber) -> u64 {
         let Some(segment) = self.get_mut(number) else { return 0 };
         let freed = u64::from(segment.reserved);
         segment.forget();

@@ -10,6 +10,7 @@
 //! not touch, and lie below `next`. Memory is bounded whatever numbers a peer uses.
 
 use core::ops::Range;
+use segstream_base::StreamId;
 use segstream_wire::state::Confirmed;
 
 /// Runs of numbers remembered that were passed over and may still be opened. An honest peer leaves only those whose OPEN was
@@ -46,13 +47,13 @@ impl StreamCredit {
     }
 
     /// Whether stream `number` was opened, live or not.
-    pub(super) fn was_opened(&self, number: u32) -> bool {
+    pub(super) fn was_opened(&self, number: StreamId) -> bool {
         let number = u64::from(number);
         number < self.next && !self.gaps.iter().any(|gap| gap.contains(&number))
     }
 
     /// Stream `number` is opened, which was not before.
-    pub(super) fn on_opened(&mut self, number: u32) {
+    pub(super) fn on_opened(&mut self, number: StreamId) {
         let number = u64::from(number);
         debug_assert!(self.allows_one_more());
         self.opened += 1;
@@ -137,10 +138,10 @@ mod tests {
     #[test]
     fn the_total_is_told_when_half_of_the_streams_are_left_and_until_it_is_confirmed() {
         let mut credit = StreamCredit::new(4);
-        credit.on_opened(0);
+        credit.on_opened(StreamId(0));
         assert!(!credit.on_retired());
         assert!(!credit.is_unconfirmed(), "three are left of four");
-        credit.on_opened(1);
+        credit.on_opened(StreamId(1));
         assert!(!credit.on_retired(), "the peer does not wait yet");
         assert!(credit.is_unconfirmed());
         assert_eq!((credit.total_for(7), credit.total_for(8)), (Some(6), Some(6)));
@@ -153,8 +154,8 @@ mod tests {
     #[test]
     fn a_peer_that_has_none_left_may_wait() {
         let mut credit = StreamCredit::new(2);
-        credit.on_opened(0);
-        credit.on_opened(1);
+        credit.on_opened(StreamId(0));
+        credit.on_opened(StreamId(1));
         assert!(!credit.allows_one_more());
         assert!(credit.on_retired());
         assert!(credit.allows_one_more());
@@ -164,9 +165,9 @@ mod tests {
     #[test]
     fn a_stream_that_retired_unnoticed_is_told_when_few_are_left() {
         let mut credit = StreamCredit::new(4);
-        credit.on_opened(0);
+        credit.on_opened(StreamId(0));
         assert!(!credit.on_retired() && !credit.is_unconfirmed());
-        credit.on_opened(1);
+        credit.on_opened(StreamId(1));
         assert!(credit.is_unconfirmed());
         assert_eq!(credit.total_for(0), Some(5));
     }
@@ -174,20 +175,20 @@ mod tests {
     #[test]
     fn numbers_passed_over_can_be_opened_once_and_memory_is_bounded() {
         let mut credit = StreamCredit::new(u32::MAX);
-        credit.on_opened(5);
-        assert!((0..5).all(|number| !credit.was_opened(number)));
-        credit.on_opened(2);
+        credit.on_opened(StreamId(5));
+        assert!((0..5).all(|number| !credit.was_opened(StreamId(number))));
+        credit.on_opened(StreamId(2));
         assert_eq!(credit.gaps, [0..2, 3..5]);
-        credit.on_opened(0);
-        credit.on_opened(1);
-        credit.on_opened(4);
+        credit.on_opened(StreamId(0));
+        credit.on_opened(StreamId(1));
+        credit.on_opened(StreamId(4));
         assert_eq!(credit.gaps, vec![3..4; 1]);
         for number in (7..10_000).step_by(2) {
-            credit.on_opened(number);
+            credit.on_opened(StreamId(number));
         }
         assert_eq!(credit.gaps.len(), GAPS_MAX);
-        assert!(credit.was_opened(3) && !credit.was_opened(9996) && !credit.was_opened(10_001));
-        credit.on_opened(u32::MAX);
-        assert!(credit.was_opened(u32::MAX));
+        assert!(credit.was_opened(StreamId(3)) && !credit.was_opened(StreamId(9996)) && !credit.was_opened(StreamId(10_001)));
+        credit.on_opened(StreamId(u32::MAX));
+        assert!(credit.was_opened(StreamId(u32::MAX)));
     }
 }

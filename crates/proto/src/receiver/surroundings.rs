@@ -5,7 +5,7 @@
 use super::RecvHalf;
 use super::stream::{About, RecvStream};
 use crate::layout::{Layout, tolerance};
-use segstream_base::Instant;
+use segstream_base::{Instant, StreamId};
 use segstream_wire::Part;
 
 impl RecvHalf {
@@ -50,7 +50,7 @@ impl RecvHalf {
     }
 
     /// Whether a segment of `stream` can be taken.
-    pub fn has_delivery(&self, stream: u32) -> bool {
+    pub fn has_delivery(&self, stream: StreamId) -> bool {
         self.streams.get(stream).is_some_and(RecvStream::has_delivery)
     }
 

@@ -5,8 +5,8 @@
 
 use super::{SendHalf, SenderHalfEvent};
 use core::ops::Range;
-use segstream_base::Instant;
 use segstream_base::halves::Verdict;
+use segstream_base::{Instant, SegmentNumber, StreamId};
 use segstream_wire::{Report, ReportFrame};
 
 impl SendHalf {
@@ -80,7 +80,7 @@ impl SendHalf {
         }
     }
 
-    fn handle_grant_of(&mut self, now: Instant, id: u32, segments: u64, units: u64, end_known: bool) {
+    fn handle_grant_of(&mut self, now: Instant, id: StreamId, segments: u64, units: u64, end_known: bool) {
         let Some(stream) = self.streams.get_mut(id) else { return };
         if !stream.granted && stream.fit_window(units) {
             self.clock.hasten(now);
@@ -90,7 +90,7 @@ impl SendHalf {
         self.refresh(id);
     }
 
-    fn handle_complete(&mut self, now: Instant, id: u32, first: u64, count: u64) {
+    fn handle_complete(&mut self, now: Instant, id: StreamId, first: SegmentNumber, count: u64) {
         let Some(stream) = self.streams.get(id) else { return self.owe_confirmation(now, id) };
         // Limit: only segments that exist are looked at, whatever the count says.
         let end = first.saturating_add(count).min(stream.next_segment());
@@ -100,7 +100,7 @@ impl SendHalf {
     }
 
     /// A verdict was told: the receiver repeats it until it is confirmed, also when it was known here.
-    fn owe_confirmation(&mut self, now: Instant, id: u32) {
+    fn owe_confirmation(&mut self, now: Instant, id: StreamId) {
         // Why also of a stream that has left: only a confirmation lets the receiver retire it too.
         let window = self.streams.get(id).map_or(0, |stream| stream.contract.window_segments);
         if id < self.credit.next() {
@@ -109,7 +109,14 @@ impl SendHalf {
     }
 
     /// A verdict counts once the whole map of holes has come.
-    fn handle_judged(&mut self, id: u32, number: u64, verdict: Verdict, (units, from, to): (u32, u32, u32), holes: &[(u32, u32)]) {
+    fn handle_judged(
+        &mut self,
+        id: StreamId,
+        number: SegmentNumber,
+        verdict: Verdict,
+        (units, from, to): (u32, u32, u32),
+        holes: &[(u32, u32)],
+    ) {
         let Some(segment) = self.streams.get_mut(id).and_then(|stream| stream.get_mut(number)) else { return };
         if segment.settled() {
             return;
@@ -121,18 +128,18 @@ impl SendHalf {
     }
 
     /// Notes a verdict on a segment that had `units` at the receiver; the caller brings the tally up to date.
-    fn settle(&mut self, id: u32, number: u64, verdict: Verdict, units: u32, holes: Vec<(u32, u32)>) {
+    fn settle(&mut self, id: StreamId, number: SegmentNumber, verdict: Verdict, units: u32, holes: Vec<(u32, u32)>) {
         let Some(stream) = self.streams.get_mut(id) else { return };
         if stream.settle(number, verdict, Some(units)) {
-            self.tell_judged(id, number..number + 1, verdict, holes);
+            self.tell_judged(id, number..number.next(), verdict, holes);
         }
     }
 
     /// Notes one verdict without holes on those of `segments` that have none; the caller brings the tally up to date.
-    pub(super) fn settle_all(&mut self, id: u32, segments: Range<u64>, verdict: Verdict) {
+    pub(super) fn settle_all(&mut self, id: StreamId, segments: Range<SegmentNumber>, verdict: Verdict) {
         // Why runs: of small segments a report judges hundreds, and each event goes through all the layers above.
         let mut run = segments.start..segments.start;
-        for number in segments {
+        for number in segments.start.up_to(segments.end) {
             let Some(stream) = self.streams.get_mut(id) else { return };
             if !stream.settle(number, verdict, None) {
                 continue;
@@ -140,12 +147,12 @@ impl SendHalf {
             if run.end < number {
                 self.tell_judged(id, core::mem::replace(&mut run, number..number), verdict, Vec::new());
             }
-            run.end = number + 1;
+            run.end = number.next();
         }
         self.tell_judged(id, run, verdict, Vec::new());
     }
 
-    fn tell_judged(&mut self, id: u32, segments: Range<u64>, verdict: Verdict, holes: Vec<(u32, u32)>) {
+    fn tell_judged(&mut self, id: StreamId, segments: Range<SegmentNumber>, verdict: Verdict, holes: Vec<(u32, u32)>) {
         if segments.is_empty() {
             return;
         }
@@ -159,7 +166,7 @@ impl SendHalf {
     }
 
     /// The receiver needs the length of a segment, and perhaps all of it: then what is sent again tells it.
-    fn want_length(&mut self, now: Instant, id: u32, number: u64, with_units: bool) {
+    fn want_length(&mut self, now: Instant, id: StreamId, number: SegmentNumber, with_units: bool) {
         if let Some(segment) = self.streams.get_mut(id).and_then(|stream| stream.get_mut(number))
             && segment.layout.length.is_some_and(|length| length == 0 || !with_units)
         {
@@ -168,7 +175,7 @@ impl SendHalf {
         }
     }
 
-    fn handle_request(&mut self, report: &Report, id: u32, number: u64, missing: &[(u32, u32)], tail_from: Option<u32>) {
+    fn handle_request(&mut self, report: &Report, id: StreamId, number: SegmentNumber, missing: &[(u32, u32)], tail_from: Option<u32>) {
         let (Some(stream), Some(echo)) = (self.streams.get_mut(id), report.echo) else { return };
         for &(start, end) in missing {
             stream.request(number, start, end, echo, report.reorder);

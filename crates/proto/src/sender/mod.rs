@@ -41,7 +41,7 @@ use automatic::NotifiedRate;
 use core::ops::Range;
 use segstream_base::endpoint::Deadline;
 use segstream_base::halves::{Probe, SubmitError, Verdict};
-use segstream_base::{Bandwidth, Bytes, Duration, Instant};
+use segstream_base::{Bandwidth, Bytes, Duration, Instant, SegmentNumber, StreamId};
 use segstream_wire::contract::{Contract, ContractError, Triplet};
 use segstream_wire::report::RefuseReason;
 use segstream_wire::{Class, Part, State};
@@ -78,18 +78,18 @@ pub enum SenderHalfEvent {
     /// The verdict on a segment is known, or on a run of segments that are complete or *unknown*.
     Judged {
         /// The stream.
-        stream: u32,
+        stream: StreamId,
         /// The segment, or the run.
-        segments: Range<u64>,
+        segments: Range<SegmentNumber>,
         /// The receiver's verdict, or *unknown*.
         verdict: Verdict,
         /// The holes as half-open runs of units.
         holes: Vec<(u32, u32)>,
     },
     /// A refused submission may succeed now.
-    WindowOpen(u32),
+    WindowOpen(StreamId),
     /// The receiver does not take the stream.
-    Refused(u32, RefuseReason),
+    Refused(StreamId, RefuseReason),
     /// Another stream may be opened, which was refused before.
     StreamsAvailable,
     /// Class and rate are in force.
@@ -195,7 +195,7 @@ impl SendHalf {
     }
 
     /// Brings the tally up to date with stream `id`. To be called after whatever may have changed it.
-    fn refresh(&mut self, id: u32) {
+    fn refresh(&mut self, id: StreamId) {
         if let Some(place) = self.streams.place(id) {
             self.refresh_at(place);
         }
@@ -220,7 +220,7 @@ impl SendHalf {
     }
 
     /// Opens a stream; data flows as soon as the receiver has granted a window.
-    pub fn open_stream(&mut self, now: Instant, contract: Contract) -> Result<u32, ContractError> {
+    pub fn open_stream(&mut self, now: Instant, contract: Contract) -> Result<StreamId, ContractError> {
         contract.validate()?;
         self.stale();
         self.lifetimes |= !contract.lifetime.is_zero();
@@ -234,12 +234,12 @@ impl SendHalf {
 
     /// The number of the stream at `place` among those there are, in order: those that are live, and those that have ended
     /// since the last one was opened.
-    pub fn stream_at(&self, place: usize) -> Option<u32> {
+    pub fn stream_at(&self, place: usize) -> Option<StreamId> {
         (place < self.streams.len()).then(|| self.streams.number(place))
     }
 
     /// The contract of a stream.
-    pub fn contract(&self, stream: u32) -> Option<&Contract> {
+    pub fn contract(&self, stream: StreamId) -> Option<&Contract> {
         self.streams.get(stream).map(|stream| &stream.contract)
     }
 
@@ -247,11 +247,11 @@ impl SendHalf {
     pub fn submit(
         &mut self,
         now: Instant,
-        id: u32,
+        id: StreamId,
         bytes: Option<u64>,
         source_time: Instant,
         tolerance: Option<Triplet>,
-    ) -> Result<u64, SubmitError> {
+    ) -> Result<SegmentNumber, SubmitError> {
         let stream = self.streams.get_mut(id).ok_or(SubmitError::Finished)?;
         let number = stream.submit(now, bytes, source_time, tolerance)?;
         self.stale();
@@ -263,14 +263,14 @@ impl SendHalf {
     }
 
     /// Whether the oldest unsent segment of the stream is given up for a new one when the send buffer is full.
-    pub fn set_drop_oldest(&mut self, id: u32, drops_oldest: bool) {
+    pub fn set_drop_oldest(&mut self, id: StreamId, drops_oldest: bool) {
         if let Some(stream) = self.streams.get_mut(id) {
             stream.drops_oldest = drops_oldest;
         }
     }
 
     /// Makes room by the stream's policy; the segment that was given up, if one was.
-    pub fn drop_oldest(&mut self, now: Instant, id: u32) -> Option<u64> {
+    pub fn drop_oldest(&mut self, now: Instant, id: StreamId) -> Option<SegmentNumber> {
         let number = self.streams.get_mut(id)?.drop_oldest()?;
         self.counters.segments_skipped += 1;
         self.stale();
@@ -281,7 +281,7 @@ impl SendHalf {
 
     /// Appends to the open segment of `stream`. `Some(verdict)` when the segment is already judged or
     /// given up; the bytes are not taken then.
-    pub fn append(&mut self, now: Instant, id: u32, bytes: u64, last: bool) -> Result<Option<Verdict>, SubmitError> {
+    pub fn append(&mut self, now: Instant, id: StreamId, bytes: u64, last: bool) -> Result<Option<Verdict>, SubmitError> {
         let stream = self.streams.get_mut(id).ok_or(SubmitError::Finished)?;
         let verdict = stream.append(bytes, last)?;
         self.stale();
@@ -294,7 +294,7 @@ impl SendHalf {
     }
 
     /// No more segments will come on `stream`.
-    pub fn finish(&mut self, now: Instant, id: u32) {
+    pub fn finish(&mut self, now: Instant, id: StreamId) {
         if let Some(stream) = self.streams.get_mut(id)
             && !stream.finished
         {
@@ -462,7 +462,7 @@ impl SendHalf {
         }
     }
 
-    fn abandon_stream(&mut self, id: u32) {
+    fn abandon_stream(&mut self, id: StreamId) {
         let Some(stream) = self.streams.get(id) else { return };
         let all = stream.base..stream.next_segment();
         self.settle_all(id, all, Verdict::Unknown);
@@ -485,7 +485,7 @@ impl SendHalf {
     }
 
     /// Units kept for stream `stream`: those of segments without a verdict.
-    pub fn buffered_units(&self, stream: u32) -> u64 {
+    pub fn buffered_units(&self, stream: StreamId) -> u64 {
         self.streams.get(stream).map_or(0, SendStream::buffered_units)
     }
 }

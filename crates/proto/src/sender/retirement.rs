@@ -7,6 +7,7 @@
 
 use super::tally::Standing;
 use super::{SendHalf, SenderHalfEvent};
+use segstream_base::StreamId;
 use segstream_wire::report::RefuseReason;
 
 impl SendHalf {
@@ -29,7 +30,7 @@ impl SendHalf {
     }
 
     /// The number the next stream will have.
-    pub const fn next_stream(&self) -> u32 {
+    pub const fn next_stream(&self) -> StreamId {
         self.credit.next()
     }
 
@@ -42,7 +43,7 @@ impl SendHalf {
 
     /// What was opened before the peer's limit was known and is beyond it is refused, without asking.
     pub(crate) fn refuse_beyond(&mut self, live_max: u32) {
-        let beyond: Vec<u32> = self.streams.numbers().filter(|&number| number >= live_max).collect();
+        let beyond: Vec<StreamId> = self.streams.numbers().filter(|&number| number.0 >= live_max).collect();
         for number in beyond {
             self.on_refused(number, RefuseReason::TooManyStreams);
         }
@@ -50,7 +51,7 @@ impl SendHalf {
     }
 
     /// The receiver does not take the stream.
-    pub(super) fn on_refused(&mut self, number: u32, reason: RefuseReason) {
+    pub(super) fn on_refused(&mut self, number: StreamId, reason: RefuseReason) {
         if let Some(refused) = self.streams.get_mut(number)
             && refused.refused.is_none()
         {

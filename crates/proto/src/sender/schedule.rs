@@ -7,8 +7,8 @@
 
 use super::SendHalf;
 use super::segment::SendSegment;
-use segstream_base::Instant;
 use segstream_base::codec::varint_len;
+use segstream_base::{Instant, SegmentNumber, StreamId};
 use segstream_wire::Part;
 use segstream_wire::contract::{time_len, triplet_len};
 
@@ -144,7 +144,14 @@ struct Run {
 impl Run {
     /// As many of `most` units from `first` as fit `room`; `None` when not even one fits.
     #[inline]
-    fn fitting(id: u32, number: u64, segment: &SendSegment, (first, most): (u32, u32), again: bool, room: usize) -> Option<Self> {
+    fn fitting(
+        id: StreamId,
+        number: SegmentNumber,
+        segment: &SendSegment,
+        (first, most): (u32, u32),
+        again: bool,
+        room: usize,
+    ) -> Option<Self> {
         let single = segment.layout.payload_bytes(first, 1);
         if most == 0 || room <= single as usize {
             return None;
@@ -152,7 +159,7 @@ impl Run {
         // Everything of the header but the lengths of count and payload.
         let fixed = 1
             + varint_len(u64::from(id))
-            + varint_len(number)
+            + varint_len(number.0)
             + varint_len(u64::from(first))
             + time_len(segment.source_time)
             + Self::length_told(segment, again).map_or(0, varint_len)
@@ -175,7 +182,7 @@ impl Run {
     }
 
     #[inline]
-    fn part(&self, id: u32, number: u64, segment: &SendSegment) -> Part {
+    fn part(&self, id: StreamId, number: SegmentNumber, segment: &SendSegment) -> Part {
         let part = Part {
             stream: id,
             segment: number,

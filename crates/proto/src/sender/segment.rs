@@ -4,8 +4,8 @@
 //! last shipment is on record; a position in `again` has left before.
 
 use crate::layout::Layout;
-use segstream_base::Instant;
 use segstream_base::halves::Verdict;
+use segstream_base::{Instant, SegmentNumber, StreamId};
 use segstream_blocks::bitmap::Bitmap;
 use segstream_blocks::ranges::RangeSet;
 use segstream_blocks::recount;
@@ -248,7 +248,7 @@ impl SendSegment {
     }
 
     /// What a FINISHED or SKIP frame says of it.
-    pub(crate) fn statement(&self, stream: u32, segment: u64) -> Finished {
+    pub(crate) fn statement(&self, stream: StreamId, segment: SegmentNumber) -> Finished {
         Finished {
             stream,
             segment,

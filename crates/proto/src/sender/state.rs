@@ -18,7 +18,7 @@ use super::stream::{FirstTime, SendStream};
 use super::{Outgoing, SendHalf};
 use crate::number::ShipmentCounter;
 use segstream_base::endpoint::Deadline;
-use segstream_base::{Duration, Instant};
+use segstream_base::{Duration, Instant, SegmentNumber, StreamId};
 use segstream_blocks::report_period::ReportPeriod;
 use segstream_wire::state::{Confirmed, Reached};
 use segstream_wire::{Class, State, StateFrame};
@@ -322,7 +322,7 @@ impl Overdue {
 }
 
 /// What is true of the stream as a whole and not known to the receiver.
-fn announce(id: u32, stream: &SendStream, push: &mut impl FnMut(StateFrame) -> bool) {
+fn announce(id: StreamId, stream: &SendStream, push: &mut impl FnMut(StateFrame) -> bool) {
     if stream.refused.is_some() {
         return;
     }
@@ -330,7 +330,7 @@ fn announce(id: u32, stream: &SendStream, push: &mut impl FnMut(StateFrame) -> b
         push(StateFrame::Open { stream: id, contract: Box::new(stream.contract.clone()) });
     }
     if stream.finished && !stream.end_confirmed {
-        push(StateFrame::End { stream: id, segments: stream.next_segment() });
+        push(StateFrame::End { stream: id, segments: stream.next_segment().0 });
     }
     if stream.first_time() == FirstTime::Window {
         push(StateFrame::Waiting { stream: id });
@@ -338,27 +338,27 @@ fn announce(id: u32, stream: &SendStream, push: &mut impl FnMut(StateFrame) -> b
 }
 
 /// The statement about a segment whose first pass is over or that is given up.
-fn statement(id: u32, stream: &SendStream, number: u64) -> Option<StateFrame> {
+fn statement(id: StreamId, stream: &SendStream, number: SegmentNumber) -> Option<StateFrame> {
     let segment = stream.get(number).filter(|segment| !segment.settled())?;
     let finished = segment.statement(id, number);
     if segment.skipped {
         // A SKIP beyond the window would name a segment the receiver has no room to remember, and one out of
         // turn would free units that are not counted yet.
-        let in_turn = number < stream.window.segments() && number < stream.current;
+        let in_turn = number.0 < stream.window.segments() && number < stream.current;
         return in_turn.then_some(StateFrame::Skip(finished));
     }
     segment.first_pass_over().then_some(StateFrame::Finished(finished))
 }
 
 /// The newest segment that has left: it lets the receiver hold its tail lost.
-fn list_newest(id: u32, stream: &SendStream, push: &mut impl FnMut(StateFrame) -> bool) {
-    if let Some(frame) = stream.current.checked_sub(1).and_then(|newest| statement(id, stream, newest)) {
+fn list_newest(id: StreamId, stream: &SendStream, push: &mut impl FnMut(StateFrame) -> bool) {
+    if let Some(frame) = stream.current.previous().and_then(|newest| statement(id, stream, newest)) {
         push(frame);
     }
 }
 
 /// How far an open segment has come, when everything of it that may leave has left.
-fn list_reached(id: u32, stream: &SendStream, push: &mut impl FnMut(StateFrame) -> bool) {
+fn list_reached(id: StreamId, stream: &SendStream, push: &mut impl FnMut(StateFrame) -> bool) {
     let Some(segment) = stream.get(stream.current) else { return };
     let paused = segment.layout.units.is_none() && segment.next > 0 && segment.next == segment.ready();
     if let Some(last_shipment) = segment.last_shipment.filter(|_| paused && !segment.settled() && !segment.skipped) {
@@ -374,11 +374,11 @@ fn list_reached(id: u32, stream: &SendStream, push: &mut impl FnMut(StateFrame) 
 }
 
 /// Segments that should have been judged by now, oldest first and in turns.
-fn list_finished(id: u32, stream: &mut SendStream, overdue: Overdue, push: &mut impl FnMut(StateFrame) -> bool) {
+fn list_finished(id: StreamId, stream: &mut SendStream, overdue: Overdue, push: &mut impl FnMut(StateFrame) -> bool) {
     if stream.listed_to + 1 >= stream.current || stream.listed_to < stream.base {
         stream.listed_to = stream.base;
     }
-    let few = stream.current.saturating_sub(stream.base) <= FINISHED_LISTED;
+    let few = stream.current.since(stream.base) <= FINISHED_LISTED;
     let mut listed = 0;
     while stream.listed_to + 1 < stream.current && listed < FINISHED_LISTED {
         let number = stream.listed_to;

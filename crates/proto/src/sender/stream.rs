@@ -9,8 +9,8 @@ use super::StreamCounters;
 use super::segment::SendSegment;
 use super::tally::Standing;
 use crate::layout::{Layout, tolerance};
-use segstream_base::Instant;
 use segstream_base::halves::{SubmitError, Verdict};
+use segstream_base::{Instant, SegmentNumber};
 use segstream_blocks::tolerance::Tolerance;
 use segstream_blocks::window::SendWindow;
 use segstream_wire::Part;
@@ -35,12 +35,12 @@ pub(crate) struct SendStream {
     segments: VecDeque<SendSegment>,
     spare: Vec<SendSegment>,
     /// The segment the application is still appending to, and its verdict should that come first.
-    writer: Option<u64>,
+    writer: Option<SegmentNumber>,
     writer_verdict: Verdict,
     /// The number of the segment at the front of the queue.
-    pub(crate) base: u64,
+    pub(crate) base: SegmentNumber,
     /// The segment whose first pass is going on.
-    pub(crate) current: u64,
+    pub(crate) current: SegmentNumber,
     /// Units started in all, as the receiver's unit edge counts them.
     pub(crate) units_started: u64,
     pub(crate) finished: bool,
@@ -51,9 +51,9 @@ pub(crate) struct SendStream {
     pub(crate) again_total: u32,
     pub(crate) counters: StreamCounters,
     /// No segment below this one has anything wanted again.
-    again_from: u64,
+    again_from: SegmentNumber,
     /// The next segment whose lifetime has not run out.
-    expire_from: u64,
+    expire_from: SegmentNumber,
     /// A submission was refused; tell when the next may succeed.
     pub(crate) blocked: bool,
     /// When the send buffer is full, the oldest unsent segment is given up for a new one.
@@ -61,7 +61,7 @@ pub(crate) struct SendStream {
     /// Bytes it may still send before the next stream's turn.
     pub(crate) credit: u64,
     /// Where the next list of finished segments starts.
-    pub(crate) listed_to: u64,
+    pub(crate) listed_to: SegmentNumber,
     /// What the half's tally counts it as.
     pub(super) standing: Standing,
 }
@@ -90,8 +90,8 @@ impl SendStream {
             spare: Vec::new(),
             writer: None,
             writer_verdict: Verdict::Expired,
-            base: 0,
-            current: 0,
+            base: SegmentNumber::FIRST,
+            current: SegmentNumber::FIRST,
             units_started: 0,
             finished: false,
             end_confirmed: false,
@@ -99,27 +99,27 @@ impl SendStream {
             unsettled: 0,
             again_total: 0,
             counters: StreamCounters::default(),
-            again_from: 0,
-            expire_from: 0,
+            again_from: SegmentNumber::FIRST,
+            expire_from: SegmentNumber::FIRST,
             blocked: false,
             drops_oldest: false,
             credit: 0,
-            listed_to: 0,
+            listed_to: SegmentNumber::FIRST,
             standing: Standing::default(),
         }
     }
 
     /// The number the next submitted segment will have.
-    pub(crate) fn next_segment(&self) -> u64 {
+    pub(crate) fn next_segment(&self) -> SegmentNumber {
         self.base + self.segments.len() as u64
     }
 
-    pub(crate) fn get(&self, segment: u64) -> Option<&SendSegment> {
-        self.segments.get(usize::try_from(segment.checked_sub(self.base)?).ok()?)
+    pub(crate) fn get(&self, segment: SegmentNumber) -> Option<&SendSegment> {
+        self.segments.get(segment.place_from(self.base)?)
     }
 
-    pub(crate) fn get_mut(&mut self, segment: u64) -> Option<&mut SendSegment> {
-        self.segments.get_mut(usize::try_from(segment.checked_sub(self.base)?).ok()?)
+    pub(crate) fn get_mut(&mut self, segment: SegmentNumber) -> Option<&mut SendSegment> {
+        self.segments.get_mut(segment.place_from(self.base)?)
     }
 
     /// Takes a whole segment (`bytes` given) or opens one.
@@ -129,7 +129,7 @@ impl SendStream {
         bytes: Option<u64>,
         source_time: Instant,
         own: Option<Triplet>,
-    ) -> Result<u64, SubmitError> {
+    ) -> Result<SegmentNumber, SubmitError> {
         if self.finished || self.refused.is_some() {
             return Err(SubmitError::Finished);
         }
@@ -163,9 +163,9 @@ impl SendStream {
         segment.source_time = Instant::from_nanos(source_time.as_nanos() / 1000 * 1000);
         segment.deadline = (!self.contract.lifetime.is_zero()).then(|| now + self.contract.lifetime);
         self.buffered_units += segment.buffered;
+        let number = self.next_segment();
         self.segments.push_back(segment);
         self.unsettled += 1;
-        let number = self.next_segment() - 1;
         self.writer = bytes.is_none().then_some(number);
         Ok(number)
     }
@@ -185,12 +185,12 @@ impl SendStream {
     ///
     /// Limit: a segment that was given up counts among those without a verdict until the receiver has confirmed it, so that what
     /// both ends keep of segments stays bounded.
-    pub(crate) fn drop_oldest(&mut self) -> Option<u64> {
+    pub(crate) fn drop_oldest(&mut self) -> Option<SegmentNumber> {
         if !self.drops_oldest || self.unsettled >= 2 * u64::from(self.contract.window_segments) {
             return None;
         }
         let is_unsent = |segment: &SendSegment| segment.next == 0 && !segment.skipped && !segment.settled();
-        let mut numbers = self.current.max(self.base)..self.next_segment();
+        let mut numbers = self.current.max(self.base).up_to(self.next_segment());
         let number = numbers.find(|&number| self.writer != Some(number) && self.get(number).is_some_and(is_unsent))?;
         self.give_up(number);
         let freed = self.get_mut(number).map_or(0, |segment| core::mem::take(&mut segment.buffered));
@@ -260,7 +260,7 @@ impl SendStream {
 
     fn admits(&self, segment: &SendSegment) -> bool {
         let begun = segment.layout.units.map_or_else(|| segment.layout.counted(segment.next + 1), u64::from);
-        self.window.admits(self.current, self.units_started, begun - u64::from(segment.counted))
+        self.window.admits(self.current.0, self.units_started, begun - u64::from(segment.counted))
     }
 
     /// Whether the next new unit could fit `room` bytes, its header aside.
@@ -316,7 +316,7 @@ impl SendStream {
     }
 
     /// Queues again what is wanted of `segment` and lost.
-    pub(crate) fn request(&mut self, segment: u64, start: u32, end: u32, echo: u64, reorder: u32) {
+    pub(crate) fn request(&mut self, segment: SegmentNumber, start: u32, end: u32, echo: u64, reorder: u32) {
         let Some(wanted) = self.get_mut(segment) else { return };
         if wanted.settled() {
             return;
@@ -329,7 +329,7 @@ impl SendStream {
     }
 
     /// The oldest segment with something wanted again.
-    pub(crate) fn oldest_again(&mut self) -> Option<u64> {
+    pub(crate) fn oldest_again(&mut self) -> Option<SegmentNumber> {
         if self.again_total == 0 {
             return None;
         }
@@ -369,7 +369,7 @@ impl SendStream {
         self.window_units = self.window_units.min(units.max(1));
         let window = self.window_units;
         let long = |segment: &SendSegment| segment.buffered > window && !segment.skipped && !segment.settled();
-        let long: Vec<u64> = (self.base..self.next_segment()).filter(|&number| self.get(number).is_some_and(long)).collect();
+        let long: Vec<SegmentNumber> = self.base.up_to(self.next_segment()).filter(|&number| self.get(number).is_some_and(long)).collect();
         for &number in &long {
             self.give_up(number);
         }
@@ -377,7 +377,7 @@ impl SendStream {
         !long.is_empty()
     }
 
-    fn give_up(&mut self, number: u64) {
+    fn give_up(&mut self, number: SegmentNumber) {
         let Some(segment) = self.get_mut(number) else { return };
         let dropped = segment.skip();
         self.again_total -= dropped;
@@ -386,7 +386,7 @@ impl SendStream {
 
     /// Takes a verdict on a segment that had `units` at the receiver (`None`: all of them). Returns whether
     /// it was new.
-    pub(crate) fn settle(&mut self, number: u64, verdict: Verdict, units: Option<u32>) -> bool {
+    pub(crate) fn settle(&mut self, number: SegmentNumber, verdict: Verdict, units: Option<u32>) -> bool {
         let Some(segment) = self.get_mut(number).filter(|segment| !segment.settled()) else { return false };
         segment.verdict = Some(verdict);
         if segment.layout.length.is_none() {

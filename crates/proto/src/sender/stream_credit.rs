@@ -6,11 +6,13 @@
 //!
 //! Invariant: once the total is known, no more streams are announced than it allows.
 
+use segstream_base::StreamId;
+
 /// What may be opened.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct StreamCredit {
     /// The number of the next stream: how many were opened, refused ones included.
-    next: u32,
+    next: StreamId,
     /// Streams that the peer does not have: it refused them, or was never asked.
     refused: u64,
     /// How many the peer may be asked for in all; `None` until it is known.
@@ -22,7 +24,7 @@ pub(super) struct StreamCredit {
 impl StreamCredit {
     /// Whether one more stream may be opened; if not, [`StreamCredit::on_total`] says when.
     pub(super) fn allows_one_more(&mut self) -> bool {
-        let allows = self.next < u32::MAX && self.total.is_none_or(|total| self.asked() < total);
+        let allows = self.next.0 < u32::MAX && self.total.is_none_or(|total| self.asked() < total);
         self.blocked |= !allows;
         allows
     }
@@ -33,14 +35,14 @@ impl StreamCredit {
     }
 
     /// The number of the next stream.
-    pub(super) const fn next(&self) -> u32 {
+    pub(super) const fn next(&self) -> StreamId {
         self.next
     }
 
     /// A stream is opened; its number.
-    pub(super) const fn on_opened(&mut self) -> u32 {
+    pub(super) const fn on_opened(&mut self) -> StreamId {
         let number = self.next;
-        self.next = self.next.saturating_add(1);
+        self.next = StreamId(self.next.0.saturating_add(1));
         number
     }
 
@@ -63,13 +65,13 @@ mod tests {
     #[test]
     fn streams_are_opened_up_to_the_total_and_refused_ones_do_not_count() {
         let mut credit = StreamCredit::default();
-        assert!((0..3).all(|number| credit.allows_one_more() && credit.on_opened() == number));
+        assert!((0..3).all(|number| credit.allows_one_more() && credit.on_opened() == StreamId(number)));
         assert!(!credit.on_total(2), "nobody waits");
         credit.on_refused();
         assert!(!credit.allows_one_more());
         assert!(!credit.on_total(1), "a total never shrinks, and this one is no news");
         assert!(credit.on_total(3) && credit.allows_one_more());
-        assert_eq!(credit.on_opened(), 3);
+        assert_eq!(credit.on_opened(), StreamId(3));
         assert!(!credit.allows_one_more());
     }
 }

@@ -5,7 +5,7 @@
 
 use super::{SendHalf, StreamCounters};
 use crate::layout::Layout;
-use segstream_base::{Bytes, Duration, Instant};
+use segstream_base::{Bytes, Duration, Instant, SegmentNumber, StreamId};
 use segstream_wire::Class;
 
 /// At the rate in force a datagram of a size that was found takes at most so long.
@@ -133,13 +133,13 @@ impl SendHalf {
     }
 
     /// The counters of one stream; `None` once it has ended and another one was opened.
-    pub fn stream_counters(&self, stream: u32) -> Option<StreamCounters> {
+    pub fn stream_counters(&self, stream: StreamId) -> Option<StreamCounters> {
         self.streams.get(stream).map(|stream| stream.counters)
     }
 
     /// How a segment without a verdict lies in units.
     #[inline]
-    pub fn segment_layout(&self, stream: u32, segment: u64) -> Option<Layout> {
+    pub fn segment_layout(&self, stream: StreamId, segment: SegmentNumber) -> Option<Layout> {
         Some(self.streams.get(stream)?.get(segment)?.layout)
     }
 }

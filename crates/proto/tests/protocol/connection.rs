@@ -3,7 +3,7 @@
 use crate::network::Network;
 use bytes::Bytes;
 use segstream_base::halves::Verdict;
-use segstream_base::{Bandwidth, Duration, Instant};
+use segstream_base::{Bandwidth, Duration, Instant, SegmentNumber, StreamId};
 use segstream_proto::config::Config;
 use segstream_proto::connection::ConnectionEvent;
 use segstream_proto::error::CloseReason;
@@ -26,7 +26,7 @@ fn a_segment_arrives_whole_and_both_ends_agree() {
     let mut network = Network::new(paced(), accepting(), Duration::from_millis(30));
     let client = network.connect(vec![Contract::default()]);
     let sent = bytes(1_000_000);
-    network.a_mut().connection_mut(client).unwrap().send(Instant::ZERO, 0, sent.clone(), Instant::ZERO, None).unwrap();
+    network.a_mut().connection_mut(client).unwrap().send(Instant::ZERO, StreamId(0), sent.clone(), Instant::ZERO, None).unwrap();
     network.a_mut().connection_mut(client).unwrap().close(Instant::ZERO + Duration::ZERO, 0, "done");
     network.run_until(Duration::from_secs(1));
     // Why: a close before set-up ends the attempt; nothing was accepted by the peer.
@@ -35,13 +35,13 @@ fn a_segment_arrives_whole_and_both_ends_agree() {
     let client = network.connect(vec![Contract::default()]);
     network.run_until(Duration::from_secs(2));
     let now = network.now();
-    network.a_mut().connection_mut(client).unwrap().send(now, 0, sent.clone(), Instant::ZERO, None).unwrap();
+    network.a_mut().connection_mut(client).unwrap().send(now, StreamId(0), sent.clone(), Instant::ZERO, None).unwrap();
     network.a_mut().connection_mut(client).unwrap().close(now, 0, "done");
     network.run_until(Duration::from_secs(4));
     assert_eq!(network.received.len(), 1);
     assert_eq!(network.received[0].bytes, sent);
     assert_eq!(network.received[0].verdict, Verdict::Complete);
-    assert!(network.judged().contains(&(0, 0, Verdict::Complete)));
+    assert!(network.judged().contains(&(StreamId(0).0, SegmentNumber(0).0, Verdict::Complete)));
     assert!(network.events_a.iter().any(|(_, event)| *event == ConnectionEvent::Closed(CloseReason::ClosedHere)));
     assert!(network.events_b.iter().any(|(_, event)| matches!(event, ConnectionEvent::Closed(CloseReason::ClosedByPeer { code: 0, .. }))));
     assert_eq!(network.a().connections().count() + network.b().connections().count(), 0, "both ends forget");
@@ -54,7 +54,7 @@ fn at_no_loss_nothing_is_ever_sent_twice() {
     network.run_until(Duration::from_millis(200));
     let now = network.now();
     for _ in 0..8 {
-        network.a_mut().connection_mut(client).unwrap().send(now, 0, bytes(300_000), Instant::ZERO, None).unwrap();
+        network.a_mut().connection_mut(client).unwrap().send(now, StreamId(0), bytes(300_000), Instant::ZERO, None).unwrap();
     }
     network.run_until(Duration::from_secs(2));
     let counters = *network.a().connection(client).unwrap().sender_counters();
@@ -71,7 +71,7 @@ fn a_transfer_survives_five_percent_loss_of_every_datagram() {
     network.run_until(Duration::from_secs(2));
     let now = network.now();
     let sent = bytes(3_000_000);
-    network.a_mut().connection_mut(client).unwrap().send(now, 0, sent.clone(), Instant::ZERO, None).unwrap();
+    network.a_mut().connection_mut(client).unwrap().send(now, StreamId(0), sent.clone(), Instant::ZERO, None).unwrap();
     network.a_mut().connection_mut(client).unwrap().close(now, 0, "");
     network.run_until(Duration::from_secs(8));
     assert_eq!(network.received.len(), 1);
@@ -86,7 +86,7 @@ fn a_killed_peer_ends_the_connection_within_the_idle_timeout_and_the_last_verdic
     network.run_until(Duration::from_millis(200));
     network.loss = 1.0;
     let now = network.now();
-    network.a_mut().connection_mut(client).unwrap().send(now, 0, bytes(100_000), Instant::ZERO, None).unwrap();
+    network.a_mut().connection_mut(client).unwrap().send(now, StreamId(0), bytes(100_000), Instant::ZERO, None).unwrap();
     network.run_until(Duration::from_secs(11));
     assert_eq!(network.judged(), [(0, 0, Verdict::Unknown)]);
     assert!(network.events_a.iter().any(|(_, event)| matches!(event, ConnectionEvent::Closed(CloseReason::TimedOut(_)))));
@@ -135,7 +135,7 @@ fn garbage_changes_nothing_and_is_counted() {
     network.run_until(Duration::from_secs(2));
     let now = network.now();
     let sent = bytes(400_000);
-    network.a_mut().connection_mut(client).unwrap().send(now, 0, sent.clone(), Instant::ZERO, None).unwrap();
+    network.a_mut().connection_mut(client).unwrap().send(now, StreamId(0), sent.clone(), Instant::ZERO, None).unwrap();
     network.run_until(Duration::from_secs(8));
     assert_eq!(network.received.len(), 1);
     assert!(network.received[0].bytes == sent);

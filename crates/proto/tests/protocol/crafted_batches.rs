@@ -4,7 +4,7 @@
 use segstream_base::codec::Writer;
 use segstream_base::endpoint::{Arrival, Endpoint as _, Local};
 use segstream_base::random::Seed;
-use segstream_base::{Duration, Instant};
+use segstream_base::{Duration, Instant, SegmentNumber, StreamId};
 use segstream_proto::config::Config;
 use segstream_proto::connection::{ConnectionEvent, Received};
 use segstream_proto::endpoint::{ConnectionId, Endpoint};
@@ -98,11 +98,11 @@ impl Receiver {
     }
 
     fn recv(&mut self) -> Option<Received> {
-        self.endpoint.connection_mut(self.id).unwrap().recv(self.now, 0)
+        self.endpoint.connection_mut(self.id).unwrap().recv(self.now, StreamId(0))
     }
 }
 
-fn unit(segment: u64, first: u32, length: u64, payload_bytes: u32) -> Part {
+fn unit(segment: SegmentNumber, first: u32, length: u64, payload_bytes: u32) -> Part {
     Part { segment, first, count: 1, length: Some(length), payload_bytes, ..Part::default() }
 }
 
@@ -111,17 +111,18 @@ fn units_that_are_too_short_are_refused_in_a_batch_that_would_have_their_sum() {
     let outcomes = [false, true].map(|as_batch| {
         let mut receiver = Receiver::new((256, 0, 0));
         for at in 0..20 {
-            let datagram = receiver.datagram(1 + u64::from(at), unit(0, at, 20_000, 1000), 0xAA);
+            let datagram = receiver.datagram(1 + u64::from(at), unit(SegmentNumber(0), at, 20_000, 1000), 0xAA);
             receiver.alone(datagram);
         }
         // Its buffer is used again for the next segment.
         drop(receiver.recv().expect("segment 0"));
         for at in 0..4 {
-            let datagram = receiver.datagram(21 + u64::from(at), unit(1, at, 19_600, 1000), 0xBB);
+            let datagram = receiver.datagram(21 + u64::from(at), unit(SegmentNumber(1), at, 19_600, 1000), 0xBB);
             receiver.alone(datagram);
         }
         // Sixteen units of which the last is short by 400 bytes have as much payload as sixteen times 975.
-        let crafted: Vec<Vec<u8>> = (4..20).map(|at| receiver.datagram(21 + u64::from(at), unit(1, at, 19_600, 975), 0xCC)).collect();
+        let crafted: Vec<Vec<u8>> =
+            (4..20).map(|at| receiver.datagram(21 + u64::from(at), unit(SegmentNumber(1), at, 19_600, 975), 0xCC)).collect();
         receiver.hand_over(&crafted, as_batch);
         let refused = receiver.endpoint.connection(receiver.id).unwrap().receiver_counters().parts_refused;
         (receiver.recv(), refused)
@@ -133,14 +134,15 @@ fn units_that_are_too_short_are_refused_in_a_batch_that_would_have_their_sum() {
 fn units_that_come_late_are_judged_in_a_batch_as_one_by_one() {
     let outcomes = [false, true].map(|as_batch| {
         let mut receiver = Receiver::new((20, 10, 5));
-        receiver.endpoint.connection_mut(receiver.id).unwrap().read_progressively(0);
+        receiver.endpoint.connection_mut(receiver.id).unwrap().read_progressively(StreamId(0));
         for at in (0..8).chain(24..40) {
-            let datagram = receiver.datagram(1 + u64::from(at), unit(0, at, 40_000, 1000), 1);
+            let datagram = receiver.datagram(1 + u64::from(at), unit(SegmentNumber(0), at, 40_000, 1000), 1);
             receiver.alone(datagram);
         }
-        let repair = receiver.datagram(42, Part { again: true, ..unit(0, 8, 40_000, 1000) }, 1);
+        let repair = receiver.datagram(42, Part { again: true, ..unit(SegmentNumber(0), 8, 40_000, 1000) }, 1);
         receiver.alone(repair);
-        let late: Vec<Vec<u8>> = (8..24).map(|at| receiver.datagram(1 + u64::from(at), unit(0, at, 40_000, 1000), 1)).collect();
+        let late: Vec<Vec<u8>> =
+            (8..24).map(|at| receiver.datagram(1 + u64::from(at), unit(SegmentNumber(0), at, 40_000, 1000), 1)).collect();
         receiver.hand_over(&late, as_batch);
         let mut told = Vec::new();
         while let Some((_, event)) = receiver.endpoint.poll_event() {

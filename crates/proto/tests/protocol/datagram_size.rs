@@ -2,7 +2,7 @@
 
 use crate::network::Network;
 use segstream_base::halves::Verdict;
-use segstream_base::{Bandwidth, Duration, Instant};
+use segstream_base::{Bandwidth, Duration, Instant, StreamId};
 use segstream_proto::config::{Config, DatagramSize};
 use segstream_proto::endpoint::ConnectionId;
 use segstream_proto::rate::Rate;
@@ -45,7 +45,7 @@ impl Transfer {
             let now = self.network.now();
             if let Some(connection) = self.network.a_mut().connection_mut(self.id) {
                 let bytes = bytes::Bytes::from(vec![self.sent as u8 | 1; SEGMENT_BYTES]);
-                while connection.send(now, 0, bytes.clone(), now, None).is_ok() {
+                while connection.send(now, StreamId(0), bytes.clone(), now, None).is_ok() {
                     self.sent += 1;
                 }
             }

@@ -2,7 +2,7 @@
 //! what a frame speaks of. A receiver that says nothing at all is asked again.
 
 use segstream_base::halves::Verdict;
-use segstream_base::{Bandwidth, Duration, Instant};
+use segstream_base::{Bandwidth, Duration, Instant, SegmentNumber, StreamId};
 use segstream_proto::number::ShipmentCounter;
 use segstream_proto::rate::Rate;
 use segstream_proto::sender::{Outgoing, SendHalf, SenderConfig, SenderHalfEvent};
@@ -11,7 +11,7 @@ use segstream_wire::{Class, Contract, Part, Report, ReportFrame};
 const UNIT_BYTES: u64 = 1024;
 
 /// A segment, its verdict and its holes.
-type Judged = (u64, Verdict, Vec<(u32, u32)>);
+type Judged = (SegmentNumber, Verdict, Vec<(u32, u32)>);
 
 /// A sending half of one stream, and all that has left it.
 struct Sender {
@@ -37,7 +37,7 @@ impl Sender {
             keep_alive: Duration::from_secs(5),
         };
         let mut half = SendHalf::new(config, Instant::ZERO);
-        assert_eq!(half.open_stream(Instant::ZERO, contract), Ok(0));
+        assert_eq!(half.open_stream(Instant::ZERO, contract), Ok(StreamId(0)));
         let counter = ShipmentCounter::default();
         Self { half, counter, now: Instant::ZERO, numbers: vec![], parts: vec![], states: 0, reports: 0 }
     }
@@ -45,12 +45,12 @@ impl Sender {
     /// The receiver has granted `segments` and `units`.
     fn granted(contract: Contract, segments: u64, units: u64) -> Self {
         let mut sender = Self::new(contract);
-        sender.report(None, [ReportFrame::Grant { stream: 0, segments, units, end_known: false }]);
+        sender.report(None, [ReportFrame::Grant { stream: StreamId(0), segments, units, end_known: false }]);
         sender
     }
 
     fn submit(&mut self, units: u64) {
-        self.half.submit(self.now, 0, Some(units * UNIT_BYTES), Instant::ZERO, None).unwrap();
+        self.half.submit(self.now, StreamId(0), Some(units * UNIT_BYTES), Instant::ZERO, None).unwrap();
     }
 
     /// The next report, with this echo and a distance of 0.
@@ -84,7 +84,7 @@ impl Sender {
         let mut judged = Vec::new();
         for event in events {
             if let SenderHalfEvent::Judged { segments, verdict, holes, .. } = event {
-                judged.extend(segments.map(|segment| (segment, verdict, holes.clone())));
+                judged.extend(segments.start.up_to(segments.end).map(|segment| (segment, verdict, holes.clone())));
             }
         }
         judged
@@ -111,8 +111,13 @@ fn what_was_asked_for_before_it_left_is_not_sent_twice() {
     sender.run(ms(10));
     let left = sender.parts.len() as u32;
     assert!((5..50).contains(&left), "{left} units have left");
-    let everything =
-        ReportFrame::Request { stream: 0, segment: 0, missing: [(0, 100)].into_iter().collect(), tail_from: Some(3), length_wanted: false };
+    let everything = ReportFrame::Request {
+        stream: StreamId(0),
+        segment: SegmentNumber(0),
+        missing: [(0, 100)].into_iter().collect(),
+        tail_from: Some(3),
+        length_wanted: false,
+    };
     // The echo is of a number that was never given out, so that it speaks against every unit.
     sender.report(Some(1 << 20), [everything]);
     sender.run(ms(300));
@@ -129,7 +134,16 @@ fn a_request_in_a_segment_that_is_not_there_changes_nothing() {
     sender.run(ms(20));
     for (stream, segment) in [(0, 1), (0, u64::MAX), (1, 0), (u32::MAX, 0)] {
         let missing = [(0, u32::MAX)].into_iter().collect();
-        sender.report(Some(1 << 20), [ReportFrame::Request { stream, segment, missing, tail_from: Some(0), length_wanted: true }]);
+        sender.report(
+            Some(1 << 20),
+            [ReportFrame::Request {
+                stream: StreamId(stream),
+                segment: SegmentNumber(segment),
+                missing,
+                tail_from: Some(0),
+                length_wanted: true,
+            }],
+        );
     }
     sender.run(ms(20));
     assert_eq!(sender.half.counters.units_retransmitted, 0);
@@ -143,9 +157,9 @@ fn a_verdict_told_again_is_given_once() {
     }
     sender.run(ms(20));
     for (first, count) in [(1, 1), (1, 1), (1, 2), (0, u64::MAX)] {
-        sender.report(Some(6), [ReportFrame::Complete { stream: 0, first, count }]);
+        sender.report(Some(6), [ReportFrame::Complete { stream: StreamId(0), first: SegmentNumber(first), count }]);
     }
-    let told: Vec<u64> = sender.judged().into_iter().map(|judged| judged.0).collect();
+    let told: Vec<u64> = sender.judged().into_iter().map(|judged| judged.0.0).collect();
     assert_eq!(told, [1, 2, 0]);
 }
 
@@ -155,7 +169,7 @@ fn a_verdict_is_confirmed_long_before_the_next_sign_of_life() {
     sender.submit(2);
     sender.run(ms(50));
     let before = sender.states;
-    sender.report(Some(1 << 20), [ReportFrame::Complete { stream: 0, first: 0, count: 1 }]);
+    sender.report(Some(1 << 20), [ReportFrame::Complete { stream: StreamId(0), first: SegmentNumber(0), count: 1 }]);
     sender.run(Duration::from_secs(1));
     assert!(sender.states > before, "the receiver keeps the verdict until it hears of it");
 }
@@ -166,8 +180,8 @@ fn a_map_of_holes_says_nothing_of_units_it_does_not_name() {
     sender.submit(20);
     sender.run(ms(30));
     let map = |from, to, hole: (u32, u32)| ReportFrame::Judged {
-        stream: 0,
-        segment: 0,
+        stream: StreamId(0),
+        segment: SegmentNumber(0),
         verdict: Verdict::WithinTolerance,
         units: 20,
         from,
@@ -177,7 +191,7 @@ fn a_map_of_holes_says_nothing_of_units_it_does_not_name() {
     sender.report(Some(20), [map(10, 20, (12, 14))]);
     assert_eq!(sender.judged(), [], "of the first ten units nothing is known");
     sender.report(Some(20), [map(0, 10, (3, 4))]);
-    assert_eq!(sender.judged(), [(0, Verdict::WithinTolerance, vec![(3, 4), (12, 14)])]);
+    assert_eq!(sender.judged(), [(SegmentNumber(0), Verdict::WithinTolerance, vec![(3, 4), (12, 14)])]);
 }
 
 #[test]
@@ -191,7 +205,10 @@ fn the_length_of_a_segment_is_told_at_once_unless_units_sent_again_will_tell_it(
     // The tails begin behind the last units, so that nothing is sent again.
     for (segment, tail_from, at_once) in [(0, Some(1), true), (1, Some(4), false), (1, None, true), (9, None, false)] {
         let missing = Default::default();
-        sender.report(Some(1 << 20), [ReportFrame::Request { stream: 0, segment, missing, tail_from, length_wanted: true }]);
+        sender.report(
+            Some(1 << 20),
+            [ReportFrame::Request { stream: StreamId(0), segment: SegmentNumber(segment), missing, tail_from, length_wanted: true }],
+        );
         let timer = sender.half.poll_timeout().map(|deadline| deadline.timer);
         assert_eq!(timer == Some("state.news"), at_once, "segment {segment}, {tail_from:?}: {timer:?}");
         sender.run(ms(500));
@@ -214,7 +231,7 @@ fn a_class_is_in_force_only_if_the_echo_is_of_what_was_asked_for() {
 #[test]
 fn an_old_grant_takes_nothing_back() {
     let mut sender = Sender::granted(Contract::default(), 16, 40);
-    sender.report(None, [ReportFrame::Grant { stream: 0, segments: 1, units: 8, end_known: false }]);
+    sender.report(None, [ReportFrame::Grant { stream: StreamId(0), segments: 1, units: 8, end_known: false }]);
     for _ in 0..5 {
         sender.submit(8);
     }
@@ -228,7 +245,7 @@ fn the_grant_of_a_confirm_opens_the_window_without_a_report() {
     sender.submit(8);
     sender.run(ms(20));
     assert_eq!(sender.parts.len(), 0);
-    sender.half.handle_grant(sender.now, &ReportFrame::Grant { stream: 0, segments: 1, units: 8, end_known: false });
+    sender.half.handle_grant(sender.now, &ReportFrame::Grant { stream: StreamId(0), segments: 1, units: 8, end_known: false });
     sender.run(ms(20));
     assert_eq!(sender.parts.len(), 8);
 }
@@ -255,7 +272,7 @@ fn a_sender_that_waits_for_the_window_asks_again_for_ever() {
     sender.submit(8);
     sender.run(ms(50));
     // Everything that left has arrived and is judged; the grant that should follow is lost.
-    sender.report(Some(1 << 20), [ReportFrame::Complete { stream: 0, first: 0, count: 1 }]);
+    sender.report(Some(1 << 20), [ReportFrame::Complete { stream: StreamId(0), first: SegmentNumber(0), count: 1 }]);
     for minute in 0..10 {
         let before = sender.states;
         sender.run(Duration::from_secs(60));

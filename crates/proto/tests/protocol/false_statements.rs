@@ -2,7 +2,7 @@
 //! beyond the window it granted, and no shipment twice.
 
 use segstream_base::halves::Verdict;
-use segstream_base::{Duration, Instant};
+use segstream_base::{Duration, Instant, SegmentNumber, StreamId};
 use segstream_proto::receiver::{PartFate, ReceiverConfig, RecvHalf};
 use segstream_wire::state::Finished;
 use segstream_wire::{Class, Contract, Part, ReportFrame, State, StateFrame};
@@ -34,7 +34,7 @@ impl Receiver {
         };
         let mut half = RecvHalf::new(config, Instant::ZERO);
         for (id, contract) in (0..).zip(contracts) {
-            half.open(Instant::ZERO, id, contract);
+            half.open(Instant::ZERO, StreamId(id), contract);
         }
         Self { half, number: 0 }
     }
@@ -53,9 +53,9 @@ impl Receiver {
         result
     }
 
-    fn part(&mut self, segment: u64, first: u32, units: u64) -> PartFate {
+    fn part(&mut self, segment: SegmentNumber, first: u32, units: u64) -> PartFate {
         let part = Part {
-            stream: 0,
+            stream: StreamId(0),
             segment,
             first,
             count: 1,
@@ -82,13 +82,13 @@ impl Receiver {
     }
 
     fn judged(&mut self) -> Option<(u64, Verdict)> {
-        self.half.poll_delivery(0).map(|delivery| (delivery.segment, delivery.verdict))
+        self.half.poll_delivery(StreamId(0)).map(|delivery| (delivery.segment.0, delivery.verdict))
     }
 }
 
-fn given_up(segment: u64, last_shipment: u64) -> StateFrame {
+fn given_up(segment: SegmentNumber, last_shipment: u64) -> StateFrame {
     StateFrame::Skip(Finished {
-        stream: 0,
+        stream: StreamId(0),
         segment,
         opened: false,
         length: 10 * UNIT_BYTES,
@@ -101,20 +101,20 @@ fn given_up(segment: u64, last_shipment: u64) -> StateFrame {
 #[test]
 fn an_end_below_what_was_seen_is_not_believed() {
     let mut receiver = Receiver::of(&[Contract::default()]);
-    receiver.part(2, 0, 4);
-    receiver.state(StateFrame::End { stream: 0, segments: 2 });
+    receiver.part(SegmentNumber(2), 0, 4);
+    receiver.state(StateFrame::End { stream: StreamId(0), segments: 2 });
     assert!(!receiver.granted(0).2, "segment 2 was seen");
-    receiver.state(StateFrame::End { stream: 0, segments: 3 });
+    receiver.state(StateFrame::End { stream: StreamId(0), segments: 3 });
     assert!(receiver.granted(0).2);
 }
 
 #[test]
 fn a_segment_given_up_is_judged_when_what_left_before_can_no_longer_come() {
     let mut receiver = Receiver::of(&[Contract::default()]);
-    receiver.part(0, 0, 10);
+    receiver.part(SegmentNumber(0), 0, 10);
     // 1 to 5 are on their way, the last of them with a unit of the segment.
     receiver.number = 6;
-    receiver.state(given_up(0, 5));
+    receiver.state(given_up(SegmentNumber(0), 5));
     for _ in 7..9 {
         receiver.arrives(|_, _, _| ());
         assert_eq!(receiver.judged(), None, "shipment 5 may come {} numbers late", receiver.number - 6);
@@ -127,10 +127,10 @@ fn a_segment_given_up_is_judged_when_what_left_before_can_no_longer_come() {
 fn a_part_beyond_the_granted_edges_is_refused() {
     let mut receiver = Receiver::of(&[Contract { window_segments: 3, window_units: 12, ..Contract::default() }]);
     assert_eq!(receiver.granted(0), (3, 12, false));
-    assert_eq!(receiver.part(3, 0, 1), PartFate::Refused, "the segment lies at the edge");
-    assert_eq!(receiver.part(2, 0, 13), PartFate::Refused, "the segment is longer than the buffer");
-    assert_eq!(receiver.part(2, 0, 12), PartFate::Fresh);
-    assert_eq!(receiver.part(1, 0, 1), PartFate::Refused, "the buffer is full");
+    assert_eq!(receiver.part(SegmentNumber(3), 0, 1), PartFate::Refused, "the segment lies at the edge");
+    assert_eq!(receiver.part(SegmentNumber(2), 0, 13), PartFate::Refused, "the segment is longer than the buffer");
+    assert_eq!(receiver.part(SegmentNumber(2), 0, 12), PartFate::Fresh);
+    assert_eq!(receiver.part(SegmentNumber(1), 0, 1), PartFate::Refused, "the buffer is full");
 }
 
 #[test]
@@ -143,8 +143,8 @@ fn no_more_is_granted_than_the_buffer_holds() {
 #[test]
 fn a_unit_that_comes_twice_counts_once() {
     let mut receiver = Receiver::of(&[Contract::default()]);
-    assert_eq!(receiver.part(0, 1, 4), PartFate::Fresh);
-    assert_eq!(receiver.part(0, 1, 4), PartFate::Stale);
+    assert_eq!(receiver.part(SegmentNumber(0), 1, 4), PartFate::Fresh);
+    assert_eq!(receiver.part(SegmentNumber(0), 1, 4), PartFate::Stale);
     let counters = receiver.half.counters;
     assert_eq!((counters.units_received, counters.units_duplicate), (1, 1));
     let now = receiver.now();

@@ -5,7 +5,7 @@ use bytes::Bytes;
 use proptest::prelude::*;
 use segstream_base::endpoint::{Arrival, Endpoint as _, Local};
 use segstream_base::random::Seed;
-use segstream_base::{Bandwidth, Duration, Instant};
+use segstream_base::{Bandwidth, Duration, Instant, StreamId};
 use segstream_proto::config::{Config, DatagramSize};
 use segstream_proto::connection::{ConnectionEvent, Received};
 use segstream_proto::endpoint::Endpoint;
@@ -99,7 +99,7 @@ fn seen(plan: &Plan, most: usize, handing: Handing) -> Seen {
         if ends[0].connection(id).is_some_and(|connection| connection.is_established()) {
             while let Some(&(turn, &bytes)) = segments.peek() {
                 let stream = (turn % plan.streams) as u32;
-                let sent = ends[0].connection_mut(id).unwrap().send(now, stream, Bytes::from(vec![turn as u8; bytes]), now, None);
+                let sent = ends[0].connection_mut(id).unwrap().send(now, StreamId(stream), Bytes::from(vec![turn as u8; bytes]), now, None);
                 if sent.is_err() {
                     break;
                 }

@@ -6,7 +6,7 @@ use segstream_base::codec::{Reader, Writer};
 use segstream_base::endpoint::{Arrival, Endpoint as _, Local};
 use segstream_base::halves::Verdict;
 use segstream_base::random::Seed;
-use segstream_base::{Bandwidth, Duration, Instant};
+use segstream_base::{Bandwidth, Duration, Instant, SegmentNumber, StreamId};
 use segstream_proto::config::Config;
 use segstream_proto::connection::{Connection, ConnectionEvent};
 use segstream_proto::endpoint::{ConnectionId, Endpoint};
@@ -115,10 +115,10 @@ fn shipment(level: Level, kind: Kind, connection: u32, number: u64, body: impl F
     datagram
 }
 
-fn part(segment: u64, first: u32, length: Option<u64>) -> Part {
+fn part(segment: SegmentNumber, first: u32, length: Option<u64>) -> Part {
     let opened = length.is_none();
     let (source_time, payload_bytes) = (Instant::ZERO, if length == Some(1) { 1 } else { 1024 });
-    Part { stream: 0, segment, first, count: 1, again: false, opened, length, tolerance: None, source_time, payload_bytes }
+    Part { stream: StreamId(0), segment, first, count: 1, again: false, opened, length, tolerance: None, source_time, payload_bytes }
 }
 
 #[test]
@@ -128,20 +128,20 @@ fn streams_opened_without_end_keep_no_more_than_may_be_live() {
     // They end at once, without a segment.
     let mut victim = Victim::new(vec![]);
     for stream in 0..5000 {
-        let open = StateFrame::Open { stream, contract: Box::new(Contract::default()) };
-        victim.state(&[open, StateFrame::End { stream, segments: 0 }]);
+        let open = StateFrame::Open { stream: StreamId(stream), contract: Box::new(Contract::default()) };
+        victim.state(&[open, StateFrame::End { stream: StreamId(stream), segments: 0 }]);
         while victim.endpoint.poll_event().is_some() {}
         assert!(kept(&mut victim) <= 1);
     }
-    assert!(victim.connection().has_retired(0) && !victim.connection().has_retired(5000));
+    assert!(victim.connection().has_retired(StreamId(0)) && !victim.connection().has_retired(StreamId(5000)));
     // Each has a segment, whose verdict is never confirmed.
     let mut victim = Victim::new(vec![]);
     for stream in 0..2000 {
-        victim.state(&[StateFrame::Open { stream, contract: Box::new(Contract::default()) }]);
-        victim.part(Part { stream, ..part(0, 0, Some(1)) });
-        victim.state(&[StateFrame::End { stream, segments: 1 }]);
+        victim.state(&[StateFrame::Open { stream: StreamId(stream), contract: Box::new(Contract::default()) }]);
+        victim.part(Part { stream: StreamId(stream), ..part(SegmentNumber(0), 0, Some(1)) });
+        victim.state(&[StateFrame::End { stream: StreamId(stream), segments: 1 }]);
         let now = victim.now;
-        while victim.connection().recv(now, stream).is_some() {}
+        while victim.connection().recv(now, StreamId(stream)).is_some() {}
         while victim.endpoint.poll_transmit(now, 1, &mut Vec::new()).is_some() {}
         while victim.endpoint.poll_event().is_some() {}
     }
@@ -149,37 +149,37 @@ fn streams_opened_without_end_keep_no_more_than_may_be_live() {
     // Numbers far apart.
     let mut victim = Victim::new(vec![]);
     for stream in (0..100_000_u32).map(|step| step * 40_000) {
-        let open = StateFrame::Open { stream, contract: Box::new(Contract::default()) };
-        victim.state(&[open, StateFrame::End { stream, segments: 0 }]);
+        let open = StateFrame::Open { stream: StreamId(stream), contract: Box::new(Contract::default()) };
+        victim.state(&[open, StateFrame::End { stream: StreamId(stream), segments: 0 }]);
         while victim.endpoint.poll_event().is_some() {}
     }
     assert!(kept(&mut victim) <= 1);
     // The application does not hear of any.
     let mut victim = Victim::new(vec![]);
     for stream in 0..2000 {
-        let open = StateFrame::Open { stream, contract: Box::new(Contract::default()) };
-        victim.state(&[open, StateFrame::End { stream, segments: 0 }]);
+        let open = StateFrame::Open { stream: StreamId(stream), contract: Box::new(Contract::default()) };
+        victim.state(&[open, StateFrame::End { stream: StreamId(stream), segments: 0 }]);
     }
     assert_eq!(kept(&mut victim), streams_max as usize);
-    assert!(victim.connection().receiving_contract(0).is_some(), "what the application is told of is still there");
+    assert!(victim.connection().receiving_contract(StreamId(0)).is_some(), "what the application is told of is still there");
 }
 
 #[test]
 fn what_comes_late_for_a_stream_that_has_retired_changes_nothing() {
     let mut victim = Victim::new(vec![]);
     for stream in 0..2 {
-        let open = StateFrame::Open { stream, contract: Box::new(Contract::default()) };
-        victim.state(&[open, StateFrame::End { stream, segments: 0 }]);
+        let open = StateFrame::Open { stream: StreamId(stream), contract: Box::new(Contract::default()) };
+        victim.state(&[open, StateFrame::End { stream: StreamId(stream), segments: 0 }]);
         while victim.endpoint.poll_event().is_some() {}
     }
     let refused = |victim: &mut Victim| victim.connection().receiver_counters().parts_refused;
-    assert!(victim.connection().has_retired(0));
+    assert!(victim.connection().has_retired(StreamId(0)));
     while victim.endpoint.poll_event().is_some() {}
     let before = refused(&mut victim);
-    victim.part(part(0, 0, Some(1)));
-    victim.state(&[StateFrame::Open { stream: 0, contract: Box::new(Contract::default()) }]);
-    victim.state(&[StateFrame::End { stream: 0, segments: 9 }, StateFrame::Waiting { stream: 0 }]);
-    assert!(victim.connection().has_retired(0), "it is not opened again");
+    victim.part(part(SegmentNumber(0), 0, Some(1)));
+    victim.state(&[StateFrame::Open { stream: StreamId(0), contract: Box::new(Contract::default()) }]);
+    victim.state(&[StateFrame::End { stream: StreamId(0), segments: 9 }, StateFrame::Waiting { stream: StreamId(0) }]);
+    assert!(victim.connection().has_retired(StreamId(0)), "it is not opened again");
     assert_eq!((refused(&mut victim), victim.endpoint.poll_event().map(|(_, event)| event)), (before, None));
 }
 
@@ -189,8 +189,8 @@ fn a_segment_given_up_unsent_costs_neither_memory_nor_time_however_long_it_is_sa
     let mut victim = Victim::new(vec![Contract { tolerance: nearly_any, ..Contract::default() }]);
     for (round, length) in (0..).zip([HUGE, u64::from(SEGMENT_UNITS_MAX) * 1024, 1 << 40].repeat(200)) {
         let skip = Finished {
-            stream: 0,
-            segment: round,
+            stream: StreamId(0),
+            segment: SegmentNumber(round),
             opened: false,
             length,
             source_time: Instant::ZERO,
@@ -199,15 +199,15 @@ fn a_segment_given_up_unsent_costs_neither_memory_nor_time_however_long_it_is_sa
         };
         victim.state(&[StateFrame::Skip(skip)]);
         let now = victim.now;
-        let received = victim.connection().recv(now, 0).unwrap();
-        assert_eq!((received.segment, received.verdict, received.bytes.len()), (round, Verdict::Expired, 0));
+        let received = victim.connection().recv(now, StreamId(0)).unwrap();
+        assert_eq!((received.segment.0, received.verdict, received.bytes.len()), (round, Verdict::Expired, 0));
     }
 }
 
 #[test]
 fn a_part_of_a_segment_of_impossible_length_is_refused() {
     let mut victim = Victim::new(vec![Contract::default()]);
-    victim.part(part(0, u32::MAX - 1, Some(HUGE)));
+    victim.part(part(SegmentNumber(0), u32::MAX - 1, Some(HUGE)));
     assert_eq!(victim.connection().receiver_counters().parts_refused, 1);
 }
 
@@ -215,13 +215,13 @@ fn a_part_of_a_segment_of_impossible_length_is_refused() {
 fn an_interleaved_open_segment_takes_no_more_memory_than_the_window() {
     let deep = |depth| Contract { interleave: InterleaveChoice::Depth(depth), window_units: 4096, ..Contract::default() };
     let mut victim = Victim::new(vec![deep(SEGMENT_UNITS_MAX)]);
-    victim.part(part(0, 1, None));
-    assert_eq!(victim.connection().peek(0, 0).len(), 0, "its second unit is number 16384");
+    victim.part(part(SegmentNumber(0), 1, None));
+    assert_eq!(victim.connection().peek(StreamId(0), SegmentNumber(0)).len(), 0, "its second unit is number 16384");
     let mut victim = Victim::new(vec![deep(4096)]);
     for segment in 0..100 {
-        victim.part(part(segment, 4095, None));
+        victim.part(part(SegmentNumber(segment), 4095, None));
     }
-    let bytes: usize = (0..100).map(|segment| victim.connection().peek(0, segment).len()).sum();
+    let bytes: usize = (0..100).map(|segment| victim.connection().peek(StreamId(0), SegmentNumber(segment)).len()).sum();
     assert_eq!(bytes, 4096 * 1024, "one block fills the window");
 }
 
@@ -230,9 +230,9 @@ fn a_sender_that_never_confirms_a_verdict_is_not_served_for_ever() {
     let mut victim = Victim::new(vec![Contract { window_segments: 1500, ..Contract::default() }]);
     let mut taken = 0;
     for segment in 0..8000 {
-        victim.part(part(segment, 0, Some(1)));
+        victim.part(part(SegmentNumber(segment), 0, Some(1)));
         let now = victim.now;
-        taken += u64::from(victim.connection().recv(now, 0).is_some());
+        taken += u64::from(victim.connection().recv(now, StreamId(0)).is_some());
     }
     assert_eq!(taken, 4 * 1500);
 }
@@ -258,7 +258,7 @@ fn maps_of_holes_that_contradict_each_other_make_one_map() {
     victim.connection().send(now, stream, vec![0; 10 * 1024].into(), now, None).unwrap();
     let judged = |units, from, to, hole: (u32, u32)| ReportFrame::Judged {
         stream,
-        segment: 0,
+        segment: SegmentNumber(0),
         verdict: Verdict::WithinTolerance,
         units,
         from,
@@ -278,10 +278,10 @@ fn maps_of_holes_that_contradict_each_other_make_one_map() {
 #[test]
 fn units_of_a_segment_that_was_taken_as_a_whole_are_not_told_after_it() {
     let mut victim = Victim::new(vec![Contract::default()]);
-    let _ = victim.connection().read_progressively(0);
-    victim.part(part(0, 0, Some(1)));
+    let _ = victim.connection().read_progressively(StreamId(0));
+    victim.part(part(SegmentNumber(0), 0, Some(1)));
     let now = victim.now;
-    assert!(victim.connection().recv(now, 0).is_some());
+    assert!(victim.connection().recv(now, StreamId(0)).is_some());
     let units = core::iter::from_fn(|| victim.endpoint.poll_event()).filter(|(_, event)| matches!(event, ConnectionEvent::Units { .. }));
     assert_eq!(units.count(), 0);
 }

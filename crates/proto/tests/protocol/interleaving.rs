@@ -37,7 +37,7 @@ fn run(interleave: InterleaveChoice) -> (u64, u64) {
     let end = pair.now + ms(2000);
     pair.run_to(end);
     assert_eq!(pair.judged.len() as u64, SEGMENTS);
-    let mut delays: Vec<u64> = pair.judged.iter().map(|&(_, segment, at)| at.since(starts[segment as usize]).as_nanos()).collect();
+    let mut delays: Vec<u64> = pair.judged.iter().map(|&(_, segment, at)| at.since(starts[segment.0 as usize]).as_nanos()).collect();
     delays.sort_unstable();
     (pair.sender.half.counters.segments_repaired, delays[delays.len() / 2])
 }

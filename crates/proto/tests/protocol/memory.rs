@@ -3,7 +3,7 @@
 use crate::network::Network;
 use bytes::Bytes;
 use segstream_base::halves::SubmitError;
-use segstream_base::{Bandwidth, Duration, Instant};
+use segstream_base::{Bandwidth, Duration, Instant, StreamId};
 use segstream_proto::config::Config;
 use segstream_wire::contract::Contract;
 
@@ -21,7 +21,7 @@ fn both_ends_stay_within_the_grant(contract: &Contract, bytes: usize) {
     for millis in (100..2000).step_by(10) {
         let now = network.now();
         loop {
-            match network.a_mut().connection_mut(client).unwrap().send(now, 0, Bytes::from(vec![1; bytes]), Instant::ZERO, None) {
+            match network.a_mut().connection_mut(client).unwrap().send(now, StreamId(0), Bytes::from(vec![1; bytes]), Instant::ZERO, None) {
                 Ok(_) => accepted += 1,
                 Err(error) => {
                     assert_eq!(error, SubmitError::Blocked);

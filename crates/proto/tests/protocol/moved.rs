@@ -3,7 +3,7 @@
 use core::net::SocketAddr;
 use segstream_base::codec::Reader;
 use segstream_base::endpoint::{Arrival, Endpoint as _, Local};
-use segstream_base::{Duration, Instant};
+use segstream_base::{Duration, Instant, StreamId};
 use segstream_proto::config::Config;
 use segstream_proto::endpoint::{ConnectionId, Endpoint};
 use segstream_proto::session::{Fingerprint, HandshakeError, Plain, Protection, Session, Trust};
@@ -149,7 +149,7 @@ impl Two {
     fn data(&mut self) -> Vec<u8> {
         let now = self.now;
         let connection = self.client.connection_mut(self.at_client).unwrap();
-        connection.send(now, 0, vec![1; 500].into(), now, None).unwrap();
+        connection.send(now, StreamId(0), vec![1; 500].into(), now, None).unwrap();
         self.next_of_client(Kind::Data)
     }
 

@@ -7,7 +7,7 @@ use crate::pair::{Offer, Pair, Setup, ms};
 use proptest::prelude::*;
 use proptest::test_runner::FileFailurePersistence;
 use segstream_base::halves::{Reconfigure, Sender};
-use segstream_base::{Bandwidth, Duration};
+use segstream_base::{Bandwidth, Duration, StreamId};
 use segstream_proto::rate::Rate;
 use segstream_wire::Contract;
 use segstream_wire::contract::{InterleaveChoice, Order, Triplet};
@@ -130,7 +130,7 @@ fn apply(pair: &mut Pair, open: &mut [bool], op: &Op) {
 }
 
 fn window_bytes(pair: &Pair, id: u32) -> u64 {
-    pair.sender.half.contract(id).map_or(0, |contract| u64::from(contract.window_units) * u64::from(contract.unit_bytes))
+    pair.sender.half.contract(StreamId(id)).map_or(0, |contract| u64::from(contract.window_units) * u64::from(contract.unit_bytes))
 }
 
 fn run(contracts: &[Contract], seed: u64, check_mode: bool, ops: &[Op]) -> Pair {

@@ -2,7 +2,7 @@
 
 use crate::network::Network;
 use segstream_base::halves::Verdict;
-use segstream_base::{Duration, Instant};
+use segstream_base::{Duration, Instant, SegmentNumber, StreamId};
 use segstream_proto::config::Config;
 use segstream_proto::connection::ConnectionEvent;
 use segstream_proto::endpoint::ConnectionId;
@@ -35,8 +35,8 @@ fn open_one_after_another(network: &mut Network, id: ConnectionId, count: u32) {
         let connection = network.a_mut().connection_mut(id).unwrap();
         match connection.open_stream(now, Contract::default()) {
             Ok(stream) => {
-                assert_eq!(stream, opened, "numbers ascend, and none is used twice");
-                connection.send(now, stream, vec![stream as u8; 3000].into(), now, None).unwrap();
+                assert_eq!(stream, StreamId(opened), "numbers ascend, and none is used twice");
+                connection.send(now, stream, vec![stream.0 as u8; 3000].into(), now, None).unwrap();
                 connection.finish_stream(now, stream);
                 opened += 1;
             }
@@ -61,11 +61,11 @@ fn a_thousand_streams(loss: f64) {
     network.run_until((now + Duration::from_secs(60)).since(Instant::ZERO));
     let judged = network.judged();
     assert_eq!(judged.len(), 1000);
-    assert!(judged.iter().all(|(_, segment, verdict)| (*segment, *verdict) == (0, Verdict::Complete)));
-    let mut received: Vec<u32> = network.received.iter().map(|received| received.stream).collect();
+    assert!(judged.iter().all(|(_, segment, verdict)| (*segment, *verdict) == (SegmentNumber(0).0, Verdict::Complete)));
+    let mut received: Vec<u32> = network.received.iter().map(|received| received.stream.0).collect();
     received.sort_unstable();
     assert_eq!(received, (0..1000).collect::<Vec<_>>(), "each stream is opened once at the peer and gives its segment once");
-    assert!(network.received.iter().all(|received| received.bytes == vec![received.stream as u8; 3000]));
+    assert!(network.received.iter().all(|received| received.bytes == vec![received.stream.0 as u8; 3000]));
     let ended = network.events_b.iter().filter(|(_, event)| matches!(event, ConnectionEvent::Ended { segments: 1, .. })).count();
     assert_eq!(ended, 1000);
     let refused = network.events_a.iter().any(|(_, event)| matches!(event, ConnectionEvent::Refused(..)));
@@ -88,18 +88,18 @@ fn a_sender_that_was_refused_is_told_when_it_may_open_the_next() {
     let now = network.now();
     let connection = network.a_mut().connection_mut(id).unwrap();
     for stream in 0..LIVE_MAX {
-        assert_eq!(connection.open_stream(now, Contract::default()), Ok(stream));
+        assert_eq!(connection.open_stream(now, Contract::default()), Ok(StreamId(stream)));
     }
     assert!(connection.open_stream(now, Contract::default()).is_err());
     network.run_until(Duration::from_secs(3));
     assert!(!network.events_a.contains(&(id, ConnectionEvent::StreamsAvailable)), "all of them are live");
     let now = network.now();
-    network.a_mut().connection_mut(id).unwrap().finish_stream(now, 3);
+    network.a_mut().connection_mut(id).unwrap().finish_stream(now, StreamId(3));
     network.run_until(Duration::from_secs(4));
     assert!(network.events_a.contains(&(id, ConnectionEvent::StreamsAvailable)));
     let now = network.now();
     let connection = network.a_mut().connection_mut(id).unwrap();
-    assert_eq!(connection.open_stream(now, Contract::default()), Ok(LIVE_MAX));
+    assert_eq!(connection.open_stream(now, Contract::default()), Ok(StreamId(LIVE_MAX)));
     assert!(connection.open_stream(now, Contract::default()).is_err(), "one has ended, one may be opened");
 }
 

@@ -3,7 +3,7 @@
 use crate::network::{Fate, Network};
 use bytes::Bytes;
 use segstream_base::halves::Verdict;
-use segstream_base::{Bandwidth, Duration, Instant};
+use segstream_base::{Bandwidth, Duration, Instant, StreamId};
 use segstream_proto::config::Config;
 use segstream_proto::connection::ConnectionEvent;
 use segstream_proto::error::CloseReason;
@@ -46,7 +46,7 @@ fn whatever_becomes_of_the_first_datagrams_there_is_one_connection_and_all_arriv
             assert_eq!((network.a().connections().count(), network.b().connections().count()), (1, 1), "{fates:?}");
             let (now, sent) = (network.now(), Bytes::from(vec![5; 20_000]));
             let connection = network.a_mut().connection_mut(id).unwrap();
-            connection.send(now, 0, sent.clone(), Instant::ZERO, None).unwrap();
+            connection.send(now, StreamId(0), sent.clone(), Instant::ZERO, None).unwrap();
             connection.close(now, 0, "done");
             network.run_until(ms(14_000));
             assert_eq!(network.received.len(), 1, "{fates:?}");
@@ -65,7 +65,7 @@ fn data_that_is_there_from_the_start_survives_the_loss_of_any_of_the_first_datag
         network.fates = fates.iter().copied().collect();
         let id = network.connect(vec![Contract::default()]);
         let now = network.now();
-        network.a_mut().connection_mut(id).unwrap().send(now, 0, Bytes::from(vec![5; 20_000]), Instant::ZERO, None).unwrap();
+        network.a_mut().connection_mut(id).unwrap().send(now, StreamId(0), Bytes::from(vec![5; 20_000]), Instant::ZERO, None).unwrap();
         network.run_until(ms(12_000));
         assert_eq!(network.judged(), [(0, 0, Verdict::Complete)], "{fates:?}");
         assert_eq!(network.received.len(), 1, "{fates:?}");
@@ -123,7 +123,7 @@ fn only_a_sender_that_gives_way_says_that_it_heeds_marks() {
     let id = network.connect(vec![Contract::default()]);
     network.run_until(ms(100));
     let now = network.now();
-    network.a_mut().connection_mut(id).unwrap().send(now, 0, Bytes::from(vec![5; 2_000_000]), Instant::ZERO, None).unwrap();
+    network.a_mut().connection_mut(id).unwrap().send(now, StreamId(0), Bytes::from(vec![5; 2_000_000]), Instant::ZERO, None).unwrap();
     network.run_until(ms(4000));
     let [ours, theirs] = network.markable;
     assert!(ours > 1000 && theirs == 0, "{ours} and {theirs}");
@@ -139,7 +139,7 @@ fn a_fixed_rate_ends_with_a_sentence_on_a_path_that_loses_almost_everything() {
     (network.loss, network.loss_back) = (0.95, Some(0.0));
     let now = network.now();
     for _ in 0..4 {
-        let _ = network.a_mut().connection_mut(id).unwrap().send(now, 0, Bytes::from(vec![5; 8_000_000]), Instant::ZERO, None);
+        let _ = network.a_mut().connection_mut(id).unwrap().send(now, StreamId(0), Bytes::from(vec![5; 8_000_000]), Instant::ZERO, None);
     }
     network.run_until(Duration::from_secs(60));
     let ended = network.events_a.iter().find_map(|(_, event)| match event {

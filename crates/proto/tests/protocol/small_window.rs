@@ -2,7 +2,7 @@
 //! costs.
 
 use crate::pair::{Pair, Setup, ms};
-use segstream_base::Duration;
+use segstream_base::{Duration, SegmentNumber};
 use segstream_wire::Contract;
 use segstream_wire::contract::Order;
 
@@ -76,10 +76,14 @@ fn the_length_of_a_segment_that_was_lost_whole_is_told_while_data_flows() {
     pair.offer(0, 2000, u64::from(SHORT) * 1024);
     pair.finish();
     pair.run_over(ms(60_000));
-    let judged = |segment: u64| pair.judged.iter().find(|judged| judged.1 == segment).unwrap().2;
+    let judged = |segment: SegmentNumber| pair.judged.iter().find(|judged| judged.1 == segment).unwrap().2;
     // The next segment that came says that they are over; a request and its answer take a round trip.
-    let behind = judged(206);
+    let behind = judged(SegmentNumber(206));
     for segment in 201..203 {
-        assert!(judged(segment).since(behind) < ms(150), "segment {segment} was judged {} later", judged(segment).since(behind));
+        assert!(
+            judged(SegmentNumber(segment)).since(behind) < ms(150),
+            "segment {segment} was judged {} later",
+            judged(SegmentNumber(segment)).since(behind)
+        );
     }
 }

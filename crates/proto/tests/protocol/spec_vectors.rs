@@ -6,7 +6,7 @@
 use segstream_base::codec::{Reader, Writer, varint_len};
 use segstream_base::halves::Verdict;
 use segstream_base::sequence::expand;
-use segstream_base::{Bandwidth, Duration, Instant};
+use segstream_base::{Bandwidth, Duration, Instant, SegmentNumber, StreamId};
 use segstream_blocks::interleave::SendingOrder;
 use segstream_proto::session::Plain;
 use segstream_wire::contract::{InterleaveChoice, Limits};
@@ -184,7 +184,7 @@ fn set_up(vectors: &mut Vectors) {
         limits: Limits::default(),
         reset: None,
         token: Vec::new(),
-        grants: vec![ReportFrame::Grant { stream: 0, segments: 16, units: 16_384, end_known: false }],
+        grants: vec![ReportFrame::Grant { stream: StreamId(0), segments: 16, units: 16_384, end_known: false }],
     };
     let (length, fragment) = plain_fragment(|out| agreement.encode(out));
     assert_eq!((length, fragment.bytes.len()), (31, 33), "the dump says so");
@@ -232,9 +232,9 @@ fn set_up(vectors: &mut Vectors) {
     );
 }
 
-fn part(segment: u64, first: u32, count: u32, payload: &[u8]) -> Part {
+fn part(segment: SegmentNumber, first: u32, count: u32, payload: &[u8]) -> Part {
     Part {
-        stream: 0,
+        stream: StreamId(0),
         segment,
         first,
         count,
@@ -260,7 +260,7 @@ fn data_shipment(vectors: &mut Vectors, about: &str, number: u64, parts: &[(Part
 
 fn data(vectors: &mut Vectors) {
     let payload: &[u8] = b"Segstream!";
-    let whole = [(part(2, 0, 2, payload), payload)];
+    let whole = [(part(SegmentNumber(2), 0, 2, payload), payload)];
     let fields: &[Field] = &[
         (1, "part flags = 2: the length follows"),
         (1, "stream 0"),
@@ -276,8 +276,8 @@ fn data(vectors: &mut Vectors) {
     data_shipment(vectors, "the same bytes under a number that is 2^32 higher; only the seal differs", (1 << 32) + 5, &whole, fields);
     let again: &[u8] = b"8 bytes.";
     let open: &[u8] = b"open and";
-    let first = Part { again: true, tolerance: Some((16, 4, 1)), length: Some(128), ..part(3, 15, 1, again) };
-    let second = Part { opened: true, length: None, source_time: Instant::ZERO, ..part(4, 0, 1, open) };
+    let first = Part { again: true, tolerance: Some((16, 4, 1)), length: Some(128), ..part(SegmentNumber(3), 15, 1, again) };
+    let second = Part { opened: true, length: None, source_time: Instant::ZERO, ..part(SegmentNumber(4), 0, 1, open) };
     data_shipment(
         vectors,
         "a unit sent again under a tolerance of its own, and the first unit of an open segment",
@@ -310,16 +310,23 @@ fn data(vectors: &mut Vectors) {
 
 fn state(vectors: &mut Vectors) {
     let finished = Finished {
-        stream: 0,
-        segment: 3,
+        stream: StreamId(0),
+        segment: SegmentNumber(3),
         opened: false,
         length: 128,
         source_time: Instant::from_nanos(40_000_000),
         tolerance: Some((16, 4, 1)),
         last_shipment: Some(6),
     };
-    let skipped =
-        Finished { segment: 4, opened: true, length: 8, source_time: Instant::ZERO, tolerance: None, last_shipment: None, ..finished };
+    let skipped = Finished {
+        segment: SegmentNumber(4),
+        opened: true,
+        length: 8,
+        source_time: Instant::ZERO,
+        tolerance: None,
+        last_shipment: None,
+        ..finished
+    };
     let state = State {
         sync: 2,
         time: 1_500_000,
@@ -327,11 +334,11 @@ fn state(vectors: &mut Vectors) {
         exchange: true,
         confirmed: Confirmed { highest: Some(4), before: 0b1011 },
         frames: [
-            StateFrame::Open { stream: 1, contract: Box::new(contract()) },
+            StateFrame::Open { stream: StreamId(1), contract: Box::new(contract()) },
             StateFrame::Finished(finished),
             StateFrame::Skip(skipped),
-            StateFrame::End { stream: 0, segments: 5 },
-            StateFrame::Waiting { stream: 0 },
+            StateFrame::End { stream: StreamId(0), segments: 5 },
+            StateFrame::Waiting { stream: StreamId(0) },
             StateFrame::Reclass { change: 1, class: Class::ALL, rate: Bandwidth::from_megabits_per_second(10) },
         ]
         .into_iter()
@@ -392,13 +399,19 @@ fn report(vectors: &mut Vectors) {
         held: 20_000,
         frames: [
             ReportFrame::ReclassEcho { change: 1, class: Class::ALL },
-            ReportFrame::Refused { stream: 300, reason: RefuseReason::TooManyStreams },
-            ReportFrame::Grant { stream: 0, segments: 18, units: 16_386, end_known: true },
-            ReportFrame::Request { stream: 0, segment: 3, missing: runs(&[(2, 3), (5, 9)]), tail_from: Some(12), length_wanted: true },
-            ReportFrame::Complete { stream: 0, first: 0, count: 2 },
+            ReportFrame::Refused { stream: StreamId(300), reason: RefuseReason::TooManyStreams },
+            ReportFrame::Grant { stream: StreamId(0), segments: 18, units: 16_386, end_known: true },
+            ReportFrame::Request {
+                stream: StreamId(0),
+                segment: SegmentNumber(3),
+                missing: runs(&[(2, 3), (5, 9)]),
+                tail_from: Some(12),
+                length_wanted: true,
+            },
+            ReportFrame::Complete { stream: StreamId(0), first: SegmentNumber(0), count: 2 },
             ReportFrame::Judged {
-                stream: 0,
-                segment: 2,
+                stream: StreamId(0),
+                segment: SegmentNumber(2),
                 verdict: Verdict::WithinTolerance,
                 units: 16,
                 from: 0,

@@ -1,6 +1,7 @@
 //! An established connection, and everything someone without its keys can send.
 
 use super::network::{Network, ms};
+use segstream_base::StreamId;
 use segstream_base::random::Seed;
 
 /// What both endpoints have answered to strangers.
@@ -51,7 +52,7 @@ fn no_eight_bytes_of_the_payload_travel_in_clear() {
     let mut random = Seed(3).stream("payload");
     let payload: Vec<u8> = (0..100_000).map(|_| random.bits() as u8).collect();
     let now = network.now();
-    network.client_mut().connection_mut(id).unwrap().send(now, 0, payload.clone().into(), now, None).unwrap();
+    network.client_mut().connection_mut(id).unwrap().send(now, StreamId(0), payload.clone().into(), now, None).unwrap();
     network.run_for(ms(2_000));
     assert_eq!(network.received.len(), 1);
     let runs: std::collections::BTreeSet<&[u8]> = payload.windows(8).collect();

@@ -4,7 +4,7 @@
 
 use core::ops::{Deref, DerefMut};
 use segstream_base::random::Seed;
-use segstream_base::{Duration, Instant};
+use segstream_base::{Duration, Instant, StreamId};
 use segstream_network::{Datagram, Fault, HostId, Middlebox, Ruling};
 use segstream_path::PathConfig;
 use segstream_proto::config::Config;
@@ -175,7 +175,7 @@ impl Network {
     pub(crate) fn send(&mut self, id: ConnectionId, bytes: usize) {
         let now = self.now();
         let connection = self.client_mut().connection_mut(id).expect("the connection is there");
-        connection.send(now, 0, vec![5; bytes].into(), Instant::ZERO, None).unwrap();
+        connection.send(now, StreamId(0), vec![5; bytes].into(), Instant::ZERO, None).unwrap();
     }
 
     /// Gives the server (or the client) a datagram that neither of the two has sent there.

@@ -1,6 +1,7 @@
 //! Set-up with keys: whatever becomes of its datagrams, and what it says when it fails.
 
 use super::network::{Fate, Network, address, count, ms, tls};
+use segstream_base::StreamId;
 use segstream_base::halves::Verdict;
 use segstream_proto::config::Config;
 use segstream_proto::connection::ConnectionEvent;
@@ -59,7 +60,7 @@ fn a_proposal_of_many_streams_comes_across_in_several_requests() {
     network.run_for(ms(3_000));
     assert_eq!(count(&network.client_events, &ConnectionEvent::Connected), 1);
     let now = network.now();
-    network.client_mut().connection_mut(id).unwrap().send(now, 59, vec![1; 10].into(), now, None).unwrap();
+    network.client_mut().connection_mut(id).unwrap().send(now, StreamId(59), vec![1; 10].into(), now, None).unwrap();
     network.run_for(ms(500));
     assert_eq!(network.received.len(), 1);
 }

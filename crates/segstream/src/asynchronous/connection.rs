@@ -6,7 +6,7 @@ use super::shared_state::{Handle, SharedNotify, SharedState};
 use super::stream_sender::Writing;
 use super::{StreamReceiver, StreamSender};
 use crate::inbox::News;
-use crate::{Bandwidth, Class, CloseReason, ConnectionId, Contract, Error, Fingerprint, Rate, Statistics, StreamStatistics};
+use crate::{Bandwidth, Class, CloseReason, ConnectionId, Contract, Error, Fingerprint, Rate, Statistics, StreamId, StreamStatistics};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::task::Poll;
@@ -49,7 +49,7 @@ impl Connection {
     }
 
     /// A handle for a stream of ours.
-    pub(super) fn sender(&self, state: &mut SharedState, stream: u32) -> StreamSender {
+    pub(super) fn sender(&self, state: &mut SharedState, stream: StreamId) -> StreamSender {
         StreamSender::new(Writing { notify: state.notify_for(self.held.id, News::Sending(stream)), held: Arc::clone(&self.held), stream })
     }
 
@@ -164,7 +164,7 @@ impl Connection {
     }
 
     /// The statistics of one stream of ours so far; all zero when there is no such stream.
-    pub fn stream_statistics(&self, stream: u32) -> StreamStatistics {
+    pub fn stream_statistics(&self, stream: StreamId) -> StreamStatistics {
         self.held.handle.look(|state| state.hub.stream_statistics(self.held.id, stream).unwrap_or_default())
     }
 

@@ -7,7 +7,7 @@ use super::shared_state::{Handle, SharedNotify, SharedState};
 use super::{Connection, StreamSender};
 use crate::builder::{Builder, Parts};
 use crate::hub::Hub;
-use crate::{Contract, Error, Fingerprint, Peer, SocketCounters, SocketWarning, StrayCounters};
+use crate::{Contract, Error, Fingerprint, Peer, SocketCounters, SocketWarning, StrayCounters, StreamId};
 use segstream_net::clock::Clock;
 use segstream_net::driver::DriverConfig;
 use segstream_net::driver::tokio::AsyncDriver;
@@ -176,14 +176,14 @@ impl Endpoint {
     pub async fn connect(&self, peer: impl Into<Peer>, streams: Vec<Contract>) -> Result<(Connection, Vec<StreamSender>), Error> {
         let peer = peer.into();
         let handle = &self.owner.handle;
-        let count = streams.len() as u32;
+        let end = StreamId(streams.len() as u32);
         let connection = handle.change(|state, now| {
             state.check_open()?;
             let id = state.hub.connect(now, &peer, streams)?;
             Ok::<_, Error>(Connection::new(handle, state, id, peer.address))
         })?;
         connection.connected().await?;
-        let senders = handle.look(|state| (0..count).map(|stream| connection.sender(state, stream)).collect());
+        let senders = handle.look(|state| StreamId::FIRST.up_to(end).map(|stream| connection.sender(state, stream)).collect());
         Ok((connection, senders))
     }
 

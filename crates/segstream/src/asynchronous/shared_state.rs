@@ -8,7 +8,7 @@
 
 use crate::hub::Hub;
 use crate::inbox::News;
-use crate::{ConnectionId, Error, Timestamp, closing};
+use crate::{ConnectionId, Error, StreamId, Timestamp, closing};
 use segstream_base::endpoint::{Arrival, Deadline, Endpoint, Transmit};
 use segstream_net::clock::Clock;
 use segstream_net::driver::blocking::BlockingDriver;
@@ -28,8 +28,8 @@ pub(super) type SharedNotify = Arc<Notify>;
 #[derive(Debug, Default)]
 struct Notifies {
     connection: SharedNotify,
-    sending: BTreeMap<u32, SharedNotify>,
-    receiving: BTreeMap<u32, SharedNotify>,
+    sending: BTreeMap<StreamId, SharedNotify>,
+    receiving: BTreeMap<StreamId, SharedNotify>,
 }
 
 impl Notifies {
@@ -84,12 +84,12 @@ impl SharedState {
     }
 
     /// Nobody waits for this stream of ours any more.
-    pub(super) fn drop_sending(&mut self, id: ConnectionId, stream: u32) {
+    pub(super) fn drop_sending(&mut self, id: ConnectionId, stream: StreamId) {
         self.notifies.entry(id).and_modify(|notifies| _ = notifies.sending.remove(&stream));
     }
 
     /// Nobody waits for this stream of the peer any more.
-    pub(super) fn drop_receiving(&mut self, id: ConnectionId, stream: u32) {
+    pub(super) fn drop_receiving(&mut self, id: ConnectionId, stream: StreamId) {
         self.notifies.entry(id).and_modify(|notifies| _ = notifies.receiving.remove(&stream));
     }
 

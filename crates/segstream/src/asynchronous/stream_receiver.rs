@@ -4,7 +4,7 @@
 
 use super::connection::Held;
 use super::shared_state::SharedNotify;
-use crate::{Contract, Error, Progress, Received};
+use crate::{Contract, Error, Progress, Received, StreamId};
 use std::sync::Arc;
 
 /// A stream of the peer. When it is dropped, what still comes on the stream is thrown away, so that the peer need
@@ -12,7 +12,7 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub struct StreamReceiver {
     held: Arc<Held>,
-    stream: u32,
+    stream: StreamId,
     // Why kept here: of a stream that has ended the connection keeps nothing.
     contract: Contract,
     notify: SharedNotify,
@@ -28,12 +28,12 @@ impl Drop for StreamReceiver {
 }
 
 impl StreamReceiver {
-    pub(super) const fn new(held: Arc<Held>, stream: u32, contract: Contract, notify: SharedNotify) -> Self {
+    pub(super) const fn new(held: Arc<Held>, stream: StreamId, contract: Contract, notify: SharedNotify) -> Self {
         Self { held, stream, contract, notify }
     }
 
     /// The stream's number at both ends.
-    pub const fn stream(&self) -> u32 {
+    pub const fn stream(&self) -> StreamId {
         self.stream
     }
 

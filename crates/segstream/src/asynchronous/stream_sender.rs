@@ -6,7 +6,7 @@ use super::SegmentWriter;
 use super::connection::Held;
 use super::shared_state::SharedNotify;
 use crate::inbox::News;
-use crate::{Bytes, Error, Judged, SegmentNumber, SubmitError, Timestamp};
+use crate::{Bytes, Error, Judged, SegmentNumber, StreamId, SubmitError, Timestamp};
 use std::sync::Arc;
 use std::task::Poll;
 
@@ -21,7 +21,7 @@ pub struct StreamSender {
 #[derive(Debug)]
 pub(super) struct Writing {
     pub(super) held: Arc<Held>,
-    pub(super) stream: u32,
+    pub(super) stream: StreamId,
     pub(super) notify: SharedNotify,
 }
 
@@ -41,7 +41,7 @@ impl StreamSender {
     }
 
     /// The stream's number at both ends.
-    pub fn stream(&self) -> u32 {
+    pub fn stream(&self) -> StreamId {
         self.writing.stream
     }
 

@@ -6,7 +6,7 @@ use super::{Endpoint, SegmentWriter};
 use crate::hub::Hub;
 use crate::{
     Bandwidth, Bytes, Class, CloseReason, ConnectionId, Contract, Error, Fingerprint, Judged, Progress, Rate, Received, SegmentNumber,
-    Statistics, StreamStatistics, SubmitError, Timestamp,
+    Statistics, StreamId, StreamStatistics, SubmitError, Timestamp,
 };
 use std::net::SocketAddr;
 use std::task::Poll;
@@ -40,7 +40,7 @@ impl<'a> Connection<'a> {
     /// # Errors
     ///
     /// [`Error::OpenStream`] while as many streams are live as the peer allows.
-    pub fn open_stream(&mut self, contract: Contract) -> Result<u32, Error> {
+    pub fn open_stream(&mut self, contract: Contract) -> Result<StreamId, Error> {
         let id = self.id;
         self.endpoint.change(|hub, now| hub.open_stream(now, id, contract))
     }
@@ -50,7 +50,7 @@ impl<'a> Connection<'a> {
     /// # Errors
     ///
     /// [`Error::TimedOut`] when `timeout` has passed.
-    pub fn open_stream_when_allowed(&mut self, contract: &Contract, timeout: Option<Duration>) -> Result<u32, Error> {
+    pub fn open_stream_when_allowed(&mut self, contract: &Contract, timeout: Option<Duration>) -> Result<StreamId, Error> {
         let id = self.id;
         self.endpoint.wait_for(timeout, |hub, now| hub.poll_open_stream(now, id, contract))
     }
@@ -60,14 +60,14 @@ impl<'a> Connection<'a> {
     /// # Errors
     ///
     /// [`Error::TimedOut`] when `timeout` has passed, [`Error::Closed`] when the connection has broken off.
-    pub fn accept_stream(&mut self, timeout: Option<Duration>) -> Result<Option<u32>, Error> {
+    pub fn accept_stream(&mut self, timeout: Option<Duration>) -> Result<Option<StreamId>, Error> {
         let id = self.id;
         self.endpoint.wait_for(timeout, |hub, _| hub.poll_accept_stream(id))
     }
 
     /// Sends a whole segment whose source time is now; blocks while the send buffer is full, and serves the
     /// network once before it returns.
-    pub fn send(&mut self, stream: u32, bytes: Bytes) -> Result<SegmentNumber, Error> {
+    pub fn send(&mut self, stream: StreamId, bytes: Bytes) -> Result<SegmentNumber, Error> {
         let now = self.now();
         self.send_from(now, stream, bytes, now, None)
     }
@@ -75,7 +75,7 @@ impl<'a> Connection<'a> {
     /// Like [`Connection::send`] with a source time, and a tolerance (W, E, B) of its own if given.
     pub fn send_at(
         &mut self,
-        stream: u32,
+        stream: StreamId,
         bytes: Bytes,
         source_time: Timestamp,
         tolerance: Option<(u32, u32, u32)>,
@@ -88,7 +88,7 @@ impl<'a> Connection<'a> {
     fn send_from(
         &mut self,
         now: Timestamp,
-        stream: u32,
+        stream: StreamId,
         bytes: Bytes,
         source_time: Timestamp,
         tolerance: Option<(u32, u32, u32)>,
@@ -105,7 +105,7 @@ impl<'a> Connection<'a> {
     /// datagrams and system calls.
     pub fn try_send(
         &mut self,
-        stream: u32,
+        stream: StreamId,
         bytes: Bytes,
         source_time: Timestamp,
         tolerance: Option<(u32, u32, u32)>,
@@ -126,14 +126,14 @@ impl<'a> Connection<'a> {
     /// # Errors
     ///
     /// [`Error::Unknown`] when there is no such stream.
-    pub fn set_drop_oldest(&mut self, stream: u32, drops_oldest: bool) -> Result<(), Error> {
+    pub fn set_drop_oldest(&mut self, stream: StreamId, drops_oldest: bool) -> Result<(), Error> {
         let id = self.id;
         self.endpoint.change(|hub, _| hub.set_drop_oldest(id, stream, drops_oldest))
     }
 
     /// Opens a segment whose length is not known yet. Its first units leave before its last exist. Only one segment
     /// of a stream can be open.
-    pub fn open_segment(&mut self, stream: u32) -> Result<SegmentWriter<'_, 'a>, Error> {
+    pub fn open_segment(&mut self, stream: StreamId) -> Result<SegmentWriter<'_, 'a>, Error> {
         let now = self.now();
         self.open_segment_at(stream, now, None)
     }
@@ -141,7 +141,7 @@ impl<'a> Connection<'a> {
     /// Like [`Connection::open_segment`] with a source time, and a tolerance (W, E, B) of its own if given.
     pub fn open_segment_at(
         &mut self,
-        stream: u32,
+        stream: StreamId,
         source_time: Timestamp,
         tolerance: Option<(u32, u32, u32)>,
     ) -> Result<SegmentWriter<'_, 'a>, Error> {
@@ -151,7 +151,7 @@ impl<'a> Connection<'a> {
     }
 
     /// No more segments will come on `stream`.
-    pub fn finish_stream(&mut self, stream: u32) -> Result<(), Error> {
+    pub fn finish_stream(&mut self, stream: StreamId) -> Result<(), Error> {
         let id = self.id;
         self.endpoint.change(|hub, now| hub.finish_stream(now, id, stream))?;
         self.endpoint.serve()
@@ -163,7 +163,7 @@ impl<'a> Connection<'a> {
     ///
     /// [`Error::Unknown`] when the verdict was handed out already or the segment never was,
     /// [`Error::TimedOut`] when `timeout` has passed.
-    pub fn verdict(&mut self, stream: u32, segment: SegmentNumber, timeout: Option<Duration>) -> Result<Judged, Error> {
+    pub fn verdict(&mut self, stream: StreamId, segment: SegmentNumber, timeout: Option<Duration>) -> Result<Judged, Error> {
         let id = self.id;
         self.endpoint.wait_for(timeout, |hub, _| hub.poll_verdict(id, stream, segment))
     }
@@ -174,7 +174,7 @@ impl<'a> Connection<'a> {
     /// # Errors
     ///
     /// [`Error::TimedOut`] when `timeout` has passed.
-    pub fn next_verdict(&mut self, stream: u32, timeout: Option<Duration>) -> Result<Option<Judged>, Error> {
+    pub fn next_verdict(&mut self, stream: StreamId, timeout: Option<Duration>) -> Result<Option<Judged>, Error> {
         let id = self.id;
         self.endpoint.wait_for(timeout, |hub, _| hub.poll_next_verdict(id, stream))
     }
@@ -184,19 +184,24 @@ impl<'a> Connection<'a> {
     /// # Errors
     ///
     /// [`Error::TimedOut`] when `timeout` has passed, [`Error::Closed`] when the connection has broken off.
-    pub fn recv(&mut self, stream: u32, timeout: Option<Duration>) -> Result<Option<Received>, Error> {
+    pub fn recv(&mut self, stream: StreamId, timeout: Option<Duration>) -> Result<Option<Received>, Error> {
         self.endpoint.recv(self.id, stream, timeout)
     }
 
     /// Like [`Connection::recv`] into a buffer of the caller's: copies what fits and gives the length of the
     /// segment in bytes together with its description, whose `bytes` are empty.
-    pub fn recv_into(&mut self, stream: u32, buffer: &mut [u8], timeout: Option<Duration>) -> Result<Option<(usize, Received)>, Error> {
+    pub fn recv_into(
+        &mut self,
+        stream: StreamId,
+        buffer: &mut [u8],
+        timeout: Option<Duration>,
+    ) -> Result<Option<(usize, Received)>, Error> {
         let received = self.recv(stream, timeout)?;
         Ok(received.map(|received| crate::progress::copy_into(buffer, received)))
     }
 
     /// The next judged segment of a stream of the peer, if one is there. It does not serve the network.
-    pub fn try_recv(&mut self, stream: u32) -> Option<Received> {
+    pub fn try_recv(&mut self, stream: StreamId) -> Option<Received> {
         let id = self.id;
         self.endpoint.take(|hub, now| hub.try_recv(now, id, stream))
     }
@@ -208,7 +213,7 @@ impl<'a> Connection<'a> {
     /// # Errors
     ///
     /// [`Error::TimedOut`] when `timeout` has passed, [`Error::Closed`] when the connection has broken off.
-    pub fn next_units(&mut self, stream: u32, timeout: Option<Duration>) -> Result<Option<Progress>, Error> {
+    pub fn next_units(&mut self, stream: StreamId, timeout: Option<Duration>) -> Result<Option<Progress>, Error> {
         let id = self.id;
         let (progress, now) = self.endpoint.wait_from(self.now(), timeout, |hub, now| hub.poll_progress(now, id, stream))?;
         self.endpoint.serve_if_due(now, id)?;
@@ -216,13 +221,13 @@ impl<'a> Connection<'a> {
     }
 
     /// Like [`Connection::next_units`] without waiting and without serving the network.
-    pub fn try_next_units(&mut self, stream: u32) -> Result<Option<Progress>, Error> {
+    pub fn try_next_units(&mut self, stream: StreamId) -> Result<Option<Progress>, Error> {
         let id = self.id;
         self.endpoint.take(|hub, now| hub.try_progress(now, id, stream))
     }
 
     /// Nobody will read the stream any more: what comes is thrown away, so that its window does not close.
-    pub fn discard(&mut self, stream: u32) -> Result<(), Error> {
+    pub fn discard(&mut self, stream: StreamId) -> Result<(), Error> {
         let id = self.id;
         self.endpoint.change(|hub, now| {
             hub.inbox(id)?;
@@ -232,7 +237,7 @@ impl<'a> Connection<'a> {
     }
 
     /// The contract of a stream of the peer, with the window as granted.
-    pub fn receiving_contract(&mut self, stream: u32) -> Result<Contract, Error> {
+    pub fn receiving_contract(&mut self, stream: StreamId) -> Result<Contract, Error> {
         self.endpoint.look(|hub| hub.receiving_contract(self.id, stream).cloned())
     }
 
@@ -284,7 +289,7 @@ impl<'a> Connection<'a> {
     }
 
     /// The statistics of one stream of ours so far.
-    pub fn stream_statistics(&mut self, stream: u32) -> Result<StreamStatistics, Error> {
+    pub fn stream_statistics(&mut self, stream: StreamId) -> Result<StreamStatistics, Error> {
         self.endpoint.look(|hub| hub.stream_statistics(self.id, stream))
     }
 

@@ -8,8 +8,8 @@ use super::on_calls::OnCalls;
 use crate::builder::{Builder, Parts};
 use crate::hub::Hub;
 use crate::{
-    ConnectionEvent, ConnectionId, Contract, Error, Fingerprint, Peer, Received, SocketCounters, SocketWarning, StrayCounters, Timestamp,
-    Waker, closing,
+    ConnectionEvent, ConnectionId, Contract, Error, Fingerprint, Peer, Received, SocketCounters, SocketWarning, StrayCounters, StreamId,
+    Timestamp, Waker, closing,
 };
 use segstream_net::clock::Clock;
 use segstream_net::driver::blocking::BlockingDriver;
@@ -267,7 +267,7 @@ impl Endpoint {
     }
 
     /// Waits for the next judged segment of a stream.
-    pub(super) fn recv(&mut self, id: ConnectionId, stream: u32, timeout: Option<Duration>) -> Result<Option<Received>, Error> {
+    pub(super) fn recv(&mut self, id: ConnectionId, stream: StreamId, timeout: Option<Duration>) -> Result<Option<Received>, Error> {
         let now = self.clock.now();
         let ready = |hub: &mut Hub, now| hub.poll_recv(now, id, stream);
         // Why first: of small segments many are there, and nothing has happened since the last.

@@ -7,14 +7,14 @@
 //!
 //! ```no_run
 //! use segstream::blocking::Endpoint;
-//! use segstream::{Config, Contract, Fingerprint};
+//! use segstream::{Config, Contract, Fingerprint, StreamId};
 //!
 //! # fn example(key: Fingerprint) -> Result<(), segstream::Error> {
 //! let mut endpoint = Endpoint::builder().config(Config::default().with_rate_megabits(50)).bind(([0, 0, 0, 0], 0))?;
 //! let id = endpoint.connect((([192, 0, 2, 1], 9000).into(), key), vec![Contract::default()])?;
 //! let mut connection = endpoint.connection(id);
-//! let segment = connection.send(0, "a segment".into())?;
-//! println!("{}", connection.verdict(0, segment, None)?);
+//! let segment = connection.send(StreamId::FIRST, "a segment".into())?;
+//! println!("{}", connection.verdict(StreamId::FIRST, segment, None)?);
 //! connection.close(0, "done")?;
 //! # Ok(())
 //! # }

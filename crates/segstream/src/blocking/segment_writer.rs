@@ -3,20 +3,20 @@
 //! Called by applications. Invariant: at most one segment of a stream is open.
 
 use super::Connection;
-use crate::{Error, SegmentNumber, Verdict};
+use crate::{Error, SegmentNumber, StreamId, Verdict};
 use std::time::Duration;
 
 /// An open segment. Dropped without [`SegmentWriter::finish`], it ends where it stands.
 #[derive(Debug)]
 pub struct SegmentWriter<'c, 'a> {
     connection: &'c mut Connection<'a>,
-    stream: u32,
+    stream: StreamId,
     segment: SegmentNumber,
     finished: bool,
 }
 
 impl<'c, 'a> SegmentWriter<'c, 'a> {
-    pub(super) const fn new(connection: &'c mut Connection<'a>, stream: u32, segment: SegmentNumber) -> Self {
+    pub(super) const fn new(connection: &'c mut Connection<'a>, stream: StreamId, segment: SegmentNumber) -> Self {
         Self { connection, stream, segment, finished: false }
     }
 

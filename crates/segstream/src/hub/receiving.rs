@@ -5,12 +5,12 @@
 use super::{Hub, ended};
 use crate::inbox::Inbox;
 use crate::progress::{Progress, Progressive, units};
-use crate::{ConnectionId, Contract, Error, Received, Timestamp};
+use crate::{ConnectionId, Contract, Error, Received, StreamId, Timestamp};
 use std::task::Poll;
 
 impl Hub {
     /// The next stream the peer has opened; `None` when the connection has ended as it should.
-    pub(crate) fn poll_accept_stream(&mut self, id: ConnectionId) -> Poll<Result<Option<u32>, Error>> {
+    pub(crate) fn poll_accept_stream(&mut self, id: ConnectionId) -> Poll<Result<Option<StreamId>, Error>> {
         let (_, inbox) = match self.parts(id) {
             Ok(parts) => parts,
             Err(error) => return Poll::Ready(Err(error)),
@@ -22,7 +22,7 @@ impl Hub {
     }
 
     /// The next judged segment, if one is there.
-    pub(crate) fn try_recv(&mut self, now: Timestamp, id: ConnectionId, stream: u32) -> Option<Received> {
+    pub(crate) fn try_recv(&mut self, now: Timestamp, id: ConnectionId, stream: StreamId) -> Option<Received> {
         let (connection, inbox) = self.parts(id).ok()?;
         let Some(progress) = inbox.receiving.get_mut(&stream).and_then(|receiving| receiving.progress.as_mut()) else {
             return connection.recv(now, stream);
@@ -41,7 +41,7 @@ impl Hub {
     }
 
     /// The next judged segment; `None` when the stream has ended.
-    pub(crate) fn poll_recv(&mut self, now: Timestamp, id: ConnectionId, stream: u32) -> Poll<Result<Option<Received>, Error>> {
+    pub(crate) fn poll_recv(&mut self, now: Timestamp, id: ConnectionId, stream: StreamId) -> Poll<Result<Option<Received>, Error>> {
         match self.try_recv(now, id, stream) {
             Some(received) => Poll::Ready(Ok(Some(received))),
             None => self.end_of_stream(id, stream),
@@ -50,7 +50,7 @@ impl Hub {
 
     /// The next units or judged segment of a stream read unit by unit, which it is from now on; `None` when the
     /// stream has ended.
-    pub(crate) fn poll_progress(&mut self, now: Timestamp, id: ConnectionId, stream: u32) -> Poll<Result<Option<Progress>, Error>> {
+    pub(crate) fn poll_progress(&mut self, now: Timestamp, id: ConnectionId, stream: StreamId) -> Poll<Result<Option<Progress>, Error>> {
         match self.try_progress(now, id, stream) {
             Ok(Some(progress)) => Poll::Ready(Ok(Some(progress))),
             Ok(None) => self.end_of_stream(id, stream),
@@ -59,7 +59,7 @@ impl Hub {
     }
 
     /// The next units or judged segment, if there are any.
-    pub(crate) fn try_progress(&mut self, now: Timestamp, id: ConnectionId, stream: u32) -> Result<Option<Progress>, Error> {
+    pub(crate) fn try_progress(&mut self, now: Timestamp, id: ConnectionId, stream: StreamId) -> Result<Option<Progress>, Error> {
         let (connection, inbox) = self.parts(id)?;
         let receiving = inbox.receiving.entry(stream).or_default();
         let progress =
@@ -79,14 +79,14 @@ impl Hub {
     }
 
     /// The contract of a stream of the peer.
-    pub(crate) fn receiving_contract(&self, id: ConnectionId, stream: u32) -> Result<&Contract, Error> {
+    pub(crate) fn receiving_contract(&self, id: ConnectionId, stream: StreamId) -> Result<&Contract, Error> {
         let connection = self.protocol.connection(id).ok_or(Error::Unknown("connection"))?;
         let kept = || self.inboxes.get(&id)?.receiving.get(&stream)?.contract.as_deref();
         connection.receiving_contract(stream).or_else(kept).ok_or(Error::Unknown("stream"))
     }
 
     /// Nobody will read the stream any more: what comes is thrown away.
-    pub(crate) fn discard(&mut self, now: Timestamp, id: ConnectionId, stream: u32) {
+    pub(crate) fn discard(&mut self, now: Timestamp, id: ConnectionId, stream: StreamId) {
         if let Ok((_, inbox)) = self.parts(id) {
             let receiving = inbox.receiving.entry(stream).or_default();
             receiving.discarded = true;
@@ -108,19 +108,19 @@ impl Hub {
     /// Whatever comes is thrown away.
     pub(crate) fn discard_all(&mut self, now: Timestamp, id: ConnectionId) {
         self.discard_unaccepted(now, id);
-        let streams = self.parts(id).map(|(_, inbox)| inbox.receiving.keys().copied().collect::<Vec<u32>>()).unwrap_or_default();
+        let streams = self.parts(id).map(|(_, inbox)| inbox.receiving.keys().copied().collect::<Vec<StreamId>>()).unwrap_or_default();
         for stream in streams {
             self.discard(now, id, stream);
         }
     }
 
-    pub(super) fn throw_away(&mut self, now: Timestamp, id: ConnectionId, stream: u32) {
+    pub(super) fn throw_away(&mut self, now: Timestamp, id: ConnectionId, stream: StreamId) {
         if let Some(connection) = self.protocol.connection_mut(id) {
             while connection.recv(now, stream).is_some() {}
         }
     }
 
-    fn end_of_stream<T>(&mut self, id: ConnectionId, stream: u32) -> Poll<Result<Option<T>, Error>> {
+    fn end_of_stream<T>(&mut self, id: ConnectionId, stream: StreamId) -> Poll<Result<Option<T>, Error>> {
         match self.parts(id) {
             Err(error) => Poll::Ready(Err(error)),
             Ok((_, inbox)) if inbox.receiving.get(&stream).is_some_and(|receiving| receiving.ended) => Poll::Ready(Ok(None)),

@@ -5,7 +5,7 @@
 use super::{Hub, ended};
 use crate::inbox::{Inbox, Sending};
 use crate::verdicts::{Judged, Lookup};
-use crate::{Bytes, ConnectionId, Contract, Error, OpenStreamError, SegmentNumber, SubmitError, Timestamp, Verdict};
+use crate::{Bytes, ConnectionId, Contract, Error, OpenStreamError, SegmentNumber, StreamId, SubmitError, Timestamp, Verdict};
 use std::task::Poll;
 
 /// A tolerance of a segment's own: (W, E, B) in units.
@@ -13,7 +13,7 @@ pub(crate) type Own = Option<(u32, u32, u32)>;
 
 impl Hub {
     /// Opens a stream, unless as many are live as the peer allows.
-    pub(crate) fn poll_open_stream(&mut self, now: Timestamp, id: ConnectionId, contract: &Contract) -> Poll<Result<u32, Error>> {
+    pub(crate) fn poll_open_stream(&mut self, now: Timestamp, id: ConnectionId, contract: &Contract) -> Poll<Result<StreamId, Error>> {
         match self.open_stream(now, id, contract.clone()) {
             Err(Error::OpenStream(OpenStreamError::TooManyStreams { .. })) => Poll::Pending,
             opened => Poll::Ready(opened),
@@ -21,7 +21,7 @@ impl Hub {
     }
 
     /// Opens a stream.
-    pub(crate) fn open_stream(&mut self, now: Timestamp, id: ConnectionId, contract: Contract) -> Result<u32, Error> {
+    pub(crate) fn open_stream(&mut self, now: Timestamp, id: ConnectionId, contract: Contract) -> Result<StreamId, Error> {
         let (connection, inbox) = self.parts(id)?;
         takes_segments(inbox)?;
         let stream = connection.open_stream(now, contract)?;
@@ -30,7 +30,7 @@ impl Hub {
     }
 
     /// What a stream does with a new segment when its send buffer is full.
-    pub(crate) fn set_drop_oldest(&mut self, id: ConnectionId, stream: u32, drops_oldest: bool) -> Result<(), Error> {
+    pub(crate) fn set_drop_oldest(&mut self, id: ConnectionId, stream: StreamId, drops_oldest: bool) -> Result<(), Error> {
         self.sending(id, stream)?;
         self.parts(id)?.0.set_drop_oldest(stream, drops_oldest);
         Ok(())
@@ -40,7 +40,7 @@ impl Hub {
     pub(crate) fn poll_send(
         &mut self,
         now: Timestamp,
-        (id, stream): (ConnectionId, u32),
+        (id, stream): (ConnectionId, StreamId),
         bytes: Bytes,
         source_time: Timestamp,
         own: Own,
@@ -57,7 +57,7 @@ impl Hub {
     pub(crate) fn poll_open(
         &mut self,
         now: Timestamp,
-        (id, stream): (ConnectionId, u32),
+        (id, stream): (ConnectionId, StreamId),
         source_time: Timestamp,
         own: Own,
     ) -> Poll<Result<SegmentNumber, Error>> {
@@ -73,7 +73,7 @@ impl Hub {
     pub(crate) fn poll_append(
         &mut self,
         now: Timestamp,
-        (id, stream): (ConnectionId, u32),
+        (id, stream): (ConnectionId, StreamId),
         bytes: &[u8],
         last: bool,
     ) -> Poll<Result<Option<Verdict>, Error>> {
@@ -89,7 +89,7 @@ impl Hub {
     }
 
     /// The open segment ends where it stands: at once, or when the send buffer has room again.
-    pub(crate) fn end_segment(&mut self, now: Timestamp, id: ConnectionId, stream: u32) {
+    pub(crate) fn end_segment(&mut self, now: Timestamp, id: ConnectionId, stream: StreamId) {
         let pending = self.poll_append(now, (id, stream), &[], true).is_pending();
         if let Some(sending) = self.inboxes.get_mut(&id).and_then(|inbox| inbox.sending.get_mut(&stream)) {
             sending.end_owed = pending;
@@ -97,7 +97,7 @@ impl Hub {
     }
 
     /// There is room again: the end of a segment that could not be noted before.
-    pub(super) fn end_owed(&mut self, now: Timestamp, id: ConnectionId, stream: u32) -> bool {
+    pub(super) fn end_owed(&mut self, now: Timestamp, id: ConnectionId, stream: StreamId) -> bool {
         let sending = self.inboxes.get(&id).and_then(|inbox| inbox.sending.get(&stream));
         let owed = sending.is_some_and(|sending| sending.end_owed);
         if owed {
@@ -107,7 +107,7 @@ impl Hub {
     }
 
     /// No more segments will come on `stream`.
-    pub(crate) fn finish_stream(&mut self, now: Timestamp, id: ConnectionId, stream: u32) -> Result<(), Error> {
+    pub(crate) fn finish_stream(&mut self, now: Timestamp, id: ConnectionId, stream: StreamId) -> Result<(), Error> {
         let (connection, inbox) = self.parts(id)?;
         let Some(sending) = inbox.sending.get_mut(&stream) else { return Err(Error::Unknown("stream")) };
         sending.finished = true;
@@ -116,7 +116,7 @@ impl Hub {
     }
 
     /// The verdict on a segment, once.
-    pub(crate) fn poll_verdict(&mut self, id: ConnectionId, stream: u32, segment: SegmentNumber) -> Poll<Result<Judged, Error>> {
+    pub(crate) fn poll_verdict(&mut self, id: ConnectionId, stream: StreamId, segment: SegmentNumber) -> Poll<Result<Judged, Error>> {
         let sending = match self.sending(id, stream) {
             Ok(sending) => sending,
             Err(error) => return Poll::Ready(Err(error)),
@@ -130,7 +130,7 @@ impl Hub {
     }
 
     /// The next verdict of a stream; `None` when no more will come.
-    pub(crate) fn poll_next_verdict(&mut self, id: ConnectionId, stream: u32) -> Poll<Result<Option<Judged>, Error>> {
+    pub(crate) fn poll_next_verdict(&mut self, id: ConnectionId, stream: StreamId) -> Poll<Result<Option<Judged>, Error>> {
         let (_, inbox) = match self.parts(id) {
             Ok(parts) => parts,
             Err(error) => return Poll::Ready(Err(error)),
@@ -150,14 +150,14 @@ impl Hub {
         if no_more { Poll::Ready(Ok(None)) } else { Poll::Pending }
     }
 
-    fn sending(&mut self, id: ConnectionId, stream: u32) -> Result<&mut Sending, Error> {
+    fn sending(&mut self, id: ConnectionId, stream: StreamId) -> Result<&mut Sending, Error> {
         let (_, inbox) = self.parts(id)?;
         let unknown = if inbox.has_forgotten(stream) { "segment" } else { "stream" };
         inbox.sending.get_mut(&stream).ok_or(Error::Unknown(unknown))
     }
 }
 
-fn accepted(inbox: &mut Inbox, stream: u32, taken: Result<u64, SubmitError>) -> Poll<Result<SegmentNumber, Error>> {
+fn accepted(inbox: &mut Inbox, stream: StreamId, taken: Result<SegmentNumber, SubmitError>) -> Poll<Result<SegmentNumber, Error>> {
     match taken {
         Ok(segment) => {
             if let Some(sending) = inbox.sending.get_mut(&stream) {
@@ -171,7 +171,7 @@ fn accepted(inbox: &mut Inbox, stream: u32, taken: Result<u64, SubmitError>) -> 
 }
 
 /// Says the cause instead of its consequence.
-fn refusal(inbox: &Inbox, stream: u32, error: SubmitError) -> Error {
+fn refusal(inbox: &Inbox, stream: StreamId, error: SubmitError) -> Error {
     if inbox.closed.is_some() {
         return ended(inbox);
     }

@@ -1,7 +1,7 @@
 //! An endpoint that a thread drives: work between two calls does not end a connection.
 
 use crate::loopback::{PATIENCE, any, ends, impatient, pattern, seconds};
-use segstream::{Contract, Error, Peer, Progress, Verdict, blocking};
+use segstream::{Contract, Error, Peer, Progress, SegmentNumber, StreamId, Verdict, blocking};
 use std::thread;
 use std::time::Duration;
 
@@ -19,20 +19,20 @@ fn work_longer_than_the_idle_timeout_between_two_calls_ends_no_connection() {
             let id = sender.connect(Peer::anyone(to), vec![Contract::default()]).unwrap();
             let mut connection = sender.connection(id);
             for segment in 0..2 {
-                assert_eq!(connection.send(0, pattern(segment, 50_000)).unwrap(), segment);
+                assert_eq!(connection.send(StreamId(0), pattern(segment, 50_000)).unwrap(), SegmentNumber(segment));
                 thread::sleep(WORK);
-                assert_eq!(connection.verdict(0, segment, PATIENCE).unwrap().verdict, Verdict::Complete);
+                assert_eq!(connection.verdict(StreamId(0), SegmentNumber(segment), PATIENCE).unwrap().verdict, Verdict::Complete);
             }
             connection.close(0, "done").unwrap();
         });
         let id = receiver.accept(PATIENCE).unwrap();
         let mut connection = receiver.connection(id);
         for segment in 0..2 {
-            let received = connection.recv(0, PATIENCE).unwrap().unwrap();
+            let received = connection.recv(StreamId(0), PATIENCE).unwrap().unwrap();
             assert_eq!(received.bytes, pattern(segment, 50_000));
             thread::sleep(WORK);
         }
-        assert!(connection.recv(0, PATIENCE).unwrap().is_none());
+        assert!(connection.recv(StreamId(0), PATIENCE).unwrap().is_none());
         sending.join().unwrap();
         receiver.close().unwrap();
     });
@@ -58,13 +58,13 @@ fn every_call_works_as_it_does_without_the_thread() {
             let mut connection = sender.connection(id);
             // More than two windows, so that sending waits for room.
             for segment in 0..50 {
-                connection.send(0, pattern(segment, 1_000_000)).unwrap();
+                connection.send(StreamId(0), pattern(segment, 1_000_000)).unwrap();
             }
-            let mut open = connection.open_segment(0).unwrap();
+            let mut open = connection.open_segment(StreamId(0)).unwrap();
             open.append(&[1; 5_000]).unwrap();
             open.finish().unwrap();
             for _ in 0..51 {
-                assert_eq!(connection.next_verdict(0, PATIENCE).unwrap().unwrap().verdict, Verdict::Complete);
+                assert_eq!(connection.next_verdict(StreamId(0), PATIENCE).unwrap().unwrap().verdict, Verdict::Complete);
             }
             connection.close(0, "done").unwrap();
             assert!(!connection_has_unjudged(&mut sender, id));
@@ -72,10 +72,10 @@ fn every_call_works_as_it_does_without_the_thread() {
         let id = receiver.accept(PATIENCE).unwrap();
         let mut connection = receiver.connection(id);
         for segment in 0..50 {
-            assert_eq!(connection.recv(0, PATIENCE).unwrap().unwrap().bytes, pattern(segment, 1_000_000));
+            assert_eq!(connection.recv(StreamId(0), PATIENCE).unwrap().unwrap().bytes, pattern(segment, 1_000_000));
         }
         let mut units = 0;
-        while let Some(progress) = connection.next_units(0, Some(seconds(20))).unwrap() {
+        while let Some(progress) = connection.next_units(StreamId(0), Some(seconds(20))).unwrap() {
             match progress {
                 Progress::Units(told) => units += told.bytes.len(),
                 Progress::Judged(received) => assert_eq!(received.bytes, vec![1; 5_000]),

@@ -1,7 +1,7 @@
 //! Datagrams grow to what the path carries.
 
 use crate::loopback::{FAMILIES, PATIENCE, at, ends, pattern};
-use segstream::{Bandwidth, Config, Contract, DatagramSize, Peer, Rate, blocking};
+use segstream::{Bandwidth, Config, Contract, DatagramSize, Peer, Rate, StreamId, blocking};
 use std::net::SocketAddr;
 use std::thread;
 
@@ -15,7 +15,7 @@ fn datagram_bytes(to: SocketAddr, config: Config, family: &str, wanted: u64) -> 
     let mut connection = endpoint.connection(id);
     let bytes = pattern(0, SEGMENT_BYTES);
     for _ in 0..SEGMENTS_MAX {
-        connection.send(0, bytes.clone()).unwrap();
+        connection.send(StreamId(0), bytes.clone()).unwrap();
         if connection.statistics().unwrap().datagram_bytes == wanted {
             break;
         }
@@ -30,7 +30,7 @@ fn take_all(mut endpoint: blocking::Endpoint) {
     let id = endpoint.accept(PATIENCE).unwrap();
     let mut connection = endpoint.connection(id);
     let bytes = pattern(0, SEGMENT_BYTES);
-    while let Some(received) = connection.recv(0, PATIENCE).unwrap() {
+    while let Some(received) = connection.recv(StreamId(0), PATIENCE).unwrap() {
         assert_eq!(received.bytes, bytes);
     }
     connection.closed(PATIENCE).unwrap();

@@ -1,7 +1,7 @@
 //! A stream that gives up its oldest segment for a new one never makes its sender wait, and says what it gave up.
 
 use crate::loopback::{PATIENCE, any, ends, pattern};
-use segstream::{Contract, Peer, Verdict, blocking};
+use segstream::{Contract, Peer, SegmentNumber, StreamId, Verdict, blocking};
 use std::sync::mpsc::channel;
 use std::thread;
 
@@ -23,15 +23,16 @@ fn a_full_send_buffer_gives_up_the_oldest_unsent_segment_and_both_ends_are_told(
             let contract = Contract { window_units: WINDOW_UNITS, ..Contract::default() };
             let id = sender.connect(Peer::anyone(to), vec![contract]).unwrap();
             let mut connection = sender.connection(id);
-            connection.set_drop_oldest(0, true).unwrap();
+            connection.set_drop_oldest(StreamId(0), true).unwrap();
             // The receiver takes nothing meanwhile, so without the policy this would never end.
             for segment in 0..SEGMENTS {
-                assert_eq!(connection.send(0, pattern(segment, SEGMENT_BYTES)).unwrap(), segment);
+                assert_eq!(connection.send(StreamId(0), pattern(segment, SEGMENT_BYTES)).unwrap(), SegmentNumber(segment));
             }
             assert!(connection.statistics().unwrap().units_buffered <= 2 * u64::from(WINDOW_UNITS));
             all_sent.send(()).unwrap();
-            connection.finish_stream(0).unwrap();
-            let verdicts: Vec<_> = (0..SEGMENTS).map(|segment| connection.verdict(0, segment, PATIENCE).unwrap()).collect();
+            connection.finish_stream(StreamId(0)).unwrap();
+            let verdicts: Vec<_> =
+                (0..SEGMENTS).map(|segment| connection.verdict(StreamId(0), SegmentNumber(segment), PATIENCE).unwrap()).collect();
             connection.close(0, "done").unwrap();
             verdicts
         });
@@ -39,7 +40,7 @@ fn a_full_send_buffer_gives_up_the_oldest_unsent_segment_and_both_ends_are_told(
         told.recv().unwrap();
         let mut connection = receiver.connection(id);
         let mut received = Vec::new();
-        while let Some(segment) = connection.recv(0, PATIENCE).unwrap() {
+        while let Some(segment) = connection.recv(StreamId(0), PATIENCE).unwrap() {
             received.push(segment);
         }
         let judged = sending.join().unwrap();
@@ -47,7 +48,7 @@ fn a_full_send_buffer_gives_up_the_oldest_unsent_segment_and_both_ends_are_told(
         for (received, judged) in received.iter().zip(&judged) {
             assert_eq!((received.segment, received.verdict, &received.holes), (judged.segment, judged.verdict, &judged.holes));
             match received.verdict {
-                Verdict::Complete => assert_eq!(received.bytes, pattern(received.segment, SEGMENT_BYTES)),
+                Verdict::Complete => assert_eq!(received.bytes, pattern(received.segment.0, SEGMENT_BYTES)),
                 Verdict::Expired => assert_eq!(received.holes, [(0, SEGMENT_UNITS)]),
                 other => panic!("segment {} is {other}", received.segment),
             }

@@ -1,7 +1,7 @@
 //! An endpoint that is dropped when everything is settled closes gracefully: the other end's own close succeeds.
 
 use crate::loopback::{PATIENCE, any, ends, pattern};
-use segstream::{CloseReason, Contract, Error, Peer, Verdict, blocking};
+use segstream::{CloseReason, Contract, Error, Peer, StreamId, Verdict, blocking};
 use std::net::SocketAddr;
 use std::process::{Command, Stdio};
 use std::thread;
@@ -12,7 +12,7 @@ const SEGMENTS: u64 = 3;
 fn receive_and_drop(mut endpoint: blocking::Endpoint) {
     let id = endpoint.accept(PATIENCE).unwrap();
     let mut count = 0;
-    while endpoint.connection(id).recv(0, PATIENCE).unwrap().is_some() {
+    while endpoint.connection(id).recv(StreamId(0), PATIENCE).unwrap().is_some() {
         count += 1;
     }
     assert_eq!(count, SEGMENTS);
@@ -40,7 +40,7 @@ fn send_and_close(to: SocketAddr) -> Result<(), Error> {
     let id = endpoint.connect(Peer::anyone(to), vec![Contract::default()])?;
     let mut connection = endpoint.connection(id);
     for segment in 0..SEGMENTS {
-        connection.send(0, pattern(segment, 10_000))?;
+        connection.send(StreamId(0), pattern(segment, 10_000))?;
     }
     connection.close(0, "done")
 }
@@ -91,12 +91,12 @@ fn a_sender_whose_segments_are_judged_may_be_dropped_too() {
         let sending = thread::spawn(move || {
             let mut endpoint = blocking::Endpoint::builder().bind(any()).unwrap();
             let id = endpoint.connect(Peer::anyone(to), vec![Contract::default()]).unwrap();
-            let segment = endpoint.connection(id).send(0, pattern(0, 10_000)).unwrap();
-            assert_eq!(endpoint.connection(id).verdict(0, segment, PATIENCE).unwrap().verdict, Verdict::Complete);
+            let segment = endpoint.connection(id).send(StreamId(0), pattern(0, 10_000)).unwrap();
+            assert_eq!(endpoint.connection(id).verdict(StreamId(0), segment, PATIENCE).unwrap().verdict, Verdict::Complete);
         });
         let id = receiver.accept(PATIENCE).unwrap();
-        assert!(receiver.connection(id).recv(0, PATIENCE).unwrap().is_some());
-        assert!(receiver.connection(id).recv(0, PATIENCE).unwrap().is_none(), "the stream ends as it should");
+        assert!(receiver.connection(id).recv(StreamId(0), PATIENCE).unwrap().is_some());
+        assert!(receiver.connection(id).recv(StreamId(0), PATIENCE).unwrap().is_none(), "the stream ends as it should");
         let end = receiver.connection(id).closed(PATIENCE).unwrap();
         assert!(matches!(end, CloseReason::ClosedByPeer { .. }), "{end}");
         sending.join().unwrap();

@@ -1,7 +1,7 @@
 //! How connections end: by closing, by dropping handles, while the other side is still sending.
 
 use crate::loopback::{PATIENCE, any, ends, ends_async, impatient, pattern};
-use segstream::{CloseReason, Config, ConnectError, Contract, Error, Verdict, blocking};
+use segstream::{CloseReason, Config, ConnectError, Contract, Error, SegmentNumber, StreamId, Verdict, blocking};
 use std::thread;
 
 #[test]
@@ -33,7 +33,7 @@ fn a_receiver_that_closes_early_lets_the_sender_finish() {
         let to = server.local_addr();
         let serving = thread::spawn(move || {
             let id = server.accept(PATIENCE).unwrap();
-            assert!(server.connection(id).recv(0, PATIENCE).unwrap().is_some());
+            assert!(server.connection(id).recv(StreamId(0), PATIENCE).unwrap().is_some());
             server.connection(id).close(3, "seen enough").unwrap();
             server.close().unwrap();
         });
@@ -42,7 +42,7 @@ fn a_receiver_that_closes_early_lets_the_sender_finish() {
         let mut connection = client.connection(id);
         let mut sent = 0;
         let error = loop {
-            match connection.send(0, pattern(sent, 1_000_000)) {
+            match connection.send(StreamId(0), pattern(sent, 1_000_000)) {
                 Ok(_) => sent += 1,
                 Err(error) => break error,
             }
@@ -51,9 +51,9 @@ fn a_receiver_that_closes_early_lets_the_sender_finish() {
         let reason = connection.closed(PATIENCE).unwrap();
         assert_eq!(reason, CloseReason::ClosedByPeer { code: 3, detail: "seen enough".into() });
         for _ in 0..sent {
-            assert_eq!(connection.next_verdict(0, PATIENCE).unwrap().unwrap().verdict, Verdict::Complete);
+            assert_eq!(connection.next_verdict(StreamId(0), PATIENCE).unwrap().unwrap().verdict, Verdict::Complete);
         }
-        assert!(connection.next_verdict(0, PATIENCE).unwrap().is_none());
+        assert!(connection.next_verdict(StreamId(0), PATIENCE).unwrap().is_none());
         serving.join().unwrap();
     });
 }
@@ -71,7 +71,7 @@ fn a_dropped_receiver_does_not_hold_its_sender_up() {
             senders[0].send(pattern(segment, 10_000)).await.unwrap();
         }
         for segment in 0..50 {
-            assert_eq!(senders[0].verdict(segment).await.unwrap().verdict, Verdict::Complete);
+            assert_eq!(senders[0].verdict(SegmentNumber(segment)).await.unwrap().verdict, Verdict::Complete);
         }
         connection.close(0, "").await.unwrap();
     });

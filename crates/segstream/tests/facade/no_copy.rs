@@ -2,7 +2,7 @@
 //! put together in.
 
 use crate::loopback::{PATIENCE, any, ends, pattern};
-use segstream::{Bytes, Contract, Peer, blocking};
+use segstream::{Bytes, Contract, Peer, SegmentNumber, StreamId, blocking};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
@@ -41,9 +41,9 @@ fn a_segment_keeps_the_memory_of_its_sender_until_its_verdict_and_a_received_one
             for segment in 0..3 {
                 let dropped = Arc::new(AtomicBool::new(false));
                 let owner = Owner { bytes: pattern(segment, SEGMENT_BYTES).to_vec(), dropped: Arc::clone(&dropped) };
-                connection.send(0, Bytes::from_owner(owner)).unwrap();
+                connection.send(StreamId(0), Bytes::from_owner(owner)).unwrap();
                 assert!(!dropped.load(Ordering::Acquire), "the bytes were copied when they were sent");
-                connection.verdict(0, segment, PATIENCE).unwrap();
+                connection.verdict(StreamId(0), SegmentNumber(segment), PATIENCE).unwrap();
                 assert!(dropped.load(Ordering::Acquire), "the bytes are kept beyond the verdict");
                 // The receiver has dropped its segment before the next one begins.
                 next.recv().unwrap();
@@ -52,8 +52,8 @@ fn a_segment_keeps_the_memory_of_its_sender_until_its_verdict_and_a_received_one
         });
         let id = receiver.accept(PATIENCE).unwrap();
         let mut places = Vec::new();
-        while let Some(received) = receiver.connection(id).recv(0, PATIENCE).unwrap() {
-            assert_eq!(received.bytes, pattern(received.segment, SEGMENT_BYTES));
+        while let Some(received) = receiver.connection(id).recv(StreamId(0), PATIENCE).unwrap() {
+            assert_eq!(received.bytes, pattern(received.segment.0, SEGMENT_BYTES));
             // One that is handed on stays where it is.
             let place = received.bytes.as_ptr();
             let handed_on = received.bytes;

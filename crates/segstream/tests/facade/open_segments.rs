@@ -1,7 +1,7 @@
 //! Segments that are sent while they are made.
 
 use crate::loopback::{PATIENCE, any, ends, ends_async, pattern};
-use segstream::{Contract, Error, SubmitError, Verdict, blocking};
+use segstream::{Contract, Error, SegmentNumber, StreamId, SubmitError, Verdict, blocking};
 use std::thread;
 
 const PIECES: [usize; 5] = [10, 5_000, 1, 0, 70_000];
@@ -18,26 +18,26 @@ fn a_blocking_writer_gives_one_segment_and_an_abandoned_one_ends_where_it_stands
         let serving = thread::spawn(move || {
             let id = server.accept(PATIENCE).unwrap();
             let mut connection = server.connection(id);
-            assert_eq!(connection.recv(0, PATIENCE).unwrap().unwrap().bytes, whole());
-            assert_eq!(connection.recv(0, PATIENCE).unwrap().unwrap().bytes, pattern(9, 3_000));
-            assert_eq!(connection.recv(0, PATIENCE).unwrap().unwrap().bytes, b"after"[..]);
-            assert!(connection.recv(0, PATIENCE).unwrap().is_none());
+            assert_eq!(connection.recv(StreamId(0), PATIENCE).unwrap().unwrap().bytes, whole());
+            assert_eq!(connection.recv(StreamId(0), PATIENCE).unwrap().unwrap().bytes, pattern(9, 3_000));
+            assert_eq!(connection.recv(StreamId(0), PATIENCE).unwrap().unwrap().bytes, b"after"[..]);
+            assert!(connection.recv(StreamId(0), PATIENCE).unwrap().is_none());
             server.close().unwrap();
         });
         let mut client = blocking::Endpoint::builder().bind(any()).unwrap();
         let id = client.connect(segstream::Peer::anyone(to), vec![Contract::default()]).unwrap();
         let mut connection = client.connection(id);
-        let mut writer = connection.open_segment(0).unwrap();
+        let mut writer = connection.open_segment(StreamId(0)).unwrap();
         for (number, length) in PIECES.into_iter().enumerate() {
             assert_eq!(writer.append(&pattern(number as u64, length)).unwrap(), None);
         }
         let segment = writer.finish().unwrap();
-        let mut writer = connection.open_segment(0).unwrap();
+        let mut writer = connection.open_segment(StreamId(0)).unwrap();
         writer.append(&pattern(9, 3_000)).unwrap();
         drop(writer);
-        assert_eq!(connection.verdict(0, segment, PATIENCE).unwrap().verdict, Verdict::Complete);
-        connection.send(0, "after".into()).unwrap();
-        assert_eq!(connection.verdict(0, 1, PATIENCE).unwrap().verdict, Verdict::Complete);
+        assert_eq!(connection.verdict(StreamId(0), segment, PATIENCE).unwrap().verdict, Verdict::Complete);
+        connection.send(StreamId(0), "after".into()).unwrap();
+        assert_eq!(connection.verdict(StreamId(0), SegmentNumber(1), PATIENCE).unwrap().verdict, Verdict::Complete);
         connection.close(0, "").unwrap();
         serving.join().unwrap();
     });
@@ -86,7 +86,7 @@ fn the_first_units_arrive_before_the_segment_is_finished() {
         let accepted = server.accept().await.unwrap().unwrap();
         let mut receiver = accepted.accept_stream().await.unwrap().unwrap();
         let Some(segstream::Progress::Units(units)) = receiver.next_units().await.unwrap() else { panic!("the segment is still open") };
-        assert_eq!((units.segment, units.first, units.count, units.bytes.as_slice()), (0, 0, 1, &pattern(0, 1024)[..]));
+        assert_eq!((units.segment, units.first, units.count, units.bytes.as_slice()), (SegmentNumber(0), 0, 1, &pattern(0, 1024)[..]));
         writer.append(b"end").await.unwrap();
         writer.finish().await.unwrap();
         let Some(segstream::Progress::Units(units)) = receiver.next_units().await.unwrap() else { panic!("the last unit is not told yet") };

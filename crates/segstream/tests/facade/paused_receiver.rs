@@ -1,7 +1,7 @@
 //! A receiving application that pauses: its sender stops, and neither end keeps more than the windows.
 
 use crate::loopback::{any, ends_async, pattern};
-use segstream::{Config, Contract, Verdict};
+use segstream::{Config, Contract, SegmentNumber, Verdict};
 use std::time::Duration;
 
 const WINDOW: u64 = 64;
@@ -40,7 +40,7 @@ fn a_pause_of_five_seconds_stops_the_sender_and_bounds_both_buffers() {
 
         for segment in 0..SEGMENTS {
             let received = receiver.recv().await.unwrap().unwrap();
-            assert_eq!((received.segment, received.verdict), (segment, Verdict::Complete));
+            assert_eq!((received.segment, received.verdict), (SegmentNumber(segment), Verdict::Complete));
             assert_eq!(received.bytes, pattern(segment, 1024 * SEGMENT_UNITS as usize));
         }
         assert!(receiver.recv().await.unwrap().is_none());

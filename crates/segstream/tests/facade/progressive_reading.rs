@@ -1,7 +1,7 @@
 //! Streams read unit by unit: every unit once, then the verdict on its segment.
 
 use crate::loopback::{PATIENCE, any, ends, ends_async, pattern, through_link, tolerant};
-use segstream::{Contract, Order, Progress, Received, Verdict, blocking};
+use segstream::{Contract, Order, Progress, Received, SegmentNumber, StreamId, Verdict, blocking};
 use std::collections::BTreeMap;
 use std::thread;
 
@@ -16,17 +16,17 @@ impl Told {
     fn take(&mut self, progress: Progress) -> Option<Received> {
         match progress {
             Progress::Units(units) => {
-                let told = self.0.entry(units.segment).or_insert_with(|| vec![0; 64]);
+                let told = self.0.entry(units.segment.0).or_insert_with(|| vec![0; 64]);
                 for unit in units.first..units.first + units.count {
                     told[unit as usize] += 1;
                 }
                 let (start, end) = (units.offset as usize, units.offset as usize + units.bytes.len());
-                assert_eq!(units.bytes, pattern(units.segment, LENGTH)[start..end]);
+                assert_eq!(units.bytes, pattern(units.segment.0, LENGTH)[start..end]);
                 self.1 += 1;
                 None
             }
             Progress::Judged(received) => {
-                let told = self.0.remove(&received.segment).unwrap_or_else(|| vec![0; 64]);
+                let told = self.0.remove(&received.segment.0).unwrap_or_else(|| vec![0; 64]);
                 for (unit, times) in told.into_iter().enumerate() {
                     let hole = received.holes.iter().any(|hole| (hole.0..hole.1).contains(&(unit as u32)));
                     assert_eq!(times, u8::from(!hole), "segment {}, unit {unit}", received.segment);
@@ -45,7 +45,7 @@ fn read_all(contract: Contract, loss: &str) -> Vec<Received> {
         let id = server.accept(PATIENCE).unwrap();
         let mut connection = server.connection(id);
         let (mut told, mut judged) = (Told::default(), Vec::new());
-        while let Some(progress) = connection.next_units(0, PATIENCE).unwrap() {
+        while let Some(progress) = connection.next_units(StreamId(0), PATIENCE).unwrap() {
             judged.extend(told.take(progress));
         }
         assert!(told.0.is_empty(), "units of a segment without a verdict");
@@ -58,7 +58,7 @@ fn read_all(contract: Contract, loss: &str) -> Vec<Received> {
         let id = client.connect(segstream::Peer::anyone(link), vec![contract]).unwrap();
         let mut connection = client.connection(id);
         for segment in 0..SEGMENTS {
-            connection.send(0, pattern(segment, LENGTH)).unwrap();
+            connection.send(StreamId(0), pattern(segment, LENGTH)).unwrap();
         }
         connection.close(0, "").unwrap();
     });
@@ -69,7 +69,7 @@ fn read_all(contract: Contract, loss: &str) -> Vec<Received> {
 fn in_order_with_repairs() {
     ends(|| {
         let judged = read_all(Contract::default(), "5%");
-        assert_eq!(judged.iter().map(|received| received.segment).collect::<Vec<_>>(), (0..SEGMENTS).collect::<Vec<_>>());
+        assert_eq!(judged.iter().map(|received| received.segment.0).collect::<Vec<_>>(), (0..SEGMENTS).collect::<Vec<_>>());
         assert!(judged.iter().all(|received| received.verdict == Verdict::Complete));
     });
 }
@@ -94,7 +94,7 @@ fn reading_may_begin_late_and_change_to_whole_segments() {
             senders[0].send(pattern(segment, LENGTH)).await.unwrap();
         }
         for segment in 0..SEGMENTS {
-            assert_eq!(senders[0].verdict(segment).await.unwrap().verdict, Verdict::Complete);
+            assert_eq!(senders[0].verdict(SegmentNumber(segment)).await.unwrap().verdict, Verdict::Complete);
         }
         // Everything is judged before the first look.
         let accepted = server.accept().await.unwrap().unwrap();
@@ -105,8 +105,8 @@ fn reading_may_begin_late_and_change_to_whole_segments() {
                 break received;
             }
         };
-        assert_eq!(first.segment, 0);
-        assert!(matches!(receiver.next_units().await.unwrap().unwrap(), Progress::Units(units) if units.segment == 1));
+        assert_eq!(first.segment, SegmentNumber(0));
+        assert!(matches!(receiver.next_units().await.unwrap().unwrap(), Progress::Units(units) if units.segment == SegmentNumber(1)));
         for segment in 1..SEGMENTS {
             assert_eq!(receiver.recv().await.unwrap().unwrap().bytes, pattern(segment, LENGTH));
         }

@@ -1,7 +1,7 @@
 //! Several streams of one connection, and what a peer does not take.
 
 use crate::loopback::{PATIENCE, any, ends, ends_async, pattern};
-use segstream::{Config, ConnectionEvent, Contract, Error, Order, RefuseReason, Verdict, blocking};
+use segstream::{Config, ConnectionEvent, Contract, Error, Order, RefuseReason, SegmentNumber, StreamId, Verdict, blocking};
 use std::thread;
 
 const SEGMENTS: u64 = 40;
@@ -28,7 +28,7 @@ fn streams_opened_with_the_request_and_later_all_keep_their_own_segments() {
                 reading.push(tokio::spawn(async move {
                     let (label, mut count) = (receiver.contract().label, 0);
                     while let Some(received) = receiver.recv().await.unwrap() {
-                        let seed = u64::from(receiver.stream()) * 1000 + received.segment;
+                        let seed = u64::from(receiver.stream()) * 1000 + received.segment.0;
                         assert_eq!(received.bytes, pattern(seed, 5_000));
                         count += 1;
                     }
@@ -71,7 +71,7 @@ fn a_stream_the_peer_has_no_room_for_is_refused_and_the_others_go_on() {
         let serving = thread::spawn(move || {
             let id = server.accept(PATIENCE).unwrap();
             let mut connection = server.connection(id);
-            assert_eq!(connection.recv(0, PATIENCE).unwrap().unwrap().bytes, b"taken"[..]);
+            assert_eq!(connection.recv(StreamId(0), PATIENCE).unwrap().unwrap().bytes, b"taken"[..]);
             connection.closed(PATIENCE).unwrap();
             server.close().unwrap();
         });
@@ -80,19 +80,21 @@ fn a_stream_the_peer_has_no_room_for_is_refused_and_the_others_go_on() {
         let refused = 1;
         loop {
             match client.wait(PATIENCE).unwrap().expect("the refusal comes").1 {
-                ConnectionEvent::Refused(stream, reason) => break assert_eq!((stream, reason), (refused, RefuseReason::TooManyStreams)),
+                ConnectionEvent::Refused(stream, reason) => {
+                    break assert_eq!((stream, reason), (StreamId(refused), RefuseReason::TooManyStreams));
+                }
                 ConnectionEvent::Closed(reason) => panic!("{reason}"),
                 _ => {}
             }
         }
         let mut connection = client.connection(id);
-        let error = connection.send(refused, "no".into()).unwrap_err();
+        let error = connection.send(StreamId(refused), "no".into()).unwrap_err();
         assert_eq!(error.to_string(), "the peer refuses stream 1 (TooManyStreams); segments sent on it get no verdict");
-        assert!(matches!(connection.send(7, "no".into()), Err(Error::Unknown("stream"))));
+        assert!(matches!(connection.send(StreamId(7), "no".into()), Err(Error::Unknown("stream"))));
         let error = connection.open_stream(Contract::default()).unwrap_err();
         assert!(matches!(error, Error::OpenStream(segstream::OpenStreamError::TooManyStreams { live_max: 1 })), "{error}");
-        let segment = connection.send(0, "taken".into()).unwrap();
-        assert_eq!(connection.verdict(0, segment, PATIENCE).unwrap().verdict, Verdict::Complete);
+        let segment = connection.send(StreamId(0), "taken".into()).unwrap();
+        assert_eq!(connection.verdict(StreamId(0), segment, PATIENCE).unwrap().verdict, Verdict::Complete);
         connection.close(0, "").unwrap();
         serving.join().unwrap();
     });
@@ -110,11 +112,11 @@ fn a_thousand_streams_go_one_after_another_where_eight_may_be_live() {
             let mut connection = server.connection(id);
             for expected in 0..STREAMS {
                 let stream = connection.accept_stream(PATIENCE).unwrap().unwrap();
-                assert_eq!(stream, expected);
+                assert_eq!(stream, StreamId(expected));
                 assert_eq!(connection.recv(stream, PATIENCE).unwrap().unwrap().bytes, pattern(u64::from(stream), 500));
                 assert_eq!(connection.recv(stream, PATIENCE).unwrap(), None);
             }
-            assert_eq!(connection.recv(0, PATIENCE).unwrap(), None, "a stream that has ended stays so");
+            assert_eq!(connection.recv(StreamId(0), PATIENCE).unwrap(), None, "a stream that has ended stays so");
             connection.closed(PATIENCE).unwrap();
             server.close().unwrap();
         });
@@ -123,14 +125,17 @@ fn a_thousand_streams_go_one_after_another_where_eight_may_be_live() {
         let mut connection = client.connection(id);
         for expected in 0..STREAMS {
             let stream = connection.open_stream_when_allowed(&Contract::default(), PATIENCE).unwrap();
-            assert_eq!(stream, expected);
+            assert_eq!(stream, StreamId(expected));
             let segment = connection.send(stream, pattern(u64::from(stream), 500)).unwrap();
             connection.finish_stream(stream).unwrap();
             assert_eq!(connection.verdict(stream, segment, PATIENCE).unwrap().verdict, Verdict::Complete);
         }
-        assert_eq!(connection.next_verdict(0, PATIENCE).unwrap(), None);
-        assert!(matches!(connection.verdict(0, 0, PATIENCE), Err(Error::Unknown("segment"))));
-        assert_eq!(connection.send(0, "no".into()).unwrap_err().to_string(), Error::from(segstream::SubmitError::Finished).to_string());
+        assert_eq!(connection.next_verdict(StreamId(0), PATIENCE).unwrap(), None);
+        assert!(matches!(connection.verdict(StreamId(0), SegmentNumber(0), PATIENCE), Err(Error::Unknown("segment"))));
+        assert_eq!(
+            connection.send(StreamId(0), "no".into()).unwrap_err().to_string(),
+            Error::from(segstream::SubmitError::Finished).to_string()
+        );
         for _ in 0..8 {
             let opened = connection.open_stream_when_allowed(&Contract::default(), PATIENCE);
             assert!(opened.is_ok());

@@ -1,7 +1,7 @@
 //! Several endpoints on one port.
 
 use crate::loopback::{PATIENCE, any, ends, pattern};
-use segstream::{Config, Contract, Error, Polling, Trust, Verdict, blocking};
+use segstream::{Config, Contract, Error, Polling, StreamId, Trust, Verdict, blocking};
 use std::net::{SocketAddr, UdpSocket};
 use std::num::NonZeroU8;
 use std::sync::Arc;
@@ -60,8 +60,8 @@ fn serve(mut endpoint: blocking::Endpoint, over: &AtomicBool) -> (usize, u64) {
         };
         connections += 1;
         let mut connection = endpoint.connection(id);
-        while let Some(received) = connection.recv(0, PATIENCE).unwrap() {
-            assert_eq!(received.bytes, pattern(received.segment, 3_000));
+        while let Some(received) = connection.recv(StreamId(0), PATIENCE).unwrap() {
+            assert_eq!(received.bytes, pattern(received.segment.0, 3_000));
             complete += u64::from(received.verdict == Verdict::Complete);
         }
         connection.closed(PATIENCE).unwrap();
@@ -93,7 +93,7 @@ fn a_connection_stays_on_its_shard_when_its_address_changes() {
             let id = client.connect(peer.clone(), vec![Contract::default()]).unwrap();
             let mut connection = client.connection(id);
             for segment in 0..SEGMENTS {
-                connection.send(0, pattern(segment, 3_000)).unwrap();
+                connection.send(StreamId(0), pattern(segment, 3_000)).unwrap();
                 connection.serve(Duration::from_millis(2)).unwrap();
             }
             connection.close(0, "done").unwrap();

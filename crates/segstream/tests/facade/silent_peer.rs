@@ -1,7 +1,7 @@
 //! A peer that goes without a word, and one that says so: the other end hears of it in time.
 
 use crate::loopback::{PATIENCE, any, ends, ends_async, impatient, pattern, seconds};
-use segstream::{CloseReason, Contract, Error, SubmitError, Verdict, blocking};
+use segstream::{CloseReason, Contract, Error, StreamId, SubmitError, Verdict, blocking};
 use std::thread;
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ fn a_sender_whose_receiver_is_killed_hears_unknown_within_the_idle_timeout() {
         let to = server.local_addr();
         let serving = thread::spawn(move || {
             let id = server.accept(PATIENCE).unwrap();
-            assert!(server.connection(id).recv(0, PATIENCE).unwrap().is_some());
+            assert!(server.connection(id).recv(StreamId(0), PATIENCE).unwrap().is_some());
             // The verdict leaves; then the socket stays, and nobody looks at it any more.
             while server.wait(Some(Duration::from_millis(200))).unwrap().is_some() {}
             std::mem::forget(server);
@@ -25,15 +25,15 @@ fn a_sender_whose_receiver_is_killed_hears_unknown_within_the_idle_timeout() {
         let mut client = blocking::Endpoint::builder().config(impatient()).bind(any()).unwrap();
         let id = client.connect(segstream::Peer::anyone(to), vec![Contract::default()]).unwrap();
         let mut connection = client.connection(id);
-        let first = connection.send(0, "heard".into()).unwrap();
-        assert_eq!(connection.verdict(0, first, PATIENCE).unwrap().verdict, Verdict::Complete);
+        let first = connection.send(StreamId(0), "heard".into()).unwrap();
+        assert_eq!(connection.verdict(StreamId(0), first, PATIENCE).unwrap().verdict, Verdict::Complete);
         serving.join().unwrap();
-        let second = connection.send(0, pattern(0, 10_000)).unwrap();
-        let judged = connection.verdict(0, second, Some(seconds(5))).unwrap();
+        let second = connection.send(StreamId(0), pattern(0, 10_000)).unwrap();
+        let judged = connection.verdict(StreamId(0), second, Some(seconds(5))).unwrap();
         assert_eq!(judged.verdict, Verdict::Unknown);
-        assert_timed_out(&connection.send(0, "too late".into()).unwrap_err());
+        assert_timed_out(&connection.send(StreamId(0), "too late".into()).unwrap_err());
         assert_timed_out(&connection.open_stream(Contract::default()).unwrap_err());
-        assert!(connection.next_verdict(0, Some(seconds(5))).unwrap().is_none());
+        assert!(connection.next_verdict(StreamId(0), Some(seconds(5))).unwrap().is_none());
         assert_timed_out(&connection.close(0, "").unwrap_err());
         client.forget(id);
         assert!(matches!(client.connection(id).statistics(), Err(Error::Unknown("connection"))));
@@ -49,16 +49,18 @@ fn a_receiver_whose_sender_is_killed_hears_an_error_and_not_an_end() {
             let mut client = blocking::Endpoint::builder().config(impatient()).bind(any()).unwrap();
             let id = client.connect(segstream::Peer::anyone(to), vec![Contract::default()]).unwrap();
             let mut connection = client.connection(id);
-            let segment = connection.send(0, "heard".into()).unwrap();
-            connection.verdict(0, segment, PATIENCE).unwrap();
+            let segment = connection.send(StreamId(0), "heard".into()).unwrap();
+            connection.verdict(StreamId(0), segment, PATIENCE).unwrap();
             std::mem::forget(client);
         });
         let id = server.accept(PATIENCE).unwrap();
         let mut connection = server.connection(id);
         sending.join().unwrap_or(());
-        assert_eq!(connection.recv(0, PATIENCE).unwrap().unwrap().bytes, b"heard"[..]);
-        assert_timed_out(&connection.recv(0, Some(seconds(5))).unwrap_err());
-        assert_timed_out(&connection.accept_stream(Some(seconds(5))).map(|_| ()).and_then(|()| connection.recv(0, PATIENCE)).unwrap_err());
+        assert_eq!(connection.recv(StreamId(0), PATIENCE).unwrap().unwrap().bytes, b"heard"[..]);
+        assert_timed_out(&connection.recv(StreamId(0), Some(seconds(5))).unwrap_err());
+        assert_timed_out(
+            &connection.accept_stream(Some(seconds(5))).map(|_| ()).and_then(|()| connection.recv(StreamId(0), PATIENCE)).unwrap_err(),
+        );
     });
 }
 
@@ -85,7 +87,7 @@ fn an_asynchronous_peer_hears_the_same() {
         let to = server.local_addr();
         let serving = thread::spawn(move || {
             let id = server.accept(PATIENCE).unwrap();
-            assert!(server.connection(id).recv(0, PATIENCE).unwrap().is_some());
+            assert!(server.connection(id).recv(StreamId(0), PATIENCE).unwrap().is_some());
             std::mem::forget(server);
         });
         let client = segstream::Endpoint::builder().config(impatient()).bind(any()).unwrap();

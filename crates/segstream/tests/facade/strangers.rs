@@ -1,7 +1,7 @@
 //! Datagrams that are none of ours at a listening port: counted, and harmless.
 
 use crate::loopback::{PATIENCE, any, ends, ends_async, pattern};
-use segstream::{Contract, StrayCounters, Verdict, blocking};
+use segstream::{Contract, StrayCounters, StreamId, Verdict, blocking};
 use std::net::{SocketAddr, UdpSocket};
 use std::thread;
 use std::time::Duration;
@@ -38,13 +38,13 @@ fn noise_at_a_blocking_endpoint() {
             let mut client = blocking::Endpoint::builder().bind(any()).unwrap();
             let id = client.connect(segstream::Peer::anyone(to), vec![Contract::default()]).unwrap();
             let mut connection = client.connection(id);
-            let segment = connection.send(0, pattern(0, 100_000)).unwrap();
-            let judged = connection.verdict(0, segment, PATIENCE).unwrap();
+            let segment = connection.send(StreamId(0), pattern(0, 100_000)).unwrap();
+            let judged = connection.verdict(StreamId(0), segment, PATIENCE).unwrap();
             connection.close(0, "").unwrap();
             judged.verdict
         });
         let id = server.accept(PATIENCE).unwrap();
-        assert_eq!(server.connection(id).recv(0, PATIENCE).unwrap().unwrap().bytes, pattern(0, 100_000));
+        assert_eq!(server.connection(id).recv(StreamId(0), PATIENCE).unwrap().unwrap().bytes, pattern(0, 100_000));
         server.connection(id).closed(PATIENCE).unwrap();
         server.close().unwrap();
         assert_eq!(sending.join().unwrap(), Verdict::Complete);

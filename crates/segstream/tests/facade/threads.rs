@@ -1,7 +1,7 @@
 //! Functions with threads of their own: what is promised does not depend on them.
 
 use crate::loopback::{PATIENCE, any, ends, pattern};
-use segstream::{Builder, Class, Config, Contract, Error, Peer, Rate, Threads, Verdict, blocking};
+use segstream::{Builder, Class, Config, Contract, Error, Peer, Rate, SegmentNumber, StreamId, Threads, Verdict, blocking};
 use std::thread;
 
 const SEGMENTS: u64 = 60;
@@ -23,7 +23,7 @@ fn send(to: Peer, builder: Builder<blocking::Endpoint>) {
     let id = client.connect(to, vec![Contract::default()]).unwrap();
     let mut connection = client.connection(id);
     for segment in 0..SEGMENTS {
-        connection.send(0, pattern(segment, SEGMENT_BYTES)).unwrap();
+        connection.send(StreamId(0), pattern(segment, SEGMENT_BYTES)).unwrap();
     }
     connection.close(7, "all sent").unwrap();
 }
@@ -32,8 +32,8 @@ fn receive(server: &mut blocking::Endpoint) {
     let id = server.accept(PATIENCE).unwrap();
     let mut connection = server.connection(id);
     let mut next = 0;
-    while let Some(received) = connection.recv(0, PATIENCE).unwrap() {
-        assert_eq!((received.segment, received.verdict), (next, Verdict::Complete));
+    while let Some(received) = connection.recv(StreamId(0), PATIENCE).unwrap() {
+        assert_eq!((received.segment, received.verdict), (SegmentNumber(next), Verdict::Complete));
         assert_eq!(received.bytes, pattern(next, SEGMENT_BYTES));
         next += 1;
     }
@@ -86,13 +86,13 @@ fn an_endpoint_that_is_dropped_in_full_flight_still_tells_its_peer() {
                 let id = client.connect(to, vec![Contract::default()]).unwrap();
                 let mut connection = client.connection(id);
                 for segment in 0..40 {
-                    connection.send(0, pattern(segment, SEGMENT_BYTES)).unwrap();
+                    connection.send(StreamId(0), pattern(segment, SEGMENT_BYTES)).unwrap();
                 }
             });
             let id = server.accept(PATIENCE).unwrap();
             let mut connection = server.connection(id);
             let told = loop {
-                match connection.recv(0, PATIENCE) {
+                match connection.recv(StreamId(0), PATIENCE) {
                     Ok(Some(_)) => {}
                     other => break format!("{other:?}"),
                 }

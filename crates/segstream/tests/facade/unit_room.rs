@@ -1,7 +1,7 @@
 //! Units fit the smallest datagram whatever stands in front of them, or their stream is refused.
 
 use crate::loopback::{PATIENCE, any, ends, pattern};
-use segstream::{Builder, Config, Contract, ContractError, DatagramSize, Error, Peer, SubmitError, Timestamp, blocking};
+use segstream::{Builder, Config, Contract, ContractError, DatagramSize, Error, Peer, StreamId, SubmitError, Timestamp, blocking};
 use std::thread;
 
 /// The first position of a unit, and the length of its segment, are as long as a window of so many units makes them.
@@ -9,7 +9,7 @@ const WINDOW_UNITS: u32 = 1 << 14;
 
 fn contract(builder: &Builder<blocking::Endpoint>) -> Contract {
     let usual = Contract { window_units: WINDOW_UNITS, ..Contract::default() };
-    Contract { unit_bytes: builder.unit_bytes_max(0, &usual), ..usual }
+    Contract { unit_bytes: builder.unit_bytes_max(StreamId(0), &usual), ..usual }
 }
 
 #[test]
@@ -27,13 +27,13 @@ fn a_segment_of_the_largest_units_from_the_end_of_time_arrives_in_the_smallest_d
             let taking = thread::spawn(move || {
                 let mut server = server;
                 let id = server.accept(PATIENCE).unwrap();
-                let received = server.connection(id).recv(0, PATIENCE).unwrap().unwrap();
+                let received = server.connection(id).recv(StreamId(0), PATIENCE).unwrap().unwrap();
                 server.connection(id).closed(PATIENCE).unwrap();
                 received.bytes
             });
             let mut client = builder.bind(any()).unwrap();
             let id = client.connect(Peer::anyone(to), vec![contract]).unwrap();
-            client.connection(id).send_at(0, bytes.clone(), Timestamp::from_nanos(u64::MAX), None).unwrap();
+            client.connection(id).send_at(StreamId(0), bytes.clone(), Timestamp::from_nanos(u64::MAX), None).unwrap();
             client.connection(id).close(0, "done").unwrap();
             assert!(taking.join().unwrap() == bytes);
         }
@@ -65,11 +65,11 @@ fn units_that_would_not_fit_are_refused_with_what_would() {
         assert_eq!(refused(connection.open_stream(longer).unwrap_err()), 1148);
         assert_eq!(refused(connection.open_stream(wider).unwrap_err()), 1146);
         let now = Timestamp::ZERO;
-        let error = connection.send_at(0, pattern(0, 9), now, Some((64, 4, 1))).unwrap_err();
+        let error = connection.send_at(StreamId(0), pattern(0, 9), now, Some((64, 4, 1))).unwrap_err();
         assert!(matches!(error, Error::Submit(SubmitError::NoRoom { unit_bytes: 1148, fits: 1144 })), "{error}");
         // What was refused has changed nothing.
-        assert_eq!(connection.open_stream(Contract::default()).unwrap(), 1);
-        connection.send(0, pattern(0, 9)).unwrap();
+        assert_eq!(connection.open_stream(Contract::default()).unwrap(), StreamId(1));
+        connection.send(StreamId(0), pattern(0, 9)).unwrap();
         connection.close(0, "done").unwrap();
         serving.join().unwrap();
     });

@@ -1,7 +1,7 @@
 //! Verdicts and holes as both ends hear of them, over a path that loses chosen packets.
 
 use crate::loopback::{PATIENCE, any, ends, pattern, through_link, tolerant};
-use segstream::{Contract, Judged, Received, Statistics, Timestamp, Tolerance, Verdict, blocking};
+use segstream::{Contract, Judged, Received, Statistics, StreamId, Timestamp, Tolerance, Verdict, blocking};
 use std::thread;
 
 const UNITS: usize = 64;
@@ -14,8 +14,8 @@ fn one_segment(contract: Contract, loss: &str) -> (Judged, Received, Statistics)
     let receiving = thread::spawn(move || {
         let id = server.accept(PATIENCE).unwrap();
         let mut connection = server.connection(id);
-        let received = connection.recv(0, PATIENCE).unwrap().unwrap();
-        assert!(connection.recv(0, PATIENCE).unwrap().is_none());
+        let received = connection.recv(StreamId(0), PATIENCE).unwrap().unwrap();
+        assert!(connection.recv(StreamId(0), PATIENCE).unwrap().is_none());
         server.close().unwrap();
         received
     });
@@ -23,8 +23,8 @@ fn one_segment(contract: Contract, loss: &str) -> (Judged, Received, Statistics)
         let mut client = blocking::Endpoint::builder().config(segstream::Config::default().with_rate_megabits(1_000)).bind(any()).unwrap();
         let id = client.connect(segstream::Peer::anyone(link), vec![contract]).unwrap();
         let mut connection = client.connection(id);
-        let segment = connection.send(0, pattern(1, UNITS * UNIT_BYTES)).unwrap();
-        let judged = connection.verdict(0, segment, PATIENCE).unwrap();
+        let segment = connection.send(StreamId(0), pattern(1, UNITS * UNIT_BYTES)).unwrap();
+        let judged = connection.verdict(StreamId(0), segment, PATIENCE).unwrap();
         let statistics = connection.statistics().unwrap();
         connection.close(0, "").unwrap();
         (judged, statistics)
@@ -101,8 +101,8 @@ fn a_segment_may_have_a_tolerance_of_its_own() {
             });
             let id = client.connect(segstream::Peer::anyone(link), vec![Contract::default()]).unwrap();
             let mut connection = client.connection(id);
-            let segment = connection.send_at(0, pattern(1, UNITS * UNIT_BYTES), Timestamp::ZERO, Some((64, 64, 64))).unwrap();
-            let judged = connection.verdict(0, segment, PATIENCE).unwrap();
+            let segment = connection.send_at(StreamId(0), pattern(1, UNITS * UNIT_BYTES), Timestamp::ZERO, Some((64, 64, 64))).unwrap();
+            let judged = connection.verdict(StreamId(0), segment, PATIENCE).unwrap();
             assert_eq!((judged.verdict, judged.missing()), (Verdict::WithinTolerance, 3));
             connection.close(0, "").unwrap();
             serving.join().unwrap();

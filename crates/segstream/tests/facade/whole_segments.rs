@@ -1,7 +1,7 @@
 //! Whole segments in both directions, on both address families, with both interfaces and across them.
 
 use crate::loopback::{FAMILIES, PATIENCE, at, ends, ends_async, pattern};
-use segstream::{Contract, Error, Verdict, blocking};
+use segstream::{Contract, Error, SegmentNumber, StreamId, Verdict, blocking};
 use std::net::SocketAddr;
 use std::thread;
 
@@ -13,20 +13,20 @@ fn blocking_client(to: SocketAddr, family: &str) {
     let id = endpoint.connect(segstream::Peer::anyone(to), vec![Contract::default()]).unwrap();
     let mut connection = endpoint.connection(id);
     for (number, length) in LENGTHS.into_iter().enumerate() {
-        assert_eq!(connection.send(0, pattern(number as u64, length)).unwrap(), number as u64);
+        assert_eq!(connection.send(StreamId(0), pattern(number as u64, length)).unwrap(), SegmentNumber(number as u64));
     }
     let stream = connection.accept_stream(PATIENCE).unwrap().unwrap();
     for (number, length) in LENGTHS.into_iter().enumerate() {
         let received = connection.recv(stream, PATIENCE).unwrap().unwrap();
-        assert_eq!((received.segment, received.verdict), (number as u64, Verdict::Complete));
+        assert_eq!((received.segment, received.verdict), (SegmentNumber(number as u64), Verdict::Complete));
         assert_eq!(received.bytes, pattern(100 + number as u64, length), "{length} bytes");
     }
     assert!(connection.recv(stream, PATIENCE).unwrap().is_none());
     for number in 0..LENGTHS.len() as u64 {
-        let judged = connection.verdict(0, number, PATIENCE).unwrap();
+        let judged = connection.verdict(StreamId(0), SegmentNumber(number), PATIENCE).unwrap();
         assert_eq!((judged.verdict, judged.missing()), (Verdict::Complete, 0));
     }
-    assert!(matches!(connection.verdict(0, 0, PATIENCE), Err(Error::Unknown("segment"))));
+    assert!(matches!(connection.verdict(StreamId(0), SegmentNumber(0), PATIENCE), Err(Error::Unknown("segment"))));
     connection.close(0, "done").unwrap();
 }
 
@@ -37,8 +37,8 @@ fn blocking_server(mut endpoint: blocking::Endpoint) {
     let back = connection.open_stream(Contract::default()).unwrap();
     for (number, length) in LENGTHS.into_iter().enumerate() {
         let mut buffer = vec![0; 1_000];
-        let (whole, received) = connection.recv_into(0, &mut buffer, PATIENCE).unwrap().unwrap();
-        assert_eq!((whole, received.segment, received.bytes.len()), (length, number as u64, 0));
+        let (whole, received) = connection.recv_into(StreamId(0), &mut buffer, PATIENCE).unwrap().unwrap();
+        assert_eq!((whole, received.segment.0, received.bytes.len()), (length, number as u64, 0));
         let fits = length.min(1_000);
         assert_eq!(buffer[..fits], pattern(number as u64, length)[..fits]);
         connection.send(back, pattern(100 + number as u64, length)).unwrap();
@@ -52,7 +52,7 @@ fn blocking_server(mut endpoint: blocking::Endpoint) {
     assert_eq!(verdicts, LENGTHS.len());
     let reason = connection.closed(PATIENCE).unwrap();
     assert_eq!(reason.to_string(), "closed by the peer: done (code 0)");
-    assert!(connection.recv(0, PATIENCE).unwrap().is_none(), "a graceful end is the end of every stream");
+    assert!(connection.recv(StreamId(0), PATIENCE).unwrap().is_none(), "a graceful end is the end of every stream");
     endpoint.close().unwrap();
 }
 
@@ -60,19 +60,19 @@ async fn async_client(to: SocketAddr, family: &str) {
     let endpoint = segstream::Endpoint::builder().bind(at(family)).unwrap();
     let (connection, senders) = endpoint.connect(segstream::Peer::anyone(to), vec![Contract::default()]).await.unwrap();
     for (number, length) in LENGTHS.into_iter().enumerate() {
-        assert_eq!(senders[0].send(pattern(number as u64, length)).await.unwrap(), number as u64);
+        assert_eq!(senders[0].send(pattern(number as u64, length)).await.unwrap(), SegmentNumber(number as u64));
     }
     let mut receiver = connection.accept_stream().await.unwrap().unwrap();
     for (number, length) in LENGTHS.into_iter().enumerate() {
         let received = receiver.recv().await.unwrap().unwrap();
-        assert_eq!((received.segment, received.verdict), (number as u64, Verdict::Complete));
+        assert_eq!((received.segment, received.verdict), (SegmentNumber(number as u64), Verdict::Complete));
         assert_eq!(received.bytes, pattern(100 + number as u64, length), "{length} bytes");
     }
     assert!(receiver.recv().await.unwrap().is_none());
     for number in 0..LENGTHS.len() as u64 {
-        assert_eq!(senders[0].verdict(number).await.unwrap().verdict, Verdict::Complete);
+        assert_eq!(senders[0].verdict(SegmentNumber(number)).await.unwrap().verdict, Verdict::Complete);
     }
-    assert!(matches!(senders[0].verdict(0).await, Err(Error::Unknown("segment"))));
+    assert!(matches!(senders[0].verdict(SegmentNumber(0)).await, Err(Error::Unknown("segment"))));
     connection.close(0, "done").await.unwrap();
     endpoint.close().await.unwrap();
 }
@@ -84,7 +84,7 @@ async fn async_server(endpoint: segstream::Endpoint) {
     for (number, length) in LENGTHS.into_iter().enumerate() {
         let mut buffer = vec![0; 1_000];
         let (whole, received) = receiver.recv_into(&mut buffer).await.unwrap().unwrap();
-        assert_eq!((whole, received.segment, received.bytes.len()), (length, number as u64, 0));
+        assert_eq!((whole, received.segment.0, received.bytes.len()), (length, number as u64, 0));
         back.send(pattern(100 + number as u64, length)).await.unwrap();
     }
     back.finish();

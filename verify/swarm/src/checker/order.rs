@@ -6,14 +6,14 @@
 
 use super::{Checker, must};
 use crate::event::{Event, StreamName};
-use segstream_base::Instant;
+use segstream_base::{Instant, SegmentNumber};
 use segstream_wire::contract::Order;
 use std::collections::{BTreeMap, BTreeSet};
 
 #[derive(Debug)]
 struct Stream {
     order: Order,
-    taken: BTreeSet<u64>,
+    taken: BTreeSet<SegmentNumber>,
     ended: bool,
 }
 
@@ -33,7 +33,7 @@ impl Checker for OrderOfDelivery {
         match event {
             Event::Submitted { name, .. } => {
                 let count = self.submitted.entry(name.stream).or_default();
-                must!(name.segment == *count, "segment {name} was submitted as number {count} of its stream");
+                must!(name.segment == SegmentNumber(*count), "segment {name} was submitted as number {count} of its stream");
                 *count += 1;
             }
             Event::Offered { at, name, order } => {
@@ -46,7 +46,7 @@ impl Checker for OrderOfDelivery {
                     return Err(format!("side {at} was handed {name} of a stream it was never told of"));
                 };
                 must!(!stream.ended, "side {at} was handed {name} after the end of its stream");
-                let due = stream.taken.len() as u64;
+                let due = SegmentNumber(stream.taken.len() as u64);
                 must!(stream.order == Order::AsAccepted || name.segment == due, "side {at} was handed {name} when {due} was due");
                 must!(stream.taken.insert(name.segment), "side {at} was handed {name} twice");
             }

@@ -57,7 +57,7 @@ pub(super) struct Promise {
 impl Promise {
     fn segment(&mut self, name: SegmentName) -> Result<&mut Segment, String> {
         let stream = self.streams.get_mut(&name.stream);
-        stream.and_then(|stream| stream.segments.get_mut(name.segment as usize)).ok_or_else(|| format!("{name} was never submitted"))
+        stream.and_then(|stream| stream.segments.get_mut(name.segment.0 as usize)).ok_or_else(|| format!("{name} was never submitted"))
     }
 
     fn class(&mut self, side: u32, class: Class) {
@@ -70,7 +70,7 @@ impl Promise {
         let name = delivered.name;
         let always = self.sides.get(&name.stream.side).map_or(0, |side| side.always);
         let Some(stream) = self.streams.get_mut(&name.stream) else { return Err(format!("{name} is of a stream that was never opened")) };
-        let Some(segment) = stream.segments.get_mut(name.segment as usize) else { return Err(format!("{name} was never submitted")) };
+        let Some(segment) = stream.segments.get_mut(name.segment.0 as usize) else { return Err(format!("{name} was never submitted")) };
         must!(segment.delivered.is_none(), "{name} was delivered twice");
         let case = Case { contract: &stream.contract, segment, delivered, always: Class::new(always).unwrap_or_default() };
         case.check_length()?;

@@ -10,7 +10,7 @@ use super::line::Outcome;
 use super::{Place, processor, settings};
 use anyhow::{Result, ensure};
 use segstream::blocking::Endpoint;
-use segstream::{Bytes, CloseReason, ConnectionEvent, ConnectionId, Fingerprint};
+use segstream::{Bytes, CloseReason, ConnectionEvent, ConnectionId, Fingerprint, StreamId};
 use std::net::SocketAddr;
 use std::time::Instant;
 
@@ -58,7 +58,7 @@ fn receive(bind: SocketAddr, job: &Job, encrypted: bool) -> Result<Outcome> {
 }
 
 /// Takes what is ready of a stream; when the first of it began to arrive.
-fn take(server: &mut Endpoint, id: ConnectionId, stream: u32, job: &Job, outcome: &mut Outcome) -> Option<segstream_base::Instant> {
+fn take(server: &mut Endpoint, id: ConnectionId, stream: StreamId, job: &Job, outcome: &mut Outcome) -> Option<segstream_base::Instant> {
     let mut first = None;
     while let Some(segment) = server.connection(id).try_recv(stream) {
         let kept = segment.verdict.is_met() && segment.bytes.len() == job.segment_bytes;
@@ -84,15 +84,15 @@ fn send(connect: SocketAddr, trust: Option<Fingerprint>, job: &Job, encrypted: b
         while let Some(left) = due.checked_sub(began.elapsed()).filter(|left| !left.is_zero()) {
             client.wait(Some(left))?;
         }
-        client.connection(ids[(number % job.count) as usize]).send(0, payload.clone())?;
+        client.connection(ids[(number % job.count) as usize]).send(StreamId(0), payload.clone())?;
         outcome.bytes += payload.len() as u64;
         outcome.complete += 1;
     }
     for &id in &ids {
-        client.connection(id).finish_stream(0)?;
+        client.connection(id).finish_stream(StreamId(0))?;
     }
     for &id in &ids {
-        while client.connection(id).next_verdict(0, None)?.is_some() {}
+        while client.connection(id).next_verdict(StreamId(0), None)?.is_some() {}
         outcome.sent_again += client.connection(id).statistics()?.units_retransmitted;
     }
     outcome.seconds = began.elapsed().as_secs_f64();

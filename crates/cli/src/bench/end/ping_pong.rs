@@ -8,7 +8,7 @@ use super::job::Job;
 use super::line::Outcome;
 use super::{Place, processor, settings};
 use anyhow::{Result, ensure};
-use segstream::{Bytes, Fingerprint};
+use segstream::{Bytes, Fingerprint, StreamId};
 use std::net::SocketAddr;
 use std::time::Instant;
 
@@ -28,7 +28,7 @@ fn answer(bind: SocketAddr, job: &Job, encrypted: bool) -> Result<Outcome> {
     let back = connection.open_stream(settings::contract(job, encrypted)?)?;
     let spent = processor::time();
     let (mut outcome, mut first) = (Outcome::default(), None);
-    while let Some(segment) = connection.recv(0, None)? {
+    while let Some(segment) = connection.recv(StreamId(0), None)? {
         let first = *first.get_or_insert_with(Instant::now);
         outcome.bytes += segment.bytes.len() as u64;
         outcome.complete += 1;
@@ -52,7 +52,7 @@ fn ask(connect: SocketAddr, trust: Option<Fingerprint>, job: &Job, encrypted: bo
     let began = Instant::now();
     while job.left(began, job.count.saturating_sub(outcome.complete)) > 0 {
         let sent = Instant::now();
-        connection.send(0, payload.clone())?;
+        connection.send(StreamId(0), payload.clone())?;
         let stream = match back {
             Some(stream) => stream,
             None => {

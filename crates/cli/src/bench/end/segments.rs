@@ -9,7 +9,7 @@ use super::line::Outcome;
 use super::{Place, processor, settings};
 use anyhow::{Result, ensure};
 use segstream::blocking::Endpoint;
-use segstream::{Bytes, ConnectionId, Error, Fingerprint, Received, SubmitError};
+use segstream::{Bytes, ConnectionId, Error, Fingerprint, Received, StreamId, SubmitError};
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
@@ -42,7 +42,7 @@ fn receive(bind: SocketAddr, job: &Job, encrypted: bool) -> Result<Outcome> {
     let mut outcome = Outcome::default();
     let (mut first, mut last, mut cpu, mut tolerated) = (None, clock.now(), Duration::ZERO, 0u64);
     let (mut delays, mut looked) = (Vec::new(), last);
-    while let Some(segment) = endpoint.connection(id).recv(0, None)? {
+    while let Some(segment) = endpoint.connection(id).recv(StreamId(0), None)? {
         last = clock.now();
         // Why not each time: the system's call takes longer than a short segment.
         if last.since(looked) > CPU_LOOK_AFTER {
@@ -84,9 +84,9 @@ fn send(connect: SocketAddr, trust: Option<Fingerprint>, job: &Job, encrypted: b
         _ => send_at_once(&mut endpoint, id, job)?,
     };
     let mut connection = endpoint.connection(id);
-    connection.finish_stream(0)?;
+    connection.finish_stream(StreamId(0))?;
     // Why only now: the receiver counts them, and asking earlier costs what nothing else here needs.
-    while connection.next_verdict(0, None)?.is_some() {}
+    while connection.next_verdict(StreamId(0), None)?.is_some() {}
     outcome.seconds = began.elapsed().as_secs_f64();
     outcome.cpu_seconds = (processor::time() - spent).as_secs_f64();
     let statistics = connection.statistics()?;
@@ -110,9 +110,9 @@ fn send_at_once(endpoint: &mut Endpoint, id: ConnectionId, job: &Job) -> Result<
             return Ok(outcome);
         }
         // Why not each by itself: that would serve the network once for each, and short ones would leave in datagrams of their own.
-        match connection.try_send(0, payload.slice(..length), clock.now(), None) {
+        match connection.try_send(StreamId(0), payload.slice(..length), clock.now(), None) {
             Ok(_) => {}
-            Err(Error::Submit(SubmitError::Blocked)) => drop(connection.send(0, payload.slice(..length))?),
+            Err(Error::Submit(SubmitError::Blocked)) => drop(connection.send(StreamId(0), payload.slice(..length))?),
             Err(error) => return Err(error.into()),
         }
         outcome.bytes += length as u64;
@@ -135,7 +135,7 @@ fn send_on_time(endpoint: &mut Endpoint, id: ConnectionId, job: &Job, encrypted:
             unit[..8].copy_from_slice(&u64::try_from(due.as_nanos()).unwrap_or(u64::MAX).to_le_bytes());
             unit[8..STAMP_BYTES].copy_from_slice(&number.to_le_bytes());
         }
-        endpoint.connection(id).send(0, bytes.into())?;
+        endpoint.connection(id).send(StreamId(0), bytes.into())?;
         outcome.bytes += job.segment_bytes as u64;
         outcome.complete += 1;
     }

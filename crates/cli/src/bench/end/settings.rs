@@ -9,7 +9,7 @@ use super::line::Listening;
 use crate::json;
 use anyhow::{Context as _, Result};
 use segstream::blocking::Endpoint;
-use segstream::{Builder, Class, Config, ConnectionId, Contract, DatagramSize, Fingerprint, Order, Peer};
+use segstream::{Builder, Class, Config, ConnectionId, Contract, DatagramSize, Fingerprint, Order, Peer, StreamId};
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -68,7 +68,7 @@ fn units(job: &Job, unit_bytes: u32) -> Result<u32> {
 fn largest_unit(job: &Job, encrypted: bool) -> Result<usize> {
     // Units that fill a datagram are never shorter than this, hence no more.
     let window_units = WINDOW_UNITS.max(units(job, UNIT_BYTES_LEAST)?);
-    Ok(builder(job, encrypted)?.unit_bytes_max(0, &Contract { window_units, ..Contract::default() }) as usize)
+    Ok(builder(job, encrypted)?.unit_bytes_max(StreamId(0), &Contract { window_units, ..Contract::default() }) as usize)
 }
 
 /// The largest units of which a whole number fills a datagram, or nearly does: units travel whole. None is longer than

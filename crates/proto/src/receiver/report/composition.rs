@@ -11,9 +11,9 @@ use crate::live_streams::LiveStreams;
 use crate::receiver::segment::RecvSegment;
 use crate::receiver::stream::RecvStream;
 use crate::receiver::stream_credit::StreamCredit;
-use segstream_base::Instant;
 use segstream_base::codec::varint_len;
 use segstream_base::halves::Verdict;
+use segstream_base::{Instant, SegmentNumber, StreamId};
 use segstream_blocks::loss_detector::LossDetector;
 use segstream_wire::report::{Arrived, RefuseReason, Runs};
 use segstream_wire::{Class, Report, ReportFrame};
@@ -45,9 +45,9 @@ pub(in crate::receiver) struct Composition {
     reclass_echo_pending: bool,
     /// The newest exchange, until it is reported. Why only once: the next one tells all that it would have.
     exchange: Option<Arrived>,
-    refused: VecDeque<(u32, RefuseReason)>,
+    refused: VecDeque<(StreamId, RefuseReason)>,
     /// Retired streams whose sender does not know that their end is known.
-    retired: VecDeque<u32>,
+    retired: VecDeque<StreamId>,
     /// Shipments the present report may still have.
     shipments_left: usize,
     /// The first stream whose window the present report has not told.
@@ -90,14 +90,14 @@ impl Composition {
     }
 
     /// A stream was refused.
-    pub(in crate::receiver) fn on_refused(&mut self, stream: u32, reason: RefuseReason) {
+    pub(in crate::receiver) fn on_refused(&mut self, stream: StreamId, reason: RefuseReason) {
         if self.refused.len() < ANSWERS_MAX && !self.refused.iter().any(|refused| refused.0 == stream) {
             self.refused.push_back((stream, reason));
         }
     }
 
     /// The sender still speaks of a stream that is retired.
-    pub(in crate::receiver) fn on_retired_named(&mut self, stream: u32) {
+    pub(in crate::receiver) fn on_retired_named(&mut self, stream: StreamId) {
         if self.retired.len() < ANSWERS_MAX && !self.retired.contains(&stream) {
             self.retired.push_back(stream);
         }
@@ -205,7 +205,7 @@ impl Composition {
 }
 
 /// Asks for everything declared lost of violated segments, oldest first.
-fn add_requests(id: u32, stream: &mut RecvStream, report: &mut Report, room: &mut usize) {
+fn add_requests(id: StreamId, stream: &mut RecvStream, report: &mut Report, room: &mut usize) {
     if stream.wanting == 0 && stream.request_from.0 >= stream.frontier.0 {
         return;
     }
@@ -228,7 +228,7 @@ fn add_requests(id: u32, stream: &mut RecvStream, report: &mut Report, room: &mu
 }
 
 /// Tells verdicts the sender has not confirmed, oldest first.
-fn add_verdicts(id: u32, stream: &mut RecvStream, report: &mut Report, room: &mut usize, memory: &mut VerdictMemory) {
+fn add_verdicts(id: StreamId, stream: &mut RecvStream, report: &mut Report, room: &mut usize, memory: &mut VerdictMemory) {
     if stream.unconfirmed == 0 {
         return;
     }
@@ -256,14 +256,14 @@ fn push(report: &mut Report, room: &mut usize, frame: ReportFrame) -> bool {
 }
 
 /// The present grant of a stream.
-pub(in crate::receiver) fn grant(id: u32, stream: &RecvStream) -> ReportFrame {
+pub(in crate::receiver) fn grant(id: StreamId, stream: &RecvStream) -> ReportFrame {
     let (segments, units) = stream.edges();
     ReportFrame::Grant { stream: id, segments, units, end_known: stream.end.is_some() }
 }
 
 /// What is wanted of a segment from position `from` on, cut to `room`, and the position at which it was cut;
 /// `None` when nothing is wanted.
-fn request(stream: u32, number: u64, segment: &RecvSegment, from: u32, room: usize) -> Option<(ReportFrame, Option<u32>)> {
+fn request(stream: StreamId, number: SegmentNumber, segment: &RecvSegment, from: u32, room: usize) -> Option<(ReportFrame, Option<u32>)> {
     let unknown_length = segment.layout.units.is_none() && segment.due == u32::MAX;
     if !segment.violated && !unknown_length {
         return None;
@@ -296,7 +296,7 @@ fn fitting(runs: impl Iterator<Item = (u32, u32)>, most: usize, room: usize) -> 
 }
 
 /// The next verdict frame of `stream` from its cursor on; `None` when all is told or nothing more fits.
-fn next_verdict(id: u32, stream: &mut RecvStream, report: u64, room: usize) -> Option<(ReportFrame, SentVerdicts)> {
+fn next_verdict(id: StreamId, stream: &mut RecvStream, report: u64, room: usize) -> Option<(ReportFrame, SentVerdicts)> {
     let unconfirmed = |segment: &RecvSegment| segment.judged() && !segment.confirmed;
     while stream.verdict_from.0 < stream.next_segment() && !stream.get(stream.verdict_from.0).is_some_and(unconfirmed) {
         stream.verdict_from = (stream.verdict_from.0 + 1, 0);

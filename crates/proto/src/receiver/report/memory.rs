@@ -7,6 +7,7 @@
 
 use crate::live_streams::LiveStreams;
 use crate::receiver::stream::RecvStream;
+use segstream_base::{SegmentNumber, StreamId};
 use segstream_wire::state::Confirmed;
 use std::collections::VecDeque;
 
@@ -19,9 +20,9 @@ const SENT_VERDICTS_MAX: usize = 8192;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SentVerdicts {
     pub(super) report: u64,
-    pub(super) stream: u32,
-    pub(super) from: u64,
-    pub(super) to: u64,
+    pub(super) stream: StreamId,
+    pub(super) from: SegmentNumber,
+    pub(super) to: SegmentNumber,
     /// For a map of holes: the units it speaks of.
     pub(super) map: Option<(u32, u32)>,
 }

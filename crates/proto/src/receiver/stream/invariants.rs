@@ -4,6 +4,7 @@
 
 use super::{RecvStream, SPARE_SEGMENTS};
 use crate::receiver::segment::RecvSegment;
+use segstream_base::SegmentNumber;
 use segstream_blocks::recount;
 
 impl RecvStream {
@@ -21,7 +22,7 @@ impl RecvStream {
         debug_assert_eq!(self.reserved, reserved, "reserved units are miscounted");
         debug_assert_eq!(self.unconfirmed, count(|segment| segment.judged() && !segment.confirmed), "verdicts are miscounted");
         debug_assert_eq!(self.wanting, count(|segment| segment.violated && !segment.judged()), "segments that want are miscounted");
-        let before = |mark: u64| (self.base..mark).filter_map(|number| self.get(number));
+        let before = |mark: SegmentNumber| self.base.up_to(mark).filter_map(|number| self.get(number));
         debug_assert!(before(self.lowest_unjudged).all(RecvSegment::judged), "a segment is passed over by the judge");
         debug_assert!(before(self.lowest_unreleased).all(|segment| segment.released), "a segment is taken for released");
     }

@@ -4,6 +4,7 @@
 
 use super::{SPARE_SEGMENTS, SendStream};
 use crate::sender::segment::SendSegment;
+use segstream_base::SegmentNumber;
 use segstream_blocks::recount;
 
 impl SendStream {
@@ -19,7 +20,7 @@ impl SendStream {
         debug_assert_eq!(self.unsettled, unjudged().count() as u64, "segments without a verdict are miscounted");
         debug_assert_eq!(self.buffered_units, unjudged().map(|segment| segment.buffered).sum(), "the send buffer is miscounted");
         debug_assert_eq!(self.again_total, self.segments.iter().map(|segment| segment.again_count).sum(), "requests are miscounted");
-        let before = |mark: u64| (self.base..mark).filter_map(|number| self.get(number));
+        let before = |mark: SegmentNumber| self.base.up_to(mark).filter_map(|number| self.get(number));
         debug_assert!(before(self.again_from).all(|segment| segment.again_count == 0), "a request is behind the search for it");
         debug_assert!(before(self.expire_from).all(|segment| segment.settled() || segment.skipped), "a lifetime is not watched");
         let over = |segment: &SendSegment| segment.settled() || segment.skipped || segment.first_pass_over();

@@ -154,7 +154,7 @@ impl Network {
         let mut judged = Vec::new();
         for (_, event) in &self.events_a {
             if let ConnectionEvent::Judged { stream, segments, verdict, .. } = event {
-                judged.extend(segments.clone().map(|segment| (*stream, segment, *verdict)));
+                judged.extend(segments.start.up_to(segments.end).map(|segment| (stream.0, segment.0, *verdict)));
             }
         }
         judged

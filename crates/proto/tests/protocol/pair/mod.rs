@@ -17,7 +17,7 @@ use segstream_base::codec::{Reader, Writer};
 use segstream_base::endpoint::Deadline;
 use segstream_base::halves::{Packet, Receiver, Reconfigure, Segment, Sender, StreamId, SubmitError};
 use segstream_base::random::Seed;
-use segstream_base::{Bandwidth, Duration, Instant};
+use segstream_base::{Bandwidth, Duration, Instant, SegmentNumber};
 use segstream_proto::halves::{Feedback, Forward, ForwardBody, LoneReceiver, LoneSender};
 use segstream_proto::rate::Rate;
 use segstream_proto::receiver::ReceiverConfig;
@@ -131,8 +131,8 @@ pub struct Pair {
     spins: (Instant, u32),
     pub log: String,
     /// When each verdict reached the sender and each segment was judged: (stream, segment, when).
-    pub told: Vec<(u32, u64, Instant)>,
-    pub judged: Vec<(u32, u64, Instant)>,
+    pub told: Vec<(StreamId, SegmentNumber, Instant)>,
+    pub judged: Vec<(StreamId, SegmentNumber, Instant)>,
     pub delivered_units: u64,
     /// The class in force, once it has changed.
     pub reclassed: Option<u8>,
@@ -213,7 +213,7 @@ impl Pair {
             while !self.blocked[id]
                 && let Some(&offer) = self.backlog[id].front()
             {
-                match self.submit(id as u32, offer) {
+                match self.submit(StreamId(id as u32), offer) {
                     Ok(()) => {
                         self.backlog[id].pop_front();
                     }
@@ -237,9 +237,9 @@ impl Pair {
         }
     }
 
-    fn submit(&mut self, stream: u32, offer: Offer) -> Result<(), SubmitError> {
-        let (id, now) = (StreamId(stream), self.now);
-        let segment = |bytes, tolerance| Segment { stream: id, bytes, source_time: now, tolerance };
+    fn submit(&mut self, stream: StreamId, offer: Offer) -> Result<(), SubmitError> {
+        let now = self.now;
+        let segment = |bytes, tolerance| Segment { stream, bytes, source_time: now, tolerance };
         match offer {
             Offer::Whole(bytes, own) => {
                 self.sender.submit(now, segment(Some(bytes), own))?;
@@ -295,14 +295,14 @@ impl Pair {
         while let Some(event) = self.sender.half.poll_event() {
             match event {
                 SenderHalfEvent::Judged { stream, segments, verdict, holes } => {
-                    for segment in segments {
+                    for segment in segments.start.up_to(segments.end) {
                         self.oracle.on_told(stream, segment, verdict, &holes);
                         self.told.push((stream, segment, self.now));
                         self.line(format_args!("sender learns {stream}/{segment} {verdict} {holes:?}"));
                     }
                 }
                 SenderHalfEvent::Reclassed(class) => self.reclassed = Some(class.number()),
-                SenderHalfEvent::WindowOpen(stream) => self.blocked[stream as usize] = false,
+                SenderHalfEvent::WindowOpen(stream) => self.blocked[stream.0 as usize] = false,
                 _ => {}
             }
         }

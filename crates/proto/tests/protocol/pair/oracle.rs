@@ -1,8 +1,8 @@
 //! Watches a pair from outside and knows what really happened. It shares no code with the halves but the
 //! layout of a segment.
 
-use segstream_base::Instant;
 use segstream_base::halves::Verdict;
+use segstream_base::{Instant, SegmentNumber, StreamId};
 use segstream_proto::halves::{Forward, ForwardBody};
 use segstream_proto::layout::{Layout, tolerance};
 use segstream_proto::receiver::Delivery;
@@ -92,13 +92,13 @@ impl Oracle {
         }
     }
 
-    pub fn on_submit(&mut self, stream: u32, bytes: Option<u64>, own: Option<Triplet>) {
+    pub fn on_submit(&mut self, stream: StreamId, bytes: Option<u64>, own: Option<Triplet>) {
         let known = Known { opened: bytes.is_none(), bytes: bytes.unwrap_or(0), closed: bytes.is_some(), own, ..Known::default() };
-        self.streams[stream as usize].segments.push(known);
+        self.streams[stream.0 as usize].segments.push(known);
     }
 
-    pub fn on_append(&mut self, stream: u32, bytes: u64, last: bool) {
-        let open = self.streams[stream as usize].segments.last_mut().unwrap();
+    pub fn on_append(&mut self, stream: StreamId, bytes: u64, last: bool) {
+        let open = self.streams[stream.0 as usize].segments.last_mut().unwrap();
         open.bytes += bytes;
         open.closed = last;
     }
@@ -108,7 +108,7 @@ impl Oracle {
         assert_eq!(packet.number, self.fates.len() as u64, "shipments are numbered without gaps");
         self.fates.push(if kept { Fate::OnItsWay } else { Fate::Lost });
         let ForwardBody::Data(parts) = &packet.body else { return };
-        let mut here: Vec<(u32, u64, u32)> = Vec::new();
+        let mut here: Vec<(StreamId, SegmentNumber, u32)> = Vec::new();
         for part in parts {
             if part.again {
                 self.check_again(part);
@@ -118,7 +118,7 @@ impl Oracle {
                 self.check_first(part);
                 self.first_lost += if kept { 0 } else { u64::from(part.count) };
             }
-            let known = &mut self.streams[part.stream as usize].segments[part.segment as usize];
+            let known = &mut self.streams[part.stream.0 as usize].segments[part.segment.0 as usize];
             let end = (part.first + part.count) as usize;
             if known.shipments.len() < end {
                 known.shipments.resize(end, 0);
@@ -131,7 +131,7 @@ impl Oracle {
 
     /// Exact repair: the last shipment of each unit is lost, or later than R allows.
     fn check_again(&self, part: &Part) {
-        let known = &self.streams[part.stream as usize].segments[part.segment as usize];
+        let known = &self.streams[part.stream.0 as usize].segments[part.segment.0 as usize];
         for position in part.first..part.first + part.count {
             let last = *known.shipments.get(position as usize).expect("only what was sent is sent again");
             let lost = match self.fates[last as usize] {
@@ -149,8 +149,8 @@ impl Oracle {
     }
 
     fn check_first(&mut self, part: &Part) {
-        let view = &mut self.streams[part.stream as usize];
-        let known = &view.segments[part.segment as usize];
+        let view = &mut self.streams[part.stream.0 as usize];
+        let known = &view.segments[part.segment.0 as usize];
         assert_eq!(part.first as usize, known.shipments.len(), "{part:?}: units leave in sending order, each once");
         let units = view.contract.units_of(known.bytes);
         if part.opened {
@@ -160,15 +160,15 @@ impl Oracle {
         }
         assert!(u64::from(part.first + part.count) <= units, "{part:?}: more than was submitted");
         if self.flow {
-            assert!(part.segment < view.granted.0, "{part:?}: beyond the granted segments {:?}", view.granted);
+            assert!(part.segment.0 < view.granted.0, "{part:?}: beyond the granted segments {:?}", view.granted);
             assert!(view.started <= view.granted.1, "{part:?}: {} units started of {:?} granted", view.started, view.granted);
         }
     }
 
     /// Under a partial tolerance the loss of this shipment alone must not break the promise.
-    fn check_alone(&self, part: &Part, here: &[(u32, u64, u32)]) {
-        let view = &self.streams[part.stream as usize];
-        let known = &view.segments[part.segment as usize];
+    fn check_alone(&self, part: &Part, here: &[(StreamId, SegmentNumber, u32)]) {
+        let view = &self.streams[part.stream.0 as usize];
+        let known = &view.segments[part.segment.0 as usize];
         let promise = known.own.unwrap_or(view.contract.tolerance);
         let units = view.contract.units_of(known.bytes) as u32;
         if !known.closed || !tolerance(promise).clipped_to(units).is_partial() {
@@ -194,10 +194,10 @@ impl Oracle {
             return;
         }
         for part in parts {
-            let view = &mut self.streams[part.stream as usize];
-            let known = &view.segments[part.segment as usize];
+            let view = &mut self.streams[part.stream.0 as usize];
+            let known = &view.segments[part.segment.0 as usize];
             let layout = layout(view, known, part);
-            let known = &mut view.segments[part.segment as usize];
+            let known = &mut view.segments[part.segment.0 as usize];
             let before = known.arrived.len();
             for unit in layout.units_at(part.first, part.count) {
                 known.arrived.entry(unit).or_insert(now);
@@ -214,7 +214,7 @@ impl Oracle {
     pub fn on_report_arrival(&mut self, frames: &[ReportFrame]) {
         for frame in frames {
             if let ReportFrame::Grant { stream, segments, units, .. } = *frame
-                && let Some(view) = self.streams.get_mut(stream as usize)
+                && let Some(view) = self.streams.get_mut(stream.0 as usize)
             {
                 view.granted = (view.granted.0.max(segments), view.granted.1.max(units));
             }
@@ -224,15 +224,15 @@ impl Oracle {
     /// The application takes a segment.
     pub fn on_delivery(&mut self, delivery: &Delivery) {
         let flow = self.flow;
-        let view = &mut self.streams[delivery.stream as usize];
+        let view = &mut self.streams[delivery.stream.0 as usize];
         let number = delivery.segment;
-        assert!(number < view.segments.len() as u64, "segment {number} was never submitted");
+        assert!(number.0 < view.segments.len() as u64, "segment {number} was never submitted");
         if view.contract.order == Order::InOrder {
-            assert_eq!(number, view.deliveries, "in order");
+            assert_eq!(number.0, view.deliveries, "in order");
         }
         view.deliveries += 1;
         let contract = view.contract.clone();
-        let known = &mut view.segments[number as usize];
+        let known = &mut view.segments[number.0 as usize];
         assert!(known.delivered.is_none(), "segment {number} is delivered twice");
         let units = contract.units_of(known.bytes) as u32;
         if flow {
@@ -262,15 +262,15 @@ impl Oracle {
     }
 
     /// The sender tells a verdict.
-    pub fn on_told(&mut self, stream: u32, segment: u64, verdict: Verdict, holes: &[Run]) {
-        let known = &mut self.streams[stream as usize].segments[segment as usize];
+    pub fn on_told(&mut self, stream: StreamId, segment: SegmentNumber, verdict: Verdict, holes: &[Run]) {
+        let known = &mut self.streams[stream.0 as usize].segments[segment.0 as usize];
         assert!(known.told.is_none(), "the verdict on {segment} is told twice");
         assert!(holes.is_sorted_by(|a, b| a.1 < b.0), "{holes:?}");
         known.told = Some((verdict, holes.to_vec()));
     }
 
-    pub fn on_ended(&mut self, stream: u32, segments: u64) {
-        let view = &mut self.streams[stream as usize];
+    pub fn on_ended(&mut self, stream: StreamId, segments: u64) {
+        let view = &mut self.streams[stream.0 as usize];
         assert_eq!(view.ended, None, "a stream ends once");
         assert_eq!((segments, view.deliveries), (view.segments.len() as u64, segments), "everything is delivered before the end");
         view.ended = Some(segments);
