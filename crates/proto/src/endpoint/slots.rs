@@ -179,7 +179,7 @@ impl Slots {
 
     /// Each count is that of the connections that were noted so.
     fn debug_assert_counts(&self) {
-        if !recount::is_due(self.slots.len(), self.serial) {
+        if !recount::is_due(self.slots.len()) {
             return;
         }
         let count = |state| self.iter().filter(|slot| slot.state == state).count();

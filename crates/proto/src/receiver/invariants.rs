@@ -11,13 +11,12 @@ impl RecvHalf {
     /// What the half counts is the sum of what its streams count, and each of them counts its segments rightly.
     #[inline]
     pub(super) fn debug_assert_counts(&self) {
-        let turn = self.detector.highest().unwrap_or(0);
-        if !recount::is_due(self.streams.len(), turn) {
+        if !recount::is_due(self.streams.len()) {
             return;
         }
         let (mut wanting, mut unconfirmed, mut live) = (0, 0, 0);
         for stream in self.streams.iter() {
-            stream.debug_assert_counts(turn);
+            stream.debug_assert_counts();
             wanting += stream.wanting;
             unconfirmed += stream.unconfirmed;
             live += u64::from(!stream.is_retired());

@@ -173,7 +173,7 @@ impl RecvSegment {
     /// The counts are those of the bitmap.
     pub(super) fn debug_assert_counts(&self) {
         let words = self.present.len() as usize / 64;
-        if self.judged() || !recount::is_due(words, u64::from(self.got)) {
+        if self.judged() || !recount::is_due(words) {
             return;
         }
         debug_assert_eq!(self.got, self.present.count_ones(), "present units are miscounted");

@@ -237,10 +237,10 @@ impl SendSegment {
     }
 
     /// Every position that has left has its shipment on record, and what is wanted again has left.
-    pub(super) fn debug_assert_counts(&self, turn: u64) {
+    pub(super) fn debug_assert_counts(&self) {
         debug_assert_eq!(self.ships.len(), self.next as usize, "a position has no shipment");
         debug_assert!(self.next <= self.units(), "more has left than there is");
-        if !recount::is_due(self.again.len() as usize / 64, turn) {
+        if !recount::is_due(self.again.len() as usize / 64) {
             return;
         }
         debug_assert_eq!(self.again.count_ones_in(0, self.next), self.again_count, "requests are miscounted");

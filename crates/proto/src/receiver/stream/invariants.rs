@@ -8,13 +8,13 @@ use segstream_base::SegmentNumber;
 use segstream_blocks::recount;
 
 impl RecvStream {
-    /// What is counted is what the segments say, and every mark is where it says it is. `turn` grows with what arrives.
-    pub(in crate::receiver) fn debug_assert_counts(&self, turn: u64) {
+    /// What is counted is what the segments say, and every mark is where it says it is.
+    pub(in crate::receiver) fn debug_assert_counts(&self) {
         debug_assert!(self.spare.len() <= SPARE_SEGMENTS);
         debug_assert!(self.base <= self.high.0.min(self.frontier.0), "a segment has left that is not due");
         debug_assert!(self.base <= self.lowest_unreleased.min(self.lowest_unjudged));
         debug_assert!(self.reserved <= self.window.size().1 * 2, "{} units are reserved", self.reserved);
-        if !recount::is_due(self.segments.len(), turn) {
+        if !recount::is_due(self.segments.len()) {
             return;
         }
         let count = |of: fn(&RecvSegment) -> bool| self.segments.iter().filter(|segment| of(segment)).count() as u64;

@@ -8,12 +8,12 @@ use segstream_base::SegmentNumber;
 use segstream_blocks::recount;
 
 impl SendStream {
-    /// What is counted is what the segments say, and every mark is where it says it is. `turn` grows with what leaves.
-    pub(in crate::sender) fn debug_assert_counts(&self, turn: u64) {
+    /// What is counted is what the segments say, and every mark is where it says it is.
+    pub(in crate::sender) fn debug_assert_counts(&self) {
         debug_assert!(self.base <= self.current && self.current <= self.next_segment(), "the present segment is not in the queue");
         debug_assert!(self.spare.len() <= SPARE_SEGMENTS);
         debug_assert!(!self.segments.front().is_some_and(SendSegment::settled), "a judged segment stays at the front");
-        if !recount::is_due(self.segments.len(), turn) {
+        if !recount::is_due(self.segments.len()) {
             return;
         }
         let unjudged = || self.segments.iter().filter(|segment| !segment.settled());
@@ -25,6 +25,6 @@ impl SendStream {
         debug_assert!(before(self.expire_from).all(|segment| segment.settled() || segment.skipped), "a lifetime is not watched");
         let over = |segment: &SendSegment| segment.settled() || segment.skipped || segment.first_pass_over();
         debug_assert!(before(self.current).all(over), "a segment was left before its end");
-        self.segments.iter().for_each(|segment| segment.debug_assert_counts(turn));
+        self.segments.iter().for_each(SendSegment::debug_assert_counts);
     }
 }
