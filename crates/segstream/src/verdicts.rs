@@ -3,9 +3,10 @@
 //! The way of a verdict, with everything that stores it; a run of equal ones is one event all the way:
 //!
 //! ```text
-//!  report ─► sending half ─► connection ─► endpoint ─► here ─► application
-//!            judged once     its payload    events of    by number, in the order
-//!                            is forgotten   all          of verdicts, or as an event
+//!  report ─► sending half ─► connection ─────────► here ─► application
+//!            judged once     its payload is        by number, in the order
+//!                            forgotten; its turn   of verdicts, or as an event
+//!                            is the endpoint's
 //! ```
 //!
 //! Called by the inbox. Each verdict is handed out once, by number or in the order in which it came.

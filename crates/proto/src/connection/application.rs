@@ -177,7 +177,7 @@ impl Connection {
         if self.incoming.progressive.contains(&stream) {
             // What was not told of its units is told with the whole now.
             let taken = (stream, delivery.segment);
-            self.events.retain(|event| !matches!(*event, ConnectionEvent::Units { stream, segment, .. } if (stream, segment) == taken));
+            self.events.withdraw(|event| matches!(*event, ConnectionEvent::Units { stream, segment, .. } if (stream, segment) == taken));
         }
         self.tell_ended(now);
         Some(Received {

@@ -194,7 +194,7 @@ impl Connection {
         }
         if self.close.theirs.is_none() {
             self.close.theirs = Some(Box::new(disconnect));
-            self.events.push_back(ConnectionEvent::PeerClosing);
+            self.events.push(ConnectionEvent::PeerClosing);
             self.finish_all_streams(now);
         }
         // Why: whoever asks takes a silent peer for gone; we are still finishing.
@@ -231,7 +231,7 @@ impl Connection {
         self.timers.set(Timer::Drained, now + self.linger(&reason));
         self.send.abandon();
         self.after_input(now);
-        self.events.push_back(ConnectionEvent::Closed(reason));
+        self.events.push(ConnectionEvent::Closed(reason));
     }
 
     /// How long repetitions of the peer's DR are still answered.

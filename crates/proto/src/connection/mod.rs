@@ -6,13 +6,14 @@
 //! - `pmtu`: probes of the datagram size; what they find is the `Path`'s;
 //! - `migration`: a peer whose address changes;
 //! - `close`: graceful and abrupt end, the idle timeout;
-//! - `application`: what the application may ask for.
+//! - `application`: what the application may ask for; `events`: what it is told.
 //!
 //! Owned by the endpoint. Invariant: every shipment out takes a fresh number from the one counter; every
 //! shipment in is looked at only after its seal and its number have been checked.
 
 mod application;
 mod close;
+mod events;
 mod flight;
 mod gro_batch;
 mod migration;
@@ -36,6 +37,7 @@ use crate::store::{RecvStore, SendStore};
 use close::Close;
 use core::net::SocketAddr;
 use core::ops::Range;
+use events::Events;
 use segstream_base::endpoint::Deadline;
 use segstream_base::halves::Verdict;
 use segstream_base::{Bandwidth, Duration, Instant, SegmentNumber, StreamId};
@@ -45,7 +47,6 @@ use segstream_wire::proposal::{Proposal, agreed_idle_timeout};
 use segstream_wire::report::RefuseReason;
 use segstream_wire::{Class, Limits, Part};
 use setup::Setup;
-use std::collections::VecDeque;
 use std::sync::Arc;
 
 /// What a connection tells its application.
@@ -241,7 +242,7 @@ pub struct Connection {
     pub(crate) recv: RecvHalf,
     outgoing: Outgoing,
     incoming: Incoming,
-    events: VecDeque<ConnectionEvent>,
+    events: Events,
     /// Counters.
     pub counters: ConnectionCounters,
 }
@@ -318,7 +319,7 @@ impl Connection {
             recv,
             outgoing: Outgoing::default(),
             incoming: Incoming::default(),
-            events: VecDeque::new(),
+            events: Events::default(),
             counters: ConnectionCounters::default(),
         };
         connection.begin_setup(now);
@@ -430,7 +431,7 @@ impl Connection {
                     continue;
                 }
             };
-            self.events.push_back(event);
+            self.events.push(event);
         }
         while let Some(stream) = self.recv.poll_opened() {
             self.on_stream_opened(stream);
@@ -442,7 +443,7 @@ impl Connection {
             let mut place = 0;
             while let Some(stream) = self.recv.stream_at(place) {
                 if self.recv.has_delivery(stream) {
-                    self.events.push_back(ConnectionEvent::Readable(stream));
+                    self.events.push(ConnectionEvent::Readable(stream));
                 }
                 place += 1;
             }
@@ -458,7 +459,7 @@ impl Connection {
         let mut place = 0;
         while let Some(stream) = self.recv.stream_at(place) {
             if let Some(segments) = self.recv.poll_ended(now, stream) {
-                self.events.push_back(ConnectionEvent::Ended { stream, segments });
+                self.events.push(ConnectionEvent::Ended { stream, segments });
             }
             place += 1;
         }
@@ -469,25 +470,29 @@ impl Connection {
         self.incoming.store.retain(|kept| self.recv.contract(kept).is_some());
         self.incoming.progressive.retain(|&read| self.recv.contract(read).is_some());
         self.recv.hold_until_announced(stream);
-        self.events.push_back(ConnectionEvent::StreamOpened(stream));
+        self.events.push(ConnectionEvent::StreamOpened(stream));
     }
 
-    /// The next thing to tell the application.
+    /// Counts what there is to tell the application since this was last asked: so many events can be taken.
+    pub(crate) fn count_events(&mut self) -> usize {
+        let counted = self.events.count();
+        let count = counted.len();
+        for event in counted {
+            if let ConnectionEvent::StreamOpened(stream) = *event {
+                self.recv.on_announced(stream);
+            }
+        }
+        count
+    }
+
+    /// The next thing to tell the application of what was counted.
     pub(crate) fn poll_event(&mut self) -> Option<ConnectionEvent> {
-        let event = self.events.pop_front();
-        if let Some(ConnectionEvent::StreamOpened(stream)) = event {
-            self.recv.on_announced(stream);
-        }
-        if self.events.is_empty() && self.events.capacity() > 0 {
-            // Why: a connection that is idle keeps no room for what it once told.
-            self.events = VecDeque::new();
-        }
-        event
+        self.events.take()
     }
 
-    /// Whether there is anything to tell the application.
+    /// Whether there is anything to tell the application that was not counted.
     pub(crate) fn has_events(&self) -> bool {
-        !self.events.is_empty()
+        self.events.has_new()
     }
 
     /// Whether set-up is done and the connection is not closed.

@@ -192,14 +192,11 @@ impl Connection {
         let Some(layout) = self.recv.segment_layout(part.stream, part.segment) else { return };
         let (stream, segment) = (part.stream, part.segment);
         if layout.order.is_in_order() {
-            self.events.push_back(ConnectionEvent::Units { stream, segment, first: part.first, count: part.count });
+            self.events.push(ConnectionEvent::Units { stream, segment, first: part.first, count: part.count });
         } else {
-            self.events.extend(layout.units_at(part.first, part.count).map(|first| ConnectionEvent::Units {
-                stream,
-                segment,
-                first,
-                count: 1,
-            }));
+            for first in layout.units_at(part.first, part.count) {
+                self.events.push(ConnectionEvent::Units { stream, segment, first, count: 1 });
+            }
         }
     }
 

@@ -432,7 +432,7 @@ impl Connection {
             self.send.on_rtt_sample(now, now.since(sent));
         }
         self.share_round_trip();
-        self.events.push_back(ConnectionEvent::Connected);
+        self.events.push(ConnectionEvent::Connected);
     }
 
     /// The handshake has failed: the peer is told at the highest level it can open, and the connection ends.

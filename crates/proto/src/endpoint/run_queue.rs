@@ -40,7 +40,8 @@ pub(super) struct RunQueue {
     entries: BTreeSet<(Instant, u32)>,
     /// Where the next search for something to send begins.
     turn: u32,
-    events: VecDeque<(ConnectionId, ConnectionEvent)>,
+    /// Whose events are told next, and how many of each connection's.
+    telling: VecDeque<(ConnectionId, usize)>,
     /// For the connections that are due, kept for its buffer.
     due: Vec<u32>,
     /// How often a connection was looked at.
@@ -120,15 +121,25 @@ impl RunQueue {
         self.settle(slots);
         // Why in order: what is told must not depend on who was touched first.
         self.speaking.sort_unstable();
-        // Why all at once: what the application does between two events must not change the events that were due before.
+        // Why counted all at once: what the application does between two events must not change those that were due before.
         for index in self.speaking.drain(..) {
             let Some(slot) = slots.at_mut(index) else { continue };
             slot.queued.speaking = false;
-            while let Some(event) = slot.connection.poll_event() {
-                self.events.push_back((slot.id, event));
+            self.telling.push_back((slot.id, slot.connection.count_events()));
+        }
+        loop {
+            let (id, left) = self.telling.front_mut()?;
+            let told = *id;
+            // A connection that is gone tells nothing any more.
+            let event = left.checked_sub(1).and_then(|_| slots.get_mut(told)?.connection.poll_event());
+            *left = left.saturating_sub(1);
+            if event.is_none() || *left == 0 {
+                self.telling.pop_front();
+            }
+            if let Some(event) = event {
+                return Some((told, event));
             }
         }
-        self.events.pop_front()
     }
 
     /// The ready connection whose turn it is.
