@@ -7,7 +7,7 @@ use anyhow::Result;
 use clap::Args;
 use segstream_base::Instant as VirtualInstant;
 use segstream_base::codec::{Reader, Writer};
-use segstream_base::{SegmentNumber, StreamId};
+use segstream_base::{ExchangeNumber, ReportNumber, SegmentNumber, ShipmentNumber, StreamId};
 use segstream_lab::machine::Machine;
 use segstream_proto::session::Plain;
 use segstream_wire::header::HEADER_BYTES;
@@ -86,7 +86,7 @@ fn works() -> Vec<Work> {
     works.push(Work {
         what: "CRC32C seal of one unit's shipment",
         bytes: sealed.len(),
-        call: Box::new(move || Plain::seal(9, black_box(&mut sealed))),
+        call: Box::new(move || Plain::seal(ShipmentNumber(9), black_box(&mut sealed))),
     });
     works
 }
@@ -122,14 +122,14 @@ fn state(works: &mut Vec<Work>) {
         length: 1 << 18,
         source_time: VirtualInstant::from_nanos(1_234_567_000),
         tolerance: None,
-        last_shipment: Some(1_300_000),
+        last_shipment: Some(ShipmentNumber(1_300_000)),
     };
     let state = State {
-        sync: 900,
+        sync: ExchangeNumber(900),
         time: 1 << 40,
         answer: false,
         exchange: false,
-        confirmed: Confirmed { highest: Some(800), before: u64::MAX },
+        confirmed: Confirmed { highest: Some(ReportNumber(800)), before: u64::MAX },
         frames: smallvec::smallvec![StateFrame::Finished(finished)],
     };
     let names = ["TXS with a FINISHED: encode", "TXS with a FINISHED: decode"];
@@ -147,8 +147,8 @@ fn state(works: &mut Vec<Work>) {
 fn report(works: &mut Vec<Work>) {
     let missing = (0..8).map(|run| (run * 20 + 1, run * 20 + 2)).collect();
     let report = Report {
-        number: 900,
-        echo: Some(1_300_000),
+        number: ReportNumber(900),
+        echo: Some(ShipmentNumber(1_300_000)),
         reorder: 3,
         time: Some(1 << 40),
         held: 20_000,

@@ -53,6 +53,12 @@ macro_rules! numbers {
                 usize::try_from(self.0.checked_sub(base.0)?).ok()
             }
 
+            /// The numbers from this one on.
+            #[inline]
+            pub fn onward(self) -> impl Iterator<Item = Self> + Clone + fmt::Debug {
+                (self.0..).map(Self)
+            }
+
             /// The numbers from this one up to `end`, which is not among them.
             #[inline]
             pub fn up_to(self, end: Self) -> impl DoubleEndedIterator<Item = Self> + Clone + fmt::Debug {
@@ -113,6 +119,12 @@ numbers! {
     StreamId(u32);
     /// Which segment of a stream, counted from 0 in the order of submission.
     SegmentNumber(u64);
+    /// Which shipment of a connection in one direction, counted from 0, whatever it carries. No number is used twice.
+    ShipmentNumber(u64);
+    /// Which shipment with a report in it, counted from 0: what the sender of data confirms.
+    ReportNumber(u64);
+    /// Which state of the sender, counted from 0: an exchange is one, and what its echo tells.
+    ExchangeNumber(u64);
 }
 
 #[cfg(test)]

@@ -16,7 +16,7 @@ use segstream_base::halves::{
     Deadline, Packet, PayloadSpan, Probe, Receiver, ReceiverEvent, Reconfigure, ReconfigureError, Segment, SegmentNumber, Sender,
     SenderCounters, SenderEvent, StreamId, SubmitError, Verdict,
 };
-use segstream_base::{Bandwidth, Instant};
+use segstream_base::{Bandwidth, Instant, ShipmentNumber};
 use segstream_wire::contract::{Contract, ContractError};
 use segstream_wire::header::HEADER_BYTES;
 use segstream_wire::{Class, Header, Kind, Level, Part, Report, State};
@@ -30,7 +30,7 @@ pub const SHIPMENT_OVERHEAD_BYTES: usize = HEADER_BYTES + Plain::SEAL_BYTES;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Forward {
     /// The shipment number.
-    pub number: u64,
+    pub number: ShipmentNumber,
     /// Whether a congested path may mark it instead of dropping it. On a real path the IP header says so; here it is the
     /// connection identifier, which nothing else needs.
     pub markable: bool,
@@ -53,17 +53,17 @@ pub enum ForwardBody {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Feedback {
     /// The shipment number of the reverse direction.
-    pub number: u64,
+    pub number: ShipmentNumber,
     /// The report.
     pub report: Report,
 }
 
-fn header(kind: Kind, number: u64, connection: u32, out: &mut Writer<'_>) {
-    Header { level: Level::Data, kind, connection, number: number as u32 }.encode(out);
+fn header(kind: Kind, number: ShipmentNumber, connection: u32, out: &mut Writer<'_>) {
+    Header { level: Level::Data, kind, connection, number: number.0 as u32 }.encode(out);
 }
 
 /// The plain seal over what was written from `start` on, so that a capture of a simulation can be read.
-fn seal(number: u64, start: usize, out: &mut Writer<'_>) {
+fn seal(number: ShipmentNumber, start: usize, out: &mut Writer<'_>) {
     let checksum = Plain::checksum(number, out.written(start));
     out.bytes(&checksum);
 }
@@ -99,7 +99,7 @@ impl Packet for Forward {
         input.u32("seal")?;
         let body_bytes = body.len() as u32;
         let mut body = Reader::new(body);
-        let (number, markable) = (u64::from(header.number), header.connection != 0);
+        let (number, markable) = (ShipmentNumber(header.number.into()), header.connection != 0);
         if header.kind == Kind::State {
             return Ok(Self { number, markable, body_bytes, body: ForwardBody::State(Box::new(State::decode(&mut body)?)) });
         }
@@ -142,7 +142,7 @@ impl Packet for Feedback {
         let header = Header::decode(input)?;
         let body = input.bytes(input.remaining().saturating_sub(4), "body")?;
         input.u32("seal")?;
-        Ok(Self { number: u64::from(header.number), report: Report::decode(&mut Reader::new(body))? })
+        Ok(Self { number: ShipmentNumber(header.number.into()), report: Report::decode(&mut Reader::new(body))? })
     }
 
     fn is_data(&self) -> bool {

@@ -3,22 +3,24 @@
 //! Owned by the connection, lent to whichever half emits. Invariant: a number is given out once; it is
 //! also the nonce of the seal.
 
+use segstream_base::ShipmentNumber;
+
 /// Counts shipments from 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ShipmentCounter {
-    next: u64,
+    next: ShipmentNumber,
 }
 
 impl ShipmentCounter {
     /// The number the next shipment will have.
-    pub const fn peek(&self) -> u64 {
+    pub const fn peek(&self) -> ShipmentNumber {
         self.next
     }
 
     /// Takes the next number.
-    pub const fn take(&mut self) -> u64 {
+    pub const fn take(&mut self) -> ShipmentNumber {
         let number = self.next;
-        self.next += 1;
+        self.next = self.next.next();
         number
     }
 }

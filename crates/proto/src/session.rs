@@ -10,6 +10,7 @@
 use core::fmt;
 use core::hash::Hasher as _;
 use core::net::SocketAddr;
+use segstream_base::ShipmentNumber;
 use segstream_wire::Level;
 use siphasher::sip128::{Hasher128 as _, SipHasher24};
 
@@ -62,13 +63,13 @@ pub trait Session: fmt::Debug + Send {
     fn can_seal(&self, level: Level) -> bool;
     /// Seals in place and applies header protection: `shipment` ends with [`Session::seal_bytes`] bytes
     /// to be overwritten. The level is the one in the header.
-    fn seal(&mut self, level: Level, number: u64, shipment: &mut [u8]);
+    fn seal(&mut self, level: Level, number: ShipmentNumber, shipment: &mut [u8]);
     /// Removes header protection from a shipment that has arrived, so that it can be decoded. Does nothing to one whose
     /// header was not protected.
     fn unprotect_header(&self, shipment: &mut [u8]);
     /// Opens in place. The length of header and body, or `None` when the seal is broken or there is no key (any more,
     /// or yet: nothing of the data levels opens before the handshake is complete).
-    fn open(&mut self, level: Level, number: u64, shipment: &mut [u8]) -> Option<usize>;
+    fn open(&mut self, level: Level, number: ShipmentNumber, shipment: &mut [u8]) -> Option<usize>;
 
     /// Takes the next handshake bytes of the peer's stream at `level`.
     ///
@@ -135,8 +136,8 @@ impl Plain {
 
     /// The seal of a shipment: of those of the initial level in every mode, and of all in this one.
     // Why the upper half alone: the lower one stands in the header. Why not in the CRC: a second piece costs it a quarter more.
-    pub fn checksum(number: u64, bytes: &[u8]) -> [u8; 4] {
-        (crc32c(bytes) ^ (number >> 32) as u32).to_be_bytes()
+    pub fn checksum(number: ShipmentNumber, bytes: &[u8]) -> [u8; 4] {
+        (crc32c(bytes) ^ (number.0 >> 32) as u32).to_be_bytes()
     }
 
     /// The parameters in the handshake bytes of one side, once they are all there: two bytes of length, then themselves.
@@ -146,14 +147,14 @@ impl Plain {
     }
 
     /// Seals in place: `shipment` ends with [`Plain::SEAL_BYTES`] bytes to be overwritten.
-    pub fn seal(number: u64, shipment: &mut [u8]) {
+    pub fn seal(number: ShipmentNumber, shipment: &mut [u8]) {
         if let Some((bytes, seal)) = shipment.split_last_chunk_mut::<4>() {
             *seal = Self::checksum(number, bytes);
         }
     }
 
     /// The length of header and body, or `None` when the seal is broken.
-    pub fn open(number: u64, shipment: &[u8]) -> Option<usize> {
+    pub fn open(number: ShipmentNumber, shipment: &[u8]) -> Option<usize> {
         let (bytes, seal) = shipment.split_last_chunk::<4>()?;
         (*seal == Self::checksum(number, bytes)).then_some(bytes.len())
     }
@@ -222,13 +223,13 @@ impl Session for PlainSession {
         level != Level::Handshake
     }
 
-    fn seal(&mut self, _level: Level, number: u64, shipment: &mut [u8]) {
+    fn seal(&mut self, _level: Level, number: ShipmentNumber, shipment: &mut [u8]) {
         Plain::seal(number, shipment);
     }
 
     fn unprotect_header(&self, _shipment: &mut [u8]) {}
 
-    fn open(&mut self, _level: Level, number: u64, shipment: &mut [u8]) -> Option<usize> {
+    fn open(&mut self, _level: Level, number: ShipmentNumber, shipment: &mut [u8]) -> Option<usize> {
         Plain::open(number, shipment)
     }
 
@@ -278,15 +279,15 @@ mod tests {
     fn every_changed_byte_and_every_wrong_number_breaks_the_seal() {
         let mut shipment = vec![7u8; 50];
         shipment.resize(50 + Plain::SEAL_BYTES, 0);
-        Plain::seal(1 << 40, &mut shipment);
-        assert_eq!(Plain::open(1 << 40, &shipment), Some(50));
-        assert_eq!(Plain::open((1 << 40) + (1 << 32), &shipment), None, "another number");
+        Plain::seal(ShipmentNumber(1 << 40), &mut shipment);
+        assert_eq!(Plain::open(ShipmentNumber(1 << 40), &shipment), Some(50));
+        assert_eq!(Plain::open(ShipmentNumber((1 << 40) + (1 << 32)), &shipment), None, "another number");
         for at in 0..shipment.len() {
             let mut changed = shipment.clone();
             changed[at] ^= 0x10;
-            assert_eq!(Plain::open(1 << 40, &changed), None, "byte {at}");
+            assert_eq!(Plain::open(ShipmentNumber(1 << 40), &changed), None, "byte {at}");
         }
-        assert_eq!(Plain::open(0, &[1, 2]), None);
+        assert_eq!(Plain::open(ShipmentNumber(0), &[1, 2]), None);
     }
 
     #[test]

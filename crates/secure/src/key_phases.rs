@@ -9,6 +9,7 @@
 //! Source: RFC 9001 6 (key update) and 6.6 (limits).
 
 use rustls::quic::{PacketKey, PacketKeySet, Secrets};
+use segstream_base::ShipmentNumber;
 use segstream_wire::Level;
 use segstream_wire::header::HEADER_BYTES;
 
@@ -16,10 +17,10 @@ use segstream_wire::header::HEADER_BYTES;
 pub const SEAL_BYTES: usize = 16;
 
 /// Seals a shipment in place; the header is not hidden yet. Whether it could.
-pub(crate) fn seal(key: &dyn PacketKey, number: u64, shipment: &mut [u8]) -> bool {
+pub(crate) fn seal(key: &dyn PacketKey, number: ShipmentNumber, shipment: &mut [u8]) -> bool {
     let Some((header, rest)) = shipment.split_first_chunk_mut::<HEADER_BYTES>() else { return false };
     let Some((body, seal)) = rest.split_last_chunk_mut::<SEAL_BYTES>() else { return false };
-    match key.encrypt_in_place(number, header, body) {
+    match key.encrypt_in_place(number.0, header, body) {
         Ok(tag) if tag.as_ref().len() == SEAL_BYTES => {
             seal.copy_from_slice(tag.as_ref());
             true
@@ -29,9 +30,9 @@ pub(crate) fn seal(key: &dyn PacketKey, number: u64, shipment: &mut [u8]) -> boo
 }
 
 /// Opens a shipment in place: the length of header and body.
-pub(crate) fn open(key: &dyn PacketKey, number: u64, shipment: &mut [u8]) -> Option<usize> {
+pub(crate) fn open(key: &dyn PacketKey, number: ShipmentNumber, shipment: &mut [u8]) -> Option<usize> {
     let (header, rest) = shipment.split_first_chunk_mut::<HEADER_BYTES>()?;
-    let body = key.decrypt_in_place(number, header, rest).ok()?;
+    let body = key.decrypt_in_place(number.0, header, rest).ok()?;
     Some(HEADER_BYTES + body.len())
 }
 
@@ -74,7 +75,7 @@ pub(crate) struct KeyPhases {
     /// How often the present key has sealed.
     sealed: u64,
     /// The first number that has opened in this key phase. Those of the one before are lower, those of the next higher.
-    heard_from: Option<u64>,
+    heard_from: Option<ShipmentNumber>,
     /// How many shipments did not open.
     refused: u64,
 }
@@ -98,7 +99,7 @@ impl KeyPhases {
     }
 
     /// Seals under the present key phase. Whether it could: the level must be the one of that key phase.
-    pub(crate) fn seal(&mut self, level: Level, number: u64, shipment: &mut [u8]) -> bool {
+    pub(crate) fn seal(&mut self, level: Level, number: ShipmentNumber, shipment: &mut [u8]) -> bool {
         let sealed = level == self.level() && !self.aead_limit_reached() && seal(&*self.present.local, number, shipment);
         self.sealed += u64::from(sealed);
         self.update_if_due();
@@ -106,7 +107,7 @@ impl KeyPhases {
     }
 
     /// Opens under the key phase that the level and the number tell, and follows a peer that has moved on.
-    pub(crate) fn open(&mut self, level: Level, number: u64, shipment: &mut [u8]) -> Option<usize> {
+    pub(crate) fn open(&mut self, level: Level, number: ShipmentNumber, shipment: &mut [u8]) -> Option<usize> {
         if self.refused >= self.limits.refused_max {
             return None;
         }
@@ -116,7 +117,7 @@ impl KeyPhases {
         opened
     }
 
-    fn open_by_level(&mut self, level: Level, number: u64, shipment: &mut [u8]) -> Option<usize> {
+    fn open_by_level(&mut self, level: Level, number: ShipmentNumber, shipment: &mut [u8]) -> Option<usize> {
         if level == self.level() {
             let end = open(&*self.present.remote, number, shipment)?;
             self.heard_from.get_or_insert(number);

@@ -14,6 +14,7 @@ use crate::header_protection;
 use crate::key_phases::{self, KeyPhases, Limits, SEAL_BYTES};
 use core::fmt;
 use rustls::quic::{HeaderProtectionKey, Keys, PacketKeySet, Secrets};
+use segstream_base::ShipmentNumber;
 use segstream_proto::session::{HandshakeError, Session};
 use segstream_wire::Level;
 
@@ -61,7 +62,7 @@ impl TlsSession {
         self.data_keys.as_mut().filter(|_| self.handshake.is_complete())
     }
 
-    fn try_seal(&mut self, level: Level, number: u64, shipment: &mut [u8]) -> bool {
+    fn try_seal(&mut self, level: Level, number: ShipmentNumber, shipment: &mut [u8]) -> bool {
         match level {
             Level::Initial => false,
             Level::Handshake => self.handshake_keys.as_mut().is_some_and(|keys| keys.seal(number, shipment)),
@@ -80,13 +81,13 @@ impl HandshakeKeys {
         self.sealed >= self.limits.sealed_max || self.refused >= self.limits.refused_max
     }
 
-    fn seal(&mut self, number: u64, shipment: &mut [u8]) -> bool {
+    fn seal(&mut self, number: ShipmentNumber, shipment: &mut [u8]) -> bool {
         let sealed = !self.aead_limit_reached() && key_phases::seal(&*self.keys.local, number, shipment);
         self.sealed += u64::from(sealed);
         sealed
     }
 
-    fn open(&mut self, number: u64, shipment: &mut [u8]) -> Option<usize> {
+    fn open(&mut self, number: ShipmentNumber, shipment: &mut [u8]) -> Option<usize> {
         if self.refused >= self.limits.refused_max {
             return None;
         }
@@ -102,7 +103,7 @@ impl DataKeys {
         Self { key_phases: KeyPhases::new(present, secrets), local_header: keys.local.header, remote_header: keys.remote.header }
     }
 
-    fn seal(&mut self, level: Level, number: u64, shipment: &mut [u8]) -> bool {
+    fn seal(&mut self, level: Level, number: ShipmentNumber, shipment: &mut [u8]) -> bool {
         let sealed = self.key_phases.seal(level, number, shipment);
         if sealed {
             header_protection::apply(&*self.local_header, shipment);
@@ -128,7 +129,7 @@ impl Session for TlsSession {
         }
     }
 
-    fn seal(&mut self, level: Level, number: u64, shipment: &mut [u8]) {
+    fn seal(&mut self, level: Level, number: ShipmentNumber, shipment: &mut [u8]) {
         if !self.try_seal(level, number, shipment) {
             shipment.fill(0);
         }
@@ -140,7 +141,7 @@ impl Session for TlsSession {
         }
     }
 
-    fn open(&mut self, level: Level, number: u64, shipment: &mut [u8]) -> Option<usize> {
+    fn open(&mut self, level: Level, number: ShipmentNumber, shipment: &mut [u8]) -> Option<usize> {
         match level {
             Level::Initial => None,
             Level::Handshake => self.handshake_keys.as_mut()?.open(number, shipment),

@@ -14,7 +14,7 @@ use crate::runs::{decode_runs, encode_runs};
 use crate::state::stream;
 use segstream_base::codec::{DecodeError, DecodeErrorKind, Reader, Writer, varint_len};
 use segstream_base::halves::Verdict;
-use segstream_base::{SegmentNumber, StreamId};
+use segstream_base::{ExchangeNumber, ReportNumber, SegmentNumber, ShipmentNumber, StreamId};
 use smallvec::SmallVec;
 
 /// The largest re-sequencing distance a report may name; receivers remember as many numbers.
@@ -102,7 +102,7 @@ pub enum ReportFrame {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Arrived {
     /// SYNC of the TXS.
-    pub sync: u64,
+    pub sync: ExchangeNumber,
     /// When it arrived, in nanoseconds of the receiver's own clock.
     pub at: u64,
     /// Bytes that had arrived, this TXS included, in whole IP packets.
@@ -117,18 +117,18 @@ pub struct Arrived {
 
 impl Arrived {
     fn encoded_len(&self) -> usize {
-        [self.sync, self.at, self.bytes, self.shipments, self.lost, self.marked].into_iter().map(varint_len).sum()
+        [self.sync.0, self.at, self.bytes, self.shipments, self.lost, self.marked].into_iter().map(varint_len).sum()
     }
 
     fn encode(&self, out: &mut Writer<'_>) {
-        for value in [self.sync, self.at, self.bytes, self.shipments, self.lost, self.marked] {
+        for value in [self.sync.0, self.at, self.bytes, self.shipments, self.lost, self.marked] {
             out.varint(value);
         }
     }
 
     fn decode(input: &mut Reader<'_>) -> Result<Self, DecodeError> {
         Ok(Self {
-            sync: input.varint("sync")?,
+            sync: ExchangeNumber(input.varint("sync")?),
             at: input.varint("arrival time")?,
             bytes: input.varint("bytes arrived")?,
             shipments: input.varint("shipments arrived")?,
@@ -170,9 +170,9 @@ const MAX_STREAMS: u8 = 0x18;
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Report {
     /// The number of this report shipment, counted from 0; the sender confirms it.
-    pub number: u64,
+    pub number: ReportNumber,
     /// The highest shipment number received; `None` before the first.
-    pub echo: Option<u64>,
+    pub echo: Option<ShipmentNumber>,
     /// The re-sequencing distance R the report is to be judged with.
     pub reorder: u32,
     /// TIME of the newest TXS received, as it was sent; `None` before the first.
@@ -189,8 +189,8 @@ impl Report {
 
     /// How many bytes [`Report::encode`] writes.
     pub fn encoded_len(&self) -> usize {
-        varint_len(self.number)
-            + varint_len(self.echo.map_or(0, |echo| echo + 1))
+        varint_len(self.number.0)
+            + varint_len(self.echo.map_or(0, |echo| echo.0 + 1))
             + varint_len(u64::from(self.reorder))
             + self.time.map_or(1, |time| varint_len(time + 1) + varint_len(self.held))
             + self.frames.iter().map(ReportFrame::encoded_len).sum::<usize>()
@@ -198,8 +198,8 @@ impl Report {
 
     /// Writes the body of an RXS.
     pub fn encode(&self, out: &mut Writer<'_>) {
-        out.varint(self.number);
-        out.varint(self.echo.map_or(0, |echo| echo + 1));
+        out.varint(self.number.0);
+        out.varint(self.echo.map_or(0, |echo| echo.0 + 1));
         out.varint(u64::from(self.reorder));
         match self.time {
             None => out.varint(0),
@@ -215,8 +215,8 @@ impl Report {
 
     /// Reads the body of an RXS to its end.
     pub fn decode(input: &mut Reader<'_>) -> Result<Self, DecodeError> {
-        let number = input.varint("report number")?;
-        let echo = input.varint("echo")?.checked_sub(1);
+        let number = ReportNumber(input.varint("report number")?);
+        let echo = input.varint("echo")?.checked_sub(1).map(ShipmentNumber);
         let reorder = input.varint_up_to(REORDER_MAX, "reorder")? as u32;
         let time = input.varint("echoed time")?.checked_sub(1);
         let held = if time.is_some() { input.varint("held")? } else { 0 };
@@ -412,8 +412,8 @@ mod tests {
     fn a_report_comes_back_as_it_was() {
         let runs = |list: &[(u32, u32)]| list.iter().copied().collect::<Runs>();
         let report = Report {
-            number: 3,
-            echo: Some(1 << 33),
+            number: ReportNumber(3),
+            echo: Some(ShipmentNumber(1 << 33)),
             reorder: 256,
             time: Some(77),
             held: 1000,
@@ -445,7 +445,14 @@ mod tests {
                 },
                 ReportFrame::ReclassEcho { change: 1, class: Class::ALL },
                 ReportFrame::Refused { stream: StreamId(300), reason: RefuseReason::TooManyStreams },
-                ReportFrame::Arrival(Arrived { sync: 70, at: 1 << 40, bytes: 1 << 33, shipments: 20_000, lost: 3, marked: 1 }),
+                ReportFrame::Arrival(Arrived {
+                    sync: ExchangeNumber(70),
+                    at: 1 << 40,
+                    bytes: 1 << 33,
+                    shipments: 20_000,
+                    lost: 3,
+                    marked: 1,
+                }),
                 ReportFrame::MaxStreams { streams: 1 << 33 },
             ]
             .into_iter()
@@ -492,11 +499,25 @@ mod tests {
             ReportFrame::Request { stream, segment, missing: holes.clone(), tail_from: Some(short), length_wanted: false },
             ReportFrame::ReclassEcho { change: value, class: Class::ALL },
             ReportFrame::Refused { stream, reason: RefuseReason::NotWanted },
-            ReportFrame::Arrival(Arrived { sync: value, at: value, bytes: value, shipments: value, lost: value, marked: value }),
+            ReportFrame::Arrival(Arrived {
+                sync: ExchangeNumber(value),
+                at: value,
+                bytes: value,
+                shipments: value,
+                lost: value,
+                marked: value,
+            }),
             ReportFrame::MaxStreams { streams: value },
         ];
         let reorder = value.min(REORDER_MAX) as u32;
-        Report { number: value, echo: Some(value), reorder, time: Some(value), held: value, frames: frames.into_iter().collect() }
+        Report {
+            number: ReportNumber(value),
+            echo: Some(ShipmentNumber(value)),
+            reorder,
+            time: Some(value),
+            held: value,
+            frames: frames.into_iter().collect(),
+        }
     }
 
     #[test]

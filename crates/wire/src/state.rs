@@ -10,25 +10,25 @@
 use crate::class::Class;
 use crate::contract::{Contract, Triplet, decode_time, decode_triplet, encode_time, encode_triplet, time_len, triplet_len};
 use segstream_base::codec::{DecodeError, DecodeErrorKind, Reader, Writer, varint_len};
-use segstream_base::{Bandwidth, Instant, SegmentNumber, StreamId};
+use segstream_base::{Bandwidth, ExchangeNumber, Instant, ReportNumber, SegmentNumber, ShipmentNumber, StreamId};
 use smallvec::SmallVec;
 
 /// Which reports have arrived: the highest report number, and a bitmap of the 64 before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Confirmed {
     /// The highest report number received; `None` before the first.
-    pub highest: Option<u64>,
+    pub highest: Option<ReportNumber>,
     /// Bit i says whether report `highest - 1 - i` has arrived.
     pub before: u64,
 }
 
 impl Confirmed {
     /// Notes that `report` has arrived.
-    pub const fn insert(&mut self, report: u64) {
+    pub const fn insert(&mut self, report: ReportNumber) {
         match self.highest {
             None => self.highest = Some(report),
-            Some(highest) if report > highest => {
-                let shift = report - highest;
+            Some(highest) if report.0 > highest.0 => {
+                let shift = report.0 - highest.0;
                 self.before = if shift > 64 {
                     0
                 } else {
@@ -38,7 +38,7 @@ impl Confirmed {
                 self.highest = Some(report);
             }
             Some(highest) => {
-                let behind = highest - report;
+                let behind = highest.0 - report.0;
                 if behind >= 1 && behind <= 64 {
                     self.before |= 1 << (behind - 1);
                 }
@@ -47,12 +47,12 @@ impl Confirmed {
     }
 
     /// Whether `report` is known to have arrived.
-    pub const fn contains(&self, report: u64) -> bool {
+    pub const fn contains(&self, report: ReportNumber) -> bool {
         match self.highest {
             None => false,
-            Some(highest) if report > highest => false,
+            Some(highest) if report.0 > highest.0 => false,
             Some(highest) => {
-                let behind = highest - report;
+                let behind = highest.0 - report.0;
                 behind == 0 || (behind <= 64 && self.before & (1 << (behind - 1)) != 0)
             }
         }
@@ -76,7 +76,7 @@ pub struct Finished {
     pub tolerance: Option<Triplet>,
     /// The number of the last shipment that carried a unit of it: of its first pass in a FINISHED frame,
     /// of any pass in a SKIP frame; `None` when nothing of it was ever sent.
-    pub last_shipment: Option<u64>,
+    pub last_shipment: Option<ShipmentNumber>,
 }
 
 /// How far the first pass over an open segment has come.
@@ -93,7 +93,7 @@ pub struct Reached {
     /// Its tolerance, when it is not the stream's.
     pub tolerance: Option<Triplet>,
     /// The number of the last shipment that carried a unit of it.
-    pub last_shipment: u64,
+    pub last_shipment: ShipmentNumber,
 }
 
 /// A frame of the sender's state.
@@ -150,7 +150,7 @@ const EXCHANGE: u8 = 2;
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct State {
     /// The number of this exchange, counted from 0.
-    pub sync: u64,
+    pub sync: ExchangeNumber,
     /// When it was sent, in nanoseconds of the sender's own clock; the report echoes it.
     pub time: u64,
     /// Whether a report is wanted at once.
@@ -169,19 +169,19 @@ impl State {
 
     /// How many bytes [`State::encode`] writes.
     pub fn encoded_len(&self) -> usize {
-        let confirmed = self.confirmed.highest.map_or(1, |highest| varint_len(highest + 1) + 8);
-        1 + varint_len(self.sync) + varint_len(self.time) + confirmed + self.frames.iter().map(StateFrame::encoded_len).sum::<usize>()
+        let confirmed = self.confirmed.highest.map_or(1, |highest| varint_len(highest.0 + 1) + 8);
+        1 + varint_len(self.sync.0) + varint_len(self.time) + confirmed + self.frames.iter().map(StateFrame::encoded_len).sum::<usize>()
     }
 
     /// Writes the body of a TXS.
     pub fn encode(&self, out: &mut Writer<'_>) {
         out.u8(if self.answer { ANSWER } else { 0 } | if self.exchange { EXCHANGE } else { 0 });
-        out.varint(self.sync);
+        out.varint(self.sync.0);
         out.varint(self.time);
         match self.confirmed.highest {
             None => out.varint(0),
             Some(highest) => {
-                out.varint(highest + 1);
+                out.varint(highest.0 + 1);
                 out.u64(self.confirmed.before);
             }
         }
@@ -196,11 +196,11 @@ impl State {
         if flags & !(ANSWER | EXCHANGE) != 0 {
             return Err(input.error("state flags", DecodeErrorKind::UnknownType(u64::from(flags))));
         }
-        let sync = input.varint("sync")?;
+        let sync = ExchangeNumber(input.varint("sync")?);
         let time = input.varint("time")?;
         let confirmed = match input.varint("confirmed report")?.checked_sub(1) {
             None => Confirmed::default(),
-            highest => Confirmed { highest, before: input.u64("confirmed bitmap")? },
+            highest => Confirmed { highest: highest.map(ReportNumber), before: input.u64("confirmed bitmap")? },
         };
         let mut frames = SmallVec::new();
         while !input.is_empty() {
@@ -293,7 +293,7 @@ impl Finished {
             + varint_len(self.segment.0)
             + varint_len(self.length)
             + time_len(self.source_time)
-            + varint_len(self.last_shipment.map_or(0, |last| last + 1))
+            + varint_len(self.last_shipment.map_or(0, |last| last.0 + 1))
             + self.tolerance.map_or(0, triplet_len)
     }
 
@@ -303,7 +303,7 @@ impl Finished {
         out.varint(self.segment.0);
         out.varint(self.length);
         encode_time(self.source_time, out);
-        out.varint(self.last_shipment.map_or(0, |last| last + 1));
+        out.varint(self.last_shipment.map_or(0, |last| last.0 + 1));
         if let Some(tolerance) = self.tolerance {
             encode_triplet(tolerance, out);
         }
@@ -320,7 +320,7 @@ impl Finished {
             opened: flags & 2 != 0,
             length: input.varint("segment length")?,
             source_time: decode_time(input, "source time")?,
-            last_shipment: input.varint("last shipment")?.checked_sub(1),
+            last_shipment: input.varint("last shipment")?.checked_sub(1).map(ShipmentNumber),
             tolerance: if flags & 1 != 0 { Some(decode_triplet(input)?) } else { None },
         })
     }
@@ -332,7 +332,7 @@ impl Reached {
             + varint_len(self.segment.0)
             + varint_len(u64::from(self.position))
             + time_len(self.source_time)
-            + varint_len(self.last_shipment)
+            + varint_len(self.last_shipment.0)
             + self.tolerance.map_or(0, triplet_len)
     }
 
@@ -342,7 +342,7 @@ impl Reached {
         out.varint(self.segment.0);
         out.varint(u64::from(self.position));
         encode_time(self.source_time, out);
-        out.varint(self.last_shipment);
+        out.varint(self.last_shipment.0);
         if let Some(tolerance) = self.tolerance {
             encode_triplet(tolerance, out);
         }
@@ -358,7 +358,7 @@ impl Reached {
             segment: SegmentNumber(input.varint("segment")?),
             position: input.varint_up_to(u64::from(u32::MAX), "position")? as u32,
             source_time: decode_time(input, "source time")?,
-            last_shipment: input.varint("last shipment")?,
+            last_shipment: ShipmentNumber(input.varint("last shipment")?),
             tolerance: if flags == 1 { Some(decode_triplet(input)?) } else { None },
         })
     }
@@ -378,14 +378,14 @@ mod tests {
             length: 1 << 20,
             source_time: Instant::from_nanos(5000),
             tolerance: Some((256, 3, 1)),
-            last_shipment: Some(9),
+            last_shipment: Some(ShipmentNumber(9)),
         };
         let state = State {
-            sync: 9,
+            sync: ExchangeNumber(9),
             time: 1 << 50,
             answer: true,
             exchange: true,
-            confirmed: Confirmed { highest: Some(70), before: 0xf0f0 },
+            confirmed: Confirmed { highest: Some(ReportNumber(70)), before: 0xf0f0 },
             frames: [
                 StateFrame::Open { stream: StreamId(1), contract: Box::default() },
                 StateFrame::Finished(finished),
@@ -397,7 +397,7 @@ mod tests {
                     position: 90,
                     source_time: Instant::from_nanos(3000),
                     tolerance: Some((9, 2, 1)),
-                    last_shipment: 12,
+                    last_shipment: ShipmentNumber(12),
                 }),
                 StateFrame::Waiting { stream: StreamId(0) },
                 StateFrame::Reclass { change: 1, class: Class::ALL, rate: Bandwidth::from_megabits_per_second(10) },
@@ -418,16 +418,16 @@ mod tests {
         fn what_is_confirmed_has_arrived_and_the_last_65_are_remembered(arrivals in proptest::collection::vec(0u64..200, 1..100)) {
             let mut confirmed = Confirmed::default();
             for &report in &arrivals {
-                confirmed.insert(report);
+                confirmed.insert(ReportNumber(report));
             }
             let highest = *arrivals.iter().max().unwrap();
             for report in 0..300 {
-                if confirmed.contains(report) {
+                if confirmed.contains(ReportNumber(report)) {
                     prop_assert!(arrivals.contains(&report));
                 }
             }
-            prop_assert!(confirmed.contains(highest));
-            prop_assert!(confirmed.contains(*arrivals.last().unwrap()) || arrivals.last().unwrap() + 64 < highest);
+            prop_assert!(confirmed.contains(ReportNumber(highest)));
+            prop_assert!(confirmed.contains(ReportNumber(*arrivals.last().unwrap())) || arrivals.last().unwrap() + 64 < highest);
         }
 
         #[test]

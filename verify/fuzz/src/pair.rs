@@ -10,7 +10,7 @@ use segstream_base::codec::Reader;
 use segstream_base::endpoint::{Arrival, Endpoint as _, Local};
 use segstream_base::random::Seed;
 use segstream_base::sequence::expand;
-use segstream_base::{Duration, Instant, SegmentNumber, StreamId};
+use segstream_base::{Duration, Instant, SegmentNumber, ShipmentNumber, StreamId};
 use segstream_proto::config::Config;
 use segstream_proto::connection::{Connection, ConnectionEvent, Received};
 use segstream_proto::endpoint::{ConnectionId, Endpoint};
@@ -145,7 +145,7 @@ impl Pair {
     pub(crate) fn arrive_sealed(&mut self, side: usize, from_stranger: bool, mut datagram: Vec<u8>) {
         let sealed = Header::decode(&mut Reader::new(&datagram)).ok();
         if let Some(header) = &sealed {
-            Plain::seal(self.number_of(side, header), &mut datagram);
+            Plain::seal(ShipmentNumber(self.number_of(side, header)), &mut datagram);
         }
         let broken = |pair: &mut Self| pair.connection(side).map_or(0, |connection| connection.counters.authentication_failures);
         let before = broken(self);

@@ -11,6 +11,7 @@
 
 use core::hash::Hasher as _;
 use core::net::SocketAddr;
+use segstream_base::ShipmentNumber;
 use segstream_proto::session::{Fingerprint, HandshakeError, Plain, Protection, Session, Trust};
 use segstream_wire::Level;
 use siphasher::sip128::{Hasher128 as _, SipHasher24};
@@ -32,10 +33,10 @@ impl Keyed {
     }
 }
 
-fn code(level: Level, number: u64, bytes: &[u8]) -> [u8; Keyed::SEAL_BYTES] {
+fn code(level: Level, number: ShipmentNumber, bytes: &[u8]) -> [u8; Keyed::SEAL_BYTES] {
     let mut hasher = SipHasher24::new_with_key(&KEY);
     hasher.write(&[level as u8]);
-    hasher.write(&number.to_be_bytes());
+    hasher.write(&number.0.to_be_bytes());
     hasher.write(bytes);
     hasher.finish128().as_bytes()
 }
@@ -79,7 +80,7 @@ impl Session for KeyedSession {
         self.0.can_seal(level)
     }
 
-    fn seal(&mut self, level: Level, number: u64, shipment: &mut [u8]) {
+    fn seal(&mut self, level: Level, number: ShipmentNumber, shipment: &mut [u8]) {
         if let Some((bytes, seal)) = shipment.split_last_chunk_mut() {
             *seal = code(level, number, bytes);
         }
@@ -89,7 +90,7 @@ impl Session for KeyedSession {
         self.0.unprotect_header(shipment);
     }
 
-    fn open(&mut self, level: Level, number: u64, shipment: &mut [u8]) -> Option<usize> {
+    fn open(&mut self, level: Level, number: ShipmentNumber, shipment: &mut [u8]) -> Option<usize> {
         let (bytes, seal) = shipment.split_last_chunk()?;
         (self.is_complete() && *seal == code(level, number, bytes)).then_some(bytes.len())
     }
@@ -138,17 +139,17 @@ mod tests {
         let mut asking = keyed.initiate(to, &Trust::Anyone, b"proposed").unwrap();
         let mut answering = keyed.respond(to);
         let mut shipment = vec![3; 20 + Keyed::SEAL_BYTES];
-        asking.seal(Level::Data, 5, &mut shipment);
-        assert_eq!(answering.open(Level::Data, 5, &mut shipment), None, "the handshake is not complete");
+        asking.seal(Level::Data, ShipmentNumber(5), &mut shipment);
+        assert_eq!(answering.open(Level::Data, ShipmentNumber(5), &mut shipment), None, "the handshake is not complete");
         let (level, bytes) = asking.write_handshake().unwrap();
         answering.read_handshake(level, &bytes).unwrap();
-        assert_eq!(answering.open(Level::Data, 5, &mut shipment), Some(20));
-        assert_eq!(answering.open(Level::DataOdd, 5, &mut shipment), None);
-        assert_eq!(answering.open(Level::Data, 6, &mut shipment), None);
+        assert_eq!(answering.open(Level::Data, ShipmentNumber(5), &mut shipment), Some(20));
+        assert_eq!(answering.open(Level::DataOdd, ShipmentNumber(5), &mut shipment), None);
+        assert_eq!(answering.open(Level::Data, ShipmentNumber(6), &mut shipment), None);
         for at in 0..shipment.len() {
             let mut changed = shipment.clone();
             changed[at] ^= 1;
-            assert_eq!(answering.open(Level::Data, 5, &mut changed), None, "byte {at}");
+            assert_eq!(answering.open(Level::Data, ShipmentNumber(5), &mut changed), None, "byte {at}");
         }
     }
 }

@@ -4,6 +4,7 @@
 
 use anyhow::Context as _;
 use segstream::{Admission, Contract, Identity};
+use segstream_base::ShipmentNumber;
 use segstream_base::codec::{Reader, Writer};
 use segstream_base::endpoint::Endpoint as _;
 use segstream_base::random::Random;
@@ -42,7 +43,7 @@ pub(crate) fn request(victim: SocketAddr) -> anyhow::Result<Request> {
 /// The request in a datagram.
 fn request_in(datagram: &[u8]) -> Option<Request> {
     let header = Header::decode(&mut Reader::new(datagram)).ok().filter(|header| header.kind == Kind::Request)?;
-    let end = Plain::open(u64::from(header.number), datagram)?;
+    let end = Plain::open(ShipmentNumber(header.number.into()), datagram)?;
     Request::decode(&mut Reader::new(datagram.get(HEADER_BYTES..end)?)).ok()
 }
 
@@ -54,7 +55,7 @@ pub(crate) fn datagram_of(request: &Request) -> Vec<u8> {
     request.encode(&mut writer);
     // Why ignored: what does not fit is a request that is cut short, and refused as such.
     let _ = writer.finish();
-    Plain::seal(0, &mut out);
+    Plain::seal(ShipmentNumber(0), &mut out);
     out
 }
 

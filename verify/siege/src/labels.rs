@@ -5,6 +5,7 @@
 //!
 //! Invariant: nothing of what is sealed or opened is changed.
 
+use segstream_base::ShipmentNumber;
 use segstream_base::codec::Reader;
 use segstream_proto::session::{Fingerprint, HandshakeError, Protection, Session, Trust};
 use segstream_secure::Tls;
@@ -129,7 +130,7 @@ impl Session for LabelledSession {
         self.session.can_seal(level)
     }
 
-    fn seal(&mut self, level: Level, number: u64, shipment: &mut [u8]) {
+    fn seal(&mut self, level: Level, number: ShipmentNumber, shipment: &mut [u8]) {
         let kind = kind(shipment);
         self.session.seal(level, number, shipment);
         if let Some(kind) = kind {
@@ -141,7 +142,7 @@ impl Session for LabelledSession {
         self.session.unprotect_header(shipment);
     }
 
-    fn open(&mut self, level: Level, number: u64, shipment: &mut [u8]) -> Option<usize> {
+    fn open(&mut self, level: Level, number: ShipmentNumber, shipment: &mut [u8]) -> Option<usize> {
         let kind = kind(shipment);
         let end = self.session.open(level, number, shipment)?;
         if let Some(kind) = kind {

@@ -6,6 +6,7 @@
 
 use crate::draw::{between, one_of};
 use crate::event::Place;
+use segstream_base::ShipmentNumber;
 use segstream_base::codec::Reader;
 use segstream_base::random::{Random, Seed};
 use segstream_proto::session::Plain;
@@ -135,7 +136,7 @@ pub(crate) fn kind(datagram: &[u8], encrypted: bool) -> Option<Kind> {
 fn is_sealed(datagram: &[u8]) -> bool {
     let header = Header::decode(&mut Reader::new(datagram));
     // Numbers of a run stay far below 2^32.
-    header.is_ok_and(|header| Plain::open(u64::from(header.number), datagram).is_some())
+    header.is_ok_and(|header| Plain::open(ShipmentNumber(header.number.into()), datagram).is_some())
 }
 
 #[cfg(test)]
@@ -149,7 +150,7 @@ mod tests {
     fn nothing_changed_is_sealed_and_every_trick_is_played() {
         let mut datagram = vec![7; 60];
         Header { level: Level::Data, kind: Kind::Data, connection: 5, number: 9 }.encode(&mut Writer::new(&mut datagram));
-        Plain::seal(9, &mut datagram);
+        Plain::seal(ShipmentNumber(9), &mut datagram);
         assert!(is_sealed(&datagram));
         let mut attacker = Attacker::new(Seed(1), 3);
         attacker.see(0, Place::Host(1), &datagram);

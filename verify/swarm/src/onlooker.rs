@@ -6,7 +6,7 @@ use crate::addresses::Addresses;
 use crate::event::{Event, Fate};
 use crate::hostile::{Attacker, kind};
 use crate::watch::Watch;
-use segstream_base::Instant;
+use segstream_base::{Instant, ShipmentNumber};
 use segstream_network::{Datagram, Event as NetworkEvent, Fate as NetworkFate, Middlebox, Reception, Ruling};
 use segstream_proto::session::Plain;
 
@@ -36,7 +36,7 @@ impl Middlebox for Onlooker {
             NetworkEvent::Clock => self.watch.step(now),
             NetworkEvent::Sent { host, to, bytes, fate, .. } => {
                 // Keys are fresh in each run, and so are the bytes they seal.
-                let content = if self.encrypted { 0 } else { u32::from_be_bytes(Plain::checksum(0, bytes)) };
+                let content = if self.encrypted { 0 } else { u32::from_be_bytes(Plain::checksum(ShipmentNumber(0), bytes)) };
                 let (to, kind) = (self.addresses.place(to), kind(bytes, self.encrypted));
                 self.watch.tell(Event::Sent { host: host.0, to, kind, bytes: bytes.len() as u64, content, fate: fate.into() });
             }

@@ -11,6 +11,7 @@
 //! count as undecodable. Nothing tells a damaged shipment in the clear from a sealed one but the others between the same
 //! two addresses: it counts as sealed when none of them could be read.
 
+use segstream_base::ShipmentNumber;
 use segstream_base::codec::{DecodeError, Reader};
 use segstream_proto::session::Plain;
 use segstream_wire::handshake::{Confirm, Cookie, Disconnect, Fragment, Reject, Request};
@@ -69,7 +70,7 @@ impl Flows {
         let pair = (from.min(to), from.max(to));
         let header = Header::decode(&mut Reader::new(payload)).ok();
         let is_handshake = header.is_some_and(|header| header.level == Level::Handshake);
-        let opened = header.and_then(|header| Some((header, Plain::open(u64::from(header.number), payload)?)));
+        let opened = header.and_then(|header| Some((header, Plain::open(ShipmentNumber(header.number.into()), payload)?)));
         let Some((header, end)) = opened.filter(|_| !is_handshake) else {
             let sealed = (outside.data || is_handshake) && !self.0.contains(&pair);
             return match header {

@@ -3,8 +3,8 @@
 use crate::process::run;
 use pcap_file::DataLink;
 use pcap_file::pcap::{PcapHeader, PcapPacket, PcapWriter};
-use segstream::{SegmentNumber, StreamId};
 use segstream_base::codec::Writer;
+use segstream_base::{ExchangeNumber, ReportNumber, SegmentNumber, ShipmentNumber, StreamId};
 use segstream_proto::session::Plain;
 use segstream_wire::handshake::{Confirm, Cookie, Fragment, Request, VERSION};
 use segstream_wire::proposal::Proposal;
@@ -25,7 +25,7 @@ fn shipment_of(level: Level, kind: Kind, number: u32, body: impl FnOnce(&mut Wri
     body(&mut writer);
     let written = writer.finish().unwrap();
     bytes.truncate(written + Plain::SEAL_BYTES);
-    Plain::seal(u64::from(number), &mut bytes);
+    Plain::seal(ShipmentNumber(u64::from(number)), &mut bytes);
     bytes
 }
 
@@ -176,8 +176,10 @@ fn everything_is_counted_once() {
     let malformed = shipment(Kind::Data, 5, |out| out.bytes(&[0xff; 9]));
     let payloads = [
         data(3),
-        shipment(Kind::State, 8, |out| State { sync: 2, answer: true, ..State::default() }.encode(out)),
-        shipment(Kind::Report, 9, |out| Report { number: 4, echo: Some(8), reorder: 3, ..Report::default() }.encode(out)),
+        shipment(Kind::State, 8, |out| State { sync: ExchangeNumber(2), answer: true, ..State::default() }.encode(out)),
+        shipment(Kind::Report, 9, |out| {
+            Report { number: ReportNumber(4), echo: Some(ShipmentNumber(8)), reorder: 3, ..Report::default() }.encode(out);
+        }),
         broken,
         malformed,
         b"\x00\x01 a query".to_vec(),

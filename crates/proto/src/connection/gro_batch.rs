@@ -12,9 +12,9 @@
 use super::Connection;
 use super::receive::Shipment;
 use crate::receiver::PartFate;
-use segstream_base::Instant;
 use segstream_base::codec::{Reader, varint_len};
 use segstream_base::endpoint::Arrival;
+use segstream_base::{Instant, ShipmentNumber};
 use segstream_wire::{Kind, Level, Part};
 
 /// The most shipments of a run, and how many are opened at a time: their payload is read twice, to be opened and to be copied,
@@ -25,7 +25,7 @@ const RUN_MAX: usize = 16;
 #[derive(Debug, Default)]
 struct Run<'a> {
     /// The number of the first.
-    first_number: u64,
+    first_number: ShipmentNumber,
     /// Their parts as one.
     part: Part,
     /// How many there are, each with as many units and bytes as the first.
@@ -165,7 +165,7 @@ impl Connection {
     }
 
     fn take_one_by_one(&mut self, now: Instant, run: &Run<'_>) {
-        for (number, (part, payload)) in (run.first_number..).zip(run.parts()) {
+        for (number, (part, payload)) in run.first_number.onward().zip(run.parts()) {
             if !self.close.is_over() {
                 self.take_part(now, number, &part, payload);
             }
@@ -210,11 +210,11 @@ mod tests {
         body
     }
 
-    fn shipment(number: u64, body: &[u8]) -> Shipment<'_> {
+    fn shipment(number: ShipmentNumber, body: &[u8]) -> Shipment<'_> {
         Shipment { level: Level::Data, kind: Kind::Data, number, datagram_bytes: 0, body }
     }
 
-    fn begun<'a>(number: u64, body: &'a [u8]) -> Run<'a> {
+    fn begun<'a>(number: ShipmentNumber, body: &'a [u8]) -> Run<'a> {
         let (mut run, mut one, first) = (Run::default(), Part::default(), shipment(number, body));
         assert!(run.continued_by(&first).is_none());
         let payload = only_part(&first, &mut one).unwrap();
@@ -225,12 +225,12 @@ mod tests {
     #[test]
     fn parts_that_continue_each_other_become_one_and_come_apart_again() {
         let bodies: Vec<Vec<u8>> = (0..4).map(|at| body(&part(40 + 2 * at, 2))).collect();
-        let mut run = begun(9, &bodies[0]);
+        let mut run = begun(ShipmentNumber(9), &bodies[0]);
         for (number, body) in (10..).zip(&bodies[1..]) {
-            let payload = run.continued_by(&shipment(number, body)).unwrap();
+            let payload = run.continued_by(&shipment(ShipmentNumber(number), body)).unwrap();
             run.add(payload);
         }
-        assert_eq!((run.first_number, run.part), (9, part(40, 8)));
+        assert_eq!((run.first_number, run.part), (ShipmentNumber(9), part(40, 8)));
         let apart: Vec<(Part, Vec<u8>)> = run.parts().map(|(part, payload)| (part, payload.to_vec())).collect();
         let expected: Vec<(Part, Vec<u8>)> = (0..4).map(|at| (part(40 + 2 * at, 2), vec![40 + 2 * at as u8; 20])).collect();
         assert_eq!(apart, expected);
@@ -240,24 +240,27 @@ mod tests {
     fn what_does_not_continue_a_run_ends_it() {
         let continues = |first: &Part, number, one: &Part| {
             let (first, next) = (body(first), body(one));
-            let run = begun(9, &first);
+            let run = begun(ShipmentNumber(9), &first);
             run.continued_by(&shipment(number, &next)).is_some()
         };
         let first = part(40, 2);
-        assert!(continues(&first, 10, &part(42, 2)));
-        assert!(!continues(&first, 11, &part(42, 2)), "a shipment is missing between");
-        assert!(!continues(&first, 10, &part(43, 2)), "units are missing between");
-        assert!(!continues(&first, 10, &part(42, 1)), "fewer units");
-        assert!(!continues(&first, 10, &Part { payload_bytes: 15, ..part(42, 2) }), "a short last unit");
-        assert!(!continues(&first, 10, &Part { segment: SegmentNumber(8), ..part(42, 2) }), "another segment");
-        assert!(!continues(&first, 10, &Part { length: None, ..part(42, 2) }), "a length that is not told");
-        assert!(!continues(&first, 10, &Part { again: true, ..part(42, 2) }), "a repair");
-        assert!(continues(&part(62, 2), 10, &part(64, 2)), "a place that takes more bytes to tell");
-        assert!(!continues(&part(u32::MAX - 2, 2), 10, &part(0, 2)), "places do not wrap");
+        assert!(continues(&first, ShipmentNumber(10), &part(42, 2)));
+        assert!(!continues(&first, ShipmentNumber(11), &part(42, 2)), "a shipment is missing between");
+        assert!(!continues(&first, ShipmentNumber(10), &part(43, 2)), "units are missing between");
+        assert!(!continues(&first, ShipmentNumber(10), &part(42, 1)), "fewer units");
+        assert!(!continues(&first, ShipmentNumber(10), &Part { payload_bytes: 15, ..part(42, 2) }), "a short last unit");
+        assert!(!continues(&first, ShipmentNumber(10), &Part { segment: SegmentNumber(8), ..part(42, 2) }), "another segment");
+        assert!(!continues(&first, ShipmentNumber(10), &Part { length: None, ..part(42, 2) }), "a length that is not told");
+        assert!(!continues(&first, ShipmentNumber(10), &Part { again: true, ..part(42, 2) }), "a repair");
+        assert!(continues(&part(62, 2), ShipmentNumber(10), &part(64, 2)), "a place that takes more bytes to tell");
+        assert!(!continues(&part(u32::MAX - 2, 2), ShipmentNumber(10), &part(0, 2)), "places do not wrap");
         let (mut long, next) = (body(&first), body(&part(42, 2)));
         long.splice(1..2, [0x40, long[1]]);
-        assert!(begun(9, &long).continued_by(&shipment(10, &next)).is_none(), "a heading that is longer than it must be");
-        let state = Shipment { kind: Kind::State, ..shipment(10, &[]) };
-        assert!(begun(9, &body(&first)).continued_by(&state).is_none());
+        assert!(
+            begun(ShipmentNumber(9), &long).continued_by(&shipment(ShipmentNumber(10), &next)).is_none(),
+            "a heading that is longer than it must be"
+        );
+        let state = Shipment { kind: Kind::State, ..shipment(ShipmentNumber(10), &[]) };
+        assert!(begun(ShipmentNumber(9), &body(&first)).continued_by(&state).is_none());
     }
 }

@@ -7,10 +7,10 @@ use super::{Connection, ConnectionEvent, Role};
 use crate::initial;
 use crate::receiver::PartFate;
 use core::net::SocketAddr;
-use segstream_base::Instant;
 use segstream_base::codec::{DecodeError, Reader};
 use segstream_base::endpoint::{Arrival, Ecn};
 use segstream_base::sequence::expand;
+use segstream_base::{Instant, ShipmentNumber};
 use segstream_wire::handshake::{Confirm, Cookie, Disconnect, Fragment, Reject};
 use segstream_wire::header::HEADER_BYTES;
 use segstream_wire::{Header, Kind, Level, Part, Report, State};
@@ -20,7 +20,7 @@ use segstream_wire::{Header, Kind, Level, Part, Report, State};
 pub(super) struct Shipment<'a> {
     pub(super) level: Level,
     pub(super) kind: Kind,
-    pub(super) number: u64,
+    pub(super) number: ShipmentNumber,
     pub(super) datagram_bytes: u64,
     pub(super) body: &'a [u8],
 }
@@ -35,7 +35,7 @@ impl Connection {
             self.counters.authentication_failures += 1;
             return;
         };
-        let (number, mut input) = (u64::from(header.number), Reader::new(body));
+        let (number, mut input) = (ShipmentNumber(header.number.into()), Reader::new(body));
         let decoded = match header.kind {
             Kind::Cookie => Cookie::decode(&mut input).map(|cookie| self.on_cookie(cookie)),
             Kind::Confirm => Confirm::decode(&mut input).map(|confirm| self.on_confirm(now, number, datagram.len(), &confirm)),
@@ -66,8 +66,8 @@ impl Connection {
         };
         // RFC 9000 17.1: the handshake is over long before a number needs more than 32 bits.
         let number = match header.level {
-            Level::Handshake => u64::from(header.number),
-            _ => expand(u64::from(header.number), 32, self.recv.highest_shipment().map_or(0, |highest| highest + 1)),
+            Level::Handshake => ShipmentNumber(header.number.into()),
+            _ => ShipmentNumber(expand(header.number.into(), 32, self.recv.highest_shipment().map_or(0, |highest| highest.0 + 1))),
         };
         let Some(end) = self.protection.session.open(header.level, number, datagram) else {
             self.counters.authentication_failures += 1;
@@ -119,7 +119,7 @@ impl Connection {
         Ok(())
     }
 
-    fn dispatch(&mut self, now: Instant, from: SocketAddr, kind: Kind, number: u64, body: &[u8]) -> Result<(), DecodeError> {
+    fn dispatch(&mut self, now: Instant, from: SocketAddr, kind: Kind, number: ShipmentNumber, body: &[u8]) -> Result<(), DecodeError> {
         self.on_data_level(now);
         if self.close.is_over() && kind != Kind::Disconnect {
             return Ok(());
@@ -150,7 +150,7 @@ impl Connection {
         Ok(())
     }
 
-    fn on_data(&mut self, now: Instant, number: u64, input: &mut Reader<'_>) -> Result<(), DecodeError> {
+    fn on_data(&mut self, now: Instant, number: ShipmentNumber, input: &mut Reader<'_>) -> Result<(), DecodeError> {
         let mut part = Part::default();
         while !input.is_empty() {
             let payload = part.read(input)?;
@@ -160,7 +160,7 @@ impl Connection {
     }
 
     /// Takes a part that came in shipment `number`.
-    pub(super) fn take_part(&mut self, now: Instant, number: u64, part: &Part, payload: &[u8]) {
+    pub(super) fn take_part(&mut self, now: Instant, number: ShipmentNumber, part: &Part, payload: &[u8]) {
         if self.payload_fits(part) && self.recv.on_part(now, number, part) == PartFate::Fresh {
             self.store(part, [payload]);
             self.tell_units(part);

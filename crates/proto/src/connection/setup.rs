@@ -26,7 +26,7 @@ use crate::config::DATAGRAM_BYTES_MIN;
 use crate::error::CloseReason;
 use crate::session::{HandshakeError, Plain};
 use segstream_base::codec::{Reader, Writer};
-use segstream_base::{Duration, Instant, StreamId};
+use segstream_base::{Duration, Instant, ShipmentNumber, StreamId};
 use segstream_wire::handshake::{Confirm, Cookie, Disconnect, Fragment, Reject, RejectReason, Request, VERSION};
 use segstream_wire::header::HEADER_BYTES;
 use segstream_wire::proposal::{Agreement, Proposal, STREAMS_MAX, agreed_idle_timeout};
@@ -234,7 +234,7 @@ impl Connection {
     }
 
     /// A request of the peer that proves its address, or repeats one that did.
-    pub(crate) fn on_request(&mut self, now: Instant, number: u64, datagram_bytes: usize, request: &Request) {
+    pub(crate) fn on_request(&mut self, now: Instant, number: ShipmentNumber, datagram_bytes: usize, request: &Request) {
         // A request can be replayed by anyone who has seen it.
         if !self.setup.is_done() {
             self.count_setup(now, number, datagram_bytes);
@@ -243,9 +243,9 @@ impl Connection {
     }
 
     /// A shipment of set-up counts like any other, so that it is not held lost.
-    fn count_setup(&mut self, now: Instant, number: u64, datagram_bytes: usize) {
+    fn count_setup(&mut self, now: Instant, number: ShipmentNumber, datagram_bytes: usize) {
         // Limit: it is not authentic, and must not be able to make all that follows look late.
-        if number < SETUP_NUMBERS {
+        if number.0 < SETUP_NUMBERS {
             // What came before the first that counted was for an endpoint that kept nothing.
             self.recv.begin_at(number);
             self.recv.on_shipment(now, number, datagram_bytes as u64);
@@ -285,7 +285,7 @@ impl Connection {
         setup.flight.begin_again();
     }
 
-    pub(super) fn on_confirm(&mut self, now: Instant, number: u64, datagram_bytes: usize, confirm: &Confirm) {
+    pub(super) fn on_confirm(&mut self, now: Instant, number: ShipmentNumber, datagram_bytes: usize, confirm: &Confirm) {
         if self.setup.stage != Stage::ExpectConfirm || confirm.request != self.setup.proposal.request {
             return;
         }

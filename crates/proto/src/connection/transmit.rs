@@ -12,9 +12,9 @@ use crate::error::CloseReason;
 use crate::initial;
 use crate::path::Addresses;
 use crate::sender::Outgoing;
-use segstream_base::Instant;
 use segstream_base::codec::Writer;
 use segstream_base::endpoint::Ecn;
+use segstream_base::{Instant, ShipmentNumber};
 use segstream_wire::header::HEADER_BYTES;
 use segstream_wire::{Header, Kind, Level, Part};
 
@@ -34,7 +34,7 @@ pub(super) enum Place {
 #[derive(Clone, Copy, Debug)]
 struct Half {
     kind: Kind,
-    number: u64,
+    number: ShipmentNumber,
 }
 
 impl Half {
@@ -267,14 +267,14 @@ impl Connection {
     }
 
     /// Heads and seals data shipments of `size`, the last of which may be shorter, numbered from `first` on.
-    fn seal_batch(&mut self, first: u64, batch: &mut [u8], size: usize) {
+    fn seal_batch(&mut self, first: ShipmentNumber, batch: &mut [u8], size: usize) {
         // Why all heads first: a seal begins by reading its head in one piece, and would wait for what has just been written in
         // several.
         let headed = self.level();
-        for (number, shipment) in (first..).zip(batch.chunks_mut(size)) {
+        for (number, shipment) in first.onward().zip(batch.chunks_mut(size)) {
             self.head(headed, Kind::Data, number, shipment);
         }
-        for (number, shipment) in (first..).zip(batch.chunks_mut(size)) {
+        for (number, shipment) in first.onward().zip(batch.chunks_mut(size)) {
             let level = self.level();
             if level != headed {
                 self.head(level, Kind::Data, number, shipment);
@@ -293,7 +293,9 @@ impl Connection {
                 initial::write(Kind::Confirm, self.identity.remote_id, number, out, |body| confirm.encode(body));
             }
             // An RJ belongs to no connection of its sender.
-            SetupShipment::Reject(reject) => initial::write(Kind::Reject, self.identity.remote_id, 0, out, |body| reject.encode(body)),
+            SetupShipment::Reject(reject) => {
+                initial::write(Kind::Reject, self.identity.remote_id, ShipmentNumber::FIRST, out, |body| reject.encode(body));
+            }
             SetupShipment::Handshake(fragment) => {
                 self.write_at(Level::Handshake, Kind::Handshake, number, out, |body| fragment.encode(body));
             }
@@ -305,18 +307,25 @@ impl Connection {
         if self.protection.session.is_complete() { self.protection.session.data_level() } else { Level::Handshake }
     }
 
-    fn write(&mut self, kind: Kind, number: u64, out: &mut Vec<u8>, body: impl FnOnce(&mut Writer<'_>)) {
+    fn write(&mut self, kind: Kind, number: ShipmentNumber, out: &mut Vec<u8>, body: impl FnOnce(&mut Writer<'_>)) {
         self.write_at(self.level(), kind, number, out, body);
     }
 
     /// Writes a shipment of up to `bytes`.
-    pub(super) fn write_sized(&mut self, kind: Kind, number: u64, bytes: usize, out: &mut Vec<u8>, body: impl FnOnce(&mut Writer<'_>)) {
+    pub(super) fn write_sized(
+        &mut self,
+        kind: Kind,
+        number: ShipmentNumber,
+        bytes: usize,
+        out: &mut Vec<u8>,
+        body: impl FnOnce(&mut Writer<'_>),
+    ) {
         let start = out.len();
         self.write_body(bytes, out, body);
         self.seal_at(self.level(), kind, number, &mut out[start..]);
     }
 
-    fn write_at(&mut self, level: Level, kind: Kind, number: u64, out: &mut Vec<u8>, body: impl FnOnce(&mut Writer<'_>)) {
+    fn write_at(&mut self, level: Level, kind: Kind, number: ShipmentNumber, out: &mut Vec<u8>, body: impl FnOnce(&mut Writer<'_>)) {
         let start = out.len();
         self.write_body(self.send.path.pmtu.control_bytes, out, body);
         self.seal_at(level, kind, number, &mut out[start..]);
@@ -334,12 +343,12 @@ impl Connection {
         out.truncate(start + written + self.protection.session.seal_bytes());
     }
 
-    fn head(&self, level: Level, kind: Kind, number: u64, shipment: &mut [u8]) {
-        let header = Header { level, kind, connection: self.identity.remote_id, number: number as u32 };
+    fn head(&self, level: Level, kind: Kind, number: ShipmentNumber, shipment: &mut [u8]) {
+        let header = Header { level, kind, connection: self.identity.remote_id, number: number.0 as u32 };
         header.encode(&mut Writer::new(shipment));
     }
 
-    fn seal_at(&mut self, level: Level, kind: Kind, number: u64, shipment: &mut [u8]) {
+    fn seal_at(&mut self, level: Level, kind: Kind, number: ShipmentNumber, shipment: &mut [u8]) {
         self.head(level, kind, number, shipment);
         self.protection.session.seal(level, number, shipment);
     }

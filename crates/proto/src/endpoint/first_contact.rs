@@ -16,7 +16,7 @@ use crate::session::Plain;
 use core::net::SocketAddr;
 use segstream_base::codec::{Reader, Writer};
 use segstream_base::endpoint::Arrival;
-use segstream_base::{Bandwidth, Duration, Instant};
+use segstream_base::{Bandwidth, Duration, Instant, ShipmentNumber};
 use segstream_wire::handshake::{Cookie, Reject, RejectReason, Request, VERSION};
 use segstream_wire::header::HEADER_BYTES;
 use segstream_wire::proposal::Proposal;
@@ -64,7 +64,7 @@ impl Endpoint {
             self.strays.short_requests += 1;
             return;
         }
-        let number = u64::from(header.number);
+        let number = ShipmentNumber(header.number.into());
         let known = self.slots.of_request(identifier, from);
         if let Some(Slot { connection, .. }) = known.and_then(|index| self.touched(index)) {
             if connection.role() == Role::Responder {
@@ -96,7 +96,7 @@ impl Endpoint {
         }
     }
 
-    fn accept(&mut self, now: Instant, asked: Asked, number: u64, request: &Request) {
+    fn accept(&mut self, now: Instant, asked: Asked, number: ShipmentNumber, request: &Request) {
         let from = asked.addresses.remote;
         if !self.has_room_for_setup(now, from) {
             self.strays.setups_full += 1;
@@ -172,7 +172,7 @@ impl Endpoint {
             return;
         }
         let mut out = Vec::new();
-        initial::write(kind, asked.connection, 0, &mut out, body);
+        initial::write(kind, asked.connection, ShipmentNumber::FIRST, &mut out, body);
         if out.len() <= asked.bytes {
             self.answers.push_back((asked.addresses, out));
         }

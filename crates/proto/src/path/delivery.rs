@@ -12,7 +12,7 @@
 //!
 //! Limit: a lost shipment counts as long as the mean of those that left with it, and as delivered until its loss is told.
 
-use segstream_base::{Duration, Instant};
+use segstream_base::{Duration, Instant, ShipmentNumber};
 use segstream_blocks::congestion::rate_sample::{Deliveries, Departure};
 use segstream_blocks::congestion::{CongestionEvent, Exchange, Limit, Report};
 use segstream_blocks::rtt::Rtt;
@@ -28,8 +28,8 @@ const DOUBLINGS: u32 = 16;
 /// Shipments that left at one time, one behind the other.
 #[derive(Clone, Copy, Debug)]
 struct Batch {
-    first: u64,
-    last: u64,
+    first: ShipmentNumber,
+    last: ShipmentNumber,
     /// All that had left before the first, and by the last.
     bytes_before: u64,
     bytes: u64,
@@ -38,9 +38,9 @@ struct Batch {
 
 impl Batch {
     /// All that had left by shipment `number`, if those of the batch are alike.
-    fn bytes_by(&self, number: u64) -> u64 {
-        let (sent, shipments) = (self.bytes - self.bytes_before, self.last - self.first + 1);
-        let part = u128::from(sent) * u128::from(number.min(self.last) + 1 - self.first) / u128::from(shipments);
+    fn bytes_by(&self, number: ShipmentNumber) -> u64 {
+        let (sent, shipments) = (self.bytes - self.bytes_before, self.last.next() - self.first);
+        let part = u128::from(sent) * u128::from(number.min(self.last).next() - self.first) / u128::from(shipments);
         self.bytes_before + part as u64
     }
 }
@@ -51,9 +51,9 @@ pub(crate) struct Delivery {
     batches: VecDeque<Batch>,
     deliveries: Deliveries,
     /// The last shipment that left.
-    last: u64,
+    last: ShipmentNumber,
     /// The highest echo, and all that had left by it.
-    echo: Option<u64>,
+    echo: Option<ShipmentNumber>,
     echoed_bytes: u64,
     /// Lost bytes that were counted as delivered.
     overcounted: u64,
@@ -61,9 +61,9 @@ pub(crate) struct Delivery {
     lost: u64,
     marked: u64,
     /// While a recovery goes on: until this shipment or a later one is echoed.
-    recovery: Option<u64>,
+    recovery: Option<ShipmentNumber>,
     /// Marks are not answered again before this shipment is echoed.
-    marks_from: u64,
+    marks_from: ShipmentNumber,
     limited: Option<Limit>,
     /// When an echo came last, and how many timeouts have expired since.
     echoed_at: Instant,
@@ -72,7 +72,7 @@ pub(crate) struct Delivery {
 
 impl Delivery {
     /// Shipment `number` has left, by which `sent_bytes` have in all, `bytes` of them in it.
-    pub(crate) fn on_sent(&mut self, now: Instant, number: u64, bytes: u64, sent_bytes: u64) {
+    pub(crate) fn on_sent(&mut self, now: Instant, number: ShipmentNumber, bytes: u64, sent_bytes: u64) {
         self.last = number;
         let full = self.batches.len() >= BATCHES;
         if let Some(batch) = self.batches.back_mut().filter(|batch| full || batch.departure.sent_at == now) {
@@ -117,7 +117,14 @@ impl Delivery {
     }
 
     /// A report has come that echoes shipment `echo`, with a fresh round trip if there is one; `None` when it tells nothing new.
-    pub(crate) fn on_report(&mut self, now: Instant, echo: u64, sent_bytes: u64, fresh: Option<Duration>, rtt: &Rtt) -> Option<Report> {
+    pub(crate) fn on_report(
+        &mut self,
+        now: Instant,
+        echo: ShipmentNumber,
+        sent_bytes: u64,
+        fresh: Option<Duration>,
+        rtt: &Rtt,
+    ) -> Option<Report> {
         let in_flight_before = self.in_flight(sent_bytes);
         let (gone, departure) = self.take_echo(now, echo);
         let (lost, marked) = (core::mem::take(&mut self.lost), core::mem::take(&mut self.marked));
@@ -162,13 +169,13 @@ impl Delivery {
             return None;
         }
         self.timeouts += 1;
-        self.recovery = Some(self.last + 1);
-        self.marks_from = self.last + 1;
+        self.recovery = Some(self.last.next());
+        self.marks_from = self.last.next();
         Some(self.timeouts)
     }
 
     /// Bytes that are no longer in flight by this echo, and how the newest of them departed.
-    fn take_echo(&mut self, now: Instant, echo: u64) -> (u64, Option<Departure>) {
+    fn take_echo(&mut self, now: Instant, echo: ShipmentNumber) -> (u64, Option<Departure>) {
         if self.echo.is_some_and(|highest| echo <= highest) {
             return (0, None);
         }
@@ -190,18 +197,18 @@ impl Delivery {
     }
 
     /// Loss and marks: at most one answer in a round trip.
-    fn event(&mut self, echo: u64, lost: u64, marked: u64) -> Option<CongestionEvent> {
+    fn event(&mut self, echo: ShipmentNumber, lost: u64, marked: u64) -> Option<CongestionEvent> {
         if self.recovery.is_some() {
             return None;
         }
         if lost > 0 {
-            self.recovery = Some(self.last + 1);
-            self.marks_from = self.last + 1;
+            self.recovery = Some(self.last.next());
+            self.marks_from = self.last.next();
             return Some(CongestionEvent::Loss);
         }
         let answers = marked > 0 && echo >= self.marks_from;
         if answers {
-            self.marks_from = self.last + 1;
+            self.marks_from = self.last.next();
         }
         answers.then_some(CongestionEvent::Mark)
     }
@@ -220,7 +227,7 @@ mod tests {
     fn sent() -> Delivery {
         let mut delivery = Delivery::default();
         for number in 0..40 {
-            delivery.on_sent(at(number / 4 * 10), number, 1000, (number + 1) * 1000);
+            delivery.on_sent(at(number / 4 * 10), ShipmentNumber(number), 1000, (number + 1) * 1000);
         }
         delivery
     }
@@ -243,7 +250,7 @@ mod tests {
         }
     }
 
-    fn report(delivery: &mut Delivery, millis: u64, echo: u64) -> Option<Report> {
+    fn report(delivery: &mut Delivery, millis: u64, echo: ShipmentNumber) -> Option<Report> {
         delivery.on_report(at(millis), echo, 40_000, None, &Rtt::new())
     }
 
@@ -251,10 +258,10 @@ mod tests {
     fn an_echo_within_a_batch_acknowledges_a_part_of_it_and_each_byte_once() {
         let mut delivery = sent();
         let told = |report: Option<Report>| report.map(|report| (report.delivered, report.in_flight_before, report.in_flight));
-        assert_eq!(told(report(&mut delivery, 140, 5)), Some((6000, 40_000, 34_000)));
-        assert_eq!(told(report(&mut delivery, 141, 5)), None, "no news");
-        assert_eq!(told(report(&mut delivery, 142, 3)), None, "older than what is known");
-        assert_eq!(told(report(&mut delivery, 150, 39)), Some((34_000, 34_000, 0)));
+        assert_eq!(told(report(&mut delivery, 140, ShipmentNumber(5))), Some((6000, 40_000, 34_000)));
+        assert_eq!(told(report(&mut delivery, 141, ShipmentNumber(5))), None, "no news");
+        assert_eq!(told(report(&mut delivery, 142, ShipmentNumber(3))), None, "older than what is known");
+        assert_eq!(told(report(&mut delivery, 150, ShipmentNumber(39))), Some((34_000, 34_000, 0)));
     }
 
     /// Four shipments of 1000 bytes each 10 ms, echoed 100 ms later; the application has no more at 200 ms.
@@ -262,12 +269,12 @@ mod tests {
         let (mut delivery, mut sent, mut samples) = (Delivery::default(), 0, Vec::new());
         for batch in 0..40 {
             if let Some(echoed) = (batch * 4u64).checked_sub(37) {
-                let report = delivery.on_report(at(batch * 10), echoed, sent, None, &Rtt::new());
+                let report = delivery.on_report(at(batch * 10), ShipmentNumber(echoed), sent, None, &Rtt::new());
                 samples.extend(report.and_then(|report| report.sample));
             }
             for number in batch * 4..batch * 4 + 4 {
                 sent += 1000;
-                delivery.on_sent(at(batch * 10), number, 1000, sent);
+                delivery.on_sent(at(batch * 10), ShipmentNumber(number), 1000, sent);
             }
             if batch == 20 {
                 delivery.note_limit(Some(Limit::Application), sent);
@@ -289,10 +296,10 @@ mod tests {
     #[test]
     fn lost_bytes_are_not_delivered_and_begin_one_recovery_a_round_trip() {
         let mut delivery = sent();
-        let mut told = |lost, echo| {
+        let mut told = |lost, echo: u64| {
             delivery.on_exchange(&exchange(lost, 0));
-            let report = report(&mut delivery, 140, echo).expect("there is news");
-            delivery.on_sent(at(140), 40 + echo, 1000, 40_000);
+            let report = report(&mut delivery, 140, ShipmentNumber(echo)).expect("there is news");
+            delivery.on_sent(at(140), ShipmentNumber(40 + echo), 1000, 40_000);
             (report.delivered, report.lost, report.event, report.recovering, report.recovered)
         };
         assert_eq!(told(2, 9), (8000, 2000, Some(CongestionEvent::Loss), true, false));
@@ -304,10 +311,10 @@ mod tests {
     #[test]
     fn a_loss_told_later_than_its_echo_is_taken_back() {
         let mut delivery = sent();
-        assert_eq!(report(&mut delivery, 140, 9).map(|report| report.delivered), Some(10_000));
+        assert_eq!(report(&mut delivery, 140, ShipmentNumber(9)).map(|report| report.delivered), Some(10_000));
         delivery.on_exchange(&exchange(3, 0));
-        assert_eq!(report(&mut delivery, 141, 9).map(|report| (report.delivered, report.lost)), Some((0, 3000)));
-        assert_eq!(report(&mut delivery, 142, 19).map(|report| report.delivered), Some(7000));
+        assert_eq!(report(&mut delivery, 141, ShipmentNumber(9)).map(|report| (report.delivered, report.lost)), Some((0, 3000)));
+        assert_eq!(report(&mut delivery, 142, ShipmentNumber(19)).map(|report| report.delivered), Some(7000));
     }
 
     #[test]
@@ -317,10 +324,13 @@ mod tests {
             delivery.on_exchange(&exchange(0, 1));
             report(&mut delivery, 140, echo).and_then(|report| report.event)
         };
-        assert_eq!([event(3), event(5), event(39)], [Some(CongestionEvent::Mark), None, None]);
-        delivery.on_sent(at(140), 40, 1000, 41_000);
+        assert_eq!(
+            [event(ShipmentNumber(3)), event(ShipmentNumber(5)), event(ShipmentNumber(39))],
+            [Some(CongestionEvent::Mark), None, None]
+        );
+        delivery.on_sent(at(140), ShipmentNumber(40), 1000, 41_000);
         delivery.on_exchange(&exchange(0, 1));
-        assert_eq!(report(&mut delivery, 180, 40).and_then(|report| report.event), Some(CongestionEvent::Mark));
+        assert_eq!(report(&mut delivery, 180, ShipmentNumber(40)).and_then(|report| report.event), Some(CongestionEvent::Mark));
     }
 
     #[test]
@@ -331,7 +341,7 @@ mod tests {
         // 100 ms and four times the variance of the first sample, 50 ms.
         let mut expired = |millis| delivery.timeout(at(millis), at(0), &rtt);
         assert_eq!([expired(299), expired(300), expired(599), expired(600)], [None, Some(1), None, Some(2)]);
-        assert!(report(&mut delivery, 700, 5).is_some());
+        assert!(report(&mut delivery, 700, ShipmentNumber(5)).is_some());
         assert_eq!([delivery.timeout(at(999), at(0), &rtt), delivery.timeout(at(1000), at(0), &rtt)], [None, Some(1)]);
     }
 
@@ -339,10 +349,10 @@ mod tests {
     fn what_is_remembered_is_bounded() {
         let mut delivery = Delivery::default();
         for number in 0..5000 {
-            delivery.on_sent(at(number), number, 1000, (number + 1) * 1000);
+            delivery.on_sent(at(number), ShipmentNumber(number), 1000, (number + 1) * 1000);
         }
         assert_eq!(delivery.batches.len(), BATCHES);
-        let told = delivery.on_report(at(6000), 4999, 5_000_000, None, &Rtt::new()).expect("all is echoed");
+        let told = delivery.on_report(at(6000), ShipmentNumber(4999), 5_000_000, None, &Rtt::new()).expect("all is echoed");
         assert_eq!((told.delivered, told.in_flight), (5_000_000, 0));
     }
 }

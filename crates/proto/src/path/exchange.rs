@@ -7,7 +7,7 @@
 //! Called by the half. Invariant: at most [`KEPT`] departures are kept; an arrival counts once, and never one that is
 //! older than the newest told.
 
-use segstream_base::{Duration, Instant};
+use segstream_base::{Duration, ExchangeNumber, Instant, ShipmentNumber};
 use segstream_blocks::congestion::{Exchange, Limit};
 use segstream_wire::report::Arrived;
 use std::collections::VecDeque;
@@ -23,12 +23,12 @@ const PROBES_KEPT: usize = 16;
 /// An exchange that has left.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Departure {
-    sync: u64,
+    sync: ExchangeNumber,
     /// Counts the exchanges.
     index: u64,
     pub(crate) at: Instant,
     /// Its shipment number.
-    pub(crate) number: u64,
+    pub(crate) number: ShipmentNumber,
     /// Everything that had left by then, the exchange included, in IP bytes.
     pub(crate) bytes: u64,
     /// For how long there had been nothing that could leave, ever.
@@ -77,7 +77,7 @@ pub(crate) struct Exchanges {
     count: u64,
     last: Option<Instant>,
     /// Probes that are not known to have arrived: number and IP bytes; and how many of those before them were lost.
-    probes: VecDeque<(u64, u64)>,
+    probes: VecDeque<(ShipmentNumber, u64)>,
     probes_lost: u64,
     sent_bytes: u64,
     /// What of that had left before this path began.
@@ -95,7 +95,7 @@ impl Exchanges {
     }
 
     /// A probe of the datagram size has left as shipment `number`.
-    pub(crate) fn on_probe(&mut self, number: u64, bytes: u64) {
+    pub(crate) fn on_probe(&mut self, number: ShipmentNumber, bytes: u64) {
         if self.probes.len() >= PROBES_KEPT {
             self.probes.pop_front();
         }
@@ -104,13 +104,13 @@ impl Exchanges {
     }
 
     /// The probe in shipment `number` has arrived.
-    pub(crate) fn on_probe_arrived(&mut self, number: u64) {
+    pub(crate) fn on_probe_arrived(&mut self, number: ShipmentNumber) {
         self.probes.retain(|probe| probe.0 != number);
     }
 
     /// An exchange with shipment number `told` has arrived: a probe before it that did not is as if it had never left. It
     /// was lost because of its size, which says nothing of the rate (RFC 8899 3, RFC 9000 14.4).
-    fn excuse_probes(&mut self, told: u64) {
+    fn excuse_probes(&mut self, told: ShipmentNumber) {
         while let Some(&(number, bytes)) = self.probes.front().filter(|probe| probe.0 < told) {
             self.probes.pop_front();
             self.probes_lost += 1;
@@ -134,7 +134,7 @@ impl Exchanges {
     }
 
     /// The exchange `sync` has left as shipment `number`.
-    pub(crate) fn on_departure(&mut self, now: Instant, sync: u64, number: u64) {
+    pub(crate) fn on_departure(&mut self, now: Instant, sync: ExchangeNumber, number: ShipmentNumber) {
         if self.departures.len() >= KEPT {
             // Why the second: the first tells since when nothing has been told.
             self.departures.remove(1);
@@ -225,7 +225,7 @@ impl Exchanges {
 
     /// Whether shipment `number` is covered by an exchange that was told.
     #[inline]
-    pub(crate) fn covers(&self, number: u64) -> bool {
+    pub(crate) fn covers(&self, number: ShipmentNumber) -> bool {
         self.told.as_ref().is_some_and(|told| told.departure.number > number)
     }
 }
@@ -239,7 +239,7 @@ mod tests {
     }
 
     fn arrived(sync: u64, at_ms: u64, bytes: u64, lost: u64) -> Arrived {
-        Arrived { sync, at: at_ms * 1_000_000, bytes, shipments: 0, lost, marked: 0 }
+        Arrived { sync: ExchangeNumber(sync), at: at_ms * 1_000_000, bytes, shipments: 0, lost, marked: 0 }
     }
 
     #[test]
@@ -247,7 +247,7 @@ mod tests {
         let mut exchanges = Exchanges::default();
         for turn in 0..4u64 {
             exchanges.on_sent(1000);
-            exchanges.on_departure(at(turn * 10), turn * 2, turn * 5);
+            exchanges.on_departure(at(turn * 10), ExchangeNumber(turn * 2), ShipmentNumber(turn * 5));
         }
         let rtt = Duration::from_millis(40);
         assert_eq!(exchanges.on_arrival(&arrived(0, 1020, 900, 0), rtt, 3).map(|exchange| exchange.exchanges), None);
@@ -265,12 +265,12 @@ mod tests {
         let mut told = |sync: u64, received, lost, probe: Option<bool>| {
             exchanges.on_sent(1000);
             if let Some(arrives) = probe {
-                exchanges.on_probe(sync * 10 - 1, 9000);
+                exchanges.on_probe(ShipmentNumber(sync * 10 - 1), 9000);
                 if arrives {
-                    exchanges.on_probe_arrived(sync * 10 - 1);
+                    exchanges.on_probe_arrived(ShipmentNumber(sync * 10 - 1));
                 }
             }
-            exchanges.on_departure(at(sync), sync, sync * 10);
+            exchanges.on_departure(at(sync), ExchangeNumber(sync), ShipmentNumber(sync * 10));
             let in_flight = exchanges.in_flight();
             let exchange = exchanges.on_arrival(&arrived(sync, sync, received, lost), Duration::ZERO, 3)?;
             Some((in_flight, exchange.sent_bytes, exchange.received_bytes, exchange.lost))
@@ -287,7 +287,7 @@ mod tests {
     fn what_came_after_all_is_not_lost_twice() {
         let mut exchanges = Exchanges::default();
         let mut lost = |sync, lost| {
-            exchanges.on_departure(at(sync), sync, sync);
+            exchanges.on_departure(at(sync), ExchangeNumber(sync), ShipmentNumber(sync));
             exchanges.on_arrival(&arrived(sync, sync, 0, lost), Duration::ZERO, 3).map_or(0, |exchange| exchange.lost)
         };
         assert_eq!([lost(0, 0), lost(1, 5), lost(2, 1), lost(3, 4), lost(4, 7)], [0, 5, 0, 0, 2]);
@@ -297,15 +297,15 @@ mod tests {
     fn what_an_outage_has_lost_is_not_held_against_the_path_after_it() {
         let mut exchanges = Exchanges::default();
         let mut told = |sync, lost| {
-            exchanges.on_departure(at(sync), sync, sync);
+            exchanges.on_departure(at(sync), ExchangeNumber(sync), ShipmentNumber(sync));
             exchanges.on_arrival(&arrived(sync, sync, 0, lost), Duration::ZERO, 3).map(|exchange| exchange.lost)
         };
         assert_eq!((told(0, 0), told(1, 0)), (None, Some(0)));
         for sync in 2..20 {
-            exchanges.on_departure(at(sync), sync, sync);
+            exchanges.on_departure(at(sync), ExchangeNumber(sync), ShipmentNumber(sync));
         }
         let mut told = |sync, lost| {
-            exchanges.on_departure(at(sync), sync, sync);
+            exchanges.on_departure(at(sync), ExchangeNumber(sync), ShipmentNumber(sync));
             exchanges.on_arrival(&arrived(sync, sync, 0, lost), Duration::ZERO, 3).map(|exchange| exchange.lost)
         };
         assert_eq!([told(20, 15), told(21, 20), told(22, 22)], [Some(15), Some(2), Some(2)]);
@@ -317,7 +317,7 @@ mod tests {
         let mut limited = |sync, idle_from: u64| {
             exchanges.note_limit(at(sync * 10 - 10), None);
             exchanges.note_limit(at(sync * 10 - 10 + idle_from), Some(Limit::Application));
-            exchanges.on_departure(at(sync * 10), sync, sync);
+            exchanges.on_departure(at(sync * 10), ExchangeNumber(sync), ShipmentNumber(sync));
             exchanges.on_arrival(&arrived(sync, sync, 0, 0), Duration::ZERO, 3).map(|exchange| exchange.limited.is_some())
         };
         assert_eq!([limited(1, 0), limited(2, 2), limited(3, 8), limited(4, 10)], [None, Some(true), Some(false), Some(false)]);
@@ -329,7 +329,7 @@ mod tests {
         let mut limited = |sync, window_until: u64| {
             exchanges.note_limit(at(sync * 10 - 10), Some(Limit::Window));
             exchanges.note_limit(at(sync * 10 - 10 + window_until), Some(Limit::Application));
-            exchanges.on_departure(at(sync * 10), sync, sync);
+            exchanges.on_departure(at(sync * 10), ExchangeNumber(sync), ShipmentNumber(sync));
             exchanges.on_arrival(&arrived(sync, sync, 0, 0), Duration::ZERO, 3).and_then(|exchange| exchange.limited)
         };
         assert_eq!([limited(1, 0), limited(2, 2), limited(3, 8)], [None, Some(Limit::Application), Some(Limit::Window)]);
@@ -340,7 +340,7 @@ mod tests {
         let mut exchanges = Exchanges::default();
         let leave = |exchanges: &mut Exchanges, sync: u64| {
             exchanges.on_sent(1000);
-            exchanges.on_departure(at(sync), sync, sync);
+            exchanges.on_departure(at(sync), ExchangeNumber(sync), ShipmentNumber(sync));
         };
         let told = |exchanges: &mut Exchanges, sync, lost| {
             exchanges.on_arrival(&arrived(sync, sync, 0, lost), Duration::ZERO, 3).map(|exchange| (exchange.sent_bytes, exchange.lost))
@@ -349,7 +349,7 @@ mod tests {
         leave(&mut exchanges, 1);
         assert_eq!((told(&mut exchanges, 0, 0), told(&mut exchanges, 1, 2)), (None, Some((1000, 2))));
         leave(&mut exchanges, 2);
-        exchanges.on_probe(9, 9000);
+        exchanges.on_probe(ShipmentNumber(9), 9000);
         exchanges.on_path_change(3);
         assert_eq!((exchanges.in_flight(), exchanges.untold(), exchanges.last()), (0, None, None));
         leave(&mut exchanges, 3);
@@ -363,7 +363,7 @@ mod tests {
     fn an_outage_keeps_a_bounded_memory_and_its_beginning() {
         let mut exchanges = Exchanges::default();
         for turn in 0..5000 {
-            exchanges.on_departure(at(turn), turn, turn);
+            exchanges.on_departure(at(turn), ExchangeNumber(turn), ShipmentNumber(turn));
         }
         assert_eq!(exchanges.untold(), Some((KEPT as u32, at(0))));
         exchanges.on_arrival(&arrived(4999, 1, 1, 1), Duration::ZERO, 3);

@@ -27,7 +27,7 @@ use delivery::Delivery;
 use exchange::Exchanges;
 use pmtu::{Pmtu, PmtuSearch};
 use segstream_base::endpoint::{Arrival, Local};
-use segstream_base::{Duration, Instant};
+use segstream_base::{Duration, Instant, ShipmentNumber};
 use segstream_blocks::burst::Pacer;
 use segstream_blocks::congestion::Controller;
 use segstream_blocks::rtt::Rtt;
@@ -49,7 +49,7 @@ pub(crate) struct Path {
     pub(crate) congestion: Congestion,
     pub(crate) breaker: CircuitBreaker,
     /// The highest echo of any report: Largest Acknowledged (RFC 9000 19.3).
-    pub(crate) echo: Option<u64>,
+    pub(crate) echo: Option<ShipmentNumber>,
     /// R, as the newest report tells it: the packet threshold (RFC 9002 6.1.1).
     pub(crate) reordering_threshold: u32,
 }
@@ -190,7 +190,7 @@ mod tests {
         path.reordering_threshold = 40;
         path.congestion.ecn_capable = false;
         path.congestion.exchanges.on_sent(5000);
-        path.echo = Some(12);
+        path.echo = Some(ShipmentNumber(12));
         path
     }
 
@@ -201,7 +201,7 @@ mod tests {
         assert_eq!((path.addresses, path.rtt, path.reordering_threshold), (to, Rtt::new(), REORDERING_THRESHOLD_ASSUMED));
         assert!(path.congestion.ecn_capable, "ECN is validated anew");
         assert_eq!((path.congestion.exchanges.in_flight(), path.congestion.exchanges.sent_bytes()), (0, 5000));
-        assert_eq!(path.echo, Some(12), "shipments are those of the connection");
+        assert_eq!(path.echo, Some(ShipmentNumber(12)), "shipments are those of the connection");
     }
 
     #[test]

@@ -16,7 +16,7 @@
 
 use crate::config::DATAGRAM_BYTES_MIN;
 use segstream_base::quantity::Remainder;
-use segstream_base::{Bandwidth, Bytes, Duration, Instant};
+use segstream_base::{Bandwidth, Bytes, Duration, Instant, ShipmentNumber};
 
 /// Probes of one size that are lost in a row before the size is held too large: MAX_PROBES (RFC 8899 5.1.2).
 const PROBES_MAX: u32 = 3;
@@ -75,7 +75,7 @@ struct ProbedSize {
     /// Tries that were lost.
     lost: u32,
     /// The probe on its way: its number, and when it left.
-    out: Option<(u64, Instant)>,
+    out: Option<(ShipmentNumber, Instant)>,
 }
 
 /// What bounds the search at a moment.
@@ -164,14 +164,14 @@ impl PmtuSearch {
     }
 
     /// A probe of `size` has left as shipment `number`. A new question takes its token from `random`, which is returned.
-    pub(crate) fn on_sent(&mut self, now: Instant, size: usize, number: u64, random: impl FnOnce() -> u64) -> u64 {
+    pub(crate) fn on_sent(&mut self, now: Instant, size: usize, number: ShipmentNumber, random: impl FnOnce() -> u64) -> u64 {
         let probed = self.probed.get_or_insert_with(|| ProbedSize { size, token: random(), lost: 0, out: None });
         probed.out = Some((number, now));
         probed.token
     }
 
     /// The peer has answered; the number of the last probe it may have answered to, if it is an answer to one.
-    pub(crate) fn on_response(&mut self, now: Instant, token: u64) -> Option<u64> {
+    pub(crate) fn on_response(&mut self, now: Instant, token: u64) -> Option<ShipmentNumber> {
         let probed = self.probed.take_if(|probed| probed.token == token)?;
         self.size = self.size.max(probed.size);
         (self.confirmed, self.suspect, self.unanswered) = (now, false, 0);
@@ -180,7 +180,7 @@ impl PmtuSearch {
 
     /// Shipment `echo` is the highest that has arrived: a probe more than `reorder` before it that was not answered is lost,
     /// as any shipment is.
-    pub(crate) fn on_echo(&mut self, now: Instant, echo: u64, reorder: u32) {
+    pub(crate) fn on_echo(&mut self, now: Instant, echo: ShipmentNumber, reorder: u32) {
         let Some(probed) = self.probed.as_mut() else { return };
         let Some(_) = probed.out.take_if(|(number, _)| echo > *number + u64::from(reorder)) else { return };
         self.unanswered = 0;

@@ -1,6 +1,7 @@
 //! The search alone, over a path that is one number: the largest datagram it carries.
 
 use super::*;
+use segstream_base::ShipmentNumber;
 
 const RTT: Duration = Duration::from_millis(20);
 
@@ -9,7 +10,7 @@ struct Walk {
     search: PmtuSearch,
     carries: usize,
     now: Instant,
-    number: u64,
+    number: ShipmentNumber,
     /// The sizes of all probes.
     probes: Vec<usize>,
 }
@@ -22,7 +23,7 @@ impl Walk {
     fn new(below: u64, most: usize, carries: usize) -> Self {
         let mut search = PmtuSearch::new(below);
         search.limit(most);
-        Self { search, carries, now: Instant::ZERO + Duration::from_secs(5), number: 0, probes: Vec::new() }
+        Self { search, carries, now: Instant::ZERO + Duration::from_secs(5), number: ShipmentNumber(0), probes: Vec::new() }
     }
 
     /// A round trip in which data flows: whatever is carried is answered, and the rest is lost. Whether a probe left.
@@ -30,7 +31,7 @@ impl Walk {
         let wanted = self.search.wanted(self.now, &bounds(rate_cap));
         if let Some(size) = wanted {
             self.number += 1;
-            let token = self.search.on_sent(self.now, size, self.number, || 1000 + self.number);
+            let token = self.search.on_sent(self.now, size, self.number, || 1000 + self.number.0);
             self.probes.push(size);
             self.now += RTT;
             if size <= self.carries {
@@ -101,12 +102,12 @@ fn one_probe_is_on_its_way_at_a_time() {
     search.limit(65_507);
     let now = Instant::ZERO + RTT;
     let size = search.wanted(now, &bounds(usize::MAX)).unwrap();
-    search.on_sent(now, size, 7, || 1);
+    search.on_sent(now, size, ShipmentNumber(7), || 1);
     assert_eq!(search.wanted(now + RTT, &bounds(usize::MAX)), None);
     // With R = 3 shipment 7 is lost once 11 has arrived.
-    search.on_echo(now + RTT, 10, 3);
+    search.on_echo(now + RTT, ShipmentNumber(10), 3);
     assert_eq!(search.wanted(now + RTT, &bounds(usize::MAX)), None);
-    search.on_echo(now + RTT, 11, 3);
+    search.on_echo(now + RTT, ShipmentNumber(11), 3);
     assert_eq!(search.wanted(now + RTT, &bounds(usize::MAX)), Some(size));
 }
 
@@ -115,11 +116,11 @@ fn an_answer_that_comes_late_counts() {
     let mut search = PmtuSearch::new(28);
     search.limit(65_507);
     let now = Instant::ZERO + RTT;
-    let token = search.on_sent(now, 1_472, 7, || 77);
-    search.on_echo(now + RTT, 11, 3);
-    assert_eq!(search.on_sent(now + RTT, 1_472, 12, || 78), token, "all tries have one token");
+    let token = search.on_sent(now, 1_472, ShipmentNumber(7), || 77);
+    search.on_echo(now + RTT, ShipmentNumber(11), 3);
+    assert_eq!(search.on_sent(now + RTT, 1_472, ShipmentNumber(12), || 78), token, "all tries have one token");
     assert_eq!(search.on_response(now + RTT, 78), None);
-    assert_eq!((search.size(), search.on_response(now + RTT, token), search.size()), (1_200, Some(12), 1_472));
+    assert_eq!((search.size(), search.on_response(now + RTT, token), search.size()), (1_200, Some(ShipmentNumber(12)), 1_472));
     assert_eq!(search.on_response(now + RTT, token), None, "an answer counts once");
 }
 
@@ -182,7 +183,7 @@ fn silence_falls_back_and_says_nothing_of_sizes() {
     while walk.now < silence {
         if let Some(size) = walk.search.wanted(walk.now, &bounds(usize::MAX)) {
             walk.number += 1;
-            walk.search.on_sent(walk.now, size, walk.number, || walk.number);
+            walk.search.on_sent(walk.now, size, walk.number, || walk.number.0);
         }
         walk.now += RTT;
     }

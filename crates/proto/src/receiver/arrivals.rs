@@ -3,7 +3,7 @@
 //! Owned by the half. Invariant: every shipment counts once; the totals never shrink, but for losses that came after
 //! all.
 
-use segstream_base::Instant;
+use segstream_base::{ExchangeNumber, Instant};
 use segstream_blocks::loss_detector::LossDetector;
 use segstream_wire::report::Arrived;
 
@@ -47,7 +47,7 @@ impl Arrivals {
     }
 
     /// The present shipment is the TXS `sync`: what had arrived by then.
-    pub(super) fn arrived(&self, sync: u64, detector: &LossDetector) -> Arrived {
+    pub(super) fn arrived(&self, sync: ExchangeNumber, detector: &LossDetector) -> Arrived {
         let Self { received, shipments, bytes, marked, .. } = *self;
         let lost = detector.newly_lost() - detector.late_after_lost();
         Arrived { sync, at: received.as_nanos(), bytes, shipments, lost, marked }

@@ -9,7 +9,7 @@
 //! Called by the receiving half. Invariant: entries are kept in the order of their shipment numbers; the
 //! list is bounded by the re-sequencing distance and the statements of the states within it.
 
-use segstream_base::{SegmentNumber, StreamId};
+use segstream_base::{SegmentNumber, ShipmentNumber, StreamId};
 use segstream_blocks::loss_detector::LossDetector;
 use std::collections::VecDeque;
 
@@ -24,7 +24,7 @@ pub(crate) enum Passed {
 
 #[derive(Clone, Copy, Debug)]
 struct Entry {
-    shipment: u64,
+    shipment: ShipmentNumber,
     stream: StreamId,
     passed: Passed,
 }
@@ -40,7 +40,7 @@ const ENTRIES_MAX: usize = 4096;
 
 impl Frontier {
     /// `passed` becomes true once a number of at least `shipment` + R has arrived.
-    pub(crate) fn push(&mut self, shipment: u64, stream: StreamId, passed: Passed) {
+    pub(crate) fn push(&mut self, shipment: ShipmentNumber, stream: StreamId, passed: Passed) {
         if self
             .entries
             .iter()
@@ -64,7 +64,7 @@ impl Frontier {
     /// Whether there is an entry whose number has been passed.
     #[inline]
     pub(crate) fn has_passed(&self, detector: &LossDetector) -> bool {
-        self.entries.front().is_some_and(|entry| detector.passed(entry.shipment))
+        self.entries.front().is_some_and(|entry| detector.passed(entry.shipment.0))
     }
 
     /// The next entry whose number has been passed.
@@ -87,9 +87,9 @@ mod tests {
         let mut detector = LossDetector::new(3, false);
         let mut frontier = Frontier::default();
         detector.on_arrival(10);
-        frontier.push(10, StreamId(0), Passed::Frontier { segment: SegmentNumber(0), position: 5 });
-        frontier.push(9, StreamId(0), Passed::Skip { segment: SegmentNumber(7) });
-        frontier.push(10, StreamId(0), Passed::Frontier { segment: SegmentNumber(0), position: 5 });
+        frontier.push(ShipmentNumber(10), StreamId(0), Passed::Frontier { segment: SegmentNumber(0), position: 5 });
+        frontier.push(ShipmentNumber(9), StreamId(0), Passed::Skip { segment: SegmentNumber(7) });
+        frontier.push(ShipmentNumber(10), StreamId(0), Passed::Frontier { segment: SegmentNumber(0), position: 5 });
         assert_eq!(frontier.pop_passed(&detector), None);
         detector.on_arrival(12);
         assert_eq!(frontier.pop_passed(&detector), Some((StreamId(0), Passed::Skip { segment: SegmentNumber(7) })));

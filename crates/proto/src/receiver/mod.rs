@@ -35,7 +35,7 @@ use report::Reports;
 use segment::RecvSegment;
 use segstream_base::endpoint::Deadline;
 use segstream_base::halves::{Probe, Verdict};
-use segstream_base::{Bandwidth, Duration, Instant, SegmentNumber, StreamId};
+use segstream_base::{Bandwidth, Duration, Instant, SegmentNumber, ShipmentNumber, StreamId};
 use segstream_blocks::bitmap::Bitmap;
 use segstream_blocks::loss_detector::{Arrival, LossDetector};
 use segstream_wire::contract::Contract;
@@ -187,9 +187,9 @@ impl RecvHalf {
     /// Every authenticated shipment is announced here first, whatever it carries: when it was received, its number and
     /// the length of its datagram. False for a duplicate, which must not be looked at any further.
     #[inline]
-    pub fn on_shipment(&mut self, received: Instant, number: u64, datagram_bytes: u64) -> bool {
+    pub fn on_shipment(&mut self, received: Instant, number: ShipmentNumber, datagram_bytes: u64) -> bool {
         let marked = self.arrivals.take_mark();
-        if matches!(self.detector.on_arrival(number), Arrival::Duplicate | Arrival::TooOld) {
+        if matches!(self.detector.on_arrival(number.0), Arrival::Duplicate | Arrival::TooOld) {
             return false;
         }
         self.arrivals.on_shipment(received, datagram_bytes + self.config.overhead_bytes as u64, marked);
@@ -220,7 +220,7 @@ impl RecvHalf {
 
     /// Takes a part that arrived in shipment `number`.
     #[inline]
-    pub fn on_part(&mut self, now: Instant, number: u64, part: &Part) -> PartFate {
+    pub fn on_part(&mut self, now: Instant, number: ShipmentNumber, part: &Part) -> PartFate {
         let id = part.stream;
         let about = About { opened: part.opened, length: part.length, own: part.tolerance, source_time: part.source_time };
         let end = part.first.saturating_add(part.count);
@@ -267,7 +267,7 @@ impl RecvHalf {
 
     /// A first-time part: everything before it in sending order has left in earlier shipments.
     #[inline]
-    fn on_first_time(&mut self, now: Instant, number: u64, part: &Part) {
+    fn on_first_time(&mut self, now: Instant, number: ShipmentNumber, part: &Part) {
         let Some(stream) = self.streams.get_mut(part.stream) else { return };
         let (start, end) = ((part.segment, part.first), (part.segment, part.first + part.count));
         let whole = stream.get(part.segment).is_some_and(|segment| segment.layout.units == Some(end.1));
@@ -311,7 +311,7 @@ impl RecvHalf {
     }
 
     /// Takes the sender's state, which arrived in shipment `number`.
-    pub fn on_state(&mut self, now: Instant, number: u64, state: &State) {
+    pub fn on_state(&mut self, now: Instant, number: ShipmentNumber, state: &State) {
         self.reports.schedule.on_state();
         if self.reports.composition.on_state(state.sync, state.time, self.arrivals.received()) && state.exchange {
             self.reports.composition.on_exchange(self.arrivals.arrived(state.sync, &self.detector));
@@ -405,7 +405,7 @@ impl RecvHalf {
     }
 
     /// A segment's length and the last shipment that carried it.
-    fn on_statement(&mut self, now: Instant, number: u64, finished: &Finished, skip: bool) {
+    fn on_statement(&mut self, now: Instant, number: ShipmentNumber, finished: &Finished, skip: bool) {
         let about = About::of(finished);
         if self.admit(now, finished.stream, finished.segment, &about, 0) != Admission::Open {
             return;
@@ -425,7 +425,7 @@ impl RecvHalf {
     }
 
     /// An open segment has come to a position and pauses there.
-    fn on_reached(&mut self, now: Instant, number: u64, reached: &Reached) {
+    fn on_reached(&mut self, now: Instant, number: ShipmentNumber, reached: &Reached) {
         let about = About { opened: true, length: None, own: reached.tolerance, source_time: reached.source_time };
         if self.admit(now, reached.stream, reached.segment, &about, reached.position) != Admission::Open {
             return;
@@ -445,7 +445,7 @@ impl RecvHalf {
         }
     }
 
-    fn on_skip(&mut self, now: Instant, number: u64, finished: &Finished) {
+    fn on_skip(&mut self, now: Instant, number: ShipmentNumber, finished: &Finished) {
         let class = self.config.class;
         let Some(stream) = self.streams.get_mut(finished.stream) else { return };
         if finished.last_shipment.is_none() && stream.admit_empty(finished.segment, &About::of(finished), class) {

@@ -7,8 +7,8 @@
 //! changes; a hole is only ever a unit that was held lost, or that its sender gave up.
 
 use crate::layout::Layout;
-use segstream_base::Instant;
 use segstream_base::halves::Verdict;
+use segstream_base::{Instant, ReportNumber};
 use segstream_blocks::bitmap::Bitmap;
 use segstream_blocks::recount;
 use segstream_blocks::tolerance::Tolerance;
@@ -48,7 +48,7 @@ pub(crate) struct RecvSegment {
     /// The application has taken it; its room in the window is free.
     pub(crate) released: bool,
     /// Reports from this number on may carry the verdict.
-    pub(crate) first_report: u64,
+    pub(crate) first_report: ReportNumber,
     /// Holes below this unit have been confirmed by the sender.
     pub(crate) holes_confirmed: u32,
     pub(crate) confirmed: bool,
@@ -77,7 +77,7 @@ impl RecvSegment {
             judged_at: Instant::ZERO,
             holes: Vec::new(),
             released: false,
-            first_report: 0,
+            first_report: ReportNumber::FIRST,
             holes_confirmed: 0,
             confirmed: false,
             reserved: 0,
@@ -235,7 +235,7 @@ impl RecvSegment {
     }
 
     /// Gives the verdict and fixes the holes.
-    pub(crate) fn judge(&mut self, now: Instant, verdict: Verdict, next_report: u64, scratch: &mut Bitmap) {
+    pub(crate) fn judge(&mut self, now: Instant, verdict: Verdict, next_report: ReportNumber, scratch: &mut Bitmap) {
         let units = self.extent();
         self.holes.clear();
         if self.got == 0 && units > 0 {

@@ -11,7 +11,7 @@ use super::segment::{ALL_DUE, RecvSegment};
 use crate::layout::{Layout, tolerance};
 use core::ops::Range;
 use segstream_base::halves::Verdict;
-use segstream_base::{Duration, Instant, SegmentNumber};
+use segstream_base::{Duration, Instant, ReportNumber, SegmentNumber};
 use segstream_blocks::bitmap::Bitmap;
 use segstream_blocks::tolerance::Tolerance;
 use segstream_blocks::window::ReceiveWindow;
@@ -352,7 +352,7 @@ impl RecvStream {
         now: Instant,
         number: SegmentNumber,
         verdict: Verdict,
-        next_report: u64,
+        next_report: ReportNumber,
         scratch: &mut Bitmap,
     ) -> Option<bool> {
         let segment = self.get_mut(number).filter(|segment| !segment.judged())?;
@@ -405,7 +405,7 @@ impl RecvStream {
     }
 
     /// Notes that the sender has confirmed the verdicts of `from..to` carried by `report`.
-    pub(crate) fn confirm(&mut self, from: SegmentNumber, to: SegmentNumber, report: u64) {
+    pub(crate) fn confirm(&mut self, from: SegmentNumber, to: SegmentNumber, report: ReportNumber) {
         for number in from.max(self.base).up_to(to) {
             let Some(segment) = self.get_mut(number) else { break };
             let whole = segment.holes_confirmed >= segment.extent() || segment.holes.is_empty();

@@ -10,7 +10,7 @@
 //! not touch, and lie below `next`. Memory is bounded whatever numbers a peer uses.
 
 use core::ops::Range;
-use segstream_base::StreamId;
+use segstream_base::{ReportNumber, StreamId};
 use segstream_wire::state::Confirmed;
 
 /// Runs of numbers remembered that were passed over and may still be opened. An honest peer leaves only those whose OPEN was
@@ -29,7 +29,7 @@ pub(super) struct StreamCredit {
     /// The highest total that was told, at first by the limits of set-up.
     told: u64,
     /// The first report that carried it, until the sender has confirmed that or a later one.
-    told_in: Option<u64>,
+    told_in: Option<ReportNumber>,
     /// The present total is to be told.
     due: bool,
 }
@@ -115,7 +115,7 @@ impl StreamCredit {
     }
 
     /// The total that the report shipment `report` is to carry, if any.
-    pub(super) fn total_for(&mut self, report: u64) -> Option<u64> {
+    pub(super) fn total_for(&mut self, report: ReportNumber) -> Option<u64> {
         if core::mem::take(&mut self.due) {
             self.told = self.total();
             self.told_in = Some(report);
@@ -144,11 +144,11 @@ mod tests {
         credit.on_opened(StreamId(1));
         assert!(!credit.on_retired(), "the peer does not wait yet");
         assert!(credit.is_unconfirmed());
-        assert_eq!((credit.total_for(7), credit.total_for(8)), (Some(6), Some(6)));
-        credit.on_confirmed(&Confirmed { highest: Some(6), before: u64::MAX });
+        assert_eq!((credit.total_for(ReportNumber(7)), credit.total_for(ReportNumber(8))), (Some(6), Some(6)));
+        credit.on_confirmed(&Confirmed { highest: Some(ReportNumber(6)), before: u64::MAX });
         assert!(credit.is_unconfirmed());
-        credit.on_confirmed(&Confirmed { highest: Some(8), before: 0 });
-        assert_eq!((credit.is_unconfirmed(), credit.total_for(9)), (false, None));
+        credit.on_confirmed(&Confirmed { highest: Some(ReportNumber(8)), before: 0 });
+        assert_eq!((credit.is_unconfirmed(), credit.total_for(ReportNumber(9))), (false, None));
     }
 
     #[test]
@@ -159,7 +159,7 @@ mod tests {
         assert!(!credit.allows_one_more());
         assert!(credit.on_retired());
         assert!(credit.allows_one_more());
-        assert_eq!(credit.total_for(0), Some(3));
+        assert_eq!(credit.total_for(ReportNumber(0)), Some(3));
     }
 
     #[test]
@@ -169,7 +169,7 @@ mod tests {
         assert!(!credit.on_retired() && !credit.is_unconfirmed());
         credit.on_opened(StreamId(1));
         assert!(credit.is_unconfirmed());
-        assert_eq!(credit.total_for(0), Some(5));
+        assert_eq!(credit.total_for(ReportNumber(0)), Some(5));
     }
 
     #[test]

@@ -5,7 +5,7 @@
 use super::RecvHalf;
 use super::stream::{About, RecvStream};
 use crate::layout::{Layout, tolerance};
-use segstream_base::{Instant, StreamId};
+use segstream_base::{Instant, ShipmentNumber, StreamId};
 use segstream_wire::Part;
 
 impl RecvHalf {
@@ -15,9 +15,9 @@ impl RecvHalf {
     }
 
     /// The first shipment that counts is `number`, at most 64: those before it were not for this half.
-    pub fn begin_at(&mut self, number: u64) {
+    pub fn begin_at(&mut self, number: ShipmentNumber) {
         if self.detector.highest().is_none() {
-            for earlier in 0..number.min(64) {
+            for earlier in 0..number.0.min(64) {
                 self.detector.on_arrival(earlier);
             }
         }
@@ -30,8 +30,8 @@ impl RecvHalf {
     }
 
     /// The highest shipment number received.
-    pub fn highest_shipment(&self) -> Option<u64> {
-        self.detector.highest()
+    pub fn highest_shipment(&self) -> Option<ShipmentNumber> {
+        self.detector.highest().map(ShipmentNumber)
     }
 
     /// The re-sequencing distance in force.

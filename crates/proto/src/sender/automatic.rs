@@ -16,7 +16,7 @@ use crate::rate::{Rate, RateError};
 use segstream_base::endpoint::Deadline;
 use segstream_base::quantity::Remainder;
 use segstream_base::random::Seed;
-use segstream_base::{Bandwidth, Bytes, Duration, Instant};
+use segstream_base::{Bandwidth, Bytes, Duration, Instant, ShipmentNumber};
 use segstream_blocks::burst::{Pacer, RateSpec};
 use segstream_blocks::congestion::{Clock, Controller, Limit, Silence, Start};
 use segstream_wire::State;
@@ -171,7 +171,7 @@ impl SendHalf {
     }
 
     /// An exchange leaves: with everything there is to say if something is, else without any statement.
-    pub(super) fn emit_exchange(&mut self, now: Instant, counter: &mut ShipmentCounter) -> (u64, Outgoing) {
+    pub(super) fn emit_exchange(&mut self, now: Instant, counter: &mut ShipmentCounter) -> (ShipmentNumber, Outgoing) {
         if self.clock.has_news() {
             return self.emit_state(now, counter);
         }
@@ -189,7 +189,7 @@ impl SendHalf {
     }
 
     /// A TXS has left.
-    pub(super) fn on_state_sent(&mut self, now: Instant, number: u64, state: &State) {
+    pub(super) fn on_state_sent(&mut self, now: Instant, number: ShipmentNumber, state: &State) {
         let bytes = (state.encoded_len() + self.config.overhead_bytes) as u64;
         self.counters.state_shipments += 1;
         self.path.pacer.on_sent(now, Bytes::new(bytes));

@@ -10,9 +10,9 @@
 use super::SendHalf;
 use super::segment::SendSegment;
 use crate::number::ShipmentCounter;
-use segstream_base::Instant;
 use segstream_base::codec::varint_len;
 use segstream_base::endpoint::Deadline;
+use segstream_base::{Instant, ShipmentNumber};
 use segstream_wire::Part;
 
 impl SendHalf {
@@ -45,17 +45,17 @@ impl SendHalf {
     }
 
     /// Notes that `count` shipments like that of `part` have left behind it, numbered from `first` on.
-    fn note_batch(&mut self, now: Instant, part: &Part, first: u64, count: u32) {
+    fn note_batch(&mut self, now: Instant, part: &Part, first: ShipmentNumber, count: u32) {
         let units = part.count * count;
         if let Some(segment) = self.streams[0].get_mut(part.segment) {
-            for number in (first..).take(count as usize) {
+            for number in first.onward().take(count as usize) {
                 segment.on_sent(now, segment.next, part.count, number);
             }
         }
         let stream = &mut self.streams[0];
         stream.credit = stream.credit.saturating_sub(part.encoded_len() as u64 * u64::from(count));
         stream.counters.units_sent += u64::from(units);
-        self.last_data = Some(first + u64::from(count) - 1);
+        self.last_data = Some(first + u64::from(count - 1));
         self.counters.units_sent += u64::from(units);
         self.counters.payload_bytes += u64::from(part.payload_bytes) * u64::from(count);
     }

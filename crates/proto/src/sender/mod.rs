@@ -41,7 +41,7 @@ use automatic::NotifiedRate;
 use core::ops::Range;
 use segstream_base::endpoint::Deadline;
 use segstream_base::halves::{Probe, SubmitError, Verdict};
-use segstream_base::{Bandwidth, Bytes, Duration, Instant, SegmentNumber, StreamId};
+use segstream_base::{Bandwidth, Bytes, Duration, Instant, SegmentNumber, ShipmentNumber, StreamId};
 use segstream_wire::contract::{Contract, ContractError, Triplet};
 use segstream_wire::report::RefuseReason;
 use segstream_wire::{Class, Part, State};
@@ -152,7 +152,7 @@ pub struct SendHalf {
     pub(crate) path: Path,
     clock: StateClock,
     /// The last shipment that carried data.
-    pub(crate) last_data: Option<u64>,
+    pub(crate) last_data: Option<ShipmentNumber>,
     /// The stream whose turn it is.
     turn: usize,
     tally: Tally,
@@ -348,7 +348,12 @@ impl SendHalf {
 
     /// The next shipment that may leave now, numbered from `counter`. Data parts go to `parts`, which is
     /// cleared first.
-    pub fn poll_transmit(&mut self, now: Instant, counter: &mut ShipmentCounter, parts: &mut Vec<Part>) -> Option<(u64, Outgoing)> {
+    pub fn poll_transmit(
+        &mut self,
+        now: Instant,
+        counter: &mut ShipmentCounter,
+        parts: &mut Vec<Part>,
+    ) -> Option<(ShipmentNumber, Outgoing)> {
         parts.clear();
         self.debug_assert_counts();
         if self.path.congestion.controller.is_some() {
@@ -384,7 +389,7 @@ impl SendHalf {
 
     /// Data shipment `number` with so many bytes of parts leaves: what counts against the rate.
     #[inline]
-    fn note_data(&mut self, now: Instant, number: u64, body_bytes: usize) {
+    fn note_data(&mut self, now: Instant, number: ShipmentNumber, body_bytes: usize) {
         let bytes = (body_bytes + self.config.overhead_bytes) as u64;
         self.counters.data_shipments += 1;
         self.path.congestion.exchanges.on_sent(bytes);

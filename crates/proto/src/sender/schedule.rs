@@ -8,7 +8,7 @@
 use super::SendHalf;
 use super::segment::SendSegment;
 use segstream_base::codec::varint_len;
-use segstream_base::{Instant, SegmentNumber, StreamId};
+use segstream_base::{Instant, SegmentNumber, ShipmentNumber, StreamId};
 use segstream_wire::Part;
 use segstream_wire::contract::{time_len, triplet_len};
 
@@ -22,7 +22,7 @@ impl SendHalf {
     }
 
     /// Fills one shipment with parts; returns the bytes of its body.
-    pub(super) fn fill(&mut self, now: Instant, number: u64, parts: &mut Vec<Part>) -> usize {
+    pub(super) fn fill(&mut self, now: Instant, number: ShipmentNumber, parts: &mut Vec<Part>) -> usize {
         let mut used = 0;
         if self.tally.again > 0 {
             for place in 0..self.streams.len() {
@@ -76,7 +76,7 @@ impl SendHalf {
     }
 
     /// Adds one run of units that are wanted again. False when nothing more fits.
-    fn take_again(&mut self, now: Instant, place: usize, number: u64, parts: &mut Vec<Part>, used: &mut usize) -> bool {
+    fn take_again(&mut self, now: Instant, place: usize, number: ShipmentNumber, parts: &mut Vec<Part>, used: &mut usize) -> bool {
         let room = self.path.pmtu.data_bytes - *used;
         let id = self.streams.number(place);
         let Some(segment_number) = self.streams[place].oldest_again() else { return false };
@@ -105,7 +105,7 @@ impl SendHalf {
     }
 
     /// Adds a run of new units of the stream's present segment. False when nothing more fits.
-    fn take_first_time(&mut self, now: Instant, place: usize, number: u64, parts: &mut Vec<Part>, used: &mut usize) -> bool {
+    fn take_first_time(&mut self, now: Instant, place: usize, number: ShipmentNumber, parts: &mut Vec<Part>, used: &mut usize) -> bool {
         let room = self.path.pmtu.data_bytes - *used;
         let (flow, stream) = (self.config.class.flow_control(), &self.streams[place]);
         let id = self.streams.number(place);

@@ -5,7 +5,7 @@
 
 use crate::layout::Layout;
 use segstream_base::halves::Verdict;
-use segstream_base::{Instant, SegmentNumber, StreamId};
+use segstream_base::{Instant, SegmentNumber, ShipmentNumber, StreamId};
 use segstream_blocks::bitmap::Bitmap;
 use segstream_blocks::ranges::RangeSet;
 use segstream_blocks::recount;
@@ -42,10 +42,10 @@ pub(crate) struct SendSegment {
     /// Whether any unit has been sent again.
     pub(crate) repaired: bool,
     /// The last shipment that carried a unit for the first time, and when it left.
-    pub(crate) first_pass_last: Option<u64>,
+    pub(crate) first_pass_last: Option<ShipmentNumber>,
     pub(crate) first_pass_ended: Instant,
     /// The last shipment that carried any unit.
-    pub(crate) last_shipment: Option<u64>,
+    pub(crate) last_shipment: Option<ShipmentNumber>,
     pub(crate) skipped: bool,
     pub(crate) length_wanted: bool,
     pub(crate) verdict: Option<Verdict>,
@@ -137,20 +137,20 @@ impl SendSegment {
     }
 
     /// Notes that positions `first..first + count` leave in shipment `number`.
-    pub(crate) fn on_sent(&mut self, now: Instant, first: u32, count: u32, number: u64) {
+    pub(crate) fn on_sent(&mut self, now: Instant, first: u32, count: u32, number: ShipmentNumber) {
         if first == self.next {
             self.next += count;
             if count == 1 {
-                self.ships.push(number as u32);
+                self.ships.push(number.0 as u32);
             } else {
-                self.ships.resize(self.next as usize, number as u32);
+                self.ships.resize(self.next as usize, number.0 as u32);
             }
             // Why each time: an open segment may turn out later to have ended here.
             self.first_pass_last = Some(number);
             self.first_pass_ended = now;
         } else {
             for ship in self.ships.iter_mut().skip(first as usize).take(count as usize) {
-                *ship = number as u32;
+                *ship = number.0 as u32;
             }
             self.again_count -= self.again.clear_range(first, count);
             self.repaired = true;
@@ -160,7 +160,7 @@ impl SendSegment {
 
     /// Exact repair: of the positions `start..end`, which the receiver wants, those are queued whose
     /// last shipment is lost, judged with its own echo and re-sequencing distance.
-    pub(crate) fn request(&mut self, start: u32, end: u32, echo: u64, reorder: u32) -> u32 {
+    pub(crate) fn request(&mut self, start: u32, end: u32, echo: ShipmentNumber, reorder: u32) -> u32 {
         let end = end.min(self.next);
         if start >= end || self.skipped {
             return 0;
@@ -169,7 +169,7 @@ impl SendSegment {
         let mut queued = 0;
         for position in start..end {
             // Limit: fewer than 2^31 shipments may be in flight.
-            let behind = (echo as u32).wrapping_sub(self.ships[position as usize]) as i32;
+            let behind = (echo.0 as u32).wrapping_sub(self.ships[position as usize]) as i32;
             if i64::from(behind) > i64::from(reorder) && self.again.set(position) {
                 queued += 1;
             }
@@ -284,7 +284,7 @@ mod tests {
         let mut segment = SendSegment::new(Layout::new(&contract, promise, false, Some(length)), promise);
         segment.bytes = length;
         for position in 0..units {
-            segment.on_sent(Instant::ZERO, position, 1, 100 + u64::from(position));
+            segment.on_sent(Instant::ZERO, position, 1, ShipmentNumber(100 + u64::from(position)));
         }
         segment
     }
@@ -293,20 +293,20 @@ mod tests {
     fn a_unit_is_queued_again_only_when_its_last_shipment_is_lost_by_the_echo() {
         let mut segment = sent(8);
         // Position 3 left in shipment 103; with R = 3 it is lost once 107 has arrived.
-        assert_eq!(segment.request(3, 4, 106, 3), 0);
-        assert_eq!(segment.request(3, 4, 107, 3), 1);
-        assert_eq!(segment.request(3, 4, 107, 3), 0, "queued once");
+        assert_eq!(segment.request(3, 4, ShipmentNumber(106), 3), 0);
+        assert_eq!(segment.request(3, 4, ShipmentNumber(107), 3), 1);
+        assert_eq!(segment.request(3, 4, ShipmentNumber(107), 3), 0, "queued once");
         assert_eq!(segment.again_run(9), Some((3, 1)));
-        segment.on_sent(Instant::ZERO, 3, 1, 200);
+        segment.on_sent(Instant::ZERO, 3, 1, ShipmentNumber(200));
         assert_eq!((segment.again_count, segment.again_run(9)), (0, None));
-        assert_eq!(segment.request(3, 4, 203, 3), 0, "its new shipment may still be on its way");
-        assert_eq!(segment.request(3, 4, 204, 3), 1);
+        assert_eq!(segment.request(3, 4, ShipmentNumber(203), 3), 0, "its new shipment may still be on its way");
+        assert_eq!(segment.request(3, 4, ShipmentNumber(204), 3), 1);
     }
 
     #[test]
     fn what_has_never_left_is_never_sent_again() {
         let mut segment = sent(4);
-        assert_eq!(segment.request(0, u32::MAX, 1000, 0), 4);
+        assert_eq!(segment.request(0, u32::MAX, ShipmentNumber(1000), 0), 4);
         assert_eq!(segment.drop_requests(), 4);
         assert_eq!(segment.again_run(9), None);
     }
@@ -316,8 +316,8 @@ mod tests {
         let contract = Contract { unit_bytes: 10, ..Contract::default() };
         let promise = tolerance(contract.tolerance);
         let mut segment = SendSegment::new(Layout::new(&contract, promise, false, Some(10)), promise);
-        segment.on_sent(Instant::ZERO, 0, 1, 0xffff_ffff);
-        assert_eq!(segment.request(0, 1, 0x1_0000_0002, 3), 0);
-        assert_eq!(segment.request(0, 1, 0x1_0000_0003, 3), 1);
+        segment.on_sent(Instant::ZERO, 0, 1, ShipmentNumber(0xffff_ffff));
+        assert_eq!(segment.request(0, 1, ShipmentNumber(0x1_0000_0002), 3), 0);
+        assert_eq!(segment.request(0, 1, ShipmentNumber(0x1_0000_0003), 3), 1);
     }
 }

@@ -18,7 +18,7 @@ use super::stream::{FirstTime, SendStream};
 use super::{Outgoing, SendHalf};
 use crate::number::ShipmentCounter;
 use segstream_base::endpoint::Deadline;
-use segstream_base::{Duration, Instant, SegmentNumber, StreamId};
+use segstream_base::{Duration, ExchangeNumber, Instant, SegmentNumber, ShipmentNumber, StreamId};
 use segstream_blocks::report_period::ReportPeriod;
 use segstream_wire::state::{Confirmed, Reached};
 use segstream_wire::{Class, State, StateFrame};
@@ -42,7 +42,7 @@ const SLOWEST_LEAST: Duration = Duration::from_millis(10);
 /// The clock of the sender's state.
 #[derive(Debug)]
 pub(super) struct StateClock {
-    sync: u64,
+    sync: ExchangeNumber,
     last_sent: Instant,
     /// When the last eligible unit left, and when data came after everything was judged.
     idle_since: Instant,
@@ -69,7 +69,7 @@ pub(super) struct StateClock {
 impl StateClock {
     pub(super) fn new(now: Instant) -> Self {
         Self {
-            sync: 0,
+            sync: ExchangeNumber::FIRST,
             last_sent: now,
             idle_since: now,
             busy_since: now,
@@ -90,7 +90,7 @@ impl StateClock {
     /// Something new is to be said.
     pub(super) fn hasten(&mut self, now: Instant) {
         // The very first state need not keep a distance to anything.
-        let soon = if self.sync == 0 { now } else { now.max(self.last_sent + self.period.error() / 4) };
+        let soon = if self.sync == ExchangeNumber::FIRST { now } else { now.max(self.last_sent + self.period.error() / 4) };
         self.hasten = Some(self.hasten.map_or(soon, |at| at.min(soon)));
     }
 
@@ -137,9 +137,9 @@ impl StateClock {
     }
 
     /// The number of the next TXS.
-    pub(super) const fn take_sync(&mut self) -> u64 {
+    pub(super) const fn take_sync(&mut self) -> ExchangeNumber {
         let sync = self.sync;
-        self.sync += 1;
+        self.sync = self.sync.next();
         sync
     }
 
@@ -220,7 +220,7 @@ impl SendHalf {
             Deadline { at: since + clock.tail_spacing(self.path.reordering_threshold), timer: "state.tail" }
         } else if self.has_unconfirmed() || self.tally.waits > 0 && clock.since_data <= WAITING_SHORT {
             paced("state.waiting", clock.slowed(clock.period.error()))
-        } else if self.has_unsettled() || clock.sync > 0 && clock.confirmed.highest.is_none() {
+        } else if self.has_unsettled() || clock.sync > ExchangeNumber::FIRST && clock.confirmed.highest.is_none() {
             // Why the second: nothing has shown yet that any state arrives. The third leg of set-up may be lost.
             paced("state.long", clock.slowed(clock.period.normal()))
         } else {
@@ -243,7 +243,7 @@ impl SendHalf {
     }
 
     #[cold]
-    pub(super) fn emit_state(&mut self, now: Instant, counter: &mut ShipmentCounter) -> (u64, Outgoing) {
+    pub(super) fn emit_state(&mut self, now: Instant, counter: &mut ShipmentCounter) -> (ShipmentNumber, Outgoing) {
         self.stale();
         let number = counter.take();
         let mut state = State {
@@ -266,7 +266,7 @@ impl SendHalf {
     }
 
     fn overdue(&self, now: Instant) -> Overdue {
-        let echoed = if self.clock.unanswered < REPORTS_STAY_AWAY { self.path.echo } else { Some(u64::MAX) };
+        let echoed = if self.clock.unanswered < REPORTS_STAY_AWAY { self.path.echo } else { Some(ShipmentNumber(u64::MAX)) };
         Overdue { ended_by: now - self.clock.round_trip - self.clock.period.error(), echoed }
     }
 
@@ -312,7 +312,7 @@ struct Overdue {
     /// Those whose first pass ended by then ..
     ended_by: Instant,
     /// .. and of many, those whose first pass was over below this number, which a report has echoed.
-    echoed: Option<u64>,
+    echoed: Option<ShipmentNumber>,
 }
 
 impl Overdue {

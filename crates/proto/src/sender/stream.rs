@@ -10,7 +10,7 @@ use super::segment::SendSegment;
 use super::tally::Standing;
 use crate::layout::{Layout, tolerance};
 use segstream_base::halves::{SubmitError, Verdict};
-use segstream_base::{Instant, SegmentNumber};
+use segstream_base::{Instant, SegmentNumber, ShipmentNumber};
 use segstream_blocks::tolerance::Tolerance;
 use segstream_blocks::window::SendWindow;
 use segstream_wire::Part;
@@ -279,7 +279,7 @@ impl SendStream {
     /// Notes that `count` positions of the present segment leave for the first time in shipment `number`, and
     /// moves on when they were its last.
     #[inline]
-    pub(crate) fn on_first_time(&mut self, now: Instant, count: u32, number: u64) {
+    pub(crate) fn on_first_time(&mut self, now: Instant, count: u32, number: ShipmentNumber) {
         let current = self.current;
         let Some(segment) = self.get_mut(current) else { return };
         let begun = segment.count_begun(count);
@@ -316,7 +316,7 @@ impl SendStream {
     }
 
     /// Queues again what is wanted of `segment` and lost.
-    pub(crate) fn request(&mut self, segment: SegmentNumber, start: u32, end: u32, echo: u64, reorder: u32) {
+    pub(crate) fn request(&mut self, segment: SegmentNumber, start: u32, end: u32, echo: ShipmentNumber, reorder: u32) {
         let Some(wanted) = self.get_mut(segment) else { return };
         if wanted.settled() {
             return;

@@ -5,7 +5,7 @@
 
 use super::{SendHalf, StreamCounters};
 use crate::layout::Layout;
-use segstream_base::{Bytes, Duration, Instant, SegmentNumber, StreamId};
+use segstream_base::{Bytes, Duration, Instant, SegmentNumber, ShipmentNumber, StreamId};
 use segstream_wire::Class;
 
 /// At the rate in force a datagram of a size that was found takes at most so long.
@@ -101,13 +101,13 @@ impl SendHalf {
     }
 
     /// A probe of the datagram size has left as shipment `number`, `bytes` IP bytes: the rate bears it as it bears data.
-    pub(crate) fn on_probe_sent(&mut self, now: Instant, number: u64, bytes: u64) {
+    pub(crate) fn on_probe_sent(&mut self, now: Instant, number: ShipmentNumber, bytes: u64) {
         self.path.pacer.on_sent(now, Bytes::new(bytes));
         self.path.congestion.exchanges.on_probe(number, bytes);
     }
 
     /// The probe in shipment `number` has arrived.
-    pub(crate) fn on_probe_arrived(&mut self, number: u64) {
+    pub(crate) fn on_probe_arrived(&mut self, number: ShipmentNumber) {
         self.path.congestion.exchanges.on_probe_arrived(number);
     }
 

@@ -1,6 +1,6 @@
 //! What an ARRIVAL tells: the newest exchange, and everything that had arrived by then.
 
-use segstream_base::{Duration, Instant};
+use segstream_base::{Duration, ExchangeNumber, Instant, ShipmentNumber};
 use segstream_proto::receiver::{ReceiverConfig, RecvHalf};
 use segstream_wire::report::Arrived;
 use segstream_wire::{Class, ReportFrame, State};
@@ -29,9 +29,9 @@ fn at(millis: u64) -> Instant {
 
 /// A datagram of 100 bytes arrives, and is a state if `sync` is given.
 fn arrive(half: &mut RecvHalf, millis: u64, number: u64, state: Option<(u64, bool)>) {
-    assert!(half.on_shipment(at(millis), number, 100));
+    assert!(half.on_shipment(at(millis), ShipmentNumber(number), 100));
     if let Some((sync, exchange)) = state {
-        half.on_state(at(millis + 1), number, &State { sync, exchange, ..State::default() });
+        half.on_state(at(millis + 1), ShipmentNumber(number), &State { sync: ExchangeNumber(sync), exchange, ..State::default() });
     }
     half.after_shipment(at(millis + 1));
 }
@@ -59,7 +59,7 @@ fn the_newest_exchange_is_told_once_with_all_that_came_before_it() {
     arrive(&mut half, 10, 5, None);
     arrive(&mut half, 20, 9, Some((3, true)));
     arrive(&mut half, 21, 10, None);
-    let expected = Arrived { sync: 3, at: 20_000_000, bytes: 5 * 128, shipments: 5, lost: 2, marked: 1 };
+    let expected = Arrived { sync: ExchangeNumber(3), at: 20_000_000, bytes: 5 * 128, shipments: 5, lost: 2, marked: 1 };
     assert_eq!(told(&mut half, 22), [expected], "one report for both, of the newer");
     assert_eq!(told(&mut half, 2000), [], "it is told once");
 }
@@ -77,7 +77,7 @@ fn a_mark_of_a_duplicate_does_not_count() {
     let mut half = half();
     arrive(&mut half, 0, 0, None);
     half.note_congestion_mark();
-    assert!(!half.on_shipment(at(1), 0, 100));
+    assert!(!half.on_shipment(at(1), ShipmentNumber(0), 100));
     arrive(&mut half, 2, 1, Some((0, true)));
     assert_eq!(told(&mut half, 10).first().map(|arrived| (arrived.marked, arrived.shipments)), Some((0, 2)));
 }

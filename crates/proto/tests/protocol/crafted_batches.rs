@@ -4,7 +4,7 @@
 use segstream_base::codec::Writer;
 use segstream_base::endpoint::{Arrival, Endpoint as _, Local};
 use segstream_base::random::Seed;
-use segstream_base::{Duration, Instant, SegmentNumber, StreamId};
+use segstream_base::{Duration, Instant, SegmentNumber, ShipmentNumber, StreamId};
 use segstream_proto::config::Config;
 use segstream_proto::connection::{ConnectionEvent, Received};
 use segstream_proto::endpoint::{ConnectionId, Endpoint};
@@ -79,7 +79,7 @@ impl Receiver {
         writer.bytes(&vec![byte; part.payload_bytes as usize]);
         let length = writer.finish().unwrap();
         datagram.truncate(length + Plain::SEAL_BYTES);
-        Plain::seal(number, &mut datagram);
+        Plain::seal(ShipmentNumber(number), &mut datagram);
         datagram
     }
 

@@ -2,7 +2,7 @@
 //! what a frame speaks of. A receiver that says nothing at all is asked again.
 
 use segstream_base::halves::Verdict;
-use segstream_base::{Bandwidth, Duration, Instant, SegmentNumber, StreamId};
+use segstream_base::{Bandwidth, Duration, Instant, ReportNumber, SegmentNumber, ShipmentNumber, StreamId};
 use segstream_proto::number::ShipmentCounter;
 use segstream_proto::rate::Rate;
 use segstream_proto::sender::{Outgoing, SendHalf, SenderConfig, SenderHalfEvent};
@@ -18,10 +18,10 @@ struct Sender {
     half: SendHalf,
     counter: ShipmentCounter,
     now: Instant,
-    numbers: Vec<u64>,
+    numbers: Vec<ShipmentNumber>,
     parts: Vec<Part>,
     states: u64,
-    reports: u64,
+    reports: ReportNumber,
 }
 
 impl Sender {
@@ -39,7 +39,7 @@ impl Sender {
         let mut half = SendHalf::new(config, Instant::ZERO);
         assert_eq!(half.open_stream(Instant::ZERO, contract), Ok(StreamId(0)));
         let counter = ShipmentCounter::default();
-        Self { half, counter, now: Instant::ZERO, numbers: vec![], parts: vec![], states: 0, reports: 0 }
+        Self { half, counter, now: Instant::ZERO, numbers: vec![], parts: vec![], states: 0, reports: ReportNumber(0) }
     }
 
     /// The receiver has granted `segments` and `units`.
@@ -55,7 +55,8 @@ impl Sender {
 
     /// The next report, with this echo and a distance of 0.
     fn report(&mut self, echo: Option<u64>, frames: impl IntoIterator<Item = ReportFrame>) {
-        let report = Report { number: self.reports, echo, frames: frames.into_iter().collect(), ..Report::default() };
+        let report =
+            Report { number: self.reports, echo: echo.map(ShipmentNumber), frames: frames.into_iter().collect(), ..Report::default() };
         self.reports += 1;
         self.half.handle_report(self.now, &report);
     }
@@ -101,7 +102,7 @@ fn a_number_is_given_out_once_whatever_it_is_given_to() {
     sender.submit(100);
     sender.run(ms(300));
     assert!(sender.parts.len() == 100 && sender.states > 5, "both data and states have left");
-    assert_eq!(sender.numbers, (0..sender.numbers.len() as u64).collect::<Vec<_>>());
+    assert_eq!(sender.numbers, ShipmentNumber::FIRST.onward().take(sender.numbers.len()).collect::<Vec<_>>());
 }
 
 #[test]
@@ -259,10 +260,10 @@ fn only_a_report_newer_than_all_before_measures_the_round_trip() {
         sender.half.rtt_smoothed()
     };
     sender.run(Duration::from_secs(1));
-    assert_eq!(told(&mut sender, 5, ms(40)), Some(ms(40)));
-    assert_eq!(told(&mut sender, 6, ms(80)), Some(ms(45)), "an eighth of what is new");
-    assert_eq!(told(&mut sender, 6, ms(80)), Some(ms(45)), "the same again");
-    assert_eq!(told(&mut sender, 4, ms(80)), Some(ms(45)), "one that was overtaken");
+    assert_eq!(told(&mut sender, ReportNumber(5), ms(40)), Some(ms(40)));
+    assert_eq!(told(&mut sender, ReportNumber(6), ms(80)), Some(ms(45)), "an eighth of what is new");
+    assert_eq!(told(&mut sender, ReportNumber(6), ms(80)), Some(ms(45)), "the same again");
+    assert_eq!(told(&mut sender, ReportNumber(4), ms(80)), Some(ms(45)), "one that was overtaken");
 }
 
 #[test]

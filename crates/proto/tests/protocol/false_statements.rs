@@ -2,7 +2,7 @@
 //! beyond the window it granted, and no shipment twice.
 
 use segstream_base::halves::Verdict;
-use segstream_base::{Duration, Instant, SegmentNumber, StreamId};
+use segstream_base::{Duration, ExchangeNumber, Instant, SegmentNumber, ShipmentNumber, StreamId};
 use segstream_proto::receiver::{PartFate, ReceiverConfig, RecvHalf};
 use segstream_wire::state::Finished;
 use segstream_wire::{Class, Contract, Part, ReportFrame, State, StateFrame};
@@ -47,7 +47,7 @@ impl Receiver {
     fn arrives<T>(&mut self, take: impl FnOnce(&mut RecvHalf, Instant, u64) -> T) -> T {
         let (now, number) = (self.now(), self.number);
         self.number += 1;
-        assert!(self.half.on_shipment(now, number, 1100));
+        assert!(self.half.on_shipment(now, ShipmentNumber(number), 1100));
         let result = take(&mut self.half, now, number);
         self.half.after_shipment(now);
         result
@@ -66,12 +66,12 @@ impl Receiver {
             source_time: Instant::ZERO,
             payload_bytes: UNIT_BYTES as u32,
         };
-        self.arrives(|half, now, number| half.on_part(now, number, &part))
+        self.arrives(|half, now, number| half.on_part(now, ShipmentNumber(number), &part))
     }
 
     fn state(&mut self, frame: StateFrame) {
-        let state = State { sync: self.number, frames: [frame].into_iter().collect(), ..State::default() };
-        self.arrives(|half, now, number| half.on_state(now, number, &state));
+        let state = State { sync: ExchangeNumber(self.number), frames: [frame].into_iter().collect(), ..State::default() };
+        self.arrives(|half, now, number| half.on_state(now, ShipmentNumber(number), &state));
     }
 
     /// What is granted of a stream: segments, units, and whether its end is known.
@@ -94,7 +94,7 @@ fn given_up(segment: SegmentNumber, last_shipment: u64) -> StateFrame {
         length: 10 * UNIT_BYTES,
         source_time: Instant::ZERO,
         tolerance: None,
-        last_shipment: Some(last_shipment),
+        last_shipment: Some(ShipmentNumber(last_shipment)),
     })
 }
 
@@ -149,6 +149,6 @@ fn a_unit_that_comes_twice_counts_once() {
     assert_eq!((counters.units_received, counters.units_duplicate), (1, 1));
     let now = receiver.now();
     for number in 0..2 {
-        assert!(!receiver.half.on_shipment(now, number, 1100), "shipment {number} is a replay");
+        assert!(!receiver.half.on_shipment(now, ShipmentNumber(number), 1100), "shipment {number} is a replay");
     }
 }

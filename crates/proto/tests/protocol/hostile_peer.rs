@@ -6,7 +6,7 @@ use segstream_base::codec::{Reader, Writer};
 use segstream_base::endpoint::{Arrival, Endpoint as _, Local};
 use segstream_base::halves::Verdict;
 use segstream_base::random::Seed;
-use segstream_base::{Bandwidth, Duration, Instant, SegmentNumber, StreamId};
+use segstream_base::{Bandwidth, Duration, ExchangeNumber, Instant, SegmentNumber, ShipmentNumber, StreamId};
 use segstream_proto::config::Config;
 use segstream_proto::connection::{Connection, ConnectionEvent};
 use segstream_proto::endpoint::{ConnectionId, Endpoint};
@@ -42,7 +42,7 @@ impl Victim {
         let mut out = Vec::new();
         endpoint.poll_transmit(Instant::ZERO, 1, &mut out).unwrap();
         let number = Header::decode(&mut Reader::new(&out)).unwrap().number;
-        let end = Plain::open(u64::from(number), &out).unwrap();
+        let end = Plain::open(ShipmentNumber(u64::from(number)), &out).unwrap();
         let confirm = Confirm::decode(&mut Reader::new(&out[HEADER_BYTES..end])).unwrap();
         let id = endpoint.connections().next().unwrap();
         Self { endpoint, id, local_id: confirm.connection, number: 0, now: Instant::ZERO }
@@ -57,7 +57,7 @@ impl Victim {
     }
 
     fn state(&mut self, frames: &[StateFrame]) {
-        let state = State { sync: self.number, frames: frames.iter().cloned().collect(), ..State::default() };
+        let state = State { sync: ExchangeNumber(self.number), frames: frames.iter().cloned().collect(), ..State::default() };
         self.send(Kind::State, |out| state.encode(out));
     }
 
@@ -90,7 +90,7 @@ fn ask(endpoint: &mut Endpoint, now: Instant, request: u64, streams: Vec<Contrac
     send_request(endpoint, now, &asked);
     let mut out = Vec::new();
     endpoint.poll_transmit(now, 1, &mut out).unwrap();
-    let end = Plain::open(0, &out).unwrap();
+    let end = Plain::open(ShipmentNumber(0), &out).unwrap();
     asked.token = Cookie::decode(&mut Reader::new(&out[HEADER_BYTES..end])).unwrap().token;
     send_request(endpoint, now, &asked);
 }
@@ -111,7 +111,7 @@ fn shipment(level: Level, kind: Kind, connection: u32, number: u64, body: impl F
     body(&mut out);
     let written = out.finish().unwrap();
     datagram.truncate(written + Plain::SEAL_BYTES);
-    Plain::seal(number, &mut datagram);
+    Plain::seal(ShipmentNumber(number), &mut datagram);
     datagram
 }
 

@@ -3,7 +3,7 @@
 use core::net::SocketAddr;
 use segstream_base::codec::Reader;
 use segstream_base::endpoint::{Arrival, Endpoint as _, Local};
-use segstream_base::{Duration, Instant, StreamId};
+use segstream_base::{Duration, Instant, ShipmentNumber, StreamId};
 use segstream_proto::config::Config;
 use segstream_proto::endpoint::{ConnectionId, Endpoint};
 use segstream_proto::session::{Fingerprint, HandshakeError, Plain, Protection, Session, Trust};
@@ -44,13 +44,13 @@ impl Session for BelievedSession {
     fn can_seal(&self, level: Level) -> bool {
         self.0.can_seal(level)
     }
-    fn seal(&mut self, level: Level, number: u64, shipment: &mut [u8]) {
+    fn seal(&mut self, level: Level, number: ShipmentNumber, shipment: &mut [u8]) {
         self.0.seal(level, number, shipment);
     }
     fn unprotect_header(&self, shipment: &mut [u8]) {
         self.0.unprotect_header(shipment);
     }
-    fn open(&mut self, level: Level, number: u64, shipment: &mut [u8]) -> Option<usize> {
+    fn open(&mut self, level: Level, number: ShipmentNumber, shipment: &mut [u8]) -> Option<usize> {
         self.0.open(level, number, shipment)
     }
     fn read_handshake(&mut self, level: Level, bytes: &[u8]) -> Result<(), HandshakeError> {

@@ -1,5 +1,6 @@
 //! Plain mode claims nothing that it cannot keep.
 
+use segstream_base::ShipmentNumber;
 use segstream_proto::session::{Plain, Protection, Session, Trust};
 use segstream_wire::Level;
 
@@ -32,8 +33,8 @@ fn nothing_outlives_the_endpoint_and_its_key_is_not_shown() {
 fn a_shipment_opens_under_its_own_number_alone() {
     let [mut ours, mut theirs] = sessions();
     let mut shipment = b"header and body....".to_vec();
-    ours.seal(Level::Data, 9, &mut shipment);
+    ours.seal(Level::Data, ShipmentNumber(9), &mut shipment);
     let length = shipment.len() - ours.seal_bytes();
-    assert_eq!(theirs.open(Level::Data, 9, &mut shipment), Some(length));
-    assert_eq!(theirs.open(Level::Data, 9 + (1 << 32), &mut shipment), None);
+    assert_eq!(theirs.open(Level::Data, ShipmentNumber(9), &mut shipment), Some(length));
+    assert_eq!(theirs.open(Level::Data, ShipmentNumber(9 + (1 << 32)), &mut shipment), None);
 }

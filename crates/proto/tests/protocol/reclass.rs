@@ -1,6 +1,6 @@
 //! A change of class is taken as it is asked for, or not at all.
 
-use segstream_base::{Bandwidth, Duration, Instant};
+use segstream_base::{Bandwidth, Duration, Instant, ShipmentNumber};
 use segstream_proto::receiver::{ReceiverConfig, RecvHalf};
 use segstream_wire::{Class, ReportFrame, State, StateFrame};
 
@@ -26,8 +26,8 @@ fn echoed(present: u8, most: u8, asked: u8, rate: Bandwidth) -> u8 {
     };
     let mut half = RecvHalf::new(config, Instant::ZERO);
     let frame = StateFrame::Reclass { change: 1, class: class(asked), rate };
-    assert!(half.on_shipment(Instant::ZERO, 0, 100));
-    half.on_state(Instant::ZERO, 0, &State { frames: [frame].into_iter().collect(), ..State::default() });
+    assert!(half.on_shipment(Instant::ZERO, ShipmentNumber(0), 100));
+    half.on_state(Instant::ZERO, ShipmentNumber(0), &State { frames: [frame].into_iter().collect(), ..State::default() });
     let report = half.poll_report(Instant::ZERO + Duration::from_secs(1)).expect("an echo is due");
     let echo = report.frames.iter().find_map(|frame| match frame {
         ReportFrame::ReclassEcho { change: 1, class } => Some(class.number()),

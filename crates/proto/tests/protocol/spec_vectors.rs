@@ -6,7 +6,7 @@
 use segstream_base::codec::{Reader, Writer, varint_len};
 use segstream_base::halves::Verdict;
 use segstream_base::sequence::expand;
-use segstream_base::{Bandwidth, Duration, Instant, SegmentNumber, StreamId};
+use segstream_base::{Bandwidth, Duration, ExchangeNumber, Instant, ReportNumber, SegmentNumber, ShipmentNumber, StreamId};
 use segstream_blocks::interleave::SendingOrder;
 use segstream_proto::session::Plain;
 use segstream_wire::contract::{InterleaveChoice, Limits};
@@ -52,9 +52,9 @@ impl Vectors {
         encode(&mut writer);
         let written = writer.finish().unwrap();
         bytes.truncate(written + Plain::SEAL_BYTES);
-        Plain::seal(number, &mut bytes);
+        Plain::seal(ShipmentNumber(number), &mut bytes);
 
-        let end = Plain::open(number, &bytes).expect("the seal opens");
+        let end = Plain::open(ShipmentNumber(number), &bytes).expect("the seal opens");
         assert_eq!(Header::decode(&mut Reader::new(&bytes)), Ok(header), "{about}");
         let mut body = Reader::new(&bytes[HEADER_BYTES..end]);
         assert!(decodes(&mut body) && body.is_empty(), "{about}: the body comes back as it was");
@@ -316,7 +316,7 @@ fn state(vectors: &mut Vectors) {
         length: 128,
         source_time: Instant::from_nanos(40_000_000),
         tolerance: Some((16, 4, 1)),
-        last_shipment: Some(6),
+        last_shipment: Some(ShipmentNumber(6)),
     };
     let skipped = Finished {
         segment: SegmentNumber(4),
@@ -328,11 +328,11 @@ fn state(vectors: &mut Vectors) {
         ..finished
     };
     let state = State {
-        sync: 2,
+        sync: ExchangeNumber(2),
         time: 1_500_000,
         answer: true,
         exchange: true,
-        confirmed: Confirmed { highest: Some(4), before: 0b1011 },
+        confirmed: Confirmed { highest: Some(ReportNumber(4)), before: 0b1011 },
         frames: [
             StateFrame::Open { stream: StreamId(1), contract: Box::new(contract()) },
             StateFrame::Finished(finished),
@@ -392,8 +392,8 @@ fn state(vectors: &mut Vectors) {
 fn report(vectors: &mut Vectors) {
     let runs = |list: &[(u32, u32)]| list.iter().copied().collect::<Runs>();
     let report = Report {
-        number: 5,
-        echo: Some(7),
+        number: ReportNumber(5),
+        echo: Some(ShipmentNumber(7)),
         reorder: 3,
         time: Some(1_500_000),
         held: 20_000,
@@ -418,7 +418,7 @@ fn report(vectors: &mut Vectors) {
                 to: 16,
                 holes: runs(&[(1, 2), (9, 10)]),
             },
-            ReportFrame::Arrival(Arrived { sync: 2, at: 901_500_000, bytes: 5_000, shipments: 7, lost: 1, marked: 0 }),
+            ReportFrame::Arrival(Arrived { sync: ExchangeNumber(2), at: 901_500_000, bytes: 5_000, shipments: 7, lost: 1, marked: 0 }),
             ReportFrame::MaxStreams { streams: 300 },
         ]
         .into_iter()
@@ -533,7 +533,7 @@ fn seals(text: &mut String) {
         let body = [0x52, 0, 0, 0, 1, 0, 0, 0, 2];
         let mut shipment = body.to_vec();
         shipment.resize(body.len() + Plain::SEAL_BYTES, 0);
-        Plain::seal(number, &mut shipment);
+        Plain::seal(ShipmentNumber(number), &mut shipment);
         let hex: Vec<String> = shipment[body.len()..].iter().map(|byte| format!("{byte:02x}")).collect();
         writeln!(text, "| {number} | `{}` |", hex.join(" ")).unwrap();
     }

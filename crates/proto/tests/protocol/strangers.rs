@@ -1,9 +1,9 @@
 //! What an endpoint answers to those it has no connection with.
 
-use segstream_base::Instant;
 use segstream_base::codec::{Reader, Writer};
 use segstream_base::endpoint::{Arrival, Endpoint as _, Local};
 use segstream_base::random::Seed;
+use segstream_base::{Instant, ShipmentNumber};
 use segstream_proto::config::Config;
 use segstream_proto::endpoint::Endpoint;
 use segstream_proto::session::Plain;
@@ -19,7 +19,7 @@ fn request(version: u16, more: usize) -> Vec<u8> {
     out.u16(version);
     out.u64(77);
     out.u32(5);
-    Plain::seal(3, &mut datagram);
+    Plain::seal(ShipmentNumber(3), &mut datagram);
     datagram
 }
 
@@ -34,7 +34,7 @@ fn a_refusal_is_never_longer_than_the_request() {
         let mut out = Vec::new();
         endpoint.poll_transmit(Instant::ZERO, 1, &mut out).unwrap();
         assert!(out.len() <= asked, "{} bytes answer {asked}", out.len());
-        let end = Plain::open(0, &out).unwrap();
+        let end = Plain::open(ShipmentNumber(0), &out).unwrap();
         let reject = Reject::decode(&mut Reader::new(&out[HEADER_BYTES..end])).unwrap();
         assert_eq!((reject.request, reject.reason, reject.version), (77, RejectReason::Version, VERSION));
         assert!(more < 100 || !reject.detail.is_empty(), "there was room for a sentence");

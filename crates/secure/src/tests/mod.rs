@@ -2,6 +2,7 @@
 
 use crate::tls_session::TlsSession;
 use crate::{Admission, Fingerprint, Identity, Tls, Trust};
+use segstream_base::ShipmentNumber;
 use segstream_proto::session::{HandshakeError, Session};
 use segstream_wire::Level;
 use segstream_wire::header::HEADER_BYTES;
@@ -98,7 +99,7 @@ fn send(from: &mut TlsSession, number: u64, body: &[u8]) -> Vec<u8> {
 fn send_at(from: &mut TlsSession, level: Level, number: u64, body: &[u8]) -> Vec<u8> {
     let mut shipment = plain(level, number, body);
     shipment.resize(shipment.len() + from.seal_bytes(), 0);
-    from.seal(level, number, &mut shipment);
+    from.seal(level, ShipmentNumber(number), &mut shipment);
     shipment
 }
 
@@ -108,7 +109,7 @@ fn receive(to: &mut TlsSession, upper: u64, shipment: &[u8]) -> Option<Vec<u8>> 
     to.unprotect_header(&mut shipment);
     let level = level_of(&shipment);
     let number = u32::from_be_bytes(shipment[5..HEADER_BYTES].try_into().unwrap());
-    let end = to.open(level, upper << 32 | u64::from(number), &mut shipment)?;
+    let end = to.open(level, ShipmentNumber(upper << 32 | u64::from(number)), &mut shipment)?;
     Some(shipment[HEADER_BYTES..end].to_vec())
 }
 

@@ -1,6 +1,7 @@
 //! What a seal promises.
 
 use super::*;
+use segstream_base::ShipmentNumber;
 
 /// A number whose upper half is not zero: the full number is sealed, not only what is sent.
 const NUMBER: u64 = 9 << 32 | 0xfff0_0001;
@@ -55,10 +56,10 @@ fn another_number_and_another_level_break_the_seal() {
     let mut unprotected = shipment.clone();
     responder.unprotect_header(&mut unprotected);
     for level in [Level::Initial, Level::Handshake, Level::DataOdd] {
-        assert_eq!(responder.open(level, NUMBER, &mut unprotected.clone()), None, "{level:?}");
+        assert_eq!(responder.open(level, ShipmentNumber(NUMBER), &mut unprotected.clone()), None, "{level:?}");
     }
-    assert_eq!(responder.open(Level::Data, NUMBER + 1, &mut unprotected.clone()), None);
-    assert_eq!(responder.open(Level::Data, NUMBER, &mut unprotected), Some(HEADER_BYTES + 4));
+    assert_eq!(responder.open(Level::Data, ShipmentNumber(NUMBER + 1), &mut unprotected.clone()), None);
+    assert_eq!(responder.open(Level::Data, ShipmentNumber(NUMBER), &mut unprotected), Some(HEADER_BYTES + 4));
 }
 
 #[test]
@@ -68,8 +69,8 @@ fn every_cut_breaks_the_seal() {
     for length in 0..shipment.len() {
         let mut cut = shipment[..length].to_vec();
         responder.unprotect_header(&mut cut);
-        assert_eq!(responder.open(Level::Data, NUMBER, &mut cut), None, "{length} bytes");
-        assert_eq!(responder.open(Level::Handshake, NUMBER, &mut cut), None, "{length} bytes");
+        assert_eq!(responder.open(Level::Data, ShipmentNumber(NUMBER), &mut cut), None, "{length} bytes");
+        assert_eq!(responder.open(Level::Handshake, ShipmentNumber(NUMBER), &mut cut), None, "{length} bytes");
     }
 }
 
@@ -110,6 +111,6 @@ fn what_cannot_be_sealed_leaves_as_zeros() {
         assert!(send_at(&mut initiator, level, 1, b"secret").iter().all(|byte| *byte == 0), "{level:?}");
     }
     let mut short = [1; HEADER_BYTES + 15];
-    initiator.seal(Level::Data, 1, &mut short);
+    initiator.seal(Level::Data, ShipmentNumber(1), &mut short);
     assert_eq!(short, [0; HEADER_BYTES + 15]);
 }

@@ -1,7 +1,7 @@
 //! The models can fail: each kind of property is found broken where it must be.
 
-use segstream_base::Duration;
 use segstream_base::codec::Writer;
+use segstream_base::{Duration, ShipmentNumber};
 use segstream_model::exploration::{Bounds, Instance, Sight, explore};
 use segstream_model::tap;
 use segstream_model::window::Window;
@@ -25,7 +25,7 @@ fn grants_more(from: Side, datagram: &mut Vec<u8>) {
 
 fn reseal(datagram: &mut Vec<u8>, report: &Report) {
     let number = u64::from(u32::from_be_bytes(datagram[HEADER_BYTES - 4..HEADER_BYTES].try_into().unwrap()));
-    assert!(Plain::open(number, datagram).is_some(), "the number is the last field of the header");
+    assert!(Plain::open(ShipmentNumber(number), datagram).is_some(), "the number is the last field of the header");
     let mut body = vec![0; report.encoded_len()];
     let mut writer = Writer::new(&mut body);
     report.encode(&mut writer);
@@ -33,7 +33,7 @@ fn reseal(datagram: &mut Vec<u8>, report: &Report) {
     datagram.truncate(HEADER_BYTES);
     datagram.extend_from_slice(&body);
     datagram.resize(datagram.len() + Plain::SEAL_BYTES, 0);
-    Plain::seal(number, datagram);
+    Plain::seal(ShipmentNumber(number), datagram);
 }
 
 /// A network that carries nothing whole from B any more.

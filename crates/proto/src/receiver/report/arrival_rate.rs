@@ -4,7 +4,7 @@
 //!
 //! Invariant: the past fades by an eighth with each report.
 
-use segstream_base::Duration;
+use segstream_base::{Duration, ShipmentNumber};
 
 /// The longest that one shipment is taken to last.
 // Why: few arrivals may be a sender that has little to send, of whom nothing should be heard later for that.
@@ -16,12 +16,12 @@ pub(super) struct ArrivalRate {
     span: Duration,
     shipments: u64,
     /// The highest number the last report echoed.
-    echoed: u64,
+    echoed: ShipmentNumber,
 }
 
 impl ArrivalRate {
     /// A report leaves `elapsed` after the one before it and echoes `highest`.
-    pub(super) fn on_report(&mut self, elapsed: Duration, highest: u64) {
+    pub(super) fn on_report(&mut self, elapsed: Duration, highest: ShipmentNumber) {
         let (span, shipments) = (self.span.saturating_sub(self.span / 8), self.shipments - self.shipments / 8);
         self.span = span + elapsed;
         self.shipments = shipments + self.since_report(highest);
@@ -29,14 +29,14 @@ impl ArrivalRate {
     }
 
     /// The past counts no more: all that came since the last report took `elapsed`.
-    pub(super) const fn restart(&mut self, elapsed: Duration, highest: u64) {
+    pub(super) const fn restart(&mut self, elapsed: Duration, highest: ShipmentNumber) {
         self.span = elapsed;
         self.shipments = self.since_report(highest);
     }
 
     /// How many shipments have come since the last report if `highest` is the highest.
-    pub(super) const fn since_report(&self, highest: u64) -> u64 {
-        highest.saturating_sub(self.echoed)
+    pub(super) const fn since_report(&self, highest: ShipmentNumber) -> u64 {
+        highest.since(self.echoed)
     }
 
     /// How long so many shipments take at this rate.

@@ -13,7 +13,7 @@ use crate::receiver::stream::RecvStream;
 use crate::receiver::stream_credit::StreamCredit;
 use segstream_base::codec::varint_len;
 use segstream_base::halves::Verdict;
-use segstream_base::{Instant, SegmentNumber, StreamId};
+use segstream_base::{ExchangeNumber, Instant, ReportNumber, SegmentNumber, ShipmentNumber, StreamId};
 use segstream_blocks::loss_detector::LossDetector;
 use segstream_wire::report::{Arrived, RefuseReason, Runs};
 use segstream_wire::{Class, Report, ReportFrame};
@@ -30,7 +30,7 @@ const ANSWERS_MAX: usize = 64;
 /// The newest state of the sender.
 #[derive(Clone, Copy, Debug)]
 struct NewestState {
-    sync: u64,
+    sync: ExchangeNumber,
     time: u64,
     arrived_at: Instant,
 }
@@ -38,7 +38,7 @@ struct NewestState {
 /// What the next report says beyond what the streams know themselves, and how far the present one has come.
 #[derive(Debug, Default)]
 pub(in crate::receiver) struct Composition {
-    next_number: u64,
+    next_number: ReportNumber,
     newest_state: Option<NewestState>,
     /// The newest change of class that was taken.
     reclass: Option<(u64, Class)>,
@@ -56,12 +56,12 @@ pub(in crate::receiver) struct Composition {
 
 impl Composition {
     /// The number the next report shipment will have.
-    pub(in crate::receiver) const fn next_number(&self) -> u64 {
+    pub(in crate::receiver) const fn next_number(&self) -> ReportNumber {
         self.next_number
     }
 
     /// A state of the sender has arrived. Whether it is the newest.
-    pub(in crate::receiver) fn on_state(&mut self, sync: u64, time: u64, arrived_at: Instant) -> bool {
+    pub(in crate::receiver) fn on_state(&mut self, sync: ExchangeNumber, time: u64, arrived_at: Instant) -> bool {
         let newest = self.newest_state.is_none_or(|state| sync > state.sync);
         if newest {
             self.newest_state = Some(NewestState { sync, time, arrived_at });
@@ -164,7 +164,7 @@ impl Composition {
     fn prelude(&self, now: Instant, detector: &LossDetector) -> Report {
         Report {
             number: self.next_number,
-            echo: detector.highest(),
+            echo: detector.highest().map(ShipmentNumber),
             reorder: detector.reorder(),
             time: self.newest_state.map(|state| state.time),
             held: self.newest_state.map_or(0, |state| now.since(state.arrived_at).as_nanos()),
@@ -296,7 +296,7 @@ fn fitting(runs: impl Iterator<Item = (u32, u32)>, most: usize, room: usize) -> 
 }
 
 /// The next verdict frame of `stream` from its cursor on; `None` when all is told or nothing more fits.
-fn next_verdict(id: StreamId, stream: &mut RecvStream, report: u64, room: usize) -> Option<(ReportFrame, SentVerdicts)> {
+fn next_verdict(id: StreamId, stream: &mut RecvStream, report: ReportNumber, room: usize) -> Option<(ReportFrame, SentVerdicts)> {
     let unconfirmed = |segment: &RecvSegment| segment.judged() && !segment.confirmed;
     while stream.verdict_from.0 < stream.next_segment() && !stream.get(stream.verdict_from.0).is_some_and(unconfirmed) {
         stream.verdict_from = (stream.verdict_from.0 + 1, 0);

@@ -7,7 +7,7 @@
 
 use crate::live_streams::LiveStreams;
 use crate::receiver::stream::RecvStream;
-use segstream_base::{SegmentNumber, StreamId};
+use segstream_base::{ReportNumber, SegmentNumber, StreamId};
 use segstream_wire::state::Confirmed;
 use std::collections::VecDeque;
 
@@ -19,7 +19,7 @@ const SENT_VERDICTS_MAX: usize = 8192;
 /// The verdicts of one frame that a report carried.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SentVerdicts {
-    pub(super) report: u64,
+    pub(super) report: ReportNumber,
     pub(super) stream: StreamId,
     pub(super) from: SegmentNumber,
     pub(super) to: SegmentNumber,

@@ -58,7 +58,7 @@ impl RecvHalf {
         self.debug_assert_counts();
         if !self.reports.composition.is_under_way() {
             // Why here and not with each arrival: what comes in one batch is taken as if it had come one by one.
-            self.reports.schedule.update_periods_if_faster(now, self.detector.highest().unwrap_or(0));
+            self.reports.schedule.update_periods_if_faster(now, self.highest_shipment().unwrap_or_default());
             if self.report_due().is_none_or(|deadline| deadline.at > now) {
                 return None;
             }
@@ -79,7 +79,7 @@ impl RecvHalf {
 
     fn start_report(&mut self, now: Instant) {
         let window = self.streams.iter().map(|stream| stream.window.size().1).min().unwrap_or(0);
-        self.reports.schedule.on_report(now, self.detector.highest().unwrap_or(0), window);
+        self.reports.schedule.on_report(now, self.highest_shipment().unwrap_or_default(), window);
         for stream in self.streams.iter_mut() {
             stream.on_report(now);
         }

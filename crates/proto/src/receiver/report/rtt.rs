@@ -8,7 +8,7 @@
 //!
 //! Invariant: `sent_at` holds the times of the newest report shipments, without a gap, the newest last.
 
-use segstream_base::{Duration, Instant};
+use segstream_base::{Duration, Instant, ReportNumber};
 use segstream_blocks::rtt::Rtt;
 use std::collections::VecDeque;
 
@@ -20,7 +20,7 @@ const SENT_TIMES_MAX: usize = 256;
 pub(super) struct ReportRtt {
     sent_at: VecDeque<Instant>,
     /// The highest report the sender has confirmed.
-    confirmed: Option<u64>,
+    confirmed: Option<ReportNumber>,
     rtt: Rtt,
     /// The round trip as the sending half of this connection measures it.
     sender_rtt: Option<Duration>,
@@ -40,7 +40,7 @@ impl ReportRtt {
     }
 
     /// The sender has confirmed reports up to `highest`; the next to leave will be `next`. Returns whether that was a sample.
-    pub(super) fn on_confirmed(&mut self, now: Instant, highest: Option<u64>, next: u64) -> bool {
+    pub(super) fn on_confirmed(&mut self, now: Instant, highest: Option<ReportNumber>, next: ReportNumber) -> bool {
         let Some(highest) = highest.filter(|&highest| self.confirmed.is_none_or(|known| highest > known)) else { return false };
         if highest >= next {
             // Such a report has not left: the peer claims what it cannot have.

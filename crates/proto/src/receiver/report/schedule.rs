@@ -14,7 +14,7 @@
 use super::arrival_rate::ArrivalRate;
 use super::rtt::ReportRtt;
 use segstream_base::endpoint::Deadline;
-use segstream_base::{Duration, Instant};
+use segstream_base::{Duration, Instant, ReportNumber, ShipmentNumber};
 use segstream_blocks::report_budget::ReportBudget;
 use segstream_blocks::report_period::{ReportPeriod, SHARE_NORMAL};
 
@@ -129,7 +129,7 @@ impl ReportSchedule {
     }
 
     /// The sender has confirmed reports up to `highest`; the next to leave will be `next`.
-    pub(super) fn on_confirmed(&mut self, now: Instant, highest: Option<u64>, next: u64) {
+    pub(super) fn on_confirmed(&mut self, now: Instant, highest: Option<ReportNumber>, next: ReportNumber) {
         if self.rtt.on_confirmed(now, highest, next) {
             self.update_periods();
         }
@@ -145,7 +145,7 @@ impl ReportSchedule {
     ///
     /// Why: the few of set-up, or of a sender that had little to send, tell of a rate at which a whole window goes by before
     /// the next report. Where as many have come as a report stands for, one should have left.
-    pub(super) fn update_periods_if_faster(&mut self, now: Instant, highest: u64) {
+    pub(super) fn update_periods_if_faster(&mut self, now: Instant, highest: ShipmentNumber) {
         let shipments = self.arrivals.since_report(highest);
         if shipments >= SHARE_NORMAL {
             let elapsed = now.since(self.last);
@@ -175,7 +175,7 @@ impl ReportSchedule {
     }
 
     /// A report begins that echoes `highest`; the smallest window of a stream has `window` units.
-    pub(super) fn on_report(&mut self, now: Instant, highest: u64, window: u64) {
+    pub(super) fn on_report(&mut self, now: Instant, highest: ShipmentNumber, window: u64) {
         self.arrivals.on_report(now.since(self.last), highest);
         self.window = window;
         self.update_periods();

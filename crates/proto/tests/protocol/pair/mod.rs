@@ -439,13 +439,13 @@ trait Numbered {
 
 impl Numbered for Forward {
     fn number(&mut self) -> &mut u64 {
-        &mut self.number
+        &mut self.number.0
     }
 }
 
 impl Numbered for Feedback {
     fn number(&mut self) -> &mut u64 {
-        &mut self.number
+        &mut self.number.0
     }
 }
 

@@ -2,7 +2,7 @@
 //! layout of a segment.
 
 use segstream_base::halves::Verdict;
-use segstream_base::{Instant, SegmentNumber, StreamId};
+use segstream_base::{Instant, SegmentNumber, ShipmentNumber, StreamId};
 use segstream_proto::halves::{Forward, ForwardBody};
 use segstream_proto::layout::{Layout, tolerance};
 use segstream_proto::receiver::Delivery;
@@ -105,7 +105,7 @@ impl Oracle {
 
     /// A shipment leaves the sender; the path has decided whether it is lost.
     pub fn on_departure(&mut self, packet: &Forward, kept: bool) {
-        assert_eq!(packet.number, self.fates.len() as u64, "shipments are numbered without gaps");
+        assert_eq!(packet.number, ShipmentNumber(self.fates.len() as u64), "shipments are numbered without gaps");
         self.fates.push(if kept { Fate::OnItsWay } else { Fate::Lost });
         let ForwardBody::Data(parts) = &packet.body else { return };
         let mut here: Vec<(StreamId, SegmentNumber, u32)> = Vec::new();
@@ -113,7 +113,7 @@ impl Oracle {
             if part.again {
                 self.check_again(part);
                 self.again += u64::from(part.count);
-                self.repairs.push(packet.number);
+                self.repairs.push(packet.number.0);
             } else {
                 self.check_first(part);
                 self.first_lost += if kept { 0 } else { u64::from(part.count) };
@@ -123,7 +123,7 @@ impl Oracle {
             if known.shipments.len() < end {
                 known.shipments.resize(end, 0);
             }
-            known.shipments[part.first as usize..end].fill(packet.number);
+            known.shipments[part.first as usize..end].fill(packet.number.0);
             here.push((part.stream, part.segment, part.first));
             self.check_alone(part, &here);
         }
@@ -183,12 +183,12 @@ impl Oracle {
 
     /// A shipment arrives, before the receiver looks at it.
     pub fn on_arrival(&mut self, now: Instant, packet: &Forward) {
-        let behind = self.highest.saturating_sub(packet.number);
-        self.highest = self.highest.max(packet.number);
-        if matches!(self.fates[packet.number as usize], Fate::Arrived(_)) {
+        let behind = self.highest.saturating_sub(packet.number.0);
+        self.highest = self.highest.max(packet.number.0);
+        if matches!(self.fates[packet.number.0 as usize], Fate::Arrived(_)) {
             return;
         }
-        self.fates[packet.number as usize] = Fate::Arrived(behind);
+        self.fates[packet.number.0 as usize] = Fate::Arrived(behind);
         let ForwardBody::Data(parts) = &packet.body else { return };
         if behind >= 1024 {
             return;
