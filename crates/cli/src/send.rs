@@ -199,23 +199,7 @@ fn plan(arguments: &Arguments) -> Result<Plan> {
     check_drop_oldest(arguments, &paths)?;
     let unit_bytes = unit_bytes(arguments, paths.len())?;
     let datagram_bytes = arguments.datagram_bytes.map(|bytes| within(bytes, 1200, 65_507, "--datagram-bytes")).transpose()?;
-    let window_units = u32::try_from(arguments.window.get() / u64::from(unit_bytes)).unwrap_or(u32::MAX);
-    if !(1..=SEGMENT_UNITS_MAX).contains(&window_units) {
-        let most = Bytes::new(u64::from(unit_bytes) * u64::from(SEGMENT_UNITS_MAX));
-        return Err(usage::bad(format!(
-            "--window {} holds {window_units} units of {unit_bytes} bytes; give from 1 unit up to {most}",
-            arguments.window
-        )));
-    }
-    let window_bytes = u64::from(window_units) * u64::from(unit_bytes);
-    let segment_bytes = arguments.segment_bytes.map_or(SEGMENT_BYTES.min(window_bytes), Bytes::get);
-    if segment_bytes > window_bytes {
-        let segment = Bytes::new(segment_bytes);
-        return Err(usage::bad(format!(
-            "segments of {segment} do not fit a window of {}; raise --window or lower --segment-bytes",
-            arguments.window
-        )));
-    }
+    let (window_units, segment_bytes) = window_and_segment(arguments, unit_bytes)?;
     let segment_units = u32::try_from(segment_bytes.div_ceil(u64::from(unit_bytes))).unwrap_or(u32::MAX);
     let contract = Contract {
         unit_bytes,
@@ -260,6 +244,28 @@ fn plan(arguments: &Arguments) -> Result<Plan> {
         changes,
         stats: arguments.stats,
     })
+}
+
+/// The window in units and the length of segments, which fit the window.
+fn window_and_segment(arguments: &Arguments, unit_bytes: u32) -> Result<(u32, u64)> {
+    let window_units = u32::try_from(arguments.window.get() / u64::from(unit_bytes)).unwrap_or(u32::MAX);
+    if !(1..=SEGMENT_UNITS_MAX).contains(&window_units) {
+        let most = Bytes::new(u64::from(unit_bytes) * u64::from(SEGMENT_UNITS_MAX));
+        return Err(usage::bad(format!(
+            "--window {} holds {window_units} units of {unit_bytes} bytes; give from 1 unit up to {most}",
+            arguments.window
+        )));
+    }
+    let window_bytes = u64::from(window_units) * u64::from(unit_bytes);
+    let segment_bytes = arguments.segment_bytes.map_or(SEGMENT_BYTES.min(window_bytes), Bytes::get);
+    if segment_bytes > window_bytes {
+        let segment = Bytes::new(segment_bytes);
+        return Err(usage::bad(format!(
+            "segments of {segment} do not fit a window of {}; raise --window or lower --segment-bytes",
+            arguments.window
+        )));
+    }
+    Ok((window_units, segment_bytes))
 }
 
 /// The size of units, which fit the smallest datagram with the seal, the window and the number of files in use.

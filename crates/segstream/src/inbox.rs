@@ -183,6 +183,24 @@ impl Inbox {
                 self.untold.ended.push_back((stream, segments));
                 return News::Receiving(stream);
             }
+            ConnectionEvent::PeerClosing => {
+                self.peer_closing = true;
+                self.untold.peer_closing = true;
+                return News::All;
+            }
+            ConnectionEvent::Closed(reason) => {
+                self.closed = Some(reason);
+                self.untold.closed = true;
+                return News::All;
+            }
+            event => return self.take_of_sending(event),
+        }
+        News::Connection
+    }
+
+    /// Keeps what the connection tells of our own direction.
+    fn take_of_sending(&mut self, event: ConnectionEvent) -> News {
+        match event {
             ConnectionEvent::Judged { stream, segments, verdict, holes } => {
                 if let Some(sending) = self.sending.get_mut(&stream) {
                     sending.verdicts.settle(segments, verdict, holes);
@@ -204,16 +222,6 @@ impl Inbox {
             ConnectionEvent::StreamsAvailable => self.untold.streams_available = true,
             ConnectionEvent::Reclassed(class) => self.untold.reclassed = Some(class),
             ConnectionEvent::RateChanged(rate) => self.untold.rate = Some(rate),
-            ConnectionEvent::PeerClosing => {
-                self.peer_closing = true;
-                self.untold.peer_closing = true;
-                return News::All;
-            }
-            ConnectionEvent::Closed(reason) => {
-                self.closed = Some(reason);
-                self.untold.closed = true;
-                return News::All;
-            }
             _ => {}
         }
         News::Connection
