@@ -4,7 +4,7 @@
 //! - `layers`: dependencies run one way, and the inner crates know no clock, socket, thread or entropy.
 //! - `tidy`: lengths of files and functions, names, words, extensions, module docs, links.
 //! - `dependencies`: licences, duplicates, sources and advisories of what we depend on;
-//! - `oldest`: the oldest compiler still builds us; `packages`: what is published can be packed;
+//! - `oldest`: the oldest compiler still builds us; `packages`: what is published can be packed and built from its package;
 //! - `fuzz`: a short run of every fuzz target;
 //! - `faults`: faults that transports have had are planted, and the tests must find each;
 //! - `mutants`: every small change to the inner mechanisms is tried, and the tests must notice;
@@ -50,7 +50,7 @@ usage: cargo xtask <step>
   fuzz [SECONDS]  run each fuzz target for SECONDS (10)
   dependencies    check licences, duplicates, sources and advisories of the dependencies, by cargo-deny
   oldest          build with the oldest compiler that Cargo.toml promises
-  packages        pack every crate that others may depend on
+  packages        pack every crate that others may depend on, and build it from its package
   faults [NAME..] plant the faults in verify/faults/, each in a copy, and see the tests fail
   faults --list   name the faults
   mutants         change the inner mechanisms in every small way and see the tests fail (hours)

@@ -5,20 +5,14 @@
 //! Limit: the words of a command are parted by spaces; there are no quotes.
 
 use anyhow::{Context, Result};
-use std::fs::File;
 use std::path::Path;
 use std::process::Command;
 
 /// Runs `command` in `root` with `environment` added, its output going where ours goes; whether it succeeded.
 pub(crate) fn succeeds(root: &Path, command: &str, environment: &[(&str, &str)]) -> Result<bool> {
-    ends_well(parsed(root, command, environment)?)
-}
-
-/// The same with all output going to `log`.
-pub(crate) fn succeeds_into(root: &Path, command: &str, environment: &[(&str, &str)], log: File) -> Result<bool> {
     let mut command = parsed(root, command, environment)?;
-    command.stdout(log.try_clone().context("a log could not be opened twice")?).stderr(log);
-    ends_well(command)
+    let status = command.status().with_context(|| format!("{} could not be started", command.get_program().display()))?;
+    Ok(status.success())
 }
 
 fn parsed(root: &Path, command: &str, environment: &[(&str, &str)]) -> Result<Command> {
@@ -29,9 +23,4 @@ fn parsed(root: &Path, command: &str, environment: &[(&str, &str)]) -> Result<Co
     let mut command = Command::new(place);
     command.args(words).envs(environment.iter().copied()).current_dir(root);
     Ok(command)
-}
-
-fn ends_well(mut command: Command) -> Result<bool> {
-    let status = command.status().with_context(|| format!("{} could not be started", command.get_program().display()))?;
-    Ok(status.success())
 }
