@@ -8,6 +8,7 @@
 //!
 //! Limit: a bitmap takes `len / 8` bytes. Whoever takes `len` from a peer bounds it first.
 
+use crate::recount;
 use smallvec::SmallVec;
 
 /// Bits of one word.
@@ -40,6 +41,17 @@ impl Bitmap {
         if len > self.len {
             self.words.resize(words_for(len), 0);
             self.len = len;
+            self.debug_assert_ones();
+        }
+    }
+
+    /// As many bits are set as are counted, and none beyond the end.
+    fn debug_assert_ones(&self) {
+        if recount::is_due(self.words.len()) {
+            debug_assert_eq!(self.ones, self.words.iter().map(|word| word.count_ones()).sum(), "set bits are miscounted");
+            debug_assert_eq!(self.words.len(), words_for(self.len), "there are not as many words as bits");
+            let beyond = self.words.last().map_or(0, |last| last & !(u64::MAX >> (self.len.wrapping_neg() % WORD)));
+            debug_assert_eq!(beyond, 0, "a bit is set beyond the end");
         }
     }
 
@@ -97,6 +109,7 @@ impl Bitmap {
             *word |= mask;
         }
         self.ones += new;
+        self.debug_assert_ones();
         new
     }
 
@@ -111,6 +124,7 @@ impl Bitmap {
             *word &= !mask;
         }
         self.ones -= old;
+        self.debug_assert_ones();
         old
     }
 

@@ -298,6 +298,14 @@ impl Pacer {
         self.largest = self.largest.max(bytes);
         self.burst.sent = self.burst.sent.saturating_add(1);
         self.burst.leave_if_over(self.paced);
+        self.debug_assert_burst();
+    }
+
+    /// The burst has room for another shipment, and ends after it has started.
+    fn debug_assert_burst(&self) {
+        let Burst { per_second, shipments, start, end, sent, .. } = self.burst;
+        debug_assert!(per_second == 0 || sent < shipments, "{sent} of {shipments} have left in the present burst");
+        debug_assert!(start <= end, "a burst from {start:?} to {end:?}");
     }
 
     /// Nothing is queued. Until the next [`Pacer::ready`] or [`Pacer::on_sent`] no credit accrues.

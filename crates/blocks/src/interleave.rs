@@ -94,7 +94,10 @@ impl SendingOrder {
             let beyond = at - in_long;
             (long_columns + beyond / short.max(1), beyond % short.max(1))
         };
-        start + row * self.stride + column
+        let unit = start + row * self.stride + column;
+        debug_assert!(unit < start + length, "unit {unit} lies outside of its block");
+        debug_assert_eq!(self.position_of(unit, units), position, "two positions have unit {unit}");
+        unit
     }
 
     /// The position at which `unit` leaves: the inverse of [`SendingOrder::unit_at`].

@@ -146,6 +146,7 @@ impl LossDetector {
         }
         self.ring[slot(number)] |= bit(number);
         self.highest = Some(number);
+        self.debug_assert_counts();
         if in_order { Arrival::InOrder } else { Arrival::Gap }
     }
 
@@ -194,6 +195,16 @@ impl LossDetector {
         if self.adapting && distance > self.reorder {
             self.reorder = self.reorder.max(distance.min(REORDER_MAX_ADAPTED));
         }
+        self.debug_assert_counts();
+    }
+
+    /// What is judged is remembered up to the highest number, and no number counts as late that was not held lost.
+    fn debug_assert_counts(&self) {
+        debug_assert!(self.reorder < SPAN && self.reorder >= u64::from(self.reorder_first), "R is {}", self.reorder);
+        debug_assert!(self.late_after_lost <= self.late && self.late_after_lost <= self.lost, "late numbers are miscounted");
+        debug_assert!(
+            self.highest.is_some_and(|highest| self.judged <= highest && highest - self.judged < SPAN && self.remembered(highest))
+        );
     }
 
     #[inline]

@@ -34,7 +34,9 @@ impl ReportBudget {
     /// A report of so many shipments has left.
     #[inline]
     pub fn spend(&mut self, now: Instant, gap: Duration, shipments: u64) {
+        let before = self.spent;
         self.spent = self.spent.max(now) + gap * shipments;
+        debug_assert!(self.spent >= before && self.spent >= now, "a report was given back");
     }
 }
 

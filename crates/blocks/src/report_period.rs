@@ -78,6 +78,7 @@ impl ReportPeriod {
         self.error = (rtt / 16).min(SHORT_MOST).max(short_least).max(self.gap);
         let seldom = (shipment_time * SHARE_NORMAL).min(NORMAL_MOST);
         self.normal = (rtt / 2).max(seldom).min(LONG_MOST).max(self.error * 4);
+        debug_assert!(self.error * 4 <= self.normal && self.gap <= self.error, "{self:?}");
     }
 
     /// The least distance of reports in the long run.

@@ -51,6 +51,9 @@ impl Rtt {
         self.variance = weighted(self.variance, 3, off, 4);
         self.smoothed = weighted(self.smoothed, 7, sample, 8);
         self.update_minimum(new);
+        let [best, second, third] = self.best;
+        debug_assert!(best.rtt <= second.rtt && second.rtt <= third.rtt, "the minimum is not the smallest of {:?}", self.best);
+        debug_assert!(best.rtt <= sample, "a sample below the minimum");
     }
 
     /// The smallest sample of the last ten seconds before the latest sample.

@@ -119,7 +119,10 @@ impl SyncTable {
         let entry = Entry { sync, seq, order: self.appended };
         self.appended += 1;
         match self.search {
-            Search::Fifo => self.queue.push_back(entry),
+            Search::Fifo => {
+                debug_assert!(self.queue.back().is_none_or(|last| last.sync <= sync), "an exchange before that of an earlier entry");
+                self.queue.push_back(entry);
+            }
             Search::Exhaustive => match self.free.pop() {
                 Some(slot) => self.slots[slot] = Some(entry),
                 None => self.slots.push(Some(entry)),

@@ -78,6 +78,7 @@ impl<K: TimerKey> TimerTable<K> {
     pub fn pop_expired(&mut self, now: Instant) -> Option<K> {
         let (_, key) = self.earliest().filter(|(at, _)| *at <= now)?;
         self.stop(key);
+        debug_assert_eq!(self.get(key), None, "a timer rings twice");
         Some(key)
     }
 

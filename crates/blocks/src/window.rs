@@ -26,6 +26,7 @@ impl SendWindow {
         let before = *self;
         self.segments = before.segments.max(segments);
         self.units = before.units.max(units);
+        debug_assert!(self.segments >= before.segments && self.units >= before.units, "an edge has retreated");
         *self != before
     }
 
@@ -176,6 +177,8 @@ impl ReceiveWindow {
     fn push_edges(&mut self) {
         self.edge_segments = self.edge_segments.max(self.released_segments.saturating_add(u64::from(self.window_segments)));
         self.edge_units = self.edge_units.max(self.released_units.saturating_add(self.window_units));
+        debug_assert!(self.edge_segments >= self.released_segments && self.edge_units >= self.released_units, "released beyond an edge");
+        debug_assert!(self.reported_segments <= self.released_segments && self.reported_units <= self.released_units);
     }
 }
 

@@ -102,6 +102,7 @@ impl KeyPhases {
     pub(crate) fn seal(&mut self, level: Level, number: ShipmentNumber, shipment: &mut [u8]) -> bool {
         let sealed = level == self.level() && !self.aead_limit_reached() && seal(&*self.present.local, number, shipment);
         self.sealed += u64::from(sealed);
+        debug_assert!(self.sealed <= self.limits.sealed_max, "a key has sealed too often");
         self.update_if_due();
         sealed
     }
@@ -113,6 +114,7 @@ impl KeyPhases {
         }
         let opened = self.open_by_level(level, number, shipment);
         self.refused += u64::from(opened.is_none());
+        debug_assert!(self.refused <= self.limits.refused_max, "a broken seal was looked at beyond the limit");
         self.update_if_due();
         opened
     }

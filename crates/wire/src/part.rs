@@ -105,6 +105,7 @@ impl Part {
     /// Writes everything in front of the payload; the caller writes the payload itself.
     #[inline]
     pub fn encode_header(&self, out: &mut Writer<'_>) {
+        let start = out.position();
         let mut flags = 0;
         if self.again {
             flags |= AGAIN;
@@ -121,6 +122,7 @@ impl Part {
         out.u8(flags);
         out.varint(u64::from(self.stream));
         out.varint(self.segment.0);
+        debug_assert_eq!(out.position() - start, self.first_at(), "the first unit stands elsewhere");
         out.varint(u64::from(self.first));
         out.varint(u64::from(self.count));
         encode_time(self.source_time, out);
@@ -131,6 +133,7 @@ impl Part {
             encode_triplet(tolerance, out);
         }
         out.varint(u64::from(self.payload_bytes));
+        debug_assert_eq!(out.position() - start, self.header_len(), "a heading is not as long as it says");
     }
 
     /// Reads a part and its payload.

@@ -198,6 +198,7 @@ impl Report {
 
     /// Writes the body of an RXS.
     pub fn encode(&self, out: &mut Writer<'_>) {
+        let start = out.position();
         out.varint(self.number.0);
         out.varint(self.echo.map_or(0, |echo| echo.0 + 1));
         out.varint(u64::from(self.reorder));
@@ -211,6 +212,7 @@ impl Report {
         for frame in &self.frames {
             frame.encode(out);
         }
+        debug_assert_eq!(out.position() - start, self.encoded_len(), "a report is not as long as it says");
     }
 
     /// Reads the body of an RXS to its end.

@@ -175,6 +175,7 @@ impl State {
 
     /// Writes the body of a TXS.
     pub fn encode(&self, out: &mut Writer<'_>) {
+        let start = out.position();
         out.u8(if self.answer { ANSWER } else { 0 } | if self.exchange { EXCHANGE } else { 0 });
         out.varint(self.sync.0);
         out.varint(self.time);
@@ -188,6 +189,7 @@ impl State {
         for frame in &self.frames {
             frame.encode(out);
         }
+        debug_assert_eq!(out.position() - start, self.encoded_len(), "a state is not as long as it says");
     }
 
     /// Reads the body of a TXS to its end.

@@ -64,6 +64,8 @@ impl Deliveries {
 
     /// What the packet `departed`, delivered last, has seen.
     pub fn sample(&mut self, departed: &Departure) -> DeliverySample {
+        debug_assert!(departed.delivered <= self.delivered && departed.delivered_at <= self.at, "a packet of another connection");
+        debug_assert!(departed.first_sent_at <= departed.sent_at);
         self.first_sent_at = departed.sent_at;
         let sending = departed.sent_at.since(departed.first_sent_at);
         let span = sending.max(self.at.since(departed.delivered_at)).as_nanos();

@@ -59,6 +59,7 @@ impl Measure {
 
     /// A window of packets as the cap in flight.
     pub(super) fn cap(&self, window: f64) -> Bytes {
+        debug_assert!(window.is_finite() && window >= 1.0, "a window of {window} packets");
         Bytes::new((window as u64).max(1).saturating_mul(self.datagram))
     }
 

@@ -26,6 +26,7 @@ impl SendingStore {
     pub(super) fn remove(&mut self, stream: StreamId, segment: SegmentNumber) -> Option<u64> {
         let length = self.segments.remove(&(stream, segment))?.len() as u64;
         self.bytes -= length;
+        debug_assert!(!self.segments.is_empty() || self.bytes == 0, "{} bytes of no segment", self.bytes);
         Some(length)
     }
 
@@ -33,6 +34,7 @@ impl SendingStore {
     pub(super) fn pop(&mut self) -> Option<(StreamId, SegmentNumber, u64)> {
         let ((stream, segment), bytes) = self.segments.pop_first()?;
         self.bytes -= bytes.len() as u64;
+        debug_assert!(!self.segments.is_empty() || self.bytes == 0, "{} bytes of no segment", self.bytes);
         Some((stream, segment, bytes.len() as u64))
     }
 

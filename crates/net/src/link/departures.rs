@@ -63,6 +63,7 @@ impl<N> Departures<N> {
             (ring, _) => ring.is_none(),
         };
         let queued = if from_heap { self.out_of_order.pop().map(|Reverse(queued)| queued) } else { self.ring.pop_front() };
+        debug_assert!(queued.as_ref().is_none_or(|queued| self.first().is_none_or(|next| queued.departure.due <= next.due)));
         queued.map(|queued| queued.departure)
     }
 

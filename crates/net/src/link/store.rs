@@ -38,7 +38,9 @@ impl Store {
         });
         self.bytes += datagram.len();
         let buffer = self.buffers.get_mut(slot.0)?;
+        debug_assert!(buffer.is_empty(), "a free slot has a datagram");
         buffer.extend_from_slice(datagram);
+        debug_assert!(self.len() <= DATAGRAMS_MAX && self.bytes <= BYTES_MAX);
         Some(slot)
     }
 
@@ -63,6 +65,8 @@ impl Store {
             *buffer = Vec::new();
         }
         self.free.push(slot);
+        debug_assert!(self.free.len() <= self.buffers.len(), "a slot is released twice");
+        debug_assert!(self.len() > 0 || self.bytes == 0, "{} bytes of no datagram", self.bytes);
     }
 
     /// How many datagrams are kept.

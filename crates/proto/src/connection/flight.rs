@@ -46,6 +46,7 @@ impl Flight {
         let bytes = rest[..rest.len().min(room)].to_vec();
         let offset = stream.next as u64;
         stream.next += bytes.len();
+        debug_assert!(stream.next <= stream.outgoing.len() && bytes.len() <= room);
         Some(Fragment { offset, bytes })
     }
 

@@ -76,6 +76,7 @@ impl<'a> Run<'a> {
         self.part.payload_bytes += payload.len() as u32;
         self.payloads[self.count] = payload;
         self.count += 1;
+        debug_assert!(self.count <= RUN_MAX && self.part.count == self.each * self.count as u32);
     }
 
     fn payloads(&self) -> impl Iterator<Item = &'a [u8]> {

@@ -127,6 +127,8 @@ impl Connection {
             }
         }
         let end = odd.map_or(out.len(), |(_, start)| start);
+        debug_assert_eq!((end - begin).div_ceil(size), count, "a shipment of the batch has another size");
+        debug_assert_eq!(self.protection.counter.peek() - first, count as u64 + u64::from(odd.is_some()), "a number is left out");
         // Invariant: all of it is data, so its numbers follow one another, and it is sealed in the order of its numbers.
         self.seal_batch(first, &mut out[begin..end], size);
         self.note_sent(count as u64, end - begin);

@@ -50,6 +50,7 @@ impl RateLimiter {
             return false;
         }
         self.theoretical_arrival = due + self.interval;
+        debug_assert!(self.theoretical_arrival.since(now) <= Duration::from_secs(1), "more than a second's worth is granted");
         true
     }
 }

@@ -60,6 +60,7 @@ impl CircuitBreaker {
             self.told.pop_front();
         }
         self.told.push_back((at, sent, received));
+        debug_assert!(self.told.len() <= KEPT);
         let &(from, sent_before, received_before) = self.told.front()?;
         let (span_told, sent, received) = (at.since(from), sent - sent_before, received.saturating_sub(received_before));
         let little = sent >= SENT_LEAST && received < sent / SHARE;

@@ -73,6 +73,7 @@ pub(crate) struct Delivery {
 impl Delivery {
     /// Shipment `number` has left, by which `sent_bytes` have in all, `bytes` of them in it.
     pub(crate) fn on_sent(&mut self, now: Instant, number: ShipmentNumber, bytes: u64, sent_bytes: u64) {
+        debug_assert!(self.batches.back().is_none_or(|batch| batch.last < number));
         self.last = number;
         let full = self.batches.len() >= BATCHES;
         if let Some(batch) = self.batches.back_mut().filter(|batch| full || batch.departure.sent_at == now) {
@@ -193,6 +194,7 @@ impl Delivery {
         }
         let gone = bytes - self.echoed_bytes;
         self.echoed_bytes = bytes;
+        debug_assert!(self.batches.len() <= BATCHES && self.batches.front().is_none_or(|batch| batch.last > echo), "an echoed batch stays");
         (gone, departure)
     }
 

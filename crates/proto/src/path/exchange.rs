@@ -140,7 +140,10 @@ impl Exchanges {
             self.departures.remove(1);
         }
         let limited = self.limited_since.map_or(self.limited, |(since, limit)| self.limited.and(now.since(since), limit));
-        self.departures.push_back(Departure { sync, index: self.count, at: now, number, bytes: self.sent_bytes, limited });
+        let departure = Departure { sync, index: self.count, at: now, number, bytes: self.sent_bytes, limited };
+        debug_assert!(self.departures.back().is_none_or(|last| last.sync < sync && last.number < number && last.bytes <= departure.bytes));
+        self.departures.push_back(departure);
+        debug_assert!(self.departures.len() <= KEPT && self.probes.len() <= PROBES_KEPT);
         self.count += 1;
         self.last = Some(now);
     }
@@ -162,6 +165,7 @@ impl Exchanges {
         // Why: the receiver holds a shipment lost R shipments later. The last of an outage come to light after the first
         // exchange that gets through, and say nothing of the path as it is then.
         let belated = lost.min(core::mem::take(&mut self.lost_to_come));
+        debug_assert!(departure.sync > from.sync && departure.number > from.number && departure.bytes >= from.bytes, "{departure:?}");
         if exchanges > OUTAGE {
             self.lost_to_come = u64::from(reorder);
         }

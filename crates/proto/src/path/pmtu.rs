@@ -160,7 +160,10 @@ impl PmtuSearch {
         if confirm > DATAGRAM_BYTES_MIN && self.is_confirm_due(now, confirm, bounds.rate) {
             return Some(confirm);
         }
-        self.candidate(bounds.rate_cap)
+        let candidate = self.candidate(bounds.rate_cap);
+        debug_assert!(candidate.is_none_or(|size| size > self.size && size <= bounds.rate_cap), "{candidate:?} after {}", self.size);
+        debug_assert!(self.size >= DATAGRAM_BYTES_MIN, "{} bytes are carried by every path", self.size);
+        candidate
     }
 
     /// A probe of `size` has left as shipment `number`. A new question takes its token from `random`, which is returned.

@@ -104,6 +104,7 @@ impl Validation {
             return None;
         }
         candidate.sent_bytes += bytes;
+        debug_assert!(candidate.sent_bytes <= candidate.received_bytes * AMPLIFICATION_MAX && candidate.tries <= TRIES);
         Some((candidate.addresses, candidate.token))
     }
 

@@ -249,6 +249,15 @@ impl RecvSegment {
                 self.holes.extend(scratch.one_runs(0, units).map(|(start, count)| (start, start + count)));
             }
         }
+        debug_assert!(self.verdict.is_none(), "a segment is judged twice");
+        debug_assert!(verdict != Verdict::Complete || self.holes.is_empty(), "a segment is complete with holes");
+        if recount::is_due(units as usize) {
+            let ascend = self.holes.windows(2).all(|pair| pair[0].1 < pair[1].0) && self.holes.iter().all(|hole| hole.0 < hole.1);
+            let missing: u32 = self.holes.iter().map(|hole| hole.1 - hole.0).sum();
+            debug_assert!(ascend && missing == units - self.got, "{:?} of {units} units, of which {} are here", self.holes, self.got);
+            let missing = || self.holes.iter().flat_map(|hole| hole.0..hole.1);
+            debug_assert!(verdict != Verdict::WithinTolerance || self.tolerance.allows(missing(), 0), "{:?} are not allowed", self.holes);
+        }
         self.verdict = Some(verdict);
         self.judged_at = now;
         self.first_report = next_report;

@@ -33,6 +33,11 @@ impl SendHalf {
             count += 1;
         }
         if count > 0 {
+            debug_assert_eq!(
+                Part { first: part.first + part.count * count, ..part }.encoded_len(),
+                part.encoded_len(),
+                "not all are alike"
+            );
             self.note_batch(now, &part, first, count);
         }
         count

@@ -255,6 +255,7 @@ impl SendHalf {
             frames: smallvec::SmallVec::new(),
         };
         self.add_frames(now, &mut state);
+        debug_assert!(state.encoded_len() <= self.config.body_bytes, "a state of {} bytes", state.encoded_len());
         self.clock.last_sent = now;
         self.clock.hasten = None;
         self.clock.settled = 0;

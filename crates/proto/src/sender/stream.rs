@@ -287,6 +287,7 @@ impl SendStream {
         let over = segment.first_pass_over();
         self.units_started += u64::from(begun);
         self.counters.units_sent += u64::from(count);
+        debug_assert!(self.current == current && self.granted, "a unit leaves before its stream has a window");
         if over {
             self.advance_current();
         }

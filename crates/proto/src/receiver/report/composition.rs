@@ -141,6 +141,8 @@ impl Composition {
         for (id, stream) in streams.numbered_mut() {
             add_verdicts(id, stream, &mut report, &mut room, memory);
         }
+        debug_assert!(report.encoded_len() <= body_bytes, "a report of {} bytes for {body_bytes}", report.encoded_len());
+        debug_assert!(self.grant_from <= streams.len() && self.shipments_left < SHIPMENTS_MAX);
         let more = self.shipments_left > 0 && self.has_more_to_say(streams);
         let ended = (!more).then(|| self.end(streams));
         let says_something = first || !report.frames.is_empty();
