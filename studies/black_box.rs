@@ -6,7 +6,7 @@
 //! where nothing else is said. The papers state neither; EC's 154 and 94 ms fit this round rate alone.
 
 use segstream_base::Bandwidth;
-use segstream_blocks::Tolerance;
+use segstream_base::Tolerance;
 use segstream_lab::figure::Marker;
 use segstream_lab::registry::{self, Scheme};
 use segstream_lab::scenario::Scenario;

@@ -12,7 +12,7 @@ use crate::spread::Spread;
 use crate::{ALLOCATOR, print};
 use anyhow::{Result, bail};
 use clap::Args;
-use segstream_base::Duration;
+use segstream_base::{Duration, Tolerance};
 use segstream_lab::machine::Machine;
 use serde::Serialize;
 use std::fmt::Write as _;
@@ -20,27 +20,38 @@ use std::fmt::Write as _;
 /// What EC Table 2 gives for its protocol machines, in microseconds a packet: sending, receiving.
 const PAPER_US: (f64, f64) = (273.0, 310.0);
 
+const TOLERANT: Tolerance = match Tolerance::new(SEGMENT_UNITS, 1, 1) {
+    Ok(tolerance) => tolerance,
+    Err(_) => Tolerance::any(SEGMENT_UNITS),
+};
+
 const CASES: [Case; 4] = [
-    Case { name: "perfect", about: "perfect path, reliable", loss: 0.0, tolerance: (SEGMENT_UNITS, 0, 0), pacing_quantum: Duration::ZERO },
+    Case {
+        name: "perfect",
+        about: "perfect path, reliable",
+        loss: 0.0,
+        tolerance: Tolerance::reliable(SEGMENT_UNITS),
+        pacing_quantum: Duration::ZERO,
+    },
     Case {
         name: "gathered",
         about: "the same, departures gathered for 200 us",
         loss: 0.0,
-        tolerance: (SEGMENT_UNITS, 0, 0),
+        tolerance: Tolerance::reliable(SEGMENT_UNITS),
         pacing_quantum: Duration::from_micros(200),
     },
     Case {
         name: "loss",
         about: "random loss 1e-3, reliable",
         loss: 1e-3,
-        tolerance: (SEGMENT_UNITS, 0, 0),
+        tolerance: Tolerance::reliable(SEGMENT_UNITS),
         pacing_quantum: Duration::ZERO,
     },
     Case {
         name: "tolerant",
         about: "random loss 1e-3, tolerance (256,1,1)",
         loss: 1e-3,
-        tolerance: (SEGMENT_UNITS, 1, 1),
+        tolerance: TOLERANT,
         pacing_quantum: Duration::ZERO,
     },
 ];

@@ -8,7 +8,7 @@
 use crate::replay::{receiver_step, sender_step};
 use segstream_base::halves::{Receiver as _, Sender as _};
 use segstream_base::random::Seed;
-use segstream_base::{Bandwidth, Duration, Instant};
+use segstream_base::{Bandwidth, Duration, Instant, Tolerance};
 use segstream_proto::halves::{Feedback, Forward, ForwardBody, LoneReceiver, LoneSender, SHIPMENT_OVERHEAD_BYTES};
 use segstream_proto::rate::Rate;
 use segstream_proto::receiver::ReceiverConfig;
@@ -31,7 +31,7 @@ pub(crate) struct Case {
     pub(crate) name: &'static str,
     pub(crate) about: &'static str,
     pub(crate) loss: f64,
-    pub(crate) tolerance: (u32, u32, u32),
+    pub(crate) tolerance: Tolerance,
     /// The pacing quantum, as a time, as drivers of real sockets have one; zero wakes the sender for each packet.
     pub(crate) pacing_quantum: Duration,
 }

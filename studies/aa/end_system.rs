@@ -6,8 +6,8 @@
 //! Source: AA 3.2, AA Table 1.
 
 use crate::curves::Look;
+use segstream_base::Tolerance;
 use segstream_base::{Bandwidth, Duration};
-use segstream_blocks::Tolerance;
 use segstream_lab::figure::Line;
 use segstream_lab::flagship;
 use segstream_lab::registry::SchemeConfig;

@@ -5,8 +5,8 @@
 //! Invariant: the point is 100 Mbit/s, a round trip of 60 ms and a queue of one bandwidth-delay product; the flagship's
 //! window is never its limit.
 
+use segstream_base::Tolerance;
 use segstream_base::{Bandwidth, Bytes, Duration, Instant};
-use segstream_blocks::Tolerance;
 use segstream_blocks::congestion::{bbr, cubic, reno};
 use segstream_lab::flagship;
 use segstream_lab::scenario::Scenario;

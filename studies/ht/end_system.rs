@@ -5,8 +5,8 @@
 //! Invariant: what is not said here is as in [`Scenario::default`]; windows are in packets, and a segment is one packet.
 //! Source: HT 6, HT 7.
 
+use segstream_base::Tolerance;
 use segstream_base::{Bandwidth, Duration};
-use segstream_blocks::Tolerance;
 use segstream_lab::figure::{Line, Marker};
 use segstream_lab::flagship;
 use segstream_lab::registry::SchemeConfig;

@@ -27,7 +27,7 @@ const SENDER: &str = "--lib --test protocol -- sender:: exact_repair:: false_fee
 
 /// Tolerance, loss, windows, reports and sealing.
 const SUBJECTS: &[Subject] = &[
-    subject("segstream-blocks", "crates/blocks/src/tolerance.rs", "--lib -- tolerance:: accounting::"),
+    subject("segstream-base", "crates/base/src/tolerance.rs", "--lib -- tolerance::"),
     subject("segstream-blocks", "crates/blocks/src/accounting.rs", "--lib accounting::"),
     subject("segstream-blocks", "crates/blocks/src/bitmap.rs", "--lib -- bitmap:: accounting::"),
     subject("segstream-blocks", "crates/blocks/src/ranges.rs", "--lib ranges::"),

@@ -13,6 +13,7 @@ use crate::codec::{DecodeError, Reader, Writer};
 pub use crate::endpoint::Deadline;
 pub use crate::numbers::{SegmentNumber, StreamId};
 use crate::time::Instant;
+use crate::tolerance::Tolerance;
 use core::fmt;
 
 /// A segment as it is handed to a [`Sender`]: everything but its bytes.
@@ -24,8 +25,8 @@ pub struct Segment {
     pub bytes: Option<u64>,
     /// The source's own time, carried to the receiver for playout at a constant latency.
     pub source_time: Instant,
-    /// A tolerance of its own instead of the stream's, as (W, E, B) in units.
-    pub tolerance: Option<(u32, u32, u32)>,
+    /// A tolerance of its own instead of the stream's.
+    pub tolerance: Option<Tolerance>,
 }
 
 /// What became of a segment, as the receiver judged it.

@@ -4,6 +4,7 @@
 //! - [`time`]: [`Instant`] and [`Duration`], integer nanoseconds from zero. Time is always an argument.
 //! - [`quantity`]: [`Bandwidth`] and [`Bytes`], types until they are printed.
 //! - [`numbers`]: [`StreamId`], [`SegmentNumber`] and the others: numbers that cannot be taken for one another.
+//! - [`tolerance`]: how much of a segment may be missing, the promise of a stream.
 //! - [`sequence`]: wrapping serial numbers and 64-bit numbers sent truncated.
 //! - [`codec`]: a bounds-checked [`codec::Reader`] and [`codec::Writer`]; no input can make them panic.
 //! - [`random`]: one root seed, one independent stream for each name.
@@ -26,7 +27,9 @@ pub mod random;
 pub mod sequence;
 pub mod stage;
 pub mod time;
+pub mod tolerance;
 
 pub use numbers::{ExchangeNumber, ReportNumber, SegmentNumber, ShipmentNumber, StreamId};
 pub use quantity::{Bandwidth, Bytes};
 pub use time::{Duration, Instant};
+pub use tolerance::{Tolerance, ToleranceError};

@@ -17,9 +17,9 @@
 //! [`Tolerance::allows`] all that it lacks.
 
 use crate::bitmap::Bitmap;
-use crate::tolerance::{HoleCount, Tolerance};
 use core::fmt;
 use core::str::FromStr;
+use segstream_base::tolerance::{HoleCount, Tolerance};
 
 /// How tolerated holes are counted, and what is asked for after a violation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, Default)]

@@ -12,7 +12,7 @@
 //! Invariant: the order is a bijection of `0..units` that depends on block, stride and `units` alone, and
 //! maps every block onto itself.
 
-use crate::tolerance::Tolerance;
+use segstream_base::tolerance::Tolerance;
 
 /// What the contract of a stream says about the order.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, Default)]

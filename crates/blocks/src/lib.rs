@@ -1,7 +1,6 @@
 //! The papers' mechanisms, one a file. A block names no protocol and owns no clock, socket or thread.
 //!
 //! What may be missing:
-//! - [`tolerance`]: the promise `(W, E, B)` and the strict test of it (EC 3.1).
 //! - [`accounting`]: the partial check of a segment and what it asks for again (EC 4.2).
 //! - [`bitmap`]: which units of a segment are here.
 //! - [`ranges`]: sets of numbers as sorted ranges, and the holes of a segment.
@@ -40,7 +39,6 @@ pub mod report_period;
 pub mod rtt;
 pub mod sync_table;
 pub mod timer;
-pub mod tolerance;
 pub mod traffic_intensity;
 pub mod window;
 
@@ -55,6 +53,5 @@ pub use report_period::ReportPeriod;
 pub use rtt::Rtt;
 pub use sync_table::{Search, SyncTable, UnknownSearch};
 pub use timer::{TimerKey, TimerTable};
-pub use tolerance::{Tolerance, ToleranceError};
 pub use traffic_intensity::TrafficIntensity;
 pub use window::{ReceiveWindow, SendWindow};

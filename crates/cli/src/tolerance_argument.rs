@@ -5,7 +5,7 @@
 //! Invariant: what is read does not contradict itself; a W longer than the segment means the segment.
 
 use segstream::Tolerance;
-use segstream_wire::contract::{SEGMENT_UNITS_MAX, Triplet};
+use segstream_wire::contract::SEGMENT_UNITS_MAX;
 use std::str::FromStr;
 
 /// How much of a segment may be missing.
@@ -68,17 +68,17 @@ impl ToleranceArgument {
     ///
     /// # Errors
     /// A sentence when E or B exceeds a segment that is W itself.
-    pub(crate) fn of_segments(self, units: u32) -> Result<Triplet, String> {
+    pub(crate) fn of_segments(self, units: u32) -> Result<Tolerance, String> {
         const ALL: u32 = SEGMENT_UNITS_MAX;
         match self {
-            Self::Reliable => Ok((ALL, 0, 0)),
-            Self::Any => Ok((ALL, ALL, ALL)),
-            Self::OfWindow(tolerance) => Ok((tolerance.window(), tolerance.errors(), tolerance.burst())),
+            Self::Reliable => Ok(Tolerance::reliable(ALL)),
+            Self::Any => Ok(Tolerance::any(ALL)),
+            Self::OfWindow(tolerance) => Ok(tolerance),
             Self::OfSegment { errors, burst } => {
                 // Why: only to be told in the words of the tolerance.
                 Tolerance::new(units.max(1), errors, burst)
                     .map_err(|error| format!("{error} (without a W the window is the segment, here {units} units)"))?;
-                Ok((ALL, errors, burst))
+                Tolerance::new(ALL, errors, burst).map_err(|error| error.to_string())
             }
         }
     }
@@ -108,9 +108,9 @@ mod tests {
         assert_eq!("any".parse(), Ok(ToleranceArgument::Any));
         assert_eq!("5, 1".parse(), Ok(ToleranceArgument::OfSegment { errors: 5, burst: 1 }));
         let window: ToleranceArgument = "1024,5,1".parse().unwrap();
-        assert_eq!(window.of_segments(256), Ok((1024, 5, 1)));
+        assert_eq!(window.of_segments(256), Ok(Tolerance::new(1024, 5, 1).unwrap()));
         let segment: ToleranceArgument = "5,1".parse().unwrap();
-        assert_eq!(segment.of_segments(256), Ok((SEGMENT_UNITS_MAX, 5, 1)));
+        assert_eq!(segment.of_segments(256), Ok(Tolerance::new(SEGMENT_UNITS_MAX, 5, 1).unwrap()));
     }
 
     #[test]

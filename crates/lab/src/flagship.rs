@@ -88,7 +88,7 @@ impl Settings {
         let window_units = units(transfer.window);
         let contract = Contract {
             unit_bytes,
-            tolerance: (transfer.tolerance.window(), transfer.tolerance.errors(), transfer.tolerance.burst()),
+            tolerance: transfer.tolerance,
             // The papers' delay ends at acceptance, whatever comes before.
             order: Order::AsAccepted,
             window_units: u32::try_from(window_units).map_err(|_| FlagshipError::Window(transfer.window))?,

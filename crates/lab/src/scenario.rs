@@ -159,8 +159,8 @@ impl Scenario {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use segstream_base::{Bandwidth, Duration};
-    use segstream_blocks::{Search, Tolerance};
+    use segstream_base::{Bandwidth, Duration, Tolerance};
+    use segstream_blocks::Search;
     use segstream_schemes::htpnet::{Class, Ptif, Ranges};
     use segstream_schemes::sstp::Acknowledgment;
     use segstream_schemes::tcp::Backoff;

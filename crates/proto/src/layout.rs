@@ -6,9 +6,9 @@
 //! Invariant: for the same segment both ends get the same layout as soon as either could use it: a whole
 //! segment's length travels in each of its parts, and an open segment's order does not need it.
 
+use segstream_base::tolerance::Tolerance;
 use segstream_blocks::interleave::{Interleave, SendingOrder};
-use segstream_blocks::tolerance::Tolerance;
-use segstream_wire::contract::{Contract, InterleaveChoice, Triplet};
+use segstream_wire::contract::{Contract, InterleaveChoice};
 
 /// The layout of one segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,21 +89,14 @@ impl Layout {
     }
 }
 
-/// The tolerance of a triplet that has been checked on arrival.
-pub fn tolerance((window, errors, burst): Triplet) -> Tolerance {
-    // Why: contracts and parts are validated when they are decoded or proposed; were one not, the
-    // strictest promise is the safe reading.
-    Tolerance::new(window, errors, burst).unwrap_or(Tolerance::reliable(window.max(1)))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn only_the_last_unit_is_short_wherever_interleaving_puts_it() {
-        let contract = Contract { unit_bytes: 10, tolerance: (16, 4, 1), ..Contract::default() };
-        let layout = Layout::new(&contract, tolerance(contract.tolerance), false, Some(155));
+        let contract = Contract { unit_bytes: 10, tolerance: Tolerance::new(16, 4, 1).unwrap(), ..Contract::default() };
+        let layout = Layout::new(&contract, contract.tolerance, false, Some(155));
         assert_eq!(layout.units, Some(16));
         assert!(!layout.order.is_in_order());
         let sum: u32 = (0..16).map(|position| layout.payload_bytes(position, 1)).sum();
@@ -115,9 +108,14 @@ mod tests {
 
     #[test]
     fn an_open_segment_is_mapped_block_by_block_before_its_length_is_known() {
-        let contract = Contract { unit_bytes: 10, tolerance: (16, 4, 2), interleave: InterleaveChoice::Depth(8), ..Contract::default() };
-        let open = Layout::new(&contract, tolerance(contract.tolerance), true, None);
-        let known = Layout::new(&contract, tolerance(contract.tolerance), true, Some(160));
+        let contract = Contract {
+            unit_bytes: 10,
+            tolerance: Tolerance::new(16, 4, 2).unwrap(),
+            interleave: InterleaveChoice::Depth(8),
+            ..Contract::default()
+        };
+        let open = Layout::new(&contract, contract.tolerance, true, None);
+        let known = Layout::new(&contract, contract.tolerance, true, Some(160));
         let units: Vec<u32> = open.units_at(8, 8).collect();
         assert_eq!(units, known.units_at(8, 8).collect::<Vec<_>>());
         assert!(units.iter().all(|unit| (8..16).contains(unit)));

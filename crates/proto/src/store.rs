@@ -248,15 +248,14 @@ fn place(buffer: &mut Vec<u8>, start: usize, bytes: &[u8], may_grow: bool) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::layout::tolerance;
-    use segstream_base::Instant;
+    use segstream_base::{Instant, Tolerance};
     use segstream_wire::Contract;
 
     #[test]
     fn interleaved_bytes_come_back_in_their_place() {
-        let contract = Contract { unit_bytes: 10, tolerance: (16, 4, 1), ..Contract::default() };
+        let contract = Contract { unit_bytes: 10, tolerance: Tolerance::new(16, 4, 1).unwrap(), ..Contract::default() };
         let source: Vec<u8> = (0..155).collect();
-        let layout = Layout::new(&contract, tolerance(contract.tolerance), false, Some(155));
+        let layout = Layout::new(&contract, contract.tolerance, false, Some(155));
         let (mut sent, mut received) = (SendStore::default(), RecvStore::default());
         sent.push(StreamId(0), Bytes::from(source.clone()));
         for first in (0..16).step_by(4) {

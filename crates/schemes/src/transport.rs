@@ -7,8 +7,8 @@
 use crate::setting::Setting;
 use crate::sstp::FeedbackMode;
 use core::fmt::Debug;
-use segstream_base::{Bandwidth, Duration, Instant, halves};
-use segstream_blocks::{RateSpec, Tolerance};
+use segstream_base::{Bandwidth, Duration, Instant, Tolerance, halves};
+use segstream_blocks::RateSpec;
 
 /// The connection that all studies have.
 pub const CONNECTION: u32 = 1;

@@ -10,7 +10,7 @@
 #![allow(clippy::print_stdout)]
 
 use segstream::blocking::Endpoint;
-use segstream::{Config, Contract, DatagramSize, Error, Peer, StreamId};
+use segstream::{Config, Contract, DatagramSize, Error, Peer, StreamId, Tolerance};
 use segstream_net::link::{Link, LinkConfig};
 use segstream_path::PathConfig;
 use std::net::SocketAddr;
@@ -22,13 +22,13 @@ const UNITS: u32 = 64;
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!("Each segment has {UNITS} units; the path loses packets 12, 13 and 40 of each run.");
     // (W, E, B): of every W units at most E may be missing, and at most B in a row.
-    run("nothing may be missing:", (UNITS, 0, 0))?;
-    run("4 of 64 may be missing, none adjoin:", (UNITS, 4, 1))?;
-    run("anything may be missing:", (UNITS, UNITS, UNITS))?;
+    run("nothing may be missing:", Tolerance::reliable(UNITS))?;
+    run("4 of 64 may be missing, none adjoin:", Tolerance::new(UNITS, 4, 1)?)?;
+    run("anything may be missing:", Tolerance::any(UNITS))?;
     Ok(())
 }
 
-fn run(title: &str, tolerance: (u32, u32, u32)) -> Result<(), Box<dyn std::error::Error>> {
+fn run(title: &str, tolerance: Tolerance) -> Result<(), Box<dyn std::error::Error>> {
     let receiver = Endpoint::builder().allow_anyone().listen(([127, 0, 0, 1], 0))?;
     let peer = receiver.peer();
     let contract = Contract { tolerance, ..Contract::default() };

@@ -4,7 +4,7 @@
 
 use crate::{
     Class, CloseReason, ConnectError, ContractError, IdentityError, OpenStreamError, RateError, RefuseReason, SocketError, StreamId,
-    SubmitError,
+    SubmitError, ToleranceError,
 };
 use std::net::SocketAddr;
 
@@ -24,6 +24,9 @@ pub enum Error {
     /// A contract contradicts itself.
     #[error(transparent)]
     Contract(#[from] ContractError),
+    /// Three numbers are no tolerance.
+    #[error(transparent)]
+    Tolerance(#[from] ToleranceError),
     /// A segment was not taken.
     #[error(transparent)]
     Submit(#[from] SubmitError),

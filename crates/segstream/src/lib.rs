@@ -22,7 +22,7 @@
 //!
 //! ```
 //! use segstream::blocking::Endpoint;
-//! use segstream::{Contract, Error, Identity, StreamId};
+//! use segstream::{Contract, Error, Identity, StreamId, Tolerance};
 //!
 //! fn main() -> Result<(), Error> {
 //!     // The sender's key, which the receiver is told: nobody else is served.
@@ -39,7 +39,7 @@
 //!
 //!     let mut sender = Endpoint::builder().identity(key).bind(([127, 0, 0, 1], 0))?;
 //!     // Of 64 units of 1 KiB two may be missing, no two side by side.
-//!     let contract = Contract { tolerance: (64, 2, 1), ..Contract::default() };
+//!     let contract = Contract { tolerance: Tolerance::new(64, 2, 1)?, ..Contract::default() };
 //!     let id = sender.connect(peer, vec![contract])?;
 //!     let mut connection = sender.connection(id);
 //!     let segment = connection.send(StreamId::FIRST, vec![7; 64 * 1024].into())?;
@@ -157,10 +157,10 @@ pub use security::Peer;
 /// arrival, its verdict. [`Clock::at`] makes one of a [`std::time::Instant`].
 pub use segstream_base::Instant as Timestamp;
 pub use segstream_base::halves::{SubmitError, Verdict};
+pub use segstream_base::tolerance::{Tolerance, ToleranceError};
 pub use segstream_base::{Bandwidth, SegmentNumber, StreamId};
 pub use segstream_blocks::burst::RateSpec;
 pub use segstream_blocks::congestion::{Algorithm, UnknownAlgorithm};
-pub use segstream_blocks::tolerance::Tolerance;
 pub use segstream_net::bind::{SocketError, SocketWarning};
 pub use segstream_net::clock::Clock;
 pub use segstream_net::counters::SocketCounters;

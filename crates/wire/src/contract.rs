@@ -7,7 +7,7 @@
 //! must carry. Whether it does is for its sender to see to: [`crate::part::Part::check_room`].
 
 use segstream_base::codec::{DecodeError, DecodeErrorKind, Reader, Writer, text_len, varint_len};
-use segstream_base::{Duration, Instant};
+use segstream_base::{Duration, Instant, Tolerance};
 
 /// The largest unit. With the seal of plain mode, on the first 64 streams and with a window of up to 2^14 units, it fits a
 /// datagram of 1200 bytes behind the longest heading it can get; elsewhere units are shorter ([`crate::part::Part::check_room`]).
@@ -26,9 +26,6 @@ pub enum Order {
     /// As they are accepted.
     AsAccepted,
 }
-
-/// A tolerance as it travels: W, E and B in units.
-pub type Triplet = (u32, u32, u32);
 
 /// Interleaving as it travels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -49,8 +46,8 @@ pub struct Contract {
     /// smallest datagram with whatever stands in front of it: a window of more than 2^14 units or 2^30 bytes, a stream number
     /// above 63, and tolerances of the segments' own leave less. Up to 1123 bytes fit always. Default 1024.
     pub unit_bytes: u32,
-    /// (W, E, B) in units; a W longer than the segment means the segment. Default (2^28, 0, 0): reliable.
-    pub tolerance: Triplet,
+    /// How much may be missing; a W longer than the segment means the segment. Default (2^28, 0, 0): reliable.
+    pub tolerance: Tolerance,
     /// The first so many units of every segment must arrive. Default 0.
     pub importance: u32,
     /// Default in order.
@@ -73,7 +70,7 @@ impl Default for Contract {
     fn default() -> Self {
         Self {
             unit_bytes: 1024,
-            tolerance: (SEGMENT_UNITS_MAX, 0, 0),
+            tolerance: Tolerance::reliable(SEGMENT_UNITS_MAX),
             importance: 0,
             order: Order::InOrder,
             lifetime: Duration::ZERO,
@@ -104,8 +101,8 @@ pub enum ContractError {
         fits: u32,
     },
     /// See the message.
-    #[error("the tolerance ({},{},{}) contradicts itself: W must be at least 1, and neither E nor B may exceed W", .0.0, .0.1, .0.2)]
-    Tolerance(Triplet),
+    #[error("the tolerance ({0}) is not allowed: W must be 1 to {SEGMENT_UNITS_MAX}, and neither E nor B may exceed W")]
+    Tolerance(Tolerance),
     /// See the message.
     #[error("a window of {units} units and {segments} segments is not allowed; both must be 1 to {SEGMENT_UNITS_MAX}")]
     Window {
@@ -131,7 +128,7 @@ impl Contract {
         if self.unit_bytes == 0 || self.unit_bytes > UNIT_BYTES_MAX {
             return Err(ContractError::UnitBytes(self.unit_bytes));
         }
-        validate_triplet(self.tolerance)?;
+        check_tolerance(self.tolerance)?;
         let allowed = 1..=SEGMENT_UNITS_MAX;
         if !allowed.contains(&self.window_units) || !allowed.contains(&self.window_segments) {
             return Err(ContractError::Window { units: self.window_units, segments: self.window_segments });
@@ -158,7 +155,7 @@ impl Contract {
     /// Writes the contract.
     pub fn encode(&self, out: &mut Writer<'_>) {
         out.varint(u64::from(self.unit_bytes));
-        encode_triplet(self.tolerance, out);
+        encode_tolerance(self.tolerance, out);
         out.varint(u64::from(self.importance));
         out.u8(self.flags());
         if let InterleaveChoice::Depth(depth) = self.interleave {
@@ -184,7 +181,7 @@ impl Contract {
     pub fn encoded_len(&self) -> usize {
         let depth = if let InterleaveChoice::Depth(depth) = self.interleave { varint_len(u64::from(depth)) } else { 0 };
         varint_len(u64::from(self.unit_bytes))
-            + triplet_len(self.tolerance)
+            + tolerance_len(self.tolerance)
             + varint_len(u64::from(self.importance))
             + 2
             + depth
@@ -198,7 +195,7 @@ impl Contract {
     pub fn decode(input: &mut Reader<'_>) -> Result<Self, DecodeError> {
         let at = input.position();
         let unit_bytes = input.varint_up_to(u64::from(UNIT_BYTES_MAX), "unit bytes")? as u32;
-        let tolerance = decode_triplet(input)?;
+        let tolerance = decode_tolerance(input)?;
         let importance = input.varint_up_to(u64::from(SEGMENT_UNITS_MAX), "importance")? as u32;
         let flags = input.u8("contract flags")?;
         let order = if flags & 1 == 0 { Order::InOrder } else { Order::AsAccepted };
@@ -225,16 +222,20 @@ impl Contract {
     }
 }
 
-/// Checks W >= 1, E <= W, B <= W.
-pub fn validate_triplet(triplet: Triplet) -> Result<(), ContractError> {
-    let (window, errors, burst) = triplet;
-    if window == 0 || window > SEGMENT_UNITS_MAX || errors > window || burst > window {
-        return Err(ContractError::Tolerance(triplet));
+/// Checks that a tolerance can travel: W is no longer than any segment, E <= W, B <= W.
+///
+/// # Errors
+/// When it cannot. One that was clipped to a segment may have an E or a B above its W.
+pub fn check_tolerance(tolerance: Tolerance) -> Result<(), ContractError> {
+    let (window, errors, burst) = tolerance.triplet();
+    if window > SEGMENT_UNITS_MAX || errors > window || burst > window {
+        return Err(ContractError::Tolerance(tolerance));
     }
     Ok(())
 }
 
-pub(crate) fn encode_triplet((window, errors, burst): Triplet, out: &mut Writer<'_>) {
+pub(crate) fn encode_tolerance(tolerance: Tolerance, out: &mut Writer<'_>) {
+    let (window, errors, burst) = tolerance.triplet();
     out.varint(u64::from(window));
     out.varint(u64::from(errors));
     out.varint(u64::from(burst));
@@ -242,21 +243,21 @@ pub(crate) fn encode_triplet((window, errors, burst): Triplet, out: &mut Writer<
 
 /// How many bytes a tolerance takes.
 #[inline]
-pub fn triplet_len((window, errors, burst): Triplet) -> usize {
+pub fn tolerance_len(tolerance: Tolerance) -> usize {
+    let (window, errors, burst) = tolerance.triplet();
     varint_len(u64::from(window)) + varint_len(u64::from(errors)) + varint_len(u64::from(burst))
 }
 
-pub(crate) fn decode_triplet(input: &mut Reader<'_>) -> Result<Triplet, DecodeError> {
+pub(crate) fn decode_tolerance(input: &mut Reader<'_>) -> Result<Tolerance, DecodeError> {
     let at = input.position();
     let window = input.varint_up_to(u64::from(SEGMENT_UNITS_MAX), "tolerance window")? as u32;
     let errors = input.varint_up_to(u64::from(SEGMENT_UNITS_MAX), "tolerated units")? as u32;
     let burst = input.varint_up_to(u64::from(SEGMENT_UNITS_MAX), "tolerated burst")? as u32;
-    validate_triplet((window, errors, burst)).map_err(|_| DecodeError {
+    Tolerance::new(window, errors, burst).map_err(|_| DecodeError {
         at,
         field: "tolerance",
         kind: DecodeErrorKind::OutOfRange(u64::from(errors.max(burst))),
-    })?;
-    Ok((window, errors, burst))
+    })
 }
 
 /// Times and spans travel in whole microseconds, as many as nanoseconds fit 64 bits: about 584 years.
@@ -326,7 +327,7 @@ mod tests {
     #[test]
     fn a_contract_comes_back_as_it_was() {
         let contract = Contract {
-            tolerance: (1024, 32, 1),
+            tolerance: Tolerance::new(1024, 32, 1).unwrap(),
             interleave: InterleaveChoice::Depth(64),
             order: Order::AsAccepted,
             lifetime: Duration::from_millis(200),
@@ -340,8 +341,8 @@ mod tests {
     #[test]
     fn a_contradictory_contract_is_refused_by_both_ends() {
         let wrong = [
-            Contract { tolerance: (4, 5, 1), ..Contract::default() },
-            Contract { tolerance: (0, 0, 0), ..Contract::default() },
+            Contract { tolerance: Tolerance::new(8, 5, 1).unwrap().clipped_to(4), ..Contract::default() },
+            Contract { tolerance: Tolerance::reliable(SEGMENT_UNITS_MAX + 1), ..Contract::default() },
             Contract { window_units: 0, ..Contract::default() },
             Contract { unit_bytes: 0, ..Contract::default() },
             Contract { weight: 0, ..Contract::default() },
@@ -351,6 +352,14 @@ mod tests {
             assert!(contract.validate().is_err(), "{contract:?}");
             assert!(round_trip(&contract).is_err(), "{contract:?}");
         }
+    }
+
+    #[test]
+    fn three_numbers_that_are_no_tolerance_are_not_decoded() {
+        for bytes in [[0, 0, 0], [4, 5, 1], [4, 1, 5]] {
+            assert!(decode_tolerance(&mut Reader::new(&bytes)).is_err(), "{bytes:?}");
+        }
+        assert_eq!(decode_tolerance(&mut Reader::new(&[4, 4, 1])).map(Tolerance::triplet), Ok((4, 4, 1)));
     }
 
     #[test]

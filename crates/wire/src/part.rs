@@ -16,11 +16,11 @@
 //! who does not know the stream.
 
 use crate::contract::{
-    Contract, ContractError, Triplet, UNIT_BYTES_MAX, decode_time, decode_triplet, encode_time, encode_triplet, time_len, triplet_len,
+    Contract, ContractError, UNIT_BYTES_MAX, decode_time, decode_tolerance, encode_time, encode_tolerance, time_len, tolerance_len,
 };
 use crate::state::stream;
 use segstream_base::codec::{DecodeError, DecodeErrorKind, Reader, Writer, varint_len};
-use segstream_base::{Instant, SegmentNumber, StreamId};
+use segstream_base::{Instant, SegmentNumber, StreamId, Tolerance};
 
 const AGAIN: u8 = 1;
 const LENGTH: u8 = 2;
@@ -45,7 +45,7 @@ pub struct Part {
     /// The length of the segment in bytes, once the sender knows it.
     pub length: Option<u64>,
     /// The segment's tolerance, when it is not the stream's.
-    pub tolerance: Option<Triplet>,
+    pub tolerance: Option<Tolerance>,
     /// The source's time of the segment, in whole microseconds.
     pub source_time: Instant,
     /// How many bytes of payload follow.
@@ -61,7 +61,7 @@ impl Part {
             + varint_len(u64::from(self.count))
             + time_len(self.source_time)
             + self.length.map_or(0, varint_len)
-            + self.tolerance.map_or(0, triplet_len)
+            + self.tolerance.map_or(0, tolerance_len)
             + varint_len(u64::from(self.payload_bytes))
     }
 
@@ -72,7 +72,7 @@ impl Part {
 
     /// The largest unit that stream `stream` can have under `contract`, whose own size of units does not count: alone in a
     /// shipment of `body_bytes` it fits behind the longest heading, with `own` if a segment has that tolerance of its own.
-    pub fn unit_bytes_max(stream: StreamId, contract: &Contract, own: Option<Triplet>, body_bytes: usize) -> u32 {
+    pub fn unit_bytes_max(stream: StreamId, contract: &Contract, own: Option<Tolerance>, body_bytes: usize) -> u32 {
         let longest = Self {
             stream,
             // Why: segments and their source times may go on for ever.
@@ -92,7 +92,7 @@ impl Part {
     ///
     /// # Errors
     /// When they do not, with what would.
-    pub fn check_room(stream: StreamId, contract: &Contract, own: Option<Triplet>, body_bytes: usize) -> Result<(), ContractError> {
+    pub fn check_room(stream: StreamId, contract: &Contract, own: Option<Tolerance>, body_bytes: usize) -> Result<(), ContractError> {
         let fits = Self::unit_bytes_max(stream, contract, own, body_bytes);
         if contract.unit_bytes <= fits { Ok(()) } else { Err(ContractError::UnitRoom { unit_bytes: contract.unit_bytes, fits }) }
     }
@@ -130,7 +130,7 @@ impl Part {
             out.varint(length);
         }
         if let Some(tolerance) = self.tolerance {
-            encode_triplet(tolerance, out);
+            encode_tolerance(tolerance, out);
         }
         out.varint(u64::from(self.payload_bytes));
         debug_assert_eq!(out.position() - start, self.header_len(), "a heading is not as long as it says");
@@ -164,7 +164,7 @@ impl Part {
         (self.again, self.opened) = (flags & AGAIN != 0, flags & OPENED != 0);
         self.source_time = decode_time(input, "source time")?;
         self.length = if flags & LENGTH != 0 { Some(input.varint("segment length")?) } else { None };
-        self.tolerance = if flags & TOLERANCE != 0 { Some(decode_triplet(input)?) } else { None };
+        self.tolerance = if flags & TOLERANCE != 0 { Some(decode_tolerance(input)?) } else { None };
         self.payload_bytes = input.varint_up_to(u64::from(u16::MAX), "payload bytes")? as u32;
         input.bytes(self.payload_bytes as usize, "payload")
     }
@@ -178,7 +178,7 @@ mod tests {
 
     prop_compose! {
         fn any_part()(stream in any::<u32>().prop_map(StreamId), segment in (0u64..1 << 60).prop_map(SegmentNumber), first in 0u32..1 << 30, count in 1u32..1000, again: bool, opened: bool,
-            length in proptest::option::of(0u64..1 << 60), tolerance in proptest::option::of((1u32..5000).prop_flat_map(|w| (Just(w), 0..=w, 0..=w))),
+            length in proptest::option::of(0u64..1 << 60), tolerance in proptest::option::of((1u32..5000).prop_flat_map(|w| (Just(w), 0..=w, 0..=w)).prop_map(|(w, e, b)| Tolerance::new(w, e, b).unwrap())),
             micros in 0u64..1 << 50, payload_bytes in 0u32..100) -> Part {
             Part { stream, segment, first, count, again, opened, length, tolerance, source_time: Instant::from_nanos(micros * 1000), payload_bytes }
         }
@@ -187,13 +187,16 @@ mod tests {
     /// Datagrams of 1200 bytes: nine of header, and the seal.
     #[test]
     fn units_are_as_long_as_the_specification_says() {
-        let most = |stream: u32, window_units: u32, own: Option<Triplet>, seal: usize| {
+        let most = |stream: u32, window_units: u32, own: Option<Tolerance>, seal: usize| {
             Part::unit_bytes_max(StreamId(stream), &Contract { window_units, ..Contract::default() }, own, 1200 - 9 - seal)
         };
-        let own = Some((SEGMENT_UNITS_MAX, SEGMENT_UNITS_MAX, SEGMENT_UNITS_MAX));
+        let own = Some(Tolerance::any(SEGMENT_UNITS_MAX));
         assert_eq!((most(0, 1 << 14, None, 4), most(63, 1 << 14, None, 16)), (1160, 1148));
         assert_eq!((most(64, 1 << 14, None, 16), most(0, (1 << 14) + 1, None, 16)), (1147, 1146));
-        assert_eq!((most(0, 1 << 14, Some((64, 4, 1)), 16), most(u32::MAX, SEGMENT_UNITS_MAX, own, 16)), (1144, 1123));
+        assert_eq!(
+            (most(0, 1 << 14, Some(Tolerance::new(64, 4, 1).unwrap()), 16), most(u32::MAX, SEGMENT_UNITS_MAX, own, 16)),
+            (1144, 1123)
+        );
     }
 
     proptest! {

@@ -134,7 +134,7 @@ mod tests {
     use super::*;
     use crate::handshake::tests::written;
     use proptest::prelude::*;
-    use segstream_base::StreamId;
+    use segstream_base::{StreamId, Tolerance};
 
     #[test]
     fn what_is_proposed_and_agreed_comes_back_as_it_was() {
@@ -145,7 +145,7 @@ mod tests {
             class: Class::ALL,
             rate: Bandwidth::from_megabits_per_second(100),
             limits: Limits::default(),
-            streams: vec![Contract::default(), Contract { tolerance: (8, 1, 1), ..Contract::default() }],
+            streams: vec![Contract::default(), Contract { tolerance: Tolerance::new(8, 1, 1).unwrap(), ..Contract::default() }],
         };
         assert_eq!(Proposal::decode(&mut Reader::new(&written(|out| proposal.encode(out)))), Ok(proposal.clone()));
         for reset in [None, Some([3; 16])] {

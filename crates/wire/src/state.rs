@@ -8,9 +8,9 @@
 //! changes nothing.
 
 use crate::class::Class;
-use crate::contract::{Contract, Triplet, decode_time, decode_triplet, encode_time, encode_triplet, time_len, triplet_len};
+use crate::contract::{Contract, decode_time, decode_tolerance, encode_time, encode_tolerance, time_len, tolerance_len};
 use segstream_base::codec::{DecodeError, DecodeErrorKind, Reader, Writer, varint_len};
-use segstream_base::{Bandwidth, ExchangeNumber, Instant, ReportNumber, SegmentNumber, ShipmentNumber, StreamId};
+use segstream_base::{Bandwidth, ExchangeNumber, Instant, ReportNumber, SegmentNumber, ShipmentNumber, StreamId, Tolerance};
 use smallvec::SmallVec;
 
 /// Which reports have arrived: the highest report number, and a bitmap of the 64 before it.
@@ -73,7 +73,7 @@ pub struct Finished {
     /// The source's time of it.
     pub source_time: Instant,
     /// Its tolerance, when it is not the stream's.
-    pub tolerance: Option<Triplet>,
+    pub tolerance: Option<Tolerance>,
     /// The number of the last shipment that carried a unit of it: of its first pass in a FINISHED frame,
     /// of any pass in a SKIP frame; `None` when nothing of it was ever sent.
     pub last_shipment: Option<ShipmentNumber>,
@@ -91,7 +91,7 @@ pub struct Reached {
     /// The source's time of it.
     pub source_time: Instant,
     /// Its tolerance, when it is not the stream's.
-    pub tolerance: Option<Triplet>,
+    pub tolerance: Option<Tolerance>,
     /// The number of the last shipment that carried a unit of it.
     pub last_shipment: ShipmentNumber,
 }
@@ -296,7 +296,7 @@ impl Finished {
             + varint_len(self.length)
             + time_len(self.source_time)
             + varint_len(self.last_shipment.map_or(0, |last| last.0 + 1))
-            + self.tolerance.map_or(0, triplet_len)
+            + self.tolerance.map_or(0, tolerance_len)
     }
 
     fn encode(&self, out: &mut Writer<'_>) {
@@ -307,7 +307,7 @@ impl Finished {
         encode_time(self.source_time, out);
         out.varint(self.last_shipment.map_or(0, |last| last.0 + 1));
         if let Some(tolerance) = self.tolerance {
-            encode_triplet(tolerance, out);
+            encode_tolerance(tolerance, out);
         }
     }
 
@@ -323,7 +323,7 @@ impl Finished {
             length: input.varint("segment length")?,
             source_time: decode_time(input, "source time")?,
             last_shipment: input.varint("last shipment")?.checked_sub(1).map(ShipmentNumber),
-            tolerance: if flags & 1 != 0 { Some(decode_triplet(input)?) } else { None },
+            tolerance: if flags & 1 != 0 { Some(decode_tolerance(input)?) } else { None },
         })
     }
 }
@@ -335,7 +335,7 @@ impl Reached {
             + varint_len(u64::from(self.position))
             + time_len(self.source_time)
             + varint_len(self.last_shipment.0)
-            + self.tolerance.map_or(0, triplet_len)
+            + self.tolerance.map_or(0, tolerance_len)
     }
 
     fn encode(&self, out: &mut Writer<'_>) {
@@ -346,7 +346,7 @@ impl Reached {
         encode_time(self.source_time, out);
         out.varint(self.last_shipment.0);
         if let Some(tolerance) = self.tolerance {
-            encode_triplet(tolerance, out);
+            encode_tolerance(tolerance, out);
         }
     }
 
@@ -361,7 +361,7 @@ impl Reached {
             position: input.varint_up_to(u64::from(u32::MAX), "position")? as u32,
             source_time: decode_time(input, "source time")?,
             last_shipment: ShipmentNumber(input.varint("last shipment")?),
-            tolerance: if flags == 1 { Some(decode_triplet(input)?) } else { None },
+            tolerance: if flags == 1 { Some(decode_tolerance(input)?) } else { None },
         })
     }
 }
@@ -379,7 +379,7 @@ mod tests {
             opened: true,
             length: 1 << 20,
             source_time: Instant::from_nanos(5000),
-            tolerance: Some((256, 3, 1)),
+            tolerance: Some(Tolerance::new(256, 3, 1).unwrap()),
             last_shipment: Some(ShipmentNumber(9)),
         };
         let state = State {
@@ -398,7 +398,7 @@ mod tests {
                     segment: SegmentNumber(7),
                     position: 90,
                     source_time: Instant::from_nanos(3000),
-                    tolerance: Some((9, 2, 1)),
+                    tolerance: Some(Tolerance::new(9, 2, 1).unwrap()),
                     last_shipment: ShipmentNumber(12),
                 }),
                 StateFrame::Waiting { stream: StreamId(0) },

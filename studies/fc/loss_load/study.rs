@@ -7,8 +7,8 @@
 
 use crate::curves::{Look, SHADES};
 use crate::flagship::sweep;
+use segstream_base::Tolerance;
 use segstream_base::{Bandwidth, Bytes, Duration};
-use segstream_blocks::Tolerance;
 use segstream_lab::claim::{Claim, Finding, Judgement};
 use segstream_lab::figure::{Curve, Figure, Line, Marker, Scale, TextTable};
 use segstream_lab::flagship;

@@ -10,7 +10,7 @@ use super::packet_rate::{self, ERRORS, LABEL};
 use crate::black_box::random;
 use crate::curves::{Look, SHADES};
 use segstream_base::Duration;
-use segstream_blocks::Tolerance;
+use segstream_base::Tolerance;
 use segstream_lab::claim::{Claim, Finding, Judgement};
 use segstream_lab::figure::{Figure, Line, Scale, TextTable};
 use segstream_lab::measured::Measured;

@@ -8,7 +8,7 @@
 use super::end_system::{PACKET_BYTES, SERVICE, Who, one_packet_in};
 use super::packet_rate;
 use crate::black_box::random;
-use segstream_base::{Bandwidth, Bytes, Duration};
+use segstream_base::{Bandwidth, Bytes, Duration, Tolerance};
 use segstream_lab::claim::{Claim, Finding, Judgement};
 use segstream_lab::figure::TextTable;
 use segstream_lab::measured::Measured;
@@ -108,7 +108,7 @@ pub(super) fn snr(rtt: Duration, period: Duration, block: u32, window: u32, loss
             it.scheme = snr::Settings::default().into();
             it.black_box.bandwidth = one_packet_in(SERVICE, PACKET_BYTES);
             it.workload.segment_packets = block;
-            it.workload.tolerance = segstream_blocks::Tolerance::reliable(block);
+            it.workload.tolerance = Tolerance::reliable(block);
             it.workload.window = window / block;
             it.black_box.service = Duration::ZERO;
         })

@@ -9,7 +9,7 @@
 use crate::pair::Pair;
 use bytes::Bytes;
 use segstream_base::codec::Writer;
-use segstream_base::{Bandwidth, Duration, StreamId};
+use segstream_base::{Bandwidth, Duration, StreamId, Tolerance};
 use segstream_proto::rate::Rate;
 use segstream_proto::session::Plain;
 use segstream_wire::header::HEADER_BYTES;
@@ -204,7 +204,9 @@ fn of_the_application(pair: &mut Pair, kind: u8, script: &mut Script<'_>) {
     match kind {
         step::SEND => {
             let (stream, bytes) = (u32::from(script.byte() % 8), usize::from(script.word()) % 12_000);
-            let own = choice.then(|| (u32::from(script.byte()), u32::from(script.byte()), u32::from(script.byte())));
+            // Clipped, it may contradict itself.
+            let own = choice.then(|| [script.byte(), script.byte(), script.byte()].map(u32::from));
+            let own = own.and_then(|[window, errors, burst]| Some(Tolerance::new(256, errors, burst).ok()?.clipped_to(window)));
             let _ = connection.send(now, StreamId(stream), Bytes::from(vec![7; bytes]), now, own);
         }
         step::OPEN_SEGMENT => {
@@ -230,7 +232,8 @@ fn of_the_application(pair: &mut Pair, kind: u8, script: &mut Script<'_>) {
         _ => {
             let (unit_bytes, errors, burst) = (u32::from(script.byte()), u32::from(script.byte()), u32::from(script.byte()));
             let window = Contract { window_units: 64, window_segments: 4, ..Contract::default() };
-            let _ = connection.open_stream(now, Contract { unit_bytes, tolerance: (16, errors, burst), ..window });
+            let Ok(tolerance) = Tolerance::new(256, errors, burst).map(|tolerance| tolerance.clipped_to(16)) else { return };
+            let _ = connection.open_stream(now, Contract { unit_bytes, tolerance, ..window });
         }
     }
 }

@@ -10,7 +10,7 @@ use segstream_base::codec::Reader;
 use segstream_base::endpoint::{Arrival, Endpoint as _, Local};
 use segstream_base::random::Seed;
 use segstream_base::sequence::expand;
-use segstream_base::{Duration, Instant, SegmentNumber, ShipmentNumber, StreamId};
+use segstream_base::{Duration, Instant, SegmentNumber, ShipmentNumber, StreamId, Tolerance};
 use segstream_proto::config::Config;
 use segstream_proto::connection::{Connection, ConnectionEvent, Received};
 use segstream_proto::endpoint::{ConnectionId, Endpoint};
@@ -80,9 +80,9 @@ fn contracts() -> Vec<Contract> {
     let small = Contract { unit_bytes: 64, window_units: 128, window_segments: 8, ..Contract::default() };
     vec![
         small.clone(),
-        Contract { tolerance: (16, 4, 2), importance: 1, ..small.clone() },
+        Contract { tolerance: Tolerance::new(16, 4, 2).unwrap(), importance: 1, ..small.clone() },
         Contract {
-            tolerance: (8, 1, 1),
+            tolerance: Tolerance::new(8, 1, 1).unwrap(),
             order: Order::AsAccepted,
             lifetime: Duration::from_millis(50),
             interleave: InterleaveChoice::Depth(8),

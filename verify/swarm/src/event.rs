@@ -7,10 +7,10 @@
 
 use core::fmt;
 use segstream_base::halves::Verdict;
-use segstream_base::{Duration, Instant, SegmentNumber, StreamId};
+use segstream_base::{Duration, Instant, SegmentNumber, StreamId, Tolerance};
 use segstream_proto::connection::Role;
 use segstream_proto::error::CloseReason;
-use segstream_wire::contract::{Contract, Order, Triplet};
+use segstream_wire::contract::{Contract, Order};
 use segstream_wire::{Class, Kind};
 
 /// A stream, named by the side that sends on it. Its contract's label says the same, so that the other side knows.
@@ -165,7 +165,7 @@ pub enum Event {
         /// Its length; `None` when it was opened.
         bytes: Option<u64>,
         /// A tolerance of its own.
-        own: Option<Triplet>,
+        own: Option<Tolerance>,
     },
     /// More of an open segment was accepted.
     Appended {

@@ -8,13 +8,13 @@
 use crate::draw::{between, millis, one_of};
 use crate::plan;
 use crate::task::Act;
-use segstream_base::Duration;
 use segstream_base::random::{Random, Seed};
+use segstream_base::{Duration, Tolerance};
 use segstream_proto::config::DATAGRAM_BYTES_MIN;
 use segstream_proto::connection::Role;
 use segstream_proto::rate::Rate;
 use segstream_wire::Class;
-use segstream_wire::contract::{Contract, InterleaveChoice, Order, SEGMENT_UNITS_MAX, Triplet};
+use segstream_wire::contract::{Contract, InterleaveChoice, Order, SEGMENT_UNITS_MAX};
 
 /// Bytes a side sends, at most.
 const SIDE_BYTES_MAX: u64 = 150_000;
@@ -28,7 +28,7 @@ pub(crate) struct SegmentPlan {
     pub(crate) pieces: Vec<u64>,
     pub(crate) opened: bool,
     /// A tolerance of its own.
-    pub(crate) own: Option<Triplet>,
+    pub(crate) own: Option<Tolerance>,
 }
 
 /// A stream to open.
@@ -184,13 +184,13 @@ fn contract(random: &mut Random) -> Contract {
 }
 
 /// Reliable, anything goes, or something between.
-fn tolerance(random: &mut Random) -> Triplet {
+fn tolerance(random: &mut Random) -> Tolerance {
     let kind = random.below(8);
     let window = between(random, 1, 64);
     let (errors, burst) = (random.below(window.min(20) + 1) as u32, random.below(window.min(8) + 1) as u32);
     match kind {
-        0 | 1 => (SEGMENT_UNITS_MAX, 0, 0),
-        2 => (1, 1, 1),
-        _ => (window as u32, errors, burst),
+        0 | 1 => Tolerance::reliable(SEGMENT_UNITS_MAX),
+        2 => Tolerance::any(1),
+        _ => Tolerance::new(window as u32, errors, burst).unwrap(),
     }
 }

@@ -169,7 +169,7 @@ fn summary(way: &Way, loss: &str, attempts: u32, outcome: &Outcome, source: &Sou
         holes.push(missing);
     }
     let (holes_per_slice_mean, holes_longest_run) = score::holes(holes.iter().map(Vec::as_slice));
-    let (window, errors, burst) = way.tolerance;
+    let (window, errors, burst) = way.tolerance.triplet();
     let mut run = Run {
         name: way.name.into(),
         loss: loss.into(),

@@ -186,7 +186,7 @@ fn whole(fragment: &Fragment) -> Option<&[u8]> {
 }
 
 fn describe(contract: &Contract) -> String {
-    let (window, errors, burst) = contract.tolerance;
+    let (window, errors, burst) = contract.tolerance.triplet();
     format!("{:?} units of {} bytes tolerance {window},{errors},{burst}", contract.label, contract.unit_bytes)
 }
 

@@ -5,7 +5,7 @@
 //! Invariant: the tolerance printed is the one in force: W is never longer than the segment, and neither E nor B
 //! exceeds it.
 
-use segstream::{Received, Verdict};
+use segstream::{Received, Tolerance, Verdict};
 use segstream_base::Instant;
 use serde::Serialize;
 
@@ -42,8 +42,8 @@ impl SmallestDelay {
 
 impl SegmentRecord {
     /// The record of `received`, a segment of data stream `stream` under `tolerance`.
-    pub(super) fn new(stream: u32, tolerance: (u32, u32, u32), received: &Received, smallest: &mut SmallestDelay) -> Self {
-        let (window, errors, burst) = tolerance;
+    pub(super) fn new(stream: u32, tolerance: Tolerance, received: &Received, smallest: &mut SmallestDelay) -> Self {
+        let (window, errors, burst) = tolerance.triplet();
         let units = received.units;
         Self {
             stream,
@@ -82,12 +82,17 @@ mod tests {
     #[test]
     fn a_line_names_holes_by_unit_and_the_tolerance_in_force() {
         let mut smallest = SmallestDelay::default();
-        SegmentRecord::new(0, (8, 0, 0), &received(Verdict::Complete, 500, vec![]), &mut smallest);
-        let record = SegmentRecord::new(0, (1024, 5, 2), &received(Verdict::WithinTolerance, 541, vec![(3, 5), (90, 91)]), &mut smallest);
+        SegmentRecord::new(0, Tolerance::reliable(8), &received(Verdict::Complete, 500, vec![]), &mut smallest);
+        let record = SegmentRecord::new(
+            0,
+            Tolerance::new(1024, 5, 2).unwrap(),
+            &received(Verdict::WithinTolerance, 541, vec![(3, 5), (90, 91)]),
+            &mut smallest,
+        );
         let line = serde_json::to_string(&record).unwrap();
         let expected =
             r#"{"stream":0,"segment":17,"tolerance":[100,5,2],"units":100,"holes":[3,4,90],"verdict":"within_tolerance","delay_ms":41.0}"#;
         assert_eq!(line, expected);
-        assert_eq!(SegmentRecord::new(0, (8, 0, 0), &received(Verdict::Expired, 1, vec![]), &mut smallest).delay_ms, None);
+        assert_eq!(SegmentRecord::new(0, Tolerance::reliable(8), &received(Verdict::Expired, 1, vec![]), &mut smallest).delay_ms, None);
     }
 }

@@ -10,8 +10,8 @@
 
 use super::{BlackBox, Scenario, ScenarioError, Workload};
 use crate::registry::{self, SchemeConfig};
+use segstream_base::Tolerance;
 use segstream_base::{Bandwidth, Duration};
-use segstream_blocks::Tolerance;
 use segstream_schemes::setting::{About, Kind, Place, Value};
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::Map;

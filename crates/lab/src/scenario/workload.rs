@@ -5,7 +5,7 @@
 //! Invariant: a workload that passes [`Workload::check`] has at least one segment.
 
 use super::ScenarioError;
-use segstream_blocks::Tolerance;
+use segstream_base::Tolerance;
 
 /// The longest window, in segments.
 pub const WINDOW_MAX: u32 = 65_536;

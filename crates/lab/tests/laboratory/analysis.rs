@@ -1,9 +1,9 @@
 //! The simulator against closed forms: many points, each with a score that must be standard normal when the
 //! simulator is right.
 
+use segstream_base::Tolerance;
 use segstream_base::random::Seed;
 use segstream_base::{Bandwidth, Duration};
-use segstream_blocks::Tolerance;
 use segstream_lab::closed_forms::{Point, rounds_mean};
 use segstream_lab::outcome::Outcome;
 use segstream_lab::run::run;

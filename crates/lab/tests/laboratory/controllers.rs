@@ -2,7 +2,7 @@
 
 use segstream_base::halves::Probe;
 use segstream_base::random::Seed;
-use segstream_base::{Bandwidth, Bytes, Duration, Instant};
+use segstream_base::{Bandwidth, Bytes, Duration, Instant, Tolerance};
 use segstream_blocks::congestion::{
     ALGORITHMS, Algorithm, Bounds, Clock, Controller, Report, Silence, Start, cubic, exchange_period, reno,
 };
@@ -76,7 +76,7 @@ fn flagship(name: &str, congestion: &'static Algorithm) -> SharedParty {
         it.scheme = flagship::Settings::default().into();
         it.workload.packet_bytes = 1144;
         it.workload.segment_packets = 32;
-        it.workload.tolerance = segstream_blocks::Tolerance::reliable(32);
+        it.workload.tolerance = Tolerance::reliable(32);
         it.workload.window = 400;
     });
     SharedParty::new(name, Traffic::Scheme { scenario: Box::new(scenario), pace: Pace::Controlled(congestion) })

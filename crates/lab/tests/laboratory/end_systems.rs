@@ -2,8 +2,8 @@
 
 use segstream_base::Bandwidth;
 use segstream_base::Duration;
+use segstream_base::Tolerance;
 use segstream_base::random::Seed;
-use segstream_blocks::Tolerance;
 use segstream_lab::closed_forms::StateExchange;
 use segstream_lab::outcome::Outcome;
 use segstream_lab::registry;

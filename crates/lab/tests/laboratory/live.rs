@@ -3,9 +3,9 @@
 //! The link emulator loses the listed datagrams of the loopback transfer, the simulator the listed packets. The
 //! adapter's request is the first datagram, so packet n is datagram n + 1.
 
+use segstream_base::Tolerance;
 use segstream_base::random::Seed;
 use segstream_base::{Bandwidth, Duration};
-use segstream_blocks::Tolerance;
 use segstream_lab::flagship;
 use segstream_lab::live::{LiveError, Receiving, Sending};
 use segstream_lab::outcome::Outcome;

@@ -1,7 +1,7 @@
 //! Shared scenarios: results depend on scenario and seed alone, schemes and cross traffic get what they should.
 
 use segstream_base::random::Seed;
-use segstream_base::{Bandwidth, Bytes, Duration, Instant};
+use segstream_base::{Bandwidth, Bytes, Duration, Instant, Tolerance};
 use segstream_blocks::congestion::{bbr, cubic, reno};
 use segstream_lab::registry;
 use segstream_lab::runner::{Progress, Runner, replication_seed};
@@ -22,7 +22,7 @@ fn scheme(key: &str, rate: Option<Bandwidth>) -> Traffic {
     let scenario = Scenario::default().with(|it| {
         it.scheme = registry::find(key).unwrap().config();
         it.workload.segment_packets = 32;
-        it.workload.tolerance = segstream_blocks::Tolerance::reliable(32);
+        it.workload.tolerance = Tolerance::reliable(32);
     });
     Traffic::Scheme { scenario: Box::new(scenario), pace: rate.map_or(Pace::AUTO, Pace::Fixed) }
 }

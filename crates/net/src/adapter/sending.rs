@@ -19,7 +19,7 @@ use segstream_base::endpoint::{Arrival, Deadline, Endpoint, Local, Transmit};
 use segstream_base::halves::{
     Packet as _, Reconfigure, ReconfigureError, Segment, SegmentNumber, Sender, SenderEvent, StreamId, SubmitError, Verdict,
 };
-use segstream_base::{Duration, Instant};
+use segstream_base::{Duration, Instant, Tolerance};
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 
@@ -131,7 +131,7 @@ impl<S: Sender> SendingEndpoint<S> {
     /// # Errors
     ///
     /// What the half says, with the bytes; [`SubmitError::Finished`] also when the transfer is ending.
-    pub fn submit(&mut self, now: Instant, bytes: Vec<u8>, tolerance: Option<(u32, u32, u32)>) -> Result<SegmentNumber, NotTaken> {
+    pub fn submit(&mut self, now: Instant, bytes: Vec<u8>, tolerance: Option<Tolerance>) -> Result<SegmentNumber, NotTaken> {
         if self.finished || !matches!(self.phase, Phase::Opening { .. } | Phase::Open) {
             return Err(NotTaken { bytes, cause: SubmitError::Finished });
         }

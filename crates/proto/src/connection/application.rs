@@ -10,8 +10,8 @@ use crate::sender::stream::SendStream;
 use crate::sender::{SenderCounters, StreamCounters};
 use bytes::Bytes;
 use segstream_base::halves::{Probe, SubmitError, Verdict};
-use segstream_base::{Bandwidth, Duration, Instant, SegmentNumber, StreamId};
-use segstream_wire::contract::{Contract, ContractError, Triplet, validate_triplet};
+use segstream_base::{Bandwidth, Duration, Instant, SegmentNumber, StreamId, Tolerance};
+use segstream_wire::contract::{Contract, ContractError, check_tolerance};
 use segstream_wire::{Class, Limits, Part};
 
 /// A judged segment with its bytes.
@@ -96,7 +96,7 @@ impl Connection {
         stream: StreamId,
         bytes: Bytes,
         source_time: Instant,
-        tolerance: Option<Triplet>,
+        tolerance: Option<Tolerance>,
     ) -> Result<SegmentNumber, SubmitError> {
         self.takes_segments()?;
         self.check_room(stream, tolerance)?;
@@ -126,7 +126,7 @@ impl Connection {
         now: Instant,
         stream: StreamId,
         source_time: Instant,
-        tolerance: Option<Triplet>,
+        tolerance: Option<Tolerance>,
     ) -> Result<SegmentNumber, SubmitError> {
         self.takes_segments()?;
         self.check_room(stream, tolerance)?;
@@ -147,8 +147,8 @@ impl Connection {
 
     /// Whether a segment with this tolerance of its own has units that fit.
     #[inline]
-    fn check_room(&self, stream: StreamId, own: Option<Triplet>) -> Result<(), SubmitError> {
-        let own = own.filter(|triplet| validate_triplet(*triplet).is_ok());
+    fn check_room(&self, stream: StreamId, own: Option<Tolerance>) -> Result<(), SubmitError> {
+        let own = own.filter(|own| check_tolerance(*own).is_ok());
         let (Some(_), Some(contract)) = (own, self.send.contract(stream)) else { return Ok(()) };
         match Part::check_room(stream, contract, own, self.unit_bytes_max()) {
             Err(ContractError::UnitRoom { unit_bytes, fits }) => Err(SubmitError::NoRoom { unit_bytes, fits }),

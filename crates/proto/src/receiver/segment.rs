@@ -8,11 +8,10 @@
 
 use crate::layout::Layout;
 use segstream_base::halves::Verdict;
+use segstream_base::tolerance::Tolerance;
 use segstream_base::{Instant, ReportNumber};
 use segstream_blocks::bitmap::Bitmap;
 use segstream_blocks::recount;
-use segstream_blocks::tolerance::Tolerance;
-use segstream_wire::contract::Triplet;
 
 /// Everything is due, also what lies beyond a length not known yet.
 pub(crate) const ALL_DUE: u32 = u32::MAX;
@@ -25,7 +24,7 @@ pub(crate) struct RecvSegment {
     /// Whether any part or statement of it has arrived, so that layout and tolerance are right.
     pub(crate) known: bool,
     pub(crate) opened: bool,
-    pub(crate) own: Option<Triplet>,
+    pub(crate) own: Option<Tolerance>,
     pub(crate) source_time: Instant,
     pub(crate) first_arrival: Option<Instant>,
     /// Positions present, in sending order.
@@ -267,17 +266,16 @@ impl RecvSegment {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::layout::tolerance;
     use segstream_wire::Contract;
 
     fn segment(units: u32) -> RecvSegment {
         let contract = Contract {
             unit_bytes: 10,
-            tolerance: (8, 2, 1),
+            tolerance: Tolerance::new(8, 2, 1).unwrap(),
             interleave: segstream_wire::contract::InterleaveChoice::Off,
             ..Contract::default()
         };
-        let promise = tolerance(contract.tolerance);
+        let promise = contract.tolerance;
         RecvSegment::new(Layout::new(&contract, promise, false, Some(u64::from(units) * 10)), promise)
     }
 
@@ -313,7 +311,7 @@ mod tests {
     fn a_segment_of_which_nothing_came_is_judged_like_one_of_holes() {
         for (window, errors, burst) in (1..8).flat_map(|w| (0..=w).flat_map(move |e| (0..=w).map(move |b| (w, e, b)))) {
             for (units, important) in (1..20).flat_map(|units| [(units, 0), (units, 1)]) {
-                let promise = tolerance((window, errors, burst)).clipped_to(units);
+                let promise = Tolerance::new(window, errors, burst).unwrap().clipped_to(units);
                 let layout = Layout::new(&Contract::default(), promise, false, Some(u64::from(units) * 1024));
                 let segment = RecvSegment::new(layout, promise);
                 let allowed = promise.allows(0..units, important);
@@ -325,7 +323,7 @@ mod tests {
     #[test]
     fn an_open_segment_counts_what_becomes_known_as_lost_when_everything_is_due() {
         let contract = Contract { unit_bytes: 10, ..Contract::default() };
-        let promise = tolerance(contract.tolerance);
+        let promise = contract.tolerance;
         let mut segment = RecvSegment::new(Layout::new(&contract, promise, true, None), promise);
         segment.mark(0, 1);
         assert_eq!(segment.advance_due(ALL_DUE), 0);

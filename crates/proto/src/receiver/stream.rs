@@ -8,15 +8,15 @@
 mod invariants;
 
 use super::segment::{ALL_DUE, RecvSegment};
-use crate::layout::{Layout, tolerance};
+use crate::layout::Layout;
 use core::ops::Range;
 use segstream_base::halves::Verdict;
+use segstream_base::tolerance::Tolerance;
 use segstream_base::{Duration, Instant, ReportNumber, SegmentNumber};
 use segstream_blocks::bitmap::Bitmap;
-use segstream_blocks::tolerance::Tolerance;
 use segstream_blocks::window::ReceiveWindow;
 use segstream_wire::Class;
-use segstream_wire::contract::{Contract, Order, Triplet};
+use segstream_wire::contract::{Contract, Order};
 use segstream_wire::state::Finished;
 use std::collections::VecDeque;
 
@@ -101,7 +101,7 @@ impl RecvStream {
     /// A stream of which `buffer_units` are kept at most; the window, if that is `None`.
     pub(crate) fn new(contract: Contract, buffer_units: Option<u64>) -> Self {
         Self {
-            promise: tolerance(contract.tolerance),
+            promise: contract.tolerance,
             window: ReceiveWindow::new(contract.window_segments, u64::from(contract.window_units)),
             contract,
             reported: Reported::default(),
@@ -495,7 +495,7 @@ impl RecvStream {
 pub(crate) struct About {
     pub(crate) opened: bool,
     pub(crate) length: Option<u64>,
-    pub(crate) own: Option<Triplet>,
+    pub(crate) own: Option<Tolerance>,
     pub(crate) source_time: Instant,
 }
 
@@ -524,7 +524,7 @@ impl RecvSegment {
 
     /// Learns what the segment is.
     fn learn(&mut self, contract: &Contract, promise: Tolerance, about: &About, length: Option<u64>) {
-        let promise = about.own.map_or(promise, tolerance);
+        let promise = about.own.unwrap_or(promise);
         self.known = true;
         self.opened = about.opened;
         self.own = about.own;

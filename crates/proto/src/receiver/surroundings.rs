@@ -4,7 +4,7 @@
 
 use super::RecvHalf;
 use super::stream::{About, RecvStream};
-use crate::layout::{Layout, tolerance};
+use crate::layout::Layout;
 use segstream_base::{Instant, ShipmentNumber, StreamId};
 use segstream_wire::Part;
 
@@ -84,7 +84,7 @@ impl RecvHalf {
             None => {
                 let about = About { opened: part.opened, length: part.length, own: part.tolerance, source_time: part.source_time };
                 let promise = about.own.unwrap_or(stream.contract.tolerance);
-                first_seen = Layout::new(&stream.contract, tolerance(promise), about.opened, about.length);
+                first_seen = Layout::new(&stream.contract, promise, about.opened, about.length);
                 &first_seen
             }
         };

@@ -41,8 +41,8 @@ use automatic::NotifiedRate;
 use core::ops::Range;
 use segstream_base::endpoint::Deadline;
 use segstream_base::halves::{Probe, SubmitError, Verdict};
-use segstream_base::{Bandwidth, Bytes, Duration, Instant, SegmentNumber, ShipmentNumber, StreamId};
-use segstream_wire::contract::{Contract, ContractError, Triplet};
+use segstream_base::{Bandwidth, Bytes, Duration, Instant, SegmentNumber, ShipmentNumber, StreamId, Tolerance};
+use segstream_wire::contract::{Contract, ContractError};
 use segstream_wire::report::RefuseReason;
 use segstream_wire::{Class, Part, State};
 use state::StateClock;
@@ -250,7 +250,7 @@ impl SendHalf {
         id: StreamId,
         bytes: Option<u64>,
         source_time: Instant,
-        tolerance: Option<Triplet>,
+        tolerance: Option<Tolerance>,
     ) -> Result<SegmentNumber, SubmitError> {
         let stream = self.streams.get_mut(id).ok_or(SubmitError::Finished)?;
         let number = stream.submit(now, bytes, source_time, tolerance)?;

@@ -10,7 +10,7 @@ use super::segment::SendSegment;
 use segstream_base::codec::varint_len;
 use segstream_base::{Instant, SegmentNumber, ShipmentNumber, StreamId};
 use segstream_wire::Part;
-use segstream_wire::contract::{time_len, triplet_len};
+use segstream_wire::contract::{time_len, tolerance_len};
 
 /// Datagrams' worth of bytes a stream of weight 1 may send before the next one's turn.
 const TURN_DATAGRAMS: u64 = 8;
@@ -163,7 +163,7 @@ impl Run {
             + varint_len(u64::from(first))
             + time_len(segment.source_time)
             + Self::length_told(segment, again).map_or(0, varint_len)
-            + segment.own.map_or(0, triplet_len);
+            + segment.own.map_or(0, tolerance_len);
         let bound = fixed + varint_len(u64::from(most)) + varint_len(u64::from(u16::MAX));
         let rest = u32::try_from(room.saturating_sub(bound)).unwrap_or(u32::MAX);
         // Why: mostly there is room for one unit, and a division costs as much as all the rest.

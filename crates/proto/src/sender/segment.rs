@@ -5,12 +5,11 @@
 
 use crate::layout::Layout;
 use segstream_base::halves::Verdict;
+use segstream_base::tolerance::Tolerance;
 use segstream_base::{Instant, SegmentNumber, ShipmentNumber, StreamId};
 use segstream_blocks::bitmap::Bitmap;
 use segstream_blocks::ranges::RangeSet;
 use segstream_blocks::recount;
-use segstream_blocks::tolerance::Tolerance;
-use segstream_wire::contract::Triplet;
 use segstream_wire::state::Finished;
 use smallvec::SmallVec;
 
@@ -20,7 +19,7 @@ pub(crate) struct SendSegment {
     pub(crate) layout: Layout,
     pub(crate) tolerance: Tolerance,
     /// The segment's own tolerance when it overrides the stream's.
-    pub(crate) own: Option<Triplet>,
+    pub(crate) own: Option<Tolerance>,
     pub(crate) opened: bool,
     /// Bytes handed over so far; the length once `layout.length` says so.
     pub(crate) bytes: u64,
@@ -274,12 +273,11 @@ impl SendSegment {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::layout::tolerance;
     use segstream_wire::Contract;
 
     fn sent(units: u32) -> SendSegment {
         let contract = Contract { unit_bytes: 10, ..Contract::default() };
-        let promise = tolerance(contract.tolerance);
+        let promise = contract.tolerance;
         let length = u64::from(units) * 10;
         let mut segment = SendSegment::new(Layout::new(&contract, promise, false, Some(length)), promise);
         segment.bytes = length;
@@ -314,7 +312,7 @@ mod tests {
     #[test]
     fn a_lost_shipment_number_is_found_across_the_wrap() {
         let contract = Contract { unit_bytes: 10, ..Contract::default() };
-        let promise = tolerance(contract.tolerance);
+        let promise = contract.tolerance;
         let mut segment = SendSegment::new(Layout::new(&contract, promise, false, Some(10)), promise);
         segment.on_sent(Instant::ZERO, 0, 1, ShipmentNumber(0xffff_ffff));
         assert_eq!(segment.request(0, 1, ShipmentNumber(0x1_0000_0002), 3), 0);

@@ -8,13 +8,13 @@ mod invariants;
 use super::StreamCounters;
 use super::segment::SendSegment;
 use super::tally::Standing;
-use crate::layout::{Layout, tolerance};
+use crate::layout::Layout;
 use segstream_base::halves::{SubmitError, Verdict};
+use segstream_base::tolerance::Tolerance;
 use segstream_base::{Instant, SegmentNumber, ShipmentNumber};
-use segstream_blocks::tolerance::Tolerance;
 use segstream_blocks::window::SendWindow;
 use segstream_wire::Part;
-use segstream_wire::contract::{Contract, Triplet, validate_triplet};
+use segstream_wire::contract::{Contract, check_tolerance};
 use segstream_wire::report::RefuseReason;
 use std::collections::VecDeque;
 
@@ -80,7 +80,7 @@ pub(crate) enum FirstTime {
 impl SendStream {
     pub(crate) fn new(contract: Contract) -> Self {
         Self {
-            promise: tolerance(contract.tolerance),
+            promise: contract.tolerance,
             window_units: u64::from(contract.window_units),
             contract,
             window: SendWindow::new(0, 0),
@@ -128,7 +128,7 @@ impl SendStream {
         now: Instant,
         bytes: Option<u64>,
         source_time: Instant,
-        own: Option<Triplet>,
+        own: Option<Tolerance>,
     ) -> Result<SegmentNumber, SubmitError> {
         if self.finished || self.refused.is_some() {
             return Err(SubmitError::Finished);
@@ -136,7 +136,7 @@ impl SendStream {
         if self.writer.is_some() {
             return Err(SubmitError::SegmentOpen);
         }
-        if own.is_some_and(|triplet| validate_triplet(triplet).is_err()) {
+        if own.is_some_and(|own| check_tolerance(own).is_err()) {
             return Err(SubmitError::BadTolerance);
         }
         let units = bytes.map_or(1, |bytes| self.contract.units_of(bytes));
@@ -144,7 +144,7 @@ impl SendStream {
             return Err(SubmitError::TooLong { units, window: self.window_units });
         }
         self.admit(units)?;
-        let promise = own.map_or(self.promise, tolerance);
+        let promise = own.unwrap_or(self.promise);
         let layout = Layout::new(&self.contract, promise, bytes.is_none(), bytes);
         let mut segment = match self.spare.pop() {
             Some(mut used) => {

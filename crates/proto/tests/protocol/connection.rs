@@ -3,7 +3,7 @@
 use crate::network::Network;
 use bytes::Bytes;
 use segstream_base::halves::Verdict;
-use segstream_base::{Bandwidth, Duration, Instant, SegmentNumber, StreamId};
+use segstream_base::{Bandwidth, Duration, Instant, SegmentNumber, StreamId, Tolerance};
 use segstream_proto::config::Config;
 use segstream_proto::connection::ConnectionEvent;
 use segstream_proto::error::CloseReason;
@@ -115,8 +115,12 @@ fn streams_flow_both_ways_and_may_open_at_any_time() {
     let client = network.connect(vec![]);
     network.run_until(Duration::from_millis(100));
     let now = network.now();
-    let stream =
-        network.a_mut().connection_mut(client).unwrap().open_stream(now, Contract { tolerance: (4, 1, 1), ..Contract::default() }).unwrap();
+    let stream = network
+        .a_mut()
+        .connection_mut(client)
+        .unwrap()
+        .open_stream(now, Contract { tolerance: Tolerance::new(4, 1, 1).unwrap(), ..Contract::default() })
+        .unwrap();
     network.a_mut().connection_mut(client).unwrap().send(now, stream, bytes(5000), Instant::ZERO, None).unwrap();
     let server = network.b().connections().next().unwrap();
     let back = network.b_mut().connection_mut(server).unwrap().open_stream(now, Contract::default()).unwrap();

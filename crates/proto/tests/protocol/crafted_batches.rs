@@ -4,7 +4,7 @@
 use segstream_base::codec::Writer;
 use segstream_base::endpoint::{Arrival, Endpoint as _, Local};
 use segstream_base::random::Seed;
-use segstream_base::{Duration, Instant, SegmentNumber, ShipmentNumber, StreamId};
+use segstream_base::{Duration, Instant, SegmentNumber, ShipmentNumber, StreamId, Tolerance};
 use segstream_proto::config::Config;
 use segstream_proto::connection::{ConnectionEvent, Received};
 use segstream_proto::endpoint::{ConnectionId, Endpoint};
@@ -28,7 +28,7 @@ struct Receiver {
 }
 
 impl Receiver {
-    fn new(tolerance: (u32, u32, u32)) -> Self {
+    fn new(tolerance: Tolerance) -> Self {
         let addresses: [SocketAddr; 2] = ["10.0.0.1:1".parse().unwrap(), "10.0.0.2:2".parse().unwrap()];
         let config = Config {
             class: Class::new(6).unwrap(),
@@ -109,7 +109,7 @@ fn unit(segment: SegmentNumber, first: u32, length: u64, payload_bytes: u32) -> 
 #[test]
 fn units_that_are_too_short_are_refused_in_a_batch_that_would_have_their_sum() {
     let outcomes = [false, true].map(|as_batch| {
-        let mut receiver = Receiver::new((256, 0, 0));
+        let mut receiver = Receiver::new(Tolerance::reliable(256));
         for at in 0..20 {
             let datagram = receiver.datagram(1 + u64::from(at), unit(SegmentNumber(0), at, 20_000, 1000), 0xAA);
             receiver.alone(datagram);
@@ -133,7 +133,7 @@ fn units_that_are_too_short_are_refused_in_a_batch_that_would_have_their_sum() {
 #[test]
 fn units_that_come_late_are_judged_in_a_batch_as_one_by_one() {
     let outcomes = [false, true].map(|as_batch| {
-        let mut receiver = Receiver::new((20, 10, 5));
+        let mut receiver = Receiver::new(Tolerance::new(20, 10, 5).unwrap());
         receiver.endpoint.connection_mut(receiver.id).unwrap().read_progressively(StreamId(0));
         for at in (0..8).chain(24..40) {
             let datagram = receiver.datagram(1 + u64::from(at), unit(SegmentNumber(0), at, 40_000, 1000), 1);

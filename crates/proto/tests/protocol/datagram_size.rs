@@ -2,7 +2,7 @@
 
 use crate::network::Network;
 use segstream_base::halves::Verdict;
-use segstream_base::{Bandwidth, Duration, Instant, StreamId};
+use segstream_base::{Bandwidth, Duration, Instant, StreamId, Tolerance};
 use segstream_proto::config::{Config, DatagramSize};
 use segstream_proto::endpoint::ConnectionId;
 use segstream_proto::rate::Rate;
@@ -112,7 +112,7 @@ fn a_path_that_narrows_loses_nothing() {
 
 #[test]
 fn a_path_that_narrows_breaks_no_partial_promise() {
-    let contract = Contract { tolerance: (64, 8, 2), ..Contract::default() };
+    let contract = Contract { tolerance: Tolerance::new(64, 8, 2).unwrap(), ..Contract::default() };
     let mut transfer = Transfer::new(discovering(300), contract);
     transfer.run_for(ms(200));
     assert_eq!(transfer.sizes().0, 8_972);

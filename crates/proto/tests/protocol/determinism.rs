@@ -4,14 +4,14 @@
 //! difference before you commit it: it is a change of the protocol's behaviour.
 
 use crate::pair::{Offer, Pair, Setup, ms};
-use segstream_base::Duration;
+use segstream_base::{Duration, Tolerance};
 use segstream_wire::Contract;
 use segstream_wire::contract::Order;
 
 fn large(seed: u64) -> Pair {
     let contracts = [
         Contract::default(),
-        Contract { tolerance: (16, 3, 1), order: Order::AsAccepted, weight: 3, ..Contract::default() },
+        Contract { tolerance: Tolerance::new(16, 3, 1).unwrap(), order: Order::AsAccepted, weight: 3, ..Contract::default() },
         Contract { lifetime: ms(80), ..Contract::default() },
     ];
     let mut setup = Setup::new(&contracts).loss(0.1, 0.1).seed(seed);
@@ -47,7 +47,7 @@ fn golden(name: &str, log: &str) {
 
 #[test]
 fn a_reliable_and_a_tolerant_stream_behave_as_they_did() {
-    let contracts = [Contract::default(), Contract { tolerance: (8, 2, 1), ..Contract::default() }];
+    let contracts = [Contract::default(), Contract { tolerance: Tolerance::new(8, 2, 1).unwrap(), ..Contract::default() }];
     let mut setup = Setup::new(&contracts);
     setup.log = true;
     // One loss of each stream, one repair, one report.

@@ -2,8 +2,8 @@
 //! every unit sent again in every test of this crate; here are the counts.
 
 use crate::pair::{Setup, ms};
-use segstream_base::Duration;
 use segstream_base::halves::Verdict;
+use segstream_base::{Duration, Tolerance};
 use segstream_wire::Contract;
 
 fn limit() -> Duration {
@@ -68,8 +68,9 @@ fn every_lost_unit_is_sent_again_exactly_once_when_no_repair_is_lost() {
 #[test]
 fn nothing_arrives_twice_at_any_random_loss() {
     for loss in [0.001, 0.01, 0.1, 0.5] {
-        let mut pair =
-            Setup::new(&[Contract::default(), Contract { tolerance: (16, 3, 1), ..Contract::default() }]).loss(loss, loss).build();
+        let mut pair = Setup::new(&[Contract::default(), Contract { tolerance: Tolerance::new(16, 3, 1).unwrap(), ..Contract::default() }])
+            .loss(loss, loss)
+            .build();
         pair.offer(0, 100, 30_000);
         pair.offer(1, 100, 30_000);
         pair.run_over(limit());

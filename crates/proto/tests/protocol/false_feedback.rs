@@ -2,7 +2,7 @@
 //! what a frame speaks of. A receiver that says nothing at all is asked again.
 
 use segstream_base::halves::Verdict;
-use segstream_base::{Bandwidth, Duration, Instant, ReportNumber, SegmentNumber, ShipmentNumber, StreamId};
+use segstream_base::{Bandwidth, Duration, Instant, ReportNumber, SegmentNumber, ShipmentNumber, StreamId, Tolerance};
 use segstream_proto::number::ShipmentCounter;
 use segstream_proto::rate::Rate;
 use segstream_proto::sender::{Outgoing, SendHalf, SenderConfig, SenderHalfEvent};
@@ -177,7 +177,7 @@ fn a_verdict_is_confirmed_long_before_the_next_sign_of_life() {
 
 #[test]
 fn a_map_of_holes_says_nothing_of_units_it_does_not_name() {
-    let mut sender = Sender::granted(Contract { tolerance: (20, 5, 5), ..Contract::default() }, 16, 4096);
+    let mut sender = Sender::granted(Contract { tolerance: Tolerance::new(20, 5, 5).unwrap(), ..Contract::default() }, 16, 4096);
     sender.submit(20);
     sender.run(ms(30));
     let map = |from, to, hole: (u32, u32)| ReportFrame::Judged {

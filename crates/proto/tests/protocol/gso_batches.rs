@@ -5,7 +5,7 @@ use bytes::Bytes;
 use proptest::prelude::*;
 use segstream_base::endpoint::{Arrival, Endpoint as _, Local};
 use segstream_base::random::Seed;
-use segstream_base::{Bandwidth, Duration, Instant, StreamId};
+use segstream_base::{Bandwidth, Duration, Instant, StreamId, Tolerance};
 use segstream_proto::config::{Config, DatagramSize};
 use segstream_proto::connection::{ConnectionEvent, Received};
 use segstream_proto::endpoint::Endpoint;
@@ -20,7 +20,7 @@ struct Plan {
     rate: Option<u64>,
     streams: usize,
     unit_bytes: u32,
-    tolerance: (u32, u32, u32),
+    tolerance: Tolerance,
     datagram_bytes: usize,
     segments: Vec<usize>,
     /// Of so many datagrams one is lost.
@@ -47,7 +47,8 @@ struct Seen {
 }
 
 fn plans() -> impl Strategy<Value = Plan> {
-    let tolerance = prop_oneof![Just((256, 0, 0)), Just((256, 32, 3)), Just((64, 4, 1)), Just((8, 8, 8))];
+    let tolerance = prop_oneof![Just((256, 0, 0)), Just((256, 32, 3)), Just((64, 4, 1)), Just((8, 8, 8))]
+        .prop_map(|(window, errors, burst)| Tolerance::new(window, errors, burst).unwrap());
     let segments = proptest::collection::vec(prop_oneof![1usize..3000, 60_000usize..200_000], 1..12);
     (
         proptest::option::of(prop_oneof![Just(20u64), Just(200), Just(2000)]),
@@ -228,7 +229,7 @@ fn a_last_unit_that_is_so_short_that_it_fits_in_ends_a_batch() {
         rate: None,
         streams: 1,
         unit_bytes: 1000,
-        tolerance: (8, 8, 8),
+        tolerance: Tolerance::any(8),
         datagram_bytes: 4000,
         segments: vec![84_001],
         lose_every: 3,
@@ -245,7 +246,7 @@ fn a_receiver_learns_from_a_batch_that_its_sender_became_fast_no_earlier_than_fr
         rate: Some(200),
         streams: 1,
         unit_bytes: 1120,
-        tolerance: (64, 4, 1),
+        tolerance: Tolerance::new(64, 4, 1).unwrap(),
         datagram_bytes: 1200,
         segments: vec![157_113, 413, 1219, 119_841, 146_721, 63_335, 524, 98_561],
         lose_every: 116,

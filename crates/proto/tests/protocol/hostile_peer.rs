@@ -6,7 +6,7 @@ use segstream_base::codec::{Reader, Writer};
 use segstream_base::endpoint::{Arrival, Endpoint as _, Local};
 use segstream_base::halves::Verdict;
 use segstream_base::random::Seed;
-use segstream_base::{Bandwidth, Duration, ExchangeNumber, Instant, SegmentNumber, ShipmentNumber, StreamId};
+use segstream_base::{Bandwidth, Duration, ExchangeNumber, Instant, SegmentNumber, ShipmentNumber, StreamId, Tolerance};
 use segstream_proto::config::Config;
 use segstream_proto::connection::{Connection, ConnectionEvent};
 use segstream_proto::endpoint::{ConnectionId, Endpoint};
@@ -185,7 +185,7 @@ fn what_comes_late_for_a_stream_that_has_retired_changes_nothing() {
 
 #[test]
 fn a_segment_given_up_unsent_costs_neither_memory_nor_time_however_long_it_is_said_to_be() {
-    let nearly_any = (SEGMENT_UNITS_MAX, SEGMENT_UNITS_MAX, SEGMENT_UNITS_MAX - 1);
+    let nearly_any = Tolerance::new(SEGMENT_UNITS_MAX, SEGMENT_UNITS_MAX, SEGMENT_UNITS_MAX - 1).unwrap();
     let mut victim = Victim::new(vec![Contract { tolerance: nearly_any, ..Contract::default() }]);
     for (round, length) in (0..).zip([HUGE, u64::from(SEGMENT_UNITS_MAX) * 1024, 1 << 40].repeat(200)) {
         let skip = Finished {
@@ -194,7 +194,7 @@ fn a_segment_given_up_unsent_costs_neither_memory_nor_time_however_long_it_is_sa
             opened: false,
             length,
             source_time: Instant::ZERO,
-            tolerance: Some((SEGMENT_UNITS_MAX, SEGMENT_UNITS_MAX - 1, SEGMENT_UNITS_MAX - 1)),
+            tolerance: Some(Tolerance::new(SEGMENT_UNITS_MAX, SEGMENT_UNITS_MAX - 1, SEGMENT_UNITS_MAX - 1).unwrap()),
             last_shipment: None,
         };
         victim.state(&[StateFrame::Skip(skip)]);

@@ -2,7 +2,7 @@
 
 use crate::pair::{Pair, Setup, ms};
 use segstream_base::random::Seed;
-use segstream_base::{Bandwidth, Bytes, Instant};
+use segstream_base::{Bandwidth, Bytes, Instant, Tolerance};
 use segstream_path::{Fate, Path, PathConfig};
 use segstream_proto::rate::Rate;
 use segstream_wire::Contract;
@@ -22,7 +22,7 @@ fn lost() -> BTreeSet<u64> {
 
 /// How many segments had any unit sent again, and the median delay from submission to acceptance in nanoseconds.
 fn run(interleave: InterleaveChoice) -> (u64, u64) {
-    let contract = Contract { tolerance: (256, 32, 3), interleave, ..Contract::default() };
+    let contract = Contract { tolerance: Tolerance::new(256, 32, 3).unwrap(), interleave, ..Contract::default() };
     let mut setup = Setup::new(&[contract]);
     setup.rate = Rate::smooth(Bandwidth::from_megabits_per_second(100));
     setup.forward.lost = lost();

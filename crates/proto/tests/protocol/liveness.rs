@@ -1,8 +1,8 @@
 //! Whatever is lost, every transfer ends: all verdicts are known at both ends and no window stays closed.
 
 use crate::pair::{Offer, Setup, at_ms, ms};
-use segstream_base::Duration;
 use segstream_base::halves::Verdict;
+use segstream_base::{Duration, Tolerance};
 use segstream_wire::Contract;
 use segstream_wire::contract::{InterleaveChoice, Order};
 
@@ -64,8 +64,8 @@ fn any_two_neighbouring_losses_with_a_window_of_one_segment_only_delay() {
 
 #[test]
 fn heavy_loss_both_ways_ends_whatever_the_shape_of_segments() {
-    let tolerant = Contract { tolerance: (16, 4, 2), ..reliable() };
-    let any = Contract { tolerance: (1, 1, 1), ..reliable() };
+    let tolerant = Contract { tolerance: Tolerance::new(16, 4, 2).unwrap(), ..reliable() };
+    let any = Contract { tolerance: Tolerance::any(1), ..reliable() };
     let shapes: [(Contract, usize, u64); 8] = [
         (reliable(), 200, 1),
         (reliable(), 60, 20_000),
@@ -92,9 +92,9 @@ fn everything_at_once_on_a_bad_path_ends() {
     for seed in 0..10 {
         let contracts = [
             reliable(),
-            Contract { tolerance: (32, 3, 1), importance: 2, lifetime: ms(150), ..small_window(16, 400) },
-            Contract { order: Order::AsAccepted, tolerance: (8, 2, 2), weight: 4, ..small_window(5, 50) },
-            Contract { tolerance: (64, 8, 4), interleave: InterleaveChoice::Depth(16), ..reliable() },
+            Contract { tolerance: Tolerance::new(32, 3, 1).unwrap(), importance: 2, lifetime: ms(150), ..small_window(16, 400) },
+            Contract { order: Order::AsAccepted, tolerance: Tolerance::new(8, 2, 2).unwrap(), weight: 4, ..small_window(5, 50) },
+            Contract { tolerance: Tolerance::new(64, 8, 4).unwrap(), interleave: InterleaveChoice::Depth(16), ..reliable() },
         ];
         let mut setup = Setup::new(&contracts).loss(0.2, 0.2).seed(seed);
         for habits in [&mut setup.forward, &mut setup.back] {
@@ -136,7 +136,8 @@ fn long_total_outages_are_survived() {
 #[test]
 fn open_segments_appended_slowly_end() {
     for seed in 0..8 {
-        let contracts = [reliable(), Contract { tolerance: (32, 4, 2), interleave: InterleaveChoice::Depth(8), ..reliable() }];
+        let contracts =
+            [reliable(), Contract { tolerance: Tolerance::new(32, 4, 2).unwrap(), interleave: InterleaveChoice::Depth(8), ..reliable() }];
         let mut pair = Setup::new(&contracts).loss(0.2, 0.2).seed(seed).build();
         for round in 0..6u64 {
             for stream in 0..2 {
@@ -220,7 +221,7 @@ fn a_segment_longer_than_the_window_the_receiver_grants_expires_instead_of_waiti
 fn every_class_ends() {
     for class in 0..8 {
         for (seed, loss) in [(0, 0.0), (1, 0.1), (2, 0.4)] {
-            let contracts = [small_window(30, 100), Contract { tolerance: (10, 3, 2), ..small_window(8, 64) }];
+            let contracts = [small_window(30, 100), Contract { tolerance: Tolerance::new(10, 3, 2).unwrap(), ..small_window(8, 64) }];
             let mut pair = Setup::new(&contracts).class(class).loss(loss, loss).seed(seed).build();
             pair.offer(0, 60, 20_000);
             pair.offer(1, 60, 12_000);

@@ -7,16 +7,16 @@ use crate::pair::{Offer, Pair, Setup, ms};
 use proptest::prelude::*;
 use proptest::test_runner::FileFailurePersistence;
 use segstream_base::halves::{Reconfigure, Sender};
-use segstream_base::{Bandwidth, Duration, StreamId};
+use segstream_base::{Bandwidth, Duration, StreamId, Tolerance};
 use segstream_proto::rate::Rate;
 use segstream_wire::Contract;
-use segstream_wire::contract::{InterleaveChoice, Order, Triplet};
+use segstream_wire::contract::{InterleaveChoice, Order};
 
 const UNIT_BYTES: u32 = 500;
 
 #[derive(Clone, Debug)]
 enum Op {
-    Whole(u8, u32, Option<Triplet>),
+    Whole(u8, u32, Option<Tolerance>),
     Open(u8),
     Append(u8, u32, bool),
     Advance(u32),
@@ -30,12 +30,13 @@ enum Op {
     Auto(u32, u32),
 }
 
-fn triplet() -> impl Strategy<Value = Triplet> {
+fn triplet() -> impl Strategy<Value = Tolerance> {
     prop_oneof![
         2 => Just((1000, 0, 0)),
         1 => Just((1, 1, 1)),
         4 => (1u32..20).prop_flat_map(|w| (Just(w), 0..=w.min(4), 0..=w.min(3))),
     ]
+    .prop_map(|(w, e, b)| Tolerance::new(w, e, b).unwrap())
 }
 
 fn op() -> impl Strategy<Value = Op> {

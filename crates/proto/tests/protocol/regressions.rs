@@ -1,8 +1,8 @@
 //! Claims that were once false. The random operations found most of them; each is here in its shortest form.
 
 use crate::pair::{Offer, Setup, at_ms, ms};
-use segstream_base::Duration;
 use segstream_base::halves::Verdict;
+use segstream_base::{Duration, Tolerance};
 use segstream_wire::Contract;
 use segstream_wire::contract::{InterleaveChoice, Order};
 
@@ -17,7 +17,8 @@ fn window(segments: u32, units: u32) -> Contract {
 #[test]
 fn one_lost_datagram_cannot_break_a_promise_by_itself() {
     // The oracle asks this of every shipment; columns of two neighbours are the hard case.
-    for tolerance in [(15, 2, 1), (16, 8, 1), (20, 10, 4), (10, 5, 2), (9, 4, 3), (4, 2, 1)] {
+    for (window, errors, burst) in [(15, 2, 1), (16, 8, 1), (20, 10, 4), (10, 5, 2), (9, 4, 3), (4, 2, 1)] {
+        let tolerance = Tolerance::new(window, errors, burst).unwrap();
         for interleave in [InterleaveChoice::Auto, InterleaveChoice::Off] {
             let contract = Contract { tolerance, interleave, unit_bytes: 40, ..Contract::default() };
             let mut pair = Setup::new(&[contract]).loss(0.1, 0.0).build();
@@ -75,7 +76,7 @@ fn an_interleaved_open_segment_starts_whole_blocks_however_little_of_the_window_
 
 #[test]
 fn a_segment_dropped_for_room_is_expired_only_if_its_tolerance_is_not_met() {
-    for (tolerance, verdict) in [((1, 1, 1), Verdict::WithinTolerance), ((1, 0, 0), Verdict::Expired)] {
+    for (tolerance, verdict) in [(Tolerance::any(1), Verdict::WithinTolerance), (Tolerance::reliable(1), Verdict::Expired)] {
         let mut pair = Setup::new(&[Contract { tolerance, ..window(8, 10) }]).class(1).build();
         pair.taking = false;
         pair.offer(0, 6, 4096);
@@ -119,7 +120,7 @@ fn idleness_is_no_credit_for_a_burst() {
 
 #[test]
 fn a_huge_segment_with_a_thousand_gaps_is_repaired_in_one_round() {
-    let mut setup = Setup::new(&[Contract { tolerance: (1 << 28, 0, 0), ..Contract::default() }]);
+    let mut setup = Setup::new(&[Contract { tolerance: Tolerance::reliable(1 << 28), ..Contract::default() }]);
     setup.forward.lost.extend((10..10_000).step_by(10));
     let mut pair = setup.build();
     pair.offer(0, 1, 10_000 * 1024);

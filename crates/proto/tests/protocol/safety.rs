@@ -3,8 +3,8 @@
 
 use crate::pair::oracle::allowed;
 use crate::pair::{Offer, Setup, ms};
-use segstream_base::Duration;
 use segstream_base::halves::Verdict;
+use segstream_base::{Duration, Tolerance};
 use segstream_wire::Contract;
 use segstream_wire::contract::{InterleaveChoice, Order};
 
@@ -14,18 +14,19 @@ fn limit() -> Duration {
 
 #[test]
 fn the_naive_check_of_a_tolerance_knows_windows_runs_and_importance() {
-    assert!(allowed((10, 2, 1), 0, 30, &[0, 2, 10, 12, 20, 22]));
-    assert!(!allowed((10, 2, 1), 0, 30, &[0, 2, 4]));
-    assert!(!allowed((10, 2, 1), 0, 30, &[9, 10]));
-    assert!(!allowed((10, 2, 2), 1, 30, &[0]));
-    assert!(allowed((100, 5, 4), 0, 4, &[0, 1, 2, 3]));
+    assert!(allowed(Tolerance::new(10, 2, 1).unwrap(), 0, 30, &[0, 2, 10, 12, 20, 22]));
+    assert!(!allowed(Tolerance::new(10, 2, 1).unwrap(), 0, 30, &[0, 2, 4]));
+    assert!(!allowed(Tolerance::new(10, 2, 1).unwrap(), 0, 30, &[9, 10]));
+    assert!(!allowed(Tolerance::new(10, 2, 2).unwrap(), 1, 30, &[0]));
+    assert!(allowed(Tolerance::new(100, 5, 4).unwrap(), 0, 4, &[0, 1, 2, 3]));
 }
 
 #[test]
 fn every_verdict_is_true_for_many_tolerances() {
     let tolerances = [(16, 2, 1), (16, 4, 2), (64, 3, 3), (8, 8, 1), (8, 1, 1), (100, 20, 4), (7, 7, 7), (1000, 30, 2)];
     let mut met = 0;
-    for (index, tolerance) in tolerances.into_iter().enumerate() {
+    for (index, (window, errors, burst)) in tolerances.into_iter().enumerate() {
+        let tolerance = Tolerance::new(window, errors, burst).unwrap();
         for interleave in [InterleaveChoice::Auto, InterleaveChoice::Off, InterleaveChoice::Depth(12)] {
             for importance in [0, 3] {
                 let contract = Contract { tolerance, interleave, importance, window_units: 600, ..Contract::default() };
@@ -45,7 +46,7 @@ fn every_verdict_is_true_for_many_tolerances() {
 #[test]
 fn no_unit_is_repaired_that_the_promise_excuses() {
     // One unit of 16 may be missing: with one loss in a hundred shipments nearly nothing needs repair.
-    let contract = Contract { tolerance: (16, 1, 1), ..Contract::default() };
+    let contract = Contract { tolerance: Tolerance::new(16, 1, 1).unwrap(), ..Contract::default() };
     let mut pair = Setup::new(&[contract]).loss(0.01, 0.01).build();
     pair.offer(0, 200, 32 * 1024);
     pair.run_over(limit());
@@ -57,7 +58,7 @@ fn no_unit_is_repaired_that_the_promise_excuses() {
 fn segments_may_override_the_tolerance_of_their_stream() {
     let mut pair = Setup::new(&[Contract::default()]).loss(0.2, 0.2).build();
     for round in 0..60 {
-        let own = [None, Some((1, 1, 1)), Some((16, 4, 2)), Some((200, 0, 0))][round % 4];
+        let own = [None, Some(Tolerance::any(1)), Tolerance::new(16, 4, 2).ok(), Some(Tolerance::reliable(200))][round % 4];
         pair.offer_one(0, Offer::Whole(20_000, own));
     }
     pair.run_over(limit());
@@ -68,7 +69,7 @@ fn segments_may_override_the_tolerance_of_their_stream() {
 fn expired_is_said_only_when_the_tolerance_is_not_met() {
     for order in [Order::InOrder, Order::AsAccepted] {
         for seed in 0..6 {
-            let contract = Contract { tolerance: (20, 3, 2), lifetime: ms(45), order, ..Contract::default() };
+            let contract = Contract { tolerance: Tolerance::new(20, 3, 2).unwrap(), lifetime: ms(45), order, ..Contract::default() };
             let mut pair = Setup::new(&[contract]).loss(0.12, 0.12).seed(seed).build();
             for _ in 0..80 {
                 pair.offer(0, 1, 30_000);
@@ -84,7 +85,7 @@ fn expired_is_said_only_when_the_tolerance_is_not_met() {
 #[test]
 fn a_map_of_holes_longer_than_many_shipments_reaches_the_sender_whole() {
     for (loss, back) in [(0.3, 0.0), (0.3, 0.4)] {
-        let contract = Contract { tolerance: (1, 1, 1), unit_bytes: 200, ..Contract::default() };
+        let contract = Contract { tolerance: Tolerance::any(1), unit_bytes: 200, ..Contract::default() };
         let mut setup = Setup::new(&[contract]).loss(loss, back).seed(3);
         setup.back.late = 0.2;
         setup.back.late_by = 5;
@@ -99,7 +100,8 @@ fn a_map_of_holes_longer_than_many_shipments_reaches_the_sender_whole() {
 
 #[test]
 fn duplicates_and_old_shipments_change_nothing() {
-    let mut setup = Setup::new(&[Contract::default(), Contract { tolerance: (16, 4, 2), ..Contract::default() }]).loss(0.05, 0.05);
+    let mut setup = Setup::new(&[Contract::default(), Contract { tolerance: Tolerance::new(16, 4, 2).unwrap(), ..Contract::default() }])
+        .loss(0.05, 0.05);
     for habits in [&mut setup.forward, &mut setup.back] {
         (habits.duplicate, habits.late, habits.late_by, habits.jitter) = (0.5, 0.1, 200, ms(2));
     }
@@ -136,14 +138,14 @@ fn the_whole_transfer_is_the_same_through_bytes() {
     let log = |check_mode| {
         let contracts = [
             Contract { lifetime: ms(300), ..Contract::default() },
-            Contract { tolerance: (16, 4, 2), label: "größe".into(), ..Contract::default() },
+            Contract { tolerance: Tolerance::new(16, 4, 2).unwrap(), label: "größe".into(), ..Contract::default() },
         ];
         let mut setup = Setup::new(&contracts).loss(0.1, 0.1);
         (setup.check_mode, setup.log) = (check_mode, true);
         let mut pair = setup.build();
         pair.offer(0, 60, 20_000);
         pair.offer(1, 60, 20_000);
-        pair.offer_one(1, Offer::Open(Some((9, 2, 2))));
+        pair.offer_one(1, Offer::Open(Some(Tolerance::new(9, 2, 2).unwrap())));
         pair.offer_one(1, Offer::Append(12_345, true));
         pair.run_over(limit());
         pair.log

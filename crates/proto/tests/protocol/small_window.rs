@@ -2,7 +2,7 @@
 //! costs.
 
 use crate::pair::{Pair, Setup, ms};
-use segstream_base::{Duration, SegmentNumber};
+use segstream_base::{Duration, SegmentNumber, Tolerance};
 use segstream_wire::Contract;
 use segstream_wire::contract::Order;
 
@@ -63,7 +63,7 @@ fn the_length_of_a_segment_that_was_lost_whole_is_told_while_data_flows() {
     // their length, and several newer segments start between two states of the sender.
     const SHORT: u32 = 16;
     let contract = Contract {
-        tolerance: (SHORT, SHORT, SHORT),
+        tolerance: Tolerance::any(SHORT),
         order: Order::AsAccepted,
         window_units: 160 * SHORT,
         window_segments: 160,

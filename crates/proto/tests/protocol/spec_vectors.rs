@@ -6,7 +6,7 @@
 use segstream_base::codec::{Reader, Writer, varint_len};
 use segstream_base::halves::Verdict;
 use segstream_base::sequence::expand;
-use segstream_base::{Bandwidth, Duration, ExchangeNumber, Instant, ReportNumber, SegmentNumber, ShipmentNumber, StreamId};
+use segstream_base::{Bandwidth, Duration, ExchangeNumber, Instant, ReportNumber, SegmentNumber, ShipmentNumber, StreamId, Tolerance};
 use segstream_blocks::interleave::SendingOrder;
 use segstream_proto::session::Plain;
 use segstream_wire::contract::{InterleaveChoice, Limits};
@@ -88,7 +88,7 @@ impl Vectors {
 fn contract() -> Contract {
     Contract {
         unit_bytes: 8,
-        tolerance: (256, 8, 2),
+        tolerance: Tolerance::new(256, 8, 2).unwrap(),
         importance: 1,
         order: Order::AsAccepted,
         lifetime: Duration::from_millis(200),
@@ -276,7 +276,8 @@ fn data(vectors: &mut Vectors) {
     data_shipment(vectors, "the same bytes under a number that is 2^32 higher; only the seal differs", (1 << 32) + 5, &whole, fields);
     let again: &[u8] = b"8 bytes.";
     let open: &[u8] = b"open and";
-    let first = Part { again: true, tolerance: Some((16, 4, 1)), length: Some(128), ..part(SegmentNumber(3), 15, 1, again) };
+    let first =
+        Part { again: true, tolerance: Some(Tolerance::new(16, 4, 1).unwrap()), length: Some(128), ..part(SegmentNumber(3), 15, 1, again) };
     let second = Part { opened: true, length: None, source_time: Instant::ZERO, ..part(SegmentNumber(4), 0, 1, open) };
     data_shipment(
         vectors,
@@ -315,7 +316,7 @@ fn state(vectors: &mut Vectors) {
         opened: false,
         length: 128,
         source_time: Instant::from_nanos(40_000_000),
-        tolerance: Some((16, 4, 1)),
+        tolerance: Some(Tolerance::new(16, 4, 1).unwrap()),
         last_shipment: Some(ShipmentNumber(6)),
     };
     let skipped = Finished {

@@ -1,7 +1,7 @@
 //! How fast losses are repaired, and how much control that takes; everything in virtual time.
 
 use crate::pair::{Offer, Pair, Setup, at_ms, ms};
-use segstream_base::{Bandwidth, Duration};
+use segstream_base::{Bandwidth, Duration, Tolerance};
 use segstream_proto::rate::Rate;
 use segstream_wire::Contract;
 
@@ -123,7 +123,9 @@ fn a_sender_that_becomes_fast_hears_before_most_of_its_window_is_gone() {
 
 #[test]
 fn with_one_loss_in_ten_there_is_no_storm_of_reports() {
-    for (tolerance, bytes) in [((1000, 0, 0), 1000), ((1000, 0, 0), 100_000), ((16, 2, 1), 32_768)] {
+    for (tolerance, bytes) in
+        [(Tolerance::reliable(1000), 1000), (Tolerance::reliable(1000), 100_000), (Tolerance::new(16, 2, 1).unwrap(), 32_768)]
+    {
         let (states, reports) = control_rates(0.1, Contract { tolerance, ..Contract::default() }, bytes);
         // 12,000 shipments a second, of which 1,200 are lost: each loss is told at once, but one report tells several.
         assert!(states < 500 && reports < 1000, "{bytes}: {states} states and {reports} reports a second");
@@ -206,7 +208,7 @@ fn a_state_does_not_list_small_segments_of_which_the_next_report_tells() {
 
 #[test]
 fn after_an_outage_segments_of_which_nothing_arrived_are_judged_within_a_round_trip_of_each_other() {
-    let whatever = Contract { tolerance: (4, 4, 4), ..Contract::default() };
+    let whatever = Contract { tolerance: Tolerance::any(4), ..Contract::default() };
     let mut pair = warm(whatever);
     let (segments, states) = (60, 8);
     let place = pair.forward.departed;

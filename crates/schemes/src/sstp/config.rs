@@ -10,8 +10,8 @@ use super::packet::OVERHEAD_BYTES;
 use core::fmt;
 use core::str::FromStr;
 use segstream_base::quantity::Remainder;
-use segstream_base::{Bytes, Duration};
-use segstream_blocks::{Accounting, RateSpec, RateSpecError, Tolerance};
+use segstream_base::{Bytes, Duration, Tolerance};
+use segstream_blocks::{Accounting, RateSpec, RateSpecError};
 
 /// The largest window in segments: it bounds what a half keeps.
 const WINDOW_MAX: u32 = 1 << 16;

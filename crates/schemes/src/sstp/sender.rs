@@ -248,7 +248,7 @@ impl segstream_base::halves::Sender for Sender {
             return Err(SubmitError::Finished);
         }
         let t = self.config.tolerance;
-        if segment.tolerance.is_some_and(|own| own != (t.window(), t.errors(), t.burst())) {
+        if segment.tolerance.is_some_and(|own| own != t) {
             return Err(SubmitError::BadTolerance);
         }
         let room = u64::from(self.room);

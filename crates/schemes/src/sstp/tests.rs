@@ -8,8 +8,8 @@ mod liveness;
 
 use super::*;
 use segstream_base::halves::{Receiver as _, Segment, Sender as _, StreamId};
-use segstream_base::{Bandwidth, Instant};
-use segstream_blocks::{Accounting, RateSpec, Tolerance};
+use segstream_base::{Bandwidth, Instant, Tolerance};
+use segstream_blocks::{Accounting, RateSpec};
 
 /// The papers' operating point: 500 Mbit/s, packets of 1024 bytes, 256 to a segment, ideal feedback.
 fn operating_point(window: u32, buffer: u32) -> Config {

@@ -6,7 +6,7 @@ use super::SegmentWriter;
 use super::connection::Held;
 use super::shared_state::SharedNotify;
 use crate::inbox::News;
-use crate::{Bytes, Error, Judged, SegmentNumber, StreamId, SubmitError, Timestamp};
+use crate::{Bytes, Error, Judged, SegmentNumber, StreamId, SubmitError, Timestamp, Tolerance};
 use std::sync::Arc;
 use std::task::Poll;
 
@@ -53,13 +53,13 @@ impl StreamSender {
     }
 
     /// Like [`StreamSender::send`] with a source time, and a tolerance (W, E, B) of its own if given.
-    pub async fn send_at(&self, bytes: Bytes, source_time: Timestamp, tolerance: Option<(u32, u32, u32)>) -> Result<SegmentNumber, Error> {
+    pub async fn send_at(&self, bytes: Bytes, source_time: Timestamp, tolerance: Option<Tolerance>) -> Result<SegmentNumber, Error> {
         let Writing { held, stream, notify } = &*self.writing;
         held.handle.wait_for(notify, |state, now| state.hub.poll_send(now, (held.id, *stream), bytes.clone(), source_time, tolerance)).await
     }
 
     /// Like [`StreamSender::send_at`] without waiting: [`SubmitError::Blocked`] when the send buffer is full.
-    pub fn try_send(&self, bytes: Bytes, source_time: Timestamp, tolerance: Option<(u32, u32, u32)>) -> Result<SegmentNumber, Error> {
+    pub fn try_send(&self, bytes: Bytes, source_time: Timestamp, tolerance: Option<Tolerance>) -> Result<SegmentNumber, Error> {
         let Writing { held, stream, .. } = &*self.writing;
         match held.handle.change(|state, now| state.hub.poll_send(now, (held.id, *stream), bytes, source_time, tolerance)) {
             Poll::Ready(sent) => sent,
@@ -89,7 +89,7 @@ impl StreamSender {
     }
 
     /// Like [`StreamSender::open_segment`] with a source time, and a tolerance (W, E, B) of its own if given.
-    pub async fn open_segment_at(&self, source_time: Timestamp, tolerance: Option<(u32, u32, u32)>) -> Result<SegmentWriter, Error> {
+    pub async fn open_segment_at(&self, source_time: Timestamp, tolerance: Option<Tolerance>) -> Result<SegmentWriter, Error> {
         let Writing { held, stream, notify } = &*self.writing;
         let open = |segment| SegmentWriter::new(Arc::clone(&self.writing), segment);
         held.handle.wait_for(notify, |state, now| state.hub.poll_open(now, (held.id, *stream), source_time, tolerance)).await.map(open)

@@ -6,7 +6,7 @@ use super::{Endpoint, SegmentWriter};
 use crate::hub::Hub;
 use crate::{
     Bandwidth, Bytes, Class, CloseReason, ConnectionId, Contract, Error, Fingerprint, Judged, Progress, Rate, Received, SegmentNumber,
-    Statistics, StreamId, StreamStatistics, SubmitError, Timestamp,
+    Statistics, StreamId, StreamStatistics, SubmitError, Timestamp, Tolerance,
 };
 use std::net::SocketAddr;
 use std::task::Poll;
@@ -78,7 +78,7 @@ impl<'a> Connection<'a> {
         stream: StreamId,
         bytes: Bytes,
         source_time: Timestamp,
-        tolerance: Option<(u32, u32, u32)>,
+        tolerance: Option<Tolerance>,
     ) -> Result<SegmentNumber, Error> {
         let now = self.now();
         self.send_from(now, stream, bytes, source_time, tolerance)
@@ -91,7 +91,7 @@ impl<'a> Connection<'a> {
         stream: StreamId,
         bytes: Bytes,
         source_time: Timestamp,
-        tolerance: Option<(u32, u32, u32)>,
+        tolerance: Option<Tolerance>,
     ) -> Result<SegmentNumber, Error> {
         let to = (self.id, stream);
         let send = move |hub: &mut Hub, now| hub.poll_send(now, to, bytes.clone(), source_time, tolerance);
@@ -108,7 +108,7 @@ impl<'a> Connection<'a> {
         stream: StreamId,
         bytes: Bytes,
         source_time: Timestamp,
-        tolerance: Option<(u32, u32, u32)>,
+        tolerance: Option<Tolerance>,
     ) -> Result<SegmentNumber, Error> {
         let to = (self.id, stream);
         match self.endpoint.change(|hub, now| hub.poll_send(now, to, bytes, source_time, tolerance)) {
@@ -143,7 +143,7 @@ impl<'a> Connection<'a> {
         &mut self,
         stream: StreamId,
         source_time: Timestamp,
-        tolerance: Option<(u32, u32, u32)>,
+        tolerance: Option<Tolerance>,
     ) -> Result<SegmentWriter<'_, 'a>, Error> {
         let to = (self.id, stream);
         let segment = self.endpoint.wait_for(None, |hub, now| hub.poll_open(now, to, source_time, tolerance))?;

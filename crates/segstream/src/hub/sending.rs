@@ -5,11 +5,11 @@
 use super::{Hub, ended};
 use crate::inbox::{Inbox, Sending};
 use crate::verdicts::{Judged, Lookup};
-use crate::{Bytes, ConnectionId, Contract, Error, OpenStreamError, SegmentNumber, StreamId, SubmitError, Timestamp, Verdict};
+use crate::{Bytes, ConnectionId, Contract, Error, OpenStreamError, SegmentNumber, StreamId, SubmitError, Timestamp, Tolerance, Verdict};
 use std::task::Poll;
 
-/// A tolerance of a segment's own: (W, E, B) in units.
-pub(crate) type Own = Option<(u32, u32, u32)>;
+/// A tolerance of a segment's own.
+pub(crate) type Own = Option<Tolerance>;
 
 impl Hub {
     /// Opens a stream, unless as many are live as the peer allows.

@@ -1,7 +1,9 @@
 //! Units fit the smallest datagram whatever stands in front of them, or their stream is refused.
 
 use crate::loopback::{PATIENCE, any, ends, pattern};
-use segstream::{Builder, Config, Contract, ContractError, DatagramSize, Error, Peer, StreamId, SubmitError, Timestamp, blocking};
+use segstream::{
+    Builder, Config, Contract, ContractError, DatagramSize, Error, Peer, StreamId, SubmitError, Timestamp, Tolerance, blocking,
+};
 use std::thread;
 
 /// The first position of a unit, and the length of its segment, are as long as a window of so many units makes them.
@@ -65,7 +67,7 @@ fn units_that_would_not_fit_are_refused_with_what_would() {
         assert_eq!(refused(connection.open_stream(longer).unwrap_err()), 1148);
         assert_eq!(refused(connection.open_stream(wider).unwrap_err()), 1146);
         let now = Timestamp::ZERO;
-        let error = connection.send_at(StreamId(0), pattern(0, 9), now, Some((64, 4, 1))).unwrap_err();
+        let error = connection.send_at(StreamId(0), pattern(0, 9), now, Some(Tolerance::new(64, 4, 1).unwrap())).unwrap_err();
         assert!(matches!(error, Error::Submit(SubmitError::NoRoom { unit_bytes: 1148, fits: 1144 })), "{error}");
         // What was refused has changed nothing.
         assert_eq!(connection.open_stream(Contract::default()).unwrap(), StreamId(1));

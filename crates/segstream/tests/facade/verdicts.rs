@@ -101,7 +101,8 @@ fn a_segment_may_have_a_tolerance_of_its_own() {
             });
             let id = client.connect(segstream::Peer::anyone(link), vec![Contract::default()]).unwrap();
             let mut connection = client.connection(id);
-            let segment = connection.send_at(StreamId(0), pattern(1, UNITS * UNIT_BYTES), Timestamp::ZERO, Some((64, 64, 64))).unwrap();
+            let segment =
+                connection.send_at(StreamId(0), pattern(1, UNITS * UNIT_BYTES), Timestamp::ZERO, Some(Tolerance::any(64))).unwrap();
             let judged = connection.verdict(StreamId(0), segment, PATIENCE).unwrap();
             assert_eq!((judged.verdict, judged.missing()), (Verdict::WithinTolerance, 3));
             connection.close(0, "").unwrap();

@@ -10,10 +10,10 @@ use super::{Checker, must};
 use crate::event::{Delivered, Event, SegmentName, StreamName};
 use crate::payload;
 use segstream_base::halves::Verdict;
-use segstream_base::{Duration, Instant};
+use segstream_base::{Duration, Instant, Tolerance};
 use segstream_proto::error::CloseReason;
 use segstream_wire::Class;
-use segstream_wire::contract::{Contract, Triplet};
+use segstream_wire::contract::Contract;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A verdict and the holes.
@@ -24,7 +24,7 @@ struct Segment {
     submitted: Instant,
     /// Bytes accepted so far.
     bytes: u64,
-    own: Option<Triplet>,
+    own: Option<Tolerance>,
     opened: bool,
     told: Option<Judgement>,
     delivered: Option<Judgement>,
@@ -197,7 +197,8 @@ impl Case<'_> {
 }
 
 /// (W, E, B) and importance by definition.
-fn allowed((window, errors, burst): Triplet, important: u32, units: u32, missing: &[u32]) -> bool {
+fn allowed(promise: Tolerance, important: u32, units: u32, missing: &[u32]) -> bool {
+    let (window, errors, burst) = promise.triplet();
     let window = window.min(units.max(1));
     if missing.iter().any(|&hole| hole < important) {
         return false;

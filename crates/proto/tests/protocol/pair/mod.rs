@@ -17,13 +17,13 @@ use segstream_base::codec::{Reader, Writer};
 use segstream_base::endpoint::Deadline;
 use segstream_base::halves::{Packet, Receiver, Reconfigure, Segment, Sender, StreamId, SubmitError};
 use segstream_base::random::Seed;
-use segstream_base::{Bandwidth, Duration, Instant, SegmentNumber};
+use segstream_base::{Bandwidth, Duration, Instant, SegmentNumber, Tolerance};
 use segstream_proto::halves::{Feedback, Forward, ForwardBody, LoneReceiver, LoneSender};
 use segstream_proto::rate::Rate;
 use segstream_proto::receiver::ReceiverConfig;
 use segstream_proto::sender::{SenderConfig, SenderHalfEvent};
 use segstream_wire::Class;
-use segstream_wire::contract::{Contract, Triplet};
+use segstream_wire::contract::Contract;
 use std::collections::VecDeque;
 use std::fmt::Write as _;
 
@@ -108,8 +108,8 @@ impl Setup {
 /// What the application still has to submit.
 #[derive(Clone, Copy, Debug)]
 pub enum Offer {
-    Whole(u64, Option<Triplet>),
-    Open(Option<Triplet>),
+    Whole(u64, Option<Tolerance>),
+    Open(Option<Tolerance>),
     Append(u64, bool),
 }
 

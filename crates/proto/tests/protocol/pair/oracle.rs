@@ -2,11 +2,11 @@
 //! layout of a segment.
 
 use segstream_base::halves::Verdict;
-use segstream_base::{Instant, SegmentNumber, ShipmentNumber, StreamId};
+use segstream_base::{Instant, SegmentNumber, ShipmentNumber, StreamId, Tolerance};
 use segstream_proto::halves::{Forward, ForwardBody};
-use segstream_proto::layout::{Layout, tolerance};
+use segstream_proto::layout::Layout;
 use segstream_proto::receiver::Delivery;
-use segstream_wire::contract::{Contract, Order, Triplet};
+use segstream_wire::contract::{Contract, Order};
 use segstream_wire::{Part, ReportFrame};
 use std::collections::BTreeMap;
 
@@ -27,7 +27,7 @@ struct Known {
     opened: bool,
     bytes: u64,
     closed: bool,
-    own: Option<Triplet>,
+    own: Option<Tolerance>,
     /// By position: the last shipment that carried it.
     shipments: Vec<u64>,
     /// By unit: when it first arrived.
@@ -92,7 +92,7 @@ impl Oracle {
         }
     }
 
-    pub fn on_submit(&mut self, stream: StreamId, bytes: Option<u64>, own: Option<Triplet>) {
+    pub fn on_submit(&mut self, stream: StreamId, bytes: Option<u64>, own: Option<Tolerance>) {
         let known = Known { opened: bytes.is_none(), bytes: bytes.unwrap_or(0), closed: bytes.is_some(), own, ..Known::default() };
         self.streams[stream.0 as usize].segments.push(known);
     }
@@ -171,7 +171,7 @@ impl Oracle {
         let known = &view.segments[part.segment.0 as usize];
         let promise = known.own.unwrap_or(view.contract.tolerance);
         let units = view.contract.units_of(known.bytes) as u32;
-        if !known.closed || !tolerance(promise).clipped_to(units).is_partial() {
+        if !known.closed || !promise.clipped_to(units).is_partial() {
             return;
         }
         let same = here.iter().filter(|other| (other.0, other.1) == (part.stream, part.segment)).count();
@@ -307,11 +307,12 @@ impl Oracle {
 }
 
 fn layout(view: &StreamView, known: &Known, part: &Part) -> Layout {
-    Layout::new(&view.contract, tolerance(known.own.unwrap_or(view.contract.tolerance)), part.opened, part.length)
+    Layout::new(&view.contract, known.own.unwrap_or(view.contract.tolerance), part.opened, part.length)
 }
 
 /// (W, E, B) and importance by definition: windows are counted one by one, runs are walked.
-pub fn allowed((window, errors, burst): Triplet, important: u32, units: u32, holes: &[u32]) -> bool {
+pub fn allowed(promise: Tolerance, important: u32, units: u32, holes: &[u32]) -> bool {
+    let (window, errors, burst) = promise.triplet();
     if holes.iter().any(|&hole| hole < important) {
         return false;
     }

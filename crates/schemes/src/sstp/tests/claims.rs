@@ -301,7 +301,7 @@ fn a_backlog_is_refused_and_told_when_there_is_room() {
     assert_eq!(refuse(Segment { bytes: Some(801), ..whole }), Err(SubmitError::TooLong { units: 9, window: 8 }));
     assert_eq!(refuse(Segment { bytes: None, ..whole }), Err(SubmitError::Finished));
     assert_eq!(refuse(Segment { stream: StreamId(1), ..whole }), Err(SubmitError::Finished));
-    assert_eq!(refuse(Segment { tolerance: Some((8, 1, 1)), ..whole }), Err(SubmitError::BadTolerance));
+    assert_eq!(refuse(Segment { tolerance: Some(Tolerance::new(8, 1, 1).unwrap()), ..whole }), Err(SubmitError::BadTolerance));
     assert!(refuse(whole).is_ok());
 }
 

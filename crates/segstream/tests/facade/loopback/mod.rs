@@ -2,7 +2,7 @@
 
 #![allow(dead_code, unreachable_pub, reason = "each test file uses a part")]
 
-use segstream::{Bytes, Config, Contract};
+use segstream::{Bytes, Config, Contract, Tolerance};
 use segstream_net::link::{Link, LinkConfig};
 use segstream_path::PathConfig;
 use std::net::SocketAddr;
@@ -41,7 +41,7 @@ pub fn pattern(segment: u64, length: usize) -> Bytes {
 
 /// Segments of 64 units, of each of which `errors` may be missing, none next to another.
 pub fn tolerant(errors: u32) -> Contract {
-    Contract { tolerance: (64, errors, 1), ..Contract::default() }
+    Contract { tolerance: Tolerance::new(64, errors, 1).unwrap(), ..Contract::default() }
 }
 
 /// Runs `test` on a thread of its own; a test that does not end fails instead of hanging.

@@ -1,8 +1,8 @@
 //! The promise of a stream: the tolerance triplet `(W, E, B)`, and the strict test of it.
 //!
-//! Called by contracts and configuration, by the partial check ([`crate::accounting`]) and by the
-//! sending order ([`crate::interleave`]). Source: EC 3.1, made general: the paper has
-//! one window a segment (W = s), here a segment may have several.
+//! The one type of it, from the application to the wire. Used by contracts and configuration, and in `blocks` by the partial
+//! check and by the sending order. Source: EC 3.1, made general: the paper has one window a segment (W = s), here a segment
+//! may have several.
 //!
 //! Invariant: W is at least 1. E and B are at most W in every tolerance that [`Tolerance::new`] made;
 //! only [`Tolerance::clipped_to`] may shorten W below them.
@@ -11,7 +11,7 @@ use core::fmt;
 
 /// How much of a segment may be missing: of every `window` units at most `errors`, and no more than
 /// `burst` in a row. Windows start at the segment's start; the last one may be shorter and keeps E and B.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Tolerance {
     window: u32,
     errors: u32,
@@ -83,6 +83,13 @@ impl fmt::Display for ParseTripletError {
 
 impl core::error::Error for ParseTripletError {}
 
+/// Prints `(W, E, B)`.
+impl fmt::Debug for Tolerance {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.triplet().fmt(f)
+    }
+}
+
 /// Prints `W,E,B`, which [`Tolerance::parse_triplet`] reads.
 impl fmt::Display for Tolerance {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -134,6 +141,12 @@ impl Tolerance {
         }
         let [window, errors, burst] = numbers;
         Self::new(window, errors, burst).map_err(ParseTripletError::Contradiction)
+    }
+
+    /// (W, E, B).
+    #[inline]
+    pub const fn triplet(self) -> (u32, u32, u32) {
+        (self.window, self.errors, self.burst)
     }
 
     /// W: the length of the enforcement window in units.
@@ -234,7 +247,7 @@ const fn at_least_one(window: u32) -> u32 {
 
 /// Holes of the window in which the last hole was, and the run it ended: the state of one pass.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct HoleCount {
+pub struct HoleCount {
     /// The end of the window that `total` counts; 64 bits, as it may lie beyond the last unit number.
     window_end: u64,
     total: u32,
@@ -247,7 +260,7 @@ impl HoleCount {
     /// Counts `hole`, which lies above every hole before, unless it would violate the tolerance.
     /// A refused hole leaves the count as it was.
     #[inline]
-    pub(crate) fn admits(&mut self, tolerance: Tolerance, hole: u32) -> bool {
+    pub fn admits(&mut self, tolerance: Tolerance, hole: u32) -> bool {
         let at = u64::from(hole);
         let mut next = *self;
         if at >= next.window_end {
