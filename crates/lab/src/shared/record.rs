@@ -31,6 +31,8 @@ struct PartyRecord {
     name: String,
     traffic: TrafficRecord,
     rtt_ns: u64,
+    #[serde(default, skip_serializing_if = "is_zero")]
+    jitter_ns: u64,
     loss: String,
     loss_back: String,
     policer: Option<String>,
@@ -110,6 +112,7 @@ impl From<&SharedParty> for PartyRecord {
             name: party.name.clone(),
             traffic,
             rtt_ns: party.rtt.as_nanos(),
+            jitter_ns: party.jitter.as_nanos(),
             loss: party.loss.to_string(),
             loss_back: party.loss_back.to_string(),
             policer: party.policer.map(|policer| policer.to_string()),
@@ -144,6 +147,7 @@ impl TryFrom<PartyRecord> for SharedParty {
             name: record.name,
             traffic,
             rtt: Duration::from_nanos(record.rtt_ns),
+            jitter: Duration::from_nanos(record.jitter_ns),
             loss: record.loss.parse().map_err(unreadable)?,
             loss_back: record.loss_back.parse().map_err(unreadable)?,
             policer: record.policer.map(|policer| policer.parse().map_err(unreadable)).transpose()?,
@@ -155,6 +159,12 @@ impl TryFrom<PartyRecord> for SharedParty {
             },
         })
     }
+}
+
+// Why a reference: serde asks for one.
+#[allow(clippy::trivially_copy_pass_by_ref)]
+const fn is_zero(nanos: &u64) -> bool {
+    *nanos == 0
 }
 
 fn unreadable(error: impl std::fmt::Display) -> SharedScenarioError {
@@ -189,6 +199,7 @@ mod tests {
                 SharedParty {
                     start: second(3),
                     stop: Some(second(20)),
+                    jitter: Duration::from_millis(7),
                     ..SharedParty::new("other", Traffic::Tcp { congestion: &cubic::ALGORITHM, ecn: true })
                 },
                 SharedParty::new("bursts", onoff),

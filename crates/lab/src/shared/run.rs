@@ -140,9 +140,9 @@ impl<'a> Entrant<'a> {
             None => cross_traffic::PAYLOAD_BYTES as u64,
         };
         let delay = party.rtt / 2;
-        let forward =
-            PathConfig { delay, loss: party.loss.clone(), loss_at: LossPlace::After, policer: party.policer, ..PathConfig::default() };
-        let back = PathConfig { delay, loss: party.loss_back.clone(), ..PathConfig::default() };
+        let plain = PathConfig { delay, jitter: party.jitter, ..PathConfig::default() };
+        let forward = PathConfig { loss: party.loss.clone(), loss_at: LossPlace::After, policer: party.policer, ..plain.clone() };
+        let back = PathConfig { loss: party.loss_back.clone(), ..plain };
         Self {
             party,
             scheme,

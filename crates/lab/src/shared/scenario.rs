@@ -45,6 +45,8 @@ pub struct SharedParty {
     pub traffic: Traffic,
     /// The round trip of its own path, half of it each way, without the link. Default 60 ms.
     pub rtt: Duration,
+    /// The most that its own path adds to the delay of a packet, uniformly and in order. Default none.
+    pub jitter: Duration,
     /// What its own path loses behind the link. Default none.
     pub loss: LossSpec,
     /// What its way back loses. Default none.
@@ -93,6 +95,7 @@ impl SharedParty {
             name: name.to_owned(),
             traffic,
             rtt: Duration::from_millis(60),
+            jitter: Duration::ZERO,
             loss: LossSpec::None,
             loss_back: LossSpec::None,
             policer: None,

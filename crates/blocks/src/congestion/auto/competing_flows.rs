@@ -43,6 +43,9 @@ const STARVING_TAUS: f64 = 15.0;
 /// Who had this part of the best service before had the path alone.
 const FULL_SHARE: f64 = 0.6;
 
+/// Noise looks like a queue: what stands is longer by so much of it.
+const NOISES: f64 = 2.0;
+
 /// What the queue says.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Finding {
@@ -143,11 +146,11 @@ impl CompetingFlows {
         if view.newest < EMPTY_PART * target.min(most) || view.limited {
             self.emptied_at = view.now;
         }
-        view.now.since(self.emptied_at) > EMPTIED_EVERY && view.queue > law::standing(view.tau) / 3.0
+        view.now.since(self.emptied_at) > EMPTIED_EVERY && view.queue > law::standing(view.tau) / 3.0 + NOISES * view.noise
     }
 
     fn look_at_stand(&mut self, view: &View, share: f64) -> Finding {
-        let much = law::standing(view.tau).max(1.5 * law::scaled(share)) + 4.0 * view.datagram_time;
+        let much = law::standing(view.tau).max(1.5 * law::scaled(share)) + 4.0 * view.datagram_time + NOISES * view.noise;
         if view.queue < much {
             return Finding::Nothing;
         }

@@ -42,6 +42,8 @@ const TEST_EVERY: Duration = Duration::from_secs(5);
 /// With so much loss we yield to those who do not, too, by this factor.
 const LOSS_MOST: f64 = 0.1;
 const LOSS_DECREASE: f64 = 0.85;
+/// With so much loss nothing is held: those who do not yield may be streams of this kind, who think the same of us.
+const LOSS_HELD: f64 = 0.05;
 /// The time between drains; while the capacity is unknown, and before another's is joined.
 const DRAIN_EVERY: Duration = Duration::from_secs(6);
 const DRAIN_SOON: Duration = Duration::from_secs(3);
@@ -67,6 +69,8 @@ pub(super) struct Competitive {
     /// The decrease whose effect is being watched.
     watched: Option<Yielding>,
     others_yield: bool,
+    /// The mean loss of a second.
+    loss: f64,
     queue_most: f64,
     /// The mean queue of ten control times.
     usual: f64,
@@ -98,6 +102,7 @@ impl Competitive {
             yielded_at: view.now,
             watched: None,
             others_yield: true,
+            loss: view.loss,
             queue_most: view.queue,
             usual: view.queue,
             stood_at: view.now,
@@ -123,7 +128,8 @@ impl Competitive {
         if self.queue_is_gone(view, rate) {
             return (rate, Some(Mode::Delay(DelayMode::on_trial(rate, view.now))));
         }
-        let may_hold = self.capacity.is_none_or(|capacity| rate < SHARE_HELD * capacity);
+        self.loss += (view.loss - self.loss) * view.alpha.min(1.0);
+        let may_hold = self.loss < LOSS_HELD && self.capacity.is_none_or(|capacity| rate < SHARE_HELD * capacity);
         self.weigh(view, rtt, may_hold);
         if view.has_lost && view.queue > CONGESTIVE * self.queue_most && view.sent_at > self.loss_at {
             self.on_congestive_loss(view, may_hold);
@@ -186,7 +192,7 @@ impl Competitive {
             return self.window.scale(1.0 + GROWTH_FIRST * time);
         }
         let served = self.window.get() * view.datagram / rtt;
-        let small = self.capacity.is_none_or(|capacity| served < SHARE_LEAST * capacity);
+        let small = self.loss < LOSS_HELD && self.capacity.is_none_or(|capacity| served < SHARE_LEAST * capacity);
         if small || (!self.others_yield && may_hold) {
             self.window.scale(1.0 + GROWTH_SMALL * time);
         }

@@ -22,6 +22,7 @@ use super::competing_flows::{CompetingFlows, Finding};
 use super::competitive::Competitive;
 use super::drain::{DRAIN_RATE, Drain};
 use super::policed::{self, Policed};
+use super::probe::{self, Probing};
 use super::readings::View;
 use super::{Memory, Mode, law};
 use segstream_base::{Duration, Instant};
@@ -41,6 +42,11 @@ const LONG: f64 = 2.0;
 const VELOCITY_LEAST: f64 = 0.02;
 const VELOCITY_MOST: f64 = 0.5;
 const VELOCITY_GROWTH: f64 = 0.7;
+/// On a noisy path: a round is at least so many times the noise; a rate below this part of what was carried is held down; and more loss
+/// than this speaks against a probe.
+const NOISES_OF_ROUND: f64 = 3.0;
+const HELD: f64 = 0.9;
+const LOSS_OF_PROBE: f64 = 0.02;
 /// How long after the last sight of the base delay the queue is drained; how long if the share has fallen, which means
 /// newcomers; how long at least before joining another's drain.
 const DRAIN_EVERY: Duration = Duration::from_secs(5);
@@ -60,6 +66,7 @@ pub(super) struct DelayMode {
     /// The rate of service, bytes a second.
     share: f64,
     velocity: f64,
+    probing: Probing,
     /// The mean queue of ten control times.
     usual: f64,
     drain: Option<Drain>,
@@ -77,6 +84,7 @@ impl DelayMode {
         Self {
             share,
             velocity: VELOCITY_LEAST,
+            probing: Probing::new(now),
             usual: 0.0,
             drain: None,
             drained_at: None,
@@ -113,7 +121,20 @@ impl DelayMode {
         }
         let queue = (view.queue + view.lag * (view.paced / self.share - 1.0)).max(0.0);
         let push = GAIN * (target - queue) / (view.tau + view.queue) - MARK_GAIN * view.marks;
-        (self.share * (1.0 + push.clamp(PUSH_LEAST, PUSH_MOST)), None)
+        let push = push.clamp(PUSH_LEAST, PUSH_MOST);
+        let push = if view.noise > 0.0 { self.push_in_noise(view, target, push, memory) } else { push };
+        (self.share * (1.0 + push), None)
+    }
+
+    /// The push of the law on a noisy path: a probe now and then, and growth while no queue stands.
+    fn push_in_noise(&mut self, view: &View, target: f64, push: f64, memory: &Memory) -> f64 {
+        let round = (view.tau + view.queue).max(NOISES_OF_ROUND * view.noise);
+        let may_begin = view.loss <= LOSS_OF_PROBE + 2.0 * memory.ordinary_loss(view.now) && view.queue < 2.0 * target + view.tau / 4.0;
+        let held = 1.0 + push < HELD;
+        if self.probing.goes_on(view.now, round, view.best, memory.service_most, held, may_begin) {
+            return probe::GAIN;
+        }
+        if view.saturated { push } else { push.max(self.velocity) }
     }
 
     fn learn(&mut self, view: &View, memory: &mut Memory) {
@@ -121,6 +142,16 @@ impl DelayMode {
             return;
         }
         let time = (view.alpha / view.tau).min(1.0);
+        if view.noise > 0.0 {
+            // Why: a rate of service over less than the noise is noise; the largest of some rounds is not.
+            self.share = view.best.max(1.0);
+            self.velocity =
+                if view.saturated { VELOCITY_LEAST } else { (self.velocity * (1.0 + VELOCITY_GROWTH * time)).min(VELOCITY_MOST) };
+            if view.saturated {
+                memory.note_service(view.now, self.share);
+            }
+            return;
+        }
         if let (true, Some(service)) = (view.saturated, view.service) {
             let weight = if service < DROP * self.share && !self.is_ours(view, service) { 1.0 } else { time };
             self.share += (service - self.share) * weight;

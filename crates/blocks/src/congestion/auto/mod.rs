@@ -32,11 +32,14 @@ mod competing_flows;
 mod competitive;
 mod cubic_window;
 mod delay_mode;
+mod delivery_max;
 mod drain;
 mod law;
 mod memory;
+mod noise;
 mod outage;
 mod policed;
+mod probe;
 mod readings;
 mod start_up;
 

@@ -4,23 +4,29 @@
 //! `x / beta`. All filters are sums or minima over a part of the control time tau, so that a time stamp late by 1 ms
 //! does little: the queue is the least of a quarter of tau, rates are sums over half of it.
 //!
-//! Invariant: no more than 64 samples and 256 rates are kept, and nothing is allocated once they are; of a connection that
+//! Invariant: no more than 192 samples and 256 rates are kept, and nothing is allocated once they are; of a connection that
 //! is idle only a few of each.
 
 use super::base_delay::BaseDelay;
+use super::delivery_max::DeliveryMax;
+use super::noise::Noise;
 use super::{Exchange, Memory, law};
 use segstream_base::{Duration, Instant};
 use std::collections::VecDeque;
 
-/// Samples kept: four control times at sixteen a control time.
-const SAMPLES: usize = 64;
+/// Samples kept: four control times at sixteen a control time, or twelve where noise is longer than the control time.
+const SAMPLES: usize = 192;
 /// Rates kept: enough for the round trip with a long queue.
-const RATES: usize = 4 * SAMPLES;
+const RATES: usize = 256;
 /// An exchange over so many control times, and a second at least, is a pause: nothing before it is looked at again.
 const PAUSE: f64 = 8.0;
 const PAUSE_LEAST: f64 = 1.0;
 /// What is kept over a pause: the newest, and room for the next.
 const KEPT: usize = 4;
+/// A floor of the delay is taken over so many times the noise, so that it has a packet that was hardly held back.
+const FLOOR_NOISES: f64 = 3.0;
+/// A queue is what a floor has above the base beyond so many times the noise: floors vary too.
+const MARGIN_NOISES: f64 = 1.5;
 /// Loss of up to 3 % is made up for in the rate of service: it may be random, and then says nothing of service.
 const RANDOM_LOSS: f64 = 1.03;
 
@@ -60,6 +66,10 @@ pub(super) struct View {
     /// Queueing delay: the least of a quarter of tau, and of the last two exchanges.
     pub(super) queue: f64,
     pub(super) newest: f64,
+    /// How far the delay varies by itself.
+    pub(super) noise: f64,
+    /// The largest delivery rate of the last ten rounds.
+    pub(super) best: f64,
     /// By how much this exchange lowered the base delay.
     pub(super) base_fell: f64,
     /// Whether a queue stands.
@@ -96,6 +106,8 @@ pub(super) struct View {
 pub(super) struct Readings {
     samples: VecDeque<Sample>,
     base: BaseDelay,
+    noise: Noise,
+    best: DeliveryMax,
     base_before: Option<i64>,
     /// Since when which rate was paced at, newest last.
     paced: VecDeque<(Instant, f64)>,
@@ -121,6 +133,8 @@ impl Readings {
         Self {
             samples: VecDeque::new(),
             base: BaseDelay::default(),
+            noise: Noise::default(),
+            best: DeliveryMax::default(),
             base_before: None,
             paced: VecDeque::new(),
             was_saturated: false,
@@ -136,14 +150,21 @@ impl Readings {
             return None;
         }
         let tau = context.rtt.max(law::TAU_LEAST);
-        let base_fell = self.base_before.map_or(0, |before| before.saturating_sub(exchange.delay).max(0));
-        let base = self.base.on_delay(now, exchange.delay, context.hold_base);
+        let noise = self.read_noise(now, exchange, tau, context.hold_base);
+        let window = (tau / 4.0).max(FLOOR_NOISES * noise);
+        let floor = self.recent(window).map(|sample| sample.delay).chain([exchange.delay]).min().unwrap_or(exchange.delay);
+        // Why a floor: of single samples the least of ten seconds is far below what noise adds even in the best of times.
+        let least = if noise > 0.0 { floor } else { exchange.delay };
+        let base_fell = self.base_before.map_or(0, |before| before.saturating_sub(least).max(0));
+        let base = self.base.on_delay(now, least, context.hold_base);
         self.base_before = Some(base);
-        self.keep(exchange, base, tau, law::target(context.rate, context.datagram));
+        self.queue = (floor.saturating_sub(base) as f64 * 1e-9 - MARGIN_NOISES * noise).max(0.0);
+        self.keep(exchange, law::target(context.rate, context.datagram));
 
         let (whole, half) = (self.sum(tau, |_| true), self.sum(tau / 2.0, |_| true));
         let calm = self.sum(2.0 * tau, |sample| sample.calm);
         let (lag, paced) = self.paced_since(now, exchange.sent_at);
+        self.note_delivery(exchange, tau, noise, context.memory.ordinary_loss(now));
         if exchange.alpha.as_secs_f64() >= (PAUSE * tau).max(PAUSE_LEAST) {
             self.forget_before_pause(exchange.sent_at);
         }
@@ -160,10 +181,12 @@ impl Readings {
             rtt: context.rtt,
             tau,
             queue: self.queue,
-            newest: self.newest(base),
+            newest: if noise > 0.0 { self.queue } else { self.newest(base) },
+            noise,
+            best: self.best.get(),
             base_fell: base_fell as f64 * 1e-9,
             saturated: self.was_saturated,
-            service: self.service(tau, context.memory.ordinary_loss(now)),
+            service: self.service(tau, noise, context.memory.ordinary_loss(now)),
             rho: self.rho,
             sent: half.sent / half.alpha.max(1e-9),
             received: self.delivery,
@@ -231,11 +254,34 @@ impl Readings {
         self.delivery
     }
 
-    /// Reads the queue and keeps the exchange as a sample. A queue above a quarter of the target stands.
-    fn keep(&mut self, exchange: &Exchange, base: i64, tau: f64, target: f64) {
-        let window = self.recent(tau / 4.0).map(|sample| sample.delay);
-        let delay = window.chain([exchange.delay]).min().unwrap_or(exchange.delay);
-        self.queue = delay.saturating_sub(base) as f64 * 1e-9;
+    /// Reads the noise. While others keep the queue full it stays as it was: what they do is none.
+    fn read_noise(&mut self, now: Instant, exchange: &Exchange, tau: f64, hold: bool) -> f64 {
+        let was = self.noise.get();
+        if !hold {
+            let (sent, received) = (exchange.sent_bytes as f64, exchange.received_bytes as f64);
+            let share = self.best.get().max(sent / exchange.alpha.as_secs_f64());
+            self.noise.on_arrivals(now, tau, received, exchange.beta.as_secs_f64(), share);
+            if was == 0.0 && self.noise.get() > 0.0 {
+                self.forget_base();
+            }
+        }
+        self.noise.get()
+    }
+
+    /// Takes a sample of the delivery rate: what arrived in a round over the longer of the times in which it was sent and arrived.
+    fn note_delivery(&mut self, exchange: &Exchange, tau: f64, noise: f64, ordinary_loss: f64) {
+        let span = self.sum(tau.max(FLOOR_NOISES * noise), |_| true);
+        if span.alpha <= tau / 2.0 {
+            return;
+        }
+        let arrived = (span.received / (1.0 - ordinary_loss)).min(span.sent);
+        let round = (tau + self.queue).max(FLOOR_NOISES * noise);
+        let rate = arrived / span.alpha.max(span.beta).max(1e-9);
+        self.best.on_sample(rate, exchange.alpha.as_secs_f64(), round, exchange.limited.is_some());
+    }
+
+    /// Keeps the exchange as a sample. A queue above a quarter of the target stands.
+    fn keep(&mut self, exchange: &Exchange, target: f64) {
         let saturated = self.queue > target / 4.0;
         if self.samples.len() == SAMPLES {
             self.samples.pop_front();
@@ -302,9 +348,9 @@ impl Readings {
 
     /// What was sent over the time it took to arrive (HT 3.5), where a queue stood. Of loss, so much as is ordinary or
     /// may be random is not held against the path.
-    fn service(&self, tau: f64, ordinary_loss: f64) -> Option<f64> {
-        let sum = self.sum(tau / 2.0, |sample| sample.saturated && !sample.limited);
-        let enough = sum.beta > tau / 8.0 && sum.received > 0.0;
+    fn service(&self, tau: f64, noise: f64, ordinary_loss: f64) -> Option<f64> {
+        let sum = self.sum((tau / 2.0).max(2.0 * FLOOR_NOISES * noise), |sample| sample.saturated && !sample.limited);
+        let enough = sum.beta > (tau / 8.0).max(FLOOR_NOISES * noise) && sum.received > 0.0;
         enough.then(|| sum.sent.min(sum.received * RANDOM_LOSS / (1.0 - ordinary_loss)) / sum.beta)
     }
 

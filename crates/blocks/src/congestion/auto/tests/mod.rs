@@ -40,6 +40,16 @@ fn one_stream_fills_the_path_with_a_short_queue_whatever_the_time_stamps() {
 }
 
 #[test]
+fn jitter_that_keeps_the_order_does_not_hold_the_rate_down() {
+    for jitter_ms in [10, 20] {
+        let mut path = path().noise(Duration::from_millis(jitter_ms));
+        path.add(seconds(0));
+        path.run(seconds(30));
+        assert!(path.share(0, 5, 30) > 0.85, "jitter {jitter_ms} ms: {}", path.share(0, 5, 30));
+    }
+}
+
+#[test]
 fn start_up_finds_the_capacity_in_a_second_with_a_peak_below_the_product() {
     let mut path = Bottleneck::new(100e6, Duration::from_millis(60), 750_000);
     path.add(seconds(0));

@@ -1,0 +1,88 @@
+//! Noise: how far the delay of a path varies by itself, without a queue.
+//!
+//! Called by the readings for every exchange. A bottleneck of capacity C cannot deliver so many bytes in less than `bytes / C`. What
+//! arrives sooner was held back behind it and let go at once: by contention for a radio channel, by aggregation, by a
+//! scheduler. By how much arrivals run ahead of the bottleneck at most is how far the delay falls without a queue as its cause.
+//! It is the burstiness of an arrival curve (network calculus, Le Boudec and Thiran, 1.2).
+//!
+//! Of the bottleneck only our share is known, which others' coming and going changes. So arrivals must run ahead of twice the share,
+//! and what they are ahead of that counts twice: for packets that arrive at once this is the whole time they were held back.
+//!
+//! Invariant: where packets arrive no faster than at twice the share, the noise is zero.
+
+use segstream_base::Instant;
+
+/// How many buckets of a second are believed: two drains of the queue fall into that time.
+const BUCKETS: u64 = 10;
+/// What arrivals must be ahead of, in shares.
+const SHARES: f64 = 2.0;
+/// What time stamps of ordinary hosts are uncertain by, in seconds; less is no noise.
+const STAMPS: f64 = 0.001;
+/// A noise below this part of the control time is filtered by the sums over it.
+const PART: f64 = 1.0 / 16.0;
+/// No noise is longer, in seconds.
+const MOST: f64 = 1.0;
+
+/// The noise of the last ten seconds.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Noise {
+    /// By how much arrivals run ahead now, in seconds.
+    ahead: f64,
+    /// The second a bucket stands for, and the most in it.
+    buckets: [(u64, f64); BUCKETS as usize],
+    noise: f64,
+}
+
+impl Noise {
+    /// `bytes` arrived within `beta` seconds, of a stream whose share is at most `share` bytes a second, on a path of control time `tau`.
+    pub(super) fn on_arrivals(&mut self, now: Instant, tau: f64, bytes: f64, beta: f64, share: f64) {
+        self.ahead = (self.ahead + bytes / (SHARES * share.max(1.0)) - beta).clamp(0.0, MOST / SHARES);
+        let second = now.as_nanos() / 1_000_000_000;
+        let bucket = &mut self.buckets[(second % BUCKETS) as usize];
+        *bucket = if bucket.0 == second { (second, bucket.1.max(self.ahead)) } else { (second, self.ahead) };
+        let fresh = self.buckets.iter().filter(|(of, _)| second.abs_diff(*of) < BUCKETS);
+        let most = fresh.map(|(_, most)| *most).fold(0.0, f64::max);
+        self.noise = (SHARES * most - STAMPS - PART * tau).max(0.0);
+    }
+
+    /// Seconds.
+    pub(super) const fn get(&self) -> f64 {
+        self.noise
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use segstream_base::Duration;
+
+    /// Exchanges of 2.5 ms at 1 MB/s whose arrivals come together every `together` exchanges; returns the noise.
+    fn noise_of(together: u64, seconds: u64) -> f64 {
+        let mut noise = Noise::default();
+        for exchange in 1..=seconds * 400 {
+            let now = Instant::ZERO + Duration::from_micros(2_500) * exchange;
+            let beta = if exchange % together == 0 { 0.0025 * together as f64 } else { 0.0 };
+            noise.on_arrivals(now, 0.04, 2_500.0, beta, 1e6);
+        }
+        noise.get()
+    }
+
+    #[test]
+    fn a_steady_stream_has_no_noise_and_bursts_have_that_of_their_length() {
+        assert_eq!(noise_of(1, 3), 0.0);
+        // Seven of eight exchanges come at once with the first: 17.5 ms, less what is no noise.
+        let found = noise_of(8, 3);
+        assert!((found - (0.0175 - STAMPS - PART * 0.04)).abs() < 1e-9, "{found}");
+    }
+
+    #[test]
+    fn noise_is_forgotten_after_ten_seconds() {
+        let mut noise = Noise::default();
+        noise.on_arrivals(Instant::from_nanos(1_000_000_000), 0.04, 50_000.0, 0.0, 1e6);
+        assert!(noise.get() > 0.04, "{}", noise.get());
+        noise.on_arrivals(Instant::from_nanos(10_900_000_000), 0.04, 0.0, 9.9, 1e6);
+        assert!(noise.get() > 0.04, "{}", noise.get());
+        noise.on_arrivals(Instant::from_nanos(11_000_000_000), 0.04, 0.0, 0.1, 1e6);
+        assert_eq!(noise.get(), 0.0);
+    }
+}
