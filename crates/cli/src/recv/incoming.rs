@@ -130,6 +130,15 @@ impl Incoming {
         Some(Job::Open(self.key(stream), contract.label.clone()))
     }
 
+    /// The first stream has been opened: what waited to know whether there is a manifest is compared.
+    pub(super) fn settle_waiting(&mut self, jobs: &mut Vec<Job>) {
+        let waits = self.streams.iter().filter(|(_, arriving)| arriving.stage == Stage::Waiting);
+        let waiting: Vec<StreamId> = waits.map(|(stream, _)| *stream).collect();
+        for stream in waiting {
+            self.settle(stream, jobs);
+        }
+    }
+
     /// The sentence for a sender that has opened more streams than a transfer has files.
     pub(super) fn overfull(&self) -> Option<String> {
         let is_overfull = self.streams.len() > FILES_MAX;
@@ -230,6 +239,10 @@ impl Incoming {
 
     /// Compares what came with what the sender says, once both are there.
     fn settle(&mut self, stream: StreamId, jobs: &mut Vec<Job>) {
+        // Why not before: a stream that ended sooner than the first was opened may yet have a line in a manifest.
+        if !self.first_is_open {
+            return;
+        }
         let (key, has_manifest) = (self.key(stream), self.manifest.is_some());
         let Some(arriving) = self.streams.get_mut(&stream).filter(|arriving| arriving.stage == Stage::Waiting) else { return };
         let name = &arriving.report.name;

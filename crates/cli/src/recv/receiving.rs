@@ -137,6 +137,9 @@ impl<'a> Receiving<'a> {
             ConnectionEvent::StreamOpened(stream) => {
                 let mut connection = self.endpoint.connection(id);
                 jobs.extend(incoming.open(stream, &connection.receiving_contract(stream)?));
+                if stream == StreamId::FIRST {
+                    incoming.settle_waiting(&mut jobs);
+                }
                 if let Some(sentence) = incoming.overfull() {
                     break_off(&mut self.endpoint, id, incoming, sentence)?;
                 }

@@ -15,13 +15,17 @@
 //! ```
 //!
 //! - `law`: the target delay, which falls with the stream's own rate, and other numbers all share.
-//! - `readings`: the filters, from exchanges to queue, rho, rate of service and loss; `base_delay` under it.
+//! - `readings`: the filters, from exchanges to queue, rho, rate of service and loss; `base_delay`, `noise` (jitter) and `delivery_max`
+//!   under it.
 //! - `start_up`, `delay_mode`, `competitive` (with `cubic_window`), `policed`, `outage`: one mode a file; each
 //!   answers an exchange with a rate and, when it is over, the next mode.
-//! - `competing_flows`: when delay mode gives up; `drain`: how the queue is emptied and the capacity measured; `memory`.
+//! - `competing_flows`: when delay mode gives up; `drain`: how the queue is emptied and the capacity measured;
+//!   `probe`: how a noisy path is asked for more; `memory`.
 //!
 //! Invariant: the rate lies between the floor and the peak of the bounds, whatever the exchanges say, and nothing is
 //! allocated for an exchange once warm.
+//!
+//! Limit: beside jitter that keeps the order a queue of up to a round trip can stand, and some per cent are lost to it.
 //!
 //! Limit: more than about ten streams that begin within seconds of each other, or several at some 100 kbit/s each, can
 //! take each other for competition; the queue is then long. Streams above 900 Mbit/s at one bottleneck share it unevenly.
