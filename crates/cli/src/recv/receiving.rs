@@ -16,7 +16,7 @@ use crate::manifest::{self, ANSWERS_LABEL, Answer};
 use crate::progress::Progress;
 use anyhow::{Context as _, Result};
 use segstream::blocking::Endpoint;
-use segstream::{Bytes, ConnectionEvent, ConnectionId, Error, StreamStatistics, SubmitError};
+use segstream::{Bytes, ConnectionEvent, ConnectionId, Error, StreamId, StreamStatistics, SubmitError};
 use segstream_base::{Duration, Instant};
 use std::collections::BTreeMap;
 use std::fs::File;
