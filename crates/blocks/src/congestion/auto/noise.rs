@@ -12,8 +12,8 @@
 
 use segstream_base::Instant;
 
-/// How many buckets of a second are believed: two drains of the queue fall into that time.
-const BUCKETS: u64 = 10;
+/// For so many seconds a noise is believed: two drains of the queue fall into that time.
+const BELIEVED: u64 = 10;
 /// What arrivals must be ahead of, in shares.
 const SHARES: f64 = 2.0;
 /// What time stamps of ordinary hosts are uncertain by, in seconds; less is no noise.
@@ -28,8 +28,8 @@ const MOST: f64 = 1.0;
 pub(super) struct Noise {
     /// By how much arrivals run ahead now, in seconds.
     ahead: f64,
-    /// The second a bucket stands for, and the most in it.
-    buckets: [(u64, f64); BUCKETS as usize],
+    /// The most of each second in which there was some, oldest first. Why not of all: most paths have none, and need no room for it.
+    peaks: Vec<(u64, f64)>,
     noise: f64,
 }
 
@@ -38,10 +38,14 @@ impl Noise {
     pub(super) fn on_arrivals(&mut self, now: Instant, tau: f64, bytes: f64, beta: f64, share: f64) {
         self.ahead = (self.ahead + bytes / (SHARES * share.max(1.0)) - beta).clamp(0.0, MOST / SHARES);
         let second = now.as_nanos() / 1_000_000_000;
-        let bucket = &mut self.buckets[(second % BUCKETS) as usize];
-        *bucket = if bucket.0 == second { (second, bucket.1.max(self.ahead)) } else { (second, self.ahead) };
-        let fresh = self.buckets.iter().filter(|(of, _)| second.abs_diff(*of) < BUCKETS);
-        let most = fresh.map(|(_, most)| *most).fold(0.0, f64::max);
+        self.peaks.retain(|(of, _)| second.abs_diff(*of) < BELIEVED);
+        let is_some = SHARES * self.ahead > STAMPS;
+        match self.peaks.last_mut() {
+            Some((of, most)) if *of == second => *most = most.max(self.ahead),
+            _ if is_some => self.peaks.push((second, self.ahead)),
+            _ => {}
+        }
+        let most = self.peaks.iter().map(|(_, most)| *most).fold(0.0, f64::max);
         self.noise = (SHARES * most - STAMPS - PART * tau).max(0.0);
     }
 

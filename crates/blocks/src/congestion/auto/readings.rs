@@ -21,8 +21,8 @@ const RATES: usize = 256;
 /// An exchange over so many control times, and a second at least, is a pause: nothing before it is looked at again.
 const PAUSE: f64 = 8.0;
 const PAUSE_LEAST: f64 = 1.0;
-/// What is kept over a pause: the newest, and room for the next.
-const KEPT: usize = 4;
+/// What is kept over a pause: the newest.
+const KEPT: usize = 2;
 /// A floor of the delay is taken over so many times the noise, so that it has a packet that was hardly held back.
 const FLOOR_NOISES: f64 = 3.0;
 /// A queue is what a floor has above the base beyond so many times the noise: floors vary too.
