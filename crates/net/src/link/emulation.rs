@@ -76,6 +76,11 @@ impl<N> Emulation<N> {
         self.forward.due().min(self.back.due())
     }
 
+    /// Whether a departure is due by now.
+    pub(super) fn is_due(&self) -> bool {
+        self.due() <= self.clock.now()
+    }
+
     /// So many packets were read just now.
     pub(super) fn note_read(&mut self, packets: usize) {
         let now = self.clock.now();

@@ -29,7 +29,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// How many GSO batches are sent before arrivals are looked for again.
 const BATCHES_BETWEEN_READS: usize = 32;
 
-/// How many datagrams of one socket are read before the others and the departures have their turn.
+/// How many datagrams of one socket are read before the others have their turn. A departure that is due has its turn at once.
 const DATAGRAMS_TOGETHER: usize = 256;
 
 /// The receive buffers asked for: 16 MiB, so that the system drops nothing while the loop sends.
@@ -213,7 +213,7 @@ impl Link {
                     Err(_) => self.unroutable += 1,
                 }
             }
-            if !batch.is_full() {
+            if !batch.is_full() || self.emulation.is_due() {
                 break;
             }
         }
@@ -232,7 +232,7 @@ impl Link {
                     self.unroutable += 1;
                 }
             }
-            if !batch.is_full() {
+            if !batch.is_full() || self.emulation.is_due() {
                 break;
             }
         }

@@ -26,8 +26,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// How many packets are written before arrivals are looked for again.
 const WRITTEN_TOGETHER: usize = 8;
 
-/// How many packets of one device are read before the other and the departures have their turn.
+/// How many packets of one device are read before the other has its turn.
 const READ_TOGETHER: usize = 256;
+
+/// How many of them are read although a departure is due. Why: a sender that starts puts hundreds of packets on its device at
+/// once, and to read them all takes the relay one or two milliseconds in which nothing leaves.
+const READ_WHILE_DUE: usize = 16;
 
 /// Longer than any IP packet.
 const BUFFER_BYTES: usize = 64 << 10;
@@ -50,9 +54,20 @@ fn enter(lane: &mut Lane<()>, store: &mut Store, now: Instant, packet: &mut [u8]
     lane.keep(store, &passage, packet, (), |bit| usize::try_from(bit).unwrap_or(usize::MAX));
 }
 
-/// Reads what has come to `device` for `lane`, and returns how many packets.
-fn read(lane: &mut Lane<()>, device: &Device, store: &mut Store, clock: Clock, buffer: &mut [u8]) -> Result<usize, LinkError> {
+/// Reads what has come to `device` for `lane`, and returns how many packets; the other direction's next departure is due at
+/// `other_due`.
+fn read(
+    lane: &mut Lane<()>,
+    device: &Device,
+    store: &mut Store,
+    (clock, other_due): (Clock, Instant),
+    buffer: &mut [u8],
+) -> Result<usize, LinkError> {
     for read in 0..READ_TOGETHER {
+        let now = clock.now();
+        if read >= READ_WHILE_DUE && lane.due().min(other_due) <= now {
+            return Ok(read);
+        }
         match device.read(buffer) {
             Ok(Some(packet)) => enter(lane, store, clock.now(), packet),
             Ok(None) => return Ok(read),
@@ -160,10 +175,10 @@ impl TunLink {
         let Emulation { forward, back, store, clock, .. } = &mut self.emulation;
         let mut packets = 0;
         if first {
-            packets += read(forward, &self.first, store, *clock, &mut self.buffer)?;
+            packets += read(forward, &self.first, store, (*clock, back.due()), &mut self.buffer)?;
         }
         if second {
-            packets += read(back, &self.second, store, *clock, &mut self.buffer)?;
+            packets += read(back, &self.second, store, (*clock, forward.due()), &mut self.buffer)?;
         }
         self.emulation.note_read(packets);
         Ok(())
