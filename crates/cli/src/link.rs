@@ -4,6 +4,7 @@
 //!
 //! Invariant: the exit status tells whether the emulation was true: 1 when the link could not keep up.
 
+use crate::hops::Hops;
 use crate::interruption::Interruption;
 use crate::link_speed::Speed;
 use crate::link_tun::{self, TunArguments};
@@ -11,9 +12,10 @@ use crate::{address, json, quantity, usage};
 use anyhow::Result;
 use clap::{Args, ValueEnum};
 use segstream_base::random::Seed;
-use segstream_base::{Bytes, Duration};
+use segstream_base::{Bandwidth, Bytes, Duration};
+use segstream_lab::scenario::Hop;
 use segstream_net::link::{Link, LinkConfig, LinkError, LinkReport, Queueing, RelayCounters};
-use segstream_path::{Aqm, LossPlace, LossSpec, PathConfig, PathCounters, Policer, Probability, QueueLimit, ReorderSpec};
+use segstream_path::{LossPlace, LossSpec, PathConfig, PathCounters, Policer, Probability, QueueLimit, RateTrace, ReorderSpec};
 use serde::Serialize;
 use std::net::SocketAddr;
 use std::process::ExitCode;
@@ -27,7 +29,7 @@ use std::process::ExitCode;
 /// Runs until it is interrupted, then prints what it did. The exit status is 1 if it could not keep up with its own schedule.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Example:\n  segstream link --listen 127.0.0.1:4400 --to 127.0.0.1:4433 --bandwidth 100mbit --rtt 60ms --loss 1e-3\n  segstream link --tun left right --bandwidth 20mbit --rtt 40ms"
+    after_help = "Example:\n  segstream link --listen 127.0.0.1:4400 --to 127.0.0.1:4433 --bandwidth 100mbit --rtt 60ms --loss 1e-3\n  segstream link --tun left right --bandwidth 20mbit --rtt 40ms --aqm fq-codel\n  segstream link --tun left right --trace down.txt --trace-back up.txt --rtt 40ms --jitter wifi:12ms"
 )]
 pub(crate) struct Arguments {
     /// The address to receive on; port 0 selects a free port.
@@ -39,20 +41,16 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     tun: TunArguments,
     /// Bandwidth of each direction, such as 100mbit; or a list of changes with the time since the start of the link:
-    /// 0s:10mbit,5s:5mbit,8s:10mbit. A ,repeat=20s at the end repeats the list. 0bit is an outage.
-    #[arg(long, value_name = "B", value_parser = Speed::parse)]
-    bandwidth: Speed,
+    /// 0s:10mbit,5s:5mbit,8s:10mbit. A ,repeat=20s at the end repeats the list. 0bit is an outage. --trace takes its place.
+    #[arg(long, value_name = "B", value_parser = Speed::parse, required_unless_present = "trace")]
+    bandwidth: Option<Speed>,
     /// Round-trip time, such as 60ms; half of it in each direction.
-    #[arg(long, value_name = "T", value_parser = quantity::duration)]
-    rtt: Duration,
+    #[arg(long, value_name = "T", value_parser = quantity::duration, required_unless_present = "delay_steps")]
+    rtt: Option<Duration>,
     /// The size of the queue in front of the link [default: one bandwidth-delay product at the highest bandwidth, at least
     /// 64KiB].
     #[arg(long, value_name = "BYTES", value_parser = quantity::bytes)]
     queue: Option<Bytes>,
-    /// Queue management of each direction: droptail; codel or codel:target=5ms,interval=100ms (RFC 8289), which marks
-    /// ECN-capable packets instead of dropping them.
-    #[arg(long, value_name = "SPEC", default_value = "droptail")]
-    aqm: Aqm,
     /// Marks ECN-capable packets that wait in the queue for longer than this, in both directions.
     #[arg(long, value_name = "T", value_parser = quantity::duration)]
     mark_above: Option<Duration>,
@@ -70,9 +68,8 @@ pub(crate) struct Arguments {
     /// Whether packets are lost before they use bandwidth of the link, or after.
     #[arg(long, value_name = "PLACE", value_enum, default_value_t = Place::Before)]
     loss_at: Place,
-    /// The largest random addition to the delay, in both directions. It causes no reordering.
-    #[arg(long, value_name = "T", value_parser = quantity::duration, default_value = "0ms")]
-    jitter: Duration,
+    #[command(flatten)]
+    hops: Hops,
     /// Reordering in both directions: none; 1%:distance=5 (1 % of packets arrive 5 packets late) or 1%:delay=10ms.
     #[arg(long, value_name = "SPEC", default_value = "none")]
     reorder: ReorderSpec,
@@ -140,8 +137,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
         (Some(listen), Some(to)) => relay(arguments, listen, to, &interruption)?,
         _ => {
             let (forward, back) = paths(arguments);
-            let speed = format!("{}, {} round trip", arguments.bandwidth, arguments.rtt);
-            link_tun::relay(&arguments.tun, forward, back, Seed(arguments.seed), &speed, &interruption)?
+            link_tun::relay(&arguments.tun, forward, back, Seed(arguments.seed), &arguments.speed(), &interruption)?
         }
     };
     tell(&report);
@@ -157,7 +153,7 @@ fn relay(arguments: &Arguments, listen: SocketAddr, to: SocketAddr, interruption
     let config = LinkConfig { forward, back, seed: Seed(arguments.seed), ..LinkConfig::new(listen, to) };
     let link = Link::bind(&config).map_err(explain)?;
     eprintln!("listening on {}", link.local_addr());
-    eprintln!("relaying to {to} at {}, {} round trip; interrupt to end", arguments.bandwidth, arguments.rtt);
+    eprintln!("relaying to {to} at {}; interrupt to end", arguments.speed());
     Ok(link.run(interruption.flag())?)
 }
 
@@ -169,17 +165,43 @@ pub(crate) fn explain(error: LinkError) -> anyhow::Error {
     }
 }
 
+impl Arguments {
+    /// Bandwidth and round trip, for people.
+    fn speed(&self) -> String {
+        let bandwidth = match (&self.hops.trace, &self.bandwidth) {
+            (Some(trace), _) => format!("{} on average, by its trace", trace.mean()),
+            (None, Some(bandwidth)) => bandwidth.to_string(),
+            (None, None) => String::new(),
+        };
+        let steps = &self.hops.delay_steps;
+        if steps.is_none() {
+            format!("{bandwidth}, {} round trip", self.rtt.unwrap_or_default())
+        } else {
+            format!("{bandwidth}, {steps} one way")
+        }
+    }
+
+    /// The size of the queue in front of the link: what was asked for, or that of the highest bandwidth, or that of a trace.
+    fn queue(&self) -> QueueLimit {
+        let bandwidth = match (&self.hops.trace, &self.bandwidth) {
+            (Some(trace), _) => trace.mean(),
+            (None, bandwidth) => bandwidth.as_ref().map_or(Bandwidth::ZERO, Speed::peak),
+        };
+        let round_trip = self.hops.longest_round_trip(self.rtt.unwrap_or_default());
+        self.queue.map_or_else(|| PathConfig::default_queue(bandwidth, round_trip), QueueLimit::Bytes)
+    }
+}
+
 /// The path there and the path back.
 fn paths(arguments: &Arguments) -> (PathConfig, PathConfig) {
-    let queue = arguments.queue.map(QueueLimit::Bytes);
-    let there = arguments.rtt / 2;
+    let rtt = arguments.rtt.unwrap_or_default();
+    let there = rtt / 2;
+    let at_speed = |path| arguments.bandwidth.as_ref().map_or_else(PathConfig::default, |speed| speed.of(path));
     let forward = PathConfig {
-        queue: queue.unwrap_or_else(|| PathConfig::default_queue(arguments.bandwidth.peak(), arguments.rtt)),
-        aqm: arguments.aqm,
+        queue: arguments.queue(),
         mark_above: arguments.mark_above,
         policer: arguments.policer,
         delay: there,
-        jitter: arguments.jitter,
         loss: arguments.loss.clone(),
         loss_at: match arguments.loss_at {
             Place::Before => LossPlace::Before,
@@ -188,11 +210,16 @@ fn paths(arguments: &Arguments) -> (PathConfig, PathConfig) {
         reorder: arguments.reorder,
         duplicate: arguments.duplicate,
         corrupt: arguments.corrupt,
-        ..arguments.bandwidth.of(PathConfig::default())
+        ..at_speed(PathConfig::default())
     };
-    let delay = arguments.rtt.saturating_sub(there);
-    let back = PathConfig { delay, loss: arguments.loss_back.clone(), policer: None, ..forward.clone() };
-    (forward, back)
+    let back = PathConfig { delay: rtt.saturating_sub(there), loss: arguments.loss_back.clone(), policer: None, ..forward.clone() };
+    (with(arguments.hops.there(), forward), with(arguments.hops.back(), back))
+}
+
+/// `path` with a hop, whose trace takes the place of a list of bandwidths.
+fn with(hop: Hop, path: PathConfig) -> PathConfig {
+    let trace = if hop.trace.is_none() { path.trace.clone() } else { RateTrace::NONE };
+    hop.of(PathConfig { trace, ..path })
 }
 
 fn tell(report: &LinkReport) {

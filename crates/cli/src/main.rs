@@ -19,6 +19,7 @@ mod bench;
 mod content_hash;
 mod demo;
 mod given;
+mod hops;
 mod inspect;
 mod interruption;
 mod json;

@@ -68,18 +68,20 @@ pub fn run_observed<O: Observer>(scenario: &Scenario, seed: Seed, check: bool, o
 /// One direction of a black box.
 pub fn path(black_box: &BlackBox, back: bool) -> PathConfig {
     let bandwidth = black_box.bandwidth_back.filter(|_| back).unwrap_or(black_box.bandwidth);
-    PathConfig {
+    let hop = if back { &black_box.hop_back } else { &black_box.hop };
+    hop.of(PathConfig {
         bandwidth: Some(bandwidth),
         queue: match black_box.queue_packets.filter(|_| !back) {
             Some(packets) => QueueLimit::Packets(u64::from(packets)),
-            None => PathConfig::default_queue(bandwidth, black_box.rtt),
+            None if hop.trace.is_none() => PathConfig::default_queue(bandwidth, black_box.rtt),
+            None => PathConfig::default_queue(hop.trace.mean(), black_box.rtt),
         },
         delay: black_box.rtt / 2,
         loss: if back { black_box.loss_back.clone() } else { black_box.loss.clone() },
         // A lost packet has used the bandwidth, as in the papers.
         loss_at: LossPlace::After,
         ..PathConfig::default()
-    }
+    })
 }
 
 /// How halves are joined by a black box.

@@ -255,7 +255,7 @@ fn nobody_who_listens_ends_nothing() {
 fn four_busy_threads_lose_nothing_but_what_is_told() {
     let server = socket(FAMILIES[0]);
     let mut config = config(FAMILIES[0], &server);
-    config.forward = PathConfig { loss: "10%".parse().unwrap(), jitter: Duration::from_millis(2), ..delayed(3) };
+    config.forward = PathConfig { loss: "10%".parse().unwrap(), jitter: Duration::from_millis(2).into(), ..delayed(3) };
     config.back = PathConfig { reorder: "5%:delay=1ms".parse().unwrap(), ..delayed(3) };
     let busy = AtomicBool::new(true);
     let (answers, report) = with_link(&config, |link| {

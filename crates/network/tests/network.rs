@@ -107,7 +107,7 @@ const C: HostId = HostId(2);
 fn eventful_log(seed: u64) -> String {
     let bad = PathConfig {
         bandwidth: Some(Bandwidth::from_megabits_per_second(1)),
-        jitter: ms(5),
+        jitter: ms(5).into(),
         loss: "20%".parse().unwrap(),
         duplicate: Probability::new(0.1).unwrap(),
         corrupt: Probability::new(0.1).unwrap(),

@@ -8,19 +8,22 @@
 //! nothing and no event is needed to empty the queue. A change of the bandwidth is known ahead and changes
 //! nothing of this; in an outage nothing is taken from the queue.
 //!
-//! A packet that active management drops waits and takes its room until the link would have taken it, and
-//! then takes no time; the packet behind it starts at that instant.
+//! A packet that CoDel drops waits and takes its room until the link would have taken it, and then takes no time; the packet
+//! behind it starts at that instant. One that PIE drops never enters the queue.
 //!
 //! Invariant: departures never go backward, and a train of packets without a gap leaves in exactly the
 //! time its bits take, to the nanosecond, however long it is.
 //!
 //! Invariant: the packet being transmitted has left the queue and does not count against its limit.
 
-use crate::codel::{Aqm, CoDel, Decision};
+use crate::aqm::Aqm;
+use crate::codel::{CoDel, Decision};
 use crate::config::PathConfig;
+use crate::pie::Pie;
 use crate::spec_error::SpecError;
 use crate::transmitter::Transmitter;
 use segstream_base::quantity::Remainder;
+use segstream_base::random::Seed;
 use segstream_base::{Bandwidth, Bytes, Duration, Instant};
 use std::collections::VecDeque;
 
@@ -80,31 +83,29 @@ pub struct Bottleneck {
 /// What drops or marks packets before the queue is full.
 #[derive(Clone, Debug)]
 struct Management {
+    pie: Option<Pie>,
     codel: Option<CoDel>,
     mark_above: Option<Duration>,
 }
 
 impl Bottleneck {
-    /// The idle link that `config` describes; `None` when the bandwidth is unlimited.
+    /// The idle link that `config` describes; `None` when the bandwidth is unlimited. `seed` and `direction` name the random
+    /// stream of its management.
     ///
     /// # Errors
     /// A bandwidth of zero, management that cannot be, or management where nothing ever waits.
-    pub fn new(config: &PathConfig) -> Result<Option<Self>, SpecError> {
-        config.aqm.check()?;
-        let transmitter = match config.bandwidth {
-            _ if !config.trace.is_none() => Transmitter::traced(config.trace.clone()),
-            Some(Bandwidth::ZERO) => return Err(SpecError::ZeroBandwidth),
-            Some(bandwidth) => Transmitter::constant(bandwidth),
-            None if config.aqm != Aqm::DropTail => return Err(SpecError::NothingToManage("management of the queue")),
-            None if config.mark_above.is_some() => return Err(SpecError::NothingToManage("marking of packets that wait")),
-            None => return Ok(None),
-        };
+    pub fn new(config: &PathConfig, seed: Seed, direction: &str) -> Result<Option<Self>, SpecError> {
+        check_management(config)?;
+        if config.aqm.is_scheduled() {
+            return Err(SpecError::QueueDecidesLate(config.aqm.to_string()));
+        }
+        let Some(transmitter) = Transmitter::of(config)? else { return Ok(None) };
         Ok(Some(Self {
             transmitter,
             limit: config.queue,
             waiting: VecDeque::new(),
             waiting_bytes: Bytes::ZERO,
-            management: Management::new(config.aqm, config.mark_above).map(Box::new),
+            management: Management::new(config, seed, direction).map(Box::new),
         }))
     }
 
@@ -113,13 +114,20 @@ impl Bottleneck {
     #[inline]
     pub fn accept(&mut self, now: Instant, bytes: Bytes, markable: bool) -> Crossing {
         self.forget_started(now);
+        if let Some(management) = &mut self.management {
+            management.update_until(now, self.transmitter.free_at());
+        }
         let starts = self.transmitter.start(now);
+        // Why: a packet of no bytes would otherwise wait without a limit.
+        let counted = bytes.max(Bytes::new(1));
+        if starts > now && !self.has_room(counted) {
+            return Crossing::Full;
+        }
+        let entered = self.management.as_mut().map_or(Decision::Send, |management| management.admit(self.waiting_bytes, markable));
+        if entered == Decision::Drop {
+            return Crossing::Dropped { queued: Duration::ZERO };
+        }
         if starts > now {
-            // Why: a packet of no bytes would otherwise wait without a limit.
-            let counted = bytes.max(Bytes::new(1));
-            if !self.has_room(counted) {
-                return Crossing::Full;
-            }
             self.waiting.push_back(Waiting { starts, bytes: counted });
             self.waiting_bytes += counted;
         }
@@ -127,7 +135,7 @@ impl Bottleneck {
         let marked = match &mut self.management {
             None => false,
             Some(management) => match management.decide(starts, queued, self.transmitter.rate(), markable) {
-                Decision::Send => false,
+                Decision::Send => entered == Decision::Mark,
                 Decision::Mark => true,
                 Decision::Drop => return Crossing::Dropped { queued },
             },
@@ -175,12 +183,27 @@ impl Management {
     const MTU: Bytes = Bytes::new(1500);
 
     /// `None` when nothing is to be done.
-    fn new(aqm: Aqm, mark_above: Option<Duration>) -> Option<Self> {
-        let codel = match aqm {
-            Aqm::DropTail => None,
-            Aqm::CoDel { target, interval } => Some(CoDel::new(target, interval)),
-        };
-        (codel.is_some() || mark_above.is_some()).then_some(Self { codel, mark_above })
+    fn new(config: &PathConfig, seed: Seed, direction: &str) -> Option<Self> {
+        let (mut pie, mut codel) = (None, None);
+        match config.aqm {
+            Aqm::CoDel { target, interval } => codel = Some(CoDel::new(target, interval)),
+            Aqm::Pie { target, update, burst } => pie = Some(Pie::new(target, update, burst, seed, direction)),
+            Aqm::DropTail | Aqm::FqCoDel { .. } | Aqm::DualPi2 { .. } => {}
+        }
+        let any = pie.is_some() || codel.is_some() || config.mark_above.is_some();
+        any.then_some(Self { pie, codel, mark_above: config.mark_above })
+    }
+
+    /// Nothing has arrived until `now`; what is accepted keeps the link busy until `free_at`.
+    fn update_until(&mut self, now: Instant, free_at: Instant) {
+        if let Some(pie) = &mut self.pie {
+            pie.update_until(now, free_at);
+        }
+    }
+
+    /// What becomes of a packet before it enters the queue, where `waiting` is.
+    fn admit(&mut self, waiting: Bytes, markable: bool) -> Decision {
+        self.pie.as_mut().map_or(Decision::Send, |pie| pie.decide(waiting, markable))
     }
 
     /// What becomes of a packet that the link takes at `starts`, after a wait of `queued`, at `rate`.
@@ -194,13 +217,28 @@ impl Management {
     }
 }
 
+/// Whether there is something to manage for what `config` asks of the management.
+///
+/// # Errors
+/// As [`Aqm::check`], or management where nothing ever waits.
+pub(crate) fn check_management(config: &PathConfig) -> Result<(), SpecError> {
+    config.aqm.check()?;
+    let unlimited = config.bandwidth.is_none() && config.trace.is_none() && config.opportunities.is_none();
+    match config.mark_above {
+        _ if !unlimited => Ok(()),
+        _ if config.aqm != Aqm::DropTail => Err(SpecError::NothingToManage("management of the queue")),
+        Some(_) => Err(SpecError::NothingToManage("marking of packets that wait")),
+        None => Ok(()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn link(bits: u64, limit: QueueLimit) -> Bottleneck {
         let config = PathConfig { bandwidth: Some(Bandwidth::from_bits_per_second(bits)), queue: limit, ..PathConfig::default() };
-        Bottleneck::new(&config).unwrap().unwrap()
+        Bottleneck::new(&config, Seed(1), "forward").unwrap().unwrap()
     }
 
     /// When a packet leaves that cannot be marked, if it does.
@@ -275,21 +313,21 @@ mod tests {
 
     #[test]
     fn a_link_that_lets_nothing_pass_is_refused_and_so_is_management_of_nothing() {
-        let refused = |config: PathConfig| Bottleneck::new(&config).map(|_| ()).unwrap_err();
+        let refused = |config: PathConfig| Bottleneck::new(&config, Seed(1), "forward").map(|_| ()).unwrap_err();
         let default = PathConfig::default;
         assert_eq!(refused(PathConfig { bandwidth: Some(Bandwidth::ZERO), ..default() }), SpecError::ZeroBandwidth);
         assert!(matches!(refused(PathConfig { aqm: Aqm::CODEL, ..default() }), SpecError::NothingToManage(_)));
         assert!(matches!(refused(PathConfig { mark_above: Some(Duration::ZERO), ..default() }), SpecError::NothingToManage(_)));
         let restless = Aqm::CoDel { target: Duration::ZERO, interval: Aqm::INTERVAL };
         assert!(matches!(refused(PathConfig { aqm: restless, ..default() }), SpecError::AqmNeverRests { .. }));
-        assert!(Bottleneck::new(&default()).is_ok_and(|link| link.is_none()));
+        assert!(Bottleneck::new(&default(), Seed(1), "forward").is_ok_and(|link| link.is_none()));
     }
 
     #[test]
     fn nothing_is_taken_from_the_queue_in_an_outage() {
         let trace = "0s:8mbit,2ms:0bit,5ms:8mbit".parse().unwrap();
         let config = PathConfig { trace, queue: QueueLimit::Packets(2), ..PathConfig::default() };
-        let mut link = Bottleneck::new(&config).unwrap().unwrap();
+        let mut link = Bottleneck::new(&config, Seed(1), "forward").unwrap().unwrap();
         let sent = |departure: u64, queued| Crossing::Sent {
             departure: Instant::from_nanos(departure * 1_000_000),
             queued: Duration::from_millis(queued),

@@ -1,6 +1,6 @@
 //! CoDel, controlled delay (RFC 8289), decided when a packet arrives.
 //!
-//! Called by [`crate::bottleneck`] for each packet that its queue has room for.
+//! Called by [`crate::bottleneck`] for each packet that its queue has room for, and by `fq_codel` for each that it dequeues.
 //!
 //! CoDel decides when a packet is dequeued, from how long that packet has waited and from what it did to the packets in
 //! front of it. Behind a first-in-first-out queue both are known when the packet arrives: its transmission begins when
@@ -12,7 +12,8 @@
 //!
 //! Limit: what waits *behind* a packet when it is dequeued is not known when it arrives. RFC 8289 asks for it in one
 //! rule: no drop while not more than one packet of the greatest length is waiting. In its place the target is never
-//! below the time of one packet of 1500 bytes, which is when RFC 8289 5.6 means that rule to take effect.
+//! below the time of one packet of 1500 bytes, which is when RFC 8289 5.6 means that rule to take effect. `fq_codel` decides
+//! at the dequeue and keeps to the rule itself.
 //!
 //! A markable packet is marked where another would be dropped; it is then sent, so that no further packet is judged at
 //! that instant (RFC 8289 says nothing of it; this is what Linux does).
@@ -20,84 +21,9 @@
 //! Invariant: at most one decision for each packet; instants never go backward; the drops in a dropping state are
 //! `interval / sqrt(count)` apart, each counted from when the one before it was due.
 
-use crate::probability::{parse_pairs, parse_span};
-use crate::spec_error::SpecError;
-use core::fmt;
-use core::str::FromStr;
 use segstream_base::{Duration, Instant};
 
-/// What manages a queue besides its limit.
-///
-/// ```text
-/// droptail
-/// codel                                 with the parameters of RFC 8289 4.4
-/// codel:target=5ms,interval=100ms
-/// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum Aqm {
-    /// Nothing: packets are dropped when the queue is full.
-    #[default]
-    DropTail,
-    /// Controlled delay (RFC 8289): drops or marks when the wait has not been below `target` for an `interval`.
-    CoDel {
-        /// The wait that is allowed to persist, above 0. The default of RFC 8289: 5 ms.
-        target: Duration,
-        /// How long it may be exceeded, about the longest round trip; not below the target. The default of RFC 8289:
-        /// 100 ms.
-        interval: Duration,
-    },
-}
-
-impl Aqm {
-    /// The target of RFC 8289 4.4.
-    pub const TARGET: Duration = Duration::from_millis(5);
-    /// The interval of RFC 8289 4.3.
-    pub const INTERVAL: Duration = Duration::from_millis(100);
-    /// CoDel with the parameters of RFC 8289.
-    pub const CODEL: Self = Self::CoDel { target: Self::TARGET, interval: Self::INTERVAL };
-
-    /// Checks parameters that were built by hand; parsed ones have passed.
-    ///
-    /// # Errors
-    /// A target of zero, or an interval below the target.
-    pub fn check(&self) -> Result<(), SpecError> {
-        match *self {
-            Self::CoDel { target, interval } if target.is_zero() || interval < target => Err(SpecError::AqmNeverRests { target, interval }),
-            _ => Ok(()),
-        }
-    }
-}
-
-impl FromStr for Aqm {
-    type Err = SpecError;
-    fn from_str(text: &str) -> Result<Self, SpecError> {
-        let trimmed = text.trim();
-        let pairs = match trimmed.split_once(':') {
-            None if trimmed == "droptail" => return Ok(Self::DropTail),
-            None if trimmed == "codel" => "",
-            Some(("codel", pairs)) => pairs,
-            _ => return Err(SpecError::UnknownAqm(text.to_owned())),
-        };
-        let [target, interval] = parse_pairs(pairs, "codel", ["target", "interval"], "target and interval")?;
-        let aqm = Self::CoDel {
-            target: target.map_or(Ok(Self::TARGET), |text| parse_span(text, "target of codel"))?,
-            interval: interval.map_or(Ok(Self::INTERVAL), |text| parse_span(text, "interval of codel"))?,
-        };
-        aqm.check()?;
-        Ok(aqm)
-    }
-}
-
-impl fmt::Display for Aqm {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::DropTail => f.write_str("droptail"),
-            Self::CoDel { target, interval } => write!(f, "codel:target={target},interval={interval}"),
-        }
-    }
-}
-
-/// What CoDel says of a packet.
+/// What the management of a queue says of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Decision {
     /// It is sent.
@@ -187,6 +113,7 @@ impl CoDel {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::aqm::Aqm;
 
     const LATE: Duration = Duration::from_millis(6);
 
@@ -259,27 +186,6 @@ mod tests {
             assert_eq!(first, [570_000 + pause]);
             // Of seven drops the first was at count 1: the change is six.
             assert_eq!(codel.count, count);
-        }
-    }
-
-    #[test]
-    fn every_form_is_read_and_prints_as_what_it_is() {
-        assert_eq!("droptail".parse(), Ok(Aqm::DropTail));
-        assert_eq!("codel".parse(), Ok(Aqm::CODEL));
-        assert_eq!("codel:interval=20ms".parse(), Ok(Aqm::CoDel { target: Aqm::TARGET, interval: Duration::from_millis(20) }));
-        for text in ["droptail", "codel:target=5ms,interval=100ms", "codel:target=1.5ms,interval=30ms"] {
-            assert_eq!(text.parse::<Aqm>().unwrap().to_string(), text);
-        }
-        for (text, value) in [
-            ("", "\"\""),
-            ("red", "\"red\""),
-            ("codel:target=5", "\"5\""),
-            ("codel:ecn=1", "ecn=1"),
-            ("codel:target=0ms", "0ns"),
-            ("codel:target=5ms,interval=4ms", "4ms"),
-        ] {
-            let sentence = text.parse::<Aqm>().expect_err(text).to_string();
-            assert!(sentence.contains(value), "{text}: {sentence}");
         }
     }
 }

@@ -4,9 +4,12 @@
 //!
 //! Invariant: [`PathConfig::default`] is a perfect path: no delay, no limit, no impairment.
 
+use crate::aqm::Aqm;
 use crate::bottleneck::QueueLimit;
-use crate::codel::Aqm;
+use crate::delay_steps::DelaySteps;
+use crate::jitter::Jitter;
 use crate::loss_spec::LossSpec;
+use crate::opportunity_trace::OpportunityTrace;
 use crate::policer::Policer;
 use crate::probability::Probability;
 use crate::rate_trace::RateTrace;
@@ -32,6 +35,9 @@ pub struct PathConfig {
     /// How the bandwidth changes; unless it is [`RateTrace::NONE`] it takes the place of
     /// [`PathConfig::bandwidth`]. Default: not at all.
     pub trace: RateTrace,
+    /// When the link may send, as it was recorded; unless it is [`OpportunityTrace::NONE`] it takes the place of
+    /// [`PathConfig::bandwidth`] and of a trace. Default: always.
+    pub opportunities: OpportunityTrace,
     /// What drops and marks packets in the queue before it is full. Default: nothing.
     pub aqm: Aqm,
     /// Markable packets that wait longer than this are marked (RFC 3168). Default: none is.
@@ -43,8 +49,13 @@ pub struct PathConfig {
     pub queue: QueueLimit,
     /// The delay behind the bottleneck, one way. Default: none.
     pub delay: Duration,
-    /// The most that is added to the delay, uniformly and without reordering. Default: none.
-    pub jitter: Duration,
+    /// How the delay changes; unless it is [`DelaySteps::NONE`] it takes the place of [`PathConfig::delay`]. Default: not at
+    /// all.
+    pub delay_steps: DelaySteps,
+    /// What the delay varies by, without reordering. Default: nothing.
+    pub jitter: Jitter,
+    /// What has left the bottleneck is gathered for so long and released in bursts; zero releases it at once. Default: zero.
+    pub aggregate: Duration,
     /// Which packets are lost. Default: none.
     pub loss: LossSpec,
     /// Where they are lost. Default: before the bottleneck.
@@ -66,6 +77,11 @@ impl PathConfig {
     pub fn default_queue(bandwidth: Bandwidth, round_trip: Duration) -> QueueLimit {
         QueueLimit::Bytes(bandwidth.bytes_in(round_trip).max(Self::QUEUE_MIN))
     }
+
+    /// The shortest delay that a packet may have.
+    pub fn delay_least(&self) -> Duration {
+        self.delay_steps.least().unwrap_or(self.delay)
+    }
 }
 
 impl Default for PathConfig {
@@ -73,12 +89,15 @@ impl Default for PathConfig {
         Self {
             bandwidth: None,
             trace: RateTrace::NONE,
+            opportunities: OpportunityTrace::NONE,
             aqm: Aqm::DropTail,
             mark_above: None,
             policer: None,
             queue: QueueLimit::Bytes(Self::QUEUE_MIN),
             delay: Duration::ZERO,
-            jitter: Duration::ZERO,
+            delay_steps: DelaySteps::NONE,
+            jitter: Jitter::None,
+            aggregate: Duration::ZERO,
             loss: LossSpec::None,
             loss_at: LossPlace::Before,
             reorder: ReorderSpec::None,

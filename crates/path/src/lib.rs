@@ -1,16 +1,20 @@
 //! The black box between two ends: bandwidth, queue and policer, delay, loss, reordering, duplication, corruption.
 //!
 //! A [`Path`] is one direction. It is told when a packet enters and how long it is, and answers at once
-//! what becomes of it: a [`Passage`]. It holds no packets and reads no clock, so the simulator drives it
+//! what becomes of it: a [`Passage`]. A [`ScheduledPath`] answers as soon as that is decided. It holds no packets and reads no clock, so the simulator drives it
 //! in virtual time at millions of packets a second and the link emulator drives the same model with real
 //! datagrams.
 //!
 //! - [`config`]: [`PathConfig`], everything a user can ask of one direction.
 //! - [`passage`]: [`Path`], the order in which the impairments meet a packet, and the counters.
-//! - [`bottleneck`]: serialisation behind a queue, [`codel`]: what manages the queue (RFC 8289, with marks after
-//!   RFC 3168), [`policer`]: a token bucket in front of it.
-//! - `transmitter`: departures at a bandwidth that is constant or follows a trace; [`rate_trace`]: how one is written down.
-//! - [`delay`]: a constant delay and jitter that never reorders.
+//! - [`bottleneck`]: serialisation behind a queue, [`policer`]: a token bucket in front of it.
+//! - [`aqm`]: what manages a queue, as a user writes it; `codel` (RFC 8289) and `pie` (RFC 8033), which know at its arrival
+//!   what becomes of a packet, with marks after RFC 3168.
+//! - [`scheduled`]: [`ScheduledPath`], for queues that serve flows in turn, where what comes later decides: FQ-CoDel (RFC 8290)
+//!   and DualPI2 (RFC 9332).
+//! - `transmitter`: departures at a bandwidth that is constant, follows a trace or was recorded; [`rate_trace`] and
+//!   [`opportunity_trace`]: how these are written down.
+//! - [`delay`]: a delay, constant or in [`delay_steps`], and what varies it without reordering: [`jitter`], `aggregate`.
 //! - [`loss`] and [`loss_spec`]: the loss processes, and how they are written down.
 //! - [`reorder`], [`duplicate`], [`corrupt`]: the rarer impairments.
 //! - [`probability`], `rate_text` and [`spec_error`]: the numbers a specification holds, and what can be wrong with it.
@@ -24,30 +28,41 @@
 
 #![forbid(unsafe_code)]
 
+mod aggregate;
+pub mod aqm;
 pub mod bottleneck;
-pub mod codel;
+mod codel;
 pub mod config;
 pub mod corrupt;
 pub mod delay;
+pub mod delay_steps;
 pub mod duplicate;
+pub mod jitter;
 pub mod loss;
 pub mod loss_spec;
+pub mod opportunity_trace;
 pub mod passage;
+mod pie;
 pub mod policer;
 pub mod probability;
 mod rate_text;
 pub mod rate_trace;
 pub mod reorder;
+pub mod scheduled;
 pub mod spec_error;
 mod transmitter;
 
+pub use aqm::Aqm;
 pub use bottleneck::QueueLimit;
-pub use codel::Aqm;
 pub use config::{LossPlace, PathConfig};
+pub use delay_steps::DelaySteps;
+pub use jitter::Jitter;
 pub use loss_spec::{Dwell, LossSpec};
+pub use opportunity_trace::OpportunityTrace;
 pub use passage::{Fate, Passage, Path, PathCounters};
 pub use policer::Policer;
 pub use probability::Probability;
 pub use rate_trace::RateTrace;
 pub use reorder::ReorderSpec;
+pub use scheduled::{Entering, ScheduledPath};
 pub use spec_error::SpecError;

@@ -5,7 +5,7 @@
 //! A packet meets, in this order: loss when it is placed before the bottleneck, the policer, the queue and its
 //! management, the bottleneck, loss when it is placed after, delay and jitter, reordering, duplication, corruption.
 //!
-//! Invariant: every packet sent is accounted for once:
+//! Invariant: every packet sent is accounted for once, as soon as it is settled:
 //! `sent = (delivered - duplicated) + lost + dropped_queue + dropped_aqm + dropped_policer`. A mark is no fate:
 //! `marked` counts packets among those delivered.
 
@@ -53,9 +53,26 @@ pub struct Passage {
 }
 
 impl Passage {
-    const fn ended(fate: Fate, queued: Duration) -> Self {
+    /// How often it arrives.
+    pub const fn copies(&self) -> u64 {
+        match self.fate {
+            Fate::Delivered { .. } => 1 + self.duplicate.is_some() as u64,
+            Fate::Lost | Fate::Dropped => 0,
+        }
+    }
+
+    pub(crate) const fn ended(fate: Fate, queued: Duration) -> Self {
         Self { fate, duplicate: None, corrupt_bit: None, marked: false, queued }
     }
+}
+
+/// What was drawn for a packet when it entered.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Drawn {
+    jitter: Duration,
+    held_back: bool,
+    twice: bool,
+    corrupt_bit: Option<u64>,
 }
 
 /// How many packets met which fate.
@@ -110,8 +127,8 @@ impl Path {
             loss: Loss::new(&config.loss, seed, direction)?,
             loss_at: config.loss_at,
             policer: config.policer.map(TokenBucket::new).transpose()?.map(Box::new),
-            bottleneck: Bottleneck::new(config)?,
-            delay: Delay::new(config.delay, config.jitter, seed, direction),
+            bottleneck: Bottleneck::new(config, seed, direction)?,
+            delay: Delay::new(config, seed, direction)?,
             reorder: Reorder::new(config.reorder, seed, direction)?,
             duplicate: (!config.duplicate.is_zero()).then(|| Duplicate::new(config.duplicate, seed, direction)),
             corrupt: (!config.corrupt.is_zero()).then(|| Corrupt::new(config.corrupt, seed, direction)),
@@ -134,20 +151,34 @@ impl Path {
     }
 
     fn pass(&mut self, now: Instant, bytes: Bytes, markable: bool) -> Passage {
+        let (number, drawn) = self.enter(now, bytes);
+        match self.cross(number, bytes, markable) {
+            Ok((departure, queued, marked)) => self.deliver(drawn, departure, queued, marked),
+            Err(ended) => ended,
+        }
+    }
+
+    /// A packet enters at `now`: its number, and what is drawn for it.
+    #[inline]
+    pub(crate) fn enter(&mut self, now: Instant, bytes: Bytes) -> (u64, Drawn) {
         self.now = self.now.max(now);
         let number = self.counters.sent;
         self.counters.sent += 1;
         // Invariant: every impairment draws for every packet, whatever becomes of it.
-        let delay = self.delay.draw();
-        let held_back = self.reorder.as_mut().is_some_and(Reorder::picks);
-        let twice = self.duplicate.as_mut().is_some_and(Duplicate::picks);
-        let corrupt_bit = self.corrupt.as_mut().and_then(|corrupt| corrupt.picks(bytes));
-
-        let (departure, queued, marked) = match self.cross(number, bytes, markable) {
-            Ok(departed) => departed,
-            Err(ended) => return ended,
+        let drawn = Drawn {
+            jitter: self.delay.draw(),
+            held_back: self.reorder.as_mut().is_some_and(Reorder::picks),
+            twice: self.duplicate.as_mut().is_some_and(Duplicate::picks),
+            corrupt_bit: self.corrupt.as_mut().and_then(|corrupt| corrupt.picks(bytes)),
         };
-        let in_order = self.delay.arrive_in_order(departure, delay);
+        (number, drawn)
+    }
+
+    /// What becomes of a packet for which `drawn` was drawn and that leaves the bottleneck at `departure`.
+    #[inline]
+    pub(crate) fn deliver(&mut self, drawn: Drawn, departure: Instant, queued: Duration, marked: bool) -> Passage {
+        let Drawn { jitter, held_back, twice, corrupt_bit } = drawn;
+        let in_order = self.delay.arrive_in_order(departure, jitter);
         let late = self.reorder.as_mut().and_then(|reorder| reorder.hold(held_back, departure, in_order, &mut self.delay));
         let at = late.unwrap_or(in_order);
         self.counters.delivered += 1;
@@ -161,6 +192,40 @@ impl Path {
     /// What has happened so far.
     pub const fn counters(&self) -> PathCounters {
         self.counters
+    }
+
+    /// The same, for whoever runs the queue of this path.
+    pub(crate) const fn counters_mut(&mut self) -> &mut PathCounters {
+        &mut self.counters
+    }
+
+    /// How far time has come.
+    pub(crate) const fn now(&self) -> Instant {
+        self.now
+    }
+
+    /// The delay, without jitter, of what leaves the bottleneck at `at`.
+    pub fn delay_at(&self, at: Instant) -> Duration {
+        self.delay.at(at)
+    }
+
+    /// Whether the loss process takes the packet `number`, which it meets now.
+    #[inline]
+    pub(crate) fn loses(&mut self, number: u64) -> bool {
+        self.loss.takes(number, self.now)
+    }
+
+    /// Where packets are lost.
+    pub(crate) const fn loss_at(&self) -> LossPlace {
+        self.loss_at
+    }
+
+    /// Whether the policer lets a packet pass now; counts one that it drops.
+    #[inline]
+    pub(crate) fn polices(&mut self, bytes: Bytes) -> bool {
+        let passes = self.policer.as_mut().is_none_or(|policer| policer.passes(self.now, bytes));
+        self.counters.dropped_policer += u64::from(!passes);
+        passes
     }
 
     /// The bytes that wait for the bottleneck at `now`, the packet being transmitted not counted.
@@ -178,7 +243,7 @@ impl Path {
     /// marked; or what ended it.
     #[inline]
     fn cross(&mut self, number: u64, bytes: Bytes, markable: bool) -> Result<(Instant, Duration, bool), Passage> {
-        if self.loss_at == LossPlace::Before && self.loss.takes(number, self.now) {
+        if self.loss_at == LossPlace::Before && self.loses(number) {
             self.counters.lost += 1;
             return Err(Passage::ended(Fate::Lost, Duration::ZERO));
         }
@@ -201,10 +266,7 @@ impl Path {
     /// Through policer, queue and bottleneck; counts what they drop.
     #[inline]
     fn police_and_queue(&mut self, bytes: Bytes, markable: bool) -> Crossing {
-        if let Some(policer) = &mut self.policer
-            && !policer.passes(self.now, bytes)
-        {
-            self.counters.dropped_policer += 1;
+        if !self.polices(bytes) {
             return Crossing::Full;
         }
         let Some(bottleneck) = &mut self.bottleneck else {

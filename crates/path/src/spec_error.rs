@@ -59,7 +59,10 @@ pub enum SpecError {
     )]
     UnknownLoss(String),
     /// No queue management has this name.
-    #[error("\"{0}\" is not a management of the queue; write droptail, codel, or codel:target=5ms,interval=100ms")]
+    #[error(
+        "\"{0}\" is not a management of the queue; write droptail, codel, pie, fq-codel or dualpi2, or one with its settings such as \
+                 codel:target=5ms,interval=100ms"
+    )]
     UnknownAqm(String),
     /// CoDel's target is zero or its interval shorter than the target.
     #[error(
@@ -72,6 +75,20 @@ pub enum SpecError {
         /// The interval.
         interval: Duration,
     },
+    /// A setting of a queue management is out of its range.
+    #[error("the management of the queue \"{aqm}\" is not possible; give {what}")]
+    AqmImpossible {
+        /// What is possible.
+        what: &'static str,
+        /// The management.
+        aqm: String,
+    },
+    /// A path that answers at once cannot have a queue that decides later.
+    #[error(
+        "the queue \"{0}\" decides when the link takes a packet, which is later than this path must answer; choose droptail, codel or pie \
+                 here"
+    )]
+    QueueDecidesLate(String),
     /// Queue management needs a bandwidth to wait for.
     #[error("{0} is asked for on a path of unlimited bandwidth, where nothing waits; give a bandwidth or a trace of it")]
     NothingToManage(&'static str),
@@ -104,6 +121,53 @@ pub enum SpecError {
     /// A trace ends with nothing that ever passes.
     #[error("the trace lets nothing pass at last; end it with a bandwidth above 0, or repeat one that has such a bandwidth")]
     TraceEndsClosed,
+    /// The bandwidth changes in two ways at once.
+    #[error("the bandwidth follows a trace of bandwidths and a recorded one at once; give one of them")]
+    TwoTraces,
+    /// A line of a recorded trace is no time.
+    #[error("line {number} of the trace is \"{text}\", which is not a time in whole milliseconds; write one such as 12 on each line")]
+    NotAnOpportunity {
+        /// The line, counted from 1.
+        number: u64,
+        /// What stands in it.
+        text: String,
+    },
+    /// The times of a recorded trace go backward.
+    #[error("line {number} of the trace is {millis}, which is before the {before} above it; write the times in order")]
+    OpportunityOutOfOrder {
+        /// The line, counted from 1.
+        number: u64,
+        /// Its time.
+        millis: u32,
+        /// The time above.
+        before: u32,
+    },
+    /// A recorded trace is longer than can be kept.
+    #[error("the trace is too long: line {number} is beyond {most} delivery opportunities; shorten it, for it starts again at its end")]
+    TooManyOpportunities {
+        /// The line, counted from 1.
+        number: u64,
+        /// How many can be kept.
+        most: usize,
+    },
+    /// A recorded trace lets nothing pass.
+    #[error("the trace has no delivery opportunity after 0 ms; write on each line a time in milliseconds at which 1500 bytes may leave")]
+    NoOpportunity,
+    /// A jitter is not written as one.
+    #[error("\"{0}\" is not a jitter; write none, the largest addition to the delay such as 10ms, or wifi: and the mean such as wifi:12ms")]
+    NotAJitter(String),
+    /// The mean of the wireless hop is out of its range.
+    #[error("a wifi jitter with a mean of {0} is not possible; give a mean from 1us to 10s, such as wifi:12ms")]
+    WifiMean(Duration),
+    /// Steps of the delay are not written as such.
+    #[error("\"{0}\" is not a list of delays; write instants and delays such as 0s:20ms,10s:60ms, or none")]
+    NotDelaySteps(String),
+    /// Steps of the delay say nothing of the time before this.
+    #[error("the list of delays begins at {0}; it must say what the delay is from 0s on")]
+    DelayStartsLate(Duration),
+    /// A step of the delay does not begin after the one before it.
+    #[error("the list of delays has {0} behind an instant that is not earlier; write its instants in order, each once")]
+    DelayOutOfOrder(Duration),
     /// A reordering is not written as one.
     #[error("\"{0}\" is not a reordering; write none, or the share of packets and how far, such as 1%:distance=5 or 1%:delay=10ms")]
     NotAReordering(String),

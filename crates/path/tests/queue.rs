@@ -187,7 +187,7 @@ fn everything() -> PathConfig {
         policer: Some("12mbit,20kB".parse().unwrap()),
         queue: QueueLimit::Packets(30),
         delay: Duration::from_millis(5),
-        jitter: Duration::from_millis(1),
+        jitter: Duration::from_millis(1).into(),
         loss: "gilbert:rate=2%,burst=3".parse().unwrap(),
         duplicate: Probability::new(0.02).unwrap(),
         reorder: "1%:distance=5".parse().unwrap(),

@@ -158,7 +158,7 @@ fn changing_one_impairment_leaves_the_choices_of_the_others() {
     };
     let base = PathConfig { loss: loss("gilbert:rate=2%,burst=3"), ..everything() };
     let before = choices(&base);
-    let slower = choices(&PathConfig { delay: Duration::from_millis(7), jitter: Duration::from_millis(9), ..base.clone() });
+    let slower = choices(&PathConfig { delay: Duration::from_millis(7), jitter: Duration::from_millis(9).into(), ..base.clone() });
     assert_eq!(before, slower);
     let without_loss = choices(&PathConfig { loss: LossSpec::None, ..base.clone() });
     assert!(before.iter().zip(&without_loss).all(|(with, without)| with.0 || (with.1, with.2) == (without.1, without.2)));
@@ -170,7 +170,7 @@ fn changing_one_impairment_leaves_the_choices_of_the_others() {
 fn everything() -> PathConfig {
     PathConfig {
         delay: Duration::from_millis(30),
-        jitter: Duration::from_millis(2),
+        jitter: Duration::from_millis(2).into(),
         loss: loss("bursty:good=162ms,bad=18ms,loss=0.5"),
         reorder: "1%:distance=5".parse().unwrap(),
         duplicate: Probability::new(0.01).unwrap(),
@@ -201,7 +201,8 @@ fn a_distance_of_five_is_overtaken_by_five_in_an_even_stream() {
 
 #[test]
 fn a_distance_is_never_exceeded_in_an_uneven_stream() {
-    let config = PathConfig { jitter: Duration::from_micros(300), reorder: "5%:distance=3".parse().unwrap(), ..one_packet_a_millisecond() };
+    let config =
+        PathConfig { jitter: Duration::from_micros(300).into(), reorder: "5%:distance=3".parse().unwrap(), ..one_packet_a_millisecond() };
     let mut path = path(&config);
     let mut random = Seed(13).stream("gaps");
     let mut now = Instant::ZERO;
@@ -236,7 +237,7 @@ fn a_late_packet_takes_its_additional_delay_and_delays_no_other() {
 fn copies_follow_their_originals_and_are_counted() {
     let config = PathConfig {
         delay: Duration::from_millis(3),
-        jitter: Duration::from_millis(4),
+        jitter: Duration::from_millis(4).into(),
         duplicate: Probability::new(0.1).unwrap(),
         ..PathConfig::default()
     };

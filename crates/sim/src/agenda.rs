@@ -8,9 +8,9 @@
 //! found without a branch.
 //!
 //! Invariant: events come in the order of (time, class): data before control in front of the receiver, packets
-//! before work that is done, that before timers, the sender before the receiver, the source last.
+//! before work that is done, that before timers, the sender before the receiver, then the source, and queues last.
 //!
-//! Limit: an event later than 2^61 nanoseconds (73 years) never comes.
+//! Limit: an event later than 2^60 nanoseconds (36 years) never comes.
 
 use segstream_base::Instant;
 
@@ -33,9 +33,11 @@ pub(crate) enum Class {
     ReceiverTimer,
     /// A segment is due.
     Source,
+    /// A link takes a packet from a queue that decides only then.
+    Queue,
 }
 
-const CLASSES: [Class; 8] = [
+const CLASSES: [Class; 9] = [
     Class::Forward,
     Class::ForwardApart,
     Class::Back,
@@ -44,8 +46,9 @@ const CLASSES: [Class; 8] = [
     Class::SenderTimer,
     Class::ReceiverTimer,
     Class::Source,
+    Class::Queue,
 ];
-const CLASS_BITS: u32 = 3;
+const CLASS_BITS: u32 = 4;
 const NEVER: u64 = u64::MAX;
 const LATEST: u64 = (NEVER >> CLASS_BITS) - 1;
 
@@ -53,12 +56,12 @@ const LATEST: u64 = (NEVER >> CLASS_BITS) - 1;
 #[derive(Clone, Debug)]
 pub(crate) struct Agenda {
     /// Time and class of each.
-    keys: [u64; 8],
+    keys: [u64; 9],
 }
 
 impl Agenda {
     pub(crate) const fn new() -> Self {
-        Self { keys: [NEVER; 8] }
+        Self { keys: [NEVER; 9] }
     }
 
     /// Sets when the next event of `class` comes; [`Instant::FAR_FUTURE`] is never.
@@ -71,9 +74,9 @@ impl Agenda {
     /// The next event; `None` when nothing is pending.
     #[inline]
     pub(crate) fn next(&self) -> Option<(Instant, Class)> {
-        let [a, b, c, d, e, f, g, h] = self.keys;
-        let key = a.min(b).min(c.min(d)).min(e.min(f).min(g.min(h)));
-        let class = CLASSES.get((key & 7) as usize).filter(|_| key != NEVER)?;
+        let [a, b, c, d, e, f, g, h, i] = self.keys;
+        let key = a.min(b).min(c.min(d)).min(e.min(f).min(g.min(h))).min(i);
+        let class = CLASSES.get((key & 15) as usize).filter(|_| key != NEVER)?;
         Some((Instant::from_nanos(key >> CLASS_BITS), *class))
     }
 }

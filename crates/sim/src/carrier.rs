@@ -2,8 +2,9 @@
 //!
 //! Called by [`crate::Simulation`] for every packet that is sent and for every one that arrives.
 //!
-//! A path says at once when a packet will arrive, so what is under way is a ring in the order of arrival. A
-//! packet is put at its end, but for one that is overtaken, which is put where it belongs.
+//! Most paths say at once when a packet will arrive, so what is under way is a ring in the order of arrival. A
+//! packet is put at its end, but for one that is overtaken, which is put where it belongs. Where a queue decides later, a
+//! packet is kept beside the ring until then.
 //!
 //! Invariant: packets arrive in the order of (time, sending order), and a copy behind its original.
 
@@ -12,13 +13,13 @@ use crate::end::EncodingFault;
 use crate::observer::{Direction, Moment, Observer, PacketEvent, PacketFate};
 use crate::recoder::Recoder;
 use crate::setup::{Control, Setup};
-use crate::shared::Entry;
+use crate::shared::{Entry, entering};
 use crate::traffic::DirectionTraffic;
 use segstream_base::halves::Packet;
 use segstream_base::random::Seed;
-use segstream_base::{Bytes, Duration, Instant};
-use segstream_path::{Fate, LossSpec, Passage, Path, PathConfig, SpecError};
-use std::collections::VecDeque;
+use segstream_base::{Bytes, Instant};
+use segstream_path::{Fate, LossSpec, Passage, PathConfig, ScheduledPath, SpecError};
+use std::collections::{BTreeMap, VecDeque};
 
 /// A packet under way.
 #[derive(Clone, Debug)]
@@ -80,14 +81,21 @@ impl<P> Ring<P> {
     }
 }
 
+/// A packet in a queue that has not decided.
+#[derive(Clone, Debug)]
+struct Waiting<P> {
+    packet: P,
+    /// What the shared link has said, once it has.
+    shared: Option<Passage>,
+}
+
 /// One direction of a run.
 #[derive(Clone, Debug)]
 pub(crate) struct Carrier<P> {
     direction: Direction,
-    path: Path,
+    path: ScheduledPath,
     /// Takes what is lost, when data and control have losses of their own; the path then loses nothing.
     apart_loss: Option<ApartLoss>,
-    delay: Duration,
     out_of_band: bool,
     /// The latest arrival of data that was not held back; kept only where jitter makes it differ from what
     /// the bottleneck says.
@@ -97,6 +105,8 @@ pub(crate) struct Carrier<P> {
     held_back: u64,
     recoder: Option<Recoder>,
     traffic: DirectionTraffic,
+    /// What waits in a queue that decides later, by number.
+    waiting: BTreeMap<u64, Waiting<P>>,
     /// The link in front of the path that others share.
     pub(crate) shared: Option<Entry>,
     /// What goes through the path.
@@ -114,20 +124,20 @@ impl<P: Packet> Carrier<P> {
         let seed = seed.child("path");
         let apart_loss = setup.control_loss.as_ref().map(|control| ApartLoss::new(config, control, seed, name)).transpose()?;
         let path = match apart_loss {
-            None => Path::new(config, seed, name)?,
-            Some(_) => Path::new(&PathConfig { loss: LossSpec::None, ..config.clone() }, seed, name)?,
+            None => ScheduledPath::new(config, seed, name)?,
+            Some(_) => ScheduledPath::new(&PathConfig { loss: LossSpec::None, ..config.clone() }, seed, name)?,
         };
         Ok(Self {
             direction,
             path,
             apart_loss,
-            delay: config.delay,
             out_of_band: setup.control == Control::OutOfBand,
             data_arrival: Instant::ZERO,
-            jitters: !config.jitter.is_zero(),
+            jitters: !config.jitter.is_none() || !config.aggregate.is_zero() || !config.delay_steps.is_none(),
             held_back: 0,
             recoder: setup.check.then(Recoder::default),
             traffic: DirectionTraffic::default(),
+            waiting: BTreeMap::new(),
             shared: None,
             in_band: Ring::new(),
             apart: Ring::new(),
@@ -139,7 +149,12 @@ impl<P: Packet> Carrier<P> {
         let dropped_shared = self.shared.as_ref().map_or(0, Entry::dropped);
         let counters = self.path.counters();
         let path = self.apart_loss.as_ref().map_or(counters, |loss| loss.counted(counters));
-        DirectionTraffic { under_way: self.in_band.len() + self.apart.len(), path, dropped_shared, ..self.traffic }
+        DirectionTraffic {
+            under_way: self.in_band.len() + self.apart.len() + self.waiting.len() as u64,
+            path,
+            dropped_shared,
+            ..self.traffic
+        }
     }
 
     /// Counts the packet that arrived.
@@ -151,7 +166,8 @@ impl<P: Packet> Carrier<P> {
 
     /// The bytes that are under way, copies counted.
     pub(crate) fn bytes_under_way(&self) -> u64 {
-        self.in_band.iter().chain(self.apart.iter()).map(|packet| packet.encoded_len() as u64).sum()
+        let waiting = self.waiting.values().map(|waiting| &waiting.packet);
+        self.in_band.iter().chain(self.apart.iter()).chain(waiting).map(|packet| packet.encoded_len() as u64).sum()
     }
 
     /// The packets that were sent.
@@ -189,20 +205,31 @@ impl<P: Packet> Carrier<P> {
             }
         }
         let passage = match self.apart_loss {
-            None => self.cross(now, Bytes::new(bytes), packet.is_markable()),
-            Some(_) => self.lose_apart(now, Bytes::new(bytes), &packet),
+            None => self.cross(number, now, Bytes::new(bytes), packet.is_markable()),
+            Some(_) => self.lose_apart(number, now, Bytes::new(bytes), &packet),
+        };
+        let Some(passage) = passage else {
+            self.wait(now, number, packet, observer);
+            return Ok(());
         };
         if O::PACKETS {
             let moment = Moment::Sent(fate(passage));
             observer.packet(PacketEvent { now, direction: self.direction, number, moment, packet: &packet });
         }
-        let Fate::Delivered { at } = passage.fate else { return Ok(()) };
+        self.carry(number, packet, passage);
+        Ok(())
+    }
+
+    /// Puts a packet under way that `passage` delivers.
+    #[inline]
+    fn carry(&mut self, number: u64, packet: P, passage: Passage) {
+        let Fate::Delivered { at } = passage.fate else { return };
         if self.out_of_band && self.jitters {
             self.note_arrival(at);
         }
         if let Some(bit) = passage.corrupt_bit {
             self.discard(bit, passage);
-            return Ok(());
+            return;
         }
         let marked = passage.marked;
         match passage.duplicate {
@@ -212,29 +239,93 @@ impl<P: Packet> Carrier<P> {
                 self.in_band.put(Flight { at: copy_at, number, marked, packet });
             }
         }
-        Ok(())
     }
 
-    /// Through the link that others share, if there is one, and the path.
-    #[inline]
-    fn cross(&mut self, now: Instant, bytes: Bytes, markable: bool) -> Passage {
-        match &mut self.shared {
-            Some(link) => link.cross(&mut self.path, now, bytes, markable),
-            None if markable => self.path.send_markable(now, bytes),
-            None => self.path.send(now, bytes),
+    /// When a queue decides of the next packet that waits on this path.
+    pub(crate) fn decides_at(&self) -> Instant {
+        self.path.due()
+    }
+
+    /// A packet waits in a queue that decides later.
+    #[cold]
+    fn wait<O: Observer>(&mut self, now: Instant, number: u64, packet: P, observer: &mut O) {
+        if O::PACKETS {
+            let moment = Moment::Sent(PacketFate::Waits);
+            observer.packet(PacketEvent { now, direction: self.direction, number, moment, packet: &packet });
         }
+        self.waiting.insert(number, Waiting { packet, shared: None });
+        self.decide(now, observer);
+    }
+
+    /// Takes what the queue of the path has decided by `now`.
+    #[cold]
+    pub(crate) fn decide<O: Observer>(&mut self, now: Instant, observer: &mut O) {
+        self.path.advance(now);
+        while let Some((number, passage)) = self.path.settled() {
+            let Some(waiting) = self.waiting.remove(&number) else { continue };
+            let passage = match (&mut self.shared, waiting.shared) {
+                (Some(entry), Some(shared)) => entry.through(&shared, passage, Bytes::new(waiting.packet.encoded_len() as u64)),
+                _ => passage,
+            };
+            self.end_wait(now, number, waiting.packet, passage, observer);
+        }
+    }
+
+    /// The shared link has decided at `now` of the packet `number`.
+    #[cold]
+    pub(crate) fn decided_on_link<O: Observer>(&mut self, now: Instant, number: u64, shared: &Passage, observer: &mut O) {
+        let Some(mut waiting) = self.waiting.remove(&number) else { return };
+        let bytes = Bytes::new(waiting.packet.encoded_len() as u64);
+        let Some(entry) = &mut self.shared else { return };
+        let Some(at) = entry.behind(shared, bytes) else {
+            self.end_wait(now, number, waiting.packet, *shared, observer);
+            return;
+        };
+        let markable = waiting.packet.is_markable();
+        match enter(&mut self.path, number, at, bytes, markable) {
+            Some(own) => {
+                let passage = entry.through(shared, own, bytes);
+                self.end_wait(now, number, waiting.packet, passage, observer);
+            }
+            None => {
+                waiting.shared = Some(*shared);
+                self.waiting.insert(number, waiting);
+                self.decide(now, observer);
+            }
+        }
+    }
+
+    /// A packet that waited is decided.
+    fn end_wait<O: Observer>(&mut self, now: Instant, number: u64, packet: P, passage: Passage, observer: &mut O) {
+        let passes = self.path.free_at().max(now);
+        let passage = self.apart_loss.as_mut().map_or(passage, |loss| loss.behind(passes, packet.is_data(), passage));
+        if O::PACKETS {
+            let moment = Moment::Decided(fate(passage));
+            observer.packet(PacketEvent { now, direction: self.direction, number, moment, packet: &packet });
+        }
+        self.carry(number, packet, passage);
+    }
+
+    /// Through the link that others share, if there is one, and the path; `None` while the packet waits.
+    #[inline]
+    fn cross(&mut self, number: u64, now: Instant, bytes: Bytes, markable: bool) -> Option<Passage> {
+        let Some(link) = &mut self.shared else { return enter(&mut self.path, number, now, bytes, markable) };
+        let shared = link.cross(number, now, bytes, markable)?;
+        let Some(at) = link.behind(&shared, bytes) else { return Some(shared) };
+        let own = enter(&mut self.path, number, at, bytes, markable)?;
+        Some(link.through(&shared, own, bytes))
     }
 
     /// The same, where data and control have losses of their own.
-    fn lose_apart(&mut self, now: Instant, bytes: Bytes, packet: &P) -> Passage {
+    fn lose_apart(&mut self, number: u64, now: Instant, bytes: Bytes, packet: &P) -> Option<Passage> {
         if let Some(loss) = &mut self.apart_loss
             && let Some(lost) = loss.before(now, packet.is_data())
         {
-            return lost;
+            return Some(lost);
         }
-        let passage = self.cross(now, bytes, packet.is_markable());
+        let passage = self.cross(number, now, bytes, packet.is_markable())?;
         let passes = self.path.free_at().max(now);
-        self.apart_loss.as_mut().map_or(passage, |loss| loss.behind(passes, packet.is_data(), passage))
+        Some(self.apart_loss.as_mut().map_or(passage, |loss| loss.behind(passes, packet.is_data(), passage)))
     }
 
     /// Check mode: the packet becomes what its encoding says.
@@ -249,7 +340,8 @@ impl<P: Packet> Carrier<P> {
     /// Sends control beside the path: right behind the data in front of it.
     fn send_apart<O: Observer>(&mut self, now: Instant, number: u64, packet: P, observer: &mut O) {
         let shared = self.shared.as_ref().map_or(Instant::ZERO, Entry::free_at);
-        let at = (now.max(shared).max(self.path.free_at()) + self.delay).max(self.data_arrival);
+        let leaves = now.max(shared).max(self.path.free_at());
+        let at = (leaves + self.path.delay_at(leaves)).max(self.data_arrival);
         if O::PACKETS {
             let moment = Moment::Sent(PacketFate::Arrives { at, copy_at: None });
             observer.packet(PacketEvent { now, direction: self.direction, number, moment, packet: &packet });
@@ -272,6 +364,19 @@ impl<P: Packet> Carrier<P> {
         self.traffic.discarded += 1 + u64::from(passage.duplicate.is_some());
         if let Some(recoder) = &mut self.recoder {
             recoder.decode_flipped::<P>(bit);
+        }
+    }
+}
+
+/// Sends the packet `number` into `path`; `None` while it waits there. It is the only flow.
+#[inline]
+fn enter(path: &mut ScheduledPath, number: u64, now: Instant, bytes: Bytes, markable: bool) -> Option<Passage> {
+    match path.at_once() {
+        Some(path) if markable => Some(path.send_markable(now, bytes)),
+        Some(path) => Some(path.send(now, bytes)),
+        None => {
+            path.enter(now, entering(bytes, markable, 0), number);
+            None
         }
     }
 }

@@ -17,6 +17,8 @@
 //! 10008064 judge 0/0 complete
 //! ```
 //!
+//! Where a queue decides later, a packet `waits` when it is sent; `->*` or `<-*` tells then what becomes of it.
+//!
 //! Invariant: the same run gives the same bytes.
 
 use crate::observer::{Direction, Moment, Observer, PacketEvent, PacketFate};
@@ -63,8 +65,10 @@ impl<W: Write> EventLog<W> {
     fn packet_line<P: Packet>(&mut self, event: PacketEvent<'_, P>, fate: std::fmt::Arguments<'_>) {
         let arrow = match (event.direction, event.moment) {
             (Direction::Forward, Moment::Sent(_)) => "->",
+            (Direction::Forward, Moment::Decided(_)) => "->*",
             (Direction::Forward, Moment::Arrived) => "=>",
             (Direction::Back, Moment::Sent(_)) => "<-",
+            (Direction::Back, Moment::Decided(_)) => "<-*",
             (Direction::Back, Moment::Arrived) => "<=",
         };
         let kind = if event.packet.is_data() { "data" } else { "control" };
@@ -105,15 +109,19 @@ impl<W: Write> Observer for EventLog<W> {
     }
 
     fn packet<P: Packet>(&mut self, event: PacketEvent<'_, P>) {
-        match event.moment {
-            Moment::Arrived => self.packet_line(event, format_args!("")),
-            Moment::Sent(PacketFate::Arrives { at, copy_at: None }) => self.packet_line(event, format_args!(" arrives={}", at.as_nanos())),
-            Moment::Sent(PacketFate::Arrives { at, copy_at: Some(copy) }) => {
+        let fate = match event.moment {
+            Moment::Arrived => return self.packet_line(event, format_args!("")),
+            Moment::Sent(fate) | Moment::Decided(fate) => fate,
+        };
+        match fate {
+            PacketFate::Arrives { at, copy_at: None } => self.packet_line(event, format_args!(" arrives={}", at.as_nanos())),
+            PacketFate::Arrives { at, copy_at: Some(copy) } => {
                 self.packet_line(event, format_args!(" arrives={} copy={}", at.as_nanos(), copy.as_nanos()));
             }
-            Moment::Sent(PacketFate::Lost) => self.packet_line(event, format_args!(" lost")),
-            Moment::Sent(PacketFate::Dropped) => self.packet_line(event, format_args!(" dropped")),
-            Moment::Sent(PacketFate::Corrupted) => self.packet_line(event, format_args!(" corrupted")),
+            PacketFate::Lost => self.packet_line(event, format_args!(" lost")),
+            PacketFate::Dropped => self.packet_line(event, format_args!(" dropped")),
+            PacketFate::Corrupted => self.packet_line(event, format_args!(" corrupted")),
+            PacketFate::Waits => self.packet_line(event, format_args!(" waits")),
         }
     }
 }

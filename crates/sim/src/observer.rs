@@ -74,6 +74,8 @@ pub enum PacketFate {
     Dropped,
     /// It arrives with a flipped bit and is discarded: a checksum finds it.
     Corrupted,
+    /// It waits in a queue that decides later: [`Moment::Decided`] tells.
+    Waits,
 }
 
 /// What happens to a packet.
@@ -81,6 +83,8 @@ pub enum PacketFate {
 pub enum Moment {
     /// A half has handed it out.
     Sent(PacketFate),
+    /// The queue that it waited in has decided.
+    Decided(PacketFate),
     /// It is about to be handed to the other half.
     Arrived,
 }

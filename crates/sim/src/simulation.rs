@@ -27,7 +27,7 @@ use crate::traffic::Traffic;
 use segstream_base::Instant;
 use segstream_base::halves::{Packet as _, Receiver, ReceiverEvent, Sender, SenderEvent};
 use segstream_base::random::Seed;
-use segstream_path::SpecError;
+use segstream_path::{Passage, SpecError};
 
 /// How often a half may be served at one instant without sending or telling anything.
 const SPINS_MAX: u32 = 10_000;
@@ -245,8 +245,33 @@ where
                 self.submit();
                 self.serve_sender();
             }
+            Class::Queue => {
+                self.forward.decide(self.now, &mut self.observer);
+                self.back.decide(self.now, &mut self.observer);
+                self.expect_packets();
+            }
         }
         Ok(())
+    }
+
+    /// Looks when packets in band arrive, and when a queue decides of one.
+    fn expect_packets(&mut self) {
+        self.agenda.set(Class::Forward, self.forward.in_band.next_at());
+        self.agenda.set(Class::Back, self.back.in_band.next_at());
+        self.expect_decisions();
+    }
+
+    /// Looks when a queue decides of a packet that waits.
+    #[inline]
+    fn expect_decisions(&mut self) {
+        self.agenda.set(Class::Queue, self.forward.decides_at().min(self.back.decides_at()));
+    }
+
+    /// The shared link has decided at `now` of the packet `number`, which waited there.
+    pub(crate) fn decided_on_link(&mut self, now: Instant, number: u64, passage: &Passage) {
+        self.now = self.now.max(now);
+        self.forward.decided_on_link(self.now, number, passage, &mut self.observer);
+        self.expect_packets();
     }
 
     #[inline]
@@ -355,6 +380,7 @@ where
         if sent > 0 {
             self.agenda.set(Class::Forward, self.forward.in_band.next_at());
             self.agenda.set(Class::ForwardApart, self.forward.apart.next_at());
+            self.expect_decisions();
         }
         self.agenda.set(Class::SenderTimer, self.sender_due());
         sent > 0 || told
@@ -423,6 +449,7 @@ where
         if sent > 0 {
             self.agenda.set(Class::Back, self.back.in_band.next_at());
             self.agenda.set(Class::BackApart, self.back.apart.next_at());
+            self.expect_decisions();
         }
         let due = self.receiver.poll_timeout().map_or(Instant::FAR_FUTURE, |deadline| deadline.at);
         self.agenda.set(Class::ReceiverTimer, due);

@@ -18,7 +18,7 @@ fn allocations(packets: u64, control: Control, check: bool, end_systems: Option<
     let mut setup = setup(60);
     (setup.control, setup.check, setup.end_systems) = (control, check, end_systems);
     setup.forward.queue = QueueLimit::Packets(1000);
-    setup.forward.jitter = arq::SLOT;
+    setup.forward.jitter = arq::SLOT.into();
     setup.forward.loss = "1%".parse().unwrap();
     setup.forward.duplicate = "1%".parse().unwrap();
     let settings = Settings::filling(Mode::GoBackN, 62);

@@ -12,6 +12,7 @@ pub mod endpoint_datagrams;
 pub mod handshake;
 pub mod loss_spec;
 mod pair;
+pub mod path_spec;
 #[cfg(test)]
 mod seeds;
 
@@ -24,6 +25,7 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("endpoint_datagrams", endpoint_datagrams::check),
     ("handshake", handshake::check),
     ("loss_spec", loss_spec::check),
+    ("path_spec", path_spec::check),
 ];
 
 #[cfg(test)]

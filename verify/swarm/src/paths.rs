@@ -22,7 +22,7 @@ pub(crate) fn draw(random: &mut Random, mild: bool) -> PathConfig {
         mark_above: (random.chance(0.2) && !unlimited).then_some(Duration::from_millis(5)),
         queue: if random.chance(0.5) || mild { long } else { QueueLimit::Packets(short) },
         delay,
-        jitter,
+        jitter: jitter.into(),
         loss: loss(random, mild),
         loss_at: one_of(random, &[LossPlace::Before, LossPlace::After]),
         reorder: reorder(random),

@@ -8,6 +8,7 @@ use super::sender_costs::{SenderCosts, microseconds};
 use super::settings::Settings;
 use super::tandem::Tandem;
 use super::usual::Usual;
+use crate::hops::Hops;
 use crate::tolerance_argument::ToleranceArgument;
 use crate::{quantity, usage};
 use anyhow::Result;
@@ -39,6 +40,7 @@ use std::path::PathBuf;
     after_help = "Example:\n  segstream sim sstp --rtt 60ms --bandwidth 500mbit --window 36 --tolerance 256,1,1 --loss 1e-3 --feedback ideal\n  \
                         segstream sim segstream --loss bursty:good=1620ms,bad=180ms,loss=1e-2 --replications 10\n  \
                         segstream sim tcp --rtt 40ms --service-us 83 --window 256 --loss 1e-3 --control-loss 0 --backoff own\n  \
+                        segstream sim segstream --trace down.txt --jitter wifi:12ms --aqm fq-codel\n  \
                         segstream sim adaptive-ack --window 400 --t-normal 40ms --t-error 5ms --loss 1e-2"
 )]
 pub(crate) struct Arguments {
@@ -124,6 +126,8 @@ pub(crate) struct Arguments {
     #[arg(long)]
     pub(crate) json: bool,
     #[command(flatten)]
+    hops: Hops,
+    #[command(flatten)]
     sender_costs: SenderCosts,
     #[command(flatten)]
     settings: Settings,
@@ -145,6 +149,8 @@ impl Arguments {
             loss_back: self.loss_back.clone(),
             control_loss: self.control_loss.clone().or(usual.control_loss),
             queue_packets: self.queue_packets,
+            hop: self.hops.there(),
+            hop_back: self.hops.back(),
             feedback: self.feedback,
             work: self.work_us.unwrap_or(usual.work),
             ..BlackBox::default()

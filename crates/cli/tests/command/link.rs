@@ -70,3 +70,30 @@ fn a_managed_queue_and_a_policer_are_told_apart_in_the_report() {
     assert!(wait("queueing_ms_p95") <= wait("queueing_ms_max"));
     assert_eq!(report["back"]["queueing_ms_max"], 0.0);
 }
+
+#[test]
+fn a_recorded_link_lets_a_datagram_out_at_its_opportunity() {
+    let target = UdpSocket::bind("127.0.0.1:0").unwrap();
+    target.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    let to = target.local_addr().unwrap().to_string();
+    let trace = tempfile::NamedTempFile::new().unwrap();
+    // 12 Mbit/s, but for a pause of 300 ms.
+    let lines: String = (1..=100).chain(400..=500).map(|millis| format!("{millis}\n")).collect();
+    std::fs::write(trace.path(), lines).unwrap();
+    let path = trace.path().to_str().unwrap();
+    let flags = ["--trace", path, "--rtt", "20ms", "--jitter", "wifi:1ms", "--jitter-back", "none", "--aqm", "fq-codel", "--json"];
+    let (link, through) = link(&to, &flags);
+    let client = UdpSocket::bind("127.0.0.1:0").unwrap();
+    for _ in 0..60 {
+        client.send_to(&[7; 1000], &through).unwrap();
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let mut buffer = [0; 1500];
+    for _ in 0..60 {
+        assert_eq!(target.recv_from(&mut buffer).unwrap().0, 1000);
+    }
+    let report = link.interrupt().json();
+    assert_eq!((report["forward"]["packets_entered"].as_u64(), report["forward"]["datagrams_sent"].as_u64()), (Some(60), Some(60)));
+    // 600 ms meet a pause at least once: whoever came at its beginning waited for all of it, or nearly so.
+    assert!(report["forward"]["queueing_ms_max"].as_f64().unwrap() > 100.0, "{report}");
+}

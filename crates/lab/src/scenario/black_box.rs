@@ -4,7 +4,7 @@
 //!
 //! Invariant: a black box that passes [`BlackBox::check`] can be simulated.
 
-use super::ScenarioError;
+use super::{Hop, ScenarioError};
 use segstream_base::{Bandwidth, Duration};
 use segstream_path::LossSpec;
 use segstream_schemes::sstp::FeedbackMode;
@@ -36,6 +36,10 @@ pub struct BlackBox {
     pub control_loss: Option<LossSpec>,
     /// The forward queue in packets; `None` is a bandwidth-delay product. Default `None`.
     pub queue_packets: Option<u32>,
+    /// What the way to the receiver does besides. Default: nothing.
+    pub hop: Hop,
+    /// What the way back does besides. Default: nothing.
+    pub hop_back: Hop,
     /// Whether the sender is told the fate of each packet group out of band, or finds out. Default full: it finds out.
     pub feedback: FeedbackMode,
     /// What each data packet costs the sender's processor, zero for nothing (HT 6). Default zero.
@@ -59,6 +63,8 @@ impl Default for BlackBox {
             loss_back: LossSpec::None,
             control_loss: None,
             queue_packets: None,
+            hop: Hop::default(),
+            hop_back: Hop::default(),
             feedback: FeedbackMode::Full,
             service: Duration::ZERO,
             search_cost: Duration::ZERO,
@@ -85,6 +91,12 @@ impl BlackBox {
         self.control_loss.as_ref().map_or(Ok(()), LossSpec::check)?;
         if self.queue_packets == Some(0) {
             return Err(ScenarioError::Nothing);
+        }
+        self.hop.check()?;
+        self.hop_back.check()?;
+        let scheduled = [&self.hop, &self.hop_back].into_iter().find(|hop| hop.aqm.is_scheduled());
+        if let (FeedbackMode::Ideal, Some(hop)) = (self.feedback, scheduled) {
+            return Err(ScenarioError::IdealBehindSchedule(hop.aqm));
         }
         self.check_costs()
     }

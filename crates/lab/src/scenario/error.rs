@@ -7,7 +7,7 @@
 use super::{PACKET_BYTES_MAX, PACKET_BYTES_MIN, RTT_MAX, SEGMENT_PACKETS_MAX, SERVICE_MAX, WINDOW_MAX};
 use crate::registry;
 use segstream_base::{Bandwidth, Duration};
-use segstream_path::SpecError;
+use segstream_path::{Aqm, SpecError};
 use segstream_schemes::setting::SettingError;
 
 /// Why a scenario cannot be run: a fault of whoever wrote it.
@@ -63,6 +63,12 @@ pub enum ScenarioError {
     /// See the message.
     #[error("a bandwidth of zero lets nothing pass; give one above it")]
     NoBandwidth,
+    /// See the message.
+    #[error(
+        "ideal feedback comes right behind the data in front of it, but the queue \"{0}\" has no such order; use full feedback, or \
+         droptail, codel or pie"
+    )]
+    IdealBehindSchedule(Aqm),
     /// See the message.
     #[error("the round trip of {0} is too long; give at most {RTT_MAX}")]
     Rtt(Duration),

@@ -8,6 +8,7 @@
 //! Invariant: what is as by default and came to be after the first version is left out, so that a text once written goes on
 //! to mean the same.
 
+use super::hop::HopRecord;
 use super::{BlackBox, Scenario, ScenarioError, Workload};
 use crate::registry::{self, SchemeConfig};
 use segstream_base::Tolerance;
@@ -17,7 +18,7 @@ use serde::{Deserialize, Serialize, Serializer};
 use serde_json::Map;
 
 /// The order of the text. Why written down: texts of all versions are compared byte for byte. What is not named stands behind.
-const ORDER: [&str; 27] = [
+const ORDER: [&str; 29] = [
     "scheme",
     "rtt_ns",
     "bandwidth_bps",
@@ -45,6 +46,8 @@ const ORDER: [&str; 27] = [
     "work_ns",
     "adaptive_ack",
     "sscop",
+    "hop",
+    "hop_back",
 ];
 
 /// Black box and workload in base measures.
@@ -76,6 +79,10 @@ struct Record {
     /// A packet, a byte.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     work_ns: Option<[u64; 2]>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    hop: Option<HopRecord>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    hop_back: Option<HopRecord>,
     /// What schemes are told of their own.
     #[serde(flatten)]
     settings: Map<String, serde_json::Value>,
@@ -222,6 +229,8 @@ impl From<&Scenario> for Record {
             costs_ns: (costs != [0; 4]).then_some(costs),
             bandwidth_back_bps: black_box.bandwidth_back.map(Bandwidth::bits_per_second),
             work_ns: black_box.end_system().map(|system| [system.packet.as_nanos(), system.byte.as_nanos()]),
+            hop: HopRecord::of(&black_box.hop),
+            hop_back: HopRecord::of(&black_box.hop_back),
             settings: Map::new(),
         }
     }
@@ -241,6 +250,8 @@ impl Record {
             loss_back: parsed(&self.loss_back)?,
             control_loss: self.control_loss.as_deref().map(parsed).transpose()?,
             queue_packets: self.queue_packets,
+            hop: self.hop.map_or_else(|| Ok(Default::default()), HopRecord::hop)?,
+            hop_back: self.hop_back.map_or_else(|| Ok(Default::default()), HopRecord::hop)?,
             feedback: parsed(&self.feedback)?,
             service,
             search_cost,

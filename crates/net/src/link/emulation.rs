@@ -3,6 +3,9 @@
 //! Called by the relay between UDP sockets and by the one between network namespaces, which read and write. An `N` is what
 //! a relay must know of a packet besides its bytes to send it.
 //!
+//! A packet is kept from when it enters. Most paths tell at once what becomes of it; one whose queue serves flows in turn tells
+//! when the link takes it, and is asked by then, once all that has arrived before has entered.
+//!
 //! Invariant: everything a path delivers is kept until it is due, or counted as dropped.
 
 use super::awake::Awake;
@@ -13,13 +16,26 @@ use super::pace::Pace;
 use super::priority::Priority;
 use super::queueing::QueueingRecorder;
 use super::report::{LinkReport, RelayCounters};
-use super::store::Store;
+use super::store::{Slot, Store};
 use crate::clock::Clock;
 use rustix::event::{PollFd, Timespec, poll};
 use rustix::io::Errno;
 use segstream_base::random::Seed;
-use segstream_base::{Bytes, Duration, Instant};
-use segstream_path::{Fate, Passage, Path, PathConfig};
+use segstream_base::{Duration, Instant};
+use segstream_path::{Entering, Fate, Passage, PathConfig, ScheduledPath};
+
+/// What a relay knows of a packet besides its bytes, and how it changes them.
+pub(super) trait Notes: Copy {
+    /// Marks the packet as having met congestion.
+    fn mark(&mut self, packet: &mut [u8]);
+
+    /// Which bit of `packet` is the bit `bit` of the whole packet on the path.
+    fn bit(&self, packet: &[u8], bit: u64) -> usize;
+}
+
+/// How long a decision of the queue may be late at most, so that several are taken together. Why so long: a packet that was
+/// decided has its transmission and its delay still before it.
+const DECIDED_TOGETHER: Duration = Duration::from_millis(1);
 
 /// Two paths and their departures.
 #[derive(Debug)]
@@ -39,7 +55,11 @@ pub(super) struct Emulation<N> {
 pub(super) struct Lane<N> {
     pub(super) departures: Departures<N>,
     pub(super) relayed: RelayCounters,
-    path: Path,
+    path: ScheduledPath,
+    /// What the path has not decided yet, by slot.
+    entered: Vec<Option<(Slot, N)>>,
+    /// How late a decision may be.
+    slack: Duration,
     queueing: QueueingRecorder,
 }
 
@@ -74,6 +94,16 @@ impl<N> Emulation<N> {
     /// When the next departure is due.
     pub(super) fn due(&self) -> Instant {
         self.forward.due().min(self.back.due())
+    }
+
+    /// When the next departure is due, or the queues are to be asked.
+    pub(super) fn next(&self) -> Instant {
+        self.due().min(self.decides_at())
+    }
+
+    /// When the queues are to be asked what they have decided; see [`Emulation::decide_until`].
+    pub(super) fn decides_at(&self) -> Instant {
+        self.forward.decides_at().min(self.back.decides_at())
     }
 
     /// Whether a departure is due by now.
@@ -116,27 +146,81 @@ impl<N> Emulation<N> {
     }
 }
 
-impl<N: Copy> Lane<N> {
-    /// Keeps `packet` as often as `passage` delivers it; `flip` says which of its bits a flipped one of the path is.
-    pub(super) fn keep(&mut self, store: &mut Store, passage: &Passage, packet: &[u8], notes: N, flip: impl Fn(u64) -> usize) {
-        let Fate::Delivered { at } = passage.fate else { return };
-        for due in std::iter::once(at).chain(passage.duplicate) {
-            let Some(slot) = store.keep(packet) else {
-                self.relayed.dropped_limit += 1;
-                continue;
-            };
-            if let Some(bit) = passage.corrupt_bit {
-                store.flip(slot, flip(bit));
+impl<N: Notes> Emulation<N> {
+    /// Lets the queues decide what they decide until `now`; all that arrived before has entered.
+    pub(super) fn decide_until(&mut self, now: Instant) {
+        for lane in [&mut self.forward, &mut self.back] {
+            lane.path.advance(now);
+            lane.settle(&mut self.store);
+        }
+    }
+}
+
+impl<N: Notes> Lane<N> {
+    /// Sends a packet into the path at `now` and keeps it for as long as it is under way.
+    pub(super) fn enter(&mut self, store: &mut Store, now: Instant, entering: Entering, packet: &[u8], notes: N) {
+        let slot = store.keep(packet);
+        let place = slot.map_or(usize::MAX, Slot::number);
+        if let Some(slot) = slot {
+            if self.entered.len() <= place {
+                self.entered.resize(place + 1, None);
             }
-            self.departures.push(Departure { due, slot, notes });
+            if let Some(entered) = self.entered.get_mut(place) {
+                *entered = Some((slot, notes));
+            }
+        }
+        self.path.enter(now, entering, place as u64);
+        self.settle(store);
+    }
+
+    /// Puts what the path has decided among the departures, or forgets it.
+    fn settle(&mut self, store: &mut Store) {
+        while let Some((ticket, passage)) = self.path.settled() {
+            if matches!(passage.fate, Fate::Delivered { .. }) {
+                self.queueing.record(passage.queued);
+            }
+            let place = usize::try_from(ticket).unwrap_or(usize::MAX);
+            match self.entered.get_mut(place).and_then(Option::take) {
+                Some((slot, notes)) => self.depart(store, &passage, slot, notes),
+                None => self.relayed.dropped_limit += passage.copies(),
+            }
+        }
+    }
+
+    /// Keeps the packet in `slot` as often as `passage` delivers it.
+    fn depart(&mut self, store: &mut Store, passage: &Passage, slot: Slot, mut notes: N) {
+        let Fate::Delivered { at } = passage.fate else {
+            store.release(slot);
+            return;
+        };
+        if passage.marked {
+            notes.mark(store.datagram_mut(slot));
+        }
+        if let Some(bit) = passage.corrupt_bit {
+            let bit = notes.bit(store.datagram(slot), bit);
+            store.flip(slot, bit);
+        }
+        self.departures.push(Departure { due: at, slot, notes });
+        if let Some(due) = passage.duplicate {
+            match store.copy(slot) {
+                Some(slot) => self.departures.push(Departure { due, slot, notes }),
+                None => self.relayed.dropped_limit += 1,
+            }
         }
     }
 }
 
 impl<N> Lane<N> {
     fn new(config: &PathConfig, seed: Seed, direction: &'static str) -> Result<Self, LinkError> {
-        let path = Path::new(config, seed, direction).map_err(|source| LinkError::Path { direction, source })?;
-        Ok(Self { path, departures: Departures::new(), relayed: RelayCounters::default(), queueing: QueueingRecorder::new() })
+        let path = ScheduledPath::new(config, seed, direction).map_err(|source| LinkError::Path { direction, source })?;
+        Ok(Self {
+            departures: Departures::new(),
+            relayed: RelayCounters::default(),
+            path,
+            entered: Vec::new(),
+            slack: (config.delay_least() / 2).min(DECIDED_TOGETHER),
+            queueing: QueueingRecorder::new(),
+        })
     }
 
     /// When the next departure is due.
@@ -144,14 +228,9 @@ impl<N> Lane<N> {
         self.departures.first().map_or(Instant::FAR_FUTURE, |departure| departure.due)
     }
 
-    /// Sends a packet of `bytes` into the path at `now`. What is delivered is still to be kept.
-    pub(super) fn enter(&mut self, now: Instant, bytes: u64, markable: bool) -> Passage {
-        let bytes = Bytes::new(bytes);
-        let passage = if markable { self.path.send_markable(now, bytes) } else { self.path.send(now, bytes) };
-        if matches!(passage.fate, Fate::Delivered { .. }) {
-            self.queueing.record(passage.queued);
-        }
-        passage
+    /// When the path is to be asked what it has decided.
+    fn decides_at(&self) -> Instant {
+        self.path.due() + self.slack
     }
 }
 

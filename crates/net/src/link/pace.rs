@@ -48,7 +48,7 @@ pub(super) struct Pace {
 
 impl Pace {
     pub(super) fn new(config: &LinkConfig) -> Self {
-        let half = config.forward.delay.min(config.back.delay) / 2;
+        let half = config.forward.delay_least().min(config.back.delay_least()) / 2;
         Self { look_every: (half >= LOOK_MIN).then_some(half.min(LOOK_MAX)), ..Self::waking_for_all(config.grain, config.spin) }
     }
 

@@ -11,7 +11,7 @@
 use super::clients::{ClientId, Clients};
 use super::config::{LinkConfig, LinkError};
 use super::departures::Departure;
-use super::emulation::{Emulated, Emulation, Lane, await_any};
+use super::emulation::{self, Emulated, Emulation, Lane, await_any};
 use super::overflow;
 use super::pace::{Pace, Step};
 use super::priority::{Priority, RaisedPriority};
@@ -22,7 +22,8 @@ use crate::receive::ReceiveBatch;
 use crate::socket::{DropReason, SEND_BYTES_MAX, SendOutcome, Socket};
 use rustix::event::{PollFd, PollFlags};
 use segstream_base::endpoint::{Arrival, Ecn, Local, Transmit};
-use segstream_base::{Duration, Instant};
+use segstream_base::{Bytes, Duration, Instant};
+use segstream_path::Entering;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -58,6 +59,18 @@ enum Direction {
 struct Notes {
     client: ClientId,
     ecn: Option<Ecn>,
+    /// What IP and UDP add to it.
+    header_bytes: u64,
+}
+
+impl emulation::Notes for Notes {
+    fn mark(&mut self, _datagram: &mut [u8]) {
+        self.ecn = Some(Ecn::CongestionExperienced);
+    }
+
+    fn bit(&self, datagram: &[u8], bit: u64) -> usize {
+        bit_of_payload(bit, datagram.len() as u64 + self.header_bytes, datagram.len())
+    }
 }
 
 /// Datagrams that leave together.
@@ -67,12 +80,13 @@ struct GsoBatch {
     dues: Vec<Instant>,
 }
 
-/// Sends a datagram into the path of `lane` and keeps what the path will deliver.
+/// Sends a datagram into the path of `lane`.
 fn enter(lane: &mut Lane<Notes>, store: &mut Store, client: ClientId, arrival: &Arrival, datagram: &[u8]) {
-    let packet_bytes = datagram.len() as u64 + header_bytes(arrival.from);
-    let passage = lane.enter(arrival.received, packet_bytes, arrival.ecn.is_some());
-    let ecn = if passage.marked { Some(Ecn::CongestionExperienced) } else { arrival.ecn };
-    lane.keep(store, &passage, datagram, Notes { client, ecn }, |bit| bit_of_payload(bit, packet_bytes, datagram.len()));
+    let header_bytes = header_bytes(arrival.from);
+    let bytes = Bytes::new(datagram.len() as u64 + header_bytes);
+    // Why the client: all its datagrams have the same addresses and ports.
+    let entering = Entering { bytes, ecn: arrival.ecn, flow: client.0 };
+    lane.enter(store, arrival.received, entering, datagram, Notes { client, ecn: arrival.ecn, header_bytes });
 }
 
 impl Link {
@@ -123,8 +137,12 @@ impl Link {
         let started = self.emulation.clock.now();
         let mut batch = ReceiveBatch::new(self.emulation.clock);
         while !stop.load(Ordering::Relaxed) {
-            let due = self.emulation.due();
-            match self.emulation.pace.next(self.emulation.clock.now(), due) {
+            let now = self.emulation.clock.now();
+            if self.emulation.decides_at() <= now {
+                self.read_after(Duration::ZERO, &mut batch)?;
+                self.emulation.decide_until(now);
+            }
+            match self.emulation.pace.next(now, self.emulation.next()) {
                 Step::Send => self.send_due(),
                 Step::Spin => std::hint::spin_loop(),
                 Step::Sleep(asleep) => std::thread::sleep(asleep.into()),
@@ -333,7 +351,7 @@ mod tests {
     fn a_batch_ends_with_its_first_shorter_datagram() {
         let mut store = Store::default();
         let mut departure = |bytes: &[u8]| {
-            let notes = Notes { client: ClientId(0), ecn: None };
+            let notes = Notes { client: ClientId(0), ecn: None, header_bytes: 28 };
             Departure { due: Instant::ZERO, slot: store.keep(bytes).unwrap(), notes }
         };
         let (first, short) = (departure(&[1, 2, 3]), departure(&[4]));

@@ -18,6 +18,13 @@ const BUFFER_KEPT_BYTES: usize = 2048;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Slot(usize);
 
+impl Slot {
+    /// Its number, below [`DATAGRAMS_MAX`].
+    pub(super) const fn number(self) -> usize {
+        self.0
+    }
+}
+
 /// The datagrams on their way.
 #[derive(Debug, Default)]
 pub(super) struct Store {
@@ -47,6 +54,17 @@ impl Store {
     /// The datagram in `slot`; empty after it was released.
     pub(super) fn datagram(&self, slot: Slot) -> &[u8] {
         self.buffers.get(slot.0).map_or(&[], Vec::as_slice)
+    }
+
+    /// The same, to change it.
+    pub(super) fn datagram_mut(&mut self, slot: Slot) -> &mut [u8] {
+        self.buffers.get_mut(slot.0).map_or(&mut [], Vec::as_mut_slice)
+    }
+
+    /// Keeps a second copy of the datagram in `slot`; `None` when the store is full.
+    pub(super) fn copy(&mut self, slot: Slot) -> Option<Slot> {
+        let datagram = self.datagram(slot).to_vec();
+        self.keep(&datagram)
     }
 
     /// Flips bit `bit` of the datagram in `slot`, counted from the first byte's most significant one.

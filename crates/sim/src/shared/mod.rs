@@ -19,6 +19,7 @@ mod link;
 mod party;
 mod queue_meter;
 
+pub(crate) use link::entering;
 pub use link::{Entry, Link};
 pub use party::{Party, Tally};
 pub use queue_meter::QueueMeter;
@@ -29,8 +30,17 @@ use segstream_base::{Duration, Instant};
 /// A party of the run, and when it is there.
 struct Member<'a> {
     party: Box<dyn Party + 'a>,
+    entry: Option<u64>,
     stop: Instant,
     next_at: Instant,
+}
+
+impl Member<'_> {
+    /// Looks when the next event of the party comes, unless it is gone by then.
+    fn look_ahead(&mut self) {
+        let next_at = self.party.next_at();
+        self.next_at = if next_at < self.stop { next_at } else { Instant::FAR_FUTURE };
+    }
 }
 
 /// Parties that share a [`Link`].
@@ -60,7 +70,8 @@ impl<'a> Shared<'a> {
     /// nothing and hears nothing, and what it has under way stays so. Returns its number, counted from 0.
     pub fn add(&mut self, party: Box<dyn Party + 'a>, stop: Instant) -> usize {
         let next_at = if party.next_at() < stop { party.next_at() } else { Instant::FAR_FUTURE };
-        self.members.push(Member { party, stop, next_at });
+        let entry = party.entry_number();
+        self.members.push(Member { party, entry, stop, next_at });
         self.members.len() - 1
     }
 
@@ -89,17 +100,24 @@ impl<'a> Shared<'a> {
     /// # Errors
     /// Names the party that cannot go on.
     pub fn run_until(&mut self, until: Instant) -> Result<(), SharedError> {
-        while let Some((party, at)) = self.earliest()
-            && at <= until
-        {
+        loop {
+            let due = self.link.due();
+            let next = self.earliest();
+            if due <= until && next.is_none_or(|(_, at)| due < at) {
+                self.now = self.now.max(due);
+                self.link.advance(due);
+                self.hand_over()?;
+                continue;
+            }
+            let Some((party, at)) = next.filter(|(_, at)| *at <= until) else { break };
             self.now = at;
             let Some(member) = self.members.get_mut(party) else { break };
             member.party.advance(at);
-            let next_at = member.party.next_at();
-            member.next_at = if next_at < member.stop { next_at } else { Instant::FAR_FUTURE };
+            member.look_ahead();
             if let Some(end) = member.party.failed() {
                 return Err(SharedError { party, end });
             }
+            self.hand_over()?;
         }
         self.now = until;
         Ok(())
@@ -113,6 +131,20 @@ impl<'a> Shared<'a> {
         while self.now < until {
             self.run_until((self.now + every.max(Duration::from_nanos(1))).min(until))?;
             sample(self);
+        }
+        Ok(())
+    }
+
+    /// Tells the parties what the link has decided of their packets.
+    fn hand_over(&mut self) -> Result<(), SharedError> {
+        while let Some(decided) = self.link.decided() {
+            let found = self.members.iter_mut().enumerate().find(|(_, member)| member.entry == Some(decided.entry));
+            let Some((party, member)) = found else { continue };
+            member.party.decided(self.now, decided.ticket, &decided.passage);
+            member.look_ahead();
+            if let Some(end) = member.party.failed() {
+                return Err(SharedError { party, end });
+            }
         }
         Ok(())
     }

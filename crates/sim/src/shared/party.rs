@@ -5,11 +5,13 @@
 //! Invariant: bytes are in one place: `bytes_sent = bytes_arrived + bytes_dropped + bytes_lost + bytes_under_way`, where
 //! neither copies nor flipped bits are asked for.
 
+use super::Entry;
 use crate::end::End;
 use crate::observer::Observer;
 use crate::simulation::Simulation;
 use segstream_base::Instant;
 use segstream_base::halves::{Probe, Receiver, Sender};
+use segstream_path::Passage;
 
 /// What a party has done so far. Bytes are those of whole packets of the way forward.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -52,6 +54,10 @@ pub trait Party {
     fn failed(&self) -> Option<End>;
     /// Writes the gauges of its sending half.
     fn probe(&self, out: &mut dyn Probe);
+    /// The number of its entry to the link.
+    fn entry_number(&self) -> Option<u64>;
+    /// The link has decided at `now` of the packet `ticket`, which waited there.
+    fn decided(&mut self, now: Instant, ticket: u64, passage: &Passage);
 }
 
 impl<S, R, O> Party for Simulation<S, R, O>
@@ -97,5 +103,14 @@ where
 
     fn probe(&self, out: &mut dyn Probe) {
         self.sender().probe(out);
+    }
+
+    fn entry_number(&self) -> Option<u64> {
+        self.entry().map(Entry::number)
+    }
+
+    fn decided(&mut self, now: Instant, ticket: u64, passage: &Passage) {
+        let local = self.entry().map_or(now, |entry| entry.local(now));
+        self.decided_on_link(local, ticket, passage);
     }
 }

@@ -80,6 +80,7 @@ where
                 }
                 self.agenda.set(Class::Forward, self.forward.in_band.next_at());
                 self.agenda.set(Class::ForwardApart, self.forward.apart.next_at());
+                self.expect_decisions();
                 if let Some(stations) = self.stations.as_mut().filter(|_| free_at > now && self.forward.free_at() > free_at) {
                     stations.sender.waits_until(free_at);
                 }
@@ -108,6 +109,7 @@ where
                 }
                 self.agenda.set(Class::Back, self.back.in_band.next_at());
                 self.agenda.set(Class::BackApart, self.back.apart.next_at());
+                self.expect_decisions();
                 if let Some(stations) = self.stations.as_mut().filter(|_| free_at > now && self.back.free_at() > free_at) {
                     stations.receiver.waits_until(free_at);
                 }

@@ -7,12 +7,19 @@
 //!
 //! Invariant: a mark changes the two bits and the checksum of an IPv4 header, and a checksum that was right stays right.
 
+use segstream_base::endpoint::Ecn;
+
 /// Both bits: congestion experienced.
 const CE: u8 = 0b11;
 
-/// Whether the sender of `packet` understands marks. False for what is no IP packet.
-pub(super) fn is_markable(packet: &[u8]) -> bool {
-    ecn(packet).is_some_and(|ecn| ecn != 0)
+/// What the sender of `packet` said of marks, or the path before. `None` for Not-ECT and for what is no IP packet.
+pub(super) fn codepoint(packet: &[u8]) -> Option<Ecn> {
+    match ecn(packet)? {
+        0b01 => Some(Ecn::Ect1),
+        0b10 => Some(Ecn::Ect0),
+        CE => Some(Ecn::CongestionExperienced),
+        _ => None,
+    }
 }
 
 /// Marks `packet`; leaves what is no IP packet as it is.
@@ -105,18 +112,18 @@ mod tests {
         #[test]
         fn nothing_that_comes_out_of_a_device_is_too_strange(mut packet in proptest::collection::vec(any::<u8>(), 0..64)) {
             let length = packet.len();
-            let _ = is_markable(&packet);
+            let _ = codepoint(&packet);
             mark(&mut packet);
             prop_assert_eq!(packet.len(), length);
         }
     }
 
     #[test]
-    fn a_packet_is_markable_when_its_sender_said_so() {
-        for (ecn, markable) in [(0, false), (1, true), (2, true), (3, true)] {
-            assert_eq!(is_markable(&[0x45, 0xb8 | ecn]), markable);
-            assert_eq!(is_markable(&[0x6b, 0x8f | ecn << 4]), markable);
+    fn a_packet_has_the_codepoint_that_its_sender_gave_it() {
+        for (bits, ecn) in [(0, None), (1, Some(Ecn::Ect1)), (2, Some(Ecn::Ect0)), (3, Some(Ecn::CongestionExperienced))] {
+            assert_eq!(codepoint(&[0x45, 0xb8 | bits]), ecn);
+            assert_eq!(codepoint(&[0x6b, 0x8f | bits << 4]), ecn);
         }
-        assert!(!is_markable(&[]) && !is_markable(&[0x45]) && !is_markable(&[0x35, 3]));
+        assert_eq!([codepoint(&[]), codepoint(&[0x45]), codepoint(&[0x35, 3])], [None; 3]);
     }
 }

@@ -10,7 +10,7 @@
 //! - [`config`]: what to connect, and what can be wrong with it.
 //! - [`addresses`]: what the two ends are called.
 //! - [`namespace`], `device`: where the ends are, and the interfaces in them.
-//! - `congestion_mark`: which packets can be marked instead of dropped, and the mark.
+//! - `congestion_mark`: which packets can be marked instead of dropped, and the mark. `flow`: which belong together.
 //! - [`relay`]: the loop, on the caller's thread.
 //!
 //! Invariant: the kernel hands over and gets packets one by one as they would be on a wire, neither joined nor with
@@ -25,6 +25,7 @@ pub mod addresses;
 pub mod config;
 mod congestion_mark;
 mod device;
+mod flow;
 pub mod namespace;
 pub mod relay;
 

@@ -11,16 +11,18 @@
 use super::config::{TunConfig, TunError};
 use super::congestion_mark;
 use super::device::{Device, Written};
+use super::flow;
 use super::namespace::Namespace;
 use crate::clock::Clock;
 use crate::link::config::LinkError;
-use crate::link::emulation::{Emulated, Emulation, Lane, await_any};
+use crate::link::emulation::{Emulated, Emulation, Lane, Notes, await_any};
 use crate::link::pace::{Pace, Step};
 use crate::link::priority::{Priority, RaisedPriority};
 use crate::link::report::LinkReport;
 use crate::link::store::Store;
 use rustix::event::{PollFd, PollFlags};
-use segstream_base::{Duration, Instant};
+use segstream_base::{Bytes, Duration, Instant};
+use segstream_path::Entering;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// How many packets are written before arrivals are looked for again.
@@ -41,23 +43,35 @@ const BUFFER_BYTES: usize = 64 << 10;
 pub struct TunLink {
     first: Device,
     second: Device,
-    emulation: Emulation<()>,
+    emulation: Emulation<Whole>,
     buffer: Vec<u8>,
 }
 
-/// Sends a packet into the path of `lane` at `now` and keeps what the path will deliver.
-fn enter(lane: &mut Lane<()>, store: &mut Store, now: Instant, packet: &mut [u8]) {
-    let passage = lane.enter(now, packet.len() as u64, congestion_mark::is_markable(packet));
-    if passage.marked {
+/// A packet is all that is known of it.
+#[derive(Clone, Copy, Debug)]
+struct Whole;
+
+impl Notes for Whole {
+    fn mark(&mut self, packet: &mut [u8]) {
         congestion_mark::mark(packet);
     }
-    lane.keep(store, &passage, packet, (), |bit| usize::try_from(bit).unwrap_or(usize::MAX));
+
+    fn bit(&self, _packet: &[u8], bit: u64) -> usize {
+        usize::try_from(bit).unwrap_or(usize::MAX)
+    }
+}
+
+/// Sends a packet into the path of `lane` at `now`.
+fn enter(lane: &mut Lane<Whole>, store: &mut Store, now: Instant, packet: &[u8]) {
+    let bytes = Bytes::new(packet.len() as u64);
+    let entering = Entering { bytes, ecn: congestion_mark::codepoint(packet), flow: flow::of(packet) };
+    lane.enter(store, now, entering, packet, Whole);
 }
 
 /// Reads what has come to `device` for `lane`, and returns how many packets; the other direction's next departure is due at
 /// `other_due`.
 fn read(
-    lane: &mut Lane<()>,
+    lane: &mut Lane<Whole>,
     device: &Device,
     store: &mut Store,
     (clock, other_due): (Clock, Instant),
@@ -78,7 +92,7 @@ fn read(
 }
 
 /// Writes the first departure of `lane` to `device`; returns when it was due unless it was not taken.
-fn write(lane: &mut Lane<()>, device: &Device, store: &mut Store) -> Option<Instant> {
+fn write(lane: &mut Lane<Whole>, device: &Device, store: &mut Store) -> Option<Instant> {
     let first = lane.departures.pop()?;
     let written = device.write(store.datagram(first.slot));
     store.release(first.slot);
@@ -132,8 +146,12 @@ impl TunLink {
         let priority = RaisedPriority::of_this_thread();
         let started = self.emulation.clock.now();
         while !stop.load(Ordering::Relaxed) {
-            let due = self.emulation.due();
-            match self.emulation.pace.next(self.emulation.clock.now(), due) {
+            let now = self.emulation.clock.now();
+            if self.emulation.decides_at() <= now {
+                self.read_after(Duration::ZERO)?;
+                self.emulation.decide_until(now);
+            }
+            match self.emulation.pace.next(now, self.emulation.next()) {
                 Step::Send => self.write_due(),
                 Step::Spin => std::hint::spin_loop(),
                 Step::Sleep(asleep) => std::thread::sleep(asleep.into()),

@@ -1,0 +1,247 @@
+//! What manages a queue besides its limit, as a user writes it.
+//!
+//! Called by command lines, scenarios and configuration; [`crate::bottleneck`] runs what decides when a packet arrives,
+//! [`crate::scheduled`] what decides when the link takes one.
+//!
+//! ```text
+//! droptail
+//! codel                                     with the parameters of RFC 8289 4.4
+//! codel:target=5ms,interval=100ms
+//! pie:target=15ms,update=15ms,burst=150ms   RFC 8033
+//! fq-codel:target=5ms,interval=100ms,flows=1024,quantum=1514
+//! dualpi2:target=15ms,rtt=100ms,step=1ms,coupling=2
+//! ```
+//!
+//! A setting that is left out is as in its RFC.
+//!
+//! Invariant: what parses passes [`Aqm::check`], and what it prints parses to itself.
+
+use crate::probability::{parse_pairs, parse_span};
+use crate::spec_error::SpecError;
+use core::fmt;
+use core::str::FromStr;
+use segstream_base::Duration;
+
+/// What manages a queue besides its limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Aqm {
+    /// Nothing: packets are dropped when the queue is full.
+    #[default]
+    DropTail,
+    /// Controlled delay (RFC 8289): drops or marks when the wait has not been below `target` for an `interval`.
+    CoDel {
+        /// The wait that is allowed to persist, above 0. The default of RFC 8289: 5 ms.
+        target: Duration,
+        /// How long it may be exceeded, about the longest round trip; not below the target. The default of RFC 8289:
+        /// 100 ms.
+        interval: Duration,
+    },
+    /// Proportional integral controller, enhanced (RFC 8033): drops or marks what arrives, with a probability that a
+    /// controller keeps.
+    Pie {
+        /// The wait that the controller aims at, above 0. The default of RFC 8033: 15 ms.
+        target: Duration,
+        /// The span between two updates of the probability, above 0. The default of RFC 8033: 15 ms.
+        update: Duration,
+        /// For how long a burst that meets an idle queue is left alone. The default of RFC 8033: 150 ms.
+        burst: Duration,
+    },
+    /// Flow queueing with CoDel (RFC 8290): a queue for each flow, served in turn, each with a CoDel of its own.
+    FqCoDel {
+        /// As of CoDel.
+        target: Duration,
+        /// As of CoDel.
+        interval: Duration,
+        /// How many queues the flows are hashed into, 1 to [`Aqm::FLOWS_MAX`]. The default of RFC 8290: 1024.
+        flows: u32,
+        /// How many bytes a queue may send in its turn, at least 1. The default of RFC 8290: 1514.
+        quantum: u32,
+    },
+    /// The coupled dual queue of L4S (RFC 9332): ECT(1) and CE into a shallow queue, all others into one of PI2.
+    DualPi2 {
+        /// The wait that the controller aims at in the classic queue, above 0. The default of RFC 9332: 15 ms.
+        target: Duration,
+        /// The longest round trip the controller is stable for, not below the target. The default of RFC 9332: 100 ms.
+        rtt: Duration,
+        /// The wait in the queue of L4S above which a packet is marked. RFC 9332 4.1: 1 ms.
+        step: Duration,
+        /// The factor between the marks of the two queues, 1 to 16. The default of RFC 9332: 2.
+        coupling: u32,
+    },
+}
+
+impl Aqm {
+    /// The target of RFC 8289 4.4.
+    pub const TARGET: Duration = Duration::from_millis(5);
+    /// The interval of RFC 8289 4.3.
+    pub const INTERVAL: Duration = Duration::from_millis(100);
+    /// CoDel with the parameters of RFC 8289.
+    pub const CODEL: Self = Self::CoDel { target: Self::TARGET, interval: Self::INTERVAL };
+    /// PIE with the parameters of RFC 8033 4.1, 4.2 and 4.4.
+    pub const PIE: Self =
+        Self::Pie { target: Duration::from_millis(15), update: Duration::from_millis(15), burst: Duration::from_millis(150) };
+    /// Flow queueing with the parameters of RFC 8290 5.2.
+    pub const FQ_CODEL: Self = Self::FqCoDel { target: Self::TARGET, interval: Self::INTERVAL, flows: 1024, quantum: 1514 };
+    /// The dual queue with the parameters of RFC 9332 A.1, and the step of its 4.1.
+    pub const DUALPI2: Self =
+        Self::DualPi2 { target: Duration::from_millis(15), rtt: Duration::from_millis(100), step: Duration::from_millis(1), coupling: 2 };
+    /// The most queues of `fq-codel`. Why a limit: each takes memory whether it is used or not.
+    pub const FLOWS_MAX: u32 = 65_536;
+
+    /// Checks parameters that were built by hand; parsed ones have passed.
+    ///
+    /// # Errors
+    /// Says which parameter cannot be.
+    pub fn check(&self) -> Result<(), SpecError> {
+        let impossible = |what| Err(SpecError::AqmImpossible { what, aqm: self.to_string() });
+        match *self {
+            Self::CoDel { target, interval } | Self::FqCoDel { target, interval, .. } if target.is_zero() || interval < target => {
+                Err(SpecError::AqmNeverRests { target, interval })
+            }
+            Self::FqCoDel { flows, .. } if flows == 0 || flows > Self::FLOWS_MAX => impossible("a number of flows from 1 to 65536"),
+            Self::FqCoDel { quantum: 0, .. } => impossible("a quantum above 0"),
+            Self::Pie { target, update, .. } if target.is_zero() || update.is_zero() => impossible("a target and an update above 0"),
+            Self::DualPi2 { target, rtt, .. } if target.is_zero() || rtt < target => impossible("a target above 0 and an rtt not below it"),
+            Self::DualPi2 { coupling, .. } if !(1..=16).contains(&coupling) => impossible("a coupling from 1 to 16"),
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether it decides only when the link takes a packet, by what has come behind it: such a queue is a
+    /// [`crate::ScheduledPath`]'s.
+    pub const fn is_scheduled(&self) -> bool {
+        matches!(self, Self::FqCoDel { .. } | Self::DualPi2 { .. })
+    }
+}
+
+fn span(text: Option<&str>, what: &'static str, default: Duration) -> Result<Duration, SpecError> {
+    text.map_or(Ok(default), |text| parse_span(text, what))
+}
+
+fn number(text: Option<&str>, what: &'static str, default: u32) -> Result<u32, SpecError> {
+    text.map_or(Ok(default), |text| text.parse().map_err(|_| SpecError::NotANumber { what, text: text.to_owned() }))
+}
+
+fn codel(pairs: &str) -> Result<Aqm, SpecError> {
+    let [target, interval] = parse_pairs(pairs, "codel", ["target", "interval"], "target and interval")?;
+    Ok(Aqm::CoDel { target: span(target, "target of codel", Aqm::TARGET)?, interval: span(interval, "interval of codel", Aqm::INTERVAL)? })
+}
+
+fn pie(pairs: &str) -> Result<Aqm, SpecError> {
+    let [target, update, burst] = parse_pairs(pairs, "pie", ["target", "update", "burst"], "target, update and burst")?;
+    let usual = Duration::from_millis(15);
+    Ok(Aqm::Pie {
+        target: span(target, "target of pie", usual)?,
+        update: span(update, "update of pie", usual)?,
+        burst: span(burst, "burst of pie", Duration::from_millis(150))?,
+    })
+}
+
+fn fq_codel(pairs: &str) -> Result<Aqm, SpecError> {
+    let keys = ["target", "interval", "flows", "quantum"];
+    let [target, interval, flows, quantum] = parse_pairs(pairs, "fq-codel", keys, "target, interval, flows and quantum")?;
+    Ok(Aqm::FqCoDel {
+        target: span(target, "target of fq-codel", Aqm::TARGET)?,
+        interval: span(interval, "interval of fq-codel", Aqm::INTERVAL)?,
+        flows: number(flows, "number of flows", 1024)?,
+        quantum: number(quantum, "quantum", 1514)?,
+    })
+}
+
+fn dualpi2(pairs: &str) -> Result<Aqm, SpecError> {
+    let keys = ["target", "rtt", "step", "coupling"];
+    let [target, rtt, step, coupling] = parse_pairs(pairs, "dualpi2", keys, "target, rtt, step and coupling")?;
+    Ok(Aqm::DualPi2 {
+        target: span(target, "target of dualpi2", Duration::from_millis(15))?,
+        rtt: span(rtt, "rtt of dualpi2", Duration::from_millis(100))?,
+        step: span(step, "step of dualpi2", Duration::from_millis(1))?,
+        coupling: number(coupling, "coupling", 2)?,
+    })
+}
+
+impl FromStr for Aqm {
+    type Err = SpecError;
+    fn from_str(text: &str) -> Result<Self, SpecError> {
+        let trimmed = text.trim();
+        let (name, pairs) = trimmed.split_once(':').unwrap_or((trimmed, ""));
+        let aqm = match name {
+            "droptail" if name == trimmed => Self::DropTail,
+            "codel" => codel(pairs)?,
+            "pie" => pie(pairs)?,
+            "fq-codel" => fq_codel(pairs)?,
+            "dualpi2" => dualpi2(pairs)?,
+            _ => return Err(SpecError::UnknownAqm(text.to_owned())),
+        };
+        aqm.check()?;
+        Ok(aqm)
+    }
+}
+
+impl fmt::Display for Aqm {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::DropTail => f.write_str("droptail"),
+            Self::CoDel { target, interval } => write!(f, "codel:target={target},interval={interval}"),
+            Self::Pie { target, update, burst } => write!(f, "pie:target={target},update={update},burst={burst}"),
+            Self::FqCoDel { target, interval, flows, quantum } => {
+                write!(f, "fq-codel:target={target},interval={interval},flows={flows},quantum={quantum}")
+            }
+            Self::DualPi2 { target, rtt, step, coupling } => {
+                write!(f, "dualpi2:target={target},rtt={rtt},step={step},coupling={coupling}")
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_form_is_read_and_prints_as_what_it_is() {
+        assert_eq!("droptail".parse(), Ok(Aqm::DropTail));
+        assert_eq!("codel".parse(), Ok(Aqm::CODEL));
+        assert_eq!("pie".parse(), Ok(Aqm::PIE));
+        assert_eq!("fq-codel".parse(), Ok(Aqm::FQ_CODEL));
+        assert_eq!("dualpi2".parse(), Ok(Aqm::DUALPI2));
+        assert_eq!("codel:interval=20ms".parse(), Ok(Aqm::CoDel { target: Aqm::TARGET, interval: Duration::from_millis(20) }));
+        for text in [
+            "droptail",
+            "codel:target=5ms,interval=100ms",
+            "codel:target=1.5ms,interval=30ms",
+            "pie:target=20ms,update=30ms,burst=0ns",
+            "fq-codel:target=5ms,interval=100ms,flows=8,quantum=300",
+            "dualpi2:target=15ms,rtt=100ms,step=500µs,coupling=2",
+        ] {
+            assert_eq!(text.parse::<Aqm>().unwrap().to_string(), text);
+        }
+    }
+
+    #[test]
+    fn every_parse_error_is_a_sentence_with_the_value() {
+        for (text, value) in [
+            ("", "\"\""),
+            ("red", "\"red\""),
+            ("droptail:", "\"droptail:\""),
+            ("codel:target=5", "\"5\""),
+            ("codel:ecn=1", "ecn=1"),
+            ("codel:target=0ms", "0ns"),
+            ("codel:target=5ms,interval=4ms", "4ms"),
+            ("pie:alpha=1", "alpha=1"),
+            ("pie:target=0ms", "target=0ns"),
+            ("pie:update=0ms", "update=0ns"),
+            ("fq-codel:flows=0", "flows=0"),
+            ("fq-codel:flows=70000", "flows=70000"),
+            ("fq-codel:flows=x", "\"x\""),
+            ("fq-codel:quantum=0", "quantum=0"),
+            ("fq-codel:target=9ms,interval=4ms", "4ms"),
+            ("dualpi2:rtt=1ms", "rtt=1ms"),
+            ("dualpi2:coupling=17", "coupling=17"),
+            ("dualpi2:k=2", "k=2"),
+        ] {
+            let sentence = text.parse::<Aqm>().expect_err(text).to_string();
+            assert!(sentence.contains(value), "{text}: {sentence}");
+            assert!(sentence.split(' ').count() > 5, "{text}: {sentence}");
+        }
+    }
+}
