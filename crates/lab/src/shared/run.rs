@@ -14,7 +14,7 @@ use segstream_base::halves::{Receiver, Sender};
 use segstream_base::random::Seed;
 use segstream_base::{Bytes, Duration, Instant};
 use segstream_blocks::congestion::{Algorithm, Start};
-use segstream_path::{LossPlace, PathConfig};
+use segstream_path::{Jitter, LossPlace, PathConfig};
 use segstream_schemes::cross_traffic::{self, Constant, Sink, Supply};
 use segstream_sim::shared::{Link, Party, Tally};
 use segstream_sim::{Observer, Setup, Shared, Simulation, Source};
@@ -140,7 +140,7 @@ impl<'a> Entrant<'a> {
             None => cross_traffic::PAYLOAD_BYTES as u64,
         };
         let delay = party.rtt / 2;
-        let plain = PathConfig { delay, jitter: party.jitter, ..PathConfig::default() };
+        let plain = PathConfig { delay, jitter: Jitter::Uniform(party.jitter), ..PathConfig::default() };
         let forward = PathConfig { loss: party.loss.clone(), loss_at: LossPlace::After, policer: party.policer, ..plain.clone() };
         let back = PathConfig { loss: party.loss_back.clone(), ..plain };
         Self {

@@ -3,6 +3,7 @@
 use crate::arq::{Handed, Mode, SLOT, Settings, backlog, pair, setup};
 use segstream_base::halves::Packet;
 use segstream_base::{Bandwidth, Duration, Instant};
+use segstream_path::Jitter;
 use segstream_path::{LossPlace, QueueLimit};
 use segstream_sim::{Control, Direction, DirectionTraffic, End, EventLog, Moment, Observer, PacketEvent, PacketFate, Setup, Source};
 
@@ -22,7 +23,7 @@ impl Observer for Watch {
 fn rough() -> Setup {
     let mut setup = setup(20);
     for path in [&mut setup.forward, &mut setup.back] {
-        path.jitter = SLOT * 3;
+        path.jitter = Jitter::Uniform(SLOT * 3);
         path.loss = "gilbert:rate=2%,burst=3".parse().unwrap();
         path.reorder = "5%:distance=3".parse().unwrap();
         path.duplicate = "5%".parse().unwrap();
@@ -89,11 +90,11 @@ fn arrivals(watch: &Watch, direction: Direction) -> (Arrivals, Arrivals) {
     for (now, _, number, moment) in watch.0.iter().filter(|event| event.1 == direction) {
         match moment {
             Moment::Arrived => seen.push((*now, *number)),
-            Moment::Sent(PacketFate::Arrives { at, copy_at }) => {
+            Moment::Sent(PacketFate::Arrives { at, copy_at }) | Moment::Decided(PacketFate::Arrives { at, copy_at }) => {
                 said.push((*at, *number));
                 said.extend(copy_at.map(|at| (at, *number)));
             }
-            Moment::Sent(_) => {}
+            Moment::Sent(_) | Moment::Decided(_) => {}
         }
     }
     said.sort_unstable();
@@ -141,7 +142,7 @@ fn control_out_of_band_is_never_lost_and_comes_right_behind_the_data_in_front_of
     for jitter in [Duration::ZERO, SLOT * 5] {
         let mut setup = Setup { control: Control::OutOfBand, ..setup(20) };
         setup.forward.loss = "20%".parse().unwrap();
-        setup.forward.jitter = jitter;
+        setup.forward.jitter = Jitter::Uniform(jitter);
         setup.back.loss = "90%".parse().unwrap();
         let settings = Settings { markers: true, timeout: Some(SLOT * 60), ..settings() };
         let mut run = pair(&settings, backlog(2000), &setup, 9, ());
