@@ -213,11 +213,11 @@ fn paths(arguments: &Arguments) -> (PathConfig, PathConfig) {
         ..at_speed(PathConfig::default())
     };
     let back = PathConfig { delay: rtt.saturating_sub(there), loss: arguments.loss_back.clone(), policer: None, ..forward.clone() };
-    (with(arguments.hops.there(), forward), with(arguments.hops.back(), back))
+    (with(&arguments.hops.there(), forward), with(&arguments.hops.back(), back))
 }
 
 /// `path` with a hop, whose trace takes the place of a list of bandwidths.
-fn with(hop: Hop, path: PathConfig) -> PathConfig {
+fn with(hop: &Hop, path: PathConfig) -> PathConfig {
     let trace = if hop.trace.is_none() { path.trace.clone() } else { RateTrace::NONE };
     hop.of(PathConfig { trace, ..path })
 }

@@ -123,10 +123,10 @@ impl Competitive {
                 return (DRAIN_RATE * rate, None);
             }
             let leaves = drain.is_over(view) && self.judge(view, rate, memory);
-            return (rate, leaves.then(|| Mode::Delay(DelayMode::on_trial(rate, view.now))));
+            return (rate, leaves.then(|| Mode::Delay(Box::new(DelayMode::on_trial(rate, view.now)))));
         }
         if self.queue_is_gone(view, rate) {
-            return (rate, Some(Mode::Delay(DelayMode::on_trial(rate, view.now))));
+            return (rate, Some(Mode::Delay(Box::new(DelayMode::on_trial(rate, view.now)))));
         }
         self.loss += (view.loss - self.loss) * view.alpha.min(1.0);
         let may_hold = self.loss < LOSS_HELD && self.capacity.is_none_or(|capacity| rate < SHARE_HELD * capacity);

@@ -104,7 +104,8 @@ impl Phase {
 #[derive(Clone, Debug)]
 enum Mode {
     StartUp(StartUp),
-    Delay(DelayMode),
+    // Why boxed: start-up has no state, and an outage little.
+    Delay(Box<DelayMode>),
     // Why boxed: it is larger than the others, and rare.
     Competitive(Box<Competitive>),
     Policed(Policed),

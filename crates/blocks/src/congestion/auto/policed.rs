@@ -55,7 +55,7 @@ impl Policed {
     }
 
     pub(super) fn step(&mut self, view: &View, memory: &mut Memory) -> (f64, Option<Mode>) {
-        let to_delay = |rate| (rate, Some(Mode::Delay(DelayMode::new(rate, view.now))));
+        let to_delay = |rate| (rate, Some(Mode::Delay(Box::new(DelayMode::new(rate, view.now)))));
         if !self.settled && view.sent_at.since(self.since).as_secs_f64() > TRIAL_TAUS * view.tau {
             if view.calm_loss > self.loss_before / 2.0 {
                 let is_ordinary = memory.learn_ordinary_loss(view.now, view.calm_loss.max(self.loss_before));

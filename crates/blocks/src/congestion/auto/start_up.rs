@@ -36,7 +36,7 @@ impl StartUp {
             let service = view.service.unwrap_or(view.received).min(view.rate);
             let mut mode = DelayMode::new(service, view.now);
             let (rate, next) = mode.step(view, memory);
-            return (rate, next.or(Some(Mode::Delay(mode))));
+            return (rate, next.or(Some(Mode::Delay(Box::new(mode)))));
         }
         // A policer, or a queue of a few packets. Why lasting: of the first packets one lost is a tenth, and a burst is most. Why no
         // trial at less: a policer that is met at such growth soon takes more, and a trial costs a fifth of a second.

@@ -85,7 +85,7 @@ mod tests {
     /// The same over IPv6, behind these extension headers.
     fn v6(extensions: &[u8], first: u8, ports: [u8; 4]) -> Vec<u8> {
         let mut packet = vec![0x60, 0, 0, 0, 0, 8, first, 64];
-        packet.extend((0..32).map(|byte| byte));
+        packet.extend(0..32);
         packet.extend(extensions);
         packet.extend(ports);
         packet
