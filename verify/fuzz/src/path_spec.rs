@@ -60,7 +60,11 @@ fn run(config: &PathConfig) {
     let mut path = ScheduledPath::new(config, Seed(1), "forward").expect("an accepted description can be run");
     for number in 0..PACKETS {
         let ecn = [None, Some(Ecn::Ect0), Some(Ecn::Ect1)][(number % 3) as usize];
-        path.enter(Instant::ZERO + Duration::from_micros(700) * number, Entering { bytes: Bytes::new(1000), ecn, flow: number % 5 }, number);
+        path.enter(
+            Instant::ZERO + Duration::from_micros(700) * number,
+            Entering { bytes: Bytes::new(1000), ecn, flow: number % 5 },
+            number,
+        );
     }
     path.advance(Instant::FAR_FUTURE);
     assert_eq!(core::iter::from_fn(|| path.settled()).count() as u64, PACKETS, "a packet was not settled");
