@@ -42,9 +42,7 @@ const LONG: f64 = 2.0;
 const VELOCITY_LEAST: f64 = 0.02;
 const VELOCITY_MOST: f64 = 0.5;
 const VELOCITY_GROWTH: f64 = 0.7;
-/// On a noisy path: a round is at least so many times the noise; a rate below this part of what was carried is held down; and more loss
-/// than this speaks against a probe.
-const NOISES_OF_ROUND: f64 = 3.0;
+/// On a noisy path a rate below this part of what was carried is held down, and more loss than this speaks against a probe.
 const HELD: f64 = 0.9;
 const LOSS_OF_PROBE: f64 = 0.02;
 /// How long after the last sight of the base delay the queue is drained; how long if the share has fallen, which means
@@ -128,10 +126,9 @@ impl DelayMode {
 
     /// The push of the law on a noisy path: a probe now and then, and growth while no queue stands.
     fn push_in_noise(&mut self, view: &View, target: f64, push: f64, memory: &Memory) -> f64 {
-        let round = (view.tau + view.queue).max(NOISES_OF_ROUND * view.noise);
         let may_begin = view.loss <= LOSS_OF_PROBE + 2.0 * memory.ordinary_loss(view.now) && view.queue < 2.0 * target + view.tau / 4.0;
         let held = 1.0 + push < HELD;
-        if self.probing.goes_on(view.now, round, view.best, memory.service_most, held, may_begin) {
+        if self.probing.goes_on(view.now, view.round, view.best, memory.service_most, held, may_begin) {
             return probe::GAIN;
         }
         if view.saturated { push } else { push.max(self.velocity) }
@@ -145,10 +142,11 @@ impl DelayMode {
         if view.noise > 0.0 {
             // Why: a rate of service over less than the noise is noise; the largest of some rounds is not.
             self.share = view.best.max(1.0);
-            self.velocity =
-                if view.saturated { VELOCITY_LEAST } else { (self.velocity * (1.0 + VELOCITY_GROWTH * time)).min(VELOCITY_MOST) };
             if view.saturated {
+                self.velocity = VELOCITY_LEAST;
                 memory.note_service(view.now, self.share);
+            } else {
+                self.quicken(time);
             }
             return;
         }
@@ -159,8 +157,13 @@ impl DelayMode {
             memory.note_service(view.now, self.share);
         } else if !view.saturated && view.sent > 0.8 * self.share {
             self.share *= 1.0 + self.velocity * time;
-            self.velocity = (self.velocity * (1.0 + VELOCITY_GROWTH * time)).min(VELOCITY_MOST);
+            self.quicken(time);
         }
+    }
+
+    /// Growth grows while no queue stands.
+    fn quicken(&mut self, time: f64) {
+        self.velocity = (self.velocity * (1.0 + VELOCITY_GROWTH * time)).min(VELOCITY_MOST);
     }
 
     /// Whether service fell only because we sent less.

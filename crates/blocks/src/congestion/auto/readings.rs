@@ -68,8 +68,9 @@ pub(super) struct View {
     pub(super) newest: f64,
     /// How far the delay varies by itself.
     pub(super) noise: f64,
-    /// The largest delivery rate of the last ten rounds.
+    /// The largest delivery rate of the last ten rounds, and how long a round is.
     pub(super) best: f64,
+    pub(super) round: f64,
     /// By how much this exchange lowered the base delay.
     pub(super) base_fell: f64,
     /// Whether a queue stands.
@@ -164,7 +165,7 @@ impl Readings {
         let (whole, half) = (self.sum(tau, |_| true), self.sum(tau / 2.0, |_| true));
         let calm = self.sum(2.0 * tau, |sample| sample.calm);
         let (lag, paced) = self.paced_since(now, exchange.sent_at);
-        self.note_delivery(exchange, tau, noise, context.memory.ordinary_loss(now));
+        self.note_delivery(exchange, (whole, tau), noise, context.memory.ordinary_loss(now));
         if exchange.alpha.as_secs_f64() >= (PAUSE * tau).max(PAUSE_LEAST) {
             self.forget_before_pause(exchange.sent_at);
         }
@@ -184,6 +185,7 @@ impl Readings {
             newest: if noise > 0.0 { self.queue } else { self.newest(base) },
             noise,
             best: self.best.get(),
+            round: self.round(tau, noise),
             base_fell: base_fell as f64 * 1e-9,
             saturated: self.was_saturated,
             service: self.service(tau, noise, context.memory.ordinary_loss(now)),
@@ -269,15 +271,22 @@ impl Readings {
     }
 
     /// Takes a sample of the delivery rate: what arrived in a round over the longer of the times in which it was sent and arrived.
-    fn note_delivery(&mut self, exchange: &Exchange, tau: f64, noise: f64, ordinary_loss: f64) {
-        let span = self.sum(tau.max(FLOOR_NOISES * noise), |_| true);
+    /// `whole` is the sum over `tau`.
+    fn note_delivery(&mut self, exchange: &Exchange, (whole, tau): (Sample, f64), noise: f64, ordinary_loss: f64) {
+        let longer = FLOOR_NOISES * noise;
+        let span = if longer > tau { self.sum(longer, |_| true) } else { whole };
         if span.alpha <= tau / 2.0 {
             return;
         }
         let arrived = (span.received / (1.0 - ordinary_loss)).min(span.sent);
-        let round = (tau + self.queue).max(FLOOR_NOISES * noise);
+        let round = self.round(tau, noise);
         let rate = arrived / span.alpha.max(span.beta).max(1e-9);
         self.best.on_sample(rate, exchange.alpha.as_secs_f64(), round, exchange.limited.is_some());
+    }
+
+    /// A round trip with its queue, and long enough to see beyond the noise.
+    fn round(&self, tau: f64, noise: f64) -> f64 {
+        (tau + self.queue).max(FLOOR_NOISES * noise)
     }
 
     /// Keeps the exchange as a sample. A queue above a quarter of the target stands.
