@@ -27,11 +27,16 @@ impl Seed {
         for byte in name.bytes() {
             hash = (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
         }
-        let mut mixed = self.0 ^ hash.rotate_left(32) ^ hash;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        Self(mixed ^ (mixed >> 31))
+        Self(mixed(self.0 ^ hash.rotate_left(32) ^ hash))
     }
+}
+
+/// Bits of which each depends on each bit of `bits`: the finaliser of SplitMix64 (Steele, Lea, Flood, OOPSLA 2014).
+#[inline]
+pub const fn mixed(bits: u64) -> u64 {
+    let bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    bits ^ (bits >> 31)
 }
 
 /// One random stream.

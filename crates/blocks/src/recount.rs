@@ -9,6 +9,7 @@
 //! Invariant: a recount looks at half a thing a turn, on average, and at nothing in release builds.
 
 use core::cell::Cell;
+use segstream_base::random::mixed;
 
 /// So many things may be counted in a turn in which there is a count at all, on average.
 const SHARE: u64 = 8;
@@ -33,9 +34,7 @@ fn is_drawn(size: usize) -> bool {
 fn draw() -> u64 {
     let turn = TURN.get().wrapping_add(0x9e37_79b9_7f4a_7c15);
     TURN.set(turn);
-    let mixed = (turn ^ turn >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-    mixed ^ mixed >> 31
+    mixed(turn)
 }
 
 #[cfg(test)]

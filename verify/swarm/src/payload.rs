@@ -4,6 +4,7 @@
 //! bytes, and so have two places of one, but for chance.
 
 use crate::event::SegmentName;
+use segstream_base::random::mixed;
 
 /// Writes the bytes of `segment` from the byte number `from` on.
 pub(crate) fn fill(segment: SegmentName, from: u64, out: &mut [u8]) {
@@ -21,19 +22,12 @@ pub(crate) fn first_difference(segment: SegmentName, from: u64, bytes: &[u8]) ->
 
 fn key(segment: SegmentName) -> u64 {
     let stream = u64::from(segment.stream.side) << 32 | u64::from(segment.stream.stream);
-    mix(mix(stream) ^ segment.segment.0)
+    mixed(mixed(stream) ^ segment.segment.0)
 }
 
 fn byte_at(key: u64, at: u64) -> u8 {
     let word = (key ^ (at / 8)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     ((word ^ word >> 29) >> (at % 8 * 8)) as u8
-}
-
-/// The finaliser of SplitMix64.
-fn mix(value: u64) -> u64 {
-    let value = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let value = (value ^ (value >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    value ^ (value >> 31)
 }
 
 #[cfg(test)]

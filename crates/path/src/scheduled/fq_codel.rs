@@ -12,6 +12,7 @@
 use super::{Backlog, Discipline, Verdict, Verdicts, Waiting};
 use crate::bottleneck::QueueLimit;
 use crate::codel::{CoDel, Decision};
+use segstream_base::random::mixed;
 use segstream_base::{Duration, Instant};
 use std::collections::VecDeque;
 
@@ -61,11 +62,7 @@ impl FqCoDel {
 
     /// The queue of a flow. Why mixed: flows may be numbered from 0, and then only the seed must decide.
     fn place(&self, flow: u64) -> usize {
-        // The finaliser of SplitMix64 (Steele, Lea, Flood, OOPSLA 2014).
-        let mut hash = flow.wrapping_add(self.hash_seed).wrapping_add(0x9e37_79b9_7f4a_7c15);
-        hash = (hash ^ (hash >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        hash = (hash ^ (hash >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        hash ^= hash >> 31;
+        let hash = mixed(flow.wrapping_add(self.hash_seed).wrapping_add(0x9e37_79b9_7f4a_7c15));
         usize::try_from(hash % self.flows.len() as u64).unwrap_or(0)
     }
 
