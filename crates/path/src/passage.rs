@@ -150,7 +150,9 @@ impl Path {
         self.pass(now, bytes, true)
     }
 
-    fn pass(&mut self, now: Instant, bytes: Bytes, markable: bool) -> Passage {
+    /// Either of them.
+    #[inline]
+    pub(crate) fn pass(&mut self, now: Instant, bytes: Bytes, markable: bool) -> Passage {
         let (number, drawn) = self.enter(now, bytes);
         match self.cross(number, bytes, markable) {
             Ok((departure, queued, marked)) => self.deliver(drawn, departure, queued, marked),

@@ -21,6 +21,9 @@ use segstream_base::{Bytes, Instant};
 use segstream_path::{Fate, LossSpec, Passage, PathConfig, ScheduledPath, SpecError};
 use std::collections::{BTreeMap, VecDeque};
 
+/// A path of its own has no other flow.
+const ONLY_FLOW: u64 = 0;
+
 /// A packet under way.
 #[derive(Clone, Debug)]
 pub(crate) struct Flight<P> {
@@ -282,7 +285,7 @@ impl<P: Packet> Carrier<P> {
             return;
         };
         let markable = waiting.packet.is_markable();
-        match enter(&mut self.path, number, at, bytes, markable) {
+        match self.path.offer(at, entering(bytes, markable, ONLY_FLOW), number) {
             Some(own) => {
                 let passage = entry.through(shared, own, bytes);
                 self.end_wait(now, number, waiting.packet, passage, observer);
@@ -309,10 +312,10 @@ impl<P: Packet> Carrier<P> {
     /// Through the link that others share, if there is one, and the path; `None` while the packet waits.
     #[inline]
     fn cross(&mut self, number: u64, now: Instant, bytes: Bytes, markable: bool) -> Option<Passage> {
-        let Some(link) = &mut self.shared else { return enter(&mut self.path, number, now, bytes, markable) };
+        let Some(link) = &mut self.shared else { return self.path.offer(now, entering(bytes, markable, ONLY_FLOW), number) };
         let shared = link.cross(number, now, bytes, markable)?;
         let Some(at) = link.behind(&shared, bytes) else { return Some(shared) };
-        let own = enter(&mut self.path, number, at, bytes, markable)?;
+        let own = self.path.offer(at, entering(bytes, markable, ONLY_FLOW), number)?;
         Some(link.through(&shared, own, bytes))
     }
 
@@ -364,19 +367,6 @@ impl<P: Packet> Carrier<P> {
         self.traffic.discarded += 1 + u64::from(passage.duplicate.is_some());
         if let Some(recoder) = &mut self.recoder {
             recoder.decode_flipped::<P>(bit);
-        }
-    }
-}
-
-/// Sends the packet `number` into `path`; `None` while it waits there. It is the only flow.
-#[inline]
-fn enter(path: &mut ScheduledPath, number: u64, now: Instant, bytes: Bytes, markable: bool) -> Option<Passage> {
-    match path.at_once() {
-        Some(path) if markable => Some(path.send_markable(now, bytes)),
-        Some(path) => Some(path.send(now, bytes)),
-        None => {
-            path.enter(now, entering(bytes, markable, 0), number);
-            None
         }
     }
 }

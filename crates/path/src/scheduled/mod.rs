@@ -158,23 +158,30 @@ impl ScheduledPath {
         Ok(Self { path: Path::new(&unlimited, seed, direction)?, scheduler: Some(scheduler), settled: VecDeque::new() })
     }
 
-    /// The path itself, if its queue decides at once: it answers where this one would settle.
-    #[inline]
-    pub const fn at_once(&mut self) -> Option<&mut Path> {
-        if self.scheduler.is_none() { Some(&mut self.path) } else { None }
-    }
-
     /// Hands over a packet at `now`, which is called `ticket` when it is settled.
     ///
     /// Time does not go backward: an instant before that of the last call counts as the last one.
     #[inline]
     pub fn enter(&mut self, now: Instant, entering: Entering, ticket: u64) {
-        let Some(scheduler) = &mut self.scheduler else {
-            let markable = entering.ecn.is_some();
-            let passage = if markable { self.path.send_markable(now, entering.bytes) } else { self.path.send(now, entering.bytes) };
+        if let Some(passage) = self.offer(now, entering, ticket) {
             self.settled.push_back((ticket, passage));
-            return;
-        };
+        }
+    }
+
+    /// As [`ScheduledPath::enter`], but returns what becomes of the packet where the queue decides at once; `None` when it is
+    /// settled, now or later.
+    #[inline]
+    pub fn offer(&mut self, now: Instant, entering: Entering, ticket: u64) -> Option<Passage> {
+        if self.scheduler.is_none() {
+            return Some(self.path.pass(now, entering.bytes, entering.ecn.is_some()));
+        }
+        self.schedule(now, entering, ticket);
+        None
+    }
+
+    /// Hands a packet to the queue that decides later.
+    fn schedule(&mut self, now: Instant, entering: Entering, ticket: u64) {
+        let Some(scheduler) = &mut self.scheduler else { return };
         let now = now.max(self.path.now());
         // What the link has taken by now, it has taken without this packet.
         scheduler.serve(now, &mut self.path, &mut self.settled);

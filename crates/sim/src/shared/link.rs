@@ -117,13 +117,11 @@ impl Link {
     /// Sends a packet of `entry` that is called `ticket` there; `None` while it waits.
     fn send(&self, entry: u64, ticket: u64, now: Instant, bytes: Bytes, markable: bool) -> Option<Passage> {
         let inner = &mut *self.0.borrow_mut();
-        if let Some(path) = inner.path.at_once() {
-            let passage = if markable { path.send_markable(now, bytes) } else { path.send(now, bytes) };
+        if let Some(passage) = inner.path.offer(now, entering(bytes, markable, entry), inner.tickets) {
             inner.measure(&passage);
             return Some(passage);
         }
         inner.waiting.insert(inner.tickets, (entry, ticket));
-        inner.path.enter(now, entering(bytes, markable, entry), inner.tickets);
         inner.tickets += 1;
         None
     }
