@@ -108,13 +108,22 @@ impl Incoming {
         }
     }
 
-    /// The sender has opened a stream: its manifest, or one of data, which has the job to begin it.
-    pub(super) fn open(&mut self, stream: StreamId, contract: &Contract) -> Option<Job> {
-        self.first_is_open |= stream == StreamId::FIRST;
-        if stream == StreamId::FIRST && contract.label == MANIFEST_LABEL {
+    /// The sender has opened a stream: its manifest, or one of data, which has the job to begin it. With the first it is known whether
+    /// there is a manifest, and what waited for that is compared.
+    pub(super) fn open(&mut self, stream: StreamId, contract: &Contract, jobs: &mut Vec<Job>) {
+        let is_first = stream == StreamId::FIRST;
+        if is_first && contract.label == MANIFEST_LABEL {
             self.manifest = Some(stream);
-            return None;
+        } else {
+            self.begin(stream, contract, jobs);
         }
+        if is_first {
+            self.first_is_open = true;
+            self.settle_waiting(jobs);
+        }
+    }
+
+    fn begin(&mut self, stream: StreamId, contract: &Contract, jobs: &mut Vec<Job>) {
         let report = FileReport { name: contract.label.clone(), ..FileReport::default() };
         let arriving = Arriving {
             number: self.streams.len() as u32,
@@ -127,11 +136,10 @@ impl Incoming {
         };
         self.streams.insert(stream, arriving);
         self.receiving.insert(stream);
-        Some(Job::Open(self.key(stream), contract.label.clone()))
+        jobs.push(Job::Open(self.key(stream), contract.label.clone()));
     }
 
-    /// The first stream has been opened: what waited to know whether there is a manifest is compared.
-    pub(super) fn settle_waiting(&mut self, jobs: &mut Vec<Job>) {
+    fn settle_waiting(&mut self, jobs: &mut Vec<Job>) {
         let waits = self.streams.iter().filter(|(_, arriving)| arriving.stage == Stage::Waiting);
         let waiting: Vec<StreamId> = waits.map(|(stream, _)| *stream).collect();
         for stream in waiting {

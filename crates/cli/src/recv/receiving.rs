@@ -16,7 +16,7 @@ use crate::manifest::{self, ANSWERS_LABEL, Answer};
 use crate::progress::Progress;
 use anyhow::{Context as _, Result};
 use segstream::blocking::Endpoint;
-use segstream::{Bytes, ConnectionEvent, ConnectionId, Error, StreamId, StreamStatistics, SubmitError};
+use segstream::{Bytes, ConnectionEvent, ConnectionId, Error, StreamStatistics, SubmitError};
 use segstream_base::{Duration, Instant};
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -136,10 +136,7 @@ impl<'a> Receiving<'a> {
             }
             ConnectionEvent::StreamOpened(stream) => {
                 let mut connection = self.endpoint.connection(id);
-                jobs.extend(incoming.open(stream, &connection.receiving_contract(stream)?));
-                if stream == StreamId::FIRST {
-                    incoming.settle_waiting(&mut jobs);
-                }
+                incoming.open(stream, &connection.receiving_contract(stream)?, &mut jobs);
                 if let Some(sentence) = incoming.overfull() {
                     break_off(&mut self.endpoint, id, incoming, sentence)?;
                 }
