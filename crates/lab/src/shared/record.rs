@@ -31,8 +31,8 @@ struct PartyRecord {
     name: String,
     traffic: TrafficRecord,
     rtt_ns: u64,
-    #[serde(default, skip_serializing_if = "is_zero")]
-    jitter_ns: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    jitter_ns: Option<u64>,
     loss: String,
     loss_back: String,
     policer: Option<String>,
@@ -112,7 +112,7 @@ impl From<&SharedParty> for PartyRecord {
             name: party.name.clone(),
             traffic,
             rtt_ns: party.rtt.as_nanos(),
-            jitter_ns: party.jitter.as_nanos(),
+            jitter_ns: (!party.jitter.is_zero()).then(|| party.jitter.as_nanos()),
             loss: party.loss.to_string(),
             loss_back: party.loss_back.to_string(),
             policer: party.policer.map(|policer| policer.to_string()),
@@ -147,7 +147,7 @@ impl TryFrom<PartyRecord> for SharedParty {
             name: record.name,
             traffic,
             rtt: Duration::from_nanos(record.rtt_ns),
-            jitter: Duration::from_nanos(record.jitter_ns),
+            jitter: record.jitter_ns.map_or(Duration::ZERO, Duration::from_nanos),
             loss: record.loss.parse().map_err(unreadable)?,
             loss_back: record.loss_back.parse().map_err(unreadable)?,
             policer: record.policer.map(|policer| policer.parse().map_err(unreadable)).transpose()?,
@@ -159,12 +159,6 @@ impl TryFrom<PartyRecord> for SharedParty {
             },
         })
     }
-}
-
-// Why a reference: serde asks for one.
-#[allow(clippy::trivially_copy_pass_by_ref)]
-const fn is_zero(nanos: &u64) -> bool {
-    *nanos == 0
 }
 
 fn unreadable(error: impl std::fmt::Display) -> SharedScenarioError {

@@ -71,15 +71,20 @@ impl Controller for FixedWindow {
     }
 }
 
-fn flagship(name: &str, congestion: &'static Algorithm) -> SharedParty {
+/// The flagship with `congestion` and a window of so many segments of 36 kB.
+pub(crate) fn traffic(congestion: &'static Algorithm, window: u32) -> Traffic {
     let scenario = Scenario::default().with(|it| {
         it.scheme = flagship::Settings::default().into();
         it.workload.packet_bytes = 1144;
         it.workload.segment_packets = 32;
         it.workload.tolerance = Tolerance::reliable(32);
-        it.workload.window = 400;
+        it.workload.window = window;
     });
-    SharedParty::new(name, Traffic::Scheme { scenario: Box::new(scenario), pace: Pace::Controlled(congestion) })
+    Traffic::Scheme { scenario: Box::new(scenario), pace: Pace::Controlled(congestion) }
+}
+
+fn flagship(name: &str, congestion: &'static Algorithm) -> SharedParty {
+    SharedParty::new(name, traffic(congestion, 400))
 }
 
 /// 20 Mbit/s and 60 ms, with a queue of one bandwidth-delay product.

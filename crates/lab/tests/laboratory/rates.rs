@@ -3,25 +3,17 @@
 //! The jitter is uniform and keeps the order, in both directions, so it comes in bursts: whatever one packet is held back by holds back all
 //! behind it. Much of a delay is then no queue.
 
+use super::controllers::traffic;
 use segstream_base::random::Seed;
-use segstream_base::{Bandwidth, Bytes, Duration, Tolerance};
-use segstream_blocks::congestion::{bbr, cubic};
-use segstream_lab::flagship;
-use segstream_lab::scenario::Scenario;
-use segstream_lab::shared::{Pace, SharedOutcome, SharedParty, SharedScenario, Traffic, run};
+use segstream_base::{Bandwidth, Bytes, Duration};
+use segstream_blocks::congestion::{auto, bbr, cubic};
+use segstream_lab::shared::{SharedOutcome, SharedParty, SharedScenario, Traffic, run};
 
 /// A path: bandwidth in Mbit/s, round trip and jitter in milliseconds, losses.
 type Cell = (u64, u64, u64, &'static str);
 
 fn ours(bandwidth: Bandwidth, rtt: Duration) -> Traffic {
-    let scenario = Scenario::default().with(|it| {
-        it.scheme = flagship::Settings::default().into();
-        it.workload.packet_bytes = 1144;
-        it.workload.segment_packets = 32;
-        it.workload.tolerance = Tolerance::reliable(32);
-        it.workload.window = (12 * bandwidth.bytes_in(rtt).get() / (32 * 1144) + 64) as u32;
-    });
-    Traffic::Scheme { scenario: Box::new(scenario), pace: Pace::AUTO }
+    traffic(&auto::ALGORITHM, (12 * bandwidth.bytes_in(rtt).get() / (32 * 1144) + 64) as u32)
 }
 
 /// Goodput of one flow alone over a queue of one product, as a part of the bandwidth.
