@@ -25,7 +25,8 @@
 //! Invariant: the rate lies between the floor and the peak of the bounds, whatever the exchanges say, and nothing is
 //! allocated for an exchange once warm.
 //!
-//! Limit: beside jitter that keeps the order a queue of up to a round trip can stand, and some per cent are lost to it.
+//! Limit: beside jitter that keeps the order a queue of up to a round trip can stand, and some per cent are lost to it. Four streams
+//! or more at 5 Mbit/s each or less can take each other's coming and going for noise.
 //!
 //! Limit: more than about ten streams that begin within seconds of each other, or several at some 100 kbit/s each, can
 //! take each other for competition; the queue is then long. Streams above 900 Mbit/s at one bottleneck share it unevenly.
