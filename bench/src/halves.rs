@@ -156,7 +156,7 @@ fn warm<T>(record: &[T]) -> usize {
     record.len() / 5
 }
 
-/// Data packets in a part of what a receiver was told; as many left a sender, but for those lost.
+/// Data packets in a part of what a receiver was told; as many left a sender, except for those lost.
 fn packets(record: &Record, measured_only: bool) -> usize {
     let from = if measured_only { warm(&record.receiver) } else { 0 };
     record.receiver[from..].iter().filter(|(_, packet)| packet.as_ref().is_some_and(is_data)).count()
@@ -284,7 +284,7 @@ mod tests {
             let (mut sender, mut left, mut receiver) = (case.sender(), record.segments, case.receiver());
             replay_sender(&mut sender, &record.sender, &mut left);
             replay_receiver(&mut receiver, &record.receiver);
-            assert_eq!((left, sender.half.has_unsettled()), (0, false), "{}", case.name);
+            assert_eq!((left, sender.half.has_unjudged()), (0, false), "{}", case.name);
             let judged: u64 = receiver.half.counters.segments.iter().sum();
             assert_eq!(judged, record.segments, "{}", case.name);
         }

@@ -4,8 +4,12 @@
 //!
 //! Invariant: nothing here asserts about time; it prints what it measured, and on which machine.
 
+#[cfg(target_os = "linux")]
+mod arrivals;
 mod halves;
 mod instructions;
+#[cfg(target_os = "linux")]
+mod json_lines;
 mod pacing;
 mod path;
 #[cfg(target_os = "linux")]
@@ -13,6 +17,8 @@ mod paths;
 mod processor_time;
 #[cfg(target_os = "linux")]
 mod profile;
+#[cfg(target_os = "linux")]
+mod rates;
 mod replay;
 #[cfg(target_os = "linux")]
 mod shared;
@@ -48,9 +54,9 @@ enum What {
     Wire(wire::Options),
     /// The simulator, per data packet, scheme by scheme.
     Sim(simulator::Options),
-    /// How exactly the rate control keeps its rate, at the call that sends.
+    /// The accuracy of the pacer, at the system call that sends.
     Pacing(pacing::Options),
-    /// Where the nanoseconds of a datagram go; needs `perf`.
+    /// The processor time of a datagram, stage by stage; needs `perf`.
     #[cfg(target_os = "linux")]
     Profile(profile::Options),
     /// HTPNET's processes on threads, and on modelled processors.
@@ -64,6 +70,9 @@ enum What {
     /// Ours and other transports over a lossy long path: real processes, in real time; needs the administrator.
     #[cfg(target_os = "linux")]
     Paths(paths::Options),
+    /// The matrix of rates: the kernel's CUBIC and BBR and ours in turn on the paths that users have; needs the administrator.
+    #[cfg(target_os = "linux")]
+    Rates(rates::Options),
 }
 
 fn main() -> Result<()> {
@@ -79,6 +88,8 @@ fn main() -> Result<()> {
         What::Shared(options) => shared::run(&options),
         #[cfg(target_os = "linux")]
         What::Paths(options) => paths::run(&options),
+        #[cfg(target_os = "linux")]
+        What::Rates(options) => rates::run(&options),
         #[cfg(target_os = "linux")]
         What::Soak(options) => soak::run(&options),
     }

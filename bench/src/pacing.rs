@@ -1,4 +1,4 @@
-//! How exactly the rate control keeps its rate: what leaves is noted where it is handed to the system.
+//! The accuracy of the pacer: departures are recorded at the system call that sends them.
 //!
 //! Called by people. A sender with a fixed rate runs for some seconds against a receiver over loopback, once for each
 //! rate, smoothly and in bursts.
@@ -235,7 +235,7 @@ fn judge(megabits: u64, spec: RateSpec, watched: &Watched, start: Instant, optio
     let largest = departures.iter().map(|departure| departure.bytes / departure.datagrams.max(1)).max().unwrap_or(0);
     ensure!(largest > 0, "nothing has left");
     let rate = spec.average_of(segstream_base::Bytes::new(largest)).bits_per_second() as f64;
-    // FC 3.3: a burst is so many shipments, whatever their size; a smooth rate is so many bytes.
+    // FC 3.3: a burst is this many shipments, whatever their size; a smooth rate is this many bytes.
     let amount = |departure: &Departure| if spec.is_smooth() { departure.bytes as f64 } else { (departure.datagrams * largest) as f64 };
     let window = Duration::from_millis(options.window_ms);
     let (mut counted, mut stalled, mut deviation) = (0, 0, 0.0_f64);

@@ -1,4 +1,4 @@
-//! A connection of two halves over a path in virtual time, recorded: what each half was told, and when.
+//! A recorded transfer: two halves over a path in virtual time, with every call of each half and its time.
 //!
 //! Called by `halves` once for each case; `replay` then plays the record to one half alone.
 //!
@@ -52,6 +52,7 @@ impl Case {
             body_bytes: BODY_BYTES,
             overhead_bytes: SHIPMENT_OVERHEAD_BYTES + 28,
             rate: Rate::smooth(RATE),
+            epoch: Duration::ZERO,
             circuit_breaker: true,
             pacing_quantum: self.pacing_quantum,
             keep_alive: Duration::from_secs(1),
@@ -87,7 +88,7 @@ impl Case {
         let mut loss = Seed(1).stream(self.name);
         let (mut forward, mut back) = (VecDeque::<(Instant, Forward)>::new(), VecDeque::<(Instant, Feedback)>::new());
         let mut now = Instant::ZERO;
-        while sender.half.has_unsettled() || left > 0 {
+        while sender.half.has_unjudged() || left > 0 {
             let mut sent = |packet| {
                 if !loss.chance(self.loss) {
                     forward.push_back((now + DELAY, packet));

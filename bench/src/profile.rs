@@ -1,4 +1,4 @@
-//! `profile`: where the nanoseconds of a datagram go, by stage and by end.
+//! `profile`: the processor time of a datagram, by stage and by end.
 //!
 //! Called by people. It lets `perf` look at both ends of `segstream bench throughput` many times a second, and adds up what
 //! it saw by what the code belongs to. The stages are those a datagram passes, as HT 3.3 draws them and EC 6 times them.

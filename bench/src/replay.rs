@@ -1,9 +1,9 @@
-//! One half alone, told what a record says.
+//! Replays a record to one half alone.
 //!
 //! A step is what a driver does when it wakes: tell the half what has come, take everything it wants to send
 //! and to tell, and ask when it wants to be called again.
 //!
-//! Invariant: recording and replaying make the same calls; only what becomes of the packets differs.
+//! Invariant: recording and replaying make the same calls; only the fate of the packets differs.
 
 use crate::path::{SEGMENT_UNITS, UNIT_BYTES};
 use segstream_base::Instant;

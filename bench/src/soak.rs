@@ -3,7 +3,7 @@
 //! Called by people. `segstream send` sends a stream of bytes to `segstream recv` through `segstream link`, three processes;
 //! the bytes are made and counted here. The receiver throws them away, and both ends compute a hash of all of them.
 //!
-//! Invariant: it ends by itself, soon after the time that was asked for; nobody it has started outlives it.
+//! Invariant: it ends by itself, soon after the time that was asked for; no process that it has started outlives it.
 
 use anyhow::{Context as _, Result, bail, ensure};
 use clap::Args;
@@ -142,7 +142,7 @@ fn feed(sender: &mut Process, count: Arc<AtomicU64>, over: Arc<AtomicBool>) -> R
     }))
 }
 
-/// Looks at speed and memory every minute, and whether everybody is still there.
+/// Samples throughput and memory every minute, and checks that all processes are alive.
 fn watch(options: &Options, count: &AtomicU64, mut processes: [&mut Process; 3]) -> Result<Vec<Minute>> {
     let began = Instant::now();
     let (mut minutes, mut before) = (Vec::new(), 0);

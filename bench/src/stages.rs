@@ -72,7 +72,7 @@ struct StageReport {
     stalls: u64,
 }
 
-/// A model of so many processors, charged the paper's costs and those of the first measurement.
+/// A model of this many processors, charged the paper's costs and those of the first measurement.
 #[derive(Serialize)]
 struct ModelReport {
     processors: usize,

@@ -7,7 +7,7 @@ use anyhow::Result;
 use clap::Args;
 use segstream_base::Instant as VirtualInstant;
 use segstream_base::codec::{Reader, Writer};
-use segstream_base::{ExchangeNumber, ReportNumber, SegmentNumber, ShipmentNumber, StreamId};
+use segstream_base::{ExchangeNumber, Position, ReportNumber, Run, SegmentNumber, ShipmentNumber, StreamId};
 use segstream_lab::machine::Machine;
 use segstream_proto::session::Plain;
 use segstream_wire::header::HEADER_BYTES;
@@ -95,9 +95,9 @@ fn data(works: &mut Vec<Work>) {
     let part = Part {
         stream: StreamId(0),
         segment: SegmentNumber(5000),
-        first: 17,
+        first: Position(17),
         count: 1,
-        again: false,
+        retransmission: false,
         opened: false,
         length: Some(1 << 18),
         tolerance: None,
@@ -145,7 +145,7 @@ fn state(works: &mut Vec<Work>) {
 }
 
 fn report(works: &mut Vec<Work>) {
-    let missing = (0..8).map(|run| (run * 20 + 1, run * 20 + 2)).collect();
+    let missing = (0..8).filter_map(|run| Run::single(Position(run * 20 + 1))).collect();
     let report = Report {
         number: ReportNumber(900),
         echo: Some(ShipmentNumber(1_300_000)),

@@ -1,10 +1,10 @@
 //! `cargo xtask bless`: makes the expected tables and the pictures of the studies anew, and the table of the papers.
 //!
 //! Called by people after a change that is meant to change results; the difference is theirs to read.
-//! Tables come from the quick preset, which continuous integration repeats; pictures and `docs/PAPERS.md`
-//! from the papers' run length, which takes minutes.
+//! All of it comes from the quick preset, which continuous integration repeats, so that every document has the numbers of one
+//! preset and one build.
 //!
-//! Invariant: what is written comes from a run of this tree, and only `expected.csv` and `*.svg` in the
+//! Invariant: what is written comes from a run of this tree, and only `expected.csv`, `*.svg` and `NUMBERS.md` in the
 //! studies' folders and `docs/PAPERS.md` are written.
 
 use crate::shell;
@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 pub(crate) enum What {
     /// `expected.csv` of every study.
     Tables,
-    /// The pictures of every study, and the table of the papers.
+    /// The pictures and numbers of every study, and the table of the papers.
     Pictures,
 }
 
@@ -25,7 +25,7 @@ pub(crate) enum What {
 pub(crate) fn run(root: &Path, what: What) -> Result<()> {
     let (preset, out) = match what {
         What::Tables => ("--quick", "target/bless-tables"),
-        What::Pictures => ("--paper", "target/bless-pictures"),
+        What::Pictures => ("--quick", "target/bless-pictures"),
     };
     // Results of another version of the sources are of no use.
     let made = root.join(out);
@@ -64,6 +64,7 @@ fn target_name(from: &Path, study: &Path, what: What) -> Option<PathBuf> {
     let name = from.file_name()?.to_str()?;
     match what {
         What::Tables => (name == "points.csv").then(|| "expected.csv".into()),
+        What::Pictures if name == "numbers.md" => Some("NUMBERS.md".into()),
         What::Pictures => {
             let prefix = study.to_str()?.replace(['/', '_'], "-");
             let rest = name.strip_prefix(&prefix)?;
@@ -98,6 +99,7 @@ mod tests {
         assert_eq!(name("x/ec-fig11.svg", "ec/fig11", What::Tables), None);
         assert_eq!(name("x/ec-fig11.svg", "ec/fig11", What::Pictures), Some("figure.svg".into()));
         assert_eq!(name("x/ec-random-loss-max.svg", "ec/random_loss", What::Pictures), Some("figure-max.svg".into()));
+        assert_eq!(name("x/numbers.md", "ec/fig11", What::Pictures), Some("NUMBERS.md".into()));
         assert_eq!(name("x/ec-fig11.csv", "ec/fig11", What::Pictures), None);
     }
 }

@@ -1,4 +1,4 @@
-//! A copy of the project in which something may be broken, so that nobody's files are.
+//! A copy of the project for steps that break the code on purpose.
 //!
 //! Called by `faults` and `mutants`. The copy lies below `target`, and so does what is built from it.
 //!

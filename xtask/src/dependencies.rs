@@ -9,7 +9,9 @@ use anyhow::{Result, bail, ensure};
 use std::path::Path;
 use std::process::{Command, Output};
 
-/// What needs nothing from outside.
+/// Why: a build fetches what this system needs, and the check looks at every system's dependencies.
+const FETCH: &str = "cargo fetch --locked";
+/// What needs nothing from outside, once everything is fetched.
 const CHECK: &str = "cargo deny --workspace --offline check licenses bans sources";
 /// What needs the database.
 const ADVISORIES: &str = "cargo deny --workspace check advisories";
@@ -20,6 +22,9 @@ const FETCH_FAILED: &[&str] = &["failed to fetch advisory database", "failed to 
 pub(crate) fn run(root: &Path) -> Result<()> {
     let installed = Command::new("cargo").args(["deny", "--version"]).output().is_ok_and(|output| output.status.success());
     ensure!(installed, "cargo-deny is missing; install it (`cargo install cargo-deny --locked`) and run this again");
+    eprintln!("$ {FETCH}");
+    // Where it fails, the check says which package it misses.
+    shell::succeeds(root, FETCH, &[])?;
     eprintln!("$ {CHECK}");
     ensure!(shell::succeeds(root, CHECK, &[])?, "dependencies: failed: {CHECK}");
     eprintln!("$ {ADVISORIES}");

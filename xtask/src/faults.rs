@@ -1,4 +1,5 @@
-//! `cargo xtask faults`: faults that transports have really had are planted one by one, and the tests must find each.
+//! `cargo xtask faults`: fault injection. Faults that real transports have had are put into the code one by one, and a test must
+//! fail for each.
 //!
 //! Called by people and by `ci`. A fault is a patch in `verify/faults/`, with a head that says what it breaks, where such a
 //! fault was seen before, and which command must fail. What a test does not notice here, it would not notice in a

@@ -1,4 +1,4 @@
-//! What a check found: a place and a sentence that says what is wrong and what to do.
+//! A finding of a check: a place, and a sentence that says what is wrong and what to do.
 //!
 //! Called by every check; printed by `layers` and `tidy`.
 

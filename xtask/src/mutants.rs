@@ -37,7 +37,7 @@ const SUBJECTS: &[Subject] = &[
     subject("segstream-wire", "crates/wire/src/runs.rs", "--lib --test report_frames"),
     subject("segstream-proto", "crates/proto/src/receiver/report/schedule.rs", RECEIVER),
     subject("segstream-proto", "crates/proto/src/receiver/report/composition.rs", RECEIVER),
-    subject("segstream-proto", "crates/proto/src/receiver/report/memory.rs", RECEIVER),
+    subject("segstream-proto", "crates/proto/src/receiver/report/unconfirmed_verdicts.rs", RECEIVER),
     subject("segstream-proto", "crates/proto/src/sender/feedback.rs", SENDER),
     subject("segstream-proto", "crates/proto/src/session.rs", "--lib --test protocol -- connection:: plain_mode:: session::"),
 ];

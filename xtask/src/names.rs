@@ -18,6 +18,7 @@ const EXTENSIONS: &[&str] = &[
     "js",
     "json",
     "lock",
+    "lua",
     "md",
     "patch",
     "png",
@@ -27,6 +28,7 @@ const EXTENSIONS: &[&str] = &[
     "svg",
     "toml",
     "txt",
+    "yml",
 ];
 
 /// Files without an extension, by their path.

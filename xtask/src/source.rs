@@ -92,7 +92,7 @@ fn blank(text: &str) -> String {
     String::from_utf8_lossy(&out).into_owned()
 }
 
-/// What becomes of a token.
+/// The result of checking a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Keep {
     Yes,
@@ -101,7 +101,7 @@ enum Keep {
     RawIdentifier,
 }
 
-/// Where the token that begins at `at` ends, and what becomes of it.
+/// Where the token that begins at `at` ends, and what it is.
 fn token(bytes: &[u8], at: usize) -> (usize, Keep) {
     let rest = &bytes[at..];
     match rest[0] {

@@ -1,4 +1,4 @@
-//! One `cargo test` command in a copy of the project, and what became of it.
+//! One `cargo test` command in a copy of the project, and its result.
 //!
 //! Called by `faults`. Building and running are two steps, so that a fault that does not build is not taken for one that
 //! was found, and so that a test that does not end can be ended.
@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 /// How often a running test is looked at.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// What became of a command.
+/// The result of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
     /// Every test passed.

@@ -2,12 +2,12 @@
 //!
 //! Called by [`crate::tcp`], [`crate::kcp_end`] and `crate::aeron_end`.
 //!
-//! Invariant: neither side waits for ever: who makes no progress for [`STALL`] fails, and a transfer that is limited by
+//! Invariant: neither side waits forever: who makes no progress for [`STALL`] fails, and a transfer that is limited by
 //! time ends by it.
 
 use crate::options::{Options, Side, Workload};
 use crate::outcome::{Meter, Outcome};
-use crate::schedule::{Arrivals, HEAD_BYTES, PATIENCE, Schedule};
+use crate::schedule::{Arrivals, HEAD_BYTES, Schedule, TIMEOUT};
 use anyhow::{Result, bail};
 use std::io;
 use std::time::{Duration, Instant};
@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 pub(crate) const CALL: Duration = Duration::from_millis(100);
 /// How long nothing may happen.
 pub(crate) const STALL: Duration = Duration::from_secs(30);
-/// How much longer than the serving side the running side goes on: set-up and the way there are not counted.
+/// How much longer than the serving side the running side goes on: set-up and the one-way delay are not counted.
 const GRACE: Duration = Duration::from_secs(2);
 /// The size of a ping.
 pub(crate) const PING_BYTES: usize = 64;
@@ -157,7 +157,7 @@ fn emit(connection: &mut impl Connection, options: &Options) -> Result<Outcome> 
     message.extend(options.segment());
     let (schedule, meter) = (Schedule::start(options)?, Meter::start()?);
     let count = options.segments()?;
-    let end = schedule.due(count) + PATIENCE + GRACE;
+    let end = schedule.due(count) + TIMEOUT + GRACE;
     let mut sent = 0;
     while sent < count {
         connection.idle(schedule.due(sent))?;

@@ -1,4 +1,4 @@
-//! Ends that are programs of their own in C and C++, built by `build.rs` where their library is installed.
+//! Ends that are separate programs in C and C++, built by `build.rs` where their library is installed.
 //!
 //! Called by [`crate::end`] and [`crate::catalogue`].
 //!

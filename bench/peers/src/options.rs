@@ -1,4 +1,4 @@
-//! What one end is told on its command line.
+//! The command line of an end.
 //!
 //! Called by [`crate::end`] and read by every transport.
 //!

@@ -1,4 +1,4 @@
-//! What an end says on standard output, and the clocks it measures with.
+//! The output of an end on standard output, and the clocks that it measures with.
 //!
 //! Called by every transport. The programs in the folder `c` say the same.
 //!

@@ -5,12 +5,12 @@
 //! `throughput` and `ping-pong` use one stream in both directions. `schedule` has a stream for each segment, the older one
 //! first where the stack knows priorities.
 //!
-//! Invariant: neither side waits for ever; see [`crate::byte_stream`].
+//! Invariant: neither side waits forever; see [`crate::byte_stream`].
 
 use crate::byte_stream::{LAST, PING_BYTES, STALL};
 use crate::options::{Options, Side, Workload};
 use crate::outcome::{Meter, Outcome};
-use crate::schedule::{Arrivals, HEAD_BYTES, PATIENCE, Schedule};
+use crate::schedule::{Arrivals, HEAD_BYTES, Schedule, TIMEOUT};
 use anyhow::{Context as _, Result, bail};
 use bytes::Bytes;
 use std::cell::{Cell, RefCell};
@@ -215,7 +215,7 @@ async fn take(mut receiver: impl Receiver, arrivals: &RefCell<Arrivals>, options
 async fn emit<C: Connection>(connection: &mut C, options: &Options) -> Result<Outcome> {
     let (schedule, meter) = (Schedule::start(options)?, Meter::start()?);
     let count = options.segments()?;
-    let end = schedule.due(count) + PATIENCE + GRACE;
+    let end = schedule.due(count) + TIMEOUT + GRACE;
     let mut sent = 0;
     while sent < count {
         sleep_until(schedule.due(sent).into()).await;

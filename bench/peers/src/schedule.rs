@@ -15,7 +15,7 @@ use anyhow::Result;
 use std::time::{Duration, Instant};
 
 /// How long segments that were due are waited for.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(10);
 /// Bytes of a segment that are taken for its head.
 pub(crate) const HEAD_BYTES: usize = 16;
 
@@ -102,7 +102,7 @@ impl Arrivals {
         }
         let due = Instant::now().checked_sub(Duration::from_nanos(after));
         let left = self.interval.saturating_mul(u32::try_from(self.count.saturating_sub(number + 1)).unwrap_or(u32::MAX));
-        self.end = self.end.or(due.map(|due| due + left + PATIENCE));
+        self.end = self.end.or(due.map(|due| due + left + TIMEOUT));
         if let Some(meter) = &self.meter {
             self.outcome = meter.outcome(self.bytes, options)?;
         }
@@ -114,10 +114,10 @@ impl Arrivals {
         self.complete >= self.count
     }
 
-    /// When it is given up: [`PATIENCE`] after the last is due.
+    /// When it is given up: [`TIMEOUT`] after the last is due.
     pub(crate) fn end(&self) -> Instant {
         let all = self.interval.saturating_mul(u32::try_from(self.count).unwrap_or(u32::MAX));
-        self.end.unwrap_or_else(|| Instant::now() + all + PATIENCE)
+        self.end.unwrap_or_else(|| Instant::now() + all + TIMEOUT)
     }
 
     /// What is known in the end. Segments that warm up count as complete or incomplete, but their delays are not told.

@@ -1,4 +1,4 @@
-//! One measurement, and what is kept of it.
+//! One measurement and its result.
 //!
 //! Called by [`super::run`] for each cell that the journal does not have.
 //!
@@ -14,7 +14,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 /// How long an end takes at most to listen, and to end when its work is done.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 /// How large the kernel may make the buffers of TCP: least, first, most. A new namespace has less.
 const TCP_BUFFERS: [(&str, &str); 2] = [("ipv4/tcp_rmem", "4096 131072 33554432"), ("ipv4/tcp_wmem", "4096 16384 16777216")];
 
@@ -102,20 +102,20 @@ impl Programs {
         };
         let bind = format!("{}:0", ends.address(Side::B));
         let receiver = End::start(ends, Side::B, program, &words(["--side", "serve", "--bind", &bind]))?;
-        let Listening { listening, trust } = receiver.line(Instant::now() + PATIENCE).context("the receiver")?;
+        let Listening { listening, trust } = receiver.line(Instant::now() + TIMEOUT).context("the receiver")?;
         let mut words = words(["--side", "run", "--connect", &listening]);
         // Why in one word: a text that begins with a dash would look like a flag.
         words.push(format!("--trust={trust}"));
         let sender = End::start(ends, Side::A, program, &words)?;
         let begun = Instant::now();
-        let end = begun + time(cell) + PATIENCE;
+        let end = begun + time(cell) + TIMEOUT;
         let received: Outcome = receiver.line(end).map_err(|error| match sender.line::<Outcome>(Instant::now()) {
             Err(complaint) => anyhow::anyhow!("the receiver: {error}; the sender: {complaint}"),
             Ok(_) => anyhow::anyhow!("the receiver: {error}; the sender has ended well"),
         })?;
         let wire_bytes = ends.counter(Side::A, "IpExt", "OutOctets");
         // A sender that did not hear of the end does not make the measurement void.
-        let sent: Option<Outcome> = sender.line(Instant::now() + PATIENCE).ok();
+        let sent: Option<Outcome> = sender.line(Instant::now() + TIMEOUT).ok();
         receiver.leave();
         sender.leave();
         let bytes = received.bytes as f64;

@@ -7,9 +7,9 @@
 
 use super::cell::Measured;
 use super::matrix::Cell;
-use anyhow::{Context as _, Result};
+use crate::json_lines;
+use anyhow::Result;
 use std::fs::File;
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 /// The measurements that there are.
@@ -23,26 +23,15 @@ pub(super) struct Journal {
 }
 
 impl Journal {
-    /// Reads the file; makes it if it is not there. A line that was not written to its end is left out.
+    /// Reads the file; makes it if it is not there.
     pub(super) fn open(path: &Path) -> Result<Self> {
-        if let Some(directory) = path.parent() {
-            std::fs::create_dir_all(directory).with_context(|| format!("{} cannot be made", directory.display()))?;
-        }
-        let mut file =
-            File::options().create(true).append(true).open(path).with_context(|| format!("{} cannot be written", path.display()))?;
-        let text = std::fs::read_to_string(path).with_context(|| format!("{} cannot be read", path.display()))?;
-        if !text.is_empty() && !text.ends_with('\n') {
-            writeln!(file)?;
-        }
-        let measured: Vec<Measured> = text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
-        let begun = measured.len();
-        Ok(Self { path: path.to_owned(), file, measured, begun })
+        let (file, measured) = json_lines::open::<Measured>(path)?;
+        Ok(Self { path: path.to_owned(), file, begun: measured.len(), measured })
     }
 
     /// Adds a measurement.
     pub(super) fn add(&mut self, measured: Measured) -> Result<()> {
-        let line = serde_json::to_string(&measured)? + "\n";
-        self.file.write_all(line.as_bytes()).with_context(|| format!("{} cannot be written", self.path.display()))?;
+        json_lines::add(&mut self.file, &self.path, &measured)?;
         self.measured.push(measured);
         Ok(())
     }
@@ -63,6 +52,7 @@ impl Journal {
 mod tests {
     use super::super::{cell, matrix};
     use super::*;
+    use std::io::Write as _;
 
     fn measured(cell: &Cell, error: Option<&str>) -> Measured {
         Measured { goodput_bps: 1.0, link_kept_up: true, error: error.map(str::to_owned), ..cell::blank(cell) }

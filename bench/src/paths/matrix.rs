@@ -1,4 +1,4 @@
-//! Who is measured, at which loss, doing what.
+//! The transports, the losses and the workloads that are measured.
 //!
 //! Called by [`super::run`].
 //!
@@ -75,7 +75,7 @@ impl Contender {
     }
 }
 
-/// Everybody, in the order of the table.
+/// All transports, in the order of the table.
 pub(super) const CONTENDERS: &[Contender] = &[
     ours("plain", "plain", &["--rate", "auto", "--datagram-bytes", DATAGRAM_BYTES]),
     ours("encrypted", "encrypted", &["--rate", "auto", "--datagram-bytes", DATAGRAM_BYTES]),

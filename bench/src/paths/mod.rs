@@ -1,6 +1,6 @@
-//! `paths`: this transport and others over the same lossy long path, with real processes, in real time.
+//! `paths`: this transport and others over the same long path with loss, with real processes, in real time.
 //!
-//! - [`matrix`]: who is measured, at which loss, doing what;
+//! - [`matrix`]: the transports, the losses and the workloads;
 //! - [`end`]: one side of a measurement, a process in its namespace;
 //! - [`cell`]: one measurement, and what is kept of it;
 //! - [`journal`]: the file of measurements, by which a run that was ended goes on;
@@ -23,7 +23,7 @@ use clap::Args;
 use journal::Journal;
 use matrix::Cell;
 use segstream_lab::machine::Machine;
-use segstream_testbed::Ends;
+use segstream_testbed::Testbed;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 
@@ -80,7 +80,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     let missing: Vec<&Cell> = cells.iter().filter(|cell| journal.of(cell).is_none()).collect();
     if !missing.is_empty() {
         // Before anything is built.
-        Ends::new(["10.77.0.1", "10.77.0.2"])?;
+        Testbed::check()?;
         let with_peers = missing.iter().any(|cell| !cell.contender.is_ours);
         let programs = Programs {
             segstream: options.segstream.clone().map_or_else(shared::build, Ok)?,

@@ -12,10 +12,10 @@ use segstream_lab::machine::Machine;
 use std::fmt::Write as _;
 
 /// What is said of the seeds of a cell that have a result.
-type Told = fn(&[&Measured]) -> Option<String>;
+type Summary = fn(&[&Measured]) -> Option<String>;
 
 /// The tables with what they say of a cell's seeds.
-const TABLES: [(Work, &str, Told); 5] = [
+const TABLES: [(Work, &str, Summary); 5] = [
     (
         Work::Schedule,
         "One-way delay of 256 KiB segments due every 26.2144 ms, from when they were due, ms: mean / p99 / max; then the part that \
@@ -69,7 +69,7 @@ pub(super) fn text(machine: &Machine, cells: &[Measured]) -> Result<String> {
 }
 
 /// What is said of the seeds that have a result.
-fn of_seeds(seeds: &[&Measured], told: Told) -> String {
+fn of_seeds(seeds: &[&Measured], told: Summary) -> String {
     let results: Vec<&Measured> = seeds.iter().copied().filter(|cell| cell.error.is_none()).collect();
     match (seeds.len(), told(&results)) {
         (0, _) => "-".to_owned(),

@@ -1,6 +1,6 @@
 //! An application that limits its stream, and pauses.
 //!
-//! Called by [`super::scene`], on a thread of its own.
+//! Called by [`super::trial`] and by the matrix of rates, on a thread of its own.
 //!
 //! Invariant: what was not due is never written; what was due while the pipe was full is written when there is room.
 
@@ -12,13 +12,13 @@ use std::time::{Duration, Instant};
 /// How far apart it looks what is due.
 const STEP: Duration = Duration::from_millis(2);
 
-/// What an application has, by seconds on the clock of the scene.
+/// What an application has, by seconds on the clock of the trial.
 #[derive(Clone, Debug)]
-pub(super) struct Application {
+pub(crate) struct Application {
     /// Bit/s while it does not pause.
-    pub(super) bps: f64,
+    pub(crate) bps: f64,
     /// From and to, in order.
-    pub(super) pauses: Vec<(f64, f64)>,
+    pub(crate) pauses: Vec<(f64, f64)>,
 }
 
 impl Application {
@@ -29,7 +29,7 @@ impl Application {
     }
 
     /// Writes what is due from now until `end`, then closes the pipe.
-    pub(super) fn feed(&self, mut pipe: ChildStdin, zero: Instant, end: f64) {
+    pub(crate) fn feed(&self, mut pipe: ChildStdin, zero: Instant, end: f64) {
         let now = || zero.elapsed().as_secs_f64();
         let (begun, mut written) = (now(), 0);
         let zeros = vec![0; 64 << 10];

@@ -1,7 +1,6 @@
 //! `shared`: the flagship at automatic rate on a link that others share, with real processes, in real time.
 //!
-//! - [`scene`]: one link, those who send over it, and what was seen of them;
-//! - [`arrivals`]: what had arrived when, from the receiver's statistics;
+//! - [`trial`]: one link, the flows over it, and what was observed of them;
 //! - [`feeder`]: an application that limits its stream, and pauses;
 //! - [`scenarios`]: the scenarios with their targets.
 //!
@@ -9,21 +8,20 @@
 //!
 //! Invariant: it ends by itself, about a second after the time that was asked for each scenario.
 
-mod arrivals;
-mod feeder;
+pub(crate) mod feeder;
 mod scenarios;
-mod scene;
+mod trial;
 
 use anyhow::{Context as _, Result, bail, ensure};
 use clap::Args;
 use scenarios::{Number, SCENARIOS, Scenario};
-use scene::Scenery;
 use segstream_lab::machine::Machine;
-use segstream_testbed::Ends;
+use segstream_testbed::Testbed;
 use serde::Serialize;
 use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::process::Command;
+use trial::TrialSetup;
 
 #[derive(Debug, Args)]
 pub(crate) struct Options {
@@ -75,9 +73,9 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         bail!("there is no scenario {name}; choose one of {}", names.join(", "));
     }
     // Before anything is built.
-    Ends::new(["10.77.0.1", "10.77.0.2"])?;
+    Testbed::check()?;
     let segstream = options.segstream.clone().map_or_else(build, Ok)?;
-    let scenery = Scenery { segstream, seconds: f64::from(options.seconds), trace: options.trace.clone() };
+    let setup = TrialSetup { segstream, seconds: f64::from(options.seconds), trace: options.trace.clone() };
     let mut report = Report {
         machine: Machine::here(),
         load_before: load(),
@@ -88,10 +86,10 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     };
     for scenario in chosen {
         eprintln!("{}: {}", scenario.name, scenario.text);
-        let told = (scenario.measure)(&scenery)?;
+        let measured = (scenario.measure)(&setup)?;
         let row = |number| Row { scenario: scenario.name, number };
-        report.rows.extend(told.numbers.into_iter().map(row));
-        report.notes.extend(told.notes.into_iter().map(|note| format!("{}: {note}", scenario.name)));
+        report.rows.extend(measured.numbers.into_iter().map(row));
+        report.notes.extend(measured.notes.into_iter().map(|note| format!("{}: {note}", scenario.name)));
     }
     report.load_after = load();
     let text = text(&report)?;
@@ -117,7 +115,8 @@ pub(crate) fn build() -> Result<PathBuf> {
     Ok(segstream)
 }
 
-fn load() -> Option<f64> {
+/// The mean number of waiting and running threads of the last minute.
+pub(crate) fn load() -> Option<f64> {
     std::fs::read_to_string("/proc/loadavg").ok()?.split_whitespace().next()?.parse().ok()
 }
 

@@ -13,12 +13,33 @@ use core::net::{IpAddr, SocketAddr};
 /// Explicit congestion notification: the two bits of the IP header (RFC 3168 5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ecn {
-    /// ECT(0): the sender understands marks.
+    /// ECT(0): ECN-capable transport.
     Ect0,
-    /// ECT(1): the sender understands scalable marks (RFC 9331).
+    /// ECT(1): ECN-capable transport with a scalable congestion control (L4S, RFC 9331).
     Ect1,
-    /// The path is congested.
+    /// CE: congestion experienced.
     CongestionExperienced,
+}
+
+impl Ecn {
+    /// The codepoint of these two bits; `None` for Not-ECT. Higher bits do not count.
+    pub const fn from_bits(bits: u8) -> Option<Self> {
+        match bits & 0b11 {
+            0b01 => Some(Self::Ect1),
+            0b10 => Some(Self::Ect0),
+            0b11 => Some(Self::CongestionExperienced),
+            _ => None,
+        }
+    }
+
+    /// The two bits.
+    pub const fn bits(self) -> u8 {
+        match self {
+            Self::Ect1 => 0b01,
+            Self::Ect0 => 0b10,
+            Self::CongestionExperienced => 0b11,
+        }
+    }
 }
 
 /// The local end of a path: the address of this host that datagrams arrive at and leave from. The port is the socket's.
@@ -42,9 +63,9 @@ impl Local {
 pub struct Arrival {
     /// The sender's address.
     pub from: SocketAddr,
-    /// The local address it was sent to. An answer leaves from there: a peer takes nothing from an address it has not asked.
+    /// The local address it was sent to. Answers are sent from it, because a peer accepts nothing from another address.
     pub to: Local,
-    /// The mark the datagram carried, if the socket told.
+    /// The ECN codepoint of the datagram, if the socket tells it.
     pub ecn: Option<Ecn>,
     /// When the kernel received it, on the clock of `now`; `now` itself when the socket did not tell.
     pub received: Instant,
@@ -59,11 +80,11 @@ pub struct Transmit {
     pub from: Local,
     /// The size of each datagram but the last, which may be shorter, for segmentation offload.
     pub datagram_bytes: usize,
-    /// The mark they carry.
+    /// Their ECN codepoint.
     pub ecn: Option<Ecn>,
 }
 
-/// When an endpoint or a half wants to be called again, and for what: "why did I wake?".
+/// When an endpoint or a half wants to be called again, and the name of the timer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Deadline {
     /// When. Being called early is harmless, being called late costs delay.

@@ -11,6 +11,7 @@
 
 use crate::codec::{DecodeError, Reader, Writer};
 pub use crate::endpoint::Deadline;
+use crate::endpoint::Ecn;
 pub use crate::numbers::{SegmentNumber, StreamId};
 use crate::time::Instant;
 use crate::tolerance::Tolerance;
@@ -29,7 +30,7 @@ pub struct Segment {
     pub tolerance: Option<Tolerance>,
 }
 
-/// What became of a segment, as the receiver judged it.
+/// The fate of a segment, as the receiver judged it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Verdict {
     /// Every unit arrived.
@@ -67,12 +68,18 @@ impl fmt::Display for Verdict {
 
 /// A packet of some scheme: it knows its length on the wire and can be encoded and decoded.
 ///
-/// Payload bytes are the store's: `encode` leaves them zero, and `encoded_len` counts them.
+/// Payload bytes are the store's: `encode` leaves them zero, and `encoded_len` counts them. Whoever fills them in calls
+/// [`Packet::seal`] then; where nobody does, as in a simulation, the encoding is that of a payload of zeros.
 pub trait Packet: Sized + Clone + fmt::Debug {
     /// The length of the encoding in bytes, payload included.
     fn encoded_len(&self) -> usize;
     /// Writes the packet, with zeros for the payload.
     fn encode(&self, out: &mut Writer<'_>);
+    /// Completes an encoding whose payload has been filled in: writes the checksum that covers it. Default: nothing, for a format
+    /// whose checksum, if it has one, leaves the payload out.
+    fn seal(&self, encoding: &mut [u8]) {
+        let _ = encoding;
+    }
     /// Reads a packet that fills `input` to its end.
     fn decode(input: &mut Reader<'_>) -> Result<Self, DecodeError>;
     /// Whether the packet carries units of segments; everything else is control. A simulation may let
@@ -81,9 +88,10 @@ pub trait Packet: Sized + Clone + fmt::Debug {
     /// The `index`-th piece of payload in the encoding, in the order of the encoding; `None` behind the
     /// last, and always in a control packet.
     fn payload(&self, index: usize) -> Option<PayloadSpan>;
-    /// Whether a congested path may mark the packet instead of dropping it (RFC 3168).
-    fn is_markable(&self) -> bool {
-        false
+    /// The ECN codepoint that the packet is sent with (RFC 3168, RFC 9331); `None` is Not-ECT. A congested path may mark an
+    /// ECN-capable packet instead of dropping it.
+    fn ecn(&self) -> Option<Ecn> {
+        None
     }
 }
 

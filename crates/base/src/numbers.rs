@@ -1,4 +1,4 @@
-//! Numbers that could be taken for one another, each a type of its own.
+//! Newtypes for numbers that could be mixed up.
 //!
 //! A number is a place on a line, not an amount: two of one kind have an order and a distance, and one plus a distance is
 //! another. Nothing else is defined, so that a stream is never added to a segment, nor a count taken for a number.
@@ -34,7 +34,7 @@ macro_rules! numbers {
                 self.0.checked_sub(1).map(Self)
             }
 
-            /// So many numbers further on, or the last there is.
+            /// This many numbers further on, or the last there is.
             #[inline]
             #[must_use]
             pub const fn saturating_add(self, distance: $integer) -> Self {
@@ -78,7 +78,7 @@ macro_rules! numbers {
             }
         }
 
-        /// So many numbers further on.
+        /// This many numbers further on.
         impl Add<$integer> for $name {
             type Output = Self;
 
@@ -125,6 +125,11 @@ numbers! {
     ReportNumber(u64);
     /// Which state of the sender, counted from 0: an exchange is one, and what its echo tells.
     ExchangeNumber(u64);
+    /// Which unit of a segment, counted from 0 in the order of its bytes: what the application is told.
+    UnitIndex(u32);
+    /// Which place in the sending order of a segment, counted from 0: what parts and requests name. Interleaving puts a unit at
+    /// another position than its index.
+    Position(u32);
 }
 
 #[cfg(test)]

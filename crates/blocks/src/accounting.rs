@@ -1,4 +1,4 @@
-//! The partial check of a segment: is it accepted, and what of it is asked for again?
+//! The partial check of a segment: whether it is accepted, and what of it is requested again.
 //!
 //! Called by the receiver when a segment may be complete, when a gap shows that something of it was
 //! lost, and before every request. Source: EC 4.2, "Checking Application Tolerance", steps 1 to 3.
@@ -7,7 +7,7 @@
 //! so a segment that needs several rounds can end with more holes than promised. Hence three ways:
 //!
 //! - [`Accounting::StrictAll`], the default: a tolerated hole stays counted, and after a violation
-//!   everything missing is asked for. That costs a few units and saves rounds, which is the paper's own
+//!   everything missing is requested. That costs a few units and saves rounds, which is the paper's own
 //!   goal (EC 3.3: fewest rounds, then fewest packets).
 //! - [`Accounting::StrictBurst`]: a tolerated hole stays counted; only the burst that violates is asked
 //!   for, from its first violating unit on.
@@ -19,9 +19,10 @@
 use crate::bitmap::Bitmap;
 use core::fmt;
 use core::str::FromStr;
+use segstream_base::UnitIndex;
 use segstream_base::tolerance::{HoleCount, Tolerance};
 
-/// How tolerated holes are counted, and what is asked for after a violation.
+/// How tolerated holes are counted, and what is requested after a violation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, Default)]
 pub enum Accounting {
     /// Tolerated holes stay counted; a violation asks for everything missing.
@@ -94,7 +95,7 @@ impl Checker {
     }
 
     /// Checks a segment of `units`, of which `present` has arrived and the first `important` must.
-    /// Whoever must not yet call a unit missing checks later, or a shorter segment.
+    /// A caller that may not yet count a unit as missing checks later, or checks a shorter segment.
     ///
     /// Returns whether the segment is accepted. Then `request` is all zero and `tolerated` holds the
     /// holes; otherwise `request` holds the units to ask for (never none) and `tolerated` what need not be
@@ -123,8 +124,8 @@ impl Checker {
             Accounting::PaperLiteral => {
                 tolerated.grow(units);
                 by_burst(tolerance, important, present, units, tolerated, request);
-                for (start, count) in tolerated.one_runs(0, units) {
-                    present.set_range(start, count);
+                for run in tolerated.one_runs(0, units) {
+                    present.set_range(run.start(), run.len());
                 }
             }
         }
@@ -132,25 +133,25 @@ impl Checker {
     }
 }
 
-/// All or nothing: either the tolerance allows what is missing, or all of it is asked for.
+/// All or nothing: either the tolerance allows what is missing, or all of it is requested.
 fn strict_all(tolerance: Tolerance, important: u32, present: &Bitmap, tolerated: &mut Bitmap, units: u32, request: &mut Bitmap) {
     tolerated.reset(units);
     // Why: most checks of a damaged segment end here, before any unit is looked at one by one.
     let missing = units - present.count_ones_in(0, units);
-    let allowed = missing <= tolerance.most_holes(units)
-        && tolerance.allows(present.zero_runs(0, units).flat_map(|(start, count)| start..start + count), important);
+    let allowed =
+        missing <= tolerance.most_holes(units) && tolerance.allows(present.zero_runs(0, units).flatten().map(UnitIndex), important);
     let holes = if allowed { tolerated } else { request };
-    for (start, count) in present.zero_runs(0, units) {
-        holes.set_range(start, count);
+    for run in present.zero_runs(0, units) {
+        holes.set_range(run.start(), run.len());
     }
 }
 
-/// The paper's pass, units in order: what violates is asked for with the rest of its burst, what does not
-/// is tolerated. A unit that is asked for counts neither to the total nor to a run, as it will come.
+/// The paper's pass, units in order: what violates is requested with the rest of its burst, what does not
+/// is tolerated. A unit that is requested counts neither to the total nor to a run, as it will come.
 fn by_burst(tolerance: Tolerance, important: u32, present: &Bitmap, units: u32, tolerated: &mut Bitmap, request: &mut Bitmap) {
     let mut count = HoleCount::default();
-    for (start, length) in present.zero_runs(0, units) {
-        let end = start + length;
+    for run in present.zero_runs(0, units) {
+        let (start, end) = (run.start(), run.end());
         let must = important.clamp(start, end);
         let first_refused = if start < must {
             // An important unit violates, and with it the rest of the burst, as with any other violation.
@@ -158,7 +159,7 @@ fn by_burst(tolerance: Tolerance, important: u32, present: &Bitmap, units: u32, 
         } else if tolerance.is_any() {
             end
         } else {
-            (start..end).find(|unit| !count.admits(tolerance, *unit)).unwrap_or(end)
+            run.iter().find(|unit| !count.admits(tolerance, UnitIndex(*unit))).unwrap_or(end)
         };
         tolerated.set_range(start, first_refused - start);
         request.set_range(first_refused, end - first_refused);
@@ -279,7 +280,7 @@ mod tests {
             assert_eq!(held.check(accounting, promise, 0), accepted, "{accounting}");
             if accepted {
                 assert_eq!(ones(&held.tolerated), [2, 7], "two holes, one promised");
-                assert!(!promise.allows(ones(&held.tolerated).into_iter(), 0));
+                assert!(!promise.allows(ones(&held.tolerated).into_iter().map(UnitIndex), 0));
             }
         }
     }
@@ -293,7 +294,7 @@ mod tests {
         fn strict_all_accepts_exactly_what_the_tolerance_allows(t in any_tolerance(), missing in prop::collection::btree_set(0u32..150, 0..14), important in 0u32..8) {
             let missing: Vec<u32> = missing.into_iter().collect();
             let mut held = Held::without(150, &missing);
-            let allowed = t.allows(missing.iter().copied(), important);
+            let allowed = t.allows(missing.iter().copied().map(UnitIndex), important);
             prop_assert_eq!(held.check(Accounting::StrictAll, t, important), allowed);
             let (asked, kept) = if allowed { (vec![], missing) } else { (missing, vec![]) };
             prop_assert_eq!((held.requested(), ones(&held.tolerated)), (asked, kept));
@@ -315,7 +316,7 @@ mod tests {
                     prop_assert_eq!(&held.present, &before, "a strict way must not change what is present");
                     let holes: Vec<u32> = (0..before.len()).filter(|unit| !before.get(*unit)).collect();
                     if accepted {
-                        prop_assert!(t.allows(holes.iter().copied(), important), "{accounting}: {holes:?}");
+                        prop_assert!(t.allows(holes.iter().copied().map(UnitIndex), important), "{accounting}: {holes:?}");
                         prop_assert_eq!(ones(&held.tolerated), holes);
                         break;
                     }

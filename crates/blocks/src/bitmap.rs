@@ -1,28 +1,41 @@
 //! Presence of the units of one segment, a bit each, in 64-bit words.
 //!
 //! Called by the receiver for every data part, by the tolerance check ([`crate::accounting`]) and by
-//! the sender for what is to be sent again. The idea is PKTMAP of EC 4.2; the bits count from 0.
+//! the sender for what is to be retransmitted. The idea is PKTMAP of EC 4.2; the bits count from 0.
+//!
+//! A bitmap is over one kind of number, such as the positions or the units of a segment, and of plain integers by default.
 //!
 //! Invariant: bits at `len` and beyond are zero, and `ones` is the number of bits that are set, so
 //! [`Bitmap::count_ones`] and [`Bitmap::is_full`] cost nothing.
 //!
-//! Limit: a bitmap takes `len / 8` bytes. Whoever takes `len` from a peer bounds it first.
+//! Limit: a bitmap takes `len / 8` bytes. A caller that takes `len` from a peer bounds it first.
 
 use crate::recount;
+use crate::work::{self, Loop};
+use core::fmt;
+use core::marker::PhantomData;
+use segstream_base::{Ordinal, Run};
 use smallvec::SmallVec;
 
 /// Bits of one word.
 const WORD: u32 = u64::BITS;
 
-/// Bits over `0..len`, reusable without allocation; up to 256 bits need no heap at all.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Bitmap {
+/// Bits over the numbers `0..len`, reusable without allocation; up to 256 bits need no heap at all.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct Bitmap<N = u32> {
     words: SmallVec<[u64; 4]>,
     len: u32,
     ones: u32,
+    kind: PhantomData<N>,
 }
 
-impl Bitmap {
+impl<N> fmt::Debug for Bitmap<N> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Bitmap").field("words", &self.words).field("len", &self.len).field("ones", &self.ones).finish()
+    }
+}
+
+impl<N: Ordinal> Bitmap<N> {
     /// An empty bitmap of length 0.
     pub fn new() -> Self {
         Self::default()
@@ -30,6 +43,7 @@ impl Bitmap {
 
     /// Makes the length `len` and every bit zero. Capacity is kept.
     pub fn reset(&mut self, len: u32) {
+        work::note(Loop::Words, words_for(len));
         self.words.clear();
         self.words.resize(words_for(len), 0);
         self.len = len;
@@ -39,6 +53,7 @@ impl Bitmap {
     /// Makes the length at least `len`; the new bits are zero. Never shortens.
     pub fn grow(&mut self, len: u32) {
         if len > self.len {
+            work::note(Loop::Words, words_for(len) - self.words.len());
             self.words.resize(words_for(len), 0);
             self.len = len;
             self.debug_assert_ones();
@@ -55,10 +70,21 @@ impl Bitmap {
         }
     }
 
+    /// The memory that it takes beyond itself, in bytes.
+    pub fn heap_bytes(&self) -> u64 {
+        if self.words.spilled() { self.words.capacity() as u64 * 8 } else { 0 }
+    }
+
     /// How many bits there are.
     #[inline]
     pub const fn len(&self) -> u32 {
         self.len
+    }
+
+    /// The number behind that of the last bit.
+    #[inline]
+    pub fn end(&self) -> N {
+        N::of(self.len)
     }
 
     /// Whether there are no bits at all, set or not.
@@ -69,13 +95,15 @@ impl Bitmap {
 
     /// Bit `i`, `false` at `len` and beyond.
     #[inline]
-    pub fn get(&self, i: u32) -> bool {
+    pub fn get(&self, i: N) -> bool {
+        let i = i.index();
         self.word(i / WORD) >> (i % WORD) & 1 == 1
     }
 
     /// Sets bit `i`. `true` when it was zero before; `false` also when `i` is out of range.
     #[inline]
-    pub fn set(&mut self, i: u32) -> bool {
+    pub fn set(&mut self, i: N) -> bool {
+        let i = i.index();
         if i >= self.len {
             return false;
         }
@@ -89,7 +117,8 @@ impl Bitmap {
 
     /// Clears bit `i`. `true` when it was set before.
     #[inline]
-    pub fn clear(&mut self, i: u32) -> bool {
+    pub fn clear(&mut self, i: N) -> bool {
+        let i = i.index();
         let Some(word) = self.words.get_mut((i / WORD) as usize) else { return false };
         let bit = 1 << (i % WORD);
         let old = *word & bit != 0;
@@ -100,7 +129,8 @@ impl Bitmap {
 
     /// Sets `count` bits from `from` on, as far as they exist, and says how many were zero before.
     #[inline]
-    pub fn set_range(&mut self, from: u32, count: u32) -> u32 {
+    pub fn set_range(&mut self, from: N, count: u32) -> u32 {
+        let from = from.index();
         let to = from.saturating_add(count).min(self.len);
         let mut new = 0;
         for (index, mask) in masks(from, to) {
@@ -115,7 +145,8 @@ impl Bitmap {
 
     /// Clears `count` bits from `from` on, as far as they exist, and says how many were set before.
     #[inline]
-    pub fn clear_range(&mut self, from: u32, count: u32) -> u32 {
+    pub fn clear_range(&mut self, from: N, count: u32) -> u32 {
+        let from = from.index();
         let to = from.saturating_add(count).min(self.len);
         let mut old = 0;
         for (index, mask) in masks(from, to) {
@@ -135,30 +166,31 @@ impl Bitmap {
     }
 
     /// How many bits are set in `from..to`.
-    pub fn count_ones_in(&self, from: u32, to: u32) -> u32 {
-        let to = to.min(self.len);
-        masks(from, to).map(|(index, mask)| (self.words.get(index).copied().unwrap_or(0) & mask).count_ones()).sum()
+    pub fn count_ones_in(&self, from: N, to: N) -> u32 {
+        masks(from.index(), to.index().min(self.len))
+            .map(|(index, mask)| (self.words.get(index).copied().unwrap_or(0) & mask).count_ones())
+            .sum()
     }
 
     /// The first set bit in `from..to`.
     #[inline]
-    pub fn next_one(&self, from: u32, to: u32) -> Option<u32> {
-        self.next(from, to.min(self.len), 0)
+    pub fn next_one(&self, from: N, to: N) -> Option<N> {
+        self.next(from.index(), to.index().min(self.len), 0).map(N::of)
     }
 
     /// The first zero bit in `from..to`, as far as bits exist: never `len` or beyond.
     #[inline]
-    pub fn next_zero(&self, from: u32, to: u32) -> Option<u32> {
-        self.next(from, to.min(self.len), u64::MAX)
+    pub fn next_zero(&self, from: N, to: N) -> Option<N> {
+        self.next(from.index(), to.index().min(self.len), u64::MAX).map(N::of)
     }
 
-    /// The runs of zero bits in `from..to`, as far as bits exist, as `(start, count)` in ascending order.
-    pub fn zero_runs(&self, from: u32, to: u32) -> impl Iterator<Item = (u32, u32)> + '_ {
+    /// The runs of zero bits in `from..to`, as far as bits exist, in ascending order.
+    pub fn zero_runs(&self, from: N, to: N) -> impl Iterator<Item = Run<N>> + '_ {
         self.runs(from, to, u64::MAX)
     }
 
-    /// The runs of set bits in `from..to` as `(start, count)` in ascending order.
-    pub fn one_runs(&self, from: u32, to: u32) -> impl Iterator<Item = (u32, u32)> + '_ {
+    /// The runs of set bits in `from..to` in ascending order.
+    pub fn one_runs(&self, from: N, to: N) -> impl Iterator<Item = Run<N>> + '_ {
         self.runs(from, to, 0)
     }
 
@@ -184,24 +216,26 @@ impl Bitmap {
         let last = (to - 1) / WORD;
         while word == 0 {
             if index == last {
+                work::note(Loop::Words, (index - from / WORD) as usize + 1);
                 return None;
             }
             index += 1;
             word = self.word(index) ^ flip;
         }
+        work::note(Loop::Words, (index - from / WORD) as usize + 1);
         // No overflow: `index` is at most that of the last bit, which is below `u32::MAX`.
         let found = index * WORD + word.trailing_zeros();
         (found < to).then_some(found)
     }
 
     /// Runs of bits that are set once the words are xored with `flip`.
-    fn runs(&self, from: u32, to: u32, flip: u64) -> impl Iterator<Item = (u32, u32)> + '_ {
-        let to = to.min(self.len);
-        let mut at = from;
+    fn runs(&self, from: N, to: N, flip: u64) -> impl Iterator<Item = Run<N>> + '_ {
+        let to = to.index().min(self.len);
+        let mut at = from.index();
         core::iter::from_fn(move || {
             let start = self.next(at, to, flip)?;
             at = self.next(start, to, !flip).unwrap_or(to);
-            Some((start, at - start))
+            Run::new(N::of(start), N::of(at))
         })
     }
 }
@@ -215,6 +249,7 @@ const fn words_for(len: u32) -> usize {
 #[inline]
 fn masks(from: u32, to: u32) -> impl Iterator<Item = (usize, u64)> {
     let (first, end) = if from < to { (from / WORD, to.div_ceil(WORD)) } else { (0, 0) };
+    work::note(Loop::Words, (end - first) as usize);
     (first..end).map(move |index| {
         let low = if index == first { u64::MAX << (from % WORD) } else { u64::MAX };
         // The last word keeps the bits below `to`: none are cut off when `to` is its end.
@@ -228,9 +263,13 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    fn run(start: u32, end: u32) -> Run<u32> {
+        Run::new(start, end).unwrap()
+    }
+
     #[test]
     fn out_of_range_bits_are_false_and_cannot_be_set() {
-        let mut bits = Bitmap::new();
+        let mut bits = <Bitmap>::new();
         assert!(bits.is_full() && bits.is_empty());
         bits.reset(70);
         assert!(!bits.is_empty() && !bits.is_full());
@@ -244,26 +283,26 @@ mod tests {
 
     #[test]
     fn reset_forgets_and_grow_keeps() {
-        let mut bits = Bitmap::new();
+        let mut bits = <Bitmap>::new();
         bits.reset(64);
         assert_eq!(bits.set_range(0, 64), 64);
         assert!(bits.is_full());
         bits.grow(130);
         bits.grow(3);
         assert_eq!((bits.len(), bits.count_ones(), bits.is_full()), (130, 64, false));
-        assert_eq!(bits.zero_runs(0, 130).collect::<Vec<_>>(), [(64, 66)]);
+        assert_eq!(bits.zero_runs(0, 130).collect::<Vec<_>>(), [run(64, 130)]);
         bits.reset(65);
         assert_eq!((bits.len(), bits.count_ones(), bits.next_one(0, 65)), (65, 0, None));
     }
 
     #[test]
     fn runs_cross_word_borders_and_stop_at_the_asked_end() {
-        let mut bits = Bitmap::new();
+        let mut bits = <Bitmap>::new();
         bits.reset(256);
         bits.set_range(60, 140);
-        assert_eq!(bits.one_runs(0, 256).collect::<Vec<_>>(), [(60, 140)]);
-        assert_eq!(bits.one_runs(62, 65).collect::<Vec<_>>(), [(62, 3)]);
-        assert_eq!(bits.zero_runs(50, 210).collect::<Vec<_>>(), [(50, 10), (200, 10)]);
+        assert_eq!(bits.one_runs(0, 256).collect::<Vec<_>>(), [run(60, 200)]);
+        assert_eq!(bits.one_runs(62, 65).collect::<Vec<_>>(), [run(62, 65)]);
+        assert_eq!(bits.zero_runs(50, 210).collect::<Vec<_>>(), [run(50, 60), run(200, 210)]);
     }
 
     #[derive(Clone, Debug)]
@@ -287,13 +326,13 @@ mod tests {
         ]
     }
 
-    fn model_runs(model: &[bool], from: u32, to: u32, wanted: bool) -> Vec<(u32, u32)> {
-        let mut runs: Vec<(u32, u32)> = Vec::new();
+    fn model_runs(model: &[bool], from: u32, to: u32, wanted: bool) -> Vec<Run<u32>> {
+        let mut runs: Vec<Run<u32>> = Vec::new();
         for i in from..to.min(model.len() as u32) {
             if model[i as usize] == wanted {
                 match runs.last_mut() {
-                    Some((start, count)) if *start + *count == i => *count += 1,
-                    _ => runs.push((i, 1)),
+                    Some(last) if last.end() == i => *last = run(last.start(), i + 1),
+                    _ => runs.push(run(i, i + 1)),
                 }
             }
         }
@@ -312,7 +351,7 @@ mod tests {
     proptest! {
         #[test]
         fn a_bitmap_is_a_vector_of_booleans(steps in prop::collection::vec(step(), 1..60), from in 0u32..420, to in 0u32..420) {
-            let mut bits = Bitmap::new();
+            let mut bits = <Bitmap>::new();
             let mut model: Vec<bool> = Vec::new();
             for step in steps {
                 match step {
@@ -338,9 +377,9 @@ mod tests {
             }
             let ones = model_runs(&model, from, to, true);
             let zeros = model_runs(&model, from, to, false);
-            prop_assert_eq!(bits.count_ones_in(from, to), ones.iter().map(|run| run.1).sum::<u32>());
-            prop_assert_eq!(bits.next_one(from, to), ones.first().map(|run| run.0));
-            prop_assert_eq!(bits.next_zero(from, to), zeros.first().map(|run| run.0));
+            prop_assert_eq!(bits.count_ones_in(from, to), ones.iter().map(|run| run.len()).sum::<u32>());
+            prop_assert_eq!(bits.next_one(from, to), ones.first().map(|run| run.start()));
+            prop_assert_eq!(bits.next_zero(from, to), zeros.first().map(|run| run.start()));
             prop_assert_eq!(bits.one_runs(from, to).collect::<Vec<_>>(), ones);
             prop_assert_eq!(bits.zero_runs(from, to).collect::<Vec<_>>(), zeros);
         }

@@ -1,4 +1,4 @@
-//! Burst rate control: when the next shipment may leave.
+//! The pacer: burst rate control decides when the next shipment may leave.
 //!
 //! Called by the sender before and after every shipment. Source: FC 3.3, R = (P, F, L): F bursts a
 //! second of L shipments each, paced at the peak P within a burst. The paper ends a burst as soon as the

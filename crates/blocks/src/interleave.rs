@@ -13,6 +13,7 @@
 //! maps every block onto itself.
 
 use segstream_base::tolerance::Tolerance;
+use segstream_base::{Position, UnitIndex};
 
 /// What the contract of a stream says about the order.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, Default)]
@@ -79,9 +80,10 @@ impl SendingOrder {
     /// The unit that leaves at `position` of a segment of `units`. Positions from `units` on are units of
     /// their own number, which do not exist.
     #[inline]
-    pub fn unit_at(&self, position: u32, units: u32) -> u32 {
+    pub fn unit_at(&self, position: Position, units: u32) -> UnitIndex {
+        let Position(position) = position;
         if self.is_in_order() || position >= units {
-            return position;
+            return UnitIndex(position);
         }
         let (start, length) = self.block_of(position, units);
         let (short, long_columns) = (length / self.stride, length % self.stride);
@@ -96,28 +98,29 @@ impl SendingOrder {
         };
         let unit = start + row * self.stride + column;
         debug_assert!(unit < start + length, "unit {unit} lies outside of its block");
-        debug_assert_eq!(self.position_of(unit, units), position, "two positions have unit {unit}");
-        unit
+        debug_assert_eq!(self.position_of(UnitIndex(unit), units), Position(position), "two positions have unit {unit}");
+        UnitIndex(unit)
     }
 
     /// The position at which `unit` leaves: the inverse of [`SendingOrder::unit_at`].
     #[inline]
-    pub fn position_of(&self, unit: u32, units: u32) -> u32 {
+    pub fn position_of(&self, unit: UnitIndex, units: u32) -> Position {
+        let UnitIndex(unit) = unit;
         if self.is_in_order() || unit >= units {
-            return unit;
+            return Position(unit);
         }
         let (start, length) = self.block_of(unit, units);
         let (short, long_columns) = (length / self.stride, length % self.stride);
         let (row, column) = ((unit - start) / self.stride, (unit - start) % self.stride);
-        start + column * short + column.min(long_columns) + row
+        Position(start + column * short + column.min(long_columns) + row)
     }
 
     /// The units that leave at `count` positions from `position` on, as far as the segment goes. Steps
     /// from one to the next without a division.
-    pub fn units_from(&self, position: u32, count: u32, units: u32) -> impl Iterator<Item = u32> + use<> {
-        let left = count.min(units.saturating_sub(position));
-        let (start, length) = if left == 0 { (0, 0) } else { self.block_of(position, units) };
-        let unit = self.unit_at(position, units);
+    pub fn units_from(&self, position: Position, count: u32, units: u32) -> impl Iterator<Item = UnitIndex> + use<> {
+        let left = count.min(units.saturating_sub(position.0));
+        let (start, length) = if left == 0 { (0, 0) } else { self.block_of(position.0, units) };
+        let UnitIndex(unit) = self.unit_at(position, units);
         let stride = self.stride.max(1);
         let column = if self.is_in_order() { 0 } else { (unit - start) % stride };
         Walk { block: if self.block == 0 { units } else { self.block }, stride, units, start, length, column, unit, left }
@@ -193,10 +196,10 @@ struct Walk {
 }
 
 impl Iterator for Walk {
-    type Item = u32;
+    type Item = UnitIndex;
 
     #[inline]
-    fn next(&mut self) -> Option<u32> {
+    fn next(&mut self) -> Option<UnitIndex> {
         self.left = self.left.checked_sub(1)?;
         let unit = self.unit;
         if self.start + self.length - unit > self.stride {
@@ -210,7 +213,7 @@ impl Iterator for Walk {
             self.column = 0;
             self.unit = self.start;
         }
-        Some(unit)
+        Some(UnitIndex(unit))
     }
 
     #[inline]
@@ -229,7 +232,7 @@ mod tests {
     }
 
     fn order_of(order: SendingOrder, units: u32) -> Vec<u32> {
-        (0..units).map(|position| order.unit_at(position, units)).collect()
+        (0..units).map(|position| order.unit_at(Position(position), units).0).collect()
     }
 
     #[test]
@@ -281,15 +284,18 @@ mod tests {
     #[test]
     fn numbers_beyond_the_segment_do_not_panic() {
         let order = SendingOrder { block: 7, stride: 3 };
-        assert_eq!((order.unit_at(9, 9), order.position_of(u32::MAX, 9)), (9, u32::MAX));
-        assert_eq!(order.units_from(9, 5, 9).count(), 0);
-        assert_eq!(order.units_from(0, 5, 0).count(), 0);
+        assert_eq!((order.unit_at(Position(9), 9), order.position_of(UnitIndex(u32::MAX), 9)), (UnitIndex(9), Position(u32::MAX)));
+        assert_eq!(order.units_from(Position(9), 5, 9).count(), 0);
+        assert_eq!(order.units_from(Position(0), 5, 0).count(), 0);
         let huge = SendingOrder { block: 0, stride: u32::MAX / 2 };
-        assert_eq!(huge.units_from(u32::MAX - 2, 9, u32::MAX).collect::<Vec<_>>(), [u32::MAX / 2 - 1, u32::MAX - 2]);
+        assert_eq!(
+            huge.units_from(Position(u32::MAX - 2), 9, u32::MAX).collect::<Vec<_>>(),
+            [UnitIndex(u32::MAX / 2 - 1), UnitIndex(u32::MAX - 2)]
+        );
     }
 
-    fn lost(order: SendingOrder, units: u32, from: u32, count: u32) -> Vec<u32> {
-        let mut holes: Vec<u32> = order.units_from(from, count, units).collect();
+    fn lost(order: SendingOrder, units: u32, from: u32, count: u32) -> Vec<UnitIndex> {
+        let mut holes: Vec<UnitIndex> = order.units_from(Position(from), count, units).collect();
         holes.sort_unstable();
         holes
     }
@@ -303,20 +309,21 @@ mod tests {
         fn every_order_is_a_bijection_that_keeps_blocks(block in 0u32..70, stride in 0u32..90, units in 0u32..200) {
             let order = SendingOrder { block, stride };
             let mut seen = vec![false; units as usize];
-            for position in 0..units {
+            for position in Position::FIRST.up_to(Position(units)) {
                 let unit = order.unit_at(position, units);
-                prop_assert!(unit < units && !seen[unit as usize], "{position} gives {unit}");
-                seen[unit as usize] = true;
+                prop_assert!(unit.0 < units && !seen[unit.0 as usize], "{position} gives {unit}");
+                seen[unit.0 as usize] = true;
                 prop_assert_eq!(order.position_of(unit, units), position);
-                prop_assert!(block == 0 || unit / block == position / block, "a unit left its block");
+                prop_assert!(block == 0 || unit.0 / block == position.0 / block, "a unit left its block");
             }
         }
 
         #[test]
         fn walking_is_looking_up(block in 0u32..70, stride in 0u32..90, units in 0u32..200, from in 0u32..210, count in 0u32..210) {
             let order = SendingOrder { block, stride };
-            let walked: Vec<u32> = order.units_from(from, count, units).collect();
-            let looked: Vec<u32> = (from..from.saturating_add(count).min(units)).map(|position| order.unit_at(position, units)).collect();
+            let walked: Vec<UnitIndex> = order.units_from(Position(from), count, units).collect();
+            let end = from.saturating_add(count).min(units);
+            let looked: Vec<UnitIndex> = (from..end).map(|position| order.unit_at(Position(position), units)).collect();
             prop_assert_eq!(walked, looked);
         }
 

@@ -1,9 +1,9 @@
-//! Loss found by numbers: gaps in shipment numbers, with a re-sequencing distance R.
+//! Loss detection by packet numbers: gaps in shipment numbers, with a reordering threshold R.
 //!
 //! Called by the receiver for every shipment that arrives. Source: EC 3.2 (gap detection) and EC 4.2. The
 //! paper states its distance m in two ways that differ by one; here R is how many positions late a number
 //! may come, 0 in an ordered network: number s is lost once some number of at least s + R + 1 has
-//! arrived. That R grows when a number held lost turns out to have been late is our own, as with the
+//! arrived. That R grows when a number declared lost turns out to have been late is our own, as with the
 //! reordering threshold of RFC 9002 6.1.1 and RFC 8985.
 //!
 //! Invariant: every number below `judged` has been counted exactly once, as received by then or as lost;
@@ -89,13 +89,13 @@ impl LossDetector {
         self.highest
     }
 
-    /// R: how many positions late a number may come without being held lost.
+    /// R: how many positions late a number may come without being declared lost.
     #[inline]
     pub const fn reorder(&self) -> u32 {
         self.reorder as u32
     }
 
-    /// Whether `number` is held lost: a number of at least `number` + R + 1 has arrived, and `number` has not
+    /// Whether `number` is declared lost: a number of at least `number` + R + 1 has arrived, and `number` has not
     /// as far as remembered. A number behind the remembered span counts as not arrived.
     #[inline]
     pub fn is_lost(&self, number: u64) -> bool {
@@ -104,14 +104,19 @@ impl LossDetector {
         highest >= decisive && (highest - number >= SPAN || !self.remembered(number))
     }
 
+    /// Whether `number` has arrived, as far as remembered.
+    pub fn has_arrived(&self, number: u64) -> bool {
+        self.highest.is_some_and(|highest| number <= highest && highest - number < SPAN && self.remembered(number))
+    }
+
     /// Whether a number of at least `number` + R has arrived: whatever was sent before `number` and is not
-    /// here is held lost. Saturates, so the largest number passes itself.
+    /// here is declared lost. Saturates, so the largest number passes itself.
     #[inline]
     pub fn passed(&self, number: u64) -> bool {
         self.highest.is_some_and(|highest| highest >= number.saturating_add(self.reorder))
     }
 
-    /// How many numbers have been held lost, ever. Only grows: one that comes late after all stays counted
+    /// How many numbers have been declared lost, ever. Only grows: one that comes late after all stays counted
     /// here and is counted again by [`LossDetector::late_after_lost`].
     #[inline]
     pub const fn newly_lost(&self) -> u64 {
@@ -198,7 +203,7 @@ impl LossDetector {
         self.debug_assert_counts();
     }
 
-    /// What is judged is remembered up to the highest number, and no number counts as late that was not held lost.
+    /// What is judged is remembered up to the highest number, and no number counts as late that was not declared lost.
     fn debug_assert_counts(&self) {
         debug_assert!(self.reorder < SPAN && self.reorder >= u64::from(self.reorder_first), "R is {}", self.reorder);
         debug_assert!(self.late_after_lost <= self.late && self.late_after_lost <= self.lost, "late numbers are miscounted");

@@ -1,27 +1,27 @@
-//! Sets of numbers as sorted, disjoint ranges, and the holes of a segment as ranges.
+//! Sets of numbers as sorted, disjoint ranges.
 //!
-//! Called by reports (which shipments, which segments), by stores of what is still needed, and by the
-//! verdict that names a segment's holes. Naming gaps by their ends is AA's gap-in and
+//! Called by reports (which shipments, which segments) and by stores of what is still needed. Naming gaps by their ends is AA's gap-in and
 //! gap-out (AA 2); differences instead of numbers are the ACK ranges of RFC 9000 19.3.1.
 //!
 //! Invariant: ranges are not empty, ascend, and neither overlap nor touch.
 //!
-//! Limit: a set takes 16 bytes a range, and inserting in the middle moves what follows. Whoever inserts
-//! what a peer chose bounds [`RangeSet::range_count`].
+//! Limit: a set takes some 20 bytes a range. Why a tree: a peer chooses which numbers come in which order, and inserting between many ranges
+//! must not move them.
 
-use crate::bitmap::Bitmap;
-use core::ops::Range;
+use core::ops::{Bound, Range};
+use std::collections::BTreeMap;
 
 /// A set of numbers, kept as half-open ranges.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RangeSet {
-    ranges: Vec<Range<u64>>,
+    /// The end of each range by its start.
+    ranges: BTreeMap<u64, u64>,
 }
 
 impl RangeSet {
     /// The empty set.
     pub const fn new() -> Self {
-        Self { ranges: Vec::new() }
+        Self { ranges: BTreeMap::new() }
     }
 
     /// Adds every number of `range` and says how many were new. An empty or reversed range adds none.
@@ -29,25 +29,28 @@ impl RangeSet {
         if range.start >= range.end {
             return 0;
         }
-        // Why: numbers mostly come at the end, so the last range is tried before any search.
-        if let Some(last) = self.ranges.last_mut()
-            && last.end == range.start
-        {
-            last.end = range.end;
-            self.debug_assert_around(self.ranges.len() - 1);
-            return range.end - range.start;
-        }
         // The ranges that overlap or touch the new one melt into it.
-        let low = self.ranges.partition_point(|old| old.end < range.start);
-        let high = low + self.ranges[low..].partition_point(|old| old.start <= range.end);
-        let (mut start, mut end, mut known) = (range.start, range.end, 0);
-        for old in &self.ranges[low..high] {
-            start = start.min(old.start);
-            end = end.max(old.end);
-            known += old.end - old.start;
+        let Range { mut start, mut end } = range;
+        let mut known = 0;
+        if let Some((&before, end_before)) = self.ranges.range_mut(..=start).next_back()
+            && *end_before >= start
+        {
+            if *end_before >= end {
+                return 0;
+            }
+            known += *end_before - before;
+            start = before;
+            *end_before = end;
+        } else {
+            self.ranges.insert(start, end);
         }
-        self.replace(low, high, start..end);
-        self.debug_assert_around(low);
+        while let Some((&next, &end_next)) = self.ranges.range((Bound::Excluded(start), Bound::Included(end))).next() {
+            known += end_next - next;
+            end = end.max(end_next);
+            self.ranges.remove(&next);
+            self.ranges.insert(start, end);
+        }
+        self.debug_assert_around(start);
         end - start - known
     }
 
@@ -56,38 +59,69 @@ impl RangeSet {
         if range.start >= range.end {
             return 0;
         }
-        let low = self.ranges.partition_point(|old| old.end <= range.start);
-        let high = low + self.ranges[low..].partition_point(|old| old.start < range.end);
-        if low == high {
-            return 0;
+        let mut gone = 0;
+        if let Some((_, end_before)) = self.ranges.range_mut(..range.start).next_back()
+            && *end_before > range.start
+        {
+            let end = core::mem::replace(end_before, range.start);
+            gone += end.min(range.end) - range.start;
+            self.keep_rest(&range, end);
         }
-        let before = self.ranges[low].start..range.start;
-        let after = range.end..self.ranges[high - 1].end;
-        let held: u64 = self.ranges[low..high].iter().map(|old| old.end - old.start).sum();
-        let left = [before, after].into_iter().filter(|rest| rest.start < rest.end);
-        let kept: u64 = left.clone().map(|rest| rest.end - rest.start).sum();
-        self.ranges.splice(low..high, left);
-        self.debug_assert_around(low);
-        held - kept
+        while let Some((&start, &end)) = self.ranges.range(range.clone()).next() {
+            self.ranges.remove(&start);
+            gone += end.min(range.end) - start;
+            self.keep_rest(&range, end);
+        }
+        self.debug_assert_around(range.end);
+        gone
+    }
+
+    /// A range that ended at `end` was taken out as far as it lies in `removed`.
+    fn keep_rest(&mut self, removed: &Range<u64>, end: u64) {
+        if end > removed.end {
+            self.ranges.insert(removed.end, end);
+        }
     }
 
     /// Whether `number` is in the set.
     #[inline]
     pub fn contains(&self, number: u64) -> bool {
-        let at = self.ranges.partition_point(|range| range.end <= number);
-        self.ranges.get(at).is_some_and(|range| range.start <= number)
+        self.ranges.range(..=number).next_back().is_some_and(|(_, end)| *end > number)
+    }
+
+    /// The ranges of numbers in `range` that are not in the set, in ascending order.
+    pub fn gaps(&self, range: Range<u64>) -> impl Iterator<Item = Range<u64>> + '_ {
+        let before = self.ranges.range(..=range.start).next_back();
+        let mut start = before.map_or(range.start, |(_, end)| range.start.max(*end));
+        let mut held = self.ranges.range((Bound::Excluded(range.start), Bound::Unbounded));
+        core::iter::from_fn(move || {
+            while start < range.end {
+                let next = held.next().filter(|(next, _)| **next < range.end);
+                let gap = start..next.map_or(range.end, |(next, _)| *next);
+                start = next.map_or(range.end, |(_, end)| *end);
+                if gap.start < gap.end {
+                    return Some(gap);
+                }
+            }
+            None
+        })
+    }
+
+    /// The lowest of [`RangeSet::gaps`].
+    pub fn first_gap(&self, range: Range<u64>) -> Option<Range<u64>> {
+        self.gaps(range).next()
     }
 
     /// The ranges in ascending order.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = Range<u64>> + '_ {
-        self.ranges.iter().cloned()
+        self.ranges.iter().map(|(start, end)| *start..*end)
     }
 
     /// The ranges as differences, for small encodings: how many numbers lie between the end of the range
     /// before (0 at first) and this one, and how many numbers this one has.
     pub fn gaps_and_lengths(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
         let mut end = 0;
-        self.ranges.iter().map(move |range| {
+        self.iter().map(move |range| {
             let gap = range.start - end;
             end = range.end;
             (gap, range.end - range.start)
@@ -97,58 +131,44 @@ impl RangeSet {
     /// The lowest range.
     #[inline]
     pub fn first(&self) -> Option<Range<u64>> {
-        self.ranges.first().cloned()
+        self.ranges.first_key_value().map(|(start, end)| *start..*end)
     }
 
     /// The highest range.
     #[inline]
     pub fn last(&self) -> Option<Range<u64>> {
-        self.ranges.last().cloned()
+        self.ranges.last_key_value().map(|(start, end)| *start..*end)
     }
 
     /// How many numbers are in the set.
     pub fn len(&self) -> u64 {
-        self.ranges.iter().map(|range| range.end - range.start).sum()
+        self.iter().map(|range| range.end - range.start).sum()
     }
 
     /// Whether there is none.
     #[inline]
-    pub const fn is_empty(&self) -> bool {
+    pub fn is_empty(&self) -> bool {
         self.ranges.is_empty()
     }
 
     /// How many ranges hold the numbers.
     #[inline]
-    pub const fn range_count(&self) -> usize {
+    pub fn range_count(&self) -> usize {
         self.ranges.len()
     }
 
-    /// Takes everything out; the capacity is kept.
+    /// Takes everything out.
     pub fn clear(&mut self) {
         self.ranges.clear();
     }
 
-    /// The ranges around place `at` are not empty, ascend and do not touch; elsewhere nothing has changed.
-    fn debug_assert_around(&self, at: usize) {
-        let around = &self.ranges[at.saturating_sub(1)..self.ranges.len().min(at + 3)];
-        debug_assert!(around.iter().all(|range| range.start < range.end), "an empty range in {around:?}");
-        debug_assert!(around.windows(2).all(|pair| pair[0].end < pair[1].start), "{around:?} is not in order");
+    /// The ranges around `at` are not empty, ascend and do not touch; elsewhere nothing has changed.
+    fn debug_assert_around(&self, at: u64) {
+        let before = self.ranges.range(..=at).next_back();
+        let after = self.ranges.range((Bound::Excluded(at), Bound::Unbounded)).next();
+        debug_assert!(before.into_iter().chain(after).all(|(start, end)| start < end), "an empty range around {at}");
+        debug_assert!(before.zip(after).is_none_or(|(before, after)| before.1 < after.0), "ranges around {at} are not in order");
     }
-
-    /// Puts `range` in the place of the ranges `low..high`, without allocation when there are any.
-    fn replace(&mut self, low: usize, high: usize, range: Range<u64>) {
-        if low == high {
-            self.ranges.insert(low, range);
-        } else {
-            self.ranges[low] = range;
-            self.ranges.drain(low + 1..high);
-        }
-    }
-}
-
-/// The holes of a segment: the runs of units that `present` lacks, in ascending order.
-pub fn holes_of(present: &Bitmap) -> Vec<Range<u32>> {
-    present.zero_runs(0, present.len()).map(|(start, count)| start..start + count).collect()
 }
 
 #[cfg(test)]
@@ -186,15 +206,6 @@ mod tests {
         assert!(set.is_empty() && set.first().is_none() && set.last().is_none());
     }
 
-    #[test]
-    fn the_holes_of_a_segment_are_what_is_not_present() {
-        let mut present = Bitmap::new();
-        present.reset(100);
-        present.set_range(0, 90);
-        present.clear(3);
-        assert_eq!(holes_of(&present), [3..4, 90..100]);
-    }
-
     proptest! {
         #[test]
         fn a_range_set_is_a_set(steps in prop::collection::vec((any::<bool>(), 0u64..80, 0u64..25), 1..50)) {
@@ -202,6 +213,8 @@ mod tests {
             let mut model = BTreeSet::new();
             for (insert, start, count) in steps {
                 let range = start..start + count;
+                let missing: Vec<u64> = range.clone().filter(|number| !model.contains(number)).collect();
+                prop_assert_eq!(set.gaps(range.clone()).flatten().collect::<Vec<_>>(), missing);
                 if insert {
                     let new = range.clone().filter(|number| model.insert(*number)).count() as u64;
                     prop_assert_eq!(set.insert(range), new);

@@ -1,4 +1,4 @@
-//! When a hand-kept count is compared with what it counts, in debug builds.
+//! Decides when a count kept by hand is checked by a recount, in debug builds.
 //!
 //! Called by structures that keep a count, an order or another cache beside what it follows from, after they have changed. A count is
 //! made anew by chance, and the more seldom the more there is to count.
@@ -11,9 +11,9 @@
 use core::cell::Cell;
 use segstream_base::random::mixed;
 
-/// So many things may be counted in a turn in which there is a count at all, on average.
+/// How many elements a recount may look at, on average.
 const SHARE: u64 = 8;
-/// There is one each so many turns, on average: simulations call millions of times.
+/// How many calls there are for each recount, on average: simulations call millions of times.
 const TURNS: u64 = 16;
 
 std::thread_local! {

@@ -1,5 +1,5 @@
-//! How soon a report may follow others: reports cost the end systems what shipments cost (AA Table 1), so in the long
-//! run only so many are made, whatever happens on the path.
+//! A rate limiter of reports: a report costs the end systems as much as a shipment (AA Table 1), so their long-term rate is bounded,
+//! whatever happens on the path.
 //!
 //! Called by the receiver when something is to be reported at once. Source: the generic cell rate algorithm in its
 //! virtual-scheduling form (ITU-T I.371): every report moves a theoretical time on by the gap, and the next may leave
@@ -31,7 +31,7 @@ impl ReportBudget {
         now.max(self.spent - gap * BURST)
     }
 
-    /// A report of so many shipments has left.
+    /// A report of this many shipments has left.
     #[inline]
     pub fn spend(&mut self, now: Instant, gap: Duration, shipments: u64) {
         let before = self.spent;

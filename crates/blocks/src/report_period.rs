@@ -1,4 +1,4 @@
-//! When the receiver reports unasked: seldom while nothing is missing, often while something is.
+//! The report period of the receiver: long while nothing is missing, short while something is.
 //!
 //! Called by the receiver for its report timer. Source: AA 2 (two timer intervals, T_normal and T_error)
 //! and AA 3.1, Figure 2. The error phase begins with the first detected loss, and the timer is set to the
@@ -18,7 +18,7 @@
 use segstream_base::{Duration, Instant};
 
 /// The bounds of the short period, before the shipment time is looked at. A fast sender's window may last no longer than
-/// the lower one, which then gives way: a sender that hears nothing for a whole window stands still, and its receiver with it.
+/// the lower one, which then gives way: a sender without feedback for a whole window is blocked, and so is its receiver.
 const SHORT_LEAST: Duration = Duration::from_micros(500);
 const SHORT_MOST: Duration = Duration::from_millis(25);
 /// The upper bound of the long period.
@@ -40,7 +40,7 @@ pub struct ReportPeriod {
     error: Duration,
     gap: Duration,
     in_error: bool,
-    /// When the timer was last set; it rings one period later.
+    /// When the timer was last set; it expires one period later.
     armed: Instant,
 }
 
@@ -67,7 +67,7 @@ impl ReportPeriod {
     ///
     /// Where bounds contradict each other, on slow paths, the lower one holds. The running timer follows.
     pub fn set_from(&mut self, rtt: Duration, shipment_time: Duration, window: u64) {
-        // Why beyond: what is asked for must come, or the window is held up.
+        // Why beyond: what is requested must come, or the window is held up.
         let on_their_way = rtt.as_nanos().checked_div(shipment_time.as_nanos()).unwrap_or(0);
         let share = (window.saturating_sub(on_their_way) / PER_WINDOW).clamp(SHARE_LEAST, SHARE_MOST);
         self.gap = (shipment_time * share).min(GAP_MOST).max(shipment_time * SHARE_LEAST);
@@ -106,7 +106,7 @@ impl ReportPeriod {
     }
 
     /// A loss was detected. The first one of a phase sets the timer to the short period from `now`; further
-    /// ones change nothing, or a stream of losses would put the report off for ever.
+    /// ones change nothing, or a stream of losses would put the report off forever.
     #[inline]
     pub fn enter_error(&mut self, now: Instant) {
         if !self.in_error {

@@ -99,7 +99,7 @@ pub struct SyncTable {
 }
 
 impl SyncTable {
-    /// An empty table for `window` packets under way; it grows should there be more.
+    /// An empty table for `window` packets in flight; it grows should there be more.
     pub fn new(search: Search, window: usize) -> Self {
         let slots = if search == Search::Exhaustive { window } else { 0 };
         Self {

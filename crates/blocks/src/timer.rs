@@ -1,9 +1,9 @@
-//! A table of named timers: one instant a name, and the answer to "why did I wake?".
+//! A table of named timers: one instant for each name; an expired timer is returned by its name.
 //!
 //! Called by every state machine that has more than one timer. The papers name theirs (BT in FC 3.3, the
 //! loss timer in EC 4.2); here the names travel with the deadline.
 //!
-//! Invariant: a timer rings once for each time it was set, earliest first, equal times in the order of
+//! Invariant: a timer expires once for each time it was set, earliest first, equal times in the order of
 //! [`TimerKey::ALL`].
 
 use core::marker::PhantomData;
@@ -13,7 +13,7 @@ use smallvec::SmallVec;
 
 /// The timers of one state machine: an enum without data, usually.
 pub trait TimerKey: Copy + PartialEq + 'static {
-    /// Every timer; equal times ring in this order.
+    /// Every timer; equal times expire in this order.
     const ALL: &'static [Self];
 
     /// The name that a deadline carries.
@@ -27,7 +27,7 @@ pub trait TimerKey: Copy + PartialEq + 'static {
     }
 }
 
-/// When each timer rings. Up to eight timers need no heap.
+/// When each timer expires. Up to eight timers need no heap.
 #[derive(Clone, Debug)]
 pub struct TimerTable<K: TimerKey> {
     /// By index; [`Instant::FAR_FUTURE`] for a timer that is stopped.
@@ -47,7 +47,7 @@ impl<K: TimerKey> TimerTable<K> {
         Self { at: SmallVec::from_elem(Instant::FAR_FUTURE, K::ALL.len()), keys: PhantomData }
     }
 
-    /// Lets `key` ring at `at` and at no other time. [`Instant::FAR_FUTURE`] stops it.
+    /// Sets `key` to expire at `at`. [`Instant::FAR_FUTURE`] stops it.
     #[inline]
     pub fn set(&mut self, key: K, at: Instant) {
         if let Some(entry) = self.at.get_mut(key.index()) {
@@ -55,25 +55,25 @@ impl<K: TimerKey> TimerTable<K> {
         }
     }
 
-    /// Lets `key` not ring.
+    /// Stops `key`.
     #[inline]
     pub fn stop(&mut self, key: K) {
         self.set(key, Instant::FAR_FUTURE);
     }
 
-    /// When `key` rings, if it does.
+    /// When `key` expires, if it is set.
     #[inline]
     pub fn get(&self, key: K) -> Option<Instant> {
         self.at.get(key.index()).copied().filter(|at| *at != Instant::FAR_FUTURE)
     }
 
-    /// The timer that rings next, with its name.
+    /// The timer that expires next, with its name.
     #[inline]
     pub fn next(&self) -> Option<Deadline> {
         self.earliest().map(|(at, key)| Deadline { at, timer: key.name() })
     }
 
-    /// Stops and returns the earliest timer that rings at `now` or before. Call until `None`.
+    /// Stops and returns the earliest timer that has expired at `now`. Call until `None`.
     #[inline]
     pub fn pop_expired(&mut self, now: Instant) -> Option<K> {
         let (_, key) = self.earliest().filter(|(at, _)| *at <= now)?;

@@ -1,6 +1,6 @@
 //! Traffic intensity: how fast data enter the bottleneck against how fast they leave it (HT 3.5).
 //!
-//! Called by HTPNET's congestion avoidance, and by whoever sends marks at known times and hears when they arrived.
+//! Called by HTPNET's congestion avoidance, and by senders of periodic marks that learn when they arrived.
 //!
 //! `x` packets between two marks enter a queue in the time `alpha` and leave it in `beta`. Arrival rate over service
 //! rate, `(x / alpha) / (x / beta)`, is `rho = beta / alpha`: `x` cancels, so nothing needs to be counted. Above 1 a

@@ -1,4 +1,4 @@
-//! The window above the rate: which segments may leave at all, and how far the receiver lets them.
+//! The flow control window: which segments may be sent, and what the receiver grants.
 //!
 //! Called by the sender before a segment starts and by the receiver when a judged segment has been handed
 //! over. Source: FC 3.4. The paper counts segments; a second edge in units bounds the receiver's memory
@@ -79,7 +79,7 @@ pub struct ReceiveWindow {
 }
 
 impl ReceiveWindow {
-    /// A window of so many segments and units, at least 1 of each.
+    /// A window of this many segments and units, at least 1 of each.
     pub fn new(segments: u32, units: u64) -> Self {
         let mut window = Self {
             window_segments: 0,
@@ -118,7 +118,7 @@ impl ReceiveWindow {
         (self.edge_segments.min(lowest_unreleased.saturating_add(self.span)), self.edge_units)
     }
 
-    /// Makes the window so many segments and units, at least 1 of each. Growing moves the edges now,
+    /// Makes the window this many segments and units, at least 1 of each. Growing moves the edges now,
     /// shrinking holds them until enough has been released.
     pub fn resize(&mut self, segments: u32, units: u64) {
         self.window_segments = segments.max(1);

@@ -54,6 +54,11 @@ pub(crate) fn of_host(text: &str) -> Result<SocketAddr> {
     Ok(remote)
 }
 
+/// The address of a socket that listens, as it is written to reach it. A wildcard is no destination: the user replaces HOST.
+pub(crate) fn destination(listening: SocketAddr) -> String {
+    if listening.ip().is_unspecified() { format!("HOST:{}", listening.port()) } else { listening.to_string() }
+}
+
 /// Whether this machine has a route to `remote`. Nothing is sent: a connected UDP socket is looked up in the routing table.
 ///
 /// # Errors
@@ -90,7 +95,12 @@ impl From<String> for Refusal {
 fn split(text: &str) -> Result<(Host<'_>, u16), Refusal> {
     let meant = |sentence| Refusal { wrong: String::new(), instead: Some(sentence) };
     if let Some((scheme, rest)) = text.split_once("://") {
-        return Err(meant(format!("{text:?} is a URI of another protocol ({scheme}); write host:port alone, such as {rest}")));
+        let has_port = rest.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok());
+        let port = if has_port { "" } else { ":4433" };
+        return Err(meant(format!("{text:?} is a URI of another protocol ({scheme}); write host:port alone, such as {rest}{port}")));
+    }
+    if text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).is_some_and(is_ipv6) {
+        return Err(meant(format!("{text:?} has no port; write it behind the brackets, as in {text}:4433")));
     }
     if is_ipv6(text) {
         return Err(meant(format!("{text:?} is an IPv6 address without a port; write it in brackets, with a port: [{text}]:4433")));
@@ -149,6 +159,8 @@ mod tests {
             ("::1", "[::1]:4433"),
             ("fe80::1%lo", "[fe80::1%lo]:4433"),
             ("2001:db8::1:9000", "[2001:db8::1:9000]:4433"),
+            ("[::1]", "has no port; write it behind the brackets, as in [::1]:4433"),
+            ("http://host", "write host:port alone, such as host:4433"),
             ("srt://192.0.2.1:9000", "a URI of another protocol (srt); write host:port alone, such as 192.0.2.1:9000"),
             ("192.0.2.1:99999", "99999 of \"192.0.2.1:99999\" is above 65535"),
             ("192.0.2.1:http", "\"http\" is not a number"),

@@ -1,4 +1,4 @@
-//! What the paths of people do besides bandwidth, delay and loss, as it is written on the command line.
+//! Queue management, jitter, aggregation and route changes of an emulated path, as written on the command line.
 //!
 //! Called by `link` and `sim`, which have the same flags.
 //!
@@ -27,6 +27,9 @@ pub(crate) struct Hops {
     /// them, as their RFC says.
     #[arg(long, value_name = "SPEC", default_value = "droptail")]
     pub(crate) aqm: Aqm,
+    /// The queues do not know ECN: what they would mark they drop.
+    #[arg(long)]
+    pub(crate) no_ecn: bool,
     /// Random addition to the delay of each direction: 10ms for up to so much, drawn for each packet; wifi:12ms for a wireless hop
     /// with short waits and rare long stalls, 12 ms on average; none. It causes no reordering.
     #[arg(long, value_name = "SPEC", default_value = "0ms")]
@@ -50,25 +53,29 @@ pub(crate) struct Hops {
 }
 
 impl Hops {
-    /// What the way there does.
+    /// The hop of the forward direction.
     pub(crate) fn there(&self) -> Hop {
         Hop {
             trace: self.trace.clone().unwrap_or_default(),
             aqm: self.aqm,
+            ecn_unaware: self.no_ecn,
             jitter: self.jitter,
             aggregate: self.aggregate,
             delay_steps: self.delay_steps.clone(),
+            ..Hop::default()
         }
     }
 
-    /// What the way back does.
+    /// The hop of the opposite direction.
     pub(crate) fn back(&self) -> Hop {
         Hop {
             trace: self.trace_back.as_ref().or(self.trace.as_ref()).cloned().unwrap_or_default(),
             aqm: self.aqm,
+            ecn_unaware: self.no_ecn,
             jitter: self.jitter_back.unwrap_or(self.jitter),
             aggregate: self.aggregate_back.unwrap_or(self.aggregate),
             delay_steps: self.delay_steps_back.clone().unwrap_or_else(|| self.delay_steps.clone()),
+            ..Hop::default()
         }
     }
 

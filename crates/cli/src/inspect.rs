@@ -25,7 +25,8 @@ use std::process::ExitCode;
 ///
 /// Reads pcap files of Ethernet, Linux cooked and raw IP captures. In a capture on the sending machine one packet may hold
 /// several datagrams (segmentation offload, GSO); it cannot be divided and counts as undecodable. Capture at the receiver,
-/// or turn offload off. Of an encrypted connection only set-up, connection identifiers and lengths are readable.
+/// or turn offload off. Of an encrypted connection only set-up, connection identifiers and lengths are readable; the project's
+/// dissector for Wireshark shows the rest with a key log (`send --key-log`, `recv --key-log`).
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  tcpdump -i eth0 -w trace.pcap udp port 4433\n  segstream inspect trace.pcap")]
 pub(crate) struct Arguments {
@@ -70,7 +71,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     let written = if arguments.json { list(&mut capture, &mut Objects::new(&mut out)) } else { list(&mut capture, &mut Lines(&mut out)) };
     let (counts, ended) = match written {
         Ok(found) => found,
-        // Whoever reads has seen enough.
+        // The reader of the pipe has closed it.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return Ok(ExitCode::SUCCESS),
         Err(error) => return Err(error).context("standard output cannot be written"),
     };
@@ -92,7 +93,7 @@ trait Printer {
 /// A line each, for people.
 struct Lines<'a, W: Write>(&'a mut W);
 
-/// One object, written as it grows.
+/// One JSON object, written incrementally.
 struct Objects<'a, W: Write> {
     out: &'a mut W,
     first: bool,
@@ -166,7 +167,7 @@ impl<W: Write> Printer for Objects<'_, W> {
             self.out.write_all(b"{\"shipments\":[")?;
         }
         let counts = serde_json::to_string(counts)?;
-        // The counts go on with the object that has been begun.
+        // The counts continue the JSON object that is already open.
         writeln!(self.out, "],{}", counts.strip_prefix('{').unwrap_or("}"))
     }
 }

@@ -1,12 +1,13 @@
-//! The one JSON object of a verb.
+//! Objects of JSON: the one of a verb, and those that come while it runs.
 //!
-//! Called by the verbs when `--json` is given.
+//! Called by the verbs when `--json`, `--stats` or `--segments-json` is given.
 //!
 //! Invariant: an object takes one line.
 
 use anyhow::{Context as _, Result};
 use serde::Serialize;
 use std::io::{self, Write as _};
+use std::time::SystemTime;
 
 /// Prints `value` as one line on standard output.
 pub(crate) fn print(value: &impl Serialize) -> Result<()> {
@@ -18,6 +19,12 @@ pub(crate) fn print(value: &impl Serialize) -> Result<()> {
 /// Prints `value` as one line on standard error, for when standard output carries data.
 pub(crate) fn print_to_standard_error(value: &impl Serialize) -> Result<()> {
     io::stderr().lock().write_all(&line(value)?).context("standard error cannot be written")
+}
+
+/// The time of day, in milliseconds since 1970, as lines of JSON tell it.
+pub(crate) fn unix_ms() -> f64 {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    (since.as_secs_f64() * 1e6).round() / 1e3
 }
 
 /// `value` as one line.

@@ -14,7 +14,7 @@ use clap::{Args, ValueEnum};
 use segstream_base::random::Seed;
 use segstream_base::{Bandwidth, Bytes, Duration};
 use segstream_lab::scenario::Hop;
-use segstream_net::link::{Link, LinkConfig, LinkError, LinkReport, Queueing, RelayCounters};
+use segstream_net::link::{Link, LinkConfig, LinkError, LinkReport, Priority, Queueing, RelayCounters};
 use segstream_path::{LossPlace, LossSpec, PathConfig, PathCounters, Policer, Probability, QueueLimit, RateTrace, ReorderSpec};
 use serde::Serialize;
 use std::net::SocketAddr;
@@ -25,6 +25,8 @@ use std::process::ExitCode;
 /// Answers go back to the sender over a path with the same bandwidth and delay. Bandwidth counts whole IP packets: 28 bytes
 /// more than the datagram on IPv4, 48 on IPv6. With --tun the path lies between two network namespaces, and the packets
 /// of any program cross it.
+///
+/// Where the system permits it, the relay runs at real-time priority, before all normal programs of the machine; it says so.
 ///
 /// Runs until it is interrupted, then prints what it did. The exit status is 1 if it could not keep up with its own schedule.
 #[derive(Debug, Args)]
@@ -130,6 +132,11 @@ struct Lane {
     datagrams_unsent: u64,
 }
 
+/// What a relay does to the machine, said before it does it.
+// Why said: a thread at real-time priority goes before every normal program of the machine.
+pub(crate) const PRIORITY: &str = "the relay takes real-time priority or the best niceness where the system lets it, so that it is on time; \
+     other programs wait while it works";
+
 /// Runs the verb.
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     let interruption = Interruption::listen(None)?;
@@ -154,6 +161,7 @@ fn relay(arguments: &Arguments, listen: SocketAddr, to: SocketAddr, interruption
     let link = Link::bind(&config).map_err(explain)?;
     eprintln!("listening on {}", link.local_addr());
     eprintln!("relaying to {to} at {}; interrupt to end", arguments.speed());
+    eprintln!("{PRIORITY}");
     Ok(link.run(interruption.flag())?)
 }
 
@@ -222,6 +230,15 @@ fn with(hop: &Hop, path: PathConfig) -> PathConfig {
     hop.of(PathConfig { trace, ..path })
 }
 
+/// The sentence about the priority that the relay had.
+const fn priority(had: Priority) -> &'static str {
+    match had {
+        Priority::Realtime => "the relay ran at real-time priority (SCHED_FIFO), before all normal programs",
+        Priority::Nice => "the relay ran at the best niceness (-20); real-time priority was not allowed",
+        Priority::Unchanged => "the relay ran at normal priority; the system allowed no other",
+    }
+}
+
 fn tell(report: &LinkReport) {
     let lanes = [
         ("forward", &report.forward, &report.forward_relayed, &report.forward_queueing),
@@ -240,6 +257,7 @@ fn tell(report: &LinkReport) {
         eprintln!("{} sent on; {queueing}", relayed.sent);
     }
     eprintln!("{}", report.lateness);
+    eprintln!("{}", priority(report.priority));
     for warning in &report.warnings {
         eprintln!("{warning}");
     }

@@ -49,6 +49,7 @@ pub(crate) fn relay(
     let [there, here] = link.interfaces();
     eprintln!("{first} has {} on {there}, {second} has {} on {here}", addresses.first(), addresses.second());
     eprintln!("relaying between them at {speed}; interrupt to end");
+    eprintln!("{}", crate::link::PRIORITY);
     Ok(link.run(interruption.flag())?)
 }
 

@@ -23,6 +23,8 @@ pub(crate) struct LiveStatistics {
 struct Line<'a> {
     /// Where the other end is, which tells the lines of several connections apart.
     address: Option<&'a str>,
+    /// The time of day, in milliseconds since 1970.
+    unix_ms: f64,
     /// Since the transfer began.
     seconds: f64,
     /// Application bytes delivered so far.
@@ -48,6 +50,12 @@ impl LiveStatistics {
         while self.next <= now {
             self.next += period;
         }
-        json::print_to_standard_error(&Line { address, seconds: now.since(self.start).as_secs_f64(), bytes, statistics })
+        json::print_to_standard_error(&Line {
+            address,
+            unix_ms: json::unix_ms(),
+            seconds: now.since(self.start).as_secs_f64(),
+            bytes,
+            statistics,
+        })
     }
 }

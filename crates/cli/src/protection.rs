@@ -1,26 +1,29 @@
-//! What protects a transfer on its way: the flags of both ends, our identity, and what `--insecure` means.
+//! How a transfer is protected: the flags of both ends, our identity, and what `--insecure` means.
 //!
-//! Called by `send` and `recv` before they open a socket; whom each of them trusts is in `send/trust` and
-//! `recv/admitting`.
+//! Called by `send` and `recv` before they open a socket; which peers each of them trusts is in `send/trust` and
+//! `recv/sender_admission`.
 //!
 //! Invariant: a transfer is encrypted unless `--insecure` was given, and then it is said each time. No key comes from
 //! anything but the system's entropy, a file or a one-time code.
 
-use crate::given::Given;
+use crate::explicit_flags::ExplicitFlags;
 use crate::usage;
 use anyhow::{Context as _, Result};
 use clap::Args;
 use etcetera::BaseStrategy as _;
-use segstream::{Authorities, Identity};
-use std::path::PathBuf;
+use segstream::{Authorities, Builder, Identity, KeyLog};
+use std::path::{Path, PathBuf};
 
 /// The folder of ours in the user's configuration directory.
 const FOLDER: &str = "segstream";
 /// The identity, unless another file is named.
 const IDENTITY: &str = "identity.pem";
 
+/// The peers met before, unless another file is named.
+pub(crate) const KNOWN_PEERS: &str = "known_peers";
+
 /// The flags of both ends, by the names of their fields, that mean something with encryption only.
-const ENCRYPTED: &[&str] = &["identity", "certificate", "authority"];
+const ENCRYPTED: &[&str] = &["identity", "certificate", "authority", "key_log"];
 
 /// The flags of both ends.
 #[derive(Clone, Debug, Args)]
@@ -37,10 +40,24 @@ pub(crate) struct Protection {
     /// every sender with a certificate.
     #[arg(long, value_name = "FILE")]
     authority: Option<PathBuf>,
+    /// Appends the secrets of the connections to this file (the format of SSLKEYLOGFILE), so that Wireshark can show what a
+    /// capture of them contains. Whoever has the file can read the transfer.
+    #[arg(long, value_name = "FILE")]
+    key_log: Option<PathBuf>,
     /// No encryption and no authentication, for laboratories: anyone on the path can read and change what is sent. Both ends
     /// must use it.
     #[arg(long)]
     insecure: bool,
+}
+
+/// The file of our key: the one that was named, or that of the user.
+pub(crate) fn identity_file(named: Option<&Path>) -> Result<PathBuf> {
+    if let Some(file) = named {
+        return Ok(file.to_owned());
+    }
+    let directories = etcetera::choose_base_strategy()
+        .context("the user's configuration directory cannot be found; give a file for the private key with --identity")?;
+    Ok(directories.config_dir().join(FOLDER).join(IDENTITY))
 }
 
 impl Protection {
@@ -48,11 +65,11 @@ impl Protection {
     ///
     /// # Errors
     /// Bad usage.
-    pub(crate) fn check(given: &Given, of_this_end: &[&str]) -> Result<()> {
-        given.contradiction("insecure", &[ENCRYPTED, of_this_end].concat(), "without encryption there are no keys")
+    pub(crate) fn check(explicit: &ExplicitFlags, of_this_end: &[&str]) -> Result<()> {
+        explicit.contradiction("insecure", &[ENCRYPTED, of_this_end].concat(), "without encryption there are no keys")
     }
 
-    /// Refuses another scheme unless it was said that it travels in the clear.
+    /// Refuses another scheme without `--insecure`: it has no encryption.
     ///
     /// # Errors
     /// Bad usage.
@@ -78,7 +95,7 @@ impl Protection {
         }
     }
 
-    /// Our key and its certificates. When there was none yet one is made, and the sentence for people says so.
+    /// Our key and its certificates. Generates a key if there was none, and then returns a message that says so.
     pub(crate) fn identity(&self) -> Result<(Identity, Option<String>)> {
         let file = self.identity_file()?;
         let is_new = !file.exists();
@@ -93,12 +110,7 @@ impl Protection {
 
     /// The file of our key.
     fn identity_file(&self) -> Result<PathBuf> {
-        if let Some(file) = &self.identity {
-            return Ok(file.clone());
-        }
-        let directories = etcetera::choose_base_strategy()
-            .context("the user's configuration directory cannot be found; give a file for the private key with --identity")?;
-        Ok(directories.config_dir().join(FOLDER).join(IDENTITY))
+        identity_file(self.identity.as_deref())
     }
 
     /// A file of ours in the directory of our key.
@@ -106,7 +118,15 @@ impl Protection {
         Ok(self.identity_file()?.with_file_name(name))
     }
 
-    /// Whose word counts for names, if anybody's.
+    /// The builder with the key log, if one was named.
+    pub(crate) fn with_key_log<E>(&self, builder: Builder<E>) -> Result<Builder<E>> {
+        let Some(file) = &self.key_log else { return Ok(builder) };
+        let log = KeyLog::open(file).with_context(|| format!("the key log {} cannot be opened", file.display()))?;
+        eprintln!("key log: whoever has {} can read this transfer", file.display());
+        Ok(builder.key_log(log))
+    }
+
+    /// The authorities whose certificates are accepted, if any were named.
     pub(crate) fn authorities(&self) -> Result<Option<Authorities>> {
         Ok(self.authority.as_deref().map(Authorities::load).transpose()?)
     }

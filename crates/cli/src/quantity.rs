@@ -13,7 +13,7 @@ const SPAN_NANOS_MAX: f64 = 3e18;
 
 /// A span of time: `60ms`, `1.5s`, `200us`, `2min`.
 pub(crate) fn duration(text: &str) -> Result<Duration, String> {
-    let refused = || format!("\"{text}\" is not a duration; write a number and its measure (ns, us, ms, s, min or h), such as 60ms");
+    let refused = || format!("\"{text}\" is not a duration; write a number with a suffix (ns, us, ms, s, min or h), such as 60ms");
     let (number, measure) = split(text).ok_or_else(refused)?;
     let nanos = match measure {
         "ns" => 1.0,
@@ -38,7 +38,7 @@ pub(crate) fn positive_duration(text: &str) -> Result<Duration, String> {
 
 /// A bandwidth in bits per second: `500mbit`, `2.5gbit`, `64kbit/s`; k is 1000.
 pub(crate) fn bandwidth(text: &str) -> Result<Bandwidth, String> {
-    let refused = || format!("\"{text}\" is not a bandwidth; write a number and its measure (bit, kbit, mbit or gbit), such as 500mbit");
+    let refused = || format!("\"{text}\" is not a bandwidth; write a number with a suffix (bit, kbit, mbit or gbit), such as 500mbit");
     let (number, measure) = split(text).ok_or_else(refused)?;
     let measure = measure.to_ascii_lowercase();
     let bits = match measure.strip_suffix("/s").unwrap_or(&measure) {
@@ -61,7 +61,7 @@ pub(crate) fn bandwidth(text: &str) -> Result<Bandwidth, String> {
 /// A size in bytes: `1200`, `64KiB`, `1MiB`, `200MB`.
 pub(crate) fn bytes(text: &str) -> Result<Bytes, String> {
     let refused = || {
-        format!("\"{text}\" is not a size; write a number of bytes, or one with its measure (KiB, MiB, GiB, kB, MB or GB), such as 1MiB")
+        format!("\"{text}\" is not a size; write a number of bytes, or a number with a suffix (KiB, MiB, GiB, kB, MB or GB), such as 1MiB")
     };
     let (number, measure) = split(text).ok_or_else(refused)?;
     let scale = match measure.to_ascii_lowercase().as_str() {

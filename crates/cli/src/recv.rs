@@ -1,46 +1,52 @@
 //! `segstream recv`: what a sender sends, into a file, a directory or a pipe.
 //!
-//! - [`admitting`]: whom we serve, and how they are told;
+//! - [`sender_admission`]: which senders are admitted, and the command printed for them;
 //! - [`receiving`]: the loop around the endpoint and its connections;
-//! - [`incoming`]: one connection: its streams, what is said about them, what comes of them;
-//! - [`writer`], [`sink`], [`part_file`], [`file_name`]: where bytes go;
+//! - [`incoming`]: one connection: its streams, the records about them, their results;
+//! - [`offers`] and [`checks`]: what the sender has, and what is wanted of it;
+//! - [`writer`], [`sink`], [`storage`], [`file_name`]: where bytes go;
 //! - [`segment_record`]: a line for each segment;
-//! - [`scheme`]: the same in the way of another scheme.
+//! - [`scheme`]: the same with another scheme.
 //!
 //! Called from the command line.
 //!
-//! Invariant: what a peer sends never leaves the output directory, follows no link and overwrites nothing.
+//! Invariant: what a peer sends never leaves the output directory, follows no link and overwrites nothing but what --overwrite names.
 
-mod admitting;
+mod checks;
 mod file_name;
 mod incoming;
-mod part_file;
+mod offers;
 mod receiving;
 mod scheme;
 mod segment_record;
+mod sender_admission;
 mod sink;
+mod storage;
 mod writer;
 
-use crate::given::Given;
+use crate::explicit_flags::ExplicitFlags;
 use crate::interruption::Interruption;
+use crate::metrics_server::MetricsArgument;
 use crate::protection::Protection;
+use crate::recording::QlogArgument;
+use crate::segment_lines::SegmentLines;
 use crate::{address, quantity, sim};
-use admitting::{AdmissionArguments, Admitting};
 use anyhow::{Context as _, Result, bail};
+use checks::Overwrite;
 use clap::{Args, ValueEnum};
 use receiving::Receiving;
 use segstream::Config;
 use segstream_base::{Bytes, Duration};
 use segstream_lab::registry;
+use sender_admission::{AdmissionArguments, SenderAdmission};
 use sink::Device;
-use std::fs::File;
-use std::io::BufWriter;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
+use storage::Durability;
 
-/// What one connection may write with --allow-any.
+/// The most bytes that one connection may write with --allow-any.
 const STRANGERS_BYTES_MAX: Bytes = Bytes::new(1 << 30);
 
 /// Receives files or a pipe from a sender.
@@ -49,27 +55,39 @@ const STRANGERS_BYTES_MAX: Bytes = Bytes::new(1 << 30);
 /// come the fingerprint of its key and the command that sends to it.
 ///
 /// The transfer is encrypted. Only senders that were named are served: by key (--allow), by authority, or by the one-time
-/// code that is printed when neither is given. A file is called NAME.part until it is complete. Without --out the data is
-/// counted and discarded.
+/// code that is printed when neither is given. A file is called NAME.part until it is complete, or
+/// NAME.TOKEN.part where another transfer has left NAME.part; beside it is NAME.part.journal, by which an interrupted transfer goes on
+/// where it was. Without --out the data is counted and discarded.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Example:\n  segstream recv --listen 0.0.0.0:4433 --out copies\n  segstream recv --listen 0.0.0.0:4433 --out copies \
+    after_help = "Example:\n  segstream recv --listen 0.0.0.0:4433 --out copies/\n  segstream recv --listen 0.0.0.0:4433 --out copies/ \
                         --keep --allow SHA256:... --max-bytes 2GiB\n  segstream recv --listen 127.0.0.1:0 --out - | player"
 )]
 pub(crate) struct Arguments {
     #[command(flatten)]
-    given: Given,
+    explicit: ExplicitFlags,
     /// The address to listen on; port 0 selects a free port.
     #[arg(long, value_name = "ADDR", value_parser = address::numeric)]
     listen: SocketAddr,
     /// Where to write: an existing directory, where files keep the sender's names; the name of a new file; a device or
-    /// FIFO; or - for standard output. Existing files are never overwritten.
+    /// FIFO; or - for standard output.
     #[arg(long, value_name = "PATH|DIR|-")]
     out: Option<PathBuf>,
-    /// The most bytes that one connection may write to --out. A connection that has more is aborted, and its data stays in
-    /// the .part file [default: 1GiB with --allow-any, otherwise no limit].
+    /// Which files in the directory of --out give way to others of their names. never: none, and one that differs is an error; newer:
+    /// those that were changed before the sender's; always: all. What has the same content is not sent again.
+    #[arg(long, value_name = "WHICH", value_enum, default_value_t = Overwrite::Never)]
+    overwrite: Overwrite,
+    /// Accepts names that begin with a dot. Without it they are refused: a sender could write files that programs obey.
+    #[arg(long)]
+    hidden: bool,
+    /// The most bytes that one connection may write to --out. Files above it are refused by name, a pipe is broken off and what came
+    /// stays in the .part file [default: 1GiB with --allow-any, otherwise no limit].
     #[arg(long, value_name = "BYTES", value_parser = quantity::positive_bytes)]
     max_bytes: Option<Bytes>,
+    /// What is on disk before a file gets its name and the sender is told that it is whole. none: whatever the system has
+    /// written; file: its bytes; directory: also its name.
+    #[arg(long, value_name = "HOW", value_enum, default_value_t = Durability::Directory)]
+    durability: Durability,
     /// Serves connections, several at a time, until it is interrupted.
     #[arg(long)]
     keep: bool,
@@ -84,12 +102,20 @@ pub(crate) struct Arguments {
     /// Writes tolerance, holes, verdict and delay of each segment to this file, one line of JSON a segment.
     #[arg(long, value_name = "FILE")]
     segments_json: Option<PathBuf>,
+    /// Writes losses to this new file, as lines of JSON: each run of lost shipments, what became of the lost units of each segment
+    /// (repaired, tolerated, missing), and a sum for each stream.
+    #[arg(long, value_name = "FILE")]
+    loss_log: Option<PathBuf>,
+    #[command(flatten)]
+    qlog: QlogArgument,
     /// Prints the statistics of each connection on standard error at this interval, one line of JSON each time.
     #[arg(long, value_name = "T", value_parser = quantity::positive_duration)]
     stats: Option<Duration>,
     /// Prints one JSON object for each connection on standard output; with --out - on standard error, as the last line.
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    metrics: MetricsArgument,
     #[command(flatten)]
     admission: AdmissionArguments,
     #[command(flatten)]
@@ -126,24 +152,26 @@ impl Destination {
 
 /// Runs the verb.
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
-    admitting::check(arguments)?;
+    sender_admission::check(arguments)?;
+    // Why: at the file size limit (setrlimit(2)) the signal would end the whole receiver; with a handler the write fails with EFBIG.
+    signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Arc::default()).context("the signal SIGXFSZ cannot be handled")?;
     let scheme = arguments.scheme.as_deref().and_then(registry::find).filter(|scheme| scheme.is_live);
     if let Some(scheme) = scheme {
         return scheme::run(arguments, scheme);
     }
     let destination = destination(arguments.out.as_ref())?;
-    let segments = arguments.segments_json.as_ref().map(|path| {
-        let file =
-            File::create(path).with_context(|| format!("{} cannot be written; choose another file with --segments-json", path.display()));
-        file.map(BufWriter::new)
-    });
-    let segments = segments.transpose()?;
-    let (mut admitting, builder) = Admitting::of(arguments)?;
+    let segments = arguments.segments_json.as_deref().map(SegmentLines::create).transpose()?;
+    let (mut admission, builder) = SenderAdmission::of(arguments)?;
     // Why unlimited: whether a sender may go without flow and rate control is the sender's own decision.
     let config = Config { unlimited: true, ..Config::default() };
+    let (builder, metrics) = arguments.metrics.serve(builder)?;
+    let (builder, recording) = arguments.qlog.start(arguments.loss_log.as_ref(), builder)?;
     let endpoint = builder.config(config).listen(arguments.listen)?;
     eprintln!("listening on {}", endpoint.local_addr());
-    admitting.tell(endpoint.local_addr());
+    admission.print(endpoint.local_addr());
+    if let Some(told) = &metrics.told {
+        eprintln!("{told}");
+    }
     for warning in endpoint.warnings() {
         eprintln!("{warning}");
     }
@@ -152,14 +180,15 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
         eprintln!("no --out: the data is counted and discarded");
     }
     let interruption = Interruption::listen(Some(endpoint.waker()))?;
-    let success = Receiving::new(endpoint, arguments, admitting, destination, segments, interruption).run()?;
+    let success = Receiving::new(endpoint, arguments, admission, destination, segments, interruption).run()?;
+    recording.finish();
     Ok(if success { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 impl Arguments {
-    /// The most that one connection may write, if there is a limit.
+    /// The most bytes that one connection may write, if there is a limit.
     fn bytes_max(&self) -> Option<Bytes> {
-        self.max_bytes.or_else(|| admitting::serves_strangers(self).then_some(STRANGERS_BYTES_MAX))
+        self.max_bytes.or_else(|| sender_admission::serves_strangers(self).then_some(STRANGERS_BYTES_MAX))
     }
 }
 

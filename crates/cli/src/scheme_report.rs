@@ -27,7 +27,7 @@ pub(crate) struct SchemeReport {
 impl SchemeReport {
     /// Of the sending end; `file` is what was read.
     pub(crate) fn of_sender(scheme: &'static str, sent: SendReport, file: FileReport) -> Self {
-        let report = TransferReport {
+        let mut report = TransferReport {
             bytes: sent.bytes,
             seconds: sent.seconds,
             goodput_bps: sent.goodput_bps,
@@ -39,15 +39,15 @@ impl SchemeReport {
             verdicts: verdicts(sent.verdicts),
             shipments_received: sent.counters.datagrams_received,
             address: Some(sent.peer.to_string()),
-            files: vec![file],
             error: sent.failure.map(|failure| failure.to_string()),
             ..TransferReport::default()
         };
+        report.add_file(file);
         Self { scheme, report: told(report), gauges: sent.gauges, unknown: UNKNOWN_TO_SENDER }
     }
 
-    /// Of the receiving end; `file` is what was written.
-    pub(crate) fn of_receiver(scheme: &'static str, received: ReceiveReport, file: FileReport) -> Self {
+    /// Of the receiving end; what was written is to be added.
+    pub(crate) fn of_receiver(scheme: &'static str, received: ReceiveReport) -> Self {
         let report = TransferReport {
             bytes: received.bytes,
             seconds: received.seconds,
@@ -59,7 +59,6 @@ impl SchemeReport {
             shipments_received: received.counters.datagrams_received,
             units_received: received.counters.data_received,
             address: received.peer.map(|peer| peer.to_string()),
-            files: vec![file],
             error: received.failure.map(|failure| failure.to_string()),
             ..TransferReport::default()
         };

@@ -1,54 +1,68 @@
 //! `segstream send`: files or standard input, as segments, to a receiver.
 //!
 //! - [`argument`] and [`scheduled_change`]: arguments that need a parser of their own;
-//! - [`source`]: where the bytes come from;
-//! - [`feed`]: files become streams and segments, not earlier than they can leave;
-//! - [`trust`]: whom we take for the receiver;
+//! - [`walk`] and [`exclusion`]: what is sent of what was named; [`source`]: where the bytes come from;
+//! - [`outgoing`]: the files that are not settled;
+//! - [`file_queue`]: submits files as streams and segments, as the send buffer drains;
+//! - [`trust`]: which receivers are trusted;
 //! - [`transfer`]: the loop around the connection;
-//! - [`scheme`]: the same in the way of another scheme.
+//! - [`scheme`]: the same with another scheme.
 //!
 //! Called from the command line.
 //!
-//! Invariant: whatever the command line contradicts is refused before a socket is opened.
+//! Invariant: contradictions on the command line are refused before a socket is opened.
 
 mod argument;
-mod feed;
+mod exclusion;
+mod file_queue;
+mod known_capacities;
+mod outgoing;
 mod scheduled_change;
 mod scheme;
+mod segment_record;
 mod source;
 mod transfer;
 mod trust;
+mod walk;
 
-use crate::given::Given;
+use crate::explicit_flags::ExplicitFlags;
 use crate::interruption::Interruption;
-use crate::manifest::FILES_MAX;
+use crate::metrics_server::MetricsArgument;
 use crate::protection::Protection;
+use crate::recording::QlogArgument;
+use crate::segment_lines::SegmentLines;
 use crate::tolerance_argument::ToleranceArgument;
 use crate::{address, json, quantity, usage};
 use anyhow::Result;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use clap::{Args, ValueEnum};
+use clap::{ArgAction, Args, ValueEnum};
+use exclusion::Exclusions;
 use scheduled_change::ScheduledChange;
 use scheme::SchemeArguments;
 use segstream::blocking::Endpoint;
-use segstream::{Algorithm, Builder, Class, Config, Contract, DatagramSize, InterleaveChoice, Order, Rate, StreamId};
+use segstream::{Algorithm, Builder, Class, Clock, Config, Contract, DatagramSize, InterleaveChoice, Order, Rate, StreamId};
 use segstream_base::{Bytes, Duration};
 use segstream_wire::contract::{SEGMENT_UNITS_MAX, UNIT_BYTES_MAX};
 use std::collections::BTreeSet;
+use std::io::Write as _;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use transfer::Transfer;
 use trust::{Receiver, TrustArguments};
+use walk::{Found, Walk, name};
 
-/// Segments are so long if nothing is said and the window allows it.
+/// The default segment size, if the window allows it.
 const SEGMENT_BYTES: u64 = 256 * 1024;
 /// IP and UDP headers in front of a datagram on IPv4.
 const HEADER_BYTES: u64 = 28;
 /// Segments in the window, at most.
 const WINDOW_SEGMENTS_MAX: u32 = 65_536;
 
-/// Sends files, each as a stream under its own name, or standard input.
+/// Sends files under their own names, directories with all that is in them, or standard input.
+///
+/// A file that the receiver has with the same content is not sent again. Interrupted at either end, the same command goes on where it
+/// was.
 ///
 /// The transfer is encrypted, and both ends authenticate each other. The receiver is known by the fingerprint that `recv`
 /// prints. The sender is known by a one-time code, by a key that the receiver allows, or by a certificate.
@@ -56,19 +70,28 @@ const WINDOW_SEGMENTS_MAX: u32 = 65_536;
 /// The exit status is 0 when every segment arrived completely or within its tolerance, and the content hashes of both ends
 /// agree wherever both could compute one. A file that cannot be read does not stop the others.
 #[derive(Debug, Args)]
-#[command(after_help = "Example:\n  segstream send 192.0.2.1:4433 a.bin b.bin --peer SHA256:... --code k7qm-2xnp-9wdt-4rfh\n  \
+#[command(after_help = "Example:\n  segstream send 192.0.2.1:4433 a.bin b.bin --peer SHA256:... --code\n  \
                         segstream send 192.0.2.1:4433 c.bin\n  camera | segstream send 192.0.2.1:4433 - --rate auto:peak=50mbit --tolerance \
                         1024,5,1 --lifetime 200ms\n\n`recv` prints the first line; put the files in place of PATH. After it the receiver is remembered, and the \
                         receiver can allow this sender's key with --allow.")]
 pub(crate) struct Arguments {
     #[command(flatten)]
-    given: Given,
+    explicit: ExplicitFlags,
     /// The receiver, as `recv` prints it, such as 192.0.2.1:4433 or host:4433.
     #[arg(value_name = "ADDR")]
     address: String,
-    /// Files, or - for standard input.
+    /// Files and directories, or - for standard input.
     #[arg(value_name = "PATH", required = true)]
     paths: Vec<PathBuf>,
+    /// What is left out of directories: a name such as *.o, or a path from the directory on such as photos/raw/*; can be repeated.
+    #[arg(long, value_name = "PATTERN")]
+    exclude: Vec<String>,
+    /// Symbolic links in directories are sent as links. Without it they are left out; they are never followed.
+    #[arg(long)]
+    links: bool,
+    /// Lists what would be offered to the receiver, and sends nothing.
+    #[arg(long)]
+    dry_run: bool,
     /// How many units of a segment may be missing: reliable (none), any (all), E,B (at most E units of the segment, at most
     /// B of them in a row) or W,E,B (the same for every W units).
     #[arg(long, value_name = "T", default_value = "reliable", allow_hyphen_values = true)]
@@ -88,14 +111,22 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "N", value_parser = quantity::positive_bytes)]
     datagram_bytes: Option<Bytes>,
     /// The sending rate, which counts whole IP packets. auto: congestion-controlled, shares the path with other flows;
-    /// auto:floor=1mbit,peak=50mbit: the same within bounds. P: a fixed rate, for a path that nobody else uses. P,F,L: a
+    /// auto:floor=1mbit,peak=50mbit: the same within bounds; auto:start=8mbit: the same from a rate that is known in advance,
+    /// such as that of a live source. P: a fixed rate, for a path that nobody else uses. P,F,L: a
     /// fixed rate in bursts, F bursts per second of L datagrams each, sent at the rate P within a burst [default: auto].
     #[arg(long, value_name = "auto|P[,F,L]", value_parser = argument::rate)]
     rate: Option<Rate>,
-    /// The congestion control of --rate auto. auto: keeps queues short, and holds its share beside flows that fill them
-    /// [default: auto].
+    /// The congestion control of --rate auto. auto: keeps queues short, and holds its share beside flows that fill them.
+    /// cubic: CUBIC (RFC 9438), paced; fills the queue until it drops or marks. bbr: BBR version 3; a model of bandwidth and
+    /// round trip, bears 1 to 2 % of loss. prague: for L4S (RFC 9330); sends ECT(1), and queues that mark it early (DualPI2)
+    /// stay at a millisecond; elsewhere as Reno [default: auto].
     #[arg(long, value_name = "NAME", value_parser = argument::congestion)]
     congestion: Option<&'static Algorithm>,
+    /// Whether an automatic rate begins with half of the capacity that the last transfer to ADDR found in the last hour, if the round trip
+    /// is alike (Careful Resume, RFC 9959). It is stored in known_capacities beside the known receivers, not with --insecure or
+    /// --authority.
+    #[arg(long, value_name = "BOOL", default_value_t = true, action = ArgAction::Set)]
+    careful_resume: bool,
     /// The receive buffer of each file. The sender stops when the buffer is full, so it should hold the bandwidth-delay
     /// product times (rounds of retransmission + 2). For 100mbit over 60ms one such product is 750kB.
     #[arg(long, value_name = "BYTES", default_value = "16MiB", value_parser = quantity::positive_bytes)]
@@ -126,12 +157,23 @@ pub(crate) struct Arguments {
     /// Changes rate or class during the transfer, such as 5s:rate=40mbit,class=5 or 9s:rate=auto; can be repeated.
     #[arg(long, value_name = "T:CHANGES")]
     at: Vec<ScheduledChange>,
+    /// For measurements: takes the time of day, by which senders drain queues together, to be so much later than the system says.
+    #[arg(long, value_name = "T", value_parser = quantity::duration, hide = true)]
+    clock_ahead: Option<Duration>,
+    /// Writes the verdict on each segment to this file as it comes, one line of JSON a segment: holes, and the time from the source to the
+    /// verdict.
+    #[arg(long, value_name = "FILE")]
+    segments_json: Option<PathBuf>,
     /// Prints statistics on standard error at this interval, one line of JSON each time.
     #[arg(long, value_name = "T", value_parser = quantity::positive_duration)]
     stats: Option<Duration>,
     /// Prints one JSON object on standard output.
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    metrics: MetricsArgument,
+    #[command(flatten)]
+    qlog: QlogArgument,
     #[command(flatten)]
     trust: TrustArguments,
     #[command(flatten)]
@@ -147,12 +189,16 @@ enum OrderArgument {
     AsAccepted,
 }
 
-/// What is to be sent, and how: free of contradictions.
+/// What to send, and how; checked for contradictions.
 #[derive(Debug)]
 struct Plan {
     receiver: Receiver,
-    /// Files, or nothing for standard input.
+    /// Files and directories, or nothing for standard input.
     paths: Vec<PathBuf>,
+    exclusions: Exclusions,
+    links: bool,
+    /// Whether every byte arrives, whenever: small files can travel in packs.
+    is_reliable: bool,
     builder: Builder<Endpoint>,
     /// The contract of every file's stream, but for its label.
     contract: Contract,
@@ -161,6 +207,8 @@ struct Plan {
     /// Whether the oldest unsent segments make room when the send buffer is full.
     drops_oldest: bool,
     changes: Vec<ScheduledChange>,
+    /// Whether what the last transfer found is used.
+    careful_resume: bool,
     stats: Option<Duration>,
 }
 
@@ -170,25 +218,36 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     if let Some(scheme) = arguments.scheme.scheme() {
         return scheme::run(arguments, scheme);
     }
-    arguments.given.refuse(scheme::WITH_SCHEME, "without --scheme, or with --scheme segstream")?;
+    arguments.explicit.refuse(scheme::WITH_SCHEME, "without --scheme, or with --scheme segstream")?;
     let plan = plan(arguments)?;
+    let segments = arguments.segments_json.as_deref().map(SegmentLines::create).transpose()?;
+    if arguments.dry_run {
+        return plan.list();
+    }
     address::check_route(plan.receiver.peer.address)?;
     arguments.protection.tell();
     let any =
         if plan.receiver.peer.address.is_ipv4() { SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)) } else { (Ipv6Addr::UNSPECIFIED, 0).into() };
-    let endpoint = plan.builder.clone().bind(any)?;
+    let (builder, metrics) = arguments.metrics.serve(plan.builder.clone())?;
+    let (builder, recording) = arguments.qlog.start(None, builder)?;
+    if let Some(told) = &metrics.told {
+        eprintln!("{told}");
+    }
+    let clock = Clock::start().ahead_by(arguments.clock_ahead.unwrap_or(Duration::ZERO).into());
+    let endpoint = builder.clock(clock).bind(any)?;
     for warning in endpoint.warnings() {
         eprintln!("{warning}");
     }
     let interruption = Interruption::listen(Some(endpoint.waker()))?;
-    let report = Transfer::new(endpoint, plan, interruption).run()?;
+    let report = Transfer::new(endpoint, plan, segments, interruption).run()?;
+    recording.finish();
     if let Some(sentence) = report.sentence_of_sender() {
         eprintln!("{sentence}");
     }
     if arguments.json {
         json::print(&report)?;
     }
-    if let Some(error) = &report.error {
+    if let Some(error) = report.untold_error() {
         eprintln!("segstream: {error}");
     }
     Ok(if report.is_success() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
@@ -208,7 +267,7 @@ fn plan(arguments: &Arguments) -> Result<Plan> {
             OrderArgument::InOrder => Order::InOrder,
             OrderArgument::AsAccepted => Order::AsAccepted,
         },
-        lifetime: arguments.lifetime.unwrap_or(Duration::ZERO),
+        lifetime: arguments.lifetime.unwrap_or(Duration::ZERO).into(),
         interleave: arguments.interleave,
         window_units,
         window_segments: window_units.min(WINDOW_SEGMENTS_MAX),
@@ -224,6 +283,7 @@ fn plan(arguments: &Arguments) -> Result<Plan> {
     let receiver = Receiver::of(arguments, remote)?;
     let config = Config {
         rate,
+        careful_resume: arguments.careful_resume,
         class: arguments.class,
         datagram_bytes: datagram_bytes.map_or(DatagramSize::Discover, |bytes| DatagramSize::Fixed(bytes as usize)),
         unlimited: arguments.unlimited,
@@ -235,6 +295,12 @@ fn plan(arguments: &Arguments) -> Result<Plan> {
     let segment_bytes = usize::try_from(segment_bytes).unwrap_or(usize::MAX);
     Ok(Plan {
         receiver,
+        exclusions: Exclusions::new(&arguments.exclude).map_err(usage::bad)?,
+        links: arguments.links,
+        is_reliable: contract.tolerance.is_reliable()
+            && arguments.lifetime.is_none()
+            && arguments.class.error_control()
+            && changes.iter().filter_map(|change| change.class).all(Class::error_control),
         paths,
         builder,
         contract,
@@ -242,8 +308,38 @@ fn plan(arguments: &Arguments) -> Result<Plan> {
         segment_wait: arguments.segment_wait,
         drops_oldest: arguments.drop_oldest,
         changes,
+        careful_resume: arguments.careful_resume && rate.is_auto(),
         stats: arguments.stats,
     })
+}
+
+impl Plan {
+    /// The walk through what is to be sent.
+    fn walk(&self) -> Walk {
+        Walk::new(self.paths.clone(), self.exclusions.clone(), self.links)
+    }
+
+    /// Lists what would be offered.
+    fn list(&self) -> Result<ExitCode> {
+        let mut out = std::io::stdout().lock();
+        let (mut files, mut bytes, mut code) = (0u64, 0u64, ExitCode::SUCCESS);
+        for found in self.walk() {
+            match found {
+                Found::Item(item) => {
+                    files += 1;
+                    bytes += item.bytes.unwrap_or(0);
+                    writeln!(out, "{}", item.line())?;
+                }
+                Found::LeftOut(sentence) => eprintln!("note: {sentence}"),
+                Found::Failed(_, sentence) => {
+                    eprintln!("segstream: {sentence}");
+                    code = ExitCode::FAILURE;
+                }
+            }
+        }
+        eprintln!("{files} files and directories, {bytes} bytes would be offered to {}", self.receiver.peer.address);
+        Ok(code)
+    }
 }
 
 /// The window in units and the length of segments, which fit the window.
@@ -252,7 +348,7 @@ fn window_and_segment(arguments: &Arguments, unit_bytes: u32) -> Result<(u32, u6
     if !(1..=SEGMENT_UNITS_MAX).contains(&window_units) {
         let most = Bytes::new(u64::from(unit_bytes) * u64::from(SEGMENT_UNITS_MAX));
         return Err(usage::bad(format!(
-            "--window {} holds {window_units} units of {unit_bytes} bytes; give from 1 unit up to {most}",
+            "--window {} holds {window_units} units of {unit_bytes} bytes; give at least one unit and at most {most}",
             arguments.window
         )));
     }
@@ -279,7 +375,7 @@ fn unit_bytes(arguments: &Arguments, files: usize) -> Result<u32> {
     Ok(within(arguments.unit_bytes, 1, u64::from(most), "--unit-bytes")? as u32)
 }
 
-/// An error of the parser, which names the flag of ours where the name that other transports have for it was given.
+/// An error of the parser. Where the user wrote the name that other transports give a flag, it names ours.
 pub(crate) fn explained(mut error: clap::Error) -> clap::Error {
     if error.kind() != ErrorKind::UnknownArgument || std::env::args().nth(1).as_deref() != Some("send") {
         return error;
@@ -299,12 +395,12 @@ pub(crate) fn explained(mut error: clap::Error) -> clap::Error {
     error
 }
 
-/// The rate at first. Without rate control there is none unless it is asked for.
+/// The initial rate. Without rate control there is none unless the user asks for it.
 fn rate(arguments: &Arguments) -> Rate {
     under(arguments, arguments.rate.unwrap_or(if arguments.class.rate_control() { Rate::AUTO } else { Rate::Unpaced }))
 }
 
-/// The rate with the congestion control that was asked for.
+/// The rate with the congestion control of `--congestion`.
 fn under(arguments: &Arguments, rate: Rate) -> Rate {
     arguments.congestion.map_or(rate, |congestion| rate.under(congestion))
 }
@@ -320,7 +416,7 @@ fn check_congestion(arguments: &Arguments, first: Rate, changes: &[ScheduledChan
     }
 }
 
-/// The changes in the order of time. Whatever is in force at any time goes together.
+/// The changes in the order of time, checked: the settings in force at any time do not contradict each other.
 fn changes(arguments: &Arguments, first: Rate) -> Result<Vec<ScheduledChange>> {
     let (mut rate, mut class) = (first, arguments.class);
     rate.check(class).map_err(|error| usage::bad(error.to_string()))?;
@@ -329,7 +425,7 @@ fn changes(arguments: &Arguments, first: Rate) -> Result<Vec<ScheduledChange>> {
     for change in &mut changes {
         class = change.class.unwrap_or(class);
         if rate == Rate::Unpaced && class.rate_control() {
-            // Nobody has asked for a rate before there was rate control.
+            // Without rate control before, the user had asked for no rate.
             change.rate.get_or_insert(Rate::AUTO);
         }
         change.rate = change.rate.map(|rate| under(arguments, rate));
@@ -339,7 +435,7 @@ fn changes(arguments: &Arguments, first: Rate) -> Result<Vec<ScheduledChange>> {
     Ok(changes)
 }
 
-/// A file waits for the network: dropping what it has would only destroy it.
+/// Refuses drop-oldest for files: a file can wait for the network, and dropping would only destroy data.
 fn check_drop_oldest(arguments: &Arguments, paths: &[PathBuf]) -> Result<()> {
     match paths.iter().find(|path| arguments.drop_oldest && path.is_file()) {
         Some(path) => Err(usage::bad(format!(
@@ -382,7 +478,7 @@ fn check_error_control(arguments: &Arguments) -> Result<()> {
     if class.error_control() || arguments.tolerance != ToleranceArgument::Reliable {
         return Ok(());
     }
-    if arguments.given.has("tolerance") {
+    if arguments.explicit.has("tolerance") {
         return Err(usage::bad(format!(
             "--class {class} and --tolerance reliable contradict each other: without error control (4) nothing that is lost is retransmitted; \
              add 4 to the class, or give --tolerance any to have segments delivered with holes"
@@ -411,20 +507,8 @@ fn paths(paths: &[PathBuf]) -> Result<Vec<PathBuf>> {
             _ => Err(usage::bad("- (standard input) cannot be combined with files; give either - or files")),
         };
     }
-    if paths.len() > FILES_MAX {
-        return Err(usage::bad(format!(
-            "one transfer carries at most {FILES_MAX} files and {} were given; send fewer, or an archive",
-            paths.len()
-        )));
-    }
     let mut names = BTreeSet::new();
     for path in paths {
-        if path.is_dir() {
-            return Err(usage::bad(format!(
-                "{} is a directory; give the files in it, or send an archive: tar c {0} | segstream send ADDR -",
-                path.display()
-            )));
-        }
         if !names.insert(name(path)) {
             return Err(usage::bad(format!(
                 "two files are called {}, and the receiver keeps files by their names; send them in two transfers",
@@ -433,9 +517,4 @@ fn paths(paths: &[PathBuf]) -> Result<Vec<PathBuf>> {
         }
     }
     Ok(paths.to_vec())
-}
-
-/// The name a file has at the receiver: the last part of its path.
-fn name(path: &Path) -> String {
-    path.file_name().map_or_else(|| path.to_string_lossy(), |name| name.to_string_lossy()).into_owned()
 }

@@ -7,6 +7,7 @@
 
 mod expected;
 mod files;
+mod numbers;
 mod papers;
 
 use crate::interruption::Interruption;
@@ -53,6 +54,7 @@ enum Action {
 ///
 /// Finished results are kept in the output directory, so an interrupted run continues where it stopped.
 #[derive(Debug, Args)]
+#[command(override_usage = "segstream study run [OPTIONS] <ID>...\n       segstream study run [OPTIONS] --all")]
 struct RunArguments {
     /// The studies to run, such as ec/fig11.
     #[arg(value_name = "ID", required_unless_present = "all", conflicts_with = "all")]
@@ -127,6 +129,9 @@ fn reproduce(arguments: &RunArguments) -> Result<ExitCode> {
     let page = files::write(&arguments.out, &report, &finished)?;
     if arguments.all {
         files::write_papers(&arguments.out, &papers::papers(&report, preset, arguments.seed))?;
+        for section in &report.sections {
+            files::write_numbers(&arguments.out, &section.id, &numbers::numbers(section, preset, arguments.seed))?;
+        }
     }
     let differences = if preset == Preset::Quick && arguments.seed == USUAL_SEED { expected::differences(&finished) } else { Vec::new() };
     let troubles = troubles(&finished);

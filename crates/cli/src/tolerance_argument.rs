@@ -51,8 +51,8 @@ impl FromStr for ToleranceArgument {
     }
 }
 
-/// Refuses a B above E, which bounds nothing. Why: whoever writes it has E and B the wrong way round, or reads B in
-/// another way.
+/// Refuses a B above E, which bounds nothing. Why: whoever writes it has exchanged E and B, or takes B for something
+/// else.
 fn check_reachable(text: &str, errors: u32, burst: u32) -> Result<(), String> {
     if burst <= errors {
         return Ok(());
@@ -75,7 +75,7 @@ impl ToleranceArgument {
             Self::Any => Ok(Tolerance::any(ALL)),
             Self::OfWindow(tolerance) => Ok(tolerance),
             Self::OfSegment { errors, burst } => {
-                // Why: only to be told in the words of the tolerance.
+                // Why: to get the error text of the tolerance itself.
                 Tolerance::new(units.max(1), errors, burst)
                     .map_err(|error| format!("{error} (without a W the window is the segment, here {units} units)"))?;
                 Tolerance::new(ALL, errors, burst).map_err(|error| error.to_string())

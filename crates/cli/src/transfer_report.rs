@@ -5,7 +5,7 @@
 //! Invariant: the counts are of the application's data; the records about files are taken out where they can be told
 //! apart (bytes, segments, units).
 
-use segstream::{Statistics, StreamStatistics, Verdict};
+use segstream::{Run, Statistics, StreamStatistics, UnitIndex, Verdict};
 use segstream_base::Duration;
 use serde::Serialize;
 
@@ -25,14 +25,22 @@ pub(crate) struct Verdicts {
 /// One file of a transfer.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub(crate) struct FileReport {
-    /// Its name at the sender, without folders.
+    /// Its name, with the directories that were sent with it.
     pub(crate) name: String,
     /// Its length as far as it was sent or received.
     pub(crate) bytes: u64,
+    /// So much of it was at the receiver before, from a transfer that was interrupted.
+    pub(crate) resumed_from: u64,
+    /// Whether it was not sent, because the receiver has the same content.
+    pub(crate) same: bool,
+    /// Whether it was not sent, because the receiver has a newer file.
+    pub(crate) newer: bool,
     /// BLAKE3 of what this end has; null when it has holes or is not whole.
     pub(crate) blake3: Option<String>,
     /// Whether both ends computed the same; null when they could not be compared.
     pub(crate) hash_agrees: Option<bool>,
+    /// Whether it would survive a power cut at the receiver; null where nobody has said so.
+    pub(crate) durable: Option<bool>,
     /// What went wrong with it.
     pub(crate) error: Option<String>,
 }
@@ -76,10 +84,34 @@ pub(crate) struct TransferReport {
     pub(crate) address: Option<String>,
     /// The fingerprint of the key it has proved to have; null in the clear, and when no connection came about.
     pub(crate) peer: Option<String>,
-    /// The files.
+    /// How many files, directories and links there were.
+    pub(crate) files_total: u64,
+    /// How many of them failed.
+    pub(crate) files_failed: u64,
+    /// How many of them were not sent, because the receiver has the same or a newer one.
+    pub(crate) files_skipped: u64,
+    /// The first 65536 of them, and so many of those that failed.
     pub(crate) files: Vec<FileReport>,
     /// What went wrong; null when all is well.
     pub(crate) error: Option<String>,
+    /// Whether people have been told `error`.
+    #[serde(skip)]
+    pub(crate) is_told: bool,
+    /// What is counted of files, listed or not.
+    #[serde(skip)]
+    pub(crate) tally: Tally,
+}
+
+/// The most files that are listed one by one, and the most that are because they failed.
+const FILES_LISTED_MAX: usize = 65_536;
+
+/// What is counted of files, listed or not.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Tally {
+    agree: u64,
+    differ: u64,
+    durable: u64,
+    first_error: Option<String>,
 }
 
 impl Verdicts {
@@ -97,12 +129,12 @@ impl Verdicts {
 
 impl TransferReport {
     /// Counts a judged segment of `length` bytes in units of `unit_bytes` with holes.
-    pub(crate) fn count(&mut self, verdict: Verdict, length: u64, unit_bytes: u32, holes: &[(u32, u32)]) {
+    pub(crate) fn count(&mut self, verdict: Verdict, length: u64, unit_bytes: u32, holes: &[Run<UnitIndex>]) {
         self.verdicts.count(verdict);
         if verdict.is_met() {
             self.bytes += length - missing_bytes(length, unit_bytes, holes).min(length);
         }
-        self.holes += holes.iter().map(|(start, end)| u64::from(end - start)).sum::<u64>();
+        self.holes += holes.iter().map(|hole| u64::from(hole.len())).sum::<u64>();
     }
 
     /// Takes over what the library has counted; `records` is the part of it that were records about files.
@@ -126,13 +158,35 @@ impl TransferReport {
         };
     }
 
+    /// Adds a file that is settled.
+    pub(crate) fn add_file(&mut self, file: FileReport) {
+        self.files_total += 1;
+        self.files_failed += u64::from(file.error.is_some());
+        self.files_skipped += u64::from(file.same || file.newer);
+        match file.hash_agrees {
+            Some(true) => self.tally.agree += 1,
+            Some(false) => self.tally.differ += 1,
+            None => {}
+        }
+        self.tally.durable += u64::from(file.durable == Some(true));
+        if self.tally.first_error.is_none() {
+            self.tally.first_error.clone_from(&file.error);
+        }
+        if self.files.len() < FILES_LISTED_MAX || (file.error.is_some() && self.files_failed as usize <= FILES_LISTED_MAX) {
+            self.files.push(file);
+        }
+    }
+
     /// Fixes what follows from the rest, when the transfer took `span`.
     pub(crate) fn conclude(&mut self, span: Duration) {
         self.seconds = span.as_secs_f64();
         self.goodput_bps = (self.seconds > 0.0 && self.bytes > 0).then(|| self.bytes as f64 * 8.0 / self.seconds);
-        self.hash_agrees = agreement(&self.files);
-        if let Some(failed) = self.files.iter().find(|file| file.error.is_some()).filter(|_| self.error.is_none()) {
-            self.error = failed.error.clone();
+        self.hash_agrees = match &self.tally {
+            Tally { differ: 1.., .. } => Some(false),
+            Tally { agree, .. } => (*agree == self.files_total && *agree > 0).then_some(true),
+        };
+        if self.error.is_none() {
+            self.error.clone_from(&self.tally.first_error);
         }
         self.fail_if_expired();
     }
@@ -153,16 +207,21 @@ impl TransferReport {
         self.error.is_none() && self.verdicts.expired == 0 && self.verdicts.unknown == 0 && self.hash_agrees != Some(false)
     }
 
+    /// What is still to be said of what went wrong.
+    pub(crate) fn untold_error(&self) -> Option<&str> {
+        self.error.as_deref().filter(|_| !self.is_told)
+    }
+
     /// The sender's line for people; only the sender knows what was retransmitted. `None` when the transfer failed before
     /// anything was sent: then the error says everything.
     pub(crate) fn sentence_of_sender(&self) -> Option<String> {
-        let sentence = self.sentence("sent")?;
-        Some(format!("{sentence}; {} units retransmitted{}", self.units_retransmitted, self.agreement_words()))
+        let sentence = self.sentence("sent", "to")?;
+        Some(format!("{sentence}; {} units retransmitted{}{}", self.units_retransmitted, self.agreement_words(), self.durability_words()))
     }
 
     /// The receiver's line for people; `None` as for the sender.
     pub(crate) fn sentence_of_receiver(&self) -> Option<String> {
-        Some(format!("{}{}", self.sentence("received")?, self.agreement_words()))
+        Some(format!("{}{}", self.sentence("received", "from")?, self.agreement_words()))
     }
 
     const fn agreement_words(&self) -> &'static str {
@@ -173,32 +232,51 @@ impl TransferReport {
         }
     }
 
-    fn sentence(&self, done: &str) -> Option<String> {
-        if self.error.is_some() && self.segments == 0 && self.bytes == 0 {
+    /// What the sender is told of the receiver's disk.
+    const fn durability_words(&self) -> &'static str {
+        let sent = self.files_total - self.files_failed - self.files_skipped;
+        if sent > 0 && self.tally.durable >= sent && self.files_failed == 0 { "; on disk at the receiver" } else { "" }
+    }
+
+    fn sentence(&self, done: &str, with: &str) -> Option<String> {
+        if self.error.is_some() && self.segments == 0 && self.bytes == 0 && self.files_skipped == 0 {
             return None;
         }
-        let Verdicts { complete, within_tolerance, expired, unknown } = self.verdicts;
         let goodput = self.goodput_bps.map_or(String::new(), |bits| format!(", {:.2} Mbit/s", bits / 1e6));
-        Some(format!(
-            "{done} {} bytes in {:.3} s{goodput}; segments: {complete} complete, {within_tolerance} within tolerance, {expired} expired, \
-             {unknown} unknown",
-            self.bytes, self.seconds
-        ))
+        let peer = self.address.as_ref().map_or(String::new(), |address| format!(" {with} {address}"));
+        let mut sentence = format!("{done} {}{peer}: {} bytes in {:.3} s{goodput}", self.what(), self.bytes, self.seconds);
+        for (count, words) in [(self.files_failed, "failed"), (self.files_skipped, "were there already")] {
+            if count > 0 && self.files_total > 1 {
+                sentence += &format!("; {count} {words}");
+            }
+        }
+        let Verdicts { within_tolerance, expired, unknown, .. } = self.verdicts;
+        for (count, words) in [(within_tolerance, "within tolerance"), (expired, "expired"), (unknown, "without a verdict")] {
+            if count > 0 {
+                sentence += &format!("; {count} of {} segments {words}", self.segments);
+            }
+        }
+        Some(sentence)
     }
-}
 
-/// False when any file differs, true when all agree.
-fn agreement(files: &[FileReport]) -> Option<bool> {
-    if files.iter().any(|file| file.hash_agrees == Some(false)) {
-        return Some(false);
+    /// The file, or how many.
+    fn what(&self) -> String {
+        let whole = self.files_total - self.files_failed;
+        match (self.files_total, self.files.first()) {
+            (1, Some(file)) if file.error.is_some() => format!("a part of {}", file.name),
+            (1, Some(file)) if file.same => format!("nothing, because {} is there already", file.name),
+            (1, Some(file)) if !file.name.is_empty() => file.name.clone(),
+            (0 | 1, _) => "a stream".to_owned(),
+            (total, _) if whole < total => format!("{whole} of {total} files"),
+            (total, _) => format!("{total} files"),
+        }
     }
-    (!files.is_empty() && files.iter().all(|file| file.hash_agrees == Some(true))).then_some(true)
 }
 
 /// The bytes of the units in `holes`; only the last unit of a segment may be short.
-fn missing_bytes(length: u64, unit_bytes: u32, holes: &[(u32, u32)]) -> u64 {
-    let place = |unit: u32| (u64::from(unit) * u64::from(unit_bytes)).min(length);
-    holes.iter().map(|&(start, end)| place(end) - place(start)).sum()
+pub(crate) fn missing_bytes(length: u64, unit_bytes: u32, holes: &[Run<UnitIndex>]) -> u64 {
+    let bytes = holes.iter().map(|hole| hole.byte_range(unit_bytes, length));
+    bytes.map(|missing| missing.end - missing.start).sum()
 }
 
 #[cfg(test)]
@@ -208,20 +286,50 @@ mod tests {
     #[test]
     fn bytes_are_those_of_units_that_arrived() {
         let mut report = TransferReport::default();
+        let hole = |start, end| Run::new(UnitIndex(start), UnitIndex(end)).unwrap();
         // Units of 10, the last of 5; the holes are one unit and the last.
-        report.count(Verdict::WithinTolerance, 95, 10, &[(2, 3), (9, 10)]);
-        report.count(Verdict::Expired, 95, 10, &[(0, 10)]);
+        report.count(Verdict::WithinTolerance, 95, 10, &[hole(2, 3), hole(9, 10)]);
+        report.count(Verdict::Expired, 95, 10, &[hole(0, 10)]);
         report.count(Verdict::Complete, 7, 10, &[]);
         assert_eq!((report.bytes, report.holes), (95 - 15 + 7, 12));
         assert_eq!(report.verdicts, Verdicts { complete: 1, within_tolerance: 1, expired: 1, unknown: 0 });
     }
 
+    fn of(files: &[(Option<bool>, Option<&str>)]) -> TransferReport {
+        let mut report = TransferReport { segments: 1, bytes: 1, ..TransferReport::default() };
+        for (hash_agrees, error) in files {
+            let error = error.map(str::to_owned);
+            report.add_file(FileReport { name: "a".into(), hash_agrees: *hash_agrees, error, ..FileReport::default() });
+        }
+        report.verdicts.complete = 1;
+        report.conclude(Duration::from_secs(1));
+        report
+    }
+
     #[test]
     fn one_file_that_differs_outweighs_all_that_agree() {
-        let file = |hash_agrees| FileReport { hash_agrees, ..FileReport::default() };
+        let agreement = |files: &[Option<bool>]| of(&files.iter().map(|agrees| (*agrees, None)).collect::<Vec<_>>()).hash_agrees;
         assert_eq!(agreement(&[]), None);
-        assert_eq!(agreement(&[file(Some(true)), file(Some(true))]), Some(true));
-        assert_eq!(agreement(&[file(Some(true)), file(None)]), None);
-        assert_eq!(agreement(&[file(Some(false)), file(None)]), Some(false));
+        assert_eq!(agreement(&[Some(true), Some(true)]), Some(true));
+        assert_eq!(agreement(&[Some(true), None]), None);
+        assert_eq!(agreement(&[Some(false), None]), Some(false));
+    }
+
+    #[test]
+    fn a_failure_never_stands_beside_the_word_complete() {
+        let failed = of(&[(Some(true), None), (None, Some("full"))]);
+        let sentence = failed.sentence_of_receiver().unwrap();
+        assert!(sentence.contains("1 of 2 files") && sentence.contains("1 failed") && !sentence.contains("complete"), "{sentence}");
+        assert!(!failed.is_success());
+        assert!(of(&[(None, Some("full"))]).sentence_of_receiver().unwrap().contains("a part of a"));
+        assert!(of(&[(Some(true), None)]).sentence_of_sender().unwrap().starts_with("sent a: 1 bytes"));
+    }
+
+    #[test]
+    fn any_number_of_files_is_counted_and_a_bounded_one_listed() {
+        let mut report = TransferReport::default();
+        (0..3 * FILES_LISTED_MAX).for_each(|_| report.add_file(FileReport::default()));
+        (0..3 * FILES_LISTED_MAX).for_each(|_| report.add_file(FileReport { error: Some("x".into()), ..FileReport::default() }));
+        assert_eq!((report.files_total, report.files.len()), (6 * FILES_LISTED_MAX as u64, 2 * FILES_LISTED_MAX));
     }
 }

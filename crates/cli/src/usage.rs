@@ -1,6 +1,6 @@
-//! Bad usage: what the command line asks for cannot be, and what to do about it.
+//! Bad usage: errors of the command line that a parser cannot see.
 //!
-//! Raised by the verbs for what a parser cannot see, such as two flags that contradict each other.
+//! Raised by the verbs, for example for two flags that contradict each other.
 //!
 //! Invariant: bad usage ends with exit status 2 before anything has been sent or written.
 

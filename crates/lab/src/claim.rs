@@ -1,4 +1,4 @@
-//! A claim of a paper as code, and the words of a verdict on it.
+//! A claim of a paper as code, and the verdicts on it.
 //!
 //! Written by the studies; evaluated by [`crate::study`].
 //!
@@ -7,17 +7,61 @@
 use crate::measured::Measured;
 use std::fmt;
 
-/// What was found of a claim.
+/// The verdict on a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Judgement {
-    /// The numbers of the text come out.
+    /// The numbers of the text are reproduced.
     Agrees,
-    /// The direction or the order comes out, the numbers do not.
+    /// The direction or the order is reproduced, the numbers are not.
     ShapeOnly,
-    /// It does not come out.
+    /// It is not reproduced.
     DoesNotAgree,
-    /// A parameter was inferred from the claim, so that it could not fail.
+    /// A parameter that the text leaves open was chosen because the claim comes out with it.
     ByConstruction,
+    /// The text itself takes back what it says, or it is of a machine that is gone, so that neither outcome would tell anything.
+    NotJudged,
+}
+
+impl Judgement {
+    /// The rule of the labels: what the parts of a sentence that came out, and a choice that was made for its sake, amount to.
+    ///
+    /// 1. A part that is the *point* of the sentence does not come out, or nothing does: it does not agree.
+    /// 2. A parameter that the text leaves open was chosen because the sentence comes out with it: by construction.
+    /// 3. Every part comes out, at every setting that the sentence names and by the size that it names: it agrees.
+    /// 4. Otherwise: shape only.
+    pub fn by_rule(parts: &[Part], chosen: bool) -> Self {
+        let point_fails = parts.iter().any(|part| part.is_point && !part.holds);
+        let holding = parts.iter().filter(|part| part.holds).count();
+        match (point_fails || holding == 0, chosen, holding == parts.len()) {
+            (true, ..) => Self::DoesNotAgree,
+            (false, true, _) => Self::ByConstruction,
+            (false, false, true) => Self::Agrees,
+            (false, false, false) => Self::ShapeOnly,
+        }
+    }
+}
+
+/// One part of what a sentence says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// What it says, in a few words.
+    pub what: &'static str,
+    /// Whether it came out.
+    pub holds: bool,
+    /// Whether the sentence says nothing without it.
+    pub is_point: bool,
+}
+
+impl Part {
+    /// What the sentence is about: without it nothing is left of it.
+    pub const fn point(what: &'static str, holds: bool) -> Self {
+        Self { what, holds, is_point: true }
+    }
+
+    /// A size, a range or a second order that the sentence names besides.
+    pub const fn also(what: &'static str, holds: bool) -> Self {
+        Self { what, holds, is_point: false }
+    }
 }
 
 impl fmt::Display for Judgement {
@@ -27,6 +71,7 @@ impl fmt::Display for Judgement {
             Self::ShapeOnly => "shape only",
             Self::DoesNotAgree => "does not agree",
             Self::ByConstruction => "by construction",
+            Self::NotJudged => "not judged",
         })
     }
 }
@@ -40,12 +85,33 @@ pub struct Finding {
     pub measured: String,
     /// Why, where it needs saying; else empty.
     pub explanation: String,
+    /// The parts of the sentence that a paper's claim was judged by; empty for a target of our own.
+    pub parts: Vec<Part>,
 }
 
 impl Finding {
     /// A finding without explanation.
     pub fn new(judgement: Judgement, measured: impl Into<String>) -> Self {
-        Self { judgement, measured: measured.into(), explanation: String::new() }
+        Self { judgement, measured: measured.into(), explanation: String::new(), parts: Vec::new() }
+    }
+
+    /// A finding on what a paper says: the parts of its sentence give the verdict, by [`Judgement::by_rule`].
+    pub fn of(parts: impl Into<Vec<Part>>, measured: impl Into<String>) -> Self {
+        let parts = parts.into();
+        Self { judgement: Judgement::by_rule(&parts, false), measured: measured.into(), explanation: String::new(), parts }
+    }
+
+    /// The same where `parameter`, which the text leaves open, was chosen because the sentence comes out with it; `otherwise` says
+    /// what comes out with its other values.
+    pub fn by_choice_of(mut self, parameter: &str, otherwise: &str) -> Self {
+        self.judgement = Judgement::by_rule(&self.parts, true);
+        self.measured = format!("{}. Chosen for it: {parameter}; otherwise: {otherwise}", self.measured);
+        self
+    }
+
+    /// A sentence that cannot be judged, with what was measured all the same.
+    pub fn not_judged(measured: impl Into<String>) -> Self {
+        Self::new(Judgement::NotJudged, measured)
     }
 
     /// The same with an explanation.
@@ -63,4 +129,39 @@ pub struct Claim {
     pub text: &'static str,
     /// Looks at the points; `None` when one it needs was not run or failed.
     pub check: fn(&Measured) -> Option<Finding>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parts(point: bool, size: bool) -> [Part; 2] {
+        [Part::point("the order", point), Part::also("the size", size)]
+    }
+
+    #[test]
+    fn without_its_point_a_sentence_does_not_agree_whatever_else_comes_out_or_was_chosen() {
+        for chosen in [false, true] {
+            for size in [false, true] {
+                assert_eq!(Judgement::by_rule(&parts(false, size), chosen), Judgement::DoesNotAgree);
+            }
+        }
+        assert_eq!(Judgement::by_rule(&[Part::also("the size", false)], false), Judgement::DoesNotAgree);
+        assert_eq!(Judgement::by_rule(&[], false), Judgement::DoesNotAgree);
+    }
+
+    #[test]
+    fn it_agrees_only_when_every_part_comes_out_and_nothing_was_chosen_for_it() {
+        assert_eq!(Judgement::by_rule(&parts(true, true), false), Judgement::Agrees);
+        assert_eq!(Judgement::by_rule(&parts(true, false), false), Judgement::ShapeOnly);
+        assert_eq!(Judgement::by_rule(&parts(true, true), true), Judgement::ByConstruction);
+        assert_eq!(Judgement::by_rule(&parts(true, false), true), Judgement::ByConstruction);
+    }
+
+    #[test]
+    fn a_choice_is_named_with_what_comes_out_otherwise() {
+        let finding = Finding::of(parts(true, true), "94 ms").by_choice_of("500 Mbit/s", "171 ms at 100 Mbit/s");
+        assert_eq!(finding.judgement, Judgement::ByConstruction);
+        assert_eq!(finding.measured, "94 ms. Chosen for it: 500 Mbit/s; otherwise: 171 ms at 100 Mbit/s");
+    }
 }

@@ -1,7 +1,6 @@
-//! The closed forms of EC and FC: what analysis says about delay and throughput, as printed and as corrected; and one
-//! for HT, which prints none.
+//! The closed forms of EC and FC for delay and throughput, as printed and as corrected; and one for HT, which prints none.
 //!
-//! Called by the studies, which lay the curves behind simulated points and report where the two part.
+//! Called by the studies, which draw the curves behind simulated points and report where the two differ.
 //! `rounds` holds the delays and what retransmission costs, `throughput` the efficiency over the window,
 //! `state_exchange` what limits HTPNET;
 //! this file holds the operating point, the rate specification and the loss of a path with two states.

@@ -1,4 +1,4 @@
-//! What a packet costs each half of a scheme on this machine (EC Table 2, FC Table 1).
+//! The processing cost of a packet at each half of a scheme, measured on this machine (EC Table 2, FC Table 1).
 //!
 //! Called by the studies of those tables. A run is recorded call by call in virtual time, then each half is
 //! given its calls again without simulator, path or peer, and the wall time is divided by the packets.
@@ -88,7 +88,7 @@ enum Call<P> {
     Timeout(Instant),
 }
 
-/// A half that writes down what it is told.
+/// A half that records its calls.
 struct Recording<H, P> {
     half: H,
     calls: Vec<Call<P>>,

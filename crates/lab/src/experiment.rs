@@ -1,4 +1,4 @@
-//! What can be run again and again, stored and never run twice.
+//! Experiments: what can be run, stored and looked up.
 //!
 //! Implemented by each kind of experiment beside its own code ([`crate::run`], [`crate::shared`], [`crate::tandem`],
 //! [`crate::stages`]); called by [`crate::runner`] and [`crate::store`], which know no kind.
@@ -11,7 +11,7 @@ use serde::de::DeserializeOwned;
 
 /// An experiment as a value.
 pub trait Experiment: Clone + Send + Sync {
-    /// What a run gives.
+    /// The outcome of a run.
     type Outcome: Clone + Send + Sync + Serialize + DeserializeOwned;
     /// Why it cannot be run.
     type Error: std::error::Error + Send + Sync + 'static;
@@ -21,14 +21,14 @@ pub trait Experiment: Clone + Send + Sync {
     /// Whether it can be run.
     ///
     /// # Errors
-    /// Says what cannot be.
+    /// Says what is invalid.
     fn check(&self) -> Result<(), Self::Error>;
     /// Runs it with the random streams of `seed`. Returns what it gave, and the seconds of wall time it took.
     ///
     /// # Errors
-    /// Says what cannot be.
+    /// Says what is invalid.
     fn run(&self, seed: Seed) -> Result<(Self::Outcome, f64), Self::Error>;
-    /// The packets that a run has simulated, for whoever watches progress.
+    /// The packets that a run has simulated, for the progress display.
     fn packets(&self, outcome: &Self::Outcome) -> u64;
 }
 
@@ -37,7 +37,7 @@ pub trait Experiment: Clone + Send + Sync {
 pub struct Repeated<E: Experiment> {
     /// What was run.
     pub scenario: E,
-    /// What each run gave, in the order of replications.
+    /// The outcome of each run, in the order of replications.
     pub outcomes: Vec<E::Outcome>,
     /// Seconds of wall time that the runs made here took, each on one core; stored runs take none.
     pub wall_s: f64,

@@ -5,13 +5,13 @@
 //! Invariant: these are the halves a real connection uses, with the limits of a real receiver; only the
 //! connection around them (set-up, seal, addresses) is missing.
 
-use segstream_base::{Duration, Instant, SegmentNumber, StreamId};
-use segstream_blocks::congestion::Algorithm;
+use segstream_base::{Duration, Instant, Position, SegmentNumber, StreamId};
+use segstream_blocks::congestion::{Algorithm, UnknownAlgorithm};
 use segstream_proto::halves::{LoneReceiver, LoneSender, SHIPMENT_OVERHEAD_BYTES};
 use segstream_proto::rate::Rate;
 use segstream_proto::receiver::ReceiverConfig;
 use segstream_proto::sender::SenderConfig;
-use segstream_schemes::setting::{About, Setting};
+use segstream_schemes::setting::{About, Kind, Place, Setting, SettingError, Value};
 use segstream_schemes::transport::{Takes, Transfer, Transport};
 use segstream_wire::contract::{Contract, Order};
 use segstream_wire::{Class, Part};
@@ -24,9 +24,11 @@ pub(crate) type Pair = (LoneSender, LoneReceiver);
 pub struct Settings {
     /// The reordering threshold R. Default 0, a path in order.
     pub reordering_threshold: u32,
+    /// What controls the rate. Default nothing: it is fixed to the bandwidth.
+    pub congestion: Option<&'static Algorithm>,
 }
 
-/// Why halves of the flagship cannot be made: a fault of whoever wrote the scenario.
+/// Why halves of the flagship cannot be made: an error in the scenario.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum FlagshipError {
@@ -45,12 +47,29 @@ impl Transport for Settings {
     const KEY: &'static str = "segstream";
     const NAME: &'static str = "Segstream";
     const SOURCE: &'static str = "this project's transport";
-    const TAKES: &'static [Takes] = &[Takes::PartialTolerance, Takes::Buffer];
-    const SETTINGS: &'static [Setting<Self>] = &[Setting {
-        about: About::REORDERING_THRESHOLD,
-        get: |settings| settings.reordering_threshold.into(),
-        set: |settings, value| value.read(&mut settings.reordering_threshold),
-    }];
+    const TAKES: &'static [Takes] = &[Takes::PartialTolerance, Takes::Buffer, Takes::Bursts, Takes::Slowdown];
+    const SETTINGS: &'static [Setting<Self>] = &[
+        Setting {
+            about: About::REORDERING_THRESHOLD,
+            get: |settings| settings.reordering_threshold.into(),
+            set: |settings, value| value.read(&mut settings.reordering_threshold),
+        },
+        Setting {
+            about: About {
+                flag: "congestion",
+                value_name: "NAME",
+                help: "The congestion control of an automatic rate: auto, bbr, cubic or prague; or of the models of cross traffic bbr1, \
+                       linux_cubic or reno",
+                by_default: Some("a fixed rate, the bandwidth"),
+                record: "congestion",
+                place: Place::Section,
+                noun: "congestion control {}",
+                kind: Kind::Word { bare: None },
+            },
+            get: |settings| settings.congestion.map_or(Value::None, |algorithm| Value::word(algorithm.name)),
+            set: set_congestion,
+        },
+    ];
     // It has connections of its own, and its halves do not say where the payload lies.
     const IS_LIVE: bool = false;
     const HAS_AUTOMATIC_RATE: bool = true;
@@ -59,9 +78,10 @@ impl Transport for Settings {
     type Receiver = LoneReceiver;
     type Error = FlagshipError;
 
-    /// At the fixed rate of the bandwidth.
+    /// At the fixed rate of the bandwidth, in bursts if there are any, or one that is controlled.
     fn halves(&self, transfer: &Transfer, now: Instant) -> Result<Pair, FlagshipError> {
-        self.pair_at(transfer, Rate::smooth(transfer.bandwidth), now)
+        let rate = self.congestion.map_or(Rate::Fixed(transfer.rate()), |congestion| Rate::AUTO.under(congestion));
+        self.pair_at(transfer, rate, Duration::ZERO, now)
     }
 
     fn payload_bytes(&self, transfer: &Transfer) -> u32 {
@@ -70,13 +90,31 @@ impl Transport for Settings {
     }
 }
 
+/// Reads the name of a congestion control, one of the laboratory's too.
+fn set_congestion(settings: &mut Settings, value: Value) -> Result<(), SettingError> {
+    settings.congestion = match value {
+        Value::None => None,
+        Value::Word(name) => {
+            let found = Algorithm::named(&name).ok_or(UnknownAlgorithm(name));
+            Some(found.map_err(|error| SettingError::Unknown(error.to_string()))?)
+        }
+        other => return Err(SettingError::OtherKind(other)),
+    };
+    Ok(())
+}
+
 impl Settings {
-    /// The halves under a congestion controller, for a link that others share.
-    pub(crate) fn controlled_pair(&self, transfer: &Transfer, congestion: &'static Algorithm, now: Instant) -> Result<Pair, FlagshipError> {
-        self.pair_at(transfer, Rate::AUTO.under(congestion), now)
+    /// The halves under a congestion controller, for a link that others share; the hosts' time of day shows `epoch` at the start.
+    pub(crate) fn controlled_pair(
+        &self,
+        transfer: &Transfer,
+        congestion: &'static Algorithm,
+        epoch: Duration,
+    ) -> Result<Pair, FlagshipError> {
+        self.pair_at(transfer, Rate::AUTO.under(congestion), epoch, Instant::ZERO)
     }
 
-    fn pair_at(&self, transfer: &Transfer, rate: Rate, now: Instant) -> Result<Pair, FlagshipError> {
+    fn pair_at(&self, transfer: &Transfer, rate: Rate, epoch: Duration, now: Instant) -> Result<Pair, FlagshipError> {
         let body_bytes = (transfer.packet_bytes as usize).saturating_sub(SHIPMENT_OVERHEAD_BYTES);
         // Limit: a header varies by a few bytes with the numbers in it, and the size of a unit does not. A shipment
         // is `packet_bytes` with the numbers that most have; over a run the mean is within 0.1 % of that, and
@@ -98,16 +136,17 @@ impl Settings {
         // A window larger than the buffer: what hard acknowledgment is studied for (FC 4.3.1).
         let buffer_bytes = (transfer.buffer < transfer.window).then(|| units(transfer.buffer) * u64::from(unit_bytes));
         let change = |receiver: ReceiverConfig| ReceiverConfig { reorder: self.reordering_threshold, buffer_bytes, ..receiver };
-        halves(contract, body_bytes + HEADER_SLACK_BYTES, rate, change, now)
+        let (sender, receiver) = halves(contract, body_bytes + HEADER_SLACK_BYTES, Pacing { rate, epoch }, change, now)?;
+        Ok((sender, receiver.with_slowdown(transfer.slowdown)))
     }
 }
 
 /// A sender and a receiver for messages over a tandem: one stream in order, everything delivered, a unit of `payload_bytes`
-/// in each shipment and so many of them in the window.
+/// in each shipment and this many of them in the window.
 pub(crate) fn message_pair(payload_bytes: u32, window: u32, rate: Rate, now: Instant) -> Result<Pair, FlagshipError> {
     let contract = Contract { unit_bytes: payload_bytes, window_units: window, window_segments: window, ..Contract::default() };
     let body_bytes = message_packet_bytes(payload_bytes) - SHIPMENT_OVERHEAD_BYTES + HEADER_SLACK_BYTES;
-    halves(contract, body_bytes, rate, |receiver| receiver, now)
+    halves(contract, body_bytes, Pacing { rate, epoch: Duration::ZERO }, |receiver| receiver, now)
 }
 
 /// A whole data packet of such messages, in bytes.
@@ -121,11 +160,19 @@ pub(crate) fn message_packet_bytes(payload_bytes: u32) -> usize {
     SHIPMENT_OVERHEAD_BYTES + part.header_len() + payload_bytes as usize
 }
 
+/// What the pacing of a sender follows.
+#[derive(Clone, Copy)]
+struct Pacing {
+    rate: Rate,
+    /// What the hosts' time of day shows at the start.
+    epoch: Duration,
+}
+
 /// Halves of one stream in shipments of `body_bytes`; `change` has the last word about the receiver.
 fn halves(
     contract: Contract,
     body_bytes: usize,
-    rate: Rate,
+    pacing: Pacing,
     change: impl FnOnce(ReceiverConfig) -> ReceiverConfig,
     now: Instant,
 ) -> Result<Pair, FlagshipError> {
@@ -133,7 +180,8 @@ fn halves(
         class: Class::ALL,
         body_bytes,
         overhead_bytes: SHIPMENT_OVERHEAD_BYTES,
-        rate,
+        rate: pacing.rate,
+        epoch: pacing.epoch,
         // A path that loses almost everything is studied, not left.
         circuit_breaker: false,
         pacing_quantum: Duration::ZERO,
@@ -151,7 +199,8 @@ fn halves(
         reorder_adapting: true,
         streams_max: 256,
         stream_window_bytes: window_bytes,
-        connection_window_bytes: window_bytes,
+        // Studies say themselves what is kept: what state is charged with never lowers their windows.
+        connection_window_bytes: u64::MAX,
         window_segments_max: contract.window_segments,
         buffer_bytes: None,
     });
@@ -172,9 +221,9 @@ fn default_part(segment_packets: u32, packet_bytes: u32) -> Part {
     Part {
         stream: StreamId(0),
         segment: SegmentNumber(1000),
-        first: segment_packets / 2,
+        first: Position(segment_packets / 2),
         count: 1,
-        again: false,
+        retransmission: false,
         opened: false,
         length: Some(u64::from(segment_packets) * u64::from(packet_bytes)),
         tolerance: None,

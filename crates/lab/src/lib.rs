@@ -8,7 +8,7 @@
 //! ```text order
 //! statistics  closed_forms  machine      numbers: intervals, the analysis of the papers, which machine this is
 //! figure                                 a picture as a value
-//! heat_map                               a picture of two parameters
+//! heat_map  standing                     a picture of two parameters; where the flagship stands beside others
 //! report                                 pictures, tables and verdicts together
 //! drawing                                SVG, CSV and the report page of them
 //! flagship                               ours as a scheme
@@ -17,7 +17,7 @@
 //! outcome                                what a run gives
 //! meter                                  watches a run
 //! plan                                   how long and how often
-//! experiment                             what can be run, stored and run again: a trait
+//! experiment                             what can be run, stored and looked up: a trait
 //! store                                  never twice
 //! runner                                 in parallel
 //! run                                    a scenario as an experiment
@@ -52,6 +52,7 @@ pub mod runner;
 pub mod scenario;
 pub mod shared;
 pub mod stages;
+pub mod standing;
 pub mod statistics;
 pub mod store;
 pub mod study;

@@ -1,6 +1,6 @@
 //! One scheme over real sockets: the scenario's halves behind the adapter that carries any pair over UDP.
 //!
-//! Called by the command and by whoever measures a scheme on a real path or through the link emulator.
+//! Called by the command, and by measurements of a scheme on a real path or through the link emulator.
 //!
 //! The canonical text of the sender's scenario is what the sender asks the receiver for, so that both ends
 //! build the same pair; each keeps its own half. Bandwidth is the rate the sender is paced at, bare packets
@@ -22,7 +22,7 @@ use std::cell::Cell;
 use std::io;
 use std::net::SocketAddr;
 
-/// Why a scheme cannot be run over a network: a fault of whoever asks, or of the system.
+/// Why a scheme cannot be run over a network: an error in the request, or of the system.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LiveError {
@@ -88,7 +88,7 @@ impl Sending {
         Ok(Self { scenario: on_sockets, segment_bytes, sender: BlockingSender::bind(remote, options)? })
     }
 
-    /// What the system granted less of than was asked for.
+    /// What the system granted less of than was requested.
     pub fn warnings(&self) -> Vec<SocketWarning> {
         self.sender.warnings()
     }
@@ -98,7 +98,7 @@ impl Sending {
         self.segment_bytes
     }
 
-    /// Sends `segments`, each of [`Sending::segment_bytes`] but for the last; returns when all are judged or the
+    /// Sends `segments`, each of [`Sending::segment_bytes`] except for the last; returns when all are judged or the
     /// transfer has failed, which is told in [`SendReport::failure`].
     ///
     /// # Errors
@@ -138,7 +138,7 @@ impl Receiving {
         self.receiver.local_addr()
     }
 
-    /// What the system granted less of than was asked for.
+    /// What the system granted less of than was requested.
     pub fn warnings(&self) -> Vec<SocketWarning> {
         self.receiver.warnings()
     }

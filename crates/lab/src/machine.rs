@@ -1,6 +1,6 @@
-//! The machine a measurement was made on, without which a number means nothing.
+//! The machine that a measurement was made on.
 //!
-//! Called by whoever prints what was measured: the command line and the benchmarks.
+//! Called by the command line and the benchmarks, with their results.
 //!
 //! Invariant: no host name and no path.
 

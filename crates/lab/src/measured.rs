@@ -1,8 +1,8 @@
-//! What the points of a study gave: found by curve and place, and written as the table that is compared.
+//! The results of the points of a study: found by curve and place, and written as the table that is compared.
 //!
 //! Made by [`crate::study`]; read by claims, pictures and tables.
 //!
-//! Invariant: a result that did not end well is not found.
+//! Invariant: a failed run is not found.
 
 mod csv;
 
@@ -26,7 +26,7 @@ pub struct Measured {
     pub tandem: Vec<MeasuredTandem>,
 }
 
-/// What was run, with what it gave.
+/// An experiment with its result.
 pub struct MeasuredOf<R> {
     /// Its curve.
     pub curve: String,
@@ -94,7 +94,7 @@ impl Measured {
     }
 
     /// The table that is compared with the expected one: all columns, six digits. Points of each kind have a table of their
-    /// own, with an empty line between two: shared ones with a row a party, those on modelled processors, those over a tandem.
+    /// own, with an empty line between two: shared ones with a row a flow, those on modelled processors, those over a tandem.
     pub fn csv(&self) -> String {
         let mut tables = Vec::new();
         let others = self.shared.len() + self.stages.len() + self.tandem.len();

@@ -1,4 +1,4 @@
-//! Watches a simulation and measures it: delays, verdicts, batches.
+//! Measures a simulation: delays, verdicts, batches.
 //!
 //! Called by the simulator at each segment's start and acceptance; read by [`crate::run`].
 //!
@@ -30,7 +30,7 @@ pub(crate) struct Meter {
 }
 
 impl Meter {
-    /// For a run of so many segments.
+    /// For a run of this many segments.
     pub(crate) fn new(segments: u64) -> Self {
         Self {
             segments,
@@ -68,7 +68,9 @@ impl Meter {
         };
         // Limit: a sum above 584 years stays there; the mean is then too small.
         let sum_ns = self.delays.iter().fold(0, |sum: u64, delay| sum.saturating_add(*delay));
-        Delays { sum_ns, median_ns: at(0.5), p99_ns: at(0.99), largest }
+        let square = |delay: &u64| (delay / 1_000).saturating_mul(delay / 1_000);
+        let squares_us2 = self.delays.iter().fold(0, |sum: u64, delay| sum.saturating_add(square(delay)));
+        Delays { sum_ns, squares_us2, median_ns: at(0.5), p99_ns: at(0.99), largest }
     }
 
     fn take_start(&mut self, segment: u64) -> Option<Instant> {

@@ -1,4 +1,4 @@
-//! What one run gave: counts and sums of integers, and the delays worth keeping.
+//! The outcome of one run: counts and sums of integers, and the largest delays.
 //!
 //! Made by [`crate::run`], kept by [`crate::store`], joined over replications by [`crate::point`].
 //!
@@ -13,7 +13,7 @@ pub const LARGEST_KEPT: usize = 16;
 /// Into how many batches of equal segments a run is divided.
 pub const BATCHES: u64 = 64;
 
-/// What one run gave.
+/// The outcome of one run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Outcome {
     /// How the run ended, when it was not by delivering everything.
@@ -54,6 +54,9 @@ pub struct Outcome {
 pub struct Delays {
     /// Their sum.
     pub sum_ns: u64,
+    /// The sum of their squares, in square microseconds.
+    #[serde(default)]
+    pub squares_us2: u64,
     /// The median.
     pub median_ns: u64,
     /// The 99th percentile.
@@ -94,6 +97,13 @@ impl Outcome {
     /// HT 6: packets of accepted segments a second of the span.
     pub fn throughput_packets_per_second(&self) -> f64 {
         self.packets_accepted as f64 / (self.span_ns as f64 * 1e-9)
+    }
+
+    /// The standard deviation of the delay of a segment in milliseconds.
+    pub fn delay_ms_deviation(&self) -> f64 {
+        let square = self.delays.squares_us2 as f64 * 1e-6 / self.segments_delivered as f64;
+        let mean = self.delay_ms_mean();
+        libm::sqrt((square - mean * mean).max(0.0))
     }
 
     /// The mean delay of a segment in milliseconds.

@@ -1,4 +1,4 @@
-//! How much a point is worth: run lengths, replications, and when to stop.
+//! The effort for a point: run lengths, replications, and the stopping rule.
 //!
 //! Called by [`crate::runner`]; chosen by presets and by the command line.
 //!
@@ -7,7 +7,7 @@
 
 use crate::statistics::stopping::StoppingRule;
 
-/// What a preset allows for.
+/// A preset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Preset {
     /// Under a minute for all figures: short runs, the same number for every point.

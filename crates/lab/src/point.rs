@@ -24,7 +24,7 @@ pub struct PointResult {
     pub scenario: Scenario,
     /// How long and how often.
     pub plan: Plan,
-    /// What each run gave, in the order of replications.
+    /// The outcome of each run, in the order of replications.
     pub outcomes: Vec<Outcome>,
     /// Seconds of wall time that the runs made here took, each on one core; stored runs take none.
     pub wall_s: f64,

@@ -1,4 +1,4 @@
-//! Every scheme that can be studied: its settings as a type, its colour and marker, and the way to its halves.
+//! All schemes: settings as a type, colour, marker and halves.
 //!
 //! Called by scenarios, by whatever runs one, and by the command line.
 //! Adding a scheme is one entry in `schemes!` below; all else is said in the scheme's own folder ([`Transport`]).

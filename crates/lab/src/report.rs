@@ -6,6 +6,7 @@
 
 use crate::figure::{Figure, TextTable};
 use crate::heat_map::HeatMap;
+use crate::standing::Standing;
 use serde::Serialize;
 
 /// A claim of a paper with what was found.
@@ -42,6 +43,8 @@ pub struct Section {
     pub tables: Vec<TextTable>,
     /// The claims it bears on.
     pub claims: Vec<ClaimLine>,
+    /// Where the flagship stands beside the paper's scheme.
+    pub standings: Vec<Standing>,
     /// Parameters: name and value, chosen ones marked so in the value.
     pub parameters: Vec<(String, String)>,
 }

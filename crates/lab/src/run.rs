@@ -159,7 +159,7 @@ fn span(meter: &Meter, rtt: Duration) -> Duration {
     }
 }
 
-/// Who submits: always, or so many packets a second.
+/// Who submits: always, or this many packets a second.
 fn source(scenario: &Scenario, segment_bytes: u64) -> Source {
     let segments = scenario.segments();
     match scenario.workload.offered {

@@ -1,4 +1,4 @@
-//! Runs many points: replications and points in parallel, what is stored not again.
+//! Runs many points: replications and points in parallel; stored results are not computed again.
 //!
 //! Called by [`crate::study`] and by the command line. It knows no kind of experiment; those that are run until they are
 //! precise ([`crate::point`]) bring their rule.
@@ -20,7 +20,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RunnerError {
-    /// An experiment cannot be run: a fault of whoever wrote it. See the message.
+    /// An experiment cannot be run: an error in its definition. See the message.
     #[error(transparent)]
     Experiment(Box<dyn Error + Send + Sync>),
     /// See the message.
@@ -43,7 +43,7 @@ impl RunnerError {
 /// A run's outcome, and the seconds of wall time it took here.
 type Timed<E> = (<E as Experiment>::Outcome, f64);
 
-/// How far a sweep is.
+/// The progress of a sweep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Progress {
     /// Runs done, in this and in earlier sweeps.

@@ -24,8 +24,9 @@ pub use workload::{PACKET_BYTES_MAX, PACKET_BYTES_MIN, SEGMENT_PACKETS_MAX, WIND
 
 use crate::registry::{self, Scheme, SchemeConfig};
 use segstream_base::Bytes;
+use segstream_blocks::RateSpec;
 use segstream_schemes::setting::Value;
-use segstream_schemes::transport::{Transfer, Transport};
+use segstream_schemes::transport::{Bursts, Transfer, Transport};
 
 /// One scheme over one black box.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -78,7 +79,7 @@ impl Scenario {
         }
     }
 
-    /// The same with segments of so many packets, all of which must arrive; the window stays as long in packets.
+    /// The same with segments of this many packets, all of which must arrive; the window stays as long in packets.
     #[must_use]
     pub fn with_segments(self, segment_packets: u32) -> Self {
         Self { workload: self.workload.with_segments(segment_packets), ..self }
@@ -92,7 +93,15 @@ impl Scenario {
         self.workload.check_packet()?;
         self.black_box.check(self.workload.packet_bytes)?;
         self.workload.check()?;
+        self.check_bursts()?;
         Ok(self.scheme.check()?)
+    }
+
+    /// Whether bursts have packets, come at all, and fit the bandwidth (FC 3.3: F <= P / (8 L l)).
+    fn check_bursts(&self) -> Result<(), ScenarioError> {
+        let Some(bursts) = self.workload.bursts else { return Ok(()) };
+        let rate = RateSpec::new(self.black_box.bandwidth, bursts.per_second, bursts.packets);
+        rate.and_then(|rate| rate.check(self.packet_size())).map_err(ScenarioError::Bursts)
     }
 
     /// What the scheme is told of black box and workload.
@@ -105,6 +114,8 @@ impl Scenario {
             buffer: workload.buffer_segments(),
             tolerance: workload.tolerance,
             bandwidth: black_box.bandwidth,
+            bursts: workload.bursts,
+            slowdown: workload.slowdown,
             rtt: black_box.rtt,
             feedback: black_box.feedback,
             processor_paces: !black_box.service.is_zero(),
@@ -128,13 +139,20 @@ impl Scenario {
 
     /// The time of a packet that throughput efficiency is measured in: what it takes of the sender's processor when that
     /// takes any, as HT measures; where both ends work, what a data packet takes of a processor or of the link, whichever
-    /// is longer, as a stream without errors does (AA 3.2.1); else t_p.
+    /// is longer, as a stream without errors does (AA 3.2.1); in bursts, the time at their average rate A (FC 3.3, 4.1: the
+    /// connection's rate); else t_p.
     pub fn reference_time_s(&self) -> f64 {
         match self.black_box.end_system() {
             Some(system) => system.work(u64::from(self.workload.packet_bytes)).as_secs_f64().max(self.packet_time_s()),
-            None if self.black_box.service.is_zero() => self.packet_time_s(),
+            None if self.black_box.service.is_zero() => self.average_packet_time_s(),
             None => self.black_box.service.as_secs_f64(),
         }
+    }
+
+    /// The mean time from packet to packet that the rate allows: t_p, or 1 / (F L).
+    fn average_packet_time_s(&self) -> f64 {
+        let of_bursts = |bursts: Bursts| 1.0 / (f64::from(bursts.per_second) * f64::from(bursts.packets));
+        self.workload.bursts.map_or_else(|| self.packet_time_s(), of_bursts)
     }
 
     /// The size of a packet as the black box counts it.
@@ -161,8 +179,9 @@ impl Scenario {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use segstream_base::{Bandwidth, Duration, Tolerance};
+    use segstream_base::{Bandwidth, Duration, Instant, Tolerance};
     use segstream_blocks::Search;
+    use segstream_blocks::user::Slowdown;
     use segstream_schemes::htpnet::{Class, Ptif, Ranges};
     use segstream_schemes::sstp::Acknowledgment;
     use segstream_schemes::tcp::Backoff;
@@ -190,6 +209,9 @@ mod tests {
             it.black_box.search_cost = Duration::from_nanos(1100);
             it.black_box.timer_cost = (Duration::from_micros(5), Duration::from_micros(1));
             it.workload.offered = Some(4000);
+            it.workload.bursts = Some(Bursts { per_second: 100, packets: 257 });
+            let at = |millis| Instant::ZERO + Duration::from_millis(millis);
+            it.workload.slowdown = Some(Slowdown { from: at(3), until: Instant::FAR_FUTURE, takes: Duration::from_nanos(7) });
         });
         let htpnet = htpnet::Settings {
             sync_period: Some(Duration::from_millis(5)),
@@ -209,8 +231,12 @@ mod tests {
             it.black_box.bandwidth_back = Some(Bandwidth::from_megabits_per_second(10));
             it.black_box.work = (Duration::from_micros(70), Duration::from_nanos(50));
         });
-        let adaptive_ack =
-            adaptive_ack::Settings { t_normal: Duration::from_millis(20), t_error: Duration::from_millis(2), tail_rule: false };
+        let adaptive_ack = adaptive_ack::Settings {
+            t_normal: Duration::from_millis(20),
+            t_error: Duration::from_millis(2),
+            rearming: adaptive_ack::Rearming::Gap,
+            tail_rule: false,
+        };
         let sscop = sscop::Settings { timer_poll: Duration::from_millis(10), max_pd: Some(25) };
         for scheme in [adaptive_ack.into(), sscop.into()] {
             scenario.scheme = scheme;
@@ -226,6 +252,15 @@ mod tests {
         assert!((table_1.reference_time_s() - 121.2e-6).abs() < 1e-12);
         let slow = table_1.with(|it| it.black_box.bandwidth = bandwidth(8));
         assert!((slow.reference_time_s() - 1.024e-3).abs() < 1e-12);
+    }
+
+    #[test]
+    fn bursts_are_measured_in_the_packet_time_of_their_average() {
+        let bursts = Scenario::default().with(|it| it.workload.bursts = Some(Bursts { per_second: 100, packets: 250 }));
+        assert!((bursts.reference_time_s() - 40e-6).abs() < 1e-15);
+        assert!((bursts.packet_time_s() - 16.384e-6).abs() < 1e-15);
+        let others = Scenario { scheme: sscop::Settings::default().into(), ..bursts.with_segments(1) };
+        assert_eq!(check_pair(&others).unwrap_err().to_string(), "sscop does not use --burst; leave it out");
     }
 
     #[test]
@@ -250,7 +285,7 @@ mod tests {
             r#"{"scheme":"htpnet","rtt_ns":60000000,"bandwidth_bps":500000000,"packet_bytes":1024,"segment_packets":1,"#,
             r#""window_segments":9216,"buffer_segments":null,"ack":"hard","tolerance":[1,0,0],"accounting":"strict-all","loss":"none","#,
             r#""loss_back":"none","feedback":"full","reorder":0,"status_period_ns":null,"packets":1000000,"control_loss":"none","#,
-            r#""costs_ns":[83000,0,0,0],"htpnet":{"sync_period_ns":null,"offset":1,"ranges":"4","search":"fifo","class":5,"ptif":"off"},"#,
+            r#""costs_ns":[83000,0,0,0],"htpnet":{"sync_period_ns":null,"offset":1,"ranges":"8","search":"fifo","class":5,"ptif":"off"},"#,
             r#""bandwidth_back_bps":10000000}"#
         );
         assert_eq!(scenario.canonical(), text);
@@ -263,8 +298,8 @@ mod tests {
     fn a_text_with_what_means_nothing_to_its_scheme_is_refused() {
         let text = Scenario::default().canonical();
         let cases = [
-            (text.replace(r#""status_period_ns":null"#, r#""status_period_ns":5000000"#), "--status-period means nothing to sstp"),
-            (text.replace('}', r#","tcp":{"backoff":"own","timer_tick_ns":0}}"#), "--backoff means nothing to sstp"),
+            (text.replace(r#""status_period_ns":null"#, r#""status_period_ns":5000000"#), "sstp does not use --status-period"),
+            (text.replace('}', r#","tcp":{"backoff":"own","timer_tick_ns":0}}"#), "sstp does not use --backoff"),
             (text.replace('}', r#","colour":"red"}"#), "unknown field `colour`"),
             (text.replace(r#""reorder":0"#, r#""reorder":"far""#), "is not what \"reorder\" can be"),
             (text.replace(r#""reorder":0"#, r#""reorder":1024"#), "threshold 1024"),
@@ -272,8 +307,8 @@ mod tests {
             (text.replace("sstp", "stcp"), "there is no scheme \"stcp\""),
         ];
         for (text, sentence) in cases {
-            let told = Scenario::from_canonical(&text).expect_err(sentence).to_string();
-            assert!(told.contains(sentence), "{told:?} does not say {sentence:?}");
+            let message = Scenario::from_canonical(&text).expect_err(sentence).to_string();
+            assert!(message.contains(sentence), "{message:?} does not say {sentence:?}");
         }
     }
 
@@ -298,6 +333,9 @@ mod tests {
             (change(|it| it.black_box.rtt = Duration::from_secs(3601)), "round trip"),
             (change(|it| it.black_box.service = Duration::from_secs(61)), "a cost of 61s"),
             (change(|it| it.workload.offered = Some(0)), "offers nothing"),
+            (change(|it| it.workload.bursts = Some(Bursts { per_second: 0, packets: 256 })), "F = 0 bursts per second"),
+            (change(|it| it.workload.bursts = Some(Bursts { per_second: 100, packets: 0 })), "L = 0 datagrams"),
+            (change(|it| it.workload.bursts = Some(Bursts { per_second: 239, packets: 256 })), "above the peak"),
             (change(|it| it.black_box.bandwidth_back = Some(Bandwidth::ZERO)), "a bandwidth of zero"),
             (change(|it| it.black_box.work = (Duration::ZERO, Duration::from_secs(61))), "a cost of 61s"),
             (of(adaptive_ack::Settings { t_error: Duration::ZERO, ..adaptive_ack() }.into()), "every 0ns"),
@@ -313,8 +351,8 @@ mod tests {
             ),
         ];
         for (scenario, sentence) in cases {
-            let told = scenario.check().expect_err(sentence).to_string();
-            assert!(told.contains(sentence), "{told:?} does not say {sentence:?}");
+            let message = scenario.check().expect_err(sentence).to_string();
+            assert!(message.contains(sentence), "{message:?} does not say {sentence:?}");
         }
         Scenario::default().check().unwrap();
     }

@@ -148,7 +148,7 @@ fn io_error(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Stor
     move |error| StoreError::Io { action, path, error }
 }
 
-/// Writes under another name first, so that whoever reads sees all of it or nothing.
+/// Writes under another name first, so that a reader sees all of it or nothing.
 fn write_whole(path: &Path, text: &str) -> Result<(), StoreError> {
     let thread = rayon::current_thread_index().unwrap_or(usize::MAX);
     let draft = path.with_extension(format!("draft-{}-{thread}", std::process::id()));
@@ -183,8 +183,8 @@ mod tests {
         let mark = r#"{"format":1,"model":"0123456789abcdef"}"#;
         for text in [mark, "{}", "nonsense"] {
             fs::write(folder.path().join(MARK), text).unwrap();
-            let told = Store::open(folder.path()).unwrap_err().to_string();
-            assert!(told.contains("written by another version") && told.contains(MODEL), "{told}");
+            let message = Store::open(folder.path()).unwrap_err().to_string();
+            assert!(message.contains("written by another version") && message.contains(MODEL), "{message}");
         }
     }
 

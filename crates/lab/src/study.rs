@@ -14,6 +14,7 @@ use crate::runner::{Runner, RunnerError};
 use crate::scenario::Scenario;
 use crate::shared::SharedScenario;
 use crate::stages::StageScenario;
+use crate::standing::Standing;
 use crate::tandem::TandemScenario;
 
 /// One figure or table of a paper.
@@ -32,7 +33,7 @@ pub struct Study {
     pub points: fn() -> Vec<StudyPoint>,
     /// By how many times its runs are shorter than the preset's: 1 but where packets take long.
     pub shortened: u64,
-    /// The points with several parties over one link.
+    /// The points with several flows over one link.
     pub shared: fn() -> Vec<SharedPoint>,
     /// The points on modelled processors.
     pub stages: fn() -> Vec<StagePoint>,
@@ -46,6 +47,8 @@ pub struct Study {
     pub tables: fn(&Measured) -> Vec<TextTable>,
     /// The claims it bears on.
     pub claims: &'static [Claim],
+    /// Where the flagship stands beside the paper's scheme, at every point at which both are.
+    pub standings: fn(&Measured) -> Vec<Standing>,
     /// The table continuous integration compares: the quick preset with seed 1.
     pub expected: &'static str,
 }
@@ -67,6 +70,7 @@ impl Study {
         heat_maps: |_| Vec::new(),
         tables: |_| Vec::new(),
         claims: &[],
+        standings: |_| Vec::new(),
         expected: "",
     };
 
@@ -185,6 +189,7 @@ fn section(study: &Study, measured: &Measured) -> Section {
         heat_maps: (study.heat_maps)(measured),
         tables: (study.tables)(measured),
         claims: study.claims.iter().map(|claim| line(claim, measured)).collect(),
+        standings: (study.standings)(measured),
         parameters: study.parameters.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect(),
     }
 }

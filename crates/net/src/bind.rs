@@ -1,9 +1,9 @@
-//! Opening a UDP socket: what to ask the system for, what it may refuse, and what to do then.
+//! Opening a UDP socket: its options, which of them the system may refuse, and what the user can do then.
 //!
 //! Called by [`crate::socket::Socket::bind`].
 //!
-//! Invariant: an error names the address and says what to do; less than was asked for is a warning, not
-//! an error.
+//! Invariant: an error names the address and says what to do. If the system grants less than was requested, that is a warning and
+//! not an error.
 //!
 //! Source: socket(7), ip(7), ipv6(7), udp(7); RFC 3493 5.3 for IPv4 over an IPv6 socket.
 
@@ -17,20 +17,19 @@ use std::net::SocketAddr;
 /// The buffers a socket asks for by default: 8 MiB, 64 ms at 1 Gbit/s.
 pub const DEFAULT_BUFFER_BYTES: usize = 8 * 1024 * 1024;
 
-/// What to ask the system for.
+/// The options of a socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SocketConfig {
-    /// Received data the kernel may hold until it is fetched; [`DEFAULT_BUFFER_BYTES`] by default.
+    /// The receive buffer (`SO_RCVBUF`); [`DEFAULT_BUFFER_BYTES`] by default.
     pub receive_buffer_bytes: usize,
-    /// Sent data the kernel may hold until it leaves; [`DEFAULT_BUFFER_BYTES`] by default.
+    /// The send buffer (`SO_SNDBUF`); [`DEFAULT_BUFFER_BYTES`] by default.
     pub send_buffer_bytes: usize,
-    /// Whether several sockets may be bound to the same address and share what arrives (`SO_REUSEPORT`);
-    /// all of them must ask for it. Off by default, so that a port in use is noticed.
+    /// Whether several sockets may be bound to the same address and share what arrives (`SO_REUSEPORT`); all of them need this
+    /// option. Off by default, so that a port in use is an error.
     pub share_port: bool,
-    /// Whether the network's error notices (ICMP) are counted. On by default.
+    /// Whether ICMP errors are counted. On by default.
     pub count_network_errors: bool,
-    /// Whether segmentation offload is used: GSO (`UDP_SEGMENT`) and GRO (`UDP_GRO`). On by default; off to measure what it
-    /// gains.
+    /// Whether segmentation offload is used: GSO (`UDP_SEGMENT`) and GRO (`UDP_GRO`). On by default; off to measure its effect.
     pub offload: bool,
 }
 
@@ -50,71 +49,71 @@ impl Default for SocketConfig {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SocketError {
-    /// Somebody else is bound to the address.
+    /// Another socket is bound to the address.
     #[error("the UDP address {address} is already in use; stop the program that has it, or give another port (port 0 selects a free one)")]
     AddressInUse {
-        /// The address asked for.
+        /// The requested address.
         address: SocketAddr,
     },
-    /// The system does not allow it.
+    /// This user may not bind the address.
     #[error("this user may not bind the UDP address {address}; give a port of 1024 or above, or run with the privilege to bind lower ones")]
     PermissionDenied {
-        /// The address asked for.
+        /// The requested address.
         address: SocketAddr,
     },
     /// The address belongs to no interface of this machine.
     #[error("the address {} belongs to no network interface of this machine; give one that does, or 0.0.0.0 or [::] for all interfaces", .address.ip())]
     AddressNotAvailable {
-        /// The address asked for.
+        /// The requested address.
         address: SocketAddr,
     },
     /// The system lacks the address family.
     #[error("this system does not support {}, which the address {address} needs; bind an address of the other family", family_name(.address))]
     FamilyUnsupported {
-        /// The address asked for.
+        /// The requested address.
         address: SocketAddr,
     },
     /// No file descriptor is left.
     #[error("no socket can be opened for {address} because this process has too many open files; raise the limit with `ulimit -n`")]
     TooManyOpenFiles {
-        /// The address asked for.
+        /// The requested address.
         address: SocketAddr,
     },
-    /// Anything else.
+    /// Any other error of the system.
     #[error("the UDP socket for {address} could not be set up: the operating system refused to {step}: {source}")]
     System {
-        /// The address asked for.
+        /// The requested address.
         address: SocketAddr,
-        /// What was asked of the system.
+        /// What the system was asked to do.
         step: &'static str,
         /// What it answered.
         source: io::Error,
     },
 }
 
-/// Something the system granted less of than was asked for. The socket works, but not as well.
+/// The system granted less than was requested. The socket works, but not as well.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SocketWarning {
-    /// The receive buffer is smaller than asked for.
+    /// The receive buffer is smaller than requested.
     ReceiveBuffer {
-        /// What was asked for.
+        /// The requested size.
         asked_bytes: usize,
-        /// What the system grants.
+        /// The granted size.
         granted_bytes: usize,
     },
-    /// The send buffer is smaller than asked for.
+    /// The send buffer is smaller than requested.
     SendBuffer {
-        /// What was asked for.
+        /// The requested size.
         asked_bytes: usize,
-        /// What the system grants.
+        /// The granted size.
         granted_bytes: usize,
     },
     /// The system cannot send several datagrams in one call.
     NoSegmentationOffload,
-    /// The IP layer may cut datagrams in pieces.
+    /// The IP layer may fragment datagrams.
     MayFragment,
-    /// The network's error notices cannot be counted.
+    /// ICMP errors cannot be counted.
     NoNetworkErrors,
 }
 
@@ -182,13 +181,21 @@ pub(crate) fn open(address: SocketAddr, config: &SocketConfig, warnings: &mut Ve
 
 fn enlarge_buffers(socket: &socket2::Socket, config: &SocketConfig, warnings: &mut Vec<SocketWarning>) -> io::Result<()> {
     let asked_bytes = config.receive_buffer_bytes;
-    force(asked_bytes, |bytes| set_receive_buffer_force(socket, bytes), |bytes| sockopt::set_socket_recv_buffer_size(socket, bytes))?;
+    force_buffer_bytes(
+        asked_bytes,
+        |bytes| set_receive_buffer_force(socket, bytes),
+        |bytes| sockopt::set_socket_recv_buffer_size(socket, bytes),
+    )?;
     let granted_bytes = usable(sockopt::socket_recv_buffer_size(socket)?);
     if granted_bytes < asked_bytes {
         warnings.push(SocketWarning::ReceiveBuffer { asked_bytes, granted_bytes });
     }
     let asked_bytes = config.send_buffer_bytes;
-    force(asked_bytes, |bytes| set_send_buffer_force(socket, bytes), |bytes| sockopt::set_socket_send_buffer_size(socket, bytes))?;
+    force_buffer_bytes(
+        asked_bytes,
+        |bytes| set_send_buffer_force(socket, bytes),
+        |bytes| sockopt::set_socket_send_buffer_size(socket, bytes),
+    )?;
     let granted_bytes = usable(sockopt::socket_send_buffer_size(socket)?);
     if granted_bytes < asked_bytes {
         warnings.push(SocketWarning::SendBuffer { asked_bytes, granted_bytes });
@@ -196,27 +203,27 @@ fn enlarge_buffers(socket: &socket2::Socket, config: &SocketConfig, warnings: &m
     Ok(())
 }
 
-/// Asks for `bytes` past the system's limit, which takes a privilege, and within it when that is refused.
-fn force(
+/// Sets a buffer to `bytes` above the system's limit, which needs a privilege; if that is refused, within the limit.
+fn force_buffer_bytes(
     bytes: usize,
     forced: impl FnOnce(usize) -> Result<(), Errno>,
     limited: impl FnOnce(usize) -> Result<(), Errno>,
 ) -> io::Result<()> {
-    // Limit: the kernel doubles the number, in 32 bits.
+    // Limit: the kernel doubles the value, which has 32 bits.
     let bytes = bytes.min(i32::MAX as usize / 2);
     if forced(bytes).is_ok() {
         return Ok(());
     }
     match limited(bytes) {
-        // Why: some systems refuse what exceeds the limit instead of granting less; the warning tells.
+        // Why: some systems refuse a value above the limit instead of granting less; then there is a warning.
         Ok(()) | Err(Errno::NOBUFS) => Ok(()),
         Err(refused) => Err(refused.into()),
     }
 }
 
-/// The kernel no longer tells the local address of each GSO batch, as `quinn-udp` has asked it to: the socket has only one.
+/// Disables the control message with the local address of each batch, which `quinn-udp` enables: this socket has one address only.
 #[cfg(any(target_os = "linux", target_os = "android"))]
-pub(crate) fn leave_out_local_address(socket: &socket2::Socket, address: SocketAddr) -> io::Result<()> {
+pub(crate) fn disable_pktinfo(socket: &socket2::Socket, address: SocketAddr) -> io::Result<()> {
     use nix::sys::socket::{setsockopt, sockopt};
     if address.is_ipv4() {
         setsockopt(socket, sockopt::Ipv4PacketInfo, &false)?;
@@ -227,22 +234,22 @@ pub(crate) fn leave_out_local_address(socket: &socket2::Socket, address: SocketA
 }
 
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
-pub(crate) fn leave_out_local_address(_: &socket2::Socket, _: SocketAddr) -> io::Result<()> {
+pub(crate) fn disable_pktinfo(_: &socket2::Socket, _: SocketAddr) -> io::Result<()> {
     Ok(())
 }
 
-/// The kernel no longer joins datagrams that arrive, as `quinn-udp` has asked it to.
+/// Disables GRO, which `quinn-udp` enables.
 #[cfg(any(target_os = "linux", target_os = "android"))]
-pub(crate) fn leave_datagrams_apart(socket: &socket2::Socket) -> io::Result<()> {
+pub(crate) fn disable_gro(socket: &socket2::Socket) -> io::Result<()> {
     Ok(nix::sys::socket::setsockopt(socket, nix::sys::socket::sockopt::UdpGroSegment, &false)?)
 }
 
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
-pub(crate) fn leave_datagrams_apart(_: &socket2::Socket) -> io::Result<()> {
+pub(crate) fn disable_gro(_: &socket2::Socket) -> io::Result<()> {
     Ok(())
 }
 
-/// What of a buffer's size is the user's: Linux reports twice what was asked for, to allow for overhead.
+/// The part of a buffer that data can use: Linux reports twice the requested size, to allow for overhead.
 fn usable(reported_bytes: usize) -> usize {
     if cfg!(any(target_os = "linux", target_os = "android")) { reported_bytes / 2 } else { reported_bytes }
 }

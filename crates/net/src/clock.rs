@@ -1,23 +1,24 @@
-//! The clock: what the standard clock and the kernel's receive times mean as an [`Instant`].
+//! The clock: converts the standard clock and the kernel's receive timestamps to an [`Instant`].
 //!
 //! Called by the drivers, the receive batches and the link emulator. State machines never see it.
 //!
-//! Invariant: [`Clock::now`] never goes backward, and a receive time is never later than the `now` it is
-//! handed over with.
+//! Invariant: [`Clock::now`] never goes backward, and a receive time is never later than the `now` that it is returned with.
 //!
 //! Source: the kernel stamps datagrams with the real-time clock (`SO_TIMESTAMPNS`, socket(7)), which may
-//! be stepped or slewed; only its distance to the present is used.
+//! be stepped or slewed; only its difference to the present is used.
 
 use segstream_base::{Duration, Instant};
 use std::time::{Instant as SystemInstant, SystemTime};
 
-/// A start of time. Copies of one clock agree; two clocks do not.
+/// A monotonic clock with its own origin. Copies of one clock agree; two clocks do not.
 #[derive(Clone, Copy, Debug)]
 pub struct Clock {
     start: SystemInstant,
+    /// By how much the time of day is taken to be later than the system says.
+    ahead: std::time::Duration,
 }
 
-/// The kernel's real-time clock beside ours, read once for each batch of datagrams.
+/// A reading of the kernel's real-time clock and of ours at the same moment, taken once for each batch of datagrams.
 #[derive(Clone, Copy, Debug)]
 pub struct KernelTime {
     now: Instant,
@@ -28,27 +29,40 @@ pub struct KernelTime {
 impl Clock {
     /// A clock that shows [`Instant::ZERO`] now.
     pub fn start() -> Self {
-        Self { start: SystemInstant::now() }
+        Self { start: SystemInstant::now(), ahead: std::time::Duration::ZERO }
     }
 
-    /// The present.
+    /// The same clock on a host whose time of day is `ahead` of this one's: for measurements of hosts whose clocks differ.
+    #[must_use]
+    pub const fn ahead_by(self, ahead: std::time::Duration) -> Self {
+        Self { ahead, ..self }
+    }
+
+    /// What the time of day shows, since 1970, when this clock shows [`Instant::ZERO`].
+    ///
+    /// Limit: it is read now. When the time of day is set later, those that were told before do not learn of it.
+    pub fn epoch(&self) -> std::time::Duration {
+        let since_epoch = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        (since_epoch + self.ahead).saturating_sub(self.start.elapsed())
+    }
+
+    /// The current time.
     pub fn now(&self) -> Instant {
         self.at(SystemInstant::now())
     }
 
-    /// The standard instant `instant` on this clock; [`Instant::ZERO`] for all before the start.
+    /// The standard instant `instant` on this clock; [`Instant::ZERO`] if it is before the start.
     pub fn at(&self, instant: SystemInstant) -> Instant {
         Instant::ZERO + Duration::from(instant.saturating_duration_since(self.start))
     }
 
-    /// How long to sleep until `deadline`; zero when it has passed.
+    /// How long it is until `deadline`; zero if it has passed.
     pub fn until(&self, deadline: Instant) -> std::time::Duration {
         deadline.since(self.now()).into()
     }
 
-    /// Reads the real-time clock beside this one. `previous` is the reading of the batch before: when the two
-    /// clocks have moved apart since, the real-time clock was stepped and receive times of this batch are not
-    /// trusted.
+    /// Reads the real-time clock and this one. `previous` is the reading of the batch before: if the two clocks have diverged
+    /// since, the real-time clock was stepped, and the receive timestamps of this batch are ignored.
     pub fn kernel_time(&self, previous: Option<KernelTime>) -> KernelTime {
         let since_epoch = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         KernelTime::read(self.now(), since_epoch.into(), previous)
@@ -61,20 +75,20 @@ impl KernelTime {
             let ours = now.since(previous.now);
             let theirs = i128::from(since_epoch.as_nanos()) - i128::from(previous.since_epoch.as_nanos());
             let apart = theirs.abs_diff(i128::from(ours.as_nanos()));
-            // Why: slewing moves the clock by at most 500 ppm (adjtimex(2)), a pause between the two readings by
-            // little; what moves it further is a step.
+            // Why: slewing changes the clock by at most 500 ppm (adjtimex(2)), and a pause between the two readings by little. A
+            // larger difference is a step.
             apart <= u128::from((Duration::from_millis(1) + ours / 1_000).as_nanos())
         });
         Self { now, since_epoch, trusted }
     }
 
-    /// The reading of our clock.
+    /// The time on our clock.
     pub fn now(&self) -> Instant {
         self.now
     }
 
-    /// The kernel's receive time `stamp` (since the Unix epoch) on our clock. `now` when there is none, when
-    /// it lies in the future, or when the real-time clock was stepped.
+    /// The kernel's receive timestamp `stamp` (since the Unix epoch) on our clock. `now` if there is none, if it is in the future,
+    /// or if the real-time clock was stepped.
     pub fn received(&self, stamp: Option<std::time::Duration>) -> Instant {
         match stamp {
             Some(stamp) if self.trusted => self.now - self.since_epoch.saturating_sub(stamp.into()),

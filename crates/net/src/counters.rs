@@ -1,13 +1,12 @@
-//! What a socket has carried, and what the network refused.
+//! The counters of a socket: datagrams sent and received, drops, and ICMP errors.
 //!
-//! Called by [`crate::socket::Socket`], which counts; read by statistics and by people who wonder why
-//! nothing arrives.
+//! Called by [`crate::socket::Socket`], which counts; read by statistics, to find out why nothing arrives.
 //!
-//! Invariant: counts only grow, and nothing that the network refuses goes uncounted.
+//! Invariant: counters never decrease, and every datagram that the network or the system refuses is counted.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The counts of one socket since it was bound.
+/// The counters of one socket since it was bound.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SocketCounters {
     /// Datagrams received.
@@ -16,7 +15,7 @@ pub struct SocketCounters {
     pub bytes_received: u64,
     /// System calls that received at least one datagram.
     pub receive_calls: u64,
-    /// Datagrams the kernel took.
+    /// Datagrams accepted by the kernel.
     pub datagrams_sent: u64,
     /// Their payload, in bytes.
     pub bytes_sent: u64,
@@ -24,21 +23,21 @@ pub struct SocketCounters {
     pub send_calls: u64,
     /// How often the send buffer was full.
     pub send_blocked: u64,
-    /// Datagrams that were dropped on sending, for whatever reason.
+    /// Datagrams that were dropped on sending, for any reason.
     pub datagrams_dropped: u64,
-    /// Error messages of the network (ICMP) that a destination cannot be reached, for whatever reason.
+    /// ICMP errors saying that a destination is unreachable, for any reason.
     pub unreachable: u64,
-    /// Of them those that no program listens on the port (ICMP port unreachable, `ECONNREFUSED`).
+    /// Of them those saying that no program listens on the port (ICMP port unreachable, `ECONNREFUSED`).
     pub refused: u64,
-    /// The network's notices that a datagram was larger than the path carries.
+    /// ICMP errors saying that a datagram exceeds the path MTU.
     pub too_big: u64,
-    /// All other error notices of the network.
+    /// All other ICMP errors.
     pub other_errors: u64,
     /// How often segmentation offload failed and datagrams were sent one by one.
     pub offload_failures: u64,
 }
 
-/// The counts as they are kept, shared by all threads that use the socket.
+/// The live counters, shared by all threads that use the socket.
 #[derive(Debug, Default)]
 pub(crate) struct LiveCounters {
     pub(crate) datagrams_received: Count,
@@ -56,7 +55,7 @@ pub(crate) struct LiveCounters {
     pub(crate) offload_failures: Count,
 }
 
-/// One count. Relaxed: a count orders nothing.
+/// One counter. Relaxed: it orders no other memory access.
 #[derive(Debug, Default)]
 pub(crate) struct Count(AtomicU64);
 

@@ -1,10 +1,10 @@
-//! Many GRO batches in one system call, each with all that the kernel tells of it.
+//! Many GRO batches in one system call, each with its control messages.
 //!
 //! Called by [`crate::socket::Socket`].
 //!
-//! Why not `quinn-udp`, which sets the options: version 0.6.3 has 96 bytes for what the kernel tells of a meta. The receive
-//! time (32), the datagram size (24), the local address (32, or 40 over IPv6) and the congestion mark (24) are more. The kernel
-//! leaves out what comes last: the mark over IPv6, size and mark over IPv4.
+//! Why not `quinn-udp`, which sets the socket options: version 0.6.3 has 96 bytes for the control messages of a batch. The receive
+//! timestamp (32), the datagram size (24), the local address (32, or 40 over IPv6) and the ECN bits (24) need more. The kernel
+//! then omits the last ones: the ECN bits over IPv6, size and ECN bits over IPv4.
 //!
 //! Invariant: nothing is allocated, and only as many headers are written as there are buffers.
 //!
@@ -32,7 +32,7 @@ pub(crate) use linux::receive_many;
 #[allow(unsafe_code)]
 mod linux {
     use super::{IoSliceMut, RecvMeta, UdpSocketState, io};
-    use crate::receive::SINGLES_MAX;
+    use crate::receive::BUFFERS_MAX;
     use nix::libc;
     use quinn_udp::EcnCodepoint;
     use std::mem::{self, MaybeUninit};
@@ -40,24 +40,24 @@ mod linux {
     use std::os::fd::AsRawFd;
     use std::ptr;
 
-    /// What the kernel tells of one meta, with room to spare: 120 bytes.
+    /// Room for the control messages of one batch, which take 120 bytes.
     #[derive(Clone, Copy)]
     #[repr(C, align(8))]
     struct Control([u8; 192]);
 
-    /// Fills `buffers` with one GRO batch each, and says in `metas` what they are. Returns how many there were.
+    /// Fills `buffers` with one GRO batch each and `metas` with their control messages. Returns the number of batches.
     pub(crate) fn receive_many(
         _: &UdpSocketState,
         socket: &socket2::Socket,
         buffers: &mut [IoSliceMut<'_>],
         metas: &mut [RecvMeta],
     ) -> io::Result<usize> {
-        let mut names = [MaybeUninit::<libc::sockaddr_in6>::uninit(); SINGLES_MAX];
-        let mut controls = [MaybeUninit::<Control>::uninit(); SINGLES_MAX];
-        let mut headers = [MaybeUninit::<libc::mmsghdr>::uninit(); SINGLES_MAX];
-        let count = buffers.len().min(metas.len()).min(SINGLES_MAX);
+        let mut names = [MaybeUninit::<libc::sockaddr_in6>::uninit(); BUFFERS_MAX];
+        let mut controls = [MaybeUninit::<Control>::uninit(); BUFFERS_MAX];
+        let mut headers = [MaybeUninit::<libc::mmsghdr>::uninit(); BUFFERS_MAX];
+        let count = buffers.len().min(metas.len()).min(BUFFERS_MAX);
         for (((buffer, name), control), header) in buffers.iter_mut().zip(&mut names).zip(&mut controls).zip(&mut headers).take(count) {
-            // SAFETY: both are plain numbers and pointers, for which zero is a value.
+            // SAFETY: both are plain integers and pointers, for which zero is a valid value.
             let (name, header) = unsafe { (name.write(mem::zeroed()), header.write(mem::zeroed())) };
             let header = &mut header.msg_hdr;
             header.msg_name = ptr::from_mut(name).cast();
@@ -69,7 +69,7 @@ mod linux {
             header.msg_controllen = size_of::<Control>() as _;
         }
         let received = loop {
-            // SAFETY: the first `count` headers are written, and name, buffer and control of each live and are nobody else's.
+            // SAFETY: the first `count` headers are written; name, buffer and control of each are alive and borrowed exclusively.
             let received = unsafe {
                 libc::recvmmsg(socket.as_raw_fd(), headers.as_mut_ptr().cast(), count as _, 0, ptr::null_mut::<libc::timespec>())
             };
@@ -100,7 +100,7 @@ mod linux {
     fn address(name: &libc::sockaddr_in6) -> Option<SocketAddr> {
         match libc::c_int::from(name.sin6_family) {
             libc::AF_INET => {
-                // SAFETY: the family says that it is one, and it is the smaller of the two.
+                // SAFETY: the family says that this is a `sockaddr_in`, which is the smaller of the two.
                 let name = unsafe { ptr::from_ref(name).cast::<libc::sockaddr_in>().read_unaligned() };
                 Some(SocketAddrV4::new(ipv4(name.sin_addr), u16::from_be(name.sin_port)).into())
             }
@@ -146,7 +146,7 @@ mod linux {
             }
             (libc::IPPROTO_IP, libc::IP_PKTINFO) => {
                 if let Some(info) = payload::<libc::in_pktinfo>(at) {
-                    // Why this of the two: of a broadcast it is the address to answer from.
+                    // Why this one of the two: for a broadcast it is the address to answer from.
                     meta.dst_ip = Some(IpAddr::V4(ipv4(info.ipi_spec_dst)));
                     meta.interface_index = u32::try_from(info.ipi_ifindex).ok();
                 }
@@ -165,10 +165,10 @@ mod linux {
 
     /// What a control message carries; `None` if it was cut off.
     fn payload<T: Copy>(at: *const libc::cmsghdr) -> Option<T> {
-        // SAFETY: `at` is a message that the kernel has written, and its length says that a `T` is in it: each kind that is read
-        // carries the numbers that its name says.
+        // SAFETY: `at` is a message that the kernel has written, and its length says that a `T` is in it. Each kind of message that is
+        // read has a payload of plain integers.
         unsafe {
-            // Why the cast: musl has the length in 32 bits.
+            // Why the cast: the length has 32 bits in musl.
             #[allow(clippy::unnecessary_cast)]
             let whole = at.read_unaligned().cmsg_len as usize >= libc::CMSG_LEN(size_of::<T>() as _) as usize;
             whole.then(|| libc::CMSG_DATA(at).cast::<T>().read_unaligned())

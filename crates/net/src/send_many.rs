@@ -1,11 +1,11 @@
-//! Many datagrams in one system call where the system has no segmentation offload (GSO).
+//! Many datagrams in one system call (sendmmsg) where GSO is not available.
 //!
-//! Called by [`crate::socket::Socket`] when segmentation offload is missing, has failed or is not wanted.
+//! Called by [`crate::socket::Socket`] when GSO is missing, has failed or is disabled.
 //!
-//! Invariant: what is said to be taken is a number of datagrams from the first on; the error of a later one is told
-//! by the next call, which begins with it.
+//! Invariant: the returned number counts datagrams from the first on. The error of a later datagram is returned by the next call,
+//! which begins with that datagram.
 //!
-//! Source: sendmmsg(2); ip(7) and RFC 3542 6.5 for the congestion mark.
+//! Source: sendmmsg(2); ip(7) and RFC 3542 6.5 for the ECN bits.
 
 use crate::socket::GsoBatch;
 use segstream_base::endpoint::Ecn;
@@ -13,13 +13,14 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::os::fd::BorrowedFd;
 
-/// The most datagrams of one call. More gain nothing: each costs far more than its share of the call.
+/// The maximum number of datagrams in one call. More gain nothing: each costs far more than its share of the call.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 pub(crate) const DATAGRAMS_MAX: usize = 64;
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
 pub(crate) const DATAGRAMS_MAX: usize = 1;
 
-/// Sends the datagrams of `batch` from `source`, or from where the system chooses, at most [`DATAGRAMS_MAX`] of them. Returns how many the kernel has taken, at least one.
+/// Sends at most [`DATAGRAMS_MAX`] datagrams of `batch` from `source`; without one the system chooses the address. Returns how
+/// many the kernel has taken, at least one.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 pub(crate) fn send_many(socket: BorrowedFd<'_>, source: Option<IpAddr>, batch: &GsoBatch<'_>) -> io::Result<usize> {
     use nix::sys::socket::{ControlMessage, MsgFlags, MultiHeaders, SockaddrStorage, sendmmsg};
@@ -29,7 +30,7 @@ pub(crate) fn send_many(socket: BorrowedFd<'_>, source: Option<IpAddr>, batch: &
     let slices: Vec<[IoSlice<'_>; 1]> =
         batch.bytes.chunks(batch.size).take(DATAGRAMS_MAX).map(|datagram| [IoSlice::new(datagram)]).collect();
     let addresses = vec![Some(SockaddrStorage::from(batch.destination)); slices.len()];
-    let tos = batch.ecn.map_or(0, bits);
+    let tos = batch.ecn.map_or(0, Ecn::bits);
     let class = i32::from(tos);
     let (v4, v6) = match source {
         Some(IpAddr::V4(source)) => (Some(in_pktinfo(source)), None),
@@ -40,7 +41,7 @@ pub(crate) fn send_many(socket: BorrowedFd<'_>, source: Option<IpAddr>, batch: &
     let mark = batch.ecn.map(|_| mark);
     let from = v4.as_ref().map(ControlMessage::Ipv4PacketInfo).or(v6.as_ref().map(ControlMessage::Ipv6PacketInfo));
     let messages: Vec<ControlMessage<'_>> = mark.into_iter().chain(from).collect();
-    // Why to the byte: what is left over would be taken for one more message, and refused.
+    // Why exact: the kernel would parse spare bytes as one more message and refuse it.
     let room = match (batch.ecn, source) {
         (Some(_), Some(IpAddr::V4(_))) => Some(cmsg_space!(i32, libc::in_pktinfo)),
         (Some(_), Some(IpAddr::V6(_))) => Some(cmsg_space!(i32, libc::in6_pktinfo)),
@@ -59,17 +60,7 @@ pub(crate) fn send_many(_: BorrowedFd<'_>, _: Option<IpAddr>, _: &GsoBatch<'_>) 
     Err(io::ErrorKind::Unsupported.into())
 }
 
-/// RFC 3168 5: the two bits of a mark.
-#[cfg(any(target_os = "linux", target_os = "android"))]
-pub(crate) const fn bits(ecn: Ecn) -> u8 {
-    match ecn {
-        Ecn::Ect1 => 1,
-        Ecn::Ect0 => 2,
-        Ecn::CongestionExperienced => 3,
-    }
-}
-
-/// The control message by which an IPv4 datagram leaves from `source`.
+/// The control message that sets the source address of an IPv4 datagram.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 pub(crate) fn in_pktinfo(source: Ipv4Addr) -> nix::libc::in_pktinfo {
     use nix::libc::{in_addr, in_pktinfo};
@@ -77,7 +68,7 @@ pub(crate) fn in_pktinfo(source: Ipv4Addr) -> nix::libc::in_pktinfo {
     in_pktinfo { ipi_ifindex: 0, ipi_spec_dst: source, ipi_addr: in_addr { s_addr: 0 } }
 }
 
-/// The control message by which an IPv6 datagram leaves from `source`.
+/// The control message that sets the source address of an IPv6 datagram.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 pub(crate) fn in6_pktinfo(source: Ipv6Addr) -> nix::libc::in6_pktinfo {
     use nix::libc::{in6_addr, in6_pktinfo};

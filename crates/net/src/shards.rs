@@ -1,27 +1,27 @@
 //! Several sockets on one port, each with the connections of one shard.
 //!
-//! Called by the facade, for an endpoint in each of several threads. The kernel hands a datagram to the socket that the
-//! connection identifier in it names, whatever address it comes from; what names no connection yet goes where the
-//! kernel's own hash of the addresses says, so that what one peer repeats goes the same way.
+//! Called by the facade, for an endpoint in each of several threads. The kernel steers a datagram to a socket by the connection
+//! identifier in it, whatever its source address. A datagram without a connection identifier goes to the socket that the kernel
+//! chooses by its hash of the addresses, so that repetitions of one peer reach the same socket.
 //!
-//! Invariant: the sockets are bound in the order of their shards, because the kernel counts them so. A datagram is handed
-//! to exactly one of them.
+//! Invariant: the sockets are bound in the order of their shards, because the kernel numbers them in that order. A datagram goes to
+//! exactly one of them.
 //!
 //! Source: socket(7), `SO_REUSEPORT` and `SO_ATTACH_REUSEPORT_CBPF`; the instructions are those of McCanne and Jacobson,
 //! "The BSD Packet Filter" (1993).
 //!
-//! Limit: Linux only. Elsewhere one socket is all there is.
+//! Limit: Linux only. Elsewhere there is one socket only.
 
 use crate::bind::{SocketConfig, SocketError};
 use crate::socket::Socket;
 use std::net::SocketAddr;
 use std::num::NonZeroU8;
 
-/// Binds `count` sockets to `address`. A datagram that names a connection goes to the socket whose number is the byte at
-/// `shard_at`, modulo `count`; it names none when the four bytes from `identifier_at` on are zero.
+/// Binds `count` sockets to `address`. A datagram with a connection identifier goes to the socket whose number is the byte at
+/// `shard_at`, modulo `count`. It has none if the four bytes from `identifier_at` on are zero.
 ///
 /// # Errors
-/// What the system refuses, as for one socket.
+/// As for one socket.
 pub fn bind_shards(
     address: SocketAddr,
     config: &SocketConfig,
@@ -34,7 +34,7 @@ pub fn bind_shards(
     let local = first.local_addr();
     if count.get() > 1 {
         let steer = |source| SocketError::System { address: local, step: "steer datagrams to shards", source };
-        // Why before the others are bound: a datagram must not go astray meanwhile.
+        // Why before the others are bound: no datagram may reach the wrong shard in between.
         steer_by_identifier(&first, count, identifier_at, shard_at).map_err(steer)?;
     }
     let mut sockets = vec![first];
@@ -49,7 +49,7 @@ fn steer_by_identifier(socket: &Socket, count: NonZeroU8, identifier_at: u32, sh
     use nix::libc::{BPF_A, BPF_ABS, BPF_ALU, BPF_B, BPF_JEQ, BPF_JMP, BPF_K, BPF_LD, BPF_MOD, BPF_RET, BPF_W, sock_filter, sock_fprog};
     use nix::sys::socket::{setsockopt, sockopt};
     let step = |code: u32, jt: u8, jf: u8, k: u32| sock_filter { code: code as u16, jt, jf, k };
-    // Why an impossible number: the kernel then chooses by its hash.
+    // Why a socket number that does not exist: the kernel then chooses by its hash.
     let by_hash = u32::MAX;
     let mut program = [
         step(BPF_LD | BPF_W | BPF_ABS, 0, 0, identifier_at),

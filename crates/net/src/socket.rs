@@ -1,16 +1,15 @@
-//! One UDP socket that moves many datagrams a system call and never fails for what a network may do.
+//! One UDP socket that moves many datagrams per system call. Errors of the network never make it fail.
 //!
-//! Called by the drivers and the link emulator. It never blocks but in [`Socket::wait`].
+//! Called by the drivers and the link emulator. Only [`Socket::wait`] blocks.
 //!
-//! Invariant: an error of the network (nobody listens, no route, too big) is counted and ends nothing; the
-//! datagrams it concerns are dropped, as a path might lose them. What the kernel has not taken is told to the
-//! caller to the byte.
+//! Invariant: an error of the network (port unreachable, no route, too big) is counted and is not fatal. The datagrams it concerns
+//! are dropped, as a path might lose them. The caller gets the exact number of bytes that the kernel has taken.
 //!
 //! Source: udp(7) for `UDP_SEGMENT` and `UDP_GRO`, ip(7) for `IP_RECVERR`, RFC 3542 for the IPv6 options.
 
 use crate::bind::{self, SocketConfig, SocketError, SocketWarning};
 use crate::counters::{LiveCounters, SocketCounters};
-use crate::receive::{BATCHES_MAX, ReceiveBatch, SINGLES_MAX};
+use crate::receive::{BATCHES_MAX, BUFFERS_MAX, ReceiveBatch};
 use crate::receive_many::receive_many;
 use crate::send_from::send_from;
 use crate::send_many::{DATAGRAMS_MAX, send_many};
@@ -24,11 +23,11 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// The most bytes one sending call takes: what an IPv4 packet can carry over UDP.
+/// The maximum number of bytes in one sending call: the largest UDP payload of an IPv4 packet.
 pub const SEND_BYTES_MAX: usize = 65_507;
 
-/// How many error notices one call takes before it lets the caller go on.
-const NOTICES_MAX: usize = 64;
+/// The maximum number of entries that one call reads from the socket's error queue.
+const ERROR_QUEUE_READS_MAX: usize = 64;
 
 /// A bound, non-blocking UDP socket.
 #[derive(Debug)]
@@ -36,7 +35,7 @@ pub struct Socket {
     socket: socket2::Socket,
     state: UdpSocketState,
     offload: bool,
-    /// Whether the system has refused to cut a batch apart.
+    /// Whether GSO has failed.
     gso_failed: AtomicBool,
     local: SocketAddr,
     warnings: Vec<SocketWarning>,
@@ -49,10 +48,10 @@ pub struct Socket {
 pub enum SendOutcome {
     /// The kernel has taken all of them.
     Sent,
-    /// The send buffer is full. The first `taken_bytes` are dealt with, a whole number of datagrams; hand over
-    /// the rest when the socket is writable.
+    /// The send buffer is full. The first `taken_bytes`, a whole number of datagrams, are done; pass the rest when the socket is
+    /// writable.
     WouldBlock {
-        /// Bytes that must not be handed over again.
+        /// Bytes that must not be passed again.
         taken_bytes: usize,
     },
     /// Some or all were dropped because the network or the system refused them; nothing remains to be sent.
@@ -68,13 +67,13 @@ pub enum SendOutcome {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum DropReason {
-    /// No route, no host or nobody who listens.
+    /// No route, no host, or no program listens on the port.
     Unreachable,
     /// Larger than the path or the socket carries.
     TooBig,
-    /// The system's own queue was full.
+    /// A queue of the system was full.
     QueueFull,
-    /// A rule of this machine (a firewall) forbids it.
+    /// A firewall rule of this machine forbids it.
     Forbidden,
     /// The address cannot be sent to from this socket: port 0, of the other family, or link-local and without
     /// its scope.
@@ -96,15 +95,15 @@ pub enum Interest {
     Neither,
 }
 
-/// The most other descriptors that a wait can be ended by.
+/// The maximum number of other descriptors in a wait.
 pub const OTHERS_MAX: usize = 2;
 
-/// What a wait has ended with; nothing set when time was up or a signal came.
+/// How a wait has ended; nothing is set after a timeout or a signal.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Readiness {
     /// There may be datagrams.
     pub readable: bool,
-    /// There is room in the send buffer; only if asked for.
+    /// There is room in the send buffer; set only if that was in the interest.
     pub writable: bool,
     /// Which of the other descriptors are readable.
     pub others: [bool; OTHERS_MAX],
@@ -116,18 +115,17 @@ impl Socket {
     ///
     /// # Errors
     ///
-    /// What the system refuses, with what to do about it. Less buffer than asked for is not an error but a
-    /// warning.
+    /// If the system refuses it; the error says what to do. A smaller buffer than requested is a warning and not an error.
     pub fn bind(address: SocketAddr, config: &SocketConfig) -> Result<Self, SocketError> {
         let failed = |step| move |source| SocketError::System { address, step, source };
         let mut warnings = Vec::new();
         let socket = bind::open(address, config, &mut warnings)?;
         let state = UdpSocketState::new(UdpSockRef::from(&socket)).map_err(failed("set its options"))?;
         if !address.ip().is_unspecified() {
-            bind::leave_out_local_address(&socket, address).map_err(failed("set its options"))?;
+            bind::disable_pktinfo(&socket, address).map_err(failed("set its options"))?;
         }
         if !config.offload {
-            bind::leave_datagrams_apart(&socket).map_err(failed("set its options"))?;
+            bind::disable_gro(&socket).map_err(failed("set its options"))?;
         } else if state.max_gso_segments() <= 1 {
             warnings.push(SocketWarning::NoSegmentationOffload);
         }
@@ -155,50 +153,50 @@ impl Socket {
         self.local
     }
 
-    /// What the system granted less of than was asked for.
+    /// Where the system granted less than was requested.
     pub fn warnings(&self) -> &[SocketWarning] {
         &self.warnings
     }
 
-    /// What it has carried so far.
+    /// The counters so far.
     pub fn counters(&self) -> SocketCounters {
         self.counters.snapshot()
     }
 
-    /// How many datagrams one sending call takes at most. It may change while the socket is used, when a network
-    /// device turns out not to support segmentation offload.
+    /// The maximum number of datagrams in one sending call. It may become smaller when a network device turns out not to support
+    /// GSO.
     pub fn datagrams_per_send(&self) -> usize {
         if self.has_gso() { self.state.max_gso_segments() } else { DATAGRAMS_MAX }
     }
 
-    /// Whether the system splits a GSO batch itself.
+    /// Whether GSO is available and enabled.
     fn has_gso(&self) -> bool {
         self.offload && self.state.max_gso_segments() > 1 && !self.gso_failed.load(Ordering::Relaxed)
     }
 
-    /// The address it is bound to, if that is one and not all of this host's.
+    /// The address it is bound to, unless it is bound to all addresses of this host.
     fn only_address(&self) -> Option<IpAddr> {
         Some(self.local.ip()).filter(|ip| !ip.is_unspecified())
     }
 
-    /// Fetches what has arrived, up to one batch, and returns the number of datagrams; zero when nothing is
-    /// there, or only error notices ([`ReceiveBatch::is_drained`] tells).
+    /// Receives up to one batch and returns the number of datagrams; zero if there are none, or only ICMP errors
+    /// ([`ReceiveBatch::is_drained`] tells which).
     ///
     /// # Errors
     ///
-    /// Only what no later call could mend; never because of the network.
+    /// Only failures of the system that a retry cannot solve; never because of the network.
     pub fn receive(&self, batch: &mut ReceiveBatch) -> io::Result<usize> {
-        // Why not more: see the constants.
-        self.receive_up_to(if self.offload { BATCHES_MAX } else { SINGLES_MAX }, batch)
+        // Why these limits: see the constants.
+        self.receive_up_to(if self.offload { BATCHES_MAX } else { BUFFERS_MAX }, batch)
     }
 
-    /// As [`Socket::receive`], but what comes first only: the cheapest call for a busy-poll that finds nothing.
+    /// As [`Socket::receive`], but only the first datagrams: the cheapest call for a busy-poll that finds nothing.
     pub(crate) fn poll(&self, batch: &mut ReceiveBatch) -> io::Result<usize> {
-        self.receive_up_to(if self.offload { 1 } else { SINGLES_MAX }, batch)
+        self.receive_up_to(if self.offload { 1 } else { BUFFERS_MAX }, batch)
     }
 
     fn receive_up_to(&self, batches_max: usize, batch: &mut ReceiveBatch) -> io::Result<usize> {
-        for _ in 0..NOTICES_MAX {
+        for _ in 0..ERROR_QUEUE_READS_MAX {
             match batch.fill(batches_max, self.only_address(), |buffers, metas| receive_many(&self.state, &self.socket, buffers, metas)) {
                 Ok((datagrams, bytes)) => {
                     self.counters.receive_calls.add(1);
@@ -211,8 +209,8 @@ impl Socket {
                     return Ok(0);
                 }
                 Err(error) => match drop_reason(&error) {
-                    // Why: the error was pending on the socket and belongs to something sent earlier; reading has cleared it.
-                    Some(reason) => self.count_notice(reason, Errno::from_io_error(&error)),
+                    // Why: the error was pending on the socket and belongs to an earlier datagram; this read has cleared it.
+                    Some(reason) => self.count_icmp_error(reason, Errno::from_io_error(&error)),
                     None => return Err(error),
                 },
             }
@@ -244,10 +242,10 @@ impl Socket {
                     self.counters.send_blocked.add(1);
                     return SendOutcome::WouldBlock { taken_bytes };
                 }
-                // Each by itself from here on: the system has taken note.
+                // From here on without GSO.
                 Err(SendError::OffloadFailed) => self.counters.offload_failures.add(1),
                 Err(SendError::Refused(reason)) => {
-                    // Why: without offload the error is that of the first; those behind it have not been tried.
+                    // Why: without GSO the error is that of the first datagram; the others have not been tried.
                     let refused = if self.has_gso() { bytes.len() } else { bytes.len().min(size) };
                     taken_bytes += refused;
                     let datagrams = refused.div_ceil(size);
@@ -260,8 +258,8 @@ impl Socket {
         outcome
     }
 
-    /// Sleeps until `interest` is met, one of `others` is readable (the first [`OTHERS_MAX`] are looked at), `timeout` has
-    /// passed (`None`: never), or a signal comes. Timeouts are in nanoseconds and never end early.
+    /// Sleeps until `interest` is met, one of `others` is readable (the first [`OTHERS_MAX`] count), `timeout` has passed (`None`:
+    /// no timeout), or a signal arrives. Timeouts are in nanoseconds and never end early.
     ///
     /// # Errors
     ///
@@ -280,7 +278,7 @@ impl Socket {
         });
         let asked = [(self.as_fd(), events)].into_iter().chain(others.iter().map(|other| (*other, PollFlags::IN)));
         let mut asked = asked.map(|(descriptor, events)| PollFd::from_borrowed_fd(descriptor, events));
-        // A descriptor asked about nothing stands in for an absent one.
+        // A descriptor without events stands in for an absent one.
         let absent = PollFd::from_borrowed_fd(self.as_fd(), PollFlags::empty());
         let mut polled: [PollFd<'_>; 1 + OTHERS_MAX] = std::array::from_fn(|_| asked.next().unwrap_or_else(|| absent.clone()));
         match poll(&mut polled, timeout.as_ref()) {
@@ -290,7 +288,7 @@ impl Socket {
         }
         let [own, others @ ..] = polled.map(|polled| polled.revents());
         if own.contains(PollFlags::ERR) {
-            self.take_notices();
+            self.drain_error_queue();
         }
         Ok(Readiness {
             readable: own.contains(PollFlags::IN),
@@ -299,10 +297,10 @@ impl Socket {
         })
     }
 
-    /// Sends one batch in one system call; the bytes that the kernel has taken.
+    /// Sends one batch in one system call. Returns the bytes that the kernel has taken.
     fn send_batch(&self, source: Option<IpAddr>, batch: &GsoBatch<'_>) -> Result<usize, SendError> {
         let cut = batch.bytes.len() > batch.size && self.has_gso();
-        // Why: a pending notice about an earlier datagram comes first, and this one has not been sent yet.
+        // Why: a pending error of an earlier datagram is returned first, and then this one has not been sent.
         for last in [false, true] {
             let error = match self.try_send(source, batch) {
                 Ok(bytes) => {
@@ -319,10 +317,10 @@ impl Socket {
             if cut && source.is_none() && is_offload_failure(&error) {
                 return Err(SendError::OffloadFailed);
             }
-            // Why always: a refusal of our own system leaves a notice too.
-            let notices = self.take_notices();
+            // Why always: a refusal by our own kernel leaves an entry in the error queue too.
+            let notices = self.drain_error_queue();
             let reason = send_drop_reason(&error);
-            // Why not by their number alone: another thread may have taken the notice whose error this call was told.
+            // Why not by the number of entries alone: another thread may have read the entry of the error that this call returned.
             if last || notices == 0 && reason != DropReason::Unreachable {
                 return Err(SendError::Refused(reason));
             }
@@ -330,7 +328,7 @@ impl Socket {
         Err(SendError::Refused(DropReason::Other(0)))
     }
 
-    /// Counts datagrams that were taken from an endpoint and that nobody will send.
+    /// Counts datagrams that were taken from an endpoint and will not be sent.
     pub(crate) fn count_unsent(&self, datagrams: usize) {
         self.counters.datagrams_dropped.add(datagrams);
     }
@@ -347,11 +345,11 @@ impl Socket {
         Ok(batch.bytes.len())
     }
 
-    /// Sends from `source`; the bytes that the kernel has taken.
+    /// Sends from `source`. Returns the bytes that the kernel has taken.
     fn send_from(&self, source: IpAddr, batch: &GsoBatch<'_>) -> io::Result<usize> {
         match send_from(&self.state, &self.socket, source, batch) {
             Err(error) if batch.bytes.len() > batch.size && is_offload_failure(&error) => {
-                // Why the first alone: the error may also say that this host no longer has the source. Then this one fails too.
+                // Why only the first: the error may also mean that this host no longer has the source address. Then this call fails too.
                 let (first, _) = batch.bytes.split_at(batch.size);
                 send_from(&self.state, &self.socket, source, &GsoBatch { bytes: first, ..*batch })?;
                 self.gso_failed.store(true, Ordering::Relaxed);
@@ -362,27 +360,27 @@ impl Socket {
         }
     }
 
-    /// The address to send from, if the system must be told.
+    /// The source address, if the system must be told one.
     fn source(&self, from: Local, destination: SocketAddr) -> Option<IpAddr> {
         if self.only_address().is_some() {
             return None;
         }
         match (from.address?, destination.ip().to_canonical()) {
             (source @ IpAddr::V4(_), IpAddr::V4(_)) => Some(source),
-            // Why: from a link-local address the system sends nothing beyond the link.
+            // Why: the system sends nothing beyond the link from a link-local address.
             (IpAddr::V6(source), IpAddr::V6(to)) if !source.is_unicast_link_local() || to.is_unicast_link_local() => Some(source.into()),
             _ => None,
         }
     }
 
-    /// `to` as this socket can send to it; `None` if it cannot.
+    /// `to` in the form that this socket can send to; `None` if it cannot.
     fn destination(&self, to: SocketAddr) -> Option<SocketAddr> {
-        // Why: a sender can be made up with port 0. Sending to it fails as if offload were not supported, which would then
-        // be given up for all peers.
+        // Why: a forged source address can have port 0. Sending to it fails as if GSO were not supported, which would then be disabled
+        // for all peers.
         if to.port() == 0 {
             return None;
         }
-        // Why: the same failure; a link-local address is nothing without the link.
+        // Why: the same failure; a link-local address needs its scope.
         if let SocketAddr::V6(to) = to
             && to.ip().is_unicast_link_local()
             && to.scope_id() == 0
@@ -399,9 +397,9 @@ impl Socket {
         }
     }
 
-    fn count_notice(&self, reason: DropReason, errno: Option<Errno>) {
-        // Why: where notices are queued, the queue is counted, in which each stands once.
-        if self.take_notices() > 0 {
+    fn count_icmp_error(&self, reason: DropReason, errno: Option<Errno>) {
+        // Why: where the system has an error queue, its entries are counted; each error is in it once.
+        if self.drain_error_queue() > 0 {
             return;
         }
         match reason {
@@ -416,17 +414,17 @@ impl Socket {
         self.counters.refused.add(usize::from(refused));
     }
 
-    /// Takes the error notices that wait on the socket, counts those of the network, and returns their number.
-    fn take_notices(&self) -> usize {
+    /// Reads the socket's error queue, counts the ICMP errors, and returns the number of entries.
+    fn drain_error_queue(&self) -> usize {
         let mut from_network = 0;
-        for _ in 0..NOTICES_MAX {
+        for _ in 0..ERROR_QUEUE_READS_MAX {
             let Ok(Some(notice)) = self.state.recv_transport_error(UdpSockRef::from(&self.socket)) else {
                 break;
             };
             match notice.payload {
                 TransportErrorPayload::Unreachable => self.count_unreachable(notice.raw_errno == Errno::CONNREFUSED.raw_os_error()),
                 TransportErrorPayload::TooBig { .. } => self.counters.too_big.add(1),
-                // Our own system's, about a datagram larger than the interface carries; the drop is counted where it was sent.
+                // From our own kernel: the datagram exceeds the MTU of the interface. The drop is counted where it was sent.
                 _ if notice.raw_errno == Errno::MSGSIZE.raw_os_error() => continue,
                 _ => self.counters.other_errors.add(1),
             }
@@ -464,7 +462,7 @@ impl<'a> GsoBatch<'a> {
         quinn_udp::Transmit { destination: self.destination, ecn: self.ecn.map(codepoint), contents: self.bytes, segment_size, src_ip }
     }
 
-    /// Whether the packets are those of IPv4, whichever the socket is of.
+    /// Whether the packets are IPv4, whatever the socket is.
     pub(crate) fn is_ipv4(&self) -> bool {
         self.destination.ip().to_canonical().is_ipv4()
     }
@@ -476,7 +474,7 @@ enum SendError {
     Refused(DropReason),
 }
 
-/// What of the network or the machine `error` tells; `None` when it tells of a mistake in the call.
+/// The drop reason for an error of the network or the machine; `None` for a mistake in the call.
 fn drop_reason(error: &io::Error) -> Option<DropReason> {
     Some(match Errno::from_io_error(error)? {
         Errno::CONNREFUSED
@@ -496,7 +494,7 @@ fn drop_reason(error: &io::Error) -> Option<DropReason> {
     })
 }
 
-/// Whether the system may mean that it cannot cut a batch apart.
+/// Whether the error may mean that GSO is not supported.
 fn is_offload_failure(error: &io::Error) -> bool {
     matches!(Errno::from_io_error(error), Some(Errno::IO | Errno::INVAL))
 }
@@ -504,7 +502,7 @@ fn is_offload_failure(error: &io::Error) -> bool {
 /// Why a datagram could not be sent.
 fn send_drop_reason(error: &io::Error) -> DropReason {
     match Errno::from_io_error(error) {
-        // What Linux says to an address that the socket's own address rules out.
+        // What Linux returns for an address that the socket's own address rules out.
         Some(Errno::INVAL) => DropReason::UnusableAddress,
         _ => drop_reason(error).unwrap_or_else(|| DropReason::Other(error.raw_os_error().unwrap_or(0))),
     }

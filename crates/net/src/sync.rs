@@ -1,6 +1,6 @@
-//! The atomics, threads and pipe that wake-ups are made of.
+//! The atomics, threads and pipe of the wake-ups, under names that a model checker can replace.
 //!
-//! Used by [`crate::sleeper`], [`crate::wake`] and the driver's `bell`. Why here: `verify/wakeups` compiles these files with the
+//! Used by [`crate::parker`], [`crate::wake`] and the driver's `notifier`. Why here: `verify/wakeups` compiles these files with the
 //! objects of a model checker under the same names, and tries every order of their steps.
 
 pub(crate) use std::os::unix::net::UnixStream;

@@ -1,10 +1,10 @@
-//! How another thread interrupts a driver that sleeps: a byte in a pipe that the sleeper also waits for.
+//! How another thread wakes a driver that sleeps: a self-pipe, whose read end the driver also waits for.
 //!
-//! The [`Waker`] is handed to whoever changes the endpoint from another thread or wants the driver's caller to
-//! look at something; the [`WakeListener`] stays with the driver.
+//! Threads that change the endpoint, or that need the attention of the driver's caller, hold the [`Waker`]; the driver holds the
+//! [`WakeListener`].
 //!
-//! Invariant: a wake is never lost. One that comes while the driver works ends its next sleep at once; many
-//! that come together cost one system call and end one sleep. `verify/wakeups` tries every order of these steps.
+//! Invariant: no wake-up is lost. A wake-up while the driver works ends its next sleep at once. Many wake-ups together cost one
+//! system call and end one sleep. `verify/wakeups` tries every order of these steps.
 
 use crate::sync::{AtomicBool, Ordering, UnixStream};
 use std::io::{self, Read, Write};
@@ -17,7 +17,7 @@ pub struct Waker {
     shared: Arc<Shared>,
 }
 
-/// The sleeper's end.
+/// The driver's end.
 #[derive(Debug)]
 pub struct WakeListener {
     stream: UnixStream,
@@ -27,7 +27,7 @@ pub struct WakeListener {
 #[derive(Debug)]
 struct Shared {
     stream: UnixStream,
-    /// Whether a byte is on its way that the listener has not taken yet.
+    /// Whether a byte is in the pipe that the listener has not read yet.
     pending: AtomicBool,
     /// Whether [`Waker::wake`] was called since [`WakeListener::take_wake`].
     woken: AtomicBool,
@@ -47,39 +47,38 @@ pub fn pair() -> io::Result<(Waker, WakeListener)> {
 }
 
 impl Waker {
-    /// Ends the present sleep of the driver, or its next one if it is awake. What was done before is visible to
-    /// the driver when it wakes. The turn says that it was woken.
+    /// Ends the driver's sleep, or its next one if it is awake. Everything the caller did before is visible to the driver when it
+    /// wakes. `Turn::woken` is set.
     pub fn wake(&self) {
         self.shared.woken.store(true, Ordering::Release);
         self.nudge();
     }
 
-    /// As [`Waker::wake`], but the turn does not say so: for whoever has changed the endpoint, so that the driver looks at
-    /// it.
+    /// As [`Waker::wake`], but `Turn::woken` is not set: for a thread that has changed the endpoint.
     pub fn nudge(&self) {
         if !self.shared.pending.swap(true, Ordering::AcqRel) {
-            // Why: it can only fail when the pipe is full or the listener is gone; then there is nobody to wake.
+            // Why the result is ignored: the write fails only if the pipe is full or the listener was dropped; then nobody needs waking.
             let _ = (&self.shared.stream).write(&[1]);
         }
     }
 }
 
 impl WakeListener {
-    /// Forgets all wakes so far. Look at everything that may have changed after this, not before. Returns
-    /// whether there were any; one that is being given at this moment may be told by the next call.
+    /// Clears all wake-ups so far. Check for changes after this call, not before. Returns whether there were any; a wake-up that
+    /// happens during this call may be returned by the next one.
     pub fn clear(&self) -> bool {
         if !self.shared.pending.load(Ordering::Acquire) {
             return false;
         }
-        // Why in this order: a byte written after the mark is taken back would be read here, and its mark would then
-        // keep all later wakes from writing theirs. Why only with a byte: one that is still on its way would end every
-        // sleep from then on, with no mark that says it is there.
+        // Why the byte is read before `pending` is cleared: a byte written after the clearing would be read here while `pending`
+        // stays set, and no later wake-up would write one. Why `pending` is cleared only if a byte was read: a byte that
+        // arrives later would end every sleep from then on, without `pending` saying that it is there.
         matches!((&self.stream).read(&mut [0; 8]), Ok(1..)) && self.shared.pending.swap(false, Ordering::AcqRel)
     }
 }
 
 impl WakeListener {
-    /// Whether [`Waker::wake`] was called since this was asked last; ask after [`WakeListener::clear`].
+    /// Whether [`Waker::wake`] was called since the last call of this; call it after [`WakeListener::clear`].
     pub fn take_wake(&self) -> bool {
         self.shared.woken.swap(false, Ordering::AcqRel)
     }

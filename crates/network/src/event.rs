@@ -1,4 +1,4 @@
-//! What happens in a network, and who sees it: the [`Middlebox`] that every datagram passes.
+//! The events of a network, and the [`Middlebox`] that sees them and that every datagram passes.
 //!
 //! Called by [`crate::Network`]; implemented by [`crate::EventLog`], [`crate::Capture`] and by tests that drop, change or count
 //! datagrams or check what they see.
@@ -21,7 +21,7 @@ pub struct Datagram<'a> {
     pub from: SocketAddr,
     /// Its destination.
     pub to: SocketAddr,
-    /// The mark in its IP header.
+    /// Its ECN codepoint.
     pub ecn: Option<Ecn>,
     /// Its payload. It may be changed in place.
     pub bytes: &'a mut [u8],
@@ -30,18 +30,18 @@ pub struct Datagram<'a> {
 /// What a middlebox does with a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Ruling {
-    /// It goes on to its route.
+    /// It is forwarded.
     #[default]
     Pass,
     /// It is dropped.
     Drop,
-    /// It enters its route twice.
+    /// It is forwarded twice.
     Duplicate,
-    /// It goes on, and arrives marked as having met congestion, whether the sender said that it understands marks or not.
+    /// It goes on and arrives CE-marked, whether it is ECN-capable or not.
     Mark,
 }
 
-/// What becomes of a datagram that has left a host.
+/// The fate of a datagram that has left a host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
     /// It arrives.
@@ -91,9 +91,9 @@ pub enum Event<'a> {
         to: SocketAddr,
         /// Its payload, before the path has damaged it.
         bytes: &'a [u8],
-        /// The mark in its IP header.
+        /// Its ECN codepoint.
         ecn: Option<Ecn>,
-        /// What becomes of it.
+        /// Its fate.
         fate: Fate,
     },
     /// A datagram has arrived at a host. Its endpoint is told after this.
@@ -106,7 +106,7 @@ pub enum Event<'a> {
         to: SocketAddr,
         /// Its payload.
         bytes: &'a [u8],
-        /// The mark in its IP header.
+        /// Its ECN codepoint.
         ecn: Option<Ecn>,
         /// What the host does with it.
         reception: Reception,

@@ -1,4 +1,4 @@
-//! What goes wrong besides the paths: blocked routes, bursts of losses, paused and crashed hosts, NAT rebinding.
+//! Faults besides those of the paths: blocked routes, bursts of losses, paused and crashed hosts, NAT rebinding.
 //!
 //! Planned or carried out by [`crate::Network`]. A host that has crashed starts again by [`crate::Network::restart`]: only the
 //! caller can make a new endpoint.
@@ -44,7 +44,7 @@ pub enum Fault {
     /// A host loses its endpoint and whatever waits at its socket.
     Crash(HostId),
     /// The NAT in front of a host gives its address `inside` another address outside. What is sent to the former one from now on,
-    /// or is under way to it, reaches nobody. The host notices nothing.
+    /// or is in flight to it, reaches nobody. The host notices nothing.
     Rebind {
         /// The host.
         host: HostId,

@@ -1,9 +1,9 @@
-//! Carries out faults, and plans them.
+//! Executes and schedules faults.
 //!
 //! Part of [`Network`].
 
-use crate::agenda::Due;
 use crate::event::{Event, Middlebox};
+use crate::event_queue::Due;
 use crate::fault::Fault;
 use crate::host::HostId;
 use crate::network::Network;
@@ -13,7 +13,7 @@ use segstream_base::endpoint::Endpoint;
 use segstream_base::{Duration, Instant};
 
 impl<E: Endpoint, M: Middlebox, T> Network<E, M, T> {
-    /// Lets something go wrong now, or ends it. A fault of a route that is not laid does nothing.
+    /// Begins or ends a fault now. A fault of a route that does not exist does nothing.
     ///
     /// # Panics
     /// When a [`Fault::Rebind`] names an inside address that the host does not have, or an outside one that another has.
@@ -31,9 +31,9 @@ impl<E: Endpoint, M: Middlebox, T> Network<E, M, T> {
         }
     }
 
-    /// Plans a fault for `at`.
+    /// Schedules a fault for `at`.
     pub fn fault_at(&mut self, at: Instant, fault: Fault) {
-        self.agenda.plan_due(at, Due::Fault(fault));
+        self.event_queue.schedule_due(at, Due::Fault(fault));
     }
 
     /// Between the hosts `one` and the hosts `other` nothing passes in either direction, from now on and for as long as `lasts`.

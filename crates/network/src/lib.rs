@@ -2,7 +2,7 @@
 //!
 //! A [`Network`] has hosts, each with an endpoint ([`segstream_base::endpoint::Endpoint`]: this project's, encrypted or plain, or
 //! your own), and routes between them that do whatever a [`segstream_path::Path`] can do. Its clock moves only when nothing is left
-//! to do. Things go wrong as a [`Fault`] says: routes are blocked, hosts pause or crash, a NAT gives another address. A
+//! to do. A [`Fault`] blocks routes, pauses or crashes hosts, or rebinds a NAT. A
 //! [`Middlebox`] sees every datagram and may drop or change it; [`EventLog`] and [`Capture`] are two that write down what they see.
 //! The same seed and the same calls give the same run.
 //!
@@ -57,10 +57,10 @@
 //! # Ok::<(), Box<dyn core::error::Error>>(())
 //! ```
 //!
-//! - [`network`]: [`Network`], the hosts and the clock; `traffic`: how datagrams travel; `faults`: how faults are carried out.
-//! - [`host`]: [`HostConfig`], what a host is besides its endpoint; `route`: a path and what blocks it.
-//! - [`event`]: [`Event`], what happens, and [`Middlebox`], who sees it; [`event_log`], [`capture`]: as text, as a capture file.
-//! - [`fault`]: [`Fault`], what goes wrong; [`agenda`]: [`Agenda`], what is still to happen.
+//! - [`network`]: [`Network`], the hosts and the clock; `traffic`: forwarding of datagrams; `faults`: execution of faults.
+//! - [`host`]: [`HostConfig`], what a host is besides its endpoint; `route`: a path and its faults.
+//! - [`event`]: [`Event`] and [`Middlebox`], which sees events; [`event_log`], [`capture`]: a text log and a capture file.
+//! - [`fault`]: [`Fault`], a fault besides those of the paths; [`event_queue`]: [`EventQueue`], the events to come.
 //!
 //! Used by tests of this project and of yours; calls `base` and `path`. It names no protocol.
 //!
@@ -68,10 +68,10 @@
 
 #![forbid(unsafe_code)]
 
-pub mod agenda;
 pub mod capture;
 pub mod event;
 pub mod event_log;
+pub mod event_queue;
 pub mod fault;
 mod faults;
 pub mod host;
@@ -79,10 +79,10 @@ pub mod network;
 mod route;
 mod traffic;
 
-pub use agenda::Agenda;
 pub use capture::{Capture, CaptureFile};
 pub use event::{Datagram, Event, Fate, Middlebox, Reception, Ruling};
 pub use event_log::EventLog;
+pub use event_queue::EventQueue;
 pub use fault::Fault;
 pub use host::{HostConfig, HostId};
 pub use network::{Network, Parts, Step};

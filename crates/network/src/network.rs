@@ -1,11 +1,11 @@
 //! The network itself: hosts, the routes between them, and the clock.
 //!
-//! Used by tests of whole endpoints. How datagrams travel is in `traffic`, what goes wrong in `faults`.
+//! Used by tests of whole endpoints. Forwarding is in `traffic`, faults in `faults`.
 //!
 //! Invariant: what happens depends on the seed and on the calls alone.
 
-use crate::agenda::{Agenda, Due};
 use crate::event::{Event, Middlebox};
+use crate::event_queue::{Due, EventQueue};
 use crate::host::{Host, HostConfig, HostId};
 use crate::route::Route;
 use core::convert::Infallible;
@@ -27,7 +27,7 @@ pub enum Step<T> {
     Arrived(HostId),
     /// An endpoint was called because its deadline has come.
     Woken(HostId),
-    /// A task that the application has planned is due.
+    /// A task that the application has scheduled is due.
     Task(T),
 }
 
@@ -41,7 +41,7 @@ impl<T> Step<T> {
     }
 }
 
-/// Everything that an application at a host has at hand.
+/// What an application at a host can use.
 #[derive(Debug)]
 pub struct Parts<'a, E, M, T> {
     /// The host's endpoint, unless the host is crashed.
@@ -50,15 +50,15 @@ pub struct Parts<'a, E, M, T> {
     pub now: Instant,
     /// What the host's clock shows.
     pub local: Instant,
-    /// Where to plan tasks.
-    pub agenda: &'a mut Agenda<T>,
+    /// The event queue, for tasks.
+    pub event_queue: &'a mut EventQueue<T>,
     /// The middlebox.
     pub middlebox: &'a mut M,
 }
 
 /// Hosts with an endpoint each, the routes between them, and a clock that moves only when nothing is left to do.
 ///
-/// `M` sees every datagram ([`Middlebox`]), `T` is what the application plans for later ([`Agenda::plan`]).
+/// `M` sees every datagram ([`Middlebox`]), `T` is what the application plans for later ([`EventQueue::schedule`]).
 ///
 /// `network[host]` is the endpoint of a host. Whoever calls an endpoint passes [`Network::local_time`] as its time. Afterwards the
 /// network drains it: at the next [`Network::step`], or at once by [`Network::settle`].
@@ -72,7 +72,7 @@ pub struct Network<E, M = (), T = Infallible> {
     /// From one host to another.
     pub(crate) routes: Vec<Vec<Option<Route>>>,
     pub(crate) route_else: Option<PathConfig>,
-    pub(crate) agenda: Agenda<T>,
+    pub(crate) event_queue: EventQueue<T>,
     pub(crate) middlebox: M,
     pub(crate) datagrams_per_transmit: usize,
     receives_in_batches: bool,
@@ -81,7 +81,7 @@ pub struct Network<E, M = (), T = Infallible> {
     /// Which hosts were asked in this round whether their deadline has come; `None` while tasks and arrivals are carried out.
     asked: Option<usize>,
     steps_at_once: u64,
-    /// A buffer for what leaves, and buffers for what is under way.
+    /// A buffer for what leaves, and buffers for what is in flight.
     pub(crate) out: Vec<u8>,
     pub(crate) spare: Vec<Vec<u8>>,
 }
@@ -110,7 +110,7 @@ impl<E: Endpoint, M: Middlebox, T> Network<E, M, T> {
             addresses: BTreeMap::new(),
             routes: Vec::new(),
             route_else: None,
-            agenda: Agenda::new(),
+            event_queue: EventQueue::new(),
             middlebox,
             datagrams_per_transmit: 16,
             receives_in_batches: false,
@@ -140,31 +140,31 @@ impl<E: Endpoint, M: Middlebox, T> Network<E, M, T> {
         id
     }
 
-    /// Lays a route from one host to another, in this direction. The former one, if there is one, ends with all its faults; what is
-    /// under way on it arrives.
+    /// Sets the route from one host to another, in this direction. It replaces the former one and its faults; datagrams in flight on
+    /// that one arrive.
     ///
     /// # Errors
-    /// When the path cannot be.
+    /// When the path is invalid.
     pub fn route(&mut self, from: HostId, to: HostId, config: &PathConfig) -> Result<(), SpecError> {
         let replaced = self.routes[from.0][to.0].as_ref().map_or(0, |route| route.generation + 1);
         self.routes[from.0][to.0] = Some(Route::new(config, self.seed, from, to, replaced)?);
         Ok(())
     }
 
-    /// Lays the same route in both directions.
+    /// Sets the same route in both directions.
     ///
     /// # Errors
-    /// When the path cannot be.
+    /// When the path is invalid.
     pub fn link(&mut self, a: HostId, b: HostId, config: &PathConfig) -> Result<(), SpecError> {
         self.route(a, b, config)?;
         self.route(b, a, config)
     }
 
-    /// The path of every route that was not laid on its own, also between hosts that come later. Without this they do not reach
-    /// each other.
+    /// The path of every route that was not set by itself, also between hosts that are added later. Without it they do not reach each
+    /// other.
     ///
     /// # Errors
-    /// When the path cannot be.
+    /// When the path is invalid.
     pub fn route_everywhere(&mut self, config: &PathConfig) -> Result<(), SpecError> {
         Route::new(config, self.seed, HostId(0), HostId(0), 0)?;
         self.route_else = Some(config.clone());
@@ -232,17 +232,17 @@ impl<E: Endpoint, M: Middlebox, T> Network<E, M, T> {
         self.middlebox
     }
 
-    /// What is still to happen, for tasks.
-    pub const fn agenda_mut(&mut self) -> &mut Agenda<T> {
-        &mut self.agenda
+    /// The event queue, for tasks.
+    pub const fn event_queue_mut(&mut self) -> &mut EventQueue<T> {
+        &mut self.event_queue
     }
 
-    /// What an application at a host has at hand. The endpoint is drained afterwards, as after any call.
+    /// What an application at a host can use. The endpoint is drained afterwards, as after any call.
     pub fn parts(&mut self, host: HostId) -> Parts<'_, E, M, T> {
         self.touch(host);
         let (now, place) = (self.now, &mut self.hosts[host.0]);
         let local = place.local(now);
-        Parts { endpoint: place.endpoint.as_mut(), now, local, agenda: &mut self.agenda, middlebox: &mut self.middlebox }
+        Parts { endpoint: place.endpoint.as_mut(), now, local, event_queue: &mut self.event_queue, middlebox: &mut self.middlebox }
     }
 
     pub(crate) fn touch(&mut self, host: HostId) {
@@ -275,20 +275,20 @@ impl<E: Endpoint, M: Middlebox, T> Network<E, M, T> {
         self.hosts[host.0].ask_deadline();
     }
 
-    /// Does the next thing that is due at `limit` or before, and tells what; `None` when nothing is. First the endpoints that were
+    /// Runs the next event that is due at `limit` or before, and returns what it was; `None` when there is none. First the endpoints that were
     /// called are drained. Then tasks and arrivals come before deadlines of the same instant, and the clock moves when neither is
     /// left. What an endpoint wants to send in answer leaves after the caller has had its turn, with the next call.
     ///
     /// # Panics
-    /// When time stands still: an endpoint whose deadline does not move, or endpoints that answer each other without delay for ever.
+    /// When time stands still: an endpoint whose deadline does not move, or endpoints that answer each other without delay forever.
     pub fn step(&mut self, limit: Instant) -> Option<Step<T>> {
-        let in_batch = self.receives_in_batches && self.asked.is_none() && self.agenda.next().is_some_and(|at| at <= self.now);
+        let in_batch = self.receives_in_batches && self.asked.is_none() && self.event_queue.next().is_some_and(|at| at <= self.now);
         if !in_batch {
             self.settle_all();
         }
         loop {
             while self.asked.is_none() {
-                match self.agenda.due(self.now) {
+                match self.event_queue.due(self.now) {
                     None => {
                         self.asked = Some(0);
                         self.settle_all();
@@ -312,7 +312,7 @@ impl<E: Endpoint, M: Middlebox, T> Network<E, M, T> {
                 }
             }
             let wakes = self.hosts.iter().filter_map(|host| host.next_wake().map(|deadline| deadline.at));
-            let next = wakes.chain(self.agenda.next()).min()?.max(self.now);
+            let next = wakes.chain(self.event_queue.next()).min()?.max(self.now);
             if next > limit {
                 return None;
             }
@@ -338,7 +338,7 @@ impl<E: Endpoint, M: Middlebox, T> Network<E, M, T> {
         true
     }
 
-    /// Lets everything happen up to `end` and calls `application` after each step; then the clock shows `end`.
+    /// Runs all events up to `end` and calls `application` after each step; then the clock shows `end`.
     ///
     /// # Panics
     /// As [`Network::step`].
@@ -354,7 +354,7 @@ impl<E: Endpoint, M: Middlebox, T> Network<E, M, T> {
         self.now = self.now.max(to);
     }
 
-    /// Lets everything happen up to `end`, for endpoints that need no application; then the clock shows `end`.
+    /// Runs all events up to `end`, for endpoints that need no application; then the clock shows `end`.
     ///
     /// # Panics
     /// As [`Network::step`].

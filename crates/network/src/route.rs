@@ -1,6 +1,6 @@
 //! The route from one host to another: a path, which may be blocked or lose a burst.
 //!
-//! Called by [`crate::Network`] for every datagram. Invariant: a datagram enters its path whatever becomes of it, so that a fault
+//! Called by [`crate::Network`] for every datagram. Invariant: a datagram enters its path regardless of what happens to it, so that a fault
 //! does not shift what the path does to later ones.
 
 use crate::event::Fate;
@@ -34,7 +34,7 @@ pub(crate) struct Route {
     path: Path,
     /// How many routes there were between the two hosts before this one.
     pub(crate) generation: u32,
-    /// So many faults block it.
+    /// The number of faults that block it.
     pub(crate) blocks: u32,
     /// What is lost besides, and until when.
     burst: Option<(Probability, Instant)>,
@@ -69,7 +69,7 @@ impl Route {
         }
     }
 
-    /// Sends a datagram of so many bytes.
+    /// Sends a datagram of this many bytes.
     pub(crate) fn carry(&mut self, now: Instant, payload_bytes: usize, markable: bool) -> Carried {
         let bytes = Bytes::new((payload_bytes + HEADER_BYTES) as u64);
         let passage = if markable { self.path.send_markable(now, bytes) } else { self.path.send(now, bytes) };

@@ -1,9 +1,9 @@
-//! How datagrams travel: out of an endpoint, past the middlebox, over a route, into a socket.
+//! Forwarding of datagrams: out of an endpoint, past the middlebox, over a route, into a socket.
 //!
 //! Part of [`Network`]. Limit: datagrams that arrive at the same instant are handed over one by one, never as a GRO batch.
 
-use crate::agenda::{Due, Flight};
 use crate::event::{Datagram, Event, Fate, Middlebox, Reception, Ruling};
+use crate::event_queue::{Due, Flight};
 use crate::host::{HostId, Waiting};
 use crate::network::Network;
 use crate::route::{Carried, Route};
@@ -71,7 +71,7 @@ impl<E: Endpoint, M: Middlebox, T> Network<E, M, T> {
                 if marked {
                     flight.ecn = Some(Ecn::CongestionExperienced);
                 }
-                self.agenda.plan_due(at, Due::Arrive(flight));
+                self.event_queue.schedule_due(at, Due::Arrive(flight));
             }
         }
         fate
@@ -88,7 +88,7 @@ impl<E: Endpoint, M: Middlebox, T> Network<E, M, T> {
         let route = &mut self.routes[from.0][to.0];
         if route.is_none() {
             let config = self.route_else.as_ref()?;
-            // Why no error: the same configuration was good when it was given.
+            // Why no error: the same configuration was valid when it was set.
             *route = Route::new(config, self.seed, from, to, 0).ok();
         }
         route.as_mut()

@@ -85,7 +85,7 @@ impl Endpoint for Talker {
     }
 }
 
-/// So many talkers with a route of `config` between any two.
+/// This many talkers with a route of `config` between any two.
 fn talkers<M: Middlebox>(count: usize, config: &PathConfig, middlebox: M) -> Network<Talker, M> {
     let mut network = Network::with_middlebox(Seed(1), middlebox);
     for host in 0..count {
@@ -176,10 +176,10 @@ fn tasks_arrivals_and_deadlines_of_one_instant_keep_their_order() {
     let a = network.add_host(Talker { timer: Some(at_ms(20)), ..Talker::default() }, host_address(0));
     let b = network.add_host(Talker::default(), host_address(1));
     network.link(a, b, &delay(20)).unwrap();
-    network.agenda_mut().plan(at_ms(20), "planned before");
+    network.event_queue_mut().schedule(at_ms(20), "planned before");
     network[a].say(host_address(1), b"x");
     assert_eq!(network.step(at_ms(19)), None);
-    network.agenda_mut().plan(at_ms(20), "planned after");
+    network.event_queue_mut().schedule(at_ms(20), "planned after");
     let steps: Vec<_> = core::iter::from_fn(|| network.step(at_ms(20))).collect();
     assert_eq!(steps, [Step::Task("planned before"), Step::Arrived(b), Step::Task("planned after"), Step::Woken(a)]);
 }
@@ -235,7 +235,7 @@ fn who_is_rebound_is_seen_elsewhere_and_hears_nothing_at_its_former_address() {
     network[A].say(host_address(1), b"one");
     network.run_until(at_ms(15));
     assert_eq!((network.host_at(outside), network.host_at(inside)), (Some(A), None));
-    // The answer to the first is under way.
+    // The answer to the first is in flight.
     network.fault(Fault::Rebind { host: A, inside, outside: new });
     network[A].say(host_address(1), b"two");
     network.run_until(at_ms(100));

@@ -1,9 +1,9 @@
-//! Aggregation: what the bottleneck has sent is gathered and released in bursts.
+//! Aggregation: packets that have left the bottleneck are released in bursts.
 //!
 //! Called by [`crate::delay`] with the departure of each packet from the bottleneck. Links that grant a sender the medium in
 //! turns do this (the upstream of cable, LTE, 802.11 under load).
 //!
-//! Limit: what is gathered counts neither as queueing nor against the limit of the queue.
+//! Limit: packets that wait for a release count neither as queueing nor against the limit of the queue.
 //!
 //! Invariant: releases are `every` apart, and a packet leaves with the first that is not before it.
 

@@ -1,7 +1,7 @@
-//! What manages a queue besides its limit, as a user writes it.
+//! Active queue management (AQM), as a user writes it.
 //!
-//! Called by command lines, scenarios and configuration; [`crate::bottleneck`] runs what decides when a packet arrives,
-//! [`crate::scheduled`] what decides when the link takes one.
+//! Called by command lines, scenarios and configuration; [`crate::bottleneck`] runs those that decide when a packet
+//! arrives, [`crate::scheduled`] those that decide at dequeue.
 //!
 //! ```text
 //! droptail
@@ -9,10 +9,10 @@
 //! codel:target=5ms,interval=100ms
 //! pie:target=15ms,update=15ms,burst=150ms   RFC 8033
 //! fq-codel:target=5ms,interval=100ms,flows=1024,quantum=1514
-//! dualpi2:target=15ms,rtt=100ms,step=1ms,coupling=2
+//! dualpi2:target=15ms,rtt=100ms,minth=800us,range=400us,coupling=2
 //! ```
 //!
-//! A setting that is left out is as in its RFC.
+//! A setting that is not given has the default of the RFC.
 //!
 //! Invariant: what parses passes [`Aqm::check`], and what it prints parses to itself.
 
@@ -22,28 +22,27 @@ use core::fmt;
 use core::str::FromStr;
 use segstream_base::Duration;
 
-/// What manages a queue besides its limit.
+/// Active queue management.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Aqm {
     /// Nothing: packets are dropped when the queue is full.
     #[default]
     DropTail,
-    /// Controlled delay (RFC 8289): drops or marks when the wait has not been below `target` for an `interval`.
+    /// Controlled delay (RFC 8289): drops or marks when the queueing delay has not been below `target` for an `interval`.
     CoDel {
-        /// The wait that is allowed to persist, above 0. The default of RFC 8289: 5 ms.
+        /// The queueing delay that may persist, above 0. The default of RFC 8289: 5 ms.
         target: Duration,
         /// How long it may be exceeded, about the longest round trip; not below the target. The default of RFC 8289:
         /// 100 ms.
         interval: Duration,
     },
-    /// Proportional integral controller, enhanced (RFC 8033): drops or marks what arrives, with a probability that a
-    /// controller keeps.
+    /// Proportional integral controller, enhanced (RFC 8033): drops or marks arriving packets with a probability that it adapts.
     Pie {
-        /// The wait that the controller aims at, above 0. The default of RFC 8033: 15 ms.
+        /// The queueing delay that the controller aims at, above 0. The default of RFC 8033: 15 ms.
         target: Duration,
         /// The span between two updates of the probability, above 0. The default of RFC 8033: 15 ms.
         update: Duration,
-        /// For how long a burst that meets an idle queue is left alone. The default of RFC 8033: 150 ms.
+        /// How long a burst that finds an idle queue is not dropped. The default of RFC 8033: 150 ms.
         burst: Duration,
     },
     /// Flow queueing with CoDel (RFC 8290): a queue for each flow, served in turn, each with a CoDel of its own.
@@ -59,12 +58,15 @@ pub enum Aqm {
     },
     /// The coupled dual queue of L4S (RFC 9332): ECT(1) and CE into a shallow queue, all others into one of PI2.
     DualPi2 {
-        /// The wait that the controller aims at in the classic queue, above 0. The default of RFC 9332: 15 ms.
+        /// The queueing delay that the controller aims at in the classic queue, above 0. The default of RFC 9332: 15 ms.
         target: Duration,
         /// The longest round trip the controller is stable for, not below the target. The default of RFC 9332: 100 ms.
         rtt: Duration,
-        /// The wait in the queue of L4S above which a packet is marked. RFC 9332 4.1: 1 ms.
-        step: Duration,
+        /// The queueing delay in the L4S queue above which marking begins. The default of RFC 9332: 800 µs.
+        min_th: Duration,
+        /// From this much above `min_th` on every packet is marked; zero makes a step of the ramp. The default of RFC 9332:
+        /// 400 µs.
+        range: Duration,
         /// The factor between the marks of the two queues, 1 to 16. The default of RFC 9332: 2.
         coupling: u32,
     },
@@ -82,16 +84,21 @@ impl Aqm {
         Self::Pie { target: Duration::from_millis(15), update: Duration::from_millis(15), burst: Duration::from_millis(150) };
     /// Flow queueing with the parameters of RFC 8290 5.2.
     pub const FQ_CODEL: Self = Self::FqCoDel { target: Self::TARGET, interval: Self::INTERVAL, flows: 1024, quantum: 1514 };
-    /// The dual queue with the parameters of RFC 9332 A.1, and the step of its 4.1.
-    pub const DUALPI2: Self =
-        Self::DualPi2 { target: Duration::from_millis(15), rtt: Duration::from_millis(100), step: Duration::from_millis(1), coupling: 2 };
+    /// The dual queue with the parameters of RFC 9332 A.1, Figure 2.
+    pub const DUALPI2: Self = Self::DualPi2 {
+        target: Duration::from_millis(15),
+        rtt: Duration::from_millis(100),
+        min_th: Duration::from_micros(800),
+        range: Duration::from_micros(400),
+        coupling: 2,
+    };
     /// The most queues of `fq-codel`. Why a limit: each takes memory whether it is used or not.
     pub const FLOWS_MAX: u32 = 65_536;
 
     /// Checks parameters that were built by hand; parsed ones have passed.
     ///
     /// # Errors
-    /// Says which parameter cannot be.
+    /// Says which parameter is invalid.
     pub fn check(&self) -> Result<(), SpecError> {
         let impossible = |what| Err(SpecError::AqmImpossible { what, aqm: self.to_string() });
         match *self {
@@ -107,8 +114,7 @@ impl Aqm {
         }
     }
 
-    /// Whether it decides only when the link takes a packet, by what has come behind it: such a queue is a
-    /// [`crate::ScheduledPath`]'s.
+    /// Whether it decides at dequeue and not when a packet arrives; only a [`crate::ScheduledPath`] can have it.
     pub const fn is_scheduled(&self) -> bool {
         matches!(self, Self::FqCoDel { .. } | Self::DualPi2 { .. })
     }
@@ -149,12 +155,13 @@ fn fq_codel(pairs: &str) -> Result<Aqm, SpecError> {
 }
 
 fn dualpi2(pairs: &str) -> Result<Aqm, SpecError> {
-    let keys = ["target", "rtt", "step", "coupling"];
-    let [target, rtt, step, coupling] = parse_pairs(pairs, "dualpi2", keys, "target, rtt, step and coupling")?;
+    let keys = ["target", "rtt", "minth", "range", "coupling"];
+    let [target, rtt, min_th, range, coupling] = parse_pairs(pairs, "dualpi2", keys, "target, rtt, minth, range and coupling")?;
     Ok(Aqm::DualPi2 {
         target: span(target, "target of dualpi2", Duration::from_millis(15))?,
         rtt: span(rtt, "rtt of dualpi2", Duration::from_millis(100))?,
-        step: span(step, "step of dualpi2", Duration::from_millis(1))?,
+        min_th: span(min_th, "minth of dualpi2", Duration::from_micros(800))?,
+        range: span(range, "range of dualpi2", Duration::from_micros(400))?,
         coupling: number(coupling, "coupling", 2)?,
     })
 }
@@ -186,8 +193,8 @@ impl fmt::Display for Aqm {
             Self::FqCoDel { target, interval, flows, quantum } => {
                 write!(f, "fq-codel:target={target},interval={interval},flows={flows},quantum={quantum}")
             }
-            Self::DualPi2 { target, rtt, step, coupling } => {
-                write!(f, "dualpi2:target={target},rtt={rtt},step={step},coupling={coupling}")
+            Self::DualPi2 { target, rtt, min_th, range, coupling } => {
+                write!(f, "dualpi2:target={target},rtt={rtt},minth={min_th},range={range},coupling={coupling}")
             }
         }
     }
@@ -211,7 +218,7 @@ mod tests {
             "codel:target=1.5ms,interval=30ms",
             "pie:target=20ms,update=30ms,burst=0ns",
             "fq-codel:target=5ms,interval=100ms,flows=8,quantum=300",
-            "dualpi2:target=15ms,rtt=100ms,step=500µs,coupling=2",
+            "dualpi2:target=15ms,rtt=100ms,minth=500µs,range=0ns,coupling=2",
         ] {
             assert_eq!(text.parse::<Aqm>().unwrap().to_string(), text);
         }

@@ -1,17 +1,16 @@
 //! The bottleneck: packets serialised at a bandwidth behind one queue.
 //!
-//! Called by [`crate::Path`] once for each packet that gets as far as the queue.
+//! Called by [`crate::Path`] once for each packet that reaches the queue.
 //!
 //! The departure of a packet follows from the one before it (the recursion of Lindley, Proc. Camb. Phil.
 //! Soc. 48, 1952): it starts when it has arrived and the link is free, and leaves when its last bit has.
-//! What waits is found by forgetting every packet whose transmission has begun, so an idle link costs
-//! nothing and no event is needed to empty the queue. A change of the bandwidth is known ahead and changes
-//! nothing of this; in an outage nothing is taken from the queue.
+//! Packets whose transmission has begun are removed when the queue is next used, so an idle link costs nothing and no event is
+//! needed to empty the queue. Changes of the bandwidth are known ahead; in an outage no packet is dequeued.
 //!
-//! A packet that CoDel drops waits and takes its room until the link would have taken it, and then takes no time; the packet
-//! behind it starts at that instant. One that PIE drops never enters the queue.
+//! A packet that CoDel drops occupies the queue until it would have been dequeued, and is not transmitted; the next packet starts
+//! at that instant. A packet that PIE drops is not enqueued.
 //!
-//! Invariant: departures never go backward, and a train of packets without a gap leaves in exactly the
+//! Invariant: departures never go backward, and a back-to-back train of packets leaves in exactly the
 //! time its bits take, to the nanosecond, however long it is.
 //!
 //! Invariant: the packet being transmitted has left the queue and does not count against its limit.
@@ -27,44 +26,44 @@ use segstream_base::random::Seed;
 use segstream_base::{Bandwidth, Bytes, Duration, Instant};
 use std::collections::VecDeque;
 
-/// How much may wait for the link, the packet being transmitted not counted.
+/// The capacity of the queue, without the packet that is being transmitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum QueueLimit {
-    /// So many bytes. A packet that would exceed them is dropped.
+    /// This many bytes. A packet that would exceed them is dropped.
     Bytes(Bytes),
-    /// So many packets, whatever their length.
+    /// This many packets, whatever their length.
     Packets(u64),
 }
 
 impl QueueLimit {
-    /// Nothing is ever dropped. The queue then takes 16 bytes of memory for each packet that waits.
+    /// No limit. The queue takes 16 bytes of memory for each queued packet.
     pub const UNLIMITED: Self = Self::Packets(u64::MAX);
 }
 
-/// A packet that waits: when its transmission begins, and its length.
+/// A queued packet: when its transmission begins, and its length.
 #[derive(Clone, Copy, Debug)]
 struct Waiting {
     starts: Instant,
     bytes: Bytes,
 }
 
-/// What the bottleneck does to a packet.
+/// The decision of the bottleneck about a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Crossing {
     /// It is sent.
     Sent {
         /// When its last bit leaves.
         departure: Instant,
-        /// How long it waits for the start of its transmission.
+        /// Its queueing delay: until its transmission starts.
         queued: Duration,
         /// Whether it leaves marked.
         marked: bool,
     },
     /// The queue is full.
     Full,
-    /// The management of the queue drops it.
+    /// The AQM drops it.
     Dropped {
-        /// How long it waits until then.
+        /// Its queueing delay until then.
         queued: Duration,
     },
 }
@@ -76,7 +75,7 @@ pub struct Bottleneck {
     limit: QueueLimit,
     waiting: VecDeque<Waiting>,
     waiting_bytes: Bytes,
-    /// Why boxed: a queue that nobody manages pays one comparison for it.
+    /// Why boxed: a drop-tail queue pays one comparison for it.
     management: Option<Box<Management>>,
 }
 
@@ -93,7 +92,7 @@ impl Bottleneck {
     /// stream of its management.
     ///
     /// # Errors
-    /// A bandwidth of zero, management that cannot be, or management where nothing ever waits.
+    /// A bandwidth of zero, an invalid AQM, or an AQM without a bandwidth.
     pub fn new(config: &PathConfig, seed: Seed, direction: &str) -> Result<Option<Self>, SpecError> {
         check_management(config)?;
         if config.aqm.is_scheduled() {
@@ -118,9 +117,12 @@ impl Bottleneck {
             management.update_until(now, self.transmitter.free_at());
         }
         let starts = self.transmitter.start(now);
-        // Why: a packet of no bytes would otherwise wait without a limit.
+        // Why: empty packets would otherwise be queued without a limit.
         let counted = bytes.max(Bytes::new(1));
         if starts > now && !self.has_room(counted) {
+            if let Some(management) = &mut self.management {
+                management.queue_was_full();
+            }
             return Crossing::Full;
         }
         let entered = self.management.as_mut().map_or(Decision::Send, |management| management.admit(self.waiting_bytes, markable));
@@ -148,13 +150,13 @@ impl Bottleneck {
         self.transmitter.free_at()
     }
 
-    /// The bytes that wait at `now`.
+    /// The bytes in the queue at `now`.
     pub fn waiting_bytes(&mut self, now: Instant) -> Bytes {
         self.forget_started(now);
         self.waiting_bytes
     }
 
-    /// The packets that wait at `now`.
+    /// The packets in the queue at `now`.
     pub fn waiting_packets(&mut self, now: Instant) -> u64 {
         self.forget_started(now);
         self.waiting.len() as u64
@@ -179,7 +181,7 @@ impl Bottleneck {
 }
 
 impl Management {
-    /// The greatest packet, for the time that CoDel lets a slow link hold one.
+    /// The largest packet; CoDel allows a slow link the transmission time of one.
     const MTU: Bytes = Bytes::new(1500);
 
     /// `None` when nothing is to be done.
@@ -194,19 +196,26 @@ impl Management {
         any.then_some(Self { pie, codel, mark_above: config.mark_above })
     }
 
-    /// Nothing has arrived until `now`; what is accepted keeps the link busy until `free_at`.
+    /// No packet has arrived until `now`; the accepted packets keep the link busy until `free_at`.
     fn update_until(&mut self, now: Instant, free_at: Instant) {
         if let Some(pie) = &mut self.pie {
             pie.update_until(now, free_at);
         }
     }
 
-    /// What becomes of a packet before it enters the queue, where `waiting` is.
+    /// A packet has found no room.
+    fn queue_was_full(&mut self) {
+        if let Some(pie) = &mut self.pie {
+            pie.queue_was_full();
+        }
+    }
+
+    /// The decision about a packet before it is enqueued behind `waiting` bytes.
     fn admit(&mut self, waiting: Bytes, markable: bool) -> Decision {
         self.pie.as_mut().map_or(Decision::Send, |pie| pie.decide(waiting, markable))
     }
 
-    /// What becomes of a packet that the link takes at `starts`, after a wait of `queued`, at `rate`.
+    /// The decision about a packet that is dequeued at `starts`, after a queueing delay of `queued`, at `rate`.
     fn decide(&mut self, starts: Instant, queued: Duration, rate: Bandwidth, markable: bool) -> Decision {
         let decision = self.codel.as_mut().map_or(Decision::Send, |codel| {
             let mtu_time = rate.transmit_time(Self::MTU, &mut Remainder::default());
@@ -217,10 +226,10 @@ impl Management {
     }
 }
 
-/// Whether there is something to manage for what `config` asks of the management.
+/// Checks the AQM and the marking of `config`.
 ///
 /// # Errors
-/// As [`Aqm::check`], or management where nothing ever waits.
+/// As [`Aqm::check`], or an AQM or marking without a bandwidth.
 pub(crate) fn check_management(config: &PathConfig) -> Result<(), SpecError> {
     config.aqm.check()?;
     let unlimited = config.bandwidth.is_none() && config.trace.is_none() && config.opportunities.is_none();

@@ -11,7 +11,7 @@
 //! between the two instants.
 //!
 //! Limit: what waits *behind* a packet when it is dequeued is not known when it arrives. RFC 8289 asks for it in one
-//! rule: no drop while not more than one packet of the greatest length is waiting. In its place the target is never
+//! rule: no drop while not more than one packet of the greatest length is waiting. Instead the target is never
 //! below the time of one packet of 1500 bytes, which is when RFC 8289 5.6 means that rule to take effect. `fq_codel` decides
 //! at the dequeue and keeps to the rule itself.
 //!
@@ -23,7 +23,7 @@
 
 use segstream_base::{Duration, Instant};
 
-/// What the management of a queue says of a packet.
+/// The decision of an AQM about a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Decision {
     /// It is sent.
@@ -54,7 +54,7 @@ impl CoDel {
         Self { target, interval, first_above: None, drop_next: Instant::ZERO, count: 0, last_count: 0, dropping: false, to_schedule: false }
     }
 
-    /// What becomes of the next packet of the queue, which is dequeued at `now` after a wait of `sojourn`. `mtu_time` is
+    /// The fate of the next packet of the queue, which is dequeued at `now` after a wait of `sojourn`. `mtu_time` is
     /// what a packet of 1500 bytes takes at that instant.
     pub(crate) fn decide(&mut self, now: Instant, sojourn: Duration, mtu_time: Duration, markable: bool) -> Decision {
         let may_drop = self.may_drop(now, sojourn, mtu_time);
@@ -91,7 +91,7 @@ impl CoDel {
         now >= *self.first_above.get_or_insert(now + self.interval)
     }
 
-    /// Into the dropping state. Why: a state that was left not long ago goes on with the rate of drops it had then.
+    /// Enters the dropping state. A state that was left recently continues with the drop rate that it had.
     fn enter(&mut self, now: Instant) {
         const NOT_LONG_INTERVALS: u64 = 16;
         let delta = self.count - self.last_count;

@@ -16,13 +16,13 @@ use crate::rate_trace::RateTrace;
 use crate::reorder::ReorderSpec;
 use segstream_base::{Bandwidth, Bytes, Duration};
 
-/// Where packets are lost.
+/// Where packets are lost on the path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum LossPlace {
-    /// Before the bottleneck: a lost packet spares the link and its queue.
+    /// Before the bottleneck: a lost packet does not load the link.
     #[default]
     Before,
-    /// After the bottleneck: a lost packet has waited and has taken its time on the link.
+    /// After the bottleneck: a lost packet has been queued and transmitted.
     After,
 }
 
@@ -38,13 +38,15 @@ pub struct PathConfig {
     /// When the link may send, as it was recorded; unless it is [`OpportunityTrace::NONE`] it takes the place of
     /// [`PathConfig::bandwidth`] and of a trace. Default: always.
     pub opportunities: OpportunityTrace,
-    /// What drops and marks packets in the queue before it is full. Default: nothing.
+    /// The AQM of the queue. Default: drop-tail.
     pub aqm: Aqm,
-    /// Markable packets that wait longer than this are marked (RFC 3168). Default: none is.
+    /// ECN-capable packets with a longer queueing delay are marked (RFC 3168). Default: none.
     pub mark_above: Option<Duration>,
-    /// What drops packets in front of the queue. Default: nothing.
+    /// The queue does not know ECN: what it would mark it drops (`noecn` of tc-codel(8)). Default: it knows ECN.
+    pub ecn_unaware: bool,
+    /// The policer in front of the queue. Default: none.
     pub policer: Option<Policer>,
-    /// How much may wait for the bottleneck. Default: [`PathConfig::QUEUE_MIN`]; see
+    /// The capacity of the queue. Default: [`PathConfig::QUEUE_MIN`]; see
     /// [`PathConfig::default_queue`].
     pub queue: QueueLimit,
     /// The delay behind the bottleneck, one way. Default: none.
@@ -52,9 +54,9 @@ pub struct PathConfig {
     /// How the delay changes; unless it is [`DelaySteps::NONE`] it takes the place of [`PathConfig::delay`]. Default: not at
     /// all.
     pub delay_steps: DelaySteps,
-    /// What the delay varies by, without reordering. Default: nothing.
+    /// The variation of the delay, without reordering. Default: none.
     pub jitter: Jitter,
-    /// What has left the bottleneck is gathered for so long and released in bursts; zero releases it at once. Default: zero.
+    /// Packets that have left the bottleneck are released in bursts, this far apart; zero releases them at once. Default: zero.
     pub aggregate: Duration,
     /// Which packets are lost. Default: none.
     pub loss: LossSpec,
@@ -92,6 +94,7 @@ impl Default for PathConfig {
             opportunities: OpportunityTrace::NONE,
             aqm: Aqm::DropTail,
             mark_above: None,
+            ecn_unaware: false,
             policer: None,
             queue: QueueLimit::Bytes(Self::QUEUE_MIN),
             delay: Duration::ZERO,

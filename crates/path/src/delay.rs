@@ -1,4 +1,4 @@
-//! Propagation delay, and what it varies by.
+//! Propagation delay and its variation.
 //!
 //! Called by [`crate::Path`] with the departure of each packet from the bottleneck.
 //!
@@ -114,7 +114,7 @@ impl Delay {
 }
 
 impl Varied {
-    /// When a packet that leaves the bottleneck at `departure` has come through, but for uniform jitter.
+    /// When a packet that leaves the bottleneck at `departure` has come through, except for uniform jitter.
     fn arrival(&mut self, departure: Instant, constant: Duration) -> Instant {
         let released = self.aggregate.as_ref().map_or(departure, |aggregate| aggregate.leaves(departure));
         let leaves = self.medium.as_mut().map_or(released, |medium| medium.leaves(released));

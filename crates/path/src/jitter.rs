@@ -1,4 +1,4 @@
-//! What the delay varies by, as a user writes it, and the model of a wireless hop.
+//! Jitter, as a user writes it, and the model of a wireless hop.
 //!
 //! Called by command lines, scenarios and configuration; [`crate::delay`] runs it.
 //!
@@ -25,7 +25,7 @@ use core::str::FromStr;
 use segstream_base::random::{Random, Seed};
 use segstream_base::{Duration, Instant};
 
-/// What the delay varies by.
+/// Jitter: the variation of the delay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Jitter {
     /// Nothing.
@@ -111,12 +111,12 @@ impl Medium {
     const STALLED: f64 = 1.0 / 16.0;
     /// The share of the spans that are stalls: 1/16 of the time in spans 15 times as long, of 15/16 + 1/16 / 15.
     const STALLS: f64 = 1.0 / 226.0;
-    /// So many times as close to each other as they came do packets leave that waited for the same access. Why not together: no
+    /// Packets that waited for the same access leave this many times closer together than they arrived. Why not together: no
     /// hop is infinitely fast, and neither is whoever emulates it.
     const COMPRESSED: u64 = 10;
     /// What lies between two of them at most.
     const SPACING_MOST: Duration = Duration::from_micros(50);
-    /// After so many mean waits without a packet the hop is met in its steady state, so that a pause costs no time to pass.
+    /// After this many mean waits without a packet the hop is met in its steady state, so that a pause costs no time to pass.
     const FORGOTTEN_AFTER: u64 = 256;
 
     /// A hop with a mean wait of `mean`, drawn from the stream `wifi.<direction>`.

@@ -1,21 +1,20 @@
 //! The black box between two ends: bandwidth, queue and policer, delay, loss, reordering, duplication, corruption.
 //!
-//! A [`Path`] is one direction. It is told when a packet enters and how long it is, and answers at once
-//! what becomes of it: a [`Passage`]. A [`ScheduledPath`] answers as soon as that is decided. It holds no packets and reads no clock, so the simulator drives it
-//! in virtual time at millions of packets a second and the link emulator drives the same model with real
-//! datagrams.
+//! A [`Path`] is one direction. It is given the time and the length of each packet, and returns at once the fate of the packet, a
+//! [`Passage`]. A [`ScheduledPath`] returns it as soon as it is decided. A path holds no packets and reads no clock: the simulator
+//! drives it in virtual time at millions of packets a second, and the link emulator drives the same model with real datagrams.
 //!
 //! - [`config`]: [`PathConfig`], everything a user can ask of one direction.
 //! - [`passage`]: [`Path`], the order in which the impairments meet a packet, and the counters.
 //! - [`bottleneck`]: serialisation behind a queue, [`policer`]: a token bucket in front of it.
-//! - [`aqm`]: what manages a queue, as a user writes it; `codel` (RFC 8289) and `pie` (RFC 8033), which know at its arrival
-//!   what becomes of a packet, with marks after RFC 3168.
-//! - [`scheduled`]: [`ScheduledPath`], for queues that serve flows in turn, where what comes later decides: FQ-CoDel (RFC 8290)
+//! - [`aqm`]: active queue management, as a user writes it; `codel` (RFC 8289) and `pie` (RFC 8033), which decide about a packet
+//!   when it arrives, with marks after RFC 3168.
+//! - [`scheduled`]: [`ScheduledPath`], for queues that decide at dequeue: FQ-CoDel (RFC 8290)
 //!   and DualPI2 (RFC 9332).
 //! - `transmitter`: departures at a bandwidth that is constant, follows a trace or was recorded; [`rate_trace`] and
-//!   [`opportunity_trace`]: how these are written down.
-//! - [`delay`]: a delay, constant or in [`delay_steps`], and what varies it without reordering: [`jitter`], `aggregate`.
-//! - [`loss`] and [`loss_spec`]: the loss processes, and how they are written down.
+//!   [`opportunity_trace`]: the two kinds of traces.
+//! - [`delay`]: a delay, constant or in [`delay_steps`], and its variation without reordering: [`jitter`], `aggregate`.
+//! - [`loss`] and [`loss_spec`]: the loss processes, and their text form.
 //! - [`reorder`], [`duplicate`], [`corrupt`]: the rarer impairments.
 //! - [`probability`], `rate_text` and [`spec_error`]: the numbers a specification holds, and what can be wrong with it.
 //!
@@ -23,7 +22,7 @@
 //!
 //! Invariant: the same configuration, seed, direction and calls give the same passages on every platform.
 //! Every impairment and direction draws from a named stream of its own and draws once for each packet
-//! sent, whatever becomes of the packet: changing one impairment never changes which packets another one
+//! sent, regardless of what happens to the packet: changing one impairment never changes which packets another one
 //! picks.
 
 #![forbid(unsafe_code)]
@@ -64,5 +63,5 @@ pub use policer::Policer;
 pub use probability::Probability;
 pub use rate_trace::RateTrace;
 pub use reorder::ReorderSpec;
-pub use scheduled::{Entering, ScheduledPath};
+pub use scheduled::{PathPacket, ScheduledPath};
 pub use spec_error::SpecError;

@@ -1,4 +1,4 @@
-//! The loss processes at work.
+//! Running loss processes.
 //!
 //! Called by [`crate::Path`] exactly once for each packet sent, with the packet's number and the time at
 //! which it passes the lossy place.

@@ -1,12 +1,12 @@
-//! One direction of a path, and what it does to each packet.
+//! One direction of a path, and the fate of each packet on it.
 //!
 //! Called by the simulator for every packet and by the link emulator for every datagram.
 //!
 //! A packet meets, in this order: loss when it is placed before the bottleneck, the policer, the queue and its
 //! management, the bottleneck, loss when it is placed after, delay and jitter, reordering, duplication, corruption.
 //!
-//! Invariant: every packet sent is accounted for once, as soon as it is settled:
-//! `sent = (delivered - duplicated) + lost + dropped_queue + dropped_aqm + dropped_policer`. A mark is no fate:
+//! Invariant: every packet sent is accounted for once, as soon as it is decided:
+//! `sent = (delivered - duplicated) + lost + dropped_queue + dropped_aqm + dropped_policer`. A mark is not a fate:
 //! `marked` counts packets among those delivered.
 
 use crate::bottleneck::{Bottleneck, Crossing};
@@ -21,10 +21,10 @@ use crate::spec_error::SpecError;
 use segstream_base::random::Seed;
 use segstream_base::{Bytes, Duration, Instant};
 
-/// What became of a packet.
+/// The fate of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
-    /// The loss process took it.
+    /// It was lost by the loss process.
     Lost,
     /// The queue was full, or its management or the policer dropped it; [`PathCounters`] tells which.
     Dropped,
@@ -35,10 +35,10 @@ pub enum Fate {
     },
 }
 
-/// A packet's way through the path.
+/// What a path does to a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Passage {
-    /// What became of it.
+    /// Its fate.
     pub fate: Fate,
     /// When a second copy arrives; never before the first.
     pub duplicate: Option<Instant>,
@@ -82,7 +82,7 @@ pub struct PathCounters {
     pub sent: u64,
     /// Packets that arrive, copies counted.
     pub delivered: u64,
-    /// Packets the loss process took.
+    /// Packets that the loss process lost.
     pub lost: u64,
     /// Packets the full queue dropped.
     pub dropped_queue: u64,
@@ -106,6 +106,7 @@ pub struct Path {
     now: Instant,
     loss: Loss,
     loss_at: LossPlace,
+    ecn_unaware: bool,
     policer: Option<Box<TokenBucket>>,
     bottleneck: Option<Bottleneck>,
     delay: Delay,
@@ -120,12 +121,13 @@ impl Path {
     /// are independent of each other.
     ///
     /// # Errors
-    /// Says which value of the configuration cannot be.
+    /// Says which value of the configuration is invalid.
     pub fn new(config: &PathConfig, seed: Seed, direction: &str) -> Result<Self, SpecError> {
         Ok(Self {
             now: Instant::ZERO,
             loss: Loss::new(&config.loss, seed, direction)?,
             loss_at: config.loss_at,
+            ecn_unaware: config.ecn_unaware,
             policer: config.policer.map(TokenBucket::new).transpose()?.map(Box::new),
             bottleneck: Bottleneck::new(config, seed, direction)?,
             delay: Delay::new(config, seed, direction)?,
@@ -136,7 +138,7 @@ impl Path {
         })
     }
 
-    /// Sends a packet of `bytes` bytes at `now` and tells at once what becomes of it.
+    /// Sends a packet of `bytes` bytes at `now` and returns its fate.
     ///
     /// Time does not go backward: an instant before that of the last call counts as the last one.
     #[inline]
@@ -154,7 +156,7 @@ impl Path {
     #[inline]
     pub(crate) fn pass(&mut self, now: Instant, bytes: Bytes, markable: bool) -> Passage {
         let (number, drawn) = self.enter(now, bytes);
-        match self.cross(number, bytes, markable) {
+        match self.cross(number, bytes, markable && !self.ecn_unaware) {
             Ok((departure, queued, marked)) => self.deliver(drawn, departure, queued, marked),
             Err(ended) => ended,
         }
@@ -166,7 +168,7 @@ impl Path {
         self.now = self.now.max(now);
         let number = self.counters.sent;
         self.counters.sent += 1;
-        // Invariant: every impairment draws for every packet, whatever becomes of it.
+        // Invariant: every impairment draws for every packet, regardless of what happens to it.
         let drawn = Drawn {
             jitter: self.delay.draw(),
             held_back: self.reorder.as_mut().is_some_and(Reorder::picks),
@@ -176,7 +178,7 @@ impl Path {
         (number, drawn)
     }
 
-    /// What becomes of a packet for which `drawn` was drawn and that leaves the bottleneck at `departure`.
+    /// The fate of a packet for which `drawn` was drawn and that leaves the bottleneck at `departure`.
     #[inline]
     pub(crate) fn deliver(&mut self, drawn: Drawn, departure: Instant, queued: Duration, marked: bool) -> Passage {
         let Drawn { jitter, held_back, twice, corrupt_bit } = drawn;
@@ -196,12 +198,12 @@ impl Path {
         self.counters
     }
 
-    /// The same, for whoever runs the queue of this path.
+    /// The same, for the scheduler of this path.
     pub(crate) const fn counters_mut(&mut self) -> &mut PathCounters {
         &mut self.counters
     }
 
-    /// How far time has come.
+    /// The time of the last call.
     pub(crate) const fn now(&self) -> Instant {
         self.now
     }
@@ -217,9 +219,14 @@ impl Path {
         self.loss.takes(number, self.now)
     }
 
-    /// Where packets are lost.
+    /// Where packets are lost on the path.
     pub(crate) const fn loss_at(&self) -> LossPlace {
         self.loss_at
+    }
+
+    /// Whether the queue drops what it would mark.
+    pub(crate) const fn is_ecn_unaware(&self) -> bool {
+        self.ecn_unaware
     }
 
     /// Whether the policer lets a packet pass now; counts one that it drops.

@@ -3,12 +3,16 @@
 //! Called by [`crate::bottleneck`] for each packet that its queue has room for.
 //!
 //! Every `update` the probability to drop moves by how far the delay of the queue is from the target and by how it has changed
-//! (RFC 8033 4.2). What arrives is dropped with it (4.1), or marked while it is not above 10 % (5.1); a burst that meets an
-//! idle queue is left alone (4.4). Of the optional parts, decisions are spread evenly (5.4) and a high probability grows slowly
+//! (RFC 8033 4.2). What arrives is dropped with it (4.1), or marked while it is not above 10 % (5.1); a burst that finds an
+//! idle queue is not dropped (4.4). Of the optional parts, decisions are spread evenly (5.4) and a high probability grows slowly
 //! (5.5). The delay is not estimated from a rate: behind a first-in-first-out queue what would arrive at an instant knows how
 //! long it would wait (4.3 allows any measure of it).
 //!
-//! Limit: it is never switched off (5.3 is optional).
+//! Where RFC 8033 says two things: a probability of exactly 10 % still marks, as the sentence of 5.1 says and Linux does, not its
+//! pseudocode; the decay waits for two empty samples of the queue (4.2), not for two below half of the target (Appendix B).
+//!
+//! Limit: it is never switched off (5.3 is optional). The gains are those of the default target and update: 4.2 gives only a rule of
+//! thumb for others.
 //!
 //! Invariant: the probability lies in [0, 1], and an update costs the same however long nothing arrived.
 
@@ -18,12 +22,12 @@ use segstream_base::{Bytes, Duration, Instant};
 
 /// RFC 8033 5.1: above this probability packets are dropped although they could be marked.
 const MARK_MOST: f64 = 0.1;
-/// RFC 8033 4.1: so little in the queue is never dropped, two packets.
+/// RFC 8033 4.1: with at most two packets in the queue nothing is dropped.
 const SPARED: Bytes = Bytes::new(2 * 1500);
-/// After so many updates without an arrival, a minute of the default, the probability is zero to all digits.
+/// After this many updates without an arrival, a minute of the default, the probability is zero to all digits.
 const UPDATES_MOST: u64 = 4096;
 
-/// What runs, with the names of RFC 8033.
+/// The state of the controller, with the names of RFC 8033.
 #[derive(Clone, Debug)]
 pub(crate) struct Pie {
     target: Duration,
@@ -39,7 +43,7 @@ pub(crate) struct Pie {
 }
 
 impl Pie {
-    /// A controller at rest, drawn from the stream `pie.<direction>`.
+    /// An idle controller, drawn from the stream `pie.<direction>`.
     pub(crate) fn new(target: Duration, update: Duration, burst: Duration, seed: Seed, direction: &str) -> Self {
         Self {
             target,
@@ -54,7 +58,7 @@ impl Pie {
         }
     }
 
-    /// Does the updates that were due by `now`, while nothing arrived and the link was busy until `free_at`.
+    /// Performs the updates that were due by `now`, while nothing arrived and the link was busy until `free_at`.
     pub(crate) fn update_until(&mut self, now: Instant, free_at: Instant) {
         for _ in 0..UPDATES_MOST {
             if self.next_update > now {
@@ -67,7 +71,12 @@ impl Pie {
         self.next_update += self.update * missed.saturating_add(1);
     }
 
-    /// What becomes of a packet that finds `waiting` in the queue.
+    /// The full queue has dropped a packet: the count to the next drop begins anew (RFC 8033 Appendix B).
+    pub(crate) fn queue_was_full(&mut self) {
+        self.accu_prob = 0.0;
+    }
+
+    /// The fate of a packet that finds `waiting` in the queue.
     pub(crate) fn decide(&mut self, waiting: Bytes, markable: bool) -> Decision {
         if !self.burst_allowance.is_zero() || !self.drops_early(waiting) {
             Decision::Send
@@ -210,6 +219,19 @@ mod tests {
         assert!((0..1000).all(|_| pie.decide(Bytes::new(9000), false) == Decision::Send));
         pie.drop_prob = 0.2;
         assert!((0..1000).any(|_| pie.decide(Bytes::new(9000), false) == Decision::Drop));
+    }
+
+    #[test]
+    fn a_drop_of_the_full_queue_counts_as_one_of_the_spread() {
+        let mut pie = pie();
+        pie.burst_allowance = Duration::ZERO;
+        (pie.drop_prob, pie.qdelay_old) = (0.5, MS * 20);
+        // 0.5 is below 0.85, so the first packet behind a drop is sent.
+        for _ in 0..100 {
+            assert_eq!(pie.decide(Bytes::new(9000), false), Decision::Send);
+            pie.queue_was_full();
+        }
+        assert!((0..100).any(|_| pie.decide(Bytes::new(9000), false) == Decision::Drop));
     }
 
     #[test]

@@ -15,7 +15,7 @@ const RATES: [(&str, u64); 4] = [("gbit", 1_000_000_000), ("mbit", 1_000_000), (
 const SIZES: [(&str, u64); 8] =
     [("gib", 1 << 30), ("mib", 1 << 20), ("kib", 1 << 10), ("gb", 1_000_000_000), ("mb", 1_000_000), ("kb", 1_000), ("b", 1), ("", 1)];
 
-/// Above this a bandwidth or a size is a slip of the pen.
+/// A larger bandwidth or size is taken for a typing error.
 const MOST: f64 = 1e15;
 
 /// The bandwidth written as `text`: a number and one of `bit`, `kbit`, `mbit`, `gbit`, with or without `/s`; k is 1000.

@@ -4,7 +4,7 @@
 //!
 //! ```text
 //! none                                       the bandwidth of the configuration, always
-//! 0s:10mbit,5s:5mbit,8s:10mbit               from these instants on; the last holds for ever
+//! 0s:10mbit,5s:5mbit,8s:10mbit               from these instants on; the last holds forever
 //! 0s:10mbit,5s:5mbit,8s:10mbit,repeat=20s    and again from the start every 20 s
 //! 0s:10mbit,5s:0bit,6s:10mbit                an outage of a second: nothing leaves, the queue fills
 //! ```

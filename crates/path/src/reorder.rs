@@ -124,7 +124,7 @@ enum Hold {
     Distance { distance: u32, spacing: Spacing, held: Option<Held> },
 }
 
-/// The packet that is being overtaken.
+/// The packet that is held back.
 #[derive(Clone, Copy, Debug)]
 struct Held {
     arrival: Instant,

@@ -1,4 +1,4 @@
-//! What can be wrong with a description of a path, as sentences that name the value.
+//! Errors in the description of a path, as sentences that name the value.
 //!
 //! Called by everything here that parses text or checks a configuration.
 //!
@@ -19,7 +19,7 @@ pub enum SpecError {
         text: String,
     },
     /// The text is not a span of time with its unit.
-    #[error("the {what} \"{text}\" is not a span of time; write a number and its unit (ns, us, ms or s), such as 180ms")]
+    #[error("the {what} \"{text}\" is not a duration; write a number with a suffix (ns, us, ms or s), such as 180ms")]
     NotASpan {
         /// What the span is of.
         what: &'static str,
@@ -35,7 +35,7 @@ pub enum SpecError {
         text: String,
     },
     /// The text is not a bandwidth with its measure.
-    #[error("the {what} \"{text}\" is not a bandwidth; write a number and its measure (bit, kbit, mbit or gbit), such as 10mbit")]
+    #[error("the {what} \"{text}\" is not a bandwidth; write a number with a suffix (bit, kbit, mbit or gbit), such as 10mbit")]
     NotABandwidth {
         /// What the bandwidth is of.
         what: &'static str,
@@ -44,7 +44,7 @@ pub enum SpecError {
     },
     /// The text is not a size in bytes.
     #[error(
-        "the {what} \"{text}\" is not a size; write a number of bytes, or one with its measure (KiB, MiB, GiB, kB, MB or GB), such as 64KiB"
+        "the {what} \"{text}\" is not a size; write a number of bytes, or a number with a suffix (KiB, MiB, GiB, kB, MB or GB), such as 64KiB"
     )]
     NotASize {
         /// What the size is of.
@@ -60,7 +60,7 @@ pub enum SpecError {
     UnknownLoss(String),
     /// No queue management has this name.
     #[error(
-        "\"{0}\" is not a management of the queue; write droptail, codel, pie, fq-codel or dualpi2, or one with its settings such as \
+        "\"{0}\" is not an algorithm of queue management; write droptail, codel, pie, fq-codel or dualpi2, or one with settings such as \
                  codel:target=5ms,interval=100ms"
     )]
     UnknownAqm(String),
@@ -76,7 +76,7 @@ pub enum SpecError {
         interval: Duration,
     },
     /// A setting of a queue management is out of its range.
-    #[error("the management of the queue \"{aqm}\" is not possible; give {what}")]
+    #[error("the queue management \"{aqm}\" is not possible; give {what}")]
     AqmImpossible {
         /// What is possible.
         what: &'static str,
@@ -154,7 +154,9 @@ pub enum SpecError {
     #[error("the trace has no delivery opportunity after 0 ms; write on each line a time in milliseconds at which 1500 bytes may leave")]
     NoOpportunity,
     /// A jitter is not written as one.
-    #[error("\"{0}\" is not a jitter; write none, the largest addition to the delay such as 10ms, or wifi: and the mean such as wifi:12ms")]
+    #[error(
+        "\"{0}\" is not a jitter; write none, the largest additional delay such as 10ms, or wifi with the mean additional delay such as wifi:12ms"
+    )]
     NotAJitter(String),
     /// The mean of the wireless hop is out of its range.
     #[error("a wifi jitter with a mean of {0} is not possible; give a mean from 1us to 10s, such as wifi:12ms")]
@@ -169,7 +171,9 @@ pub enum SpecError {
     #[error("the list of delays has {0} behind an instant that is not earlier; write its instants in order, each once")]
     DelayOutOfOrder(Duration),
     /// A reordering is not written as one.
-    #[error("\"{0}\" is not a reordering; write none, or the share of packets and how far, such as 1%:distance=5 or 1%:delay=10ms")]
+    #[error(
+        "\"{0}\" is not a reordering; write none, or the share of packets that are late and by how much, such as 1%:distance=5 or 1%:delay=10ms"
+    )]
     NotAReordering(String),
     /// A loss process or reordering has no such key, or the key has no value.
     #[error("{of} has no setting \"{text}\"; it takes {keys}, each as key=value")]

@@ -20,7 +20,7 @@ use crate::spec_error::SpecError;
 use segstream_base::quantity::Remainder;
 use segstream_base::{Bandwidth, Bytes, Duration, Instant};
 
-/// Sends one packet behind another.
+/// Sends one packet after another.
 #[derive(Clone, Debug)]
 pub(crate) struct Transmitter {
     free_at: Instant,
@@ -30,14 +30,14 @@ pub(crate) struct Transmitter {
     changing: Option<Box<Changing>>,
 }
 
-/// A link that is not always the same.
+/// A link whose bandwidth changes.
 #[derive(Clone, Debug)]
 enum Changing {
     Traced(Traced),
     Recorded(Recorded),
 }
 
-/// Where a link stands on its recording.
+/// The position of a link in its recording.
 #[derive(Clone, Debug)]
 struct Recorded {
     trace: OpportunityTrace,
@@ -48,7 +48,7 @@ struct Recorded {
     left: u64,
 }
 
-/// Where a link stands on its trace.
+/// The position of a link in its trace.
 #[derive(Clone, Debug)]
 struct Traced {
     trace: RateTrace,
@@ -259,7 +259,7 @@ mod tests {
         let mut link = along("0s:8mbit,1.5ms:4mbit,10ms:8mbit");
         assert_eq!([send(&mut link, 0), send(&mut link, 0), send(&mut link, 0)], [1_000_000, 2_500_000, 4_500_000]);
         assert_eq!(send(&mut link, 9_000_000), 10_500_000);
-        // At the end of the trace the last rate holds for ever.
+        // At the end of the trace the last rate holds forever.
         assert_eq!(send(&mut link, 1 << 60), (1 << 60) + 1_000_000);
     }
 

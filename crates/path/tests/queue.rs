@@ -147,11 +147,11 @@ fn codel_keeps_the_wait_of_a_responsive_source_near_its_target_and_the_link_busy
 /// the first 20 s. Returns the mean wait in milliseconds and the packets delivered.
 fn additive_increase(config: &PathConfig, markable: bool) -> (f64, f64) {
     let mut path = path(config);
-    let mut under_way: VecDeque<(Instant, bool)> = VecDeque::new();
+    let mut in_flight: VecDeque<(Instant, bool)> = VecDeque::new();
     let (mut window, mut now, mut calm_at) = (10.0_f64, Instant::ZERO, Instant::ZERO);
     let (mut waited, mut delivered, mut last_told) = (0.0, 0.0, Instant::ZERO);
     while now < at_micros(80_000_000) {
-        while (under_way.len() as f64) < window {
+        while (in_flight.len() as f64) < window {
             let passage = if markable { path.send_markable(now, PACKET) } else { path.send(now, PACKET) };
             // A missing packet is noticed when the next one is told of.
             let (told, alarm) = match passage.fate {
@@ -159,13 +159,13 @@ fn additive_increase(config: &PathConfig, markable: bool) -> (f64, f64) {
                 Fate::Lost | Fate::Dropped => (last_told.max(now + config.delay * 2), true),
             };
             last_told = told;
-            under_way.push_back((told, alarm));
+            in_flight.push_back((told, alarm));
             if !alarm && now > at_micros(20_000_000) {
                 waited += passage.queued.as_millis_f64();
                 delivered += 1.0;
             }
         }
-        let Some((told, alarm)) = under_way.pop_front() else { break };
+        let Some((told, alarm)) = in_flight.pop_front() else { break };
         now = now.max(told);
         if !alarm {
             window += 1.0 / window;
@@ -196,7 +196,7 @@ fn everything() -> PathConfig {
 }
 
 /// A link, its queue and CoDel as RFC 8289 5 writes them: packets are dequeued one by one when the link is free, with one
-/// change: the target in the place of the bytes that are left in the queue.
+/// change: the target instead of the bytes that are left in the queue.
 #[derive(Default)]
 struct Reference {
     queue: VecDeque<(usize, Instant)>,

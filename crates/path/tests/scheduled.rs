@@ -3,7 +3,7 @@
 use segstream_base::endpoint::Ecn;
 use segstream_base::random::Seed;
 use segstream_base::{Bandwidth, Bytes, Duration, Instant};
-use segstream_path::{Aqm, Entering, Fate, LossPlace, Passage, Path, PathConfig, QueueLimit, ScheduledPath, SpecError};
+use segstream_path::{Aqm, Fate, LossPlace, Passage, Path, PathConfig, PathPacket, QueueLimit, ScheduledPath, SpecError};
 
 const MS: Duration = Duration::from_millis(1);
 
@@ -21,33 +21,33 @@ fn at(micros: u64) -> Instant {
 }
 
 /// A packet of `flow`.
-fn packet(flow: u64, bytes: u64, ecn: Option<Ecn>) -> Entering {
-    Entering { bytes: Bytes::new(bytes), ecn, flow }
+fn packet(flow: u64, bytes: u64, ecn: Option<Ecn>) -> PathPacket {
+    PathPacket { bytes: Bytes::new(bytes), ecn, flow }
 }
 
-/// All that is decided by `now`, by ticket.
-fn settled(path: &mut ScheduledPath, now: Instant) -> Vec<(u64, Passage)> {
+/// All packets that are decided by `now`, by identifier.
+fn decided(path: &mut ScheduledPath, now: Instant) -> Vec<(u64, Passage)> {
     path.advance(now);
-    std::iter::from_fn(|| path.settled()).collect()
+    std::iter::from_fn(|| path.decided()).collect()
 }
 
-/// When the tickets arrive, in microseconds.
-fn arrivals(settled: &[(u64, Passage)]) -> Vec<(u64, u64)> {
+/// When the ids arrive, in microseconds.
+fn arrivals(decided: &[(u64, Passage)]) -> Vec<(u64, u64)> {
     let arrival = |passage: &Passage| match passage.fate {
         Fate::Delivered { at } => Some(at.as_nanos() / 1000),
         Fate::Lost | Fate::Dropped => None,
     };
-    settled.iter().filter_map(|(ticket, passage)| Some((*ticket, arrival(passage)?))).collect()
+    decided.iter().filter_map(|(id, passage)| Some((*id, arrival(passage)?))).collect()
 }
 
 /// What a flow sends: from when on, how far apart, and what.
 struct Sends {
     from: u64,
     every: u64,
-    packet: Entering,
+    packet: PathPacket,
 }
 
-/// Lets flows send until `until`, all in microseconds, and returns what became of each packet: the number of its flow, when it
+/// Lets flows send until `until`, all in microseconds, and returns the fate of each packet: the number of its flow, when it
 /// was sent, and its passage.
 fn run(path: &mut ScheduledPath, flows: &[Sends], until: u64) -> Vec<(usize, u64, Passage)> {
     let mut sent: Vec<(u64, usize)> = Vec::new();
@@ -55,12 +55,12 @@ fn run(path: &mut ScheduledPath, flows: &[Sends], until: u64) -> Vec<(usize, u64
         sent.extend((flow.from..until).step_by(flow.every as usize).map(|at| (at, number)));
     }
     sent.sort_unstable();
-    for (ticket, (micros, flow)) in (0..).zip(&sent) {
-        path.enter(at(*micros), flows[*flow].packet, ticket);
+    for (id, (micros, flow)) in (0..).zip(&sent) {
+        path.send(at(*micros), flows[*flow].packet, id);
     }
-    let decided = settled(path, Instant::FAR_FUTURE);
-    assert_eq!(decided.len(), sent.len(), "every packet is settled once");
-    decided.into_iter().map(|(ticket, passage)| (sent[ticket as usize].1, sent[ticket as usize].0, passage)).collect()
+    let decided = decided(path, Instant::FAR_FUTURE);
+    assert_eq!(decided.len(), sent.len(), "every packet is decided once");
+    decided.into_iter().map(|(id, passage)| (sent[id as usize].1, sent[id as usize].0, passage)).collect()
 }
 
 fn delivered(outcome: &[(usize, u64, Passage)], flow: usize) -> usize {
@@ -88,8 +88,8 @@ fn a_queue_that_decides_at_once_is_the_path_itself() {
             let ecn = (number % 3 == 0).then_some(Ecn::Ect0);
             let now = at(number * 950);
             let expected = if ecn.is_some() { plain.send_markable(now, Bytes::new(1000)) } else { plain.send(now, Bytes::new(1000)) };
-            scheduled.enter(now, packet(number % 5, 1000, ecn), number);
-            assert_eq!((scheduled.settled(), scheduled.settled()), (Some((number, expected)), None));
+            scheduled.send(now, packet(number % 5, 1000, ecn), number);
+            assert_eq!((scheduled.decided(), scheduled.decided()), (Some((number, expected)), None));
         }
         assert_eq!((plain.counters(), scheduled.due()), (scheduled.counters(), Instant::FAR_FUTURE));
     }
@@ -112,12 +112,12 @@ fn one_flow_alone_leaves_as_from_any_queue() {
         let (mut fair, mut plain) = (path(&config), path(&PathConfig { aqm: Aqm::DropTail, ..config }));
         for number in 0..5u64 {
             for path in [&mut fair, &mut plain] {
-                path.enter(at(number * 700), packet(3, 1000, ecn), number);
+                path.send(at(number * 700), packet(3, 1000, ecn), number);
             }
         }
         assert_eq!(fair.due(), at(3000));
         let far = Instant::FAR_FUTURE;
-        assert_eq!(arrivals(&settled(&mut fair, far)), arrivals(&settled(&mut plain, far)));
+        assert_eq!(arrivals(&decided(&mut fair, far)), arrivals(&decided(&mut plain, far)));
         assert_eq!((fair.due(), fair.free_at()), (far, plain.free_at()));
     }
 }
@@ -128,14 +128,14 @@ fn queues_of_flows_are_served_in_turn_by_the_quantum() {
     let mut path = path(&one_packet_a_millisecond(aqm));
     // Four of flow 1, then four of flow 2 and eight small ones of flow 3, all at once; the first is taken at once.
     let flows = [(1, 1000, 4), (2, 1000, 4), (3, 500, 8)];
-    let mut ticket = 0;
+    let mut id = 0;
     for (flow, bytes, count) in flows {
         for _ in 0..count {
-            path.enter(at(0), packet(flow, bytes, None), flow * 100 + ticket % 100);
-            ticket += 1;
+            path.send(at(0), packet(flow, bytes, None), flow * 100 + id % 100);
+            id += 1;
         }
     }
-    let order: Vec<u64> = arrivals(&settled(&mut path, Instant::FAR_FUTURE)).iter().map(|(ticket, _)| ticket / 100).collect();
+    let order: Vec<u64> = arrivals(&decided(&mut path, Instant::FAR_FUTURE)).iter().map(|(id, _)| id / 100).collect();
     // Flow 1 has used its quantum, so the new flows go first; then each has a turn, two packets for flow 3.
     assert_eq!(order, [1, 2, 3, 3, 1, 2, 3, 3, 1, 2, 3, 3, 1, 2, 3, 3]);
 }
@@ -149,7 +149,7 @@ fn a_sparse_flow_does_not_wait_for_one_that_fills_the_link() {
         let of_sparse = outcome.iter().filter(|(flow, _, passage)| *flow == 1 && matches!(passage.fate, Fate::Delivered { .. }));
         of_sparse.map(|(_, _, passage)| passage.queued.as_micros()).collect()
     };
-    // One packet of the other flow is under way, at most.
+    // One packet of the other flow is in flight, at most.
     assert!(waits(Aqm::FQ_CODEL).iter().all(|wait| *wait <= 1000), "{:?}", waits(Aqm::FQ_CODEL));
     assert!(waits(Aqm::DropTail).iter().all(|wait| *wait > 50_000));
 }
@@ -177,7 +177,7 @@ fn each_flow_has_a_codel_of_its_own() {
     let dropped: Vec<u64> = outcome.iter().filter(|(_, _, passage)| passage.fate == Fate::Dropped).map(|(_, sent, _)| *sent).collect();
     assert!(dropped.len() > 10, "{}", dropped.len());
     // With marks nothing is dropped.
-    let flows = flows.map(|flow| Sends { packet: Entering { ecn: Some(Ecn::Ect0), ..flow.packet }, ..flow });
+    let flows = flows.map(|flow| Sends { packet: PathPacket { ecn: Some(Ecn::Ect0), ..flow.packet }, ..flow });
     let mut marking = path(&one_packet_a_millisecond(Aqm::FQ_CODEL));
     let outcome = run(&mut marking, &flows, 3_000_000);
     assert_eq!((delivered(&outcome, 0), delivered(&outcome, 1), marked(&outcome, 1)), (2000, 1200, 0));
@@ -186,16 +186,33 @@ fn each_flow_has_a_codel_of_its_own() {
 }
 
 #[test]
+fn a_queue_that_does_not_know_ecn_drops_what_it_would_mark() {
+    let capable = [Sends { from: 0, every: 900, packet: packet(1, 1000, Some(Ecn::Ect0)) }];
+    let plain = [Sends { from: 0, every: 900, packet: packet(1, 1000, None) }];
+    for aqm in [Aqm::CODEL, Aqm::PIE, Aqm::FQ_CODEL, Aqm::DUALPI2] {
+        let counted = |ecn_unaware, flows: &[Sends]| {
+            let mut path = path(&PathConfig { ecn_unaware, queue: QueueLimit::UNLIMITED, ..one_packet_a_millisecond(aqm) });
+            run(&mut path, flows, 3_000_000);
+            (path.counters().marked, path.counters().dropped_aqm)
+        };
+        assert!(counted(false, &capable).0 > 0, "{aqm}");
+        let unaware = counted(true, &capable);
+        assert!(unaware.0 == 0 && unaware.1 > 0, "{aqm}: {unaware:?}");
+        assert_eq!(unaware, counted(false, &plain), "{aqm}");
+    }
+}
+
+#[test]
 fn a_full_queue_takes_half_of_the_longest_flow_from_its_head() {
     let config = PathConfig { queue: QueueLimit::Packets(20), ..one_packet_a_millisecond(Aqm::FQ_CODEL) };
     let mut path = path(&config);
-    // One is under way, 16 of flow 1 wait, then four of flow 2: full.
-    for ticket in 0..21 {
-        path.enter(at(0), packet(1 + u64::from(ticket >= 17), 1000, None), ticket);
+    // One is in flight, 16 of flow 1 wait, then four of flow 2: full.
+    for id in 0..21 {
+        path.send(at(0), packet(1 + u64::from(id >= 17), 1000, None), id);
     }
-    assert_eq!(settled(&mut path, at(0)).len(), 1);
-    path.enter(at(0), packet(2, 1000, None), 21);
-    let dropped: Vec<u64> = std::iter::from_fn(|| path.settled()).map(|(ticket, _)| ticket).collect();
+    assert_eq!(decided(&mut path, at(0)).len(), 1);
+    path.send(at(0), packet(2, 1000, None), 21);
+    let dropped: Vec<u64> = std::iter::from_fn(|| path.decided()).map(|(id, _)| id).collect();
     assert_eq!(dropped, [1, 2, 3, 4, 5, 6, 7, 8]);
     assert_eq!((path.counters().dropped_queue, path.waiting_bytes(at(0))), (8, Bytes::new(13_000)));
 }
@@ -205,12 +222,12 @@ fn what_a_hostile_sender_puts_into_the_queue_is_bounded_by_its_limit() {
     for aqm in [Aqm::FQ_CODEL, Aqm::DUALPI2] {
         let config = PathConfig { queue: QueueLimit::Bytes(Bytes::new(30_000)), ..one_packet_a_millisecond(aqm) };
         let mut path = path(&config);
-        for ticket in 0..100_000u64 {
-            let ecn = [None, Some(Ecn::Ect0), Some(Ecn::Ect1)][ticket as usize % 3];
-            path.enter(at(ticket / 100), packet(ticket, ticket % 1500, ecn), ticket);
+        for id in 0..100_000u64 {
+            let ecn = [None, Some(Ecn::Ect0), Some(Ecn::Ect1)][id as usize % 3];
+            path.send(at(id / 100), packet(id, id % 1500, ecn), id);
             assert!(path.waiting_bytes(Instant::ZERO) <= Bytes::new(30_000));
         }
-        let decided = settled(&mut path, Instant::FAR_FUTURE);
+        let decided = decided(&mut path, Instant::FAR_FUTURE);
         assert_eq!(decided.len(), 100_000);
         let counters = path.counters();
         assert_eq!(counters.sent, counters.delivered + counters.dropped_queue + counters.dropped_aqm);
@@ -222,11 +239,11 @@ fn only_ect1_and_ce_go_to_the_queue_of_l4s() {
     let mut path = path(&one_packet_a_millisecond(Aqm::DUALPI2));
     let codepoints = [None, Some(Ecn::Ect0), Some(Ecn::Ect1), Some(Ecn::CongestionExperienced)];
     // One goes at once; behind it one of each kind waits.
-    path.enter(at(0), packet(0, 1000, None), 9);
-    for (ticket, ecn) in (0..).zip(codepoints) {
-        path.enter(at(1), packet(0, 1000, ecn), ticket);
+    path.send(at(0), packet(0, 1000, None), 9);
+    for (id, ecn) in (0..).zip(codepoints) {
+        path.send(at(1), packet(0, 1000, ecn), id);
     }
-    let order: Vec<u64> = arrivals(&settled(&mut path, Instant::FAR_FUTURE)).iter().map(|(ticket, _)| *ticket).collect();
+    let order: Vec<u64> = arrivals(&decided(&mut path, Instant::FAR_FUTURE)).iter().map(|(id, _)| *id).collect();
     // The first of L4S gives the classic queue credit for its turn: 1 part of 10 earned, 9 paid.
     assert_eq!(order, [9, 2, 0, 3, 1]);
 }
@@ -235,10 +252,10 @@ fn only_ect1_and_ce_go_to_the_queue_of_l4s() {
 fn an_l4s_packet_is_marked_when_it_has_waited_a_millisecond() {
     let mut path = path(&one_packet_a_millisecond(Aqm::DUALPI2));
     // At once: packet n waits n ms; the last of them is alone in its queue then.
-    for ticket in 0..6 {
-        path.enter(at(0), packet(0, 1000, Some(Ecn::Ect1)), ticket);
+    for id in 0..6 {
+        path.send(at(0), packet(0, 1000, Some(Ecn::Ect1)), id);
     }
-    let marks: Vec<bool> = settled(&mut path, at(6000)).iter().map(|(_, passage)| passage.marked).collect();
+    let marks: Vec<bool> = decided(&mut path, at(6000)).iter().map(|(_, passage)| passage.marked).collect();
     assert_eq!(marks, [false, false, true, true, true, false]);
     assert_eq!(path.counters().marked, 3);
 }
@@ -276,7 +293,7 @@ fn l4s_goes_first_and_leaves_the_classic_queue_a_tenth() {
         Sends { from: 0, every: 900, packet: packet(2, 1000, None) },
     ];
     // Controllers that are as good as off, so that the scheduler alone decides.
-    let aqm = "dualpi2:target=1000s,rtt=1000s,step=1000s".parse().unwrap();
+    let aqm = "dualpi2:target=1000s,rtt=1000s,minth=1000s".parse().unwrap();
     let mut path = path(&PathConfig { queue: QueueLimit::UNLIMITED, ..one_packet_a_millisecond(aqm) });
     let outcome = run(&mut path, &flows, 1_000_000);
     let within = |flow| {
@@ -292,13 +309,13 @@ fn losses_and_the_other_impairments_meet_the_same_packets_whatever_the_queue() {
         let lost = |aqm: Aqm, seed: u64| -> Vec<u64> {
             let config = PathConfig { loss: "5%".parse().unwrap(), loss_at, ..one_packet_a_millisecond(aqm) };
             let mut path = ScheduledPath::new(&config, Seed(seed), "forward").unwrap();
-            for ticket in 0..2000 {
-                path.enter(at(ticket * 1100), packet(ticket % 3, 1000, None), ticket);
+            for id in 0..2000 {
+                path.send(at(id * 1100), packet(id % 3, 1000, None), id);
             }
-            let mut lost: Vec<u64> = settled(&mut path, Instant::FAR_FUTURE)
+            let mut lost: Vec<u64> = decided(&mut path, Instant::FAR_FUTURE)
                 .iter()
                 .filter(|(_, passage)| passage.fate == Fate::Lost)
-                .map(|(ticket, _)| *ticket)
+                .map(|(id, _)| *id)
                 .collect();
             lost.sort_unstable();
             assert_eq!(path.counters().lost, lost.len() as u64);
@@ -319,14 +336,14 @@ fn the_same_seed_gives_the_same_passages_however_often_it_is_asked() {
         let config = PathConfig { jitter: "wifi:3ms".parse().unwrap(), aggregate: MS * 4, ..one_packet_a_millisecond(aqm) };
         let outcome = |asks: bool| {
             let mut path = path(&config);
-            for ticket in 0..5000u64 {
+            for id in 0..5000u64 {
                 if asks {
-                    path.advance(at(ticket * 800 - 400 * u64::from(ticket > 0)));
+                    path.advance(at(id * 800 - 400 * u64::from(id > 0)));
                 }
-                let ecn = [None, Some(Ecn::Ect0), Some(Ecn::Ect1)][ticket as usize % 3];
-                path.enter(at(ticket * 800), packet(ticket % 7, 1000, ecn), ticket);
+                let ecn = [None, Some(Ecn::Ect0), Some(Ecn::Ect1)][id as usize % 3];
+                path.send(at(id * 800), packet(id % 7, 1000, ecn), id);
             }
-            settled(&mut path, Instant::FAR_FUTURE)
+            decided(&mut path, Instant::FAR_FUTURE)
         };
         assert_eq!(outcome(false), outcome(true));
     }
@@ -336,9 +353,9 @@ fn the_same_seed_gives_the_same_passages_however_often_it_is_asked() {
 fn a_recorded_link_serves_a_scheduled_queue_in_its_opportunities() {
     let config = PathConfig { bandwidth: None, opportunities: "2,3,5*2,9".parse().unwrap(), ..one_packet_a_millisecond(Aqm::FQ_CODEL) };
     let mut path = path(&config);
-    for (ticket, micros, flow) in [(0, 0, 1), (1, 0, 1), (2, 0, 2), (3, 500, 2), (4, 5000, 1)] {
-        path.enter(at(micros), packet(flow, 700, None), ticket);
+    for (id, micros, flow) in [(0, 0, 1), (1, 0, 1), (2, 0, 2), (3, 500, 2), (4, 5000, 1)] {
+        path.send(at(micros), packet(flow, 700, None), id);
     }
     // Two of 700 bytes share an opportunity, and 100 bytes of the next; flow 1 has used its quantum by then.
-    assert_eq!(arrivals(&settled(&mut path, Instant::FAR_FUTURE)), [(0, 2000), (1, 2000), (2, 3000), (3, 3000), (4, 9000)]);
+    assert_eq!(arrivals(&decided(&mut path, Instant::FAR_FUTURE)), [(0, 2000), (1, 2000), (2, 3000), (3, 3000), (4, 9000)]);
 }

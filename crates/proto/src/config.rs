@@ -1,9 +1,10 @@
-//! What an endpoint is told before it starts.
+//! The configuration of an endpoint.
 //!
 //! Read by [`crate::endpoint::Endpoint`] and by each connection. Invariant: a value here is a default for
 //! every connection; nothing here changes while a connection lives.
 
 use crate::rate::Rate;
+use core::net::SocketAddr;
 use core::num::NonZeroU8;
 use segstream_base::{Bandwidth, Duration};
 use segstream_wire::{Class, Limits};
@@ -12,7 +13,7 @@ use segstream_wire::{Class, Limits};
 pub const DATAGRAM_BYTES_MIN: usize = 1200;
 
 /// One of several endpoints that share a port, each in a thread of its own. The identifiers of its connections say so,
-/// so that whoever spreads datagrams over them need not look at addresses: see [`Shard::names`].
+/// so that a load balancer need not look at addresses: see [`Shard::names`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shard {
     index: u8,
@@ -51,7 +52,7 @@ pub(crate) const DATAGRAM_BYTES_MAX: usize = 65_507;
 pub enum DatagramSize {
     /// At most so many bytes, 1200 to 65,507. What the path does not carry is lost.
     Fixed(usize),
-    /// As large as the path is found to carry, from 1200 bytes on (RFC 8899).
+    /// Path MTU discovery, from 1200 bytes on (RFC 8899).
     Discover,
 }
 
@@ -68,19 +69,25 @@ impl DatagramSize {
 /// The configuration of an endpoint.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// What we allow our peers.
+    /// The limits that peers get.
     pub limits: Limits,
     /// The class proposed, and the most that is accepted. Default 7.
     pub class: Class,
     /// The rate of each connection in our direction, counted in whole IP packets. Default: automatic.
     pub rate: Rate,
+    /// What the time of day shows at [`segstream_base::Instant::ZERO`], in any time zone; zero where it is not known. Senders with the
+    /// controller `auto` drain queues at the same moments of it, and tokens that validate addresses age by it. Default zero.
+    pub epoch: Duration,
+    /// Whether a connection with an automatic rate begins with half of the capacity that the last one to the same host found, if the
+    /// round trip is alike (Careful Resume, RFC 9959). Default yes.
+    pub careful_resume: bool,
     /// Whether a connection ends when the path carries almost nothing of a fixed rate (RFC 8084). Default yes.
     pub circuit_breaker: bool,
     /// The datagrams we send. Default 1200 bytes: a path in virtual time carries what its test says.
     pub datagram_bytes: DatagramSize,
     /// Whether neither flow control nor rate control may be in force. Default no.
     pub unlimited: bool,
-    /// The re-sequencing distance R at first; it adapts up to 256. Default 3.
+    /// The reordering threshold R at first; it adapts up to 256. Default 3.
     pub reorder: u32,
     /// The largest receive buffer of one stream, which bounds what a peer can ask for. Default 64 MiB.
     pub stream_window_bytes: u64,
@@ -89,22 +96,27 @@ pub struct Config {
     pub connection_window_bytes: u64,
     /// The most connections at a time. Default 1024.
     pub connections: usize,
-    /// The most set-ups of peers that are not known yet at a time. Default 256.
+    /// The most concurrent set-ups of peers that are not authenticated yet. Default 256.
     pub setups: usize,
     /// The most of them for one IP address. Default 16.
     pub setups_per_host: usize,
     /// The most handshakes begun for peers in a second, in bursts of at most as many. Default 500.
     pub handshakes_per_second: u32,
-    /// The most datagrams in a second that tell strangers that their connection is lost. Default 100.
+    /// The most stateless resets in a second. Default 100.
     pub resets_per_second: u32,
     /// Whether connections are accepted. Default no.
     pub accept: bool,
     /// Which of several endpoints on one port this is. Default: the only one.
     pub shard: Shard,
+    /// The address and port that the socket is bound to: what the codes and tokens of this endpoint are worth something at. Default none,
+    /// for endpoints that accept no connections.
+    pub listener: Option<SocketAddr>,
     /// The pacing quantum, as a time: departures of so long share a system call. Default 200 us.
     pub pacing_quantum: Duration,
-    /// How long a connection is tried. Default 10 s.
+    /// The timeout of set-up. Default 10 s.
     pub connect_timeout: Duration,
+    /// Whether connections tell what they do, for [`crate::endpoint::Endpoint::poll_trace`]. Default no.
+    pub trace: bool,
 }
 
 impl Default for Config {
@@ -113,6 +125,8 @@ impl Default for Config {
             limits: Limits::default(),
             class: Class::ALL,
             rate: Rate::AUTO,
+            epoch: Duration::ZERO,
+            careful_resume: true,
             circuit_breaker: true,
             datagram_bytes: DatagramSize::Fixed(DATAGRAM_BYTES_MIN),
             unlimited: false,
@@ -126,8 +140,10 @@ impl Default for Config {
             resets_per_second: 100,
             accept: false,
             shard: Shard::ONLY,
+            listener: None,
             pacing_quantum: Duration::from_micros(200),
             connect_timeout: Duration::from_secs(10),
+            trace: false,
         }
     }
 }

@@ -3,12 +3,16 @@
 //! Every variant says whose fault it is. Told by connections, printed by applications.
 
 use crate::session::HandshakeError;
-use segstream_base::{Bytes, Duration};
+use core::time::Duration;
+use segstream_base::Bytes;
 use segstream_wire::handshake::RejectReason;
 
 /// The code a peer receives when this end closes for [`CloseReason::PathOverloaded`]. Why so high: the low codes are the
 /// application's.
 pub const PATH_OVERLOADED_CODE: u64 = 0x5347_0001;
+
+/// The code a peer receives when this end closes for [`CloseReason::ProtocolViolation`].
+pub const PROTOCOL_VIOLATION_CODE: u64 = 0x5347_0002;
 
 /// Why a connection is no more.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -37,10 +41,10 @@ pub enum CloseReason {
     #[error("aborted by this end")]
     AbortedHere,
     /// Nothing has come from the peer for the idle timeout: it or the path is gone.
-    #[error("nothing came from the peer for {0}: the peer has stopped or the path is interrupted")]
+    #[error("nothing came from the peer for {0:?}: the peer has stopped or the path is interrupted")]
     TimedOut(Duration),
     /// Nobody answered the request.
-    #[error("nobody answered within {0}: check the address and port, that the peer listens there, and that no firewall blocks UDP")]
+    #[error("nobody answered within {0:?}: check the address and port, that the peer listens there, and that no firewall blocks UDP")]
     NoAnswer(Duration),
     /// The peer refused the connection.
     #[error("refused by the peer: {}", rejection(*reason, detail))]
@@ -52,7 +56,7 @@ pub enum CloseReason {
     },
     /// The path carries almost nothing of the fixed rate (RFC 8084).
     #[error(
-        "of {sent} sent in {span} only {received} arrived: the path carries almost nothing of the fixed rate, so this end closed the \
+        "of {sent} sent in {span:?} only {received} arrived: the path carries almost nothing of the fixed rate, so this end closed the \
          connection; give a lower rate, or use congestion control (auto)"
     )]
     PathOverloaded {

@@ -1,7 +1,7 @@
 //! The flagship's halves under the common contract: typed packets, their own shipment counters.
 //!
 //! Called by the simulator and by tests in virtual time. Segments are released as soon as they are
-//! judged, as an application does that reads at once.
+//! judged, as an application does that reads at once, or as a slower user has done with them.
 //!
 //! Invariant: these are the very halves a connection uses; only the counter and the release are here.
 
@@ -12,11 +12,13 @@ use crate::sender::{Broken, Outgoing, SendHalf, SenderConfig, SenderHalfEvent};
 use crate::session::Plain;
 use core::ops::Range;
 use segstream_base::codec::{DecodeError, Reader, Writer};
+use segstream_base::endpoint::Ecn;
 use segstream_base::halves::{
     Deadline, Packet, PayloadSpan, Probe, Receiver, ReceiverEvent, Reconfigure, ReconfigureError, Segment, SegmentNumber, Sender,
     SenderCounters, SenderEvent, StreamId, SubmitError, Verdict,
 };
-use segstream_base::{Bandwidth, Instant, ShipmentNumber};
+use segstream_base::{Bandwidth, Instant, Position, ShipmentNumber};
+use segstream_blocks::user::{Slowdown, User};
 use segstream_wire::contract::{Contract, ContractError};
 use segstream_wire::header::HEADER_BYTES;
 use segstream_wire::{Class, Header, Kind, Level, Part, Report, State};
@@ -31,10 +33,10 @@ pub const SHIPMENT_OVERHEAD_BYTES: usize = HEADER_BYTES + Plain::SEAL_BYTES;
 pub struct Forward {
     /// The shipment number.
     pub number: ShipmentNumber,
-    /// Whether a congested path may mark it instead of dropping it. On a real path the IP header says so; here it is the
-    /// connection identifier, which nothing else needs.
-    pub markable: bool,
-    /// What the body takes. Why kept: its length is asked for twice on its way, and the half knows it.
+    /// With a codepoint a congested path may mark it instead of dropping it. On a real path the IP header says so; here it is
+    /// the connection identifier, which nothing else needs.
+    pub ecn: Option<Ecn>,
+    /// The length of the body. Why stored: it is read twice for each shipment, and the half knows it already.
     body_bytes: u32,
     /// What it carries.
     pub body: ForwardBody,
@@ -62,6 +64,24 @@ fn header(kind: Kind, number: ShipmentNumber, connection: u32, out: &mut Writer<
     Header { level: Level::Data, kind, connection, number: number.0 as u32 }.encode(out);
 }
 
+/// A codepoint as a connection identifier.
+const fn code(ecn: Option<Ecn>) -> u32 {
+    match ecn {
+        Some(Ecn::Ect0) => 1,
+        Some(Ecn::Ect1) => 2,
+        _ => 0,
+    }
+}
+
+/// The codepoint that a connection identifier stands for.
+const fn code_point(connection: u32) -> Option<Ecn> {
+    match connection {
+        1 => Some(Ecn::Ect0),
+        2 => Some(Ecn::Ect1),
+        _ => None,
+    }
+}
+
 /// The plain seal over what was written from `start` on, so that a capture of a simulation can be read.
 fn seal(number: ShipmentNumber, start: usize, out: &mut Writer<'_>) {
     let checksum = Plain::checksum(number, out.written(start));
@@ -77,7 +97,7 @@ impl Packet for Forward {
         let start = out.position();
         match &self.body {
             ForwardBody::Data(parts) => {
-                header(Kind::Data, self.number, u32::from(self.markable), out);
+                header(Kind::Data, self.number, code(self.ecn), out);
                 for part in parts {
                     part.encode_header(out);
                     if let Some(room) = out.reserve(part.payload_bytes as usize) {
@@ -86,7 +106,7 @@ impl Packet for Forward {
                 }
             }
             ForwardBody::State(state) => {
-                header(Kind::State, self.number, u32::from(self.markable), out);
+                header(Kind::State, self.number, code(self.ecn), out);
                 state.encode(out);
             }
         }
@@ -99,15 +119,15 @@ impl Packet for Forward {
         input.u32("seal")?;
         let body_bytes = body.len() as u32;
         let mut body = Reader::new(body);
-        let (number, markable) = (ShipmentNumber(header.number.into()), header.connection != 0);
+        let (number, ecn) = (ShipmentNumber(header.number.into()), code_point(header.connection));
         if header.kind == Kind::State {
-            return Ok(Self { number, markable, body_bytes, body: ForwardBody::State(Box::new(State::decode(&mut body)?)) });
+            return Ok(Self { number, ecn, body_bytes, body: ForwardBody::State(Box::new(State::decode(&mut body)?)) });
         }
         let mut parts = SmallVec::new();
         while !body.is_empty() {
             parts.push(Part::decode(&mut body)?.0);
         }
-        Ok(Self { number, markable, body_bytes, body: ForwardBody::Data(parts) })
+        Ok(Self { number, ecn, body_bytes, body: ForwardBody::Data(parts) })
     }
 
     fn is_data(&self) -> bool {
@@ -121,8 +141,8 @@ impl Packet for Forward {
         None
     }
 
-    fn is_markable(&self) -> bool {
-        self.markable
+    fn ecn(&self) -> Option<Ecn> {
+        self.ecn
     }
 }
 
@@ -164,7 +184,7 @@ pub struct LoneSender {
     counters: SenderCounters,
     /// Segments whose first part has just left.
     started: VecDeque<(StreamId, SegmentNumber)>,
-    /// What is left to tell of a run of verdicts.
+    /// Verdicts of a run that have not been returned yet.
     judged: Run,
     broken: Option<Broken>,
 }
@@ -195,7 +215,7 @@ impl LoneSender {
         })
     }
 
-    /// What made the path be given up, once it was: a connection ends then, this sender goes on.
+    /// The error of the circuit breaker, once it has opened: a connection ends then, this sender continues.
     pub const fn circuit_broken(&self) -> Option<Broken> {
         self.broken
     }
@@ -203,9 +223,9 @@ impl LoneSender {
     /// Counts the data shipment in the buffer of parts.
     fn count(&mut self) {
         self.counters.packets_sent += 1;
-        self.counters.packets_retransmitted += u64::from(self.parts.iter().any(|part| part.again));
+        self.counters.packets_retransmitted += u64::from(self.parts.iter().any(|part| part.retransmission));
         for part in &self.parts {
-            if part.first == 0 && !part.again {
+            if part.first == Position::FIRST && !part.retransmission {
                 self.started.push_back((part.stream, part.segment));
             }
         }
@@ -254,13 +274,13 @@ impl Sender for LoneSender {
     #[inline]
     fn poll_transmit(&mut self, now: Instant) -> Option<Forward> {
         let (number, outgoing) = self.half.poll_transmit(now, &mut self.counter, &mut self.parts)?;
-        let markable = self.half.is_markable();
+        let ecn = self.half.ecn();
         Some(match outgoing {
             Outgoing::Data { body_bytes } => {
                 self.count();
-                Forward { number, markable, body_bytes: body_bytes as u32, body: ForwardBody::Data(SmallVec::from_slice(&self.parts)) }
+                Forward { number, ecn, body_bytes: body_bytes as u32, body: ForwardBody::Data(SmallVec::from_slice(&self.parts)) }
             }
-            Outgoing::State(state) => Forward { number, markable, body_bytes: state.encoded_len() as u32, body: ForwardBody::State(state) },
+            Outgoing::State(state) => Forward { number, ecn, body_bytes: state.encoded_len() as u32, body: ForwardBody::State(state) },
         })
     }
 
@@ -315,12 +335,36 @@ pub struct LoneReceiver {
     pub half: RecvHalf,
     counter: ShipmentCounter,
     events: VecDeque<ReceiverEvent>,
+    /// The user, and the segments that it has not taken: their room stays theirs.
+    user: User,
+    unread: VecDeque<(StreamId, SegmentNumber)>,
 }
 
 impl LoneReceiver {
     /// A receiver; streams come from the sender's state.
     pub fn new(config: ReceiverConfig, now: Instant) -> Self {
-        Self { half: RecvHalf::new(config, now), counter: ShipmentCounter::default(), events: VecDeque::new() }
+        Self {
+            half: RecvHalf::new(config, now),
+            counter: ShipmentCounter::default(),
+            events: VecDeque::new(),
+            user: User::default(),
+            unread: VecDeque::new(),
+        }
+    }
+
+    /// The same with a user who is slow for a while (FC 3.4): the window follows what it has taken.
+    #[must_use]
+    pub fn with_slowdown(self, slowdown: Option<Slowdown>) -> Self {
+        Self { user: User::new(slowdown), ..self }
+    }
+
+    /// The user takes what it can.
+    fn read(&mut self, now: Instant) {
+        while !self.unread.is_empty() && self.user.take(now) {
+            if let Some((stream, segment)) = self.unread.pop_front() {
+                self.half.release(now, stream, segment);
+            }
+        }
     }
 
     fn drain_deliveries(&mut self, now: Instant) {
@@ -328,15 +372,16 @@ impl LoneReceiver {
         while let Some(id) = self.half.stream_at(place) {
             place += 1;
             while let Some(delivery) = self.half.poll_delivery(id) {
-                self.half.release(now, id, delivery.segment);
+                self.unread.push_back((id, delivery.segment));
                 self.events.push_back(ReceiverEvent::Delivered {
                     stream: id,
                     segment: delivery.segment,
                     verdict: delivery.verdict,
                     units: delivery.units,
-                    holes: delivery.holes.iter().map(|hole| hole.1 - hole.0).sum(),
+                    holes: delivery.holes.iter().map(|hole| hole.len()).sum(),
                 });
             }
+            self.read(now);
             if let Some(segments) = self.half.poll_ended(now, id) {
                 self.events.push_back(ReceiverEvent::Ended { stream: id, segments });
             }
@@ -377,10 +422,18 @@ impl Receiver for LoneReceiver {
     }
 
     fn poll_timeout(&self) -> Option<Deadline> {
-        self.half.poll_timeout()
+        let reads = self.user.done_at().map(|at| Deadline { at, timer: "user" });
+        Deadline::earlier(self.half.poll_timeout(), reads)
     }
 
-    fn handle_timeout(&mut self, _now: Instant) {}
+    fn handle_timeout(&mut self, now: Instant) {
+        if self.user.done_at().is_some_and(|at| at <= now) {
+            self.drain_deliveries(now);
+        }
+        if self.half.handle_timeout(now) && self.half.take_deliverable() {
+            self.drain_deliveries(now);
+        }
+    }
 
     fn poll_event(&mut self) -> Option<ReceiverEvent> {
         self.events.pop_front()

@@ -5,6 +5,7 @@
 //! - [`sender`] and [`receiver`]: the halves, one direction each, where the protocol's decisions are.
 //! - [`session`]: what seals shipments.
 //! - [`store`]: the payload bytes, which the halves never touch.
+//! - [`trace`]: what a connection does, event by event, for tools that record it.
 //! - [`halves`]: the halves under the common contract, for the simulator.
 //!
 //! How to drive an endpoint is said in [`segstream_base::endpoint`]. The bytes are in `segstream_wire`,
@@ -31,3 +32,4 @@ mod segment_buffers;
 pub mod sender;
 pub mod session;
 pub mod store;
+pub mod trace;

@@ -26,6 +26,8 @@ pub enum Rate {
         peak: Bandwidth,
         /// The controller. Default [`congestion::auto`].
         congestion: &'static Algorithm,
+        /// The initial rate, if it is known in advance; zero if not.
+        start: Bandwidth,
     },
 }
 
@@ -33,12 +35,22 @@ pub enum Rate {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RateError {
-    /// The bounds leave nothing.
+    /// The floor is above the peak.
     #[error("an automatic rate cannot have a floor of {floor} and a peak of {peak}; give a floor above 0 and a peak not below it")]
     Bounds {
         /// The floor, as given.
         floor: Bandwidth,
         /// The peak, as given.
+        peak: Bandwidth,
+    },
+    /// The start lies outside the bounds.
+    #[error("an automatic rate between {floor} and {peak} cannot start at {start}; give a start within the bounds")]
+    Start {
+        /// The start, as given.
+        start: Bandwidth,
+        /// The floor.
+        floor: Bandwidth,
+        /// The peak.
         peak: Bandwidth,
     },
     /// The class has no rate control.
@@ -62,19 +74,29 @@ impl Rate {
     /// The floor of an automatic rate unless told otherwise: a few datagrams a second.
     pub const FLOOR: Bandwidth = Bandwidth::from_bits_per_second(64_000);
     /// The peak of an automatic rate unless told otherwise.
-    pub const PEAK: Bandwidth = Bandwidth::from_bits_per_second(10_000_000_000);
-    /// An automatic rate from 64 kbit/s to 10 Gbit/s under the controller `auto`: the default.
+    pub const PEAK: Bandwidth = Bandwidth::from_bits_per_second(100_000_000_000);
+    /// An automatic rate from 64 kbit/s to 100 Gbit/s under the controller `auto`: the default.
     pub const AUTO: Self = Self::between(Self::FLOOR, Self::PEAK);
 
     /// An automatic rate within other bounds, under the controller `auto`.
     pub const fn between(floor: Bandwidth, peak: Bandwidth) -> Self {
-        Self::Auto { floor, peak, congestion: &congestion::auto::ALGORITHM }
+        Self::Auto { floor, peak, congestion: &congestion::auto::ALGORITHM, start: Bandwidth::ZERO }
     }
 
     /// The same automatic rate under another controller; a rate that is not automatic stays as it is.
     pub const fn under(self, congestion: &'static Algorithm) -> Self {
         match self {
-            Self::Auto { floor, peak, .. } => Self::Auto { floor, peak, congestion },
+            Self::Auto { floor, peak, start, .. } => Self::Auto { floor, peak, congestion, start },
+            other => other,
+        }
+    }
+
+    /// The same automatic rate, which starts at `start`: at the rate of a live source, or what an earlier connection found. It starts
+    /// with what that implies to be in flight, and falls back at the first sign that it was too much. Zero for nothing known. A rate
+    /// that is not automatic stays as it is.
+    pub const fn starting_at(self, start: Bandwidth) -> Self {
+        match self {
+            Self::Auto { floor, peak, congestion, .. } => Self::Auto { floor, peak, congestion, start },
             other => other,
         }
     }
@@ -84,7 +106,7 @@ impl Rate {
         Self::Fixed(RateSpec::smooth(rate))
     }
 
-    /// The most that may ever leave; zero when unpaced. What a peer is told.
+    /// The highest rate, which the peer is told; zero when unpaced.
     pub const fn peak(&self) -> Bandwidth {
         match self {
             Self::Unpaced => Bandwidth::ZERO,
@@ -105,6 +127,9 @@ impl Rate {
     pub fn check(&self, class: Class) -> Result<(), RateError> {
         match *self {
             Self::Auto { floor, peak, .. } if floor.is_zero() || peak < floor => Err(RateError::Bounds { floor, peak }),
+            Self::Auto { floor, peak, start, .. } if !start.is_zero() && (start < floor || start > peak) => {
+                Err(RateError::Start { start, floor, peak })
+            }
             Self::Auto { .. } if !class.rate_control() => Err(RateError::Uncontrolled(class)),
             _ => Ok(()),
         }
@@ -114,6 +139,14 @@ impl Rate {
     pub(crate) const fn bounds(&self, datagram: Bytes) -> Option<congestion::Bounds> {
         match *self {
             Self::Auto { floor, peak, .. } => Some(congestion::Bounds { floor, peak, datagram }),
+            _ => None,
+        }
+    }
+
+    /// The initial rate of an automatic rate, if one is set.
+    pub(crate) fn start(&self) -> Option<Bandwidth> {
+        match *self {
+            Self::Auto { start, .. } if !start.is_zero() => Some(start),
             _ => None,
         }
     }
@@ -139,5 +172,7 @@ mod tests {
         assert_eq!(Rate::smooth(Rate::PEAK).check(six), Ok(()));
         let (floor, peak) = (Rate::PEAK, Rate::FLOOR);
         assert_eq!(Rate::between(floor, peak).check(Class::ALL), Err(RateError::Bounds { floor, peak }));
+        let (floor, peak, start) = (Rate::FLOOR, Rate::PEAK, Bandwidth::from_bits_per_second(1000));
+        assert_eq!(Rate::AUTO.starting_at(start).check(Class::ALL), Err(RateError::Start { start, floor, peak }));
     }
 }

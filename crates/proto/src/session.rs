@@ -1,9 +1,9 @@
 //! What seals shipments and proves who a peer is: the session of a connection, and the protection of an endpoint that
 //! makes sessions.
 //!
-//! Called by connections for every shipment in and out and through set-up, and by the endpoint for what it gives away
-//! without keeping anything (cookies, address tokens, identifiers, reset tokens). Two protections exist: [`Plain`]
-//! here, which finds accidents and nothing else, and the encrypted one of the secure layer.
+//! Called by connections for every shipment in and out and in set-up, and by the endpoint for the tokens it issues
+//! without keeping state (cookies, address tokens, identifiers, reset tokens). Two protections exist: [`Plain`]
+//! here, which detects accidental corruption only, and the encrypted one of the secure layer.
 //!
 //! Invariant: whatever `open` accepts was sealed by the peer's session under the same level and number.
 
@@ -23,7 +23,7 @@ pub(crate) fn constant_time_eq(ours: &[u8], theirs: &[u8]) -> bool {
     ours.len() == theirs.len() && ours.iter().zip(theirs).fold(0, |differing, (ours, theirs)| differing | (ours ^ theirs)) == 0
 }
 
-/// Whom an initiator takes for the peer it wanted.
+/// How an initiator authenticates its peer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Trust {
     /// Whoever answers. Only for a peer that nobody can stand in for, such as one in the same process.
@@ -39,10 +39,13 @@ pub enum Trust {
 /// Why a handshake failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HandshakeError {
-    /// The code the peer hears: 256 plus the TLS alert, as in RFC 9001 4.8.
+    /// The code sent to the peer: 256 plus the TLS alert, as in RFC 9001 4.8.
     pub code: u64,
-    /// A sentence for people at this end.
+    /// The error text for the user of this end.
     pub detail: String,
+    /// What the peer is told. Never what only this end knows, such as the key that it expected: the peer may be an impostor.
+    // Why no string: it never grows, and errors are passed by value through every layer.
+    pub told: Box<str>,
     /// The key of a peer that was not the one trusted, or not one to be served.
     pub untrusted: Option<Fingerprint>,
 }
@@ -109,10 +112,10 @@ pub trait Protection: fmt::Debug + Send {
     /// The session of a connection that a peer asks for.
     fn respond(&mut self, remote: SocketAddr) -> Box<dyn Session>;
     /// A message authentication code that nobody else can make or foresee. The key lives as long as the endpoint.
-    fn authenticate(&self, message: &[u8]) -> [u8; 16];
+    fn mac(&self, message: &[u8]) -> [u8; 16];
     /// The same under a key that outlives the endpoint, for those who come back after a crash; `None` when there is no
     /// such key.
-    fn authenticate_lasting(&self, message: &[u8]) -> Option<[u8; 16]>;
+    fn lasting_mac(&self, message: &[u8]) -> Option<[u8; 16]>;
 }
 
 /// Integrity only: CRC32C over the shipment and its full number. Anyone can read and forge it.
@@ -192,13 +195,13 @@ impl Protection for Plain {
         Box::new(PlainSession::default())
     }
 
-    fn authenticate(&self, message: &[u8]) -> [u8; 16] {
+    fn mac(&self, message: &[u8]) -> [u8; 16] {
         let mut hasher = SipHasher24::new_with_key(&self.key);
         hasher.write(message);
         hasher.finish128().as_bytes()
     }
 
-    fn authenticate_lasting(&self, _message: &[u8]) -> Option<[u8; 16]> {
+    fn lasting_mac(&self, _message: &[u8]) -> Option<[u8; 16]> {
         None
     }
 }
@@ -320,8 +323,8 @@ mod tests {
 
     #[test]
     fn a_code_depends_on_the_key_and_on_every_byte() {
-        let ours = Plain::new([1; 16]).authenticate(b"message");
-        assert_ne!(ours, Plain::new([2; 16]).authenticate(b"message"));
-        assert_ne!(ours, Plain::new([1; 16]).authenticate(b"messagf"));
+        let ours = Plain::new([1; 16]).mac(b"message");
+        assert_ne!(ours, Plain::new([2; 16]).mac(b"message"));
+        assert_ne!(ours, Plain::new([1; 16]).mac(b"messagf"));
     }
 }

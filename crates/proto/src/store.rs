@@ -9,10 +9,11 @@
 
 use crate::layout::Layout;
 use crate::live_streams::LiveStreams;
+pub use crate::segment_buffers::RECYCLED_BYTES_MIN;
 use crate::segment_buffers::SegmentBuffers;
 use bytes::Bytes;
 use core::ops::Range;
-use segstream_base::{SegmentNumber, StreamId};
+use segstream_base::{Run, SegmentNumber, StreamId, UnitIndex};
 use segstream_wire::Part;
 use std::collections::VecDeque;
 
@@ -64,7 +65,7 @@ impl<T> Numbered<T> {
     }
 }
 
-/// The bytes on their way out.
+/// The payload of outgoing segments.
 #[derive(Debug, Default)]
 pub struct SendStore {
     streams: LiveStreams<Numbered<Outgoing>>,
@@ -88,8 +89,8 @@ impl SendStore {
         }
     }
 
-    /// Forgets segments that have their verdicts.
-    pub fn forget(&mut self, stream: StreamId, segments: Range<SegmentNumber>) {
+    /// Removes segments that have their verdicts.
+    pub fn remove(&mut self, stream: StreamId, segments: Range<SegmentNumber>) {
         let Some(stream) = self.streams.get_mut(stream) else { return };
         for segment in segments.start.up_to(segments.end) {
             if let Some(kept) = stream.get_mut(segment) {
@@ -111,12 +112,12 @@ impl SendStore {
         let bytes = stream.and_then(|stream| stream.get(part.segment)).map_or(&[][..], Outgoing::bytes);
         let unit_bytes = layout.unit_bytes as usize;
         if layout.order.is_in_order() {
-            append(out, bytes, part.first as usize * unit_bytes, part.payload_bytes as usize);
+            append(out, bytes, part.first.0 as usize * unit_bytes, part.payload_bytes as usize);
             return;
         }
         let end = out.len() + part.payload_bytes as usize;
         for unit in layout.units_at(part.first, part.count) {
-            append(out, bytes, unit as usize * unit_bytes, layout.bytes_of(unit) as usize);
+            append(out, bytes, unit.0 as usize * unit_bytes, layout.bytes_of(unit) as usize);
         }
         out.resize(end, 0);
     }
@@ -125,7 +126,7 @@ impl SendStore {
         self.streams.get_or_insert(stream)
     }
 
-    /// Keeps nothing of streams but those of which `keep` says so.
+    /// Removes all streams for which `keep` is false.
     pub fn retain(&mut self, keep: impl Fn(StreamId) -> bool) {
         self.streams.retain(|stream, _| keep(stream));
     }
@@ -139,61 +140,54 @@ fn append(out: &mut Vec<u8>, bytes: &[u8], start: usize, count: usize) {
     out.resize(end, 0);
 }
 
-/// The bytes on their way in.
-#[derive(Debug, Default)]
+/// The payload of incoming segments.
+#[derive(Debug)]
 pub struct RecvStore {
     streams: LiveStreams<Numbered<Option<Vec<u8>>>>,
     buffers: SegmentBuffers,
+    /// What the buffers of segments take, and what they and the spare ones may take, in bytes.
+    in_use: u64,
+    granted: u64,
+}
+
+impl Default for RecvStore {
+    fn default() -> Self {
+        Self { streams: LiveStreams::default(), buffers: SegmentBuffers::default(), in_use: 0, granted: u64::MAX }
+    }
 }
 
 impl RecvStore {
+    /// The windows of all streams together have so many bytes. Without this call there is no bound but the windows themselves.
+    pub fn set_granted(&mut self, bytes: u64) {
+        self.granted = bytes;
+    }
+
     /// Keeps the payload of a part that the half has called fresh, in pieces of whole units. Units of an unknown length extend
     /// the segment.
     #[inline]
     pub fn write<'a>(&mut self, part: &Part, layout: &Layout, payloads: impl IntoIterator<Item = &'a [u8]>) {
         let Some(buffer) = buffer(&mut self.streams, part.stream, part.segment) else { return };
-        let unit_bytes = layout.unit_bytes as usize;
-        if let Some(length) = layout.length
-            && buffer.len() as u64 != length
-        {
-            match buffer.is_empty() {
-                true => *buffer = self.buffers.take(length as usize),
-                false => buffer.resize(length as usize, 0),
-            }
-        }
-        if layout.order.is_in_order() {
-            let mut start = part.first as usize * unit_bytes;
-            for payload in payloads {
-                place(buffer, start, payload, layout.length.is_none());
-                start += payload.len();
-            }
-            return;
-        }
-        let (mut payloads, mut rest) = (payloads.into_iter(), &[][..]);
-        for unit in layout.units_at(part.first, part.count) {
-            if rest.is_empty() {
-                rest = payloads.next().unwrap_or_default();
-            }
-            let (bytes, after) = rest.split_at(rest.len().min(layout.bytes_of(unit) as usize));
-            place(buffer, unit as usize * unit_bytes, bytes, layout.length.is_none());
-            rest = after;
-        }
+        let before = buffer.capacity();
+        let room = usize::try_from(self.granted.saturating_sub(self.in_use)).unwrap_or(usize::MAX);
+        make_room(buffer, part, layout, &self.buffers, room);
+        fill(buffer, part, layout, payloads);
+        self.in_use += (buffer.capacity() - before) as u64;
     }
 
-    /// Takes the bytes of a segment, of `length` bytes, with zeros where `holes` (half-open runs of units of `unit_bytes`)
-    /// say that nothing came.
-    pub fn take(&mut self, stream: StreamId, segment: SegmentNumber, length: u64, holes: &[(u32, u32)], unit_bytes: u32) -> Bytes {
+    /// Takes the bytes of a segment, of `length` bytes, with zeros where `holes` (runs of units of `unit_bytes`) say that
+    /// nothing came.
+    pub fn take(&mut self, stream: StreamId, segment: SegmentNumber, length: u64, holes: &[Run<UnitIndex>], unit_bytes: u32) -> Bytes {
         let mut bytes = buffer(&mut self.streams, stream, segment).map(core::mem::take).unwrap_or_default();
+        self.in_use -= bytes.capacity() as u64;
         match bytes.is_empty() {
             // Why: fresh zeros come from the system already zeroed.
             true => bytes = vec![0; length as usize],
             false => bytes.resize(length as usize, 0),
         }
         // Invariant: a buffer that was used before shows nothing of the segment that was in it.
-        for &(first, end) in holes {
-            let place = |unit: u32| usize::try_from(u64::from(unit) * u64::from(unit_bytes)).unwrap_or(usize::MAX).min(bytes.len());
-            let (first, end) = (place(first), place(end));
-            bytes[first..end].fill(0);
+        for hole in holes {
+            let missing = hole.byte_range(unit_bytes, bytes.len() as u64);
+            bytes[missing.start as usize..missing.end as usize].fill(0);
         }
         if let Some(stream) = self.streams.get_mut(stream) {
             if let Some(kept) = stream.get_mut(segment) {
@@ -204,21 +198,34 @@ impl RecvStore {
         self.buffers.lend(bytes)
     }
 
-    /// Forgets the bytes of a segment that had to make room; taken later, all of it is zero.
+    /// Discards the bytes of an evicted segment; if it is taken later, all of it is zero.
     pub fn empty(&mut self, stream: StreamId, segment: SegmentNumber) {
         if let Some(buffer) = buffer(&mut self.streams, stream, segment) {
-            *buffer = Vec::new();
+            self.in_use -= core::mem::take(buffer).capacity() as u64;
         }
     }
 
-    /// Keeps nothing of streams but those of which `keep` says so.
+    /// Removes all streams for which `keep` is false.
     pub fn retain(&mut self, keep: impl Fn(StreamId) -> bool) {
-        self.streams.retain(|stream, _| keep(stream));
+        let in_use = &mut self.in_use;
+        self.streams.retain(|stream, segments| {
+            let keeps = keep(stream);
+            if !keeps {
+                *in_use -= segments.items.iter().flatten().map(|kept| kept.capacity() as u64).sum::<u64>();
+            }
+            keeps
+        });
     }
 
     /// Bytes kept for all streams.
     pub fn kept_bytes(&self) -> u64 {
         self.streams.iter().flat_map(|stream| &stream.items).flatten().map(|kept| kept.capacity() as u64).sum()
+    }
+
+    /// Bytes of spare buffers, and of the places of segments.
+    pub(crate) fn spare_bytes(&self) -> u64 {
+        let places: usize = self.streams.iter().map(|stream| stream.items.capacity() * size_of::<Option<Vec<u8>>>()).sum();
+        (self.buffers.spare_bytes() + places) as u64
     }
 
     /// What is there of a segment so far; bytes of units that are missing mean nothing.
@@ -235,6 +242,49 @@ fn buffer(streams: &mut LiveStreams<Numbered<Option<Vec<u8>>>>, stream: StreamId
     stream.get_mut(segment)?.as_mut()
 }
 
+/// Makes room for a part of the segment in `buffer`, where `room` bytes are left for all that are in use.
+#[inline]
+fn make_room(buffer: &mut Vec<u8>, part: &Part, layout: &Layout, buffers: &SegmentBuffers, room: usize) {
+    match layout.length {
+        Some(length) if buffer.len() as u64 == length => {}
+        Some(length) if buffer.is_empty() => *buffer = buffers.take(length as usize, room),
+        Some(length) => {
+            buffer.reserve_exact((length as usize).saturating_sub(buffer.len()));
+            buffer.resize(length as usize, 0);
+        }
+        None => {
+            let (end, capacity) = ((layout.counted(part.end()) * u64::from(layout.unit_bytes)) as usize, buffer.capacity());
+            if end > capacity && capacity.max(end - capacity) > room {
+                // Why: it would grow by doubling, and all of it counts.
+                buffer.reserve_exact(end - buffer.len());
+            }
+        }
+    }
+}
+
+/// Puts the payload of a part into the buffer of its segment, in pieces of whole units.
+#[inline]
+fn fill<'a>(buffer: &mut Vec<u8>, part: &Part, layout: &Layout, payloads: impl IntoIterator<Item = &'a [u8]>) {
+    let unit_bytes = layout.unit_bytes as usize;
+    if layout.order.is_in_order() {
+        let mut start = part.first.0 as usize * unit_bytes;
+        for payload in payloads {
+            place(buffer, start, payload, layout.length.is_none());
+            start += payload.len();
+        }
+        return;
+    }
+    let (mut payloads, mut rest) = (payloads.into_iter(), &[][..]);
+    for unit in layout.units_at(part.first, part.count) {
+        if rest.is_empty() {
+            rest = payloads.next().unwrap_or_default();
+        }
+        let (bytes, after) = rest.split_at(rest.len().min(layout.bytes_of(unit) as usize));
+        place(buffer, unit.0 as usize * unit_bytes, bytes, layout.length.is_none());
+        rest = after;
+    }
+}
+
 fn place(buffer: &mut Vec<u8>, start: usize, bytes: &[u8], may_grow: bool) {
     let end = start + bytes.len();
     if may_grow && buffer.len() < end {
@@ -248,7 +298,7 @@ fn place(buffer: &mut Vec<u8>, start: usize, bytes: &[u8], may_grow: bool) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use segstream_base::{Instant, Tolerance};
+    use segstream_base::{Instant, Position, Tolerance};
     use segstream_wire::Contract;
 
     #[test]
@@ -258,13 +308,13 @@ mod tests {
         let layout = Layout::new(&contract, contract.tolerance, false, Some(155));
         let (mut sent, mut received) = (SendStore::default(), RecvStore::default());
         sent.push(StreamId(0), Bytes::from(source.clone()));
-        for first in (0..16).step_by(4) {
+        for first in (0..16).step_by(4).map(Position) {
             let part = Part {
                 stream: StreamId(0),
                 segment: SegmentNumber(0),
                 first,
                 count: 4,
-                again: false,
+                retransmission: false,
                 opened: false,
                 length: Some(155),
                 tolerance: None,
@@ -284,9 +334,9 @@ mod tests {
         for _ in 0..3 {
             store.push(StreamId(0), Bytes::from_static(b"x"));
         }
-        store.forget(StreamId(0), SegmentNumber(1)..SegmentNumber(2));
+        store.remove(StreamId(0), SegmentNumber(1)..SegmentNumber(2));
         assert_eq!(store.streams[0].items.len(), 3);
-        store.forget(StreamId(0), SegmentNumber(0)..SegmentNumber(1));
+        store.remove(StreamId(0), SegmentNumber(0)..SegmentNumber(1));
         assert_eq!((store.streams[0].items.len(), store.streams[0].base), (1, SegmentNumber(2)));
     }
 }

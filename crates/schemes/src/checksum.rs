@@ -1,4 +1,4 @@
-//! The 16-bit checksum at the end of every packet: the ones' complement sum of RFC 1071.
+//! The 16-bit checksum at the end of every packet, over all of it, payload included: the ones' complement sum of RFC 1071.
 //!
 //! Called by the packets of SSTP (EC 4.1 asks for 16 bits and leaves the sum open) and by [`crate::envelope`].
 //!
@@ -21,6 +21,16 @@ impl Checksum {
             sum = (sum & 0xffff) + (sum >> 16);
         }
         !(sum as u16)
+    }
+}
+
+/// Bytes of the checksum, the last of a packet.
+pub(crate) const CHECKSUM_BYTES: usize = 2;
+
+/// Puts the checksum of all that stands in front of it into the last two bytes of `packet`.
+pub(crate) fn seal(packet: &mut [u8]) {
+    if let Some((covered, field)) = packet.split_last_chunk_mut::<CHECKSUM_BYTES>() {
+        *field = Checksum::default().with(covered).finish().to_be_bytes();
     }
 }
 

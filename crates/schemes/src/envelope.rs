@@ -1,19 +1,18 @@
-//! What the packets whose formats are ours have in common: CID 4, TYPE 2, fields of two and four bytes, CHECKSUM 2.
+//! The common format of packets whose papers give none: CID 4, TYPE 2, fields of two and four bytes, CHECKSUM 2.
 //!
 //! Called by the packets of SNR, TCP and adaptive acknowledgment, whose papers give no format. Integers are big-endian; type 0 is data.
 //!
-//! Invariant: what [`Sealing`] writes [`opened`] accepts, and a packet with a changed byte in front of its payload it does not.
+//! Invariant: what [`Sealing`] writes [`opened`] accepts, and a packet with a changed byte it does not.
 //!
-//! Limit: the checksum covers everything but the payload, which is filled in after `encode`; corruption of payload is the
-//! datagram's own checksum's to find.
+//! The checksum covers the payload too, which is filled in after `encode`: zeros add nothing to the sum, and
+//! [`crate::checksum::seal`] makes it anew when the payload is there.
 
+pub(crate) use crate::checksum::CHECKSUM_BYTES;
 use crate::checksum::Checksum;
 use segstream_base::codec::{DecodeError, DecodeErrorKind, Reader, Writer};
 
 /// The TYPE of a data packet, in every format.
 pub(crate) const DATA: u16 = 0;
-/// Bytes of the checksum, the last of a packet.
-pub(crate) const CHECKSUM_BYTES: usize = 2;
 
 /// Writes the fields of a packet and sums them up.
 #[derive(Debug)]
@@ -57,17 +56,14 @@ impl<'a, 'b> Sealing<'a, 'b> {
     }
 }
 
-/// What lies in front of the checksum, once that is found right. Of a data packet only the first `data_covered` bytes are
-/// summed.
+/// What lies in front of the checksum, once that is found right.
 ///
 /// # Errors
 /// A packet too short for a checksum, or one whose checksum is wrong.
-pub(crate) fn opened<'a>(input: &mut Reader<'a>, data_covered: usize) -> Result<Reader<'a>, DecodeError> {
+pub(crate) fn opened<'a>(input: &mut Reader<'a>) -> Result<Reader<'a>, DecodeError> {
     let bytes = input.bytes(input.remaining().saturating_sub(CHECKSUM_BYTES), "packet")?;
     let found = input.u16("checksum")?;
-    let is_data = bytes.get(4..6) == Some(&DATA.to_be_bytes());
-    let covered = if is_data { bytes.get(..data_covered).unwrap_or(bytes) } else { bytes };
-    if Checksum::default().with(covered).finish() == found {
+    if Checksum::default().with(bytes).finish() == found {
         Ok(Reader::new(bytes))
     } else {
         Err(input.error("checksum", DecodeErrorKind::BadChecksum))
@@ -78,8 +74,8 @@ pub(crate) fn opened<'a>(input: &mut Reader<'a>, data_covered: usize) -> Result<
 ///
 /// # Errors
 /// Those of [`opened`], or another type.
-pub(crate) fn opened_as<'a>(input: &mut Reader<'a>, data_covered: usize, kind: u16) -> Result<(u32, Reader<'a>), DecodeError> {
-    let mut body = opened(input, data_covered)?;
+pub(crate) fn opened_as<'a>(input: &mut Reader<'a>, kind: u16) -> Result<(u32, Reader<'a>), DecodeError> {
+    let mut body = opened(input)?;
     let connection = body.u32("connection")?;
     match body.u16("type")? {
         found if found == kind => Ok((connection, body)),

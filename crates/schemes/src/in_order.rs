@@ -1,4 +1,4 @@
-//! Numbered packets put in order: what has come of the window, and the segments that are whole.
+//! Reordering of numbered packets: what has arrived within the window, and the complete segments.
 //!
 //! Called by the receivers of TCP and adaptive acknowledgment. What arrives behind a gap is kept, up to the window, and
 //! delivered when the gap is filled.

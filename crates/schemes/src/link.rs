@@ -52,7 +52,7 @@ pub(crate) fn gauge(sender: &impl Sender, name: &'static str) -> f64 {
     wanted.1
 }
 
-/// What becomes of a packet.
+/// The fate of a packet.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Fate {
     Lost,
@@ -69,7 +69,7 @@ impl From<bool> for Fate {
     }
 }
 
-/// What becomes of a packet that left so often before.
+/// The fate of a packet that left so often before.
 type Fates<P> = Box<dyn FnMut(&P, usize) -> Fate>;
 
 /// One direction of the link.
@@ -112,7 +112,7 @@ impl<P: Clone + PartialEq> Line<P> {
     }
 }
 
-/// The halves, the link between them and all they have told.
+/// The halves, the link between them and all their events.
 pub(crate) struct Link<S: Sender, R> {
     pub(crate) sender: S,
     pub(crate) receiver: R,
@@ -233,13 +233,13 @@ where
         self.begin();
     }
 
-    /// The receiver takes a packet, which may be one that nobody sent.
+    /// The receiver takes a packet, which may be forged.
     pub(crate) fn hand_forward(&mut self, packet: &S::Forward) {
         self.receiver.handle_forward(self.now, packet);
         self.drain();
     }
 
-    /// The sender takes a packet, which may be one that nobody sent.
+    /// The sender takes a packet, which may be forged.
     pub(crate) fn hand_back(&mut self, packet: &S::Feedback) {
         self.sender.handle_feedback(self.now, packet);
         self.drain();

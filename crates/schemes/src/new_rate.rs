@@ -8,7 +8,7 @@ use segstream_base::halves::{Reconfigure, ReconfigureError};
 use segstream_base::{Bandwidth, Instant};
 use segstream_blocks::{Pacer, RateSpec};
 
-/// Lets `pacer` go on at the rate that `change` says, which is returned.
+/// Sets the rate of `pacer` to that of `change`, and returns it.
 ///
 /// # Errors
 /// Another change than that of the rate, or a rate of zero.

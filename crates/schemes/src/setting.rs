@@ -58,7 +58,7 @@ pub enum Kind {
 pub enum Place {
     /// In the scheme's own section, which is left out when all of it is as by default. For all new settings.
     Section,
-    /// At the top, for every scheme. Why: the first version of the text had no sections, and texts go on to mean the same.
+    /// At the top, for every scheme. Why: the first version of the text had no sections, and old texts keep their meaning.
     Always,
     /// At the top, unless it is as by default. Why: as above.
     UnlessDefault,
@@ -96,7 +96,7 @@ pub struct Setting<C> {
     pub set: fn(&mut C, Value) -> Result<(), SettingError>,
 }
 
-/// Why a setting cannot be so: a fault of whoever chose the value.
+/// Why a setting is invalid: an error of the caller that chose the value.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SettingError {
@@ -281,8 +281,8 @@ mod tests {
         POLL.check(&Value::None).unwrap();
         let period =
             About { noun: "a report every {}", kind: Kind::Time { min: Duration::from_millis(1), max: Duration::from_secs(1) }, ..POLL };
-        let told = period.check(&Value::Time(Duration::ZERO)).unwrap_err().to_string();
-        assert_eq!(told, "a report every 0ns is not possible; give 1ms to 1s");
+        let message = period.check(&Value::Time(Duration::ZERO)).unwrap_err().to_string();
+        assert_eq!(message, "a report every 0ns is not possible; give 1ms to 1s");
     }
 
     #[test]

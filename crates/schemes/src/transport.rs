@@ -9,11 +9,21 @@ use crate::sstp::FeedbackMode;
 use core::fmt::Debug;
 use segstream_base::{Bandwidth, Duration, Instant, Tolerance, halves};
 use segstream_blocks::RateSpec;
+use segstream_blocks::user::Slowdown;
 
 /// The connection that all studies have.
 pub const CONNECTION: u32 = 1;
 
-/// What every scheme is told alike: what is transferred, and what is known of the path.
+/// The lower level of FC 3.3 in packets: F bursts a second of L packets each, at the rate of the path within a burst (P).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bursts {
+    /// F.
+    pub per_second: u32,
+    /// L.
+    pub packets: u32,
+}
+
+/// The settings common to all schemes: the workload and what is known of the path.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Transfer {
     /// A whole data packet, its header included.
@@ -28,9 +38,13 @@ pub struct Transfer {
     pub tolerance: Tolerance,
     /// The bandwidth of the path, at which packets are paced.
     pub bandwidth: Bandwidth,
+    /// In which bursts packets leave; `None` for one after the other without end.
+    pub bursts: Option<Bursts>,
+    /// When the receiver's user is slow; `None` takes every segment at once.
+    pub slowdown: Option<Slowdown>,
     /// The round trip of the path.
     pub rtt: Duration,
-    /// Whether the sender is told the fate of each packet group, or finds out.
+    /// Whether the sender gets ideal feedback about each packet group, or detects loss itself.
     pub feedback: FeedbackMode,
     /// Whether the sender's processor takes time for each packet, so that it sets the pace (HT 6).
     pub processor_paces: bool,
@@ -42,13 +56,14 @@ impl Transfer {
         self.window.saturating_mul(self.segment_packets)
     }
 
-    /// Packets one by one at the bandwidth.
-    pub const fn rate(&self) -> RateSpec {
-        RateSpec::smooth(self.bandwidth)
+    /// Packets one by one at the bandwidth, in bursts if there are any: R = (P, F, L) with P the bandwidth (FC 3.3).
+    pub fn rate(&self) -> RateSpec {
+        let in_bursts = self.bursts.and_then(|bursts| RateSpec::new(self.bandwidth, bursts.per_second, bursts.packets).ok());
+        in_bursts.unwrap_or(RateSpec::smooth(self.bandwidth))
     }
 }
 
-/// What not every scheme can be told of the transfer and the black box.
+/// Settings of the transfer and the black box that not every scheme has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Takes {
     /// Ideal feedback: control that cannot be lost.
@@ -57,9 +72,13 @@ pub enum Takes {
     PartialTolerance,
     /// A buffer smaller than the window.
     Buffer,
+    /// Bursts, a rate with more than a peak (FC 3.3).
+    Bursts,
+    /// A user who is slow for a while (FC 3.4).
+    Slowdown,
     /// What packets, searches and timers cost the sender's processor.
     SenderCosts,
-    /// The round trip, over a network: it counts in round trips. One that needs to be told has no other way to know.
+    /// The round trip, over a network: schemes that do not measure it need it as a setting.
     RoundTrip {
         /// Whether it cannot do without.
         needed: bool,
@@ -77,7 +96,26 @@ pub enum UsualPoint {
     AtmCluster,
 }
 
-/// A scheme: what can be told about it, and how its halves are made. The value is its own settings.
+/// The rest of a [`Transport`] whose settings have a method `config(&self, &Transfer) -> Config`, from which the `Sender` and the
+/// `Receiver` of its folder are made. Why a macro: the types are the folder's, and nothing else differs.
+macro_rules! halves_from_config {
+    () => {
+        type Sender = Sender;
+        type Receiver = Receiver;
+        type Error = ConfigError;
+
+        fn halves(&self, transfer: &Transfer, now: Instant) -> Result<(Sender, Receiver), ConfigError> {
+            Ok((Sender::new(self.config(transfer), now)?, Receiver::new(self.config(transfer), now)?))
+        }
+
+        fn payload_bytes(&self, transfer: &Transfer) -> u32 {
+            self.config(transfer).payload_bytes()
+        }
+    };
+}
+pub(crate) use halves_from_config;
+
+/// A scheme: its description, and how its halves are made. The value is its own settings.
 pub trait Transport: Clone + Debug + Default + PartialEq + Send + Sync + 'static {
     /// Its name on the command line and in files.
     const KEY: &'static str;
@@ -85,7 +123,7 @@ pub trait Transport: Clone + Debug + Default + PartialEq + Send + Sync + 'static
     const NAME: &'static str;
     /// Where it is from, in a line.
     const SOURCE: &'static str;
-    /// What it can be told besides what all can.
+    /// The settings it has besides the common ones.
     const TAKES: &'static [Takes] = &[];
     /// Its settings, in the order in which they stand in the canonical text.
     const SETTINGS: &'static [Setting<Self>] = &[];

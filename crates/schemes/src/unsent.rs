@@ -61,7 +61,7 @@ impl Unsent {
     /// What a segment of `bytes` becomes.
     ///
     /// # Errors
-    /// [`SubmitError::TooLong`] when a segment may not have so many packets.
+    /// [`SubmitError::TooLong`] when a segment may not have this many packets.
     pub(crate) fn cut(&self, bytes: u64) -> Result<Cut, SubmitError> {
         let stride = u64::from(self.stride);
         let packets = bytes.div_ceil(stride).max(1);

@@ -1,16 +1,17 @@
 //! Whom a responder serves.
 //!
-//! Filled by the command or the library's user, while it runs too; asked by sessions: at the peer's proof whether it
-//! may enter at all, and at the end of the handshake to let it in.
+//! The command or the library's user fills it, also at run time. Sessions check it twice: when the peer has proved its key, and at the
+//! end of the handshake, which admits the peer.
 //!
-//! Invariant: a place given once is taken once, by a handshake that completes, however many hope for it meanwhile.
+//! Invariant: a key that is allowed once is admitted once, by the first handshake that completes. No key has more connections at a time than
+//! one may have.
 
 use crate::{Authorities, Fingerprint, Identity, IdentityError, OneTimeCode};
 use core::fmt;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Whom a responder serves. Clones share one list: what is allowed through one is allowed through all.
+/// Whom a responder serves. Clones share one list.
 #[derive(Clone, Default)]
 pub struct Admission(Arc<Mutex<List>>);
 
@@ -20,15 +21,46 @@ struct List {
     keys: BTreeSet<Fingerprint>,
     once: BTreeSet<Fingerprint>,
     authorities: Vec<Authorities>,
+    /// The most connections of one key at a time, if there is a limit.
+    connections_per_peer: Option<usize>,
+    /// The connections of each key that there are.
+    places: BTreeMap<Fingerprint, usize>,
+}
+
+/// Why a peer is not admitted at the end of its handshake.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Refused {
+    /// The key was allowed once, and another connection has used it.
+    UsedUp,
+    /// The key has so many connections, and may have no more.
+    Full(usize),
+}
+
+/// The place of an admitted connection, which it keeps until it is gone.
+pub(crate) struct Place {
+    admission: Admission,
+    key: Fingerprint,
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut list = self.admission.list();
+        if let Some(count) = list.places.get_mut(&self.key) {
+            *count -= 1;
+            if *count == 0 {
+                list.places.remove(&self.key);
+            }
+        }
+    }
 }
 
 impl Admission {
-    /// Serves nobody, until somebody is allowed.
+    /// Serves no peer until one is allowed.
     pub fn nobody() -> Self {
         Self::default()
     }
 
-    /// Serves whoever has a key, that is everybody. Their fingerprints still tell them apart.
+    /// Serves every peer. Each still authenticates itself by a key, so fingerprints identify peers.
     pub fn anyone() -> Self {
         Self(Arc::new(Mutex::new(List { anyone: true, ..List::default() })))
     }
@@ -38,7 +70,7 @@ impl Admission {
         self.list().keys.insert(key);
     }
 
-    /// Serves one connection of whoever knows this code: of the holder of the key that is returned.
+    /// Serves one connection of a peer that knows this code. Returns the key that is derived from the code.
     ///
     /// # Errors
     /// As [`Identity::of_code`].
@@ -48,30 +80,49 @@ impl Admission {
         Ok(key)
     }
 
-    /// Serves whoever one of these authorities has certified for this use.
+    /// Serves every peer that one of these authorities has certified for client authentication.
     pub fn allow_certified(&self, authorities: Authorities) {
         self.list().authorities.push(authorities);
     }
 
-    /// Whether the holder of this key can be let in as things stand. Takes no place.
+    /// Whether the holder of this key would be admitted now. Does not use up a key that is allowed once.
     pub(crate) fn would_admit(&self, key: Fingerprint, certified: bool) -> bool {
         let list = self.list();
         list.anyone || certified || list.keys.contains(&key) || list.once.contains(&key)
     }
 
-    /// Lets the holder of this key in, or not. Takes the place of one who is allowed once and not otherwise.
-    pub(crate) fn admit(&self, key: Fingerprint, certified: bool) -> bool {
-        let mut list = self.list();
-        list.anyone || certified || list.keys.contains(&key) || list.once.remove(&key)
+    /// Whether nobody at all would be admitted now.
+    pub(crate) fn serves_nobody(&self) -> bool {
+        let list = self.list();
+        !list.anyone && list.keys.is_empty() && list.once.is_empty() && list.authorities.is_empty()
     }
 
-    /// The authorities whose word counts.
+    /// The holder of one key has so many connections at most.
+    pub(crate) fn set_connections_per_peer(&self, most: usize) {
+        self.list().connections_per_peer = Some(most);
+    }
+
+    /// Admits the holder of this key, or not. Uses up a key that is allowed once, unless the holder is allowed in another way too.
+    pub(crate) fn admit(&self, key: Fingerprint, certified: bool) -> Result<Place, Refused> {
+        let mut list = self.list();
+        let count = list.places.get(&key).copied().unwrap_or(0);
+        if list.connections_per_peer.is_some_and(|most| count >= most) {
+            return Err(Refused::Full(count));
+        }
+        if !(list.anyone || certified || list.keys.contains(&key) || list.once.remove(&key)) {
+            return Err(Refused::UsedUp);
+        }
+        list.places.insert(key, count + 1);
+        Ok(Place { admission: self.clone(), key })
+    }
+
+    /// The trusted authorities.
     pub(crate) fn authorities(&self) -> Vec<Authorities> {
         self.list().authorities.clone()
     }
 
     fn list(&self) -> MutexGuard<'_, List> {
-        // No change of the list can be left half done, so one that panicked elsewhere leaves it whole.
+        // Why poisoning is ignored: no change of the list can be left half done.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

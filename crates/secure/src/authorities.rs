@@ -1,9 +1,9 @@
-//! Root certificates: the authorities whose word counts for names.
+//! Root certificates: the trusted certificate authorities.
 //!
-//! Loaded by the command or the library's user; an initiator asks them for [`crate::Trust::Certified`], a responder for
+//! Loaded by the command or the library's user; used by an initiator for [`crate::Trust::Certified`], and by a responder for
 //! [`crate::Admission::allow_certified`].
 //!
-//! Invariant: a chain is checked as webpki does (RFC 5280 6), against the system's clock. Revocation is not checked.
+//! Invariant: webpki verifies a chain (RFC 5280 6) at the time of the system's clock. Revocation is not checked.
 
 use crate::provider::provider;
 use core::fmt;
@@ -26,7 +26,7 @@ pub struct Authorities {
     initiators: Arc<dyn ClientCertVerifier>,
 }
 
-/// Why a file gives no authorities.
+/// Why authorities cannot be loaded from a file.
 #[derive(Debug, thiserror::Error)]
 pub enum AuthoritiesError {
     /// The file could not be read.
@@ -48,10 +48,10 @@ pub enum AuthoritiesError {
 }
 
 impl Authorities {
-    /// Reads root certificates in PEM; every one in the file counts.
+    /// Reads all root certificates of a PEM file.
     ///
     /// # Errors
-    /// When the file cannot be read, holds none, or a damaged one.
+    /// If the file cannot be read, contains none, or a damaged one.
     pub fn load(path: &Path) -> Result<Self, AuthoritiesError> {
         let text = fs::read(path).map_err(|cause| AuthoritiesError::Read { path: path.to_owned(), cause })?;
         Self::of_pem(&text).map_err(|cause| AuthoritiesError::Unusable { path: path.to_owned(), cause })
@@ -72,7 +72,7 @@ impl Authorities {
         Ok(Self { responders: responders.map_err(|error| error.to_string())?, initiators: initiators.map_err(|error| error.to_string())? })
     }
 
-    /// Whether a responder's chain is good for this name.
+    /// Verifies a responder's chain for this name.
     pub(crate) fn check_responder(
         &self,
         first: &CertificateDer<'_>,
@@ -83,7 +83,7 @@ impl Authorities {
         self.responders.verify_server_cert(first, others, name, &[], now).map(drop)
     }
 
-    /// Whether an initiator's chain is good.
+    /// Verifies an initiator's chain.
     pub(crate) fn check_initiator(
         &self,
         first: &CertificateDer<'_>,

@@ -1,33 +1,32 @@
-//! The first message of a handshake, read as far as the transport's parameters.
+//! Finds the transport parameters in a ClientHello.
 //!
-//! Called by a responder's session: what it answers depends on what the peer proposes, but rustls wants the answer
-//! before it reads the proposal. What is read here is compared with what rustls has read when the handshake is
-//! complete.
+//! Called by a responder's session: its transport parameters depend on the peer's, but rustls needs them before it reads the ClientHello.
+//! When the handshake is complete, the parameters found here are compared with those that rustls has read.
 //!
-//! Invariant: no bytes make it panic or read behind the message.
+//! Invariant: no bytes make it panic or read beyond the message.
 //!
 //! Source: RFC 8446 4.1.2 (ClientHello), RFC 9001 8.2 (the extension).
 
 use segstream_base::codec::{DecodeError, DecodeErrorKind, Reader};
 
-/// The longest ClientHello that is read, in bytes. One of rustls is below 2000, even with post-quantum keys.
+/// The maximum size of a ClientHello in bytes. One of rustls is below 2000, even with post-quantum keys.
 pub(crate) const CLIENT_HELLO_BYTES_MAX: usize = 16 * 1024;
 
 const CLIENT_HELLO: u8 = 1;
 const QUIC_TRANSPORT_PARAMETERS: u16 = 57;
 
-/// What stands in a ClientHello for us.
+/// The result of the search.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Found<'a> {
-    /// The message is not whole yet.
+    /// The message is not complete yet.
     More,
-    /// The message is whole, and has no such extension.
+    /// The message is complete, and has no such extension.
     Nothing,
-    /// What the peer proposes.
+    /// The peer's transport parameters.
     Parameters(&'a [u8]),
 }
 
-/// Looks for the parameters in the bytes of a handshake that begins with a ClientHello.
+/// Searches the first bytes of a handshake for the transport parameters.
 pub(crate) fn find_parameters(bytes: &[u8]) -> Result<Found<'_>, DecodeError> {
     let mut input = Reader::new(bytes);
     if input.is_empty() {

@@ -1,15 +1,15 @@
-//! The TLS handshake of one connection: bytes of two levels in and out, keys and parameters out.
+//! The TLS handshake of one connection: it exchanges bytes of two levels, and gives keys and transport parameters.
 //!
-//! Called by [`crate::tls_session::TlsSession`]. rustls does the handshake; here are the levels, the late answer of a
-//! responder, the admission at the end, and the sentences for people.
+//! Called by [`crate::tls_session::TlsSession`]. rustls does the handshake. This file adds the levels, the responder's parameters that
+//! depend on the peer's, the admission at the end, and readable errors.
 //!
-//! Invariant: it is complete only when the peer has proved a key that is wanted, both sides have agreed on the
-//! parameters that were acted on, and a responder has let the peer in. What has failed stays so;
-//! bytes behind the end fail what was complete.
+//! Invariant: it is complete only when the peer has authenticated itself by an accepted key, both sides have agreed on the parameters that
+//! were used, and a responder has admitted the peer. A failed handshake stays failed; bytes after the end make it fail.
 //!
 //! Source: RFC 9001 4.1 (the interface), 4.8 (codes of failures), 8.2 (parameters).
 
 use crate::Fingerprint;
+use crate::admission::Place;
 use crate::client_hello::{CLIENT_HELLO_BYTES_MAX, Found, find_parameters};
 use crate::peer_check::PeerCheck;
 use rustls::quic::{Connection, KeyChange, Keys, Secrets};
@@ -19,44 +19,46 @@ use segstream_wire::Level;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// The longest handshake message that is read, in bytes: room for a long chain of certificates.
+/// The maximum size of a handshake message in bytes: room for a long chain of certificates.
 const MESSAGE_BYTES_MAX: usize = 64 * 1024;
 /// Type and length in front of every handshake message (RFC 8446 4).
 const MESSAGE_HEAD_BYTES: usize = 4;
 
-/// Makes a responder's connection, once its answer is known.
+/// Makes a responder's connection with its transport parameters.
 pub(crate) type Accept = Box<dyn Fn(Vec<u8>) -> Result<Connection, Error> + Send>;
 
-/// The keys that a handshake has made and that nobody has taken yet.
+/// New keys that the session has not taken yet.
 #[derive(Default)]
 pub(crate) struct NewKeys {
     /// Of the handshake level.
     pub(crate) handshake: Option<Keys>,
     /// Of the data levels: key phase 0, and the secrets of key phase 1.
-    // Why boxed: they are here for a moment only, and their room for as long as the connection.
+    // Why boxed: they are here for a short time, but their room would last as long as the connection.
     pub(crate) data: Option<Box<(Keys, Secrets)>>,
 }
 
 /// The handshake of one connection.
 pub(crate) struct Handshake {
     stage: Stage,
-    /// Gone once the handshake is complete.
+    /// `None` once the handshake is complete.
     check: Option<Arc<PeerCheck>>,
-    /// The level of the bytes that go out next, and of those that are read next.
+    /// The level of the next bytes to send, and of the next bytes to read.
     level: Level,
-    /// Bytes of a message that is not whole yet, or not read yet.
+    /// Bytes of a message that is not complete yet, or not processed yet.
     arrived: Vec<u8>,
     outgoing: VecDeque<(Level, Vec<u8>)>,
-    /// What the peer proposed, as a responder acts on it, or what both have agreed on.
+    /// The peer's transport parameters: at a responder as found in the ClientHello, otherwise as agreed.
     parameters: Option<Vec<u8>>,
     new_keys: NewKeys,
+    /// Of an admitted peer.
+    place: Option<Place>,
 }
 
 enum Stage {
-    /// A responder that waits for the proposal, or for the answer to it.
+    /// A responder that waits for the peer's parameters, or for its own.
     Waiting(Accept),
     Running(Box<Connection>),
-    /// rustls is not needed any more. The key the peer has proved.
+    /// Complete. The key of the peer; the state of rustls is freed.
     Complete(Option<Fingerprint>),
     Failed(HandshakeError),
 }
@@ -83,24 +85,29 @@ impl Handshake {
             outgoing: VecDeque::new(),
             parameters: None,
             new_keys: NewKeys::default(),
+            place: None,
         }
     }
 
-    /// Takes the next bytes of the peer.
+    /// Processes the next bytes of the peer.
     pub(crate) fn read(&mut self, level: Level, bytes: &[u8]) -> Result<(), HandshakeError> {
         if let Stage::Failed(error) = &self.stage {
             return Err(error.clone());
         }
         if self.is_complete() || level != self.level {
-            // RFC 9001 4.1.3: nothing of a level that is over, and nothing behind the end.
+            // RFC 9001 4.1.3: no bytes of an earlier level, and none after the end.
             return Err(self.fail(AlertDescription::UnexpectedMessage, &format!("bytes came at level {level:?}, which is not its turn")));
         }
         self.arrived.extend_from_slice(bytes);
         if matches!(self.stage, Stage::Waiting(_)) { self.read_proposal() } else { self.advance() }
     }
 
-    /// Takes a responder's answer, and goes on with the proposal that waits for it.
+    /// Sets a responder's parameters, and processes the ClientHello that waits for them.
     pub(crate) fn answer(&mut self, parameters: &[u8]) -> Result<(), HandshakeError> {
+        // Why before the answer: it contains our certificate, and TLS 1.3 has it sent before the peer must show its own.
+        if matches!(self.stage, Stage::Waiting(_)) && self.check.as_ref().is_some_and(|check| check.serves_nobody()) {
+            return Err(self.fail(AlertDescription::AccessDenied, "nobody is served here at present"));
+        }
         let made = match &self.stage {
             Stage::Waiting(accept) => accept(parameters.to_vec()),
             Stage::Failed(error) => return Err(error.clone()),
@@ -117,18 +124,18 @@ impl Handshake {
     pub(crate) fn write(&mut self) -> Option<(Level, Vec<u8>)> {
         let next = self.outgoing.pop_front();
         if next.is_none() {
-            // Why: the connection may last, and there is seldom more to come.
+            // Why freed: the connection may last long, and there is seldom more to send.
             self.outgoing = VecDeque::new();
         }
         next
     }
 
-    /// The keys made since the last call.
+    /// Takes the new keys since the last call.
     pub(crate) fn take_keys(&mut self) -> NewKeys {
         core::mem::take(&mut self.new_keys)
     }
 
-    /// What the peer proposes or has agreed to, once it is known.
+    /// The peer's transport parameters, once they are known.
     pub(crate) fn peer_parameters(&self) -> Option<&[u8]> {
         match &self.stage {
             Stage::Running(connection) if self.parameters.is_none() => connection.quic_transport_parameters(),
@@ -136,7 +143,7 @@ impl Handshake {
         }
     }
 
-    /// Whether the peer is who it should be, and both sides agree.
+    /// Whether the peer is authenticated and admitted, and both sides have agreed on the parameters.
     pub(crate) fn is_complete(&self) -> bool {
         matches!(self.stage, Stage::Complete(_))
     }
@@ -162,7 +169,7 @@ impl Handshake {
         Ok(())
     }
 
-    /// Gives rustls every whole message, one by one: keys may change after each (RFC 9001 4.1.3).
+    /// Passes complete messages to rustls one by one, because keys may change after each (RFC 9001 4.1.3).
     fn advance(&mut self) -> Result<(), HandshakeError> {
         while let Some(message) = self.next_message()? {
             let level = self.level;
@@ -193,7 +200,7 @@ impl Handshake {
         Ok(Some(core::mem::replace(&mut self.arrived, rest)))
     }
 
-    /// Takes what rustls wants to send, with the level it goes at, and the keys between.
+    /// Collects the bytes that rustls wants to send with their levels, and the new keys between them.
     fn collect(&mut self) {
         let Stage::Running(connection) = &mut self.stage else { return };
         loop {
@@ -213,7 +220,7 @@ impl Handshake {
         }
     }
 
-    /// Ends the handshake once rustls has: what was acted on must be what was agreed, and the peer is let in.
+    /// Completes the handshake once rustls has: the parameters used must be those agreed, and the peer is admitted.
     fn complete(&mut self) -> Result<(), HandshakeError> {
         let Stage::Running(connection) = &self.stage else { return Ok(()) };
         if connection.is_handshaking() {
@@ -223,20 +230,25 @@ impl Handshake {
         if agreed.is_none() || self.parameters.is_some() && self.parameters != agreed {
             return Err(self.fail(AlertDescription::IllegalParameter, "the parameters are not those that were proposed"));
         }
-        if let Some(Err(why)) = self.check.as_ref().map(|check| check.admit()) {
-            return Err(self.fail(AlertDescription::AccessDenied, &why));
+        match self.check.as_ref().map(|check| check.admit()) {
+            Some(Ok(place)) => self.place = place,
+            Some(Err(why)) => return Err(self.fail(AlertDescription::AccessDenied, &why)),
+            None => {}
         }
         self.parameters = agreed;
         self.stage = Stage::Complete(self.check.take().and_then(|check| check.key()));
         Ok(())
     }
 
-    /// Ends the handshake for good.
+    /// Makes the handshake fail permanently.
     fn fail(&mut self, alert: AlertDescription, detail: &str) -> HandshakeError {
         let check = self.check.as_ref();
         let refusal = check.and_then(|check| check.refusal());
         let untrusted = check.filter(|_| refusal.is_some()).and_then(|check| check.key());
-        let mut error = Self::error(alert, refusal.as_deref().unwrap_or(detail));
+        let mut error = Self::error(alert, refusal.as_ref().map_or(detail, |refusal| &refusal.detail));
+        if let Some(refusal) = refusal {
+            error.told = refusal.told.into();
+        }
         error.untrusted = untrusted;
         self.outgoing.clear();
         self.arrived = Vec::new();
@@ -246,12 +258,12 @@ impl Handshake {
 
     /// The error of an alert.
     pub(crate) fn error(alert: AlertDescription, detail: &str) -> HandshakeError {
-        // RFC 9001 4.8: a TLS alert is the code 0x0100 and its own number.
-        HandshakeError { code: 0x100 + u64::from(u8::from(alert)), detail: detail.to_owned(), untrusted: None }
+        // RFC 9001 4.8: the code of a TLS alert is 0x0100 plus its number.
+        HandshakeError { code: 0x100 + u64::from(u8::from(alert)), detail: detail.to_owned(), told: detail.into(), untrusted: None }
     }
 }
 
-/// What people should know of a failure, and what they can do.
+/// A readable message: what has failed and what the user can do.
 fn sentence(error: &Error) -> String {
     match error {
         Error::NoApplicationProtocol => "the peer runs another protocol or another version of this one; run the same version at both \

@@ -1,26 +1,25 @@
 //! Header protection: hides kind, key phase and number of a shipment from observers.
 //!
-//! Called by sessions, for shipments of the data levels: after sealing, and before opening. The connection identifier
-//! stays readable, for the endpoint to find the connection, and so does the high bit of the level, which says that the
-//! header is hidden.
+//! Called by sessions, for shipments of the data levels: after sealing, and before opening. The connection identifier stays readable, so
+//! that the endpoint finds the connection, and so does the high bit of the level, which says that the header is protected.
 //!
 //! Invariant: applied twice it changes nothing. Its keys stay the same through key updates.
 //!
-//! Source: RFC 9001 5.4; the sample is the 16 bytes behind the header.
+//! Source: RFC 9001 5.4; the sample is the 16 bytes after the header.
 
 use rustls::quic::HeaderProtectionKey;
-use segstream_wire::header::{HEADER_BYTES, Outside};
+use segstream_wire::header::{HEADER_BYTES, UnprotectedHeader};
 
 const SAMPLE_BYTES: usize = 16;
-/// Where the number stands in a header.
+/// The bytes of the number in a header.
 const NUMBER: core::ops::Range<usize> = 5..HEADER_BYTES;
-// Why: rustls takes the count of number bytes from the low two bits of a first byte in the clear. Ours has other bits
-// there, so it is given one that says four, in a short header, and what it changed of it is changed in ours.
+// Why: rustls reads the length of the number from the low two bits of the unprotected first byte. Our first byte has other bits there, so
+// rustls gets a byte of a short header with a number of four bytes, and the bits that it changes are changed in ours.
 const SHORT_HEADER_OF_FOUR: u8 = 0x43;
 
 /// Protects a header, or removes the protection. Does nothing to a shipment of another level or too short for a seal.
 pub(crate) fn apply(key: &dyn HeaderProtectionKey, shipment: &mut [u8]) {
-    let is_data = Outside::read(shipment).is_some_and(|outside| outside.data);
+    let is_data = UnprotectedHeader::read(shipment).is_some_and(|unprotected| unprotected.data);
     let Some((header, rest)) = shipment.split_first_chunk_mut::<HEADER_BYTES>() else { return };
     let Some(sample) = rest.get(..SAMPLE_BYTES).filter(|_| is_data) else { return };
     let mut first = SHORT_HEADER_OF_FOUR;

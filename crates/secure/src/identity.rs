@@ -18,7 +18,7 @@ mod file;
 #[cfg(test)]
 mod tests;
 
-/// A key pair and its certificates. Cheap to clone; shows nothing secret.
+/// A key pair and its certificates. Cheap to clone; `Debug` shows nothing secret.
 #[derive(Clone)]
 pub struct Identity {
     key: Arc<dyn SigningKey>,
@@ -27,7 +27,7 @@ pub struct Identity {
     lasting: Arc<Zeroizing<[u8; 32]>>,
 }
 
-/// Why there is no identity.
+/// Why an identity cannot be loaded or made.
 #[derive(Debug, thiserror::Error)]
 pub enum IdentityError {
     /// The system gives no random bytes.
@@ -41,7 +41,7 @@ pub enum IdentityError {
         /// What the system says.
         cause: io::Error,
     },
-    /// A file or its folder could not be made.
+    /// A file or its folder could not be created.
     #[error("{} cannot be written: {cause}", path.display())]
     Write {
         /// The file or folder.
@@ -49,7 +49,7 @@ pub enum IdentityError {
         /// What the system says.
         cause: io::Error,
     },
-    /// A file with a private key is open to others.
+    /// Other users may read a file with a private key.
     #[error("others may read {} (its mode is {mode:04o}), so the private key in it may be known to them; run chmod 600 on it, or remove it and let a new key be generated", path.display())]
     Exposed {
         /// The file.
@@ -57,13 +57,21 @@ pub enum IdentityError {
         /// Its permissions.
         mode: u32,
     },
-    /// A file holds no private key in the form that is read.
+    /// A file with a private key belongs to another user.
+    #[error("{} belongs to another user (number {owner}), who may know or replace the private key in it; use a key of your own, or run chown on it", path.display())]
+    Foreign {
+        /// The file.
+        path: PathBuf,
+        /// The number of its owner.
+        owner: u32,
+    },
+    /// A file contains no private key in a supported format.
     #[error("{} contains no private key in PKCS#8 PEM (BEGIN PRIVATE KEY); convert other forms with openssl pkcs8 -topk8 -nocrypt", path.display())]
     NoKey {
         /// The file.
         path: PathBuf,
     },
-    /// A private key is damaged, or of a kind that cannot sign here.
+    /// A private key is damaged, or of an unsupported kind.
     #[error("{key} cannot be used ({cause}): it must be Ed25519, ECDSA on P-256 or P-384, or RSA of 2048 to 4096 bits")]
     UnusableKey {
         /// Which key, and where it is.
@@ -117,11 +125,11 @@ impl Identity {
         Self::of_pkcs8(&file::read_key(path)?, || format!("the private key in {}", path.display()))
     }
 
-    /// Reads a private key, and makes the file with a fresh Ed25519 key first when there is none. Folders on the way
-    /// are made for the owner only. Of two that start at once, both get the key of one.
+    /// Reads a private key. If the file does not exist, it is created with a fresh Ed25519 key, and missing folders are created for the owner
+    /// only. Two processes that do this at the same time get the same key.
     ///
     /// # Errors
-    /// As [`Identity::load`], and when the file cannot be made.
+    /// As [`Identity::load`], and if the file cannot be created.
     pub fn load_or_create(path: &Path) -> Result<Self, IdentityError> {
         if !path.exists() {
             file::create_key(path, &fresh_key()?)?;
@@ -129,10 +137,10 @@ impl Identity {
         Self::load(path)
     }
 
-    /// The identity that follows from a one-time code: whoever knows the code has it.
+    /// The identity that is derived from a one-time code; everyone who knows the code has it.
     ///
     /// # Errors
-    /// None that is known; the provider may refuse to sign.
+    /// None is known; the cryptographic provider may refuse to sign.
     pub fn of_code(code: &OneTimeCode) -> Result<Self, IdentityError> {
         let seed = Zeroizing::new(provider::derive(code.secret(), b"one-time code, Ed25519"));
         Self::of_pkcs8(&ed25519_pkcs8(&seed), || "the key of the one-time code".to_owned())
@@ -164,7 +172,7 @@ impl Identity {
         CertifiedKey::new(self.chain, self.key)
     }
 
-    /// A secret that every process with this identity has, and nobody else.
+    /// A secret that only processes with this identity have.
     pub(crate) fn lasting_secret(&self) -> &[u8; 32] {
         &self.lasting
     }
@@ -195,8 +203,8 @@ fn ed25519_pkcs8(seed: &[u8; 32]) -> Zeroizing<Vec<u8>> {
     Zeroizing::new([&HEAD[..], seed].concat())
 }
 
-/// A certificate that says nothing but the key. Its validity is all of time: a wrong clock locks nobody out (RFC 5280
-/// 4.1.2.5: the last second of 9999 stands for no end).
+/// A self-signed certificate that contains only the key. It is always valid, so that a wrong clock does not matter (RFC 5280 4.1.2.5: the
+/// last second of 9999 means no expiration).
 fn self_signed(pkcs8: &[u8]) -> Result<CertificateDer<'static>, rcgen::Error> {
     let pair = rcgen::KeyPair::try_from(&PrivatePkcs8KeyDer::from(pkcs8))?;
     let mut certificate = rcgen::CertificateParams::default();
@@ -204,7 +212,7 @@ fn self_signed(pkcs8: &[u8]) -> Result<CertificateDer<'static>, rcgen::Error> {
     certificate.not_after = rcgen::date_time_ymd(9999, 12, 31);
     certificate.distinguished_name = rcgen::DistinguishedName::new();
     certificate.distinguished_name.push(rcgen::DnType::CommonName, "segstream");
-    // Why always the same: nobody else issues under this name, and all certificates are of one length then.
+    // Why a constant name: no other issuer uses it, and all certificates then have one length.
     certificate.serial_number = Some(rcgen::SerialNumber::from(1));
     Ok(certificate.self_signed(&pair)?.der().clone())
 }

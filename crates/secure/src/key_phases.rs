@@ -1,10 +1,10 @@
 //! The keys of the data levels: one set for each key phase, and the key update between them.
 //!
-//! Called by sessions for every shipment of a data level. Even key phases seal [`Level::Data`], odd ones
-//! [`Level::DataOdd`]; both directions move on together.
+//! Called by sessions for every shipment of a data level. Even key phases seal [`Level::Data`], odd ones [`Level::DataOdd`]; both
+//! directions update together.
 //!
-//! Invariant: no key seals more often than its suite allows. The keys of the next key phase exist before they are
-//! needed, so that a forged level costs no more than any forged shipment, and takes no other time.
+//! Invariant: no key seals more shipments than its cipher suite allows. The keys of the next key phase are made in advance, so that a
+//! forged level costs no more, and takes no other time, than any forged shipment (RFC 9001 6.3).
 //!
 //! Source: RFC 9001 6 (key update) and 6.6 (limits).
 
@@ -16,7 +16,7 @@ use segstream_wire::header::HEADER_BYTES;
 /// The length of a seal in bytes: that of every suite of TLS 1.3.
 pub const SEAL_BYTES: usize = 16;
 
-/// Seals a shipment in place; the header is not hidden yet. Whether it could.
+/// Seals a shipment in place, before header protection. Returns whether it succeeded.
 pub(crate) fn seal(key: &dyn PacketKey, number: ShipmentNumber, shipment: &mut [u8]) -> bool {
     let Some((header, rest)) = shipment.split_first_chunk_mut::<HEADER_BYTES>() else { return false };
     let Some((body, seal)) = rest.split_last_chunk_mut::<SEAL_BYTES>() else { return false };
@@ -29,7 +29,7 @@ pub(crate) fn seal(key: &dyn PacketKey, number: ShipmentNumber, shipment: &mut [
     }
 }
 
-/// Opens a shipment in place: the length of header and body.
+/// Opens a shipment in place. Returns the length of header and body.
 pub(crate) fn open(key: &dyn PacketKey, number: ShipmentNumber, shipment: &mut [u8]) -> Option<usize> {
     let (header, rest) = shipment.split_first_chunk_mut::<HEADER_BYTES>()?;
     let body = key.decrypt_in_place(number.0, header, rest).ok()?;
@@ -39,23 +39,23 @@ pub(crate) fn open(key: &dyn PacketKey, number: ShipmentNumber, shipment: &mut [
 /// The AEAD usage limits of the keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Limits {
-    /// Shipments sealed in a key phase before the next is begun.
+    /// Sealed shipments of a key phase after which a key update begins.
     pub(crate) update_after: u64,
-    /// Shipments sealed in a key phase at most.
+    /// The maximum number of sealed shipments in a key phase (confidentiality limit).
     pub(crate) sealed_max: u64,
-    /// Shipments that did not open, in all key phases, at most.
+    /// The maximum number of shipments that did not open, in all key phases (integrity limit).
     pub(crate) refused_max: u64,
 }
 
 impl Limits {
-    /// Those of a suite. Half of what a key may seal leaves a peer time to be heard.
+    /// The limits of a cipher suite. The update begins at half of the confidentiality limit, so that the peer has time to follow.
     pub(crate) fn of(key: &dyn PacketKey) -> Self {
         let sealed_max = key.confidentiality_limit();
         Self { update_after: sealed_max / 2, sealed_max, refused_max: key.integrity_limit() }
     }
 }
 
-/// The peer's key of the key phase that `secrets` are of.
+/// The peer's key of the key phase of `secrets`.
 fn remote_key(secrets: &Secrets) -> Box<dyn PacketKey> {
     secrets.clone().next_packet_keys().remote
 }
@@ -65,16 +65,16 @@ pub(crate) struct KeyPhases {
     limits: Limits,
     phase: u64,
     present: PacketKeySet,
-    /// Opens what the peer seals once it has moved on.
-    // Why not ours as well: only an update needs it, and each key takes half a kilobyte.
+    /// The peer's key of the next key phase.
+    // Why not our next key too: only an update needs it, and each key takes half a kilobyte.
     next_remote: Box<dyn PacketKey>,
-    /// Opens what was sealed before the last update and comes late.
+    /// The peer's key of the previous key phase, for reordered shipments.
     previous: Option<Box<dyn PacketKey>>,
     /// Of the next key phase.
     secrets: Secrets,
-    /// How often the present key has sealed.
+    /// How many shipments the present key has sealed.
     sealed: u64,
-    /// The first number that has opened in this key phase. Those of the one before are lower, those of the next higher.
+    /// The first number that has opened in this key phase. Numbers of the previous key phase are lower, those of the next are higher.
     heard_from: Option<ShipmentNumber>,
     /// How many shipments did not open.
     refused: u64,
@@ -98,7 +98,7 @@ impl KeyPhases {
         self.sealed >= self.limits.sealed_max || self.refused >= self.limits.refused_max
     }
 
-    /// Seals under the present key phase. Whether it could: the level must be the one of that key phase.
+    /// Seals with the present key phase, whose level `level` must be. Returns whether it succeeded.
     pub(crate) fn seal(&mut self, level: Level, number: ShipmentNumber, shipment: &mut [u8]) -> bool {
         let sealed = level == self.level() && !self.aead_limit_reached() && seal(&*self.present.local, number, shipment);
         self.sealed += u64::from(sealed);
@@ -107,7 +107,7 @@ impl KeyPhases {
         sealed
     }
 
-    /// Opens under the key phase that the level and the number tell, and follows a peer that has moved on.
+    /// Opens with the key phase that follows from level and number, and follows the peer's key update.
     pub(crate) fn open(&mut self, level: Level, number: ShipmentNumber, shipment: &mut [u8]) -> Option<usize> {
         if self.refused >= self.limits.refused_max {
             return None;
@@ -125,9 +125,9 @@ impl KeyPhases {
             self.heard_from.get_or_insert(number);
             return Some(end);
         }
-        // RFC 9001 6.5: numbers below one of this key phase are of the one before, and those above of the next.
-        // Limit: until the peer is heard in this key phase, the other level is taken for the one before; the peer goes
-        // two ahead only if half of all that a key may seal is lost.
+        // RFC 9001 6.5: lower numbers than those of this key phase are of the previous one, higher ones of the next.
+        // Limit: until a shipment of the peer has opened in this key phase, the other level is taken for the previous one. The peer
+        // can be two key phases ahead only if half of all shipments that a key may seal are lost.
         match &self.previous {
             Some(previous) if self.heard_from.is_none_or(|from| number < from) => open(&**previous, number, shipment),
             _ => {
@@ -139,7 +139,7 @@ impl KeyPhases {
         }
     }
 
-    /// RFC 9001 6.1: not again before the peer has shown that it has followed.
+    /// RFC 9001 6.1: no further update before the peer has followed the last one.
     fn update_if_due(&mut self) {
         if self.sealed >= self.limits.update_after && self.heard_from.is_some() {
             self.advance();

@@ -1,9 +1,8 @@
-//! The keys of peers that have been met: a file of one line each, `address fingerprint`, as ssh's known_hosts.
+//! The keys of known peers: a file with a line `address fingerprint` for each, as ssh's known_hosts (trust on first use).
 //!
-//! Asked by the command before it connects, and added to after a person has agreed.
+//! The command reads it before it connects, and adds a key after the user has agreed.
 //!
-//! Invariant: a key that is known for an address is never changed here: a person does that, with an editor. Comments
-//! (`#`) and lines of others stay as they are.
+//! Invariant: a known key of an address is never changed here; the user forgets it first. Comments (`#`) and other lines stay as they are.
 
 use crate::Fingerprint;
 use segstream_proto::session::FingerprintError;
@@ -11,7 +10,7 @@ use std::fs;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
-/// The keys of peers that have been met, as a file has them.
+/// The known peers of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KnownPeers {
     path: PathBuf,
@@ -64,7 +63,7 @@ pub enum KnownPeersError {
         /// Its line, from 1.
         line: usize,
     },
-    /// An address would not come back from the file.
+    /// An address cannot be represented in the file.
     #[error("the key of \"{address}\" cannot be stored: an address has no spaces and does not begin with #")]
     Address {
         /// The address.
@@ -73,10 +72,10 @@ pub enum KnownPeersError {
 }
 
 impl KnownPeers {
-    /// Reads the file; none means that nobody is known yet.
+    /// Reads the file. If it does not exist, no peer is known yet.
     ///
     /// # Errors
-    /// When the file cannot be read, or a line of it cannot be understood.
+    /// If the file cannot be read or a line is malformed.
     pub fn load(path: &Path) -> Result<Self, KnownPeersError> {
         let text = match fs::read_to_string(path) {
             Ok(text) => text,
@@ -91,7 +90,7 @@ impl KnownPeers {
         Ok(Self { path: path.to_owned(), text, peers })
     }
 
-    /// The key of the peer at this address, written as it was when remembered.
+    /// The key of the peer at this address, which must be written as it was stored.
     pub fn find(&self, address: &str) -> Option<Fingerprint> {
         self.entry(address).map(|(_, key)| key)
     }
@@ -105,11 +104,34 @@ impl KnownPeers {
         self.peers.iter().find(|(_, known, _)| known == address).map(|(line, _, key)| (*line, *key))
     }
 
-    /// Remembers the key of a peer, in the file too; says whether it is new. One that is known already changes nothing.
+    /// All of them, address and key, in the order of the file.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, Fingerprint)> {
+        self.peers.iter().map(|(_, address, key)| (address.as_str(), *key))
+    }
+
+    /// Removes the peer at this address, also from the file. Returns its key, or `None` if it was not known.
     ///
     /// # Errors
-    /// When another key is known for the address, or the file cannot be read again or written.
-    // Limit: of two processes that add a line in the same instant, one may lose its line, and asks again next time.
+    /// If the file cannot be read again or written.
+    pub fn forget(&mut self, address: &str) -> Result<Option<Fingerprint>, KnownPeersError> {
+        let now = Self::load(&self.path)?;
+        let Some(key) = now.find(address) else {
+            *self = now;
+            return Ok(None);
+        };
+        let gone = |number: usize| now.peers.iter().any(|(line, known, _)| *line == number && known == address);
+        let lines = now.text.split_inclusive('\n').enumerate();
+        let text: String = lines.filter(|(at, _)| !gone(at + 1)).map(|(_, line)| line).collect();
+        Self { text, ..now.clone() }.write().map_err(|cause| KnownPeersError::Write { path: self.path.clone(), cause })?;
+        *self = Self::load(&self.path)?;
+        Ok(Some(key))
+    }
+
+    /// Stores the key of a peer, also in the file. Returns whether it is new.
+    ///
+    /// # Errors
+    /// If another key is known for the address, or the file cannot be read again or written.
+    // Limit: if two processes add a line at the same time, one line may be lost, and that process asks again next time.
     pub fn remember(&mut self, address: &str, key: Fingerprint) -> Result<bool, KnownPeersError> {
         if address.is_empty() || address.starts_with('#') || address.contains(char::is_whitespace) {
             return Err(KnownPeersError::Address { address: address.to_owned() });
@@ -134,7 +156,7 @@ impl KnownPeers {
         Ok(is_new)
     }
 
-    /// Written aside and then renamed, so that no reader and no crash sees half of it.
+    /// Writes a temporary file and renames it, so that neither a reader nor a crash sees half of it.
     fn write(&self) -> io::Result<()> {
         let folder = self.path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or_else(|| Path::new("."));
         fs::create_dir_all(folder)?;
@@ -191,6 +213,20 @@ mod tests {
         let expected = format!("# ours\n\na:1   {}  # the attic\nb:1 {}\nc:1 {}\n", key(1), key(2), key(3));
         assert_eq!(fs::read_to_string(&path).unwrap(), expected);
         assert_eq!(peers.find("b:1"), Some(key(2)));
+    }
+
+    #[test]
+    fn a_peer_that_is_forgotten_can_be_remembered_with_another_key_and_the_rest_stays() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("known_peers");
+        fs::write(&path, format!("# ours\na:1 {}  # the attic\nb:1 {}\na:1 {}\n\n# end", key(1), key(2), key(1))).unwrap();
+        let mut peers = KnownPeers::load(&path).unwrap();
+        assert_eq!(peers.forget("c:1").unwrap(), None);
+        assert_eq!(peers.forget("a:1").unwrap(), Some(key(1)));
+        assert_eq!(fs::read_to_string(&path).unwrap(), format!("# ours\nb:1 {}\n\n# end", key(2)));
+        assert_eq!(peers.iter().collect::<Vec<_>>(), [("b:1", key(2))]);
+        assert!(peers.remember("a:1", key(3)).unwrap());
+        assert_eq!(KnownPeers::load(&path).unwrap().find("a:1"), Some(key(3)));
     }
 
     #[test]

@@ -1,15 +1,16 @@
-//! What Segstream seals with: TLS 1.3 sessions, the identities that prove themselves in them, and whom they admit.
+//! The encryption of Segstream: TLS 1.3 sessions, the identities that they authenticate, and admission.
 //!
 //! - [`Tls`]: the protection of an endpoint; makes the sessions of its connections.
 //! - [`Identity`]: a key pair and its certificates. Kept in a file, fresh for one run, or derived from a [`OneTimeCode`].
-//! - [`Admission`]: whom a responder serves. [`Trust`]: whom an initiator takes for its peer.
-//! - [`Authorities`]: root certificates, for those who trust names and not keys.
-//! - [`KnownPeers`]: the file of keys that have been met before.
+//! - [`Admission`]: whom a responder serves. [`Trust`]: which peer an initiator accepts.
+//! - [`Authorities`]: root certificates, for users that trust names and not keys.
+//! - [`KnownPeers`]: the file of known keys.
+//! - [`KeyLog`]: the secrets of connections, for tools that read captures.
 //!
-//! Used by the library and the command. It implements the protocol's contract (`segstream_proto::session`); of ours it
-//! calls base's reader and wire's levels and headers besides.
+//! Used by the library and the command. It implements the protocol's contract (`segstream_proto::session`), and uses base's reader and
+//! wire's levels and headers.
 //!
-//! Invariant: trust is in keys. Certificates carry them; only where an authority is trusted does one say more.
+//! Invariant: trust is in keys. A certificate only carries a key, unless an authority is trusted.
 //!
 //! Source: RFC 8446 (TLS 1.3), and RFC 9001 for how a transport uses its keys.
 
@@ -25,6 +26,7 @@ mod client_hello;
 mod handshake;
 mod header_protection;
 mod identity;
+mod key_log;
 mod key_phases;
 mod known_peers;
 mod one_time_code;
@@ -39,6 +41,7 @@ mod tests;
 pub use admission::Admission;
 pub use authorities::{Authorities, AuthoritiesError};
 pub use identity::{Identity, IdentityError};
+pub use key_log::KeyLog;
 pub use key_phases::SEAL_BYTES;
 pub use known_peers::{KnownPeers, KnownPeersError};
 pub use one_time_code::{OneTimeCode, OneTimeCodeError};

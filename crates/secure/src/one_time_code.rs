@@ -1,10 +1,10 @@
-//! A code that two people pass each other by voice or chat, good for one connection.
+//! A pairing code that two people exchange by voice or chat, valid for one connection.
 //!
-//! Made by the command that waits, typed at the one that connects; both derive the same key pair from it
-//! ([`crate::Identity::of_code`]). Whoever connects with that key is admitted once ([`crate::Admission::allow_once`]).
+//! The command that listens makes it, and the user types it at the one that connects. Both derive the same key pair from it
+//! ([`crate::Identity::of_code`]). A peer with that key is admitted once ([`crate::Admission::allow_once`]).
 //!
-//! Invariant: what [`core::fmt::Display`] writes, [`core::str::FromStr`] reads back. 80 bits: nobody finds them by
-//! trying, here or from a recorded handshake.
+//! Invariant: what [`core::fmt::Display`] writes, [`core::str::FromStr`] reads back. It has 80 bits, too many to guess, online or from a
+//! recorded handshake.
 //!
 //! Source: the alphabet is Crockford's base 32, which has no letters that look like digits.
 
@@ -22,7 +22,7 @@ const BYTES: usize = 10;
 #[derive(Clone, PartialEq, Eq)]
 pub struct OneTimeCode(Zeroizing<[u8; BYTES]>);
 
-/// Why a text is no one-time code: the fault of whoever typed it.
+/// Why a text is not a one-time code.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum OneTimeCodeError {
     /// A character is not of the alphabet.
@@ -77,7 +77,7 @@ impl fmt::Debug for OneTimeCode {
 impl FromStr for OneTimeCode {
     type Err = OneTimeCodeError;
 
-    /// Forgives what people do to codes: capitals, missing dashes, spaces, `o` for `0`, `i` and `l` for `1`.
+    /// Accepts common variations: capitals, missing dashes, spaces, `o` for `0`, `i` and `l` for `1`.
     fn from_str(text: &str) -> Result<Self, OneTimeCodeError> {
         let mut bits = 0u128;
         let mut found = 0;

@@ -1,13 +1,14 @@
-//! Decides, in one handshake, whether the peer is who it should be.
+//! Verifies the peer of one handshake.
 //!
-//! Called by rustls, for the certificate a peer shows and for the signature that proves it has the key; asked by the
-//! session afterwards whom it has met.
+//! Called by rustls, with the certificate that the peer presents and with the signature that proves possession of the key. The session
+//! reads the peer's key afterwards.
 //!
-//! Invariant: nothing is decided, or told as the peer's key, before the peer has proved that it has the key. So nobody
-//! can get another's fingerprint shown to a person, refused or allowed.
+//! Invariant: no key is accepted, refused or reported before the peer has proved possession of it. So a peer cannot make another peer's
+//! fingerprint appear in a message.
 //!
 //! Source: RFC 8446 4.4.2 and 4.4.3.
 
+use crate::admission::{Place, Refused};
 use crate::provider::{certificate_fingerprint, provider};
 use crate::{Admission, Authorities, Fingerprint, Trust};
 use core::fmt;
@@ -18,31 +19,40 @@ use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
 use rustls::{CertificateError, DigitallySignedStruct, DistinguishedName, Error, PeerIncompatible, SignatureScheme};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Whom this side of a handshake wants.
+/// Which peers this side of a handshake accepts.
 #[derive(Debug)]
 pub(crate) enum Wanted {
-    /// An initiator's peer, and the authorities to ask when a name is wanted.
+    /// An initiator's peer, and the authorities for a trusted name.
     Peer(Trust, Option<Authorities>),
-    /// Whoever a responder serves.
+    /// The peers that a responder serves.
     Admitted(Admission),
 }
 
-/// Decides in one handshake.
+/// The verifier of one handshake.
 pub(crate) struct PeerCheck {
     wanted: Wanted,
     algorithms: WebPkiSupportedAlgorithms,
     seen: Mutex<Seen>,
 }
 
-/// What this handshake has shown so far.
+/// The results so far.
 #[derive(Clone, Debug, Default)]
 struct Seen {
-    /// Why no authority's word counts for the certificate, or that one does.
+    /// Whether an authority has certified the peer, or why not.
     certified: Option<Result<(), String>>,
-    /// The key, proved.
+    /// The key that the peer has proved to possess.
     key: Option<Fingerprint>,
-    /// Why the holder of that key is not wanted.
-    refusal: Option<String>,
+    /// Why that key is refused.
+    refusal: Option<Refusal>,
+}
+
+/// Why a key is refused.
+#[derive(Clone, Debug)]
+pub(crate) struct Refusal {
+    /// For the user of this end.
+    pub(crate) detail: String,
+    /// For the peer, who may be an impostor: about its own key alone.
+    pub(crate) told: String,
 }
 
 impl PeerCheck {
@@ -50,27 +60,41 @@ impl PeerCheck {
         Self { wanted, algorithms: provider().signature_verification_algorithms, seen: Mutex::default() }
     }
 
-    /// The peer's key, once it has proved it.
+    /// The peer's key, once it has proved possession.
     pub(crate) fn key(&self) -> Option<Fingerprint> {
         self.seen().key
     }
 
-    /// Why the peer was refused, if it was for its key.
-    pub(crate) fn refusal(&self) -> Option<String> {
+    /// Why the peer's key was refused, if it was.
+    pub(crate) fn refusal(&self) -> Option<Refusal> {
         self.seen().refusal.clone()
     }
 
-    /// Lets the peer in at the end of the handshake, or says why not.
-    pub(crate) fn admit(&self) -> Result<(), String> {
-        let Wanted::Admitted(admission) = &self.wanted else { return Ok(()) };
-        let seen = self.seen().clone();
-        let key = seen.key.ok_or_else(|| "the peer has shown no key".to_owned())?;
-        let admitted = admission.admit(key, matches!(seen.certified, Some(Ok(()))));
-        if admitted { Ok(()) } else { Err(self.refuse(format!("the key {key} was allowed once, and another connection has used it"))) }
+    /// Whether no peer at all would be admitted by this responder.
+    pub(crate) fn serves_nobody(&self) -> bool {
+        matches!(&self.wanted, Wanted::Admitted(admission) if admission.serves_nobody())
     }
 
-    fn refuse(&self, why: String) -> String {
-        self.seen().refusal = Some(why.clone());
+    /// Admits the peer at the end of the handshake, or returns why not.
+    pub(crate) fn admit(&self) -> Result<Option<Place>, String> {
+        let Wanted::Admitted(admission) = &self.wanted else { return Ok(None) };
+        let seen = self.seen().clone();
+        let key = seen.key.ok_or_else(|| "the peer has shown no key".to_owned())?;
+        admission.admit(key, matches!(seen.certified, Some(Ok(())))).map(Some).map_err(|refused| {
+            let why = match refused {
+                Refused::UsedUp => format!("the key {key} was allowed once, and another connection has used it"),
+                Refused::Full(count) => format!("the key {key} has {count} connections here already, and may have no more at a time"),
+            };
+            self.refuse(key, why)
+        })
+    }
+
+    fn refuse(&self, key: Fingerprint, why: String) -> String {
+        let told = match &self.wanted {
+            Wanted::Peer(..) => format!("the key {key} is not trusted here"),
+            Wanted::Admitted(_) => why.clone(),
+        };
+        self.seen().refusal = Some(Refusal { detail: why.clone(), told });
         why
     }
 
@@ -78,7 +102,7 @@ impl PeerCheck {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Checks the proof, then whether the one who has given it is wanted.
+    /// Verifies the signature, then whether the key is accepted.
     fn check_proof(
         &self,
         message: &[u8],
@@ -95,13 +119,13 @@ impl PeerCheck {
         match self.objection(key, certified) {
             None => Ok(valid),
             Some(why) => {
-                self.refuse(why);
+                self.refuse(key, why);
                 Err(Error::InvalidCertificate(CertificateError::ApplicationVerificationFailure))
             }
         }
     }
 
-    /// Why the holder of this key is not wanted.
+    /// Why this key is refused.
     fn objection(&self, key: Fingerprint, certified: Option<Result<(), String>>) -> Option<String> {
         match &self.wanted {
             Wanted::Peer(Trust::Anyone, _) => None,
@@ -131,7 +155,7 @@ impl fmt::Debug for PeerCheck {
     }
 }
 
-/// Our peers speak nothing older.
+/// TLS 1.2 is not supported.
 fn refuse_tls12() -> Result<HandshakeSignatureValid, Error> {
     Err(Error::PeerIncompatible(PeerIncompatible::Tls12NotOffered))
 }
@@ -176,7 +200,7 @@ impl ServerCertVerifier for PeerCheck {
 }
 
 impl ClientCertVerifier for PeerCheck {
-    /// Any certificate will do: it is the key that counts.
+    /// Any certificate is acceptable: only its key counts.
     fn root_hint_subjects(&self) -> &[DistinguishedName] {
         &[]
     }

@@ -1,6 +1,6 @@
-//! The provider of cryptography: the one place that names it.
+//! The cryptographic provider; no other file names it.
 //!
-//! Called by everything here that computes with keys.
+//! Called by every file of this crate that computes with keys.
 //!
 //! Invariant: every key, seal and digest of this crate comes from the same provider.
 
@@ -13,14 +13,14 @@ use rustls::sign::SigningKey;
 use segstream_proto::session::Fingerprint;
 use std::sync::{Arc, LazyLock};
 
-/// A key for [`authenticate`].
-pub(crate) type AuthenticationKey = hmac::Key;
+/// A key for [`mac`].
+pub(crate) type MacKey = hmac::Key;
 
 /// The system could not give random bytes.
 #[derive(Debug)]
 pub(crate) struct NoEntropy;
 
-/// The provider, with AES-128 preferred: RFC 9001 allows every suite of TLS 1.3, and 128 bits are what it demands.
+/// The provider, with AES-128 preferred: RFC 9001 allows every suite of TLS 1.3, and 128 bits are sufficient.
 // Limit: a processor without AES instructions would seal faster with ChaCha20-Poly1305, which is only the last choice.
 pub(crate) fn provider() -> Arc<CryptoProvider> {
     static PROVIDER: LazyLock<Arc<CryptoProvider>> = LazyLock::new(|| {
@@ -41,7 +41,7 @@ pub(crate) fn entropy<const N: usize>() -> Result<[u8; N], NoEntropy> {
     Ok(bytes)
 }
 
-/// The signing key of a private key in PKCS#8, or why it is none.
+/// The signing key of a private key in PKCS#8.
 pub(crate) fn signing_key(pkcs8: &[u8]) -> Result<Arc<dyn SigningKey>, rustls::Error> {
     let key = PrivatePkcs8KeyDer::from(pkcs8.to_vec());
     provider().key_provider.load_private_key(key.into())
@@ -59,7 +59,7 @@ pub(crate) fn certificate_fingerprint(certificate: &CertificateDer<'_>) -> Resul
     Ok(fingerprint(&ParsedCertificate::try_from(certificate)?.subject_public_key_info()))
 }
 
-/// 32 bytes that follow from `secret` and say nothing about it: HKDF-SHA256 (RFC 5869).
+/// Derives 32 bytes from `secret` by HKDF-SHA256 (RFC 5869).
 pub(crate) fn derive(secret: &[u8], purpose: &[u8]) -> [u8; 32] {
     let mut bytes = [0; 32];
     hkdf::Salt::new(hkdf::HKDF_SHA256, b"segstream")
@@ -70,15 +70,15 @@ pub(crate) fn derive(secret: &[u8], purpose: &[u8]) -> [u8; 32] {
     bytes
 }
 
-/// HMAC-SHA256, cut to 16 bytes.
-pub(crate) fn authenticate(key: &AuthenticationKey, message: &[u8]) -> [u8; 16] {
+/// HMAC-SHA256, truncated to 16 bytes.
+pub(crate) fn mac(key: &MacKey, message: &[u8]) -> [u8; 16] {
     let tag = hmac::sign(key, message);
     let mut short = [0; 16];
     short.copy_from_slice(&tag.as_ref()[..16]);
     short
 }
 
-/// A key for [`authenticate`].
-pub(crate) fn authentication_key(bytes: &[u8; 32]) -> AuthenticationKey {
+/// A key for [`mac`].
+pub(crate) fn mac_key(bytes: &[u8; 32]) -> MacKey {
     hmac::Key::new(hmac::HMAC_SHA256, bytes)
 }

@@ -1,11 +1,11 @@
-//! The protection of an endpoint that seals with TLS 1.3.
+//! TLS 1.3 as the protection of an endpoint.
 //!
-//! Given to the endpoint by the library; makes a session for each of its connections.
+//! The library passes it to the endpoint; it makes a session for each connection.
 //!
-//! Invariant: TLS 1.3 only, both sides prove a key, nothing is resumed and nothing is sent early: so no two connections
-//! share a secret.
+//! Invariant: TLS 1.3 only, mutual authentication, no resumption and no 0-RTT, so that no two connections share a secret.
 
 use crate::handshake::{Accept, Handshake};
+use crate::key_log::KeyLog;
 use crate::peer_check::{PeerCheck, Wanted};
 use crate::provider::{self, provider};
 use crate::tls_session::TlsSession;
@@ -22,7 +22,7 @@ use segstream_proto::session::{HandshakeError, Protection, Session};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
-/// How both sides name what they are going to speak (RFC 7301).
+/// The name of the protocol (ALPN, RFC 7301).
 const ALPN: &[u8] = b"segstream/2";
 
 /// TLS 1.3: the protection of an endpoint.
@@ -31,25 +31,40 @@ pub struct Tls {
     fingerprint: Fingerprint,
     admission: Admission,
     authorities: Option<Authorities>,
-    key: provider::AuthenticationKey,
-    lasting_key: provider::AuthenticationKey,
+    key_log: Arc<dyn rustls::KeyLog>,
+    key: provider::MacKey,
+    lasting_key: provider::MacKey,
 }
 
 impl Tls {
-    /// How requests name this protection.
+    /// The number of this protection in requests.
     pub const MODE: u8 = 1;
 
-    /// The protection of an endpoint that proves `identity` to its peers, serves those of `admission`, and believes
-    /// `authorities` where a name is trusted.
+    /// The protection of an endpoint that authenticates itself by `identity`, serves the peers of `admission`, and trusts `authorities` for
+    /// peers that are trusted by name.
     ///
     /// # Errors
     /// [`IdentityError::Entropy`].
     pub fn new(identity: Identity, admission: Admission, authorities: Option<Authorities>) -> Result<Self, IdentityError> {
-        let key = provider::authentication_key(&provider::entropy()?);
-        let lasting_key = provider::authentication_key(identity.lasting_secret());
+        let key = provider::mac_key(&provider::entropy()?);
+        let lasting_key = provider::mac_key(identity.lasting_secret());
         let fingerprint = identity.fingerprint();
         let certificate = Arc::new(SingleCertAndKey::from(identity.into_certified_key()));
-        Ok(Self { certificate, fingerprint, admission, authorities, key, lasting_key })
+        Ok(Self { certificate, fingerprint, admission, authorities, key_log: KeyLog::of(None), key, lasting_key })
+    }
+
+    /// Writes the secrets of every connection to `log`.
+    #[must_use]
+    pub fn with_key_log(mut self, log: &KeyLog) -> Self {
+        self.key_log = KeyLog::of(Some(log));
+        self
+    }
+
+    /// Serves so many connections of one key at a time at most, over all endpoints that share the admission.
+    #[must_use]
+    pub fn with_connections_per_peer(self, most: usize) -> Self {
+        self.admission.set_connections_per_peer(most);
+        self
     }
 
     /// The fingerprint of the endpoint's key.
@@ -57,7 +72,7 @@ impl Tls {
         self.fingerprint
     }
 
-    /// The session of one who asks for a connection.
+    /// The session of an initiator.
     pub(crate) fn initiator(&self, trust: &Trust, parameters: &[u8]) -> Result<TlsSession, HandshakeError> {
         let name = self.name_of(trust).map_err(|detail| unusable(&detail))?;
         let check = Arc::new(PeerCheck::new(Wanted::Peer(trust.clone(), self.authorities.clone())));
@@ -68,18 +83,18 @@ impl Tls {
         Ok(TlsSession::new(Handshake::initiate(Connection::Client(connection), check)))
     }
 
-    /// The session of one who is asked.
+    /// The session of a responder.
     pub(crate) fn responder(&self) -> TlsSession {
         let check = Arc::new(PeerCheck::new(Wanted::Admitted(self.admission.clone())));
-        let (certificate, server_check) = (Arc::clone(&self.certificate), Arc::clone(&check));
+        let (certificate, server_check, key_log) = (Arc::clone(&self.certificate), Arc::clone(&check), Arc::clone(&self.key_log));
         let accept: Accept = Box::new(move |parameters| {
-            let config = server_config(Arc::clone(&certificate), Arc::clone(&server_check))?;
+            let config = server_config(Arc::clone(&certificate), Arc::clone(&server_check), Arc::clone(&key_log))?;
             ServerConnection::new(Arc::new(config), Version::V1, parameters).map(Connection::Server)
         });
         TlsSession::new(Handshake::respond(accept, check))
     }
 
-    /// The name to be certified. Where no name is trusted, rustls is given one that nobody looks at.
+    /// The name that must be certified. If the trust is not by name, rustls gets one that is ignored.
     fn name_of(&self, trust: &Trust) -> Result<ServerName<'static>, String> {
         match trust {
             Trust::Certified(name) if self.authorities.is_none() => {
@@ -100,18 +115,23 @@ impl Tls {
         config.alpn_protocols = vec![ALPN.to_vec()];
         config.resumption = Resumption::disabled();
         config.enable_early_data = false;
-        // Why: a responder has one identity, so that the name would only tell onlookers whom we want.
+        // Why: a responder has one identity, so the name would only tell observers which peer we connect to.
         config.enable_sni = false;
+        config.key_log = Arc::clone(&self.key_log);
         Ok(config)
     }
 }
 
-/// What this side was given does not fit together.
+/// The error of an invalid local configuration.
 fn unusable(detail: &str) -> HandshakeError {
     Handshake::error(AlertDescription::InternalError, detail)
 }
 
-fn server_config(certificate: Arc<SingleCertAndKey>, check: Arc<PeerCheck>) -> Result<ServerConfig, Error> {
+fn server_config(
+    certificate: Arc<SingleCertAndKey>,
+    check: Arc<PeerCheck>,
+    key_log: Arc<dyn rustls::KeyLog>,
+) -> Result<ServerConfig, Error> {
     let mut config = ServerConfig::builder_with_provider(provider())
         .with_protocol_versions(&[&TLS13])?
         .with_client_cert_verifier(check)
@@ -120,6 +140,7 @@ fn server_config(certificate: Arc<SingleCertAndKey>, check: Arc<PeerCheck>) -> R
     config.session_storage = Arc::new(NoServerSessionStorage {});
     config.send_tls13_tickets = 0;
     config.max_early_data_size = 0;
+    config.key_log = key_log;
     Ok(config)
 }
 
@@ -136,12 +157,12 @@ impl Protection for Tls {
         Box::new(self.responder())
     }
 
-    fn authenticate(&self, message: &[u8]) -> [u8; 16] {
-        provider::authenticate(&self.key, message)
+    fn mac(&self, message: &[u8]) -> [u8; 16] {
+        provider::mac(&self.key, message)
     }
 
-    fn authenticate_lasting(&self, message: &[u8]) -> Option<[u8; 16]> {
-        Some(provider::authenticate(&self.lasting_key, message))
+    fn lasting_mac(&self, message: &[u8]) -> Option<[u8; 16]> {
+        Some(provider::mac(&self.lasting_key, message))
     }
 }
 

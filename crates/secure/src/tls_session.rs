@@ -1,9 +1,9 @@
 //! The session of one connection under TLS 1.3.
 //!
-//! Made by [`crate::Tls`], called by the connection as the contract says (`segstream_proto::session::Session`).
+//! Made by [`crate::Tls`]; the connection calls it through the contract `segstream_proto::session::Session`.
 //!
-//! Invariant: nothing leaves unsealed: a shipment for which there is no key leaves as zeros. Nothing of the data levels
-//! is sealed or opened before the handshake is complete.
+//! Invariant: nothing leaves unsealed: a shipment for which there is no key leaves as zeros. No shipment of the data levels is sealed or
+//! opened before the handshake is complete.
 //!
 //! Source: RFC 9001 5 and 6; the handshake is in [`crate::handshake`], the keys of the data levels in
 //! [`crate::key_phases`].
@@ -57,7 +57,7 @@ impl TlsSession {
         }
     }
 
-    /// The keys of the data levels, which nobody uses before the handshake is complete.
+    /// The keys of the data levels, once the handshake is complete.
     fn usable_data_keys(&mut self) -> Option<&mut DataKeys> {
         self.data_keys.as_mut().filter(|_| self.handshake.is_complete())
     }
@@ -147,7 +147,7 @@ impl Session for TlsSession {
             Level::Handshake => self.handshake_keys.as_mut()?.open(number, shipment),
             Level::Data | Level::DataOdd => {
                 let opened = self.usable_data_keys()?.key_phases.open(level, number, shipment)?;
-                // RFC 9001 4.9.2: a peer that seals data has all of the handshake.
+                // RFC 9001 4.9.2: a peer that seals data has completed the handshake, so the handshake keys are discarded.
                 self.handshake_keys = None;
                 Some(opened)
             }

@@ -61,7 +61,7 @@ fn send(path: Peer, contract: Contract) -> Result<String, Error> {
     let bytes = vec![1; (UNITS * unit_bytes) as usize];
     let segment = connection.send(StreamId::FIRST, bytes.into())?;
     let judged = connection.verdict(StreamId::FIRST, segment, None)?;
-    let longest = judged.holes.iter().map(|hole| hole.1 - hole.0).max().unwrap_or(0);
+    let longest = judged.holes.iter().map(|hole| hole.len()).max().unwrap_or(0);
     let again = connection.statistics()?.units_retransmitted;
     connection.close(0, "done")?;
     let verdict = format!("{},", judged.verdict);
@@ -73,8 +73,8 @@ fn receive(mut endpoint: Endpoint) -> Result<(), Error> {
     let mut connection = endpoint.connection(id);
     while let Some(segment) = connection.recv(StreamId::FIRST, None)? {
         // Both ends name the same holes; the bytes of a hole are zero.
-        for unit in segment.holes.iter().flat_map(|hole| hole.0..hole.1) {
-            let start = (unit * segment.unit_bytes) as usize;
+        for unit in segment.holes.iter().flatten() {
+            let start = (unit.0 * segment.unit_bytes) as usize;
             assert_eq!(segment.bytes[start], 0);
         }
     }

@@ -66,7 +66,7 @@ async fn view(mut stream: StreamReceiver) -> Result<(), Error> {
     while let Some(progress) = stream.next_units().await? {
         match progress {
             // Rows of several pictures may come in between one another.
-            Progress::Units(units) => *rows.entry(units.segment).or_default() += units.count,
+            Progress::Units(units) => *rows.entry(units.segment).or_default() += units.run.len(),
             Progress::Judged(picture) => {
                 let came = rows.remove(&picture.segment).unwrap_or(0);
                 twice += came.saturating_sub(picture.units);

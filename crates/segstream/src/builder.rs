@@ -1,21 +1,21 @@
-//! How an endpoint is made: its settings, its key, whom it serves, where it is.
+//! The builder of an endpoint: its settings, its key, whom it serves, its address.
 //!
-//! Called by applications through `Endpoint::builder()` of either interface, which add what ends it: `bind` and `listen`.
+//! Called by applications through `Endpoint::builder()` of either interface, which add the methods that build it: `bind` and `listen`.
 //!
-//! Invariant: without a word of the application everything is encrypted and nobody is served.
+//! Invariant: by default everything is encrypted and no peer is served.
 
 use crate::security::Security;
 use crate::{Config, Contract, Error, StreamId};
 use segstream_net::clock::Clock;
 use segstream_proto::config::DATAGRAM_BYTES_MIN;
-use segstream_secure::{Admission, Authorities, Fingerprint, Identity};
+use segstream_secure::{Admission, Authorities, Fingerprint, Identity, KeyLog};
 use segstream_wire::Part;
 use segstream_wire::header::HEADER_BYTES;
 use std::fmt;
 use std::marker::PhantomData;
 use std::path::PathBuf;
 
-/// What an endpoint is made of. `E` is the endpoint: [`crate::blocking::Endpoint`] or the one for tokio.
+/// A builder of an endpoint. `E` is the endpoint: [`crate::blocking::Endpoint`] or the one for tokio.
 ///
 /// ```no_run
 /// # use segstream::{Error, Fingerprint, blocking::Endpoint};
@@ -29,9 +29,14 @@ pub struct Builder<E> {
     key: Key,
     admission: Option<Admission>,
     authorities: Option<Authorities>,
+    key_log: Option<KeyLog>,
     insecure: bool,
     clock: Option<Clock>,
-    /// Whether a thread of its own drives the endpoint; the asynchronous one always has a task.
+    #[cfg(feature = "metrics")]
+    metrics: Option<MetricsWanted>,
+    #[cfg(feature = "recorder")]
+    recorder: Option<crate::recorder::Recorder>,
+    /// Whether a background thread drives the endpoint; the asynchronous one always has a task.
     pub(crate) in_background: bool,
     endpoint: PhantomData<fn() -> E>,
 }
@@ -43,6 +48,14 @@ enum Key {
     File(PathBuf),
 }
 
+/// That statistics are published as metrics.
+#[cfg(feature = "metrics")]
+#[derive(Clone, Debug)]
+pub(crate) struct MetricsWanted {
+    /// When; `None` for always.
+    pub(crate) demand: Option<crate::metrics::Demand>,
+}
+
 /// A builder whose key has been read.
 #[derive(Clone, Debug)]
 pub(crate) struct Parts {
@@ -52,6 +65,11 @@ pub(crate) struct Parts {
     pub(crate) in_background: bool,
     /// Whether connections are accepted.
     pub(crate) accept: bool,
+    /// Whether and when statistics are published as metrics.
+    #[cfg(feature = "metrics")]
+    pub(crate) metrics: Option<MetricsWanted>,
+    #[cfg(feature = "recorder")]
+    pub(crate) recorder: Option<crate::recorder::Recorder>,
 }
 
 impl<E> Builder<E> {
@@ -61,8 +79,13 @@ impl<E> Builder<E> {
             key: Key::Fresh,
             admission: None,
             authorities: None,
+            key_log: None,
             insecure: false,
             clock: None,
+            #[cfg(feature = "metrics")]
+            metrics: None,
+            #[cfg(feature = "recorder")]
+            recorder: None,
             in_background: false,
             endpoint: PhantomData,
         }
@@ -80,53 +103,81 @@ impl<E> Builder<E> {
         self
     }
 
-    /// Our key is the one in the file at `path` (PKCS#8 in PEM), so that peers know us again. The file is made with a fresh
-    /// key, for its owner only, when there is none. It is read when the endpoint is made.
+    /// Our key is in the file at `path` (PKCS#8 in PEM), so that peers recognise us. If the file does not exist, it is created with a
+    /// fresh key and is readable by its owner only. It is read when the endpoint is built.
     pub fn identity_file(mut self, path: impl Into<PathBuf>) -> Self {
         self.key = Key::File(path.into());
         self
     }
 
-    /// Serves the peer that holds this key, besides those allowed before.
+    /// Serves the peer that holds this key, in addition to those allowed before.
     pub fn allow(mut self, peer: Fingerprint) -> Self {
         self.admission.get_or_insert_with(Admission::nobody).allow(peer);
         self
     }
 
-    /// Serves whoever comes.
+    /// Serves every peer.
     pub fn allow_anyone(mut self) -> Self {
         self.admission = Some(Admission::anyone());
         self
     }
 
-    /// Serves whom `admission` names. It can be changed while the endpoint lives; clones are the same admission.
+    /// Serves the peers of `admission`, which can be changed while the endpoint exists; clones share one list.
     pub fn admission(mut self, admission: Admission) -> Self {
         self.admission = Some(admission);
         self
     }
 
-    /// Who certifies the peers that we connect to by name ([`crate::Trust::Certified`]).
+    /// The certificate authorities for peers that we connect to by name ([`crate::Trust::Certified`]).
     pub fn authorities(mut self, authorities: Authorities) -> Self {
         self.authorities = Some(authorities);
         self
     }
 
-    /// Plain mode: an integrity check alone. Anyone on the path can read and forge everything, and everyone is served. Both
-    /// ends must say so. For laboratories.
+    /// Writes the secrets of every connection to `log`, for tools that read captures. Whoever has the file can read these connections.
+    pub fn key_log(mut self, log: KeyLog) -> Self {
+        self.key_log = Some(log);
+        self
+    }
+
+    /// Plain mode: an integrity check only. Anyone on the path can read and forge everything, and every peer is served. Both ends must
+    /// use it. For laboratories.
     pub fn insecure(mut self) -> Self {
         self.insecure = true;
         self
     }
 
-    /// A clock that other endpoints use too, so that source times compare within a process. Default: a clock of its own.
+    /// A clock shared with other endpoints, so that their source times can be compared. Default: a separate clock.
     pub fn clock(mut self, clock: Clock) -> Self {
         self.clock = Some(clock);
         self
     }
 
-    /// The largest unit that segments of stream `stream` can have under `contract`, whose own size of units does not count: it
-    /// fits a datagram of 1200 bytes with the headers and the seal. Streams are counted from 0 as they are opened.
-    /// Segments with a tolerance of their own need units that are 3 to 12 bytes shorter.
+    /// Publishes the statistics of every connection as metrics, each second, through the crate `metrics`; see [`crate::metrics`]. The
+    /// application installs a recorder before, such as that of `metrics-exporter-prometheus`.
+    #[cfg(feature = "metrics")]
+    pub fn metrics(mut self) -> Self {
+        self.metrics = Some(MetricsWanted { demand: None });
+        self
+    }
+
+    /// As [`Builder::metrics`], but only in seconds after [`crate::metrics::Demand::ask`] was called; otherwise it costs next to nothing.
+    #[cfg(feature = "metrics")]
+    pub fn metrics_on_demand(mut self, demand: crate::metrics::Demand) -> Self {
+        self.metrics = Some(MetricsWanted { demand: Some(demand) });
+        self
+    }
+
+    /// Records what every connection does in files; see [`crate::recorder`].
+    #[cfg(feature = "recorder")]
+    pub fn record(mut self, recorder: crate::recorder::Recorder) -> Self {
+        self.recorder = Some(recorder);
+        self
+    }
+
+    /// The largest unit that fits a datagram of 1200 bytes with the headers and the seal, on stream `stream` under `contract`; the unit
+    /// size in `contract` is ignored. Streams are counted from 0 in the order of opening. Segments with their own tolerance need
+    /// units that are 3 to 12 bytes shorter.
     pub fn unit_bytes_max(&self, stream: StreamId, contract: &Contract) -> u32 {
         let body_bytes = DATAGRAM_BYTES_MIN - HEADER_BYTES - Security::seal_bytes(self.insecure);
         Part::unit_bytes_max(stream, contract, None, body_bytes)
@@ -146,14 +197,24 @@ impl<E> Builder<E> {
                 Key::File(path) => Identity::load_or_create(&path)?,
             };
             let admission = self.admission.unwrap_or_else(Admission::nobody);
-            Security::Encrypted { identity, admission, authorities: self.authorities }
+            Security::Encrypted { identity, admission, authorities: self.authorities, key_log: self.key_log }
         };
         let clock = self.clock.unwrap_or_else(Clock::start);
-        Ok(Parts { config: self.config, security, clock, in_background: self.in_background, accept })
+        Ok(Parts {
+            config: self.config,
+            security,
+            clock,
+            in_background: self.in_background,
+            accept,
+            #[cfg(feature = "metrics")]
+            metrics: self.metrics,
+            #[cfg(feature = "recorder")]
+            recorder: self.recorder,
+        })
     }
 }
 
-// Why not derived: an endpoint need not be `Clone` for its builder to be.
+// Why not derived: that would require the endpoint to be `Clone`.
 impl<E> Clone for Builder<E> {
     fn clone(&self) -> Self {
         Self {
@@ -161,8 +222,13 @@ impl<E> Clone for Builder<E> {
             key: self.key.clone(),
             admission: self.admission.clone(),
             authorities: self.authorities.clone(),
+            key_log: self.key_log.clone(),
             insecure: self.insecure,
             clock: self.clock,
+            #[cfg(feature = "metrics")]
+            metrics: self.metrics.clone(),
+            #[cfg(feature = "recorder")]
+            recorder: self.recorder.clone(),
             in_background: self.in_background,
             endpoint: PhantomData,
         }

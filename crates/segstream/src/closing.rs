@@ -1,49 +1,49 @@
-//! How an endpoint ends that is dropped while it has connections.
+//! Closes the connections of an endpoint that is dropped.
 //!
-//! Called by both interfaces, on the thread that drops. A connection on which nothing can be lost any more is closed
-//! gracefully, as [`crate::blocking::Endpoint::close`] would; every other one is broken off, and its peer is told once.
+//! Called by both interfaces, on the thread that drops. A connection on which every stream has ended and every segment is judged is
+//! closed gracefully, as by [`crate::blocking::Endpoint::close`]; every other one is aborted, and its peer is notified once.
 //!
 //! Invariant: it ends within [`CLOSE_TIMEOUT`] and twice [`FLUSH_TIMEOUT`], whatever peers do.
 
-use crate::hub::Hub;
+use crate::endpoint_state::EndpointState;
 use segstream_base::Duration;
 use segstream_net::driver::blocking::BlockingDriver;
 
-/// How long a graceful close may take. Why so long: it takes a round trip, and a repetition or two where datagrams are lost.
+/// The timeout of a graceful close. Why so long: it takes a round trip, and one or two retransmissions if datagrams are lost.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(3);
-/// How long what has been written may wait for room in the socket.
+/// How long written datagrams may wait for room in the send buffer of the socket.
 const FLUSH_TIMEOUT: Duration = Duration::from_millis(100);
-/// What the peer of a connection that is broken off is told.
-const GONE: &str = "the application is gone";
+/// The reason that the peer of an aborted connection gets.
+const ABORT_DETAIL: &str = "the application is gone";
 
-/// Ends every connection of `hub`, whose socket `driver` has.
-pub(crate) fn finish(hub: &mut Hub, driver: &mut BlockingDriver) {
+/// Ends every connection of `endpoint_state`, whose socket `driver` has.
+pub(crate) fn finish(endpoint_state: &mut EndpointState, driver: &mut BlockingDriver) {
     let clock = driver.clock();
-    hub.absorb(clock.now(), |_, _| ());
-    let closing = hub.close_settled(clock.now());
-    hub.abort_others(clock.now(), &closing, GONE);
-    flush(hub, driver);
+    endpoint_state.process_events(clock.now(), |_, _| ());
+    let closing = endpoint_state.close_settled(clock.now());
+    endpoint_state.abort_others(clock.now(), &closing, ABORT_DETAIL);
+    flush(endpoint_state, driver);
     let end = clock.now() + CLOSE_TIMEOUT;
-    while closing.iter().any(|id| hub.is_known(*id)) && clock.now() < end {
-        // Why an error ends it: nothing more can be sent. The peer finds out when its idle timeout has passed.
-        if driver.turn(hub, Some(end)).is_err() {
+    while closing.iter().any(|id| endpoint_state.is_known(*id)) && clock.now() < end {
+        // Why an error ends it: nothing more can be sent. The peer's idle timeout then ends the connection there.
+        if driver.turn(endpoint_state, Some(end)).is_err() {
             return;
         }
-        hub.absorb(clock.now(), |_, _| ());
+        endpoint_state.process_events(clock.now(), |_, _| ());
     }
-    if closing.iter().any(|id| hub.is_known(*id)) {
-        hub.abort_others(clock.now(), &[], GONE);
-        flush(hub, driver);
+    if closing.iter().any(|id| endpoint_state.is_known(*id)) {
+        endpoint_state.abort_others(clock.now(), &[], ABORT_DETAIL);
+        flush(endpoint_state, driver);
     }
 }
 
-/// Sends what is to be sent now, without waiting for any answer.
-fn flush(hub: &mut Hub, driver: &mut BlockingDriver) {
+/// Sends what is pending now, without waiting for an answer.
+fn flush(endpoint_state: &mut EndpointState, driver: &mut BlockingDriver) {
     let clock = driver.clock();
     let mut until = clock.now();
     let end = until + FLUSH_TIMEOUT;
-    // Why more than one turn: what was written before goes first, and may wait for room.
-    while let Ok(turn) = driver.turn(hub, Some(until))
+    // Why more than one turn: datagrams that were written before leave first, and may wait for room.
+    while let Ok(turn) = driver.turn(endpoint_state, Some(until))
         && (turn.blocked || turn.more)
         && until < end
     {

@@ -1,57 +1,66 @@
-//! An endpoint's settings, under the names they have everywhere: here, on the command line, in TOML.
+//! The settings of an endpoint; they have the same names on the command line.
 //!
-//! Invariant: every field has a default that is safe on a path its user does not own.
+//! Invariant: every field has a default that is safe on a path shared with others.
 
 use crate::{Algorithm, Rate};
 use segstream_net::bind::SocketConfig;
 use segstream_net::driver::{DriverConfig, Polling, Threads};
 use segstream_proto::config::{Config as ProtocolConfig, DatagramSize, Shard};
 use segstream_wire::{Class, Limits};
+use std::net::SocketAddr;
 use std::time::Duration;
+
+/// A quarter of the connections that an endpoint has by default.
+const CONNECTIONS_PER_PEER: usize = 256;
 
 /// The settings of an endpoint.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// The rate of each connection in our direction, in whole IP packets. Default [`Rate::AUTO`]: what the path
-    /// carries is found, and shared with others. A fixed rate is for a path whose capacity is known and ours.
+    /// The rate of each connection in our direction, in whole IP packets. Default [`Rate::AUTO`]: a congestion controller sets it. A
+    /// fixed rate is for a path whose capacity is known and not shared.
     pub rate: Rate,
-    /// Whether a connection ends when the path carries almost nothing of a fixed rate: see
+    /// Whether a connection with an automatic rate begins with half of the capacity that the last one to the same host found, if the
+    /// round trip is alike (Careful Resume, RFC 9959). The endpoint remembers 256 hosts, for an hour. Default yes.
+    pub careful_resume: bool,
+    /// Whether a circuit breaker ends a connection when the path carries almost nothing of a fixed rate: see
     /// [`crate::CloseReason::PathOverloaded`]. Default yes.
     pub circuit_breaker: bool,
     /// Error control 4, flow control 2, rate control 1. Default 7, all of them.
     pub class: Class,
-    /// The datagrams we send. Default [`DatagramSize::Discover`]: 1200 bytes, which every path carries, and more where the
-    /// path is found to carry more and the rate makes use of it.
+    /// The size of the datagrams that we send. Default [`DatagramSize::Discover`]: 1200 bytes, which every path carries, and more if
+    /// path MTU discovery finds more and the rate is high enough.
     pub datagram_bytes: DatagramSize,
     /// Whether a class with neither flow control nor rate control is allowed. Default no.
     pub unlimited: bool,
-    /// A connection is given up when nothing has arrived for so long. Default 10 s; at least 1 s.
+    /// The idle timeout of a connection. Default 10 s; at least 1 s.
     pub idle_timeout: Duration,
-    /// How long a connection is tried. Default 10 s.
+    /// The timeout of connection set-up. Default 10 s.
     pub connect_timeout: Duration,
-    /// The most streams of a peer that may be live at a time on one connection; those that have ended do not count. Default 256.
-    /// Limit: an ended stream's place is not used again, so whoever has more to open makes another connection.
+    /// The maximum number of live streams of a peer on one connection. Default 256. Streams that have ended and were read do not count.
     pub streams: u32,
-    /// The largest receive buffer of one stream in bytes. Default 64 MiB.
+    /// The maximum receive buffer of one stream in bytes. Default 64 MiB.
     pub stream_window_bytes: u64,
-    /// The most connections at a time. Default 1024.
+    /// The maximum number of connections. Default 1024.
     pub connections: usize,
-    /// The most set-ups of peers that are not known yet at a time, and of them for one IP address. Default 256 and 16.
+    /// The maximum number of connections of one key, of those that peers begin. Default 256. In plain mode peers have no keys, and only
+    /// [`Config::connections`] counts.
+    pub connections_per_peer: usize,
+    /// The maximum number of set-ups of unauthenticated peers at a time, and of those from one IP address. Default 256 and 16.
     pub setups: usize,
     /// See [`Config::setups`].
     pub setups_per_host: usize,
-    /// The most handshakes begun for peers in a second. Default 500.
+    /// The maximum number of handshakes that peers can start in a second. Default 500.
     pub handshakes_per_second: u32,
-    /// The re-sequencing distance R at first; it grows up to 256 with what the path does. Default 3.
+    /// The initial reordering threshold R; it adapts to the path, up to 256. Default 3.
     pub reorder: u32,
-    /// Bytes asked of the system for the socket's buffers. Default 8 MiB.
+    /// The requested size of the socket's buffers in bytes. Default 8 MiB.
     pub socket_buffer_bytes: usize,
-    /// Whether segmentation offload (GSO and GRO) is used where the system has it. Default yes; off to measure what it gains.
+    /// Whether segmentation offload (GSO and GRO) is used where the system has it. Default yes; off to measure its effect.
     pub offload: bool,
-    /// How an endpoint on the caller's own thread waits. Default [`Polling::Brief`]: it busy-polls for
-    /// about the cost of a wake-up before it blocks, as long as that pays.
+    /// How a blocking endpoint waits. Default [`Polling::Brief`]: it busy-polls for about the cost of a wake-up before it blocks, as long
+    /// as recent busy-polls have found datagrams.
     pub polling: Polling,
-    /// Which functions of an endpoint on the caller's own thread have a thread of their own. Default [`Threads::One`]: none has.
+    /// Which functions of a blocking endpoint have an I/O thread. Default [`Threads::One`]: none.
     pub threads: Threads,
 }
 
@@ -60,6 +69,7 @@ impl Default for Config {
         let protocol = ProtocolConfig::default();
         Self {
             rate: protocol.rate,
+            careful_resume: protocol.careful_resume,
             circuit_breaker: protocol.circuit_breaker,
             class: protocol.class,
             datagram_bytes: DatagramSize::Discover,
@@ -69,6 +79,7 @@ impl Default for Config {
             streams: protocol.limits.streams,
             stream_window_bytes: protocol.stream_window_bytes,
             connections: protocol.connections,
+            connections_per_peer: CONNECTIONS_PER_PEER,
             setups: protocol.setups,
             setups_per_host: protocol.setups_per_host,
             handshakes_per_second: protocol.handshakes_per_second,
@@ -82,8 +93,8 @@ impl Default for Config {
 }
 
 impl Config {
-    /// The same settings with an automatic rate under `congestion`, as [`crate::Algorithm::offered`] finds it by name. A rate that is not
-    /// automatic becomes [`Rate::AUTO`].
+    /// The same settings with an automatic rate under the algorithm `congestion`, which [`crate::Algorithm::offered`] finds by name. A
+    /// fixed rate becomes [`Rate::AUTO`].
     pub fn with_congestion(mut self, congestion: &'static Algorithm) -> Self {
         self.rate = if self.rate.is_auto() { self.rate } else { Rate::AUTO }.under(congestion);
         self
@@ -95,11 +106,14 @@ impl Config {
         self
     }
 
-    pub(crate) fn protocol(&self, accept: bool, shard: Shard) -> ProtocolConfig {
+    /// For the endpoint of a socket that is bound to `listener`, and whose clock began at `epoch` of the time of day.
+    pub(crate) fn protocol(&self, accept: bool, shard: Shard, listener: SocketAddr, epoch: segstream_base::Duration) -> ProtocolConfig {
         ProtocolConfig {
             limits: Limits { streams: self.streams, datagram_bytes: 65_507, idle_timeout: self.idle_timeout.into() },
             class: self.class,
             rate: self.rate,
+            epoch,
+            careful_resume: self.careful_resume,
             circuit_breaker: self.circuit_breaker,
             datagram_bytes: self.datagram_bytes,
             unlimited: self.unlimited,
@@ -111,6 +125,7 @@ impl Config {
             handshakes_per_second: self.handshakes_per_second,
             accept,
             shard,
+            listener: Some(listener),
             connect_timeout: self.connect_timeout.into(),
             ..ProtocolConfig::default()
         }

@@ -1,4 +1,4 @@
-//! What can go wrong for an application: whose fault it is, and what to do.
+//! The errors of the library: each says whose fault it is and what to do.
 //!
 //! Invariant: an error never loses what was accepted before it.
 
@@ -8,14 +8,14 @@ use crate::{
 };
 use std::net::SocketAddr;
 
-/// What can go wrong.
+/// An error of the library.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// The socket could not be made.
     #[error(transparent)]
     Socket(#[from] SocketError),
-    /// The connection was not tried.
+    /// The connection was not started.
     #[error(transparent)]
     Connect(#[from] ConnectError),
     /// A stream was not opened.
@@ -24,10 +24,10 @@ pub enum Error {
     /// A contract contradicts itself.
     #[error(transparent)]
     Contract(#[from] ContractError),
-    /// Three numbers are no tolerance.
+    /// Three numbers are not a valid tolerance.
     #[error(transparent)]
     Tolerance(#[from] ToleranceError),
-    /// A segment was not taken.
+    /// A segment was not accepted.
     #[error(transparent)]
     Submit(#[from] SubmitError),
     /// The connection has ended.
@@ -44,7 +44,7 @@ pub enum Error {
         /// The peer.
         remote: SocketAddr,
     },
-    /// The peer does not take a stream of ours.
+    /// The peer has refused a stream of ours.
     #[error("the peer refuses stream {stream} ({reason:?}); segments sent on it get no verdict")]
     Refused {
         /// The stream.
@@ -52,7 +52,7 @@ pub enum Error {
         /// Why.
         reason: RefuseReason,
     },
-    /// The time given was not enough. Nothing is lost; call again.
+    /// The timeout has passed. Nothing is lost; call again.
     #[error("the timeout has passed and nothing has come; nothing is lost, call again to wait longer")]
     TimedOut,
     /// A waker ended the call. Nothing is lost; call again.
@@ -61,7 +61,7 @@ pub enum Error {
     /// The class has neither flow control nor rate control.
     #[error("class {0} has neither flow control nor rate control; use a class with one of them, or allow unlimited sending explicitly")]
     Unlimited(Class),
-    /// A listener was told of nobody to serve.
+    /// A listening endpoint has no peers to serve.
     #[error("this endpoint would listen and serve nobody; name whom it serves with allow, allow_anyone or admission of its builder")]
     ServesNobody,
     /// The endpoint has been closed.
@@ -77,7 +77,7 @@ pub enum Error {
     /// The stream, segment or connection does not exist or has ended; a verdict may have been delivered before.
     #[error("there is no such {0}, or it has ended")]
     Unknown(&'static str),
-    /// The operating system reported an error that no retry mends.
+    /// The operating system reported an error that a retry cannot solve.
     #[error("the operating system reported an error: {0}")]
     System(#[from] std::io::Error),
     /// A key or a certificate cannot be used.

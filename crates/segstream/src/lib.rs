@@ -1,7 +1,7 @@
 //! Stream segments over UDP with exactly the loss an application can live with.
 //!
-//! An application says how much of each piece of its data may be missing, and in how long runs. The transport repairs
-//! only that far, and says of every piece, at both ends, whether the promise was met and where the holes are.
+//! An application says how much of each piece of its data may be missing, and in how long runs. The transport repairs only what that
+//! tolerance requires. For every piece it tells both ends whether the tolerance was met and where the holes are.
 //!
 //! # Nouns
 //!
@@ -13,8 +13,8 @@
 //!   (W, 0, 0) is a reliable transport, (W, W, W) sends nothing twice.
 //! - A *stream* carries segments one way, under a [`Contract`]: unit size, tolerance, order, lifetime, window. A
 //!   *connection* has streams in both directions; an *endpoint* is a socket with its connections.
-//! - A [`Verdict`] is what became of a segment: *complete*, *within_tolerance*, *expired*, or, when the connection
-//!   ended before the receiver's verdict came, *unknown*. *Holes* are the units that are missing.
+//! - A [`Verdict`] is the outcome of a segment: *complete*, *within_tolerance*, *expired*, or *unknown* if the connection ended before
+//!   the receiver's verdict arrived. *Holes* are the missing units, as [`Run`]s of [`UnitIndex`]es.
 //!
 //! # Example
 //!
@@ -25,7 +25,7 @@
 //! use segstream::{Contract, Error, Identity, StreamId, Tolerance};
 //!
 //! fn main() -> Result<(), Error> {
-//!     // The sender's key, which the receiver is told: nobody else is served.
+//!     // The sender's key; the receiver serves only this one.
 //!     let key = Identity::generate()?;
 //!     let mut receiver = Endpoint::builder().allow(key.fingerprint()).listen(([127, 0, 0, 1], 0))?;
 //!     let peer = receiver.peer();
@@ -51,29 +51,29 @@
 //!
 //! # What happens to a segment
 //!
-//! It is taken whole, or [opened](blocking::Connection::open_segment) and appended to while its first units are
-//! already on their way. It waits in the send buffer until the peer's window and the rate admit it. Its units leave
-//! in datagrams, under a partial tolerance in strided order, so that a burst of losses becomes isolated holes. The
-//! receiver asks again for what is missing, but only where the tolerance is violated. As soon as what is missing is
-//! certainly lost and within tolerance, or a lifetime has run out, the receiver judges the segment: the application
-//! there gets it as [`Received`], bytes zero where units are missing, and the one here gets the same verdict and holes
-//! as [`Judged`]. Whoever cannot wait that long reads a stream unit by unit, as [`Progress`].
+//! An application submits it whole, or [opens](blocking::Connection::open_segment) it and appends to it while its first units are already
+//! on their way. It waits in the send buffer until the peer's window and the rate admit it. Its units leave in datagrams. With a
+//! partial tolerance they are interleaved, so that a burst of losses becomes isolated holes. The receiver requests missing
+//! units again only where the tolerance is violated. When all missing units are declared lost and are within tolerance, or the
+//! lifetime has passed, the receiver judges the segment. The receiving application gets it as [`Received`], with zeros in
+//! the holes; the sending application gets the same verdict and holes as [`Judged`]. An application that cannot wait that
+//! long reads a stream unit by unit, as [`Progress`].
 //!
 //! # Blocking or asynchronous
 //!
-//! - [`blocking`] works on the caller's own thread, without an executor. The network is served inside its calls and
-//!   nowhere else, so a program that does other work for long must call it in between, or ask for a thread that drives the
-//!   endpoint ([`Builder::driven_in_background`]).
+//! - [`blocking`] works on the caller's own thread, without an executor. Only its calls serve the network, so a program that does other
+//!   work for a long time must call it in between, or request a background thread that drives the endpoint
+//!   ([`Builder::driven_in_background`]).
 //! - [`Endpoint`], [`Connection`], [`StreamSender`] and [`StreamReceiver`] are for tokio (feature `tokio`, on by default).
 //!   One task in the background serves the network; handles can be cloned and sent to other tasks, and futures can be
 //!   dropped at any time.
 //!
 //! # Rate
 //!
-//! Unless told otherwise a connection finds out what its path carries: it begins with a few datagrams a round trip,
-//! grows by 70 % each until a queue forms, and keeps that queue short, so that others find room too ([`Rate::AUTO`]). An encoder
-//! follows it: [`blocking::Connection::rate_changed`] waits for the next change, [`blocking::Connection::rate`] tells the present rate,
-//! which counts whole IP packets. Datagrams begin with 1200 bytes and grow to what the path is found to carry
+//! By default a congestion controller sets the rate ([`Rate::AUTO`]): it begins with a few datagrams per round trip, grows by 70 % per
+//! round trip until a queue forms, and keeps that queue short, so that it shares the path with other flows. An encoder should follow
+//! the rate: [`blocking::Connection::rate_changed`] waits for the next change, and [`blocking::Connection::rate`] returns the
+//! present rate, which counts whole IP packets. Datagrams begin with 1200 bytes; path MTU discovery finds larger ones
 //! ([`DatagramSize::Discover`]).
 //!
 //! ```no_run
@@ -81,46 +81,45 @@
 //! # fn set_bitrate(_: u64) {}
 //! # fn follow(mut connection: Connection) -> Result<(), Error> {
 //! while let Ok(rate) = connection.rate_changed(None) {
-//!     // A tenth is left for headers, repairs and what the picture takes more now and then.
+//!     // A tenth is left for headers, retransmissions and variations of the encoder.
 //!     set_bitrate(rate.bits_per_second() / 10 * 9);
 //! }
 //! # Ok(())
 //! # }
 //! ```
 //!
-//! On a path whose capacity is known and one's own, a fixed rate is better from the first packet
-//! ([`Config::with_rate_megabits`]); a path that carries almost nothing of it ends the connection with
+//! On a path whose capacity is known and not shared, a fixed rate uses all of it from the first packet
+//! ([`Config::with_rate_megabits`]). If the path carries almost nothing of that rate, a circuit breaker ends the connection with
 //! [`CloseReason::PathOverloaded`].
 //!
 //! # Limits and memory
 //!
-//! What is kept is bounded, whatever the peer or the application does:
+//! Memory is bounded, whatever the peer or the application does:
 //!
-//! - For a stream of ours: at most two windows of units, one on its way and one waiting; then sending waits. A window
-//!   is [`Contract::window_units`], lowered to what the peer grants; a segment must fit one. Of verdicts nobody asks
-//!   for, the last 65,536 are kept.
-//! - For a stream of the peer: at most one window of units, lowered to [`Config::stream_window_bytes`], plus a fixed
-//!   state for each of at most [`Contract::window_segments`] segments that were not taken yet or whose verdicts are
-//!   not confirmed. An application that pauses stops its peer; nothing is lost and nothing grows.
-//! - [`Config::streams`] streams for each peer, [`Config::connections`] connections, and a fixed number of them whose
-//!   peers have not shown yet that they are where they say.
+//! - For a stream of ours: at most two windows of units, one in flight and one waiting; then sending waits. A window is
+//!   [`Contract::window_units`], or less if the peer grants less; a segment must fit one. The last 65,536 unread verdicts are kept.
+//! - For a stream of the peer: at most one window of units, limited by [`Config::stream_window_bytes`], plus a fixed state for each of at
+//!   most [`Contract::window_segments`] segments that the application has not taken or whose verdicts are not confirmed. If the
+//!   application pauses, its peer stops; nothing is lost and no memory grows.
+//! - [`Config::streams`] live streams for each peer, [`Config::connections`] connections, and a fixed number of connections whose peers
+//!   are not authenticated yet.
 //!
-//! A connection that hears nothing of its peer for [`Config::idle_timeout`] ends with
-//! [`CloseReason::TimedOut`]; what has no verdict then is *unknown*.
+//! A connection that receives nothing from its peer for [`Config::idle_timeout`] ends with [`CloseReason::TimedOut`]; segments without a
+//! verdict are then *unknown*.
 //!
 //! # Copies
 //!
-//! A segment that is sent is a [`Bytes`], which a `Vec<u8>` becomes without a copy; it is kept as it is until its verdict, and
-//! copied once, into datagrams. A segment that is received is a [`Bytes`] too: the buffer that it was put together in, which is
-//! used again for a later segment when the last handle of it is dropped. It can be handed on or sent again without a copy.
-//! `recv_into` copies once more, into a buffer of the application's.
+//! A segment to send is a [`Bytes`], into which a `Vec<u8>` is converted without a copy. It is kept until its verdict, and copied once,
+//! into datagrams. A received segment is a [`Bytes`] too: its reassembly buffer, which is reused for a later segment when the last
+//! handle is dropped. It can be passed on or sent again without a copy. `recv_into` makes one more copy, into a buffer of the
+//! application.
 //!
 //! # Security
 //!
-//! Everything is encrypted and both ends prove who they are by keys; there is no way to fall back. An endpoint is known by
-//! the fingerprint of its key ([`blocking::Endpoint::fingerprint`]). Whoever connects says which one it expects ([`Peer`]).
-//! Whoever listens says which ones it serves ([`Builder::allow`]). A key that outlives the program is in a file
-//! ([`Builder::identity_file`]). [`Builder::insecure`] turns all of it off and is for laboratories.
+//! Everything is encrypted, and both ends authenticate each other by their keys; there is no downgrade. An endpoint is identified by the
+//! fingerprint of its key ([`blocking::Endpoint::fingerprint`]). An endpoint that connects says which key it expects ([`Peer`]); one
+//! that listens says which keys it serves ([`Builder::allow`]). A key that must outlive the program is in a file
+//! ([`Builder::identity_file`]). [`Builder::insecure`] disables all of this and is for laboratories.
 //!
 //! The protocol itself is in `segstream_proto`, sockets are in `segstream_net`.
 //!
@@ -136,14 +135,20 @@ pub mod blocking;
 mod builder;
 mod closing;
 mod config;
+pub mod congestion;
+mod connection_state;
+mod endpoint_state;
 mod error;
-mod hub;
-mod inbox;
+#[cfg(feature = "metrics")]
+pub mod metrics;
 mod progress;
+#[cfg(feature = "recorder")]
+pub mod recorder;
 mod security;
 mod shards;
 mod statistics;
 mod verdicts;
+pub mod vocabulary;
 
 #[cfg(feature = "tokio")]
 pub use asynchronous::{Connection, Endpoint, SegmentWriter, StreamReceiver, StreamSender};
@@ -158,7 +163,7 @@ pub use security::Peer;
 pub use segstream_base::Instant as Timestamp;
 pub use segstream_base::halves::{SubmitError, Verdict};
 pub use segstream_base::tolerance::{Tolerance, ToleranceError};
-pub use segstream_base::{Bandwidth, SegmentNumber, StreamId};
+pub use segstream_base::{Bandwidth, Run, SegmentNumber, StreamId, UnitIndex};
 pub use segstream_blocks::burst::RateSpec;
 pub use segstream_blocks::congestion::{Algorithm, UnknownAlgorithm};
 pub use segstream_net::bind::{SocketError, SocketWarning};
@@ -168,15 +173,15 @@ pub use segstream_net::driver::{Polling, Threads};
 pub use segstream_net::wake::Waker;
 pub use segstream_proto::config::DatagramSize;
 pub use segstream_proto::connection::{ConnectionEvent, Received};
-pub use segstream_proto::endpoint::{ConnectionId, StrayCounters};
+pub use segstream_proto::endpoint::{ConnectionId, SavedCapacity, UnmatchedCounters};
 pub use segstream_proto::error::{CloseReason, ConnectError, OpenStreamError};
 pub use segstream_proto::rate::{Rate, RateError};
 pub use segstream_secure::{
-    Admission, Authorities, AuthoritiesError, Fingerprint, Identity, IdentityError, KnownPeers, KnownPeersError, OneTimeCode,
+    Admission, Authorities, AuthoritiesError, Fingerprint, Identity, IdentityError, KeyLog, KnownPeers, KnownPeersError, OneTimeCode,
     OneTimeCodeError, Trust,
 };
 pub use segstream_wire::Class;
-pub use segstream_wire::contract::{Contract, ContractError, InterleaveChoice, Limits, Order};
+pub use segstream_wire::contract::{Contract, ContractError, InterleaveChoice, Order};
 pub use segstream_wire::report::RefuseReason;
 pub use statistics::{Statistics, StreamStatistics};
 pub use verdicts::Judged;

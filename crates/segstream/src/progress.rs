@@ -1,14 +1,15 @@
-//! Reading a stream unit by unit: what of each segment has arrived and was not told yet.
+//! Reading a stream unit by unit: which units have arrived and were not delivered to the application yet.
 //!
-//! Called by the hub for streams that are read progressively.
+//! Called by the endpoint state for streams that are read progressively.
 //!
-//! Invariant: every unit that arrives is told exactly once, before the verdict on its segment.
+//! Invariant: every unit that arrives is delivered exactly once, before the verdict on its segment.
 
-use crate::{Received, SegmentNumber, StreamId};
+use crate::{Received, Run, SegmentNumber, StreamId, UnitIndex};
+use core::ops::Range;
 use segstream_blocks::ranges::RangeSet;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-/// Units of one segment that have arrived, next to one another.
+/// A run of units of one segment that have arrived.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Units {
@@ -16,128 +17,125 @@ pub struct Units {
     pub stream: StreamId,
     /// The segment.
     pub segment: SegmentNumber,
-    /// The first of the units.
-    pub first: u32,
-    /// How many there are.
-    pub count: u32,
+    /// Which units.
+    pub run: Run<UnitIndex>,
     /// Where the first of them starts in the segment, in bytes.
     pub offset: u64,
     /// Their bytes.
     pub bytes: Vec<u8>,
 }
 
-/// What a stream read unit by unit gives next.
+/// The next item of a stream that is read unit by unit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Progress {
     /// Units have arrived.
     Units(Units),
-    /// A segment is judged, and all its units that arrived have been told. Here it is as a whole.
+    /// A segment is judged, and all its units that arrived were delivered. This is the whole segment.
     Judged(Received),
 }
 
 #[derive(Debug, Default)]
 struct Arrived {
-    /// Units told, or about to be.
+    /// Units delivered or queued.
     heard: RangeSet,
-    /// Those about to be.
-    fresh: VecDeque<(u32, u32)>,
+    /// The queued ones.
+    fresh: VecDeque<Run<UnitIndex>>,
 }
 
 impl Arrived {
-    fn queue(&mut self, first: u32, count: u32) {
+    fn queue(&mut self, units: Run<UnitIndex>) {
         match self.fresh.back_mut() {
-            Some((start, length)) if *start + *length == first => *length += count,
-            _ => self.fresh.push_back((first, count)),
+            Some(last) if last.end() == units.start() => *last = last.span(units),
+            _ => self.fresh.push_back(units),
         }
     }
 }
 
-/// What has arrived on one stream and was not told yet.
+/// What has arrived on one stream and was not delivered yet.
 #[derive(Debug, Default)]
 pub(crate) struct Progressive {
-    /// Segments not taken from the protocol yet.
+    /// Segments that were not taken from the protocol yet.
     segments: BTreeMap<SegmentNumber, Arrived>,
-    /// Those of them that have fresh units.
+    /// Those of them that have undelivered units.
     fresh: BTreeSet<SegmentNumber>,
-    /// A judged segment, and its units not told yet.
-    held: Option<(Received, VecDeque<(u32, u32)>)>,
+    /// A judged segment, and its undelivered units.
+    held: Option<(Received, VecDeque<Run<UnitIndex>>)>,
 }
 
 impl Progressive {
-    /// A stream of which these units are there already: (segment, first, count).
-    pub(crate) fn starting_with(there: Vec<(SegmentNumber, u32, u32)>) -> Self {
+    /// A stream of which these units have arrived already.
+    pub(crate) fn starting_with(there: Vec<(SegmentNumber, Run<UnitIndex>)>) -> Self {
         let mut progressive = Self::default();
-        there.into_iter().for_each(|(segment, first, count)| progressive.on_units(segment, first, count));
+        there.into_iter().for_each(|(segment, units)| progressive.on_units(segment, units));
         progressive
     }
 
-    /// Units have arrived, some of them perhaps not for the first time.
-    pub(crate) fn on_units(&mut self, segment: SegmentNumber, first: u32, count: u32) {
+    /// Units have arrived; some of them may be duplicates.
+    pub(crate) fn on_units(&mut self, segment: SegmentNumber, units: Run<UnitIndex>) {
         let arrived = self.segments.entry(segment).or_default();
-        let range = |first: u32, count: u32| u64::from(first)..u64::from(first) + u64::from(count);
-        let known = (first..first + count).any(|unit| arrived.heard.contains(u64::from(unit)));
+        let known = units.iter().any(|unit| arrived.heard.contains(unit.into()));
         if known {
-            for unit in first..first + count {
-                if arrived.heard.insert(range(unit, 1)) > 0 {
-                    arrived.queue(unit, 1);
+            for unit in units.iter().filter_map(Run::single) {
+                if arrived.heard.insert(range(unit)) > 0 {
+                    arrived.queue(unit);
                 }
             }
         } else {
-            arrived.heard.insert(range(first, count));
-            arrived.queue(first, count);
+            arrived.heard.insert(range(units));
+            arrived.queue(units);
         }
         if !arrived.fresh.is_empty() {
             self.fresh.insert(segment);
         }
     }
 
-    /// The next units to tell of a segment that is not judged: (segment, first, count).
-    pub(crate) fn take_fresh(&mut self) -> Option<(SegmentNumber, u32, u32)> {
+    /// The next units to deliver of a segment that is not judged.
+    pub(crate) fn take_new_units(&mut self) -> Option<(SegmentNumber, Run<UnitIndex>)> {
         let segment = *self.fresh.first()?;
         let arrived = self.segments.get_mut(&segment)?;
-        let (first, count) = arrived.fresh.pop_front()?;
+        let units = arrived.fresh.pop_front()?;
         if arrived.fresh.is_empty() {
             self.fresh.remove(&segment);
         }
-        Some((segment, first, count))
+        Some((segment, units))
     }
 
-    /// A segment was judged: what was not told of it is told next, then it.
+    /// A segment was judged: its undelivered units come next, then the segment.
     pub(crate) fn hold(&mut self, received: Received) {
         let arrived = self.forget(received.segment).unwrap_or_default();
-        let mut untold = RangeSet::new();
-        untold.insert(0..u64::from(received.units));
-        for &(start, end) in &received.holes {
-            untold.remove(u64::from(start)..u64::from(end));
+        let mut pending = RangeSet::new();
+        pending.insert(0..u64::from(received.units));
+        for &hole in &received.holes {
+            pending.remove(range(hole));
         }
-        for range in arrived.heard.iter() {
-            untold.remove(range);
+        for told in arrived.heard.iter() {
+            pending.remove(told);
         }
-        for (first, count) in arrived.fresh {
-            untold.insert(u64::from(first)..u64::from(first) + u64::from(count));
+        for units in arrived.fresh {
+            pending.insert(range(units));
         }
-        let runs = untold.iter().map(|run| (run.start as u32, (run.end - run.start) as u32)).collect();
+        let runs = pending.iter().filter_map(|run| Run::new(UnitIndex(run.start as u32), UnitIndex(run.end as u32))).collect();
         self.held = Some((received, runs));
     }
 
-    /// The next thing to tell of a judged segment.
-    pub(crate) fn take_held(&mut self) -> Option<Progress> {
-        let (received, untold) = self.held.as_mut()?;
-        let Some((first, count)) = untold.pop_front() else {
+    /// The next item of the judged segment.
+    pub(crate) fn take_from_judged(&mut self) -> Option<Progress> {
+        let (received, pending) = self.held.as_mut()?;
+        let Some(run) = pending.pop_front() else {
             return self.held.take().map(|(received, _)| Progress::Judged(received));
         };
-        let units = units(received.stream, received.segment, (first, count), received.unit_bytes, &received.bytes);
+        let units = units(received.stream, received.segment, run, received.unit_bytes, &received.bytes);
         Some(Progress::Units(units))
     }
 
-    /// Whether a judged segment waits to be told.
-    pub(crate) const fn has_held(&self) -> bool {
+    /// Whether a judged segment waits to be delivered.
+    pub(crate) const fn has_judged(&self) -> bool {
         self.held.is_some()
     }
 
-    /// The judged segment that is being told, whatever of it was not told yet.
-    pub(crate) fn take_whole(&mut self) -> Option<Received> {
+    /// The judged segment as a whole, even if units of it were not delivered yet.
+    pub(crate) fn take_judged(&mut self) -> Option<Received> {
         self.held.take().map(|(received, _)| received)
     }
 
@@ -152,15 +150,23 @@ impl Progressive {
     }
 }
 
-/// `count` units from `first` on of a segment of which `bytes` are there.
-pub(crate) fn units(stream: StreamId, segment: SegmentNumber, (first, count): (u32, u32), unit_bytes: u32, bytes: &[u8]) -> Units {
-    let offset = u64::from(first) * u64::from(unit_bytes);
-    let start = usize::try_from(offset).unwrap_or(usize::MAX).min(bytes.len());
-    let end = start.saturating_add(count as usize * unit_bytes as usize).min(bytes.len());
-    Units { stream, segment, first, count, offset, bytes: bytes[start..end].to_vec() }
+/// The units `run` as a set of numbers has them.
+fn range(run: Run<UnitIndex>) -> Range<u64> {
+    run.start().into()..run.end().into()
+}
+
+/// The units `run` of a segment with these `bytes`.
+pub(crate) fn units(stream: StreamId, segment: SegmentNumber, run: Run<UnitIndex>, unit_bytes: u32, bytes: &[u8]) -> Units {
+    let offset = u64::from(run.start()) * u64::from(unit_bytes);
+    let there = run.byte_range(unit_bytes, bytes.len() as u64);
+    Units { stream, segment, run, offset, bytes: bytes[there.start as usize..there.end as usize].to_vec() }
 }
 
 /// Copies what fits of a segment; its length in bytes, and its description without them.
+///
+/// Limit: this is one copy more than a segment needs that is taken as [`crate::Bytes`]. Its units cannot be put together in the
+/// caller's buffer instead: they arrive before the call, in any order and among those of later segments, the buffer is borrowed for the
+/// call only, and the endpoint may be driven by another thread meanwhile.
 pub(crate) fn copy_into(buffer: &mut [u8], mut received: Received) -> (usize, Received) {
     let bytes = core::mem::take(&mut received.bytes);
     let fits = bytes.len().min(buffer.len());
@@ -173,7 +179,11 @@ mod tests {
     use super::*;
     use crate::{Timestamp, Verdict};
 
-    fn received(segment: SegmentNumber, holes: Vec<(u32, u32)>) -> Received {
+    fn run(first: u32, count: u32) -> Run<UnitIndex> {
+        Run::new(UnitIndex(first), UnitIndex(first + count)).unwrap()
+    }
+
+    fn received(segment: SegmentNumber, holes: Vec<Run<UnitIndex>>) -> Received {
         Received {
             stream: StreamId(0),
             segment,
@@ -191,37 +201,37 @@ mod tests {
     #[test]
     fn every_unit_that_arrived_is_told_once_before_the_verdict() {
         let mut progress = Progressive::default();
-        progress.on_units(SegmentNumber(4), 0, 2);
-        progress.on_units(SegmentNumber(4), 2, 1);
-        progress.on_units(SegmentNumber(5), 0, 1);
-        progress.on_units(SegmentNumber(4), 6, 1);
-        assert_eq!(progress.take_fresh(), Some((SegmentNumber(4), 0, 3)));
+        progress.on_units(SegmentNumber(4), run(0, 2));
+        progress.on_units(SegmentNumber(4), run(2, 1));
+        progress.on_units(SegmentNumber(5), run(0, 1));
+        progress.on_units(SegmentNumber(4), run(6, 1));
+        assert_eq!(progress.take_new_units(), Some((SegmentNumber(4), run(0, 3))));
         // One that is told already comes again with a new one; 7 to 9 came when nobody had asked yet.
-        progress.on_units(SegmentNumber(4), 2, 1);
-        progress.on_units(SegmentNumber(4), 5, 2);
-        progress.hold(received(SegmentNumber(4), vec![(3, 5)]));
+        progress.on_units(SegmentNumber(4), run(2, 1));
+        progress.on_units(SegmentNumber(4), run(5, 2));
+        progress.hold(received(SegmentNumber(4), vec![run(3, 2)]));
         let mut told = Vec::new();
         loop {
-            match progress.take_held() {
-                Some(Progress::Units(units)) => told.push((units.first, units.count, units.bytes.len())),
+            match progress.take_from_judged() {
+                Some(Progress::Units(units)) => told.push((units.run, units.bytes.len())),
                 Some(Progress::Judged(received)) => break assert_eq!(received.segment, SegmentNumber(4)),
                 None => unreachable!("a held segment ends with its verdict"),
             }
         }
-        assert_eq!(told, [(5, 5, 45)]);
-        assert_eq!(progress.take_held(), None);
-        assert_eq!(progress.take_fresh(), Some((SegmentNumber(5), 0, 1)));
-        assert_eq!(progress.take_fresh(), None);
+        assert_eq!(told, [(run(5, 5), 45)]);
+        assert_eq!(progress.take_from_judged(), None);
+        assert_eq!(progress.take_new_units(), Some((SegmentNumber(5), run(0, 1))));
+        assert_eq!(progress.take_new_units(), None);
     }
 
     #[test]
     fn a_segment_taken_as_a_whole_is_told_no_further() {
         let mut progress = Progressive::default();
-        progress.on_units(SegmentNumber(0), 0, 1);
+        progress.on_units(SegmentNumber(0), run(0, 1));
         progress.on_taken(SegmentNumber(0));
-        assert_eq!(progress.take_fresh(), None);
+        assert_eq!(progress.take_new_units(), None);
         progress.hold(received(SegmentNumber(1), vec![]));
-        assert_eq!(progress.take_whole().map(|received| received.segment), Some(SegmentNumber(1)));
-        assert_eq!(progress.take_held(), None);
+        assert_eq!(progress.take_judged().map(|received| received.segment), Some(SegmentNumber(1)));
+        assert_eq!(progress.take_from_judged(), None);
     }
 }

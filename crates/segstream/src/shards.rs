@@ -1,6 +1,6 @@
-//! Several endpoints on one port, for a thread each.
+//! Several endpoints on one port, each for its own thread.
 //!
-//! Called by both interfaces. Invariant: a connection belongs to one of them as long as it lives, wherever its peer moves.
+//! Called by both interfaces. Invariant: a connection stays with one of them, even if its peer migrates.
 
 use crate::{Config, Error};
 use segstream_net::shards::bind_shards;

@@ -1,8 +1,7 @@
 //! The statistics of a connection: one documented structure to which fields are only ever added.
 //!
 //! Read with `statistics()` of a connection; written as a line of JSON by `--stats`.
-//! Kinds: *total* counts since the connection began; *now* is a momentary value. What is not known is
-//! `None`, and null in JSON.
+//! *Total* counts since the connection began; *now* is the present value. An unknown value is `None`, and null in JSON.
 //!
 //! Invariant: names end with their measure; totals never decrease.
 
@@ -32,7 +31,7 @@ pub struct Statistics {
     pub state_shipments_sent: u64,
     /// Report shipments (RXS) sent, total.
     pub report_shipments_sent: u64,
-    /// Segments of ours given up because their lifetime had passed, total.
+    /// Segments of ours abandoned because their lifetime had passed, total.
     pub segments_skipped: u64,
     /// Segments of ours of which any unit was retransmitted, total.
     pub segments_repaired: u64,
@@ -40,13 +39,13 @@ pub struct Statistics {
     pub units_buffered: u64,
     /// Units received for the first time, total.
     pub units_received: u64,
-    /// Units received although they were there, total.
+    /// Duplicate units received, total.
     pub units_duplicate: u64,
     /// Units declared lost, total; includes those repaired later.
     pub units_detected_lost: u64,
     /// Holes that the tolerance allowed to stay, total: repairs that were not needed.
     pub units_tolerated: u64,
-    /// Parts outside the window or contradicting what was known, total.
+    /// Parts outside the window or contradicting earlier ones, total.
     pub parts_refused: u64,
     /// Segments of the peer judged complete, total.
     pub segments_complete: u64,
@@ -74,16 +73,17 @@ pub struct Statistics {
     pub rtt_ms_smoothed: Option<f64>,
     /// The rate in force in our direction, now; `None` when unpaced.
     pub rate_bps: Option<u64>,
-    /// The queue that stands on the path in our direction, now; `None` unless the rate is automatic and this is known.
+    /// The standing queue on the path in our direction, now; `None` unless the rate is automatic and this is known.
     pub queue_ms: Option<f64>,
-    /// How far apart state arrives against how far apart it left, now: above 1 a queue grows. `None` as `queue_ms`.
+    /// The spacing of state shipments where they arrive over their spacing where they left (rho), now: above 1 a queue grows. `None` as
+    /// `queue_ms`.
     pub rho: Option<f64>,
-    /// What arrives of our direction, in whole IP packets, now; `None` as `queue_ms`.
+    /// The delivery rate of our direction, in whole IP packets, now; `None` as `queue_ms`.
     pub delivery_bps: Option<f64>,
-    /// What the automatic rate is doing, now: `start_up`, `delay`, `competitive`, `policed` or `outage`; `None` unless
-    /// the rate is automatic.
+    /// The phase of the congestion controller, now: `start_up`, `delay`, `competitive`, `policed` or `outage`; `None` unless the rate is
+    /// automatic.
     pub phase: Option<&'static str>,
-    /// The largest datagrams that data leaves in, now.
+    /// The datagram size in use, now.
     pub datagram_bytes: u64,
     /// The class in force in our direction, now.
     pub class: u8,

@@ -1,6 +1,6 @@
 //! The verdicts of one stream of ours, until the application asks for them.
 //!
-//! The way of a verdict, with everything that stores it; a run of equal ones is one event all the way:
+//! The way of a verdict, with everything that stores it. A run of equal verdicts is one event all the way:
 //!
 //! ```text
 //!  report ─► sending half ─► connection ─────────► here ─► application
@@ -9,18 +9,18 @@
 //!                            is the endpoint's
 //! ```
 //!
-//! Called by the inbox. Each verdict is handed out once, by number or in the order in which it came.
+//! Called by the connection state. Each verdict is returned once, by number or in order of arrival.
 //!
-//! Invariant: every call takes constant time on average, but for segments with holes; what is kept is bounded by the segments under way and
-//! [`KEPT`].
+//! Invariant: every call takes amortized constant time, except for segments with holes. The memory is bounded by the segments in flight
+//! and [`VERDICTS_MAX`].
 
-use crate::{SegmentNumber, StreamId, Verdict};
+use crate::{Run, SegmentNumber, StreamId, UnitIndex, Verdict};
 use core::fmt;
 use core::ops::Range;
 use std::collections::{BTreeMap, VecDeque};
 
-/// Verdicts kept for an application that does not ask for them; then the oldest are forgotten.
-const KEPT: usize = 65_536;
+/// The maximum number of unread verdicts; beyond it the oldest are dropped.
+const VERDICTS_MAX: usize = 65_536;
 
 /// A verdict on a segment of ours.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,14 +32,14 @@ pub struct Judged {
     pub segment: SegmentNumber,
     /// The verdict; *unknown* when the connection ended first.
     pub verdict: Verdict,
-    /// The holes as half-open runs of units, ascending.
-    pub holes: Vec<(u32, u32)>,
+    /// The holes: runs of the units that are missing, in ascending order.
+    pub holes: Vec<Run<UnitIndex>>,
 }
 
 impl Judged {
     /// How many units are missing.
     pub fn missing(&self) -> u32 {
-        self.holes.iter().map(|hole| hole.1 - hole.0).sum()
+        self.holes.iter().map(|hole| hole.len()).sum()
     }
 }
 
@@ -54,8 +54,7 @@ impl fmt::Display for Judged {
     }
 }
 
-/// Why without the holes: hardly any verdict has some, and with room for them an application that never asks had forty times
-/// as much kept for it.
+/// Why holes are stored elsewhere: few verdicts have any, and with room for them each verdict would take forty times the memory.
 #[derive(Clone, Copy, Debug)]
 enum Slot {
     Expected,
@@ -63,14 +62,14 @@ enum Slot {
     Taken,
 }
 
-/// What is known of the verdict on one segment.
+/// The result of looking for the verdict on one segment.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Lookup {
-    /// Here it is.
+    /// The verdict.
     Judged(Judged),
-    /// It will come.
+    /// The segment is not judged yet.
     Expected,
-    /// It was handed out, forgotten, or the segment never was.
+    /// The verdict was returned before or was dropped, or there is no such segment.
     Gone,
 }
 
@@ -82,8 +81,8 @@ pub(crate) struct Verdicts {
     base: SegmentNumber,
     slots: VecDeque<Slot>,
     /// The holes of judged segments that have some.
-    holes: BTreeMap<SegmentNumber, Vec<(u32, u32)>>,
-    /// Judged segments in the order of their verdicts, as half-open runs; some may be taken already.
+    holes: BTreeMap<SegmentNumber, Vec<Run<UnitIndex>>>,
+    /// Judged segments in the order of their verdicts, as half-open runs; some may have been taken already.
     order: VecDeque<(SegmentNumber, SegmentNumber)>,
     expected: usize,
 }
@@ -93,24 +92,24 @@ impl Verdicts {
         Self { stream, base: SegmentNumber::FIRST, slots: VecDeque::new(), holes: BTreeMap::new(), order: VecDeque::new(), expected: 0 }
     }
 
-    /// The next segment has been accepted.
+    /// The next segment was accepted for sending.
     pub(crate) fn expect(&mut self) {
         self.slots.push_back(Slot::Expected);
         self.expected += 1;
     }
 
     /// Whether any segment has no verdict yet.
-    pub(crate) const fn has_expected(&self) -> bool {
+    pub(crate) const fn has_pending(&self) -> bool {
         self.expected > 0
     }
 
-    /// Whether any verdict was not handed out.
+    /// Whether any verdict is unread.
     pub(crate) fn has_unread(&self) -> bool {
         !self.slots.is_empty()
     }
 
-    /// Takes note of a verdict on a segment, or on a run of segments without holes.
-    pub(crate) fn settle(&mut self, segments: Range<SegmentNumber>, verdict: Verdict, holes: Vec<(u32, u32)>) {
+    /// Stores a verdict on a segment, or on a run of segments without holes.
+    pub(crate) fn record(&mut self, segments: Range<SegmentNumber>, verdict: Verdict, holes: Vec<Run<UnitIndex>>) {
         let first = segments.start;
         for segment in segments.start.up_to(segments.end) {
             let Some(slot @ Slot::Expected) = self.slot(segment) else { continue };
@@ -128,7 +127,7 @@ impl Verdicts {
     }
 
     fn forget_oldest(&mut self) {
-        while self.slots.len() > KEPT && !matches!(self.slots.front(), Some(Slot::Expected)) {
+        while self.slots.len() > VERDICTS_MAX && !matches!(self.slots.front(), Some(Slot::Expected)) {
             self.holes.remove(&self.base);
             self.drop_first();
         }
@@ -144,7 +143,7 @@ impl Verdicts {
         self.base += 1;
     }
 
-    /// The verdict on `segment`, once.
+    /// Takes the verdict on `segment`.
     pub(crate) fn take(&mut self, segment: SegmentNumber) -> Lookup {
         match self.slot(segment) {
             Some(Slot::Expected) => Lookup::Expected,
@@ -160,11 +159,11 @@ impl Verdicts {
         }
     }
 
-    /// The verdict that came first of those not handed out.
+    /// Takes the oldest unread verdict.
     pub(crate) fn take_next(&mut self) -> Option<Judged> {
         loop {
             let (first, end) = self.order.pop_front()?;
-            // Why: a run may begin far below what is still kept.
+            // Why: a run may begin below the oldest stored verdict.
             let segment = first.max(self.base);
             if segment + 1 < end {
                 self.order.push_front((segment + 1, end));
@@ -177,7 +176,7 @@ impl Verdicts {
         }
     }
 
-    /// The verdict that came first of those not handed out, and the run of segments that it is on.
+    /// Takes the oldest unread verdict with its run of segments.
     pub(crate) fn take_run(&mut self) -> Option<(Range<SegmentNumber>, Judged)> {
         let judged = self.take_next()?;
         let mut run = judged.segment..judged.segment + 1;
@@ -205,6 +204,10 @@ impl Verdicts {
 mod tests {
     use super::*;
 
+    fn hole(start: u32, end: u32) -> Run<UnitIndex> {
+        Run::new(UnitIndex(start), UnitIndex(end)).unwrap()
+    }
+
     fn numbers(verdicts: &mut Verdicts) -> Vec<u64> {
         core::iter::from_fn(|| verdicts.take_next()).map(|judged| judged.segment.0).collect()
     }
@@ -215,7 +218,7 @@ mod tests {
         (0..4).for_each(|_| verdicts.expect());
         assert_eq!(verdicts.take(SegmentNumber(0)), Lookup::Expected);
         for segment in [2, 0, 3] {
-            verdicts.settle(SegmentNumber(segment)..SegmentNumber(segment + 1), Verdict::Complete, vec![]);
+            verdicts.record(SegmentNumber(segment)..SegmentNumber(segment + 1), Verdict::Complete, vec![]);
         }
         assert!(
             matches!(verdicts.take(SegmentNumber(0)), Lookup::Judged(judged) if judged.segment == SegmentNumber(0) && judged.stream == StreamId(3))
@@ -223,60 +226,60 @@ mod tests {
         assert_eq!(verdicts.take(SegmentNumber(0)), Lookup::Gone);
         assert_eq!(verdicts.take(SegmentNumber(4)), Lookup::Gone);
         assert_eq!(numbers(&mut verdicts), [2, 3]);
-        assert!(verdicts.has_expected());
-        verdicts.settle(SegmentNumber(1)..SegmentNumber(2), Verdict::Expired, vec![(0, 2)]);
-        verdicts.settle(SegmentNumber(1)..SegmentNumber(2), Verdict::Complete, vec![]);
+        assert!(verdicts.has_pending());
+        verdicts.record(SegmentNumber(1)..SegmentNumber(2), Verdict::Expired, vec![hole(0, 2)]);
+        verdicts.record(SegmentNumber(1)..SegmentNumber(2), Verdict::Complete, vec![]);
         assert_eq!(verdicts.take_next().map(|judged| (judged.verdict, judged.missing())), Some((Verdict::Expired, 2)));
-        assert!(!verdicts.has_expected());
+        assert!(!verdicts.has_pending());
     }
 
     #[test]
     fn a_run_ends_with_its_verdict_at_a_hole_and_where_one_was_taken() {
         let mut verdicts = Verdicts::new(StreamId(0));
         (0..12).for_each(|_| verdicts.expect());
-        verdicts.settle(SegmentNumber(0)..SegmentNumber(5), Verdict::Complete, vec![]);
-        verdicts.settle(SegmentNumber(5)..SegmentNumber(6), Verdict::WithinTolerance, vec![(0, 1)]);
-        verdicts.settle(SegmentNumber(6)..SegmentNumber(7), Verdict::WithinTolerance, vec![(3, 5)]);
-        verdicts.settle(SegmentNumber(8)..SegmentNumber(12), Verdict::Unknown, vec![]);
-        verdicts.settle(SegmentNumber(7)..SegmentNumber(8), Verdict::Unknown, vec![]);
+        verdicts.record(SegmentNumber(0)..SegmentNumber(5), Verdict::Complete, vec![]);
+        verdicts.record(SegmentNumber(5)..SegmentNumber(6), Verdict::WithinTolerance, vec![hole(0, 1)]);
+        verdicts.record(SegmentNumber(6)..SegmentNumber(7), Verdict::WithinTolerance, vec![hole(3, 5)]);
+        verdicts.record(SegmentNumber(8)..SegmentNumber(12), Verdict::Unknown, vec![]);
+        verdicts.record(SegmentNumber(7)..SegmentNumber(8), Verdict::Unknown, vec![]);
         verdicts.take(SegmentNumber(2));
         let runs: Vec<(u64, u64, u32)> =
             core::iter::from_fn(|| verdicts.take_run()).map(|(run, judged)| (run.start.0, run.end.0, judged.missing())).collect();
         assert_eq!(runs, [(0, 2, 0), (3, 5, 0), (5, 6, 1), (6, 7, 2), (8, 12, 0), (7, 8, 0)]);
-        assert!(verdicts.slots.is_empty() && !verdicts.has_expected());
+        assert!(verdicts.slots.is_empty() && !verdicts.has_pending());
     }
 
     #[test]
     fn verdicts_nobody_asks_for_are_bounded() {
         let mut verdicts = Verdicts::new(StreamId(0));
-        for segment in 0..3 * KEPT as u64 {
+        for segment in 0..3 * VERDICTS_MAX as u64 {
             verdicts.expect();
-            verdicts.settle(SegmentNumber(segment)..SegmentNumber(segment + 1), Verdict::Complete, vec![]);
+            verdicts.record(SegmentNumber(segment)..SegmentNumber(segment + 1), Verdict::Complete, vec![]);
         }
-        assert_eq!(verdicts.slots.len(), KEPT);
-        assert!(verdicts.order.len() <= 2 * KEPT + 64);
+        assert_eq!(verdicts.slots.len(), VERDICTS_MAX);
+        assert!(verdicts.order.len() <= 2 * VERDICTS_MAX + 64);
         assert_eq!(verdicts.take(SegmentNumber(0)), Lookup::Gone);
-        assert_eq!(numbers(&mut verdicts).len(), KEPT);
+        assert_eq!(numbers(&mut verdicts).len(), VERDICTS_MAX);
     }
 
     #[test]
     fn verdicts_that_came_out_of_turn_are_bounded_too_and_keep_their_order_and_holes() {
         let mut verdicts = Verdicts::new(StreamId(0));
-        for pair in 0..2 * KEPT as u64 {
+        for pair in 0..2 * VERDICTS_MAX as u64 {
             (0..2).for_each(|_| verdicts.expect());
             for segment in [2 * pair + 1, 2 * pair] {
-                verdicts.settle(
+                verdicts.record(
                     SegmentNumber(segment)..SegmentNumber(segment + 1),
                     Verdict::WithinTolerance,
-                    vec![(0, 1 + segment as u32 % 7)],
+                    vec![hole(0, 1 + segment as u32 % 7)],
                 );
             }
         }
-        assert_eq!((verdicts.slots.len(), verdicts.holes.len()), (KEPT, KEPT));
-        assert!(verdicts.order.len() <= 2 * KEPT + 64);
+        assert_eq!((verdicts.slots.len(), verdicts.holes.len()), (VERDICTS_MAX, VERDICTS_MAX));
+        assert!(verdicts.order.len() <= 2 * VERDICTS_MAX + 64);
         let judged: Vec<(u64, u32)> =
             core::iter::from_fn(|| verdicts.take_next()).map(|judged| (judged.segment.0, judged.missing())).collect();
-        let kept = (3 * KEPT as u64 / 2..2 * KEPT as u64).flat_map(|pair| [2 * pair + 1, 2 * pair]);
+        let kept = (3 * VERDICTS_MAX as u64 / 2..2 * VERDICTS_MAX as u64).flat_map(|pair| [2 * pair + 1, 2 * pair]);
         assert_eq!(judged, kept.map(|segment| (segment, 1 + segment as u32 % 7)).collect::<Vec<_>>());
         assert!(verdicts.holes.is_empty() && verdicts.order.is_empty());
     }
@@ -286,7 +289,7 @@ mod tests {
         let mut verdicts = Verdicts::new(StreamId(0));
         for segment in 0..10_000 {
             verdicts.expect();
-            verdicts.settle(SegmentNumber(segment)..SegmentNumber(segment + 1), Verdict::Complete, vec![]);
+            verdicts.record(SegmentNumber(segment)..SegmentNumber(segment + 1), Verdict::Complete, vec![]);
             assert!(matches!(verdicts.take(SegmentNumber(segment)), Lookup::Judged(_)));
         }
         assert!(verdicts.slots.is_empty());

@@ -1,6 +1,6 @@
-//! Losses of data and of control, each by a process of its own.
+//! Separate loss processes for data and for control.
 //!
-//! Called by `carrier` for every packet in band when [`crate::Setup::control_loss`] is set. The path itself then loses
+//! Called by `channel` for every packet in band when [`crate::Setup::control_loss`] is set. The path itself then loses
 //! nothing; everything else that it does to a packet, it does to both.
 //!
 //! Invariant: data meets the same draws as it would if control had none: the process of data keeps the streams that
@@ -32,7 +32,7 @@ pub(crate) struct ApartLoss {
     data: Counted,
     control: Counted,
     at: LossPlace,
-    /// Packets taken in front of the path, packets taken behind it, and copies taken with them.
+    /// Packets lost in front of the path, packets lost behind it, and their lost copies.
     before: u64,
     behind: u64,
     copies: u64,
@@ -51,14 +51,14 @@ impl ApartLoss {
         })
     }
 
-    /// What becomes of a packet that would enter the path at `now`, if it is lost in front of it.
+    /// The fate of a packet that would enter the path at `now`, if it is lost in front of it.
     pub(crate) fn before(&mut self, now: Instant, is_data: bool) -> Option<Passage> {
         let lost = self.at == LossPlace::Before && self.process(is_data).takes(now);
         self.before += u64::from(lost);
         lost.then_some(LOST)
     }
 
-    /// What becomes of a packet that has left the bottleneck at `now`. As in the path, a process also counts what the
+    /// The fate of a packet that has left the bottleneck at `now`. As in the path, a process also counts what the
     /// queue has dropped.
     pub(crate) fn behind(&mut self, now: Instant, is_data: bool, passage: Passage) -> Passage {
         let taken = self.at == LossPlace::After && self.process(is_data).takes(now);

@@ -18,11 +18,11 @@ pub enum End {
     Delivered,
     /// Besides, the sender knows every verdict and the receiver knows that the stream has ended.
     Settled,
-    /// Nothing is under way, no timer runs and the source waits, but the goal is not reached: a deadlock.
+    /// Nothing is in flight, no timer runs and the source has nothing due, but the goal is not reached: a deadlock.
     Quiet,
     /// [`crate::Setup::until`] was reached.
     Limit,
-    /// A half was served again and again at one instant without any progress, or sent without end.
+    /// A half was called repeatedly at one instant without progress, or sent without end.
     Stuck {
         /// The timer of its deadline, or `"transmit"` for a half that sent without end.
         timer: &'static str,
@@ -59,7 +59,7 @@ impl fmt::Display for End {
         match self {
             Self::Delivered => f.write_str("every segment is delivered"),
             Self::Settled => f.write_str("every segment is delivered and both halves know it"),
-            Self::Quiet => f.write_str("nothing is under way and no timer runs, but segments are missing: the halves are deadlocked"),
+            Self::Quiet => f.write_str("nothing is in flight and no timer runs, but segments are missing: the halves are deadlocked"),
             Self::Limit => f.write_str("the time limit of the run was reached"),
             Self::Stuck { timer } => write!(f, "a half makes no progress: \"{timer}\" is due again and again at the same instant"),
             Self::Refused { segment, error } => write!(f, "segment {segment} was refused: {error}"),

@@ -1,21 +1,21 @@
-//! Both ends as machines: one processor each, which works on every packet that leaves or arrives.
+//! End systems: one processor at each end, which works on every packet that leaves or arrives.
 //!
 //! Called by [`crate::Simulation`] when [`crate::Setup::end_systems`] is set; without it work takes no time.
 //!
-//! AA models an end by what a packet costs it, per packet and per byte (AA Table 1). Its processor does one piece of work
-//! at a time and is not interrupted. When it is free, feedback goes before what travels forward, at both ends, for that
-//! is short and others wait for it:
+//! AA models an end by its processing cost per packet and per byte (AA Table 1). Its processor does one piece of work at a time,
+//! without preemption. When it is free, feedback has priority over data at both ends, because it is short and the other end
+//! waits for it:
 //!
 //! ```text
 //! sender:   feedback that has arrived, oldest first; then what the half has to send
 //! receiver: feedback that the half has to send; then what has arrived, oldest first
 //! ```
 //!
-//! What arrives waits without a limit and is handed to the half when its work is done. What leaves is asked of the half
-//! when its work begins and enters the path when it is done, so that the processor works on a packet while the link sends
-//! the one before: a stream takes the longer of the two times a packet, not their sum. A few packets may wait for the
-//! link; while they do, the processor asks for no more. The timers of a half ring at their time, whatever the processor
-//! does; what they make the half send waits its turn.
+//! Arriving packets queue without a limit and are handed to the half when their work is done. A leaving packet is taken from the
+//! half when its work begins and enters the path when it is done, so the processor works on a packet while the link sends the
+//! previous one: a stream needs the longer of the two times per packet, not their sum. A few packets may wait for the link; while
+//! they do, the processor takes no more. The timers of a half expire on time, whatever the processor does; packets that they
+//! cause wait for the processor.
 //!
 //! Invariant: each end does one piece of work at a time, and is idle only when nothing has arrived and the half has
 //! nothing to send, or the lower queue is full.
@@ -54,7 +54,7 @@ impl EndSystem {
 #[derive(Clone, Debug)]
 pub(crate) struct Arrived<A> {
     pub(crate) packet: A,
-    /// A congested path has marked it.
+    /// It is CE-marked.
     pub(crate) marked: bool,
 }
 

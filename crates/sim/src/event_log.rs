@@ -1,4 +1,4 @@
-//! A tap that writes one line for every event, for golden tests and for reading.
+//! An observer that writes one line for every event, for golden tests and for reading.
 //!
 //! Called by [`crate::Simulation`] as its observer.
 //!
@@ -17,7 +17,7 @@
 //! 10008064 judge 0/0 complete
 //! ```
 //!
-//! Where a queue decides later, a packet `waits` when it is sent; `->*` or `<-*` tells then what becomes of it.
+//! Where a queue decides at dequeue, a packet `waits` when it is sent; a line with `->*` or `<-*` has its fate.
 //!
 //! Invariant: the same run gives the same bytes.
 

@@ -4,18 +4,18 @@
 //! them in virtual time. Packets are typed values with a length and no payload, so ten million of them cost
 //! no copy; [`Setup::check`] encodes and decodes every one of them and must change nothing.
 //!
-//! - [`setup`]: [`Setup`] and [`Control`], what a run is made of besides the halves.
-//! - [`processor`]: [`SenderCost`], what the sending half's work costs; [`end_system`]: [`EndSystem`], what the work of both
-//!   ends costs.
+//! - [`setup`]: [`Setup`] and [`Control`], the configuration of a run besides the halves.
+//! - [`processor`]: [`SenderCost`], the processing cost of the sending half; [`end_system`]: [`EndSystem`], that of both
+//!   ends.
 //! - [`source`]: [`Source`], who submits segments, and when.
 //! - [`simulation`]: [`Simulation`], the event loop; [`end`]: [`End`], how a run ended.
-//! - [`observer`]: [`Observer`], what a run tells while it runs.
+//! - [`observer`]: [`Observer`], which sees the events of a run.
 //! - [`event_log`] and [`pcap`]: observers that write a line or a captured packet for every event.
 //! - [`traffic`]: [`Traffic`], the counters of a run.
 //! - [`stages`]: [`stages::StageModel`], processes of a protocol on processors.
 //! - [`tandem`]: [`tandem::Tandem`], a tandem of finite queues in slots, with external traffic.
-//! - [`shared`]: [`Shared`], a link that several runs cross together.
-//! - `agenda`, `carrier`, `control_loss`, `recoder`: when what is next, packets under way, losses of data and control
+//! - [`shared`]: [`Shared`], several flows over one link.
+//! - `event_queue`, `channel`, `control_loss`, `encoding_check`: the events to come, packets in flight, losses of data and control
 //!   apart, and check mode.
 //!
 //! Called by laboratories, studies and tests; calls `base` and `path`. It names no protocol.
@@ -26,16 +26,16 @@
 
 #![forbid(unsafe_code)]
 
-mod agenda;
-mod carrier;
+mod channel;
 mod control_loss;
+mod encoding_check;
 pub mod end;
 pub mod end_system;
 pub mod event_log;
+mod event_queue;
 pub mod observer;
 pub mod pcap;
 pub mod processor;
-mod recoder;
 pub mod setup;
 pub mod shared;
 pub mod simulation;

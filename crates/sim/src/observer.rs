@@ -1,15 +1,15 @@
-//! What a run tells while it runs.
+//! Observers of a run.
 //!
 //! Called by [`crate::Simulation`]; implemented by whatever measures, records or draws.
 //!
-//! Invariant: an observer is told and cannot answer, so it changes nothing. What it does not ask for
-//! ([`Observer::PACKETS`]) is not even computed.
+//! Invariant: an observer returns nothing, so it cannot change a run. Packet events are not computed for one that does not want
+//! them ([`Observer::PACKETS`]).
 
 use core::fmt;
 use segstream_base::Instant;
 use segstream_base::halves::{Packet, ReceiverEvent, Segment, SegmentNumber, SenderEvent, StreamId};
 
-/// Watches a run. Every method does nothing by default, and `()` is the observer that sees nothing.
+/// Observes a run. Every method does nothing by default; `()` observes nothing.
 pub trait Observer {
     /// Whether [`Observer::packet`] is wanted. Default: no, so that a run costs nothing for it.
     const PACKETS: bool = false;
@@ -58,7 +58,7 @@ impl fmt::Display for Direction {
     }
 }
 
-/// What will become of a packet that was just sent.
+/// The fate of a packet that was just sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PacketFate {
     /// It arrives.
@@ -68,24 +68,24 @@ pub enum PacketFate {
         /// When a copy of it arrives besides.
         copy_at: Option<Instant>,
     },
-    /// The loss process takes it.
+    /// The loss process loses it.
     Lost,
     /// The full queue drops it.
     Dropped,
     /// It arrives with a flipped bit and is discarded: a checksum finds it.
     Corrupted,
-    /// It waits in a queue that decides later: [`Moment::Decided`] tells.
+    /// It is in a queue that decides at dequeue; [`Moment::Decided`] follows.
     Waits,
 }
 
 /// What happens to a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Moment {
-    /// A half has handed it out.
+    /// A half has sent it.
     Sent(PacketFate),
-    /// The queue that it waited in has decided.
+    /// Its queue has decided.
     Decided(PacketFate),
-    /// It is about to be handed to the other half.
+    /// It arrives at the other half.
     Arrived,
 }
 
@@ -115,7 +115,7 @@ impl<P> Copy for PacketEvent<'_, P> {}
 
 impl Observer for () {}
 
-/// Both watch; the first is told first.
+/// Two observers; the first is called first.
 impl<A: Observer, B: Observer> Observer for (A, B) {
     const PACKETS: bool = A::PACKETS || B::PACKETS;
 

@@ -1,4 +1,4 @@
-//! A tap that writes a capture file, as a capture at one end of the path would look.
+//! An observer that writes a capture file, like a packet capture at one end of the path.
 //!
 //! Called by [`crate::Simulation`] as its observer. `segstream inspect` and Wireshark open what it writes; the file itself is a
 //! [`segstream_network::CaptureFile`].

@@ -1,14 +1,14 @@
-//! The processor on which the sending half works.
+//! The processor of the sending half.
 //!
 //! Called by [`crate::Simulation`] when [`crate::Setup::sender_cost`] is set; without it a half's work takes no time.
 //!
 //! HT measures on transputers, where a transport is as fast as its busiest processor. Here the sender's data path is
 //! one processor. Each data packet occupies it, and so does the bookkeeping that the half counts
-//! ([`segstream_base::halves::Operations`]); while it is busy no data is asked for. A packet enters the path when it is
+//! ([`segstream_base::halves::Operations`]); while it is busy no data is requested. A packet enters the path when it is
 //! asked for, and its service follows: so a lone packet does not wait for its own.
 //!
 //! What arrives is handed to the half at once, for the half to know, and what that costs delays the next data packet.
-//! Control belongs to another process (HT 5): it is asked for at any time, by
+//! Control belongs to another process (HT 5): it is requested at any time, by
 //! [`poll_control`](segstream_base::halves::Sender::poll_control), and costs nothing here.
 //!
 //! Invariant: between two data packets lies at least the service of the first and all bookkeeping done since it left.

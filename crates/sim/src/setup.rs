@@ -1,4 +1,4 @@
-//! What a run is made of besides the halves and their source.
+//! The configuration of a run besides the halves and their source.
 //!
 //! Called by whoever builds a [`crate::Simulation`].
 //!

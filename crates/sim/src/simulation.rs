@@ -8,16 +8,16 @@
 //!
 //! Invariant: events happen in the order of (time, class, sequence), where the classes are: data, then control
 //! in front of the receiver, packets in front of the sender, work that is done, the sender's timer, the receiver's timer, the
-//! source. Packets under way at one instant arrive in the order in which they were sent.
+//! source. Packets in flight at one instant arrive in the order in which they were sent.
 //!
 //! Invariant: in steady state the loop allocates nothing.
 
 mod working;
 
-use crate::agenda::{Agenda, Class};
-use crate::carrier::Carrier;
+use crate::channel::Channel;
 use crate::end::{EncodingFault, End};
 use crate::end_system::Stations;
+use crate::event_queue::{Class, EventQueue};
 use crate::observer::{Direction, Moment, Observer, PacketEvent};
 use crate::processor::Processor;
 use crate::setup::Setup;
@@ -40,11 +40,11 @@ const AT_ONCE_MAX: u32 = 1 << 22;
 #[derive(Debug)]
 pub struct Simulation<S: Sender, R, O> {
     now: Instant,
-    agenda: Agenda,
+    event_queue: EventQueue,
     sender: S,
     receiver: R,
-    forward: Carrier<S::Forward>,
-    back: Carrier<S::Feedback>,
+    forward: Channel<S::Forward>,
+    back: Channel<S::Feedback>,
     /// Where the sender works, if its work takes time.
     processor: Option<Processor>,
     /// Where both halves work, if all their work takes time.
@@ -61,7 +61,7 @@ pub struct Simulation<S: Sender, R, O> {
     units: u64,
     sender_spins: Spins,
     receiver_spins: Spins,
-    /// Why the run cannot go on.
+    /// Why the run has failed.
     failed: Option<End>,
 }
 
@@ -93,15 +93,15 @@ where
     /// A run that has not started. The paths draw from `seed.child("path")`.
     ///
     /// # Errors
-    /// Says which value of a path's configuration cannot be.
+    /// Says which value of a path's configuration is invalid.
     pub fn new(sender: S, receiver: R, source: Source, setup: &Setup, seed: Seed, observer: O) -> Result<Self, SpecError> {
         Ok(Self {
             now: Instant::ZERO,
-            agenda: Agenda::new(),
+            event_queue: EventQueue::new(),
             sender,
             receiver,
-            forward: Carrier::new(Direction::Forward, setup, seed)?,
-            back: Carrier::new(Direction::Back, setup, seed)?,
+            forward: Channel::new(Direction::Forward, setup, seed)?,
+            back: Channel::new(Direction::Back, setup, seed)?,
             processor: setup.sender_cost.filter(|_| setup.end_systems.is_none()).map(Processor::new),
             stations: setup.end_systems.map(|system| Box::new(Stations::new(system))),
             feed: Feed::new(source),
@@ -140,8 +140,8 @@ where
         self.failed.unwrap_or(End::Settled)
     }
 
-    /// Puts a link in front of the way forward that others share, by an entry of its own ([`crate::shared::Link::enter`]). Call it
-    /// before the run starts, and drive the run by [`crate::Shared`] then.
+    /// Puts a shared link in front of the forward path, by an entry of [`crate::shared::Link::enter`]. Call it before the run starts;
+    /// [`crate::Shared`] drives the run then.
     pub fn join(&mut self, entry: Entry) {
         self.forward.shared = Some(entry);
     }
@@ -151,9 +151,9 @@ where
         self.forward.shared.as_ref()
     }
 
-    /// When the next event comes; the start before it has started, far future when nothing is pending or can go on.
+    /// The time of the next event; the start before it has started, far future when nothing is pending or the run has failed.
     pub(crate) fn next_at(&self) -> Instant {
-        match self.agenda.next() {
+        match self.event_queue.next() {
             _ if self.failed.is_some() => Instant::FAR_FUTURE,
             _ if !self.started => Instant::ZERO,
             Some((at, _)) => at.max(self.now),
@@ -167,7 +167,7 @@ where
         while self.next_at() <= to && self.step().is_ok() {}
     }
 
-    /// Why the run cannot go on, if it cannot.
+    /// Why the run has failed, if it has.
     pub(crate) const fn failed(&self) -> Option<End> {
         self.failed
     }
@@ -177,12 +177,12 @@ where
         self.units
     }
 
-    /// The bytes that are under way forward.
-    pub(crate) fn bytes_under_way(&self) -> u64 {
-        self.forward.bytes_under_way()
+    /// The bytes that are in flight forward.
+    pub(crate) fn bytes_in_flight(&self) -> u64 {
+        self.forward.bytes_in_flight()
     }
 
-    /// What has travelled so far.
+    /// The counters so far.
     pub fn traffic(&self) -> Traffic {
         Traffic { forward: self.forward.traffic(), back: self.back.traffic() }
     }
@@ -212,7 +212,7 @@ where
         self.now
     }
 
-    /// The first look at source and halves, at the start.
+    /// Starts the source and the halves.
     fn start(&mut self) {
         if !self.started {
             self.started = true;
@@ -228,7 +228,7 @@ where
         if let Some(end) = self.failed {
             return Err(end);
         }
-        let (at, class) = self.agenda.next().ok_or(End::Quiet)?;
+        let (at, class) = self.event_queue.next().ok_or(End::Quiet)?;
         if at > self.until {
             self.now = self.now.max(self.until);
             return Err(End::Limit);
@@ -254,20 +254,20 @@ where
         Ok(())
     }
 
-    /// Looks when packets in band arrive, and when a queue decides of one.
+    /// Updates when packets in band arrive, and when a queue decides about one.
     fn expect_packets(&mut self) {
-        self.agenda.set(Class::Forward, self.forward.in_band.next_at());
-        self.agenda.set(Class::Back, self.back.in_band.next_at());
+        self.event_queue.set(Class::Forward, self.forward.in_band.next_at());
+        self.event_queue.set(Class::Back, self.back.in_band.next_at());
         self.expect_decisions();
     }
 
-    /// Looks when a queue decides of a packet that waits.
+    /// Updates when a queue decides about the next packet.
     #[inline]
     fn expect_decisions(&mut self) {
-        self.agenda.set(Class::Queue, self.forward.decides_at().min(self.back.decides_at()));
+        self.event_queue.set(Class::Queue, self.forward.decides_at().min(self.back.decides_at()));
     }
 
-    /// The shared link has decided at `now` of the packet `number`, which waited there.
+    /// The shared link has decided at `now` about the packet `number`.
     pub(crate) fn decided_on_link(&mut self, now: Instant, number: u64, passage: &Passage) {
         self.now = self.now.max(now);
         self.forward.decided_on_link(self.now, number, passage, &mut self.observer);
@@ -294,7 +294,7 @@ where
             }
             let is_data = flight.packet.is_data();
             ring.pop();
-            self.agenda.set(class, ring.next_at());
+            self.event_queue.set(class, ring.next_at());
             self.forward.count_arrival(is_data);
         }
         self.serve_receiver();
@@ -314,7 +314,7 @@ where
             self.sender.handle_feedback(self.now, &flight.packet);
             let is_data = flight.packet.is_data();
             ring.pop();
-            self.agenda.set(class, ring.next_at());
+            self.event_queue.set(class, ring.next_at());
             self.back.count_arrival(is_data);
         }
         // Why: an opened window is used before the half is asked what it can send with what it has.
@@ -345,7 +345,7 @@ where
     /// Submits what the source has. Returns whether the sender was told anything.
     fn submit(&mut self) -> bool {
         let told = self.feed.submit(self.now, &mut self.sender, &mut self.observer);
-        self.agenda.set(Class::Source, self.feed.due());
+        self.event_queue.set(Class::Source, self.feed.due());
         told.unwrap_or_else(|error| {
             self.failed.get_or_insert(End::Refused { segment: self.feed.next(), error });
             false
@@ -378,11 +378,11 @@ where
             }
         }
         if sent > 0 {
-            self.agenda.set(Class::Forward, self.forward.in_band.next_at());
-            self.agenda.set(Class::ForwardApart, self.forward.apart.next_at());
+            self.event_queue.set(Class::Forward, self.forward.in_band.next_at());
+            self.event_queue.set(Class::ForwardApart, self.forward.apart.next_at());
             self.expect_decisions();
         }
-        self.agenda.set(Class::SenderTimer, self.sender_due());
+        self.event_queue.set(Class::SenderTimer, self.sender_due());
         sent > 0 || told
     }
 
@@ -447,12 +447,12 @@ where
             }
         }
         if sent > 0 {
-            self.agenda.set(Class::Back, self.back.in_band.next_at());
-            self.agenda.set(Class::BackApart, self.back.apart.next_at());
+            self.event_queue.set(Class::Back, self.back.in_band.next_at());
+            self.event_queue.set(Class::BackApart, self.back.apart.next_at());
             self.expect_decisions();
         }
         let due = self.receiver.poll_timeout().map_or(Instant::FAR_FUTURE, |deadline| deadline.at);
-        self.agenda.set(Class::ReceiverTimer, due);
+        self.event_queue.set(Class::ReceiverTimer, due);
         sent > 0 || told
     }
 

@@ -1,4 +1,4 @@
-//! Who submits segments, and when.
+//! Sources of segments.
 //!
 //! Called by [`crate::Simulation`] at the start, when a segment is due and when the window opens.
 //!

@@ -1,14 +1,14 @@
-//! The counters of a run.
+//! The traffic counters of a run.
 //!
 //! Returned by [`crate::Simulation::traffic`].
 //!
 //! Invariant: every packet is in one place. In each direction
-//! `data_packets + control_packets + path.duplicated` is the sum of `arrived`, `under_way`, `discarded`, `dropped_shared`,
+//! `data_packets + control_packets + path.duplicated` is the sum of `arrived`, `in_flight`, `discarded`, `dropped_shared`,
 //! `path.lost` and what the path dropped.
 
 use segstream_path::PathCounters;
 
-/// What has travelled in both directions so far.
+/// The traffic of both directions so far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Traffic {
     /// From sender to receiver.
@@ -24,7 +24,7 @@ impl Traffic {
     }
 }
 
-/// What has travelled in one direction so far.
+/// The traffic of one direction so far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct DirectionTraffic {
     /// Packets with units that were sent.
@@ -41,8 +41,8 @@ pub struct DirectionTraffic {
     pub data_arrived: u64,
     /// Packets with a flipped bit, copies counted: a checksum finds each of them, and no half sees one.
     pub discarded: u64,
-    /// Packets that are under way now, copies counted.
-    pub under_way: u64,
+    /// Packets that are in flight now, copies counted.
+    pub in_flight: u64,
     /// Packets that the link in front of the path dropped, which others share ([`crate::shared`]).
     pub dropped_shared: u64,
     /// What the path did. Packets out of band never met it.
@@ -58,6 +58,6 @@ impl DirectionTraffic {
     /// The packets and copies that are accounted for; the invariant of the module says how many they must be.
     pub const fn accounted(&self) -> u64 {
         let dropped = self.path.dropped_queue + self.path.dropped_aqm + self.path.dropped_policer;
-        self.arrived + self.under_way + self.discarded + self.dropped_shared + self.path.lost + dropped
+        self.arrived + self.in_flight + self.discarded + self.dropped_shared + self.path.lost + dropped
     }
 }

@@ -13,8 +13,12 @@ use std::alloc::System;
 #[global_allocator]
 static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
-/// How often memory is taken in a run of so many packets.
+/// How often a run of this many packets allocates. Why the least of three: the counter counts the test harness's thread as well.
 fn allocations(packets: u64, control: Control, check: bool, end_systems: Option<EndSystem>) -> usize {
+    (0..3).map(|_| allocations_once(packets, control, check, end_systems)).min().unwrap_or(usize::MAX)
+}
+
+fn allocations_once(packets: u64, control: Control, check: bool, end_systems: Option<EndSystem>) -> usize {
     let mut setup = setup(60);
     (setup.control, setup.check, setup.end_systems) = (control, check, end_systems);
     setup.forward.queue = QueueLimit::Packets(1000);
@@ -31,7 +35,7 @@ fn allocations(packets: u64, control: Control, check: bool, end_systems: Option<
 
 // Why: one test alone, because the counter counts the whole process.
 #[test]
-fn a_run_ten_times_as_long_takes_memory_no_more_often() {
+fn a_run_ten_times_as_long_allocates_no_more_often() {
     let working = EndSystem { packet: Duration::from_micros(100), ..EndSystem::default() };
     for control in [Control::InBand, Control::OutOfBand] {
         for check in [false, true] {

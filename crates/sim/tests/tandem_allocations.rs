@@ -13,9 +13,9 @@ use std::collections::VecDeque;
 #[global_allocator]
 static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
-/// How often memory is taken in a run of so many slots.
+/// How often memory is taken in a run of this many slots.
 fn allocations(slots: u64) -> usize {
-    // Why no loss: a message that is never delivered is kept for ever, and so is everything behind it.
+    // Why no loss: a message that is never delivered is kept forever, and so is everything behind it.
     let (arrivals, packet_error_rate, link1_room) = (Arrivals::Bernoulli { rate: 0.12 }, 0.0, 100);
     let config = TandemConfig { slots, arrivals, packet_error_rate, link1_room, ..TandemConfig::default() };
     let region = Region::new(ALLOCATOR);

@@ -56,7 +56,7 @@ impl Ends {
     /// Two namespaces.
     ///
     /// # Errors
-    /// A missing right.
+    /// A missing privilege.
     ///
     /// # Panics
     /// When `addresses` are none.

@@ -1,4 +1,4 @@
-//! A transfer over the kernel's TCP from side A to side B, and how much of it arrived when.
+//! A transfer over the kernel's TCP from side A to side B, and its arrivals over time.
 //!
 //! Called by tests and measurements, as a method of [`Ends`].
 //!
@@ -11,7 +11,7 @@ use std::net::{TcpListener, TcpStream};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// What had arrived when.
+/// The bytes that had arrived, over time.
 #[derive(Clone, Debug)]
 pub struct Series {
     /// Since the moment before the connection was asked for, and all bytes read by then. The first is nothing at zero.

@@ -1,9 +1,9 @@
-//! How long packets wait for the link, over time: small datagrams from side A to side B, stamped by the kernel on arrival.
+//! The queueing delay of the link over time: small datagrams from side A to side B, stamped by the kernel on arrival.
 //!
-//! Called by measurements, as a method of [`Ends`]. Both sides are one process with one clock, so the way there is known
-//! exactly, and who had to wait for a processor when an arrival was read does not count.
+//! Called by measurements, as a method of [`Ends`]. Both sides are one process with one clock, so the one-way delay is known
+//! exactly, and the time until an arrival was read does not count.
 //!
-//! Invariant: a probe that is lost or dropped is missing and says nothing.
+//! Invariant: a lost or dropped probe is missing.
 
 use crate::ends::{Ends, Side};
 use nix::sys::socket::{ControlMessageOwned, MsgFlags, SockaddrStorage, recvmsg, setsockopt, sockopt};
@@ -17,7 +17,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 /// How far apart probes leave: 92 bytes each, 37 kbit/s.
 const SPACING: Duration = Duration::from_millis(20);
 
-/// The way there of one probe.
+/// The one-way delay of one probe.
 #[derive(Clone, Copy, Debug)]
 pub struct Crossing {
     /// When it left.

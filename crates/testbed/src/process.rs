@@ -15,8 +15,8 @@ use std::sync::mpsc::{Receiver, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// Longer than anything here takes on a busy machine; only a defect meets it.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// Longer than anything here takes on a busy machine; only a defect exceeds it.
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A running program.
 #[derive(Debug)]
@@ -110,7 +110,7 @@ impl Running {
     /// # Panics
     /// When none comes.
     pub fn line(&mut self) -> String {
-        let said = self.errors.recv_timeout(PATIENCE).unwrap_or_else(|_| panic!("no line on standard error after {:?}", self.seen));
+        let said = self.errors.recv_timeout(TIMEOUT).unwrap_or_else(|_| panic!("no line on standard error after {:?}", self.seen));
         self.seen.push(said.clone());
         said.line
     }
@@ -172,13 +172,13 @@ impl Running {
         let status = loop {
             match self.child.try_wait().unwrap() {
                 Some(status) => break status,
-                None if started.elapsed() > PATIENCE => panic!("the command does not end; it said {:?}", self.seen),
+                None if started.elapsed() > TIMEOUT => panic!("the command does not end; it said {:?}", self.seen),
                 None => std::thread::sleep(Duration::from_millis(5)),
             }
         };
         let took = self.started.elapsed();
         let stdout = std::mem::replace(&mut self.stdout, std::thread::spawn(Vec::new)).join().unwrap();
-        while let Ok(said) = self.errors.recv_timeout(PATIENCE) {
+        while let Ok(said) = self.errors.recv_timeout(TIMEOUT) {
             self.seen.push(said);
         }
         let said = std::mem::take(&mut self.seen);

@@ -19,6 +19,8 @@ use std::sync::{Mutex, MutexGuard};
 use std::time::Instant;
 
 static ALONE: Mutex<()> = Mutex::new(());
+/// The addresses of A and B unless others are given.
+const ADDRESSES: [&str; 2] = ["10.77.0.1", "10.77.0.2"];
 
 /// A link and its two ends.
 #[derive(Debug)]
@@ -33,15 +35,23 @@ impl Testbed {
     /// Starts the link of this `segstream` with `flags` between 10.77.0.1 (A) and 10.77.0.2 (B).
     ///
     /// # Errors
-    /// A missing right.
+    /// A missing privilege.
     pub fn new(segstream: &Path, flags: &[&str]) -> Result<Self, Refused> {
-        Self::between(segstream, ["10.77.0.1", "10.77.0.2"], flags)
+        Self::between(segstream, ADDRESSES, flags)
+    }
+
+    /// Whether this user may have a testbed, before a program for it is built.
+    ///
+    /// # Errors
+    /// A missing privilege.
+    pub fn check() -> Result<(), Refused> {
+        Ends::new(ADDRESSES).map(drop)
     }
 
     /// Starts the link with `flags` between two addresses.
     ///
     /// # Errors
-    /// A missing right.
+    /// A missing privilege.
     ///
     /// # Panics
     /// When the link does not start.

@@ -1,10 +1,10 @@
-//! What a stream promises, and what an endpoint allows (spec 4.1, 6.5).
+//! The contract of a stream, and the limits of an endpoint (spec 4.1, 6.5).
 //!
-//! Called by set-up and by both halves. A contract travels in the connection request or in an OPEN
-//! frame, as the sender proposes it; the receiver may lower the window or refuse.
+//! Called by set-up and by both halves. A connection request or an OPEN frame carries the contract that the sender proposes; the receiver
+//! may lower the window or refuse the stream.
 //!
-//! Invariant: a decoded contract is valid: E <= W, B <= W, no size is zero, and a unit can fit the smallest datagram any path
-//! must carry. Whether it does is for its sender to see to: [`crate::part::Part::check_room`].
+//! Invariant: a decoded contract is valid: E <= W, B <= W, no size is zero, and a unit can fit the smallest datagram that any path must
+//! carry. Its sender checks that it does: [`crate::part::Part::check_room`].
 
 use segstream_base::codec::{DecodeError, DecodeErrorKind, Reader, Writer, text_len, varint_len};
 use segstream_base::{Duration, Instant, Tolerance};
@@ -52,8 +52,11 @@ pub struct Contract {
     pub importance: u32,
     /// Default in order.
     pub order: Order,
-    /// A segment older than this is given up, counted from its submission; zero means never. Default zero.
-    pub lifetime: Duration,
+    /// A segment older than this, counted from its submission, is abandoned; zero means never. It travels in whole microseconds.
+    /// Default zero.
+    ///
+    /// Why the type of the standard library: an application fills it in.
+    pub lifetime: core::time::Duration,
     /// Default auto.
     pub interleave: InterleaveChoice,
     /// The receiver's buffer for the stream in units, at least 1. Default 16 MiB worth of units.
@@ -73,7 +76,7 @@ impl Default for Contract {
             tolerance: Tolerance::reliable(SEGMENT_UNITS_MAX),
             importance: 0,
             order: Order::InOrder,
-            lifetime: Duration::ZERO,
+            lifetime: core::time::Duration::ZERO,
             interleave: InterleaveChoice::Auto,
             window_units: 16 * 1024,
             window_segments: 16 * 1024,
@@ -83,7 +86,7 @@ impl Default for Contract {
     }
 }
 
-/// Why a contract contradicts itself: a fault of whoever proposed it.
+/// Why a contract is not valid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ContractError {
@@ -161,7 +164,7 @@ impl Contract {
         if let InterleaveChoice::Depth(depth) = self.interleave {
             out.varint(u64::from(depth));
         }
-        out.varint(self.lifetime.as_micros());
+        out.varint(Duration::from(self.lifetime).as_micros());
         out.varint(u64::from(self.window_units));
         out.varint(u64::from(self.window_segments));
         out.u8(self.weight);
@@ -185,7 +188,7 @@ impl Contract {
             + varint_len(u64::from(self.importance))
             + 2
             + depth
-            + varint_len(self.lifetime.as_micros())
+            + varint_len(Duration::from(self.lifetime).as_micros())
             + varint_len(u64::from(self.window_units))
             + varint_len(u64::from(self.window_segments))
             + text_len(&self.label)
@@ -210,7 +213,7 @@ impl Contract {
             tolerance,
             importance,
             order,
-            lifetime: Duration::from_micros(input.varint_up_to(MICROS_MAX, "lifetime")?),
+            lifetime: Duration::from_micros(input.varint_up_to(MICROS_MAX, "lifetime")?).into(),
             interleave,
             window_units: input.varint_up_to(u64::from(SEGMENT_UNITS_MAX), "window units")? as u32,
             window_segments: input.varint_up_to(u64::from(SEGMENT_UNITS_MAX), "window segments")? as u32,
@@ -285,7 +288,7 @@ pub struct Limits {
     pub streams: u32,
     /// The largest datagram the endpoint accepts. Default 65,507.
     pub datagram_bytes: u32,
-    /// The connection is given up when nothing has arrived for so long. Default 10 s.
+    /// The idle timeout. Default 10 s.
     pub idle_timeout: Duration,
 }
 
@@ -330,12 +333,22 @@ mod tests {
             tolerance: Tolerance::new(1024, 32, 1).unwrap(),
             interleave: InterleaveChoice::Depth(64),
             order: Order::AsAccepted,
-            lifetime: Duration::from_millis(200),
+            lifetime: core::time::Duration::from_millis(200),
             label: "slices/größe".into(),
             ..Contract::default()
         };
         assert_eq!(round_trip(&contract).as_ref(), Ok(&contract));
         assert_eq!(round_trip(&Contract::default()), Ok(Contract::default()));
+    }
+
+    #[test]
+    fn a_lifetime_travels_in_whole_microseconds_whatever_it_is() {
+        use core::time::Duration;
+        let longest = Duration::from_micros(u64::MAX / 1000);
+        for (lifetime, told) in [(Duration::from_nanos(1500), Duration::from_micros(1)), (Duration::MAX, longest)] {
+            let contract = Contract { lifetime, ..Contract::default() };
+            assert_eq!(round_trip(&contract).map(|contract| contract.lifetime), Ok(told), "{lifetime:?}");
+        }
     }
 
     #[test]

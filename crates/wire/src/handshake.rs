@@ -1,10 +1,9 @@
 //! Set-up and close: CR, CK, CC, HS, RJ, DR (spec 6.1 to 6.4, 6.7, 6.8); DC has an empty body.
 //!
-//! Called by connections and, for strangers, by the endpoint. What the two sides agree on travels inside the handshake
-//! these carry: see [`crate::proposal`].
+//! Called by connections and, for unknown peers, by the endpoint. The handshake that these messages carry contains proposal and agreement:
+//! see [`crate::proposal`].
 //!
-//! Invariant: an answer to a request echoes its random identifier, so that nobody who has not seen the request can
-//! forge one.
+//! Invariant: an answer to a request echoes its random identifier, so that an attacker that has not seen the request cannot forge an answer.
 
 use segstream_base::codec::{DecodeError, DecodeErrorKind, Reader, Writer};
 
@@ -24,7 +23,7 @@ pub struct Fragment {
     pub bytes: Vec<u8>,
 }
 
-/// CR: asks for a connection.
+/// CR: requests a connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request {
     /// The version of the protocol.
@@ -35,13 +34,13 @@ pub struct Request {
     pub connection: u32,
     /// How the connection is to be protected: 0 plain, 1 TLS 1.3.
     pub protection: u8,
-    /// What proves the initiator's address: a cookie, an address token of an earlier connection, or nothing.
+    /// The token for address validation: a cookie, an address token of an earlier connection, or nothing.
     pub token: Vec<u8>,
     /// The initiator's handshake bytes.
     pub fragment: Fragment,
 }
 
-/// CK: asks for the request again, with proof that the initiator receives at its address.
+/// CK: a cookie, with which the initiator repeats its request to validate its address (as a Retry packet).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cookie {
     /// The request's identifier.
@@ -96,7 +95,7 @@ pub struct Reject {
     pub detail: String,
 }
 
-/// DR: asks to disconnect.
+/// DR: requests to disconnect.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Disconnect {
     /// Zero when everything was delivered; otherwise the application's or the protocol's code.

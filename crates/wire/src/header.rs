@@ -98,16 +98,16 @@ pub struct Header {
     pub number: u32,
 }
 
-/// What anyone can read of a shipment's header, whatever is hidden of it.
+/// The part of a shipment's header that header protection does not hide.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Outside {
+pub struct UnprotectedHeader {
     /// Whether it is of a data level, where kind, number and key phase may be hidden.
     pub data: bool,
     /// The identifier its destination has chosen for the connection.
     pub connection: u32,
 }
 
-impl Outside {
+impl UnprotectedHeader {
     /// Reads it; `None` when the datagram is no shipment.
     #[inline]
     pub fn read(datagram: &[u8]) -> Option<Self> {
@@ -167,10 +167,10 @@ mod tests {
     fn whatever_is_hidden_the_level_s_kind_and_the_connection_can_be_read() {
         for hidden in 0..32 {
             let datagram = [0x60 | hidden, 0xde, 0xad, 0xbe, 0xef, 1, 2, 3, 4, 5];
-            assert_eq!(Outside::read(&datagram), Some(Outside { data: true, connection: 0xdead_beef }));
+            assert_eq!(UnprotectedHeader::read(&datagram), Some(UnprotectedHeader { data: true, connection: 0xdead_beef }));
         }
-        assert_eq!(Outside::read(&[0x40, 0, 0, 0, 1, 0, 0, 0, 0]), Some(Outside { data: false, connection: 1 }));
-        assert_eq!((Outside::read(&[0x40; 8]), Outside::read(&[0x80; 20])), (None, None));
+        assert_eq!(UnprotectedHeader::read(&[0x40, 0, 0, 0, 1, 0, 0, 0, 0]), Some(UnprotectedHeader { data: false, connection: 1 }));
+        assert_eq!((UnprotectedHeader::read(&[0x40; 8]), UnprotectedHeader::read(&[0x80; 20])), (None, None));
     }
 
     #[test]

@@ -5,7 +5,7 @@
 //! | flags | stream | segment | first | count | time   | [len]| [W, E, B] | payload | payload |
 //! |  u8   | varint | varint  | varint| varint| varint | v.int| 3 varints | bytes   | ...     |
 //! +-------+--------+---------+-------+-------+--------+------+-----------+---------+---------+
-//! flags: 1 again, 2 the segment's length follows, 4 a tolerance of its own follows, 8 opened before its length was known
+//! flags: 1 retransmission, 2 the segment's length follows, 4 a tolerance of its own follows, 8 opened before its length was known
 //! ```
 //!
 //! `first` and `count` are positions in the *sending order* of the segment, which both ends compute from
@@ -20,9 +20,9 @@ use crate::contract::{
 };
 use crate::state::stream;
 use segstream_base::codec::{DecodeError, DecodeErrorKind, Reader, Writer, varint_len};
-use segstream_base::{Instant, SegmentNumber, StreamId, Tolerance};
+use segstream_base::{Instant, Position, Run, SegmentNumber, StreamId, Tolerance};
 
-const AGAIN: u8 = 1;
+const RETRANSMISSION: u8 = 1;
 const LENGTH: u8 = 2;
 const TOLERANCE: u8 = 4;
 const OPENED: u8 = 8;
@@ -34,12 +34,12 @@ pub struct Part {
     pub stream: StreamId,
     /// The segment, counted from 0.
     pub segment: SegmentNumber,
-    /// The position in sending order of the first unit.
-    pub first: u32,
+    /// Where in the sending order the first of them leaves.
+    pub first: Position,
     /// How many positions.
     pub count: u32,
     /// Whether these units have been sent before.
-    pub again: bool,
+    pub retransmission: bool,
     /// Whether the segment was opened before its length was known, which decides its sending order.
     pub opened: bool,
     /// The length of the segment in bytes, once the sender knows it.
@@ -53,6 +53,18 @@ pub struct Part {
 }
 
 impl Part {
+    /// The position behind the last of them.
+    #[inline]
+    pub const fn end(&self) -> Position {
+        self.first.saturating_add(self.count)
+    }
+
+    /// Where the units leave; `None` of a part without any, which no decoder gives.
+    #[inline]
+    pub fn positions(&self) -> Option<Run<Position>> {
+        Run::new(self.first, self.end())
+    }
+
     /// The bytes in front of the payload.
     pub fn header_len(&self) -> usize {
         1 + varint_len(u64::from(self.stream))
@@ -78,7 +90,7 @@ impl Part {
             // Why: segments and their source times may go on for ever.
             segment: SegmentNumber(u64::MAX),
             source_time: Instant::from_nanos(u64::MAX),
-            first: contract.window_units.saturating_sub(1),
+            first: Position(contract.window_units.saturating_sub(1)),
             count: 1,
             length: Some(u64::from(contract.window_units) * u64::from(UNIT_BYTES_MAX)),
             tolerance: own,
@@ -107,8 +119,8 @@ impl Part {
     pub fn encode_header(&self, out: &mut Writer<'_>) {
         let start = out.position();
         let mut flags = 0;
-        if self.again {
-            flags |= AGAIN;
+        if self.retransmission {
+            flags |= RETRANSMISSION;
         }
         if self.opened {
             flags |= OPENED;
@@ -151,17 +163,17 @@ impl Part {
     #[inline]
     pub fn read<'a>(&mut self, input: &mut Reader<'a>) -> Result<&'a [u8], DecodeError> {
         let flags = input.u8("part flags")?;
-        if flags & !(AGAIN | LENGTH | TOLERANCE | OPENED) != 0 {
+        if flags & !(RETRANSMISSION | LENGTH | TOLERANCE | OPENED) != 0 {
             return Err(input.error("part flags", DecodeErrorKind::UnknownType(u64::from(flags))));
         }
         self.stream = stream(input)?;
         self.segment = SegmentNumber(input.varint("segment")?);
-        self.first = input.varint_up_to(u64::from(u32::MAX), "first unit")? as u32;
-        self.count = input.varint_up_to(u64::from(u32::MAX - self.first), "unit count")? as u32;
+        self.first = Position(input.varint_up_to(u64::from(u32::MAX), "first unit")? as u32);
+        self.count = input.varint_up_to(u64::from(u32::MAX - self.first.0), "unit count")? as u32;
         if self.count == 0 {
             return Err(input.error("unit count", DecodeErrorKind::OutOfRange(0)));
         }
-        (self.again, self.opened) = (flags & AGAIN != 0, flags & OPENED != 0);
+        (self.retransmission, self.opened) = (flags & RETRANSMISSION != 0, flags & OPENED != 0);
         self.source_time = decode_time(input, "source time")?;
         self.length = if flags & LENGTH != 0 { Some(input.varint("segment length")?) } else { None };
         self.tolerance = if flags & TOLERANCE != 0 { Some(decode_tolerance(input)?) } else { None };
@@ -177,10 +189,10 @@ mod tests {
     use proptest::prelude::*;
 
     prop_compose! {
-        fn any_part()(stream in any::<u32>().prop_map(StreamId), segment in (0u64..1 << 60).prop_map(SegmentNumber), first in 0u32..1 << 30, count in 1u32..1000, again: bool, opened: bool,
+        fn any_part()(stream in any::<u32>().prop_map(StreamId), segment in (0u64..1 << 60).prop_map(SegmentNumber), first in (0u32..1 << 30).prop_map(Position), count in 1u32..1000, retransmission: bool, opened: bool,
             length in proptest::option::of(0u64..1 << 60), tolerance in proptest::option::of((1u32..5000).prop_flat_map(|w| (Just(w), 0..=w, 0..=w)).prop_map(|(w, e, b)| Tolerance::new(w, e, b).unwrap())),
             micros in 0u64..1 << 50, payload_bytes in 0u32..100) -> Part {
-            Part { stream, segment, first, count, again, opened, length, tolerance, source_time: Instant::from_nanos(micros * 1000), payload_bytes }
+            Part { stream, segment, first, count, retransmission, opened, length, tolerance, source_time: Instant::from_nanos(micros * 1000), payload_bytes }
         }
     }
 
@@ -222,7 +234,7 @@ mod tests {
             mut part in any_part(), at in 0f64..1.0) {
             let contract = Contract { window_units, ..Contract::default() };
             let unit = Part::unit_bytes_max(stream, &contract, part.tolerance, body_bytes);
-            part.first = (at * f64::from(window_units)) as u32;
+            part.first = Position((at * f64::from(window_units)) as u32);
             part.length = part.length.map(|length| length % (u64::from(window_units) * u64::from(unit)));
             part = Part { stream, count: 1, payload_bytes: unit, ..part };
             prop_assert!(part.encoded_len() <= body_bytes, "{part:?} under {contract:?}");

@@ -1,7 +1,7 @@
-//! What the two sides agree on, inside the handshake that CR, CC and HS carry (spec 6.9, 6.10).
+//! Proposal and agreement, inside the handshake that CR, CC and HS carry (spec 6.9, 6.10); compare QUIC's transport parameters.
 //!
-//! Called by connections. Invariant: both repeat the identifiers that travel outside of the handshake, so that what is
-//! agreed on is agreed for this connection and no other.
+//! Called by connections. Invariant: both repeat the identifiers that are sent outside the handshake, so that an agreement is valid for one
+//! connection only.
 
 use crate::class::Class;
 use crate::contract::{Contract, Limits};
@@ -43,9 +43,9 @@ pub struct Agreement {
     pub class: Class,
     /// What the responder allows.
     pub limits: Limits,
-    /// The end of a datagram that says the responder has lost the connection; `None` when it will not say so.
+    /// The stateless reset token; `None` if the responder sends no stateless resets.
     pub reset: Option<[u8; 16]>,
-    /// Proves the initiator's address to the responder in a later request; may be empty.
+    /// The address token for a later request; may be empty.
     pub token: Vec<u8>,
     /// GRANT and REFUSED frames for the proposal's streams.
     pub grants: Vec<ReportFrame>,

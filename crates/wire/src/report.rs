@@ -1,23 +1,21 @@
 //! The receiver's state, RXS: how far shipments have come, what is granted, judged and missing (spec 5).
 //!
-//! Every RXS echoes the highest shipment number received and the re-sequencing distance it is to be
-//! judged with; then frames follow to the end of the shipment. A report that needs several shipments
-//! sends several RXS. Like state frames, report frames are self-contained statements about exactly the
-//! segments and positions they name: of anything else they say nothing.
+//! Every RXS contains the echo (the highest shipment number received) and the reordering threshold that applies to it; then frames follow to
+//! the end of the shipment. A report that needs several shipments is sent as several RXS. Like state frames, report frames are
+//! self-contained statements about exactly the segments and positions that they name.
 //!
-//! Called by both halves. Invariant: frames are idempotent and stay true; receiving one late changes
-//! nothing that a newer one has settled.
+//! Called by both halves. Invariant: frames are idempotent and stay true; a late frame changes nothing that a newer one has decided.
 
 use crate::class::Class;
-pub use crate::runs::{Runs, runs_len};
+pub use crate::runs::{RUNS_MAX, Runs, runs_len};
 use crate::runs::{decode_runs, encode_runs};
 use crate::state::stream;
 use segstream_base::codec::{DecodeError, DecodeErrorKind, Reader, Writer, varint_len};
 use segstream_base::halves::Verdict;
-use segstream_base::{ExchangeNumber, ReportNumber, SegmentNumber, ShipmentNumber, StreamId};
+use segstream_base::{ExchangeNumber, Position, ReportNumber, SegmentNumber, ShipmentNumber, StreamId, UnitIndex};
 use smallvec::SmallVec;
 
-/// The largest re-sequencing distance a report may name; receivers remember as many numbers.
+/// The largest reordering threshold a report may name; receivers remember as many numbers.
 pub const REORDER_MAX: u64 = 1023;
 
 /// A frame of the receiver's state.
@@ -55,11 +53,11 @@ pub enum ReportFrame {
         /// Units of the segment.
         units: u32,
         /// The first unit this frame speaks of.
-        from: u32,
+        from: UnitIndex,
         /// One more than the last; equal to `units` in the last frame.
-        to: u32,
-        /// The holes, in units.
-        holes: Runs,
+        to: UnitIndex,
+        /// The holes.
+        holes: Runs<UnitIndex>,
     },
     /// These positions are missing and wanted.
     Request {
@@ -68,9 +66,9 @@ pub enum ReportFrame {
         /// The segment.
         segment: SegmentNumber,
         /// The missing positions, in sending order.
-        missing: Runs,
+        missing: Runs<Position>,
         /// Everything from this position on is missing too; used when the length is not known.
-        tail_from: Option<u32>,
+        tail_from: Option<Position>,
         /// Whether the segment's length is wanted.
         length_wanted: bool,
     },
@@ -109,7 +107,7 @@ pub struct Arrived {
     pub bytes: u64,
     /// Shipments that had arrived, this TXS included.
     pub shipments: u64,
-    /// Shipments held lost, without those that came after all. May shrink by those.
+    /// Shipments declared lost, without spurious losses; so it may decrease.
     pub lost: u64,
     /// Shipments that were marked on the way (RFC 3168).
     pub marked: u64,
@@ -173,11 +171,11 @@ pub struct Report {
     pub number: ReportNumber,
     /// The highest shipment number received; `None` before the first.
     pub echo: Option<ShipmentNumber>,
-    /// The re-sequencing distance R the report is to be judged with.
+    /// The reordering threshold R that applies to the requests of this report.
     pub reorder: u32,
     /// TIME of the newest TXS received, as it was sent; `None` before the first.
     pub time: Option<u64>,
-    /// How long that TXS had been here when the report left, in nanoseconds.
+    /// The time from the arrival of that TXS to the departure of the report, in nanoseconds (an ACK delay).
     pub held: u64,
     /// The statements.
     pub frames: SmallVec<[ReportFrame; 2]>,
@@ -356,13 +354,13 @@ impl ReportFrame {
         let (stream, segment) = (stream(input)?, SegmentNumber(input.varint("segment")?));
         let verdict = decode_verdict(input)?;
         let units = input.varint_up_to(u64::from(u32::MAX), "units")? as u32;
-        let from = input.varint_up_to(u64::from(units), "first unit")? as u32;
+        let from = UnitIndex(input.varint_up_to(u64::from(units), "first unit")? as u32);
         let at = input.position();
-        let to = input.varint_up_to(u64::from(units), "end unit")? as u32;
-        let holes = decode_runs(input)?;
-        let inside = holes.iter().all(|&(start, end)| from <= start && end <= to);
+        let to = UnitIndex(input.varint_up_to(u64::from(units), "end unit")? as u32);
+        let holes: Runs<UnitIndex> = decode_runs(input)?;
+        let inside = holes.iter().all(|hole| from <= hole.start() && hole.end() <= to);
         if to < from || !inside {
-            return Err(DecodeError { at, field: "holes", kind: DecodeErrorKind::OutOfRange(u64::from(to)) });
+            return Err(DecodeError { at, field: "holes", kind: DecodeErrorKind::OutOfRange(to.into()) });
         }
         Ok(Self::Judged { stream, segment, verdict, units, from, to, holes })
     }
@@ -374,7 +372,7 @@ impl ReportFrame {
         }
         let (stream, segment) = (stream(input)?, SegmentNumber(input.varint("segment")?));
         let missing = decode_runs(input)?;
-        let tail_from = if flags & 1 != 0 { Some(input.varint_up_to(u64::from(u32::MAX), "tail")? as u32) } else { None };
+        let tail_from = if flags & 1 != 0 { Some(Position(input.varint_up_to(u64::from(u32::MAX), "tail")? as u32)) } else { None };
         Ok(Self::Request { stream, segment, missing, tail_from, length_wanted: flags & 2 != 0 })
     }
 }
@@ -409,10 +407,14 @@ fn decode_verdict(input: &mut Reader<'_>) -> Result<Verdict, DecodeError> {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use segstream_base::{Ordinal, Run};
+
+    fn runs<N: Ordinal>(list: &[(u32, u32)]) -> Runs<N> {
+        list.iter().map(|&(start, end)| Run::new(N::of(start), N::of(end)).unwrap()).collect()
+    }
 
     #[test]
     fn a_report_comes_back_as_it_was() {
-        let runs = |list: &[(u32, u32)]| list.iter().copied().collect::<Runs>();
         let report = Report {
             number: ReportNumber(3),
             echo: Some(ShipmentNumber(1 << 33)),
@@ -427,15 +429,15 @@ mod tests {
                     segment: SegmentNumber(2),
                     verdict: Verdict::WithinTolerance,
                     units: 256,
-                    from: 0,
-                    to: 256,
+                    from: UnitIndex(0),
+                    to: UnitIndex(256),
                     holes: runs(&[(0, 1), (7, 9)]),
                 },
                 ReportFrame::Request {
                     stream: StreamId(1),
                     segment: SegmentNumber(4),
                     missing: runs(&[(1, 2), (100, 256)]),
-                    tail_from: Some(300),
+                    tail_from: Some(Position(300)),
                     length_wanted: true,
                 },
                 ReportFrame::Request {
@@ -475,9 +477,9 @@ mod tests {
             segment: SegmentNumber(0),
             verdict: Verdict::Expired,
             units: 10,
-            from: 0,
-            to: 5,
-            holes: [(4, 6)].into_iter().collect(),
+            from: UnitIndex(0),
+            to: UnitIndex(5),
+            holes: runs(&[(4, 6)]),
         };
         let mut buffer = [0; 60];
         let mut writer = Writer::new(&mut buffer);
@@ -490,15 +492,16 @@ mod tests {
     fn report_of(value: u64) -> Report {
         let short = value.min(u64::from(u32::MAX)) as u32;
         let (stream, segment) = (StreamId(short), SegmentNumber(value));
-        let holes: Runs = [(short, short.saturating_add(3))].into_iter().filter(|run| run.0 < run.1).collect();
-        let units = holes.last().map_or(short, |hole| hole.1);
-        let judged = |verdict| ReportFrame::Judged { stream, segment, verdict, units, from: short, to: units, holes: holes.clone() };
+        let (from, to) = (UnitIndex(short), UnitIndex(short.saturating_add(3)));
+        let holes: Runs<UnitIndex> = Run::new(from, to).into_iter().collect();
+        let missing: Runs<Position> = Run::new(Position(short), Position(to.0)).into_iter().collect();
+        let judged = |verdict| ReportFrame::Judged { stream, segment, verdict, units: to.0, from, to, holes: holes.clone() };
         let frames = [
             ReportFrame::Grant { stream, segments: value, units: value, end_known: value.is_multiple_of(2) },
             ReportFrame::Complete { stream, first: segment, count: value },
             judged(Verdict::Complete),
             judged(Verdict::Expired),
-            ReportFrame::Request { stream, segment, missing: holes.clone(), tail_from: Some(short), length_wanted: false },
+            ReportFrame::Request { stream, segment, missing, tail_from: Some(Position(short)), length_wanted: false },
             ReportFrame::ReclassEcho { change: value, class: Class::ALL },
             ReportFrame::Refused { stream, reason: RefuseReason::NotWanted },
             ReportFrame::Arrival(Arrived {

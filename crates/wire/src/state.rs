@@ -1,8 +1,7 @@
-//! The sender's state, TXS: what the receiver must know that no data part can tell (spec 4).
+//! The sender's state, TXS: state that the receiver needs and that no data part contains (spec 4).
 //!
-//! Every TXS carries the number of the exchange and its time, and confirms the reports that have
-//! arrived; then frames follow to the end of the shipment. A frame is a self-contained statement: what
-//! is not said is not denied, so a sender may put any choice of frames into any TXS.
+//! Every TXS contains its number and its time, and confirms the reports that have arrived; then frames follow to the end of the shipment. A
+//! frame is a self-contained statement. The absence of a frame means nothing, so a sender may put any choice of frames into any TXS.
 //!
 //! Called by both halves. Invariant: frames are idempotent; receiving one twice, late or out of order
 //! changes nothing.
@@ -10,7 +9,7 @@
 use crate::class::Class;
 use crate::contract::{Contract, decode_time, decode_tolerance, encode_time, encode_tolerance, time_len, tolerance_len};
 use segstream_base::codec::{DecodeError, DecodeErrorKind, Reader, Writer, varint_len};
-use segstream_base::{Bandwidth, ExchangeNumber, Instant, ReportNumber, SegmentNumber, ShipmentNumber, StreamId, Tolerance};
+use segstream_base::{Bandwidth, ExchangeNumber, Instant, Position, ReportNumber, SegmentNumber, ShipmentNumber, StreamId, Tolerance};
 use smallvec::SmallVec;
 
 /// Which reports have arrived: the highest report number, and a bitmap of the 64 before it.
@@ -87,7 +86,7 @@ pub struct Reached {
     /// The segment, opened and not finished.
     pub segment: SegmentNumber,
     /// Every position below this one has left once, and none from it on.
-    pub position: u32,
+    pub position: Position,
     /// The source's time of it.
     pub source_time: Instant,
     /// Its tolerance, when it is not the stream's.
@@ -110,7 +109,7 @@ pub enum StateFrame {
     Finished(Finished),
     /// No more will be sent of this segment; repeated until its verdict comes.
     Skip(Finished),
-    /// An open segment that pauses: what has left of it can be held lost although nothing follows.
+    /// An open segment that pauses: what has left of it can be declared lost although nothing follows.
     Reached(Reached),
     /// The stream has so many segments and no more; repeated until the receiver says so too.
     End {
@@ -153,9 +152,9 @@ pub struct State {
     pub sync: ExchangeNumber,
     /// When it was sent, in nanoseconds of the sender's own clock; the report echoes it.
     pub time: u64,
-    /// Whether a report is wanted at once.
+    /// Whether an immediate report is requested.
     pub answer: bool,
-    /// Whether its arrival is to be told, at once: what congestion control measures the path by (HT 3.2).
+    /// Whether it is an exchange, whose arrival must be reported at once: a rate sample of congestion control (HT 3.2).
     pub exchange: bool,
     /// The reports that have arrived.
     pub confirmed: Confirmed,
@@ -358,7 +357,7 @@ impl Reached {
         Ok(Self {
             stream: stream(input)?,
             segment: SegmentNumber(input.varint("segment")?),
-            position: input.varint_up_to(u64::from(u32::MAX), "position")? as u32,
+            position: Position(input.varint_up_to(u64::from(u32::MAX), "position")? as u32),
             source_time: decode_time(input, "source time")?,
             last_shipment: ShipmentNumber(input.varint("last shipment")?),
             tolerance: if flags == 1 { Some(decode_tolerance(input)?) } else { None },
@@ -396,7 +395,7 @@ mod tests {
                 StateFrame::Reached(Reached {
                     stream: StreamId(2),
                     segment: SegmentNumber(7),
-                    position: 90,
+                    position: Position(90),
                     source_time: Instant::from_nanos(3000),
                     tolerance: Some(Tolerance::new(9, 2, 1).unwrap()),
                     last_shipment: ShipmentNumber(12),

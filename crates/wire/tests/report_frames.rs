@@ -2,7 +2,7 @@
 
 use segstream_base::codec::{Reader, Writer};
 use segstream_base::halves::Verdict;
-use segstream_base::{SegmentNumber, StreamId};
+use segstream_base::{Position, Run, SegmentNumber, StreamId, UnitIndex};
 use segstream_wire::report::{REORDER_MAX, ReportFrame, Runs};
 use segstream_wire::{Report, report};
 
@@ -40,7 +40,7 @@ fn each_flag_of_a_request_means_what_it_says() {
         other => panic!("{other:?}"),
     };
     let all = [told(0, &[]), told(1, &[7]), told(2, &[]), told(3, &[7])];
-    assert_eq!(all, [(None, false), (Some(7), false), (None, true), (Some(7), true)]);
+    assert_eq!(all, [(None, false), (Some(Position(7)), false), (None, true), (Some(Position(7)), true)]);
 }
 
 #[test]
@@ -78,8 +78,8 @@ fn unknown_is_a_verdict_no_receiver_can_tell() {
         segment: SegmentNumber(0),
         verdict: Verdict::Unknown,
         units: 1,
-        from: 0,
-        to: 1,
+        from: UnitIndex(0),
+        to: UnitIndex(1),
         holes: Runs::new(),
     };
     assert_eq!(frame(&written(|out| told.encode(out))), None);
@@ -91,6 +91,7 @@ fn runs_take_as_many_bytes_as_is_said_of_them() {
     let cases: [(&[(u32, u32)], usize); 5] =
         [(&[], 1), (&[(0, 63)], 3), (&[(0, 64)], 4), (&[(64, 65)], 4), (&[(1000, 1001), (1063, 1064), (1128, 1192)], 1 + 3 + 2 + 4)];
     for (runs, bytes) in cases {
-        assert_eq!(report::runs_len(runs), bytes, "{runs:?}");
+        let runs: Vec<Run<u32>> = runs.iter().map(|&(start, end)| Run::new(start, end).unwrap()).collect();
+        assert_eq!(report::runs_len(&runs), bytes, "{runs:?}");
     }
 }

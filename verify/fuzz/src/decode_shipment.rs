@@ -51,7 +51,7 @@ fn parts(data: &[u8]) {
         let rest = &data[input.position()..];
         let Ok((part, payload)) = Part::decode(&mut input) else { return };
         assert_eq!(payload.len(), part.payload_bytes as usize);
-        assert!(part.count > 0 && part.first.checked_add(part.count).is_some(), "{part:?} has no end");
+        assert!(part.count > 0 && part.first.0.checked_add(part.count).is_some(), "{part:?} has no end");
         comes_back(
             rest,
             |input| Part::decode(input).map(|(part, payload)| (part, payload.to_vec())),

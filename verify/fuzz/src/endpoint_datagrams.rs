@@ -3,7 +3,7 @@
 //! the application.
 //!
 //! Promises: nothing panics; every segment is judged once at most, and is when its connection has ended;
-//! what is kept is bounded; without time passing no end sends or wakes for ever; without a peer every
+//! what is kept is bounded; without time passing no end sends or wakes forever; without a peer every
 //! connection ends.
 
 use crate::pair::Pair;
@@ -26,9 +26,9 @@ pub mod step {
     pub const CHANGED: u8 = 1;
     /// A crafted shipment: flags, kind, numbers skipped, length, body.
     pub const CRAFTED: u8 = 2;
-    /// Time passes: two to the power of so many microseconds.
+    /// Time passes: two to the power of this many microseconds.
     pub const ADVANCE: u8 = 3;
-    /// So many datagrams arrive.
+    /// This many datagrams arrive.
     pub const DELIVER: u8 = 4;
     /// A datagram is lost: which end.
     pub const LOSE: u8 = 5;

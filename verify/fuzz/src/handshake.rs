@@ -1,4 +1,4 @@
-//! Two encrypted endpoints from their first datagram on, and an input that says what becomes of each: it passes, is
+//! Two encrypted endpoints from their first datagram on, and an input that says the fate of each: it passes, is
 //! lost, comes twice, late, from elsewhere, cut or changed; and datagrams of any bytes in between.
 //!
 //! Promises: nothing panics; an address that has not proved itself gets no more than three times what it sent; whoever is
@@ -34,7 +34,7 @@ pub mod step {
     pub const CUT: u8 = 5;
     /// Any bytes arrive: how many, bytes.
     pub const RAW: u8 = 6;
-    /// Time passes: two to the power of so many microseconds.
+    /// Time passes: two to the power of this many microseconds.
     pub const ADVANCE: u8 = 7;
     /// A flag: to the responder.
     pub const RESPONDER: u8 = 8;
@@ -154,7 +154,7 @@ impl Play {
         }
         for end in &mut self.ends {
             let ids: Vec<ConnectionId> = end.connections().collect();
-            ids.into_iter().for_each(|id| end.forget(id));
+            ids.into_iter().for_each(|id| end.release(id));
             assert_eq!(end.connections().count(), 0, "a connection without a peer does not end");
         }
     }

@@ -1,6 +1,6 @@
-//! Two endpoints with a connection between them, in virtual time: what `endpoint_datagrams` plays with.
+//! Two connected endpoints in virtual time, for `endpoint_datagrams`.
 //!
-//! The caller decides what becomes of every datagram. After each of its steps [`Pair::settle`] lets both
+//! The caller decides the fate of every datagram. After each of its steps [`Pair::settle`] lets both
 //! ends do what they want to do now, and checks the promises that hold at any time.
 //!
 //! Why not a `segstream_network::Network`: there a seed decides when each datagram arrives; here the bytes of the fuzzer do, one
@@ -10,7 +10,8 @@ use segstream_base::codec::Reader;
 use segstream_base::endpoint::{Arrival, Endpoint as _, Local};
 use segstream_base::random::Seed;
 use segstream_base::sequence::expand;
-use segstream_base::{Duration, Instant, SegmentNumber, ShipmentNumber, StreamId, Tolerance};
+use segstream_base::{Duration, Instant, Run, SegmentNumber, ShipmentNumber, StreamId, Tolerance, UnitIndex};
+use segstream_blocks::work;
 use segstream_proto::config::Config;
 use segstream_proto::connection::{Connection, ConnectionEvent, Received};
 use segstream_proto::endpoint::{ConnectionId, Endpoint};
@@ -32,6 +33,9 @@ const CALLS_TO_THE_END_MAX: usize = 50_000;
 const CONNECTIONS_MAX: usize = 8;
 const STREAMS_MAX: u32 = 8;
 const STREAM_WINDOW_BYTES: u64 = 64 * 1024;
+/// Steps for each byte that has left or arrived, and steps before the first bytes.
+const STEPS_PER_BYTE: u64 = 4;
+const STEPS_AT_FIRST: u64 = 4 * work::TURN_STEPS;
 /// Segments of a stream whose buffers are looked at.
 const SEGMENTS_LOOKED_AT: u64 = 64;
 
@@ -56,6 +60,9 @@ pub(crate) struct Pair {
     pub(crate) sides: [Side; 2],
     /// A request by a stranger just handed over: its length bounds the answer.
     asked_bytes: Option<usize>,
+    /// Bytes that have left or arrived, and the work that they have caused.
+    bytes: u64,
+    steps: u64,
 }
 
 fn address(side: usize) -> SocketAddr {
@@ -84,7 +91,7 @@ fn contracts() -> Vec<Contract> {
         Contract {
             tolerance: Tolerance::new(8, 1, 1).unwrap(),
             order: Order::AsAccepted,
-            lifetime: Duration::from_millis(50),
+            lifetime: Duration::from_millis(50).into(),
             interleave: InterleaveChoice::Depth(8),
             ..small
         },
@@ -107,7 +114,7 @@ impl Pair {
             judged: BTreeSet::new(),
             sent: 0,
         };
-        let mut pair = Self { now: Instant::ZERO, sides: [side(a, 0), side(b, 1)], asked_bytes: None };
+        let mut pair = Self { now: Instant::ZERO, sides: [side(a, 0), side(b, 1)], asked_bytes: None, bytes: 0, steps: 0 };
         for _ in 0..8 {
             pair.settle();
             pair.now += Duration::from_millis(5);
@@ -169,7 +176,10 @@ impl Pair {
         let from = if from_stranger { address(STRANGER) } else { self.sides[1 - side].address };
         let arrival = Arrival { from, to: Local::ANY, ecn: None, received: self.now };
         self.asked_bytes = Some(datagram.len());
-        self.sides[side].endpoint.handle_datagram(self.now, arrival, &mut datagram);
+        self.bytes += datagram.len() as u64;
+        let (now, endpoint) = (self.now, &mut self.sides[side].endpoint);
+        let (_, steps) = work::counted(|| endpoint.handle_datagram(now, arrival, &mut datagram));
+        self.worked(steps);
         if let Ok(number) = number
             && before.is_some()
             && received(self) > before
@@ -191,9 +201,21 @@ impl Pair {
                 return;
             }
             let now = self.now;
-            self.sides.iter_mut().for_each(|side| side.endpoint.handle_timeout(now));
+            for side in 0..self.sides.len() {
+                let endpoint = &mut self.sides[side].endpoint;
+                let ((), steps) = work::counted(|| endpoint.handle_timeout(now));
+                self.worked(steps);
+            }
         }
         panic!("time stands still at {:?}: {:?}", self.now, self.sides.each_ref().map(|side| side.endpoint.poll_deadline()));
+    }
+
+    /// A turn of an end took so many steps: no more than one may, and all of them no more than their bytes are worth (spec 11.4).
+    fn worked(&mut self, steps: u64) {
+        self.steps += steps;
+        assert!(steps <= work::TURN_STEPS, "a turn takes {steps} steps");
+        let most = STEPS_AT_FIRST + STEPS_PER_BYTE * self.bytes;
+        assert!(self.steps <= most, "{} bytes have caused {} steps of {most} that they may", self.bytes, self.steps);
     }
 
     fn drain(&mut self) {
@@ -212,6 +234,7 @@ impl Pair {
 
     fn leave(&mut self, from: usize, to: SocketAddr, datagram: &[u8]) {
         self.sides[from].sent += 1;
+        self.bytes += datagram.len() as u64;
         assert!(self.sides[from].sent <= AT_ONCE_MAX, "datagrams without end at {:?}", self.now);
         let header = Header::decode(&mut Reader::new(datagram)).expect("an endpoint sends shipments");
         if let Some(asked) = self.asked_bytes.filter(|_| header.kind == Kind::Reject) {
@@ -287,7 +310,7 @@ impl Pair {
                 side.pending.clear();
                 if side.endpoint.poll_deadline().is_none() {
                     let ids: Vec<ConnectionId> = side.endpoint.connections().collect();
-                    ids.into_iter().for_each(|id| side.endpoint.forget(id));
+                    ids.into_iter().for_each(|id| side.endpoint.release(id));
                 }
             }
             let Some(next) = self.sides.iter().filter_map(|side| side.endpoint.poll_deadline()).map(|deadline| deadline.at).min() else {
@@ -301,9 +324,9 @@ impl Pair {
     }
 }
 
-fn are_runs(runs: &[(u32, u32)], end: u32) -> bool {
-    let ascending = runs.windows(2).all(|pair| pair[0].1 < pair[1].0);
-    ascending && runs.iter().all(|run| run.0 < run.1 && run.1 <= end)
+fn are_runs(runs: &[Run<UnitIndex>], end: u32) -> bool {
+    let ascending = runs.windows(2).all(|pair| pair[0].end() < pair[1].start());
+    ascending && runs.iter().all(|run| run.start() < run.end() && run.end().0 <= end)
 }
 
 fn check_received(received: &Received) {

@@ -8,7 +8,7 @@ use core::str::FromStr;
 use segstream_base::endpoint::Ecn;
 use segstream_base::random::Seed;
 use segstream_base::{Bandwidth, Bytes, Duration, Instant};
-use segstream_path::{Aqm, DelaySteps, Entering, Jitter, OpportunityTrace, PathConfig, ScheduledPath, SpecError};
+use segstream_path::{Aqm, DelaySteps, Jitter, OpportunityTrace, PathConfig, PathPacket, ScheduledPath, SpecError};
 
 /// Packets sent over an accepted path.
 const PACKETS: u64 = 64;
@@ -60,12 +60,12 @@ fn run(config: &PathConfig) {
     let mut path = ScheduledPath::new(config, Seed(1), "forward").expect("an accepted description can be run");
     for number in 0..PACKETS {
         let ecn = [None, Some(Ecn::Ect0), Some(Ecn::Ect1)][(number % 3) as usize];
-        path.enter(
+        path.send(
             Instant::ZERO + Duration::from_micros(700) * number,
-            Entering { bytes: Bytes::new(1000), ecn, flow: number % 5 },
+            PathPacket { bytes: Bytes::new(1000), ecn, flow: number % 5 },
             number,
         );
     }
     path.advance(Instant::FAR_FUTURE);
-    assert_eq!(core::iter::from_fn(|| path.settled()).count() as u64, PACKETS, "a packet was not settled");
+    assert_eq!(core::iter::from_fn(|| path.decided()).count() as u64, PACKETS, "a packet was not settled");
 }

@@ -1,11 +1,11 @@
-//! Graceful close: nothing accepted is left without a verdict, and both ends are gone in the end.
+//! Graceful close: every accepted segment gets a verdict, and both ends forget the connection.
 //!
 //! Explored by `tests/close.rs`. Each end submits a segment, if it has one, and closes, if it does, whenever it pleases.
 //!
 //! Invariant: whoever hears of a graceful end has heard a true verdict on everything it had accepted before; what is
 //! whole to its sender has been taken by the receiver; and both ends forget the connection.
 
-use crate::exploration::{Bounds, Instance, Sight};
+use crate::exploration::{Bounds, Instance, Sometimes};
 use crate::world::{Side, World, small_config, small_contract};
 use segstream_base::halves::Verdict;
 use segstream_base::{Duration, StreamId};
@@ -31,7 +31,7 @@ pub struct Close {
 
 impl Instance for Close {
     const NAME: &'static str = "close";
-    const SIGHTS: &'static [Sight] = &[
+    const SOMETIMES: &'static [Sometimes] = &[
         ("one end is over while the other is not", |world| {
             let [a, b] = Side::BOTH.map(|side| world.heard(side).ended.is_empty());
             a != b

@@ -1,4 +1,4 @@
-//! A state as one number: everything that decides the future, as text, hashed as it is printed.
+//! The digest of a state: a hash of the text of everything that decides the future.
 //!
 //! Called by the exploration for every state.
 //!

@@ -27,21 +27,21 @@ pub struct Bounds {
     pub copies: u8,
     /// How many may come whenever the network pleases.
     pub holds: u8,
-    /// How many datagrams of A a thief may copy; the copy comes from the thief's address, whenever it pleases.
-    pub thefts: u8,
+    /// How many datagrams of A an attacker may copy; the copy comes from the attacker's address, whenever it pleases.
+    pub attacker_copies: u8,
     /// For how long faults are explored; after that the future is fair.
     pub horizon: Duration,
 }
 
 /// Something an instance should come by: its name, and how to tell it.
-pub type Sight = (&'static str, fn(&World) -> bool);
+pub type Sometimes = (&'static str, fn(&World) -> bool);
 
 /// A claim about the protocol, on an instance so small that every state of it can be visited.
 pub trait Instance: Send + Sync + 'static {
     /// The name, for people.
     const NAME: &'static str;
     /// What should be possible: that the instance explores what it is meant to. At most four.
-    const SIGHTS: &'static [Sight];
+    const SOMETIMES: &'static [Sometimes];
 
     /// What the network may do.
     fn bounds(&self) -> Bounds;
@@ -70,8 +70,8 @@ pub enum Step {
     Copy,
     /// It is held.
     Hold,
-    /// A thief copies it; its own fate is still open.
-    Steal,
+    /// An attacker copies it; its own fate is still open.
+    AttackerCopy,
     /// What is held at this place arrives.
     Release(u8),
     /// An application takes its next step.
@@ -126,9 +126,9 @@ impl<'a, I: Instance> Scene<'a, I> {
                 self.bounds.holds -= 1;
                 self.world.hold();
             }
-            Step::Steal => {
-                self.bounds.thefts -= 1;
-                self.world.steal();
+            Step::AttackerCopy => {
+                self.bounds.attacker_copies -= 1;
+                self.world.copy_by_attacker();
             }
             Step::Act(side) => {
                 if !self.act(side) {
@@ -163,12 +163,12 @@ impl<'a, I: Instance> Scene<'a, I> {
 
     /// The steps that may be possible here.
     fn choices(&self) -> Vec<Step> {
-        let Bounds { losses, copies, holds, thefts, .. } = self.bounds;
-        let thefts = if self.world.can_be_stolen() { thefts } else { 0 };
+        let Bounds { losses, copies, holds, attacker_copies, .. } = self.bounds;
+        let attacker_copies = if self.world.attacker_can_copy() { attacker_copies } else { 0 };
         let mut choices = Vec::new();
         if self.world.has_arrival() {
             choices.push(Step::Deliver);
-            let fates = [(losses, Step::Lose), (copies, Step::Copy), (holds, Step::Hold), (thefts, Step::Steal)];
+            let fates = [(losses, Step::Lose), (copies, Step::Copy), (holds, Step::Hold), (attacker_copies, Step::AttackerCopy)];
             choices.extend(fates.iter().filter(|fate| fate.0 > 0).map(|fate| fate.1));
         } else if self.world.next_event().is_some_and(|at| at < self.end) {
             choices.push(Step::Wait);
@@ -219,8 +219,8 @@ pub struct State {
     steps: Vec<Step>,
     digest: u64,
     choices: Vec<Step>,
-    /// A bit for each sight.
-    sights: u8,
+    /// A bit for each sometimes.
+    sometimes: u8,
     fault: Option<String>,
 }
 
@@ -261,12 +261,12 @@ impl<I: Instance> Explored<I> {
     fn state(steps: Vec<Step>, scene: &Scene<'_, I>) -> State {
         let world = &scene.world;
         let mut digest = world.digest();
-        digest.value(&(scene.bounds.losses, scene.bounds.copies, scene.bounds.holds, scene.bounds.thefts, scene.acted));
-        let sights = I::SIGHTS.iter().enumerate().fold(0, |seen, (bit, (_, is))| seen | u8::from(is(world)) << bit);
+        digest.value(&(scene.bounds.losses, scene.bounds.copies, scene.bounds.holds, scene.bounds.attacker_copies, scene.acted));
+        let sometimes = I::SOMETIMES.iter().enumerate().fold(0, |seen, (bit, (_, is))| seen | u8::from(is(world)) << bit);
         let fault = scene.fault.clone();
         // Why none: a shortest history is wanted, not what follows from a fault.
         let choices = if fault.is_some() { Vec::new() } else { scene.choices() };
-        State { steps, digest: digest.finish(), choices, sights, fault }
+        State { steps, digest: digest.finish(), choices, sometimes, fault }
     }
 
     /// What is wrong with the futures of a state.
@@ -276,7 +276,7 @@ impl<I: Instance> Explored<I> {
 }
 
 fn is_seen<I: Instance, const BIT: u8>(_: &Explored<I>, state: &State) -> bool {
-    state.sights >> BIT & 1 == 1
+    state.sometimes >> BIT & 1 == 1
 }
 
 impl<I: Instance> Model for Explored<I> {
@@ -304,8 +304,8 @@ impl<I: Instance> Model for Explored<I> {
         let sees: [fn(&Self, &State) -> bool; 4] = [is_seen::<I, 0>, is_seen::<I, 1>, is_seen::<I, 2>, is_seen::<I, 3>];
         let safety = Property::always(SAFETY, |_, state: &State| state.fault.is_none());
         let liveness = Property::always(LIVENESS, |model: &Self, state| state.fault.is_some() || model.future_fault(state).is_none());
-        let sights = I::SIGHTS.iter().zip(sees).map(|((name, _), sees)| Property::sometimes(name, sees));
-        [safety, liveness].into_iter().chain(sights).collect()
+        let sometimes = I::SOMETIMES.iter().zip(sees).map(|((name, _), sees)| Property::sometimes(name, sees));
+        [safety, liveness].into_iter().chain(sometimes).collect()
     }
 }
 
@@ -332,7 +332,7 @@ pub struct Findings {
 impl fmt::Display for Findings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {} states, {} transitions, depth {}", self.name, self.states, self.transitions, self.depth)?;
-        self.unseen.iter().try_for_each(|sight| write!(f, "\n  never seen: {sight}"))?;
+        self.unseen.iter().try_for_each(|sometimes| write!(f, "\n  never seen: {sometimes}"))?;
         self.faults.iter().try_for_each(|fault| write!(f, "\n  {fault}"))
     }
 }
@@ -383,7 +383,7 @@ fn history<I: Instance>(model: &Explored<I>, property: &str, state: &State) -> S
         let (at, name) = (scene.world.now(), scene.world.arrival_name());
         match step {
             Step::Wait => {}
-            Step::Deliver | Step::Lose | Step::Copy | Step::Hold | Step::Steal => told += &format!("\n    {at} {step:?} {name}"),
+            Step::Deliver | Step::Lose | Step::Copy | Step::Hold | Step::AttackerCopy => told += &format!("\n    {at} {step:?} {name}"),
             Step::Release(place) => told += &format!("\n    {at} Release {}", scene.world.held_name(usize::from(place))),
             Step::Act(side) => told += &format!("\n    {at} {side:?} takes its step {}", scene.acted[side as usize]),
         }

@@ -1,4 +1,4 @@
-//! Keys for models: a protection whose seal only the two ends can make, and which is the same in every run.
+//! Keys for models: a protection whose seal only the two ends can make, and whose bytes are the same in every run.
 //!
 //! Called by the world for instances in which an address changes: a peer that seems to move is followed only where a seal
 //! proves that it is the peer. Handshake, cookies and identifiers are those of plain mode. The seal is SipHash-2-4 with 128
@@ -54,12 +54,12 @@ impl Protection for Keyed {
         Box::new(KeyedSession(self.0.respond(remote)))
     }
 
-    fn authenticate(&self, message: &[u8]) -> [u8; 16] {
-        self.0.authenticate(message)
+    fn mac(&self, message: &[u8]) -> [u8; 16] {
+        self.0.mac(message)
     }
 
-    fn authenticate_lasting(&self, message: &[u8]) -> Option<[u8; 16]> {
-        self.0.authenticate_lasting(message)
+    fn lasting_mac(&self, message: &[u8]) -> Option<[u8; 16]> {
+        self.0.lasting_mac(message)
     }
 }
 

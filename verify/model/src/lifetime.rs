@@ -1,4 +1,4 @@
-//! Lifetimes: a segment that is given up has the same verdict at both ends, once.
+//! Lifetimes: an expired segment has the same verdict at both ends, once.
 //!
 //! Explored by `tests/lifetime.rs`. Segments of two units are worth sending for little more than a round trip, so that one
 //! loss is repaired in time or not, as the reports come.
@@ -6,7 +6,7 @@
 //! Invariant: both ends say the same of every segment and say it once (the exploration sees that); in the end each has
 //! said something of every segment.
 
-use crate::exploration::{Bounds, Instance, Sight};
+use crate::exploration::{Bounds, Instance, Sometimes};
 use crate::world::{Side, World, small_config, small_contract};
 use segstream_base::halves::Verdict;
 use segstream_base::{Duration, StreamId};
@@ -25,7 +25,7 @@ pub struct Lifetime {
 
 impl Instance for Lifetime {
     const NAME: &'static str = "lifetime";
-    const SIGHTS: &'static [Sight] = &[
+    const SOMETIMES: &'static [Sometimes] = &[
         ("a segment expires", |world| world.heard(Side::A).judged.iter().any(|judged| judged.2 == Verdict::Expired)),
         ("a segment arrives whole", |world| world.heard(Side::A).judged.iter().any(|judged| judged.2 == Verdict::Complete)),
         ("a segment is given up and arrives whole all the same", |world| {
@@ -39,7 +39,7 @@ impl Instance for Lifetime {
     }
 
     fn begin(&self) -> World {
-        let contract = Contract { lifetime: self.lifetime, ..small_contract(4) };
+        let contract = Contract { lifetime: self.lifetime.into(), ..small_contract(4) };
         let world = World::new([small_config(false), small_config(true)], Duration::from_micros(300), vec![contract]);
         world.connected(Duration::from_millis(2))
     }

@@ -1,4 +1,4 @@
-//! What must be so in every state of every instance: what the protocol promises whatever an application does.
+//! Safety properties: what must hold in every state of every instance, whatever the applications do.
 //!
 //! Called by the exploration.
 //!
@@ -25,7 +25,7 @@ fn of_side(world: &World, side: Side) -> Option<String> {
     if let Some(contradiction) = &world.said(side).contradiction {
         return Some(format!("{side:?} contradicts itself: {contradiction}"));
     }
-    if let Some(fault) = &world.ledger(side).fault {
+    if let Some(fault) = &world.anti_amplification(side).fault {
         return Some(format!("of what {side:?} sends: {fault}"));
     }
     if heard.mangled {

@@ -1,4 +1,4 @@
-//! Set-up: one request makes one connection or none, and nothing is kept of who never comes back.
+//! Set-up: one request makes one connection or none, and no state is kept for a peer that never returns.
 //!
 //! Explored by `tests/setup.rs`. Only what an application sees of an endpoint is looked at, so it does not matter of
 //! which legs set-up consists.
@@ -6,7 +6,7 @@
 //! Invariant: in every state B has at most one connection; from every state both ends are connected in the end, or
 //! neither is; and when A is gone for good, B forgets it.
 
-use crate::exploration::{Bounds, Instance, Sight};
+use crate::exploration::{Bounds, Instance, Sometimes};
 use crate::world::{Side, World};
 use segstream_base::{Duration, Instant, StreamId};
 use segstream_proto::config::Config;
@@ -54,7 +54,7 @@ fn is_connected(world: &World, side: Side) -> bool {
 
 impl Instance for SetUp {
     const NAME: &'static str = "set-up";
-    const SIGHTS: &'static [Sight] = &[
+    const SOMETIMES: &'static [Sometimes] = &[
         ("both ends are connected", |world| Side::BOTH.iter().all(|&side| is_connected(world, side))),
         ("one end is connected and the other is not yet", |world| is_connected(world, Side::A) && !is_connected(world, Side::B)),
     ];

@@ -1,7 +1,7 @@
-//! What an observer reads on the wire: the edges an end grants and the class it echoes.
+//! What an observer on the wire reads: the edges of the window that an end grants, and the class it echoes.
 //!
-//! Called by the world for every datagram that leaves. No protection of a model hides anything, so that no door into the
-//! protocol is needed to see this.
+//! Called by the world for every datagram that leaves. The protections of the models encrypt nothing, so a tap needs no access to
+//! the endpoints.
 //!
 //! Invariant: a tap only reads; what it keeps is part of a state, because properties depend on it.
 
@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 pub struct Edges {
     /// Segments below this number may be sent.
     pub segments: u64,
-    /// So many units may have been started in all.
+    /// This many units may have been started in all.
     pub units: u64,
 }
 

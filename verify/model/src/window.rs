@@ -1,11 +1,11 @@
-//! Windows: a receiver that takes its time never makes its sender wait for ever, and is never overrun.
+//! Windows: a receiver that takes its time never makes its sender wait forever, and is never overrun.
 //!
 //! Explored by `tests/window.rs`. A submits more segments than the window holds, B takes each whenever it pleases.
 //!
 //! Invariant: the edges B grants never retreat (the tap sees that) and are never beyond what has been taken and the buffer;
 //! B refuses nothing; and in the end everything is taken and judged whole.
 
-use crate::exploration::{Bounds, Instance, Sight};
+use crate::exploration::{Bounds, Instance, Sometimes};
 use crate::world::{Forger, Side, World, small_config, small_contract};
 use segstream_base::halves::Verdict;
 use segstream_base::{Duration, SegmentNumber, StreamId};
@@ -26,7 +26,7 @@ pub struct Window {
 
 impl Instance for Window {
     const NAME: &'static str = "window";
-    const SIGHTS: &'static [Sight] = &[
+    const SOMETIMES: &'static [Sometimes] = &[
         ("the window is closed while segments wait", |world| {
             let unjudged = world.connection(Side::A).is_some_and(|connection| connection.has_unjudged());
             unjudged && world.heard(Side::A).judged.len() == WINDOW as usize && world.heard(Side::B).taken.is_empty()

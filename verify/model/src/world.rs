@@ -1,6 +1,6 @@
-//! The world of a model: two endpoints, what is in the air between them, the time, and two applications.
+//! The world of a model: two endpoints, the datagrams in flight between them, the time, and two applications.
 //!
-//! Called by the exploration, which decides what becomes of every datagram, and by the instances, which play the
+//! Called by the exploration, which decides the fate of every datagram, and by the instances, which play the
 //! applications. The endpoints are the protocol's own; nothing of it is described here a second time.
 //!
 //! What is abstracted, and what that misses:
@@ -10,20 +10,20 @@
 //!   late loses nothing.
 //! - Arrivals at the same time at different ends are taken in one order. What they cause arrives later at the other end,
 //!   so the order makes no difference.
-//! - Timers ring on time, and before what arrives at the same time. Limit: a driver that oversleeps is not explored.
+//! - Timers expire on time, and before what arrives at the same time. Limit: a driver that oversleeps is not explored.
 //! - Datagrams leave as soon as they may, and computing takes no time.
 //! - An end that moves receives at its new address only, from that moment on. What is for an address nobody is at is lost
 //!   without a choice.
-//! - A thief sees every datagram, is as near as the ends are, and has no key. Limit: it does not change what it copies.
+//! - An attacker sees every datagram, is as near as the ends are, and has no key. Limit: it does not change what it copies.
 //!
 //! Why not a `segstream_network::Network`: there a seed chooses one order of events; here the checker takes every order, and tells
-//! worlds apart by everything that is under way in them.
+//! worlds apart by everything that is in flight in them.
 //!
 //! Invariant: the same steps give the same world.
 
+use crate::anti_amplification::AntiAmplification;
 use crate::digest::Digest;
 use crate::keyed::Keyed;
-use crate::ledger::Ledger;
 use crate::tap::{self, Tap};
 use bytes::Bytes;
 use core::net::SocketAddr;
@@ -78,12 +78,12 @@ fn host(number: u8) -> SocketAddr {
     SocketAddr::from(([10, 0, 0, number], 1))
 }
 
-/// The host of the thief.
+/// The host of the attacker.
 const THIEF: u8 = 99;
 
 /// Who copies datagrams of A and sends them to B from its own address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Thief {
+pub enum Attacker {
     /// Loses what comes to its address.
     Silent,
     /// Sends challenges that come to its address on to A, as if they came from B, and loses all else.
@@ -119,7 +119,7 @@ struct End {
     connection: Option<ConnectionId>,
     heard: Heard,
     tap: Tap,
-    ledger: Ledger,
+    anti_amplification: AntiAmplification,
     /// Where it is now.
     address: SocketAddr,
     /// It is there.
@@ -157,7 +157,7 @@ pub struct World {
     /// The applications take segments as they come.
     taking: bool,
     forger: Option<Forger>,
-    thief: Thief,
+    attacker: Attacker,
     stands_still: bool,
 }
 
@@ -191,7 +191,7 @@ impl World {
             connection: None,
             heard: Heard::default(),
             tap: Tap::new(seal_bytes),
-            ledger: Ledger::new(side.other().first_address()),
+            anti_amplification: AntiAmplification::new(side.other().first_address()),
             address: side.first_address(),
             present: true,
         };
@@ -204,7 +204,7 @@ impl World {
             held: Vec::new(),
             taking: true,
             forger: None,
-            thief: Thief::Silent,
+            attacker: Attacker::Silent,
             stands_still: false,
         };
         let asked = world.ends[0].endpoint.connect(world.now, Side::B.first_address(), &Trust::Anyone, streams);
@@ -242,9 +242,9 @@ impl World {
         self
     }
 
-    /// What the thief does from now on besides copying.
-    pub const fn with_thief(mut self, thief: Thief) -> Self {
-        self.thief = thief;
+    /// What the attacker does from now on besides copying.
+    pub const fn with_attacker(mut self, attacker: Attacker) -> Self {
+        self.attacker = attacker;
         self
     }
 
@@ -270,8 +270,8 @@ impl World {
     }
 
     /// What an end has had from addresses of others and sent there.
-    pub fn ledger(&self, side: Side) -> &Ledger {
-        &self.ends[side.index()].ledger
+    pub fn anti_amplification(&self, side: Side) -> &AntiAmplification {
+        &self.ends[side.index()].anti_amplification
     }
 
     /// Where an end is.
@@ -279,8 +279,8 @@ impl World {
         self.ends[side.index()].address
     }
 
-    /// Whether an end takes the thief's address for its peer's.
-    pub fn is_at_the_thief(&self, side: Side) -> bool {
+    /// Whether an end takes the attacker's address for its peer's.
+    pub fn is_at_the_attacker(&self, side: Side) -> bool {
         self.connection(side).is_some_and(|connection| connection.remote() == host(THIEF))
     }
 
@@ -368,7 +368,7 @@ impl World {
         }
     }
 
-    /// A copy of it is held; what becomes of itself is still to be decided.
+    /// A copy of it is held; its own fate is still to be decided.
     pub fn copy(&mut self) {
         if let Some(at) = self.arrival() {
             let Airborne { way, bytes, .. } = self.air[at].clone();
@@ -376,14 +376,14 @@ impl World {
         }
     }
 
-    /// Whether it is one that the thief would copy: one of A, from A.
-    pub fn can_be_stolen(&self) -> bool {
+    /// Whether it is one that the attacker would copy: one of A, from A.
+    pub fn attacker_can_copy(&self) -> bool {
         let way = self.arrival().map(|at| self.air[at].way);
         way.is_some_and(|way| way.to == self.address(Side::B) && way.from != host(THIEF))
     }
 
-    /// A copy of it is held, to come from the thief's address; what becomes of itself is still to be decided.
-    pub fn steal(&mut self) {
+    /// A copy of it is held, to come from the attacker's address; its own fate is still to be decided.
+    pub fn copy_by_attacker(&mut self) {
         if let Some(at) = self.arrival() {
             let Airborne { way, bytes, .. } = self.air[at].clone();
             self.keep(Way { from: host(THIEF), ..way }, bytes);
@@ -410,19 +410,19 @@ impl World {
         let (now, end) = (self.now, &mut self.ends[to.index()]);
         if end.present {
             let arrival = Arrival { from: way.from, to: Local::ANY, ecn: None, received: now };
-            end.ledger.on_arrival(way.from, &bytes);
+            end.anti_amplification.on_arrival(way.from, &bytes);
             end.endpoint.handle_datagram(now, arrival, &mut bytes);
         }
         self.settle();
     }
 
-    /// What has come to an address nobody is at is lost, or sent on by the thief.
+    /// What has come to an address nobody is at is lost, or sent on by the attacker.
     fn lose_strays(&mut self) {
         let (now, ends) = (self.now, Side::BOTH.map(|side| self.address(side)));
-        let strays = self.air.extract_if(.., |datagram| datagram.arrives <= now && !ends.contains(&datagram.way.to));
+        let unmatched = self.air.extract_if(.., |datagram| datagram.arrives <= now && !ends.contains(&datagram.way.to));
         let is_relayed = |stray: &Airborne| stray.way.to == host(THIEF) && tap::kind(&stray.bytes) == Some(Kind::Challenge);
-        let relayed: Vec<Airborne> = strays.filter(is_relayed).collect();
-        if self.thief != Thief::Silent {
+        let relayed: Vec<Airborne> = unmatched.filter(is_relayed).collect();
+        if self.attacker != Attacker::Silent {
             let arrives = now + self.latency;
             self.air.extend(relayed.into_iter().map(|stray| Airborne { way: Way { to: ends[0], ..stray.way }, arrives, ..stray }));
         }
@@ -450,7 +450,7 @@ impl World {
         self.held.retain(|(way, _)| way.to == address);
     }
 
-    /// Timers ring and datagrams leave until nothing more is to be done now.
+    /// Timers expire and datagrams leave until nothing more is to be done now.
     fn settle(&mut self) {
         self.lose_strays();
         for _ in 0..ROUNDS_MAX {
@@ -475,13 +475,13 @@ impl World {
         let mut bytes = Vec::new();
         while let Some(transmit) = end.endpoint.poll_transmit(self.now, 1, &mut bytes) {
             end.tap.read(&bytes);
-            end.ledger.on_departure(transmit.to, &bytes);
+            end.anti_amplification.on_departure(transmit.to, &bytes);
             if let Some(forge) = self.forger {
                 forge(side, &mut bytes);
             }
             let way = Way { from: end.address, to: transmit.to };
             let datagram = Airborne { way, arrives: self.now + self.latency, bytes: core::mem::take(&mut bytes) };
-            if self.thief == Thief::Races && side == Side::A {
+            if self.attacker == Attacker::Races && side == Side::A {
                 self.air.push(Airborne { way: Way { from: host(THIEF), ..way }, ..datagram.clone() });
             }
             self.air.push(datagram);
@@ -506,7 +506,7 @@ impl World {
         }
         let end = &mut self.ends[side.index()];
         let connections: Vec<ConnectionId> = end.endpoint.connections().collect();
-        connections.into_iter().for_each(|id| end.endpoint.forget(id));
+        connections.into_iter().for_each(|id| end.endpoint.release(id));
     }
 
     /// The application of `side` takes the next segment of `stream`. False when there is none.
@@ -555,7 +555,7 @@ impl World {
         let mut digest = Digest::default();
         digest.value(&self.now.as_nanos());
         for end in &self.ends {
-            digest.text(&(&end.endpoint, &end.connection, &end.heard, &end.tap, &end.ledger, end.address, end.present));
+            digest.text(&(&end.endpoint, &end.connection, &end.heard, &end.tap, &end.anti_amplification, end.address, end.present));
         }
         for datagram in &self.air {
             digest.value(&(datagram.way, datagram.arrives.as_nanos(), &datagram.bytes));
@@ -570,7 +570,7 @@ const fn filling(side: Side, segment: SegmentNumber) -> u8 {
     (segment.0 as u8) << 1 | side as u8
 }
 
-/// The configuration of most instances: not paced and without gathering, so that no more timers ring than the claim needs.
+/// The configuration of most instances: not paced and without gathering, so that no more timers expire than the claim needs.
 pub fn small_config(accept: bool) -> Config {
     Config { rate: Rate::Unpaced, pacing_quantum: Duration::ZERO, accept, ..Config::default() }
 }

@@ -1,5 +1,5 @@
-//! A stranger with many addresses: whatever is sent comes from any host of 127.0.0.0/8 it likes, and every answer to
-//! any of them is heard and counted.
+//! An attacker with many source addresses: it sends from any host of 127.0.0.0/8, and receives and counts every answer to any of
+//! them.
 //!
 //! Called by the attacks. Source: ip(7), `IP_PKTINFO`, by which one socket sends from every address of the machine.
 //!
@@ -12,7 +12,7 @@ use std::io::{self, IoSliceMut};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
 
-/// What a socket of ours asks of the system.
+/// The buffer that a socket of ours asks of the system.
 const BUFFER_BYTES: usize = 4 << 20;
 /// How much is sent in a row.
 const BURST: u32 = 16;
@@ -42,7 +42,7 @@ impl Tally {
     }
 }
 
-/// A stranger.
+/// An attacker.
 #[derive(Debug)]
 pub struct Attacker {
     socket: UdpSocket,
@@ -67,7 +67,7 @@ pub(crate) fn enlarge(socket: &UdpSocket) {
 }
 
 impl Attacker {
-    /// A stranger to this victim.
+    /// An attacker of this victim.
     ///
     /// # Errors
     /// When the system gives no socket.
@@ -87,10 +87,11 @@ impl Attacker {
         self
     }
 
-    /// The `at`-th of its hosts.
+    /// The `at`-th of its hosts; each of the first 254 is of another provider (/16).
     pub fn host(at: u32) -> Ipv4Addr {
+        let at = at % 0xfe_0000;
         // Why from 127.1.0.0 on: 127.0.0.1 is where honest peers are.
-        Ipv4Addr::from(0x7f01_0000 + at % 0xfe_0000)
+        Ipv4Addr::from(0x7f01_0000 + ((at % 0xfe) << 16) + at / 0xfe)
     }
 
     /// Sends a datagram to the victim from a host.

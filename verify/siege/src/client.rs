@@ -34,7 +34,7 @@ pub struct Client {
 /// How far a transfer has come.
 #[derive(Clone, Debug, Default)]
 pub struct Transfer {
-    /// Whether the connection is there, or has been.
+    /// Whether the connection is established, or was.
     pub connected: bool,
     /// Segments sent.
     pub sent: u64,
@@ -108,8 +108,27 @@ impl Client {
     /// # Errors
     /// When it is not tried.
     pub fn connect(&mut self, to: SocketAddr) -> anyhow::Result<ConnectionId> {
+        self.connect_under(to, Contract::default())
+    }
+
+    /// Asks for a connection with one stream under `contract`.
+    ///
+    /// # Errors
+    /// When it is not tried.
+    pub fn connect_under(&mut self, to: SocketAddr, contract: Contract) -> anyhow::Result<ConnectionId> {
         let now = self.driver.clock().now();
-        self.endpoint.connect(now, to, &Trust::Anyone, vec![Contract::default()]).context("the connection was not tried")
+        self.endpoint.connect(now, to, &Trust::Anyone, vec![contract]).context("the connection was not tried")
+    }
+
+    /// Sends a segment of so many bytes.
+    ///
+    /// # Errors
+    /// When there is no room for it.
+    pub fn send(&mut self, id: ConnectionId, bytes: usize) -> anyhow::Result<()> {
+        let now = self.driver.clock().now();
+        let connection = self.endpoint.connection_mut(id).context("the connection is gone")?;
+        connection.send(now, StreamId(0), Bytes::from(pattern(0, bytes)), now, None)?;
+        Ok(())
     }
 
     /// Serves the network, for `time` at most, and gives what has happened.
@@ -123,15 +142,15 @@ impl Client {
     }
 
     /// Forgets a connection that has ended; whether it is gone.
-    pub fn forget(&mut self, id: ConnectionId) -> bool {
-        self.endpoint.forget(id);
+    pub fn release(&mut self, id: ConnectionId) -> bool {
+        self.endpoint.release(id);
         self.endpoint.connection(id).is_none()
     }
 
     /// Sends segments of `bytes` bytes while `more` says so, then closes.
     ///
     /// # Errors
-    /// When the system fails; what the network or the victim do is told by the transfer.
+    /// When the system fails; errors of the network or the victim are in the transfer.
     pub fn transfer(
         &mut self,
         to: SocketAddr,
@@ -153,7 +172,7 @@ impl Client {
                 }
             }
             if transfer.ended.is_some() {
-                if self.forget(id) {
+                if self.release(id) {
                     return Ok(transfer);
                 }
             } else if transfer.connected && !closing {

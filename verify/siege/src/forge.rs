@@ -1,4 +1,4 @@
-//! Datagrams that somebody who knows the protocol can make without any key.
+//! Datagrams that an attacker who knows the protocol can make without a key.
 //!
 //! Called by the attacks. Invariant: the integrity check of a request made here holds, so that it is looked at.
 
@@ -77,7 +77,7 @@ fn body_of(datagram: &[u8], kind: Kind) -> Option<&[u8]> {
     found.then(|| datagram.get(HEADER_BYTES..)).flatten()
 }
 
-/// So many random bytes.
+/// This many random bytes.
 pub(crate) fn noise(random: &mut Random, length: usize) -> Vec<u8> {
     let mut bytes: Vec<u8> = (0..length.div_ceil(8)).flat_map(|_| random.bits().to_le_bytes()).collect();
     bytes.truncate(length);

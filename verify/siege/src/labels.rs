@@ -1,21 +1,22 @@
-//! Which datagram on the wire is of which kind: header protection hides it from everyone but the two ends.
+//! The kind of each datagram on the wire, which header protection hides from everyone but the two ends.
 //!
 //! A client's protection that keeps, besides protecting, the kinds of what it seals and opens. Called by the client;
 //! asked by the attacks, so that no kind is left out unnoticed.
 //!
-//! Invariant: nothing of what is sealed or opened is changed.
+//! Invariant: nothing of what is sealed or opened is changed, but for data shipments of a client that is an attacker itself and forges their
+//! bodies.
 
 use segstream_base::ShipmentNumber;
 use segstream_base::codec::Reader;
 use segstream_proto::session::{Fingerprint, HandshakeError, Protection, Session, Trust};
 use segstream_secure::Tls;
-use segstream_wire::header::Outside;
-use segstream_wire::{Header, Level};
+use segstream_wire::header::{HEADER_BYTES, UnprotectedHeader};
+use segstream_wire::{Header, Kind, Level};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Labels are kept for the last so many shipments sealed.
+/// How many of the last sealed shipments keep their labels.
 const TAILS_MAX: usize = 16_384;
 /// Samples kept of each kind.
 const SAMPLES: usize = 4;
@@ -32,6 +33,8 @@ struct Seen {
     order: VecDeque<Tail>,
     sealed: BTreeMap<&'static str, Vec<Vec<u8>>>,
     opened: BTreeSet<&'static str>,
+    /// What the next data shipments say instead of what they would.
+    forged: VecDeque<Vec<u8>>,
 }
 
 impl Labels {
@@ -41,7 +44,7 @@ impl Labels {
 
     /// The kind of a datagram that the client has sent.
     pub fn of(&self, datagram: &[u8]) -> Option<&'static str> {
-        if Outside::read(datagram)?.data {
+        if UnprotectedHeader::read(datagram)?.data {
             return self.seen().tails.get(datagram.last_chunk::<16>()?).copied();
         }
         kind(datagram)
@@ -59,6 +62,19 @@ impl Labels {
     /// Some shipments of each kind, as they left.
     pub fn samples(&self) -> Vec<Vec<u8>> {
         self.seen().sealed.values().flatten().cloned().collect()
+    }
+
+    /// The next data shipment says this, as far as it has room; what is left of it is not readable.
+    pub fn forge(&self, body: Vec<u8>) {
+        self.seen().forged.push_back(body);
+    }
+
+    /// Puts a forged body into a data shipment that is about to be sealed.
+    fn replace(&self, body: &mut [u8]) {
+        let Some(forged) = self.seen().forged.pop_front() else { return };
+        let length = forged.len().min(body.len());
+        body[..length].copy_from_slice(&forged[..length]);
+        body[length..].fill(0xff);
     }
 
     fn note_sealed(&self, kind: &'static str, shipment: &[u8]) {
@@ -102,12 +118,12 @@ impl Protection for LabelledTls {
         self.tls.respond(remote)
     }
 
-    fn authenticate(&self, message: &[u8]) -> [u8; 16] {
-        self.tls.authenticate(message)
+    fn mac(&self, message: &[u8]) -> [u8; 16] {
+        self.tls.mac(message)
     }
 
-    fn authenticate_lasting(&self, message: &[u8]) -> Option<[u8; 16]> {
-        self.tls.authenticate_lasting(message)
+    fn lasting_mac(&self, message: &[u8]) -> Option<[u8; 16]> {
+        self.tls.lasting_mac(message)
     }
 }
 
@@ -132,6 +148,12 @@ impl Session for LabelledSession {
 
     fn seal(&mut self, level: Level, number: ShipmentNumber, shipment: &mut [u8]) {
         let kind = kind(shipment);
+        let end = shipment.len().saturating_sub(self.session.seal_bytes());
+        if kind == Some(Kind::Data.name())
+            && let Some(body) = shipment.get_mut(HEADER_BYTES..end)
+        {
+            self.labels.replace(body);
+        }
         self.session.seal(level, number, shipment);
         if let Some(kind) = kind {
             self.labels.note_sealed(kind, shipment);

@@ -3,9 +3,9 @@
 //! - [`attacks`]: the attacks, each in a file that says what it does;
 //! - [`victim`]: the endpoint under attack, in a process of its own;
 //! - [`sender`]: an honest sender beside an attack, in a process of its own;
-//! - [`process`], [`messages`], `asks`: how these are started and asked; [`spent`]: what they have spent;
-//! - [`attacker`]: a stranger with many addresses; [`relay`]: somebody on the path; [`client`]: an honest client;
-//!   [`labels`]: which datagram is of which kind; `forge`: what can be made without keys;
+//! - [`process`], [`messages`], `requests`: how these are started and controlled; [`resource_usage`]: what they have used;
+//! - [`attacker`]: an off-path attacker with many source addresses; [`relay`]: an on-path attacker; [`client`]: an honest client;
+//!   [`labels`]: the kind of each datagram; `forge`: datagrams that can be made without keys;
 //! - [`outcome`]: what an attack has cost, and its bounds.
 //!
 //! Called by the command `segstream-siege` and by tests. Nothing that is shipped may depend on it.
@@ -14,7 +14,6 @@
 
 #![cfg(target_os = "linux")]
 
-mod asks;
 pub mod attacker;
 pub mod attacks;
 pub mod client;
@@ -25,6 +24,7 @@ pub mod outcome;
 mod pattern;
 pub mod process;
 pub mod relay;
+mod requests;
+pub mod resource_usage;
 pub mod sender;
-pub mod spent;
 pub mod victim;

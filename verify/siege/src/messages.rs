@@ -1,11 +1,11 @@
-//! What the processes of the suite say to each other: a line of JSON each, over standard input and output.
+//! The messages between the processes of the suite: a line of JSON each, over standard input and output.
 //!
 //! Written by [`crate::victim`] and [`crate::sender`], read through [`crate::process`].
 //!
-//! Invariant: every ask but the last is answered by exactly one report.
+//! Invariant: every request but the last is answered by exactly one report.
 
-use crate::spent::Spent;
-use segstream::StrayCounters;
+use crate::resource_usage::ResourceUsage;
+use segstream::UnmatchedCounters;
 use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
 
@@ -18,31 +18,31 @@ pub struct Hello {
     pub key: String,
 }
 
-/// What a process is asked.
+/// A request to a process.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Ask {
-    /// How it is.
+pub enum Request {
+    /// Report the counters.
     Report,
-    /// To serve the holder of this key.
+    /// Admit the holder of this key.
     Admit(String),
-    /// To connect to this address, whoever answers, and send until it is asked to end.
+    /// Connect to this address with any key, and send until the request to end.
     SendTo(SocketAddr),
-    /// To end, in order.
+    /// End gracefully.
     End,
 }
 
-/// How a process is.
+/// The state of a process.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Report {
-    /// What it has spent so far.
-    pub spent: Spent,
-    /// What arrived for no connection.
+    /// The resources it has used so far.
+    pub spent: ResourceUsage,
+    /// Unmatched datagrams.
     #[serde(with = "Strays")]
-    pub strays: StrayCounters,
+    pub unmatched: UnmatchedCounters,
     /// Connections that have been there, total.
     pub connected: u64,
-    /// Connections that are there, now.
+    /// Connections that are established now.
     pub connections: u64,
     /// Segments received whose bytes are those sent, total.
     pub segments_right: u64,
@@ -66,9 +66,9 @@ pub struct Report {
     pub samples: Vec<Vec<u8>>,
 }
 
-/// How [`StrayCounters`] travel.
+/// How [`UnmatchedCounters`] travel.
 #[derive(Serialize, Deserialize)]
-#[serde(remote = "StrayCounters")]
+#[serde(remote = "UnmatchedCounters")]
 struct Strays {
     not_ours: u64,
     unknown_connection: u64,
@@ -87,17 +87,17 @@ struct Strays {
 impl Report {
     /// Datagrams that came to nothing: for no connection, or for one whose seal did not hold.
     pub const fn refused_datagrams(&self) -> u64 {
-        let strays = &self.strays;
-        strays.not_ours
-            + strays.unknown_connection
-            + strays.bad_requests
-            + strays.short_requests
+        let unmatched = &self.unmatched;
+        unmatched.not_ours
+            + unmatched.unknown_connection
+            + unmatched.bad_requests
+            + unmatched.short_requests
             + self.authentication_failures
             + self.duplicates
     }
 
-    /// Datagrams of strangers, whatever became of them.
+    /// Datagrams of unknown peers, whatever became of them.
     pub const fn heard_of_strangers(&self) -> u64 {
-        self.refused_datagrams() + self.strays.cookies + self.strays.rejected
+        self.refused_datagrams() + self.unmatched.cookies + self.unmatched.rejected
     }
 }

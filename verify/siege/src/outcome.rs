@@ -1,4 +1,4 @@
-//! What an attack has cost, and the bounds it had to stay within; as a table and as JSON.
+//! The cost of an attack, and the bounds that it must keep; as a table and as JSON.
 //!
 //! Filled by the attacks, printed by the command, asserted by the tests.
 //!
@@ -64,7 +64,7 @@ pub struct Outcome {
     pub memory_growth_bytes: u64,
     /// Time on processors that the victim has taken meanwhile.
     pub cpu_seconds: f64,
-    /// What became of honest connections.
+    /// The fate of honest connections.
     pub effect: String,
     /// What had to hold.
     pub bounds: Vec<Bound>,

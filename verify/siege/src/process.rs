@@ -1,8 +1,8 @@
 //! A process of the suite from outside: started, asked, ended.
 //!
-//! Called by the attacks. Invariant: it never outlives whoever started it, and waiting for it always ends.
+//! Called by the attacks. Invariant: it never outlives its parent, and waiting for it always ends.
 
-use crate::messages::{Ask, Hello, Report};
+use crate::messages::{Hello, Report, Request};
 use anyhow::{Context as _, bail};
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::SocketAddr;
@@ -12,7 +12,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
 /// Longer than any answer takes on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A running process.
 #[derive(Debug)]
@@ -51,14 +51,14 @@ impl Process {
     }
 
     fn line(&mut self) -> anyhow::Result<String> {
-        self.lines.recv_timeout(PATIENCE).with_context(|| match self.child.try_wait() {
+        self.lines.recv_timeout(TIMEOUT).with_context(|| match self.child.try_wait() {
             Ok(Some(status)) => format!("the process under attack has ended: {status}"),
-            _ => format!("the process under attack has said nothing for {PATIENCE:?}"),
+            _ => format!("the process under attack has said nothing for {TIMEOUT:?}"),
         })
     }
 
-    fn say(&mut self, ask: &Ask) -> anyhow::Result<()> {
-        let mut line = serde_json::to_vec(ask)?;
+    fn say(&mut self, request: &Request) -> anyhow::Result<()> {
+        let mut line = serde_json::to_vec(request)?;
         line.push(b'\n');
         let stdin = self.stdin.as_mut().context("nothing is asked after the end")?;
         stdin.write_all(&line).context("the process under attack has ended")
@@ -68,17 +68,17 @@ impl Process {
     ///
     /// # Errors
     /// When the process is gone or silent.
-    pub fn ask(&mut self, ask: &Ask) -> anyhow::Result<Report> {
-        self.say(ask)?;
+    pub fn ask(&mut self, request: &Request) -> anyhow::Result<Report> {
+        self.say(request)?;
         Ok(serde_json::from_str(&self.line()?)?)
     }
 
-    /// How it is.
+    /// Asks for its state.
     ///
     /// # Errors
     /// When the process is gone or silent.
     pub fn report(&mut self) -> anyhow::Result<Report> {
-        self.ask(&Ask::Report)
+        self.ask(&Request::Report)
     }
 
     /// Ends it in order, and waits for what it says last.
@@ -86,7 +86,7 @@ impl Process {
     /// # Errors
     /// As [`Process::end`].
     pub fn finish(mut self) -> anyhow::Result<Report> {
-        self.say(&Ask::End)?;
+        self.say(&Request::End)?;
         let last = serde_json::from_str(&self.line()?)?;
         self.wait()?;
         Ok(last)
@@ -97,7 +97,7 @@ impl Process {
     /// # Errors
     /// When it ends otherwise: by a panic, for instance.
     pub fn end(mut self) -> anyhow::Result<()> {
-        self.say(&Ask::End)?;
+        self.say(&Request::End)?;
         self.wait()
     }
 
@@ -108,7 +108,7 @@ impl Process {
             match self.child.try_wait()? {
                 Some(status) if status.success() => return Ok(()),
                 Some(status) => bail!("the process under attack has failed: {status}"),
-                None if asked.elapsed() > PATIENCE => bail!("the process under attack does not end"),
+                None if asked.elapsed() > TIMEOUT => bail!("the process under attack does not end"),
                 None => std::thread::sleep(Duration::from_millis(2)),
             }
         }

@@ -1,6 +1,6 @@
-//! Somebody on the path between a client and the victim: sees every datagram, and can send as either of the two.
+//! An on-path attacker between a client and the victim: it sees every datagram, and can send as either of the two.
 //!
-//! Called by the attacks, on a thread of its own. Invariant: what the meddler lets pass arrives unchanged and in order.
+//! Called by the attacks, on a thread of its own. Invariant: what the attacker lets pass arrives unchanged and in order.
 
 use crate::attacker::{Tally, enlarge};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -18,7 +18,7 @@ pub enum Way {
     Down,
 }
 
-/// What is in the hands of somebody on the path.
+/// What an on-path attacker can use.
 #[derive(Debug)]
 pub struct Hands {
     to_client: UdpSocket,
@@ -26,9 +26,9 @@ pub struct Hands {
     victim: SocketAddr,
     client: Option<SocketAddr>,
     in_burst: u32,
-    /// What was put in, either way.
+    /// Injected datagrams, in both directions.
     pub forged: Tally,
-    /// What came down from the victim.
+    /// Datagrams from the victim.
     pub from_victim: Tally,
 }
 
@@ -64,7 +64,7 @@ impl Hands {
         }
     }
 
-    /// The client seems to have moved to another port, as behind a translator that has forgotten it.
+    /// The client seems to have another port, as after NAT rebinding.
     ///
     /// # Errors
     /// When the system gives no socket.
@@ -106,11 +106,11 @@ impl Relay {
         self.address
     }
 
-    /// Carries datagrams until it is told to stop. `meddle` sees each before it goes on, and says whether it does.
+    /// Relays datagrams until it is stopped. `tamper` sees each before it is forwarded, and says whether it is.
     ///
     /// # Errors
     /// When the system fails.
-    pub fn run(mut self, stop: &AtomicBool, mut meddle: impl FnMut(&mut Hands, Way, &[u8]) -> bool) -> io::Result<Hands> {
+    pub fn run(mut self, stop: &AtomicBool, mut tamper: impl FnMut(&mut Hands, Way, &[u8]) -> bool) -> io::Result<Hands> {
         let mut buffer = vec![0; 1 << 16];
         while !stop.load(Ordering::Relaxed) {
             let wait = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
@@ -118,7 +118,7 @@ impl Relay {
             poll(&mut fds, Some(&wait))?;
             while let Ok((length, from)) = self.hands.to_client.recv_from(&mut buffer) {
                 self.hands.client = Some(from);
-                if meddle(&mut self.hands, Way::Up, &buffer[..length]) {
+                if tamper(&mut self.hands, Way::Up, &buffer[..length]) {
                     self.hands.forward(Way::Up, &buffer[..length]);
                 }
             }
@@ -127,7 +127,7 @@ impl Relay {
                     continue;
                 }
                 self.hands.from_victim.add(length);
-                if meddle(&mut self.hands, Way::Down, &buffer[..length]) {
+                if tamper(&mut self.hands, Way::Down, &buffer[..length]) {
                     self.hands.forward(Way::Down, &buffer[..length]);
                 }
             }

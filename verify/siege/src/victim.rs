@@ -1,14 +1,14 @@
-//! The endpoint under attack, in a process of its own: it serves whom it is told to, and checks what it receives.
+//! The endpoint under attack, in a process of its own: it serves the configured peers, and checks what it receives.
 //!
 //! Started by [`crate::process`] as `segstream-siege victim`. The endpoint that applications use, with its own limits, or
 //! with those of set-up taken away, which shows that the suite finds a missing limit.
 //!
 //! Invariant: everything a peer sends is received, checked and counted; nothing is kept but counters.
 
-use crate::asks::{Asks, say};
-use crate::messages::{Ask, Hello, Report};
+use crate::messages::{Hello, Report, Request};
 use crate::pattern::pattern;
-use crate::spent::Spent;
+use crate::requests::{Requests, say};
+use crate::resource_usage::ResourceUsage;
 use segstream::blocking::Endpoint;
 use segstream::{Admission, Config, ConnectionEvent, ConnectionId, Identity};
 use std::collections::BTreeSet;
@@ -61,15 +61,15 @@ pub fn run(settings: &Settings) -> anyhow::Result<()> {
         config
     };
     let endpoint = Endpoint::builder().config(config).identity(identity).admission(admission.clone()).listen(any())?;
-    let asks = Asks::listen(endpoint.waker());
+    let requests = Requests::listen(endpoint.waker());
     say(&Hello { address: endpoint.local_addr(), key })?;
     let mut victim = Victim { endpoint, here: BTreeSet::new(), report: Report::default() };
     loop {
-        while let Some(ask) = asks.next() {
-            match ask {
-                Ask::End => return Ok(()),
-                Ask::Admit(key) => admission.allow(key.parse()?),
-                Ask::Report | Ask::SendTo(_) => {}
+        while let Some(request) = requests.next() {
+            match request {
+                Request::End => return Ok(()),
+                Request::Admit(key) => admission.allow(key.parse()?),
+                Request::Report | Request::SendTo(_) => {}
             }
             say(&victim.report())?;
         }
@@ -105,7 +105,7 @@ impl Victim {
             ConnectionEvent::Closed(_) => {
                 self.report = self.with(self.report.clone(), id);
                 self.here.remove(&id);
-                self.endpoint.forget(id);
+                self.endpoint.release(id);
             }
             _ => {}
         }
@@ -126,6 +126,6 @@ impl Victim {
         for id in self.here.clone() {
             report = self.with(report, id);
         }
-        Report { spent: Spent::read(), strays: self.endpoint.strays(), connections: self.here.len() as u64, ..report }
+        Report { spent: ResourceUsage::read(), unmatched: self.endpoint.unmatched(), connections: self.here.len() as u64, ..report }
     }
 }

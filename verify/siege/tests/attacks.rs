@@ -3,7 +3,7 @@
 
 #![cfg(target_os = "linux")]
 
-use segstream_siege::attacks::{Attack, Siege, crowded, flipped, flood, forged, load, replayed, spoofed};
+use segstream_siege::attacks::{Attack, Siege, crowded, flipped, flood, forged, load, replayed, served, spoofed};
 use segstream_siege::outcome::Outcome;
 use std::sync::Mutex;
 
@@ -86,8 +86,13 @@ fn a_flood_of_one_host_makes_no_connection() {
 }
 
 #[test]
-fn strangers_in_a_crowd_are_kept_no_more_than_without_one() {
-    holds(&attack(crowded::strangers_in_a_crowd, &[]));
+fn unknown_peers_at_a_busy_victim_are_kept_no_more_than_without_one() {
+    holds(&attack(crowded::unknown_peers_at_a_busy_victim, &[]));
+}
+
+#[test]
+fn a_served_peer_whose_frames_cost_much_takes_no_more_memory_than_it_was_granted() {
+    holds(&attack(served::costly_parts, &[]));
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! The addresses of a swarm.
 //!
-//! Called by the swarm and by its onlooker.
+//! Called by the swarm and by its observer.
 
 use crate::event::Place;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -12,7 +12,7 @@ const PORT: u16 = 4433;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Addresses {
     pub(crate) ipv6: bool,
-    /// So many hosts.
+    /// This many hosts.
     pub(crate) hosts: usize,
 }
 

@@ -7,7 +7,7 @@
 
 use core::fmt;
 use segstream_base::halves::Verdict;
-use segstream_base::{Duration, Instant, SegmentNumber, StreamId, Tolerance};
+use segstream_base::{Duration, Instant, Run, SegmentNumber, StreamId, Tolerance, UnitIndex};
 use segstream_proto::connection::Role;
 use segstream_proto::error::CloseReason;
 use segstream_wire::contract::{Contract, Order};
@@ -55,8 +55,8 @@ pub struct Delivered {
     pub units: u32,
     /// The size of a unit.
     pub unit_bytes: u32,
-    /// The holes as half-open runs of units.
-    pub holes: Vec<(u32, u32)>,
+    /// The holes.
+    pub holes: Vec<Run<UnitIndex>>,
     /// When it was judged.
     pub judged_at: Instant,
     /// The window of the stream as granted, in units.
@@ -91,7 +91,7 @@ pub enum Event {
         bytes: u64,
         /// A fingerprint of its content.
         content: u32,
-        /// What becomes of it.
+        /// Its fate.
         fate: Fate,
     },
     /// A datagram has reached a host.
@@ -147,7 +147,7 @@ pub enum Event {
         /// Its contract.
         contract: Box<Contract>,
     },
-    /// A side was told of a stream of its peer.
+    /// A side got the event of a stream of its peer.
     Offered {
         /// The side that receives.
         at: u32,
@@ -171,23 +171,23 @@ pub enum Event {
     Appended {
         /// Which one.
         name: SegmentName,
-        /// So many bytes more.
+        /// This many bytes more.
         bytes: u64,
         /// Whether it has ended with them.
         last: bool,
     },
-    /// The sender was told a verdict.
+    /// The sender got a verdict.
     Told {
         /// On which segment.
         name: SegmentName,
         /// The verdict.
         verdict: Verdict,
         /// The holes.
-        holes: Vec<(u32, u32)>,
+        holes: Vec<Run<UnitIndex>>,
     },
     /// The receiver was handed a segment.
     Delivered(Box<Delivered>),
-    /// The receiver was told that a stream is over.
+    /// The receiver got the end of a stream.
     Ended {
         /// The side that receives.
         at: u32,
@@ -198,7 +198,7 @@ pub enum Event {
     },
     /// A connection is no more.
     Closed {
-        /// The side that was told.
+        /// The side that got the event.
         side: u32,
         /// Why.
         reason: CloseReason,
@@ -207,11 +207,19 @@ pub enum Event {
     Forgotten(u32),
     /// What a side keeps.
     Kept(Kept),
+    /// The work of what has happened since the last of these: steps of loops whose length a peer decides (0 in release builds), and bytes
+    /// that have left or arrived.
+    Worked {
+        /// So many steps.
+        steps: u64,
+        /// So many bytes.
+        bytes: u64,
+    },
     /// How many connections a host has.
     Connections {
         /// The host.
         host: usize,
-        /// So many.
+        /// This many.
         count: usize,
         /// The most it may have.
         most: usize,
@@ -226,7 +234,7 @@ pub enum Event {
     Over(Vec<(usize, usize, bool)>),
 }
 
-/// What becomes of a datagram on its way.
+/// The fate of a datagram on the path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Fate {
     /// It arrives at this time.
@@ -239,7 +247,7 @@ pub enum Fate {
     Lost,
     /// The way is blocked.
     Blocked,
-    /// Nobody is there.
+    /// No host has the address.
     Nowhere,
 }
 

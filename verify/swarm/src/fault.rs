@@ -1,4 +1,4 @@
-//! What goes wrong besides the path: hosts that crash, hang or do not read, ways that are blocked.
+//! Faults besides those of the paths: hosts that crash, hang or do not read, routes that are blocked.
 //!
 //! Drawn by the plan, carried out by the swarm. Invariant: a fault has an end, or is the end of a host.
 
@@ -7,9 +7,9 @@ use core::fmt;
 use segstream_base::random::Random;
 use segstream_base::{Duration, Instant};
 
-/// What goes wrong.
+/// The kind of a fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Trouble {
+pub(crate) enum FaultKind {
     /// A host loses everything it knew. It starts anew when the fault is over; `for_good`: it does not.
     Crash { host: usize, for_good: bool },
     /// A host is not driven: its clock jumps when it is again.
@@ -20,10 +20,10 @@ pub(crate) enum Trouble {
     Block { from: usize, to: usize },
 }
 
-/// A trouble and its time.
+/// A fault and its time.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Fault {
-    pub(crate) trouble: Trouble,
+    pub(crate) kind: FaultKind,
     pub(crate) at: Instant,
     pub(crate) lasts: Duration,
 }
@@ -35,7 +35,7 @@ impl Fault {
     }
 }
 
-impl fmt::Display for Trouble {
+impl fmt::Display for FaultKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Crash { host, .. } => write!(f, "crash of h{host}"),
@@ -46,7 +46,7 @@ impl fmt::Display for Trouble {
     }
 }
 
-/// The faults of a run of so many hosts. A peaceful one has applications that do not read, and no other.
+/// The faults of a run of this many hosts. A peaceful one has applications that do not read, and no other.
 pub(crate) fn draw(random: &mut Random, hosts: usize, horizon: Duration, peaceful: bool) -> Vec<Fault> {
     let count = if random.chance(0.7) { between(random, 1, 5) } else { 0 };
     (0..count).map(|_| one(random, hosts, horizon, peaceful)).collect()
@@ -54,13 +54,13 @@ pub(crate) fn draw(random: &mut Random, hosts: usize, horizon: Duration, peacefu
 
 fn one(random: &mut Random, hosts: usize, horizon: Duration, peaceful: bool) -> Fault {
     let (host, other) = (random.below(hosts as u64) as usize, random.below(hosts as u64 - 1) as usize);
-    let (kind, for_good) = (random.below(8), random.chance(0.3));
-    let trouble = match kind {
-        _ if peaceful => Trouble::Deaf { host },
-        0 | 1 => Trouble::Crash { host, for_good },
-        2 | 3 => Trouble::Pause { host },
-        4 | 5 => Trouble::Deaf { host },
-        _ => Trouble::Block { from: host, to: (host + 1 + other) % hosts },
+    let (drawn, for_good) = (random.below(8), random.chance(0.3));
+    let kind = match drawn {
+        _ if peaceful => FaultKind::Deaf { host },
+        0 | 1 => FaultKind::Crash { host, for_good },
+        2 | 3 => FaultKind::Pause { host },
+        4 | 5 => FaultKind::Deaf { host },
+        _ => FaultKind::Block { from: host, to: (host + 1 + other) % hosts },
     };
-    Fault { trouble, at: Instant::from_nanos(random.below(horizon.as_nanos())), lasts: millis(random, 2, 5000) }
+    Fault { kind, at: Instant::from_nanos(random.below(horizon.as_nanos())), lasts: millis(random, 2, 5000) }
 }

@@ -1,13 +1,15 @@
-//! A host: what the plan says of it, its key, and the sides of connections that live there. Its endpoint is the network's.
+//! A host: its part of the plan, its key, and its sides of connections. The network owns its endpoint.
 //!
 //! Owned by the swarm, which brings applications to it.
 
 use crate::event::Place;
 use crate::plan::HostPlan;
+use crate::turncoat::Turncoat;
 use segstream_base::random::Seed;
 use segstream_base::{Duration, Instant};
 use segstream_network::HostId;
 use segstream_proto::endpoint::{ConnectionId, Endpoint};
+use segstream_proto::session::{Plain, Protection};
 use segstream_secure::{Admission, Identity, Tls};
 use std::collections::BTreeMap;
 
@@ -19,11 +21,12 @@ pub(crate) struct Host {
     seed: Seed,
     /// Its key, which outlives it; none in plain mode.
     identity: Option<Identity>,
+    is_turncoat: bool,
     /// How often it has started.
     pub(crate) life: u32,
     /// Until when it is not driven.
     pub(crate) paused: Option<Instant>,
-    /// So many faults keep its applications from taking anything.
+    /// This many faults keep its applications from taking anything.
     pub(crate) deaf: u32,
     /// Its sides that are not forgotten.
     pub(crate) sides: BTreeMap<ConnectionId, u32>,
@@ -34,10 +37,10 @@ impl Host {
     ///
     /// # Errors
     /// When no key can be made.
-    pub(crate) fn new(number: usize, plan: HostPlan, encrypted: bool, seed: Seed) -> anyhow::Result<Self> {
+    pub(crate) fn new(number: usize, plan: HostPlan, (encrypted, is_turncoat): (bool, bool), seed: Seed) -> anyhow::Result<Self> {
         let seed = seed.child(&format!("host.{number}"));
         let identity = encrypted.then(Identity::generate).transpose()?;
-        Ok(Self { number, plan, seed, identity, life: 0, paused: None, deaf: 0, sides: BTreeMap::new() })
+        Ok(Self { number, plan, seed, identity, is_turncoat, life: 0, paused: None, deaf: 0, sides: BTreeMap::new() })
     }
 
     /// The endpoint of its present life. This is the one place where it is decided how its connections are protected.
@@ -49,9 +52,13 @@ impl Host {
     pub(crate) fn endpoint(&self) -> anyhow::Result<Endpoint> {
         let config = self.plan.config.clone();
         let seed = if self.life == 0 { self.seed } else { self.seed.child(&format!("life.{}", self.life)) };
-        let Some(identity) = &self.identity else { return Ok(Endpoint::new(config, seed)?) };
-        let tls = Tls::new(identity.clone(), Admission::anyone(), None)?;
-        Ok(Endpoint::with_protection(config, Box::new(tls))?)
+        let protection: Box<dyn Protection> = match &self.identity {
+            None if !self.is_turncoat => return Ok(Endpoint::new(config, seed)?),
+            None => Box::new(Plain::new(seed.0.to_be_bytes().repeat(2).try_into().unwrap_or_default())),
+            Some(identity) => Box::new(Tls::new(identity.clone(), Admission::anyone(), None)?),
+        };
+        let protection = if self.is_turncoat { Box::new(Turncoat::new(protection, seed)) } else { protection };
+        Ok(Endpoint::with_protection(config, protection)?)
     }
 
     /// How long set-up is tried here, and how long silence is borne.

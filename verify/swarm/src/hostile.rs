@@ -1,5 +1,5 @@
-//! An attacker who sees everything, and puts datagrams of his own in between: noise, damaged copies, old ones again,
-//! pieces, reflections, and real ones from another address.
+//! An on-path attacker who injects datagrams: noise, damaged copies, replays, fragments, reflections, and real ones from another
+//! address.
 //!
 //! Called by the swarm whenever the plan says so. Invariant: nothing he makes carries a valid seal over changed bytes.
 //! Limit: in plain mode anybody can make such a seal, and no receiver can tell; so he does not.
@@ -10,7 +10,7 @@ use segstream_base::ShipmentNumber;
 use segstream_base::codec::Reader;
 use segstream_base::random::{Random, Seed};
 use segstream_proto::session::Plain;
-use segstream_wire::header::Outside;
+use segstream_wire::header::UnprotectedHeader;
 use segstream_wire::{Header, Kind};
 
 /// Datagrams he remembers.
@@ -83,7 +83,7 @@ impl Attacker {
         let at = self.random.below(self.seen.len() as u64) as usize;
         let Seen { from, to: Place::Host(to), ref datagram } = self.seen[at] else { return None };
         let mut datagram = datagram.clone();
-        let sealed = Outside::read(&datagram).is_some_and(|outside| outside.data);
+        let sealed = UnprotectedHeader::read(&datagram).is_some_and(|outside| outside.data);
         let name = if sealed { "a shipment" } else { kind(&datagram, false).map_or("?", Kind::name) };
         let what = format!("{trick:?} of {name} from h{from} to h{to}");
         let (source, target) = match trick {
@@ -126,7 +126,7 @@ impl Attacker {
 
 /// What a datagram says that it is. Of an encrypted shipment of data only that can be seen that it is one.
 pub(crate) fn kind(datagram: &[u8], encrypted: bool) -> Option<Kind> {
-    if encrypted && Outside::read(datagram).is_some_and(|outside| outside.data) {
+    if encrypted && UnprotectedHeader::read(datagram).is_some_and(|outside| outside.data) {
         return Some(Kind::Data);
     }
     Header::decode(&mut Reader::new(datagram)).ok().map(|header| header.kind)

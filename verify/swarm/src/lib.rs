@@ -1,18 +1,18 @@
 //! A swarm: whole endpoints, several connections and hosts, over the black box in virtual time.
 //!
 //! Everything is drawn from a seed: hosts and what they are told, paths and what they do to datagrams, contracts,
-//! segments, classes and rates, and what goes wrong: hosts that crash and start again, hang, or do not read; ways that
-//! are blocked; applications that close or break off at any time; an attacker who puts datagrams in between. Checkers
+//! segments, classes and rates, and what goes wrong: hosts that crash and restart, hang, or do not read; routes that
+//! are blocked; applications that close or abort at any time; an attacker who injects datagrams. Checkers
 //! watch what the protocol promises. A failing seed is a test that can be run again, with a trace.
 //!
-//! - [`runner`]: runs seeds, on any number of threads; [`watch`]: where everything that happens goes by;
-//! - `plan`, `paths`, `fault`, `side_plan`: what a seed makes of a run;
+//! - [`runner`]: runs seeds, on any number of threads; [`watch`]: passes all events to the checkers;
+//! - `plan`, `paths`, `fault`, `side_plan`: what is drawn from a seed;
 //! - `swarm`: the loop around a [`segstream_network::Network`]; `task`: what is due besides datagrams and timers; `host`, `side`,
-//!   `hostile`: who takes part; `addresses`: where they are; `onlooker`: who sees every datagram;
+//!   `hostile`: hosts, connection ends and the attacker; `addresses`: their addresses; `observer`: the middlebox;
 //! - [`event`]: what the checkers see, `trace`: as lines and as a digest, [`tally`]: as counts;
 //! - `checker`: what must hold.
 //!
-//! Called by its own command and by tests; nobody ships it. Invariant: the same seed gives the same run on every
+//! Called by its own command and by tests only. Invariant: the same seed gives the same run on every
 //! machine.
 
 #![forbid(unsafe_code)]
@@ -24,7 +24,7 @@ pub mod event;
 mod fault;
 mod host;
 mod hostile;
-mod onlooker;
+mod observer;
 mod paths;
 mod payload;
 mod plan;
@@ -35,4 +35,5 @@ mod swarm;
 pub mod tally;
 mod task;
 mod trace;
+mod turncoat;
 pub mod watch;

@@ -1,7 +1,7 @@
-//! The bytes of a segment, made from its name: nobody has to keep what was sent to know what must arrive.
+//! The bytes of a segment, made from its name, so that no copy of sent data is needed to check what arrives.
 //!
 //! Called by applications that send and by the checker of the promise. Invariant: two segments of a run have different
-//! bytes, and so have two places of one, but for chance.
+//! bytes, and so have two places of one, except for chance.
 
 use crate::event::SegmentName;
 use segstream_base::random::mixed;

@@ -1,4 +1,4 @@
-//! What a seed makes of a run: hosts, paths between them, connections, faults.
+//! The plan of a run, drawn from its seed: hosts, paths between them, connections, faults.
 //!
 //! Called by the swarm, once. What an application does with a connection is drawn when it appears
 //! ([`crate::side_plan`]), from the same seed.
@@ -16,6 +16,7 @@ use crate::side_plan::SidePlan;
 use segstream_base::random::{Random, Seed};
 use segstream_base::{Bandwidth, Bytes, Duration, Instant};
 use segstream_blocks::RateSpec;
+use segstream_blocks::congestion::{bbr, cubic, prague};
 use segstream_path::{PathConfig, QueueLimit};
 use segstream_proto::config::{Config, DatagramSize};
 use segstream_proto::connection::Role;
@@ -43,7 +44,7 @@ pub(crate) struct HostPlan {
     pub(crate) timers_first: bool,
 }
 
-/// What a seed makes of a run.
+/// The plan of a run.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
     pub(crate) peaceful: bool,
@@ -51,6 +52,9 @@ pub(crate) struct Plan {
     pub(crate) starved: bool,
     /// Whether its hosts encrypt.
     pub(crate) encrypted: bool,
+    /// A host that is served and sends its peers frames that no endpoint of ours would send ([`crate::turncoat`]). Then nothing is promised
+    /// but that work and memory are bounded, and that everything ends.
+    pub(crate) turncoat: Option<usize>,
     /// Whether addresses are IPv6.
     pub(crate) ipv6: bool,
     pub(crate) hosts: Vec<HostPlan>,
@@ -95,6 +99,7 @@ impl Plan {
             starved,
             // Why not all: a handshake takes as long as a hundred datagrams.
             encrypted: seed.stream("plan.encrypted").chance(0.25),
+            turncoat: turncoat(seed, count),
             ipv6: random.chance(0.3),
             hosts,
             paths,
@@ -116,12 +121,19 @@ impl Plan {
     }
 }
 
-/// Gives whoever may be without rate control ways that its own states do not fill.
+/// One run in eight has a host that turns against its peers.
+fn turncoat(seed: Seed, hosts: usize) -> Option<usize> {
+    let mut random = seed.stream("plan.turncoat");
+    let there_is_one = random.chance(0.125);
+    there_is_one.then(|| random.below(hosts as u64) as usize)
+}
+
+/// Gives hosts that may be without rate control paths that their own states do not fill.
 fn widen(hosts: &[HostPlan], paths: &mut [Vec<PathConfig>]) {
     if hosts.iter().all(|host| host.config.class.rate_control()) {
         return;
     }
-    // Limit: without rate control a sender whose re-sequencing distance has grown sends the states behind its last data
+    // Limit: without rate control a sender whose reordering threshold has grown sends the states behind its last data
     // 200 us apart, up to 17 Mbit/s of them, and keeps a narrower way full.
     let least = Bandwidth::from_megabits_per_second(20);
     for path in paths.iter_mut().flatten() {
@@ -133,7 +145,7 @@ fn widen(hosts: &[HostPlan], paths: &mut [Vec<PathConfig>]) {
 fn starve(hosts: &mut [HostPlan], paths: &mut [Vec<PathConfig>]) -> bool {
     let fixed = |host: &HostPlan| matches!(host.config.rate, Rate::Fixed(_));
     let Some(number) = hosts.iter().position(fixed) else { return false };
-    // Without its circuit breaker it would go on for an hour.
+    // Without its circuit breaker it would continue for an hour.
     let config = &mut hosts[number].config;
     config.circuit_breaker = true;
     if config.rate.peak() < STARVED_PEAK {
@@ -147,7 +159,7 @@ fn starve(hosts: &mut [HostPlan], paths: &mut [Vec<PathConfig>]) -> bool {
     }
     for host in hosts {
         // Limit: without rate control a sender repairs and asks as fast as it is answered, keeps a queue this short full
-        // with its own states for ever, and no circuit breaker watches it.
+        // with its own states forever, and no circuit breaker watches it.
         host.config.class = Class::ALL;
     }
     true
@@ -155,7 +167,7 @@ fn starve(hosts: &mut [HostPlan], paths: &mut [Vec<PathConfig>]) -> bool {
 
 fn connect(random: &mut Random, number: u64, hosts: usize, horizon: Duration) -> Connect {
     let from = random.below(hosts as u64) as usize;
-    // The first host always accepts, so that there is somebody to connect to.
+    // The first host always accepts, so that connections are possible.
     let other = (from + 1 + random.below(hosts as u64 - 1) as usize) % hosts;
     let (from, to) = if number == 0 && other != 0 && from != 0 { (from, 0) } else { (from, other) };
     let at = Instant::ZERO + Duration::from_nanos(random.below(horizon.as_nanos()));
@@ -210,8 +222,10 @@ pub(crate) fn rate(random: &mut Random, class: Class, datagram_bytes: usize, pea
     let (choice, free) = (random.below(10), class.flow_control() && random.chance(0.4));
     match choice {
         _ if free && !class.rate_control() => Rate::Unpaced,
-        0..=3 if class.rate_control() => Rate::AUTO,
-        4 if class.rate_control() => Rate::between(floor, peak),
+        0..=1 if class.rate_control() => Rate::AUTO,
+        2 if class.rate_control() => Rate::AUTO.under(&bbr::ALGORITHM).starting_at(peak),
+        3 if class.rate_control() => Rate::AUTO.under(&cubic::ALGORITHM),
+        4 if class.rate_control() => Rate::between(floor, peak).under(&prague::ALGORITHM),
         5..=7 => bursty.map_or(Rate::smooth(peak), Rate::Fixed),
         _ if free => Rate::Unpaced,
         _ => Rate::smooth(peak),

@@ -38,7 +38,7 @@ pub fn run_traced(seed: u64, trace: Trace) -> Outcome {
     run_with(seed, None, Some(trace))
 }
 
-/// Runs a seed, and lets `tap` change, drop or repeat what the checkers are told: for tests of the checkers.
+/// Runs a seed, and lets `tap` change, drop or repeat the events of the checkers: for tests of the checkers.
 pub fn run_tapped(seed: u64, tap: Tap) -> Outcome {
     run_with(seed, Some(tap), None)
 }
@@ -60,7 +60,7 @@ fn run_with(seed: u64, tap: Option<Tap>, trace: Option<Trace>) -> Outcome {
     Outcome { seed, failure, digest, tally, end }
 }
 
-/// Runs `count` seeds from `first` on, on so many threads, and hands every outcome to `done` in the order of the seeds.
+/// Runs `count` seeds from `first` on, on this many threads, and hands every outcome to `done` in the order of the seeds.
 pub fn run_many(first: u64, count: u64, threads: usize, mut done: impl FnMut(Outcome)) {
     let (next, (sender, outcomes)) = (AtomicU64::new(0), mpsc::channel());
     std::thread::scope(|scope| {
@@ -69,7 +69,7 @@ pub fn run_many(first: u64, count: u64, threads: usize, mut done: impl FnMut(Out
             scope.spawn(move || {
                 loop {
                     let number = next.fetch_add(1, Ordering::Relaxed);
-                    // The receiver is there as long as there are outcomes to come.
+                    // The receiver exists as long as results are pending.
                     if number >= count || sender.send(run(first.wrapping_add(number))).is_err() {
                         break;
                     }

@@ -1,9 +1,9 @@
 //! One side of a connection and its application: what it sends, takes and asks for.
 //!
-//! Called by the swarm with events of the connection and with tasks of the agenda. The application behaves: it never
-//! hands over what it was told not to, ends every segment it has opened, and takes whatever there is.
+//! Called by the swarm with events of the connection and with tasks of the event queue. The application behaves: it never
+//! submits what it must not, ends every segment it has opened, and takes whatever there is.
 //!
-//! Invariant: everything a call of the connection has accepted was told to the checkers.
+//! Invariant: everything a call of the connection has accepted was reported to the checkers.
 
 use crate::event::{Delivered, Event, SegmentName, StreamName};
 use crate::payload;
@@ -12,7 +12,7 @@ use crate::task::{Act, Task};
 use crate::watch::Watch;
 use segstream_base::halves::SubmitError;
 use segstream_base::{Duration, Instant, SegmentNumber, StreamId};
-use segstream_network::Agenda;
+use segstream_network::EventQueue;
 use segstream_proto::connection::{Connection, ConnectionEvent, Received};
 use segstream_proto::error::OpenStreamError;
 use segstream_wire::contract::Contract;
@@ -57,7 +57,7 @@ pub(crate) struct Scene<'a> {
     /// What the host's clock shows when the swarm's shows zero.
     pub(crate) clock: Duration,
     pub(crate) connection: &'a mut Connection,
-    pub(crate) agenda: &'a mut Agenda<Task>,
+    pub(crate) event_queue: &'a mut EventQueue<Task>,
     pub(crate) watch: &'a mut Watch,
 }
 
@@ -96,25 +96,25 @@ impl Side {
     }
 
     /// The application has asked for the connection: its streams are open.
-    pub(crate) fn begin(&self, now: Instant, agenda: &mut Agenda<Task>, watch: &mut Watch) {
+    pub(crate) fn begin(&self, now: Instant, event_queue: &mut EventQueue<Task>, watch: &mut Watch) {
         for (index, outgoing) in self.outgoing.iter().enumerate() {
             if let Some(stream) = outgoing.number {
                 let name = StreamName { side: self.number, stream };
                 watch.tell(Event::Opened { name, contract: Box::new(self.labelled(index, stream)) });
-                agenda.plan(now, Task::Stream { side: self.number, stream: index });
+                event_queue.schedule(now, Task::Stream { side: self.number, stream: index });
             }
         }
-        self.plan_ending(now, agenda);
+        self.plan_ending(now, event_queue);
     }
 
     /// Plans the end, if it does not depend on anything.
-    pub(crate) fn plan_ending(&self, now: Instant, agenda: &mut Agenda<Task>) {
+    pub(crate) fn plan_ending(&self, now: Instant, event_queue: &mut EventQueue<Task>) {
         if let Ending::After(after, act) = self.plan.ending {
-            agenda.plan(now + after, Task::Act { side: self.number, act });
+            event_queue.schedule(now + after, Task::Act { side: self.number, act });
         }
     }
 
-    /// The connection tells something.
+    /// The connection has an event.
     pub(crate) fn on_event(&mut self, scene: &mut Scene<'_>, event: ConnectionEvent, takes: bool) {
         match event {
             ConnectionEvent::Connected => self.on_connected(scene),
@@ -151,11 +151,11 @@ impl Side {
         for (index, stream) in self.plan.streams.iter().enumerate() {
             if self.outgoing[index].number.is_none() {
                 let at = scene.now + stream.later.unwrap_or(Duration::ZERO);
-                scene.agenda.plan(at, Task::Stream { side: self.number, stream: index });
+                scene.event_queue.schedule(at, Task::Stream { side: self.number, stream: index });
             }
         }
         if let Some(change) = self.plan.change {
-            scene.agenda.plan(scene.now + change.after, Task::Act { side: self.number, act: Act::Reconfigure });
+            scene.event_queue.schedule(scene.now + change.after, Task::Act { side: self.number, act: Act::Reconfigure });
         }
         self.end_when_done(scene);
     }
@@ -189,7 +189,7 @@ impl Side {
         self.incoming.iter().find(|(number, _)| *number == stream).map(|&(_, name)| name)
     }
 
-    /// Takes everything there is.
+    /// Takes everything readable.
     pub(crate) fn take_all(&mut self, scene: &mut Scene<'_>) {
         for index in 0..self.incoming.len() {
             self.take(scene, self.incoming[index].0);
@@ -217,7 +217,7 @@ impl Side {
         }
     }
 
-    /// The application goes on with a stream: hands over what it may.
+    /// The application continues a stream: submits what it can.
     pub(crate) fn go_on(&mut self, scene: &mut Scene<'_>, index: usize) {
         if self.outgoing[index].over || self.outgoing[index].waits || self.closed {
             return;
@@ -232,7 +232,7 @@ impl Side {
         match step {
             Step::Done => {
                 let at = scene.now + self.plan.streams[index].gap;
-                scene.agenda.plan(at, Task::Stream { side: self.number, stream: index });
+                scene.event_queue.schedule(at, Task::Stream { side: self.number, stream: index });
             }
             Step::Blocked => self.outgoing[index].waits = true,
             Step::Over => {
@@ -345,7 +345,7 @@ impl Side {
             && self.established
             && self.outgoing.iter().all(|outgoing| outgoing.over)
         {
-            scene.agenda.plan(scene.now + linger, Task::Act { side: self.number, act: Act::Close });
+            scene.event_queue.schedule(scene.now + linger, Task::Act { side: self.number, act: Act::Close });
         }
     }
 
@@ -372,11 +372,5 @@ impl Side {
     pub(crate) fn sending_most(&self) -> u64 {
         let opened = self.plan.streams.iter().zip(&self.outgoing).filter(|(_, outgoing)| outgoing.number.is_some());
         opened.map(|(stream, _)| 2 * u64::from(stream.contract.window_units) * u64::from(stream.contract.unit_bytes)).sum()
-    }
-
-    /// Whether a stream of it has segments that grow.
-    pub(crate) fn opens_segments(&self, stream: StreamId) -> bool {
-        let index = self.outgoing.iter().position(|outgoing| outgoing.number == Some(stream));
-        index.is_some_and(|index| self.plan.streams[index].segments.iter().any(|segment| segment.opened))
     }
 }

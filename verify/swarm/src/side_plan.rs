@@ -96,7 +96,7 @@ fn ending(random: &mut Random, role: Role, peaceful: bool) -> Ending {
     match (role, choice) {
         (_, 0 | 1) if !peaceful => Ending::After(after, Act::Close),
         (_, 2 | 3) if !peaceful => Ending::After(after, Act::Abort),
-        // Somebody must end the connection: whoever asked for it.
+        // One side must end the connection: the initiator.
         (Role::Initiator, _) | (Role::Responder, 4..=8) => Ending::WhenDone(linger),
         (Role::Responder, _) => Ending::Never,
     }
@@ -171,7 +171,7 @@ fn contract(random: &mut Random) -> Contract {
         tolerance: tolerance(random),
         importance: one_of(random, &[0, 0, 0, 1, 3]),
         order: one_of(random, &[Order::InOrder, Order::AsAccepted]),
-        lifetime: if random.chance(0.25) { lifetime } else { Duration::ZERO },
+        lifetime: if random.chance(0.25) { lifetime } else { Duration::ZERO }.into(),
         interleave: one_of(
             random,
             &[InterleaveChoice::Auto, InterleaveChoice::Auto, InterleaveChoice::Off, InterleaveChoice::Depth(depth)],

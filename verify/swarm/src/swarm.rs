@@ -1,4 +1,4 @@
-//! The swarm: hosts, the ways between them, what goes wrong, in virtual time.
+//! The swarm: hosts, the routes between them and faults, in virtual time.
 //!
 //! Called by [`crate::runner`] for each seed. One loop: the network does the next thing that is due, the host it concerns is
 //! settled by its applications, until nothing is due any more.
@@ -7,10 +7,10 @@
 
 use crate::addresses::Addresses;
 use crate::event::{Event, Kept, Place};
-use crate::fault::Trouble;
+use crate::fault::FaultKind;
 use crate::host::Host;
 use crate::hostile::Attacker;
-use crate::onlooker::Onlooker;
+use crate::observer::Observer;
 use crate::plan::Plan;
 use crate::side::{Scene, Side};
 use crate::task::Task;
@@ -18,6 +18,7 @@ use crate::watch::Watch;
 use anyhow::Context as _;
 use segstream_base::random::Seed;
 use segstream_base::{Duration, Instant};
+use segstream_blocks::work;
 use segstream_network::{Fault, HostConfig, HostId, Network, Parts, Reception, Step};
 use segstream_proto::connection::{ConnectionEvent, Role};
 use segstream_proto::endpoint::{ConnectionId, Endpoint};
@@ -26,8 +27,10 @@ use segstream_proto::session::Trust;
 /// Datagrams that wait at the socket of a host that is not driven; further ones are dropped.
 const SOCKET_MAX: usize = 200;
 /// How long after the last fault everything must have ended.
-const PATIENCE: Duration = Duration::from_secs(400);
-/// What is kept is looked at each so many times a host was settled.
+const TIMEOUT: Duration = Duration::from_secs(400);
+/// What a connection may keep beyond what it has granted (spec 11.4).
+const BESIDES_GRANTS: u64 = 1 << 20;
+/// Memory is checked once in this many calls that settle a host.
 const LOOK_EVERY: u64 = 8;
 
 /// The swarm of a seed.
@@ -37,7 +40,7 @@ pub(crate) struct Swarm {
     plan: Plan,
     hosts: Vec<Host>,
     sides: Vec<Side>,
-    network: Network<Endpoint, Onlooker, Task>,
+    network: Network<Endpoint, Observer, Task>,
     settled: u64,
 }
 
@@ -45,10 +48,17 @@ impl Swarm {
     /// The swarm of `seed`, before anything has happened.
     pub(crate) fn new(seed: Seed, watch: impl FnOnce(bool) -> Watch) -> anyhow::Result<Self> {
         let plan = Plan::draw(seed);
-        let hosts: anyhow::Result<Vec<Host>> =
-            plan.hosts.iter().enumerate().map(|(number, host)| Host::new(number, host.clone(), plan.encrypted, seed)).collect();
+        let hosts: anyhow::Result<Vec<Host>> = plan
+            .hosts
+            .iter()
+            .enumerate()
+            .map(|(number, host)| Host::new(number, host.clone(), (plan.encrypted, plan.turncoat == Some(number)), seed))
+            .collect();
         let hosts = hosts.context("a host of the plan cannot be")?;
         let mut watch = watch(plan.peaceful);
+        if plan.turncoat.is_some() {
+            watch.check_bounds_only();
+        }
         if watch.is_traced() {
             watch.note(format!("{} run of {} hosts", if plan.peaceful { "peaceful" } else { "troubled" }, hosts.len()));
             for host in &hosts {
@@ -62,11 +72,11 @@ impl Swarm {
         Ok(Self { seed, plan, hosts, sides: Vec::new(), network, settled: 0 })
     }
 
-    fn network(plan: &Plan, hosts: &[Host], seed: Seed, watch: Watch) -> anyhow::Result<Network<Endpoint, Onlooker, Task>> {
+    fn network(plan: &Plan, hosts: &[Host], seed: Seed, watch: Watch) -> anyhow::Result<Network<Endpoint, Observer, Task>> {
         let addresses = Addresses { ipv6: plan.ipv6, hosts: hosts.len() };
         let (attacker, attacked) = (Attacker::new(seed, hosts.len()), !plan.attacks.is_empty());
-        let onlooker = Onlooker { watch, attacker, addresses, attacked, encrypted: plan.encrypted, forged: None };
-        let mut network = Network::with_tasks(seed, onlooker);
+        let observer = Observer { watch, attacker, addresses, attacked, encrypted: plan.encrypted, forged: None, bytes: 0 };
+        let mut network = Network::with_tasks(seed, observer);
         for host in hosts {
             let endpoint = host.endpoint().context("a host of the plan cannot be")?;
             let HostConfig { addresses, .. } = HostConfig::from(addresses.address(host.place()));
@@ -78,16 +88,16 @@ impl Swarm {
                 network.route(HostId(from), HostId(to), path).context("a path of the plan cannot be")?;
             }
         }
-        let agenda = network.agenda_mut();
+        let event_queue = network.event_queue_mut();
         for (number, connect) in plan.connections.iter().enumerate() {
-            agenda.plan(connect.at, Task::Connect(number));
+            event_queue.schedule(connect.at, Task::Connect(number));
         }
         for (number, fault) in plan.faults.iter().enumerate() {
-            agenda.plan(fault.at, Task::Fault(number));
-            agenda.plan(fault.over(), Task::Mend(number));
+            event_queue.schedule(fault.at, Task::Fault(number));
+            event_queue.schedule(fault.over(), Task::Mend(number));
         }
         for at in &plan.attacks {
-            agenda.plan(*at, Task::Attack);
+            event_queue.schedule(*at, Task::Attack);
         }
         Ok(network)
     }
@@ -108,12 +118,14 @@ impl Swarm {
 
     /// Lets everything happen.
     pub(crate) fn run(&mut self) {
-        let limit = self.plan.calm + PATIENCE;
-        while let Some(step) = self.network.step(limit) {
-            match step {
+        let limit = self.plan.calm + TIMEOUT;
+        while let (Some(step), steps) = work::counted(|| self.network.step(limit)) {
+            let ((), more) = work::counted(|| match step {
                 Step::Arrived(host) | Step::Woken(host) => self.settle(host.0),
                 Step::Task(task) => self.perform(task),
-            }
+            });
+            let bytes = core::mem::take(&mut self.network.middlebox_mut().bytes);
+            self.watch().tell(Event::Worked { steps: steps + more, bytes });
             if self.watch().has_failed() {
                 return;
             }
@@ -138,11 +150,11 @@ impl Swarm {
     }
 
     fn attack(&mut self) {
-        let onlooker = self.network.middlebox_mut();
-        let Some((forged, what)) = onlooker.attacker.attack() else { return };
-        onlooker.watch.note(what);
-        onlooker.forged = Some(forged.genuine);
-        let (to, from) = (HostId(forged.to), onlooker.addresses.address(forged.from));
+        let observer = self.network.middlebox_mut();
+        let Some((forged, what)) = observer.attacker.attack() else { return };
+        observer.watch.note(what);
+        observer.forged = Some(forged.genuine);
+        let (to, from) = (HostId(forged.to), observer.addresses.address(forged.from));
         let reception = self.network.inject(to, from, &forged.datagram);
         self.network.middlebox_mut().forged = None;
         if reception == Reception::Handled {
@@ -167,8 +179,8 @@ impl Swarm {
         };
         self.appear(id, side, Place::Host(connect.to), Role::Initiator);
         if let Some(side) = self.sides.last() {
-            let Parts { now, agenda, middlebox, .. } = self.network.parts(HostId(side.host));
-            side.begin(now, agenda, &mut middlebox.watch);
+            let Parts { now, event_queue, middlebox, .. } = self.network.parts(HostId(side.host));
+            side.begin(now, event_queue, &mut middlebox.watch);
         }
         self.settle(connect.from);
     }
@@ -189,46 +201,46 @@ impl Swarm {
             return;
         }
         if let Some(until) = host.paused {
-            self.network.agenda_mut().plan(until, task);
+            self.network.event_queue_mut().schedule(until, task);
             return;
         }
         let Some((id, _)) = host.sides.iter().find(|(_, side)| **side == number) else { return };
         let (host, clock) = (side.host, host.plan.clock);
-        let Parts { endpoint, now, local, agenda, middlebox } = self.network.parts(HostId(host));
+        let Parts { endpoint, now, local, event_queue, middlebox } = self.network.parts(HostId(host));
         if let Some(connection) = endpoint.and_then(|endpoint| endpoint.connection_mut(*id)) {
-            act(side, &mut Scene { now, local, clock, connection, agenda, watch: &mut middlebox.watch });
+            act(side, &mut Scene { now, local, clock, connection, event_queue, watch: &mut middlebox.watch });
             self.settle(host);
         }
     }
 
     fn trouble(&mut self, number: usize) {
         let fault = self.plan.faults[number];
-        self.watch().tell(Event::Fault(format!("{} for {}", fault.trouble, fault.lasts)));
-        match fault.trouble {
-            Trouble::Crash { host, .. } if self.network.get(HostId(host)).is_some() => {
+        self.watch().tell(Event::Fault(format!("{} for {}", fault.kind, fault.lasts)));
+        match fault.kind {
+            FaultKind::Crash { host, .. } if self.network.get(HostId(host)).is_some() => {
                 self.network.fault(Fault::Crash(HostId(host)));
                 self.hosts[host].sides.clear();
                 self.watch().tell(Event::Crashed(host));
             }
-            Trouble::Crash { .. } => {}
-            Trouble::Pause { host } => {
+            FaultKind::Crash { .. } => {}
+            FaultKind::Pause { host } => {
                 let until = self.hosts[host].paused.unwrap_or_default().max(fault.over());
                 self.hosts[host].paused = Some(until);
                 self.network.fault(Fault::Pause(HostId(host)));
             }
-            Trouble::Deaf { host } => self.hosts[host].deaf += 1,
-            Trouble::Block { from, to } => self.network.fault(Fault::Block { from: HostId(from), to: HostId(to) }),
+            FaultKind::Deaf { host } => self.hosts[host].deaf += 1,
+            FaultKind::Block { from, to } => self.network.fault(Fault::Block { from: HostId(from), to: HostId(to) }),
         }
     }
 
     fn mend(&mut self, number: usize) {
-        match self.plan.faults[number].trouble {
-            Trouble::Crash { for_good: true, .. } => {}
-            Trouble::Crash { host, .. } => {
+        match self.plan.faults[number].kind {
+            FaultKind::Crash { for_good: true, .. } => {}
+            FaultKind::Crash { host, .. } => {
                 self.watch().tell(Event::Fault(format!("h{host} starts again")));
                 self.restart(host);
             }
-            Trouble::Pause { host } if self.hosts[host].paused.is_some_and(|until| until <= self.now()) => {
+            FaultKind::Pause { host } if self.hosts[host].paused.is_some_and(|until| until <= self.now()) => {
                 self.watch().tell(Event::Resumed(host));
                 self.hosts[host].paused = None;
                 self.network.fault(Fault::Resume(HostId(host)));
@@ -237,15 +249,15 @@ impl Swarm {
                 }
                 self.settle(host);
             }
-            Trouble::Pause { .. } => {}
-            Trouble::Deaf { host } => {
+            FaultKind::Pause { .. } => {}
+            FaultKind::Deaf { host } => {
                 self.hosts[host].deaf -= 1;
                 if self.hosts[host].deaf == 0 && self.hosts[host].paused.is_none() {
                     self.take(host, true);
                 }
                 self.settle(host);
             }
-            Trouble::Block { from, to } => self.network.fault(Fault::Unblock { from: HostId(from), to: HostId(to) }),
+            FaultKind::Block { from, to } => self.network.fault(Fault::Unblock { from: HostId(from), to: HostId(to) }),
         }
     }
 
@@ -299,13 +311,13 @@ impl Swarm {
 
     fn tell_event(&mut self, number: usize, id: ConnectionId, side: u32, event: ConnectionEvent) {
         let (host, clock, takes) = (HostId(number), self.hosts[number].plan.clock, self.hosts[number].deaf == 0);
-        let Parts { endpoint, now, local, agenda, middlebox } = self.network.parts(host);
+        let Parts { endpoint, now, local, event_queue, middlebox } = self.network.parts(host);
         let Some(connection) = endpoint.and_then(|endpoint| endpoint.connection_mut(id)) else { return };
         let connected = event == ConnectionEvent::Connected && connection.role() == Role::Responder;
         let side = &mut self.sides[side as usize];
-        side.on_event(&mut Scene { now, local, clock, connection, agenda, watch: &mut middlebox.watch }, event, takes);
+        side.on_event(&mut Scene { now, local, clock, connection, event_queue, watch: &mut middlebox.watch }, event, takes);
         if connected {
-            side.plan_ending(now, self.network.agenda_mut());
+            side.plan_ending(now, self.network.event_queue_mut());
         }
     }
 
@@ -324,11 +336,11 @@ impl Swarm {
     fn take(&mut self, number: usize, all: bool) {
         let host = &self.hosts[number];
         let clock = host.plan.clock;
-        let Parts { endpoint: Some(endpoint), now, local, agenda, middlebox } = self.network.parts(host.id()) else { return };
+        let Parts { endpoint: Some(endpoint), now, local, event_queue, middlebox } = self.network.parts(host.id()) else { return };
         for (&id, &number) in &host.sides {
             let side = &mut self.sides[number as usize];
             if let Some(connection) = endpoint.connection_mut(id).filter(|_| all || side.closed) {
-                side.take_all(&mut Scene { now, local, clock, connection, agenda, watch: &mut middlebox.watch });
+                side.take_all(&mut Scene { now, local, clock, connection, event_queue, watch: &mut middlebox.watch });
             }
         }
     }
@@ -343,7 +355,7 @@ impl Swarm {
         let Parts { endpoint: Some(endpoint), middlebox, .. } = self.network.parts(host.id()) else { return };
         host.sides.retain(|&id, &mut side| {
             if sides[side as usize].closed {
-                endpoint.forget(id);
+                endpoint.release(id);
             }
             let known = endpoint.connection(id).is_some();
             if !known {
@@ -361,18 +373,9 @@ impl Swarm {
         told.push(Event::Connections { host: number, count, most });
         for (&id, &number) in &host.sides {
             let (Some(connection), side) = (endpoint.connection(id), &self.sides[number as usize]) else { continue };
-            let granted = side.incoming.iter().filter_map(|(stream, name)| {
-                let contract = connection.receiving_contract(*stream)?;
-                let sender = self.sides.get(name.side as usize)?;
-                let window = u64::from(contract.window_units) * u64::from(contract.unit_bytes);
-                // A buffer that grows step by step has up to twice the room it needs, and eight bytes at least. And when
-                // flow control comes on, the segment that is waited for gets a window of its own.
-                let spare = window + 8 * u64::from(contract.window_units.min(contract.window_segments));
-                let twice = sender.opens_segments(name.stream) || sender.plan.change.is_some();
-                Some(window + if twice { spare } else { 0 })
-            });
-            let (sending, receiving) = connection.kept_bytes();
-            let kept = Kept { side: number, sending: (sending, side.sending_most()), receiving: (receiving, granted.sum()) };
+            let (sending, _) = connection.kept_bytes();
+            let (receiving, granted) = connection.kept_and_granted_bytes();
+            let kept = Kept { side: number, sending: (sending, side.sending_most()), receiving: (receiving, granted + BESIDES_GRANTS) };
             told.push(Event::Kept(kept));
         }
         told.into_iter().for_each(|event| self.watch().tell(event));

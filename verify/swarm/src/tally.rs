@@ -1,4 +1,4 @@
-//! How often what happened: so that a run of many seeds shows that it has reached everything.
+//! Counts of events, so that a run of many seeds shows that it has reached every case.
 //!
 //! Counted by [`crate::watch`], added up by [`crate::runner`], printed by the command. Invariant: counts only grow.
 

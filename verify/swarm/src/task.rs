@@ -1,13 +1,13 @@
-//! What applications, faults and the attacker do at a time of their own.
+//! Scheduled tasks of applications, faults and the attacker.
 //!
-//! Planned by the swarm and by applications in the agenda of the network, which gives it back when it is due.
+//! Scheduled by the swarm and by applications in the event queue of the network, which returns it when it is due.
 
 /// Something that is due.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Task {
     /// An application asks for a connection: number in the plan.
     Connect(usize),
-    /// An application goes on with a stream.
+    /// An application continues a stream.
     Stream {
         /// Which side.
         side: u32,

@@ -29,7 +29,7 @@ impl Digest {
         now.hash(&mut self.0);
         match event {
             // Why not as lines: these are the bulk of a run.
-            Event::Step | Event::Kept(_) | Event::Connections { .. } => {}
+            Event::Step | Event::Kept(_) | Event::Worked { .. } | Event::Connections { .. } => {}
             Event::Sent { host, to, bytes, content, fate, .. } => (1u8, *host as u64, to, bytes, content, fate).hash(&mut self.0),
             Event::Arrived { host, from, bytes, hostile, .. } => (2u8, *host as u64, from, bytes, hostile).hash(&mut self.0),
             Event::Delivered(delivered) => (3u8, delivered).hash(&mut self.0),
@@ -52,7 +52,7 @@ impl Write for Digest {
 
 /// Whether the event is worth a line.
 pub(crate) const fn has_line(event: &Event) -> bool {
-    !matches!(event, Event::Step | Event::Kept(_) | Event::Connections { .. })
+    !matches!(event, Event::Step | Event::Kept(_) | Event::Worked { .. } | Event::Connections { .. })
 }
 
 /// An event as a line without its time.
@@ -82,6 +82,7 @@ impl fmt::Display for Line<'_> {
             Event::Closed { side, reason } => write!(f, "closed {side} {reason}"),
             Event::Forgotten(side) => write!(f, "forgotten {side}"),
             Event::Kept(kept) => write!(f, "kept {kept:?}"),
+            Event::Worked { steps, bytes } => write!(f, "worked {steps} steps for {bytes} bytes"),
             Event::Connections { host, count, most } => write!(f, "connections h{host} {count} of {most}"),
             Event::Fault(what) => write!(f, "fault {what}"),
             Event::Crashed(host) => write!(f, "crash h{host}"),
@@ -93,7 +94,7 @@ impl fmt::Display for Line<'_> {
 
 impl fmt::Display for Delivered {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let holes: u32 = self.holes.iter().map(|&(start, end)| end - start).sum();
+        let holes: u32 = self.holes.iter().map(|hole| hole.len()).sum();
         write!(f, "deliver {} {} units={} holes={holes} at {}", self.name, self.verdict, self.units, self.at)
     }
 }

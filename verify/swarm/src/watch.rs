@@ -1,6 +1,6 @@
-//! Everything that happens goes by here: to the checkers, the digest, the tally and the trace.
+//! Passes every event to the checkers, the digest, the counts and the trace.
 //!
-//! Called by the swarm, its hosts and their applications. A *tap* may change, drop or repeat what the checkers are told: so a
+//! Called by the swarm, its hosts and their applications. A *tap* may change, drop or repeat the events of the checkers: so a
 //! test breaks something on purpose and sees whether they notice.
 //!
 //! Invariant: only the first failure is kept, and nothing is judged after it.
@@ -12,7 +12,7 @@ use crate::trace::{Digest, Line, has_line};
 use core::fmt;
 use segstream_base::Instant;
 
-/// What a test does to events on their way to the checkers.
+/// What a test does to events before they reach the checkers.
 pub type Tap = Box<dyn FnMut(Instant, Event) -> Vec<Event>>;
 
 /// Takes the lines of a trace.
@@ -66,6 +66,11 @@ impl Watch {
         }
     }
 
+    /// Checks only what holds whatever the peers of a host send.
+    pub(crate) fn check_bounds_only(&mut self) {
+        self.checkers = checker::of_bounds();
+    }
+
     /// Time has come to `now`.
     pub(crate) fn step(&mut self, now: Instant) {
         self.now = now;
@@ -90,7 +95,7 @@ impl Watch {
         }
     }
 
-    /// Something for the reader of a trace. Nobody else hears of it, so that a trace changes nothing.
+    /// A line for the trace only, so that a trace changes nothing.
     pub(crate) fn note(&mut self, what: String) {
         if self.failure.is_none()
             && let Some(trace) = &mut self.trace

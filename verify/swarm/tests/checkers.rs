@@ -1,7 +1,7 @@
 //! The checkers can fail: each is shown a run in which something was broken on purpose.
 
 use segstream_base::halves::Verdict;
-use segstream_base::{Duration, Instant};
+use segstream_base::{Duration, Instant, Run, UnitIndex};
 use segstream_proto::error::CloseReason;
 use segstream_swarm::event::{Event, Kept, Place};
 use segstream_swarm::runner::run_tapped;
@@ -87,9 +87,11 @@ fn a_segment_that_expires_for_no_reason_is_noticed() {
 #[test]
 fn ends_that_do_not_agree_are_noticed() {
     is_noticed("promise", "the sender was told", |event| match event {
-        Event::Told { name, verdict: Verdict::Complete, .. } => {
-            Some(vec![Event::Told { name: *name, verdict: Verdict::WithinTolerance, holes: vec![(0, 1)] }])
-        }
+        Event::Told { name, verdict: Verdict::Complete, .. } => Some(vec![Event::Told {
+            name: *name,
+            verdict: Verdict::WithinTolerance,
+            holes: Run::single(UnitIndex(0)).into_iter().collect(),
+        }]),
         _ => None,
     });
 }
@@ -181,6 +183,18 @@ fn what_is_kept_beyond_the_grant_or_beyond_the_end_is_noticed() {
     });
     is_noticed("memory", "connections", |event| match event {
         Event::Over(_) => Some(vec![Event::Over(vec![(0, 1, false)])]),
+        _ => None,
+    });
+}
+
+#[test]
+fn work_beyond_the_turn_or_beyond_the_bytes_is_noticed() {
+    is_noticed("work", "a turn takes", |event| match event {
+        Event::Worked { bytes, .. } => Some(vec![Event::Worked { steps: 20_001, bytes: *bytes }]),
+        _ => None,
+    });
+    is_noticed("work", "bytes have caused", |event| match event {
+        Event::Worked { bytes, .. } => Some(vec![Event::Worked { steps: 20_000, bytes: *bytes / 100 }; 50]),
         _ => None,
     });
 }

@@ -1,9 +1,9 @@
-//! The models: who waits for what, and who brings it.
+//! The models: threads that wait for something, and threads that provide it.
 //!
-//! Each runs in every order within its bound, and panics when a thread sleeps for ever.
+//! Each runs in every order within its bound, and panics when a thread sleeps forever.
 
-use crate::bell::{Bell, Wanted};
-use crate::sleeper::Sleeper;
+use crate::notifier::{Notifier, Wanted};
+use crate::parker::Parker;
 use crate::sync::{AtomicBool, Ordering, fence, last_pipe};
 use crate::wake;
 use loom::sync::atomic::AtomicUsize;
@@ -56,15 +56,15 @@ impl Ring {
     }
 }
 
-/// A worker sleeps while its ring is empty, and gets so many messages, then the word to stop: as the thread that sends does, and
+/// A worker sleeps while its ring is empty, and gets this many messages, then the word to stop: as the thread that sends does, and
 /// a worker of a staged run.
 pub fn worker_gets_messages_and_the_word_to_stop(messages: usize) {
     explore(None, move || {
-        let shared = Arc::new((Sleeper::default(), Ring::new(2), AtomicBool::new(false)));
+        let shared = Arc::new((Parker::default(), Ring::new(2), AtomicBool::new(false)));
         let worker = Arc::clone(&shared);
         let worker = thread::spawn(move || {
-            let (sleeper, ring, stop) = &*worker;
-            sleeper.enter();
+            let (parker, ring, stop) = &*worker;
+            parker.register();
             let mut got = 0;
             loop {
                 let stopping = stop.load(Ordering::Acquire);
@@ -73,19 +73,19 @@ pub fn worker_gets_messages_and_the_word_to_stop(messages: usize) {
                 } else if stopping {
                     return got;
                 } else {
-                    sleeper.sleep(false, None, || ring.has_some() || stop.load(Ordering::Relaxed));
+                    parker.sleep(false, None, || ring.has_some() || stop.load(Ordering::Relaxed));
                 }
             }
         });
-        let (sleeper, ring, stop) = &*shared;
+        let (parker, ring, stop) = &*shared;
         for _ in 0..messages {
             assert!(ring.push());
             fence(Ordering::SeqCst);
-            sleeper.wake();
+            parker.wake();
         }
         stop.store(true, Ordering::Release);
         fence(Ordering::SeqCst);
-        sleeper.wake();
+        parker.wake();
         assert_eq!(worker.join().unwrap(), messages, "every message is taken before the worker stops");
     });
 }
@@ -93,39 +93,39 @@ pub fn worker_gets_messages_and_the_word_to_stop(messages: usize) {
 /// Two workers that pass messages on: the first sleeps while the ring to the second is full, the second while it is empty.
 pub fn worker_waits_for_room(messages: usize) {
     explore(None, move || {
-        let shared = Arc::new((Sleeper::default(), Sleeper::default(), Ring::new(1)));
+        let shared = Arc::new((Parker::default(), Parker::default(), Ring::new(1)));
         let second = Arc::clone(&shared);
         let second = thread::spawn(move || {
-            let (first_sleeper, sleeper, ring) = &*second;
-            sleeper.enter();
+            let (first_parker, parker, ring) = &*second;
+            parker.register();
             let mut got = 0;
             while got < messages {
                 if ring.pop() {
                     got += 1;
                     fence(Ordering::SeqCst);
-                    first_sleeper.wake_for_room();
+                    first_parker.wake_for_room();
                 } else {
-                    sleeper.sleep(false, None, || ring.has_some());
+                    parker.sleep(false, None, || ring.has_some());
                 }
             }
         });
-        let (sleeper, second_sleeper, ring) = &*shared;
-        sleeper.enter();
+        let (parker, second_parker, ring) = &*shared;
+        parker.register();
         let mut passed = 0;
         while passed < messages {
             if ring.push() {
                 passed += 1;
                 fence(Ordering::SeqCst);
-                second_sleeper.wake();
+                second_parker.wake();
             } else {
-                sleeper.sleep(true, None, || ring.has_room());
+                parker.sleep(true, None, || ring.has_room());
             }
         }
         second.join().unwrap();
     });
 }
 
-/// Threads wake a driver, each so many times as `wakes` says; it looks only after it has forgotten the wakes so far.
+/// Threads wake a driver, each as often as `wakes` says; it looks only after it has forgotten the wakes so far.
 pub fn wakers_meet_a_clear(wakes: &'static [usize]) {
     explore(Some(3), move || {
         let (waker, listener) = wake::pair().unwrap();
@@ -152,17 +152,17 @@ pub fn wakers_meet_a_clear(wakes: &'static [usize]) {
     });
 }
 
-/// The bell, and the rings of arrivals and of room.
-type Shared = (Bell, Ring, Ring);
+/// The notifier, and the rings of arrivals and of room.
+type Shared = (Notifier, Ring, Ring);
 /// The ring that a thread fills, and how it tells.
-type Brings<'a> = (&'a Ring, fn(&Bell));
+type Brings<'a> = (&'a Ring, fn(&Notifier));
 
 /// A driver sleeps until its threads have something for it: arrivals from one, room from the other.
-pub fn threads_ring_for_a_driver(arrivals: usize, rooms: usize) {
+pub fn threads_notify_a_driver(arrivals: usize, rooms: usize) {
     explore(Some(3), move || {
         let (waker, listener) = wake::pair().unwrap();
         let pipe = last_pipe();
-        let shared = Arc::new((Bell::new(waker), Ring::new(2), Ring::new(2)));
+        let shared = Arc::new((Notifier::new(waker), Ring::new(2), Ring::new(2)));
         let bring = |count: usize, ring: fn(&Shared) -> Brings<'_>| {
             let shared = Arc::clone(&shared);
             (count > 0).then(|| {
@@ -176,8 +176,8 @@ pub fn threads_ring_for_a_driver(arrivals: usize, rooms: usize) {
             })
         };
         let threads =
-            [bring(arrivals, |shared| (&shared.1, Bell::ring_for_arrivals)), bring(rooms, |shared| (&shared.2, Bell::ring_for_room))];
-        let (bell, full, empty) = &*shared;
+            [bring(arrivals, |shared| (&shared.1, Notifier::notify_arrivals)), bring(rooms, |shared| (&shared.2, Notifier::notify_room))];
+        let (notifier, full, empty) = &*shared;
         let (mut got, mut sent) = (0, 0);
         while got < arrivals || sent < rooms {
             got += usize::from(full.pop());
@@ -186,14 +186,14 @@ pub fn threads_ring_for_a_driver(arrivals: usize, rooms: usize) {
             if wanted == Wanted::default() {
                 break;
             }
-            let has_news = || wanted.arrivals && full.has_some() || wanted.room && empty.has_some();
-            let rung = bell.sleep(wanted, has_news, |news| {
+            let is_ready = || wanted.arrivals && full.has_some() || wanted.room && empty.has_some();
+            let notified = notifier.sleep(wanted, is_ready, |news| {
                 if !news {
                     pipe.wait();
                 }
                 pipe.is_readable()
             });
-            if rung {
+            if notified {
                 listener.clear();
             }
         }

@@ -15,10 +15,10 @@ pub(crate) fn park_timeout(_at_most: Duration) {
     park();
 }
 
-/// The state of a sleeper.
+/// The state of a parker.
 ///
 /// Why its stores are swaps: loom does not know that nothing comes between the value that a read-modify-write reads and the one it
-/// writes (C++ 33.5.4), and lets a waker read the value of its own last swap although the sleeper has overwritten what that swap
+/// writes (C++ 33.5.4), and lets a waker read the value of its own last swap although the parker has overwritten what that swap
 /// has read. As a swap the store is in order with it. Nothing is left out: that the waker's swap comes after the store is tried as
 /// an order of its own.
 #[derive(Debug, Default)]

@@ -21,7 +21,7 @@ fn a_wake_that_meets_a_clear_is_not_lost() {
 
 #[test]
 fn a_driver_is_woken_by_arrivals_and_by_room() {
-    scenario::threads_ring_for_a_driver(2, 0);
-    scenario::threads_ring_for_a_driver(0, 2);
-    scenario::threads_ring_for_a_driver(1, 1);
+    scenario::threads_notify_a_driver(2, 0);
+    scenario::threads_notify_a_driver(0, 2);
+    scenario::threads_notify_a_driver(1, 1);
 }

@@ -15,7 +15,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 use steps::{BUDGET_MINUTES, STEPS, Step};
 
-/// What became of a step.
+/// The result of a step.
 struct Ended {
     step: &'static Step,
     passed: bool,

@@ -1,60 +1,74 @@
 //! The list of congestion controllers by name.
 //!
-//! Called by whoever lets a user or a scenario choose: the configuration of a rate, the command, the laboratory's cross traffic.
+//! Called where a user or a scenario chooses: the configuration of a rate, the command, the laboratory's cross traffic.
 //! A new controller is its file, its line in [`super`], and its entry in [`ALGORITHMS`].
 //!
 //! Invariant: no two entries have one name.
 
-use super::{Bounds, Controller, auto, bbr, cubic, reno};
+use super::{Bounds, Controller, auto, bbr, bbr1, cubic, prague, reno};
 use core::fmt;
-use segstream_base::Instant;
 use segstream_base::random::Seed;
+use segstream_base::{Bandwidth, Duration, Instant};
 
-/// All controllers there are.
-pub const ALGORITHMS: &[&Algorithm] = &[&auto::ALGORITHM, &bbr::ALGORITHM, &cubic::ALGORITHM, &reno::ALGORITHM];
+/// All controllers.
+pub const ALGORITHMS: &[&Algorithm] =
+    &[&auto::ALGORITHM, &bbr::ALGORITHM, &cubic::ALGORITHM, &prague::ALGORITHM, &bbr1::ALGORITHM, &cubic::LINUX, &reno::ALGORITHM];
 
 /// A congestion control algorithm: a name, and how a controller that runs it begins.
 ///
-/// Two are equal when their names are. Whoever brings their own makes one and hands it on where one of the list would stand.
+/// Two are equal when their names are. A user's own controller is an `Algorithm` too, and is given where one of the list would be.
 #[derive(Clone, Copy)]
 pub struct Algorithm {
     /// Its name, the same in configurations, on the command line, in studies and statistics.
     pub name: &'static str,
-    /// What it does, in a line.
+    /// A description of one line.
     pub about: &'static str,
-    /// Whether users can choose it by its name; the others are for laboratories.
+    /// Whether users can choose it by its name; the others are for experiments.
     pub offered: bool,
-    /// What it must be told of to work.
+    /// Which inputs drive it.
     pub clock: Clock,
-    /// Whether it heeds marks (RFC 3168), so that its packets may carry ECT(0).
-    pub heeds_marks: bool,
+    /// Whether it responds to CE marks, so that its packets may be ECN-capable: ECT(0) (RFC 3168), or ECT(1) if the controller is scalable
+    /// ([`Controller::is_scalable`]).
+    pub responds_to_ecn: bool,
     /// Begins a controller.
     pub start: fn(Start) -> Box<dyn Controller>,
 }
 
-/// What moves a controller on.
+/// Which inputs drive a controller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Clock {
-    /// State exchanges alone: it is never told of reports, which saves the sender the samples.
+    /// State exchanges only: reports are not passed to it, which saves the sender the samples.
     Exchanges,
-    /// Reports, as acknowledgments move TCP's; it is told of exchanges too where there are any.
+    /// Reports, as acknowledgments drive TCP's (ACK clocking); exchanges are passed to it too, where there are any.
     Reports,
 }
 
-/// What a controller begins with.
+/// The arguments of a new controller.
 #[derive(Clone, Copy, Debug)]
 pub struct Start {
     /// The time.
     pub now: Instant,
-    /// What bounds it.
+    /// Its bounds.
     pub bounds: Bounds,
-    /// What it may draw random numbers from.
+    /// The seed of its random numbers.
     pub seed: Seed,
+    /// A rate that is known in advance, where start-up begins; `None` when nothing is known.
+    pub initial: Option<Bandwidth>,
+    /// What a time that hosts share, as the time of day, shows at [`Instant::ZERO`]; zero where none is known. Senders that drain a queue
+    /// do it at the same moments of that time.
+    pub epoch: Duration,
 }
 
 /// A name that no user can choose.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownAlgorithm(pub String);
+
+impl Start {
+    /// At `now`, where neither a rate nor a time that hosts share is known.
+    pub const fn new(now: Instant, bounds: Bounds, seed: Seed) -> Self {
+        Self { now, bounds, seed, initial: None, epoch: Duration::ZERO }
+    }
+}
 
 impl Algorithm {
     /// The algorithm of the list with this name, offered or not.
@@ -88,10 +102,11 @@ impl fmt::Debug for Algorithm {
 impl fmt::Display for UnknownAlgorithm {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "\"{}\" is not a congestion control that can be chosen; give ", self.0)?;
-        let offered = ALGORITHMS.iter().filter(|algorithm| algorithm.offered);
-        for (at, algorithm) in offered.enumerate() {
+        let offered = || ALGORITHMS.iter().filter(|algorithm| algorithm.offered);
+        let last = offered().count().saturating_sub(1);
+        for (at, algorithm) in offered().enumerate() {
             if at > 0 {
-                f.write_str(" or ")?;
+                f.write_str(if at == last { " or " } else { ", " })?;
             }
             f.write_str(algorithm.name)?;
         }
@@ -111,7 +126,7 @@ mod tests {
         let names: BTreeSet<&str> = ALGORITHMS.iter().map(|algorithm| algorithm.name).collect();
         assert_eq!(names.len(), ALGORITHMS.len());
         assert_eq!(Algorithm::offered("auto"), Ok(&auto::ALGORITHM));
-        let told = Algorithm::offered("reno").expect_err("it is for laboratories").to_string();
-        assert_eq!(told, "\"reno\" is not a congestion control that can be chosen; give auto");
+        let message = Algorithm::offered("reno").expect_err("it is for laboratories").to_string();
+        assert_eq!(message, "\"reno\" is not a congestion control that can be chosen; give auto, bbr, cubic or prague");
     }
 }

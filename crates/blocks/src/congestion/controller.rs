@@ -1,38 +1,38 @@
-//! The contract of a congestion controller: what it is told, what it answers.
+//! The contract of a congestion controller: its inputs and its outputs.
 //!
-//! Implemented by every controller of [`super::ALGORITHMS`], and by whoever brings their own. Called by senders: the flagship's,
-//! whose path is measured by state exchanges, and the model TCP of the cross traffic, whose packets are acknowledged one by one.
+//! Implemented by every controller of [`super::ALGORITHMS`], and by controllers of users. Called by senders: that of the flagship,
+//! which measures its path by state exchanges, and the model TCP of the cross traffic, whose packets are acknowledged one by one.
 //!
-//! | told | by the flagship | by TCP |
+//! | input | from the flagship | from TCP |
 //! |---|---|---|
 //! | [`Controller::on_exchange`] | for each state exchange that was echoed | never |
-//! | [`Controller::on_report`] | for each report that acknowledges data or holds some lost | for each acknowledgment |
+//! | [`Controller::on_report`] | for each report that acknowledges data or declares some lost | for each acknowledgment |
 //! | [`Controller::on_silence`] | when a state packet leaves while others are unanswered | when its retransmission timeout expires |
-//! | [`Controller::on_path_change`] | when the peer has moved | never |
+//! | [`Controller::on_path_change`] | after connection migration | never |
 //!
 //! All bytes are those of whole IP packets. A controller whose window counts packets divides by [`Bounds::datagram`].
 //!
-//! Why no timer: a controller is told something at least once each [`Controller::exchange_period`] while anything is in flight, an
-//! echo or a silence. What must happen at a time happens then.
+//! Why no timer: while anything is in flight, a controller gets an echo or a silence at least once in each
+//! [`Controller::exchange_period`], and acts then.
 //!
-//! Invariant: answers change only when something is told, so a sender may keep them until then.
+//! Invariant: outputs change only with an input, so a sender may cache them until then.
 
 use core::fmt;
 use segstream_base::halves::Probe;
 use segstream_base::{Bandwidth, Bytes, Duration, Instant};
 
-/// What bounds a controller.
+/// Bounds of a controller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bounds {
-    /// Never slower than this.
+    /// The lowest rate.
     pub floor: Bandwidth,
-    /// Never faster than this.
+    /// The highest rate.
     pub peak: Bandwidth,
     /// The size of a full IP packet.
     pub datagram: Bytes,
 }
 
-/// What held a sender back besides its pacing rate.
+/// What limited a sender besides its pacing rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Limit {
     /// The application had nothing to send (RFC 9002 7.8: application-limited).
@@ -43,10 +43,10 @@ pub enum Limit {
     Cap,
 }
 
-/// What one echo of a state exchange tells, against the one before it that was told of.
+/// One echoed state exchange, compared with the one before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Exchange {
-    /// When this state packet left, by the sender's clock.
+    /// When this state packet was sent, by the sender's clock.
     pub sent_at: Instant,
     /// Between the departures of the two.
     pub alpha: Duration,
@@ -60,7 +60,7 @@ pub struct Exchange {
     pub received_bytes: u64,
     /// Shipments sent between the two departures.
     pub shipments: u64,
-    /// Shipments held lost by the receiver in that time.
+    /// Shipments declared lost by the receiver in that time.
     pub lost: u64,
     /// Shipments that arrived with a congestion mark in that time.
     pub marked: u64,
@@ -69,54 +69,62 @@ pub struct Exchange {
     pub delay: i64,
     /// A fresh sample of the round trip.
     pub rtt: Duration,
-    /// What held the sender back for most of alpha, if anything did: the application or the receiver's window.
+    /// What limited the sender for most of alpha, if anything did: the application or the receiver's window.
     pub limited: Option<Limit>,
 }
 
-/// What one report (of the flagship) or one acknowledgment (of TCP) tells.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// One report (of the flagship) or one acknowledgment (of TCP).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Report {
-    /// Bytes that it acknowledges for the first time.
+    /// Bytes that it newly acknowledges.
     pub delivered: u64,
-    /// Bytes that are held lost through it.
+    /// Packets that it acknowledges for the first time, marked ones included.
+    pub packets: u64,
+    /// Bytes that are declared lost because of it.
     pub lost: u64,
-    /// Packets that are known through it to have been marked (RFC 3168).
+    /// Newly reported CE marks (RFC 3168).
     pub marked: u64,
-    /// Bytes in flight behind it: sent, neither acknowledged nor held lost.
+    /// Bytes in flight after it: sent, neither acknowledged nor declared lost.
     pub in_flight: u64,
     /// Bytes in flight before it.
     pub in_flight_before: u64,
     /// Bytes acknowledged so far, these included.
     pub delivered_total: u64,
-    /// What the newest packet that it acknowledges tells of the rate of delivery; `None` when no such packet is news.
+    /// The delivery rate sample of the newest packet that it newly acknowledges; `None` when it acknowledges nothing new.
     pub sample: Option<DeliverySample>,
     /// A sample of the round trip.
     pub rtt: Option<Duration>,
     /// The smallest round trip known; zero before the first.
     pub rtt_min: Duration,
-    /// What held the sender back last.
+    /// What has held the sender back since the report before: the cap if it was reached at all, else what did last; `None` when
+    /// the pacing rate alone did.
     pub limited: Option<Limit>,
-    /// Loss or a mark that is to be answered: the first in a round trip.
+    /// A congestion event to respond to: the first loss or mark in a round trip.
     pub event: Option<CongestionEvent>,
-    /// All that was lost before is repaired: the recovery that went on before this report is over. An [`Report::event`] beside it
-    /// begins the next.
+    /// The recovery that was in progress before this report is over. A [`Report::event`] of the same report begins the next.
     pub recovered: bool,
-    /// A recovery goes on, or begins: what was sent before the loss is not all acknowledged.
+    /// A recovery is in progress or begins: not everything that was sent before the loss is acknowledged.
     pub recovering: bool,
 }
 
-/// A sample of the delivery rate, as the newest acknowledged packet saw it (draft-ietf-ccwg-bbr 4.1.1).
+/// A delivery rate sample of the newest acknowledged packet (draft-ietf-ccwg-bbr 4.1.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DeliverySample {
-    /// How fast bytes were delivered between its departure and now; `None` when no time lies between.
+    /// The delivery rate between its departure and now; `None` when no time lies between.
     pub rate: Option<Bandwidth>,
-    /// Bytes that had been acknowledged when it left. At or above the total at the start of a round, a round is over.
+    /// Bytes that had been acknowledged when it was sent. At or above the total at the start of a round, a round is over.
     pub prior_delivered: u64,
-    /// The application held the sender back when it left, so the path may be faster than the rate.
+    /// The sender was application-limited when it was sent, so the path may be faster than the rate.
     pub app_limited: bool,
+    /// Bytes in flight when it had just left (draft-ietf-ccwg-bbr 2.3: RS.tx_in_flight).
+    pub tx_in_flight: u64,
+    /// Bytes held lost since it left (RS.lost).
+    pub lost: u64,
+    /// Packets known since it left to have been marked.
+    pub marked: u64,
 }
 
-/// What asks for an answer, once a round trip.
+/// A congestion event, at most one each round trip.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CongestionEvent {
     /// Something was lost: a recovery begins (RFC 5681 3.2, RFC 9002 7.3.2).
@@ -125,12 +133,12 @@ pub enum CongestionEvent {
     Mark,
 }
 
-/// Nothing has come back for a while.
+/// No feedback has arrived for a while.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Silence {
-    /// State packets in a row that have had no echo; zero where there are none.
+    /// State packets in a row without an echo; zero for a sender without states.
     pub unanswered: u32,
-    /// How long ago the oldest of them left, or the newest acknowledgment came.
+    /// The time since the oldest of them was sent, or since the newest acknowledgment arrived.
     pub since: Duration,
     /// Bytes in flight.
     pub in_flight: u64,
@@ -140,42 +148,49 @@ pub struct Silence {
 
 /// A congestion controller of one direction of one path.
 ///
-/// Whoever writes one implements what it needs to be told, and the answers; [`super::reno`] is a short one.
+/// A controller implements the inputs that it needs, and all outputs; [`super::bbr`] is an example.
 pub trait Controller: fmt::Debug + Send {
-    /// Other bounds are in force from now on.
+    /// The bounds have changed.
     fn set_bounds(&mut self, now: Instant, bounds: Bounds);
 
-    /// A round trip was measured otherwise than by an exchange or a report, as in the set-up of a connection.
+    /// A round trip was measured by other means than an exchange or a report, such as set-up.
     fn on_round_trip(&mut self, now: Instant, rtt: Duration);
 
-    /// The echo of a state exchange has come. By default nothing is done.
+    /// The echo of a state exchange has arrived. Does nothing by default.
     fn on_exchange(&mut self, _now: Instant, _exchange: &Exchange) {}
 
-    /// A report has come that acknowledges data or holds some lost; only to a controller on [`super::Clock::Reports`]. By
-    /// default nothing is done.
+    /// A report has arrived that acknowledges data or declares data lost. Only called for [`super::Clock::Reports`]. Does nothing by
+    /// default.
     fn on_report(&mut self, _now: Instant, _report: &Report) {}
 
-    /// Nothing has come back for a while.
+    /// No feedback has arrived for a while.
     fn on_silence(&mut self, now: Instant, silence: &Silence);
 
-    /// Packets take another path from now on: what was found out no longer holds (RFC 9000 9.4).
+    /// The path has changed: forget what was measured (RFC 9000 9.4).
     fn on_path_change(&mut self, now: Instant);
 
-    /// The rate at which packets may leave; `None` when the cap in flight alone limits.
+    /// The pacing rate; `None` when only the in-flight cap limits.
     fn pacing_rate(&self) -> Option<Bandwidth>;
 
-    /// How many bytes may be in flight. Nothing leaves while as many are.
+    /// The in-flight cap: how many bytes may be in flight.
     fn in_flight_cap(&self) -> Bytes;
 
-    /// How much should leave back to back at most (draft-ietf-ccwg-bbr 5.6.3: send quantum); `None` leaves that to the sender.
+    /// The largest burst to send back to back (draft-ietf-ccwg-bbr 5.6.3: send quantum); `None` leaves that to the sender.
     fn quantum(&self) -> Option<Bytes> {
         None
     }
 
-    /// How far apart state exchanges should leave, where the sender has them.
+    /// Whether it answers marks in proportion to their share, as a scalable congestion control does, so that its packets may carry
+    /// ECT(1) instead of ECT(0) (RFC 9331 4.3). By default it does not.
+    fn is_scalable(&self) -> bool {
+        false
+    }
+
+    /// The spacing of state exchanges, for senders that have them. Exchanges wait for no pacing, so below three datagram times at the
+    /// rate ([`super::exchange_period`]) they take much of it.
     fn exchange_period(&self) -> Duration;
 
-    /// What the controller is doing, in a word, for statistics.
+    /// The state of the controller in a word, for statistics.
     fn phase(&self) -> &'static str;
 
     /// Writes the controller's gauges.

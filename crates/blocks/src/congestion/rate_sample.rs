@@ -1,4 +1,4 @@
-//! Delivery-rate samples: how fast packets that were acknowledged went through.
+//! Delivery rate samples of acknowledged packets.
 //!
 //! Called by senders when a packet leaves and when one is acknowledged; the samples go into [`super::Report`]s.
 //!
@@ -9,7 +9,7 @@
 use super::DeliverySample;
 use segstream_base::{Bandwidth, Instant};
 
-/// What a packet keeps from when it left.
+/// The state that is kept with a sent packet.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Departure {
     /// When it left.
@@ -18,6 +18,9 @@ pub struct Departure {
     delivered_at: Instant,
     first_sent_at: Instant,
     app_limited: bool,
+    tx_in_flight: u64,
+    lost: u64,
+    marked: u64,
 }
 
 /// The deliveries of a connection.
@@ -26,14 +29,24 @@ pub struct Deliveries {
     delivered: u64,
     at: Instant,
     first_sent_at: Instant,
-    /// Until so many bytes are delivered, samples tell of the application.
+    /// Until this many bytes are delivered, samples are application-limited.
     app_limited_until: u64,
+    /// Bytes held lost, and packets known to have been marked.
+    lost: u64,
+    marked: u64,
+}
+
+impl Departure {
+    /// Others have left with it, after which so many bytes are in flight.
+    pub const fn joined(&mut self, in_flight: u64) {
+        self.tx_in_flight = in_flight;
+    }
 }
 
 impl Deliveries {
-    /// A packet leaves; `idle` when nothing is in flight.
-    pub const fn depart(&mut self, now: Instant, idle: bool) -> Departure {
-        if idle {
+    /// A packet of `bytes` leaves while `in_flight` are in flight.
+    pub const fn depart(&mut self, now: Instant, in_flight: u64, bytes: u64) -> Departure {
+        if in_flight == 0 {
             self.first_sent_at = now;
             self.at = now;
         }
@@ -43,6 +56,9 @@ impl Deliveries {
             delivered_at: self.at,
             first_sent_at: self.first_sent_at,
             app_limited: self.delivered < self.app_limited_until,
+            tx_in_flight: in_flight + bytes,
+            lost: self.lost,
+            marked: self.marked,
         }
     }
 
@@ -51,10 +67,20 @@ impl Deliveries {
         self.app_limited_until = self.delivered + in_flight + 1;
     }
 
-    /// So many bytes are delivered.
+    /// This many bytes are delivered.
     pub const fn deliver(&mut self, now: Instant, bytes: u64) {
         self.delivered += bytes;
         self.at = now;
+    }
+
+    /// So many bytes are held lost.
+    pub const fn lose(&mut self, bytes: u64) {
+        self.lost += bytes;
+    }
+
+    /// So many packets are known to have been marked.
+    pub const fn mark(&mut self, packets: u64) {
+        self.marked += packets;
     }
 
     /// Bytes delivered so far.
@@ -75,6 +101,9 @@ impl Deliveries {
             rate: rate.map(|rate| Bandwidth::from_bits_per_second(u64::try_from(rate).unwrap_or(u64::MAX))),
             prior_delivered: departed.delivered,
             app_limited: departed.app_limited,
+            tx_in_flight: departed.tx_in_flight,
+            lost: self.lost - departed.lost,
+            marked: self.marked - departed.marked,
         }
     }
 }

@@ -3,10 +3,9 @@
 //! Invariant: outside recovery the window grows by one packet a round trip, or doubles below the threshold.
 //! Source: RFC 5681 3.1, 3.2, RFC 6675 5; initial window RFC 6928.
 
-use super::window::{self, Measure};
-use super::{Algorithm, Bounds, Clock, Controller, Limit, Report, Silence};
-use segstream_base::halves::Probe;
-use segstream_base::{Bandwidth, Bytes, Duration, Instant};
+use super::window::{LEAST, Window, WindowController, WindowLaw};
+use super::{Algorithm, Clock, Limit, Report};
+use segstream_base::Instant;
 
 /// The entry of the list.
 pub const ALGORITHM: Algorithm = Algorithm {
@@ -14,87 +13,39 @@ pub const ALGORITHM: Algorithm = Algorithm {
     about: "half a window after a loss (RFC 5681)",
     offered: false,
     clock: Clock::Reports,
-    heeds_marks: true,
-    start: |start| Box::new(Reno::new(start.bounds)),
+    responds_to_ecn: true,
+    start: |start| Box::new(WindowController::<Reno>::new(start)),
 };
 
 /// Reno.
-#[derive(Clone, Copy, Debug)]
-pub struct Reno {
-    measure: Measure,
-    window: f64,
-    threshold: f64,
+#[derive(Clone, Copy, Debug, Default)]
+struct Reno;
+
+/// Half of what is in flight, in packets (RFC 5681 equation 4).
+fn half(window: &Window, in_flight: u64) -> f64 {
+    (window.units.packets(in_flight) / 2.0).max(LEAST)
 }
 
-impl Reno {
-    /// At the start of a connection. The floor and the peak are the sender's to keep.
-    pub fn new(bounds: Bounds) -> Self {
-        Self { measure: Measure::new(bounds), window: window::INITIAL, threshold: f64::INFINITY }
-    }
-
-    fn half(&self, in_flight: u64) -> f64 {
-        (self.measure.packets(in_flight) / 2.0).max(window::LEAST)
-    }
-}
-
-impl Controller for Reno {
-    fn set_bounds(&mut self, _now: Instant, bounds: Bounds) {
-        self.measure.set_bounds(bounds);
-    }
-
-    fn on_round_trip(&mut self, _now: Instant, rtt: Duration) {
-        self.measure.on_round_trip(rtt);
-    }
-
-    fn on_report(&mut self, _now: Instant, report: &Report) {
-        self.measure.on_report(report);
+impl WindowLaw for Reno {
+    fn on_report(&mut self, window: &mut Window, _now: Instant, report: &Report) {
         if report.event.is_some() {
-            self.threshold = self.half(report.in_flight_before);
-            self.window = self.threshold;
+            window.threshold = half(window, report.in_flight_before);
+            window.size = window.threshold;
         }
         if report.recovering || report.limited != Some(Limit::Cap) {
             return;
         }
-        let packets = self.measure.packets(report.delivered);
-        if self.window < self.threshold {
-            self.window = (self.window + packets).min(self.threshold);
+        if window.in_slow_start() {
+            window.slow_start(report.delivered, 1.0);
         } else {
-            self.window += packets / self.window;
+            window.size += window.units.packets(report.delivered) / window.size;
         }
     }
 
-    fn on_silence(&mut self, _now: Instant, silence: &Silence) {
-        let Some(expiry) = silence.timeout else { return };
+    fn on_timeout(&mut self, window: &mut Window, expiry: u32, in_flight: u64) {
         // RFC 5681 3.1: a threshold is not lowered twice for one loss.
         if expiry == 1 {
-            self.threshold = self.half(silence.in_flight);
+            window.threshold = half(window, in_flight);
         }
-        self.window = 1.0;
-    }
-
-    fn on_path_change(&mut self, _now: Instant) {
-        self.measure.forget_path();
-        *self = Self { measure: self.measure, window: window::INITIAL, threshold: f64::INFINITY };
-    }
-
-    fn pacing_rate(&self) -> Option<Bandwidth> {
-        None
-    }
-
-    fn in_flight_cap(&self) -> Bytes {
-        self.measure.cap(self.window)
-    }
-
-    fn exchange_period(&self) -> Duration {
-        self.measure.exchange_period(self.window)
-    }
-
-    fn phase(&self) -> &'static str {
-        if self.window < self.threshold { "slow_start" } else { "congestion_avoidance" }
-    }
-
-    /// Gauge: `window_packets`.
-    fn probe(&self, out: &mut dyn Probe) {
-        out.gauge("window_packets", self.window);
     }
 }

@@ -1,4 +1,4 @@
-//! The spacing of state exchanges that suits a path.
+//! The spacing of state exchanges for a path.
 //!
 //! Called by controllers, for [`super::Controller::exchange_period`]. Times are in seconds.
 //!

@@ -47,7 +47,7 @@ use workload::{ACTIVE_BYTES_MIN, AT_RATE_BYTES_MIN, Workload};
     args_conflicts_with_subcommands = true,
     disable_help_subcommand = true,
     after_help = "Example:\n  segstream bench\n  segstream bench throughput ping-pong --against raw --json\n  \
-                        segstream bench --against all --markdown numbers.md\n  segstream bench serve --bind 0.0.0.0:4433"
+                        segstream bench --against all --markdown numbers.md\n  segstream bench serve --listen 0.0.0.0:4433"
 )]
 pub(crate) struct Arguments {
     #[command(flatten)]
@@ -60,7 +60,7 @@ pub(crate) struct Arguments {
 enum Action {
     Serve(remote::ServeArguments),
     /// Measures from this host to one where `segstream bench serve` runs.
-    #[command(after_help = "Example:\n  segstream bench run 192.0.2.1:4433 --peer SHA256:... --code k7qm-2xnp-9wdt-4rfh\n\n\
+    #[command(after_help = "Example:\n  segstream bench run 192.0.2.1:4433 --peer SHA256:... --code\n\n\
                             `serve` prints this line.")]
     Run(Box<RunArguments>),
     #[command(hide = true)]
@@ -215,7 +215,7 @@ impl Measuring {
         ] {
             if is_given && !workloads.iter().any(|workload| of.contains(workload)) {
                 let of: Vec<&str> = of.iter().map(|workload| workload.name()).collect();
-                return Err(usage::bad(format!("--{flag} means nothing here, only for {}; leave it out", of.join(", "))));
+                return Err(usage::bad(format!("--{flag} has an effect on {} only; leave it out", of.join(", "))));
             }
         }
         let size = flags.segment_bytes.map_or(ACTIVE_BYTES_MIN, Bytes::get);

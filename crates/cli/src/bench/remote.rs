@@ -11,7 +11,9 @@ use super::end::line::{Known, Listening, Outcome};
 use super::measurement::{Processors, Sample};
 use super::transport::{Catalogue, Transport};
 use crate::address;
+use crate::code_argument::{CodeArguments, VARIABLE};
 use crate::interruption::Interruption;
+use crate::usage;
 use anyhow::{Context as _, Result, bail};
 use clap::Args;
 use segstream::blocking::Endpoint;
@@ -32,11 +34,11 @@ const LOOK: Duration = Duration::from_millis(20);
 /// It prints the command for the other host. The measurements use free UDP ports, and free TCP ports for transports over
 /// TCP; a firewall between the two hosts must let them through.
 #[derive(Debug, Args)]
-#[command(after_help = "Example:\n  segstream bench serve --bind 0.0.0.0:4433")]
+#[command(after_help = "Example:\n  segstream bench serve --listen 0.0.0.0:4433")]
 pub(super) struct ServeArguments {
     /// The address to listen on; port 0 selects a free port. The receivers use the same IP address.
-    #[arg(long, value_name = "ADDR", value_parser = address::numeric, default_value = "0.0.0.0:0")]
-    bind: SocketAddr,
+    #[arg(long, value_name = "ADDR", value_parser = address::numeric, default_value = "0.0.0.0:0", alias = "bind")]
+    listen: SocketAddr,
     /// The path of the program segstream-peers [default: the directory of this program, then PATH].
     #[arg(long, value_name = "PATH")]
     peers: Option<PathBuf>,
@@ -54,9 +56,8 @@ pub(super) struct ServerArguments {
     /// The fingerprint that it prints.
     #[arg(long, value_name = "FINGERPRINT")]
     peer: Fingerprint,
-    /// The one-time code that it prints.
-    #[arg(long, value_name = "CODE")]
-    code: OneTimeCode,
+    #[command(flatten)]
+    code: CodeArguments,
 }
 
 /// What the server says first.
@@ -82,29 +83,28 @@ pub(super) fn serve(arguments: &ServeArguments) -> Result<ExitCode> {
     let catalogue = Catalogue::ask(arguments.peers.as_deref(), true)?;
     let (identity, admission) = (Identity::generate()?, Admission::nobody());
     let fingerprint = identity.fingerprint();
-    let mut endpoint = Endpoint::builder().identity(identity).admission(admission.clone()).listen(arguments.bind)?;
+    let mut endpoint = Endpoint::builder().identity(identity).admission(admission.clone()).listen(arguments.listen)?;
     let interruption = Interruption::listen(Some(endpoint.waker()))?;
     let address = endpoint.local_addr();
     eprintln!("listening on {address}");
+    let place = address::destination(address);
     let processors = Processors::choose(!arguments.no_pin);
     while !interruption.is_asked() {
         let code = OneTimeCode::generate()?;
         admission.allow_once(&code)?;
-        // Nobody can connect to a wildcard: the host is for people to fill in.
-        let place = if address.ip().is_unspecified() { format!("HOST:{}", address.port()) } else { address.to_string() };
-        eprintln!("to measure: segstream bench run {place} --peer {fingerprint} --code {code}");
+        eprintln!("to measure: {VARIABLE}={code} segstream bench run {place} --peer {fingerprint} --code");
         let id = match endpoint.accept(None) {
             Ok(id) => id,
             Err(Error::Woken) => break,
             Err(error) => return Err(error.into()),
         };
         let mut session = Session { endpoint: &mut endpoint, id, answers: StreamId::FIRST };
-        match session.serve(&catalogue, arguments.bind, processors) {
+        match session.serve(&catalogue, arguments.listen, processors) {
             Ok(measurements) => eprintln!("{measurements} measurements served"),
             Err(_) if interruption.is_asked() => {}
             Err(error) => eprintln!("segstream: {error:#}"),
         }
-        endpoint.forget(id);
+        endpoint.release(id);
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -182,7 +182,11 @@ impl Control {
     /// Goes to the server.
     pub(super) fn connect(server: &ServerArguments) -> Result<Self> {
         let remote = address::of_host(&server.address)?;
-        let mut endpoint = Endpoint::builder().identity(Identity::of_code(&server.code)?).bind(super::end::any_port(remote))?;
+        let code = server
+            .code
+            .read(false)?
+            .ok_or_else(|| usage::bad("give the one-time code of `segstream bench serve` with --code or --code-file"))?;
+        let mut endpoint = Endpoint::builder().identity(Identity::of_code(&code)?).bind(super::end::any_port(remote))?;
         let met = meet(&mut endpoint, (remote, server.peer).into());
         let (id, answers, greeting) = met.with_context(|| {
             format!("{} refuses the handshake; give --peer and --code as `segstream bench serve` prints them now", server.address)

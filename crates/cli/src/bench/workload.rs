@@ -114,6 +114,7 @@ impl Workload {
             interval_us,
             warm_up,
             rate: if workload == Task::Active { JobRate::Fixed(paced_at) } else { JobRate::Unpaced },
+            congestion: None,
             polling: flags.polling,
             threads: flags.threads,
             no_offload: flags.no_offload,

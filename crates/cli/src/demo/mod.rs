@@ -209,7 +209,7 @@ fn wire_bytes_per_byte(outcome: &Outcome, source: &Source) -> Option<f64> {
 /// The missing lines of a slice, ascending.
 fn missing_lines(shown: Option<&Shown>) -> Vec<usize> {
     match shown {
-        Some(shown) => shown.received.holes.iter().flat_map(|&(start, end)| start as usize..end as usize).collect(),
+        Some(shown) => shown.received.holes.iter().flatten().map(|unit| unit.0 as usize).collect(),
         None => (0..way::UNITS as usize).collect(),
     }
 }

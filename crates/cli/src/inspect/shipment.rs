@@ -11,11 +11,11 @@
 //! count as undecodable. Nothing tells a damaged shipment in the clear from a sealed one but the others between the same
 //! two addresses: it counts as sealed when none of them could be read.
 
-use segstream_base::ShipmentNumber;
 use segstream_base::codec::{DecodeError, Reader};
+use segstream_base::{Ordinal, Run, ShipmentNumber};
 use segstream_proto::session::Plain;
 use segstream_wire::handshake::{Confirm, Cookie, Disconnect, Fragment, Reject, Request};
-use segstream_wire::header::{HEADER_BYTES, Outside};
+use segstream_wire::header::{HEADER_BYTES, UnprotectedHeader};
 use segstream_wire::proposal::{Agreement, Proposal};
 use segstream_wire::report::Arrived;
 use segstream_wire::{Contract, Header, Kind, Level, Part, Report, ReportFrame, State, StateFrame};
@@ -63,7 +63,7 @@ impl Flows {
         payload: &[u8],
         whole: bool,
     ) -> Option<Result<Shipment, Undecodable>> {
-        let outside = Outside::read(payload)?;
+        let unprotected = UnprotectedHeader::read(payload)?;
         if !whole {
             return Some(Err(Undecodable::CutOff));
         }
@@ -72,15 +72,15 @@ impl Flows {
         let is_handshake = header.is_some_and(|header| header.level == Level::Handshake);
         let opened = header.and_then(|header| Some((header, Plain::open(ShipmentNumber(header.number.into()), payload)?)));
         let Some((header, end)) = opened.filter(|_| !is_handshake) else {
-            let sealed = (outside.data || is_handshake) && !self.0.contains(&pair);
+            let sealed = (unprotected.data || is_handshake) && !self.0.contains(&pair);
             return match header {
-                None if !outside.data => None,
-                _ if sealed => Some(Ok(Shipment::sealed(outside, header.filter(|_| is_handshake)))),
+                None if !unprotected.data => None,
+                _ if sealed => Some(Ok(Shipment::sealed(unprotected, header.filter(|_| is_handshake)))),
                 _ => Some(Err(Undecodable::BrokenSeal)),
             };
         };
         let body = payload.get(HEADER_BYTES..end).unwrap_or(&[]);
-        if outside.data {
+        if unprotected.data {
             self.0.insert(pair);
         } else if let (Kind::Request, Ok(request)) = (header.kind, Request::decode(&mut Reader::new(body))) {
             if request.protection == Plain::MODE {
@@ -102,11 +102,11 @@ impl Shipment {
         Self { kind: Some(kind.name()), number: Some(number), connection, level: level_name(level), sealed: false, parts }
     }
 
-    /// One of which only the outside can be read, and perhaps its header.
-    fn sealed(outside: Outside, header: Option<Header>) -> Self {
+    /// One of which only the unprotected part of the header can be read, and perhaps all of it.
+    fn sealed(unprotected: UnprotectedHeader, header: Option<Header>) -> Self {
         let level = header.map_or("data", |header| level_name(header.level));
         let (kind, number) = (header.map(|header| header.kind.name()), header.map(|header| header.number));
-        Self { kind, number, connection: outside.connection, level, sealed: true, parts: Vec::new() }
+        Self { kind, number, connection: unprotected.connection, level, sealed: true, parts: Vec::new() }
     }
 }
 
@@ -191,10 +191,10 @@ fn describe(contract: &Contract) -> String {
 }
 
 fn part(part: &Part) -> String {
-    let Part { stream, segment, first, count, again, length, .. } = part;
+    let Part { stream, segment, first, retransmission, length, .. } = part;
     let length = length.map_or(String::new(), |length| format!(" of {length} bytes"));
-    let again = if *again { " again" } else { "" };
-    format!("stream {stream} segment {segment}{length} positions {first}..{}{again}", first + count)
+    let again = if *retransmission { " again" } else { "" };
+    format!("stream {stream} segment {segment}{length} positions {first}..{}{again}", part.end())
 }
 
 fn state(state: &State) -> Vec<String> {
@@ -254,8 +254,7 @@ fn report_frame(frame: &ReportFrame) -> String {
     }
 }
 
-fn runs(runs: &[(u32, u32)]) -> String {
-    let texts: Vec<String> =
-        runs.iter().map(|&(start, end)| if end == start + 1 { start.to_string() } else { format!("{start}..{end}") }).collect();
+fn runs<N: Ordinal>(runs: &[Run<N>]) -> String {
+    let texts: Vec<String> = runs.iter().map(|run| if run.len() == 1 { run.start().to_string() } else { run.to_string() }).collect();
     if texts.is_empty() { "none".to_owned() } else { texts.join(",") }
 }

@@ -5,24 +5,25 @@
 //! Invariant: no more than [`WRITING_BYTES_MAX`] wait to be written beyond a segment; what does not fit stays in the
 //! window, and the sender waits.
 
-use super::admitting::Admitting;
+use super::checks::{Checks, Finding};
 use super::incoming::{Incoming, Stage};
-use super::writer::{Job, Outcome, Writer};
+use super::sender_admission::SenderAdmission;
+use super::sink::Sink;
+use super::writer::{Completion, Job, Writer};
 use super::{Arguments, Destination, Holes};
 use crate::interruption::Interruption;
 use crate::json;
 use crate::live_statistics::LiveStatistics;
-use crate::manifest::{self, ANSWERS_LABEL, Answer};
+use crate::manifest::{self, ANSWERS_LABEL, Answer, Takes};
 use crate::progress::Progress;
+use crate::segment_lines::{self, SegmentLines};
 use anyhow::{Context as _, Result};
 use segstream::blocking::Endpoint;
 use segstream::{Bytes, ConnectionEvent, ConnectionId, Error, StreamStatistics, SubmitError};
 use segstream_base::{Duration, Instant};
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::{BufWriter, Write as _};
 
-/// Bytes that may wait to be written.
+/// The most bytes in the writer's queue.
 const WRITING_BYTES_MAX: u64 = 32 << 20;
 /// The longest sleep.
 const SLEEP_MAX: Duration = Duration::from_secs(1);
@@ -34,14 +35,15 @@ const REFUSED: u64 = 1;
 pub(super) struct Receiving<'a> {
     endpoint: Endpoint,
     arguments: &'a Arguments,
-    admitting: Admitting,
+    admission: SenderAdmission,
     writer: Writer,
+    checks: Checks,
     destination: Destination,
-    segments: Option<BufWriter<File>>,
+    segments: Option<SegmentLines>,
     interruption: Interruption,
     incoming: BTreeMap<ConnectionId, Incoming>,
     progress: Progress,
-    /// Bytes given to the writer and not written.
+    /// Bytes in the writer's queue.
     writing_bytes: u64,
     served: u64,
     success: bool,
@@ -52,21 +54,22 @@ impl<'a> Receiving<'a> {
     pub(super) fn new(
         endpoint: Endpoint,
         arguments: &'a Arguments,
-        admitting: Admitting,
+        admission: SenderAdmission,
         destination: Destination,
-        segments: Option<BufWriter<File>>,
+        segments: Option<SegmentLines>,
         interruption: Interruption,
     ) -> Self {
         Self {
-            writer: Writer::start(destination.clone(), endpoint.waker()),
+            writer: Writer::start(Sink::new(destination.clone(), arguments.durability, arguments.hidden), endpoint.waker()),
+            checks: Checks::start(destination.clone(), arguments.overwrite, arguments.hidden, endpoint.waker()),
             endpoint,
             arguments,
-            admitting,
+            admission,
             destination,
             segments,
             interruption,
             incoming: BTreeMap::new(),
-            progress: Progress::new(None, arguments.stats.is_some() || arguments.keep),
+            progress: Progress::new(arguments.stats.is_some() || arguments.keep),
             writing_bytes: 0,
             served: 0,
             success: true,
@@ -85,8 +88,11 @@ impl<'a> Receiving<'a> {
             if let Some((id, event)) = event {
                 self.on_event(id, event)?;
             }
-            while let Some(outcome) = self.writer.poll() {
-                self.on_outcome(outcome)?;
+            while let Some(completion) = self.writer.poll() {
+                self.on_completion(completion)?;
+            }
+            while let Some(finding) = self.checks.poll() {
+                self.on_finding(finding)?;
             }
             let taken = self.take()?;
             self.tell()?;
@@ -98,7 +104,7 @@ impl<'a> Receiving<'a> {
         self.interrupt()
     }
 
-    /// The user wants it to end: with `--keep` the usual way to, otherwise a failure.
+    /// The user interrupts it: with `--keep` that is a success, otherwise a failure.
     fn interrupt(mut self) -> Result<bool> {
         self.success &= self.arguments.keep && self.incoming.is_empty();
         let mut jobs = Vec::new();
@@ -108,8 +114,8 @@ impl<'a> Receiving<'a> {
             incoming.abandon(&mut jobs);
         }
         self.ask(jobs);
-        for outcome in self.writer.finish() {
-            self.on_outcome(outcome)?;
+        for completion in self.writer.finish() {
+            self.on_completion(completion)?;
         }
         for (id, incoming) in std::mem::take(&mut self.incoming) {
             self.report(id, incoming)?;
@@ -118,10 +124,21 @@ impl<'a> Receiving<'a> {
     }
 
     fn finish(mut self) -> Result<bool> {
-        if let Some(segments) = &mut self.segments {
-            segments.flush().context("the file of --segments-json cannot be written")?;
-        }
+        self.flush_segments();
         Ok(self.success)
+    }
+
+    /// Writes what waits for the file of --segments-json. If that fails, nothing more is written there, and the transfers go on.
+    fn flush_segments(&mut self) {
+        if let Some(Err(error)) = self.segments.as_mut().map(|segments| segments.flush()) {
+            self.end_segments(&error);
+        }
+    }
+
+    fn end_segments(&mut self, error: &std::io::Error) {
+        self.segments = None;
+        self.success = false;
+        self.progress.line(&segment_lines::failure(error));
     }
 
     fn on_event(&mut self, id: ConnectionId, event: ConnectionEvent) -> Result<()> {
@@ -133,6 +150,9 @@ impl<'a> Receiving<'a> {
         match event {
             ConnectionEvent::Connected => {
                 incoming.answers = self.endpoint.connection(id).open_stream(manifest::contract(ANSWERS_LABEL)).ok();
+                let packs = matches!(self.destination, Destination::Nowhere | Destination::Directory(_));
+                let takes = Takes { offers: true, packs };
+                return self.answer(id, &[Answer { takes: Some(takes), ..Answer::default() }]);
             }
             ConnectionEvent::StreamOpened(stream) => {
                 let mut connection = self.endpoint.connection(id);
@@ -158,19 +178,24 @@ impl<'a> Receiving<'a> {
         let Ok(address) = connection.remote() else { return Ok(false) };
         if !self.arguments.keep && (self.served > 0 || !self.incoming.is_empty()) {
             connection.abort(REFUSED, "this receiver takes one connection and has it already; start it with --keep for more")?;
-            self.endpoint.forget(id);
+            self.endpoint.release(id);
+            return Ok(false);
+        }
+        if self.destination.is_sequential() && !self.incoming.is_empty() {
+            connection.abort(REFUSED, "this receiver writes to a pipe, and another sender has it; try again when that one is done")?;
+            self.endpoint.release(id);
             return Ok(false);
         }
         let key = connection.peer_fingerprint();
         let live = LiveStatistics::new(self.arguments.stats, self.endpoint.clock().now());
         let limit = self.arguments.bytes_max().filter(|_| !matches!(self.destination, Destination::Nowhere));
-        let mut incoming = Incoming::new(id, self.arguments.holes == Holes::Drop, limit, live);
+        let mut incoming = Incoming::new((id, key), self.arguments.holes == Holes::Drop, limit, live);
         incoming.report.address = Some(address.to_string());
         incoming.report.peer = key.map(|key| key.to_string());
         self.incoming.insert(id, incoming);
         let who = key.map_or(String::new(), |key| format!(", whose key is {key}"));
         self.progress.line(&format!("connected with {address}{who}"));
-        if let Some(invitation) = self.admitting.on_connected(key, !self.arguments.keep)? {
+        if let Some(invitation) = self.admission.on_connected(key, !self.arguments.keep)? {
             self.progress.line(&invitation);
         }
         Ok(true)
@@ -181,21 +206,32 @@ impl<'a> Receiving<'a> {
         let Some(manifest) = incoming.manifest else { return Ok(()) };
         let mut jobs = Vec::new();
         while let Some(received) = self.endpoint.connection(id).try_recv(manifest) {
-            if let Some(bytes) = incoming.on_record(&received.bytes, &mut jobs) {
-                self.progress.expected(bytes);
-                if let Some(sentence) = incoming.refusal(Some(bytes)) {
-                    break_off(&mut self.endpoint, id, incoming, sentence)?;
-                }
+            if let Some(question) = incoming.on_record(&received.bytes, &mut jobs) {
+                self.checks.ask(question);
             }
         }
+        self.progress.expected(incoming.offers.offered_bytes());
         self.ask(jobs);
         Ok(())
+    }
+
+    /// The checks have found something.
+    fn on_finding(&mut self, finding: Finding) -> Result<()> {
+        let (id, answers) = match finding {
+            Finding::Replies(id, replies) => (id, self.incoming.get_mut(&id).map(|incoming| incoming.on_replies(replies))),
+            Finding::Finished(id, count) => (id, self.incoming.get_mut(&id).map(|incoming| vec![incoming.offers.on_times(count)])),
+        };
+        let answers = answers.unwrap_or_default();
+        for error in answers.iter().filter_map(|answer| answer.error.as_ref()) {
+            self.progress.line(&format!("segstream: {error}"));
+        }
+        self.answer(id, &answers)
     }
 
     /// Takes segments while there is room to write them; whether there were any.
     fn take(&mut self) -> Result<bool> {
         let mut jobs = Vec::new();
-        let mut taken = false;
+        let (mut taken, mut unwritten) = (false, None);
         for (&id, incoming) in &mut self.incoming {
             let now = self.endpoint.clock().now();
             let mut connection = self.endpoint.connection(id);
@@ -203,16 +239,16 @@ impl<'a> Receiving<'a> {
                 while self.writing_bytes < WRITING_BYTES_MAX && incoming.takes(stream) {
                     let Some(received) = connection.try_recv(stream) else { break };
                     let Some((job, record)) = incoming.on_segment(now, received) else { break };
-                    if let Job::Write(_, _, bytes) = &job {
+                    if let Job::Write(_, _, bytes, _) | Job::Unpack(_, bytes, _) = &job {
                         self.writing_bytes += bytes.len() as u64;
                     }
                     jobs.push(job);
                     taken = true;
                     if let Some(segments) = &mut self.segments {
-                        segments.write_all(&json::line(&record)?).context("the file of --segments-json cannot be written")?;
+                        unwritten = segments.add(&record).err().or(unwritten);
                     }
                 }
-                // Only a file has places to write at; everything else takes one stream after another.
+                // Only a file can be written at an offset; other destinations take one stream after another.
                 if self.destination.is_sequential()
                     && incoming.streams.get(&stream).is_some_and(|arriving| arriving.stage == Stage::Receiving)
                 {
@@ -220,11 +256,17 @@ impl<'a> Receiving<'a> {
                 }
             }
             self.progress.delivered(incoming.report.bytes);
-            if let Some(sentence) = incoming.refusal(None) {
+            self.progress.name(incoming.current_name());
+            if let Some(sentence) = incoming.refusal() {
                 break_off(&mut self.endpoint, id, incoming, sentence)?;
             }
         }
         self.ask(jobs);
+        match unwritten {
+            Some(error) => self.end_segments(&error),
+            None if taken => self.flush_segments(),
+            None => {}
+        }
         Ok(taken)
     }
 
@@ -234,13 +276,14 @@ impl<'a> Receiving<'a> {
         }
     }
 
-    fn on_outcome(&mut self, outcome: Outcome) -> Result<()> {
-        let ((id, stream), failed) = match outcome {
-            Outcome::Written(bytes) => {
+    fn on_completion(&mut self, completion: Completion) -> Result<()> {
+        let now = self.endpoint.clock().now();
+        let ((id, stream), failed) = match completion {
+            Completion::Written(bytes) => {
                 self.writing_bytes = self.writing_bytes.saturating_sub(bytes);
                 return Ok(());
             }
-            Outcome::Hashed(key, blake3) => {
+            Completion::Hashed(key, blake3) => {
                 let mut jobs = Vec::new();
                 if let Some(incoming) = self.incoming.get_mut(&key.0) {
                     incoming.on_hashed(key.1, blake3, &mut jobs);
@@ -248,35 +291,47 @@ impl<'a> Receiving<'a> {
                 self.ask(jobs);
                 return Ok(());
             }
-            Outcome::Kept(key) => (key, None),
-            Outcome::Left(key, part) => {
+            Completion::Renamed(key, durable) => {
+                if let Some(incoming) = self.incoming.get_mut(&key.0) {
+                    incoming.on_kept(key.1, durable);
+                }
+                (key, None)
+            }
+            Completion::Unpacked(id, told) => {
+                let Some(incoming) = self.incoming.get_mut(&id) else { return Ok(()) };
+                let (answers, sentences) = incoming.on_unpacked(now, told);
+                for sentence in sentences {
+                    self.progress.line(&format!("segstream: {sentence}"));
+                }
+                return self.answer(id, &answers);
+            }
+            Completion::Left(key, part) => {
                 if let Some(part) = part {
                     self.progress.line(&format!("segstream: what came is left in {part}"));
                 }
                 (key, None)
             }
-            Outcome::Failed(key, sentence) => {
+            Completion::Failed(key, sentence) => {
                 self.progress.line(&format!("segstream: {sentence}"));
                 (key, Some(sentence))
             }
         };
-        let answer = self.incoming.get_mut(&id).and_then(|incoming| incoming.on_done(stream, failed));
-        match answer {
-            Some(answer) => self.answer(id, &answer),
-            None => Ok(()),
-        }
+        let answer = self.incoming.get_mut(&id).and_then(|incoming| incoming.on_done(now, stream, failed));
+        self.answer(id, answer.as_slice())
     }
 
-    fn answer(&mut self, id: ConnectionId, answer: &Answer) -> Result<()> {
+    fn answer(&mut self, id: ConnectionId, answers: &[Answer]) -> Result<()> {
         let Some(incoming) = self.incoming.get_mut(&id) else { return Ok(()) };
         if incoming.answers.is_none() {
             return Ok(());
         }
-        incoming.unsent.push_back(Bytes::from(serde_json::to_vec(answer).context("an answer cannot be written as JSON")?));
+        for answer in answers {
+            incoming.unsent.push_back(Bytes::from(serde_json::to_vec(answer).context("an answer cannot be written as JSON")?));
+        }
         self.send_answers(id)
     }
 
-    /// Hands over the answers that wait, as far as the buffer of their stream takes them.
+    /// Submits pending answers, as far as the send buffer of their stream takes them.
     fn send_answers(&mut self, id: ConnectionId) -> Result<()> {
         let Some(incoming) = self.incoming.get_mut(&id) else { return Ok(()) };
         let Some(answers) = incoming.answers else { return Ok(()) };
@@ -285,7 +340,7 @@ impl<'a> Receiving<'a> {
             match self.endpoint.connection(id).try_send(answers, bytes.clone(), now, None) {
                 Ok(_) => drop(incoming.unsent.pop_front()),
                 Err(Error::Submit(SubmitError::Blocked)) => return Ok(()),
-                // The sender is gone or takes nothing any more: it needs no answer.
+                // The sender has closed or stopped reading: it needs no answer.
                 Err(Error::Submit(_) | Error::Closed { .. } | Error::Closing { .. } | Error::Refused { .. }) => incoming.unsent.clear(),
                 Err(error) => return Err(error.into()),
             }
@@ -321,7 +376,8 @@ impl<'a> Receiving<'a> {
         Ok(())
     }
 
-    /// Answers the peer's last repetitions. Why only without `--keep`: otherwise the loop does it.
+    /// Serves the closing period (RFC 9000 10.2.1): answers what the peer repeats. Only without `--keep`: otherwise the loop
+    /// does it.
     fn drain(&mut self, id: ConnectionId) -> Result<()> {
         loop {
             match self.endpoint.connection(id).drained() {
@@ -341,22 +397,21 @@ impl<'a> Receiving<'a> {
             None => StreamStatistics::default(),
         };
         incoming.report.take(&statistics, records);
-        let report = incoming.conclude();
+        let mut report = incoming.conclude();
+        report.is_told = report.error.as_ref().is_some_and(|error| self.progress.has_told(error));
         if !self.arguments.keep {
             self.drain(id)?;
         }
-        self.endpoint.forget(id);
+        self.endpoint.release(id);
         self.served += 1;
         self.success &= report.is_success();
         if let Some(sentence) = report.sentence_of_receiver() {
             eprintln!("{sentence}");
         }
-        if let Some(error) = &report.error {
+        if let Some(error) = report.untold_error() {
             eprintln!("segstream: {error}");
         }
-        if let Some(segments) = &mut self.segments {
-            segments.flush().context("the file of --segments-json cannot be written")?;
-        }
+        self.flush_segments();
         if !self.arguments.json {
             return Ok(());
         }
@@ -364,7 +419,7 @@ impl<'a> Receiving<'a> {
     }
 }
 
-/// Breaks off a connection that has more to write than it may, once; its event follows.
+/// Aborts a connection that exceeds its limit of bytes, once; the event follows.
 fn break_off(endpoint: &mut Endpoint, id: ConnectionId, incoming: &mut Incoming, sentence: String) -> Result<()> {
     if incoming.report.error.is_none() && incoming.closed.is_none() {
         endpoint.connection(id).abort(REFUSED, &sentence)?;

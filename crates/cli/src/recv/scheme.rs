@@ -1,15 +1,15 @@
-//! `segstream recv --scheme KEY`: one transfer in the way of another scheme, plainly, for laboratories.
+//! `segstream recv --scheme KEY`: one transfer with another scheme, without encryption, for laboratories.
 //!
 //! Called by the verb.
 //!
-//! Invariant: as in the usual way nothing is overwritten, no link is followed, and a file has its name only when
+//! Invariant: as without `--scheme` nothing is overwritten, no link is followed, and a file has its name only when
 //! it is whole.
 //!
-//! Limit: bytes are written between two looks at the network, so a slow disk or pipe delays the scheme.
+//! Limit: the thread that serves the network also writes the bytes, so a slow disk or pipe delays the scheme.
 
-use super::part_file::PartFile;
-use super::sink::Sink;
-use super::{Arguments, Destination, Holes, writer};
+use super::sink::{Attributes, Sink};
+use super::storage::Beginning;
+use super::{Arguments, Destination, Holes};
 use crate::content_hash::ContentHash;
 use crate::interruption::Interruption;
 use crate::progress::Progress;
@@ -22,24 +22,23 @@ use segstream_lab::registry::Scheme;
 use segstream_net::adapter::{self, ReceiveOptions, ReceivingConfig, Watch};
 use std::io;
 use std::process::ExitCode;
-use std::sync::Arc;
 
 /// Flags that mean nothing with a scheme.
-const USUAL: &[&str] = &["keep", "segments_json", "stats", "max_bytes"];
+const USUAL: &[&str] = &["keep", "segments_json", "stats", "max_bytes", "metrics", "overwrite", "hidden", "qlog", "loss_log"];
 
-/// What is written, and what of it is known.
+/// The destination, and what has been written to it.
 #[derive(Debug)]
 struct Output {
-    sink: Sink,
+    sink: Sink<()>,
     drop_holes: bool,
     hash: ContentHash,
     whole: bool,
 }
 
-/// Receives in the way of `scheme`.
+/// Receives with `scheme`.
 pub(super) fn run(arguments: &Arguments, scheme: &'static Scheme) -> Result<ExitCode> {
     arguments.protection.check_scheme(scheme.key)?;
-    arguments.given.refuse(USUAL, &format!("with --scheme {}", scheme.key))?;
+    arguments.explicit.refuse(USUAL, &format!("with --scheme {}", scheme.key))?;
     let destination = super::destination(arguments.out.as_ref())?;
     if let Destination::Directory(directory) = &destination {
         return Err(usage::bad(format!(
@@ -47,18 +46,11 @@ pub(super) fn run(arguments: &Arguments, scheme: &'static Scheme) -> Result<Exit
             directory.display()
         )));
     }
-    let sink = match &destination {
-        Destination::Path(path) => {
-            let (directory, name) = writer::split(path).map_err(|sentence| anyhow!(sentence))?;
-            Sink::Part(PartFile::create(&directory, name).map_err(|sentence| anyhow!(sentence))?)
-        }
-        Destination::StandardOutput => Sink::StandardOutput,
-        Destination::Device(device) => Sink::Device(Arc::clone(device)),
-        Destination::Directory(_) | Destination::Nowhere => Sink::Discarded,
-    };
+    let mut sink = Sink::new(destination.clone(), arguments.durability, arguments.hidden);
+    sink.begin((), "", Attributes::default(), Beginning::Plain).map_err(|sentence| anyhow!(sentence))?;
     let drop_holes = arguments.holes == Holes::Drop;
-    // Only a file has places to write at.
-    let in_order = drop_holes || !matches!(sink, Sink::Part(_));
+    // Only a file can be written at an offset.
+    let in_order = drop_holes || !sink.is_file();
     let output = Output { sink, drop_holes, hash: ContentHash::default(), whole: true };
     let result = receive(arguments, scheme, output, in_order)?;
     if let Some(sentence) = result.report.sentence_of_receiver() {
@@ -81,23 +73,23 @@ fn receive(arguments: &Arguments, scheme: &'static Scheme, mut output: Output, i
         eprintln!("{warning}");
     }
     arguments.protection.tell();
-    if matches!(output.sink, Sink::Discarded) {
+    if output.sink.is_nowhere() {
         eprintln!("no --out: the data is counted and discarded");
     }
     let interruption = Interruption::listen(None)?;
     eprintln!("waiting for a sender with --scheme {}", scheme.key);
-    let progress = Progress::new(None, false);
+    let progress = Progress::new(false);
     let mut told = |so_far: adapter::Progress| progress.delivered(so_far.bytes);
     let watch = Watch { stop: Some(interruption.flag()), progress: Some(&mut told) };
     let received = receiver.run(|arrived| output.take(arrived), watch)?;
     progress.clear();
-    let mut result = SchemeReport::of_receiver(scheme.key, received, FileReport::default());
+    let mut result = SchemeReport::of_receiver(scheme.key, received);
     let mut file = output.finish(result.report.error.is_none())?;
     file.name = arguments.out.as_ref().map_or_else(String::new, |path| path.display().to_string());
     if let Some(error) = &file.error {
         result.report.error.get_or_insert_with(|| error.clone());
     }
-    result.report.files = vec![file];
+    result.report.add_file(file);
     Ok(result)
 }
 
@@ -108,26 +100,28 @@ impl Output {
         self.whole &= delivery.missing.is_empty();
         let (offset, bytes) =
             if self.drop_holes { (self.hash.bytes(), delivery.without_holes()) } else { (offset, delivery.zero_filled()) };
-        self.sink.write_at(&bytes, offset)?;
+        self.sink.write_at((), &bytes, offset)?;
         self.hash.write(offset, &bytes);
         Ok(())
     }
 
-    /// Gives the file its name if all has come, or says where it is left. With its hash if nothing is missing of it.
+    /// Renames a complete file, or says where the incomplete one is. With its hash if nothing is missing.
     fn finish(self, all_has_come: bool) -> Result<FileReport> {
-        let Self { sink, hash, whole, .. } = self;
+        let Self { mut sink, hash, whole, .. } = self;
         let mut file = FileReport { bytes: hash.bytes(), ..FileReport::default() };
-        if !all_has_come {
-            if let Sink::Part(part) = &sink {
-                eprintln!("segstream: what came is left in {}", part.path());
+        if all_has_come {
+            if whole {
+                file.blake3 = hash.finish(|at, buffer| sink.read_at((), buffer, at))?;
             }
-            return Ok(file);
+            for ((), result) in sink.keep(vec![()], &[]).0 {
+                match result {
+                    Ok(durable) => file.durable = Some(durable),
+                    Err(sentence) => file.error = Some(sentence),
+                }
+            }
         }
-        if whole {
-            file.blake3 = hash.finish(|at, buffer| sink.read_at(buffer, at))?;
-        }
-        if let Sink::Part(part) = &sink {
-            file.error = part.keep().err();
+        if let Some(part) = sink.leave((), true) {
+            eprintln!("segstream: what came is left in {part}");
         }
         Ok(file)
     }

@@ -5,6 +5,7 @@
 //! Invariant: the tolerance printed is the one in force: W is never longer than the segment, and neither E nor B
 //! exceeds it.
 
+use crate::json;
 use segstream::{Received, Tolerance, Verdict};
 use segstream_base::Instant;
 use serde::Serialize;
@@ -20,8 +21,14 @@ pub(super) struct SegmentRecord {
     /// The numbers of the missing units.
     holes: Vec<u32>,
     verdict: &'static str,
+    /// When it was taken, in milliseconds since 1970.
+    unix_ms: f64,
+    /// The source's time, in milliseconds of the sender's own clock, which begins with its endpoint.
+    source_ms: f64,
     /// From the source's time to the verdict, less the smallest such time so far; null if expired.
-    delay_ms: Option<f64>,
+    delay_over_least_ms: Option<f64>,
+    /// From the arrival of the first unit to the verdict: what repair costs; null if expired.
+    assembly_ms: Option<f64>,
 }
 
 /// The smallest time from source to verdict so far. The clocks of the two ends differ, so only differences count.
@@ -44,15 +51,18 @@ impl SegmentRecord {
     /// The record of `received`, a segment of data stream `stream` under `tolerance`.
     pub(super) fn new(stream: u32, tolerance: Tolerance, received: &Received, smallest: &mut SmallestDelay) -> Self {
         let (window, errors, burst) = tolerance.triplet();
-        let units = received.units;
+        let (units, in_time) = (received.units, received.verdict != Verdict::Expired);
         Self {
             stream,
             segment: received.segment.0,
             tolerance: [window.min(units), errors.min(units), burst.min(units)],
             units,
-            holes: received.holes.iter().flat_map(|&(start, end)| start..end).collect(),
+            holes: received.holes.iter().flatten().map(|unit| unit.0).collect(),
             verdict: received.verdict.name(),
-            delay_ms: (received.verdict != Verdict::Expired).then(|| smallest.relative_ms(received.source_time, received.judged_at)),
+            unix_ms: json::unix_ms(),
+            source_ms: received.source_time.since(Instant::ZERO).as_millis_f64(),
+            delay_over_least_ms: in_time.then(|| smallest.relative_ms(received.source_time, received.judged_at)),
+            assembly_ms: received.first_arrival.filter(|_| in_time).map(|first| received.judged_at.since(first).as_millis_f64()),
         }
     }
 }
@@ -60,10 +70,10 @@ impl SegmentRecord {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use segstream::{SegmentNumber, StreamId};
+    use segstream::{Run, SegmentNumber, StreamId, UnitIndex};
     use segstream_base::Duration;
 
-    fn received(verdict: Verdict, judged_ms: u64, holes: Vec<(u32, u32)>) -> Received {
+    fn received(verdict: Verdict, judged_ms: u64, holes: Vec<Run<UnitIndex>>) -> Received {
         let at = |millis| Instant::ZERO + Duration::from_millis(millis);
         Received {
             stream: StreamId(1),
@@ -74,7 +84,7 @@ mod tests {
             unit_bytes: 1024,
             holes,
             source_time: at(1000),
-            first_arrival: None,
+            first_arrival: Some(at(520)),
             judged_at: at(judged_ms),
         }
     }
@@ -86,13 +96,21 @@ mod tests {
         let record = SegmentRecord::new(
             0,
             Tolerance::new(1024, 5, 2).unwrap(),
-            &received(Verdict::WithinTolerance, 541, vec![(3, 5), (90, 91)]),
+            &received(
+                Verdict::WithinTolerance,
+                541,
+                [(3, 5), (90, 91)].into_iter().filter_map(|(start, end)| Run::new(UnitIndex(start), UnitIndex(end))).collect(),
+            ),
             &mut smallest,
         );
-        let line = serde_json::to_string(&record).unwrap();
-        let expected =
-            r#"{"stream":0,"segment":17,"tolerance":[100,5,2],"units":100,"holes":[3,4,90],"verdict":"within_tolerance","delay_ms":41.0}"#;
+        let line = serde_json::to_string(&SegmentRecord { unix_ms: 7.5, ..record }).unwrap();
+        let expected = concat!(
+            r#"{"stream":0,"segment":17,"tolerance":[100,5,2],"units":100,"holes":[3,4,90],"verdict":"within_tolerance","#,
+            r#""unix_ms":7.5,"source_ms":1000.0,"delay_over_least_ms":41.0,"assembly_ms":21.0}"#
+        );
         assert_eq!(line, expected);
-        assert_eq!(SegmentRecord::new(0, Tolerance::reliable(8), &received(Verdict::Expired, 1, vec![]), &mut smallest).delay_ms, None);
+        let expired = SegmentRecord::new(0, Tolerance::reliable(8), &received(Verdict::Expired, 1, vec![]), &mut smallest);
+        assert_eq!((expired.delay_over_least_ms, expired.assembly_ms), (None, None));
+        assert!(expired.unix_ms > 1.7e12, "{expired:?}");
     }
 }

@@ -5,9 +5,9 @@
 //! Invariant: what is refused is refused with a sentence that says what to write.
 
 use crate::quantity;
-use segstream::{Algorithm, Class, InterleaveChoice, Rate, RateSpec};
+use segstream::{Algorithm, Bandwidth, Class, InterleaveChoice, Rate, RateSpec};
 
-/// A rate: `auto`, perhaps with bounds as in `auto:floor=1mbit,peak=50mbit`, or `P`, or `P,F,L`.
+/// A rate: `auto`, perhaps with bounds and a start as in `auto:floor=1mbit,peak=50mbit,start=8mbit`, or `P`, or `P,F,L`.
 pub(super) fn rate(text: &str) -> Result<Rate, String> {
     match text.trim().strip_prefix("auto") {
         Some("") => Ok(Rate::AUTO),
@@ -18,19 +18,21 @@ pub(super) fn rate(text: &str) -> Result<Rate, String> {
 
 fn not_a_rate(text: &str) -> String {
     format!(
-        "\"{text}\" is not a rate; write auto (congestion-controlled), auto:floor=1mbit,peak=50mbit (the same within bounds), a fixed rate \
+        "\"{text}\" is not a rate; write auto (congestion-controlled), auto:floor=1mbit,peak=50mbit (the same within bounds), auto:start=8mbit (the \
+         same from a rate that is known in advance), a fixed rate \
          such as 50mbit, or P,F,L such as 50mbit,100,8 (F bursts per second of L datagrams each, sent at the rate P)"
     )
 }
 
 /// The bounds of an automatic rate; `None` when the text is none.
 fn automatic(bounds: &str) -> Option<Result<Rate, String>> {
-    let (mut floor, mut peak) = (None, None);
+    let (mut floor, mut peak, mut start) = (None, None, None);
     for bound in bounds.split(',') {
         let (key, value) = bound.split_once('=')?;
         let slot = match key.trim() {
             "floor" => &mut floor,
             "peak" => &mut peak,
+            "start" => &mut start,
             _ => return None,
         };
         match quantity::bandwidth(value.trim()) {
@@ -40,7 +42,7 @@ fn automatic(bounds: &str) -> Option<Result<Rate, String>> {
         }
     }
     let peak = peak.unwrap_or(Rate::PEAK);
-    let rate = Rate::between(floor.unwrap_or(Rate::FLOOR.min(peak)), peak);
+    let rate = Rate::between(floor.unwrap_or(Rate::FLOOR.min(peak)), peak).starting_at(start.unwrap_or(Bandwidth::ZERO));
     Some(rate.check(Class::ALL).map(|()| rate).map_err(|error| error.to_string()))
 }
 
@@ -78,7 +80,6 @@ pub(super) fn interleave(text: &str) -> Result<InterleaveChoice, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use segstream::Bandwidth;
 
     #[test]
     fn rates_and_interleavings_are_read() {
@@ -87,6 +88,8 @@ mod tests {
         assert_eq!(rate("auto"), Ok(Rate::AUTO));
         let megabits = Bandwidth::from_megabits_per_second;
         assert_eq!(rate("auto:floor=1mbit, peak=50mbit"), Ok(Rate::between(megabits(1), megabits(50))));
+        assert_eq!(rate("auto:start=8mbit"), Ok(Rate::AUTO.starting_at(megabits(8))));
+        assert_eq!(rate("auto:start=8mbit, peak=9mbit"), Ok(Rate::between(Rate::FLOOR, megabits(9)).starting_at(megabits(8))));
         assert_eq!(rate("auto:peak=10kbit").map(|rate| rate.peak().bits_per_second()), Ok(10_000), "a low peak lowers the floor");
         assert_eq!(interleave("64"), Ok(InterleaveChoice::Depth(64)));
         for text in [
@@ -96,6 +99,8 @@ mod tests {
             "auto:peak=1",
             "auto:top=1mbit",
             "auto:floor=2mbit,peak=1mbit",
+            "auto:start=2mbit,peak=1mbit",
+            "auto:start=2mbit,start=1mbit",
             "automatic",
             "50",
             "50mbit,1",
@@ -111,10 +116,12 @@ mod tests {
 
     #[test]
     fn a_congestion_control_that_is_not_offered_is_refused_with_the_names_of_those_that_are() {
-        assert_eq!(congestion("auto").map(|algorithm| algorithm.name), Ok("auto"));
-        for name in ["cubic", "vegas", ""] {
+        for name in ["auto", "bbr", "cubic", "prague"] {
+            assert_eq!(congestion(name).map(|algorithm| algorithm.name), Ok(name));
+        }
+        for name in ["bbr1", "linux_cubic", "reno", "vegas", ""] {
             let told = congestion(name).expect_err(name);
-            assert_eq!(told, format!("\"{name}\" is not a congestion control that can be chosen; give auto"));
+            assert_eq!(told, format!("\"{name}\" is not a congestion control that can be chosen; give auto, bbr, cubic or prague"));
         }
     }
 }

@@ -1,4 +1,4 @@
-//! `segstream send --scheme KEY`: one source in the way of another scheme, plainly, for laboratories.
+//! `segstream send --scheme KEY`: one source with another scheme, without encryption, for laboratories.
 //!
 //! Called by the verb.
 //!
@@ -39,6 +39,9 @@ const REORDER: u32 = 3;
 
 /// Flags that mean nothing with a scheme.
 pub(super) const USUAL: &[&str] = &[
+    "exclude",
+    "links",
+    "dry_run",
     "unit_bytes",
     "segment_bytes",
     "segment_wait",
@@ -51,11 +54,27 @@ pub(super) const USUAL: &[&str] = &[
     "unlimited",
     "at",
     "stats",
+    "segments_json",
     "drop_oldest",
+    "careful_resume",
+    "clock_ahead",
+    "metrics",
+    "qlog",
 ];
 /// Flags that mean nothing without a scheme.
-pub(super) const WITH_SCHEME: &[&str] =
-    &["packet_bytes", "segment_packets", "window_segments", "buffer", "ack", "accounting", "reorder", "rtt", "status_period"];
+pub(super) const WITH_SCHEME: &[&str] = &[
+    "packet_bytes",
+    "segment_packets",
+    "window_segments",
+    "buffer",
+    "ack",
+    "accounting",
+    "reorder",
+    "rtt",
+    "status_period",
+    "t_normal",
+    "t_error",
+];
 
 /// The flags of a scheme, under the names they have in `sim`; only its window, which there counts segments too,
 /// has a name of its own, because `--window` of `send` counts bytes.
@@ -68,7 +87,7 @@ pub(crate) struct SchemeArguments {
     /// --idle-timeout, --insecure and --json.
     #[arg(long, value_name = "KEY", value_parser = sim::scheme)]
     scheme: Option<String>,
-    /// The size of a data packet with its header. Envelope, UDP and IP add 36 bytes.
+    /// The size of a data packet with its header. The adapter's header, UDP and IP add 36 bytes.
     #[arg(long, value_name = "BYTES", value_parser = quantity::bytes, default_value = "1024")]
     packet_bytes: Bytes,
     /// Packets per segment [default: 256; always 1 for sscop].
@@ -95,16 +114,22 @@ pub(crate) struct SchemeArguments {
     /// The interval at which snr exchanges state [default: a twelfth of the round-trip time].
     #[arg(long, value_name = "T", value_parser = quantity::positive_duration)]
     status_period: Option<Duration>,
+    /// The report interval of adaptive-ack's receiver while nothing is missing [default: 40ms].
+    #[arg(long, value_name = "T", value_parser = quantity::positive_duration)]
+    t_normal: Option<Duration>,
+    /// The report interval of adaptive-ack's receiver while something is missing [default: 5ms].
+    #[arg(long, value_name = "T", value_parser = quantity::positive_duration)]
+    t_error: Option<Duration>,
 }
 
 impl SchemeArguments {
-    /// The scheme, unless it is the usual way.
+    /// The scheme, unless it is segstream.
     pub(super) fn scheme(&self) -> Option<&'static Scheme> {
         self.scheme.as_deref().and_then(registry::find).filter(|scheme| scheme.is_live)
     }
 }
 
-/// Sends in the way of `scheme`.
+/// Sends with `scheme`.
 pub(super) fn run(arguments: &Arguments, scheme: &'static Scheme) -> Result<ExitCode> {
     arguments.protection.check_scheme(scheme.key)?;
     let remote = address::of_host(&arguments.address)?;
@@ -123,7 +148,8 @@ pub(super) fn run(arguments: &Arguments, scheme: &'static Scheme) -> Result<Exit
     let reader = Hashing { reader, hash: Arc::clone(&hash), at: 0 };
     let segment_bytes = usize::try_from(sending.segment_bytes()).unwrap_or(usize::MAX);
     let interruption = Interruption::listen(None)?;
-    let progress = Progress::new(length, false);
+    let progress = Progress::new(false);
+    progress.expected(length.unwrap_or(0));
     let mut told = |so_far: adapter::Progress| progress.delivered(so_far.bytes);
     let watch = Watch { stop: Some(interruption.flag()), progress: Some(&mut told) };
     let sent = sending.run(read_segments(reader, segment_bytes), watch).map_err(refused)?;
@@ -149,9 +175,9 @@ pub(super) fn run(arguments: &Arguments, scheme: &'static Scheme) -> Result<Exit
 fn scenario(arguments: &Arguments, scheme: &'static Scheme, remote: SocketAddr) -> Result<Scenario> {
     let flags = &arguments.scheme;
     let with_scheme = format!("with --scheme {}", scheme.key);
-    arguments.given.refuse(USUAL, &with_scheme)?;
-    if arguments.given.has("window") {
-        return Err(usage::bad(format!("--window counts bytes and means nothing {with_scheme}; give --window-segments")));
+    arguments.explicit.refuse(USUAL, &with_scheme)?;
+    if arguments.explicit.has("window") {
+        return Err(usage::bad(format!("--window counts bytes and has no effect {with_scheme}; give --window-segments")));
     }
     let default = Scenario::of(scheme);
     let segment_packets = flags.segment_packets.unwrap_or(default.workload.segment_packets);
@@ -181,6 +207,13 @@ fn scenario(arguments: &Arguments, scheme: &'static Scheme, remote: SocketAddr) 
     for (flag, value) in settings {
         scenario.set(flag, &value).map_err(|error| usage::bad(error.to_string()))?;
     }
+    for (flag, period) in [("t-normal", flags.t_normal), ("t-error", flags.t_error)] {
+        let Some(period) = period else { continue };
+        if !scheme.has_setting(flag) {
+            return Err(usage::bad(format!("{} does not use --{flag}; leave it out", scheme.key)));
+        }
+        scenario.set(flag, &period.into()).map_err(|error| usage::bad(error.to_string()))?;
+    }
     Ok(scenario)
 }
 
@@ -189,7 +222,7 @@ fn rtt(flags: &SchemeArguments, scheme: &Scheme) -> Result<Option<Duration>> {
     let takes = scheme.takes.iter().find_map(|takes| if let Takes::RoundTrip { needed } = takes { Some(*needed) } else { None });
     match (takes, flags.rtt) {
         (Some(true), None) => Err(usage::bad(format!("{} needs the round-trip time of the path; give it, such as --rtt 60ms", scheme.key))),
-        (None, Some(_)) => Err(usage::bad(format!("--rtt means nothing to {}; leave it out", scheme.key))),
+        (None, Some(_)) => Err(usage::bad(format!("{} does not use --rtt; leave it out", scheme.key))),
         (_, rtt) => Ok(rtt),
     }
 }
@@ -212,6 +245,10 @@ fn bandwidth(arguments: &Arguments, remote: SocketAddr) -> Result<Bandwidth> {
 fn source(arguments: &Arguments) -> Result<Option<&Path>> {
     match &super::paths(&arguments.paths)?[..] {
         [] => Ok(None),
+        [path] if path.is_dir() => Err(usage::bad(format!(
+            "{} is a directory, and --scheme sends one file or standard input; send an archive: tar c {0} | segstream send ADDR - --scheme KEY",
+            path.display()
+        ))),
         [_] => Ok(arguments.paths.first().map(std::path::PathBuf::as_path)),
         paths => Err(usage::bad(format!(
             "--scheme sends one file or standard input, not {} files; send an archive: tar c FILES | segstream send ADDR - --scheme KEY",
@@ -261,7 +298,7 @@ mod tests {
     fn every_flag_is_said_to_mean_something_or_nothing_with_a_scheme() {
         let both = ["address", "paths", "tolerance", "rate", "window", "idle_timeout", "insecure", "json", "scheme"];
         // --insecure contradicts these.
-        let encrypted = ["identity", "certificate", "authority", "peer", "code", "known_peers"];
+        let encrypted = ["identity", "certificate", "authority", "key_log", "peer", "code", "code_file", "known_peers"];
         let command = Arguments::augment_args(clap::Command::new("send"));
         for argument in command.get_arguments().map(|argument| argument.get_id().as_str()) {
             let lists =

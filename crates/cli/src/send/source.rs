@@ -1,22 +1,24 @@
 //! Where the data comes from: a file, or a pipe that gives what it has when it has it.
 //!
-//! Called by the feed. A file is read by the caller, whose network is not served meanwhile, so a segment at a time;
+//! Called by the file queue. A file is read by the caller, whose network is not served meanwhile, so a segment at a time;
 //! a pipe is read by a thread of its own, because it may keep silent for ever; the thread starts with the first call.
 //!
 //! Invariant: a source gives every byte once and in order, or says what went wrong.
 
+use rustix::fs::OFlags;
 use segstream::{Bytes, Clock};
 use segstream_base::{Duration, Instant};
 use segstream_net::Waker;
 use std::fmt;
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::{self, Read, Seek as _, SeekFrom};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
 
 /// Bytes a pipe's thread reads at a time.
 const PIPE_READ_BYTES: usize = 64 * 1024;
-/// Reads of a pipe that wait for the feed; then the pipe's writer has to wait.
+/// Reads of a pipe that wait for the file queue; then the pipe's writer has to wait.
 const PIPE_READS_WAITING: usize = 16;
 
 /// What a source gives next.
@@ -77,16 +79,16 @@ impl fmt::Debug for Reader {
 }
 
 impl Source {
-    /// Opens a file. A directory is refused; what is not a regular file is read like a pipe.
-    pub(super) fn open(path: &Path, wait: Duration, clock: Clock, waker: &Waker) -> Result<Self, String> {
+    /// Opens a file. What is not a regular file is read like a pipe.
+    pub(super) fn open(path: &Path, is_found: bool, wait: Duration, clock: Clock, waker: &Waker) -> Result<Self, String> {
         let name = path.display().to_string();
         let metadata = std::fs::metadata(path).map_err(|error| format!("{name} cannot be read: {error}"))?;
-        if !metadata.is_file() {
+        if !metadata.is_file() && !is_found {
             let path = path.to_owned();
             return Ok(Self::Pipe(PipeSource::new(name, wait, clock, waker, move || File::open(path))));
         }
-        let file = File::open(path).map_err(|error| format!("{name} cannot be read: {error}"))?;
-        Ok(Self::File(FileSource { file, name, expected: metadata.len(), read: 0 }))
+        let (file, expected) = open_file(path, is_found)?;
+        Ok(Self::File(FileSource { file, name, expected, read: 0 }))
     }
 
     /// Standard input.
@@ -108,8 +110,32 @@ impl Source {
     }
 }
 
+/// Opens a regular file; one that was found in a directory is not a link. Its length.
+pub(super) fn open_file(path: &Path, is_found: bool) -> Result<(File, u64), String> {
+    let flags = if is_found { OFlags::NOFOLLOW | OFlags::NONBLOCK } else { OFlags::empty() };
+    let opened = File::options().read(true).custom_flags(flags.bits() as i32).open(path);
+    let opened = opened.and_then(|file| Ok((file.metadata()?, file)));
+    match opened {
+        Ok((metadata, file)) if metadata.is_file() => Ok((file, metadata.len())),
+        Ok(_) => Err(format!("{} is no longer a file", path.display())),
+        Err(error) => Err(format!("{} cannot be read: {error}", path.display())),
+    }
+}
+
 impl FileSource {
-    fn next(&mut self, now: Instant, segment_bytes: usize) -> Next {
+    /// Begins anew at `offset`.
+    pub(super) fn go_to(&mut self, offset: u64) -> Result<(), String> {
+        self.read = offset;
+        self.file.seek(SeekFrom::Start(offset)).map(drop).map_err(|error| format!("{} cannot be read: {error}", self.name))
+    }
+
+    /// How far it is read.
+    pub(super) const fn read_bytes(&self) -> u64 {
+        self.read
+    }
+
+    /// The next segment of at most `segment_bytes` bytes.
+    pub(super) fn next(&mut self, now: Instant, segment_bytes: usize) -> Next {
         let mut segment = Vec::with_capacity(segment_bytes);
         match (&mut self.file).take(segment_bytes as u64).read_to_end(&mut segment) {
             Err(error) => Next::Failed(format!("{} cannot be read: {error}", self.name)),
@@ -261,7 +287,7 @@ mod tests {
         let path = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(path.path(), b"0123456789").unwrap();
         let (waker, _listener) = segstream_net::wake::pair().unwrap();
-        let mut source = Source::open(path.path(), Duration::ZERO, Clock::start(), &waker).unwrap();
+        let mut source = Source::open(path.path(), false, Duration::ZERO, Clock::start(), &waker).unwrap();
         assert!(matches!(source.next(Instant::ZERO, 4), Next::Segment(bytes, _) if bytes == b"0123"));
         File::options().write(true).open(path.path()).unwrap().set_len(4).unwrap();
         let Next::Failed(sentence) = source.next(Instant::ZERO, 4) else { panic!("not a failure") };

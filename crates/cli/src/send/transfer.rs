@@ -1,31 +1,38 @@
-//! The loop of a sender: feed, serve the network, listen to what the receiver says.
+//! The loop of a sender: submit segments, serve the network, process the answers of the receiver.
 //!
 //! Called by the verb.
 //!
 //! Invariant: it ends: by everything being judged and answered, by the connection's end, or by the user.
 
 use super::Plan;
-use super::feed::{Backlog, Fed, Feed, Records};
+use super::file_queue::{Backlog, FileQueue, Records, Submitted, Unjudged};
 use super::scheduled_change::ScheduledChange;
+use super::segment_record::SegmentRecord;
 use crate::interruption::Interruption;
 use crate::live_statistics::LiveStatistics;
-use crate::manifest::{self, ANSWERS_LABEL, Answer, MANIFEST_LABEL, Record};
+use crate::manifest::{self, ANSWERS_LABEL, Answer, MANIFEST_LABEL, Record, Takes};
 use crate::progress::Progress;
+use crate::segment_lines::{self, SegmentLines};
 use crate::transfer_report::TransferReport;
 use crate::usage;
 use anyhow::Result;
 use segstream::blocking::Endpoint;
 use segstream::{
-    Bytes, Class, CloseReason, ConnectionEvent, ConnectionId, Error, SegmentNumber, SocketCounters, StreamId, SubmitError, Verdict,
+    Bytes, Class, CloseReason, ConnectionEvent, ConnectionId, Error, Run, SegmentNumber, SocketCounters, StreamId, SubmitError, UnitIndex,
+    Verdict,
 };
 use segstream_base::{Duration, Instant};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::net::SocketAddr;
 
 /// The stream of the manifest.
 const MANIFEST: StreamId = StreamId::FIRST;
 /// A receiver that says nothing about content hashes is waited for no longer than this.
 const ANSWERS_PATIENCE: Duration = Duration::from_secs(3);
+/// Records that wait for the manifest's buffer; then nothing more is begun.
+const RECORDS_WAITING_MAX: usize = 64;
+/// Directories in a record.
+const OFFERS_IN_RECORD: usize = 32;
 /// The longest sleep.
 const SLEEP_MAX: Duration = Duration::from_secs(1);
 
@@ -35,12 +42,13 @@ pub(super) struct Transfer {
     endpoint: Endpoint,
     plan: Plan,
     interruption: Interruption,
-    feed: Feed,
+    queue: FileQueue,
     report: TransferReport,
     progress: Progress,
     live: LiveStatistics,
-    /// Segments without a verdict and their lengths.
-    unjudged: BTreeMap<(StreamId, SegmentNumber), u64>,
+    unjudged: Unjudged,
+    /// The file of --segments-json.
+    segments: Option<SegmentLines>,
     /// Units of segments that were given up before they were sent.
     units_given_up: u64,
     requested: Instant,
@@ -48,35 +56,39 @@ pub(super) struct Transfer {
     last_verdict: Instant,
     /// What is to be said in the manifest and has not been taken yet: nothing is before the receiver has opened a window.
     records: VecDeque<Record>,
-    fed_everything: bool,
+    all_submitted: bool,
     manifest_finished: bool,
     /// The receiver's stream of answers.
     answers: Option<StreamId>,
+    /// Directories that were told complete, and how many of them the receiver has finished.
+    directories: Option<(u64, u64)>,
     closing: bool,
 }
 
 impl Transfer {
     /// A transfer that has not begun.
-    pub(super) fn new(endpoint: Endpoint, plan: Plan, interruption: Interruption) -> Self {
-        let feed = Feed::new(&plan, endpoint.clock(), endpoint.waker());
+    pub(super) fn new(endpoint: Endpoint, plan: Plan, segments: Option<SegmentLines>, interruption: Interruption) -> Self {
+        let queue = FileQueue::new(&plan, endpoint.clock(), endpoint.waker());
         let now = endpoint.clock().now();
         Self {
-            progress: Progress::new(feed.expected_bytes(), plan.stats.is_some()),
+            progress: Progress::new(plan.stats.is_some()),
             live: LiveStatistics::new(plan.stats, now),
             endpoint,
             plan,
             interruption,
-            feed,
+            queue,
             report: TransferReport::default(),
-            unjudged: BTreeMap::new(),
+            unjudged: Unjudged::new(),
+            segments,
             units_given_up: 0,
             requested: now,
             connected: now,
             last_verdict: now,
             records: VecDeque::new(),
-            fed_everything: false,
+            all_submitted: false,
             manifest_finished: false,
             answers: None,
+            directories: None,
             closing: false,
         }
     }
@@ -86,10 +98,9 @@ impl Transfer {
     /// # Errors
     /// Only for what is no result of a transfer: bad usage, or a system that fails.
     pub(super) fn run(mut self) -> Result<TransferReport> {
-        let (files, bytes) = (self.feed.count(), self.feed.expected_bytes());
         let clock = self.endpoint.clock();
-        let any = self.feed.prepare();
-        self.tell_failed_since(0);
+        let any = self.queue.prepare();
+        self.tell_notes();
         if !any {
             return Ok(self.conclude());
         }
@@ -97,6 +108,9 @@ impl Transfer {
         self.last_verdict = self.requested;
         self.report.address = Some(self.plan.receiver.peer.address.to_string());
         // Why without streams: the request can be read by anyone, and labels are the names of files.
+        if self.plan.careful_resume {
+            self.plan.receiver.resume(&mut self.endpoint);
+        }
         match self.endpoint.connect(self.plan.receiver.peer.clone(), Vec::new()) {
             Ok(id) => {
                 self.connected = clock.now();
@@ -105,8 +119,12 @@ impl Transfer {
                     self.progress.line(&sentence);
                 }
                 self.live = LiveStatistics::new(self.plan.stats, self.connected);
-                self.begin(id, Record { files: Some(files), bytes, ..Record::default() })?;
+                self.progress.line(&format!("connected with {}", self.plan.receiver.peer.address));
+                self.begin(id)?;
                 self.serve(id)?;
+                if let Some(sentence) = self.plan.receiver.store_capacity(&self.endpoint) {
+                    self.progress.line(&sentence);
+                }
             }
             Err(error @ (Error::Connect(_) | Error::Contract(_))) => return Err(usage::bad(error.to_string())),
             Err(Error::Woken) => self.report.error = Some("interrupted".to_owned()),
@@ -116,10 +134,10 @@ impl Transfer {
         Ok(self.conclude())
     }
 
-    /// Opens the manifest, the first of all streams, and announces what comes.
-    fn begin(&mut self, id: ConnectionId, announcement: Record) -> Result<()> {
+    /// Opens the manifest, the first of all streams.
+    fn begin(&mut self, id: ConnectionId) -> Result<()> {
         match self.endpoint.connection(id).open_stream(manifest::contract(MANIFEST_LABEL)) {
-            Ok(_) => Ok(self.send_records(id, vec![announcement])?),
+            Ok(_) => Ok(()),
             // Its event follows and tells why.
             Err(Error::Closed { .. } | Error::Closing { .. }) => Ok(()),
             Err(error) => Err(error.into()),
@@ -135,10 +153,10 @@ impl Transfer {
 
     fn conclude(mut self) -> TransferReport {
         self.progress.clear();
-        self.feed.abandon();
-        self.report.files = self.feed.files.into_iter().map(|file| file.report).collect();
+        self.queue.abandon(&mut self.report);
         let span = self.last_verdict.since(self.requested);
         self.report.conclude(span);
+        self.report.is_told = self.report.error.as_ref().is_some_and(|error| self.progress.has_told(error));
         self.report
     }
 
@@ -168,38 +186,50 @@ impl Transfer {
     /// Hands over what may be handed over, and closes when nothing is left to do. When to be called again.
     fn step(&mut self, id: ConnectionId) -> Result<Instant> {
         let now = self.endpoint.clock().now();
-        if !self.fed_everything {
-            match self.feed(id) {
-                Ok(Fed::More) => return Ok(now),
-                Ok(Fed::Waits(until)) => return Ok(until),
-                Ok(Fed::Everything) => self.fed_everything = true,
+        if !self.all_submitted {
+            match self.submit(id) {
+                Ok(Submitted::More) => return Ok(now),
+                Ok(Submitted::Wait(until)) => return Ok(until),
+                Ok(Submitted::All) => self.all_submitted = true,
                 // Its event follows and tells why.
                 Err(Error::Closed { .. }) => return Ok(now),
                 // The receiver closes: nothing more is taken.
                 Err(error @ (Error::Submit(_) | Error::Closing { .. })) => {
                     self.report.error.get_or_insert_with(|| error.to_string());
-                    self.fed_everything = true;
+                    self.all_submitted = true;
                 }
                 Err(error) => return Err(error.into()),
             }
-        }
-        if !self.manifest_finished {
-            self.manifest_finished = true;
-            self.endpoint.connection(id).finish_stream(MANIFEST)?;
         }
         if !self.unjudged.is_empty() {
             return Ok(Instant::FAR_FUTURE);
         }
         let patience = if self.answers.is_some() { Instant::FAR_FUTURE } else { self.last_verdict + ANSWERS_PATIENCE };
-        if now < patience && self.feed.files.iter().any(|file| !file.answered) {
+        if now < patience && (self.queue.unanswered() > 0 || !self.directories_finished(id)?) {
             return Ok(patience);
+        }
+        if !self.manifest_finished {
+            self.manifest_finished = true;
+            self.endpoint.connection(id).finish_stream(MANIFEST)?;
         }
         self.closing = true;
         self.endpoint.connection(id).begin_close(0, "everything was sent")?;
         Ok(now)
     }
 
-    fn feed(&mut self, id: ConnectionId) -> Result<Fed, Error> {
+    /// Tells the receiver which directories are complete; whether it has finished them all.
+    fn directories_finished(&mut self, id: ConnectionId) -> Result<bool> {
+        if self.directories.is_none() {
+            let directories = self.queue.take_directories();
+            self.directories = Some((directories.len() as u64, 0));
+            let records = directories.chunks(OFFERS_IN_RECORD).map(|some| Record { finished: some.to_vec(), ..Record::default() });
+            self.send_records(id, records.collect())?;
+        }
+        Ok(self.directories.is_none_or(|(told, finished)| finished >= told))
+    }
+
+    fn submit(&mut self, id: ConnectionId) -> Result<Submitted, Error> {
+        self.learn_takes();
         let mut connection = self.endpoint.connection(id);
         let statistics = connection.statistics()?;
         let records = connection.stream_statistics(MANIFEST)?;
@@ -207,27 +237,42 @@ impl Transfer {
         let sent =
             first_time(statistics.units_sent, statistics.units_retransmitted) - first_time(records.units_sent, records.units_retransmitted);
         if self.unjudged.is_empty() {
-            self.units_given_up = self.feed.units.saturating_sub(sent);
+            self.units_given_up = self.queue.units.saturating_sub(sent);
         }
-        let waiting = self.feed.units.saturating_sub(sent + self.units_given_up);
+        let waiting = self.queue.units.saturating_sub(sent + self.units_given_up);
         let backlog = Backlog::new(waiting * u64::from(self.plan.contract.unit_bytes), statistics.rate_bps);
+        if self.records.len() > RECORDS_WAITING_MAX {
+            return Ok(Submitted::Wait(Instant::FAR_FUTURE));
+        }
         let mut records = Records::new();
-        let before = self.feed.files.len();
-        let fed = self.feed.feed(&mut connection, &self.plan.contract, backlog, &mut self.unjudged, &mut records);
-        self.tell_failed_since(before);
+        let submitted = self.queue.submit(&mut connection, &self.plan.contract, backlog, &mut self.unjudged, &mut records);
+        records.extend(self.queue.take_failed());
+        self.tell_notes();
         self.send_records(id, records)?;
-        Ok(match fed? {
-            Fed::Everything if !self.records.is_empty() => Fed::Waits(Instant::FAR_FUTURE),
-            fed => fed,
+        self.queue.report(&mut self.report);
+        self.progress.expected(self.queue.expected_bytes());
+        self.progress.name(self.queue.current_name());
+        let submitted = submitted.map(|submitted| match submitted {
+            Submitted::Wait(until) if !self.queue.knows_takes() => Submitted::Wait(until.min(self.connected + ANSWERS_PATIENCE)),
+            submitted => submitted,
+        });
+        Ok(match submitted? {
+            Submitted::All if !self.records.is_empty() => Submitted::Wait(Instant::FAR_FUTURE),
+            submitted => submitted,
         })
     }
 
-    /// Says which files could not be opened, leaving out the first `before`.
-    fn tell_failed_since(&self, before: usize) {
-        for file in self.feed.files.iter().skip(before) {
-            if let Some(error) = &file.report.error {
-                self.progress.line(&format!("segstream: {error}"));
-            }
+    /// A receiver that says nothing of itself takes files, each on its stream.
+    fn learn_takes(&mut self) {
+        if !self.queue.knows_takes() && self.endpoint.clock().now() >= self.connected + ANSWERS_PATIENCE {
+            self.queue.set_takes(Takes::default());
+        }
+    }
+
+    /// Says what is left out or has failed.
+    fn tell_notes(&mut self) {
+        for note in self.queue.take_notes() {
+            self.progress.line(&note);
         }
     }
 
@@ -251,6 +296,8 @@ impl Transfer {
         match event {
             ConnectionEvent::Judged { stream, segments, verdict, holes } if stream != MANIFEST => {
                 segments.start.up_to(segments.end).for_each(|segment| self.on_verdict(stream, segment, verdict, &holes));
+                let flushed = self.segments.as_mut().map_or(Ok(()), SegmentLines::flush);
+                self.end_segments_on(flushed);
             }
             ConnectionEvent::StreamOpened(stream) => {
                 let label = self.endpoint.connection(id).receiving_contract(stream).map(|contract| contract.label == ANSWERS_LABEL);
@@ -274,38 +321,76 @@ impl Transfer {
         Ok(None)
     }
 
-    fn on_verdict(&mut self, stream: StreamId, segment: SegmentNumber, verdict: Verdict, holes: &[(u32, u32)]) {
-        let Some(length) = self.unjudged.remove(&(stream, segment)) else { return };
+    fn on_verdict(&mut self, stream: StreamId, segment: SegmentNumber, verdict: Verdict, holes: &[Run<UnitIndex>]) {
+        let Some(submission) = self.unjudged.remove(&(stream, segment)) else { return };
         if verdict != Verdict::Unknown {
             self.last_verdict = self.endpoint.clock().now();
         }
         self.report.segments += 1;
-        self.report.count(verdict, length, self.plan.contract.unit_bytes, holes);
+        self.report.count(verdict, submission.bytes, self.plan.contract.unit_bytes, holes);
+        if let Some(segments) = &mut self.segments {
+            let now = self.endpoint.clock().now();
+            let added = segments.add(&SegmentRecord::new((stream, segment), submission, (verdict, holes), now));
+            self.end_segments_on(added);
+        }
         if verdict == Verdict::Expired {
             // Limit: units that were sent and lost count as never sent, so a little too much is handed over.
-            self.units_given_up += holes.iter().map(|(start, end)| u64::from(end - start)).sum::<u64>();
+            self.units_given_up += holes.iter().map(|hole| u64::from(hole.len())).sum::<u64>();
         }
         self.progress.delivered(self.report.bytes);
     }
 
+    /// If a line could not be written, none is written any more, and the transfer goes on.
+    fn end_segments_on(&mut self, written: std::io::Result<()>) {
+        if let Err(error) = written {
+            self.segments = None;
+            self.report.error.get_or_insert_with(|| "not every segment is in the file of --segments-json".to_owned());
+            self.progress.line(&segment_lines::failure(&error));
+        }
+    }
+
     fn on_answer(&mut self, id: ConnectionId, record: &[u8]) -> Result<()> {
         let Ok(answer) = serde_json::from_slice::<Answer>(record) else { return Ok(()) };
-        let stream = StreamId(answer.stream);
-        if let Some(file) = self.feed.file(stream).filter(|file| file.report.error.is_some()) {
+        if let Some(takes) = answer.takes {
+            self.queue.set_takes(takes);
+        }
+        if let (Some(finished), Some((_, count))) = (answer.finished, &mut self.directories) {
+            *count = finished;
+        }
+        if let Some(sentence) = self.queue.on_answer(&answer) {
+            self.progress.line(&format!("segstream: the receiver could not keep the file: {sentence}"));
+        }
+        if answer.kept.is_some() {
+            self.last_verdict = self.endpoint.clock().now();
+        }
+        match answer.stream {
+            Some(stream) => self.on_answer_of_stream(id, StreamId(stream), &answer),
+            None => Ok(()),
+        }
+    }
+
+    fn on_answer_of_stream(&mut self, id: ConnectionId, stream: StreamId, answer: &Answer) -> Result<()> {
+        self.last_verdict = self.endpoint.clock().now();
+        if self.queue.error_of(stream).is_some() {
             // What went wrong first is the cause.
-            file.answered = true;
+            self.queue.settle_stream(stream, |_| {});
             return Ok(());
         }
-        if let Some(error) = answer.error {
-            let sentence = format!("the receiver could not keep the file: {}", manifest::printable(&error));
+        if let Some(error) = &answer.error {
+            let sentence = format!("the receiver could not keep the file: {}", manifest::printable(error));
             return self.give_up(id, stream, &sentence);
         }
-        let Some(file) = self.feed.file(stream) else { return Ok(()) };
-        file.answered = true;
-        file.report.hash_agrees = file.report.blake3.as_ref().zip(answer.blake3.as_ref()).map(|(ours, theirs)| ours == theirs);
-        if file.report.hash_agrees == Some(false) {
-            let name = &file.report.name;
-            file.report.error = Some(format!("{name} differs at the receiver: the content hashes do not agree; send it again"));
+        let mut differs = None;
+        self.queue.settle_stream(stream, |file| {
+            file.durable = Some(answer.durable);
+            file.hash_agrees = file.blake3.as_ref().zip(answer.blake3.as_ref()).map(|(ours, theirs)| ours == theirs);
+            if file.hash_agrees == Some(false) {
+                let sentence = format!("{} differs at the receiver: the content hashes do not agree; send it again", file.name);
+                differs = file.error.insert(sentence).clone().into();
+            }
+        });
+        if let Some(sentence) = differs {
+            self.progress.line(&format!("segstream: {sentence}"));
         }
         Ok(())
     }
@@ -313,7 +398,7 @@ impl Transfer {
     fn give_up(&mut self, id: ConnectionId, stream: StreamId, sentence: &str) -> Result<()> {
         self.progress.line(&format!("segstream: {sentence}"));
         let mut records = Records::new();
-        self.feed.give_up(&mut self.endpoint.connection(id), stream, sentence, &mut records)?;
+        self.queue.give_up(&mut self.endpoint.connection(id), stream, sentence, &mut records)?;
         Ok(self.send_records(id, records)?)
     }
 
@@ -360,10 +445,6 @@ impl Transfer {
         if !matches!(reason, CloseReason::ClosedHere) && self.report.error.is_none() {
             self.report.error = Some(self.sentence(reason));
         }
-        // What was read but never handed over has no verdict either; its file is not whole.
-        for file in self.feed.files.iter_mut().filter(|file| !file.finished) {
-            file.report.error.get_or_insert_with(|| format!("{} was not sent completely", file.report.name));
-        }
         loop {
             match self.endpoint.connection(id).drained() {
                 // A pipe that goes on, or a user who is impatient.
@@ -393,5 +474,5 @@ fn no_answer(address: SocketAddr, reason: &CloseReason, network: &SocketCounters
     } else {
         return None;
     };
-    Some(format!("nobody answered at {address} within {waited}: {answered}"))
+    Some(format!("nobody answered at {address} within {waited:?}: {answered}"))
 }

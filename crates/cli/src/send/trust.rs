@@ -5,23 +5,22 @@
 //! Invariant: a receiver is trusted for its key as it was given (`--peer`) or as it was known before, or for its
 //! certificate (`--authority`); never because it answered.
 
-use super::Arguments;
-use crate::protection::Protection;
+use super::{Arguments, known_capacities};
+use crate::code_argument::{self, CodeArguments};
+use crate::protection::{KNOWN_PEERS, Protection};
 use anyhow::Result;
 use clap::Args;
 use segstream::blocking::Endpoint;
-use segstream::{Builder, CloseReason, Fingerprint, Identity, KnownPeers, KnownPeersError, OneTimeCode, Peer, Trust};
+use segstream::{Builder, CloseReason, Fingerprint, Identity, KnownPeers, KnownPeersError, Peer, Trust};
 use segstream_wire::handshake::RejectReason;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-/// The receivers met before, unless another file is named.
-const KNOWN_PEERS: &str = "known_peers";
 /// The codes a peer ends a failed handshake with: 256 and the TLS alert (RFC 9001 4.8).
 const HANDSHAKE_CODES: std::ops::Range<u64> = 256..512;
 
 /// The flags of the sender, by the names of their fields.
-const FLAGS: &[&str] = &["peer", "code", "known_peers"];
+const FLAGS: &[&str] = &["peer", "code", "code_file", "known_peers"];
 
 /// The flags of the sender about its receiver.
 #[derive(Clone, Debug, Args)]
@@ -30,9 +29,8 @@ pub(crate) struct TrustArguments {
     /// The receiver's fingerprint, as `recv` prints it. It is stored for ADDR and needs to be given only once.
     #[arg(long, value_name = "FINGERPRINT")]
     peer: Option<Fingerprint>,
-    /// The one-time code that `recv` prints. The key of this transfer is derived from it.
-    #[arg(long, value_name = "CODE")]
-    code: Option<OneTimeCode>,
+    #[command(flatten)]
+    pub(super) code: CodeArguments,
     /// The file of known receivers, one line each: ADDR and fingerprint [default: known_peers in the directory of the
     /// identity].
     #[arg(long, value_name = "FILE")]
@@ -70,10 +68,13 @@ pub(super) struct Receiver {
 /// # Errors
 /// Bad usage.
 pub(super) fn check(arguments: &Arguments) -> Result<()> {
-    let given = &arguments.given;
-    Protection::check(given, FLAGS)?;
-    given.contradiction("code", &["identity", "certificate"], "the key of this transfer is derived from the code")?;
-    given.contradiction("authority", &["peer", "known_peers"], "one trusts a certificate, the other a key")
+    let explicit = &arguments.explicit;
+    Protection::check(explicit, FLAGS)?;
+    code_argument::refuse_among(&arguments.paths)?;
+    for flag in ["code", "code_file"] {
+        explicit.contradiction(flag, &["identity", "certificate"], "the key of this transfer is derived from the code")?;
+    }
+    explicit.contradiction("authority", &["peer", "known_peers"], "one trusts a certificate, the other a key")
 }
 
 impl Receiver {
@@ -85,8 +86,8 @@ impl Receiver {
             let (peer, reason) = (Peer::anyone(remote), Reason::Insecure);
             return Ok(Self { builder: Endpoint::builder().insecure(), peer, address, reason, known_peers: PathBuf::new(), ours: None });
         }
-        let (identity, made) = match &trust.code {
-            Some(code) => (Identity::of_code(code)?, None),
+        let (identity, made) = match trust.code.read(arguments.paths.iter().any(|file| file.as_os_str() == "-"))? {
+            Some(code) => (Identity::of_code(&code)?, None),
             None => protection.identity()?,
         };
         if let Some(made) = made {
@@ -106,13 +107,34 @@ impl Receiver {
             trust.peer.map(Reason::Given).or(known).unwrap_or(Reason::Unknown)
         };
         let peer = Peer { address: remote, trust: reason.trust(&address) };
-        let ours = Some((identity.fingerprint(), trust.code.is_some()));
-        let builder = Endpoint::builder().identity(identity);
+        let ours = Some((identity.fingerprint(), trust.code.is_given()));
+        let builder = protection.with_key_log(Endpoint::builder().identity(identity))?;
         let builder = match authorities {
             Some(authorities) => builder.authorities(authorities),
             None => builder,
         };
         Ok(Self { builder, peer, address, reason, known_peers, ours })
+    }
+
+    /// Where the capacities of paths are stored, if they are.
+    fn known_capacities(&self) -> Option<PathBuf> {
+        self.known_peers.file_name().map(|_| self.known_peers.with_file_name(known_capacities::KNOWN_CAPACITIES))
+    }
+
+    /// Lets `endpoint` begin with what the last transfer found.
+    pub(super) fn resume(&self, endpoint: &mut Endpoint) {
+        if let Some(capacity) =
+            self.known_capacities().and_then(|file| known_capacities::take(&file, &self.address, endpoint.clock().now()))
+        {
+            endpoint.save_capacity(self.peer.address, capacity);
+        }
+    }
+
+    /// Stores what this transfer has found. What is to be said about it.
+    pub(super) fn store_capacity(&self, endpoint: &Endpoint) -> Option<String> {
+        let (file, capacity) = self.known_capacities().zip(endpoint.saved_capacity(self.peer.address))?;
+        let error = known_capacities::store(&file, &self.address, &capacity).err()?;
+        Some(format!("note: the capacity of the path could not be stored in {}: {error}", file.display()))
     }
 
     /// The connection is there: a key that was given is remembered. What is to be said about it.
@@ -162,7 +184,7 @@ impl Receiver {
             )
         } else {
             format!(
-                "the receiver at {address} does not allow the key {ours} of this sender; start recv there with --allow {ours}, or give the --code that recv prints"
+                "the receiver at {address} does not allow the key {ours} of this sender; start recv there with --allow {ours}, or give the one-time code that recv prints with --code"
             )
         })
     }

@@ -14,11 +14,13 @@ use crate::{quantity, usage};
 use anyhow::Result;
 use clap::Args;
 use segstream::Bandwidth;
-use segstream_base::{Bytes, Duration};
+use segstream_base::{Bytes, Duration, Instant};
+use segstream_blocks::user::Slowdown;
 use segstream_lab::registry;
 use segstream_lab::scenario::{self, BlackBox, Scenario, ScenarioError, Workload};
 use segstream_path::LossSpec;
 use segstream_schemes::sstp::FeedbackMode;
+use segstream_schemes::transport::Bursts;
 use std::path::PathBuf;
 
 /// Simulates a protocol (scheme) over a path with bandwidth, round-trip time and loss. Ten million packets take about a
@@ -39,6 +41,7 @@ use std::path::PathBuf;
     disable_help_subcommand = true,
     after_help = "Example:\n  segstream sim sstp --rtt 60ms --bandwidth 500mbit --window 36 --tolerance 256,1,1 --loss 1e-3 --feedback ideal\n  \
                         segstream sim segstream --loss bursty:good=1620ms,bad=180ms,loss=1e-2 --replications 10\n  \
+                        segstream sim sstp --burst 100,257 --loss 1e-3\n  \
                         segstream sim tcp --rtt 40ms --service-us 83 --window 256 --loss 1e-3 --control-loss 0 --backoff own\n  \
                         segstream sim segstream --trace down.txt --jitter wifi:12ms --aqm fq-codel\n  \
                         segstream sim adaptive-ack --window 400 --t-normal 40ms --t-error 5ms --loss 1e-2"
@@ -97,6 +100,14 @@ pub(crate) struct Arguments {
     /// New packets per second that the source submits [default: it always has one to send].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     offered: Option<u32>,
+    /// Bursts (FC 3.3): F bursts per second of L packets each, sent at --bandwidth within a burst; for sstp and segstream.
+    /// Throughput efficiency is then counted at the average rate of the bursts [default: packets leave evenly].
+    #[arg(long, value_name = "F,L", value_parser = bursts)]
+    burst: Option<Bursts>,
+    /// A user of the receiver who is slow for a while (FC 3.4): from when, until when, and what each segment takes then; for sstp and
+    /// segstream. The window follows what the user has done with [default: it takes every segment at once].
+    #[arg(long, value_name = "FROM,UNTIL,TAKES", value_parser = slowdown)]
+    slowdown: Option<Slowdown>,
     /// How the sender learns what arrived: ideal (told without loss or cost, as in the papers' simulations) or full (from
     /// gaps, timers and reports that share the path).
     #[arg(long, value_name = "MODE", default_value = "full")]
@@ -165,7 +176,9 @@ impl Arguments {
             buffer: self.buffer,
             tolerance: self.tolerance.of_packets(segment_packets).map_err(usage::bad)?,
             offered: self.offered,
+            bursts: self.burst,
             packets: self.packets,
+            slowdown: self.slowdown,
         };
         let mut scenario = Scenario { black_box, workload, scheme: scheme.config() };
         self.settings.tell(&mut scenario)?;
@@ -201,6 +214,28 @@ pub(super) fn count(text: &str) -> Result<u64, String> {
     }
     let value: f64 = text.parse().map_err(|_| refused())?;
     if value.fract() == 0.0 && (0.0..=1e15).contains(&value) { Ok(value as u64) } else { Err(refused()) }
+}
+
+/// F and L: `100,256`. What they cannot be is said with the bandwidth that they must fit.
+fn bursts(text: &str) -> Result<Bursts, String> {
+    let read = |(per_second, packets): (&str, &str)| {
+        Some(Bursts { per_second: per_second.trim().parse().ok()?, packets: packets.trim().parse().ok()? })
+    };
+    text.split_once(',').and_then(read).ok_or_else(|| {
+        format!("\"{text}\" is not F,L; write how many bursts start per second and how many packets each has, such as 100,256")
+    })
+}
+
+/// When the user is slow, and how slow: `200ms,500ms,17ms`.
+fn slowdown(text: &str) -> Result<Slowdown, String> {
+    let refused = || format!("\"{text}\" is not FROM,UNTIL,TAKES; write three times, such as 200ms,500ms,17ms");
+    let mut times = text.split(',').map(|time| quantity::duration(time.trim()).map_err(|_| refused()));
+    let mut next = || times.next().unwrap_or_else(|| Err(refused()));
+    let (from, until, takes) = (next()?, next()?, next()?);
+    if times.next().is_some() {
+        return Err(refused());
+    }
+    Ok(Slowdown { from: Instant::ZERO + from, until: Instant::ZERO + until, takes })
 }
 
 /// What a packet costs an end, and a byte: `70,0.05`.

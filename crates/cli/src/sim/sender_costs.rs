@@ -3,7 +3,7 @@
 //!
 //! Called by the flags of `segstream sim`.
 //!
-//! Invariant: what is not given is as HT has it, or nothing where the scheme has no such costs.
+//! Invariant: the defaults are those of HT, or zero where the scheme has no such costs.
 
 use crate::quantity;
 use clap::Args;
@@ -26,7 +26,7 @@ pub(crate) struct SenderCosts {
 }
 
 impl SenderCosts {
-    /// Tells the black box; `service` is what a packet costs where nothing is given.
+    /// Sets the costs of the black box; `service` is the default cost of a packet.
     pub(super) fn tell(&self, service: Duration, black_box: &mut BlackBox) {
         black_box.service = self.service_us.unwrap_or(service);
         black_box.search_cost = self.search_us.unwrap_or(Duration::ZERO);

@@ -21,8 +21,8 @@ pub(crate) struct Summary {
     pub(super) head: Vec<(&'static str, Value)>,
     pub(super) rows: Vec<Row>,
     pub(super) replications: usize,
-    /// How intervals are made.
-    pub(super) way: &'static str,
+    /// How the confidence intervals are computed.
+    pub(super) method: &'static str,
 }
 
 /// A number with its name.
@@ -71,7 +71,7 @@ impl Summary {
             head: vec![("scheme", json!(scenario.scheme.key())), ("seed", json!(seed))],
             rows,
             replications: point.outcomes.len(),
-            way: if point.outcomes.len() > 1 { OVER_REPLICATIONS } else { "by batch means" },
+            method: if point.outcomes.len() > 1 { OVER_REPLICATIONS } else { "by batch means" },
         }
     }
 
@@ -84,7 +84,7 @@ impl Summary {
             let half = row.estimate.half_width.map_or_else(String::new, |half| format!("  ± {}", readable(half)));
             table.push_str(&format!("{:<28} {mean}{half}\n", row.key));
         }
-        table.push_str(&format!("{:<28} {} (± is the half-width of a 95 % interval {})\n", "replications", self.replications, self.way));
+        table.push_str(&format!("{:<28} {} (± is the half-width of a 95 % interval {})\n", "replications", self.replications, self.method));
         table
     }
 }
@@ -94,7 +94,7 @@ fn received_again(point: &PointResult) -> Estimate {
     point.over_replications(|outcome| outcome.packets_received_again.map_or(f64::NAN, |packets| packets as f64))
 }
 
-/// Five digits that matter.
+/// Five significant digits.
 fn readable(value: f64) -> String {
     if value.abs() >= 1e5 { format!("{value:.0}") } else { segstream_lab::figure::digits(value) }
 }

@@ -15,9 +15,9 @@ use segstream_base::random::Seed;
 use segstream_lab::runner::Runner;
 use segstream_lab::statistics::Estimate;
 use segstream_lab::tandem::{
-    Arrivals, NODES, Order, TandemConfig, TandemOutcome, TandemParty, TandemResult, TandemScenario, Tie, WTIMER_SLOTS, value_names,
+    Arrivals, NODES, Order, TandemConfig, TandemOutcome, TandemResult, TandemScenario, TandemScheme, Tie, WTIMER_SLOTS, value_names,
 };
-use segstream_schemes::xtp::{ReceiverStrategy, SenderStrategy};
+use segstream_schemes::xtp::{Question, ReceiverStrategy, SenderStrategy};
 use serde_json::json;
 use std::sync::atomic::AtomicBool;
 
@@ -37,8 +37,8 @@ pub(crate) enum Tandem {
 #[command(after_help = "Example:\n  segstream sim xtp --sender sr --receiver store-aggressive --user-rate 0.12 --window 60\n  \
                         segstream sim xtp --sender gbn --receiver store-conservative --arrivals ibp:c2=10 --replications 5")]
 pub(crate) struct TandemArguments {
-    /// What the sender retransmits: gbn (go-back-N), sr (selective repeat) or handshake (selective repeat, only after a
-    /// synchronising handshake).
+    /// What the sender retransmits: gbn (go-back-N), sr (selective repeat), and handshake or handshake-gbn (the same two, only after
+    /// a synchronising handshake).
     #[arg(long, value_name = "HOW", default_value = "sr")]
     sender: SenderStrategy,
     /// What the receiver does with packets out of order: discard, store-conservative (stores them silently) or
@@ -63,6 +63,12 @@ pub(crate) struct TandemArguments {
     /// The timeout of a status request (WTIMER), in slots.
     #[arg(long, value_name = "N", default_value_t = WTIMER_SLOTS)]
     wtimer: u32,
+    /// What the last packet of a window asks for: sreq (the status at once) or dreq (when what has come is delivered).
+    #[arg(long, value_name = "WHAT", value_parser = value_names::question, default_value = "sreq")]
+    asks: Question,
+    /// How long the receiving user takes for each packet, in slots.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    reads: u32,
     /// Nothing is retransmitted twice within this many slots [default: 50 for gbn, else 29].
     #[arg(long, value_name = "N")]
     filter: Option<u32>,
@@ -99,7 +105,14 @@ impl TandemArguments {
     /// The scenario the flags mean.
     fn scenario(&self) -> Result<TandemScenario> {
         let scenario = TandemScenario {
-            party: TandemParty::Xtp { sender: self.sender, receiver: self.receiver, wtimer_slots: self.wtimer, filter_slots: self.filter },
+            scheme: TandemScheme::Xtp {
+                sender: self.sender,
+                receiver: self.receiver,
+                wtimer_slots: self.wtimer,
+                filter_slots: self.filter,
+                asks: self.asks,
+                reads_slots: self.reads,
+            },
             window: self.window,
             tandem: TandemConfig {
                 arrivals: self.arrivals.at_rate(self.user_rate),
@@ -168,7 +181,7 @@ impl TandemArguments {
             ],
             rows,
             replications: result.outcomes.len(),
-            way: OVER_REPLICATIONS,
+            method: OVER_REPLICATIONS,
         }
     }
 }

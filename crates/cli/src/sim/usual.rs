@@ -26,7 +26,7 @@ pub(super) struct Usual {
 }
 
 impl Usual {
-    /// That of `scheme`.
+    /// The usual setting of `scheme`.
     pub(super) fn of(scheme: &Scheme) -> Self {
         match scheme.usual_point {
             UsualPoint::LongPath => Self::of_scenario(),
@@ -35,7 +35,7 @@ impl Usual {
         }
     }
 
-    /// EC 5, and what is stated nowhere.
+    /// EC 5, and the default where no paper states a value.
     fn of_scenario() -> Self {
         let (black_box, workload) = (BlackBox::default(), Workload::default());
         Self {
@@ -53,7 +53,7 @@ impl Usual {
     /// HTPNET and the TCP it is compared with (HT 6, HT 7).
     fn limited_by_processors() -> Self {
         Self {
-            // A line so fast that it plays no part: a packet takes less than a tenth of a microsecond.
+            // So fast that the link is no limit: a packet takes less than a tenth of a microsecond.
             bandwidth: Bandwidth::from_megabits_per_second(100_000),
             segment_packets: 1,
             window: 256,

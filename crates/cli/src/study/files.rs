@@ -37,6 +37,11 @@ pub(super) fn write_papers(out: &Path, text: &str) -> Result<()> {
     keep(&out.join("papers.md"), text)
 }
 
+/// Writes the numbers of a study beside its pictures.
+pub(super) fn write_numbers(out: &Path, study: &str, text: &str) -> Result<()> {
+    keep(&out.join(study).join("numbers.md"), text)
+}
+
 fn keep(path: &Path, text: &str) -> Result<()> {
     fs::write(path, text).with_context(|| format!("{} cannot be written", path.display()))
 }

@@ -1,6 +1,6 @@
 //! `segstream bench`: everything that is sent is counted, others take turns, and two hosts measure together.
 
-use crate::process::{run, start};
+use crate::process::{home, run, start, start_with_variables};
 use serde_json::Value;
 use std::fs;
 
@@ -72,12 +72,14 @@ fn active_connections_lose_nothing_on_more_threads_than_one_and_refuse_segments_
 
 #[test]
 fn two_hosts_measure_together_and_a_code_serves_once() {
-    let mut server = start(["bench", "serve", "--bind", "127.0.0.1:0"]);
+    let mut server = start(["bench", "serve", "--listen", "127.0.0.1:0"]);
     let address = server.listening().to_string();
     let line = server.line();
     assert!(line.contains(&address), "{line}");
-    let words: Vec<&str> = line.split_once("segstream ").unwrap().1.split(' ').collect();
-    let measure = || run(words.iter().copied().chain("throughput --mebibytes 8 --repetitions 1 --against raw --json".split(' ')));
+    let (before, command) = line.split_once(" segstream ").unwrap();
+    let code = before.strip_prefix("to measure: ").unwrap();
+    let words = command.split(' ').chain("throughput --mebibytes 8 --repetitions 1 --against raw --json".split(' '));
+    let measure = || start_with_variables(home(), &[code], words.clone()).end();
     let report = measure().expect(0).json();
     assert_eq!(run_named(&report, "encrypted")["bytes"].as_u64(), Some(BYTES), "{report}");
     assert!(report["ratio_to_raw"].as_f64().unwrap() > 0.0 && report["server_machine"]["cores"].as_u64().unwrap() > 0, "{report}");

@@ -75,9 +75,10 @@ fn an_interrupted_receiver_says_what_it_leaves_and_tells_the_sender() {
     let directory = tempfile::tempdir().unwrap();
     let target = directory.path().join("target");
     let (mut receiver, address) = receiver(&["--out", target.to_str().unwrap()]);
-    let sender = start_send([&address, "-", "--json"]);
+    let mut sender = start_send([&address, "-", "--json"]);
     receiver.wait_for("connected");
-    // What it is to leave must be there first: the file is made when the stream opens, a moment after the connection.
+    // What it is to leave must be there first: the part file is made with the first byte.
+    sender.input(b"first");
     let part = directory.path().join("target.part");
     (0..1000).take_while(|_| !part.exists()).for_each(|_| std::thread::sleep(std::time::Duration::from_millis(10)));
     let ended = receiver.interrupt_with_open_input().expect(1);

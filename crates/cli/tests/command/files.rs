@@ -110,9 +110,3 @@ fn more_files_than_may_be_live_at_once_arrive_whatever_overtakes_what() {
         }
     }
 }
-
-#[test]
-fn more_files_than_a_transfer_carries_are_refused() {
-    let names = (0..=65_536).map(|index| index.to_string());
-    assert!(send(["127.0.0.1:9".to_owned()].into_iter().chain(names)).expect(2).stderr.contains("at most 65536"));
-}

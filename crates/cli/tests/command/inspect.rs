@@ -4,7 +4,7 @@ use crate::process::run;
 use pcap_file::DataLink;
 use pcap_file::pcap::{PcapHeader, PcapPacket, PcapWriter};
 use segstream_base::codec::Writer;
-use segstream_base::{ExchangeNumber, ReportNumber, SegmentNumber, ShipmentNumber, StreamId};
+use segstream_base::{ExchangeNumber, Position, ReportNumber, SegmentNumber, ShipmentNumber, StreamId};
 use segstream_proto::session::Plain;
 use segstream_wire::handshake::{Confirm, Cookie, Fragment, Request, VERSION};
 use segstream_wire::proposal::Proposal;
@@ -18,7 +18,7 @@ fn shipment(kind: Kind, number: u32, body: impl FnOnce(&mut Writer<'_>)) -> Vec<
 }
 
 /// A sealed shipment of `kind` at `level`.
-fn shipment_of(level: Level, kind: Kind, number: u32, body: impl FnOnce(&mut Writer<'_>)) -> Vec<u8> {
+pub(crate) fn shipment_of(level: Level, kind: Kind, number: u32, body: impl FnOnce(&mut Writer<'_>)) -> Vec<u8> {
     let mut bytes = vec![0; 1200];
     let mut writer = Writer::new(&mut bytes);
     Header { level, kind, connection: 0xc0ffee, number }.encode(&mut writer);
@@ -29,13 +29,13 @@ fn shipment_of(level: Level, kind: Kind, number: u32, body: impl FnOnce(&mut Wri
     bytes
 }
 
-fn data(number: u32) -> Vec<u8> {
+pub(crate) fn data(number: u32) -> Vec<u8> {
     let part = Part {
         stream: StreamId(1),
         segment: SegmentNumber(7),
-        first: 4,
+        first: Position(4),
         count: 2,
-        again: true,
+        retransmission: true,
         opened: false,
         length: Some(9000),
         tolerance: None,
@@ -53,7 +53,7 @@ fn udp(payload: &[u8]) -> Vec<u8> {
     [&4400u16.to_be_bytes()[..], &4433u16.to_be_bytes(), &length.to_be_bytes(), &[0, 0], payload].concat()
 }
 
-fn ipv4(payload: &[u8]) -> Vec<u8> {
+pub(crate) fn ipv4(payload: &[u8]) -> Vec<u8> {
     let udp = udp(payload);
     let length = (udp.len() + 20) as u16;
     [&[0x45, 0][..], &length.to_be_bytes(), &[0, 0, 0x40, 0, 64, 17, 0, 0, 192, 0, 2, 1, 192, 0, 2, 2], &udp].concat()
@@ -66,7 +66,7 @@ fn ipv6(payload: &[u8]) -> Vec<u8> {
     [&[0x60, 0, 0, 0][..], &(udp.len() as u16).to_be_bytes(), &[17, 64], &from, &to, &udp].concat()
 }
 
-fn capture(directory: &Path, datalink: DataLink, packets: &[Vec<u8>]) -> PathBuf {
+pub(crate) fn capture(directory: &Path, datalink: DataLink, packets: &[Vec<u8>]) -> PathBuf {
     let path = directory.join(format!("{datalink:?}.pcap"));
     let file = std::fs::File::create(&path).unwrap();
     let mut writer = PcapWriter::with_header(file, PcapHeader { datalink, ..PcapHeader::default() }).unwrap();
@@ -98,7 +98,7 @@ fn shipments_are_found_behind_every_link_layer() {
     }
 }
 
-fn request(protection: u8, bytes: Vec<u8>) -> Vec<u8> {
+pub(crate) fn request(protection: u8, bytes: Vec<u8>) -> Vec<u8> {
     let fragment = Fragment { offset: 0, bytes };
     let request = Request { version: VERSION, request: 5, connection: 0xabcd, protection, token: vec![1; 20], fragment };
     shipment_of(Level::Initial, Kind::Request, 0, |out| request.encode(out))

@@ -37,8 +37,15 @@ pub(crate) fn home() -> &'static Path {
 
 /// Starts the binary as a user whose configuration is in `home`.
 pub(crate) fn start_at<S: AsRef<OsStr>>(home: &Path, arguments: impl IntoIterator<Item = S>) -> Running {
+    start_with_variables(home, &[], arguments)
+}
+
+/// The same with more variables in its environment, each written NAME=VALUE.
+pub(crate) fn start_with_variables<S: AsRef<OsStr>>(home: &Path, variables: &[&str], arguments: impl IntoIterator<Item = S>) -> Running {
     let variable = |name: &str, path: &Path| [OsStr::new(name), path.as_os_str()].join(OsStr::new("="));
-    let mut words = vec![variable("HOME", home), variable("XDG_CONFIG_HOME", home), binary().into()];
+    let mut words = vec![variable("HOME", home), variable("XDG_CONFIG_HOME", home)];
+    words.extend(variables.iter().map(|variable| (*variable).into()));
+    words.push(binary().into());
     words.extend(arguments.into_iter().map(|argument| argument.as_ref().to_owned()));
     segstream_testbed::process::start(Path::new("/usr/bin/env"), words)
 }

@@ -61,7 +61,7 @@ fn schemes_that_their_processors_limit_are_measured_in_its_packets() {
         assert_eq!(one["spurious_retransmissions"].as_u64().unwrap() > 0, scheme == "tcp", "{one}");
     }
     for (words, told) in [
-        ("sstp --service-us 83", "--service-us means nothing to sstp"),
+        ("sstp --service-us 83", "sstp does not use --service-us"),
         ("tcp --timer-us 5", "not what a timer costs"),
         ("htpnet --ranges 5", "write 4, 8, rotate or all"),
         ("htpnet --class 4 --ptif", "congestion avoidance spaces packets"),
@@ -69,6 +69,27 @@ fn schemes_that_their_processors_limit_are_measured_in_its_packets() {
         let ended = run(format!("sim {words}").split(' '));
         assert_eq!(ended.code, Some(2), "{words}: {ended:?}");
         assert!(format!("{ended:?}").contains(told), "{words}: {ended:?}");
+    }
+}
+
+#[test]
+fn bursts_leave_as_often_and_as_long_as_they_are_told_to() {
+    for scheme in ["sstp", "segstream"] {
+        let one = object(&format!("sim {scheme} --burst 100,256 --packets 100000 --json"));
+        // F L = 25,600 packets a second, less what the last segment saves: it takes 4 ms of its 10.
+        let rate = one["throughput_packets_per_second"].as_f64().unwrap();
+        assert!((25_500.0..25_700.0).contains(&rate), "{scheme}: {rate}");
+        assert!((rate / 25_600.0 - one["throughput_efficiency"].as_f64().unwrap()).abs() < 1e-9, "{one}");
+    }
+    for (words, told) in [
+        ("htpnet --burst 100,256", "htpnet does not use --burst"),
+        ("sstp --burst 239,256", "above the peak of 500"),
+        ("sstp --burst 0,256", "F = 0 bursts per second"),
+        ("sstp --burst 100", "is not F,L"),
+    ] {
+        let ended = run(format!("sim {words}").split(' '));
+        assert_eq!(ended.code, Some(2), "{words}: {ended:?}");
+        assert!(ended.stderr.contains(told), "{words}: {ended:?}");
     }
 }
 
@@ -94,9 +115,9 @@ fn schemes_of_an_atm_cluster_run_in_its_setting_and_in_no_other_by_accident() {
     }
     for (words, told) in [
         ("sscop --segment-packets 2", "segments of 2 packets are not possible with sscop"),
-        ("tcp --t-normal 5ms", "--t-normal means nothing to tcp"),
-        ("adaptive-ack --max-pd 25", "--max-pd means nothing to adaptive-ack"),
-        ("sscop --no-tail-rule", "--no-tail-rule means nothing to sscop"),
+        ("tcp --t-normal 5ms", "tcp does not use --t-normal"),
+        ("adaptive-ack --max-pd 25", "adaptive-ack does not use --max-pd"),
+        ("sscop --no-tail-rule", "sscop does not use --no-tail-rule"),
         ("sscop --timer-poll 1us", "a poll every 1µs is not possible"),
         ("sstp --work-us 70", "write what a packet costs and what each byte does"),
         ("tcp --work-us 70,0.05 --service-us 83", "give either what both ends work"),
@@ -111,7 +132,7 @@ const TANDEM: &str = "--user-rate 0.12 --external-rate 0.1 --window 60 --link1-r
 
 #[test]
 fn xtp_runs_over_a_tandem_of_queues() {
-    for sender in ["gbn", "sr", "handshake"] {
+    for sender in ["gbn", "sr", "handshake", "handshake-gbn"] {
         for receiver in ["discard", "store-conservative", "store-aggressive"] {
             for arrivals in ["bernoulli", "ibp:c2=10"] {
                 let one = object(&format!("sim xtp --sender {sender} --receiver {receiver} --arrivals {arrivals} {TANDEM}"));
@@ -134,7 +155,7 @@ fn xtp_runs_over_a_tandem_of_queues() {
         ("xtp --rtt 60ms", "--rtt belongs to schemes over a black box"),
         ("sstp --user-rate 0.1", "write `segstream sim xtp --user-rate"),
         ("--seed 1 xtp", "write it in front of them"),
-        ("xtp --sender arq", "write gbn, sr or handshake"),
+        ("xtp --sender arq", "write gbn, sr, handshake or handshake-gbn"),
         ("xtp --arrivals poisson", "write bernoulli, or ibp"),
         ("xtp --user-rate 1.5", "1.5 messages a slot"),
         ("xtp --user-rate 0.1 --arrivals ibp:c2=0.1", "has a squared coefficient of variation of 0.1"),
@@ -220,10 +241,10 @@ fn nonsense_is_refused_with_a_sentence() {
         ("sim sstp --packets 100", "less than one segment"),
         ("sim sstp --packets many", "1e6"),
         ("sim sstp --replications 0", "replications"),
-        ("sim sstp --status-period 5ms", "means nothing to sstp"),
-        ("sim segstream --feedback ideal", "means nothing to segstream"),
-        ("sim snr --tolerance 256,1,1", "means nothing to snr"),
-        ("sim snr --ack soft-lazy", "means nothing to snr"),
+        ("sim sstp --status-period 5ms", "sstp does not use --"),
+        ("sim segstream --feedback ideal", "segstream does not use --"),
+        ("sim snr --tolerance 256,1,1", "snr does not use --"),
+        ("sim snr --ack soft-lazy", "snr does not use --"),
     ] {
         let ended = run(line.split(' '));
         assert_eq!(ended.code, Some(2), "{line}: {ended:?}");

@@ -1,6 +1,6 @@
 //! Whom each end trusts, and what it says to those it does not.
 
-use crate::process::{Ended, Running, identity, run, start_at};
+use crate::process::{Ended, Running, identity, run, start_at, start_with_variables};
 use segstream::{Fingerprint, Identity};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -45,7 +45,8 @@ impl Users {
     fn paste(&self, line: &str) -> Ended {
         let file = self.path("file");
         let words = line.split(' ').map(|word| if word == "PATH" { file.to_str().unwrap() } else { word });
-        start_at(&self.path("sender"), words.skip(1)).end()
+        let (variables, words): (Vec<&str>, Vec<&str>) = words.partition(|word| word.starts_with("SEGSTREAM_CODE="));
+        start_with_variables(&self.path("sender"), &variables, &words[1..]).end()
     }
 }
 
@@ -61,6 +62,11 @@ fn invitation(receiver: &mut Running) -> String {
 /// What stands behind `flag` on a command line.
 fn value<'a>(line: &'a str, flag: &str) -> &'a str {
     line.split(' ').skip_while(|word| *word != flag).nth(1).unwrap_or_else(|| panic!("no {flag}: {line}"))
+}
+
+/// The one-time code in a command line.
+fn code_in(line: &str) -> &str {
+    line.split(' ').find_map(|word| word.strip_prefix("SEGSTREAM_CODE=")).unwrap_or_else(|| panic!("no code: {line}"))
 }
 
 fn all_in(text: &str, parts: &[&str]) {
@@ -79,11 +85,11 @@ fn the_command_that_recv_prints_works_as_it_is() {
     let key = users.identity("receiver").fingerprint().to_string();
     assert_eq!(receiver.line(), format!("fingerprint {key}"));
     let line = invitation(&mut receiver);
-    all_in(&line, &["segstream send ", &address, " PATH --peer ", &key, " --code "]);
+    all_in(&line, &["segstream send ", &address, " PATH --peer ", &key, " --code"]);
     let sent = users.paste(&format!("{line} --json")).expect(0);
     let received = receiver.end().expect(0);
     assert_eq!(fs::read(&target).unwrap(), b"between two users");
-    let code = value(&line, "--code").parse().unwrap();
+    let code = code_in(&line).parse().unwrap();
     let sender = Identity::of_code(&code).unwrap().fingerprint().to_string();
     assert_eq!((&sent.json()["peer"], &received.json()["peer"]), (&key.into(), &sender.clone().into()));
     assert_eq!(sent.json()["address"], address);
@@ -116,7 +122,9 @@ fn a_wrong_fingerprint_is_refused_with_both() {
     let (mut receiver, address) = users.receiver(&[]);
     let line = invitation(&mut receiver);
     let (right, wrong) = (value(&line, "--peer"), Fingerprint([7; 32]).to_string());
-    let refused = users.send(&address, &["--peer", &wrong, "--code", value(&line, "--code"), "--json"]).expect(1);
+    let code = users.path("code");
+    fs::write(&code, code_in(&line)).unwrap();
+    let refused = users.send(&address, &["--peer", &wrong, "--code-file", text(&code), "--json"]).expect(1);
     all_in(refused.json()["error"].as_str().unwrap(), &[right, &wrong, "--peer says", "another program answers"]);
     // Nobody has used the code up.
     users.paste(&line).expect(0);
@@ -147,7 +155,7 @@ fn a_code_works_once_and_with_keep_another_follows() {
     let users = Users::new();
     let (mut receiver, _) = users.receiver(&["--keep"]);
     let first = invitation(&mut receiver);
-    let wrong = first.replace(value(&first, "--code"), "0000-0000-0000-0000");
+    let wrong = first.replace(code_in(&first), "0000-0000-0000-0000");
     let refused = users.paste(&wrong).expect(1);
     all_in(&refused.stderr, &["refuses the one-time code", "mistyped or was used before"]);
     users.paste(&first).expect(0);
@@ -260,4 +268,43 @@ fn without_a_place_for_keys_the_way_out_is_named() {
     let shown = run(["recv", "--listen", "127.0.0.1:0", "--identity", text(&users.path("file"))]).expect(1);
     all_in(&shown.stderr, &["file"]);
     assert!(!shown.stderr.contains(&identity().fingerprint().to_string()));
+}
+
+#[test]
+fn a_code_comes_from_a_file_or_from_whoever_is_asked_and_never_from_the_command_line() {
+    let users = Users::new();
+    let (mut receiver, address) = users.receiver(&["--keep"]);
+    let line = invitation(&mut receiver);
+    let key = value(&line, "--peer").to_owned();
+    let refused = users.send(&address, &["--peer", &key, "--code", code_in(&line)]).expect(2);
+    all_in(&refused.stderr, &["the one-time code is no argument", "SEGSTREAM_CODE"]);
+    assert!(!refused.stderr.contains(code_in(&line)), "{}", refused.stderr);
+    let code = users.path("code");
+    fs::write(&code, format!("{}\n", code_in(&line))).unwrap();
+    users.send(&address, &["--peer", &key, "--code-file", text(&code)]).expect(0);
+    let line = invitation(&mut receiver);
+    let file = users.path("file");
+    let mut asked = start_at(&users.path("sender"), ["send", &address, text(&file), "--peer", &key, "--code"]);
+    asked.input(format!("{}\n", code_in(&line).to_uppercase()).as_bytes());
+    asked.end_input();
+    all_in(&asked.end().expect(0).stderr, &["one-time code: "]);
+    let refused = start_at(&users.path("sender"), ["send", &address, "-", "--peer", &key, "--code"]).end().expect(2);
+    all_in(&refused.stderr, &["standard input is sent"]);
+    receiver.interrupt().expect(0);
+}
+
+#[test]
+fn identity_shows_ours_and_the_known_ones_and_forgets_one() {
+    let users = Users::new();
+    let identity = |more: &[&str]| start_at(&users.path("sender"), ["identity"].iter().chain(more)).end();
+    let made = identity(&["--json"]).expect(0).json();
+    let ours = users.identity("sender").fingerprint().to_string();
+    assert_eq!((&made["fingerprint"], &made["made"]), (&ours.as_str().into(), &true.into()));
+    let (key, other) = (Fingerprint([7; 32]).to_string(), Fingerprint([8; 32]).to_string());
+    fs::write(users.path("sender/segstream/known_peers"), format!("a:1 {key}\n# b\nb:1 {other}\n")).unwrap();
+    let shown = identity(&[]).expect(0);
+    assert_eq!(String::from_utf8(shown.stdout).unwrap(), format!("{ours}\na:1 {key}\nb:1 {other}\n"));
+    all_in(&identity(&["forget", "c:1"]).expect(2).stderr, &["c:1 is not known", "a:1, b:1"]);
+    all_in(&identity(&["forget", "a:1"]).expect(0).stderr, &[&key, "is forgotten"]);
+    assert_eq!(fs::read_to_string(users.path("sender/segstream/known_peers")).unwrap(), format!("# b\nb:1 {other}\n"));
 }

@@ -37,10 +37,3 @@ fn a_file_that_shrinks_under_way_is_left_as_a_part() {
     assert!(!out.join("shrinking").exists() && out.join("shrinking.part").exists());
     assert_eq!(std::fs::read(out.join("there")).unwrap(), b"x");
 }
-
-#[test]
-fn a_directory_is_refused_with_a_way_out() {
-    let directory = tempfile::tempdir().unwrap();
-    let ended = send(["127.0.0.1:9", directory.path().to_str().unwrap()]).expect(2);
-    assert!(ended.stderr.contains("is a directory") && ended.stderr.contains("tar"), "{ended:?}");
-}

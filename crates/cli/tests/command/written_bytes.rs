@@ -11,7 +11,7 @@ fn files_that_are_too_much_are_refused_before_anything_is_written() {
     std::fs::write(&source, content(300_000)).unwrap();
     let (receiver, address) = receiver(&["--out", target.to_str().unwrap(), "--max-bytes", "299999", "--json"]);
     let sent = send([&address, source.to_str().unwrap(), "--rate", "2mbit"]).expect(1);
-    assert!(sent.stderr.contains("the sender has 300000 bytes, and this receiver takes at most"), "{sent:?}");
+    assert!(sent.stderr.contains("source has 300000 bytes, and this receiver takes at most"), "{sent:?}");
     let received = receiver.end().expect(1);
     assert!(received.json()["error"].as_str().unwrap().contains("raise --max-bytes"), "{received:?}");
     assert!(!target.exists());
@@ -75,5 +75,5 @@ fn a_full_disk_is_said_and_costs_no_other_file() {
         assert!(told.contains("large.part cannot be written any further: No space left on device"), "{told}");
     }
     assert_eq!(sent.json()["files"][0]["error"], serde_json::Value::Null);
-    assert_eq!(String::from_utf8(received.stdout).unwrap(), "first\nlarge.part\n");
+    assert_eq!(String::from_utf8(received.stdout).unwrap(), "first\nlarge.part\nlarge.part.journal\n");
 }

@@ -1,4 +1,4 @@
-//! Opens a page in a headless browser and says what its scripts did.
+//! Opens a page in a headless browser and reports what its scripts did.
 //!
 //! Called by the tests of every page this project writes. It starts the Chromium or Chrome of the machine as a process of
 //! its own, without a network and with a fresh profile, and reads the document back after the scripts have run.
@@ -30,7 +30,7 @@ const PLACES: &[&str] =
 /// How long the page's own clock runs before the document is read. It runs as fast as the scripts allow.
 const PAGE_MILLIS: u32 = 20_000;
 /// When a browser that says nothing is ended.
-const PATIENCE: Duration = Duration::from_secs(180);
+const TIMEOUT: Duration = Duration::from_secs(180);
 
 /// Why a page could not be watched.
 #[derive(Debug, thiserror::Error)]
@@ -54,8 +54,8 @@ pub enum BrowserError {
         /// What the system says.
         source: io::Error,
     },
-    /// The browser did not come to an end: a script of the page runs for ever, or the machine is too slow.
-    #[error("the browser had not read the page after {} s; look for a script that does not end", PATIENCE.as_secs())]
+    /// The browser did not come to an end: a script of the page runs forever, or the machine is too slow.
+    #[error("the browser had not read the page after {} s; look for a script that does not end", TIMEOUT.as_secs())]
     Endless,
     /// The browser ended without a document that was watched.
     #[error("the browser ended with {status} and no watched page; it said: {said}")]
@@ -152,7 +152,7 @@ fn ended(mut child: Child) -> io::Result<Option<ExitStatus>> {
         if let Some(status) = child.try_wait()? {
             return Ok(Some(status));
         }
-        if start.elapsed() > PATIENCE {
+        if start.elapsed() > TIMEOUT {
             child.kill()?;
             child.wait()?;
             return Ok(None);

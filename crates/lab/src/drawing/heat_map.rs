@@ -10,7 +10,7 @@
 //! paper; the contrast of letters is that of WCAG 2.2, 1.4.3.
 
 use crate::drawing::canvas::{self, Canvas, Hint, Lettering, Place, RGBColor, WHITE, corners, drawn};
-use crate::drawing::legend::{width, wrapped};
+use crate::drawing::legend::{BOLD, width, wrapped};
 use crate::drawing::marks::{self, Frame};
 use crate::drawing::span::{Span, Tick};
 use crate::figure::{Line, Scale, digits};
@@ -114,10 +114,10 @@ impl<'a> Sheet<'a> {
         let words: Vec<(&str, Vec<String>)> = map.words().into_iter().map(|word| (word, wrapped(word, WORD.0, WIDEST - SAMPLE))).collect();
         let notes = notes(map, &colours);
 
-        let title = wrapped(&map.title, TITLE.0, SHEET - 2.0 * EDGE);
+        let title = wrapped(&map.title, TITLE.0 * BOLD, SHEET - 2.0 * EDGE);
         let top = EDGE + TITLE.1 * title.len() as f64 + 8.0;
         let left = EDGE + NAME.1 + 4.0 + widest(rows.iter().flatten()) + 8.0;
-        // Ticks are as wide whatever the height of the bar, but for how many they are.
+        // Ticks are as wide whatever the height of the bar, except for how many they are.
         let ticks_widest = widest(colours.ticks(8).iter().filter_map(|tick| tick.label.as_ref())) + BAR.0 + 10.0;
         let marked = widest(words.iter().flat_map(|(_, lines)| lines)) + SAMPLE;
         let noted = notes.iter().map(|note| width(note, WORD.0)).fold(0.0, f64::max);

@@ -17,7 +17,7 @@ use crate::report::{ClaimLine, Report, Section};
 use serde::Serialize;
 use std::fmt::Write as _;
 
-/// The page but for the report.
+/// The page without the report.
 const TEMPLATE: &str = include_str!("page/page.html");
 const STYLE: &str = include_str!("page/page.css");
 const SCRIPT: &str = include_str!("page/page.js");
@@ -25,7 +25,7 @@ const SCRIPT: &str = include_str!("page/page.js");
 const LIBRARY: &str = include_str!("vendor/plotly-basic.min.js");
 
 /// The page of `report`. Each figure stands in an element with the figure's id and the class `figure`, which gets
-/// `data-drawn="true"` when its interactive picture is there; the root element counts script errors in `data-errors`.
+/// `data-drawn="true"` when its interactive picture is drawn; the root element counts script errors in `data-errors`.
 #[must_use]
 pub fn page(report: &Report) -> String {
     let parts = [
@@ -306,6 +306,7 @@ mod tests {
             heat_maps: vec![heat_map()],
             tables: vec![table],
             claims: vec![claim],
+            standings: Vec::new(),
             parameters: vec![(MARKUP.into(), MARKUP.into())],
         };
         Report { title: MARKUP.into(), provenance: vec![(MARKUP.into(), MARKUP.into())], sections: vec![section] }

@@ -8,6 +8,9 @@
 /// Wider letters than Helvetica are often what a machine has.
 const RESERVE: f64 = 1.1;
 
+/// A bold line is about as wide as a plain one in letters so much larger.
+pub(super) const BOLD: f64 = 1.12;
+
 /// About how wide a line of text is, in pixels, in letters of this size.
 pub(super) fn width(text: &str, size: f64) -> f64 {
     text.chars().map(letter_width).sum::<f64>() * size * RESERVE
@@ -53,6 +56,14 @@ pub(super) fn wrapped(text: &str, size: f64, most: f64) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_bold_title_breaks_before_the_edge_of_its_picture() {
+        let title = "A window of 36 with hard ACK that discards by group, by packet (dotted), and without pre-emption (dashed)";
+        // In DejaVu Sans Bold of 15 pixels the line that ends in "pre-emption" is some 840 pixels wide.
+        let lines = wrapped(title, 15.0 * BOLD, 792.0);
+        assert_eq!(lines.last().unwrap(), "pre-emption (dashed)");
+    }
 
     #[test]
     fn lines_are_broken_between_words_and_long_words_within() {

@@ -1,4 +1,4 @@
-//! What a reader must be told of a figure's signs, and which of its points can be drawn.
+//! The legend notes of a figure, and which of its points can be drawn.
 //!
 //! Called by `svg` and by `html`, so that both pictures say and leave out the same.
 //!

@@ -8,7 +8,7 @@
 //! Invariant: every point with finite numbers and a place on the axes is drawn; a gap in a curve's points is a gap in its line.
 
 use crate::drawing::canvas::{Canvas, Lettering, Place, RGBColor, colour, corners, drawn};
-use crate::drawing::legend::{width, wrapped};
+use crate::drawing::legend::{BOLD, width, wrapped};
 use crate::drawing::marks::{self, Frame};
 use crate::drawing::notes::{Showing, notes, showing};
 use crate::drawing::span::{Span, Tick};
@@ -76,7 +76,7 @@ struct Sheet<'a> {
 impl<'a> Sheet<'a> {
     fn of(figure: &'a Figure) -> Self {
         let (across, up) = (Span::across(figure), Span::up(figure));
-        let title = wrapped(&figure.title, TITLE.0, SHEET.0 - 2.0 * EDGE);
+        let title = wrapped(&figure.title, TITLE.0 * BOLD, SHEET.0 - 2.0 * EDGE);
         let top = EDGE + TITLE.1 * title.len() as f64 + 8.0;
         let bottom = top + SHEET.1 - EDGE - TITLE.1 - 8.0 - EDGE - BELOW;
         let (legend, notes) = legend(figure, bottom - top);

@@ -2,11 +2,11 @@
 //!
 //! Called by [`Measured::csv`].
 //!
-//! Invariant: six digits, and nothing where a number is not known; a row a point, or a party of it.
+//! Invariant: six digits, and nothing where a number is not known; a row a point, or a flow of it.
 
 use super::Measured;
 use crate::figure::digits;
-use crate::shared::PartyOutcome;
+use crate::shared::FlowOutcome;
 use crate::tandem::TandemOutcome;
 use std::fmt::Write as _;
 
@@ -45,24 +45,24 @@ impl Measured {
         let mut csv = String::from(SHARED_CSV_HEAD);
         for point in &self.shared {
             let result = &point.result;
-            for party in &result.scenario.parties {
-                let of = |value: fn(&PartyOutcome) -> f64| digits(result.of_party(&party.name, value).mean);
-                let throughput = result.throughput_bps(&party.name);
+            for flow in &result.scenario.flows {
+                let of = |value: fn(&FlowOutcome) -> f64| digits(result.of_flow(&flow.name, value).mean);
+                let throughput = result.throughput_bps(&flow.name);
                 // A write to a string cannot fail.
                 let _ = writeln!(
                     csv,
                     "\"{}\",{},\"{}\",{},{},{},{},{},{},{},{},{},{},{},{}",
                     point.curve,
                     point.x,
-                    party.name,
+                    flow.name,
                     digits(throughput.mean),
                     digits(throughput.half_width.unwrap_or(f64::NAN)),
-                    digits(result.share(&party.name).mean),
-                    of(PartyOutcome::goodput_bps),
-                    of(PartyOutcome::loss_share),
-                    of(|party| party.packets_marked as f64),
-                    of(|party| party.delays.mean_ns as f64 * 1e-6),
-                    of(|party| party.delays.p95_ns as f64 * 1e-6),
+                    digits(result.share(&flow.name).mean),
+                    of(FlowOutcome::goodput_bps),
+                    of(FlowOutcome::loss_share),
+                    of(|flow| flow.packets_marked as f64),
+                    of(|flow| flow.delays.mean_ns as f64 * 1e-6),
+                    of(|flow| flow.delays.p95_ns as f64 * 1e-6),
                     digits(result.queue_ms_mean().mean),
                     digits(result.queue_ms_p95().mean),
                     digits(result.over_replications(|outcome| outcome.queue.max_ns as f64 * 1e-6).mean),

@@ -25,7 +25,7 @@ pub struct BlackBox {
     pub rtt: Duration,
     /// The bandwidth, bare packets counted. Default 500 Mbit/s.
     pub bandwidth: Bandwidth,
-    /// The bandwidth on the way back; `None` is the same. Default `None`.
+    /// The bandwidth on the return path; `None` is the same. Default `None`.
     pub bandwidth_back: Option<Bandwidth>,
     /// Which packets are lost on their way to the receiver. Default none.
     pub loss: LossSpec,
@@ -36,9 +36,9 @@ pub struct BlackBox {
     pub control_loss: Option<LossSpec>,
     /// The forward queue in packets; `None` is a bandwidth-delay product. Default `None`.
     pub queue_packets: Option<u32>,
-    /// What the way to the receiver does besides. Default: nothing.
+    /// Further properties of the forward path. Default: none.
     pub hop: Hop,
-    /// What the way back does besides. Default: nothing.
+    /// Further properties of the return path. Default: none.
     pub hop_back: Hop,
     /// Whether the sender is told the fate of each packet group out of band, or finds out. Default full: it finds out.
     pub feedback: FeedbackMode,

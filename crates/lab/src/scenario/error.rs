@@ -7,10 +7,11 @@
 use super::{PACKET_BYTES_MAX, PACKET_BYTES_MIN, RTT_MAX, SEGMENT_PACKETS_MAX, SERVICE_MAX, WINDOW_MAX};
 use crate::registry;
 use segstream_base::{Bandwidth, Duration};
+use segstream_blocks::RateSpecError;
 use segstream_path::{Aqm, SpecError};
 use segstream_schemes::setting::SettingError;
 
-/// Why a scenario cannot be run: a fault of whoever wrote it.
+/// Why a scenario cannot be run: an error in its definition.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ScenarioError {
@@ -20,13 +21,13 @@ pub enum ScenarioError {
     /// See the message.
     #[error("scheme \"{asked}\" is asked for, but it is {here} here; give both ends the same --scheme")]
     OtherScheme {
-        /// The key that is asked for.
+        /// The key that is requested.
         asked: &'static str,
         /// The key of the scheme that is run.
         here: &'static str,
     },
     /// See the message.
-    #[error("--{setting} means nothing to {scheme}; leave it out")]
+    #[error("{scheme} does not use --{setting}; leave it out")]
     NotApplicable {
         /// The setting's name on the command line.
         setting: &'static str,
@@ -110,6 +111,9 @@ pub enum ScenarioError {
     /// See the message.
     #[error("a source that offers nothing, or a queue that holds nothing, lets nothing pass; give at least 1 packet")]
     Nothing,
+    /// Bursts that cannot be, or do not fit the bandwidth. See the message.
+    #[error(transparent)]
+    Bursts(RateSpecError),
     /// A setting of the scheme cannot be so. See the message.
     #[error(transparent)]
     Setting(#[from] SettingError),

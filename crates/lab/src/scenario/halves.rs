@@ -1,4 +1,4 @@
-//! The pair of halves that a scenario means.
+//! The pair of halves of a scenario.
 //!
 //! Called by whatever runs a scenario.
 //!
@@ -38,7 +38,7 @@ pub fn visit<V: Visitor>(scenario: &Scenario, visitor: V) -> Result<V::Output, S
 /// Makes a pair only to hear whether it can be made: what [`Scenario::check`] asks, and what the scheme does.
 ///
 /// # Errors
-/// Says what cannot be.
+/// Says what is invalid.
 pub fn check_pair(scenario: &Scenario) -> Result<(), ScenarioError> {
     check(scenario)?;
     scenario.scheme.visit(Try(scenario))
@@ -104,6 +104,8 @@ fn check_taken(scenario: &Scenario, scheme: &registry::Scheme) -> Result<(), Sce
         (Takes::IdealFeedback, "feedback ideal", black_box.feedback == FeedbackMode::Ideal),
         (Takes::PartialTolerance, "tolerance other than reliable or any", workload.tolerance.is_partial()),
         (Takes::Buffer, "buffer", workload.buffer_segments() != workload.window),
+        (Takes::Bursts, "burst", workload.bursts.is_some()),
+        (Takes::Slowdown, "slowdown", workload.slowdown.is_some()),
         (Takes::SenderCosts, "service-us", black_box.service != default.service),
         (Takes::SenderCosts, "search-us", black_box.search_cost != default.search_cost),
         (Takes::SenderCosts, "timer-us", black_box.timer_cost != default.timer_cost),
@@ -144,9 +146,9 @@ mod tests {
                 make(&Scenario { scheme: sstp::Settings::default().into(), ..Scenario::default() }).map(|_| ())
             }
         }
-        let told = visit(&scenario, Nothing).unwrap_err().to_string();
-        assert_eq!(told, "--feedback ideal means nothing to segstream; leave it out");
-        let told = visit(&segstream, Nothing).unwrap_err().to_string();
-        assert!(told.contains("\"sstp\" is asked for, but it is segstream here"), "{told}");
+        let message = visit(&scenario, Nothing).unwrap_err().to_string();
+        assert_eq!(message, "segstream does not use --feedback ideal; leave it out");
+        let message = visit(&segstream, Nothing).unwrap_err().to_string();
+        assert!(message.contains("\"sstp\" is asked for, but it is segstream here"), "{message}");
     }
 }

@@ -1,4 +1,4 @@
-//! What one direction of a black box does besides bandwidth, delay and loss.
+//! Properties of one direction of a black box besides bandwidth, delay and loss.
 //!
 //! Part of a [`super::BlackBox`]; made into a path by [`crate::run`]. What each can be is in `segstream_path`.
 //!
@@ -6,22 +6,26 @@
 
 use super::ScenarioError;
 use segstream_base::Duration;
-use segstream_path::{Aqm, DelaySteps, Jitter, OpportunityTrace, PathConfig};
+use segstream_path::{Aqm, DelaySteps, Jitter, OpportunityTrace, PathConfig, ReorderSpec};
 use serde::{Deserialize, Serialize};
 
-/// What one direction does besides.
+/// Further properties of one direction.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct Hop {
-    /// The recorded link in the place of the bandwidth; a sender is still paced by the bandwidth. Default: none.
+    /// The recorded link instead of the bandwidth; a sender is still paced by the bandwidth. Default: none.
     pub trace: OpportunityTrace,
-    /// What manages the queue. Default: nothing.
+    /// The AQM of the queue. Default: drop-tail.
     pub aqm: Aqm,
-    /// What the delay varies by. Default: nothing.
+    /// Whether the queue drops what it would mark. Default: no.
+    pub ecn_unaware: bool,
+    /// The jitter. Default: none.
     pub jitter: Jitter,
-    /// How far apart the bursts are in which packets are released; zero for none. Default zero.
+    /// The period of frame aggregation; zero for none. Default zero.
     pub aggregate: Duration,
-    /// The delays of a route that changes, in the place of half the round trip. Default: none.
+    /// The delays of a route that changes, instead of half the round trip. Default: none.
     pub delay_steps: DelaySteps,
+    /// Which packets arrive out of order. Default: none.
+    pub reorder: ReorderSpec,
 }
 
 impl Hop {
@@ -29,6 +33,7 @@ impl Hop {
     pub(super) fn check(&self) -> Result<(), ScenarioError> {
         self.aqm.check()?;
         self.jitter.check()?;
+        self.reorder.check()?;
         Ok(())
     }
 
@@ -37,9 +42,11 @@ impl Hop {
         PathConfig {
             opportunities: self.trace.clone(),
             aqm: self.aqm,
+            ecn_unaware: self.ecn_unaware,
             jitter: self.jitter,
             aggregate: self.aggregate,
             delay_steps: self.delay_steps.clone(),
+            reorder: self.reorder,
             ..path
         }
     }
@@ -53,12 +60,16 @@ pub(super) struct HopRecord {
     trace: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     aqm: Option<String>,
+    #[serde(default, skip_serializing_if = "core::ops::Not::not")]
+    ecn_unaware: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     jitter: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     aggregate_ns: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     delay_steps: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    reorder: Option<String>,
 }
 
 impl HopRecord {
@@ -68,9 +79,11 @@ impl HopRecord {
         (*hop != none).then(|| Self {
             trace: (hop.trace != none.trace).then(|| hop.trace.to_string()),
             aqm: (hop.aqm != none.aqm).then(|| hop.aqm.to_string()),
+            ecn_unaware: hop.ecn_unaware,
             jitter: (hop.jitter != none.jitter).then(|| hop.jitter.to_string()),
             aggregate_ns: (hop.aggregate != none.aggregate).then(|| hop.aggregate.as_nanos()),
             delay_steps: (hop.delay_steps != none.delay_steps).then(|| hop.delay_steps.to_string()),
+            reorder: (hop.reorder != none.reorder).then(|| hop.reorder.to_string()),
         })
     }
 
@@ -80,9 +93,11 @@ impl HopRecord {
         Ok(Hop {
             trace: parsed(self.trace, none.trace)?,
             aqm: parsed(self.aqm, none.aqm)?,
+            ecn_unaware: self.ecn_unaware,
             jitter: parsed(self.jitter, none.jitter)?,
             aggregate: self.aggregate_ns.map_or(none.aggregate, Duration::from_nanos),
             delay_steps: parsed(self.delay_steps, none.delay_steps)?,
+            reorder: parsed(self.reorder, none.reorder)?,
         })
     }
 }
@@ -101,9 +116,11 @@ mod tests {
         Hop {
             trace: "0,4,7*2,10".parse().unwrap(),
             aqm: "fq-codel".parse().unwrap(),
+            ecn_unaware: true,
             jitter: "wifi:12ms".parse().unwrap(),
             aggregate: Duration::from_millis(8),
             delay_steps: "0s:20ms,10s:60ms".parse().unwrap(),
+            reorder: "0.01:delay=5ms".parse().unwrap(),
         }
     }
 
@@ -117,9 +134,9 @@ mod tests {
             assert_ne!(text, plain);
             assert_eq!(Scenario::from_canonical(&text).unwrap(), scenario, "{text}");
         }
-        let told =
+        let message =
             Scenario::from_canonical(&format!("{},\"hop\":{{\"jitter\":\"often\"}}}}", &plain[..plain.len() - 1])).unwrap_err().to_string();
-        assert!(told.contains("\"often\""), "{told}");
+        assert!(message.contains("\"often\""), "{message}");
     }
 
     #[test]
@@ -128,8 +145,8 @@ mod tests {
             it.black_box.feedback = FeedbackMode::Ideal;
             it.black_box.hop.aqm = "dualpi2".parse().unwrap();
         });
-        let told = scenario.check().unwrap_err().to_string();
-        assert!(told.contains("full feedback"), "{told}");
+        let message = scenario.check().unwrap_err().to_string();
+        assert!(message.contains("full feedback"), "{message}");
         assert!(scenario.with(|it| it.black_box.hop.aqm = "pie".parse().unwrap()).check().is_ok());
     }
 }

@@ -12,13 +12,15 @@ use super::hop::HopRecord;
 use super::{BlackBox, Scenario, ScenarioError, Workload};
 use crate::registry::{self, SchemeConfig};
 use segstream_base::Tolerance;
-use segstream_base::{Bandwidth, Duration};
+use segstream_base::{Bandwidth, Duration, Instant};
+use segstream_blocks::user::Slowdown;
 use segstream_schemes::setting::{About, Kind, Place, Value};
+use segstream_schemes::transport::Bursts;
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::Map;
 
 /// The order of the text. Why written down: texts of all versions are compared byte for byte. What is not named stands behind.
-const ORDER: [&str; 29] = [
+const ORDER: [&str; 31] = [
     "scheme",
     "rtt_ns",
     "bandwidth_bps",
@@ -48,6 +50,8 @@ const ORDER: [&str; 29] = [
     "sscop",
     "hop",
     "hop_back",
+    "bursts",
+    "slowdown_ns",
 ];
 
 /// Black box and workload in base measures.
@@ -83,6 +87,12 @@ struct Record {
     hop: Option<HopRecord>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     hop_back: Option<HopRecord>,
+    /// F, L.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    bursts: Option<(u32, u32)>,
+    /// From, until, what a segment takes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    slowdown_ns: Option<[u64; 3]>,
     /// What schemes are told of their own.
     #[serde(flatten)]
     settings: Map<String, serde_json::Value>,
@@ -231,6 +241,8 @@ impl From<&Scenario> for Record {
             work_ns: black_box.end_system().map(|system| [system.packet.as_nanos(), system.byte.as_nanos()]),
             hop: HopRecord::of(&black_box.hop),
             hop_back: HopRecord::of(&black_box.hop_back),
+            bursts: workload.bursts.map(|bursts| (bursts.per_second, bursts.packets)),
+            slowdown_ns: workload.slowdown.map(|slow| [slow.from.as_nanos(), slow.until.as_nanos(), slow.takes.as_nanos()]),
             settings: Map::new(),
         }
     }
@@ -265,6 +277,12 @@ impl Record {
             buffer: self.buffer_segments,
             tolerance: Tolerance::new(window, errors, burst).map_err(unreadable)?,
             offered: self.offered_per_second,
+            bursts: self.bursts.map(|(per_second, packets)| Bursts { per_second, packets }),
+            slowdown: self.slowdown_ns.map(|[from, until, takes]| Slowdown {
+                from: Instant::from_nanos(from),
+                until: Instant::from_nanos(until),
+                takes: Duration::from_nanos(takes),
+            }),
             packets: self.packets,
         };
         Ok(Scenario { black_box, workload, scheme })

@@ -6,6 +6,8 @@
 
 use super::ScenarioError;
 use segstream_base::Tolerance;
+use segstream_blocks::user::Slowdown;
+use segstream_schemes::transport::Bursts;
 
 /// The longest window, in segments.
 pub const WINDOW_MAX: u32 = 65_536;
@@ -31,6 +33,10 @@ pub struct Workload {
     pub tolerance: Tolerance,
     /// New packets a second that the source has, in segments at even intervals; `None` always has one. Default `None`.
     pub offered: Option<u32>,
+    /// In which bursts packets leave, at the bandwidth within a burst (FC 3.3); `None` for evenly. Default `None`.
+    pub bursts: Option<Bursts>,
+    /// When the receiver's user is slow, and how slow (FC 3.4); `None` takes every segment at once. Default `None`.
+    pub slowdown: Option<Slowdown>,
     /// New data packets, rounded down to whole segments. Default 1,000,000.
     pub packets: u64,
 }
@@ -44,6 +50,8 @@ impl Default for Workload {
             buffer: None,
             tolerance: Tolerance::reliable(256),
             offered: None,
+            bursts: None,
+            slowdown: None,
             packets: 1_000_000,
         }
     }
@@ -91,7 +99,7 @@ impl Workload {
         self.window.saturating_mul(self.segment_packets)
     }
 
-    /// The same with segments of so many packets, all of which must arrive; the window stays as long in packets.
+    /// The same with segments of this many packets, all of which must arrive; the window stays as long in packets.
     #[must_use]
     pub fn with_segments(self, segment_packets: u32) -> Self {
         let window = self.window_packets().checked_div(segment_packets).unwrap_or(self.window);

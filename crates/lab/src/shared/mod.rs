@@ -1,13 +1,12 @@
-//! Several parties over one shared link, as values: what is run, what comes of it.
+//! Experiments with several flows over one shared link.
 //!
 //! Made by studies; run by [`crate::runner`] like any other experiment.
 //!
-//! - [`SharedScenario`], [`SharedParty`], [`Traffic`], [`Application`]: what is run; `record`: its canonical text;
-//! - [`run`]: runs one with one seed; `segment_times` watches segments;
-//! - [`SharedOutcome`]: what one run gave; [`SharedResult`]: the replications of one scenario, joined.
+//! - [`SharedScenario`], [`SharedFlow`], [`Traffic`], [`Application`]: the scenario; `record`: its canonical text;
+//! - [`run`]: runs a scenario with one seed; `segment_times` measures segments;
+//! - [`SharedOutcome`]: the outcome of one run; [`SharedResult`]: the joined replications of a scenario.
 //!
-//! Invariant: an outcome depends on scenario and seed alone, and parties are told apart by name, so their order does not
-//! matter but for ties.
+//! Invariant: an outcome depends on scenario and seed alone. Flows are identified by name, so their order matters only for ties.
 
 mod outcome;
 mod point;
@@ -17,10 +16,10 @@ mod scenario;
 mod segment_times;
 mod traffic;
 
-pub use outcome::{PartyOutcome, QueueOutcome, SAMPLE, SharedOutcome, Times};
+pub use outcome::{FlowOutcome, QueueOutcome, SAMPLE, SharedOutcome, Times};
 pub use point::SharedResult;
 pub use run::run;
-pub use scenario::{Application, PARTIES_MAX, SharedParty, SharedScenario, SharedScenarioError};
+pub use scenario::{Application, FLOWS_MAX, SharedFlow, SharedScenario, SharedScenarioError};
 pub use traffic::{Pace, Traffic};
 
 use crate::experiment::Experiment;

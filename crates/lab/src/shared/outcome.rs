@@ -1,8 +1,8 @@
-//! What one run over a shared link gave: counts, times and series of integers.
+//! The outcome of one run over a shared link: counts, times and series of integers.
 //!
 //! Made by [`super::run`], kept by [`crate::store`], joined over replications by [`super::SharedResult`].
 //!
-//! Invariant: nothing in an outcome depends on the machine. Totals are of the time behind the warm-up, series of all.
+//! Invariant: nothing in an outcome depends on the machine. Totals cover the time after the warm-up, series the whole run.
 
 use segstream_base::Duration;
 use serde::{Deserialize, Serialize};
@@ -10,12 +10,12 @@ use serde::{Deserialize, Serialize};
 /// The interval of all series.
 pub const SAMPLE: Duration = Duration::from_millis(100);
 
-/// What one run gave.
+/// The outcome of one run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SharedOutcome {
     /// Why the run ended early, if it did.
     pub trouble: Option<String>,
-    /// Packets that were sent onto the link in the whole run.
+    /// Packets sent over the link in the whole run.
     pub link_packets_sent: u64,
     /// Those of them that the full queue dropped.
     pub link_dropped_queue: u64,
@@ -23,13 +23,14 @@ pub struct SharedOutcome {
     pub link_dropped_aqm: u64,
     /// Those it marked.
     pub link_marked: u64,
-    /// What waiting for the link was like.
+    /// The queueing delay of the link.
     pub queue: QueueOutcome,
-    /// The parties, in the order of the scenario.
-    pub parties: Vec<PartyOutcome>,
+    /// The flows, in the order of the scenario.
+    #[serde(rename = "parties")]
+    pub flows: Vec<FlowOutcome>,
 }
 
-/// What waiting for the link was like, over packets.
+/// The queueing delay of the link, over packets.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Default)]
 pub struct QueueOutcome {
     /// The mean.
@@ -44,12 +45,12 @@ pub struct QueueOutcome {
     pub max_ns_series: Vec<Option<u64>>,
 }
 
-/// What a party got.
+/// The outcome of a flow.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Default)]
-pub struct PartyOutcome {
+pub struct FlowOutcome {
     /// Its name.
     pub name: String,
-    /// For how long it was there behind the warm-up.
+    /// How long it was active after the warm-up.
     pub present_ns: u64,
     /// Bytes of its packets that arrived.
     pub bytes_arrived: u64,
@@ -59,7 +60,7 @@ pub struct PartyOutcome {
     pub bytes_sent: u64,
     /// Packets it sent.
     pub packets_sent: u64,
-    /// Packets that carried something again.
+    /// Retransmitted packets.
     pub packets_retransmitted: u64,
     /// Packets the link dropped.
     pub packets_dropped: u64,
@@ -89,24 +90,24 @@ pub struct Times {
 }
 
 impl SharedOutcome {
-    /// The party with this name.
-    pub fn party(&self, name: &str) -> Option<&PartyOutcome> {
-        self.parties.iter().find(|party| party.name == name)
+    /// The flow with this name.
+    pub fn flow(&self, name: &str) -> Option<&FlowOutcome> {
+        self.flows.iter().find(|flow| flow.name == name)
     }
 }
 
-impl PartyOutcome {
-    /// Whole packets in bit/s that arrived while it was there.
+impl FlowOutcome {
+    /// Throughput in bit/s while it was active, whole packets counted.
     pub fn throughput_bps(&self) -> f64 {
         self.bytes_arrived as f64 * 8e9 / self.present_ns as f64
     }
 
-    /// The application's bytes in bit/s that were delivered while it was there.
+    /// Goodput in bit/s while it was active.
     pub fn goodput_bps(&self) -> f64 {
         self.bytes_delivered as f64 * 8e9 / self.present_ns as f64
     }
 
-    /// The share of its packets that link and path took.
+    /// The loss rate of its packets, on the link and its own path.
     pub fn loss_share(&self) -> f64 {
         (self.packets_dropped + self.packets_lost) as f64 / self.packets_sent as f64
     }

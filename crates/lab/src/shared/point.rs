@@ -4,7 +4,7 @@
 //!
 //! Invariant: every number is a mean over replications with its interval; a series is of one replication, or their mean.
 
-use super::outcome::{PartyOutcome, SAMPLE, SharedOutcome};
+use super::outcome::{FlowOutcome, SAMPLE, SharedOutcome};
 use super::scenario::SharedScenario;
 use crate::experiment::Repeated;
 use crate::figure::Point;
@@ -24,25 +24,25 @@ impl SharedResult {
         over_replications(&self.outcomes.iter().map(value).collect::<Vec<_>>())
     }
 
-    /// A value of a party in each run; not a number for a party that is not there.
-    pub fn of_party(&self, party: &str, value: impl Fn(&PartyOutcome) -> f64) -> Estimate {
-        self.over_replications(|outcome| outcome.party(party).map_or(f64::NAN, &value))
+    /// A value of a flow in each run; not a number for an unknown flow.
+    pub fn of_flow(&self, flow: &str, value: impl Fn(&FlowOutcome) -> f64) -> Estimate {
+        self.over_replications(|outcome| outcome.flow(flow).map_or(f64::NAN, &value))
     }
 
-    /// Whole packets in bit/s of a party that arrived while it was there.
-    pub fn throughput_bps(&self, party: &str) -> Estimate {
-        self.of_party(party, PartyOutcome::throughput_bps)
+    /// Throughput of a flow in bit/s while it was active, whole packets counted.
+    pub fn throughput_bps(&self, flow: &str) -> Estimate {
+        self.of_flow(flow, FlowOutcome::throughput_bps)
     }
 
-    /// A party's part of all that arrived behind the warm-up.
-    pub fn share(&self, party: &str) -> Estimate {
+    /// The share of a flow of all bytes that arrived after the warm-up.
+    pub fn share(&self, flow: &str) -> Estimate {
         self.over_replications(|outcome| {
-            let all: u64 = outcome.parties.iter().map(|party| party.bytes_arrived).sum();
-            outcome.party(party).map_or(f64::NAN, |party| party.bytes_arrived as f64 / all as f64)
+            let all: u64 = outcome.flows.iter().map(|flow| flow.bytes_arrived).sum();
+            outcome.flow(flow).map_or(f64::NAN, |flow| flow.bytes_arrived as f64 / all as f64)
         })
     }
 
-    /// All that arrived behind the warm-up over what the link could carry at its nominal bandwidth.
+    /// The utilization of the link after the warm-up, at its nominal bandwidth.
     pub fn utilisation(&self) -> Estimate {
         self.over_replications(|outcome| self.utilisation_in(outcome))
     }
@@ -51,26 +51,26 @@ impl SharedResult {
     pub fn utilisation_in(&self, outcome: &SharedOutcome) -> f64 {
         let seconds = self.scenario.duration.saturating_sub(self.scenario.warm_up).as_secs_f64();
         let capacity = self.scenario.bandwidth.bits_per_second() as f64 * seconds;
-        outcome.parties.iter().map(|party| party.bytes_arrived).sum::<u64>() as f64 * 8.0 / capacity
+        outcome.flows.iter().map(|flow| flow.bytes_arrived).sum::<u64>() as f64 * 8.0 / capacity
     }
 
-    /// The mean wait for the link in milliseconds, over packets.
+    /// The mean queueing delay in milliseconds, over packets.
     pub fn queue_ms_mean(&self) -> Estimate {
         self.over_replications(|outcome| outcome.queue.mean_ns as f64 * 1e-6)
     }
 
-    /// The 95th percentile of the wait for the link in milliseconds.
+    /// The 95th percentile of the queueing delay in milliseconds.
     pub fn queue_ms_p95(&self) -> Estimate {
         self.over_replications(|outcome| outcome.queue.p95_ns as f64 * 1e-6)
     }
 
-    /// The throughput of a party in Mbit/s over time in seconds, mean over replications: points of a curve.
-    pub fn throughput_curve(&self, party: &str) -> Vec<Point> {
+    /// The throughput of a flow in Mbit/s over time in seconds, mean over replications: points of a curve.
+    pub fn throughput_curve(&self, flow: &str) -> Vec<Point> {
         let factor = 8e-6 / SAMPLE.as_secs_f64();
-        self.curve(|outcome, at| outcome.party(party)?.bytes_arrived_series.get(at).map(|bytes| *bytes as f64 * factor))
+        self.curve(|outcome, at| outcome.flow(flow)?.bytes_arrived_series.get(at).map(|bytes| *bytes as f64 * factor))
     }
 
-    /// The mean wait for the link in milliseconds over time in seconds, mean over replications: points of a curve.
+    /// The mean queueing delay in milliseconds over time in seconds, mean over replications: points of a curve.
     pub fn queue_curve(&self) -> Vec<Point> {
         self.curve(|outcome, at| outcome.queue.mean_ns_series.get(at).copied().flatten().map(|nanos| nanos as f64 * 1e-6))
     }

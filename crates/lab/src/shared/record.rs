@@ -2,9 +2,11 @@
 //!
 //! Called through [`SharedScenario::canonical`] and [`SharedScenario::from_canonical`].
 //!
+//! The flows are called `parties` there. Why: the text addresses stored results, and each flow draws from streams of that name.
+//!
 //! Invariant: the text reads back as the same scenario, and equal scenarios have equal texts.
 
-use super::scenario::{Application, SharedParty, SharedScenario, SharedScenarioError};
+use super::scenario::{Application, SharedFlow, SharedScenario, SharedScenarioError};
 use super::traffic::{Pace, Traffic};
 use crate::scenario::Scenario;
 use segstream_base::{Bandwidth, Bytes, Duration, Instant};
@@ -22,12 +24,15 @@ struct Record {
     duration_ns: u64,
     warm_up_ns: u64,
     start_spread_ns: u64,
-    parties: Vec<PartyRecord>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    clock_spread_ns: Option<u64>,
+    #[serde(rename = "parties")]
+    flows: Vec<FlowRecord>,
 }
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct PartyRecord {
+struct FlowRecord {
     name: String,
     traffic: TrafficRecord,
     rtt_ns: u64,
@@ -67,7 +72,8 @@ impl SharedScenario {
             duration_ns: self.duration.as_nanos(),
             warm_up_ns: self.warm_up.as_nanos(),
             start_spread_ns: self.start_spread.as_nanos(),
-            parties: self.parties.iter().map(PartyRecord::from).collect(),
+            clock_spread_ns: (!self.clock_spread.is_zero()).then(|| self.clock_spread.as_nanos()),
+            flows: self.flows.iter().map(FlowRecord::from).collect(),
         };
         // A record of numbers and short texts always has a JSON form.
         serde_json::to_string(&record).unwrap_or_default()
@@ -88,16 +94,17 @@ impl SharedScenario {
             duration: Duration::from_nanos(record.duration_ns),
             warm_up: Duration::from_nanos(record.warm_up_ns),
             start_spread: Duration::from_nanos(record.start_spread_ns),
-            parties: record.parties.into_iter().map(SharedParty::try_from).collect::<Result<_, _>>()?,
+            clock_spread: Duration::from_nanos(record.clock_spread_ns.unwrap_or(0)),
+            flows: record.flows.into_iter().map(SharedFlow::try_from).collect::<Result<_, _>>()?,
         };
         scenario.check()?;
         Ok(scenario)
     }
 }
 
-impl From<&SharedParty> for PartyRecord {
-    fn from(party: &SharedParty) -> Self {
-        let traffic = match &party.traffic {
+impl From<&SharedFlow> for FlowRecord {
+    fn from(flow: &SharedFlow) -> Self {
+        let traffic = match &flow.traffic {
             Traffic::Scheme { scenario, pace } => TrafficRecord::Scheme {
                 scheme: serde_json::from_str(&scenario.canonical()).unwrap_or_default(),
                 rate_bps: pace.fixed().map(Bandwidth::bits_per_second),
@@ -109,25 +116,25 @@ impl From<&SharedParty> for PartyRecord {
             cross => TrafficRecord::Cross(cross.to_string()),
         };
         Self {
-            name: party.name.clone(),
+            name: flow.name.clone(),
             traffic,
-            rtt_ns: party.rtt.as_nanos(),
-            jitter_ns: (!party.jitter.is_zero()).then(|| party.jitter.as_nanos()),
-            loss: party.loss.to_string(),
-            loss_back: party.loss_back.to_string(),
-            policer: party.policer.map(|policer| policer.to_string()),
-            start_ns: party.start.as_nanos(),
-            stop_ns: party.stop.map(Instant::as_nanos),
-            application_bps: party.application.rate.map(Bandwidth::bits_per_second),
-            idle_ns: party.application.idle.iter().map(|(from, to)| (from.as_nanos(), to.as_nanos())).collect(),
+            rtt_ns: flow.rtt.as_nanos(),
+            jitter_ns: (!flow.jitter.is_zero()).then(|| flow.jitter.as_nanos()),
+            loss: flow.loss.to_string(),
+            loss_back: flow.loss_back.to_string(),
+            policer: flow.policer.map(|policer| policer.to_string()),
+            start_ns: flow.start.as_nanos(),
+            stop_ns: flow.stop.map(Instant::as_nanos),
+            application_bps: flow.application.rate.map(Bandwidth::bits_per_second),
+            idle_ns: flow.application.idle.iter().map(|(from, to)| (from.as_nanos(), to.as_nanos())).collect(),
         }
     }
 }
 
-impl TryFrom<PartyRecord> for SharedParty {
+impl TryFrom<FlowRecord> for SharedFlow {
     type Error = SharedScenarioError;
 
-    fn try_from(record: PartyRecord) -> Result<Self, SharedScenarioError> {
+    fn try_from(record: FlowRecord) -> Result<Self, SharedScenarioError> {
         let traffic = match record.traffic {
             TrafficRecord::Cross(text) => Traffic::cross(&text)?,
             TrafficRecord::Scheme { scheme, rate_bps, congestion } => Traffic::Scheme {
@@ -168,7 +175,8 @@ fn unreadable(error: impl std::fmt::Display) -> SharedScenarioError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use segstream_blocks::congestion::{bbr, cubic, reno};
+    use segstream_base::endpoint::Ecn;
+    use segstream_blocks::congestion::{bbr1, cubic, reno};
     use segstream_path::{Aqm, Policer};
 
     #[test]
@@ -177,38 +185,42 @@ mod tests {
         let mbit = Bandwidth::from_megabits_per_second;
         let scheme = Traffic::Scheme { scenario: Box::default(), pace: Pace::Fixed(mbit(30)) };
         let flagship = Scenario { scheme: crate::flagship::Settings::default().into(), ..Scenario::default() };
-        let controlled = Traffic::Scheme { scenario: Box::new(flagship), pace: Pace::Controlled(&cubic::ALGORITHM) };
+        let controlled = Traffic::Scheme { scenario: Box::new(flagship), pace: Pace::Controlled(&cubic::LINUX) };
         let onoff = Traffic::OnOff { rate: mbit(20), on: Duration::from_millis(300), off: Duration::from_millis(700) };
         let scenario = SharedScenario {
             trace: "0s:100mbit,5s:50mbit,repeat=20s".parse().unwrap(),
             aqm: Aqm::CODEL,
             mark_above: Some(Duration::from_millis(5)),
-            parties: vec![
-                SharedParty {
+            flows: vec![
+                SharedFlow {
                     policer: Some(Policer::new(mbit(40))),
                     loss: "random:0.001".parse().unwrap(),
                     application: Application::periodic(mbit(20)).idle_in(&[(second(2), second(4))]),
-                    ..SharedParty::new("ours", scheme)
+                    ..SharedFlow::new("ours", scheme)
                 },
-                SharedParty {
+                SharedFlow {
                     start: second(3),
                     stop: Some(second(20)),
                     jitter: Duration::from_millis(7),
-                    ..SharedParty::new("other", Traffic::Tcp { congestion: &cubic::ALGORITHM, ecn: true })
+                    ..SharedFlow::new("other", Traffic::Tcp { congestion: &cubic::LINUX, ecn: Some(Ecn::Ect0) })
                 },
-                SharedParty::new("bursts", onoff),
-                SharedParty::new("steady", Traffic::Constant { rate: mbit(7) }),
-                SharedParty::new("fifth", Traffic::tcp(&bbr::ALGORITHM)),
-                SharedParty::new("sixth", Traffic::tcp(&reno::ALGORITHM)),
-                SharedParty::new("seventh", controlled),
+                SharedFlow::new("bursts", onoff),
+                SharedFlow::new("steady", Traffic::Constant { rate: mbit(7) }),
+                SharedFlow::new("fifth", Traffic::tcp(&bbr1::ALGORITHM)),
+                SharedFlow::new("sixth", Traffic::tcp(&reno::ALGORITHM)),
+                SharedFlow::new("seventh", controlled),
+                SharedFlow::new("eighth", Traffic::Tcp { congestion: &cubic::LINUX, ecn: Some(Ecn::Ect1) }),
             ],
             ..SharedScenario::default()
         };
         assert_eq!(SharedScenario::from_canonical(&scenario.canonical()).unwrap(), scenario);
         assert!(SharedScenario::from_canonical("{}").unwrap_err().to_string().contains("cannot be read"));
-        let told = Traffic::cross("vegas").unwrap_err().to_string();
-        assert!(told.contains("\"vegas\" is no cross traffic"), "{told}");
-        assert!(told.contains("give bbr, cubic, cubic-ecn, reno, reno-ecn, constant:BPS or"), "{told}");
-        assert!(Traffic::cross("auto").is_err() && Traffic::cross("bbr-ecn").is_err());
+        let message = Traffic::cross("vegas").unwrap_err().to_string();
+        assert!(message.contains("\"vegas\" is no cross traffic"), "{message}");
+        assert!(
+            message.contains("bbr1, linux_cubic, linux_cubic-ecn, linux_cubic-ect1, reno, reno-ecn, reno-ect1, constant:BPS or"),
+            "{message}"
+        );
+        assert!(Traffic::cross("auto").is_err() && Traffic::cross("bbr1-ecn").is_err() && Traffic::cross("bbr1-ect1").is_err());
     }
 }

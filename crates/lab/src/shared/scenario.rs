@@ -1,4 +1,4 @@
-//! A shared scenario: parties over one link, as a value.
+//! A shared scenario: flows over one link, as a value.
 //!
 //! Made by studies; run by [`super::run`]; its canonical text ([`super::record`]) is what the result store addresses.
 //!
@@ -8,75 +8,78 @@ use super::outcome::SAMPLE;
 use super::traffic::{Pace, Traffic, cross_names};
 use crate::scenario::{self, Scenario, ScenarioError};
 use segstream_base::{Bandwidth, Bytes, Duration, Instant};
-use segstream_path::{Aqm, LossSpec, PathConfig, Policer, QueueLimit, RateTrace, SpecError};
+use segstream_path::{Aqm, LossSpec, PathConfig, Policer, QueueLimit, RateTrace, ScheduledPath, SpecError};
 use segstream_schemes::sstp::FeedbackMode;
 use std::collections::BTreeSet;
 
-/// Parties over one link.
+/// Flows over one link.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SharedScenario {
     /// The bandwidth of the link, whole packets counted. Default 100 Mbit/s.
     pub bandwidth: Bandwidth,
     /// How it changes. Default: not at all.
     pub trace: RateTrace,
-    /// What may wait for it. Default 750,000 bytes: 60 ms of 100 Mbit/s.
+    /// The capacity of its queue. Default 750,000 bytes: 60 ms of 100 Mbit/s.
     pub queue: Bytes,
-    /// What manages the queue. Default: it drops when it is full.
+    /// The AQM of its queue. Default: drop-tail.
     pub aqm: Aqm,
-    /// Markable packets that wait longer are marked. Default: none is.
+    /// ECN-capable packets with a longer queueing delay are marked. Default: none.
     pub mark_above: Option<Duration>,
-    /// How long is run. Default 30 s.
+    /// The duration of the run. Default 30 s.
     pub duration: Duration,
-    /// From when on totals are taken; series show all. Default 5 s.
+    /// The warm-up, which totals leave out and series do not. Default 5 s.
     pub warm_up: Duration,
-    /// Each party starts up to so much later than it says, drawn by party and replication, so that replications of parties
-    /// without randomness differ. Default 100 ms.
+    /// Each flow starts later by a random time up to this, drawn by flow and replication, so that replications of flows without
+    /// randomness differ. Default 100 ms.
     pub start_spread: Duration,
-    /// The parties.
-    pub parties: Vec<SharedParty>,
+    /// The clock of each flow's hosts is ahead by a random time up to this, drawn by flow and replication. Senders that drain a queue
+    /// together do it by the time of day. Default none.
+    pub clock_spread: Duration,
+    /// The flows.
+    pub flows: Vec<SharedFlow>,
 }
 
-/// A party to the link.
+/// A flow over the link.
 #[derive(Clone, Debug, PartialEq)]
-pub struct SharedParty {
-    /// Its name, unique in the scenario. Its random streams are found by it.
+pub struct SharedFlow {
+    /// Its name, unique in the scenario. It names its random streams.
     pub name: String,
-    /// What it sends.
+    /// Its traffic.
     pub traffic: Traffic,
     /// The round trip of its own path, half of it each way, without the link. Default 60 ms.
     pub rtt: Duration,
     /// The most that its own path adds to the delay of a packet, uniformly and in order. Default none.
     pub jitter: Duration,
-    /// What its own path loses behind the link. Default none.
+    /// The losses of its own path, behind the link. Default none.
     pub loss: LossSpec,
-    /// What its way back loses. Default none.
+    /// The losses of its return path. Default none.
     pub loss_back: LossSpec,
-    /// What drops its packets at the entry of its own path. Default none.
+    /// The policer at the entry of its own path. Default none.
     pub policer: Option<Policer>,
     /// When it starts. Default at once.
     pub start: Instant,
-    /// When it is gone. Default never.
+    /// When it stops. Default never.
     pub stop: Option<Instant>,
-    /// What its application has to send. Default: always something.
+    /// What its application has to send. Default: a backlog without end.
     pub application: Application,
 }
 
 /// What an application has to send, and when.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Application {
-    /// At which rate, whole packets counted; `None` for always something.
+    /// Its rate, whole packets counted; `None` for a backlog without end.
     pub rate: Option<Bandwidth>,
-    /// When it has nothing: spans from the first instant to before the second, in order, by the clock of the run.
+    /// Its pauses: spans from the first instant to before the second, in order, by the clock of the run.
     pub idle: Vec<(Instant, Instant)>,
 }
 
 impl Application {
-    /// Always has something.
+    /// A backlog without end.
     pub const fn backlog() -> Self {
         Self { rate: None, idle: Vec::new() }
     }
 
-    /// Has something at a rate.
+    /// Data at a rate.
     pub const fn periodic(rate: Bandwidth) -> Self {
         Self { rate: Some(rate), idle: Vec::new() }
     }
@@ -88,8 +91,8 @@ impl Application {
     }
 }
 
-impl SharedParty {
-    /// A party with all defaults.
+impl SharedFlow {
+    /// A flow with all defaults.
     pub fn new(name: &str, traffic: Traffic) -> Self {
         Self {
             name: name.to_owned(),
@@ -116,7 +119,7 @@ impl SharedParty {
         }))
     }
 
-    /// When it is gone at the latest.
+    /// When it stops at the latest.
     pub fn end(&self, duration: Duration) -> Instant {
         self.stop.unwrap_or(Instant::FAR_FUTURE).min(Instant::ZERO + duration)
     }
@@ -133,23 +136,24 @@ impl Default for SharedScenario {
             duration: Duration::from_secs(30),
             warm_up: Duration::from_secs(5),
             start_spread: Duration::from_millis(100),
-            parties: Vec::new(),
+            clock_spread: Duration::ZERO,
+            flows: Vec::new(),
         }
     }
 }
 
-/// Why a shared scenario cannot be run: a fault of whoever wrote it.
+/// Why a shared scenario cannot be run: an error in its definition.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SharedScenarioError {
     /// See the message.
-    #[error("a shared link without parties carries nothing; add one")]
-    NoParties,
+    #[error("a shared link without flows carries nothing; add one")]
+    NoFlows,
     /// See the message.
-    #[error("{0} parties are too many; give at most {PARTIES_MAX}")]
-    TooManyParties(usize),
+    #[error("{0} flows are too many; give at most {FLOWS_MAX}")]
+    TooManyFlows(usize),
     /// See the message.
-    #[error("two parties are called \"{0}\"; give each a name of its own")]
+    #[error("two flows are called \"{0}\"; give each a name of its own")]
     SameName(String),
     /// See the message.
     #[error("{what} of {found} is not possible; give a multiple of {SAMPLE}, {hint}")]
@@ -162,39 +166,39 @@ pub enum SharedScenarioError {
         hint: &'static str,
     },
     /// See the message.
-    #[error("party \"{0}\" stops before it starts; give a later stop")]
+    #[error("flow \"{0}\" stops before it starts; give a later stop")]
     StopsEarly(String),
     /// See the message.
-    #[error("the pauses of party \"{0}\" overlap, end before they begin or are out of order; give them in the order of time")]
+    #[error("the pauses of flow \"{0}\" overlap, end before they begin or are out of order; give them in the order of time")]
     Idle(String),
     /// See the message.
-    #[error("party \"{0}\" has {1}")]
+    #[error("flow \"{0}\" has {1}")]
     Application(String, &'static str),
     /// See the message.
-    #[error("a scheme with ideal feedback cannot share a link (party \"{0}\"): its control never meets the queue; use full feedback")]
+    #[error("a scheme with ideal feedback cannot share a link (flow \"{0}\"): its control never meets the queue; use full feedback")]
     IdealFeedback(String),
     /// See the message.
-    #[error("scheme {scheme} of party \"{party}\" has no automatic rate; give it a fixed one")]
+    #[error("scheme {scheme} of flow \"{flow}\" has no automatic rate; give it a fixed one")]
     NoAutomaticRate {
         /// The scheme.
         scheme: &'static str,
-        /// The party.
-        party: String,
+        /// The flow.
+        flow: String,
     },
     /// See the message.
     #[error("\"{0}\" is no cross traffic; give {names}", names = cross_names())]
     Traffic(String),
     /// See the message.
-    #[error("the rate of party \"{0}\" is zero; give one above it")]
+    #[error("the rate of flow \"{0}\" is zero; give one above it")]
     NoRate(String),
     /// See the message.
     #[error("the link: {0}")]
     Link(SpecError),
     /// See the message.
-    #[error("party \"{party}\": {error}")]
-    Party {
-        /// The party.
-        party: String,
+    #[error("flow \"{flow}\": {error}")]
+    Flow {
+        /// The flow.
+        flow: String,
         /// What is wrong with it.
         error: ScenarioError,
     },
@@ -203,8 +207,8 @@ pub enum SharedScenarioError {
     Unreadable(String),
 }
 
-/// The most parties of a scenario.
-pub const PARTIES_MAX: usize = 64;
+/// The most flows of a scenario.
+pub const FLOWS_MAX: usize = 64;
 /// The longest run.
 const DURATION_MAX: Duration = Duration::from_secs(3600);
 
@@ -212,22 +216,22 @@ impl SharedScenario {
     /// Whether it can be run.
     ///
     /// # Errors
-    /// Says what cannot be.
+    /// Says what is invalid.
     pub fn check(&self) -> Result<(), SharedScenarioError> {
         self.check_times()?;
-        segstream_path::Path::new(&self.link(), segstream_base::random::Seed(0), "shared").map_err(SharedScenarioError::Link)?;
-        if self.parties.is_empty() {
-            return Err(SharedScenarioError::NoParties);
+        ScheduledPath::new(&self.link(), segstream_base::random::Seed(0), "shared").map_err(SharedScenarioError::Link)?;
+        if self.flows.is_empty() {
+            return Err(SharedScenarioError::NoFlows);
         }
-        if self.parties.len() > PARTIES_MAX {
-            return Err(SharedScenarioError::TooManyParties(self.parties.len()));
+        if self.flows.len() > FLOWS_MAX {
+            return Err(SharedScenarioError::TooManyFlows(self.flows.len()));
         }
         let mut names = BTreeSet::new();
-        for party in &self.parties {
-            if !names.insert(&party.name) {
-                return Err(SharedScenarioError::SameName(party.name.clone()));
+        for flow in &self.flows {
+            if !names.insert(&flow.name) {
+                return Err(SharedScenarioError::SameName(flow.name.clone()));
             }
-            self.check_party(party)?;
+            self.check_flow(flow)?;
         }
         Ok(())
     }
@@ -243,33 +247,33 @@ impl SharedScenario {
         Ok(())
     }
 
-    fn check_party(&self, party: &SharedParty) -> Result<(), SharedScenarioError> {
-        let name = || party.name.clone();
-        let wrong = |error: ScenarioError| SharedScenarioError::Party { party: party.name.clone(), error };
-        if party.end(self.duration) <= party.start {
+    fn check_flow(&self, flow: &SharedFlow) -> Result<(), SharedScenarioError> {
+        let name = || flow.name.clone();
+        let wrong = |error: ScenarioError| SharedScenarioError::Flow { flow: flow.name.clone(), error };
+        if flow.end(self.duration) <= flow.start {
             return Err(SharedScenarioError::StopsEarly(name()));
         }
-        let idle = &party.application.idle;
+        let idle = &flow.application.idle;
         if idle.iter().any(|(from, to)| from >= to) || idle.windows(2).any(|pair| pair[0].1 > pair[1].0) {
             return Err(SharedScenarioError::Idle(name()));
         }
-        if party.rtt > scenario::RTT_MAX {
-            return Err(wrong(ScenarioError::Rtt(party.rtt)));
+        if flow.rtt > scenario::RTT_MAX {
+            return Err(wrong(ScenarioError::Rtt(flow.rtt)));
         }
-        for loss in [&party.loss, &party.loss_back] {
+        for loss in [&flow.loss, &flow.loss_back] {
             loss.check().map_err(|error| wrong(error.into()))?;
         }
-        if let Some(policer) = &party.policer {
+        if let Some(policer) = &flow.policer {
             policer.check().map_err(|error| wrong(error.into()))?;
         }
-        check_rates(party)?;
-        let Some(scenario) = party.scheme(self.bandwidth) else { return Ok(()) };
+        check_rates(flow)?;
+        let Some(scenario) = flow.scheme(self.bandwidth) else { return Ok(()) };
         if scenario.black_box.feedback == FeedbackMode::Ideal {
             return Err(SharedScenarioError::IdealFeedback(name()));
         }
-        let automatic = matches!(party.traffic, Traffic::Scheme { pace: Pace::Controlled(_), .. });
+        let automatic = matches!(flow.traffic, Traffic::Scheme { pace: Pace::Controlled(_), .. });
         if automatic && !scenario.scheme.scheme().has_automatic_rate {
-            return Err(SharedScenarioError::NoAutomaticRate { scheme: scenario.scheme.key(), party: name() });
+            return Err(SharedScenarioError::NoAutomaticRate { scheme: scenario.scheme.key(), flow: name() });
         }
         scenario::check_pair(&scenario).map_err(wrong)
     }
@@ -287,22 +291,22 @@ impl SharedScenario {
     }
 }
 
-fn check_rates(party: &SharedParty) -> Result<(), SharedScenarioError> {
-    let application = &party.application;
-    let own = match &party.traffic {
+fn check_rates(flow: &SharedFlow) -> Result<(), SharedScenarioError> {
+    let application = &flow.application;
+    let own = match &flow.traffic {
         Traffic::Constant { rate } | Traffic::OnOff { rate, .. } | Traffic::Scheme { pace: Pace::Fixed(rate), .. } => Some(*rate),
         _ => None,
     };
     if [own, application.rate].into_iter().flatten().any(Bandwidth::is_zero) {
-        return Err(SharedScenarioError::NoRate(party.name.clone()));
+        return Err(SharedScenarioError::NoRate(flow.name.clone()));
     }
-    if application.rate.is_some() && party.traffic.has_own_rate() {
-        let told = "two rates, of its traffic and of its application; leave out the application's";
-        return Err(SharedScenarioError::Application(party.name.clone(), told));
+    if application.rate.is_some() && flow.traffic.has_own_rate() {
+        let message = "two rates, of its traffic and of its application; leave out the application's";
+        return Err(SharedScenarioError::Application(flow.name.clone(), message));
     }
-    if matches!(party.traffic, Traffic::Scheme { .. }) && application.rate.is_none() && !application.idle.is_empty() {
-        let told = "pauses, but a scheme with always something to send has none; give the application a rate";
-        return Err(SharedScenarioError::Application(party.name.clone(), told));
+    if matches!(flow.traffic, Traffic::Scheme { .. }) && application.rate.is_none() && !application.idle.is_empty() {
+        let message = "pauses, but a scheme with always something to send has none; give the application a rate";
+        return Err(SharedScenarioError::Application(flow.name.clone(), message));
     }
     Ok(())
 }
@@ -311,21 +315,22 @@ fn check_rates(party: &SharedParty) -> Result<(), SharedScenarioError> {
 mod tests {
     use super::*;
     use crate::shared::Traffic;
+    use segstream_base::endpoint::Ecn;
     use segstream_blocks::congestion::cubic;
 
     fn good() -> SharedScenario {
         SharedScenario {
-            parties: vec![party("a"), SharedParty::new("b", Traffic::Tcp { congestion: &cubic::ALGORITHM, ecn: true })],
+            flows: vec![flow("a"), SharedFlow::new("b", Traffic::Tcp { congestion: &cubic::LINUX, ecn: Some(Ecn::Ect0) })],
             ..SharedScenario::default()
         }
     }
 
-    fn party(name: &str) -> SharedParty {
-        SharedParty::new(name, Traffic::Scheme { scenario: Box::default(), pace: Pace::Fixed(Bandwidth::from_megabits_per_second(10)) })
+    fn flow(name: &str) -> SharedFlow {
+        SharedFlow::new(name, Traffic::Scheme { scenario: Box::default(), pace: Pace::Fixed(Bandwidth::from_megabits_per_second(10)) })
     }
 
-    fn with(party: SharedParty) -> SharedScenario {
-        SharedScenario { parties: vec![party], ..good() }
+    fn with(flow: SharedFlow) -> SharedScenario {
+        SharedScenario { flows: vec![flow], ..good() }
     }
 
     #[test]
@@ -340,25 +345,32 @@ mod tests {
         let no_window = Scenario::default().with(|it| it.workload.window = 0);
         let no_window = Traffic::Scheme { scenario: Box::new(no_window), pace: Pace::Fixed(Bandwidth::from_megabits_per_second(10)) };
         let cases: Vec<(SharedScenario, &str)> = vec![
-            (SharedScenario { parties: Vec::new(), ..good() }, "without parties"),
-            (SharedScenario { parties: vec![party("a"), party("a")], ..good() }, "two parties are called \"a\""),
+            (SharedScenario { flows: Vec::new(), ..good() }, "without flows"),
+            (SharedScenario { flows: vec![flow("a"), flow("a")], ..good() }, "two flows are called \"a\""),
             (SharedScenario { bandwidth: Bandwidth::ZERO, ..good() }, "the link: "),
             (SharedScenario { duration: Duration::from_millis(150), ..good() }, "a duration of 150ms"),
             (SharedScenario { warm_up: Duration::from_secs(30), ..good() }, "a warm-up of 30s"),
-            (with(SharedParty { stop: Some(Instant::ZERO), ..party("a") }), "stops before it starts"),
-            (with(SharedParty { start: second(40), ..party("a") }), "stops before it starts"),
-            (with(SharedParty { application: rate.clone().idle_in(&[(second(3), second(2))]), ..party("a") }), "the pauses of party"),
-            (with(SharedParty { application: Application::backlog().idle_in(&[(second(1), second(2))]), ..party("a") }), "has pauses"),
-            (with(SharedParty { application: rate, ..SharedParty::new("c", constant) }), "two rates"),
-            (with(SharedParty::new("c", automatic)), "scheme sstp of party \"c\" has no automatic rate"),
-            (with(SharedParty::new("c", zero)), "the rate of party \"c\" is zero"),
-            (with(SharedParty::new("c", ideal)), "ideal feedback cannot share"),
-            (with(SharedParty::new("c", no_window)), "party \"c\": a window of 0 segments"),
+            (with(SharedFlow { stop: Some(Instant::ZERO), ..flow("a") }), "stops before it starts"),
+            (with(SharedFlow { start: second(40), ..flow("a") }), "stops before it starts"),
+            (with(SharedFlow { application: rate.clone().idle_in(&[(second(3), second(2))]), ..flow("a") }), "the pauses of flow"),
+            (with(SharedFlow { application: Application::backlog().idle_in(&[(second(1), second(2))]), ..flow("a") }), "has pauses"),
+            (with(SharedFlow { application: rate, ..SharedFlow::new("c", constant) }), "two rates"),
+            (with(SharedFlow::new("c", automatic)), "scheme sstp of flow \"c\" has no automatic rate"),
+            (with(SharedFlow::new("c", zero)), "the rate of flow \"c\" is zero"),
+            (with(SharedFlow::new("c", ideal)), "ideal feedback cannot share"),
+            (with(SharedFlow::new("c", no_window)), "flow \"c\": a window of 0 segments"),
         ];
         for (scenario, sentence) in cases {
-            let told = scenario.check().expect_err(sentence).to_string();
-            assert!(told.contains(sentence), "{told:?} does not say {sentence:?}");
+            let message = scenario.check().expect_err(sentence).to_string();
+            assert!(message.contains(sentence), "{message:?} does not say {sentence:?}");
         }
         good().check().unwrap();
+    }
+
+    #[test]
+    fn a_link_may_have_a_queue_that_decides_later() {
+        for aqm in [Aqm::FQ_CODEL, Aqm::DUALPI2] {
+            SharedScenario { aqm, ..good() }.check().unwrap();
+        }
     }
 }

@@ -1,8 +1,8 @@
-//! Watches the segments of a party: how long each took.
+//! Measures the delays of a flow's segments.
 //!
 //! Called by the simulator at each segment's submission, start and acceptance; read by [`super::run`].
 //!
-//! Invariant: the work is per segment, never per packet; a segment counts that is accepted behind the warm-up.
+//! Invariant: the work is per segment, never per packet; a segment counts that is accepted after the warm-up.
 
 use super::outcome::Times;
 use segstream_base::Instant;
@@ -19,14 +19,14 @@ pub(super) struct SegmentTimes(Rc<RefCell<Inner>>);
 #[derive(Debug)]
 struct Inner {
     from: Instant,
-    /// Segments under way: when each was due, and when it started.
+    /// Segments in flight: when each was due, and when it started.
     open: BTreeMap<u64, (Instant, Option<Instant>)>,
     delays_ns: Vec<u64>,
     latencies_ns: Vec<u64>,
 }
 
 impl SegmentTimes {
-    /// Counts segments that are accepted from `from` on, by the party's clock.
+    /// Counts segments that are accepted from `from` on, by the flow's clock.
     pub(super) fn new(from: Instant) -> Self {
         Self(Rc::new(RefCell::new(Inner { from, open: BTreeMap::new(), delays_ns: Vec::new(), latencies_ns: Vec::new() })))
     }

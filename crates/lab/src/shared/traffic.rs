@@ -1,20 +1,21 @@
-//! What a party sends: a scheme, or cross traffic by a short text.
+//! The traffic of a flow: a scheme, or cross traffic with a text form.
 //!
-//! Part of [`super::SharedParty`].
+//! Part of [`super::SharedFlow`].
 //!
 //! Invariant: the text of cross traffic reads back as the same traffic.
 
 use super::scenario::SharedScenarioError;
 use crate::scenario::Scenario;
 use core::fmt;
+use segstream_base::endpoint::Ecn;
 use segstream_base::{Bandwidth, Duration};
 use segstream_blocks::congestion::{ALGORITHMS, Algorithm, Clock, auto};
 
-/// What a party sends.
+/// The traffic of a flow.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Traffic {
     /// A scheme of the registry. Of the scenario counts what a pair of halves is made of: scheme, sizes, window, buffer,
-    /// acknowledgment, tolerance, accounting, re-sequencing. Bandwidth, round trip and losses are the party's and the link's;
+    /// acknowledgment, tolerance, accounting, re-sequencing. Bandwidth, round trip and losses are the flow's and the link's;
     /// what its source offers, the queue of its black box, costs of a processor and losses of control alone do not count.
     Scheme {
         /// The scheme and its settings.
@@ -22,13 +23,14 @@ pub enum Traffic {
         /// How its rate is chosen.
         pace: Pace,
     },
-    /// A TCP under a report-clocked controller, by the controller's name: `reno`, `cubic`, `bbr`; with marks instead of drops
-    /// where the link marks, if the controller heeds them: `reno-ecn`, `cubic-ecn`.
+    /// A TCP under a report-clocked controller, by the controller's name: `reno`, `linux_cubic` and `bbr1` are what kernels
+    /// run. A controller that answers marks has ECN-capable forms too: `reno-ecn` and `linux_cubic-ecn` send ECT(0), `reno-ect1` and
+    /// `prague-ect1` send ECT(1), which a queue of L4S serves apart (RFC 9331).
     Tcp {
         /// The controller.
         congestion: &'static Algorithm,
-        /// Whether its packets can be marked.
-        ecn: bool,
+        /// The codepoint of its packets; `None` is Not-ECT.
+        ecn: Option<Ecn>,
     },
     /// Packets of 1500 bytes at a rate that nothing changes: `constant:20000000`, in bit/s.
     Constant {
@@ -70,9 +72,9 @@ impl Pace {
 }
 
 impl Traffic {
-    /// A TCP under `congestion` whose packets cannot be marked.
+    /// A TCP under `congestion` that is not ECN-capable.
     pub const fn tcp(congestion: &'static Algorithm) -> Self {
-        Self::Tcp { congestion, ecn: false }
+        Self::Tcp { congestion, ecn: None }
     }
 
     /// Whether it has a supply at a rate of its own, so that no application can have one.
@@ -109,19 +111,20 @@ impl Traffic {
     }
 }
 
-/// The end of the name of a TCP whose packets can be marked.
-const MARKABLE: &str = "-ecn";
+/// How the name of an ECN-capable TCP ends.
+const SUFFIXES: [(&str, Ecn); 2] = [("-ecn", Ecn::Ect0), ("-ect1", Ecn::Ect1)];
 
 /// The controllers that a TCP can run.
 fn controllers() -> impl Iterator<Item = &'static Algorithm> {
     ALGORITHMS.iter().copied().filter(|algorithm| algorithm.clock == Clock::Reports)
 }
 
-/// The controller of a TCP with this name, and whether its packets can be marked.
-fn tcp(name: &str) -> Option<(&'static Algorithm, bool)> {
-    let (name, ecn) = name.strip_suffix(MARKABLE).map_or((name, false), |name| (name, true));
+/// The controller of a TCP with this name, and the codepoint of its packets.
+fn tcp(name: &str) -> Option<(&'static Algorithm, Option<Ecn>)> {
+    let capable = SUFFIXES.iter().find_map(|(suffix, ecn)| Some((name.strip_suffix(suffix)?, Some(*ecn))));
+    let (name, ecn) = capable.unwrap_or((name, None));
     let congestion = controllers().find(|algorithm| algorithm.name == name)?;
-    (!ecn || congestion.heeds_marks).then_some((congestion, ecn))
+    (ecn.is_none() || congestion.responds_to_ecn).then_some((congestion, ecn))
 }
 
 /// The names that [`Traffic::cross`] reads, as a list.
@@ -129,8 +132,8 @@ pub(super) fn cross_names() -> String {
     let mut names = String::new();
     for controller in controllers() {
         names += &format!("{}, ", controller.name);
-        if controller.heeds_marks {
-            names += &format!("{}{MARKABLE}, ", controller.name);
+        if controller.responds_to_ecn {
+            names.extend(SUFFIXES.iter().map(|(suffix, _)| format!("{}{suffix}, ", controller.name)));
         }
     }
     names + "constant:BPS or onoff:rate=BPS,on=NS,off=NS"
@@ -141,7 +144,10 @@ impl fmt::Display for Traffic {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Scheme { scenario, .. } => f.write_str(scenario.scheme.key()),
-            Self::Tcp { congestion, ecn } => write!(f, "{}{}", congestion.name, if *ecn { MARKABLE } else { "" }),
+            Self::Tcp { congestion, ecn } => {
+                let suffix = SUFFIXES.iter().find(|(_, codepoint)| Some(*codepoint) == *ecn).map_or("", |(suffix, _)| suffix);
+                write!(f, "{}{suffix}", congestion.name)
+            }
             Self::Constant { rate } => write!(f, "constant:{}", rate.bits_per_second()),
             Self::OnOff { rate, on, off } => {
                 write!(f, "onoff:rate={},on={},off={}", rate.bits_per_second(), on.as_nanos(), off.as_nanos())

@@ -1,4 +1,4 @@
-//! The two hosts: one offers packets, the other takes and checks them.
+//! The two hosts: one sends packets, the other receives and checks them.
 //!
 //! Run as stages beside the protocol's; payload goes through the packet store, copied once in and once out.
 //!

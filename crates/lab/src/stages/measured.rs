@@ -1,6 +1,6 @@
 //! HTPNET's stages on threads of this machine.
 //!
-//! Called by the benchmarks, and by whoever gives the model the costs of this machine.
+//! Called by the benchmarks, and to give the model the costs of this machine.
 //!
 //! Limit: a measurement differs from one run to the next, so it is never stored as an outcome. The busy time of a stage is
 //! wall time of its turns, times the share of its waking time in which the thread had a processor.
@@ -121,7 +121,7 @@ impl Measurement {
 ///
 /// # Errors
 ///
-/// When the parameters cannot be, a thread fails, or a run does not deliver everything in its time.
+/// When the parameters are invalid, a thread fails, or a run does not deliver everything in its time.
 pub fn measure(measuring: &Measuring) -> Result<Measurement, StagesError> {
     if measuring.threads == 0 || measuring.threads > PROCESSORS_MAX {
         return Err(StagesError::Processors(measuring.threads));

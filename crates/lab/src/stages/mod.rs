@@ -1,7 +1,7 @@
 //! HTPNET's processes on threads and on modelled processors (HT 5, HT 6, HT Fig 8).
 //!
 //! The same processes, hosts and network nodes run in two places: on real threads, where [`measure`] tells what
-//! this machine does, and on the simulator's processors, where [`run`] tells what so many processors of given costs
+//! this machine does, and on the simulator's processors, where [`run`] tells what this many processors of given costs
 //! would do. Called by the study of HT Fig 8 and by the benchmarks.
 //!
 //! - `process`: the ten stages of an experiment, of which five are the protocol's; `host`, `network`: the other five.
@@ -68,7 +68,7 @@ pub enum StagesError {
     /// The protocol refuses its configuration.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// The network cannot be.
+    /// The network is invalid.
     #[error("the network: {0}")]
     Path(#[from] SpecError),
     /// The threads failed.

@@ -18,7 +18,7 @@ use segstream_schemes::htpnet::Message;
 use segstream_sim::stages::{Place, StageModel, Work};
 
 /// The longest run, in times of what one processor would need.
-const PATIENCE: u64 = 20;
+const TIMEOUT: u64 = 20;
 
 /// Runs `scenario`.
 ///
@@ -39,7 +39,7 @@ pub fn run(scenario: &StageScenario) -> Result<StageOutcome, StagesError> {
     };
     let mut model = StageModel::new(assembly.stages(&stop)?, placement.map(Place::Processor).to_vec(), cost)?;
     let round_trips = (scenario.delay + scenario.sync_period) * 2 * u64::from(scenario.packets / scenario.window + 1);
-    let until = Instant::ZERO + (scenario.costs.sum() * u64::from(scenario.packets) + round_trips) * PATIENCE;
+    let until = Instant::ZERO + (scenario.costs.sum() * u64::from(scenario.packets) + round_trips) * TIMEOUT;
     model.run(until, |_| !stop.is_set())?;
     let told = told(model.stages());
     let complete = told.delivered == scenario.packets && told.wrong == 0;

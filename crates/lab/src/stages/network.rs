@@ -1,7 +1,7 @@
 //! The network between the ends: a node at each end, and the path between them (HT 5: a pipeline of processes that
 //! simulates round trip and packet errors).
 //!
-//! Run as stages. Packets are passed by reference; while one is under way the network holds its slot too.
+//! Run as stages. Packets are passed by reference; while one is in flight the network holds its slot too.
 //!
 //! Invariant: packets of one direction leave in the order the path says; every slot is let go by the path that loses the
 //! packet or by the host that receives it.
@@ -48,7 +48,7 @@ pub(super) struct Between {
     store: Arc<PacketStore>,
     forward: (Path, StageId),
     back: (Path, StageId),
-    under_way: BTreeMap<(Instant, u64), (StageId, Message)>,
+    in_flight: BTreeMap<(Instant, u64), (StageId, Message)>,
     sent: u64,
     data_lost: u64,
 }
@@ -56,7 +56,7 @@ pub(super) struct Between {
 impl Between {
     /// A network of the two paths, each with the stage to which it leads.
     pub(super) fn new(store: Arc<PacketStore>, forward: (Path, StageId), back: (Path, StageId)) -> Self {
-        Self { store, forward, back, under_way: BTreeMap::new(), sent: 0, data_lost: 0 }
+        Self { store, forward, back, in_flight: BTreeMap::new(), sent: 0, data_lost: 0 }
     }
 
     pub(super) fn handle(&mut self, now: Instant, message: Message, out: &mut Vec<(StageId, Message)>) {
@@ -67,9 +67,9 @@ impl Between {
             _ => return,
         };
         match passage.fate {
-            Fate::Delivered { at } if at <= now && self.under_way.is_empty() => out.push((to, message)),
+            Fate::Delivered { at } if at <= now && self.in_flight.is_empty() => out.push((to, message)),
             Fate::Delivered { at } => {
-                self.under_way.insert((at, self.sent), (to, message));
+                self.in_flight.insert((at, self.sent), (to, message));
                 self.sent += 1;
             }
             Fate::Lost | Fate::Dropped => self.lose(&message),
@@ -84,12 +84,12 @@ impl Between {
     }
 
     pub(super) fn poll_timeout(&self) -> Option<Instant> {
-        self.under_way.first_key_value().map(|((at, _), _)| *at)
+        self.in_flight.first_key_value().map(|((at, _), _)| *at)
     }
 
     /// Hands on what has arrived.
     pub(super) fn handle_timeout(&mut self, now: Instant, out: &mut Vec<(StageId, Message)>) {
-        while let Some(first) = self.under_way.first_entry().filter(|first| first.key().0 <= now) {
+        while let Some(first) = self.in_flight.first_entry().filter(|first| first.key().0 <= now) {
             out.push(first.remove());
         }
     }

@@ -15,14 +15,14 @@ use serde::{Deserialize, Serialize};
 /// The fewest packets that an experiment is measured by.
 pub const PACKETS_MIN: u32 = 100;
 
-/// HTPNET's stages on so many processors.
+/// HTPNET's stages on this many processors.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StageScenario {
     /// Processors, 1 to [`PROCESSORS_MAX`]. Default 1.
     pub processors: usize,
     /// What each stage costs a packet. Default [`StageCosts::paper`].
     pub costs: StageCosts,
-    /// The window in packets. Not stated in HT. Default 1024, more than is ever under way.
+    /// The window in packets. Not stated in HT. Default 1024, more than is ever in flight.
     pub window: u32,
     /// How often states are exchanged. Not stated in HT. Default 5 ms.
     pub sync_period: Duration,
@@ -50,7 +50,7 @@ impl StageScenario {
     ///
     /// # Errors
     ///
-    /// Says which value cannot be.
+    /// Says which value is invalid.
     pub fn check(&self) -> Result<(), StagesError> {
         if self.processors == 0 || self.processors > PROCESSORS_MAX {
             return Err(StagesError::Processors(self.processors));

@@ -1,4 +1,4 @@
-//! Which processor or thread has which stage, chosen to balance.
+//! Assigns stages to processors or threads, balanced.
 //!
 //! Called by scenarios and measurements.
 //!

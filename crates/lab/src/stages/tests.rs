@@ -64,8 +64,8 @@ fn nonsense_is_refused_with_a_sentence() {
         (StageScenario { sync_period: Duration::ZERO, ..on(1) }, "period"),
     ];
     for (scenario, sentence) in cases {
-        let told = run(&scenario).unwrap_err().to_string();
-        assert!(told.contains(sentence), "{told:?} does not say {sentence:?}");
+        let message = run(&scenario).unwrap_err().to_string();
+        assert!(message.contains(sentence), "{message:?} does not say {sentence:?}");
     }
     assert!(matches!(measure(&Measuring { runs: 0, packets: 100, ..Measuring::default() }), Err(StagesError::NoRuns)));
 }

@@ -12,6 +12,7 @@
 //! | how long to run | `stopping` |
 //! | does a set of z-scores fit a closed form | `normality` |
 //! | mean and variance without keeping the values | `summary` |
+//! | how equally flows share | `fairness` |
 //!
 //! Invariant: every function depends on its arguments alone and sums in their order, so the same values in the same
 //! order give the same bytes on any number of threads.
@@ -24,6 +25,7 @@
 
 pub mod batch_means;
 pub mod estimate;
+pub mod fairness;
 pub mod interval;
 pub mod normality;
 pub mod order;
@@ -38,6 +40,7 @@ mod drawn;
 
 pub use batch_means::{BatchMeans, Batches};
 pub use estimate::{Confidence, Estimate, StatisticsError};
+pub use fairness::jain;
 pub use interval::{over_replications, t_interval, z_score};
 pub use normality::Normality;
 pub use order::{Largest, Maximum, OrderError, Quantile};

@@ -2,11 +2,11 @@
 //!
 //! Made by studies and by the command line; run by [`crate::runner`] like any other experiment.
 //!
-//! - [`TandemScenario`], [`TandemParty`]: what is run; `record`: its canonical text; [`value_names`]: its values as words;
+//! - [`TandemScenario`], [`TandemScheme`]: what is run; `record`: its canonical text; [`value_names`]: its values as words;
 //! - [`run`]: runs one with one seed;
 //! - [`TandemOutcome`]: what one run gave; [`TandemResult`]: the replications of one scenario, joined.
 //!
-//! Invariant: an outcome depends on scenario and seed alone. Under one seed all parties meet the same messages, the same external
+//! Invariant: an outcome depends on scenario and seed alone. Under one seed all schemes meet the same messages, the same external
 //! packets and the same bad slots of the link.
 
 mod outcome;
@@ -19,7 +19,7 @@ pub mod value_names;
 pub use outcome::TandemOutcome;
 pub use point::TandemResult;
 pub use run::run;
-pub use scenario::{GO_BACK_FILTER_SLOTS, TandemParty, TandemScenario, TandemScenarioError, WTIMER_SLOTS};
+pub use scenario::{GO_BACK_FILTER_SLOTS, TandemScenario, TandemScenarioError, TandemScheme, WTIMER_SLOTS};
 pub use segstream_sim::tandem::{Arrivals, Order, TandemConfig, Tie};
 
 use crate::experiment::Experiment;

@@ -7,7 +7,7 @@
 use segstream_sim::tandem::TandemOutcome as Simulated;
 use serde::{Deserialize, Serialize};
 
-/// What one run gave.
+/// The outcome of one run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Default)]
 pub struct TandemOutcome {
     /// Why the run ended early, if it did.
@@ -26,7 +26,7 @@ pub struct TandemOutcome {
     pub delay_slots_max: u64,
     /// Data packets that entered XTP1's server, new and again.
     pub packets_sent: u64,
-    /// Those of them that carried something again.
+    /// Retransmissions among them.
     pub packets_retransmitted: u64,
     /// Data packets that the link corrupted.
     pub packets_corrupted: u64,

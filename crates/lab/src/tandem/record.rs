@@ -6,7 +6,7 @@
 //!
 //! Invariant: the text reads back as the same scenario, and equal scenarios have equal texts.
 
-use super::scenario::{TandemParty, TandemScenario, TandemScenarioError};
+use super::scenario::{TandemScenario, TandemScenarioError, TandemScheme};
 use super::value_names;
 use segstream_base::Duration;
 use segstream_sim::tandem::TandemConfig;
@@ -15,7 +15,8 @@ use serde::{Deserialize, Serialize};
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Record {
-    party: PartyRecord,
+    #[serde(rename = "party")]
+    scheme: SchemeRecord,
     window: u32,
     arrivals: String,
     user_rate: String,
@@ -26,6 +27,7 @@ struct Record {
     packet_error_rate: String,
     slot_ns: u64,
     processing_slots: u32,
+    xtp_processing_slots: u32,
     transmission_slots: u32,
     propagation_slots: u32,
     control_slots: u32,
@@ -40,8 +42,8 @@ struct Record {
 
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
-enum PartyRecord {
-    Xtp { sender: String, receiver: String, wtimer_slots: u32, filter_slots: Option<u32> },
+enum SchemeRecord {
+    Xtp { sender: String, receiver: String, wtimer_slots: u32, filter_slots: Option<u32>, asks: String, reads_slots: u32 },
     Segstream { rate: Option<String> },
 }
 
@@ -50,7 +52,7 @@ impl TandemScenario {
     pub fn canonical(&self) -> String {
         let tandem = &self.tandem;
         let record = Record {
-            party: PartyRecord::from(&self.party),
+            scheme: SchemeRecord::from(&self.scheme),
             window: self.window,
             arrivals: value_names::of_arrivals(&tandem.arrivals),
             user_rate: tandem.arrivals.rate().to_string(),
@@ -61,6 +63,7 @@ impl TandemScenario {
             packet_error_rate: tandem.packet_error_rate.to_string(),
             slot_ns: tandem.slot.as_nanos(),
             processing_slots: tandem.processing_slots,
+            xtp_processing_slots: tandem.xtp_processing_slots,
             transmission_slots: tandem.transmission_slots,
             propagation_slots: tandem.propagation_slots,
             control_slots: tandem.control_slots,
@@ -85,6 +88,7 @@ impl TandemScenario {
         let tandem = TandemConfig {
             slot: Duration::from_nanos(record.slot_ns),
             processing_slots: record.processing_slots,
+            xtp_processing_slots: record.xtp_processing_slots,
             transmission_slots: record.transmission_slots,
             propagation_slots: record.propagation_slots,
             link1_room: record.link1_room,
@@ -102,38 +106,42 @@ impl TandemScenario {
             slots: record.slots,
             warm_up_slots: record.warm_up_slots,
         };
-        let scenario = Self { party: TandemParty::try_from(record.party)?, window: record.window, tandem };
+        let scenario = Self { scheme: TandemScheme::try_from(record.scheme)?, window: record.window, tandem };
         scenario.check()?;
         Ok(scenario)
     }
 }
 
-impl From<&TandemParty> for PartyRecord {
-    fn from(party: &TandemParty) -> Self {
-        match party {
-            TandemParty::Xtp { sender, receiver, wtimer_slots, filter_slots } => Self::Xtp {
+impl From<&TandemScheme> for SchemeRecord {
+    fn from(scheme: &TandemScheme) -> Self {
+        match scheme {
+            TandemScheme::Xtp { sender, receiver, wtimer_slots, filter_slots, asks, reads_slots } => Self::Xtp {
                 sender: sender.to_string(),
                 receiver: receiver.to_string(),
                 wtimer_slots: *wtimer_slots,
                 filter_slots: *filter_slots,
+                asks: value_names::of_question(*asks).to_owned(),
+                reads_slots: *reads_slots,
             },
-            TandemParty::Segstream { rate } => Self::Segstream { rate: rate.map(|rate| rate.to_string()) },
+            TandemScheme::Segstream { rate } => Self::Segstream { rate: rate.map(|rate| rate.to_string()) },
         }
     }
 }
 
-impl TryFrom<PartyRecord> for TandemParty {
+impl TryFrom<SchemeRecord> for TandemScheme {
     type Error = TandemScenarioError;
 
-    fn try_from(record: PartyRecord) -> Result<Self, TandemScenarioError> {
+    fn try_from(record: SchemeRecord) -> Result<Self, TandemScenarioError> {
         Ok(match record {
-            PartyRecord::Xtp { sender, receiver, wtimer_slots, filter_slots } => Self::Xtp {
+            SchemeRecord::Xtp { sender, receiver, wtimer_slots, filter_slots, asks, reads_slots } => Self::Xtp {
                 sender: sender.parse().map_err(unreadable)?,
                 receiver: receiver.parse().map_err(unreadable)?,
                 wtimer_slots,
                 filter_slots,
+                asks: value_names::question(&asks).map_err(unreadable)?,
+                reads_slots,
             },
-            PartyRecord::Segstream { rate } => Self::Segstream { rate: rate.as_deref().map(number).transpose()? },
+            SchemeRecord::Segstream { rate } => Self::Segstream { rate: rate.as_deref().map(number).transpose()? },
         })
     }
 }
@@ -149,7 +157,7 @@ fn unreadable(error: impl std::fmt::Display) -> TandemScenarioError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use segstream_schemes::xtp::{ReceiverStrategy, SenderStrategy};
+    use segstream_schemes::xtp::{Question, ReceiverStrategy, SenderStrategy};
     use segstream_sim::tandem::{Arrivals, Order, Tie};
 
     #[test]
@@ -163,18 +171,20 @@ mod tests {
             link1_room: 15,
             ..usual.tandem
         };
-        let party = TandemParty::Xtp {
-            sender: SenderStrategy::Handshake,
+        let scheme = TandemScheme::Xtp {
+            sender: SenderStrategy::HandshakeGoBackN,
             receiver: ReceiverStrategy::StoreConservative,
             wtimer_slots: 150,
             filter_slots: Some(40),
+            asks: Question::Delivery,
+            reads_slots: 3,
         };
-        let odd = TandemScenario { party, window: 75, tandem };
-        let ours = TandemScenario { party: TandemParty::Segstream { rate: Some(0.42) }, ..odd.clone() };
+        let odd = TandemScenario { scheme, window: 75, tandem };
+        let ours = TandemScenario { scheme: TandemScheme::Segstream { rate: Some(0.42) }, ..odd.clone() };
         for scenario in [usual, odd, ours] {
             assert_eq!(TandemScenario::from_canonical(&scenario.canonical()).unwrap(), scenario);
         }
-        let told = TandemScenario::from_canonical("{}").unwrap_err().to_string();
-        assert!(told.contains("cannot be read"), "{told}");
+        let message = TandemScenario::from_canonical("{}").unwrap_err().to_string();
+        assert!(message.contains("cannot be read"), "{message}");
     }
 }

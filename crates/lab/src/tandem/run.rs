@@ -15,7 +15,7 @@ use segstream_sim::tandem::{Tandem, TandemConfig};
 /// Runs `scenario` with the random streams of `seed`. Returns what it gave, and the seconds of wall time it took.
 ///
 /// # Errors
-/// Says what cannot be.
+/// Says what is invalid.
 pub fn run(scenario: &TandemScenario, seed: Seed) -> Result<(TandemOutcome, f64), TandemScenarioError> {
     scenario.check()?;
     if let Some(config) = scenario.xtp_config() {

@@ -8,7 +8,7 @@
 use crate::flagship::{self, FlagshipError};
 use segstream_base::{Bandwidth, Duration, Instant};
 use segstream_proto::rate::Rate;
-use segstream_schemes::xtp::{self, ReceiverStrategy, SenderStrategy};
+use segstream_schemes::xtp::{self, Question, ReceiverStrategy, SenderStrategy};
 use segstream_sim::tandem::{TandemConfig, TandemConfigError};
 
 /// How many slots WTIMER runs unless told otherwise. The paper does not say; from 60 to 200 hardly anything changes, and below
@@ -19,7 +19,7 @@ pub const WTIMER_SLOTS: u32 = 200;
 #[derive(Clone, Debug, PartialEq)]
 pub struct TandemScenario {
     /// Whose halves transfer. Default: XTP with selective repeat and a storing, aggressive receiver.
-    pub party: TandemParty,
+    pub scheme: TandemScheme,
     /// The window in packets. Default 60 (XT 4).
     pub window: u32,
     /// The stations, the traffic and the length of a run. A message is a segment; a packet carries
@@ -29,19 +29,23 @@ pub struct TandemScenario {
 
 /// Whose halves transfer.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum TandemParty {
+pub enum TandemScheme {
     /// XTP.
     Xtp {
-        /// What the sender sends again.
+        /// What the sender retransmits.
         sender: SenderStrategy,
         /// What the receiver does with what comes out of order.
         receiver: ReceiverStrategy,
         /// How long the answer to a question is waited for, in slots. Default [`WTIMER_SLOTS`].
         wtimer_slots: u32,
-        /// Within how many slots nothing is sent again twice: of what is missing no packet, and when all from RSEQ on is sent
+        /// Within how many slots nothing is retransmitted twice: of what is missing no packet, and when all from RSEQ on is sent
         /// again, nothing for the same RSEQ. `None`: the round trip of control, and [`GO_BACK_FILTER_SLOTS`] where the sender
         /// goes back, as it must to a receiver that discards.
         filter_slots: Option<u32>,
+        /// What the last packet of a window asks for. Default: the status (XT 2).
+        asks: Question,
+        /// How many slots the receiver's user takes for each packet in sequence, behind XTP2. Default 0: it takes all at once.
+        reads_slots: u32,
     },
     /// The flagship: one stream in order, everything delivered. What carries no data travels as control does.
     Segstream {
@@ -54,21 +58,22 @@ pub enum TandemParty {
 /// second time for packets that have just left and still stand in LINK1, and keeps LINK1 full.
 pub const GO_BACK_FILTER_SLOTS: u32 = 50;
 
-impl TandemParty {
+impl TandemScheme {
     /// XTP with the usual timer and filter.
     pub const fn xtp(sender: SenderStrategy, receiver: ReceiverStrategy) -> Self {
-        Self::Xtp { sender, receiver, wtimer_slots: WTIMER_SLOTS, filter_slots: None }
+        let (wtimer_slots, filter_slots, asks, reads_slots) = (WTIMER_SLOTS, None, Question::Status, 0);
+        Self::Xtp { sender, receiver, wtimer_slots, filter_slots, asks, reads_slots }
     }
 }
 
 impl Default for TandemScenario {
     fn default() -> Self {
-        let party = TandemParty::xtp(SenderStrategy::SelectiveRepeat, ReceiverStrategy::StoreAggressive);
-        Self { party, window: 60, tandem: TandemConfig::default() }
+        let scheme = TandemScheme::xtp(SenderStrategy::SelectiveRepeat, ReceiverStrategy::StoreAggressive);
+        Self { scheme, window: 60, tandem: TandemConfig::default() }
     }
 }
 
-/// Why a scenario over a tandem cannot be run: a fault of whoever wrote it.
+/// Why a scenario over a tandem cannot be run: an error in its definition.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TandemScenarioError {
@@ -101,16 +106,16 @@ impl TandemScenario {
     /// Whether it can be run.
     ///
     /// # Errors
-    /// Says which value cannot be.
+    /// Says which value is invalid.
     pub fn check(&self) -> Result<(), TandemScenarioError> {
         self.tandem.check()?;
         let (bytes, most) = (self.tandem.packet_payload_bytes, crate::scenario::PACKET_BYTES_MAX);
         if bytes > most {
             return Err(TandemScenarioError::Payload { bytes, most });
         }
-        match self.party {
-            TandemParty::Xtp { .. } => self.xtp_config().map_or(Ok(()), |config| config.check()).map_err(Into::into),
-            TandemParty::Segstream { rate } => {
+        match self.scheme {
+            TandemScheme::Xtp { .. } => self.xtp_config().map_or(Ok(()), |config| config.check()).map_err(Into::into),
+            TandemScheme::Segstream { rate } => {
                 if let Some(rate) = rate.filter(|rate| !(*rate > 0.0 && *rate <= 1.0)) {
                     return Err(TandemScenarioError::Rate(rate));
                 }
@@ -119,17 +124,17 @@ impl TandemScenario {
         }
     }
 
-    /// The same over so many measured slots.
+    /// The same over this many measured slots.
     #[must_use]
     pub fn with_slots(&self, slots: u64) -> Self {
         Self { tandem: TandemConfig { slots, ..self.tandem }, ..self.clone() }
     }
 
-    /// The configuration of XTP's halves; `None` for another party.
+    /// The configuration of XTP's halves; `None` for another scheme.
     pub(super) fn xtp_config(&self) -> Option<xtp::Config> {
-        let TandemParty::Xtp { sender, receiver, wtimer_slots, filter_slots } = self.party else { return None };
+        let TandemScheme::Xtp { sender, receiver, wtimer_slots, filter_slots, asks, reads_slots } = self.scheme else { return None };
         let tandem = &self.tandem;
-        let goes_back = sender == SenderStrategy::GoBackN || receiver == ReceiverStrategy::Discard;
+        let goes_back = sender.goes_back() || receiver == ReceiverStrategy::Discard;
         let usual = if goes_back { u64::from(GO_BACK_FILTER_SLOTS) } else { tandem.control_round_trip_slots() };
         Some(xtp::Config {
             key: 1,
@@ -138,11 +143,13 @@ impl TandemScenario {
             window: self.window,
             sender,
             receiver,
+            asks,
+            reads: self.slots(u64::from(reads_slots)),
             wtimer: self.slots(u64::from(wtimer_slots)),
             control_rtt: self.slots(filter_slots.map_or(usual, u64::from)),
             // XTP1 has an unlimited queue (XT 3.2), and its server sets the pace.
             backlog_packets: None,
-            // XT 2: asked is by the packet with byte ALLOC - 1, and the users of the study go on for ever.
+            // XT 2: asked is by the packet with byte ALLOC - 1, and the users of the study go on forever.
             asks_in_pauses: false,
             rate: None,
         })
@@ -151,8 +158,8 @@ impl TandemScenario {
     /// The flagship's halves.
     pub(super) fn segstream_pair(&self) -> Result<flagship::Pair, TandemScenarioError> {
         let payload = self.tandem.packet_payload_bytes;
-        let rate = match self.party {
-            TandemParty::Segstream { rate: Some(packets) } => {
+        let rate = match self.scheme {
+            TandemScheme::Segstream { rate: Some(packets) } => {
                 let bits = flagship::message_packet_bytes(payload) as f64 * 8.0 * packets;
                 Rate::smooth(Bandwidth::from_bits_per_second((bits / self.tandem.slot.as_secs_f64()).round() as u64))
             }
@@ -161,7 +168,7 @@ impl TandemScenario {
         flagship::message_pair(payload, self.window, rate, Instant::ZERO).map_err(TandemScenarioError::Segstream)
     }
 
-    /// So many slots as time.
+    /// This many slots as time.
     fn slots(&self, slots: u64) -> Duration {
         Duration::from_nanos(self.tandem.slot.as_nanos().saturating_mul(slots))
     }
@@ -179,13 +186,19 @@ mod tests {
             change(&mut scenario.tandem);
             scenario
         };
-        let rate = |rate| TandemScenario { party: TandemParty::Segstream { rate: Some(rate) }, ..TandemScenario::default() };
-        let xtp =
-            TandemParty::Xtp { sender: SenderStrategy::GoBackN, receiver: ReceiverStrategy::Discard, wtimer_slots: 0, filter_slots: None };
+        let rate = |rate| TandemScenario { scheme: TandemScheme::Segstream { rate: Some(rate) }, ..TandemScenario::default() };
+        let xtp = TandemScheme::Xtp {
+            sender: SenderStrategy::GoBackN,
+            receiver: ReceiverStrategy::Discard,
+            wtimer_slots: 0,
+            filter_slots: None,
+            asks: Question::Status,
+            reads_slots: 0,
+        };
         let cases = [
             (TandemScenario { window: 0, ..good.clone() }, "xtp: a window of 0 packets"),
             (TandemScenario { window: 0, ..rate(0.4) }, "segstream: "),
-            (TandemScenario { party: xtp, ..good.clone() }, "WTIMER is 0"),
+            (TandemScenario { scheme: xtp, ..good.clone() }, "WTIMER is 0"),
             (rate(0.0), "a rate of 0 packets a slot"),
             (rate(f64::NAN), "a rate of NaN packets a slot"),
             (tandem(|tandem| tandem.slots = 0), "measured slots is 0"),
@@ -193,8 +206,8 @@ mod tests {
             (tandem(|tandem| tandem.packet_payload_bytes = 1 << 20), "a payload of 1048576 bytes"),
         ];
         for (scenario, sentence) in cases {
-            let told = scenario.check().expect_err(sentence).to_string();
-            assert!(told.contains(sentence), "{told:?} does not say {sentence:?}");
+            let message = scenario.check().expect_err(sentence).to_string();
+            assert!(message.contains(sentence), "{message:?} does not say {sentence:?}");
         }
         good.check().unwrap();
         rate(0.4).check().unwrap();

@@ -4,6 +4,7 @@
 //!
 //! Invariant: what a value is called reads back as that value.
 
+use segstream_schemes::xtp::Question;
 use segstream_sim::tandem::{Arrivals, Order, Tie};
 
 /// How messages arrive, their rate aside: `bernoulli`, `ibp:c2=10` or `ibp:c2=10,alpha=0.8` (XT 3.3). The rate is `rate`.
@@ -77,6 +78,26 @@ pub const fn of_tie(tie: Tie) -> &'static str {
     }
 }
 
+/// What the last packet of a window asks for: `sreq` or `dreq`.
+///
+/// # Errors
+/// Says what can be written.
+pub fn question(text: &str) -> Result<Question, String> {
+    match text {
+        "sreq" => Ok(Question::Status),
+        "dreq" => Ok(Question::Delivery),
+        other => Err(format!("\"{other}\" is not what a packet can ask for; write sreq or dreq")),
+    }
+}
+
+/// The word for it.
+pub const fn of_question(question: Question) -> &'static str {
+    match question {
+        Question::Status => "sreq",
+        Question::Delivery => "dreq",
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -93,6 +114,10 @@ mod tests {
         for text in ["external", "user", "drawn"] {
             assert_eq!(of_tie(tie(text).unwrap()), text);
         }
+        for text in ["sreq", "dreq"] {
+            assert_eq!(of_question(question(text).unwrap()), text);
+        }
+        assert!(question("areq").unwrap_err().contains("write sreq or dreq"));
         for text in ["", "poisson", "ibp", "ibp:c2=", "ibp:c2=ten", "ibp:c2=inf", "ibp:c2=10,alpha="] {
             assert!(arrivals(text, 0.1).unwrap_err().contains("write bernoulli"), "{text}");
         }

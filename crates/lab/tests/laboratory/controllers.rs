@@ -8,9 +8,9 @@ use segstream_blocks::congestion::{
 };
 use segstream_lab::flagship;
 use segstream_lab::scenario::Scenario;
-use segstream_lab::shared::{Pace, SharedOutcome, SharedParty, SharedScenario, Traffic, run};
+use segstream_lab::shared::{Pace, SharedFlow, SharedOutcome, SharedScenario, Traffic, run};
 
-/// A window of so many packets, whatever happens: all that a controller needs.
+/// A window of this many packets, whatever happens: all that a controller needs.
 #[derive(Debug)]
 struct FixedWindow {
     datagram: u64,
@@ -26,7 +26,7 @@ static FIXED_WINDOW: Algorithm = Algorithm {
     about: "a window of 100 packets",
     offered: false,
     clock: Clock::Reports,
-    heeds_marks: false,
+    responds_to_ecn: false,
     start: |Start { bounds, .. }| Box::new(FixedWindow { datagram: bounds.datagram.get(), rtt: None, delivered: 0 }),
 };
 
@@ -71,7 +71,7 @@ impl Controller for FixedWindow {
     }
 }
 
-/// The flagship with `congestion` and a window of so many segments of 36 kB.
+/// The flagship with `congestion` and a window of this many segments of 36 kB.
 pub(crate) fn traffic(congestion: &'static Algorithm, window: u32) -> Traffic {
     let scenario = Scenario::default().with(|it| {
         it.scheme = flagship::Settings::default().into();
@@ -83,37 +83,38 @@ pub(crate) fn traffic(congestion: &'static Algorithm, window: u32) -> Traffic {
     Traffic::Scheme { scenario: Box::new(scenario), pace: Pace::Controlled(congestion) }
 }
 
-fn flagship(name: &str, congestion: &'static Algorithm) -> SharedParty {
-    SharedParty::new(name, traffic(congestion, 400))
+fn flagship(name: &str, congestion: &'static Algorithm) -> SharedFlow {
+    SharedFlow::new(name, traffic(congestion, 400))
 }
 
 /// 20 Mbit/s and 60 ms, with a queue of one bandwidth-delay product.
-fn link(parties: Vec<SharedParty>, seconds: u64) -> SharedScenario {
+fn link(flows: Vec<SharedFlow>, seconds: u64) -> SharedScenario {
     SharedScenario {
         bandwidth: Bandwidth::from_megabits_per_second(20),
         queue: Bytes::new(150_000),
         duration: Duration::from_secs(seconds),
         warm_up: Duration::from_secs(5),
-        parties,
+        flows,
         ..SharedScenario::default()
     }
 }
 
-fn outcome(scenario: &SharedScenario) -> SharedOutcome {
+/// What comes of a scenario in which nothing goes wrong.
+pub(crate) fn outcome(scenario: &SharedScenario) -> SharedOutcome {
     let (outcome, _) = run(scenario, Seed(1)).unwrap();
     assert_eq!(outcome.trouble, None);
     outcome
 }
 
-fn throughput(outcome: &SharedOutcome, party: &str) -> f64 {
-    outcome.party(party).unwrap().throughput_bps()
+fn throughput(outcome: &SharedOutcome, flow: &str) -> f64 {
+    outcome.flow(flow).unwrap().throughput_bps()
 }
 
 #[test]
 fn a_users_own_controller_runs_under_the_flagship_and_under_tcp() {
     // 100 packets a round trip of 60 ms: 15.3 and 20 Mbit/s on a link of 100.
-    for (party, packet) in [(flagship("own", &FIXED_WINDOW), 1144.0), (SharedParty::new("own", Traffic::tcp(&FIXED_WINDOW)), 1500.0)] {
-        let scenario = SharedScenario { bandwidth: Bandwidth::from_megabits_per_second(100), ..link(vec![party], 10) };
+    for (flow, packet) in [(flagship("own", &FIXED_WINDOW), 1144.0), (SharedFlow::new("own", Traffic::tcp(&FIXED_WINDOW)), 1500.0)] {
+        let scenario = SharedScenario { bandwidth: Bandwidth::from_megabits_per_second(100), ..link(vec![flow], 10) };
         let outcome = outcome(&scenario);
         let ratio = throughput(&outcome, "own") / (WINDOW as f64 * packet * 8.0 / 0.060);
         assert!((0.9..1.02).contains(&ratio), "packets of {packet} bytes: {ratio}");
@@ -127,7 +128,7 @@ fn every_controller_fills_a_link_under_the_flagship() {
         let outcome = outcome(&link(vec![flagship("ours", congestion)], 20));
         let share = throughput(&outcome, "ours") / 20e6;
         assert!(share > 0.9, "{congestion:?}: {share}");
-        let sent = outcome.party("ours").unwrap();
+        let sent = outcome.flow("ours").unwrap();
         assert!(sent.packets_retransmitted * 20 < sent.packets_sent, "{congestion:?}: {sent:?}");
     }
 }
@@ -145,8 +146,8 @@ fn every_controller_goes_on_after_an_outage_under_the_flagship() {
 #[test]
 fn a_controller_gets_of_a_link_under_the_flagship_about_what_it_gets_under_tcp() {
     for congestion in [&cubic::ALGORITHM, &reno::ALGORITHM] {
-        let parties = vec![flagship("ours", congestion), SharedParty::new("tcp", Traffic::tcp(congestion))];
-        let outcome = outcome(&link(parties, 60));
+        let flows = vec![flagship("ours", congestion), SharedFlow::new("tcp", Traffic::tcp(congestion))];
+        let outcome = outcome(&link(flows, 60));
         let (ours, tcp) = (throughput(&outcome, "ours"), throughput(&outcome, "tcp"));
         assert!((0.4..2.5).contains(&(ours / tcp)), "{congestion:?}: {ours} beside {tcp}");
         assert!(ours + tcp > 0.9 * 20e6, "{congestion:?}: {ours} and {tcp}");

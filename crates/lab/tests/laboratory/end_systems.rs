@@ -145,13 +145,13 @@ fn tcp_without_loss_sends_a_window_a_round_trip_or_a_packet_a_service() {
     }
 }
 
-/// Every packet sets a timer behind those of all packets under way and clears it in front of them.
+/// Every packet sets a timer behind those of all packets in flight and clears it in front of them.
 #[test]
 fn tcp_pays_for_every_timer_it_passes() {
     let timer_cost = (Duration::from_micros(5), Duration::from_nanos(100));
     let (set, passed) = (5e-6, 1e-7);
     let rtt = 0.04;
-    // Where the processor is the limit, X RTD packets are under way: X (s + 2 c + c' X RTD) = 1.
+    // Where the processor is the limit, X RTD packets are in flight: X (s + 2 c + c' X RTD) = 1.
     let busy = SERVICE.as_secs_f64() + 2.0 * set;
     let wanted = 2.0 / (busy + (busy * busy + 4.0 * passed * rtt).sqrt());
     let found = outcome(&scenario("tcp", 40, 2048, 60_000).with(|it| it.black_box.timer_cost = timer_cost)).throughput_packets_per_second();
@@ -168,7 +168,7 @@ fn a_lone_loss_costs_tcp_two_round_trips_and_a_window_more_with_one_timer() {
     const WINDOW: u64 = 128;
     for rtt_ms in [20, 40] {
         for backoff in [Backoff::Retain, Backoff::Own, Backoff::Oldest] {
-            // All timers of the window run out behind the first, or the only one; the list counts what was sent again.
+            // All timers of the window run out behind the first, or the only one; the list counts what was retransmitted.
             let again = if backoff == Backoff::Oldest { 1 } else { WINDOW };
             let losses: Vec<String> = (1..=20).map(|at| (at * 32 * WINDOW + (at - 1) * again).to_string()).collect();
             let clean = scenario("tcp", rtt_ms, WINDOW as u32, 100_000).with_settings(|it: &mut tcp::Settings| it.backoff = backoff);

@@ -5,6 +5,7 @@ mod controllers;
 mod end_systems;
 mod live;
 mod modules;
+mod offered_controllers;
 mod rates;
 mod reproducible;
 mod shared;

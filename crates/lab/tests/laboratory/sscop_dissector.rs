@@ -11,10 +11,7 @@ use segstream_path::PathConfig;
 use segstream_schemes::sscop::{Config, Feedback, Forward, Receiver, Sender};
 use segstream_sim::pcap::SENDER;
 use segstream_sim::{End, Pcap, Setup, Simulation, Source, Vantage};
-use std::io::ErrorKind;
-use std::process::Command;
-
-const REQUIRE: &str = "SEGSTREAM_REQUIRE_TSHARK";
+use segstream_testbed::tshark;
 
 /// What tshark prints of a packet, in this order.
 const FIELDS: [&str; 12] = [
@@ -125,19 +122,11 @@ fn dissected(capture: &[u8]) -> Option<Vec<String>> {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("sscop.pcap");
     std::fs::write(&file, capture).unwrap();
-    let mut command = Command::new("tshark");
-    command.arg("-r").arg(&file).args(["-o", "sscop.payload:data", "-d", "udp.port==4000,sscop", "-d", "udp.port==4001,sscop"]);
-    command.args(["-T", "fields", "-E", "separator=|", "-E", "aggregator=,"]).args(FIELDS.iter().flat_map(|field| ["-e", field]));
-    let output = match command.output() {
-        Ok(output) => output,
-        Err(error) if error.kind() == ErrorKind::NotFound && std::env::var_os(REQUIRE).is_none_or(|set| set != "1") => {
-            eprintln!("SKIPPED: no tshark is installed, so the capture was not dissected");
-            return None;
-        }
-        Err(error) => panic!("tshark does not run ({error}); install it, or unset {REQUIRE}"),
-    };
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    Some(String::from_utf8(output.stdout).unwrap().lines().map(str::to_owned).collect())
+    let decoding = ["-o", "sscop.payload:data", "-d", "udp.port==4000,sscop", "-d", "udp.port==4001,sscop"];
+    let columns = ["-T", "fields", "-E", "separator=|", "-E", "aggregator=,"];
+    let fields = FIELDS.iter().flat_map(|field| ["-e", field]);
+    let printed = tshark::dissected(&file, decoding.into_iter().chain(columns).chain(fields))?;
+    Some(printed.lines().map(str::to_owned).collect())
 }
 
 fn assert_read(capture: &[u8]) -> Option<Vec<String>> {

@@ -3,7 +3,7 @@
 use segstream_base::random::Seed;
 use segstream_lab::runner::Runner;
 use segstream_lab::store::Store;
-use segstream_lab::tandem::{Arrivals, TandemConfig, TandemParty, TandemResult, TandemScenario};
+use segstream_lab::tandem::{Arrivals, TandemConfig, TandemResult, TandemScenario, TandemScheme};
 use segstream_schemes::xtp::{ReceiverStrategy, SenderStrategy};
 use std::sync::atomic::AtomicBool;
 
@@ -16,13 +16,13 @@ fn run(scenarios: &[TandemScenario], slots: u64, replications: u32, threads: usi
     runner.run_repeated(&wanted).unwrap()
 }
 
-fn over(rate: f64, window: u32, party: TandemParty) -> TandemScenario {
+fn over(rate: f64, window: u32, scheme: TandemScheme) -> TandemScenario {
     let tandem = TandemConfig { arrivals: Arrivals::Bernoulli { rate }, ..TandemConfig::default() };
-    TandemScenario { party, window, tandem }
+    TandemScenario { scheme, window, tandem }
 }
 
 fn xtp(rate: f64, window: u32, sender: SenderStrategy, receiver: ReceiverStrategy) -> TandemScenario {
-    over(rate, window, TandemParty::xtp(sender, receiver))
+    over(rate, window, TandemScheme::xtp(sender, receiver))
 }
 
 /// Mean delays of a second simulation of the same model, which shares nothing with this one, over 2e6 slots and five
@@ -80,7 +80,7 @@ fn with_a_receiver_that_discards_both_senders_are_the_same() {
 
 #[test]
 fn threads_and_store_change_nothing() {
-    let wanted = [xtp(0.1, 60, SelectiveRepeat, StoreAggressive), over(0.1, 60, TandemParty::Segstream { rate: None })];
+    let wanted = [xtp(0.1, 60, SelectiveRepeat, StoreAggressive), over(0.1, 60, TandemScheme::Segstream { rate: None })];
     let outcomes =
         |threads, store| -> Vec<_> { run(&wanted, 50_000, 3, threads, store).into_iter().map(|result| result.outcomes).collect() };
     let alone = outcomes(1, None);
@@ -99,7 +99,7 @@ fn threads_and_store_change_nothing() {
 #[test]
 fn the_flagship_delivers_everything_sooner_than_the_best_of_the_six() {
     for rate in [0.06, 0.12] {
-        let ours = [None, Some(0.45)].map(|pace| over(rate, 80, TandemParty::Segstream { rate: pace }));
+        let ours = [None, Some(0.45)].map(|pace| over(rate, 80, TandemScheme::Segstream { rate: pace }));
         let six = [xtp(rate, 80, SelectiveRepeat, StoreConservative), xtp(rate, 80, SelectiveRepeat, StoreAggressive)];
         let best = run(&six, 300_000, 2, 0, None).iter().map(|result| result.delay_slots_mean().mean).fold(f64::INFINITY, f64::min);
         for result in run(&ours, 300_000, 2, 0, None) {

@@ -167,6 +167,7 @@ pub(crate) fn report() -> Report {
             ],
         }],
         claims,
+        standings: Vec::new(),
         parameters: [("round trip", "60 ms"), ("bandwidth", "500 Mbit/s"), ("window", "36 segments (chosen)")]
             .map(|(name, value)| (name.to_owned(), value.to_owned()))
             .to_vec(),

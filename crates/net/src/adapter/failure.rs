@@ -1,6 +1,6 @@
-//! Why a transfer did not come to its end.
+//! Why a transfer failed.
 //!
-//! Set by both adapters and their blocking loops; read by whoever prints a report.
+//! Set by both adapters and their blocking loops; read by programs that print a report.
 //!
 //! Invariant: the sentence says what is wrong and what to do.
 
@@ -8,14 +8,14 @@ use segstream_base::Duration;
 use segstream_base::halves::SubmitError;
 use std::net::SocketAddr;
 
-/// Why a transfer did not come to its end. What was delivered before stays delivered.
+/// Why a transfer failed. What was delivered before stays delivered.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Failure {
-    /// Nobody answered.
+    /// The receiver has not answered.
     #[error("{peer} has not answered for {waited}; check the address, and that a receiver for schemes listens there")]
     NotAnswered {
-        /// The address asked.
+        /// The receiver's address.
         peer: SocketAddr,
         /// For how long.
         waited: Duration,
@@ -26,7 +26,7 @@ pub enum Failure {
         /// Its reason.
         reason: String,
     },
-    /// Nothing has come from the peer for too long.
+    /// Idle timeout: nothing has arrived from the peer for too long.
     #[error("nothing has come from {peer} for {waited}: the peer has stopped or the path is interrupted")]
     Silent {
         /// The peer.
@@ -34,7 +34,7 @@ pub enum Failure {
         /// For how long.
         waited: Duration,
     },
-    /// The peer has ended the transfer before everything was judged.
+    /// The peer has ended the transfer before every segment was judged.
     #[error("{peer} has ended the transfer before all of it was delivered; look there for the cause")]
     EndedByPeer {
         /// The peer.
@@ -43,7 +43,7 @@ pub enum Failure {
     /// This end was told to stop.
     #[error("interrupted")]
     Interrupted,
-    /// The scheme wants to send what no datagram can carry.
+    /// A packet of the scheme is longer than a datagram can be.
     #[error("the scheme's packet of {bytes} bytes cannot be put into a datagram; choose smaller packets")]
     UnfitPacket {
         /// The length the packet announces.
@@ -63,7 +63,7 @@ pub enum Failure {
         /// What the system said.
         cause: String,
     },
-    /// What was delivered could not be kept.
+    /// What was delivered could not be written.
     #[error("what was delivered could not be written: {cause}")]
     Sink {
         /// What the system said.

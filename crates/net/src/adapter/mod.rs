@@ -1,5 +1,4 @@
-//! Any pair of halves over UDP, plainly: an [`Endpoint`](segstream_base::endpoint::Endpoint) around one half
-//! at each end.
+//! Any pair of halves over UDP, without encryption: an [`Endpoint`](segstream_base::endpoint::Endpoint) around one half at each end.
 //!
 //! ```text
 //! sender                                     receiver
@@ -12,42 +11,41 @@
 //! ```
 //!
 //! - [`SendingEndpoint`], [`ReceivingEndpoint`]: state machines without a clock, for any driver.
-//! - [`send_blocking`], [`receive_blocking`]: sockets and the loop as well, on the caller's thread;
-//!   [`BlockingSender`] and [`BlockingReceiver`] are the same in two steps.
-//! - [`Envelope`]: the eight bytes in front of each datagram.
-//! - [`SendReport`], [`ReceiveReport`]: what became of a transfer.
+//! - [`send_blocking`], [`receive_blocking`]: the same with sockets and the loop, on the caller's thread;
+//!   [`BlockingSender`] and [`BlockingReceiver`] do that in two steps.
+//! - [`AdapterHeader`]: the header of each datagram.
+//! - [`SendReport`], [`ReceiveReport`]: the outcome of a transfer.
 //!
-//! Called by the laboratory, which knows schemes and what their parameters mean; nothing here does. The half
-//! paces itself and counts its own overhead; eight bytes a datagram come on top. In each direction the first
-//! datagram is the adapter's (OPEN, OPENED), so that packet n of the scheme is datagram n + 1 if neither is
-//! lost or repeated.
+//! Called by the laboratory, which knows the schemes and the meaning of their parameters; the adapter does not. The half does its own
+//! pacing and counts its own overhead; the header of eight bytes is not in it. In each direction the first datagram is the
+//! adapter's (OPEN, OPENED), so that packet n of the scheme is datagram n + 1 if neither is lost or repeated.
 //!
-//! Invariant: what comes from the network never panics, is never stored without a limit, and is ignored when
-//! it belongs to no transfer of ours; every transfer ends.
+//! Invariant: no datagram from the network causes a panic or is stored without a limit; one that belongs to no transfer is ignored;
+//! every transfer ends.
 //!
-//! Limit: for laboratories. Nothing is encrypted or proven, rates are not adapted to the path, and packets must
-//! fit it. A scheme whose packets tell no [`payload`](segstream_base::halves::Packet::payload), or which needs
-//! control that cannot be lost, does not run here.
+//! Limit: for laboratories. Nothing is encrypted or authenticated, there is no congestion control, and packets must fit the path. A
+//! scheme whose packets have no [`payload`](segstream_base::halves::Packet::payload), or which needs control packets that cannot
+//! be lost, does not run here.
 
-mod envelope;
 mod failure;
 mod gso_batch;
+mod header;
 mod peer;
+mod receive_payloads;
 mod receiving;
 mod receiving_loop;
-mod receiving_store;
 mod report;
+mod send_payloads;
 mod sending;
 mod sending_loop;
-mod sending_store;
 mod source;
 
-pub use envelope::{ENVELOPE_BYTES, Envelope, Kind, PARAMETERS_BYTES_MAX, REASON_BYTES_MAX};
 pub use failure::Failure;
+pub use header::{AdapterHeader, HEADER_BYTES, Kind, PARAMETERS_BYTES_MAX, REASON_BYTES_MAX};
 pub use peer::{AdapterCounters, Timing};
+pub use receive_payloads::StoreLimits;
 pub use receiving::{Delivery, ReceivingConfig, ReceivingEndpoint};
 pub use receiving_loop::{BlockingReceiver, ReceiveOptions, receive_blocking};
-pub use receiving_store::StoreLimits;
 pub use report::{Gauge, ReceiveReport, SendReport, VerdictCounts};
 pub use sending::{NotTaken, SendingEndpoint, SendingEvent};
 pub use sending_loop::{BlockingSender, SendOptions, send_blocking};
@@ -57,10 +55,10 @@ use crate::bind::SocketError;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// How often a transfer that is not complete is closed: enough to tell the peer, soon enough for a user who waits.
+/// How often CLOSE of an incomplete transfer is sent: often enough to reach the peer, and not too long for a user who waits.
 const INCOMPLETE_TRIES: u32 = 3;
 
-/// Why a transfer cannot be tried or cannot go on: nothing a network can do.
+/// Why a transfer cannot start or cannot go on, for reasons other than the network.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum AdapterError {
@@ -73,27 +71,27 @@ pub enum AdapterError {
         /// Their length.
         bytes: usize,
     },
-    /// The system failed in a way that no later try would mend.
+    /// The system failed in a way that a retry cannot solve.
     #[error("the transfer cannot go on because the system failed: {0}")]
     System(#[from] io::Error),
 }
 
-/// How far a transfer is, told to [`Watch::progress`].
+/// The progress of a transfer, for [`Watch::progress`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Progress {
-    /// Application bytes delivered so far; at the sender with the holes of segments within tolerance.
+    /// Application bytes delivered so far; at the sender including the holes of segments within tolerance.
     pub bytes: u64,
     /// Segments judged so far.
     pub segments: u64,
 }
 
-/// How a user looks at a running transfer, and ends it. By default nobody does.
+/// How a user observes a running transfer, and stops it. By default neither.
 #[derive(Default)]
 pub struct Watch<'a> {
-    /// Set to end the transfer; looked at after each turn, ten times a second at least. The waker of
-    /// [`BlockingSender`] or [`BlockingReceiver`] makes it at once.
+    /// Set to end the transfer. It is checked after each turn, at least ten times a second; the waker of [`BlockingSender`] or
+    /// [`BlockingReceiver`] makes the loop check it at once.
     pub stop: Option<&'a AtomicBool>,
-    /// Called whenever a segment was judged.
+    /// Called when a segment was judged.
     pub progress: Option<&'a mut dyn FnMut(Progress)>,
 }
 

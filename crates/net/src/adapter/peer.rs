@@ -1,27 +1,26 @@
-//! What both adapters know of the other end: its address, the connection, when it was last heard, and when
+//! The state of the other end that both adapters keep: its address, the connection, when a datagram last arrived from it, and when
 //! the halves' time began.
 //!
 //! Called by both adapters.
 //!
-//! Invariant: a datagram of another address or connection changes nothing but a count.
+//! Invariant: a datagram of another address or connection changes only a counter.
 
-use super::envelope::{Envelope, Kind};
+use super::header::{AdapterHeader, Kind};
 use segstream_base::endpoint::{Deadline, Local};
 use segstream_base::{Duration, Instant};
 use std::net::SocketAddr;
 
-/// When an adapter repeats itself, and when it gives up.
+/// Retransmission intervals and timeouts of an adapter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timing {
-    /// OPEN and CLOSE are repeated so often until they are answered; 100 ms by default. On a path with a longer
-    /// round trip each is sent more than once even if none is lost.
+    /// The interval at which OPEN and CLOSE are repeated until they are answered; 100 ms by default. On a path with a longer round
+    /// trip each is sent more than once even if none is lost.
     pub repeat: Duration,
-    /// How long an answer to OPEN is waited for; 10 s by default.
+    /// The timeout for an answer to OPEN; 10 s by default.
     pub open_timeout: Duration,
-    /// How long the peer may be silent in a transfer; 10 s by default. After a quarter of it the sender asks for
-    /// a sign of life.
+    /// The idle timeout of a transfer; 10 s by default. After a quarter of it the sender sends a keep-alive.
     pub idle_timeout: Duration,
-    /// How often CLOSE is sent at most; 10 by default. Without an answer the transfer then ends all the same.
+    /// The maximum number of CLOSE datagrams; 10 by default. Without an answer the transfer ends after the last.
     pub close_tries: u32,
 }
 
@@ -36,10 +35,10 @@ impl Default for Timing {
     }
 }
 
-/// What an adapter has sent, received and refused, as counts of datagrams.
+/// The counters of an adapter, in datagrams.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AdapterCounters {
-    /// Sent, envelopes of all kinds.
+    /// Sent, of all kinds.
     pub datagrams_sent: u64,
     /// Their bytes, without IP and UDP headers.
     pub bytes_sent: u64,
@@ -57,14 +56,14 @@ pub struct AdapterCounters {
     pub control_received: u64,
     /// Of them packets the scheme could not decode.
     pub malformed: u64,
-    /// Of them data packets not handed to the scheme because their payload has no place in the store; to the
-    /// scheme they are lost.
+    /// Of them data packets that were not handed to the scheme because their payload does not fit the buffer; to the scheme they
+    /// are lost.
     pub refused_by_store: u64,
-    /// Of them those that do not belong to the present phase, such as a CLOSED nobody waits for.
+    /// Of them those that do not belong to the present phase, such as an unexpected CLOSED.
     pub unexpected: u64,
-    /// Not ours: another magic byte, version or kind.
+    /// Received with another magic byte, version or kind.
     pub foreign: u64,
-    /// Of another address or connection.
+    /// Received from another address or for another connection.
     pub stray: u64,
     /// Requests refused because no half could be built from their parameters.
     pub requests_refused: u64,
@@ -74,12 +73,12 @@ pub struct AdapterCounters {
 #[derive(Clone, Debug)]
 pub(super) struct Peer {
     pub(super) address: SocketAddr,
-    /// Our address, at which it asked; any when we ask.
+    /// Our address that it has sent to; unspecified at the initiator.
     pub(super) local: Local,
     pub(super) connection: u32,
-    /// When a datagram of it came last.
+    /// When the last datagram arrived from it.
     pub(super) heard: Instant,
-    /// When the connection was opened, which is zero to the halves.
+    /// When the connection was opened: zero in the halves' time.
     origin: Option<Instant>,
 }
 
@@ -93,30 +92,30 @@ impl Peer {
         self.origin = Some(now);
     }
 
-    /// `now` as a half counts it: zero until the connection is open.
+    /// `now` in the half's time: zero until the connection is open.
     pub(super) fn half_time(&self, now: Instant) -> Instant {
         self.origin.map_or(Instant::ZERO, |origin| Instant::ZERO + now.since(origin))
     }
 
-    /// A deadline of a half as the driver counts it.
+    /// A deadline of a half in the driver's time.
     pub(super) fn driver_deadline(&self, deadline: Deadline) -> Deadline {
         let origin = self.origin.unwrap_or(Instant::ZERO);
         Deadline { at: origin + deadline.at.since(Instant::ZERO), ..deadline }
     }
 
-    pub(super) fn is(&self, from: SocketAddr, envelope: Envelope) -> bool {
-        self.address == from && self.connection == envelope.connection
+    pub(super) fn is(&self, from: SocketAddr, header: AdapterHeader) -> bool {
+        self.address == from && self.connection == header.connection
     }
 
-    pub(super) const fn envelope(&self, kind: Kind, detail: u16) -> Envelope {
-        Envelope { kind, detail, connection: self.connection }
+    pub(super) const fn header(&self, kind: Kind, detail: u16) -> AdapterHeader {
+        AdapterHeader { kind, detail, connection: self.connection }
     }
 }
 
 impl AdapterCounters {
-    /// Reads the envelope of a datagram; what is none is counted.
-    pub(super) fn open<'a>(&mut self, datagram: &'a [u8]) -> Option<(Envelope, &'a [u8])> {
-        let opened = Envelope::decode(datagram).ok();
+    /// Reads the header of a datagram; counts a datagram without one.
+    pub(super) fn open<'a>(&mut self, datagram: &'a [u8]) -> Option<(AdapterHeader, &'a [u8])> {
+        let opened = AdapterHeader::decode(datagram).ok();
         self.foreign += u64::from(opened.is_none());
         opened
     }

@@ -1,18 +1,17 @@
-//! The receiving end: it waits for a sender, builds a [`Receiver`] half as the sender asks, and hands over
-//! what the half has judged.
+//! The receiving end: it waits for a sender, builds a [`Receiver`] half from the sender's parameters, and delivers the segments that
+//! the half has judged.
 //!
 //! Called by a driver as an [`Endpoint`], and by [`super::receive_blocking`] or any application that takes deliveries.
 //!
-//! Invariant: one sender at a time; until one comes whose parameters a half can be built from, nothing is
-//! kept. A packet whose payload has no place is not shown to the half, so that what the half has accepted is
-//! there.
+//! Invariant: one sender at a time. No state is kept before a sender with valid parameters comes. A packet whose payload does not
+//! fit the buffer is not passed to the half, so the bytes of every accepted segment are there.
 
-use super::envelope::{Envelope, INCOMPLETE, Kind, PARAMETERS_BYTES_MAX, REASON_BYTES_MAX};
 use super::failure::Failure;
 use super::gso_batch::{GsoBatches, append_packet};
+use super::header::{AdapterHeader, INCOMPLETE, Kind, PARAMETERS_BYTES_MAX, REASON_BYTES_MAX};
 use super::peer::{AdapterCounters, Peer, Timing};
-use super::receiving_store::{ReceivingStore, StoreLimits};
-use super::{ENVELOPE_BYTES, INCOMPLETE_TRIES};
+use super::receive_payloads::{ReceivePayloads, StoreLimits};
+use super::{HEADER_BYTES, INCOMPLETE_TRIES};
 use segstream_base::Instant;
 use segstream_base::codec::Reader;
 use segstream_base::endpoint::{Arrival, Deadline, Endpoint, Local, Transmit};
@@ -21,17 +20,17 @@ use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
 use std::ops::Range;
 
-/// For how many repetitions of CLOSE the receiver stays, to answer those that come because its answer was lost.
-const LINGER_REPEATS: u64 = 3;
+/// For how many intervals of CLOSE the receiver stays in the closing phase, to answer repetitions after a lost answer.
+const CLOSING_REPLIES: u64 = 3;
 
-/// How a receiving end hands over and what it keeps.
+/// How a receiving end delivers, and its limits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReceivingConfig {
-    /// What it keeps at most.
+    /// The limits of its buffer.
     pub limits: StoreLimits,
-    /// Whether segments are handed over in the order of their numbers; otherwise as accepted, the default.
+    /// Whether segments are delivered in the order of their numbers; otherwise as accepted, the default.
     pub in_order: bool,
-    /// When it repeats itself, and when it gives up.
+    /// Retransmission intervals and timeouts.
     pub timing: Timing,
 }
 
@@ -44,32 +43,32 @@ pub struct Delivery {
     pub verdict: Verdict,
     /// Its units.
     pub units: u32,
-    /// How many of them are missing, as the half says.
+    /// How many of them are missing, according to the half.
     pub holes: u32,
-    /// Its length in bytes. Exact when anything of it came.
+    /// Its length in bytes. Exact if any part of it arrived.
     pub length: u64,
-    /// Its bytes up to the last that came, with zeros in the holes.
+    /// Its bytes up to the last one that arrived, with zeros in the holes.
     pub bytes: Vec<u8>,
-    /// The byte ranges that did not come, up to `length`.
+    /// The byte ranges that are missing, up to `length`.
     pub missing: Vec<Range<u64>>,
     /// When the half accepted it, in time since the connection was opened.
     pub accepted: Instant,
 }
 
 impl Delivery {
-    /// How many bytes did not come.
+    /// How many bytes are missing.
     pub fn missing_bytes(&self) -> u64 {
         self.missing.iter().map(|hole| hole.end - hole.start).sum()
     }
 
-    /// All its bytes, with zeros in the holes. Allocates what is missing at its end.
+    /// All its bytes, with zeros in the holes. Allocates the bytes that are missing at its end.
     pub fn zero_filled(self) -> Vec<u8> {
         let mut bytes = self.bytes;
         bytes.resize(usize::try_from(self.length).unwrap_or(usize::MAX), 0);
         bytes
     }
 
-    /// The bytes that came, closed up.
+    /// The bytes that arrived, concatenated.
     pub fn without_holes(self) -> Vec<u8> {
         let mut bytes = self.bytes;
         for hole in self.missing.iter().rev() {
@@ -84,18 +83,18 @@ impl Delivery {
 enum Phase {
     Listening,
     Open,
-    /// This end has ended the transfer and tells the sender.
+    /// This end has aborted the transfer and sends CLOSE.
     Closing {
         tries_left: u32,
     },
-    /// The transfer is over; repetitions of CLOSE are answered.
+    /// Closing: the transfer is over, and repetitions of CLOSE are answered.
     Lingering {
         until: Instant,
     },
     Ended,
 }
 
-/// A [`Receiver`] half, built by a `B` when a sender comes, as an [`Endpoint`].
+/// A [`Receiver`] half as an [`Endpoint`]. `B` builds the half when a sender connects.
 #[derive(Debug)]
 pub struct ReceivingEndpoint<R: Receiver, B> {
     build: B,
@@ -104,12 +103,12 @@ pub struct ReceivingEndpoint<R: Receiver, B> {
     half: Option<(R, Peer)>,
     parameters: Option<String>,
     again: Instant,
-    store: ReceivingStore,
+    store: ReceivePayloads,
     batches: GsoBatches<R::Feedback>,
-    /// Judged segments that wait for earlier ones, with what they cost the store.
+    /// Judged segments that wait for earlier ones, with their cost to the buffer.
     early: BTreeMap<u64, (Delivery, u64)>,
     deliveries: VecDeque<(Delivery, u64)>,
-    /// The answer to be sent.
+    /// The pending answer.
     answer: Option<(SocketAddr, Local, Vec<u8>)>,
     first_data: Option<Instant>,
     failure: Option<Failure>,
@@ -117,9 +116,8 @@ pub struct ReceivingEndpoint<R: Receiver, B> {
 }
 
 impl<R: Receiver, B: FnMut(&str) -> Result<R, String>> ReceivingEndpoint<R, B> {
-    /// A receiver that listens. `build` makes the half from the sender's parameters, as new at
-    /// [`Instant::ZERO`]: its time begins with the connection. An error is a reason for people, which the
-    /// sender is told; the receiver listens on.
+    /// A receiver that listens. `build` makes a half from the sender's parameters; the half's time begins at [`Instant::ZERO`] with
+    /// the connection. An error is a human-readable reason, which is sent to the sender; then the receiver goes on listening.
     pub fn new(build: B, config: ReceivingConfig) -> Self {
         Self {
             build,
@@ -128,7 +126,7 @@ impl<R: Receiver, B: FnMut(&str) -> Result<R, String>> ReceivingEndpoint<R, B> {
             half: None,
             parameters: None,
             again: Instant::ZERO,
-            store: ReceivingStore::new(config.limits),
+            store: ReceivePayloads::new(config.limits),
             batches: GsoBatches::new(),
             early: BTreeMap::new(),
             deliveries: VecDeque::new(),
@@ -139,14 +137,14 @@ impl<R: Receiver, B: FnMut(&str) -> Result<R, String>> ReceivingEndpoint<R, B> {
         }
     }
 
-    /// The next judged segment. Take them after every turn: what is not taken counts against the store's limit.
+    /// The next judged segment. Take them after every turn: until then they count against the limit of the buffer.
     pub fn poll_delivery(&mut self) -> Option<Delivery> {
         let (delivery, cost) = self.deliveries.pop_front()?;
         self.store.release(cost);
         Some(delivery)
     }
 
-    /// Ends the transfer before the sender does, because of `failure`; the sender is told.
+    /// Aborts the transfer because of `failure`; the sender is notified.
     pub fn abort(&mut self, now: Instant, failure: Failure) {
         match self.phase {
             Phase::Listening => self.end(failure),
@@ -155,28 +153,28 @@ impl<R: Receiver, B: FnMut(&str) -> Result<R, String>> ReceivingEndpoint<R, B> {
                 self.phase = Phase::Closing { tries_left: INCOMPLETE_TRIES };
                 self.again = now;
             }
-            // What is over cannot be interrupted, but need not be waited for.
+            // A finished transfer cannot be aborted, but the closing phase can be cut short.
             Phase::Lingering { .. } => self.phase = Phase::Ended,
             Phase::Closing { .. } | Phase::Ended => {}
         }
     }
 
-    /// Whether a sender has come.
+    /// Whether a sender has connected.
     pub fn is_connected(&self) -> bool {
         self.half.is_some()
     }
 
-    /// Whether the transfer is over; the end may stay a little to answer the sender.
+    /// Whether the transfer is over; the endpoint may still be in the closing phase.
     pub fn is_over(&self) -> bool {
         matches!(self.phase, Phase::Lingering { .. } | Phase::Ended)
     }
 
-    /// Whether nothing will happen any more.
+    /// Whether the closing phase is over too.
     pub fn has_ended(&self) -> bool {
         self.phase == Phase::Ended && self.answer.is_none()
     }
 
-    /// Why the transfer did not come to its end.
+    /// Why the transfer failed.
     pub fn failure(&self) -> Option<&Failure> {
         self.failure.as_ref()
     }
@@ -186,27 +184,27 @@ impl<R: Receiver, B: FnMut(&str) -> Result<R, String>> ReceivingEndpoint<R, B> {
         self.half.as_ref().map(|(_, peer)| peer.address)
     }
 
-    /// The parameters the half was built from.
+    /// The parameters that the half was built from.
     pub fn parameters(&self) -> Option<&str> {
         self.parameters.as_deref()
     }
 
-    /// When the first data packet came, in the driver's time.
+    /// When the first data packet arrived, in the driver's time.
     pub fn first_data(&self) -> Option<Instant> {
         self.first_data
     }
 
-    /// Segments of which something came and that were not judged.
+    /// Segments of which a part arrived and that were not judged.
     pub fn unfinished_segments(&self) -> u64 {
         self.store.unfinished()
     }
 
-    /// What was sent, received and refused.
+    /// The counters.
     pub fn counters(&self) -> AdapterCounters {
         self.counters
     }
 
-    /// The half, for its gauges; `None` before a sender has come.
+    /// The half, for its gauges; `None` before a sender has connected.
     pub fn half(&self) -> Option<&R> {
         self.half.as_ref().map(|(half, _)| half)
     }
@@ -216,15 +214,15 @@ impl<R: Receiver, B: FnMut(&str) -> Result<R, String>> ReceivingEndpoint<R, B> {
         self.phase = Phase::Ended;
     }
 
-    fn answer(&mut self, to: SocketAddr, from: Local, envelope: Envelope, body: &[u8]) {
-        let mut datagram = Vec::with_capacity(ENVELOPE_BYTES + body.len());
-        envelope.append(&mut datagram);
+    fn answer(&mut self, to: SocketAddr, from: Local, header: AdapterHeader, body: &[u8]) {
+        let mut datagram = Vec::with_capacity(HEADER_BYTES + body.len());
+        header.append(&mut datagram);
         datagram.extend_from_slice(body);
         self.answer = Some((to, from, datagram));
     }
 
-    /// A request while nobody is connected.
-    fn on_request(&mut self, now: Instant, from: SocketAddr, to: Local, envelope: Envelope, body: &[u8]) {
+    /// A request while no sender is connected.
+    fn on_request(&mut self, now: Instant, from: SocketAddr, to: Local, header: AdapterHeader, body: &[u8]) {
         let parameters = std::str::from_utf8(body).ok().filter(|text| text.len() <= PARAMETERS_BYTES_MAX);
         let built = match parameters {
             Some(text) => (self.build)(text).map(|half| (half, text)),
@@ -232,18 +230,18 @@ impl<R: Receiver, B: FnMut(&str) -> Result<R, String>> ReceivingEndpoint<R, B> {
         };
         match built {
             Ok((half, text)) => {
-                let mut peer = Peer::new(now, from, to, envelope.connection);
+                let mut peer = Peer::new(now, from, to, header.connection);
                 peer.start_time(now);
-                self.counters.note_received(ENVELOPE_BYTES + body.len());
+                self.counters.note_received(HEADER_BYTES + body.len());
                 self.parameters = Some(text.to_owned());
                 self.half = Some((half, peer));
                 self.phase = Phase::Open;
-                self.answer(from, to, Envelope { kind: Kind::Opened, ..envelope }, &[]);
+                self.answer(from, to, AdapterHeader { kind: Kind::Opened, ..header }, &[]);
             }
             Err(reason) => {
                 self.counters.requests_refused += 1;
                 let shown = reason.as_bytes().get(..REASON_BYTES_MAX).unwrap_or(reason.as_bytes());
-                self.answer(from, to, Envelope { kind: Kind::Refused, detail: 0, ..envelope }, shown);
+                self.answer(from, to, AdapterHeader { kind: Kind::Refused, detail: 0, ..header }, shown);
             }
         }
     }
@@ -272,16 +270,16 @@ impl<R: Receiver, B: FnMut(&str) -> Result<R, String>> ReceivingEndpoint<R, B> {
         }
         self.counters.note_packet_received(packet.is_data());
         half.handle_forward(peer.half_time(now), &packet);
-        self.settle(now);
+        self.process_half_events(now);
     }
 
-    /// Hears what the half has judged.
-    fn settle(&mut self, now: Instant) {
+    /// Processes the verdicts of the half.
+    fn process_half_events(&mut self, now: Instant) {
         let Some((half, peer)) = &mut self.half else { return };
         let accepted = peer.half_time(now);
         while let Some(event) = half.poll_event() {
             let ReceiverEvent::Delivered { stream, segment, verdict, units, holes } = event else { continue };
-            // Limit: one stream, which is all that the schemes have.
+            // Limit: one stream; the schemes have no more.
             let Some(payload) = (stream.0 == 0).then(|| self.store.take(segment.0, units)).flatten() else { continue };
             let (bytes, length, missing) = (payload.bytes, payload.length, payload.missing);
             let delivery = Delivery { segment, verdict, units, holes, length, bytes, missing, accepted };
@@ -296,15 +294,15 @@ impl<R: Receiver, B: FnMut(&str) -> Result<R, String>> ReceivingEndpoint<R, B> {
         }
     }
 
-    fn on_close(&mut self, now: Instant, from: SocketAddr, to: Local, envelope: Envelope) {
-        self.answer(from, to, Envelope { kind: Kind::Closed, detail: 0, ..envelope }, &[]);
+    fn on_close(&mut self, now: Instant, from: SocketAddr, to: Local, header: AdapterHeader) {
+        self.answer(from, to, AdapterHeader { kind: Kind::Closed, detail: 0, ..header }, &[]);
         if matches!(self.phase, Phase::Open | Phase::Closing { .. }) {
-            if envelope.detail == INCOMPLETE {
+            if header.detail == INCOMPLETE {
                 self.failure.get_or_insert(Failure::EndedByPeer { peer: from });
             }
-            // What waits for segments that will not come any more.
+            // Delivers the segments that wait for earlier ones, which will not come any more.
             self.deliveries.extend(std::mem::take(&mut self.early).into_values());
-            self.phase = Phase::Lingering { until: now + self.config.timing.repeat * LINGER_REPEATS };
+            self.phase = Phase::Lingering { until: now + self.config.timing.repeat * CLOSING_REPLIES };
         }
     }
 
@@ -317,13 +315,13 @@ impl<R: Receiver, B: FnMut(&str) -> Result<R, String>> ReceivingEndpoint<R, B> {
             out,
             || half.poll_transmit(half_now),
             |packet, out| {
-                append_packet(packet, peer.envelope(Kind::Packet, 0), out)?;
-                counters.note_sent(packet.encoded_len() + ENVELOPE_BYTES);
+                append_packet(packet, peer.header(Kind::Packet, 0), out)?;
+                counters.note_sent(packet.encoded_len() + HEADER_BYTES);
                 counters.note_packet_sent(packet.is_data());
                 Ok(())
             },
         );
-        self.settle(now);
+        self.process_half_events(now);
         match appended {
             Ok(size) => size.map(|datagram_bytes| Transmit { to, from, datagram_bytes, ecn: None }),
             Err(unfit) => {
@@ -336,27 +334,27 @@ impl<R: Receiver, B: FnMut(&str) -> Result<R, String>> ReceivingEndpoint<R, B> {
 
 impl<R: Receiver, B: FnMut(&str) -> Result<R, String>> Endpoint for ReceivingEndpoint<R, B> {
     fn handle_datagram(&mut self, now: Instant, arrival: Arrival, datagram: &mut [u8]) {
-        let Some((envelope, body)) = self.counters.open(datagram) else { return };
+        let Some((header, body)) = self.counters.open(datagram) else { return };
         let (from, to) = (arrival.from, arrival.to);
         let Some((_, peer)) = &mut self.half else {
-            match (envelope.kind, self.phase) {
-                (Kind::Open, Phase::Listening) => self.on_request(now, from, to, envelope, body),
+            match (header.kind, self.phase) {
+                (Kind::Open, Phase::Listening) => self.on_request(now, from, to, header, body),
                 _ => self.counters.stray += 1,
             }
             return;
         };
-        if !peer.is(from, envelope) {
+        if !peer.is(from, header) {
             self.counters.stray += 1;
             return;
         }
         self.counters.note_received(datagram.len());
         peer.heard = now;
-        match (envelope.kind, self.phase) {
-            (Kind::Open, Phase::Open) => self.answer(from, to, Envelope { kind: Kind::Opened, ..envelope }, &[]),
-            (Kind::Packet, Phase::Open) => self.on_packet(now, envelope.detail, body),
-            (Kind::Close, _) => self.on_close(now, from, to, envelope),
+        match (header.kind, self.phase) {
+            (Kind::Open, Phase::Open) => self.answer(from, to, AdapterHeader { kind: Kind::Opened, ..header }, &[]),
+            (Kind::Packet, Phase::Open) => self.on_packet(now, header.detail, body),
+            (Kind::Close, _) => self.on_close(now, from, to, header),
             (Kind::Closed, Phase::Closing { .. }) => self.phase = Phase::Ended,
-            // The sender does not know yet that the transfer is over.
+            // A repeated CLOSE: our answer was lost.
             (Kind::Packet | Kind::Open, Phase::Closing { .. } | Phase::Lingering { .. }) => {}
             _ => self.counters.unexpected += 1,
         }
@@ -374,9 +372,9 @@ impl<R: Receiver, B: FnMut(&str) -> Result<R, String>> Endpoint for ReceivingEnd
                 self.phase = Phase::Closing { tries_left: tries_left - 1 };
                 self.again = now + self.config.timing.repeat;
                 let (_, peer) = self.half.as_ref()?;
-                peer.envelope(Kind::Close, INCOMPLETE).append(out);
-                self.counters.note_sent(ENVELOPE_BYTES);
-                Some(Transmit { to: peer.address, from: peer.local, datagram_bytes: ENVELOPE_BYTES, ecn: None })
+                peer.header(Kind::Close, INCOMPLETE).append(out);
+                self.counters.note_sent(HEADER_BYTES);
+                Some(Transmit { to: peer.address, from: peer.local, datagram_bytes: HEADER_BYTES, ecn: None })
             }
             _ => None,
         }
@@ -408,7 +406,7 @@ impl<R: Receiver, B: FnMut(&str) -> Result<R, String>> Endpoint for ReceivingEnd
                 let half_now = peer.half_time(now);
                 if half.poll_timeout().is_some_and(|deadline| deadline.at <= half_now) {
                     half.handle_timeout(half_now);
-                    self.settle(now);
+                    self.process_half_events(now);
                 }
             }
             (Phase::Closing { tries_left: 0 }, _) if now >= self.again => self.phase = Phase::Ended,

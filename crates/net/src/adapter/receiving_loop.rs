@@ -2,7 +2,7 @@
 //!
 //! Called by the laboratory.
 //!
-//! Invariant: it receives one transfer and returns; every judged segment is handed to the sink once.
+//! Invariant: it receives one transfer and returns; every judged segment is passed to the sink once.
 
 use super::failure::Failure;
 use super::receiving::{Delivery, ReceivingConfig, ReceivingEndpoint};
@@ -23,11 +23,11 @@ use std::net::SocketAddr;
 /// How to receive.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReceiveOptions {
-    /// What is kept, in which order it is handed over, and when to give up.
+    /// The order of delivery, the limits of the buffer, and timeouts.
     pub receiving: ReceivingConfig,
-    /// What to ask of the system.
+    /// The options of the socket.
     pub socket: SocketConfig,
-    /// What the driver may do at once.
+    /// The options of the driver.
     pub driver: DriverConfig,
 }
 
@@ -38,16 +38,16 @@ pub struct BlockingReceiver {
     config: ReceivingConfig,
 }
 
-/// Listens on `listen` for one transfer, hands every judged segment to `sink`, and returns when the sender has
-/// closed, or the transfer has failed. Waits for a sender for ever; [`Watch::stop`] ends that too.
+/// Listens on `listen` for one transfer, passes every judged segment to `sink`, and returns when the sender has closed or the
+/// transfer has failed. It waits for a sender without a timeout; [`Watch::stop`] ends that too.
 ///
-/// `build` makes the half from the sender's parameters, as new at [`Instant::ZERO`]; its error is a reason that
-/// the sender is told, after which the receiver listens on. An error of `sink` ends the transfer.
+/// `build` makes the half from the sender's parameters; the half's time begins at [`Instant::ZERO`]. Its error is a reason that is
+/// sent to the sender; then the receiver goes on listening. An error of `sink` ends the transfer.
 ///
 /// # Errors
 ///
-/// Only what is no result of a transfer: a socket that cannot be opened, a system that fails. Everything a
-/// network, a sender or the sink can do is in [`ReceiveReport::failure`].
+/// Only for a socket that cannot be opened, or a failure of the system. Failures of the network, the sender or the sink are in
+/// [`ReceiveReport::failure`].
 pub fn receive_blocking<R: Receiver>(
     listen: SocketAddr,
     build: impl FnMut(&str) -> Result<R, String>,
@@ -59,11 +59,11 @@ pub fn receive_blocking<R: Receiver>(
 }
 
 impl BlockingReceiver {
-    /// Opens a socket on `listen`; port 0 takes any free one.
+    /// Opens a socket on `listen`; port 0 takes any free port.
     ///
     /// # Errors
     ///
-    /// When the system refuses it.
+    /// If the system refuses it.
     pub fn bind(listen: SocketAddr, options: ReceiveOptions) -> Result<Self, AdapterError> {
         let socket = Socket::bind(listen, &options.socket)?;
         Ok(Self { driver: BlockingDriver::new(socket, Clock::start(), options.driver)?, config: options.receiving })
@@ -74,12 +74,12 @@ impl BlockingReceiver {
         self.driver.socket().local_addr()
     }
 
-    /// What the system granted less of than was asked for.
+    /// Where the system granted less than was requested.
     pub fn warnings(&self) -> Vec<SocketWarning> {
         self.driver.socket().warnings().to_vec()
     }
 
-    /// Makes the loop look at [`Watch::stop`] at once.
+    /// Makes the loop check [`Watch::stop`] at once.
     pub fn waker(&self) -> Waker {
         self.driver.waker()
     }
@@ -97,45 +97,45 @@ impl BlockingReceiver {
     ) -> Result<ReceiveReport, AdapterError> {
         let clock = self.driver.clock();
         let mut endpoint = ReceivingEndpoint::new(build, self.config);
-        let mut tally = Tally::default();
+        let mut totals = Totals::default();
         loop {
             if watch.wants_stop() {
                 endpoint.abort(clock.now(), Failure::Interrupted);
             }
-            let before = tally.report.segments;
+            let before = totals.report.segments;
             while let Some(delivery) = endpoint.poll_delivery() {
-                tally.count(&delivery, clock.now());
-                if tally.sink_failed {
+                totals.count(&delivery, clock.now());
+                if totals.sink_failed {
                     continue;
                 }
                 if let Err(error) = sink(delivery) {
-                    tally.sink_failed = true;
-                    // Why twice: a transfer that is over cannot be ended for it any more, but has failed all the same.
+                    totals.sink_failed = true;
+                    // Why recorded here too: a transfer that is over cannot be aborted any more, but it has failed all the same.
                     let failure = Failure::Sink { cause: error.to_string() };
                     endpoint.abort(clock.now(), failure.clone());
-                    tally.report.failure.get_or_insert(failure);
+                    totals.report.failure.get_or_insert(failure);
                 }
             }
-            if tally.report.segments > before {
-                watch.tell(Progress { bytes: tally.report.bytes, segments: tally.report.segments });
+            if totals.report.segments > before {
+                watch.tell(Progress { bytes: totals.report.bytes, segments: totals.report.segments });
             }
             if endpoint.has_ended() {
-                return Ok(tally.conclude(&endpoint));
+                return Ok(totals.finish(&endpoint));
             }
             self.driver.turn(&mut endpoint, Some(clock.now() + SLEEP_MAX))?;
         }
     }
 }
 
-/// The report while it grows.
+/// The running totals of the report.
 #[derive(Debug, Default)]
-struct Tally {
+struct Totals {
     report: ReceiveReport,
     last_delivery: Instant,
     sink_failed: bool,
 }
 
-impl Tally {
+impl Totals {
     fn count(&mut self, delivery: &Delivery, now: Instant) {
         self.last_delivery = now;
         let missing = delivery.missing_bytes();
@@ -148,7 +148,7 @@ impl Tally {
         }
     }
 
-    fn conclude<R: Receiver, B: FnMut(&str) -> Result<R, String>>(self, endpoint: &ReceivingEndpoint<R, B>) -> ReceiveReport {
+    fn finish<R: Receiver, B: FnMut(&str) -> Result<R, String>>(self, endpoint: &ReceivingEndpoint<R, B>) -> ReceiveReport {
         let mut report = self.report;
         let span = endpoint.first_data().map(|first| self.last_delivery.since(first)).unwrap_or_default();
         let mut gauges = Gauges::default();

@@ -1,8 +1,8 @@
-//! What became of a transfer, at each end.
+//! The report of a transfer, at each end.
 //!
 //! Filled by the blocking loops; printed by the laboratory and the command.
 //!
-//! Invariant: what an end cannot know is `None`, never zero.
+//! Invariant: a value that an end cannot know is `None` and not zero.
 
 use super::failure::Failure;
 use super::peer::AdapterCounters;
@@ -26,9 +26,9 @@ pub struct VerdictCounts {
     pub complete: u64,
     /// Holes, all of them tolerated.
     pub within_tolerance: u64,
-    /// The promise was not kept.
+    /// The tolerance was not met.
     pub expired: u64,
-    /// The transfer ended first; only a sender says this.
+    /// The transfer ended first; only a sender reports this.
     pub unknown: u64,
 }
 
@@ -44,59 +44,59 @@ impl VerdictCounts {
         *counter += 1;
     }
 
-    /// Whether every promise was kept and every verdict is known.
+    /// Whether every tolerance was met and every verdict is known.
     pub const fn all_met(&self) -> bool {
         self.expired == 0 && self.unknown == 0
     }
 }
 
-/// What became of a transfer, as the sender knows it.
+/// The report of a transfer by the sender.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SendReport {
     /// The receiver.
     pub peer: SocketAddr,
-    /// Application bytes of segments whose promise was kept, holes included: a sender is told the verdict only.
+    /// Application bytes of segments whose tolerance was met, including holes: the sender knows only the verdict.
     pub bytes: u64,
     /// From the first OPEN to the last verdict, in seconds.
     pub seconds: f64,
-    /// `bytes` in `seconds`; `None` when there was nothing to measure.
+    /// `bytes` per second of `seconds`; `None` if there was nothing to measure.
     pub goodput_bps: Option<f64>,
-    /// Segments the scheme has taken.
+    /// Segments that the scheme has accepted for sending.
     pub segments: u64,
-    /// Data packets sent, new and again, as the half counts them.
+    /// Data packets sent, first transmissions and retransmissions, as the half counts them.
     pub packets_sent: u64,
-    /// Of them those sent again.
+    /// Of them retransmissions.
     pub packets_retransmitted: u64,
-    /// The smallest round trip, measured by the adapter with OPEN; `None` when nothing was answered.
+    /// The minimum RTT, measured by the adapter with OPEN; `None` if nothing was answered.
     pub rtt_ms_min: Option<f64>,
     /// Verdicts.
     pub verdicts: VerdictCounts,
-    /// Whether the receiver has confirmed the end. Without it everything is delivered all the same.
+    /// Whether the receiver has confirmed the end. Everything judged is delivered without that too.
     pub confirmed: bool,
-    /// What the adapter has sent, received and refused.
+    /// The counters of the adapter.
     pub counters: AdapterCounters,
     /// The half's gauges at the end.
     pub gauges: Vec<Gauge>,
-    /// Why the transfer did not come to its end; `None` when it did.
+    /// Why the transfer failed; `None` if it did not.
     pub failure: Option<Failure>,
 }
 
-/// What became of a transfer, as the receiver knows it.
+/// The report of a transfer by the receiver.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ReceiveReport {
-    /// The sender; `None` when none came.
+    /// The sender; `None` if none connected.
     pub peer: Option<SocketAddr>,
-    /// The parameters it asked for.
+    /// Its parameters.
     pub parameters: Option<String>,
-    /// Application bytes that arrived, in segments whose promise was kept.
+    /// Application bytes that arrived, in segments whose tolerance was met.
     pub bytes: u64,
     /// From the first data packet to the last acceptance, in seconds.
     pub seconds: f64,
-    /// `bytes` in `seconds`; `None` when there was nothing to measure.
+    /// `bytes` per second of `seconds`; `None` if there was nothing to measure.
     pub goodput_bps: Option<f64>,
     /// Segments judged.
     pub segments: u64,
-    /// Segments of which something came and that were not judged.
+    /// Segments of which a part arrived and that were not judged.
     pub segments_unfinished: u64,
     /// Units missing in judged segments.
     pub holes: u64,
@@ -104,23 +104,23 @@ pub struct ReceiveReport {
     pub missing_bytes: u64,
     /// Verdicts.
     pub verdicts: VerdictCounts,
-    /// What the adapter has sent, received and refused.
+    /// The counters of the adapter.
     pub counters: AdapterCounters,
     /// The half's gauges at the end.
     pub gauges: Vec<Gauge>,
-    /// Why the transfer did not come to its end; `None` when it did.
+    /// Why the transfer failed; `None` if it did not.
     pub failure: Option<Failure>,
 }
 
 impl SendReport {
-    /// Whether every promise was kept and nothing went wrong.
+    /// Whether every tolerance was met and nothing failed.
     pub const fn is_success(&self) -> bool {
         self.failure.is_none() && self.verdicts.all_met()
     }
 }
 
 impl ReceiveReport {
-    /// Whether every promise was kept and nothing went wrong.
+    /// Whether every tolerance was met and nothing failed.
     pub const fn is_success(&self) -> bool {
         self.failure.is_none() && self.verdicts.all_met()
     }

@@ -2,17 +2,17 @@
 //!
 //! Called by a driver as an [`Endpoint`], and by [`super::send_blocking`] or any application that submits.
 //!
-//! OPEN is repeated until it is answered; then the half is driven, its time starting at zero; when the half
-//! is finished and every segment is judged, CLOSE is repeated until it is answered, or a few times.
+//! OPEN is repeated until it is answered. Then the half runs, in a time that starts at zero. When the half is finished and every
+//! segment is judged, CLOSE is repeated until it is answered or the maximum number of attempts is reached.
 //!
-//! Invariant: it ends, whatever the network does: by CLOSED, by the tries running out, or by silence. Every
-//! segment that was taken is judged once, as *unknown* if the transfer ends first.
+//! Invariant: it ends, whatever the network does: by CLOSED, after the last attempt, or by the idle timeout. Every accepted segment
+//! is judged once, as *unknown* if the transfer ends first.
 
-use super::envelope::{INCOMPLETE, Kind, PARAMETERS_BYTES_MAX, printable};
 use super::failure::Failure;
 use super::gso_batch::{GsoBatches, append_packet};
+use super::header::{INCOMPLETE, Kind, PARAMETERS_BYTES_MAX, printable};
 use super::peer::{AdapterCounters, Peer, Timing};
-use super::sending_store::SendingStore;
+use super::send_payloads::SendPayloads;
 use super::{AdapterError, INCOMPLETE_TRIES};
 use segstream_base::codec::Reader;
 use segstream_base::endpoint::{Arrival, Deadline, Endpoint, Local, Transmit};
@@ -23,16 +23,16 @@ use segstream_base::{Duration, Instant, Tolerance};
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 
-/// How many tries of OPEN are remembered, to measure the round trip.
-const TRIES_REMEMBERED: usize = 32;
+/// How many send times of OPEN are kept, to measure the RTT.
+const OPEN_TIMES_MAX: usize = 32;
 
-/// What a sending end tells its user.
+/// The events of a sending end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SendingEvent {
     /// The receiver has built its half.
     Opened,
-    /// A segment that was refused with [`SubmitError::Blocked`] may be taken now.
+    /// A segment that was refused with [`SubmitError::Blocked`] may be accepted now.
     WindowOpen,
     /// The verdict on a segment.
     Judged {
@@ -45,7 +45,7 @@ pub enum SendingEvent {
     },
 }
 
-/// A segment that was not taken, given back.
+/// A segment that was not accepted, returned to the caller.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NotTaken {
     /// Its bytes.
@@ -70,26 +70,26 @@ pub struct SendingEndpoint<S: Sender> {
     parameters: String,
     timing: Timing,
     phase: Phase,
-    /// When OPEN or CLOSE may leave again.
+    /// When OPEN or CLOSE is repeated.
     again: Instant,
-    /// The number of the last OPEN, and when the latest ones left.
+    /// The number of the last OPEN, and the send times of the latest ones.
     tries: u16,
     asked: VecDeque<(u16, Instant)>,
     rtt_min: Option<Duration>,
-    store: SendingStore,
+    store: SendPayloads,
     batches: GsoBatches<S::Forward>,
     events: VecDeque<SendingEvent>,
     finished: bool,
-    /// A CLOSED to be sent.
+    /// Whether a CLOSED is pending.
     answer: bool,
     failure: Option<Failure>,
     counters: AdapterCounters,
 }
 
 impl<S: Sender> SendingEndpoint<S> {
-    /// A sender to `remote` that asks for a receiving half of `parameters`, a text that only the receiver's
-    /// builder understands. `half` is as new at [`Instant::ZERO`]: its time begins when the connection is open.
-    /// `connection` tells transfers between the same addresses apart.
+    /// A sender to `remote` that requests a receiving half with `parameters`, a text that only the receiver's builder interprets.
+    /// The time of `half` begins at [`Instant::ZERO`] when the connection opens. `connection` distinguishes transfers between
+    /// the same addresses.
     ///
     /// # Errors
     ///
@@ -116,7 +116,7 @@ impl<S: Sender> SendingEndpoint<S> {
             tries: 0,
             asked: VecDeque::new(),
             rtt_min: None,
-            store: SendingStore::default(),
+            store: SendPayloads::default(),
             batches: GsoBatches::new(),
             events: VecDeque::new(),
             finished: false,
@@ -126,11 +126,11 @@ impl<S: Sender> SendingEndpoint<S> {
         })
     }
 
-    /// Takes a whole segment of stream 0.
+    /// Submits a whole segment of stream 0.
     ///
     /// # Errors
     ///
-    /// What the half says, with the bytes; [`SubmitError::Finished`] also when the transfer is ending.
+    /// The error of the half, with the bytes; [`SubmitError::Finished`] also when the transfer is ending.
     pub fn submit(&mut self, now: Instant, bytes: Vec<u8>, tolerance: Option<Tolerance>) -> Result<SegmentNumber, NotTaken> {
         if self.finished || !matches!(self.phase, Phase::Opening { .. } | Phase::Open) {
             return Err(NotTaken { bytes, cause: SubmitError::Finished });
@@ -146,12 +146,12 @@ impl<S: Sender> SendingEndpoint<S> {
         }
     }
 
-    /// No more segments will come. The transfer closes when all are judged.
+    /// Ends the stream: no more segments will be submitted. The transfer closes when all are judged.
     pub fn finish(&mut self, now: Instant) {
         if !self.finished {
             self.finished = true;
             self.half.finish(self.peer.half_time(now));
-            self.settle(now);
+            self.process_half_events(now);
         }
     }
 
@@ -159,37 +159,37 @@ impl<S: Sender> SendingEndpoint<S> {
     ///
     /// # Errors
     ///
-    /// What the half says.
+    /// The error of the half.
     pub fn reconfigure(&mut self, now: Instant, change: Reconfigure) -> Result<(), ReconfigureError> {
         self.half.reconfigure(self.peer.half_time(now), change)
     }
 
-    /// Ends the transfer before everything is judged, because of `failure`; the receiver is told.
+    /// Aborts the transfer because of `failure`; the receiver is notified.
     pub fn abort(&mut self, now: Instant, failure: Failure) {
         match self.phase {
             Phase::Opening { .. } => self.end(Some(failure)),
             Phase::Open => {
                 self.failure.get_or_insert(failure);
-                self.judge_unknown();
+                self.judge_remaining_unknown();
                 self.phase = Phase::Closing { tries_left: INCOMPLETE_TRIES, detail: INCOMPLETE };
                 self.again = now;
             }
-            // Everything is judged, or the peer is being told.
+            // Every segment is judged, or CLOSE is being sent already.
             Phase::Closing { .. } | Phase::Ended { .. } => {}
         }
     }
 
-    /// The next thing to tell the user.
+    /// The next event.
     pub fn poll_event(&mut self) -> Option<SendingEvent> {
         self.events.pop_front()
     }
 
-    /// Whether segments can leave.
+    /// Whether the connection is open.
     pub fn is_open(&self) -> bool {
         self.phase == Phase::Open
     }
 
-    /// Whether nothing will happen any more.
+    /// Whether the transfer has ended.
     pub fn has_ended(&self) -> bool {
         matches!(self.phase, Phase::Ended { .. }) && !self.answer
     }
@@ -199,17 +199,17 @@ impl<S: Sender> SendingEndpoint<S> {
         self.phase == Phase::Ended { confirmed: true }
     }
 
-    /// Why the transfer did not come to its end.
+    /// Why the transfer failed.
     pub fn failure(&self) -> Option<&Failure> {
         self.failure.as_ref()
     }
 
-    /// What was sent, received and refused.
+    /// The counters.
     pub fn counters(&self) -> AdapterCounters {
         self.counters
     }
 
-    /// The smallest round trip measured with OPEN; one is measured at the beginning, more in silences.
+    /// The minimum RTT measured with OPEN: once at the beginning, and with every keep-alive.
     pub fn rtt_min(&self) -> Option<Duration> {
         self.rtt_min
     }
@@ -229,8 +229,8 @@ impl<S: Sender> SendingEndpoint<S> {
         &self.half
     }
 
-    /// Hears what the half has to say, and closes when there is nothing left to do.
-    fn settle(&mut self, now: Instant) {
+    /// Processes the events of the half, and starts closing when it has finished.
+    fn process_half_events(&mut self, now: Instant) {
         while let Some(event) = self.half.poll_event() {
             match event {
                 SenderEvent::Judged { stream, segment, verdict } => {
@@ -248,14 +248,14 @@ impl<S: Sender> SendingEndpoint<S> {
         }
     }
 
-    fn judge_unknown(&mut self) {
+    fn judge_remaining_unknown(&mut self) {
         while let Some((_, segment, bytes)) = self.store.pop() {
             self.events.push_back(SendingEvent::Judged { segment, verdict: Verdict::Unknown, bytes });
         }
     }
 
     fn end(&mut self, failure: Option<Failure>) {
-        self.judge_unknown();
+        self.judge_remaining_unknown();
         self.phase = Phase::Ended { confirmed: failure.is_none() };
         if let Some(failure) = failure {
             self.failure.get_or_insert(failure);
@@ -271,7 +271,7 @@ impl<S: Sender> SendingEndpoint<S> {
             self.peer.start_time(now);
             self.phase = Phase::Open;
             self.events.push_back(SendingEvent::Opened);
-            self.settle(now);
+            self.process_half_events(now);
         }
     }
 
@@ -282,7 +282,7 @@ impl<S: Sender> SendingEndpoint<S> {
         };
         self.counters.note_packet_received(packet.is_data());
         self.half.handle_feedback(self.peer.half_time(now), &packet);
-        self.settle(now);
+        self.process_half_events(now);
     }
 
     fn on_close(&mut self) {
@@ -292,14 +292,14 @@ impl<S: Sender> SendingEndpoint<S> {
         }
     }
 
-    /// When the receiver is asked for a sign of life.
-    fn sign_of_life(&self) -> Instant {
+    /// When a keep-alive is due.
+    fn keep_alive_at(&self) -> Instant {
         self.again.max(self.peer.heard + self.timing.idle_timeout / 4)
     }
 
     fn send_control(&mut self, kind: Kind, detail: u16, body: &[u8], out: &mut Vec<u8>) -> Transmit {
         let start = out.len();
-        self.peer.envelope(kind, detail).append(out);
+        self.peer.header(kind, detail).append(out);
         out.extend_from_slice(body);
         let bytes = out.len() - start;
         self.counters.note_sent(bytes);
@@ -309,7 +309,7 @@ impl<S: Sender> SendingEndpoint<S> {
     fn send_open(&mut self, now: Instant, again: Instant, out: &mut Vec<u8>) -> Transmit {
         self.again = again;
         self.tries = self.tries.wrapping_add(1);
-        if self.asked.len() == TRIES_REMEMBERED {
+        if self.asked.len() == OPEN_TIMES_MAX {
             self.asked.pop_front();
         }
         self.asked.push_back((self.tries, now));
@@ -327,9 +327,9 @@ impl<S: Sender> SendingEndpoint<S> {
             out,
             || half.poll_transmit(half_now),
             |packet, out| {
-                let at = append_packet(packet, peer.envelope(Kind::Packet, store.length_detail(packet)), out)?;
+                let at = append_packet(packet, peer.header(Kind::Packet, store.length_detail(packet)), out)?;
                 store.fill(packet, out.get_mut(at..).unwrap_or_default());
-                counters.note_sent(packet.encoded_len() + super::ENVELOPE_BYTES);
+                counters.note_sent(packet.encoded_len() + super::HEADER_BYTES);
                 counters.note_packet_sent(packet.is_data());
                 Ok(())
             },
@@ -341,29 +341,29 @@ impl<S: Sender> SendingEndpoint<S> {
                 None
             }
         };
-        self.settle(now);
+        self.process_half_events(now);
         sent
     }
 }
 
 impl<S: Sender> Endpoint for SendingEndpoint<S> {
     fn handle_datagram(&mut self, now: Instant, arrival: Arrival, datagram: &mut [u8]) {
-        let Some((envelope, body)) = self.counters.open(datagram) else { return };
-        if !self.peer.is(arrival.from, envelope) {
+        let Some((header, body)) = self.counters.open(datagram) else { return };
+        if !self.peer.is(arrival.from, header) {
             self.counters.stray += 1;
             return;
         }
         self.counters.note_received(datagram.len());
         self.peer.heard = now;
-        match (envelope.kind, self.phase) {
-            (Kind::Opened, _) => self.on_opened(now, envelope.detail),
+        match (header.kind, self.phase) {
+            (Kind::Opened, _) => self.on_opened(now, header.detail),
             (Kind::Refused, Phase::Opening { .. }) => self.end(Some(Failure::Refused { reason: printable(body) })),
             (Kind::Packet, Phase::Open) => self.on_packet(now, body),
             (Kind::Close, _) => self.on_close(),
             (Kind::Closed, Phase::Closing { .. }) => {
                 self.phase = Phase::Ended { confirmed: true };
             }
-            // A packet may still be on its way when the transfer is over.
+            // A packet that was still on its way when the transfer ended.
             (Kind::Packet, Phase::Closing { .. }) => {}
             _ => self.counters.unexpected += 1,
         }
@@ -375,10 +375,10 @@ impl<S: Sender> Endpoint for SendingEndpoint<S> {
         }
         match self.phase {
             Phase::Opening { .. } if now >= self.again => Some(self.send_open(now, now + self.timing.repeat, out)),
-            Phase::Open if now >= self.sign_of_life() => Some(self.send_open(now, now + self.timing.idle_timeout / 8, out)),
+            Phase::Open if now >= self.keep_alive_at() => Some(self.send_open(now, now + self.timing.idle_timeout / 8, out)),
             Phase::Open => {
                 let sent = self.send_packets(now, max_datagrams, out);
-                // Why asked again: hearing that everything is judged has begun the close.
+                // Why again: the last verdict has started the close.
                 if sent.is_none() && !self.is_open() { self.poll_transmit(now, max_datagrams, out) } else { sent }
             }
             Phase::Closing { tries_left: 1.., detail } if now >= self.again => {
@@ -398,7 +398,7 @@ impl<S: Sender> Endpoint for SendingEndpoint<S> {
             Phase::Opening { since } => own(self.again.min(since + self.timing.open_timeout), "open"),
             Phase::Open => {
                 let half = self.half.poll_timeout().map(|deadline| self.peer.driver_deadline(deadline));
-                let life = own(self.sign_of_life().min(self.peer.heard + self.timing.idle_timeout), "silence");
+                let life = own(self.keep_alive_at().min(self.peer.heard + self.timing.idle_timeout), "silence");
                 Deadline::earlier(half, life)
             }
             Phase::Closing { .. } => own(self.again, "close"),
@@ -419,7 +419,7 @@ impl<S: Sender> Endpoint for SendingEndpoint<S> {
                 let half_now = self.peer.half_time(now);
                 if self.half.poll_timeout().is_some_and(|deadline| deadline.at <= half_now) {
                     self.half.handle_timeout(half_now);
-                    self.settle(now);
+                    self.process_half_events(now);
                 }
             }
             Phase::Closing { tries_left: 0, .. } if now >= self.again => self.phase = Phase::Ended { confirmed: false },

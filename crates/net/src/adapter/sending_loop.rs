@@ -2,8 +2,8 @@
 //!
 //! Called by the laboratory.
 //!
-//! Invariant: segments are handed to the scheme no earlier than it takes them, and no more of them than the
-//! buffer holds; reading them never stops the protocol.
+//! Invariant: segments are passed to the scheme only when it accepts them, and no more than the buffer holds; reading them never
+//! blocks the protocol.
 
 use super::failure::Failure;
 use super::peer::Timing;
@@ -23,23 +23,23 @@ use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 
-/// The longest sleep, after which [`Watch::stop`] is looked at.
+/// The longest sleep, after which [`Watch::stop`] is checked.
 pub(super) const SLEEP_MAX: Duration = Duration::from_millis(100);
 
 /// How to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SendOptions {
-    /// The address to send from; by default any, of the receiver's family.
+    /// The address to send from; by default unspecified, of the receiver's family.
     pub local: Option<SocketAddr>,
-    /// The connection's number; by default one that nobody can guess.
+    /// The connection number; random by default, so that it cannot be guessed.
     pub connection: Option<u32>,
-    /// Bytes of segments without a verdict that are kept at most, but for one segment; 64 MiB by default.
+    /// The send buffer: bytes of segments without a verdict; 64 MiB by default. One segment is accepted whatever its size.
     pub buffer_bytes: u64,
-    /// When OPEN and CLOSE are repeated, and when to give up.
+    /// Retransmission intervals and timeouts.
     pub timing: Timing,
-    /// What to ask of the system.
+    /// The options of the socket.
     pub socket: SocketConfig,
-    /// What the driver may do at once.
+    /// The options of the driver.
     pub driver: DriverConfig,
 }
 
@@ -66,13 +66,13 @@ pub struct BlockingSender {
 
 /// Sends `segments` to `remote` through `half`, and returns when all are judged or the transfer has failed.
 ///
-/// `half` is as new at [`Instant::ZERO`]; `parameters` is what the receiver's builder makes its half from.
-/// `segments` are read on a thread of their own ([`super::read_segments`] makes them of a reader).
+/// The time of `half` begins at [`Instant::ZERO`]; the receiver's builder makes its half from `parameters`. `segments` are read on
+/// a separate thread ([`super::read_segments`] makes them from a reader).
 ///
 /// # Errors
 ///
-/// Only what is no result of a transfer: a socket that cannot be opened, parameters that are too long, a
-/// system that fails. Everything a network or a receiver can do is in [`SendReport::failure`].
+/// Only for a socket that cannot be opened, parameters that are too long, or a failure of the system. Failures of the network or the
+/// receiver are in [`SendReport::failure`].
 pub fn send_blocking<S: Sender>(
     half: S,
     segments: impl Iterator<Item = io::Result<Vec<u8>>> + Send + 'static,
@@ -89,7 +89,7 @@ impl BlockingSender {
     ///
     /// # Errors
     ///
-    /// When the system refuses it.
+    /// If the system refuses it.
     pub fn bind(remote: SocketAddr, options: SendOptions) -> Result<Self, AdapterError> {
         let any = if remote.is_ipv4() { (Ipv4Addr::UNSPECIFIED, 0).into() } else { (Ipv6Addr::UNSPECIFIED, 0).into() };
         let socket = Socket::bind(options.local.unwrap_or(any), &options.socket)?;
@@ -101,12 +101,12 @@ impl BlockingSender {
         self.driver.socket().local_addr()
     }
 
-    /// What the system granted less of than was asked for.
+    /// Where the system granted less than was requested.
     pub fn warnings(&self) -> Vec<SocketWarning> {
         self.driver.socket().warnings().to_vec()
     }
 
-    /// Makes the loop look at [`Watch::stop`] at once.
+    /// Makes the loop check [`Watch::stop`] at once.
     pub fn waker(&self) -> Waker {
         self.driver.waker()
     }
@@ -127,14 +127,14 @@ impl BlockingSender {
         let connection = self.options.connection.unwrap_or_else(|| RandomState::new().build_hasher().finish() as u32);
         let endpoint = SendingEndpoint::new(now, half, self.remote, connection, parameters, self.options.timing)?;
         let source = Source::start(segments, self.driver.waker())?;
-        let transfer = Transfer { endpoint, source, tally: Tally::new(now), buffer_bytes: self.options.buffer_bytes, fed: false };
+        let transfer = Transfer { endpoint, source, totals: Totals::new(now), buffer_bytes: self.options.buffer_bytes, fed: false };
         transfer.run(&mut self.driver, watch)
     }
 }
 
-/// What was judged so far.
+/// The running totals of the report.
 #[derive(Debug)]
-struct Tally {
+struct Totals {
     began: Instant,
     last_verdict: Instant,
     segments: u64,
@@ -143,7 +143,7 @@ struct Tally {
     verdicts: VerdictCounts,
 }
 
-impl Tally {
+impl Totals {
     fn new(now: Instant) -> Self {
         Self { began: now, last_verdict: now, segments: 0, judged: 0, bytes: 0, verdicts: VerdictCounts::default() }
     }
@@ -153,9 +153,9 @@ impl Tally {
 struct Transfer<S: Sender> {
     endpoint: SendingEndpoint<S>,
     source: Source,
-    tally: Tally,
+    totals: Totals,
     buffer_bytes: u64,
-    /// Everything was handed over, or nothing more will be.
+    /// Every segment was submitted, or no more will be.
     fed: bool,
 }
 
@@ -170,8 +170,8 @@ impl<S: Sender> Transfer<S> {
             if self.endpoint.is_open() {
                 self.feed(now);
             }
-            if self.hear(clock.now()) {
-                watch.tell(Progress { bytes: self.tally.bytes, segments: self.tally.judged });
+            if self.process_events(clock.now()) {
+                watch.tell(Progress { bytes: self.totals.bytes, segments: self.totals.judged });
             }
             if self.endpoint.has_ended() {
                 return Ok(self.report());
@@ -180,7 +180,7 @@ impl<S: Sender> Transfer<S> {
         }
     }
 
-    /// Hands over segments as long as the scheme takes them and the buffer has room.
+    /// Submits segments while the scheme accepts them and the buffer has room.
     fn feed(&mut self, now: Instant) {
         while !self.fed && self.endpoint.unjudged_bytes() < self.buffer_bytes {
             match self.source.next() {
@@ -191,12 +191,12 @@ impl<S: Sender> Transfer<S> {
                 }
                 Offer::Failed(error) => self.give_up(now, Failure::Source { cause: error.to_string() }),
                 Offer::Segment(bytes) => match self.endpoint.submit(now, bytes, None) {
-                    Ok(_) => self.tally.segments += 1,
+                    Ok(_) => self.totals.segments += 1,
                     Err(NotTaken { bytes, cause: SubmitError::Blocked }) => {
                         self.source.put_back(bytes);
                         return;
                     }
-                    Err(NotTaken { cause, .. }) => self.give_up(now, Failure::Submit { segment: self.tally.segments, cause }),
+                    Err(NotTaken { cause, .. }) => self.give_up(now, Failure::Submit { segment: self.totals.segments, cause }),
                 },
             }
         }
@@ -207,39 +207,39 @@ impl<S: Sender> Transfer<S> {
         self.endpoint.abort(now, failure);
     }
 
-    /// Takes the events; whether a segment was judged.
-    fn hear(&mut self, now: Instant) -> bool {
-        let before = self.tally.judged;
+    /// Processes the events. Returns whether a segment was judged.
+    fn process_events(&mut self, now: Instant) -> bool {
+        let before = self.totals.judged;
         while let Some(event) = self.endpoint.poll_event() {
-            // Why nothing is done about an open window: feeding is tried after every turn.
+            // Why nothing is done when the window opens: submitting is tried after every turn.
             let SendingEvent::Judged { verdict, bytes, .. } = event else { continue };
-            self.tally.judged += 1;
-            self.tally.verdicts.count(verdict);
+            self.totals.judged += 1;
+            self.totals.verdicts.count(verdict);
             if verdict.is_met() {
-                self.tally.bytes += bytes;
+                self.totals.bytes += bytes;
             }
             if verdict != Verdict::Unknown {
-                self.tally.last_verdict = now;
+                self.totals.last_verdict = now;
             }
         }
-        self.tally.judged > before
+        self.totals.judged > before
     }
 
     fn report(self) -> SendReport {
-        let Self { endpoint, tally, .. } = self;
-        let (span, counters) = (tally.last_verdict.since(tally.began), endpoint.half().counters());
+        let Self { endpoint, totals, .. } = self;
+        let (span, counters) = (totals.last_verdict.since(totals.began), endpoint.half().counters());
         let mut gauges = Gauges::default();
         endpoint.half().probe(&mut gauges);
         SendReport {
             peer: endpoint.remote(),
-            bytes: tally.bytes,
+            bytes: totals.bytes,
             seconds: span.as_secs_f64(),
-            goodput_bps: goodput(tally.bytes, span),
-            segments: tally.segments,
+            goodput_bps: goodput(totals.bytes, span),
+            segments: totals.segments,
             packets_sent: counters.packets_sent,
             packets_retransmitted: counters.packets_retransmitted,
             rtt_ms_min: endpoint.rtt_min().map(Duration::as_millis_f64),
-            verdicts: tally.verdicts,
+            verdicts: totals.verdicts,
             confirmed: endpoint.is_confirmed(),
             counters: endpoint.counters(),
             gauges: gauges.0,

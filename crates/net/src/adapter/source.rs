@@ -1,27 +1,27 @@
-//! Segments to send, read on a thread of their own so that a slow source never stops the protocol.
+//! Reads the segments to send on a separate thread, so that a slow source never blocks the protocol.
 //!
 //! Called by the sending loop.
 //!
-//! Invariant: few segments are read ahead; a segment the scheme does not take yet is kept and offered again.
+//! Invariant: few segments are read ahead; a segment that the scheme does not accept yet is kept and offered again.
 
 use crate::wake::Waker;
 use std::io::{self, Read};
 use std::sync::mpsc::{Receiver, TryRecvError, sync_channel};
 
 /// How many segments are read ahead.
-const AHEAD_SEGMENTS: usize = 4;
+const READ_AHEAD_SEGMENTS: usize = 4;
 
-/// What a source has to offer.
+/// The next item of a source.
 #[derive(Debug)]
 pub(super) enum Offer {
     Segment(Vec<u8>),
-    /// Nothing yet; the waker tells when to look again.
+    /// Nothing yet; the waker wakes the driver when there is something.
     Nothing,
     End,
     Failed(io::Error),
 }
 
-/// The near end of the thread.
+/// The loop's end of the thread.
 #[derive(Debug)]
 pub(super) struct Source {
     segments: Receiver<io::Result<Vec<u8>>>,
@@ -29,10 +29,10 @@ pub(super) struct Source {
 }
 
 impl Source {
-    /// Reads `segments` on a new thread, which wakes the driver by `waker`. The thread ends with the source, or
-    /// when the segment it is reading comes after this is dropped.
+    /// Reads `segments` on a new thread, which wakes the driver by `waker`. The thread ends with the source, or after this is
+    /// dropped, when it has read its present segment.
     pub(super) fn start(segments: impl Iterator<Item = io::Result<Vec<u8>>> + Send + 'static, waker: Waker) -> io::Result<Self> {
-        let (sender, receiver) = sync_channel(AHEAD_SEGMENTS);
+        let (sender, receiver) = sync_channel(READ_AHEAD_SEGMENTS);
         let read = move || {
             for segment in segments {
                 let failed = segment.is_err();
@@ -60,14 +60,14 @@ impl Source {
         }
     }
 
-    /// Gives a segment back, to be offered again.
+    /// Puts a segment back, to be offered again.
     pub(super) fn put_back(&mut self, bytes: Vec<u8>) {
         self.back = Some(bytes);
     }
 }
 
-/// The bytes of `reader` in segments of `segment_bytes`, the last of which may be shorter; one empty segment never
-/// comes. Ends at the end of `reader` or its first error.
+/// The bytes of `reader` in segments of `segment_bytes`, the last of which may be shorter and is never empty. Ends at the end of
+/// `reader` or its first error.
 pub fn read_segments<R: Read>(mut reader: R, segment_bytes: usize) -> impl Iterator<Item = io::Result<Vec<u8>>> {
     let mut ended = false;
     std::iter::from_fn(move || {

@@ -1,23 +1,23 @@
-//! The loop around an endpoint: receive, tell the time, send, sleep.
+//! The event loop around an endpoint: receive, handle timeouts, send, sleep.
 //!
-//! - [`blocking`]: on the caller's own thread, a turn at a time.
+//! - [`blocking`]: on the caller's thread, one turn (iteration) a call.
 //! - `tokio`: as a task, the endpoint behind a lock (feature `tokio`).
-//! - `exchange` (private): the turn itself, which both share;
-//! - `functions`: which threads send and receive; `sending_thread` and `receiving_thread` (private) are theirs, `bell` wakes the
-//!   driver for them;
+//! - `event_loop` (private): one turn, which both share;
+//! - `io_threads`: which threads send and receive; `sending_thread` and `receiving_thread` (private) are what they run, and
+//!   `notifier` is how they wake the driver;
 //! - `polling` (private): how long to busy-poll before blocking.
 //!
-//! Called by the facade, the command, the benchmarks and anybody with an [`Endpoint`] of their own.
+//! Called by the facade, the command, the benchmarks and every user with an [`Endpoint`] of their own.
 //!
 //! Invariant: an endpoint's lock is never held across a system call, and time never goes backward between
 //! two calls of an endpoint.
 //!
 //! [`Endpoint`]: segstream_base::endpoint::Endpoint
 
-mod bell;
 pub mod blocking;
-mod exchange;
-mod functions;
+mod event_loop;
+mod io_threads;
+mod notifier;
 mod polling;
 mod receiving_thread;
 mod sending_thread;
@@ -26,30 +26,30 @@ mod timer;
 #[cfg(feature = "tokio")]
 pub mod tokio;
 
-pub use functions::Threads;
+pub use io_threads::Threads;
 pub use polling::Polling;
 use segstream_base::{Duration, Instant};
 
-/// What a driver may do at once.
+/// The limits of one turn, and how a driver waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DriverConfig {
-    /// The most datagrams handed to the kernel in one call; 64 by default. Fewer are handed over where the
-    /// system takes fewer. Small numbers are gentler to policers and shallow queues on the path.
+    /// The maximum number of datagrams in one sending call; 64 by default, or less if the system takes fewer. Small numbers are
+    /// gentler to policers and shallow queues on the path.
     pub datagrams_per_send: usize,
-    /// The most receiving system calls of a turn; 4 by default, some 1,700 datagrams of 1,200 bytes.
+    /// The maximum number of receiving system calls in a turn; 4 by default, about 1,700 datagrams of 1,200 bytes.
     pub receives_per_turn: usize,
-    /// The most sending system calls of a turn; 32 by default.
+    /// The maximum number of sending system calls in a turn; 32 by default.
     pub sends_per_turn: usize,
     /// Blocking driver only: for how long it busy-polls before it blocks. [`Polling::Brief`] by default.
     pub polling: Polling,
-    /// Blocking driver only: which functions have a thread of their own. By default none has.
+    /// Blocking driver only: which functions have an I/O thread. None by default.
     pub threads: Threads,
-    /// Blocking driver only: a sleep spins for its last part, which takes a whole processor but ends sharper.
-    /// Zero by default: no spinning.
+    /// Blocking driver only: how long the last part of a sleep spins. Spinning occupies a whole processor and ends the sleep more
+    /// precisely. Zero by default.
     pub spin_below: Duration,
-    /// Blocking driver only, Linux only: how much later than asked for the kernel may end a sleep of the thread
-    /// that drives, so that it can join wake-ups. 1 us by default; `None` leaves the thread's setting (as a rule
-    /// 50 us) alone. It stays set when the driver is gone.
+    /// Blocking driver only, Linux only: the timer slack of the driving thread, by which the kernel may delay the end of a sleep to
+    /// coalesce wake-ups. 1 us by default; `None` keeps the thread's own setting (usually 50 us). It stays set after the driver
+    /// is dropped.
     pub timer_slack: Option<Duration>,
 }
 
@@ -72,28 +72,28 @@ impl Default for DriverConfig {
 pub struct Turn {
     /// Datagrams handed to the endpoint.
     pub received: usize,
-    /// Datagrams of the endpoint dealt with: taken by the kernel, or dropped and counted there.
+    /// Datagrams of the endpoint that the kernel has taken, or that the socket has dropped and counted.
     pub sent: usize,
     /// The name of the timer that has expired, if one has.
     pub timer: Option<&'static str>,
-    /// The send buffer is full; what could not be sent is kept and goes first next time.
+    /// The send buffer is full. What could not be sent is kept and leaves first in the next turn.
     pub blocked: bool,
-    /// The turn ended at a limit of [`DriverConfig`]; there is more to do at once.
+    /// The turn ended at a limit of [`DriverConfig`]; there is more work at once.
     pub more: bool,
     /// A [`crate::wake::Waker`] has ended the sleep (blocking driver).
     pub woken: bool,
-    /// When it ended: after its system calls, and no earlier than any time the endpoint was told.
+    /// When it ended: after its system calls, and no earlier than any time that was passed to the endpoint.
     pub at: Instant,
 }
 
 impl Turn {
-    /// Whether anything was done. A timer that expires while nothing can be sent does not count: it may be the one
-    /// for sending, and expire again at once.
+    /// Whether anything was done. A timer that expires while nothing can be sent does not count: it may be the timer for sending,
+    /// which then expires again at once.
     pub fn is_busy(&self) -> bool {
         self.received > 0 || self.sent > 0 || self.more || (self.timer.is_some() && !self.blocked)
     }
 
-    /// Both turns as one, `later` being the later.
+    /// This turn and `later` as one.
     fn then(self, later: Self) -> Self {
         Self {
             received: self.received + later.received,

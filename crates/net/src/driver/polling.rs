@@ -3,11 +3,11 @@
 //! Called by the blocking driver. Blocking and being woken cost more than many datagrams, at the receiver and at the sender
 //! that wakes it; busy-polling occupies a whole processor.
 //!
-//! Invariant: while datagrams arrive close together the driver does not block; when they stay away, each spin is half as long
-//! as the one before, down to none. The time that is spun without result stays a small part of the time blocked meanwhile.
+//! Invariant: while datagrams arrive close together the driver does not block. When none arrive, each spin is half as long as the
+//! one before, down to none. The time spun without result stays a small part of the time spent blocked.
 //!
 //! Source: Karlin, Li, Manasse and Owicki, "Empirical Studies of Competitive Spinning for a Shared-Memory Multiprocessor"
-//! (SOSP 1991): who spins for as long as a block would cost spends at most twice the optimum.
+//! (SOSP 1991): a thread that spins for as long as a block would cost spends at most twice the optimum.
 
 use segstream_base::Duration;
 
@@ -17,12 +17,12 @@ use segstream_base::Duration;
 pub enum Polling {
     /// It blocks as soon as there is nothing to do.
     Blocking,
-    /// It busy-polls first, for at most the cost of a block and a wake-up (20 us), as long as that has paid lately. So it
-    /// never spends more than about twice the optimum.
+    /// It busy-polls first, for at most the cost of a block and a wake-up (20 us), as long as recent spins have found datagrams.
+    /// So it never spends more than about twice the optimum.
     #[default]
     Brief,
-    /// It busy-polls first, for at most ten times that (200 us), as long as that has paid lately. For a driver with a
-    /// processor of its own.
+    /// It busy-polls first, for at most ten times that (200 us), as long as recent spins have found datagrams. For a driver that
+    /// has a processor to itself.
     Adaptive,
 }
 
@@ -38,10 +38,10 @@ impl Polling {
     }
 }
 
-/// Shorter spins do not pay.
+/// The shortest spin that is worth its cost.
 const SPIN_MIN: Duration = Duration::from_micros(5);
 /// The time that may be spun without result is the time blocked divided by this. Why a limit: where both ends share a
-/// processor every block is short, because the other end had waited for it to begin, and no spin finds anything.
+/// processor, the other end runs only when this one blocks. Then every block is short and no spin finds anything.
 const BLOCKED_BY_WASTED: u64 = 8;
 
 /// How long to spin before the next block.
@@ -49,9 +49,9 @@ const BLOCKED_BY_WASTED: u64 = 8;
 pub(super) struct SpinBudget {
     longest: Duration,
     time: Duration,
-    /// The time spun since something was found.
+    /// The time spun without result since the last spin that found something.
     wasted: Duration,
-    /// The time blocked since then until something came.
+    /// The time spent blocked since then.
     blocked: Duration,
 }
 
@@ -67,19 +67,19 @@ impl SpinBudget {
         if self.wasted <= affordable { self.time } else { Duration::ZERO }
     }
 
-    /// Something came while it spun.
+    /// A datagram arrived during the spin.
     pub(super) const fn on_found(&mut self) {
         (self.time, self.wasted, self.blocked) = (self.longest, Duration::ZERO, Duration::ZERO);
     }
 
-    /// Nothing came.
+    /// No datagram arrived during the spin.
     pub(super) fn on_missed(&mut self) {
         self.wasted += self.time;
         let half = self.time / 2;
         self.time = if half < SPIN_MIN { Duration::ZERO } else { half };
     }
 
-    /// Something has ended the block that followed, after `blocked`. A spin of that length might have found it.
+    /// A datagram has ended the block after the spin. The block lasted `blocked`; a spin of that length would have found it.
     pub(super) fn on_woken_after(&mut self, blocked: Duration) {
         self.blocked += blocked;
         if blocked <= self.longest {

@@ -1,14 +1,14 @@
-//! Receiving on a thread of its own: what arrives is fetched from the system while what came before is looked at.
+//! The I/O thread that receives: it reads datagrams from the socket while the driver processes earlier ones.
 //!
-//! Started by [`super::functions`].
+//! Started by [`super::io_threads`].
 //!
-//! Invariant: batches are handed over in the order they came. There are as many as there are, whatever arrives: when none is
-//! empty the rest waits in the system's buffer, as it does without a thread.
+//! Invariant: batches are passed on in the order they arrived. Their number is fixed, whatever arrives: when none is empty,
+//! datagrams wait in the socket's receive buffer, as they do without this thread.
 
-use super::bell::Bell;
+use super::notifier::Notifier;
 use crate::clock::Clock;
+use crate::parker::Parker;
 use crate::receive::ReceiveBatch;
-use crate::sleeper::Sleeper;
 use crate::socket::{Interest, Socket};
 use crate::wake::{self, WakeListener, Waker};
 use rtrb::{Consumer, Producer, RingBuffer};
@@ -18,12 +18,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering, fence};
 use std::thread::{self, JoinHandle};
 
-/// Batches besides the one the driver looks at: one that is filled, and one on its way in each direction.
+/// Batches besides the one that the driver processes: one being filled, and one in each ring.
 const BATCHES: usize = 3;
 
 #[derive(Debug, Default)]
 struct Shared {
-    sleeper: Sleeper,
+    parker: Parker,
     stop: AtomicBool,
 }
 
@@ -37,37 +37,37 @@ pub(super) struct ReceivingThread {
     shared: Arc<Shared>,
     waker: Waker,
     thread: Option<JoinHandle<()>>,
-    /// What the thread has ended with.
+    /// The error that has ended the thread.
     failed: io::ErrorKind,
 }
 
 impl ReceivingThread {
-    pub(super) fn start(socket: Arc<Socket>, clock: Clock, bell: Arc<Bell>) -> io::Result<Self> {
+    pub(super) fn start(socket: Arc<Socket>, clock: Clock, notifier: Arc<Notifier>) -> io::Result<Self> {
         let (mut empty, given) = RingBuffer::new(BATCHES + 1);
         for _ in 0..BATCHES {
-            // Why ignored: there is room for all of them.
+            // Why the result is ignored: the ring has room for all of them.
             let _ = empty.push(Box::new(ReceiveBatch::new(clock)));
         }
-        // Room for an error behind the last.
+        // One more place for an error after the last batch.
         let (filled, full) = RingBuffer::new(BATCHES + 2);
         let (shared, (waker, listener)) = (Arc::new(Shared::default()), wake::pair()?);
-        let worker = Worker { socket, given, filled, shared: Arc::clone(&shared), bell, listener };
+        let worker = Worker { socket, given, filled, shared: Arc::clone(&shared), notifier, listener };
         let thread = thread::Builder::new().name("segstream-recv".to_owned()).spawn(move || worker.run())?;
         Ok(Self { full, empty, shared, waker, thread: Some(thread), failed: io::ErrorKind::Other })
     }
 
-    /// Whether there is something to look at, or never will be again.
+    /// Whether a batch is ready, or the thread has ended.
     pub(super) fn has_arrivals(&self) -> bool {
         !self.full.is_empty() || self.full.is_abandoned()
     }
 
-    /// Exchanges the batch that has been looked at for the next; how many datagrams it has.
+    /// Exchanges the processed batch for the next one. Returns the number of datagrams in it.
     ///
     /// # Errors
     ///
-    /// What has ended the thread, from then on by every call.
+    /// The error that has ended the thread; from then on every call returns it.
     pub(super) fn receive(&mut self, batch: &mut Box<ReceiveBatch>) -> io::Result<usize> {
-        // Why asked before: what the thread has left behind is in the ring by then.
+        // Why checked before the ring is read: then all that the thread has pushed is in the ring.
         let ended = self.full.is_abandoned();
         let filled = match self.full.pop() {
             Ok(filled) => filled.inspect_err(|error| self.failed = error.kind())?,
@@ -78,10 +78,10 @@ impl ReceivingThread {
             }
         };
         let used = std::mem::replace(batch, filled);
-        // Why ignored: there is room for as many as there are.
+        // Why the result is ignored: the ring has room for all batches.
         let _ = self.empty.push(used);
         fence(Ordering::SeqCst);
-        self.shared.sleeper.wake();
+        self.shared.parker.wake();
         Ok(batch.datagram_count())
     }
 }
@@ -90,10 +90,10 @@ impl Drop for ReceivingThread {
     fn drop(&mut self) {
         self.shared.stop.store(true, Ordering::Relaxed);
         fence(Ordering::SeqCst);
-        self.shared.sleeper.wake();
+        self.shared.parker.wake();
         self.waker.wake();
         if let Some(thread) = self.thread.take() {
-            // Why ignored: a driver that is dropped has nobody to tell.
+            // Why the result is ignored: a driver that is being dropped cannot report it.
             let _ = thread.join();
         }
     }
@@ -105,25 +105,25 @@ struct Worker {
     given: Consumer<Box<ReceiveBatch>>,
     filled: Producer<Filled>,
     shared: Arc<Shared>,
-    bell: Arc<Bell>,
+    notifier: Arc<Notifier>,
     listener: WakeListener,
 }
 
 impl Worker {
     fn run(mut self) {
-        self.shared.sleeper.enter();
+        self.shared.parker.register();
         while !self.is_stopped() {
             let Ok(batch) = self.given.pop() else {
                 let given = &self.given;
-                self.shared.sleeper.sleep(false, None, || !given.is_empty() || self.is_stopped());
+                self.shared.parker.sleep(false, None, || !given.is_empty() || self.is_stopped());
                 continue;
             };
             let filled = self.fill(batch).transpose();
             let Some(filled) = filled else { return };
             let failed = filled.is_err();
-            // Why ignored: there is room for as many as there are, and for an error.
+            // Why the result is ignored: the ring has room for all batches and an error.
             let _ = self.filled.push(filled);
-            self.bell.ring_for_arrivals();
+            self.notifier.notify_arrivals();
             if failed {
                 return;
             }
@@ -134,7 +134,7 @@ impl Worker {
         self.shared.stop.load(Ordering::Relaxed)
     }
 
-    /// Waits until there is something to fill `batch` with; `None` when the driver is gone.
+    /// Waits for datagrams and fills `batch` with them; `None` when the driver was dropped.
     fn fill(&self, mut batch: Box<ReceiveBatch>) -> io::Result<Option<Box<ReceiveBatch>>> {
         while self.socket.receive(&mut batch)? == 0 {
             self.socket.wait(None, Interest::Readable, &[self.listener.as_fd()])?;

@@ -1,12 +1,12 @@
-//! Sending on a thread of its own: what an endpoint has written is handed to the system while the next is written.
+//! The I/O thread that sends: it hands datagrams to the kernel while the endpoint writes the next ones.
 //!
-//! Started by [`super::functions`].
+//! Started by [`super::io_threads`].
 //!
-//! Invariant: GSO batches leave in the order they were given. One that is given has left, or was dropped by the socket and counted
-//! there, before the thread ends; when the system takes nothing for [`FLUSH_TIMEOUT`] then, the rest is counted as dropped too.
+//! Invariant: GSO batches leave in the order they were given. Before the thread ends, each has left or was counted as dropped by
+//! the socket. If the kernel takes nothing for [`FLUSH_TIMEOUT`] at the end, the rest is counted as dropped too.
 
-use super::bell::Bell;
-use crate::sleeper::Sleeper;
+use super::notifier::Notifier;
+use crate::parker::Parker;
 use crate::socket::{Interest, SEND_BYTES_MAX, SendOutcome, Socket};
 use rtrb::{Consumer, Producer, RingBuffer};
 use segstream_base::endpoint::Transmit;
@@ -16,13 +16,13 @@ use std::sync::atomic::{AtomicBool, Ordering, fence};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// GSO batches on their way to the thread: enough that it is never idle, few enough that what they hold stays in a cache.
+/// GSO batches queued for the thread: enough that it is never idle, few enough that they stay in a cache.
 const BATCHES_MAX: usize = 8;
 
-/// How long a thread that is to end tries to send what it was given.
+/// For how long a thread that is stopping tries to send what it was given.
 const FLUSH_TIMEOUT: Duration = Duration::from_millis(100);
 
-/// How often an idle thread polls its ring before it blocks: a GSO batch takes about as long to write.
+/// How often an idle thread polls its ring before it blocks. Writing a GSO batch takes about as long.
 const SPINS: u32 = 200;
 
 /// Datagrams of one destination.
@@ -34,7 +34,7 @@ struct GsoBatch {
 
 #[derive(Debug, Default)]
 struct Shared {
-    sleeper: Sleeper,
+    parker: Parker,
     stop: AtomicBool,
 }
 
@@ -48,11 +48,11 @@ pub(super) struct SendingThread {
 }
 
 impl SendingThread {
-    pub(super) fn start(socket: Arc<Socket>, bell: Arc<Bell>) -> io::Result<Self> {
+    pub(super) fn start(socket: Arc<Socket>, notifier: Arc<Notifier>) -> io::Result<Self> {
         let (full, given) = RingBuffer::new(BATCHES_MAX);
         let (used, empty) = RingBuffer::new(BATCHES_MAX + 1);
         let shared = Arc::new(Shared::default());
-        let worker = Worker { socket, given, used, shared: Arc::clone(&shared), bell, stuck_since: None };
+        let worker = Worker { socket, given, used, shared: Arc::clone(&shared), notifier, stuck_since: None };
         let thread = thread::Builder::new().name("segstream-send".to_owned()).spawn(move || worker.run())?;
         Ok(Self { full, empty, shared, thread: Some(thread) })
     }
@@ -62,17 +62,17 @@ impl SendingThread {
         !self.full.is_full()
     }
 
-    /// Gives all of `datagrams` to the thread, and an empty buffer for them; or nothing, when it has enough to do.
+    /// Passes all of `datagrams` to the thread and puts an empty buffer in their place; or nothing, if its queue is full.
     pub(super) fn send(&mut self, transmit: &Transmit, datagrams: &mut Vec<u8>) -> SendOutcome {
         if self.full.is_full() {
             return SendOutcome::WouldBlock { taken_bytes: 0 };
         }
         let empty = self.empty.pop().unwrap_or_else(|_| Vec::with_capacity(SEND_BYTES_MAX));
         let batch = GsoBatch { transmit: *transmit, datagrams: std::mem::replace(datagrams, empty) };
-        // Why nothing can be left over: nobody else fills the ring.
+        // Why this cannot fail: this is the only producer of the ring.
         let _ = self.full.push(batch);
         fence(Ordering::SeqCst);
-        self.shared.sleeper.wake();
+        self.shared.parker.wake();
         SendOutcome::Sent
     }
 }
@@ -81,9 +81,9 @@ impl Drop for SendingThread {
     fn drop(&mut self) {
         self.shared.stop.store(true, Ordering::Release);
         fence(Ordering::SeqCst);
-        self.shared.sleeper.wake();
+        self.shared.parker.wake();
         if let Some(thread) = self.thread.take() {
-            // Why ignored: a driver that is dropped has nobody to tell.
+            // Why the result is ignored: a driver that is being dropped cannot report it.
             let _ = thread.join();
         }
     }
@@ -95,21 +95,21 @@ struct Worker {
     given: Consumer<GsoBatch>,
     used: Producer<Vec<u8>>,
     shared: Arc<Shared>,
-    bell: Arc<Bell>,
-    /// Since when a thread that is to end has found no room.
+    notifier: Arc<Notifier>,
+    /// Since when a thread that is stopping has found no room in the send buffer.
     stuck_since: Option<Instant>,
 }
 
 impl Worker {
     fn run(mut self) {
-        self.shared.sleeper.enter();
+        self.shared.parker.register();
         let mut spins = 0;
         loop {
-            // Invariant: read before the ring is. A driver gives its last GSO batch and then says stop: a ring found empty after
-            // that word stays so, while one found empty before it may have got a GSO batch since.
+            // Invariant: `stop` is read before the ring. A driver pushes its last GSO batch and then sets `stop`. So a ring that is
+            // empty after `stop` was seen stays empty; one that was empty before may have got a GSO batch since.
             let stopping = self.shared.stop.load(Ordering::Acquire);
             if let Ok(batch) = self.given.pop() {
-                self.bell.ring_for_room();
+                self.notifier.notify_room();
                 self.send(batch);
                 spins = 0;
             } else if stopping {
@@ -119,7 +119,7 @@ impl Worker {
                 std::hint::spin_loop();
             } else {
                 let (given, shared) = (&self.given, &self.shared);
-                shared.sleeper.sleep(false, None, || !given.is_empty() || shared.stop.load(Ordering::Relaxed));
+                shared.parker.sleep(false, None, || !given.is_empty() || shared.stop.load(Ordering::Relaxed));
                 spins = 0;
             }
         }
@@ -137,11 +137,11 @@ impl Worker {
                 self.socket.count_unsent((datagrams.len() - from).div_ceil(transmit.datagram_bytes.max(1)));
                 break;
             }
-            // Why not for ever: the end of the driver does not end this wait. Why ignored: the next call tells the same.
+            // Why a timeout: the end of the driver does not end this wait. Why the result is ignored: the next call fails the same way.
             let _ = self.socket.wait(Some(FLUSH_TIMEOUT), Interest::Writable, &[]);
         }
         datagrams.clear();
-        // Why ignored: a buffer too many is freed.
+        // Why the result is ignored: a buffer that finds no room is freed.
         let _ = self.used.push(datagrams);
     }
 }

@@ -1,9 +1,9 @@
-//! A timer for tasks that is sharper than the runtime's, whose grain is a millisecond.
+//! A timer for tasks that is more precise than the runtime's, which has a resolution of a millisecond.
 //!
 //! Called by the asynchronous driver. On Linux it is a timer of the kernel (timerfd_create(2)), in
 //! nanoseconds and without slack; elsewhere the runtime's.
 //!
-//! Invariant: it never fires before it was told to; it may fire once more for an earlier, given-up time.
+//! Invariant: it never fires early. It may fire once more for an earlier time that was replaced.
 
 use segstream_base::Instant;
 use std::io;
@@ -21,10 +21,9 @@ impl Timer {
         Ok(Self { armed_for: None, system: SystemTimer::new()? })
     }
 
-    /// Sees to it that [`Timer::expired`] ends at `at` or before; `left` is the time until then.
+    /// Arms the timer: [`Timer::expired`] ends at `at` or before; `left` is the time until then.
     pub(super) fn arm(&mut self, at: Instant, left: Duration) -> io::Result<()> {
-        // Why: most deadlines move away with every datagram; to wake once for nothing costs less than to set the timer
-        // each time.
+        // Why: most deadlines move later with every datagram. One spurious wake-up costs less than setting the timer each time.
         if self.armed_for.is_some_and(|armed| armed <= at) {
             return Ok(());
         }
@@ -32,7 +31,7 @@ impl Timer {
         self.system.set(left.max(Duration::from_nanos(1)))
     }
 
-    /// Ends when the timer fires; never while it is not armed. Can be dropped and called again.
+    /// Ends when the timer fires; never while it is not armed. Cancel-safe.
     pub(super) async fn expired(&mut self) -> io::Result<()> {
         if self.armed_for.is_none() {
             return std::future::pending().await;
@@ -72,7 +71,7 @@ impl SystemTimer {
     async fn expired(&mut self) -> io::Result<()> {
         loop {
             let mut ready = self.descriptor.readable().await?;
-            // Setting the timer takes back an expiry nobody has read; then this would block.
+            // Setting the timer discards an unread expiry; then this read would block.
             if let Ok(read) = ready.try_io(|timer| Ok(rustix::io::read(timer, &mut [0; 8])?)) {
                 return read.map(|_| ());
             }

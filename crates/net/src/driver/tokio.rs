@@ -27,10 +27,9 @@
 //! Invariant: the lock is never held across a system call or an await; every change announced by
 //! [`Shared::changed`] is followed by a turn.
 //!
-//! Deadlines are met by a timer of the kernel in nanoseconds on Linux, not by the runtime's, whose grain is
-//! a millisecond.
+//! On Linux a kernel timer in nanoseconds meets deadlines; the runtime's timer has a resolution of a millisecond.
 
-use super::exchange::{Access, DatagramIo, Exchange, sleep_end};
+use super::event_loop::{Access, DatagramIo, EventLoop, sleep_end};
 use super::timer::Timer;
 use super::{DriverConfig, Turn};
 use crate::clock::Clock;
@@ -44,7 +43,7 @@ use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 use tokio::sync::Notify;
 
-/// An endpoint that a driver and the handles of the application share.
+/// An endpoint that a driver and the application's handles share.
 #[derive(Debug)]
 pub struct Shared<E> {
     endpoint: Mutex<E>,
@@ -57,16 +56,16 @@ impl<E> Shared<E> {
         Self { endpoint: Mutex::new(endpoint), notify: Notify::new() }
     }
 
-    /// The endpoint. Read the clock after this, not before, because the driver tells the endpoint the time too.
-    /// Hold it briefly: the driver waits for it. Call [`Shared::changed`] after a change.
+    /// Locks the endpoint. Read the clock after this call and not before, because the driver passes times to the endpoint too.
+    /// Hold the lock briefly: the driver waits for it. Call [`Shared::changed`] after a change.
     pub fn lock(&self) -> MutexGuard<'_, E> {
-        // Why: a panic of another handle leaves an endpoint that is still an endpoint; ending all its connections for
-        // it would be worse.
+        // Why poisoning is ignored: a panic of another handle leaves the endpoint in a valid state, and ending all its connections
+        // for that would be worse.
         self.endpoint.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Tells the driver that the endpoint was changed, so that it sends what is to be sent and looks at the
-    /// deadline again. Cheap; may be called with or without the lock.
+    /// Tells the driver that the endpoint was changed, so that it sends and reads the deadline again. Cheap; may be called with
+    /// or without the lock.
     pub fn changed(&self) {
         self.notify.notify_one();
     }
@@ -85,11 +84,9 @@ pub enum Flow {
 
 /// What is called after every turn, with the endpoint locked. Any `FnMut(&mut E, &Turn) -> Flow` is one.
 ///
-/// It is the place to take events out of the endpoint and to wake the tasks that wait for them. It must not
-/// block.
+/// It takes events out of the endpoint and wakes the tasks that wait for them. It must not block.
 pub trait TurnHook<E> {
-    /// The endpoint after `turn`, everything it wanted to send having been sent unless `turn.blocked` or
-    /// `turn.more`.
+    /// Called with the endpoint after `turn`. The endpoint has nothing left to send unless `turn.blocked` or `turn.more` is set.
     fn on_turn(&mut self, endpoint: &mut E, turn: &Turn) -> Flow;
 }
 
@@ -103,13 +100,12 @@ impl<E, F: FnMut(&mut E, &Turn) -> Flow> TurnHook<E> for F {
 #[derive(Debug)]
 pub struct AsyncDriver {
     socket: AsyncFd<Arc<Socket>>,
-    exchange: Exchange,
+    event_loop: EventLoop,
     timer: Timer,
 }
 
 impl AsyncDriver {
-    /// A driver of `socket`, which tells time by `clock`. Of `config` the parts for the blocking driver are
-    /// ignored.
+    /// A driver of `socket` with the time of `clock`. It ignores the parts of `config` that are for the blocking driver.
     ///
     /// # Errors
     ///
@@ -122,7 +118,7 @@ impl AsyncDriver {
     pub fn new(socket: impl Into<Arc<Socket>>, clock: Clock, config: DriverConfig) -> io::Result<Self> {
         Ok(Self {
             socket: watch(socket.into(), Interest::READABLE | Interest::WRITABLE)?,
-            exchange: Exchange::new(clock, config),
+            event_loop: EventLoop::new(clock, config),
             timer: Timer::new()?,
         })
     }
@@ -132,20 +128,20 @@ impl AsyncDriver {
         self.socket.get_ref()
     }
 
-    /// The clock that the endpoint is told the time of. Handles of the application must use it too.
+    /// The clock from which the endpoint gets the time. The application's handles must use it too.
     pub fn clock(&self) -> Clock {
-        self.exchange.clock()
+        self.event_loop.clock()
     }
 
-    /// Drives the endpoint until `hook` says [`Flow::Stop`]. Dropping the future ends it as well, at an await,
-    /// with the endpoint unlocked.
+    /// Drives the endpoint until `hook` returns [`Flow::Stop`]. Dropping the future ends it as well, at an await, with the endpoint
+    /// unlocked.
     ///
     /// # Errors
     ///
-    /// Only what no later turn could mend; never because of the network.
+    /// Only failures of the system that a retry cannot solve; never because of the network.
     pub async fn run<E: Endpoint, H: TurnHook<E>>(mut self, shared: Arc<Shared<E>>, mut hook: H) -> io::Result<()> {
         loop {
-            let turn = self.exchange.work(&mut self.socket, &mut &*shared, true)?;
+            let turn = self.event_loop.work(&mut self.socket, &mut &*shared, true)?;
             let (flow, deadline) = {
                 let mut endpoint = shared.lock();
                 (hook.on_turn(&mut endpoint, &turn), endpoint.poll_deadline())
@@ -155,7 +151,7 @@ impl AsyncDriver {
             let due = deadline.is_some_and(|deadline| deadline <= now);
             match flow {
                 Flow::Stop => return Ok(()),
-                // Why: other tasks of this thread get their turn too.
+                // Why: other tasks of this thread must run too.
                 Flow::Again => tokio::task::yield_now().await,
                 Flow::Sleep if turn.more || due => tokio::task::yield_now().await,
                 Flow::Sleep => {
@@ -181,8 +177,8 @@ impl AsyncDriver {
 /// Registers a descriptor with the runtime.
 #[allow(deprecated)]
 pub(super) fn watch<T: AsFd + AsRawFd>(descriptor: T, interest: Interest) -> io::Result<AsyncFd<T>> {
-    // Why the deprecated call: its successor is unsafe, and what it asks for, a descriptor that stays open and the same,
-    // is what `AsFd` promises here.
+    // Why the deprecated call: its successor is unsafe. It requires a descriptor that stays open and the same, which `AsFd`
+    // guarantees here.
     AsyncFd::with_interest(descriptor, interest)
 }
 
@@ -195,8 +191,8 @@ impl<E> Access<E> for &Shared<E> {
 }
 
 impl DatagramIo for AsyncFd<Arc<Socket>> {
-    // Why: the runtime tells of a change once; only a call that finds nothing lets it tell again.
-    const TELLS_AGAIN: bool = false;
+    // Why: the runtime's readiness is edge-triggered; only a call that would block arms it again.
+    const LEVEL_TRIGGERED: bool = false;
 
     fn receive(&mut self, batch: &mut Box<ReceiveBatch>) -> io::Result<usize> {
         let received = self.try_io(Interest::READABLE, |socket| match socket.receive(batch)? {

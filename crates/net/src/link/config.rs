@@ -1,8 +1,8 @@
-//! What to relay, and what can be wrong with it.
+//! The configuration of a link, and its errors.
 //!
-//! Called by whoever starts a [`Link`](super::Link).
+//! Used by every program that starts a [`Link`](super::Link).
 //!
-//! Invariant: an error says which address or direction is meant and what to do.
+//! Invariant: an error names the address or direction and says what to do.
 
 use crate::bind::SocketError;
 use segstream_base::Duration;
@@ -14,7 +14,7 @@ use std::net::SocketAddr;
 /// A link to emulate.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LinkConfig {
-    /// Where clients send to. Port 0 takes any free one.
+    /// The address that clients send to. Port 0 takes any free port.
     pub listen: SocketAddr,
     /// Where their datagrams go.
     pub to: SocketAddr,
@@ -24,25 +24,24 @@ pub struct LinkConfig {
     pub back: PathConfig,
     /// The seed of all random choices; the directions are called `forward` and `back`. Default: 1.
     pub seed: Seed,
-    /// Departures that are closer together than this leave together: most will be late by up to as much, and one
-    /// wake-up and one system call serve them all. Sparser ones are not affected. Zero lets each leave by
-    /// itself. Default: [`LinkConfig::GRAIN`].
+    /// The interval for coalescing departures: those closer together than this leave together, with one wake-up and one system
+    /// call. Most of them are late by up to this interval. Sparser departures are not affected. Zero disables coalescing.
+    /// Default: [`LinkConfig::GRAIN`].
     pub grain: Duration,
-    /// For how long before a departure that stands alone the processor is kept busy instead of sleeping, which
-    /// spares the time of waking up. Default: [`LinkConfig::SPIN`].
+    /// For how long the relay spins before an isolated departure instead of sleeping, so that waking up does not make it late.
+    /// Default: [`LinkConfig::SPIN`].
     pub spin: Duration,
-    /// Whether the processors are kept from sleeping deeply while datagrams are on their way, where the system lets the
-    /// link. Costs energy. Default: yes.
+    /// Whether processors are kept out of deep sleep states while datagrams are on their way, if the system permits it. Costs
+    /// energy. Default: yes.
     pub keep_awake: bool,
-    /// How late one datagram in a thousand may leave for the report to say that the link kept up. Default:
-    /// 1 ms.
+    /// The limit of lateness: the link kept up if 999 of 1000 datagrams left within it. Default: 1 ms.
     pub lateness_limit: Duration,
 }
 
 impl LinkConfig {
     /// The default of [`LinkConfig::grain`]: small beside the delay of any path worth emulating.
     pub const GRAIN: Duration = Duration::from_micros(100);
-    /// The default of [`LinkConfig::spin`]: about what waking up takes.
+    /// The default of [`LinkConfig::spin`]: about the time of a wake-up.
     pub const SPIN: Duration = Duration::from_micros(50);
 
     /// A perfect link from `listen` to `to`.
@@ -65,7 +64,7 @@ impl LinkConfig {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LinkError {
-    /// A path cannot be as it was described.
+    /// The configuration of a path is not valid.
     #[error("the {direction} path cannot be emulated: {source}")]
     Path {
         /// `forward` or `back`.
@@ -88,10 +87,10 @@ pub enum LinkError {
         /// The destination.
         to: SocketAddr,
     },
-    /// The system failed in a way that no later try would mend.
+    /// The system failed in a way that a retry cannot solve.
     #[error("the link cannot go on because the system refused to {step}: {source}")]
     System {
-        /// What was asked of the system.
+        /// What the system was asked to do.
         step: &'static str,
         /// What it answered.
         source: io::Error,

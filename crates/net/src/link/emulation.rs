@@ -1,71 +1,71 @@
-//! What every kind of link emulates with: two paths, what is on its way on them, and when it leaves.
+//! The emulation that every kind of link shares: two paths, the packets on them, and when each departs.
 //!
-//! Called by the relay between UDP sockets and by the one between network namespaces, which read and write. An `N` is what
-//! a relay must know of a packet besides its bytes to send it.
+//! Called by the relay between UDP sockets and by the one between network namespaces, which read and write. `N` is the metadata of
+//! a packet that a relay needs to send it.
 //!
-//! A packet is kept from when it enters. Most paths tell at once what becomes of it; one whose queue serves flows in turn tells
-//! when the link takes it, and is asked by then, once all that has arrived before has entered.
+//! A packet is kept from when it enters. Most paths decide its fate at once. A path whose queue serves several flows in turn decides
+//! when the link takes the packet; it is asked at that time, after all earlier arrivals have entered.
 //!
 //! Invariant: everything a path delivers is kept until it is due, or counted as dropped.
 
-use super::awake::Awake;
 use super::config::LinkError;
-use super::departures::{Departure, Departures};
+use super::cpu_latency::CpuLatencyRequest;
+use super::departure_queue::{Departure, DepartureQueue};
 use super::lateness::LatenessRecorder;
-use super::pace::Pace;
+use super::packet_buffers::{PacketBuffers, Slot};
 use super::priority::Priority;
 use super::queueing::QueueingRecorder;
 use super::report::{LinkReport, RelayCounters};
-use super::store::{Slot, Store};
+use super::wait_policy::WaitPolicy;
 use crate::clock::Clock;
 use rustix::event::{PollFd, Timespec, poll};
 use rustix::io::Errno;
 use segstream_base::random::Seed;
 use segstream_base::{Duration, Instant};
-use segstream_path::{Entering, Fate, Passage, PathConfig, ScheduledPath};
+use segstream_path::{Fate, Passage, PathConfig, PathPacket, ScheduledPath};
 
-/// What a relay knows of a packet besides its bytes, and how it changes them.
-pub(super) trait Notes: Copy {
-    /// Marks the packet as having met congestion.
+/// The metadata of a packet, and how a relay changes its bytes.
+pub(super) trait PacketMeta: Copy {
+    /// Sets the packet's ECN field to CE.
     fn mark(&mut self, packet: &mut [u8]);
 
-    /// Which bit of `packet` is the bit `bit` of the whole packet on the path.
+    /// The bit of `packet` that corresponds to bit `bit` of the whole packet on the path.
     fn bit(&self, packet: &[u8], bit: u64) -> usize;
 }
 
-/// How long a decision of the queue may be late at most, so that several are taken together. Why so long: a packet that was
-/// decided has its transmission and its delay still before it.
-const DECIDED_TOGETHER: Duration = Duration::from_millis(1);
+/// How late a queue may be asked for its decisions, so that several are taken together. Why so long: after the decision a packet
+/// still has its transmission and its delay before it.
+const DECISION_DELAY_MAX: Duration = Duration::from_millis(1);
 
-/// Two paths and their departures.
+/// Two paths and their departure queues.
 #[derive(Debug)]
 pub(super) struct Emulation<N> {
     pub(super) clock: Clock,
-    pub(super) pace: Pace,
-    pub(super) forward: Lane<N>,
-    pub(super) back: Lane<N>,
-    pub(super) store: Store,
+    pub(super) wait_policy: WaitPolicy,
+    pub(super) forward: OneWay<N>,
+    pub(super) back: OneWay<N>,
+    pub(super) store: PacketBuffers,
     pub(super) lateness: LatenessRecorder,
-    awake: Awake,
+    cpu_latency: CpuLatencyRequest,
     lateness_limit: Duration,
 }
 
 /// One direction.
 #[derive(Debug)]
-pub(super) struct Lane<N> {
-    pub(super) departures: Departures<N>,
+pub(super) struct OneWay<N> {
+    pub(super) departures: DepartureQueue<N>,
     pub(super) relayed: RelayCounters,
     path: ScheduledPath,
-    /// What the path has not decided yet, by slot.
+    /// Packets whose fate the path has not decided yet, by slot.
     entered: Vec<Option<(Slot, N)>>,
-    /// How late a decision may be.
+    /// How late the path may be asked for a decision.
     slack: Duration,
     queueing: QueueingRecorder,
 }
 
-/// What the two directions are like, and how much it may cost to be on time.
+/// The configuration that every kind of link has.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Emulated<'a> {
+pub(super) struct EmulationConfig<'a> {
     pub(super) forward: &'a PathConfig,
     pub(super) back: &'a PathConfig,
     pub(super) seed: Seed,
@@ -74,20 +74,20 @@ pub(super) struct Emulated<'a> {
 }
 
 impl<N> Emulation<N> {
-    /// The paths of `emulated`, with a clock that starts now.
+    /// The paths of `config`, with a clock that starts now.
     ///
     /// # Errors
-    /// A path that cannot be.
-    pub(super) fn new(emulated: &Emulated<'_>, pace: Pace) -> Result<Self, LinkError> {
+    /// A path configuration that is not valid.
+    pub(super) fn new(config: &EmulationConfig<'_>, wait_policy: WaitPolicy) -> Result<Self, LinkError> {
         Ok(Self {
             clock: Clock::start(),
-            pace,
-            forward: Lane::new(emulated.forward, emulated.seed, "forward")?,
-            back: Lane::new(emulated.back, emulated.seed, "back")?,
-            store: Store::default(),
+            wait_policy,
+            forward: OneWay::new(config.forward, config.seed, "forward")?,
+            back: OneWay::new(config.back, config.seed, "back")?,
+            store: PacketBuffers::default(),
             lateness: LatenessRecorder::new(),
-            awake: Awake::new(emulated.keep_awake),
-            lateness_limit: emulated.lateness_limit,
+            cpu_latency: CpuLatencyRequest::new(config.keep_awake),
+            lateness_limit: config.lateness_limit,
         })
     }
 
@@ -96,12 +96,12 @@ impl<N> Emulation<N> {
         self.forward.due().min(self.back.due())
     }
 
-    /// When the next departure is due, or the queues are to be asked.
+    /// When the next departure is due, or the queues must be asked for decisions.
     pub(super) fn next(&self) -> Instant {
         self.due().min(self.decides_at())
     }
 
-    /// When the queues are to be asked what they have decided; see [`Emulation::decide_until`].
+    /// When the queues must be asked for decisions; see [`Emulation::decide_until`].
     pub(super) fn decides_at(&self) -> Instant {
         self.forward.decides_at().min(self.back.decides_at())
     }
@@ -111,18 +111,18 @@ impl<N> Emulation<N> {
         self.due() <= self.clock.now()
     }
 
-    /// So many packets were read just now.
+    /// Records that `packets` packets were read just now.
     pub(super) fn note_read(&mut self, packets: usize) {
         let now = self.clock.now();
-        self.pace.note_read(now, packets > 0);
-        self.awake.note(now, self.store.len() > 0);
+        self.wait_policy.note_read(now, packets > 0);
+        self.cpu_latency.note(now, self.store.len() > 0);
     }
 
-    /// What the link did since `started`. The sockets' part of it is empty; [`LinkReport::judge`] is still to come, with the
-    /// limit beside it.
+    /// The report since `started`, and the limit of lateness. The caller fills in the sockets' part and then calls
+    /// [`LinkReport::judge`] with the limit.
     pub(super) fn report(mut self, started: Instant, priority: Priority) -> (LinkReport, Duration) {
-        for lane in [&mut self.forward, &mut self.back] {
-            lane.relayed.unsent = lane.departures.len() as u64;
+        for one_way in [&mut self.forward, &mut self.back] {
+            one_way.relayed.unsent = one_way.departures.len() as u64;
         }
         let report = LinkReport {
             ran: self.clock.now().since(started),
@@ -138,7 +138,7 @@ impl<N> Emulation<N> {
             clients_evicted: 0,
             receive_buffer_drops: None,
             priority,
-            kept_awake: self.awake.granted(),
+            kept_awake: self.cpu_latency.was_granted(),
             warnings: Vec::new(),
             kept_up: false,
         };
@@ -146,19 +146,19 @@ impl<N> Emulation<N> {
     }
 }
 
-impl<N: Notes> Emulation<N> {
-    /// Lets the queues decide what they decide until `now`; all that arrived before has entered.
+impl<N: PacketMeta> Emulation<N> {
+    /// Advances the queues to `now` and schedules what they have decided. All earlier arrivals must have entered.
     pub(super) fn decide_until(&mut self, now: Instant) {
-        for lane in [&mut self.forward, &mut self.back] {
-            lane.path.advance(now);
-            lane.settle(&mut self.store);
+        for one_way in [&mut self.forward, &mut self.back] {
+            one_way.path.advance(now);
+            one_way.schedule_decided(&mut self.store);
         }
     }
 }
 
-impl<N: Notes> Lane<N> {
-    /// Sends a packet into the path at `now` and keeps it for as long as it is under way.
-    pub(super) fn enter(&mut self, store: &mut Store, now: Instant, entering: Entering, packet: &[u8], notes: N) {
+impl<N: PacketMeta> OneWay<N> {
+    /// Lets a packet enter the path at `now` and keeps it while it is on its way.
+    pub(super) fn enter(&mut self, store: &mut PacketBuffers, now: Instant, entering: PathPacket, packet: &[u8], meta: N) {
         let slot = store.keep(packet);
         let place = slot.map_or(usize::MAX, Slot::number);
         if let Some(slot) = slot {
@@ -166,59 +166,59 @@ impl<N: Notes> Lane<N> {
                 self.entered.resize(place + 1, None);
             }
             if let Some(entered) = self.entered.get_mut(place) {
-                *entered = Some((slot, notes));
+                *entered = Some((slot, meta));
             }
         }
-        self.path.enter(now, entering, place as u64);
-        self.settle(store);
+        self.path.send(now, entering, place as u64);
+        self.schedule_decided(store);
     }
 
-    /// Puts what the path has decided among the departures, or forgets it.
-    fn settle(&mut self, store: &mut Store) {
-        while let Some((ticket, passage)) = self.path.settled() {
+    /// Schedules the departures of packets whose fate is decided; frees those that are dropped.
+    fn schedule_decided(&mut self, store: &mut PacketBuffers) {
+        while let Some((id, passage)) = self.path.decided() {
             if matches!(passage.fate, Fate::Delivered { .. }) {
                 self.queueing.record(passage.queued);
             }
-            let place = usize::try_from(ticket).unwrap_or(usize::MAX);
+            let place = usize::try_from(id).unwrap_or(usize::MAX);
             match self.entered.get_mut(place).and_then(Option::take) {
-                Some((slot, notes)) => self.depart(store, &passage, slot, notes),
+                Some((slot, meta)) => self.schedule(store, &passage, slot, meta),
                 None => self.relayed.dropped_limit += passage.copies(),
             }
         }
     }
 
-    /// Keeps the packet in `slot` as often as `passage` delivers it.
-    fn depart(&mut self, store: &mut Store, passage: &Passage, slot: Slot, mut notes: N) {
+    /// Schedules the packet in `slot`, once for each copy that `passage` delivers.
+    fn schedule(&mut self, store: &mut PacketBuffers, passage: &Passage, slot: Slot, mut meta: N) {
         let Fate::Delivered { at } = passage.fate else {
             store.release(slot);
             return;
         };
         if passage.marked {
-            notes.mark(store.datagram_mut(slot));
+            meta.mark(store.datagram_mut(slot));
         }
         if let Some(bit) = passage.corrupt_bit {
-            let bit = notes.bit(store.datagram(slot), bit);
+            let bit = meta.bit(store.datagram(slot), bit);
             store.flip(slot, bit);
         }
-        self.departures.push(Departure { due: at, slot, notes });
+        self.departures.push(Departure { due: at, slot, meta });
         if let Some(due) = passage.duplicate {
             match store.copy(slot) {
-                Some(slot) => self.departures.push(Departure { due, slot, notes }),
+                Some(slot) => self.departures.push(Departure { due, slot, meta }),
                 None => self.relayed.dropped_limit += 1,
             }
         }
     }
 }
 
-impl<N> Lane<N> {
+impl<N> OneWay<N> {
     fn new(config: &PathConfig, seed: Seed, direction: &'static str) -> Result<Self, LinkError> {
         let path = ScheduledPath::new(config, seed, direction).map_err(|source| LinkError::Path { direction, source })?;
         Ok(Self {
-            departures: Departures::new(),
+            departures: DepartureQueue::new(),
             relayed: RelayCounters::default(),
             path,
             entered: Vec::new(),
-            slack: (config.delay_least() / 2).min(DECIDED_TOGETHER),
+            slack: (config.delay_least() / 2).min(DECISION_DELAY_MAX),
             queueing: QueueingRecorder::new(),
         })
     }
@@ -228,16 +228,16 @@ impl<N> Lane<N> {
         self.departures.first().map_or(Instant::FAR_FUTURE, |departure| departure.due)
     }
 
-    /// When the path is to be asked what it has decided.
+    /// When the path must be asked for its decisions.
     fn decides_at(&self) -> Instant {
         self.path.due() + self.slack
     }
 }
 
-/// Sleeps until one of `polled` is ready or `asleep` is over. False when it was interrupted and nothing is known.
+/// Sleeps until one of `polled` is ready or `asleep` is over. Returns false if a signal interrupted it, so that nothing is known.
 ///
 /// # Errors
-/// What no later try would mend; `step` says what was asked of the system.
+/// Failures that a retry cannot solve; `step` says what the system was asked to do.
 pub(super) fn await_any(polled: &mut [PollFd<'_>], asleep: Duration, step: &'static str) -> Result<bool, LinkError> {
     let timeout = Timespec { tv_sec: 0, tv_nsec: i64::try_from(asleep.as_nanos()).unwrap_or(0).min(999_999_999) };
     match poll(polled, Some(&timeout)) {

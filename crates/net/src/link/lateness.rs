@@ -2,8 +2,7 @@
 //!
 //! Called by the relay for every datagram it sends; read in the report.
 //!
-//! Lateness is from when a datagram was due to when the system had taken it, so it contains the send call
-//! itself.
+//! Lateness is the time from when a datagram was due to when the send call for it returned.
 //!
 //! Invariant: every datagram sent is counted once; none is left out for being very late.
 
@@ -42,7 +41,7 @@ pub(super) struct LatenessRecorder {
 }
 
 impl LatenessRecorder {
-    /// What is later counts as this in all but the maximum.
+    /// A greater lateness counts as this in the quantiles.
     const LIMIT: Duration = Duration::from_secs(60);
 
     pub(super) fn new() -> Self {

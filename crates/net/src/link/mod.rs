@@ -1,44 +1,42 @@
 //! The link emulator: a UDP relay whose two directions are two [`Path`](segstream_path::Path)s.
 //!
-//! Called by the command, by tests and by side-by-side measurements; the simulator uses the same path
-//! model in virtual time.
+//! Called by the command, by tests and by side-by-side measurements. The simulator uses the same path model in virtual time.
 //!
-//! Datagrams from clients go *forward* to one destination, its answers go *back*. Every client gets a socket
-//! of its own towards the destination, so that answers find their way; all clients share the two paths. A
-//! datagram is charged as the whole IP packet it came in: 28 bytes more on IPv4, 48 on IPv6. It enters the
-//! path at the kernel's receive time where the system tells it, else when it was read, so reading late
-//! does not delay it, only being late at the departure does.
+//! Datagrams from clients go *forward* to one destination, its answers go *back*. Every client gets a socket of its own towards the
+//! destination, so that answers can be told apart; all clients share the two paths. A datagram is charged as a whole IP packet:
+//! 28 bytes more on IPv4, 48 on IPv6. It enters the path at the kernel's receive timestamp if there is one, otherwise when it was
+//! read. So reading late does not delay a datagram; only a late departure does.
 //!
-//! - [`config`]: what to relay, and what can be wrong with it.
+//! - [`config`]: the configuration of a link, and its errors.
 //! - [`relay`]: the loop, on the caller's thread.
-//! - `emulation`: the two paths and what is on its way on them, whatever is read and written.
-//! - `clients`, `departures`, `store`: who sends, what leaves when, where it lies until then.
-//! - `pace`, [`priority`], `awake`: when to sleep, a better place on the processor, and a processor that wakes at once.
+//! - `emulation`: the two paths and the packets on them, for every kind of link.
+//! - `client_table`, `departure_queue`, `packet_buffers`: the clients, the datagrams by departure time, and their bytes.
+//! - `wait_policy`, [`priority`], `cpu_latency`: when to sleep, real-time scheduling, and low wake-up latency.
 //! - `tun` (Linux): the same between two network namespaces, for the packets of any program.
-//! - `queueing`: how long what passed has waited in the emulated queues.
-//! - [`lateness`], `overflow`, [`report`]: how true the emulation was.
+//! - `queueing`: how long packets have waited in the emulated queues.
+//! - [`lateness`], `socket_drops`, [`report`]: how exact the emulation was.
 //!
-//! Invariant: the report tells when the emulation was not true: how late datagrams left, what the system
-//! dropped, and every datagram that did not get through by its cause.
+//! Invariant: the report tells where the emulation was not exact: how late datagrams left, what the system dropped, and every
+//! datagram that did not get through, by cause.
 //!
-//! Explicit congestion notification (RFC 3168) passes through where the system tells and takes it: a datagram from an
-//! ECN-capable sender may leave marked where another would be dropped.
+//! The ECN field (RFC 3168) passes through where the system supports it: a datagram of an ECN-capable sender may be marked where
+//! another one would be dropped.
 
-mod awake;
-mod clients;
+mod client_table;
 pub mod config;
-mod departures;
+mod cpu_latency;
+mod departure_queue;
 mod emulation;
 pub mod lateness;
-mod overflow;
-mod pace;
+mod packet_buffers;
 pub mod priority;
 mod queueing;
 pub mod relay;
 pub mod report;
-mod store;
+mod socket_drops;
 #[cfg(target_os = "linux")]
 pub mod tun;
+mod wait_policy;
 
 pub use config::{LinkConfig, LinkError};
 pub use lateness::Lateness;

@@ -1,25 +1,23 @@
-//! A better place on the processor for the thread that relays.
+//! Real-time scheduling, or a better niceness, for the thread that relays.
 //!
-//! Called by the relay for as long as it runs; the report says what came of it.
+//! Called by the relay for as long as it runs; the report says which it got.
 //!
-//! The relay asks for the lowest real-time priority: any real-time thread is preferred to every other thread of
-//! the machine as soon as it wakes. Where that is not allowed it asks for the highest niceness, which helps
-//! less: where sessions are grouped it only weighs within the session.
+//! The relay requests the lowest real-time priority: any real-time thread preempts every normal thread as soon as it wakes. If that
+//! is not permitted it requests the best niceness, which helps less: with autogroups it counts within the session only.
 //!
 //! Sources: sched(7) `SCHED_FIFO` and autogroups, setpriority(2) (on Linux the niceness of one thread), prctl(2)
 //! `PR_SET_TIMERSLACK`.
 //!
-//! Invariant: failing is no error, and what was changed is changed back. A thread that is real-time already is
-//! left as it is.
+//! Invariant: a refusal is no error, and what was changed is restored. A thread that is real-time already is left as it is.
 //!
-//! Limit: Linux; elsewhere nothing is changed, because the niceness would be that of the whole process.
+//! Limit: Linux; elsewhere nothing is changed, because niceness would be that of the whole process.
 
-/// What the relay's thread is preferred to.
+/// How the relay's thread is scheduled: which threads it is preferred to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Priority {
     /// Everything that is not real-time.
     Realtime,
-    /// Other threads of its session, by the highest niceness.
+    /// Other threads of its session, by the best niceness.
     Nice,
     /// Nothing: the system allowed neither.
     Unchanged,
@@ -34,7 +32,7 @@ pub(super) struct RaisedPriority {
 }
 
 impl RaisedPriority {
-    /// What the system has allowed.
+    /// What the system has permitted.
     pub(super) fn raised(&self) -> Priority {
         self.raised
     }
@@ -72,7 +70,7 @@ mod linux {
     const FIFO: ThreadSchedulePolicy = ThreadSchedulePolicy::Realtime(RealtimeThreadSchedulePolicy::Fifo);
     const OTHER: ThreadSchedulePolicy = ThreadSchedulePolicy::Normal(NormalThreadSchedulePolicy::Other);
 
-    /// What to change back.
+    /// The state to restore.
     #[derive(Debug, Default)]
     pub(super) struct Before {
         realtime: bool,
@@ -103,7 +101,7 @@ mod linux {
         if before.realtime {
             let _ = set_thread_priority_and_policy(thread_native_id(), ThreadPriority::Min, OTHER);
         }
-        // Why after the policy: going back to it sets a niceness too.
+        // Why after the policy: restoring the policy sets a niceness too.
         if let Some(nice) = before.nice {
             let _ = setpriority_process(None, nice);
         }

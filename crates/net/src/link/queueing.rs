@@ -2,9 +2,9 @@
 //!
 //! Called by the relays for every packet that the path delivers; read in the report.
 //!
-//! A packet waits from when it came to the queue to the start of its transmission; delay and jitter are not in it.
+//! The wait is the time from the arrival at the queue to the start of the transmission, without delay and jitter.
 //!
-//! Invariant: every packet that the path delivers is counted once, copies not; none is left out for waiting very long.
+//! Invariant: every packet that the path delivers is counted once, without its copies; none is left out for waiting very long.
 
 use hdrhistogram::Histogram;
 use segstream_base::Duration;

@@ -2,38 +2,38 @@
 //!
 //! Called by the command and by tests, on a thread of their own: [`Link::run`] returns only when told to.
 //!
-//! What makes it true is to leave the processor free. So it sleeps until something is due, and while datagrams
-//! keep coming it does not wake for each: the kernel notes when they came, and reading them before the
-//! shortest delay is over is early enough. The rules are in `pace`.
+//! An emulator is exact if it leaves the processor free for the programs it serves. So it sleeps until something is due, and while
+//! datagrams keep coming it does not wake for each of them: the kernel stamps their arrival, and reading them before the shortest
+//! delay is over is early enough. The rules are in `wait_policy`.
 //!
-//! Invariant: no datagram leaves before it is due, and what the network does ends nothing.
+//! Invariant: no datagram leaves before it is due, and no error of the network ends the relay.
 
-use super::clients::{ClientId, Clients};
+use super::client_table::{ClientId, ClientTable};
 use super::config::{LinkConfig, LinkError};
-use super::departures::Departure;
-use super::emulation::{self, Emulated, Emulation, Lane, await_any};
-use super::overflow;
-use super::pace::{Pace, Step};
+use super::departure_queue::Departure;
+use super::emulation::{self, Emulation, EmulationConfig, OneWay, await_any};
+use super::packet_buffers::PacketBuffers;
 use super::priority::{Priority, RaisedPriority};
 use super::report::{LinkReport, RelayCounters};
-use super::store::Store;
+use super::socket_drops;
+use super::wait_policy::{Step, WaitPolicy};
 use crate::bind::SocketConfig;
 use crate::receive::ReceiveBatch;
 use crate::socket::{DropReason, SEND_BYTES_MAX, SendOutcome, Socket};
 use rustix::event::{PollFd, PollFlags};
 use segstream_base::endpoint::{Arrival, Ecn, Local, Transmit};
 use segstream_base::{Bytes, Duration, Instant};
-use segstream_path::Entering;
+use segstream_path::PathPacket;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// How many GSO batches are sent before arrivals are looked for again.
+/// How many GSO batches are sent before the relay polls for arrivals again.
 const BATCHES_BETWEEN_READS: usize = 32;
 
-/// How many datagrams of one socket are read before the others have their turn. A departure that is due has its turn at once.
-const DATAGRAMS_TOGETHER: usize = 256;
+/// How many datagrams of one socket are read before the next socket. A departure that is due comes first.
+const READ_BATCH: usize = 256;
 
-/// The receive buffers asked for: 16 MiB, so that the system drops nothing while the loop sends.
+/// The requested receive buffers: 16 MiB, so that the system drops nothing while the loop sends.
 const BUFFER_BYTES: usize = 16 << 20;
 
 /// A link that is ready to run: its socket is bound, its paths are made.
@@ -41,29 +41,29 @@ const BUFFER_BYTES: usize = 16 << 20;
 pub struct Link {
     listen: Socket,
     to: SocketAddr,
-    emulation: Emulation<Notes>,
-    clients: Clients,
+    emulation: Emulation<PacketMeta>,
+    clients: ClientTable,
     unroutable: u64,
     batch: GsoBatch,
 }
 
-/// Which way.
+/// A direction of the link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Direction {
     Forward,
     Back,
 }
 
-/// For whom or from whom a datagram is, and its mark: what those that leave together have in common.
+/// The client of a datagram and its ECN field; datagrams of one GSO batch have both in common.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Notes {
+struct PacketMeta {
     client: ClientId,
     ecn: Option<Ecn>,
-    /// What IP and UDP add to it.
+    /// The bytes of its IP and UDP headers.
     header_bytes: u64,
 }
 
-impl emulation::Notes for Notes {
+impl emulation::PacketMeta for PacketMeta {
     fn mark(&mut self, _datagram: &mut [u8]) {
         self.ecn = Some(Ecn::CongestionExperienced);
     }
@@ -73,45 +73,45 @@ impl emulation::Notes for Notes {
     }
 }
 
-/// Datagrams that leave together.
+/// Datagrams that leave in one system call.
 #[derive(Debug, Default)]
 struct GsoBatch {
     bytes: Vec<u8>,
     dues: Vec<Instant>,
 }
 
-/// Sends a datagram into the path of `lane`.
-fn enter(lane: &mut Lane<Notes>, store: &mut Store, client: ClientId, arrival: &Arrival, datagram: &[u8]) {
+/// Lets a datagram enter the path of `one_way`.
+fn enter(one_way: &mut OneWay<PacketMeta>, store: &mut PacketBuffers, client: ClientId, arrival: &Arrival, datagram: &[u8]) {
     let header_bytes = header_bytes(arrival.from);
     let bytes = Bytes::new(datagram.len() as u64 + header_bytes);
-    // Why the client: all its datagrams have the same addresses and ports.
-    let entering = Entering { bytes, ecn: arrival.ecn, flow: client.0 };
-    lane.enter(store, arrival.received, entering, datagram, Notes { client, ecn: arrival.ecn, header_bytes });
+    // Why the client is the flow: all its datagrams have the same addresses and ports.
+    let entering = PathPacket { bytes, ecn: arrival.ecn, flow: client.0 };
+    one_way.enter(store, arrival.received, entering, datagram, PacketMeta { client, ecn: arrival.ecn, header_bytes });
 }
 
 impl Link {
-    /// Binds the socket for the clients and makes the paths. What is sent from now on waits for [`Link::run`].
+    /// Binds the socket for the clients and makes the paths. Datagrams that arrive before [`Link::run`] wait in the socket.
     ///
     /// # Errors
     ///
-    /// An address that cannot be used, or a path that cannot be.
+    /// An address that cannot be used, or a path configuration that is not valid.
     pub fn bind(config: &LinkConfig) -> Result<Self, LinkError> {
         let to = SocketAddr::new(config.to.ip().to_canonical(), config.to.port());
         let to = if to.is_ipv4() { to } else { config.to };
         if to.ip().is_unspecified() || to.port() == 0 {
             return Err(LinkError::UnusableDestination { to });
         }
-        let emulated = Emulated {
+        let paths = EmulationConfig {
             forward: &config.forward,
             back: &config.back,
             seed: config.seed,
             keep_awake: config.keep_awake,
             lateness_limit: config.lateness_limit,
         };
-        let emulation = Emulation::new(&emulated, Pace::new(config))?;
+        let emulation = Emulation::new(&paths, WaitPolicy::new(config))?;
         let sockets = SocketConfig {
             receive_buffer_bytes: BUFFER_BYTES,
-            // Why: a notice that nobody listens would only get in the way of the datagrams after it.
+            // Why: a pending "port unreachable" would only make the send call of later datagrams fail.
             count_network_errors: false,
             ..SocketConfig::default()
         };
@@ -119,7 +119,7 @@ impl Link {
         if listen.local_addr() == to {
             return Err(LinkError::RelaysToItself { to });
         }
-        Ok(Self { listen, to, emulation, clients: Clients::new(sockets), unroutable: 0, batch: GsoBatch::default() })
+        Ok(Self { listen, to, emulation, clients: ClientTable::new(sockets), unroutable: 0, batch: GsoBatch::default() })
     }
 
     /// Where clients send to, with the port the system chose.
@@ -127,11 +127,11 @@ impl Link {
         self.listen.local_addr()
     }
 
-    /// Relays on this thread until `stop` is set; then ends within 20 ms. What is still on its way is not sent.
+    /// Relays on this thread until `stop` is set; then it returns within 20 ms. Datagrams that are still on their way are not sent.
     ///
     /// # Errors
     ///
-    /// Only what no later try would mend, such as a system without memory.
+    /// Only failures that a retry cannot solve, such as a system without memory.
     pub fn run(mut self, stop: &AtomicBool) -> Result<LinkReport, LinkError> {
         let priority = RaisedPriority::of_this_thread();
         let started = self.emulation.clock.now();
@@ -142,7 +142,7 @@ impl Link {
                 self.read_after(Duration::ZERO, &mut batch)?;
                 self.emulation.decide_until(now);
             }
-            match self.emulation.pace.next(now, self.emulation.next()) {
+            match self.emulation.wait_policy.next(now, self.emulation.next()) {
                 Step::Send => self.send_due(),
                 Step::Spin => std::hint::spin_loop(),
                 Step::Sleep(asleep) => std::thread::sleep(asleep.into()),
@@ -152,7 +152,7 @@ impl Link {
         Ok(self.report(started, priority.raised()))
     }
 
-    /// Sends what is due, if it is time to send, the earlier of the two directions first.
+    /// Sends what is due, the direction with the earlier departure first.
     fn send_due(&mut self) {
         for _ in 0..BATCHES_BETWEEN_READS {
             let (forward, back) = (self.emulation.forward.due(), self.emulation.back.due());
@@ -160,21 +160,21 @@ impl Link {
             if forward.min(back) > now {
                 return;
             }
-            self.emulation.pace.note_sent(now);
+            self.emulation.wait_policy.note_sent(now);
             self.send_batch(if forward <= back { Direction::Forward } else { Direction::Back }, now);
         }
     }
 
-    /// Sends the first departure of a direction and those after it that are due by `now` and fit the same call.
+    /// Sends the first departure of a direction, with those after it that are due by `now` and fit the same GSO batch.
     fn send_batch(&mut self, direction: Direction, now: Instant) {
         let emulation = &mut self.emulation;
-        let lane = match direction {
+        let one_way = match direction {
             Direction::Forward => &mut emulation.forward,
             Direction::Back => &mut emulation.back,
         };
-        let Some(first) = lane.departures.pop() else { return };
-        let Some(client) = self.clients.get(first.notes.client) else {
-            lane.relayed.dropped_client_gone += 1;
+        let Some(first) = one_way.departures.pop() else { return };
+        let Some(client) = self.clients.get(first.meta.client) else {
+            one_way.relayed.dropped_client_gone += 1;
             emulation.store.release(first.slot);
             return;
         };
@@ -183,23 +183,23 @@ impl Link {
             Direction::Back => (&self.listen, client.address, client.local),
         };
         let size = self.batch.start(&first, &mut emulation.store);
-        while let Some(next) = lane.departures.first().copied()
+        while let Some(next) = one_way.departures.first().copied()
             && next.due <= now
-            && next.notes == first.notes
+            && next.meta == first.meta
             && self.batch.takes(emulation.store.datagram(next.slot).len(), size, socket.datagrams_per_send())
         {
-            lane.departures.pop();
+            one_way.departures.pop();
             self.batch.add(&next, &mut emulation.store);
         }
-        let outcome = socket.send(&Transmit { to, from, datagram_bytes: size, ecn: first.notes.ecn }, &self.batch.bytes);
+        let outcome = socket.send(&Transmit { to, from, datagram_bytes: size, ecn: first.meta.ecn }, &self.batch.bytes);
         let sent_at = emulation.clock.now();
-        let sent = lane.relayed.count(outcome, self.batch.dues.len(), size);
+        let sent = one_way.relayed.count(outcome, self.batch.dues.len(), size);
         for due in self.batch.dues.iter().take(sent) {
             emulation.lateness.record(sent_at.since(*due));
         }
     }
 
-    /// Sleeps until something arrives or `asleep` is over, and reads what is there.
+    /// Sleeps until something arrives or `asleep` is over, then reads.
     fn read_after(&mut self, asleep: Duration, batch: &mut ReceiveBatch) -> Result<(), LinkError> {
         let upstreams = self.clients.all().iter().map(|client| &client.upstream);
         let mut polled: Vec<PollFd<'_>> =
@@ -209,7 +209,7 @@ impl Link {
         }
         let ready: Vec<bool> = polled.iter().map(|polled| !polled.revents().is_empty()).collect();
         let mut read = 0;
-        // Why back first: reading from the clients may evict one, and the places of the others with it.
+        // Why `back` is read first: reading from the clients may evict one, which changes the indices of the others.
         for place in ready.iter().skip(1).enumerate().filter(|(_, ready)| **ready).map(|(place, _)| place) {
             read += self.read_back(place, batch)?;
         }
@@ -222,12 +222,12 @@ impl Link {
 
     fn read_forward(&mut self, batch: &mut ReceiveBatch) -> Result<usize, LinkError> {
         let mut read = 0;
-        while read < DATAGRAMS_TOGETHER {
+        while read < READ_BATCH {
             read += self.listen.receive(batch).map_err(|source| LinkError::System { step: "receive", source })?;
             for (datagram, arrival) in batch.datagrams() {
                 match self.clients.at(arrival.from, arrival.to, self.to, arrival.received) {
                     Ok(client) => enter(&mut self.emulation.forward, &mut self.emulation.store, client, &arrival, datagram),
-                    // Why: the system may have sockets again when the next datagram comes.
+                    // Why no error: the system may have sockets again when the next datagram arrives.
                     Err(_) => self.unroutable += 1,
                 }
             }
@@ -241,7 +241,7 @@ impl Link {
     fn read_back(&mut self, place: usize, batch: &mut ReceiveBatch) -> Result<usize, LinkError> {
         let Some(client) = self.clients.all().get(place) else { return Ok(0) };
         let mut read = 0;
-        while read < DATAGRAMS_TOGETHER {
+        while read < READ_BATCH {
             read += client.upstream.receive(batch).map_err(|source| LinkError::System { step: "receive", source })?;
             for (datagram, arrival) in batch.datagrams() {
                 if (arrival.from.ip(), arrival.from.port()) == (self.to.ip(), self.to.port()) {
@@ -258,13 +258,13 @@ impl Link {
     }
 
     fn report(self, started: Instant, priority: Priority) -> LinkReport {
-        let overflow = overflow::dropped(&self.listen).zip(self.clients.overflow()).map(|(listen, clients)| listen + clients);
+        let drops = socket_drops::dropped(&self.listen).zip(self.clients.receive_buffer_drops()).map(|(listen, clients)| listen + clients);
         let (report, lateness_limit) = self.emulation.report(started, priority);
         LinkReport {
             unroutable: self.unroutable,
             clients: self.clients.seen(),
             clients_evicted: self.clients.evicted(),
-            receive_buffer_drops: overflow,
+            receive_buffer_drops: drops,
             warnings: self.listen.warnings().to_vec(),
             ..report
         }
@@ -273,21 +273,21 @@ impl Link {
 }
 
 impl GsoBatch {
-    /// Begins with `first`, whose size all others but the last must have. Returns that size.
-    fn start(&mut self, first: &Departure<Notes>, store: &mut Store) -> usize {
+    /// Begins a batch with `first`. All others but the last must have its size, which is returned.
+    fn start(&mut self, first: &Departure<PacketMeta>, store: &mut PacketBuffers) -> usize {
         self.bytes.clear();
         self.dues.clear();
         self.add(first, store);
         self.bytes.len()
     }
 
-    /// Whether a datagram of `bytes` bytes fits behind the others.
+    /// Whether a datagram of `bytes` bytes fits into the batch.
     fn takes(&self, bytes: usize, size: usize, most: usize) -> bool {
         let whole = self.bytes.len() == self.dues.len() * size;
         whole && bytes <= size && self.dues.len() < most && self.bytes.len() + bytes <= SEND_BYTES_MAX
     }
 
-    fn add(&mut self, departure: &Departure<Notes>, store: &mut Store) {
+    fn add(&mut self, departure: &Departure<PacketMeta>, store: &mut PacketBuffers) {
         self.bytes.extend_from_slice(store.datagram(departure.slot));
         self.dues.push(departure.due);
         store.release(departure.slot);
@@ -295,7 +295,7 @@ impl GsoBatch {
 }
 
 impl RelayCounters {
-    /// Counts what became of a GSO batch of `datagrams`, each of `size` bytes; returns how many were sent.
+    /// Counts the outcome of a GSO batch of `datagrams`, each of `size` bytes; returns how many were sent.
     fn count(&mut self, outcome: SendOutcome, datagrams: usize, size: usize) -> usize {
         let sent = match outcome {
             SendOutcome::Sent => datagrams,
@@ -318,13 +318,13 @@ impl RelayCounters {
     }
 }
 
-/// What IP and UDP add to a datagram.
+/// The bytes of the IP and UDP headers of a datagram.
 fn header_bytes(address: SocketAddr) -> u64 {
     if address.is_ipv4() { 28 } else { 48 }
 }
 
-/// The bit of the payload that stands for `bit` of the whole packet: the headers are spared, because the
-/// system would not let a packet with a damaged one through.
+/// The bit of the payload to flip for bit `bit` of the whole packet. The headers are left intact, because the system would drop a
+/// packet with a damaged header.
 fn bit_of_payload(bit: u64, packet_bytes: u64, payload_bytes: usize) -> usize {
     let scaled = u128::from(bit) * payload_bytes as u128 / u128::from(packet_bytes.max(1));
     usize::try_from(scaled).unwrap_or(0)
@@ -349,10 +349,10 @@ mod tests {
 
     #[test]
     fn a_batch_ends_with_its_first_shorter_datagram() {
-        let mut store = Store::default();
+        let mut store = PacketBuffers::default();
         let mut departure = |bytes: &[u8]| {
-            let notes = Notes { client: ClientId(0), ecn: None, header_bytes: 28 };
-            Departure { due: Instant::ZERO, slot: store.keep(bytes).unwrap(), notes }
+            let meta = PacketMeta { client: ClientId(0), ecn: None, header_bytes: 28 };
+            Departure { due: Instant::ZERO, slot: store.keep(bytes).unwrap(), meta }
         };
         let (first, short) = (departure(&[1, 2, 3]), departure(&[4]));
         let mut batch = GsoBatch::default();

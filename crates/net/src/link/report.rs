@@ -1,4 +1,4 @@
-//! What a link did, and whether it can be believed.
+//! The report of a link: its counters, and whether the emulation was exact enough.
 //!
 //! Called by the relay when it ends.
 //!
@@ -12,64 +12,64 @@ use crate::bind::SocketWarning;
 use segstream_base::Duration;
 use segstream_path::PathCounters;
 
-/// What became of the datagrams that the path of one direction delivered, copies counted.
+/// What happened to the datagrams that the path of one direction delivered, including copies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct RelayCounters {
-    /// The system has taken them.
+    /// Sent.
     pub sent: u64,
-    /// The relay had too many to keep already (262,144 datagrams or 512 MiB).
+    /// Dropped because the relay's buffer was full (262,144 datagrams or 512 MiB).
     pub dropped_limit: u64,
-    /// The send buffer was full.
+    /// Dropped because the send buffer was full.
     pub dropped_send_buffer: u64,
-    /// The network or the system refused them, for example because they are too large.
+    /// Dropped because the network or the system refused them, for example because they are too large.
     pub dropped_refused: u64,
-    /// Their client had to make room for another before they were due.
+    /// Dropped because their client was evicted before they were due.
     pub dropped_client_gone: u64,
-    /// They were still on their way when the link ended.
+    /// Still on their way when the link ended.
     pub unsent: u64,
 }
 
-/// What a link did.
+/// The report of a link.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LinkReport {
     /// How long it ran.
     pub ran: Duration,
     /// How late datagrams left, both directions together.
     pub lateness: Lateness,
-    /// What the forward path did.
+    /// The counters of the forward path.
     pub forward: PathCounters,
-    /// What the path back did.
+    /// The counters of the path back.
     pub back: PathCounters,
-    /// What became of what the forward path delivered.
+    /// What happened to datagrams that the forward path delivered.
     pub forward_relayed: RelayCounters,
-    /// What became of what the path back delivered.
+    /// What happened to datagrams that the path back delivered.
     pub back_relayed: RelayCounters,
-    /// How long what the forward path delivered waited in its queue.
+    /// How long datagrams waited in the queue of the forward path.
     pub forward_queueing: Queueing,
-    /// How long what the path back delivered waited in its queue.
+    /// How long datagrams waited in the queue of the path back.
     pub back_queueing: Queueing,
-    /// Datagrams that entered neither path: at a client's socket from somebody who is not the destination, or
-    /// from a client for whom no socket could be opened.
+    /// Datagrams that entered neither path: those at a client's socket that are not from the destination, and those of a client for
+    /// which no socket could be opened.
     pub unroutable: u64,
     /// Clients seen.
     pub clients: u64,
-    /// Clients that had to make room because there were more than 64.
+    /// Clients that were evicted because there were more than 64.
     pub clients_evicted: u64,
-    /// Datagrams the kernel dropped before the link could read them; `None` where the system does not tell.
+    /// Datagrams that the kernel dropped before the link could read them; `None` if the system does not report them.
     pub receive_buffer_drops: Option<u64>,
-    /// What the link's thread was preferred to. Anything but [`Priority::Realtime`] lets a busy machine make it late.
+    /// How the link's thread was scheduled. With anything but [`Priority::Realtime`] a busy machine can make it late.
     pub priority: Priority,
-    /// Whether the system kept the processors from sleeping deeply. Without it a virtual machine may be late.
+    /// Whether the system kept the processors out of deep sleep states. Without that a virtual machine may be late.
     pub kept_awake: bool,
-    /// What the system granted less of than was asked for.
+    /// Where the system granted less than was requested.
     pub warnings: Vec<SocketWarning>,
-    /// Whether the emulation can be believed: of a thousand datagrams 999 left within the limit of lateness, and
-    /// none was dropped because the link was too slow.
+    /// Whether the link kept up: 999 of 1000 datagrams left within the limit of lateness, and none was dropped because the link was
+    /// too slow.
     pub kept_up: bool,
 }
 
 impl LinkReport {
-    /// Judges [`LinkReport::kept_up`] by all the rest.
+    /// Sets [`LinkReport::kept_up`] from the other fields.
     pub(super) fn judge(mut self, lateness_limit: Duration) -> Self {
         let too_slow = |relayed: RelayCounters| relayed.dropped_limit > 0 || relayed.dropped_send_buffer > 0;
         self.kept_up = self.lateness.p999 < lateness_limit

@@ -1,8 +1,8 @@
-//! What can be wrong with a staged run.
+//! The errors of a staged run.
 //!
-//! Called by [`super::run`] and whoever reads its answer.
+//! Made by [`super::run`]; read by its caller.
 //!
-//! Invariant: one error a run: the first of the lowest thread.
+//! Invariant: a run returns one error: the first one of the thread with the lowest number.
 
 use super::mapping::STAGES_MAX;
 use std::io;
@@ -29,36 +29,36 @@ pub enum StagedError {
     #[error("the flow must name each of the {0} stages once")]
     Flow(usize),
     /// See the message.
-    #[error("queues of no messages carry nothing; give at least 1")]
+    #[error("a queue must hold at least 1 message")]
     NoQueue,
     /// See the message.
     #[error("stage {from} addressed stage {to}, which does not exist; give it a stage of the run")]
     NoSuchStage {
-        /// Who.
+        /// The sending stage.
         from: &'static str,
-        /// Whom.
+        /// The number of the stage that does not exist.
         to: usize,
     },
     /// See the message.
     #[error(
-        "stage {from} has more than {held_back_max} messages waiting for stage {to}, which is up the flow; let it answer less, give longer \
-         queues, or put it up the flow itself"
+        "stage {from} has more than {backlog_max} messages waiting for stage {to}, which is upstream; let it answer less, make the \
+         queues longer, or put it upstream itself"
     )]
-    HeldBack {
-        /// Who has them.
+    Backlog {
+        /// The sending stage.
         from: &'static str,
-        /// Who does not take them.
+        /// The receiving stage.
         to: usize,
-        /// The most that may wait.
-        held_back_max: usize,
+        /// The limit of the backlog.
+        backlog_max: usize,
     },
     /// See the message.
-    #[error("stage {stage} panicked: {said}")]
+    #[error("stage {stage} panicked: {panic_message}")]
     Panicked {
-        /// Which.
+        /// The stage.
         stage: &'static str,
-        /// What it said.
-        said: String,
+        /// The message of the panic.
+        panic_message: String,
     },
     /// See the message.
     #[error("a thread cannot be started: {0}; take fewer")]

@@ -1,16 +1,16 @@
-//! Which thread has which stage, and which way the data flows.
+//! The mapping of stages to threads, and the direction in which data flows.
 //!
-//! Made by whoever starts a run; read by [`super::run`].
+//! Made by the caller of [`super::run`].
 //!
 //! Invariant: every thread of a mapping has at least one stage.
 
 use super::error::StagedError;
 use segstream_base::stage::StageId;
 
-/// The most stages of a run: sets of stages are kept in one word.
+/// The maximum number of stages in a run: a set of stages is a bit mask of one word.
 pub const STAGES_MAX: usize = 64;
 
-/// Which thread has which stage.
+/// The thread of each stage.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mapping {
     thread_of: Vec<usize>,
@@ -22,12 +22,12 @@ impl Mapping {
     ///
     /// # Errors
     ///
-    /// When a thread has no stage, or there is none at all.
+    /// If a thread has no stage, or there are no stages.
     pub fn new(thread_of: Vec<usize>) -> Result<Self, StagedError> {
         let Some(last) = thread_of.iter().max().copied() else {
             return Err(StagedError::Stages(0));
         };
-        // A thread beyond the number of stages leaves one below it empty.
+        // If a thread number is at least the number of stages, some thread below it has no stage.
         let threads = last.saturating_add(1).min(thread_of.len() + 1);
         match (0..threads).find(|thread| !thread_of.contains(thread)) {
             Some(empty) => Err(StagedError::EmptyThread(empty)),
@@ -40,7 +40,7 @@ impl Mapping {
         Self { thread_of: vec![0; stages], threads: 1 }
     }
 
-    /// How many threads.
+    /// The number of threads.
     pub const fn threads(&self) -> usize {
         self.threads
     }
@@ -51,7 +51,7 @@ impl Mapping {
     }
 }
 
-/// The place of each stage in the flow; without one, the order of the stages.
+/// The rank of each stage in the flow; by default the order of the stages.
 pub(super) fn ranks(flow: Option<&[StageId]>, stages: usize) -> Result<Vec<usize>, StagedError> {
     let Some(flow) = flow else {
         return Ok((0..stages).collect());

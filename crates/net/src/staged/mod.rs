@@ -1,42 +1,40 @@
 //! The staged runner: the processes of a protocol that is parallel by function, spread over threads (HT 3, HT 5).
 //!
-//! [`run`] takes any [`Stage`]s of one message type and a [`Mapping`], which says as a value which thread has which
-//! stages; the same stages run on 1, 2, 4 ... threads without a change. Called by the laboratory, which wires HTPNET
-//! onto it, and by benchmarks.
+//! [`run`] takes any [`Stage`]s of one message type and a [`Mapping`] of stages to threads; the same stages run on 1, 2, 4 ...
+//! threads without a change. Called by the laboratory, which runs HTPNET on it, and by benchmarks.
 //!
-//! - [`mapping`]: which thread has which stage, and which way the data flows.
-//! - [`options`]: [`StagedOptions`], how long queues are, how threads wait.
-//! - `lane`: one bounded queue for each pair of stages; `sleeper`: how an idle thread sleeps and is woken.
-//! - `seat`: a stage in its place, its messages in and out; `worker`: a thread and its stages.
-//! - [`stop`]: [`Stop`], how a run is ended; [`report`]: what a run gave; [`error`]: what can be wrong.
+//! - [`mapping`]: the mapping of stages to threads, and the direction in which data flows.
+//! - [`options`]: [`StagedOptions`], the length of queues, how threads wait.
+//! - `bounded_queue`: one queue for each pair of stages; `parker`: how an idle thread sleeps and is woken.
+//! - `node`: a stage with its queues; `worker`: a thread and its stages.
+//! - [`stop`]: [`Stop`], which ends a run; [`report`]: the results of a run; [`error`]: its errors.
 //! - [`packet_store`]: [`PacketStore`], payload that stages pass by reference.
 //!
-//! Invariant: messages from one stage to another arrive in the order they were sent, under any mapping. No lock is
-//! taken on the way of a message: lanes have one writer and one reader each.
+//! Invariant: messages from one stage to another arrive in the order they were sent, under any mapping. Passing a message takes no
+//! lock: each queue has one producer and one consumer.
 //!
-//! # Full queues
+//! # Backpressure
 //!
-//! A stage that has a message *down the flow* (to a later stage) for which there is no room is not called again, not
-//! even by its timer, until there is. A message *up the flow* (to an earlier stage, or to itself) never holds its
-//! sender: it waits with the sender, in its place behind the others of the same pair, until there is room.
+//! A stage that has a message for a *downstream* (later) stage whose queue is full is blocked: it is not called again, not even for
+//! its timer, until there is room. A message to an *upstream* stage (an earlier one, or itself) never blocks its sender: it waits
+//! in the sender's backlog, in order, until there is room.
 //!
-//! So nothing can wait in a circle. A held stage waits for a later one to take a message. Among the stages that
-//! are held the last one in the flow waits for a stage that is not held, whose thread goes on calling it while it
-//! has messages; so that one takes a message, there is room, and the last held stage is held no more. By
-//! induction from the end of the flow every held stage is called again. A thread that is waiting for room is woken
-//! by the thread that makes room.
+//! So there is no deadlock. A blocked stage waits for a later one to take a message. The last blocked stage in the flow waits for a
+//! stage that is not blocked, whose thread calls it while it has messages. That stage takes a message, there is room, and the last
+//! blocked stage is unblocked. By induction from the end of the flow every blocked stage is called again. The thread that makes
+//! room wakes a thread that waits for it.
 //!
-//! What waits up the flow is limited by what the stages say back for the messages that lie in the lanes down the flow,
-//! as state packets do; the run ends with an error before it exceeds [`StagedOptions::held_back_max`].
+//! The upstream backlog is limited by what the stages answer to the messages in the queues downstream, as state packets do; the run
+//! ends with an error before it exceeds [`StagedOptions::backlog_max`].
 
+mod bounded_queue;
 pub mod error;
-mod lane;
 pub mod mapping;
+mod node;
 pub mod options;
 pub mod packet_store;
 mod pinning;
 pub mod report;
-mod seat;
 pub mod stop;
 #[cfg(test)]
 mod tests;
@@ -50,42 +48,42 @@ pub use report::{Ended, Finished, StageCounters, ThreadCounters};
 pub use stop::Stop;
 
 use crate::clock::Clock;
-use crate::sleeper::Sleeper;
+use crate::parker::Parker;
 use mapping::STAGES_MAX;
-use seat::Seat;
+use node::Node;
 use segstream_base::stage::Stage;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::thread;
-use worker::{Places, Worker};
+use worker::{Topology, Worker};
 
-/// Runs `stages` on the threads of `mapping` until `stop` is set, the time is over, or something fails; the stages
-/// come back in their order. A stage starts by its timer: one that has something to do at first says so in
+/// Runs `stages` on the threads of `mapping` until `stop` is set, the time is over, or there is an error. The stages are returned in
+/// their order. A stage starts by its timer: one that has something to do at the beginning returns a time in
 /// [`Stage::poll_timeout`].
 ///
 /// Messages that are still in a queue when the run ends are dropped.
 ///
 /// # Errors
 ///
-/// When mapping, flow or options do not fit the stages; when a thread cannot be started; when a stage panics,
-/// addresses a stage that does not exist, or has more messages up the flow than the options allow.
+/// If mapping, flow or options do not fit the stages; if a thread cannot be started; if a stage panics, addresses a stage that does
+/// not exist, or has a greater upstream backlog than the options allow.
 pub fn run<S>(stages: Vec<S>, mapping: &Mapping, options: &StagedOptions, stop: &Stop) -> Result<Finished<S>, StagedError>
 where
     S: Stage + Send,
     S::Message: Send,
 {
-    let places = places(stages.len(), mapping, options)?;
+    let topology = topology(stages.len(), mapping, options)?;
     let threads = mapping.threads();
-    stop.wakes(Arc::clone(&places.sleepers));
-    let mut seats: Vec<Vec<Seat<S>>> = (0..threads).map(|_| Vec::new()).collect();
-    for (seat, thread) in Seat::all(stages, &places, options.queue_messages).into_iter().zip(mapping.threads_of()) {
-        seats[*thread].push(seat);
+    stop.wakes(Arc::clone(&topology.parkers));
+    let mut nodes: Vec<Vec<Node<S>>> = (0..threads).map(|_| Vec::new()).collect();
+    for (node, thread) in Node::all(stages, &topology, options.queue_messages).into_iter().zip(mapping.threads_of()) {
+        nodes[*thread].push(node);
     }
     let clock = Clock::start();
     let results: Vec<_> = thread::scope(|scope| {
         let mut handles = Vec::new();
-        for (number, seats) in seats.into_iter().enumerate() {
-            let worker = Worker::new(number, seats, &places, options, stop, clock);
+        for (number, nodes) in nodes.into_iter().enumerate() {
+            let worker = Worker::new(number, nodes, &topology, options, stop, clock);
             let spawned = thread::Builder::new().name(format!("stages-{number}")).spawn_scoped(scope, move || worker.run());
             match spawned {
                 Ok(handle) => handles.push(handle),
@@ -95,14 +93,14 @@ where
                 }
             }
         }
-        // A worker catches what its stages throw, so joining fails only by a fault of the runner itself.
-        handles.into_iter().map(|handle| handle.join().unwrap_or_else(|thrown| std::panic::resume_unwind(thrown))).collect()
+        // A worker catches panics of its stages, so joining fails only by a fault of the runner itself.
+        handles.into_iter().map(|handle| handle.join().unwrap_or_else(|payload| std::panic::resume_unwind(payload))).collect()
     });
     let elapsed = clock.now().since(segstream_base::Instant::ZERO);
     report::join(results, elapsed)
 }
 
-fn places(stages: usize, mapping: &Mapping, options: &StagedOptions) -> Result<Places, StagedError> {
+fn topology(stages: usize, mapping: &Mapping, options: &StagedOptions) -> Result<Topology, StagedError> {
     if stages == 0 || stages > STAGES_MAX {
         return Err(StagedError::Stages(stages));
     }
@@ -112,10 +110,10 @@ fn places(stages: usize, mapping: &Mapping, options: &StagedOptions) -> Result<P
     if options.queue_messages == 0 {
         return Err(StagedError::NoQueue);
     }
-    Ok(Places {
+    Ok(Topology {
         thread_of: mapping.threads_of().to_vec(),
         rank: mapping::ranks(options.flow.as_deref(), stages)?,
         senders: (0..stages).map(|_| AtomicU64::new(0)).collect(),
-        sleepers: (0..mapping.threads()).map(|_| Sleeper::default()).collect::<Vec<_>>().into(),
+        parkers: (0..mapping.threads()).map(|_| Parker::default()).collect::<Vec<_>>().into(),
     })
 }

@@ -1,11 +1,11 @@
-//! The packet store: payload that stages pass by reference (HT 3.1).
+//! The packet store: a lock-free pool of reference-counted payload buffers, which stages pass by number (HT 3.1).
 //!
-//! Shared by the stages at the ends of a run: the host's end copies payload in, the stages pass the slot's number, the
-//! other end copies it out. The stages of the protocol never see a byte of it.
+//! Shared by the stages at the ends of a run: the host's end copies payload in, the stages pass the number of the slot, the other
+//! end copies it out. The stages of the protocol never see its bytes.
 //!
-//! Invariant: payload is copied once in and once out, and no lock is taken. A slot is handed out again only after
-//! all who held it have let it go. A number that nobody handed out reads nothing or other bytes; it never
-//! breaks the program, because every byte is read and written atomically.
+//! Invariant: payload is copied once in and once out, and no lock is taken. A slot is reused only after all its holders have released
+//! it. A number that was not handed out reads nothing or other bytes. That is not undefined behaviour, because every byte is
+//! read and written atomically.
 
 use crossbeam_queue::ArrayQueue;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -37,7 +37,7 @@ impl PacketStore {
         let (slots, slot_bytes) = (slots.max(1), slot_bytes.max(1) as usize);
         let free = ArrayQueue::new(slots as usize);
         let place = |number: u32| {
-            // Why: the queue has room for exactly these.
+            // Why the result is ignored: the queue has room for exactly these.
             let _ = free.push(number);
             let words = (0..slot_bytes.div_ceil(WORD)).map(|_| AtomicU64::new(0)).collect();
             Place { holders: AtomicU32::new(0), bytes: AtomicU32::new(0), words }
@@ -45,8 +45,8 @@ impl PacketStore {
         Self { slots: (0..slots).map(place).collect(), free, slot_bytes }
     }
 
-    /// Copies `payload` into a free slot, which the caller then holds. `None` when no slot is free, or the payload
-    /// is longer than a slot.
+    /// Copies `payload` into a free slot, which the caller then holds. `None` if no slot is free, or if the payload is longer than a
+    /// slot.
     pub fn put(&self, payload: &[u8]) -> Option<Slot> {
         if payload.len() > self.slot_bytes {
             return None;
@@ -63,12 +63,12 @@ impl PacketStore {
             word.store(u64::from_le_bytes(last), Ordering::Relaxed);
         }
         place.bytes.store(payload.len() as u32, Ordering::Relaxed);
-        // Why: whoever is sent the number sees the bytes, because the message is sent after this.
+        // Why relaxed is enough: the message with the number is sent after this, so its receiver sees the bytes.
         place.holders.store(1, Ordering::Release);
         Some(Slot(number))
     }
 
-    /// Appends the payload of `slot` to `out`, and tells its length. `None` when nobody holds the slot.
+    /// Appends the payload of `slot` to `out` and returns its length. `None` if the slot is free.
     pub fn copy_out(&self, slot: Slot, out: &mut Vec<u8>) -> Option<usize> {
         let place = self.held(slot)?;
         let bytes = place.bytes.load(Ordering::Relaxed) as usize;
@@ -81,19 +81,19 @@ impl PacketStore {
         Some(out.len() - from)
     }
 
-    /// The length of the payload of `slot`; `None` when nobody holds it.
+    /// The length of the payload of `slot`; `None` if it is free.
     pub fn bytes(&self, slot: Slot) -> Option<u32> {
         Some(self.held(slot)?.bytes.load(Ordering::Relaxed))
     }
 
-    /// Makes one more hold `slot`; called by one who holds it. Returns whether it was held.
+    /// Adds a holder of `slot`; called by a holder. Returns whether it was held.
     pub fn share(&self, slot: Slot) -> bool {
         let place = self.slots.get(slot.0 as usize);
         let more = |holders: u32| if holders == 0 { None } else { holders.checked_add(1) };
         place.is_some_and(|place| place.holders.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_ok())
     }
 
-    /// Lets go of `slot`; when nobody else holds it, it is free. Returns whether it was held.
+    /// Releases `slot`; without other holders it becomes free. Returns whether it was held.
     pub fn release(&self, slot: Slot) -> bool {
         let Some(place) = self.slots.get(slot.0 as usize) else {
             return false;
@@ -103,13 +103,13 @@ impl PacketStore {
             return false;
         };
         if holders == 1 {
-            // Why: a slot becomes free once for each time it was taken, so the queue has room.
+            // Why the result is ignored: a slot becomes free once for each time it was taken, so the queue has room.
             let _ = self.free.push(slot.0);
         }
         true
     }
 
-    /// Slots that are free.
+    /// The number of free slots.
     pub fn free(&self) -> usize {
         self.free.len()
     }

@@ -1,11 +1,10 @@
-//! Binding a thread of a staged run to one processor.
+//! Processor affinity: pins a thread of a staged run to one processor.
 //!
 //! Called by the workers when [`super::StagedOptions::pin`] asks for it. Limit: Linux.
 //!
-//! Invariant: failing is no error; a thread that cannot be bound stays free, and that is told.
+//! Invariant: a refusal is no error; the thread is then not pinned, and the report says so.
 
-/// Binds the calling thread to the processor number `thread` of those it may use, counted around. Returns whether
-/// it is.
+/// Pins the calling thread to processor `thread`, modulo their number, of those it may use. Returns whether it succeeded.
 #[cfg(target_os = "linux")]
 pub(super) fn pin(thread: usize) -> bool {
     use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};

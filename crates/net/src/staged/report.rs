@@ -1,8 +1,8 @@
-//! What a staged run gave.
+//! The results of a staged run.
 //!
-//! Made by the workers; read by whoever started the run.
+//! Made by the workers; returned by [`super::run`].
 //!
-//! Invariant: counters are of one stage each and are written by its thread alone.
+//! Invariant: each stage has its own counters, which only its thread writes.
 
 use super::error::StagedError;
 use segstream_base::Duration;
@@ -10,49 +10,48 @@ use segstream_base::Duration;
 /// Why a run ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ended {
-    /// Somebody set the [`super::Stop`].
+    /// The [`super::Stop`] was set.
     Stopped,
     /// [`super::StagedOptions::time_max`] was over.
     TimeMax,
 }
 
-/// What one stage did.
+/// The counters of one stage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StageCounters {
     /// Its name.
     pub name: &'static str,
-    /// Messages it took.
+    /// Messages it handled.
     pub messages: u64,
-    /// How often its timer was due.
+    /// How often its timer expired.
     pub timeouts: u64,
     /// Messages it sent.
     pub sent: u64,
-    /// How often it had a message down the flow for which there was no room.
+    /// How often it became blocked: it had a message for a downstream stage whose queue was full.
     pub stalls: u64,
-    /// The most messages that waited at it for room.
-    pub held_back_max: usize,
-    /// Wall time of its turns, with what its messages cost to take and to hand on.
+    /// The greatest backlog, in messages.
+    pub backlog_max: usize,
+    /// Wall time of its turns, including taking and passing on its messages.
     pub busy: Duration,
 }
 
 impl StageCounters {
     pub(super) const fn new(name: &'static str) -> Self {
-        Self { name, messages: 0, timeouts: 0, sent: 0, stalls: 0, held_back_max: 0, busy: Duration::ZERO }
+        Self { name, messages: 0, timeouts: 0, sent: 0, stalls: 0, backlog_max: 0, busy: Duration::ZERO }
     }
 }
 
-/// What one thread had of its processor.
+/// The time of one thread.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ThreadCounters {
-    /// Wall time it did not sleep.
+    /// Wall time in which it did not sleep.
     pub awake: Duration,
-    /// Processor time of it; `None` where the system does not tell.
+    /// Its processor time; `None` if the system does not report it.
     pub processor: Option<Duration>,
 }
 
 impl ThreadCounters {
-    /// The share of its waking time in which it had a processor: below one when it shared it with others. One when
-    /// that is not known.
+    /// Processor time over wall time while it did not sleep: below one if it shared its processor. One if that is not known.
     pub fn share(&self) -> f64 {
         match self.processor {
             Some(processor) if !self.awake.is_zero() => (processor.as_secs_f64() / self.awake.as_secs_f64()).min(1.0),
@@ -61,34 +60,34 @@ impl ThreadCounters {
     }
 }
 
-/// A run that ended as it should.
+/// The result of a run without an error.
 #[derive(Debug)]
 pub struct Finished<S> {
     /// The stages, in their order.
     pub stages: Vec<S>,
-    /// What each did.
+    /// The counters of each.
     pub counters: Vec<StageCounters>,
-    /// What each thread had of its processor.
+    /// The time of each thread.
     pub threads: Vec<ThreadCounters>,
-    /// Why it ended.
+    /// Why the run ended.
     pub ended: Ended,
     /// Wall time of the run, starting threads included.
     pub elapsed: Duration,
-    /// Whether every thread was bound to its processor.
+    /// Whether every thread was pinned to its processor.
     pub pinned: bool,
 }
 
-/// What one thread brings back.
-pub(super) struct Brought<S> {
-    /// Stages with their places and counters.
+/// The result of one thread.
+pub(super) struct ThreadResult<S> {
+    /// Stages with their numbers and counters.
     pub(super) stages: Vec<(usize, S, StageCounters)>,
     pub(super) thread: ThreadCounters,
     pub(super) ended: Ended,
     pub(super) pinned: bool,
 }
 
-/// All threads' results as one.
-pub(super) fn join<S>(results: Vec<Result<Brought<S>, StagedError>>, elapsed: Duration) -> Result<Finished<S>, StagedError> {
+/// Merges the results of all threads.
+pub(super) fn join<S>(results: Vec<Result<ThreadResult<S>, StagedError>>, elapsed: Duration) -> Result<Finished<S>, StagedError> {
     let (mut all, mut threads, mut ended, mut pinned) = (Vec::new(), Vec::new(), Ended::Stopped, true);
     for result in results {
         let brought = result?;

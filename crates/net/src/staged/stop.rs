@@ -1,14 +1,14 @@
-//! How a staged run is ended: by any thread, or by a stage of it.
+//! Ends a staged run, from any thread or from a stage.
 //!
-//! Held by whoever starts a run and by the stage that knows when all is done.
+//! Held by the caller of [`super::run`] and by the stage that knows when the run is complete.
 //!
-//! Invariant: once set, every thread of the run ends after the turn it is in, asleep or awake, held or not.
+//! Invariant: once it is set, every thread of the run ends after its present turn, even if it sleeps or its stages are blocked.
 
-use crate::sleeper::Sleeper;
+use crate::parker::Parker;
 use std::sync::atomic::{AtomicBool, Ordering, fence};
 use std::sync::{Arc, OnceLock};
 
-/// Ends one run. Copies end the same run; a second run needs a stop of its own, else it ends at once.
+/// Ends one run. Copies end the same run. A second run needs its own stop; with this one it would end at once.
 #[derive(Clone, Debug, Default)]
 pub struct Stop {
     shared: Arc<Shared>,
@@ -17,7 +17,7 @@ pub struct Stop {
 #[derive(Debug, Default)]
 struct Shared {
     set: AtomicBool,
-    sleepers: OnceLock<Arc<[Sleeper]>>,
+    parkers: OnceLock<Arc<[Parker]>>,
 }
 
 impl Stop {
@@ -26,24 +26,24 @@ impl Stop {
         Self::default()
     }
 
-    /// Ends the run. One that has not begun will end at once.
+    /// Ends the run. A run that has not begun ends at once.
     pub fn stop(&self) {
         self.shared.set.store(true, Ordering::Release);
         fence(Ordering::SeqCst);
-        for sleeper in self.shared.sleepers.get().into_iter().flat_map(|sleepers| sleepers.iter()) {
-            sleeper.wake();
+        for parker in self.shared.parkers.get().into_iter().flat_map(|parkers| parkers.iter()) {
+            parker.wake();
         }
     }
 
-    /// Whether the run is to end, or has.
+    /// Whether it is set.
     #[inline]
     pub fn is_set(&self) -> bool {
         self.shared.set.load(Ordering::Relaxed)
     }
 
-    /// Names the threads that are to be woken. A stop serves one run: a second with the same ends at once.
-    pub(super) fn wakes(&self, sleepers: Arc<[Sleeper]>) {
-        if self.shared.sleepers.set(sleepers).is_err() {
+    /// Registers the threads to wake. A stop serves one run; a second run with the same stop ends at once.
+    pub(super) fn wakes(&self, parkers: Arc<[Parker]>) {
+        if self.shared.parkers.set(parkers).is_err() {
             self.stop();
         }
     }

@@ -128,12 +128,12 @@ fn seen(finished: &Finished<Probe>) -> &[Message] {
 #[test]
 fn messages_of_two_stages_keep_their_order_under_any_mapping() {
     // Without a second look an idle thread sleeps at once, so that every wake counts.
-    for (queue_messages, looks) in [(1, 100), (3, 0), (64, 0), (64, 100)] {
+    for (queue_messages, polls) in [(1, 100), (3, 0), (64, 0), (64, 100)] {
         for mapping in mappings(4, 4) {
             let stop = Stop::new();
             let stages =
                 vec![Probe::source(0, &[1, 2], 600, 5), Probe::relay(1, 3, None), Probe::relay(2, 3, None), Probe::sink(600, &stop)];
-            let options = StagedOptions { looks, ..options(queue_messages) };
+            let options = StagedOptions { polls, ..options(queue_messages) };
             let finished = run(stages, &mapping, &options, &stop).unwrap();
             assert_eq!(finished.ended, Ended::Stopped, "{mapping:?}");
             for relay in [1, 2] {
@@ -182,7 +182,7 @@ fn a_circle_of_full_queues_goes_on() {
             Probe::sink(300, &stop),
         ];
         // The third relay speaks to itself: each message makes another, so the sink gets its number and the run ends.
-        let finished = run(stages, &mapping, &StagedOptions { looks: 0, ..options(1) }, &stop).unwrap();
+        let finished = run(stages, &mapping, &StagedOptions { polls: 0, ..options(1) }, &stop).unwrap();
         assert_eq!(finished.ended, Ended::Stopped, "{mapping:?}");
         assert!(seen(&finished).len() >= 300);
     }
@@ -197,7 +197,7 @@ fn a_full_queue_down_the_flow_holds_its_sender_and_nobody_else() {
         assert_eq!(finished.ended, Ended::Stopped);
         assert!(finished.counters[0].stalls > 0);
         // One call's messages at most wait: the source is not called while it is held.
-        assert!(finished.counters[0].held_back_max <= 10, "{:?}", finished.counters[0]);
+        assert!(finished.counters[0].backlog_max <= 10, "{:?}", finished.counters[0]);
     }
 }
 
@@ -252,9 +252,9 @@ fn messages_up_the_flow_that_nobody_takes_end_the_run_before_they_fill_the_memor
     // The flow is told the wrong way round: the source floods, and nothing holds it.
     let flow = Some(vec![StageId(1), StageId(0)]);
     let stages = vec![Probe::source(0, &[1], u64::MAX, 64), Probe::sink(usize::MAX, &stop)];
-    let options = StagedOptions { flow, held_back_max: 1_000, ..options(4) };
+    let options = StagedOptions { flow, backlog_max: 1_000, ..options(4) };
     let error = run(stages, &Mapping::one_thread(2), &options, &stop).unwrap_err();
-    assert!(matches!(error, StagedError::HeldBack { from: "source", to: 1, held_back_max: 1_000 }), "{error}");
+    assert!(matches!(error, StagedError::Backlog { from: "source", to: 1, backlog_max: 1_000 }), "{error}");
 }
 
 #[test]

@@ -1,18 +1,18 @@
 //! A thread of a staged run and its stages.
 //!
-//! Started by [`super::run`], one a thread.
+//! Started by [`super::run`], one for each thread.
 //!
-//! Invariant: a stage is called by its own thread alone. A worker that has nothing to do looks a limited number of
-//! times, then sleeps until it is woken or a timer is due; it never waits for a lock.
+//! Invariant: only its own thread calls a stage. A worker that has nothing to do polls a limited number of times, then sleeps until it
+//! is woken or a timer is due; it never waits for a lock.
 
 use super::error::StagedError;
+use super::node::{Node, WakeSet};
 use super::options::StagedOptions;
 use super::pinning;
-use super::report::{Brought, Ended, ThreadCounters};
-use super::seat::{Seat, Touched};
+use super::report::{Ended, ThreadCounters, ThreadResult};
 use super::stop::Stop;
 use crate::clock::Clock;
-use crate::sleeper::Sleeper;
+use crate::parker::Parker;
 use segstream_base::stage::{Stage, StageId};
 use segstream_base::{Duration, Instant};
 use std::any::Any;
@@ -20,29 +20,29 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
-/// The shortest sleep: less than this is spent looking, because the system would oversleep.
+/// The shortest sleep: for less the thread polls, because the system would oversleep.
 const SLEEP_MIN: Duration = Duration::from_micros(50);
 
-/// What all threads of a run know.
-pub(super) struct Places {
-    /// By stage.
+/// What all threads of a run share.
+pub(super) struct Topology {
+    /// The thread of each stage.
     pub(super) thread_of: Vec<usize>,
-    /// The place of each stage in the flow.
+    /// The rank of each stage in the flow.
     pub(super) rank: Vec<usize>,
-    /// For each stage the set of those that have ever sent to it, so that only their lanes are looked at.
+    /// For each stage the set of stages that have sent to it, so that only their queues are read.
     pub(super) senders: Vec<AtomicU64>,
-    /// By thread.
-    pub(super) sleepers: Arc<[Sleeper]>,
+    /// The parker of each thread.
+    pub(super) parkers: Arc<[Parker]>,
 }
 
 /// A thread and its stages.
 pub(super) struct Worker<'a, S: Stage> {
     thread: usize,
-    seats: Vec<Seat<S>>,
-    /// Index of the seat whose turn it is.
+    nodes: Vec<Node<S>>,
+    /// The index of the node that is running.
     current: usize,
     out: Vec<(StageId, S::Message)>,
-    places: &'a Places,
+    topology: &'a Topology,
     options: &'a StagedOptions,
     stop: &'a Stop,
     clock: Clock,
@@ -53,21 +53,21 @@ pub(super) struct Worker<'a, S: Stage> {
 impl<'a, S: Stage> Worker<'a, S> {
     pub(super) fn new(
         thread: usize,
-        seats: Vec<Seat<S>>,
-        places: &'a Places,
+        nodes: Vec<Node<S>>,
+        topology: &'a Topology,
         options: &'a StagedOptions,
         stop: &'a Stop,
         clock: Clock,
     ) -> Self {
-        Self { thread, seats, current: 0, out: Vec::new(), places, options, stop, clock, slept: Duration::ZERO }
+        Self { thread, nodes, current: 0, out: Vec::new(), topology, options, stop, clock, slept: Duration::ZERO }
     }
 
-    /// Runs until the end of the run. Whatever ends it here ends it everywhere.
-    pub(super) fn run(mut self) -> Result<Brought<S>, StagedError> {
-        self.places.sleepers[self.thread].enter();
+    /// Runs until the end of the run. An end on one thread ends all threads.
+    pub(super) fn run(mut self) -> Result<ThreadResult<S>, StagedError> {
+        self.topology.parkers[self.thread].register();
         let pinned = self.options.pin && pinning::pin(self.thread);
         let began = (self.clock.now(), processor_time());
-        // Why unwind safe: after a panic the stages are dropped and not called again.
+        // Why this is unwind safe: after a panic the stages are dropped and not called again.
         let turned = catch_unwind(AssertUnwindSafe(|| self.turns()));
         self.stop.stop();
         let thread = ThreadCounters {
@@ -75,45 +75,46 @@ impl<'a, S: Stage> Worker<'a, S> {
             processor: processor_time().zip(began.1).map(|(now, then)| now.saturating_sub(then)),
         };
         match turned {
-            Ok(Ok(ended)) => Ok(Brought { stages: self.seats.into_iter().map(Seat::leave).collect(), thread, ended, pinned }),
+            Ok(Ok(ended)) => Ok(ThreadResult { stages: self.nodes.into_iter().map(Node::leave).collect(), thread, ended, pinned }),
             Ok(Err(error)) => Err(error),
-            Err(thrown) => {
-                Err(StagedError::Panicked { stage: self.seats.get(self.current).map_or("none", Seat::name), said: said(thrown.as_ref()) })
-            }
+            Err(payload) => Err(StagedError::Panicked {
+                stage: self.nodes.get(self.current).map_or("none", Node::name),
+                panic_message: panic_message(payload.as_ref()),
+            }),
         }
     }
 
     fn turns(&mut self) -> Result<Ended, StagedError> {
         let end = self.options.time_max.map_or(Instant::FAR_FUTURE, |span| Instant::ZERO + span);
         let mut now = self.clock.now();
-        let mut looks = 0;
+        let mut polls = 0;
         while !self.stop.is_set() {
             if now >= end {
                 return Ok(Ended::TimeMax);
             }
             let mut worked = false;
-            for index in 0..self.seats.len() {
+            for index in 0..self.nodes.len() {
                 self.current = index;
-                let seat = &mut self.seats[index];
-                if let Some(touched) = seat.turn(now, self.places, self.options, &mut self.out)? {
+                let node = &mut self.nodes[index];
+                if let Some(wake_set) = node.turn(now, self.topology, self.options, &mut self.out)? {
                     let after = self.clock.now();
-                    seat.add_busy(after.since(now));
+                    node.add_busy(after.since(now));
                     now = after;
                     worked = true;
-                    self.wake(touched);
+                    self.wake(wake_set);
                 }
             }
             if worked {
-                looks = 0;
+                polls = 0;
                 continue;
             }
-            looks += 1;
-            if looks > self.options.looks {
+            polls += 1;
+            if polls > self.options.polls {
                 let before = self.clock.now();
                 self.sleep(before, end);
                 self.slept += self.clock.now().since(before);
-            } else if looks > self.options.looks / 2 {
-                // Why: the thread that is waited for may want this very processor.
+            } else if polls > self.options.polls / 2 {
+                // Why: the thread that this one waits for may need this processor.
                 std::thread::yield_now();
             } else {
                 std::hint::spin_loop();
@@ -123,35 +124,35 @@ impl<'a, S: Stage> Worker<'a, S> {
         Ok(Ended::Stopped)
     }
 
-    /// Wakes the threads a turn concerns.
+    /// Wakes the threads of `wake_set`.
     #[inline]
-    fn wake(&self, touched: Touched) {
+    fn wake(&self, wake_set: WakeSet) {
         let others = !(1u64 << self.thread);
-        let (messages, room) = (touched.messages & others, touched.room & others);
+        let (messages, room) = (wake_set.messages & others, wake_set.room & others);
         if messages | room == 0 {
             return;
         }
         fence(Ordering::SeqCst);
-        for (thread, sleeper) in self.places.sleepers.iter().enumerate() {
+        for (thread, parker) in self.topology.parkers.iter().enumerate() {
             if messages >> thread & 1 != 0 {
-                sleeper.wake();
+                parker.wake();
             } else if room >> thread & 1 != 0 {
-                sleeper.wake_for_room();
+                parker.wake_for_room();
             }
         }
     }
 
     /// Sleeps until woken, until a timer is due, or until `end`.
     fn sleep(&self, now: Instant, end: Instant) {
-        let deadline = self.seats.iter().filter_map(Seat::deadline).fold(end, Instant::min);
+        let deadline = self.nodes.iter().filter_map(Node::deadline).fold(end, Instant::min);
         let left = deadline.since(now);
         if left < SLEEP_MIN {
             return;
         }
         let at_most = (deadline != Instant::FAR_FUTURE).then(|| left.into());
-        let held = self.seats.iter().any(Seat::is_holding);
-        let look_again = || self.stop.is_set() || self.seats.iter().any(|seat| seat.could_work(self.places));
-        self.places.sleepers[self.thread].sleep(held, at_most, look_again);
+        let held = self.nodes.iter().any(Node::has_backlog);
+        let look_again = || self.stop.is_set() || self.nodes.iter().any(|node| node.has_work(self.topology));
+        self.topology.parkers[self.thread].sleep(held, at_most, look_again);
     }
 }
 
@@ -168,8 +169,8 @@ fn processor_time() -> Option<Duration> {
     None
 }
 
-/// What a panic said.
-fn said(thrown: &(dyn Any + Send)) -> String {
-    let text = thrown.downcast_ref::<&str>().map(ToString::to_string);
-    text.or_else(|| thrown.downcast_ref::<String>().cloned()).unwrap_or_else(|| "nothing that can be read".to_owned())
+/// The message of a panic.
+fn panic_message(payload: &(dyn Any + Send)) -> String {
+    let text = payload.downcast_ref::<&str>().map(ToString::to_string);
+    text.or_else(|| payload.downcast_ref::<String>().cloned()).unwrap_or_else(|| "no readable message".to_owned())
 }

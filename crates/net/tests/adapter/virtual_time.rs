@@ -7,7 +7,7 @@ use segstream_base::endpoint::{Arrival, Endpoint, Local};
 use segstream_base::halves::{Packet as _, SegmentNumber, Sender as _, SubmitError, Verdict};
 use segstream_base::{Duration, Instant};
 use segstream_net::adapter::{
-    AdapterError, Delivery, Envelope, Failure, Kind, PARAMETERS_BYTES_MAX, ReceivingConfig, ReceivingEndpoint, SendingEndpoint,
+    AdapterError, AdapterHeader, Delivery, Failure, Kind, PARAMETERS_BYTES_MAX, ReceivingConfig, ReceivingEndpoint, SendingEndpoint,
     SendingEvent, StoreLimits, Timing,
 };
 use std::collections::VecDeque;
@@ -168,7 +168,7 @@ fn lose(numbers: &'static [usize]) -> Direction {
 
 /// Loses every datagram of one kind.
 fn lose_kind(kind: Kind) -> Direction {
-    Direction::new(move |_, datagram| Envelope::decode(datagram).unwrap().0.kind == kind)
+    Direction::new(move |_, datagram| AdapterHeader::decode(datagram).unwrap().0.kind == kind)
 }
 
 #[test]
@@ -309,9 +309,9 @@ fn a_source_that_pauses_for_long_keeps_the_connection() {
 fn strangers_and_other_connections_change_nothing() {
     let mut world = World::new(u32::MAX, lose(&[]), lose(&[])).with_segments(&[500]);
     let mut end = Vec::new();
-    Envelope { kind: Kind::Close, detail: 0, connection: 77 }.append(&mut end);
+    AdapterHeader { kind: Kind::Close, detail: 0, connection: 77 }.append(&mut end);
     let mut other = Vec::new();
-    Envelope { kind: Kind::Close, detail: 0, connection: 78 }.append(&mut other);
+    AdapterHeader { kind: Kind::Close, detail: 0, connection: 78 }.append(&mut other);
     world.run(|world| {
         let now = world.now;
         let arrival = |port| Arrival { from: address(port), to: Local::ANY, ecn: None, received: now };
@@ -360,7 +360,7 @@ fn a_packet_without_a_place_is_lost_to_the_scheme() {
 
 fn hand(receiver: &mut ReceivingEndpoint<StopAndWaitReceiver, Builder>, kind: Kind, detail: u16, body: &[u8]) {
     let mut datagram = Vec::new();
-    Envelope { kind, detail, connection: 5 }.append(&mut datagram);
+    AdapterHeader { kind, detail, connection: 5 }.append(&mut datagram);
     datagram.extend_from_slice(body);
     receiver.handle_datagram(
         Instant::ZERO,
@@ -387,9 +387,8 @@ fn end_segment(receiver: &mut ReceivingEndpoint<StopAndWaitReceiver, Builder>, s
 /// Bytes that are often nearly right.
 fn datagram() -> impl Strategy<Value = Vec<u8>> {
     let body = prop_oneof![Just(PARAMETERS.as_bytes().to_vec()), proptest::collection::vec(any::<u8>(), 0..60), data()];
-    let envelope =
-        (prop_oneof![9 => Just(0xA1u8), 1 => any::<u8>()], 0u8..8, any::<u16>(), prop_oneof![9 => Just(5u32), 1 => any::<u32>()]);
-    (envelope, body).prop_map(|((magic, kind, detail, connection), body)| {
+    let header = (prop_oneof![9 => Just(0xA1u8), 1 => any::<u8>()], 0u8..8, any::<u16>(), prop_oneof![9 => Just(5u32), 1 => any::<u32>()]);
+    (header, body).prop_map(|((magic, kind, detail, connection), body)| {
         let mut bytes = vec![magic, kind];
         bytes.extend(detail.to_be_bytes());
         bytes.extend(connection.to_be_bytes());

@@ -1,21 +1,21 @@
-//! One direction of a path whose queue decides when the link takes a packet.
+//! One direction of a path whose queue decides at dequeue.
 //!
-//! Called by the link emulator and by the simulator in the place of a [`Path`], which answers when a packet enters. A queue that
-//! serves flows in turn cannot do that: a packet that comes later may go first.
+//! Called by the link emulator and by the simulator instead of a [`Path`], which returns the fate of a packet when it is
+//! offered. A queue that serves flows in turn cannot do that: a packet that arrives later may be sent first.
 //!
 //! ```text
-//! enter ──► loss, policer ──► queue ── the link is free, at due() ──► transmission ──► delay .. corruption ──► settled
+//! send ──► loss, policer ──► queue ── the link is free, at due() ──► transmission ──► delay .. corruption ──► decided
 //! ```
 //!
-//! Whoever drives it hands over packets with a ticket, calls [`ScheduledPath::advance`] no later than
-//! [`ScheduledPath::due`], and takes what is decided from [`ScheduledPath::settled`]. A path whose queue decides at once
-//! settles a packet in the call that hands it over, exactly as [`Path`] does.
+//! The driver offers packets, each with an identifier, calls [`ScheduledPath::advance`] no later than [`ScheduledPath::due`], and
+//! takes decided packets from [`ScheduledPath::decided`]. A path with any other queue decides each packet when it is offered,
+//! exactly as [`Path`] does.
 //!
 //! - `fq_codel`: a queue for each flow (RFC 8290). `dualpi2`: the dual queue of L4S (RFC 9332), with `pi2`, its controller.
 //!
-//! Limit: losses behind the bottleneck are decided when a packet enters, so that they do not depend on the queue.
+//! Limit: losses behind the bottleneck are decided when a packet is offered, so that they do not depend on the queue.
 //!
-//! Invariant: every packet is settled once. What waits is bounded by the limit of the queue.
+//! Invariant: every packet is decided once. The backlog is bounded by the limit of the queue.
 
 mod dualpi2;
 mod fq_codel;
@@ -27,16 +27,17 @@ use crate::config::{LossPlace, PathConfig};
 use crate::passage::{Drawn, Fate, Passage, Path, PathCounters};
 use crate::spec_error::SpecError;
 use crate::transmitter::Transmitter;
-use dualpi2::DualPi2;
+use dualpi2::{DualPi2, Ramp};
 use fq_codel::FqCoDel;
+use pi2::Pi2;
 use segstream_base::endpoint::Ecn;
 use segstream_base::random::Seed;
 use segstream_base::{Bytes, Duration, Instant};
 use std::collections::VecDeque;
 
-/// A packet that enters a path.
+/// A packet that is offered to a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Entering {
+pub struct PathPacket {
     /// Its length.
     pub bytes: Bytes,
     /// Its ECN codepoint; `None` is Not-ECT.
@@ -47,41 +48,41 @@ pub struct Entering {
 
 /// A packet in a queue.
 #[derive(Clone, Copy, Debug)]
-struct Waiting {
-    ticket: u64,
-    entering: Entering,
+struct QueuedPacket {
+    id: u64,
+    offered: PathPacket,
     arrived: Instant,
     lost_behind: bool,
     drawn: Drawn,
 }
 
-/// What a queue says of a packet.
+/// What a queue decides about a packet.
 #[derive(Clone, Copy, Debug)]
-enum Verdict {
-    /// The link takes it.
+enum QueueDecision {
+    /// It is dequeued and sent.
     Sent { marked: bool },
     /// The queue was full.
     Full,
-    /// Its management drops it.
+    /// The AQM drops it.
     Dropped,
 }
 
-/// A queue with its management.
+/// A queueing discipline.
 trait Discipline {
-    /// Puts a packet into the queue at `now`. Tells `verdicts` which packets, this one perhaps among them, had to make room.
-    fn enqueue(&mut self, now: Instant, packet: Waiting, verdicts: &mut Verdicts);
+    /// Enqueues a packet at `now`. Appends to `decisions` the packets that are dropped for it, perhaps this one.
+    fn enqueue(&mut self, now: Instant, packet: QueuedPacket, decisions: &mut Decisions);
 
-    /// Takes packets out at `now` and tells `verdicts` of them, up to one that is sent or until there is none.
-    fn dequeue(&mut self, now: Instant, verdicts: &mut Verdicts);
+    /// Dequeues packets at `now` and appends them to `decisions`, up to the first that is sent, or until the queue is empty.
+    fn dequeue(&mut self, now: Instant, decisions: &mut Decisions);
 
-    /// What waits.
+    /// The packets and bytes in the queue.
     fn backlog(&self) -> Backlog;
 }
 
-/// The packets that were decided, in their order.
-type Verdicts = Vec<(Waiting, Verdict)>;
+/// Decided packets, in order.
+type Decisions = Vec<(QueuedPacket, QueueDecision)>;
 
-/// How much waits.
+/// Packets and bytes in a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 struct Backlog {
     packets: u64,
@@ -89,12 +90,12 @@ struct Backlog {
 }
 
 impl Backlog {
-    fn add(&mut self, packet: &Waiting) {
+    fn add(&mut self, packet: &QueuedPacket) {
         self.packets += 1;
         self.bytes += packet.counted();
     }
 
-    fn remove(&mut self, packet: &Waiting) {
+    fn remove(&mut self, packet: &QueuedPacket) {
         self.packets -= 1;
         self.bytes -= packet.counted();
     }
@@ -107,20 +108,20 @@ impl Backlog {
     }
 }
 
-impl Waiting {
-    /// Its bytes against the limit. Why not 0: a packet of no bytes would otherwise wait without a limit.
+impl QueuedPacket {
+    /// Its bytes as the limit counts them. Why not 0: empty packets would otherwise be queued without a limit.
     fn counted(&self) -> u64 {
-        self.entering.bytes.get().max(1)
+        self.offered.bytes.get().max(1)
     }
 }
 
-/// The queue of a path, and the link behind it.
+/// The queue of a path and the transmitter behind it.
 #[derive(Clone, Debug)]
 struct Scheduler {
     transmitter: Transmitter,
     discipline: Queues,
     mark_above: Option<Duration>,
-    verdicts: Verdicts,
+    decisions: Decisions,
 }
 
 /// One direction of a path with any queue.
@@ -128,17 +129,17 @@ struct Scheduler {
 pub struct ScheduledPath {
     path: Path,
     scheduler: Option<Scheduler>,
-    settled: VecDeque<(u64, Passage)>,
+    decided: VecDeque<(u64, Passage)>,
 }
 
 impl ScheduledPath {
     /// The path described by `config`. `direction` names its random streams, which are those of a [`Path`].
     ///
     /// # Errors
-    /// Says which value of the configuration cannot be.
+    /// Says which value of the configuration is invalid.
     pub fn new(config: &PathConfig, seed: Seed, direction: &str) -> Result<Self, SpecError> {
         if !config.aqm.is_scheduled() {
-            return Ok(Self { path: Path::new(config, seed, direction)?, scheduler: None, settled: VecDeque::new() });
+            return Ok(Self { path: Path::new(config, seed, direction)?, scheduler: None, decided: VecDeque::new() });
         }
         check_management(config)?;
         let transmitter = Transmitter::of(config)?.ok_or(SpecError::NothingToManage("management of the queue"))?;
@@ -154,69 +155,70 @@ impl ScheduledPath {
             mark_above: None,
             ..config.clone()
         };
-        let scheduler = Scheduler { transmitter, discipline, mark_above: config.mark_above, verdicts: Vec::new() };
-        Ok(Self { path: Path::new(&unlimited, seed, direction)?, scheduler: Some(scheduler), settled: VecDeque::new() })
+        let scheduler = Scheduler { transmitter, discipline, mark_above: config.mark_above, decisions: Vec::new() };
+        Ok(Self { path: Path::new(&unlimited, seed, direction)?, scheduler: Some(scheduler), decided: VecDeque::new() })
     }
 
-    /// Hands over a packet at `now`, which is called `ticket` when it is settled.
+    /// Offers a packet at `now`; [`ScheduledPath::decided`] returns its fate under the name `id`.
     ///
     /// Time does not go backward: an instant before that of the last call counts as the last one.
     #[inline]
-    pub fn enter(&mut self, now: Instant, entering: Entering, ticket: u64) {
-        if let Some(passage) = self.offer(now, entering, ticket) {
-            self.settled.push_back((ticket, passage));
+    pub fn send(&mut self, now: Instant, packet: PathPacket, id: u64) {
+        if let Some(passage) = self.offer(now, packet, id) {
+            self.decided.push_back((id, passage));
         }
     }
 
-    /// As [`ScheduledPath::enter`], but returns what becomes of the packet where the queue decides at once; `None` when it is
-    /// settled, now or later.
+    /// As [`ScheduledPath::send`], but returns the fate of the packet if the queue decides at once. After `None`,
+    /// [`ScheduledPath::decided`] returns it, now or later.
     #[inline]
-    pub fn offer(&mut self, now: Instant, entering: Entering, ticket: u64) -> Option<Passage> {
+    pub fn offer(&mut self, now: Instant, packet: PathPacket, id: u64) -> Option<Passage> {
         if self.scheduler.is_none() {
-            return Some(self.path.pass(now, entering.bytes, entering.ecn.is_some()));
+            return Some(self.path.pass(now, packet.bytes, packet.ecn.is_some()));
         }
-        self.schedule(now, entering, ticket);
+        self.schedule(now, packet, id);
         None
     }
 
-    /// Hands a packet to the queue that decides later.
-    fn schedule(&mut self, now: Instant, entering: Entering, ticket: u64) {
+    /// Offers a packet to the queue that decides at dequeue.
+    fn schedule(&mut self, now: Instant, packet: PathPacket, id: u64) {
         let Some(scheduler) = &mut self.scheduler else { return };
         let now = now.max(self.path.now());
-        // What the link has taken by now, it has taken without this packet.
-        scheduler.serve(now, &mut self.path, &mut self.settled);
-        let (number, drawn) = self.path.enter(now, entering.bytes);
+        // The link dequeues what is due by now before this packet is there.
+        scheduler.serve(now, &mut self.path, &mut self.decided);
+        let (number, drawn) = self.path.enter(now, packet.bytes);
         let lost = self.path.loses(number);
         let before = self.path.loss_at() == LossPlace::Before;
         if lost && before {
             self.path.counters_mut().lost += 1;
-            self.settled.push_back((ticket, Passage::ended(Fate::Lost, Duration::ZERO)));
-        } else if self.path.polices(entering.bytes) {
-            let packet = Waiting { ticket, entering, arrived: now, lost_behind: lost, drawn };
-            scheduler.enqueue(now, packet);
-            scheduler.settle(now, &mut self.path, &mut self.settled);
-            scheduler.serve(now, &mut self.path, &mut self.settled);
+            self.decided.push_back((id, Passage::ended(Fate::Lost, Duration::ZERO)));
+        } else if self.path.polices(packet.bytes) {
+            let ecn = packet.ecn.filter(|_| !self.path.is_ecn_unaware());
+            let queued = QueuedPacket { id, offered: PathPacket { ecn, ..packet }, arrived: now, lost_behind: lost, drawn };
+            scheduler.enqueue(now, queued);
+            scheduler.decide(now, &mut self.path, &mut self.decided);
+            scheduler.serve(now, &mut self.path, &mut self.decided);
         } else {
-            self.settled.push_back((ticket, Passage::ended(Fate::Dropped, Duration::ZERO)));
+            self.decided.push_back((id, Passage::ended(Fate::Dropped, Duration::ZERO)));
         }
     }
 
-    /// When the link takes the next packet that waits; [`Instant::FAR_FUTURE`] when none does.
+    /// When the link dequeues the next packet; [`Instant::FAR_FUTURE`] when the queue is empty.
     pub fn due(&self) -> Instant {
         self.scheduler.as_ref().map_or(Instant::FAR_FUTURE, Scheduler::due)
     }
 
-    /// Lets the link take what it takes until `now`.
+    /// Dequeues and sends what is due by `now`.
     pub fn advance(&mut self, now: Instant) {
         if let Some(scheduler) = &mut self.scheduler {
-            scheduler.serve(now, &mut self.path, &mut self.settled);
+            scheduler.serve(now, &mut self.path, &mut self.decided);
         }
     }
 
-    /// The next packet that is decided: its ticket, and what becomes of it.
+    /// The next decided packet: its identifier and its fate.
     #[inline]
-    pub fn settled(&mut self) -> Option<(u64, Passage)> {
-        self.settled.pop_front()
+    pub fn decided(&mut self) -> Option<(u64, Passage)> {
+        self.decided.pop_front()
     }
 
     /// What has happened so far.
@@ -224,7 +226,7 @@ impl ScheduledPath {
         self.path.counters()
     }
 
-    /// The bytes that wait for the bottleneck at `now`, the packet being transmitted not counted.
+    /// The bytes in the queue at `now`, without the packet that is being transmitted.
     pub fn waiting_bytes(&mut self, now: Instant) -> Bytes {
         match &self.scheduler {
             None => self.path.waiting_bytes(now),
@@ -232,12 +234,12 @@ impl ScheduledPath {
         }
     }
 
-    /// When the bottleneck will have sent everything it has taken.
+    /// When the bottleneck will have sent everything it has dequeued.
     pub fn free_at(&self) -> Instant {
         self.scheduler.as_ref().map_or_else(|| self.path.free_at(), |scheduler| scheduler.transmitter.free_at())
     }
 
-    /// The delay, without jitter, of what leaves the bottleneck at `at`.
+    /// The propagation delay, without jitter, of a packet that leaves the bottleneck at `at`.
     pub fn delay_at(&self, at: Instant) -> Duration {
         self.path.delay_at(at)
     }
@@ -251,17 +253,17 @@ enum Queues {
 }
 
 impl Discipline for Queues {
-    fn enqueue(&mut self, now: Instant, packet: Waiting, verdicts: &mut Verdicts) {
+    fn enqueue(&mut self, now: Instant, packet: QueuedPacket, decisions: &mut Decisions) {
         match self {
-            Self::FqCoDel(queues) => queues.enqueue(now, packet, verdicts),
-            Self::DualPi2(queues) => queues.enqueue(now, packet, verdicts),
+            Self::FqCoDel(queues) => queues.enqueue(now, packet, decisions),
+            Self::DualPi2(queues) => queues.enqueue(now, packet, decisions),
         }
     }
 
-    fn dequeue(&mut self, now: Instant, verdicts: &mut Verdicts) {
+    fn dequeue(&mut self, now: Instant, decisions: &mut Decisions) {
         match self {
-            Self::FqCoDel(queues) => queues.dequeue(now, verdicts),
-            Self::DualPi2(queues) => queues.dequeue(now, verdicts),
+            Self::FqCoDel(queues) => queues.dequeue(now, decisions),
+            Self::DualPi2(queues) => queues.dequeue(now, decisions),
         }
     }
 
@@ -278,62 +280,65 @@ fn discipline(aqm: Aqm, limit: QueueLimit, hash_seed: u64) -> Option<Queues> {
         Aqm::FqCoDel { target, interval, flows, quantum } => {
             Some(Queues::FqCoDel(Box::new(FqCoDel::new((target, interval), flows, quantum, limit, hash_seed))))
         }
-        Aqm::DualPi2 { target, rtt, step, coupling } => Some(Queues::DualPi2(Box::new(DualPi2::new(target, rtt, step, coupling, limit)))),
+        Aqm::DualPi2 { target, rtt, min_th, range, coupling } => {
+            let pi2 = Pi2::new(target, rtt, coupling);
+            Some(Queues::DualPi2(Box::new(DualPi2::new(pi2, Ramp { min_th, range }, limit))))
+        }
         Aqm::DropTail | Aqm::CoDel { .. } | Aqm::Pie { .. } => None,
     }
 }
 
 impl Scheduler {
-    /// When the link takes the next packet.
+    /// When the link dequeues the next packet.
     fn due(&self) -> Instant {
         if self.discipline.backlog().packets == 0 { Instant::FAR_FUTURE } else { self.transmitter.free_at() }
     }
 
-    /// Puts a packet into the queue at `now`.
-    fn enqueue(&mut self, now: Instant, packet: Waiting) {
+    /// Enqueues a packet at `now`.
+    fn enqueue(&mut self, now: Instant, packet: QueuedPacket) {
         if self.discipline.backlog().packets == 0 {
             self.transmitter.start(now);
         }
-        self.discipline.enqueue(now, packet, &mut self.verdicts);
+        self.discipline.enqueue(now, packet, &mut self.decisions);
     }
 
-    /// Lets the link take packets until `now`.
-    fn serve(&mut self, now: Instant, path: &mut Path, settled: &mut VecDeque<(u64, Passage)>) {
+    /// Dequeues packets until `now`.
+    fn serve(&mut self, now: Instant, path: &mut Path, decided: &mut VecDeque<(u64, Passage)>) {
         while self.discipline.backlog().packets > 0 && self.transmitter.free_at() <= now {
-            // Why not `now`: the link takes a packet as soon as it is free, however late it is asked.
+            // Why not `now`: the link dequeues as soon as it is free, however late it is asked.
             let at = self.transmitter.free_at();
-            self.discipline.dequeue(at, &mut self.verdicts);
-            self.settle(at, path, settled);
-            // Why zero: what waits now was there before the link is free.
+            self.discipline.dequeue(at, &mut self.decisions);
+            self.decide(at, path, decided);
+            // Why zero: the queued packets were there before the link became free.
             self.transmitter.start(Instant::ZERO);
         }
     }
 
-    /// Makes passages of what the queue has decided at `at`.
-    fn settle(&mut self, at: Instant, path: &mut Path, settled: &mut VecDeque<(u64, Passage)>) {
-        for (packet, verdict) in self.verdicts.drain(..) {
+    /// Computes the fate of the packets that the queue has decided at `at`.
+    fn decide(&mut self, at: Instant, path: &mut Path, decided: &mut VecDeque<(u64, Passage)>) {
+        for (packet, decision) in self.decisions.drain(..) {
             let queued = at.since(packet.arrived);
-            let passage = match verdict {
-                Verdict::Full => {
+            let passage = match decision {
+                QueueDecision::Full => {
                     path.counters_mut().dropped_queue += 1;
                     Passage::ended(Fate::Dropped, queued)
                 }
-                Verdict::Dropped => {
+                QueueDecision::Dropped => {
                     path.counters_mut().dropped_aqm += 1;
                     Passage::ended(Fate::Dropped, queued)
                 }
-                Verdict::Sent { marked } => {
-                    let departure = self.transmitter.send(packet.entering.bytes);
+                QueueDecision::Sent { marked } => {
+                    let departure = self.transmitter.send(packet.offered.bytes);
                     if packet.lost_behind {
                         path.counters_mut().lost += 1;
                         Passage::ended(Fate::Lost, queued)
                     } else {
-                        let above = packet.entering.ecn.is_some() && self.mark_above.is_some_and(|limit| queued > limit);
+                        let above = packet.offered.ecn.is_some() && self.mark_above.is_some_and(|limit| queued > limit);
                         path.deliver(packet.drawn, departure, queued, marked || above)
                     }
                 }
             };
-            settled.push_back((packet.ticket, passage));
+            decided.push_back((packet.id, passage));
         }
     }
 }

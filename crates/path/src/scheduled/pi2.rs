@@ -10,7 +10,7 @@
 
 use segstream_base::{Duration, Instant};
 
-/// After so many updates without a queue the probability is zero, whatever it was.
+/// After this many updates without a queue the probability is zero, whatever it was.
 const UPDATES_MOST: u64 = 1024;
 
 /// With the names of RFC 9332 A.1.
@@ -27,10 +27,7 @@ pub(super) struct Pi2 {
 }
 
 impl Pi2 {
-    /// RFC 9332 A.1: the most that a classic packet is dropped with; beyond it marks give way to drops.
-    pub(super) const CLASSIC_MOST: f64 = 0.25;
-
-    /// A controller at rest.
+    /// An idle controller.
     pub(super) fn new(target: Duration, rtt: Duration, coupling: u32) -> Self {
         let update = target.min(rtt / 3).max(Duration::from_nanos(1));
         let rtt = rtt.as_secs_f64();
@@ -46,7 +43,7 @@ impl Pi2 {
         }
     }
 
-    /// Does the updates that were due by `now`. `delay` tells how long the queue was at an instant, given that nothing entered or
+    /// Performs the updates that were due by `now`. `delay` tells how long the queue was at an instant, given that nothing entered or
     /// left since the last call.
     pub(super) fn update_until(&mut self, now: Instant, delay: impl Fn(Instant) -> Duration) {
         for _ in 0..UPDATES_MOST {
@@ -77,9 +74,10 @@ impl Pi2 {
         self.k * self.p
     }
 
-    /// Whether the coupled marks are as many as they can be, and drops must help (RFC 9332 A.2).
+    /// Whether every L4S packet is marked because of the classic queue, so that drops must help (RFC 9332 A.2). There the classic
+    /// probability reaches `p_Cmax = min(1/k^2, 1)`.
     pub(super) fn is_overloaded(&self) -> bool {
-        self.coupled() >= (self.k * Self::CLASSIC_MOST.sqrt()).min(1.0)
+        self.coupled() >= 1.0
     }
 
     #[cfg(test)]
@@ -137,6 +135,6 @@ mod tests {
         pi2.set(0.499);
         assert!(!pi2.is_overloaded());
         pi2.set(0.5);
-        assert!(pi2.is_overloaded() && (pi2.classic() - Pi2::CLASSIC_MOST).abs() < 1e-12);
+        assert!(pi2.is_overloaded() && (pi2.classic() - 0.25).abs() < 1e-12);
     }
 }

@@ -1,6 +1,6 @@
-//! What the application may ask of a connection: streams, segments, verdicts, statistics.
+//! The application's interface of a connection: streams, segments, verdicts, statistics.
 //!
-//! Called by the facade and by tests. Invariant: a call that is refused changes nothing.
+//! Called by the facade and by tests. Invariant: a call that returns an error changes nothing.
 
 use super::{Connection, ConnectionEvent};
 use crate::error::OpenStreamError;
@@ -10,7 +10,7 @@ use crate::sender::stream::SendStream;
 use crate::sender::{SenderCounters, StreamCounters};
 use bytes::Bytes;
 use segstream_base::halves::{Probe, SubmitError, Verdict};
-use segstream_base::{Bandwidth, Duration, Instant, SegmentNumber, StreamId, Tolerance};
+use segstream_base::{Bandwidth, Duration, Instant, Position, Run, SegmentNumber, StreamId, Tolerance, UnitIndex};
 use segstream_wire::contract::{Contract, ContractError, check_tolerance};
 use segstream_wire::{Class, Limits, Part};
 
@@ -30,8 +30,8 @@ pub struct Received {
     pub units: u32,
     /// The size of a unit.
     pub unit_bytes: u32,
-    /// The holes as half-open runs of units.
-    pub holes: Vec<(u32, u32)>,
+    /// The holes: runs of the units that are missing, in ascending order.
+    pub holes: Vec<Run<UnitIndex>>,
     /// The source's time, on its own clock.
     pub source_time: Instant,
     /// When the first unit arrived; `None` when none did.
@@ -47,9 +47,9 @@ pub struct SharedPath {
     pub phase: &'static str,
     /// How far apart exchanges arrive against how far apart they left; above 1 a queue grows (HT 3.2).
     pub rho: Option<f64>,
-    /// The queue that stands on the path, in milliseconds.
+    /// The standing queue on the path, in milliseconds.
     pub queue_ms: Option<f64>,
-    /// What arrives, in whole IP packets.
+    /// The delivery rate, in whole IP packets.
     pub delivery_bps: Option<f64>,
 }
 
@@ -83,7 +83,7 @@ impl Connection {
         }
         let stream = self.send.open_stream(now, contract)?;
         self.outgoing.store.retain(|kept| self.send.contract(kept).is_some());
-        if !self.close.takes_segments() {
+        if !self.close.accepts_segments() {
             self.send.finish(now, stream);
         }
         Ok(stream)
@@ -98,7 +98,7 @@ impl Connection {
         source_time: Instant,
         tolerance: Option<Tolerance>,
     ) -> Result<SegmentNumber, SubmitError> {
-        self.takes_segments()?;
+        self.accepts_segments()?;
         self.check_room(stream, tolerance)?;
         let length = Some(bytes.len() as u64);
         let mut submitted = self.send.submit(now, stream, length, source_time, tolerance);
@@ -106,11 +106,12 @@ impl Connection {
         while submitted == Err(SubmitError::Blocked)
             && let Some(dropped) = self.send.drop_oldest(now, stream)
         {
-            self.outgoing.store.forget(stream, dropped..dropped.next());
+            self.outgoing.store.remove(stream, dropped..dropped.next());
             submitted = self.send.submit(now, stream, length, source_time, tolerance);
         }
         let segment = submitted?;
         self.outgoing.store.push(stream, bytes);
+        self.trace_submitted(now, stream, segment, length);
         Ok(segment)
     }
 
@@ -128,10 +129,11 @@ impl Connection {
         source_time: Instant,
         tolerance: Option<Tolerance>,
     ) -> Result<SegmentNumber, SubmitError> {
-        self.takes_segments()?;
+        self.accepts_segments()?;
         self.check_room(stream, tolerance)?;
         let segment = self.send.submit(now, stream, None, source_time, tolerance)?;
         self.outgoing.store.open(stream);
+        self.trace_submitted(now, stream, segment, None);
         Ok(segment)
     }
 
@@ -156,8 +158,8 @@ impl Connection {
         }
     }
 
-    fn takes_segments(&self) -> Result<(), SubmitError> {
-        if self.close.takes_segments() { Ok(()) } else { Err(SubmitError::Finished) }
+    fn accepts_segments(&self) -> Result<(), SubmitError> {
+        if self.close.accepts_segments() { Ok(()) } else { Err(SubmitError::Finished) }
     }
 
     /// No more segments will come on `stream`.
@@ -194,15 +196,14 @@ impl Connection {
         })
     }
 
-    /// Whether a report is due for another reason than that time has passed: the peer may wait for it.
+    /// Whether a report is due for another reason than its timer: the peer may wait for it.
     pub fn wants_report(&self, now: Instant) -> bool {
         self.recv.has_immediate_report(now)
     }
 
     /// From now on [`ConnectionEvent::Units`] tells of every unit of `stream` as it arrives, until its segment is
-    /// taken. Gives the units that are there already, of segments that are not judged yet, as (segment, first unit,
-    /// count).
-    pub fn read_progressively(&mut self, stream: StreamId) -> Vec<(SegmentNumber, u32, u32)> {
+    /// taken. Gives the units that are there already, of segments that are not judged yet.
+    pub fn read_progressively(&mut self, stream: StreamId) -> Vec<(SegmentNumber, Run<UnitIndex>)> {
         if self.incoming.progressive.contains(&stream) {
             return Vec::new();
         }
@@ -211,24 +212,19 @@ impl Connection {
         let mut there = Vec::new();
         for number in incoming.base.up_to(incoming.next_segment()) {
             let Some(segment) = incoming.get(number).filter(|segment| !segment.judged()) else { continue };
-            for (first, count) in segment.present.one_runs(0, segment.present.len()) {
-                if segment.layout.order.is_in_order() {
-                    there.push((number, first, count));
-                } else {
-                    there.extend(segment.layout.units_at(first, count).map(|unit| (number, unit, 1)));
-                }
+            for positions in segment.present.one_runs(Position::FIRST, segment.present.end()) {
+                there.extend(segment.layout.unit_runs(positions).map(|units| (number, units)));
             }
         }
         there
     }
 
-    /// What has arrived so far of a segment that is not taken yet, from its start; bytes of units that are missing mean
-    /// nothing.
+    /// The bytes so far of a segment that was not taken yet, from its start; bytes of missing units are undefined.
     pub fn peek(&self, stream: StreamId, segment: SegmentNumber) -> &[u8] {
         self.incoming.store.peek(stream, segment)
     }
 
-    /// Whether a stream of the peer has ended, and nothing is kept of it.
+    /// Whether a stream of the peer is retired, so that no state of it is kept.
     pub fn has_retired(&self, stream: StreamId) -> bool {
         self.recv.has_retired(stream)
     }
@@ -258,7 +254,7 @@ impl Connection {
         changed
     }
 
-    /// Asks for a new class in our direction.
+    /// Requests a class change in our direction.
     ///
     /// # Errors
     /// When the rate cannot be kept under it.
@@ -313,12 +309,12 @@ impl Connection {
         &self.recv.counters
     }
 
-    /// Shipments of the peer held lost so far, and those that came late.
+    /// Shipments of the peer declared lost so far, and those that were reordered.
     pub fn shipments_lost(&self) -> (u64, u64) {
         (self.recv.shipments_lost(), self.recv.shipments_late())
     }
 
-    /// The re-sequencing distance we receive with, in shipments.
+    /// The reordering threshold we receive with, in shipments.
     pub fn reorder(&self) -> u32 {
         self.recv.reorder()
     }
@@ -338,8 +334,14 @@ impl Connection {
         (self.outgoing.store.kept_bytes(), self.incoming.store.kept_bytes())
     }
 
+    /// What is kept of the peer's streams, payload and state, and what these were granted, both in bytes. Looks at every segment: for tests.
+    pub fn kept_and_granted_bytes(&self) -> (u64, u64) {
+        let store = &self.incoming.store;
+        (store.kept_bytes() + store.spare_bytes() + self.recv.kept_bytes(), self.recv.granted_bytes())
+    }
+
     /// Whether any segment of ours has no verdict yet.
     pub fn has_unjudged(&self) -> bool {
-        self.send.has_unsettled()
+        self.send.has_unjudged()
     }
 }

@@ -1,11 +1,13 @@
-//! What a connection tells its application: an event waits here, from when it happens until it is taken.
+//! The event queue of a connection for its application, and its trace, if that is wanted.
 //!
-//! The endpoint counts what is there when it is asked, connection by connection, and takes as many: what the application does
-//! between two events comes after those that were counted, whichever connection it concerns.
+//! When the application polls, the endpoint counts the pending events of each connection, and then returns as many: events that the
+//! application causes between two polls come after those that were counted, for all connections.
 //!
-//! Invariant: events are taken in the order in which they happened, each once; an idle connection keeps no room for them.
+//! Invariant: events are returned in the order in which they happened, each once; an idle connection allocates no memory for them.
 
 use super::ConnectionEvent;
+use crate::trace::{Trace, TraceEvent};
+use segstream_base::Instant;
 use std::collections::VecDeque;
 
 /// The events of a connection, the oldest first.
@@ -14,10 +16,41 @@ pub(super) struct Events {
     queue: VecDeque<ConnectionEvent>,
     /// The first of them that were counted.
     counted: usize,
+    trace: Option<Box<Trace>>,
 }
 
 impl Events {
+    /// A queue with a trace.
+    pub(super) fn traced(now: Instant) -> Self {
+        Self { trace: Some(Box::new(Trace::new(now))), ..Self::default() }
+    }
+
+    /// The trace, if it is wanted.
+    #[inline]
+    pub(super) fn trace(&mut self) -> Option<&mut Trace> {
+        self.trace.as_deref_mut()
+    }
+
+    /// Whether the trace has events.
+    pub(super) fn has_trace(&self) -> bool {
+        self.trace.as_ref().is_some_and(|trace| !trace.is_empty())
+    }
+
     pub(super) fn push(&mut self, event: ConnectionEvent) {
+        if let Some(trace) = &mut self.trace {
+            match &event {
+                ConnectionEvent::Connected => trace.push(TraceEvent::Established),
+                ConnectionEvent::Closed(reason) => {
+                    trace.end_lost_run();
+                    trace.push(TraceEvent::Closed(reason.clone()));
+                }
+                ConnectionEvent::Judged { stream, segments, verdict, holes } => {
+                    let (segments, holes) = (segments.clone(), holes.clone());
+                    trace.push(TraceEvent::VerdictReceived { stream: *stream, segments, verdict: *verdict, holes });
+                }
+                _ => {}
+            }
+        }
         self.queue.push_back(event);
     }
 
@@ -26,7 +59,7 @@ impl Events {
         self.queue.len() > self.counted
     }
 
-    /// Takes events back that were not counted: nobody needs them any more.
+    /// Removes events that were not counted and are obsolete.
     pub(super) fn withdraw(&mut self, is_outdated: impl Fn(&ConnectionEvent) -> bool) {
         let (mut at, counted) = (0, self.counted);
         self.queue.retain(|event| {
@@ -36,7 +69,7 @@ impl Events {
         self.free_if_empty();
     }
 
-    /// Counts the events that were not counted, and shows them.
+    /// Counts the uncounted events, and makes them available.
     pub(super) fn count(&mut self) -> impl ExactSizeIterator<Item = &ConnectionEvent> {
         let counted = core::mem::replace(&mut self.counted, self.queue.len());
         self.queue.range(counted..)

@@ -1,15 +1,15 @@
-//! The handshake's bytes, brought across: a stream at each of two levels, cut into fragments and sent again as a whole
-//! until the peer is seen to have them.
+//! The transport of handshake bytes (as CRYPTO frames): a stream at each of two levels, divided into fragments, and retransmitted as a
+//! whole until the peer implicitly acknowledges it.
 //!
-//! Owned by set-up. What a fragment leaves out is not kept but repeated by the peer: handshakes are a few shipments
-//! long, and nothing a stranger sends out of order may take memory.
+//! Owned by set-up. Fragments out of order are dropped and repeated by the peer: a handshake takes a few shipments, and an
+//! unauthenticated peer must not consume memory.
 //!
-//! Invariant: bytes come out in order, each once, however they arrive.
+//! Invariant: bytes are read in order, each once, however they arrive.
 
 use segstream_wire::Level;
 use segstream_wire::handshake::Fragment;
 
-/// The most handshake bytes taken from a peer at one level.
+/// The maximum number of handshake bytes accepted from a peer at one level.
 const INCOMING_BYTES_MAX: u64 = 64 * 1024;
 
 /// One level's bytes, both ways.
@@ -58,7 +58,7 @@ impl Flight {
         }
     }
 
-    /// Everything the peer is not known to have is sent once more.
+    /// Everything that is not acknowledged is sent once more.
     pub(super) const fn begin_again(&mut self) {
         self.initial.next = 0;
         self.handshake.next = 0;
@@ -67,12 +67,12 @@ impl Flight {
     /// The peer has all bytes of `level`.
     pub(super) fn acknowledge(&mut self, level: Level) {
         let stream = self.stream(level);
-        // Why not cleared: nothing more is sent at a level that the peer is done with, but the connection may last.
+        // Why the memory is freed: nothing more is sent at this level, but the connection may last long.
         stream.outgoing = Vec::new();
         stream.next = 0;
     }
 
-    /// Whether the peer is known to have everything.
+    /// Whether everything is acknowledged.
     pub(super) const fn is_acknowledged(&self) -> bool {
         self.initial.outgoing.is_empty() && self.handshake.outgoing.is_empty()
     }

@@ -1,24 +1,23 @@
 //! A GRO batch is received: successive data shipments whose parts continue each other are processed as one part.
 //!
-//! Called by the endpoint with datagrams that arrived together. Most of what arrives at high rates are new units in the
-//! middle of a long segment; that they are expected need not be found out for each shipment anew. The sender's side of
-//! this is the GSO batch of [`crate::sender`].
+//! Called by the endpoint with datagrams that arrived together. At high rates most arrivals are new units in the middle of a long
+//! segment, which need no separate checks for each shipment. The sender's counterpart is the GSO batch of [`crate::sender`].
 //!
-//! Invariant: after a GRO batch the connection is what it would be had each of its datagrams been taken by itself at the same
-//! moment, and tells the same; only units of a run may be told of before a verdict that one of them has caused. Numbers,
-//! bytes and marks are counted one by one; only what is decided about units is decided for a run of shipments at once, whose
-//! numbers follow one another without a gap.
+//! Invariant: after a GRO batch the state and the events of the connection are the same as if each datagram had been processed by itself
+//! at the same time; only the order of events may differ: units of a run may be reported before a verdict that one of them has caused.
+//! Numbers, bytes and marks are counted one by one; only the decisions about units are made once for a run of shipments with
+//! consecutive numbers.
 
 use super::Connection;
 use super::receive::Shipment;
-use crate::receiver::PartFate;
+use crate::receiver::PartOutcome;
 use segstream_base::codec::{Reader, varint_len};
 use segstream_base::endpoint::Arrival;
 use segstream_base::{Instant, ShipmentNumber};
 use segstream_wire::{Kind, Level, Part};
 
-/// The most shipments of a run, and how many are opened at a time: their payload is read twice, to be opened and to be copied,
-/// and should still be in the fastest cache the second time.
+/// The maximum number of shipments in a run, which are opened together. Their payload is read twice, to open and to copy it, and should
+/// still be in the fastest cache the second time.
 const RUN_MAX: usize = 16;
 
 /// Shipments whose parts continue each other.
@@ -50,9 +49,9 @@ impl<'a> Run<'a> {
         {
             return None;
         }
-        let next = self.part.first + self.part.count;
+        let next = self.part.end();
         let mut rest = Reader::new(shipment.body.strip_prefix(self.before)?);
-        let is_next = rest.varint("first unit").ok()? == u64::from(next) && next.checked_add(self.each).is_some();
+        let is_next = rest.varint("first unit").ok()? == u64::from(next) && next.0.checked_add(self.each).is_some();
         let payload = rest.rest().strip_prefix(self.behind)?;
         (is_next && payload.len() == self.payloads[0].len()).then_some(payload)
     }
@@ -95,6 +94,7 @@ impl<'a> Run<'a> {
 impl Connection {
     /// Takes datagrams of `datagram_bytes`, the last of which may be shorter, that came together from the peer.
     pub(crate) fn handle_batch(&mut self, now: Instant, arrival: Arrival, batch: &mut [u8], datagram_bytes: usize) {
+        self.trace_from(now);
         for some in batch.chunks_mut(datagram_bytes * RUN_MAX) {
             // Why all first: a seal is a long chain of steps, and those of several overlap when nothing stands between.
             let mut shipments = [None; RUN_MAX];
@@ -113,7 +113,7 @@ impl Connection {
         for shipment in shipments.iter().flatten() {
             let continued = run.continued_by(shipment);
             if continued.is_none() {
-                // Before the next is counted, whose number may decide what is held lost.
+                // Before the next is counted, whose number may decide what is declared lost.
                 self.take_run(now, &mut run);
             }
             if !self.count(now, arrival, shipment) {
@@ -127,7 +127,7 @@ impl Connection {
                 },
             }
             if self.recv.has_passed() {
-                // What is held lost now is so before the next unit.
+                // What is declared lost now is so before the next unit.
                 self.take_run(now, &mut run);
             }
         }
@@ -156,11 +156,11 @@ impl Connection {
             return;
         }
         match self.recv.on_part(now, run.first_number, &run.part) {
-            PartFate::Fresh => {
+            PartOutcome::Fresh => {
                 self.store(&run.part, run.payloads());
                 self.tell_units(&run.part);
             }
-            PartFate::Refused => self.recv.counters.parts_refused += run.count as u64 - 1,
+            PartOutcome::Refused => self.recv.counters.parts_refused += run.count as u64 - 1,
             _ => {}
         }
     }
@@ -183,7 +183,7 @@ fn only_part<'a>(shipment: &Shipment<'a>, part: &mut Part) -> Option<&'a [u8]> {
     let mut input = Reader::new(shipment.body);
     let payload = part.read(&mut input).ok()?;
     // Why not a repair: with each a segment may have become good enough, and what comes then is too late.
-    (input.is_empty() && !part.again).then_some(payload)
+    (input.is_empty() && !part.retransmission).then_some(payload)
 }
 
 #[inline]
@@ -194,10 +194,11 @@ fn carries_data(shipment: &Shipment<'_>) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use segstream_base::SegmentNumber;
     use segstream_base::codec::Writer;
+    use segstream_base::{Position, SegmentNumber};
 
     fn part(first: u32, count: u32) -> Part {
+        let first = Position(first);
         Part { segment: SegmentNumber(7), first, count, length: Some(100_000), payload_bytes: count * 10, ..Part::default() }
     }
 
@@ -205,7 +206,7 @@ mod tests {
         let mut body = vec![0; 200];
         let mut writer = Writer::new(&mut body);
         part.encode_header(&mut writer);
-        writer.bytes(&vec![part.first as u8; part.payload_bytes as usize]);
+        writer.bytes(&vec![part.first.0 as u8; part.payload_bytes as usize]);
         let length = writer.finish().unwrap();
         body.truncate(length);
         body
@@ -252,7 +253,7 @@ mod tests {
         assert!(!continues(&first, ShipmentNumber(10), &Part { payload_bytes: 15, ..part(42, 2) }), "a short last unit");
         assert!(!continues(&first, ShipmentNumber(10), &Part { segment: SegmentNumber(8), ..part(42, 2) }), "another segment");
         assert!(!continues(&first, ShipmentNumber(10), &Part { length: None, ..part(42, 2) }), "a length that is not told");
-        assert!(!continues(&first, ShipmentNumber(10), &Part { again: true, ..part(42, 2) }), "a repair");
+        assert!(!continues(&first, ShipmentNumber(10), &Part { retransmission: true, ..part(42, 2) }), "a repair");
         assert!(continues(&part(62, 2), ShipmentNumber(10), &part(64, 2)), "a place that takes more bytes to tell");
         assert!(!continues(&part(u32::MAX - 2, 2), ShipmentNumber(10), &part(0, 2)), "places do not wrap");
         let (mut long, next) = (body(&first), body(&part(42, 2)));

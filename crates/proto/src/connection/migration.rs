@@ -1,13 +1,13 @@
 //! Connection migration: the peer's address changes, and with it the path (RFC 9000 9).
 //!
-//! Called by the connection for every shipment that has opened. Whether the new address is the peer's,
-//! [`crate::path::validation`] finds out.
+//! Called by the connection for every shipment that has opened. [`crate::path::validation`] validates the new address.
 //!
-//! Invariant: another host is another path, of which nothing is known but its addresses.
+//! Invariant: another IP address is another path, with the initial state of a path.
 
 use super::{Connection, Timer};
 use crate::path::Addresses;
 use crate::path::validation::RETRY;
+use crate::trace::TraceEvent;
 use core::net::SocketAddr;
 use segstream_base::Instant;
 use segstream_base::endpoint::Arrival;
@@ -39,7 +39,10 @@ impl Connection {
         let Some(addresses) = self.send.path.validation.on_response(from, token) else { return };
         self.timers.stop(Timer::PathValidation);
         self.counters.migrations += 1;
-        // RFC 9000 9.4: another port alone is a translator's doing, and the path stays; another host is another path.
+        if let Some(trace) = self.events.trace() {
+            trace.push(TraceEvent::Migrated(from));
+        }
+        // RFC 9000 9.4: a change of the port only is NAT rebinding, and the path stays; another IP address is another path.
         if self.send.path.addresses.is_other_host(addresses) {
             self.send.on_path_change(now, addresses);
             self.recv.on_path_change(now);

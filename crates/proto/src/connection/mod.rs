@@ -1,15 +1,15 @@
-//! One connection: set-up, the two halves, close. It routes; its parts decide.
+//! One connection: set-up, the two halves, close. It dispatches; its parts decide.
 //!
-//! - `setup`: request, confirm, reject; `flight` brings the handshake's bytes across;
-//! - `receive`: one call for each kind of shipment; `gro_batch`: those that came together and continue each other as one;
-//! - `transmit`: asks each part in turn what it wants to send;
-//! - `pmtu`: probes of the datagram size; what they find is the `Path`'s;
-//! - `migration`: a peer whose address changes;
+//! - `setup`: request, confirm, reject; `flight`: the transport of handshake bytes;
+//! - `receive`: one call for each kind of shipment; `gro_batch`: shipments that arrived together;
+//! - `transmit`: asks each part in turn for a shipment to send;
+//! - `pmtu`: probes of the datagram size;
+//! - `migration`: connection migration; `optimistic_feedback`: reports that violate the protocol;
 //! - `close`: graceful and abrupt end, the idle timeout;
-//! - `application`: what the application may ask for; `events`: what it is told.
+//! - `application`: the application's interface; `events`: its event queue; `tracing`: what the trace tells.
 //!
-//! Owned by the endpoint. Invariant: every shipment out takes a fresh number from the one counter; every
-//! shipment in is looked at only after its seal and its number have been checked.
+//! Owned by the endpoint. Invariant: every sent shipment takes a new number from one counter; a received shipment is processed only after
+//! its seal was opened and its number checked.
 
 mod application;
 mod close;
@@ -17,9 +17,11 @@ mod events;
 mod flight;
 mod gro_batch;
 mod migration;
+mod optimistic_feedback;
 mod pmtu;
 mod receive;
 mod setup;
+mod tracing;
 mod transmit;
 
 pub use application::{Received, SharedPath};
@@ -29,6 +31,7 @@ pub use setup::Role;
 use crate::config::{Config, DatagramSize};
 use crate::error::CloseReason;
 use crate::number::ShipmentCounter;
+use crate::path::careful_resume::SavedCapacity;
 use crate::path::{Addresses, Path};
 use crate::receiver::{ReceiverConfig, RecvHalf};
 use crate::sender::{SendHalf, SenderConfig, SenderHalfEvent};
@@ -40,7 +43,7 @@ use core::ops::Range;
 use events::Events;
 use segstream_base::endpoint::Deadline;
 use segstream_base::halves::Verdict;
-use segstream_base::{Bandwidth, Duration, Instant, SegmentNumber, StreamId};
+use segstream_base::{Bandwidth, Duration, Instant, Run, SegmentNumber, StreamId, UnitIndex};
 use segstream_blocks::timer::{TimerKey, TimerTable};
 use segstream_wire::header::HEADER_BYTES;
 use segstream_wire::proposal::{Proposal, agreed_idle_timeout};
@@ -49,11 +52,11 @@ use segstream_wire::{Class, Limits, Part};
 use setup::Setup;
 use std::sync::Arc;
 
-/// What a connection tells its application.
+/// An event of a connection for its application.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ConnectionEvent {
-    /// Set-up is done; streams of the request have their windows.
+    /// Set-up is complete; streams of the request have their windows.
     Connected,
     /// The peer has opened a stream.
     StreamOpened(StreamId),
@@ -65,12 +68,10 @@ pub enum ConnectionEvent {
         stream: StreamId,
         /// The segment.
         segment: SegmentNumber,
-        /// The first unit.
-        first: u32,
-        /// How many.
-        count: u32,
+        /// The units.
+        units: Run<UnitIndex>,
     },
-    /// Everything of a finished stream of the peer has been handed over.
+    /// A stream of the peer has ended and all its segments were taken.
     Ended {
         /// The stream.
         stream: StreamId,
@@ -85,23 +86,23 @@ pub enum ConnectionEvent {
         segments: Range<SegmentNumber>,
         /// The verdict.
         verdict: Verdict,
-        /// The holes as half-open runs of units.
-        holes: Vec<(u32, u32)>,
+        /// The holes, in ascending order.
+        holes: Vec<Run<UnitIndex>>,
     },
     /// A submission refused as blocked may succeed now.
     Writable(StreamId),
-    /// The peer does not take a stream of ours.
+    /// The peer has refused a stream of ours.
     Refused(StreamId, RefuseReason),
     /// Another stream may be opened, after [`Connection::open_stream`] has refused one as too many.
     StreamsAvailable,
     /// A new class is in force in our direction.
     Reclassed(Class),
-    /// The rate in our direction has changed by more than a twentieth since this was told last; an automatic one is told
-    /// at most ten times a second. An encoder should follow it.
+    /// The rate in our direction has changed by more than 5 % since the last event; of an automatic rate there are at most ten events a
+    /// second. An encoder should follow it.
     RateChanged(Bandwidth),
-    /// The peer wants to close; no new segments are taken.
+    /// The peer is closing; no new segments are accepted.
     PeerClosing,
-    /// The connection is no more.
+    /// The connection has ended.
     Closed(CloseReason),
 }
 
@@ -110,13 +111,13 @@ pub enum ConnectionEvent {
 enum Timer {
     /// The request or the confirm is repeated.
     SetupRetry,
-    /// Set-up is given up.
+    /// The set-up timeout.
     SetupDeadline,
     /// The disconnect is repeated.
     CloseRetry,
-    /// The connection is forgotten.
+    /// The closing period ends.
     Drained,
-    /// Nothing has come for too long.
+    /// The idle timeout.
     Idle,
     /// The challenge of a new address is repeated.
     PathValidation,
@@ -145,30 +146,30 @@ pub struct ConnectionCounters {
     pub datagrams_sent: u64,
     /// Bytes of datagrams sent.
     pub bytes_sent: u64,
-    /// Authentic datagrams received.
+    /// Authenticated datagrams received.
     pub datagrams_received: u64,
     /// Bytes of them.
     pub bytes_received: u64,
     /// Datagrams that failed authentication.
     pub authentication_failures: u64,
-    /// Authentic datagrams with a number seen before.
+    /// Authenticated datagrams with a duplicate number.
     pub duplicates: u64,
-    /// Authentic datagrams that could not be decoded.
+    /// Authenticated datagrams that could not be decoded.
     pub malformed: u64,
-    /// Times the peer was followed to another address.
+    /// Migrations of the peer.
     pub migrations: u64,
 }
 
-/// How a connection stands, as its endpoint counts it.
+/// The state of a connection, as its endpoint counts it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ConnectionState {
-    /// Set-up is under way here for a peer that is not known yet.
+    /// Set-up of an incoming connection whose peer is not authenticated yet.
     SettingUp,
-    /// The peer was refused, and the connection stays only to say so again.
+    /// The peer was refused; the connection stays to repeat the refusal.
     Refused,
-    /// Any other that has not said its goodbyes.
+    /// Any other that has not drained.
     Active,
-    /// It has ended and said its goodbyes.
+    /// It has drained.
     Terminated,
 }
 
@@ -182,20 +183,20 @@ struct Identity {
     remote_id: u32,
 }
 
-/// What protects shipments: the keys, and the numbers, each of which is used once under a key.
+/// The protection of shipments: the session with its keys, and the numbers, each of which is used once with a key.
 #[derive(Debug)]
 struct PacketProtection {
     session: Box<dyn Session>,
     counter: ShipmentCounter,
 }
 
-/// What the peer has told of itself (compare the transport parameters of RFC 9000 18.2).
+/// The peer's parameters (compare the transport parameters of RFC 9000 18.2).
 #[derive(Debug)]
 struct PeerParameters {
     limits: Limits,
-    /// The end of a datagram by which the peer says that it has lost the connection (RFC 9000 10.3).
+    /// The peer's stateless reset token (RFC 9000 10.3).
     stateless_reset_token: Option<[u8; 16]>,
-    /// Proves our address to the peer in a later request.
+    /// The address token for a later request.
     address_token: Box<[u8]>,
 }
 
@@ -260,6 +261,8 @@ pub(crate) struct Start {
     /// An address token of an earlier connection, or nothing.
     pub(crate) token: Vec<u8>,
     pub(crate) issued_tokens: IssuedTokens,
+    /// What the last connection to the peer found of the path.
+    pub(crate) saved: Option<SavedCapacity>,
     /// Makes challenges.
     pub(crate) key: [u8; 16],
     pub(crate) session: Box<dyn Session>,
@@ -276,6 +279,7 @@ impl Start {
             body_bytes,
             overhead_bytes: around + below,
             rate: config.rate,
+            epoch: config.epoch,
             circuit_breaker: config.circuit_breaker,
             pacing_quantum: config.pacing_quantum,
             keep_alive: idle_timeout / 4,
@@ -295,8 +299,13 @@ impl Start {
             buffer_bytes: None,
         };
         let discovers = config.datagram_bytes == DatagramSize::Discover;
-        let path = Path::between(self.addresses, self.key, body_bytes, config.datagram_bytes.first(), discovers);
-        (SendHalf::on_path(path, sender, now), RecvHalf::new(receiver, now))
+        let mut path = Path::between(self.addresses, self.key, body_bytes, config.datagram_bytes.first(), discovers);
+        path.saved = self.saved.map(Box::new);
+        let mut recv = RecvHalf::new(receiver, now);
+        if config.trace {
+            recv.log_verdicts();
+        }
+        (SendHalf::on_path(path, sender, now), recv)
     }
 }
 
@@ -319,7 +328,7 @@ impl Connection {
             recv,
             outgoing: Outgoing::default(),
             incoming: Incoming::default(),
-            events: Events::default(),
+            events: if config.trace { Events::traced(now) } else { Events::default() },
             counters: ConnectionCounters::default(),
         };
         connection.begin_setup(now);
@@ -336,7 +345,7 @@ impl Connection {
         self.identity.role
     }
 
-    /// The key the peer has proved to hold; `None` in plain mode and before set-up is done.
+    /// The fingerprint of the peer's authenticated key; `None` in plain mode and before set-up is complete.
     pub fn peer(&self) -> Option<Fingerprint> {
         self.protection.session.peer()
     }
@@ -348,7 +357,7 @@ impl Connection {
 
     /// How it stands.
     pub(crate) fn state(&self) -> ConnectionState {
-        if self.close.is_forgotten() {
+        if self.close.is_drained() {
             ConnectionState::Terminated
         } else if self.is_setting_up() {
             ConnectionState::SettingUp
@@ -359,12 +368,12 @@ impl Connection {
         }
     }
 
-    /// How the peer says its resets end.
+    /// The peer's stateless reset token.
     pub(crate) const fn peer_reset(&self) -> Option<[u8; 16]> {
         self.peer.stateless_reset_token
     }
 
-    /// Whether a datagram ends as the peer says its resets do.
+    /// Whether a datagram ends with the peer's stateless reset token.
     pub(crate) fn is_reset(&self, datagram: &[u8]) -> bool {
         let expected = self.peer.stateless_reset_token.filter(|_| !self.close.is_over());
         expected.zip(datagram.last_chunk::<16>()).is_some_and(|(expected, end)| constant_time_eq(&expected, end))
@@ -372,10 +381,15 @@ impl Connection {
 
     /// The peer has lost the connection.
     pub(crate) fn on_reset(&mut self, now: Instant) {
-        self.lose_peer(now, CloseReason::ResetByPeer);
+        self.on_peer_lost(now, CloseReason::ResetByPeer);
     }
 
-    /// What proves our address to the peer in a later request, once.
+    /// What the connection has found out about its path; what it began with if it has not used that.
+    pub fn capacity(&self) -> Option<SavedCapacity> {
+        self.send.capacity().or(self.send.path.saved.as_deref().copied())
+    }
+
+    /// Takes the address token for a later request.
     pub(crate) fn take_address_token(&mut self) -> Option<Vec<u8>> {
         (!self.peer.address_token.is_empty()).then(|| core::mem::take(&mut self.peer.address_token).into_vec())
     }
@@ -394,31 +408,33 @@ impl Connection {
         Deadline::earlier(timers, halves)
     }
 
-    /// Tells that time has passed.
+    /// Handles expired timers.
     pub fn handle_timeout(&mut self, now: Instant) {
+        self.trace_from(now);
         while let Some(timer) = self.timers.pop_expired(now) {
             match timer {
                 Timer::SetupRetry => self.retry_setup(),
                 Timer::SetupDeadline => self.give_up_setup(now),
                 Timer::CloseRetry => self.retry_close(now),
-                Timer::Drained => self.close.forget(),
+                Timer::Drained => self.close.set_drained(),
                 Timer::Idle => self.check_idle(now),
                 Timer::PathValidation => self.retry_challenge(now),
             }
         }
         if self.setup.is_done() && !self.close.is_over() {
             self.send.handle_timeout(now);
+            self.recv.handle_timeout(now);
         }
         self.after_input(now);
     }
 
-    /// Moves what the halves tell into the application's queue, and the close forward.
+    /// Moves the events of the halves into the application's queue, and advances the close.
     fn after_input(&mut self, now: Instant) {
         let mut broken = None;
         while let Some(event) = self.send.poll_event() {
             let event = match event {
                 SenderHalfEvent::Judged { stream, segments, verdict, holes } => {
-                    self.outgoing.store.forget(stream, segments.clone());
+                    self.outgoing.store.remove(stream, segments.clone());
                     ConnectionEvent::Judged { stream, segments, verdict, holes }
                 }
                 SenderHalfEvent::WindowOpen(stream) => ConnectionEvent::Writable(stream),
@@ -433,8 +449,10 @@ impl Connection {
             };
             self.events.push(event);
         }
+        self.trace_verdicts();
         while let Some(stream) = self.recv.poll_opened() {
             self.on_stream_opened(stream);
+            self.incoming.store.set_granted(self.recv.window_bytes());
         }
         while let Some((stream, segment)) = self.recv.poll_dropped() {
             self.incoming.store.empty(stream, segment);
@@ -485,12 +503,12 @@ impl Connection {
         count
     }
 
-    /// The next thing to tell the application of what was counted.
+    /// The next counted event.
     pub(crate) fn poll_event(&mut self) -> Option<ConnectionEvent> {
         self.events.take()
     }
 
-    /// Whether there is anything to tell the application that was not counted.
+    /// Whether there are uncounted events.
     pub(crate) fn has_events(&self) -> bool {
         self.events.has_new()
     }
@@ -501,7 +519,7 @@ impl Connection {
     }
 
     /// Whether the connection has ended and need not be driven any more.
-    pub(crate) fn is_forgotten(&self) -> bool {
-        self.close.is_forgotten()
+    pub(crate) fn is_drained(&self) -> bool {
+        self.close.is_drained()
     }
 }

@@ -1,7 +1,6 @@
-//! Probes of the datagram size: when they leave, and what comes of them.
+//! Path MTU discovery: sends probes of the datagram size and processes their results.
 //!
-//! Called by the connection when data waits to leave, and when a report or a response comes. Which size is probed,
-//! [`PmtuSearch`] decides.
+//! Called by the connection when data waits to leave, and when a report or a response arrives. [`PmtuSearch`] chooses the sizes.
 
 use super::Connection;
 use crate::config::DATAGRAM_BYTES_MIN;
@@ -17,7 +16,7 @@ impl Connection {
         HEADER_BYTES + self.protection.session.seal_bytes()
     }
 
-    /// The bytes of parts that fit the smallest datagram, which is what becomes of all of them when nothing larger gets through.
+    /// The bytes of parts that fit the smallest datagram, which is used when no larger one gets through.
     pub(super) fn unit_bytes_max(&self) -> usize {
         DATAGRAM_BYTES_MIN - self.around()
     }
@@ -44,16 +43,16 @@ impl Connection {
             rate: self.send.rate(),
             round_trip: self.send.round_trip(),
         };
-        let wanted = self.send.path.pmtu.search.as_mut().and_then(|search| search.wanted(now, &bounds));
+        let size_due = self.send.path.pmtu.search.as_mut().and_then(|search| search.next_probe(now, &bounds));
         self.use_found_size();
         let Path { pmtu, validation, addresses, .. } = &mut self.send.path;
-        let (Some(size), Some(search)) = (wanted, &mut pmtu.search) else { return false };
+        let (Some(size), Some(search)) = (size_due, &mut pmtu.search) else { return false };
         let number = self.protection.counter.take();
         let token = search.on_sent(now, size, number, || validation.random());
         let bytes = size as u64 + addresses.ip_udp_header_bytes();
         self.write_sized(Kind::Challenge, number, size, out, |body| {
             body.u64(token);
-            // Nobody looks at the padding: the buffer is zero.
+            // The padding is zero.
             body.reserve(size - around - 8);
         });
         self.send.on_probe_sent(now, number, bytes);
@@ -71,7 +70,7 @@ impl Connection {
 
     /// A report has come.
     pub(super) fn detect_lost_probe(&mut self, now: Instant) {
-        let data_lost = self.send.wants_again();
+        let data_lost = self.send.has_retransmissions();
         let Path { pmtu, echo, reordering_threshold, .. } = &mut self.send.path;
         let Some(search) = &mut pmtu.search else { return };
         if data_lost {

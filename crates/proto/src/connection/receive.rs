@@ -1,11 +1,12 @@
-//! A datagram comes in: one call for each kind of shipment.
+//! Processes received datagrams: one call for each kind of shipment.
 //!
-//! Called by the endpoint. Invariant: beyond set-up nothing is looked at before the seal is opened under the rebuilt
-//! number, and nothing is looked at twice; once set-up is done nothing without a seal is looked at.
+//! Called by the endpoint. Invariant: after set-up nothing is processed before the seal was opened with the reconstructed number, and no
+//! shipment is processed twice.
 
 use super::{Connection, ConnectionEvent, Role};
 use crate::initial;
-use crate::receiver::PartFate;
+use crate::receiver::PartOutcome;
+use crate::trace::{Direction, DropCause};
 use core::net::SocketAddr;
 use segstream_base::codec::{DecodeError, Reader};
 use segstream_base::endpoint::{Arrival, Ecn};
@@ -26,16 +27,18 @@ pub(super) struct Shipment<'a> {
 }
 
 impl Connection {
-    /// Takes a shipment of set-up, which has no keys: only its fields say that it is meant for us.
+    /// Processes a shipment of set-up, which is not authenticated: only its fields say that it is for us.
     pub(crate) fn handle_initial(&mut self, now: Instant, header: &Header, datagram: &[u8]) {
+        self.trace_from(now);
         if self.identity.role == Role::Responder || self.setup.is_done() {
             return;
         }
         let Some(body) = initial::open(header, datagram) else {
-            self.counters.authentication_failures += 1;
+            self.on_dropped(DropCause::Authentication);
             return;
         };
         let (number, mut input) = (ShipmentNumber(header.number.into()), Reader::new(body));
+        self.trace_shipment(Direction::Received, header.kind, number, datagram.len() as u64, body);
         let decoded = match header.kind {
             Kind::Cookie => Cookie::decode(&mut input).map(|cookie| self.on_cookie(cookie)),
             Kind::Confirm => Confirm::decode(&mut input).map(|confirm| self.on_confirm(now, number, datagram.len(), &confirm)),
@@ -43,13 +46,14 @@ impl Connection {
             _ => Ok(()),
         };
         if decoded.is_err() {
-            self.counters.malformed += 1;
+            self.on_dropped(DropCause::Malformed);
         }
         self.after_input(now);
     }
 
-    /// Takes a sealed datagram addressed to this connection.
+    /// Processes a sealed datagram addressed to this connection.
     pub(crate) fn handle_datagram(&mut self, now: Instant, arrival: Arrival, datagram: &mut [u8]) {
+        self.trace_from(now);
         match self.open(datagram) {
             Some(shipment) if self.count(now, arrival, &shipment) => self.take(now, arrival.from, &shipment),
             Some(_) => {}
@@ -57,11 +61,11 @@ impl Connection {
         }
     }
 
-    /// Opens a datagram; `None` if its seal is broken, which may have been once too often ([`Connection::close_on_aead_limit`]).
+    /// Opens a datagram; `None` if its seal is broken, which may reach the AEAD usage limit ([`Connection::close_on_aead_limit`]).
     pub(super) fn open<'a>(&mut self, datagram: &'a mut [u8]) -> Option<Shipment<'a>> {
         self.protection.session.unprotect_header(datagram);
         let Ok(header) = Header::decode(&mut Reader::new(datagram)) else {
-            self.counters.authentication_failures += 1;
+            self.on_dropped(DropCause::Authentication);
             return None;
         };
         // RFC 9000 17.1: the handshake is over long before a number needs more than 32 bits.
@@ -70,7 +74,7 @@ impl Connection {
             _ => ShipmentNumber(expand(header.number.into(), 32, self.recv.highest_shipment().map_or(0, |highest| highest.0 + 1))),
         };
         let Some(end) = self.protection.session.open(header.level, number, datagram) else {
-            self.counters.authentication_failures += 1;
+            self.on_dropped(DropCause::Authentication);
             return None;
         };
         let datagram_bytes = datagram.len() as u64;
@@ -78,17 +82,19 @@ impl Connection {
         Some(Shipment { level: header.level, kind: header.kind, number, datagram_bytes, body })
     }
 
-    /// Counts a shipment, whatever it carries; false for a duplicate, of which nothing more is looked at.
+    /// Counts a shipment of any kind; false for a duplicate, which is then dropped.
     pub(super) fn count(&mut self, now: Instant, arrival: Arrival, shipment: &Shipment<'_>) -> bool {
         let newest = self.recv.highest_shipment().is_none_or(|highest| shipment.number > highest);
         if arrival.ecn == Some(Ecn::CongestionExperienced) {
             self.recv.note_congestion_mark();
         }
-        // Limit: a clock of the kernel that runs ahead of ours would date an arrival after its report.
+        self.trace_losses(shipment.number);
+        // Limit: with a kernel clock ahead of ours an arrival would be later than its report.
         if !self.recv.on_shipment(arrival.received.min(now), shipment.number, shipment.datagram_bytes) {
-            self.counters.duplicates += 1;
+            self.on_dropped(DropCause::Duplicate);
             return false;
         }
+        self.trace_arrival(shipment);
         self.idle.last_heard = now;
         self.counters.datagrams_received += 1;
         self.counters.bytes_received += shipment.datagram_bytes;
@@ -96,14 +102,14 @@ impl Connection {
         true
     }
 
-    /// Takes what a shipment carries that has been opened and counted.
+    /// Processes the body of a shipment that was opened and counted.
     pub(super) fn take(&mut self, now: Instant, from: SocketAddr, shipment: &Shipment<'_>) {
         let dispatched = match shipment.level {
             Level::Handshake => self.dispatch_handshake(now, shipment.kind, shipment.body),
             _ => self.dispatch(now, from, shipment.kind, shipment.number, shipment.body),
         };
         if dispatched.is_err() {
-            self.counters.malformed += 1;
+            self.on_dropped(DropCause::Malformed);
         }
         self.recv.after_shipment(now);
         self.after_input(now);
@@ -128,11 +134,7 @@ impl Connection {
         match kind {
             Kind::Data => self.on_data(now, number, &mut input)?,
             Kind::State => self.recv.on_state(now, number, &State::decode(&mut input)?),
-            Kind::Report => {
-                self.send.handle_report(now, &Report::decode(&mut input)?);
-                self.share_round_trip();
-                self.detect_lost_probe(now);
-            }
+            Kind::Report => self.on_report(now, &Report::decode(&mut input)?),
             Kind::Disconnect => self.on_disconnect(now, Disconnect::decode(&mut input)?),
             Kind::DisconnectConfirm => self.on_disconnect_confirm(now),
             Kind::Challenge => self.send.path.validation.on_challenge(input.u64("challenge")?),
@@ -161,7 +163,7 @@ impl Connection {
 
     /// Takes a part that came in shipment `number`.
     pub(super) fn take_part(&mut self, now: Instant, number: ShipmentNumber, part: &Part, payload: &[u8]) {
-        if self.payload_fits(part) && self.recv.on_part(now, number, part) == PartFate::Fresh {
+        if self.payload_fits(part) && self.recv.on_part(now, number, part) == PartOutcome::Fresh {
             self.store(part, [payload]);
             self.tell_units(part);
         }
@@ -170,7 +172,7 @@ impl Connection {
     /// Whether the payload is as long as the part's units; anything else is a peer's mistake.
     fn payload_fits(&mut self, part: &Part) -> bool {
         let fits = self.recv.payload_bytes(part) == Some(part.payload_bytes);
-        // A late part of a stream that has ended is nobody's mistake.
+        // A late part of a stream that has ended is not an error.
         if !fits && !self.recv.has_retired(part.stream) {
             self.recv.counters.parts_refused += 1;
         }
@@ -184,23 +186,19 @@ impl Connection {
         }
     }
 
-    /// Tells those who read progressively of the units of a part.
+    /// Reports the units of a part, if the stream is read progressively.
     pub(super) fn tell_units(&mut self, part: &Part) {
         if !self.incoming.progressive.contains(&part.stream) {
             return;
         }
         let Some(layout) = self.recv.segment_layout(part.stream, part.segment) else { return };
         let (stream, segment) = (part.stream, part.segment);
-        if layout.order.is_in_order() {
-            self.events.push(ConnectionEvent::Units { stream, segment, first: part.first, count: part.count });
-        } else {
-            for first in layout.units_at(part.first, part.count) {
-                self.events.push(ConnectionEvent::Units { stream, segment, first, count: 1 });
-            }
+        for units in part.positions().into_iter().flat_map(|positions| layout.unit_runs(positions)) {
+            self.events.push(ConnectionEvent::Units { stream, segment, units });
         }
     }
 
-    /// The receiving half paces its reports by the round trip the sending half has measured.
+    /// Passes the round trip that the sending half has measured to the receiving half, which schedules its reports by it.
     pub(super) fn share_round_trip(&mut self) {
         let rtt = self.send.round_trip();
         if !rtt.is_zero() {

@@ -1,24 +1,24 @@
-//! Set-up: CR and CC (HT 3.1) carry a handshake, inside of which the two sides agree; HS carries the rest of it.
+//! Set-up: CR and CC (HT 3.1) carry the beginning of a handshake that contains proposal and agreement; HS carries the rest of it.
 //!
 //! ```text
 //! initiator                                   responder
 //!     | CR  first handshake bytes, padded         |
-//!     |------------------------------------------>|  nothing is kept
+//!     |------------------------------------------>|  no state is kept
 //!     |                           CK  a cookie    |
 //!     |<------------------------------------------|
 //!     | CR  the same with the cookie              |
-//!     |------------------------------------------>|  the address is proved: a connection
+//!     |------------------------------------------>|  the address is validated: a connection
 //!     |        CC, HS  handshake bytes, agreement |
 //!     |<------------------------------------------|
 //!     | HS (when encrypted), TXS                  |
 //!     |------------------------------------------>|  done on both sides
 //! ```
 //!
-//! Called by the connection. Each side sends its handshake bytes again with doubling pauses until it hears the peer at
-//! a level that shows that they have come.
+//! Called by the connection. Each side retransmits its handshake bytes with exponential backoff until a shipment of the peer implicitly
+//! acknowledges them.
 //!
-//! Invariant: an answer counts only if it echoes the random identifier of the request; what was agreed on counts only
-//! when the session holds it for authentic.
+//! Invariant: an answer is accepted only if it echoes the random identifier of the request; an agreement only if the session has
+//! authenticated it.
 
 use super::flight::Flight;
 use super::{Connection, ConnectionEvent, Timer};
@@ -39,7 +39,7 @@ const RETRY: Duration = Duration::from_millis(200);
 /// Shipments of set-up have one of the first numbers of their sender.
 const SETUP_NUMBERS: u64 = 64;
 
-/// How many cookies are taken for one request: a responder changes its secret now and then, but not so often.
+/// How many cookies are accepted for one request: a cookie expires now and then, but not so often.
 const COOKIES_MAX: u32 = 8;
 
 /// The longest proposal or agreement.
@@ -63,12 +63,12 @@ enum Stage {
     Done,
 }
 
-/// What a responder gives away in its agreement.
+/// The tokens that a responder issues in its agreement.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct IssuedTokens {
-    /// The end of a datagram that says the connection is lost here.
+    /// The stateless reset token.
     pub(crate) reset: Option<[u8; 16]>,
-    /// Proves the initiator's address in its next request.
+    /// The address token for the initiator's next connection.
     pub(crate) token: Box<[u8]>,
 }
 
@@ -83,14 +83,15 @@ pub(super) struct Setup {
     agreed: bool,
     token: Box<[u8]>,
     cookies: u32,
-    issued_tokens: IssuedTokens,
+    /// Ours; `None` once set-up is complete.
+    issued_tokens: Option<Box<IssuedTokens>>,
     flight: Flight,
     /// Boxed: a connection that is refused does not last, and each would carry its size.
     rejection: Option<Box<Reject>>,
     /// How often the handshake bytes were sent again.
     tries: u32,
     first_sent: Option<Instant>,
-    /// What the peer has said last, if it was that it is busy.
+    /// The last rejection, if it was that the peer is busy.
     busy: Option<Box<str>>,
     began: Instant,
 }
@@ -108,7 +109,7 @@ impl Setup {
             agreed: false,
             token: token.into(),
             cookies: 0,
-            issued_tokens,
+            issued_tokens: Some(Box::new(issued_tokens)),
             flight: Flight::default(),
             rejection: None,
             tries: 0,
@@ -122,7 +123,7 @@ impl Setup {
         self.stage == Stage::Done
     }
 
-    /// Whether nothing of set-up can matter any more, whoever sends it.
+    /// Whether shipments of set-up can be ignored from now on.
     pub(super) fn is_settled(&self) -> bool {
         self.is_done() && self.flight.is_acknowledged()
     }
@@ -169,7 +170,7 @@ impl Connection {
         let (request, connection) = (setup.proposal.request, self.identity.local_id);
         match self.identity.role {
             Role::Initiator => {
-                // Why one only: a responder keeps nothing before the address is proved, so the others would be lost.
+                // Why one only: a responder keeps no state before the address is validated, so the others would be lost.
                 if !(setup.token.is_empty() && setup.flight.has_begun(Level::Initial)) {
                     let around = HEADER_BYTES + Plain::SEAL_BYTES + Request::overhead_bytes(setup.token.len());
                     if let Some(fragment) = setup.flight.next(Level::Initial, DATAGRAM_BYTES_MIN - around) {
@@ -199,7 +200,7 @@ impl Connection {
         self.setup.flight.next(Level::Handshake, DATAGRAM_BYTES_MIN - around).map(SetupShipment::Handshake)
     }
 
-    /// The peer may not have what was sent: it is sent again.
+    /// The retransmission timer has expired.
     pub(super) fn retry_setup(&mut self) {
         if !self.setup.flight.is_acknowledged() {
             self.setup.tries += 1;
@@ -211,7 +212,7 @@ impl Connection {
         if !self.setup.is_done() {
             let reason = match self.setup.busy.take() {
                 Some(detail) => CloseReason::Rejected { reason: RejectReason::Busy, detail: detail.into_string() },
-                None => CloseReason::NoAnswer(self.config.connect_timeout),
+                None => CloseReason::NoAnswer(self.config.connect_timeout.into()),
             };
             self.end(now, reason);
         }
@@ -233,7 +234,7 @@ impl Connection {
         self.send.refuse_beyond(self.peer.limits.streams);
     }
 
-    /// A request of the peer that proves its address, or repeats one that did.
+    /// A request of the peer whose address is validated, or a repetition of one.
     pub(crate) fn on_request(&mut self, now: Instant, number: ShipmentNumber, datagram_bytes: usize, request: &Request) {
         // A request can be replayed by anyone who has seen it.
         if !self.setup.is_done() {
@@ -242,9 +243,9 @@ impl Connection {
         }
     }
 
-    /// A shipment of set-up counts like any other, so that it is not held lost.
+    /// A shipment of set-up counts like any other, so that it is not declared lost.
     fn count_setup(&mut self, now: Instant, number: ShipmentNumber, datagram_bytes: usize) {
-        // Limit: it is not authentic, and must not be able to make all that follows look late.
+        // Limit: it is not authenticated, and must not be able to make all later shipments look reordered.
         if number.0 < SETUP_NUMBERS {
             // What came before the first that counted was for an endpoint that kept nothing.
             self.recv.begin_at(number);
@@ -252,14 +253,14 @@ impl Connection {
         }
     }
 
-    /// Whether set-up is under way here for a peer that is not known yet.
+    /// Whether this is an incoming connection whose peer is not authenticated yet.
     pub(super) fn is_setting_up(&self) -> bool {
         self.setup.stage == Stage::ExpectFirstShipment && !self.close.is_over()
     }
 
-    /// Whether the peer was refused, and the connection stays only to say so again.
+    /// Whether the peer was refused, and the connection stays to repeat the refusal.
     pub(super) fn is_refused(&self) -> bool {
-        self.identity.role == Role::Responder && self.close.is_over() && !self.setup.is_done() && !self.close.is_forgotten()
+        self.identity.role == Role::Responder && self.close.is_over() && !self.setup.is_done() && !self.close.is_drained()
     }
 
     /// When set-up began.
@@ -267,10 +268,10 @@ impl Connection {
         self.setup.began
     }
 
-    /// Others need the place of a set-up that takes long.
+    /// Evicts a set-up that takes long, because others need its place.
     pub(crate) fn give_way(&mut self, now: Instant) {
-        self.end(now, CloseReason::NoAnswer(now.since(self.setup.began)));
-        self.close.forget();
+        self.end(now, CloseReason::NoAnswer(now.since(self.setup.began).into()));
+        self.close.set_drained();
     }
 
     pub(super) fn on_cookie(&mut self, cookie: Cookie) {
@@ -307,13 +308,13 @@ impl Connection {
         let expected = level == Level::Handshake || !self.protection.session.can_seal(Level::Handshake);
         let Some(bytes) = self.setup.flight.take(level, fragment).filter(|_| expected) else {
             if self.setup.is_done() && self.identity.role == Role::Responder {
-                // The peer repeats its last bytes: it has not heard yet that set-up is done.
-                self.send.hasten_state(now);
+                // The peer repeats its last bytes: our answer has not arrived there.
+                self.send.request_immediate_state(now);
             }
             return;
         };
         if self.identity.role == Role::Initiator || level == Level::Handshake {
-            // Whoever answers has what it answers to.
+            // The answer implies that the peer has our bytes of this level.
             self.setup.flight.acknowledge(Level::Initial);
         }
         let read = self.protection.session.read_handshake(level, bytes);
@@ -333,7 +334,7 @@ impl Connection {
         }
     }
 
-    /// The responder learns what is proposed, and answers inside the handshake.
+    /// The responder reads the proposal, and passes its agreement to the handshake.
     fn take_proposal(&mut self, now: Instant) -> Result<(), HandshakeError> {
         let Some(parameters) = self.protection.session.peer_parameters() else { return Ok(()) };
         let proposal = Proposal::decode(&mut Reader::new(parameters)).map_err(|_| broken("a proposal that cannot be read"))?;
@@ -341,7 +342,7 @@ impl Connection {
             return Err(broken("a proposal for another connection"));
         }
         self.setup.agreed = true;
-        // Never more than was proposed, and never neither of flow and rate control by a peer's wish alone.
+        // Never more than was proposed, and never without flow control and rate control because the peer requests it.
         let agreed = Class::new(proposal.class.number() & self.config.class.number()).unwrap_or_default();
         if !agreed.is_limited(!proposal.rate.is_zero()) && !self.config.unlimited {
             self.reject(now, RejectReason::Unacceptable, "neither flow control nor rate control is not allowed here");
@@ -365,18 +366,19 @@ impl Connection {
     fn agreement(&self) -> Agreement {
         let mut grants = self.recv.grants();
         grants.truncate(STREAMS_MAX);
+        let issued = self.setup.issued_tokens.as_deref();
         Agreement {
             request: self.setup.proposal.request,
             connection: self.identity.local_id,
             class: self.recv.config.class,
             limits: self.config.limits,
-            reset: self.setup.issued_tokens.reset,
-            token: self.setup.issued_tokens.token.to_vec(),
+            reset: issued.and_then(|issued| issued.reset),
+            token: issued.map_or_else(Vec::new, |issued| issued.token.to_vec()),
             grants,
         }
     }
 
-    /// The initiator learns what was agreed on: set-up is done here.
+    /// The initiator reads the agreement: its set-up is complete.
     fn take_agreement(&mut self, now: Instant) -> Result<(), HandshakeError> {
         let Some(parameters) = self.protection.session.peer_parameters() else { return Ok(()) };
         let agreement = Agreement::decode(&mut Reader::new(parameters)).map_err(|_| broken("an agreement that cannot be read"))?;
@@ -398,7 +400,7 @@ impl Connection {
         }
         self.finish_setup(now);
         // The peer may send as soon as it has heard us under the agreed identifiers.
-        self.send.hasten_state(now);
+        self.send.request_immediate_state(now);
         Ok(())
     }
 
@@ -407,7 +409,7 @@ impl Connection {
         self.send.set_agreed_class(now, class);
     }
 
-    /// The peer was heard at a data level: it has all handshake bytes. For a responder, set-up is done.
+    /// A shipment of the peer has opened at a data level, so it has all handshake bytes. A responder's set-up is complete.
     pub(super) fn on_data_level(&mut self, now: Instant) {
         if self.setup.is_settled() {
             return;
@@ -424,23 +426,25 @@ impl Connection {
     fn finish_setup(&mut self, now: Instant) {
         self.setup.stage = Stage::Done;
         // Why: a connection may last, and what it was proposed with is known to its halves.
-        (self.setup.proposal.streams, self.setup.token, self.setup.issued_tokens.token) = Default::default();
+        (self.setup.proposal.streams, self.setup.token, self.setup.issued_tokens) = Default::default();
         self.timers.stop(Timer::SetupDeadline);
         self.timers.set(Timer::Idle, now + self.idle.timeout);
         // A repetition makes the measurement ambiguous (Karn's rule).
         if let Some(sent) = self.setup.first_sent.filter(|_| self.setup.tries == 0) {
             self.send.on_rtt_sample(now, now.since(sent));
         }
+        // RFC 9959 3.2: a loss in Reconnaissance ends it.
+        self.send.path.saved = None;
         self.share_round_trip();
         self.events.push(ConnectionEvent::Connected);
     }
 
-    /// The handshake has failed: the peer is told at the highest level it can open, and the connection ends.
+    /// The handshake has failed: the peer gets the reason at the highest level that it can open, and the connection ends.
     fn fail_handshake(&mut self, now: Instant, error: HandshakeError) {
         if self.protection.session.can_seal(Level::Handshake) {
-            self.close.refuse(Disconnect { code: error.code, abort: true, detail: error.detail.clone() });
+            self.close.refuse(Disconnect { code: error.code, abort: true, detail: error.told.to_string() });
         } else if self.identity.role == Role::Responder {
-            self.setup.rejection = Some(Box::new(self.rejection(RejectReason::Handshake, &error.detail)));
+            self.setup.rejection = Some(Box::new(self.rejection(RejectReason::Handshake, &error.told)));
         }
         self.end(now, CloseReason::HandshakeFailed(error));
     }
@@ -461,7 +465,7 @@ impl Connection {
             return;
         }
         if reject.reason == RejectReason::Busy {
-            // The request is repeated anyway; sooner or later it may be served.
+            // The request is repeated anyway, and may be accepted later.
             self.setup.busy = Some(reject.detail.into_boxed_str());
             return;
         }
@@ -474,5 +478,6 @@ impl Connection {
 }
 
 fn broken(what: &str) -> HandshakeError {
-    HandshakeError { code: 256 + 80, detail: format!("the peer has sent {what}"), untrusted: None }
+    let detail = format!("the peer has sent {what}");
+    HandshakeError { code: 256 + 80, told: detail.as_str().into(), detail, untrusted: None }
 }

@@ -1,10 +1,10 @@
-//! A datagram goes out: each part is asked in turn what it wants to send.
+//! Writes the datagrams to send: asks each part of the connection in turn for a shipment.
 //!
-//! Called by the endpoint. The order is: set-up, end, reports, then the sending half, whose own order is
-//! state when due, repair, new data. Data that may leave goes before reports and state that have just become due.
+//! Called by the endpoint. The order is: set-up, end, reports, then the sending half, whose order is due state, retransmissions, new
+//! data. Data that may leave precedes reports and state that have just become due.
 //!
-//! Invariant: a batch holds datagrams of one size, the last of which may be shorter; what would break
-//! that is kept for the next batch, already numbered and sealed.
+//! Invariant: a batch has datagrams of one size, the last of which may be shorter; a datagram that does not fit is carried over to the
+//! next batch, already numbered and sealed.
 
 use super::Connection;
 use super::setup::SetupShipment;
@@ -12,6 +12,7 @@ use crate::error::CloseReason;
 use crate::initial;
 use crate::path::Addresses;
 use crate::sender::Outgoing;
+use crate::trace::Direction;
 use segstream_base::codec::Writer;
 use segstream_base::endpoint::Ecn;
 use segstream_base::{Instant, ShipmentNumber};
@@ -46,6 +47,7 @@ impl Half {
 impl Connection {
     /// Appends up to `max_datagrams` equal datagrams to `out`; where they go and their size, or `None` when there is none.
     pub(crate) fn poll_transmit(&mut self, now: Instant, max_datagrams: usize, out: &mut Vec<u8>) -> Option<(Addresses, usize)> {
+        self.trace_from(now);
         if self.send.path.validation.has_pending_challenge()
             && let Some(sent) = self.write_challenge(out)
         {
@@ -65,6 +67,7 @@ impl Connection {
         self.write(Kind::Challenge, number, out, |body| body.u64(proof));
         self.counters.datagrams_sent += 1;
         self.counters.bytes_sent += bytes as u64;
+        self.send.note_sent(bytes as u64 + to.ip_udp_header_bytes());
         Some((to, out.len() - start))
     }
 
@@ -85,7 +88,7 @@ impl Connection {
             let length = out.len() - start;
             let first = *size.get_or_insert(length);
             if length > first || (place == Place::Alone && count > 0) {
-                self.stash(start, place, out);
+                self.carry_over(start, place, out);
                 break;
             }
             count += 1;
@@ -104,8 +107,7 @@ impl Connection {
 
     /// Writes up to `room` more data shipments of `size`, the last of which may be shorter, behind one of that size.
     ///
-    /// Why the sending half alone is asked: within one batch nothing comes in and no time passes, so nobody else has
-    /// anything to say that had nothing before.
+    /// Why only the sending half is asked: within one batch nothing arrives and no time passes, so no other part has anything new to send.
     fn write_data_batch(&mut self, now: Instant, size: usize, room: usize, out: &mut Vec<u8>) {
         let (begin, first) = (out.len(), self.protection.counter.peek());
         let (mut count, mut odd) = (0, None);
@@ -134,7 +136,7 @@ impl Connection {
         self.note_sent(count as u64, end - begin);
         if let Some((half, start)) = odd {
             self.seal(half, &mut out[start..]);
-            self.stash(start, half.place(), out);
+            self.carry_over(start, half.place(), out);
         }
     }
 
@@ -159,8 +161,8 @@ impl Connection {
         count as usize
     }
 
-    /// What was written from `start` on does not go with the rest: it begins the next batch.
-    fn stash(&mut self, start: usize, place: Place, out: &mut Vec<u8>) {
+    /// Carries what was written from `start` on over to the next batch.
+    fn carry_over(&mut self, start: usize, place: Place, out: &mut Vec<u8>) {
         self.outgoing.carried_over.extend_from_slice(&out[start..]);
         self.outgoing.carried_over_batching = place;
         out.truncate(start);
@@ -175,7 +177,7 @@ impl Connection {
     fn write_next(&mut self, now: Instant, out: &mut Vec<u8>) -> Option<Place> {
         let start = out.len();
         if let Some(place) = self.write_own(now, out) {
-            // Why: it goes the same way as what the sending half counts itself.
+            // Why: it uses the same path as the shipments that the sending half counts itself.
             self.send.note_sent((out.len() - start) as u64 + self.send.path.addresses.ip_udp_header_bytes());
             return Some(place);
         }
@@ -213,7 +215,7 @@ impl Connection {
         if !self.setup.is_done() || self.close.is_over() {
             return None;
         }
-        let report_due = self.recv.poll_timeout().filter(|deadline| deadline.at <= now);
+        let report_due = self.recv.report_due().filter(|deadline| deadline.at <= now);
         if report_due.is_some_and(|deadline| self.send.data_precedes_control(now, deadline.at)) {
             return None;
         }
@@ -243,10 +245,9 @@ impl Connection {
         half
     }
 
-    /// The mark that what leaves carries: once set-up has shown that the path is there, a sender that gives way says that it
-    /// heeds marks (RFC 3168).
+    /// The ECN codepoint of sent datagrams: after set-up, a congestion-controlled sender is ECN-capable (RFC 3168).
     pub(crate) fn ecn(&self) -> Option<Ecn> {
-        (self.setup.is_done() && self.send.is_markable()).then_some(Ecn::Ect0)
+        self.send.ecn().filter(|_| self.setup.is_done())
     }
 
     /// Writes data, with room for its header and its seal.
@@ -277,6 +278,7 @@ impl Connection {
             self.head(headed, Kind::Data, number, shipment);
         }
         for (number, shipment) in first.onward().zip(batch.chunks_mut(size)) {
+            self.trace_unsealed(Kind::Data, number, shipment);
             let level = self.level();
             if level != headed {
                 self.head(level, Kind::Data, number, shipment);
@@ -288,6 +290,7 @@ impl Connection {
     /// Writes a shipment of set-up.
     fn write_setup(&mut self, shipment: &SetupShipment, out: &mut Vec<u8>) {
         let number = self.protection.counter.take();
+        let start = out.len();
         match shipment {
             // A CR is for an endpoint, which knows no connection yet.
             SetupShipment::Request(request) => initial::write(Kind::Request, 0, number, out, |body| request.encode(body)),
@@ -300,8 +303,16 @@ impl Connection {
             }
             SetupShipment::Handshake(fragment) => {
                 self.write_at(Level::Handshake, Kind::Handshake, number, out, |body| fragment.encode(body));
+                return;
             }
         }
+        let kind = match shipment {
+            SetupShipment::Request(_) => Kind::Request,
+            SetupShipment::Confirm(_) => Kind::Confirm,
+            SetupShipment::Reject(_) => Kind::Reject,
+            SetupShipment::Handshake(_) => Kind::Handshake,
+        };
+        self.trace_shipment(Direction::Sent, kind, number, (out.len() - start) as u64, &[]);
     }
 
     /// The level of what is neither handshake nor before it.
@@ -352,6 +363,7 @@ impl Connection {
 
     fn seal_at(&mut self, level: Level, kind: Kind, number: ShipmentNumber, shipment: &mut [u8]) {
         self.head(level, kind, number, shipment);
+        self.trace_unsealed(kind, number, shipment);
         self.protection.session.seal(level, number, shipment);
     }
 

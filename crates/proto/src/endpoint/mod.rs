@@ -1,24 +1,26 @@
 //! All connections behind one socket: datagrams and time in, datagrams and one deadline out.
 //!
 //! Driven by `net` on real sockets and by tests in virtual time (how: [`segstream_base::endpoint`]).
-//! Applications reach a connection with [`Endpoint::connection_mut`] and hear from all of them with
+//! Applications use a connection with [`Endpoint::connection_mut`] and get the events of all connections with
 //! [`Endpoint::poll_event`].
 //!
 //! - `slots`: the connections, found by identifier; `run_queue`: which of them may have something to do;
-//! - `first_contact`: requests of strangers; `proof_of_address`: the tokens that prove where they are;
-//! - `reset`: connections that one side has lost;
-//! - `rate_limiter`: how much strangers may make us do in a second.
+//! - `connection_requests`: requests of unknown peers; `address_validation`: their tokens;
+//! - `stateless_reset`: connections that one side has lost;
+//! - `capacity_memory`: what earlier connections found of their paths;
+//! - `rate_limiter`: limits handshakes and stateless resets in a second; `networks`: whose share an address uses.
 //!
-//! Invariant: a datagram that belongs to no connection costs a counter and at most one answer, which is
-//! not longer than itself; the number of connections, set-ups included, is bounded. No call looks at connections that have
-//! nothing to do with it, but those that list them.
+//! Invariant: an unmatched datagram costs a counter and at most one answer, which is not longer than itself; the number of connections,
+//! including set-ups, is bounded. No call visits connections that it does not concern, except those that list them.
 
-mod first_contact;
-mod proof_of_address;
+mod address_validation;
+mod capacity_memory;
+mod connection_requests;
+mod networks;
 mod rate_limiter;
-mod reset;
 mod run_queue;
 mod slots;
+mod stateless_reset;
 #[cfg(test)]
 mod tests;
 
@@ -26,19 +28,22 @@ use crate::config::{Config, DATAGRAM_BYTES_MAX, DATAGRAM_BYTES_MIN};
 use crate::connection::{Connection, ConnectionEvent, IssuedTokens, Role, Start};
 use crate::error::ConnectError;
 use crate::path::Addresses;
+pub use crate::path::careful_resume::SavedCapacity;
 use crate::rate::Rate;
 use crate::session::{Plain, Protection, Session, Trust};
+use crate::trace::Traced;
+use address_validation::{Purpose, TokenIssuer, code};
+use capacity_memory::CapacityMemory;
 use core::net::SocketAddr;
-use proof_of_address::{Purpose, code};
-use rate_limiter::{HostRateLimiter, RateLimiter};
+use rate_limiter::{NetworkRateLimiter, RateLimiter};
 use run_queue::RunQueue;
 use segstream_base::codec::{Reader, Writer};
 use segstream_base::endpoint::{Arrival, Deadline, Transmit};
 use segstream_base::random::Seed;
-use segstream_base::{Instant, StreamId};
+use segstream_base::{Duration, Instant, StreamId};
 use segstream_wire::contract::Contract;
 use segstream_wire::handshake::VERSION;
-use segstream_wire::header::{HEADER_BYTES, Outside};
+use segstream_wire::header::{HEADER_BYTES, UnprotectedHeader};
 use segstream_wire::proposal::{Proposal, STREAMS_MAX};
 use segstream_wire::{Header, Kind, Level, Part};
 pub use slots::ConnectionId;
@@ -51,9 +56,9 @@ const PROPOSAL_BYTES_MAX: usize = 12 * 1024;
 /// Address tokens kept for later connections.
 const TOKENS_MAX: usize = 256;
 
-/// What arrived for no connection.
+/// Counters of unmatched datagrams.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct StrayCounters {
+pub struct UnmatchedCounters {
     /// Datagrams that are not shipments of this protocol.
     pub not_ours: u64,
     /// Shipments for a connection that does not exist here, or from another address than its peer's.
@@ -66,17 +71,17 @@ pub struct StrayCounters {
     pub short_requests: u64,
     /// Requests answered by a cookie.
     pub cookies: u64,
-    /// Requests refused because as many set-ups are under way as may be, in all or for one host.
+    /// Requests refused because too many set-ups are in progress, in all or for one host.
     pub setups_full: u64,
-    /// Requests refused because too many came in a second.
+    /// Requests refused by the handshake rate limiter.
     pub handshakes_refused: u64,
-    /// Requests refused because there are as many connections as may be.
+    /// Requests refused because there are too many connections.
     pub connections_full: u64,
-    /// Answers to strangers left out because too many are waiting to leave.
+    /// Answers to unknown peers that were dropped because too many are queued.
     pub answers_full: u64,
-    /// Strangers told that their connection is lost.
+    /// Stateless resets sent.
     pub resets: u64,
-    /// Strangers not told so, because too many asked in a second.
+    /// Stateless resets refused by the rate limiter.
     pub resets_refused: u64,
 }
 
@@ -87,6 +92,8 @@ struct NewConnection {
     proposal: Proposal,
     token: Vec<u8>,
     session: Box<dyn Session>,
+    /// How long its set-up is not evicted.
+    spared: Duration,
 }
 
 /// All connections behind one socket.
@@ -101,11 +108,12 @@ pub struct Endpoint {
     answers: VecDeque<(Addresses, Vec<u8>)>,
     /// Address tokens of earlier connections, the newest last.
     tokens: VecDeque<(SocketAddr, Vec<u8>)>,
+    capacities: CapacityMemory,
     handshakes: RateLimiter,
-    handshakes_of_hosts: HostRateLimiter,
+    handshakes_of_networks: NetworkRateLimiter,
     resets: RateLimiter,
     /// What arrived for no connection.
-    pub strays: StrayCounters,
+    pub unmatched: UnmatchedCounters,
 }
 
 impl Endpoint {
@@ -125,8 +133,7 @@ impl Endpoint {
             return Err(ConnectError::DatagramBytes(datagram_bytes));
         }
         let handshakes = RateLimiter::per_second(config.handshakes_per_second);
-        // Why a tenth: no host may take what all are to share.
-        let handshakes_of_hosts = HostRateLimiter::per_second((config.handshakes_per_second / 10).max(1));
+        let handshakes_of_networks = NetworkRateLimiter::per_second(config.handshakes_per_second);
         let resets = RateLimiter::per_second(config.resets_per_second);
         Ok(Self {
             config: Arc::new(config),
@@ -136,14 +143,20 @@ impl Endpoint {
             queue: RunQueue::default(),
             answers: VecDeque::new(),
             tokens: VecDeque::new(),
+            capacities: CapacityMemory::default(),
             handshakes,
-            handshakes_of_hosts,
+            handshakes_of_networks,
             resets,
-            strays: StrayCounters::default(),
+            unmatched: UnmatchedCounters::default(),
         })
     }
 
-    /// A number that nobody can foresee.
+    /// Makes and knows again the tokens that validate addresses.
+    fn token_issuer(&self, now: Instant) -> TokenIssuer<'_> {
+        TokenIssuer::new(&*self.protection, self.config.listener, self.config.epoch, now)
+    }
+
+    /// An unpredictable number.
     fn draw(&mut self) -> u64 {
         self.drawn += 1;
         let code = code(&*self.protection, Purpose::Identifier, &self.drawn.to_be_bytes());
@@ -161,8 +174,8 @@ impl Endpoint {
         Arc::make_mut(&mut self.config).accept = accept;
     }
 
-    /// Asks `remote` for a connection with the given first streams, numbered from 0. In plain mode nobody can be told
-    /// from anybody, and `trust` says nothing.
+    /// Starts a connection to `remote` with the given first streams, numbered from 0. In plain mode peers are not authenticated, and `trust`
+    /// is ignored.
     pub fn connect(
         &mut self,
         now: Instant,
@@ -199,14 +212,15 @@ impl Endpoint {
         }
         let known = self.tokens.iter().position(|(address, _)| *address == remote);
         let token = known.and_then(|at| self.tokens.remove(at)).map(|(_, token)| token).unwrap_or_default();
-        let new = NewConnection { addresses: Addresses::to(remote), role: Role::Initiator, proposal, token, session };
+        let (addresses, role) = (Addresses::to(remote), Role::Initiator);
+        let new = NewConnection { addresses, role, proposal, token, session, spared: Duration::ZERO };
         Ok(self.place(now, index, connection, new, IssuedTokens::default()))
     }
 
     /// Where one more connection may go.
     fn vacancy(&mut self, now: Instant) -> Option<u32> {
-        self.queue.tell(now);
-        self.queue.settle(&mut self.slots);
+        self.queue.set_now(now);
+        self.queue.process_touched(&mut self.slots);
         self.slots.vacancy(self.config.connections)
     }
 
@@ -222,14 +236,15 @@ impl Endpoint {
     }
 
     fn place(&mut self, now: Instant, index: u32, local_id: u32, new: NewConnection, issued_tokens: IssuedTokens) -> ConnectionId {
-        let NewConnection { addresses, role, proposal, token, session } = new;
+        let NewConnection { addresses, role, proposal, token, session, spared } = new;
         self.vacate(index);
         let id = self.slots.next_id(index);
         let remote_id = if role == Role::Responder { proposal.connection } else { 0 };
         let (request, protection) = (proposal.request, self.protection.mode());
         let key = code(&*self.protection, Purpose::Challenges, &id.serial().to_be_bytes());
-        let start = Start { role, addresses, local_id, remote_id, proposal, protection, token, issued_tokens, key, session };
-        self.slots.place(id, Connection::new(now, start, &self.config), request);
+        let saved = self.capacities.take(addresses.remote);
+        let start = Start { role, addresses, local_id, remote_id, proposal, protection, token, issued_tokens, saved, key, session };
+        self.slots.place(id, Connection::new(now, start, &self.config), request, spared);
         self.touched(index);
         id
     }
@@ -244,7 +259,7 @@ impl Endpoint {
     /// The slot `index`, whose connection may be changed by the caller.
     fn touched(&mut self, index: u32) -> Option<&mut Slot> {
         let slot = self.slots.at_mut(index)?;
-        self.queue.touch(index, slot);
+        self.queue.mark_touched(index, slot);
         Some(slot)
     }
 
@@ -259,7 +274,31 @@ impl Endpoint {
         self.tokens.push_back((remote, token));
     }
 
-    /// A connection, until its end has been told and it is forgotten with [`Endpoint::forget`].
+    /// What a connection that goes has found out about its path.
+    fn keep_capacity(&mut self, connection: &Connection) {
+        if let Some(capacity) = connection.capacity() {
+            self.save_capacity(connection.remote(), capacity);
+        }
+    }
+
+    /// What is known of the path to the host of `remote`: by a connection that has gone, by [`Endpoint::save_capacity`], or else by a
+    /// connection that there is. `None` if [`Config::careful_resume`] is off.
+    pub fn saved_capacity(&self, remote: SocketAddr) -> Option<SavedCapacity> {
+        let host = remote.ip().to_canonical();
+        let there = || self.slots.iter().filter(|slot| slot.connection.remote().ip().to_canonical() == host);
+        let known =
+            self.capacities.get(remote).or_else(|| there().filter_map(|slot| slot.connection.capacity()).max_by_key(|saved| saved.expires));
+        known.filter(|_| self.config.careful_resume)
+    }
+
+    /// Lets the next connection to `remote` begin as if one of this endpoint had found `capacity` (RFC 9959).
+    pub fn save_capacity(&mut self, remote: SocketAddr, capacity: SavedCapacity) {
+        if self.config.careful_resume {
+            self.capacities.save(remote, capacity);
+        }
+    }
+
+    /// A connection, until it is released with [`Endpoint::release`].
     pub fn connection(&self, id: ConnectionId) -> Option<&Connection> {
         self.slots.get(id).map(|slot| &slot.connection)
     }
@@ -267,34 +306,35 @@ impl Endpoint {
     /// A connection to be changed; drain [`segstream_base::endpoint::Endpoint::poll_transmit`] afterwards.
     pub fn connection_mut(&mut self, id: ConnectionId) -> Option<&mut Connection> {
         let slot = self.slots.get_mut(id)?;
-        self.queue.touch(id.index(), slot);
+        self.queue.mark_touched(id.index(), slot);
         Some(&mut slot.connection)
     }
 
-    /// The application needs nothing of the connection any more; it goes when it has said its goodbyes.
-    pub fn forget(&mut self, id: ConnectionId) {
-        if self.connection(id).is_some_and(Connection::is_forgotten)
+    /// Releases a connection; it is removed when it has drained.
+    pub fn release(&mut self, id: ConnectionId) {
+        if self.connection(id).is_some_and(Connection::is_drained)
             && let Some(mut connection) = self.vacate(id.index())
         {
             self.keep_token(&mut connection);
+            self.keep_capacity(&connection);
         }
     }
 
-    /// Whether the connection has ended and said its goodbyes.
-    pub fn is_forgotten(&self, id: ConnectionId) -> bool {
-        self.connection(id).is_none_or(Connection::is_forgotten)
+    /// Whether the connection has drained.
+    pub fn is_drained(&self, id: ConnectionId) -> bool {
+        self.connection(id).is_none_or(Connection::is_drained)
     }
 
-    /// The next connection that has ended and said its goodbyes, and can be forgotten with [`Endpoint::forget`]; each is
-    /// told once. What one tells comes with [`Endpoint::poll_event`] before.
-    pub fn poll_forgotten(&mut self) -> Option<ConnectionId> {
-        self.queue.settle(&mut self.slots);
+    /// The next connection that has drained and can be released with [`Endpoint::release`]; each is returned once. Its events come from
+    /// [`Endpoint::poll_event`] before.
+    pub fn poll_drained(&mut self) -> Option<ConnectionId> {
+        self.queue.process_touched(&mut self.slots);
         self.slots.next_gone()
     }
 
-    /// Whether every connection has ended and said its goodbyes.
-    pub fn is_quiet(&mut self) -> bool {
-        self.queue.settle(&mut self.slots);
+    /// Whether every connection has drained.
+    pub fn all_drained(&mut self) -> bool {
+        self.queue.process_touched(&mut self.slots);
         self.slots.are_gone()
     }
 
@@ -308,9 +348,15 @@ impl Endpoint {
         self.slots.len()
     }
 
-    /// The next thing a connection tells its application.
+    /// The next event of a connection for its application.
     pub fn poll_event(&mut self) -> Option<(ConnectionId, ConnectionEvent)> {
         self.queue.poll_event(&mut self.slots)
+    }
+
+    /// What a connection has done since this was last asked of it, if [`Config::trace`] is on. Of a connection that has drained it must be
+    /// asked before the connection is released.
+    pub fn poll_trace(&mut self) -> Option<(ConnectionId, Vec<Traced>)> {
+        self.queue.poll_trace(&mut self.slots)
     }
 
     /// The connection that a shipment addresses.
@@ -328,11 +374,11 @@ impl Endpoint {
             self.on_unknown(now, arrival, identifier, datagram);
             return;
         };
-        // A peer whose address changes is followed where its seal proves that it is the peer, and when set-up is done.
+        // Migration needs an authenticated peer and completed set-up.
         if connection.remote() == arrival.from || connection.may_migrate() {
             self.hand_over(identifier & 0xffff, |connection| connection.handle_datagram(now, arrival, datagram));
         } else {
-            self.strays.unknown_connection += 1;
+            self.unmatched.unknown_connection += 1;
         }
     }
 
@@ -347,25 +393,25 @@ impl Endpoint {
 }
 
 /// What the first of `datagrams` shows, and how many from there on show the same.
-fn alike(datagrams: &[u8], datagram_bytes: usize) -> (Option<Outside>, usize) {
-    let mut shown = datagrams.chunks(datagram_bytes).map(Outside::read);
+fn alike(datagrams: &[u8], datagram_bytes: usize) -> (Option<UnprotectedHeader>, usize) {
+    let mut shown = datagrams.chunks(datagram_bytes).map(UnprotectedHeader::read);
     let first = shown.next().flatten();
     (first, 1 + shown.take_while(|next| *next == first).count())
 }
 
 impl segstream_base::endpoint::Endpoint for Endpoint {
     fn handle_datagram(&mut self, now: Instant, arrival: Arrival, datagram: &mut [u8]) {
-        self.queue.tell(now);
-        let Some(outside) = Outside::read(datagram) else {
-            self.strays.not_ours += 1;
+        self.queue.set_now(now);
+        let Some(unprotected) = UnprotectedHeader::read(datagram) else {
+            self.unmatched.not_ours += 1;
             return;
         };
-        if outside.data {
-            self.on_data_level(now, arrival, outside.connection, datagram);
+        if unprotected.data {
+            self.on_data_level(now, arrival, unprotected.connection, datagram);
             return;
         }
         let Ok(header) = Header::decode(&mut Reader::new(datagram)) else {
-            self.strays.not_ours += 1;
+            self.unmatched.not_ours += 1;
             return;
         };
         if header.kind == Kind::Request && header.connection == 0 {
@@ -373,7 +419,7 @@ impl segstream_base::endpoint::Endpoint for Endpoint {
             return;
         }
         if self.addressed(header.connection).is_none_or(|slot| slot.connection.remote() != arrival.from) {
-            self.strays.unknown_connection += 1;
+            self.unmatched.unknown_connection += 1;
             return;
         }
         self.hand_over(header.connection & 0xffff, |connection| match header.level {
@@ -388,9 +434,11 @@ impl segstream_base::endpoint::Endpoint for Endpoint {
             let (first, count) = alike(rest, datagram_bytes);
             let (these, after) = rest.split_at_mut(rest.len().min(count * datagram_bytes));
             match first {
-                Some(outside) if outside.data && count > 1 && self.is_from_peer(outside.connection, arrival.from) => {
-                    self.queue.tell(now);
-                    self.hand_over(outside.connection & 0xffff, |connection| connection.handle_batch(now, arrival, these, datagram_bytes));
+                Some(unprotected) if unprotected.data && count > 1 && self.is_from_peer(unprotected.connection, arrival.from) => {
+                    self.queue.set_now(now);
+                    self.hand_over(unprotected.connection & 0xffff, |connection| {
+                        connection.handle_batch(now, arrival, these, datagram_bytes);
+                    });
                 }
                 _ => these.chunks_mut(datagram_bytes).for_each(|datagram| self.handle_datagram(now, arrival, datagram)),
             }

@@ -1,37 +1,44 @@
-//! So many a second: what strangers may make an endpoint do.
+//! Rate limiters (GCRA) for what unknown peers can make an endpoint do.
 //!
-//! Called by the endpoint. Invariant: in any span of time at most a second's worth more is granted than the rate gives.
+//! Called by the endpoint. Invariant: in any interval at most one second's worth more is granted than the rate allows.
 
+use super::networks::NETWORKS;
 use segstream_base::{Duration, Instant};
 
-/// The shares of hosts.
+/// The shares of the networks of one length.
 const BUCKETS: usize = 256;
+/// What a network of each length may use of the whole, the narrowest first ([`super::networks`]).
+// Why: a host must not use up the limit of all, nor may the owner of a site's 65,536 networks, or a provider's customers together.
+const SHARES: [u32; NETWORKS] = [10, 5, 2];
 
-/// A rate of things that may happen for each host, kept in a fixed number of places.
+/// Rate limiters for each host and for the networks that it is in, with a fixed number of buckets.
 ///
-/// Hosts share a place by chance. Which do depends on a key, so that nobody can choose whom to share with.
+/// Several networks may share a bucket. A keyed hash assigns the buckets, so that a peer cannot choose whose bucket it shares.
 #[derive(Clone, Debug)]
-pub(super) struct HostRateLimiter {
-    places: Vec<RateLimiter>,
+pub(super) struct NetworkRateLimiter {
+    places: [Vec<RateLimiter>; NETWORKS],
 }
 
-impl HostRateLimiter {
+impl NetworkRateLimiter {
+    /// With shares of `rate`.
     pub(super) fn per_second(rate: u32) -> Self {
-        Self { places: vec![RateLimiter::per_second(rate); BUCKETS] }
+        Self { places: SHARES.map(|share| vec![RateLimiter::per_second((rate / share).max(1)); BUCKETS]) }
     }
 
-    /// Whether one more may happen for the host with this code.
-    pub(super) fn take(&mut self, now: Instant, code: [u8; 16]) -> bool {
-        self.places.get_mut(usize::from(code[0])).is_some_and(|place| place.take(now))
+    /// Whether one more may happen for the host whose networks have these codes, the narrowest first.
+    // Why the narrowest first: what a wider one then denies has cost the host's own share only.
+    pub(super) fn take(&mut self, now: Instant, codes: [[u8; 16]; NETWORKS]) -> bool {
+        let mut places = self.places.iter_mut().zip(codes);
+        places.all(|(places, code)| places.get_mut(usize::from(code[0])).is_some_and(|place| place.take(now)))
     }
 }
 
-/// A rate of things that may happen, with bursts of at most a second's worth.
+/// A rate limiter, with bursts of at most one second's worth.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RateLimiter {
     /// The interval between two (GCRA: the emission interval).
     interval: Duration,
-    /// Up to when everything granted is paid for; in the past when nothing was asked for lately.
+    /// The theoretical arrival time of GCRA; in the past if nothing was requested lately.
     theoretical_arrival: Instant,
     /// How often it was not granted.
     pub(super) denied: u64,
@@ -61,10 +68,26 @@ mod tests {
 
     #[test]
     fn a_host_that_floods_leaves_room_for_others() {
-        let mut shares = HostRateLimiter::per_second(50);
-        let flood = (0..10_000).filter(|_| shares.take(Instant::ZERO, [7; 16])).count();
+        let mut shares = NetworkRateLimiter::per_second(500);
+        let flood = (0..10_000).filter(|_| shares.take(Instant::ZERO, [[7; 16]; 3])).count();
         assert!((49..=50).contains(&flood), "{flood}");
-        assert!(shares.take(Instant::ZERO, [8; 16]));
+        assert!(shares.take(Instant::ZERO, [[8; 16]; 3]));
+    }
+
+    #[test]
+    fn a_site_or_a_provider_full_of_hosts_that_flood_leaves_room_for_others() {
+        let granted = |shares: &mut NetworkRateLimiter, hosts: u8, sites: u8| {
+            let hosts = (0..sites).flat_map(|site| (0..hosts).map(move |host| (site, host)));
+            let codes = hosts.map(|(site, host)| [[17 * site + host; 16], [site; 16], [1; 16]]);
+            codes.map(|codes| (0..1000).filter(|_| shares.take(Instant::ZERO, codes)).count()).sum::<usize>()
+        };
+        let mut shares = NetworkRateLimiter::per_second(500);
+        let of_a_site = granted(&mut shares, 10, 1);
+        assert!((98..=100).contains(&of_a_site), "{of_a_site}");
+        let mut shares = NetworkRateLimiter::per_second(500);
+        let of_a_provider = granted(&mut shares, 10, 10);
+        assert!((245..=250).contains(&of_a_provider), "{of_a_provider}");
+        assert!(shares.take(Instant::ZERO, [[200; 16], [200; 16], [2; 16]]), "another provider's");
     }
 
     #[test]

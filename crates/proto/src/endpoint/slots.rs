@@ -1,17 +1,18 @@
-//! The connections of an endpoint, each in its slot, and how many stand how, so that no call need look at all of them.
+//! The connection table of an endpoint, with counts of connections by state, so that no call needs to visit all of them.
 //!
-//! Called by the endpoint and by its run queue. A slot is found by its index, which identifiers carry; a request of the
-//! initial level is found by its number and its sender.
+//! Called by the endpoint and by its run queue. A slot is found by its index, which is a part of the identifier; the connection of a
+//! request is found by the number of the request and its sender.
 //!
-//! Invariant: each count is that of the connections whose last noted state says so; a state is noted when the run
-//! queue looks at a connection that was touched, and when it comes and goes. An identifier is never used again.
+//! Invariant: each count is that of the connections whose last recorded state is the counted one. A state is recorded when the run queue
+//! updates a touched connection, and when a connection is added and removed. An identifier is never used again.
 
+use super::networks::{NETWORKS, NetworkPrefix, networks_of};
 use super::run_queue::Queued;
 use crate::connection::{Connection, ConnectionState, Role};
 use core::cell::Cell;
-use core::net::{IpAddr, SocketAddr};
-use segstream_base::Instant;
+use core::net::SocketAddr;
 use segstream_base::endpoint::Deadline;
+use segstream_base::{Duration, Instant};
 use segstream_blocks::recount;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -37,21 +38,10 @@ impl ConnectionId {
     }
 }
 
-/// What counts as one host: an IPv4 address, or an IPv6 network of 64 bits, of which a host has all addresses.
-pub(super) fn host_of(address: SocketAddr) -> [u8; 8] {
-    match address.ip() {
-        IpAddr::V4(ip) => {
-            let [a, b, c, d] = ip.octets();
-            [0, 0, 0, 0, a, b, c, d]
-        }
-        IpAddr::V6(ip) => core::array::from_fn(|at| ip.octets()[at]),
-    }
-}
-
 /// How a request is found again: its number and, if it is a peer's, where it came from.
 type Asked = (u64, Option<SocketAddr>);
 
-/// A connection in its place.
+/// A connection and its place in the queues.
 #[derive(Debug)]
 pub(super) struct Slot {
     pub(super) id: ConnectionId,
@@ -63,7 +53,9 @@ pub(super) struct Slot {
     /// What it was counted as.
     state: ConnectionState,
     asked: Asked,
-    /// By what a reset that its peer may send is found, once that is known.
+    /// How long its set-up may take before it can be evicted, for one that a peer began.
+    spared: Duration,
+    /// The MAC by which the peer's stateless reset token is looked up, once it is known.
     reset: Option<[u8; 16]>,
 }
 
@@ -76,13 +68,13 @@ pub(super) struct Slots {
     serial: u64,
     asked: BTreeMap<Asked, u32>,
     resets: BTreeMap<[u8; 16], u32>,
-    /// Set-ups of peers that are not known yet, the oldest first.
+    /// Set-ups of unauthenticated peers and until when each is spared, the first to be evicted first.
     setups: BTreeSet<(Instant, u32)>,
-    /// Connections that stay only to say again that the peer was refused.
+    /// Connections that stay to repeat a refusal.
     refused: BTreeSet<u32>,
-    /// Set-ups and refused peers of each host. Why the refused as well: a handshake costs the same whatever comes of it.
-    hosts: BTreeMap<[u8; 8], usize>,
-    /// Connections that have said their goodbyes, and those of them of which nobody has been told.
+    /// Set-ups and refused peers of each network. Why the refused as well: a handshake costs the same whatever comes of it.
+    networks: BTreeMap<NetworkPrefix, usize>,
+    /// Connections that have drained, and those of them that were not reported yet.
     gone: usize,
     gone_untold: BTreeSet<ConnectionId>,
 }
@@ -131,12 +123,13 @@ impl Slots {
     }
 
     /// Puts a connection that answers `request`, or asks with it, into its slot, which [`Slots::vacancy`] has told and
-    /// nobody is in.
-    pub(super) fn place(&mut self, id: ConnectionId, connection: Connection, request: u64) {
+    /// nobody is in. A set-up is spared for so long when others need its place.
+    pub(super) fn place(&mut self, id: ConnectionId, connection: Connection, request: u64, spared: Duration) {
         let remote = connection.remote();
         let asked = (request, (connection.role() == Role::Responder).then_some(remote));
         let state = connection.state();
-        let slot = Slot { id, connection, queued: Queued::default(), deadline: Cell::new(None), state, asked, reset: None };
+        let (queued, deadline) = (Queued::default(), Cell::new(None));
+        let slot = Slot { id, connection, queued, deadline, state, asked, spared, reset: None };
         self.asked.insert(asked, id.index);
         self.add(&slot);
         self.free.remove(&id.index);
@@ -163,7 +156,7 @@ impl Slots {
         Some(*slot)
     }
 
-    /// Notes how a connection stands now.
+    /// Records the state of a connection.
     pub(super) fn update_state(&mut self, index: u32) {
         let Some(place) = self.slots.get_mut(index as usize) else { return };
         let Some(mut slot) = place.take_if(|slot| slot.connection.state() != slot.state) else { return };
@@ -186,63 +179,62 @@ impl Slots {
         debug_assert_eq!(self.gone, count(ConnectionState::Terminated), "connections that are gone are miscounted");
         debug_assert_eq!(self.setups.len(), count(ConnectionState::SettingUp), "set-ups are miscounted");
         debug_assert_eq!(self.refused.len(), count(ConnectionState::Refused), "refused peers are miscounted");
-        let of_hosts = self.iter().filter(|slot| slot.counted_host().is_some()).count();
-        debug_assert_eq!(self.hosts.values().sum::<usize>(), of_hosts, "set-ups of hosts are miscounted");
+        let counted = self.iter().filter(|slot| slot.counted_networks().is_some()).count();
+        debug_assert_eq!(self.networks.values().sum::<usize>(), NETWORKS * counted, "set-ups of networks are miscounted");
         debug_assert_eq!(self.len(), self.iter().count(), "free slots are miscounted");
     }
 
     fn add(&mut self, slot: &Slot) {
         let index = slot.id.index;
         match slot.state {
-            ConnectionState::SettingUp => _ = self.setups.insert((slot.connection.setup_began(), index)),
+            ConnectionState::SettingUp => _ = self.setups.insert((slot.spared_until(), index)),
             ConnectionState::Refused => _ = self.refused.insert(index),
             ConnectionState::Terminated => self.gone += 1,
             ConnectionState::Active => {}
         }
-        if let Some(host) = slot.counted_host() {
-            *self.hosts.entry(host).or_default() += 1;
+        for network in slot.counted_networks().into_iter().flatten() {
+            *self.networks.entry(network).or_default() += 1;
         }
     }
 
     fn subtract(&mut self, slot: &Slot) {
         let index = slot.id.index;
         match slot.state {
-            ConnectionState::SettingUp => _ = self.setups.remove(&(slot.connection.setup_began(), index)),
+            ConnectionState::SettingUp => _ = self.setups.remove(&(slot.spared_until(), index)),
             ConnectionState::Refused => _ = self.refused.remove(&index),
             ConnectionState::Terminated => self.gone -= 1,
             ConnectionState::Active => {}
         }
-        if let Some(host) = slot.counted_host()
-            && let Some(count) = self.hosts.get_mut(&host)
-        {
+        for network in slot.counted_networks().into_iter().flatten() {
+            let Some(count) = self.networks.get_mut(&network) else { continue };
             *count -= 1;
             if *count == 0 {
-                self.hosts.remove(&host);
+                self.networks.remove(&network);
             }
         }
     }
 
-    /// Set-ups of peers that are not known yet.
+    /// The number of set-ups of unauthenticated peers.
     pub(super) fn setups(&self) -> usize {
         self.setups.len()
     }
 
-    /// The oldest of them: when it began, and its slot.
-    pub(super) fn oldest_setup(&self) -> Option<(Instant, u32)> {
+    /// The first of them that may be evicted: from when on, and its slot.
+    pub(super) fn first_spared_setup(&self) -> Option<(Instant, u32)> {
         self.setups.first().copied()
     }
 
-    /// Set-ups and refused peers of a host.
-    pub(super) fn of_host(&self, host: [u8; 8]) -> usize {
-        self.hosts.get(&host).copied().unwrap_or(0)
+    /// Set-ups and refused peers of a network.
+    pub(super) fn of_network(&self, network: NetworkPrefix) -> usize {
+        self.networks.get(&network).copied().unwrap_or(0)
     }
 
-    /// Whether every connection has said its goodbyes.
+    /// Whether every connection has drained.
     pub(super) fn are_gone(&self) -> bool {
         self.gone == self.len()
     }
 
-    /// The next connection that has said its goodbyes, each once.
+    /// The next connection that has drained, each once.
     pub(super) fn next_gone(&mut self) -> Option<ConnectionId> {
         self.gone_untold.pop_first()
     }
@@ -252,7 +244,7 @@ impl Slots {
         self.asked.get(&(request, None)).or_else(|| self.asked.get(&(request, Some(from)))).copied()
     }
 
-    /// Notes by what a reset of the connection's peer is found.
+    /// Records the lookup key of the peer's stateless reset token.
     pub(super) fn note_reset(&mut self, index: u32, reset: [u8; 16]) {
         if let Some(slot) = self.slots.get_mut(index as usize).and_then(Option::as_deref_mut) {
             slot.reset = Some(reset);
@@ -260,12 +252,12 @@ impl Slots {
         }
     }
 
-    /// Whether any peer may send resets.
+    /// Whether any peer has issued a stateless reset token.
     pub(super) fn has_resets(&self) -> bool {
         !self.resets.is_empty()
     }
 
-    /// The connection whose peer's resets are found by `reset`.
+    /// The connection whose peer's stateless reset token has the lookup key `reset`.
     pub(super) fn of_reset(&self, reset: &[u8; 16]) -> Option<u32> {
         self.resets.get(reset).copied()
     }
@@ -284,16 +276,21 @@ impl Slot {
         deadline
     }
 
-    /// Somebody may change the connection, or has.
+    /// The connection may have changed.
     #[inline]
     pub(super) fn note_change(&self) {
         self.deadline.set(None);
     }
 
-    /// The host that its set-up or its refusal is counted for: where it was asked for.
-    fn counted_host(&self) -> Option<[u8; 8]> {
+    /// Until when its set-up is not evicted.
+    fn spared_until(&self) -> Instant {
+        self.connection.setup_began() + self.spared
+    }
+
+    /// The networks that its set-up or its refusal is counted for: those where it was asked for.
+    fn counted_networks(&self) -> Option<[NetworkPrefix; NETWORKS]> {
         let (_, from) = self.asked;
-        from.filter(|_| matches!(self.state, ConnectionState::SettingUp | ConnectionState::Refused)).map(host_of)
+        from.filter(|_| matches!(self.state, ConnectionState::SettingUp | ConnectionState::Refused)).map(networks_of)
     }
 
     /// Whether its peer has told how its resets end, and that was not noted.

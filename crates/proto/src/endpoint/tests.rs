@@ -68,7 +68,7 @@ impl Pair {
     }
 
     fn looks(&self) -> u64 {
-        self.0[CLIENT].queue.looks.get() + self.0[SERVER].queue.looks.get()
+        self.0[CLIENT].queue.visits.get() + self.0[SERVER].queue.visits.get()
     }
 }
 
@@ -82,7 +82,7 @@ fn ten_thousand_idle_connections_cost_nothing_to_ask() {
         for endpoint in [CLIENT, SERVER] {
             let endpoint = &mut pair.0[endpoint];
             assert!(endpoint.poll_transmit(now, 16, &mut Vec::new()).is_none() && endpoint.poll_event().is_none());
-            assert!(endpoint.poll_deadline().is_some_and(|deadline| deadline.at > now) && !endpoint.is_quiet());
+            assert!(endpoint.poll_deadline().is_some_and(|deadline| deadline.at > now) && !endpoint.all_drained());
             endpoint.handle_timeout(now);
         }
     }
@@ -117,10 +117,10 @@ fn every_connection_is_called_when_it_is_due_however_many_there_are() {
     pair.run_for(quiet + quiet);
     let closed = core::iter::from_fn(|| pair.client().poll_event()).filter(|(_, event)| matches!(event, ConnectionEvent::Closed(_)));
     assert_eq!(closed.map(|(id, _)| id).collect::<Vec<_>>(), ids, "in the order of their slots");
-    assert!(pair.client().is_quiet());
-    let gone: Vec<_> = core::iter::from_fn(|| pair.client().poll_forgotten()).collect();
+    assert!(pair.client().all_drained());
+    let gone: Vec<_> = core::iter::from_fn(|| pair.client().poll_drained()).collect();
     assert_eq!(gone, ids);
-    gone.iter().for_each(|&id| pair.client().forget(id));
+    gone.iter().for_each(|&id| pair.client().release(id));
     assert_eq!((pair.client().connection_count(), pair.client().poll_deadline()), (0, None));
 }
 
@@ -130,12 +130,12 @@ fn an_identifier_of_the_past_finds_nothing() {
     let now = pair.now();
     pair.client().connection_mut(ids[1]).unwrap().abort(now, 0, "no more");
     pair.run_for(Duration::from_secs(5));
-    pair.client().forget(ids[1]);
+    pair.client().release(ids[1]);
     let again = pair.connect(Vec::new());
     assert!(again > ids[2], "later ones are greater");
     assert_eq!(again.index(), ids[1].index(), "the slot is used again");
     assert!(pair.client().connection(ids[1]).is_none() && pair.client().connection_mut(ids[1]).is_none());
-    pair.client().forget(ids[1]);
+    pair.client().release(ids[1]);
     assert!(pair.client().connection(again).is_some() && pair.client().connection_count() == 3);
 }
 

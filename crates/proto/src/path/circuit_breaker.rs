@@ -1,15 +1,14 @@
-//! The circuit breaker of a fixed rate: a path that carries almost nothing of it is left alone (RFC 8084).
+//! The circuit breaker of a fixed rate: ends the connection on a path that carries almost nothing of the rate (RFC 8084).
 //!
-//! A contracted rate does not give way to others, so it must not be kept on a path that plainly does not carry it.
-//! Once a second an exchange tells how much of what was sent has arrived. When that was less than a tenth for at
-//! least 5 s and ten round trips, the connection ends.
+//! A fixed rate does not respond to congestion, so it must not be kept on a path that does not carry it. Once a second an acknowledged
+//! exchange says how much of what was sent has arrived. If that was less than a tenth for at least 5 s and ten round trips, the
+//! connection ends.
 //!
-//! Why these numbers: RFC 8084 4 asks for a measurement over many round trips and for a reaction only to persistent
-//! excess. Five seconds outlast an outage that a radio or a route heals by itself, during which nothing is told and
-//! so nothing is judged. Below a tenth, an exact repair would send everything ten times and more: whoever meant to
-//! live with such a path would have given another rate.
+//! Why these numbers: RFC 8084 4 requires a measurement over many round trips and a reaction only to persistent excess. Five seconds outlast
+//! short outages of a radio link or a route, during which no exchange is acknowledged. Below a tenth, everything would be sent ten times
+//! or more; nobody chooses a rate for that.
 //!
-//! Called by the half. Invariant: only what was told by exchanges is judged, never silence: that is the idle timeout's.
+//! Called by the half. Invariant: only acknowledged exchanges are evaluated; silence is the matter of the idle timeout.
 
 use segstream_base::{Duration, Instant};
 use std::collections::VecDeque;
@@ -40,7 +39,7 @@ pub struct Broken {
 #[derive(Debug, Default)]
 pub(crate) struct CircuitBreaker {
     /// When an exchange left, what had left by then, and what of it had arrived.
-    told: VecDeque<(Instant, u64, u64)>,
+    acked: VecDeque<(Instant, u64, u64)>,
 }
 
 impl CircuitBreaker {
@@ -49,19 +48,19 @@ impl CircuitBreaker {
 
     /// Forgets everything: another rate is in force.
     pub(crate) fn reset(&mut self) {
-        self.told.clear();
+        self.acked.clear();
     }
 
     /// Of `sent` bytes that had left at `at`, `received` have arrived. What to say when that is too little.
-    pub(crate) fn on_told(&mut self, at: Instant, sent: u64, received: u64, rtt: Duration) -> Option<Broken> {
+    pub(crate) fn on_acked(&mut self, at: Instant, sent: u64, received: u64, rtt: Duration) -> Option<Broken> {
         let span = SPAN_LEAST.max(rtt * SPAN_ROUND_TRIPS);
         // The youngest that is old enough stays.
-        while self.told.get(1).is_some_and(|&(before, ..)| at.since(before) >= span) || self.told.len() >= KEPT {
-            self.told.pop_front();
+        while self.acked.get(1).is_some_and(|&(before, ..)| at.since(before) >= span) || self.acked.len() >= KEPT {
+            self.acked.pop_front();
         }
-        self.told.push_back((at, sent, received));
-        debug_assert!(self.told.len() <= KEPT);
-        let &(from, sent_before, received_before) = self.told.front()?;
+        self.acked.push_back((at, sent, received));
+        debug_assert!(self.acked.len() <= KEPT);
+        let &(from, sent_before, received_before) = self.acked.front()?;
         let (span_told, sent, received) = (at.since(from), sent - sent_before, received.saturating_sub(received_before));
         let little = sent >= SENT_LEAST && received < sent / SHARE;
         (span_told >= span && little).then_some(Broken { sent, received, span: span_told })
@@ -78,7 +77,7 @@ mod tests {
         let mut received = 0;
         (0..60).find(|&second| {
             received += bytes * share(second) / 1000;
-            breaker.on_told(Instant::ZERO + Duration::from_secs(second), bytes * (second + 1), received, rtt).is_some()
+            breaker.on_acked(Instant::ZERO + Duration::from_secs(second), bytes * (second + 1), received, rtt).is_some()
         })
     }
 

@@ -1,5 +1,5 @@
-//! What each report acknowledges, for a report-clocked congestion controller: bytes delivered and lost, how fast they went
-//! through, what is in flight.
+//! What each report acknowledges, for a report-clocked congestion controller: bytes delivered and lost, the delivery
+//! rate, and bytes in flight.
 //!
 //! A report echoes the highest shipment number that has arrived, so all that left up to then is delivered or lost. Which of it is
 //! lost comes with state exchanges ([`super::exchange`]), sixteen a round trip: they count every loss, of tolerated units too.
@@ -18,14 +18,14 @@ use segstream_blocks::congestion::{CongestionEvent, Exchange, Limit, Report};
 use segstream_blocks::rtt::Rtt;
 use std::collections::VecDeque;
 
-/// Batches that are remembered until they are echoed. Beyond, the newest grows.
+/// The most batches kept until they are echoed. Beyond that, shipments join the newest batch.
 const BATCHES: usize = 512;
 /// The least that is added to a round trip for the timeout, Linux's instead of the second of RFC 6298 2.4.
 const TIMEOUT_MARGIN: Duration = Duration::from_millis(200);
-/// Beyond so many doublings a timeout stays as it is.
+/// The most doublings of the timeout (exponential back-off).
 const DOUBLINGS: u32 = 16;
 
-/// Shipments that left at one time, one behind the other.
+/// Consecutive shipments that left at one time.
 #[derive(Clone, Copy, Debug)]
 struct Batch {
     first: ShipmentNumber,
@@ -45,22 +45,24 @@ impl Batch {
     }
 }
 
-/// What is delivered of what was sent.
+/// Delivery accounting of one path.
 #[derive(Debug, Default)]
 pub(crate) struct Delivery {
     batches: VecDeque<Batch>,
     deliveries: Deliveries,
-    /// The last shipment that left.
+    /// The last shipment that left, and all that had left by it.
     last: ShipmentNumber,
+    sent_bytes: u64,
     /// The highest echo, and all that had left by it.
     echo: Option<ShipmentNumber>,
     echoed_bytes: u64,
     /// Lost bytes that were counted as delivered.
     overcounted: u64,
-    /// Told by exchanges since the last report was taken.
+    /// Losses and marks of exchanges since the last report.
     lost: u64,
     marked: u64,
-    /// While a recovery goes on: until this shipment or a later one is echoed.
+    packets: u64,
+    /// The recovery period lasts until this shipment or a later one is echoed.
     recovery: Option<ShipmentNumber>,
     /// Marks are not answered again before this shipment is echoed.
     marks_from: ShipmentNumber,
@@ -71,64 +73,64 @@ pub(crate) struct Delivery {
 }
 
 impl Delivery {
-    /// Shipment `number` has left, by which `sent_bytes` have in all, `bytes` of them in it.
-    pub(crate) fn on_sent(&mut self, now: Instant, number: ShipmentNumber, bytes: u64, sent_bytes: u64) {
+    /// Data or state has left in shipment `number`, `bytes` IP bytes.
+    ///
+    /// Why nothing else counts: reports and probes of the datagram size are not governed by the cap, as acknowledgments are not
+    /// (RFC 9002 7).
+    pub(crate) fn on_sent(&mut self, now: Instant, number: ShipmentNumber, bytes: u64) {
         debug_assert!(self.batches.back().is_none_or(|batch| batch.last < number));
+        let (before, in_flight) = (self.sent_bytes, self.in_flight());
         self.last = number;
+        self.sent_bytes += bytes;
         let full = self.batches.len() >= BATCHES;
         if let Some(batch) = self.batches.back_mut().filter(|batch| full || batch.departure.sent_at == now) {
-            (batch.last, batch.bytes) = (number, sent_bytes);
+            (batch.last, batch.bytes) = (number, self.sent_bytes);
+            batch.departure.joined(in_flight + bytes);
             return;
         }
-        let idle = self.batches.is_empty();
-        if idle {
+        if self.batches.is_empty() {
             self.echoed_at = self.echoed_at.max(now);
         }
-        let departure = self.deliveries.depart(now, idle);
-        let bytes_before = sent_bytes.saturating_sub(bytes);
-        self.batches.push_back(Batch { first: number, last: number, bytes_before, bytes: sent_bytes, departure });
+        let departure = self.deliveries.depart(now, in_flight, bytes);
+        self.batches.push_back(Batch { first: number, last: number, bytes_before: before, bytes: self.sent_bytes, departure });
     }
 
-    /// What holds data back besides the rate; nothing while some leaves or waits for the rate alone.
-    pub(crate) fn note_limit(&mut self, limit: Option<Limit>, sent_bytes: u64) {
-        if limit.is_some() {
-            self.limited = limit;
+    /// What limits the sender besides the pacing rate; none while data leaves or is only paced.
+    pub(crate) fn note_limit(&mut self, limit: Option<Limit>) {
+        if self.limited != Some(Limit::Cap) {
+            self.limited = limit.or(self.limited);
         }
         if limit == Some(Limit::Application) {
-            self.deliveries.on_app_limited(self.in_flight(sent_bytes));
+            self.deliveries.on_app_limited(self.in_flight());
         }
     }
 
-    /// An exchange was told.
+    /// A report has completed an exchange.
     pub(crate) fn on_exchange(&mut self, exchange: &Exchange) {
         let mean = exchange.sent_bytes / exchange.shipments.max(1);
         self.lost += exchange.lost.saturating_mul(mean).min(exchange.sent_bytes);
-        self.marked += exchange.marked;
+        // Why bounded: a peer may tell any number.
+        self.marked += exchange.marked.min(exchange.shipments);
+        self.packets += exchange.shipments.saturating_sub(exchange.lost);
     }
 
-    /// Packets take another path from now on: what is under way on the one before counts no more (RFC 9000 9.4).
-    pub(crate) fn on_path_change(&mut self, sent_bytes: u64) {
-        *self = Self { echo: Some(self.last), echoed_bytes: sent_bytes, last: self.last, ..Self::default() };
+    /// Connection migration: bytes in flight on the old path no longer count (RFC 9000 9.4).
+    pub(crate) fn on_path_change(&mut self) {
+        let (last, sent_bytes) = (self.last, self.sent_bytes);
+        *self = Self { echo: Some(last), echoed_bytes: sent_bytes, last, sent_bytes, ..Self::default() };
     }
 
-    /// Of `sent_bytes` in all, those in flight.
-    pub(crate) const fn in_flight(&self, sent_bytes: u64) -> u64 {
-        // Lost probes of the datagram size are taken out of what was sent.
-        sent_bytes.saturating_sub(self.echoed_bytes)
+    /// Bytes in flight.
+    pub(crate) const fn in_flight(&self) -> u64 {
+        self.sent_bytes - self.echoed_bytes
     }
 
     /// A report has come that echoes shipment `echo`, with a fresh round trip if there is one; `None` when it tells nothing new.
-    pub(crate) fn on_report(
-        &mut self,
-        now: Instant,
-        echo: ShipmentNumber,
-        sent_bytes: u64,
-        fresh: Option<Duration>,
-        rtt: &Rtt,
-    ) -> Option<Report> {
-        let in_flight_before = self.in_flight(sent_bytes);
+    pub(crate) fn on_report(&mut self, now: Instant, echo: ShipmentNumber, fresh: Option<Duration>, rtt: &Rtt) -> Option<Report> {
+        let in_flight_before = self.in_flight();
         let (gone, departure) = self.take_echo(now, echo);
         let (lost, marked) = (core::mem::take(&mut self.lost), core::mem::take(&mut self.marked));
+        let packets = core::mem::take(&mut self.packets);
         if gone == 0 && lost == 0 && marked == 0 {
             return None;
         }
@@ -136,6 +138,8 @@ impl Delivery {
         let delivered = gone.saturating_sub(not_delivered);
         self.overcounted = not_delivered.saturating_sub(gone);
         self.deliveries.deliver(now, delivered);
+        self.deliveries.lose(lost);
+        self.deliveries.mark(marked);
         let echo = self.echo.unwrap_or(echo);
         let recovered = self.recovery.is_some_and(|until| echo >= until);
         if recovered {
@@ -144,15 +148,16 @@ impl Delivery {
         let event = self.event(echo, lost, marked);
         Some(Report {
             delivered,
+            packets,
             lost,
             marked,
-            in_flight: self.in_flight(sent_bytes),
+            in_flight: self.in_flight(),
             in_flight_before,
             delivered_total: self.deliveries.total(),
             sample: departure.map(|departure| self.deliveries.sample(&departure)),
             rtt: fresh,
             rtt_min: rtt.min().unwrap_or(Duration::ZERO),
-            limited: self.limited,
+            limited: self.limited.take(),
             event,
             recovered,
             recovering: self.recovery.is_some(),
@@ -229,7 +234,7 @@ mod tests {
     fn sent() -> Delivery {
         let mut delivery = Delivery::default();
         for number in 0..40 {
-            delivery.on_sent(at(number / 4 * 10), ShipmentNumber(number), 1000, (number + 1) * 1000);
+            delivery.on_sent(at(number / 4 * 10), ShipmentNumber(number), 1000);
         }
         delivery
     }
@@ -253,33 +258,32 @@ mod tests {
     }
 
     fn report(delivery: &mut Delivery, millis: u64, echo: ShipmentNumber) -> Option<Report> {
-        delivery.on_report(at(millis), echo, 40_000, None, &Rtt::new())
+        delivery.on_report(at(millis), echo, None, &Rtt::new())
     }
 
     #[test]
     fn an_echo_within_a_batch_acknowledges_a_part_of_it_and_each_byte_once() {
         let mut delivery = sent();
-        let told = |report: Option<Report>| report.map(|report| (report.delivered, report.in_flight_before, report.in_flight));
-        assert_eq!(told(report(&mut delivery, 140, ShipmentNumber(5))), Some((6000, 40_000, 34_000)));
-        assert_eq!(told(report(&mut delivery, 141, ShipmentNumber(5))), None, "no news");
-        assert_eq!(told(report(&mut delivery, 142, ShipmentNumber(3))), None, "older than what is known");
-        assert_eq!(told(report(&mut delivery, 150, ShipmentNumber(39))), Some((34_000, 34_000, 0)));
+        let acked = |report: Option<Report>| report.map(|report| (report.delivered, report.in_flight_before, report.in_flight));
+        assert_eq!(acked(report(&mut delivery, 140, ShipmentNumber(5))), Some((6000, 40_000, 34_000)));
+        assert_eq!(acked(report(&mut delivery, 141, ShipmentNumber(5))), None, "no news");
+        assert_eq!(acked(report(&mut delivery, 142, ShipmentNumber(3))), None, "older than what is known");
+        assert_eq!(acked(report(&mut delivery, 150, ShipmentNumber(39))), Some((34_000, 34_000, 0)));
     }
 
     /// Four shipments of 1000 bytes each 10 ms, echoed 100 ms later; the application has no more at 200 ms.
     fn steady() -> Vec<DeliverySample> {
-        let (mut delivery, mut sent, mut samples) = (Delivery::default(), 0, Vec::new());
+        let (mut delivery, mut samples) = (Delivery::default(), Vec::new());
         for batch in 0..40 {
             if let Some(echoed) = (batch * 4u64).checked_sub(37) {
-                let report = delivery.on_report(at(batch * 10), ShipmentNumber(echoed), sent, None, &Rtt::new());
+                let report = delivery.on_report(at(batch * 10), ShipmentNumber(echoed), None, &Rtt::new());
                 samples.extend(report.and_then(|report| report.sample));
             }
             for number in batch * 4..batch * 4 + 4 {
-                sent += 1000;
-                delivery.on_sent(at(batch * 10), ShipmentNumber(number), 1000, sent);
+                delivery.on_sent(at(batch * 10), ShipmentNumber(number), 1000);
             }
             if batch == 20 {
-                delivery.note_limit(Some(Limit::Application), sent);
+                delivery.note_limit(Some(Limit::Application));
             }
         }
         samples
@@ -297,17 +301,18 @@ mod tests {
 
     #[test]
     fn lost_bytes_are_not_delivered_and_begin_one_recovery_a_round_trip() {
-        let mut delivery = sent();
-        let mut told = |lost, echo: u64| {
+        let (mut delivery, mut next) = (sent(), ShipmentNumber(40));
+        let mut acked = |lost, echo: u64| {
             delivery.on_exchange(&exchange(lost, 0));
             let report = report(&mut delivery, 140, ShipmentNumber(echo)).expect("there is news");
-            delivery.on_sent(at(140), ShipmentNumber(40 + echo), 1000, 40_000);
+            delivery.on_sent(at(140), next, 1000);
+            next = next.next();
             (report.delivered, report.lost, report.event, report.recovering, report.recovered)
         };
-        assert_eq!(told(2, 9), (8000, 2000, Some(CongestionEvent::Loss), true, false));
-        assert_eq!(told(1, 19), (9000, 1000, None, true, false), "in the same round trip");
-        assert_eq!(told(0, 49), (20_000, 0, None, false, true), "what left after the loss is echoed");
-        assert_eq!(delivery.deliveries.total(), 37_000);
+        assert_eq!(acked(2, 9), (8000, 2000, Some(CongestionEvent::Loss), true, false));
+        assert_eq!(acked(1, 19), (9000, 1000, None, true, false), "in the same round trip");
+        assert_eq!(acked(0, 40), (21_000, 0, None, false, true), "what left after the loss is echoed");
+        assert_eq!(delivery.deliveries.total(), 38_000);
     }
 
     #[test]
@@ -330,9 +335,31 @@ mod tests {
             [event(ShipmentNumber(3)), event(ShipmentNumber(5)), event(ShipmentNumber(39))],
             [Some(CongestionEvent::Mark), None, None]
         );
-        delivery.on_sent(at(140), ShipmentNumber(40), 1000, 41_000);
+        delivery.on_sent(at(140), ShipmentNumber(40), 1000);
         delivery.on_exchange(&exchange(0, 1));
         assert_eq!(report(&mut delivery, 180, ShipmentNumber(40)).and_then(|report| report.event), Some(CongestionEvent::Mark));
+    }
+
+    #[test]
+    fn a_cap_that_was_reached_counts_until_the_next_report_and_what_limits_nothing_does_not() {
+        let mut delivery = sent();
+        let mut told = |limits: &[Option<Limit>], echo| {
+            limits.iter().for_each(|limit| delivery.note_limit(*limit));
+            report(&mut delivery, 140, ShipmentNumber(echo)).and_then(|report| report.limited)
+        };
+        assert_eq!(told(&[Some(Limit::Cap), None, Some(Limit::Application)], 5), Some(Limit::Cap));
+        assert_eq!(told(&[None], 9), None, "the pacing rate alone");
+        assert_eq!(told(&[Some(Limit::Window), None], 19), Some(Limit::Window));
+    }
+
+    #[test]
+    fn what_leaves_beside_data_and_state_is_not_in_flight() {
+        let mut delivery = sent();
+        // Shipments 40 to 49 are reports; 50 is the next state.
+        delivery.on_sent(at(100), ShipmentNumber(50), 100);
+        assert_eq!(delivery.in_flight(), 40_100);
+        let told = report(&mut delivery, 150, ShipmentNumber(50)).expect("all is echoed");
+        assert_eq!((told.delivered, told.in_flight), (40_100, 0));
     }
 
     #[test]
@@ -351,10 +378,10 @@ mod tests {
     fn what_is_remembered_is_bounded() {
         let mut delivery = Delivery::default();
         for number in 0..5000 {
-            delivery.on_sent(at(number), ShipmentNumber(number), 1000, (number + 1) * 1000);
+            delivery.on_sent(at(number), ShipmentNumber(number), 1000);
         }
         assert_eq!(delivery.batches.len(), BATCHES);
-        let told = delivery.on_report(at(6000), ShipmentNumber(4999), 5_000_000, None, &Rtt::new()).expect("all is echoed");
-        assert_eq!((told.delivered, told.in_flight), (5_000_000, 0));
+        let acked = delivery.on_report(at(6000), ShipmentNumber(4999), None, &Rtt::new()).expect("all is echoed");
+        assert_eq!((acked.delivered, acked.in_flight), (5_000_000, 0));
     }
 }

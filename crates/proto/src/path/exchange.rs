@@ -1,24 +1,24 @@
-//! State exchanges: what left until a TXS did, against what had arrived when it came (HT 3.2).
+//! State exchanges: rate samples from TXS and their acknowledgments (HT 3.2).
 //!
-//! Some TXS ask for their arrival to be told. Two that were told make a [`Exchange`]: how far apart they left and
-//! arrived, and what was sent, received, lost and marked between them. All counts are cumulative, so that whatever
-//! is lost of TXS or reports is covered by the next one that is told.
+//! Some TXS request that their arrival is reported. Two acknowledged ones give an [`Exchange`]: the times between their departures and
+//! arrivals, and what was sent, received, lost and marked between them. All counters are cumulative, so that the next acknowledged
+//! exchange makes up for lost TXS and reports.
 //!
-//! Called by the half. Invariant: at most [`KEPT`] departures are kept; an arrival counts once, and never one that is
-//! older than the newest told.
+//! Called by the half. Invariant: at most [`KEPT`] departures are kept; an arrival counts once, and never if it is older than the newest
+//! acknowledged one.
 
 use segstream_base::{Duration, ExchangeNumber, Instant, ShipmentNumber};
 use segstream_blocks::congestion::{Exchange, Limit};
 use segstream_wire::report::Arrived;
 use std::collections::VecDeque;
 
-/// When so many exchanges in a row were lost, so was everything between them: an outage.
+/// If more exchanges than this in a row were lost, there was an outage.
 const OUTAGE: u64 = 4;
 
-/// Departures that are remembered until their arrival is told.
+/// The maximum number of unacknowledged exchanges that are kept.
 const KEPT: usize = 512;
-/// Probes of the datagram size that are remembered until an exchange tells what became of them.
-const PROBES_KEPT: usize = 16;
+/// The maximum number of outstanding probes of the datagram size that are kept.
+const PROBES_MAX: usize = 16;
 
 /// An exchange that has left.
 #[derive(Clone, Copy, Debug)]
@@ -58,9 +58,9 @@ impl Limited {
     }
 }
 
-/// The newest exchange that was told.
+/// The newest acknowledged exchange.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Told {
+pub(crate) struct AckedExchange {
     pub(crate) departure: Departure,
     pub(crate) arrived: Arrived,
 }
@@ -69,11 +69,11 @@ pub(crate) struct Told {
 #[derive(Debug, Default)]
 pub(crate) struct Exchanges {
     departures: VecDeque<Departure>,
-    told: Option<Told>,
-    /// The most that was ever held lost: what came after all shrinks the count, and must not be counted again.
-    lost_most: u64,
-    /// Losses of an outage that are not held lost yet.
-    lost_to_come: u64,
+    acked: Option<AckedExchange>,
+    /// The highest count of losses so far: spurious losses decrease the peer's count, and must not be counted twice.
+    lost_max: u64,
+    /// Losses of an outage that are not declared lost yet.
+    outage_losses_pending: u64,
     count: u64,
     last: Option<Instant>,
     /// Probes that are not known to have arrived: number and IP bytes; and how many of those before them were lost.
@@ -96,7 +96,7 @@ impl Exchanges {
 
     /// A probe of the datagram size has left as shipment `number`.
     pub(crate) fn on_probe(&mut self, number: ShipmentNumber, bytes: u64) {
-        if self.probes.len() >= PROBES_KEPT {
+        if self.probes.len() >= PROBES_MAX {
             self.probes.pop_front();
         }
         self.probes.push_back((number, bytes));
@@ -108,10 +108,10 @@ impl Exchanges {
         self.probes.retain(|probe| probe.0 != number);
     }
 
-    /// An exchange with shipment number `told` has arrived: a probe before it that did not is as if it had never left. It
-    /// was lost because of its size, which says nothing of the rate (RFC 8899 3, RFC 9000 14.4).
-    fn excuse_probes(&mut self, told: ShipmentNumber) {
-        while let Some(&(number, bytes)) = self.probes.front().filter(|probe| probe.0 < told) {
+    /// An exchange with shipment number `acked` has arrived: a probe before it that has not is removed from the counters. It was lost because
+    /// of its size, which is not a congestion signal (RFC 8899 3, RFC 9000 14.4).
+    fn discount_lost_probes(&mut self, acked: ShipmentNumber) {
+        while let Some(&(number, bytes)) = self.probes.front().filter(|probe| probe.0 < acked) {
             self.probes.pop_front();
             self.probes_lost += 1;
             self.sent_bytes -= bytes;
@@ -136,38 +136,38 @@ impl Exchanges {
     /// The exchange `sync` has left as shipment `number`.
     pub(crate) fn on_departure(&mut self, now: Instant, sync: ExchangeNumber, number: ShipmentNumber) {
         if self.departures.len() >= KEPT {
-            // Why the second: the first tells since when nothing has been told.
+            // Why the second: the first says since when nothing was acknowledged.
             self.departures.remove(1);
         }
         let limited = self.limited_since.map_or(self.limited, |(since, limit)| self.limited.and(now.since(since), limit));
         let departure = Departure { sync, index: self.count, at: now, number, bytes: self.sent_bytes, limited };
         debug_assert!(self.departures.back().is_none_or(|last| last.sync < sync && last.number < number && last.bytes <= departure.bytes));
         self.departures.push_back(departure);
-        debug_assert!(self.departures.len() <= KEPT && self.probes.len() <= PROBES_KEPT);
+        debug_assert!(self.departures.len() <= KEPT && self.probes.len() <= PROBES_MAX);
         self.count += 1;
         self.last = Some(now);
     }
 
-    /// The arrival of an exchange is told; `None` when that is no news, or there is none before it to compare with.
-    /// `reorder` is the re-sequencing distance R.
+    /// An exchange is acknowledged; `None` if that is not new, or there is no earlier one to compare with.
+    /// `reorder` is the reordering threshold R.
     pub(crate) fn on_arrival(&mut self, arrived: &Arrived, rtt: Duration, reorder: u32) -> Option<Exchange> {
         let found = self.departures.binary_search_by_key(&arrived.sync, |departure| departure.sync).ok()?;
-        self.excuse_probes(self.departures.get(found)?.number);
+        self.discount_lost_probes(self.departures.get(found)?.number);
         let departure = *self.departures.get(found)?;
         self.departures.drain(..=found);
-        let before = self.told.replace(Told { departure, arrived: *arrived });
-        let lost_before = self.lost_most;
-        self.lost_most = lost_before.max(arrived.lost.saturating_sub(self.probes_lost));
-        let Told { departure: from, arrived: before } = before?;
+        let before = self.acked.replace(AckedExchange { departure, arrived: *arrived });
+        let lost_before = self.lost_max;
+        self.lost_max = lost_before.max(arrived.lost.saturating_sub(self.probes_lost));
+        let AckedExchange { departure: from, arrived: before } = before?;
         let alpha = departure.at.since(from.at);
         let exchanges = departure.index - from.index;
-        let lost = self.lost_most - lost_before;
-        // Why: the receiver holds a shipment lost R shipments later. The last of an outage come to light after the first
-        // exchange that gets through, and say nothing of the path as it is then.
-        let belated = lost.min(core::mem::take(&mut self.lost_to_come));
+        let lost = self.lost_max - lost_before;
+        // Why: the receiver declares a shipment lost R shipments later. The last losses of an outage are reported after the first exchange
+        // that gets through, and are not losses of the path after the outage.
+        let belated = lost.min(core::mem::take(&mut self.outage_losses_pending));
         debug_assert!(departure.sync > from.sync && departure.number > from.number && departure.bytes >= from.bytes, "{departure:?}");
         if exchanges > OUTAGE {
-            self.lost_to_come = u64::from(reorder);
+            self.outage_losses_pending = u64::from(reorder);
         }
         Some(Exchange {
             sent_at: departure.at,
@@ -186,21 +186,21 @@ impl Exchanges {
         })
     }
 
-    /// Packets take another path from now on: what left on the one before says nothing of it, whatever is told of it later
-    /// (RFC 9000 9.4). The path before had the reordering threshold `reorder`.
+    /// The path changes: exchanges of the previous path are not measurements of this one, even if they are acknowledged later (RFC 9000 9.4).
+    /// The previous path had the reordering threshold `reorder`.
     pub(crate) fn on_path_change(&mut self, reorder: u32) {
         self.departures.clear();
         self.probes.clear();
-        self.told = None;
+        self.acked = None;
         self.last = None;
         // Why: its last losses come to light so many shipments later, as after an outage.
-        self.lost_to_come = u64::from(reorder);
+        self.outage_losses_pending = u64::from(reorder);
         self.sent_before = self.sent_bytes;
     }
 
-    /// The newest exchange that was told on this path.
-    pub(crate) const fn told(&self) -> Option<&Told> {
-        self.told.as_ref()
+    /// The newest acknowledged exchange of this path.
+    pub(crate) const fn acked(&self) -> Option<&AckedExchange> {
+        self.acked.as_ref()
     }
 
     /// All that has left, on whichever path, in IP bytes, without lost probes.
@@ -209,28 +209,32 @@ impl Exchanges {
         self.sent_bytes
     }
 
+    /// Probes of the datagram size that were declared lost.
+    pub(crate) const fn probes_lost(&self) -> u64 {
+        self.probes_lost
+    }
+
     /// When the last exchange left.
     pub(crate) const fn last(&self) -> Option<Instant> {
         self.last
     }
 
-    /// How many exchanges were not told, and when the first of them left.
-    pub(crate) fn untold(&self) -> Option<(u32, Instant)> {
+    /// The number of unacknowledged exchanges, and when the first of them left.
+    pub(crate) fn unacked(&self) -> Option<(u32, Instant)> {
         let first = self.departures.front()?;
         Some((u32::try_from(self.departures.len()).unwrap_or(u32::MAX), first.at))
     }
 
-    /// What has left on this path and is not known to have arrived or been lost, in IP bytes. Limit: known by exchanges alone, so
-    /// what left since the last one that was told counts.
+    /// Bytes in flight on this path, in IP bytes. Limit: only exchanges acknowledge, so everything sent since the last acknowledged one counts.
     #[inline]
     pub(crate) fn in_flight(&self) -> u64 {
-        self.sent_bytes - self.told.as_ref().map_or(self.sent_before, |told| told.departure.bytes)
+        self.sent_bytes - self.acked.as_ref().map_or(self.sent_before, |acked| acked.departure.bytes)
     }
 
-    /// Whether shipment `number` is covered by an exchange that was told.
+    /// Whether an acknowledged exchange covers shipment `number`.
     #[inline]
     pub(crate) fn covers(&self, number: ShipmentNumber) -> bool {
-        self.told.as_ref().is_some_and(|told| told.departure.number > number)
+        self.acked.as_ref().is_some_and(|acked| acked.departure.number > number)
     }
 }
 
@@ -260,13 +264,13 @@ mod tests {
         assert_eq!((exchange.exchanges, exchange.sent_bytes, exchange.received_bytes), (3, 3000, 3000));
         assert_eq!((exchange.shipments, exchange.lost, exchange.delay), (15, 2, 1_025_000_000));
         assert!(exchanges.on_arrival(&arrived(4, 1060, 3900, 2), rtt, 3).is_none(), "older than what is known");
-        assert_eq!(exchanges.untold(), None);
+        assert_eq!(exchanges.unacked(), None);
     }
 
     #[test]
     fn a_probe_that_is_lost_is_as_if_it_had_never_left() {
         let mut exchanges = Exchanges::default();
-        let mut told = |sync: u64, received, lost, probe: Option<bool>| {
+        let mut acked = |sync: u64, received, lost, probe: Option<bool>| {
             exchanges.on_sent(1000);
             if let Some(arrives) = probe {
                 exchanges.on_probe(ShipmentNumber(sync * 10 - 1), 9000);
@@ -279,12 +283,12 @@ mod tests {
             let exchange = exchanges.on_arrival(&arrived(sync, sync, received, lost), Duration::ZERO, 3)?;
             Some((in_flight, exchange.sent_bytes, exchange.received_bytes, exchange.lost))
         };
-        assert_eq!(told(1, 1000, 0, None), None);
-        assert_eq!(told(2, 11_000, 0, Some(true)), Some((10_000, 10_000, 10_000, 0)));
+        assert_eq!(acked(1, 1000, 0, None), None);
+        assert_eq!(acked(2, 11_000, 0, Some(true)), Some((10_000, 10_000, 10_000, 0)));
         // Its loss comes to light later than that of its bytes; what else was lost counts.
-        assert_eq!(told(3, 12_000, 0, Some(false)), Some((10_000, 1000, 1000, 0)));
-        assert_eq!(told(4, 13_000, 1, None), Some((1000, 1000, 1000, 0)));
-        assert_eq!(told(5, 13_000, 2, None), Some((1000, 1000, 0, 1)));
+        assert_eq!(acked(3, 12_000, 0, Some(false)), Some((10_000, 1000, 1000, 0)));
+        assert_eq!(acked(4, 13_000, 1, None), Some((1000, 1000, 1000, 0)));
+        assert_eq!(acked(5, 13_000, 2, None), Some((1000, 1000, 0, 1)));
     }
 
     #[test]
@@ -300,19 +304,19 @@ mod tests {
     #[test]
     fn what_an_outage_has_lost_is_not_held_against_the_path_after_it() {
         let mut exchanges = Exchanges::default();
-        let mut told = |sync, lost| {
+        let mut acked = |sync, lost| {
             exchanges.on_departure(at(sync), ExchangeNumber(sync), ShipmentNumber(sync));
             exchanges.on_arrival(&arrived(sync, sync, 0, lost), Duration::ZERO, 3).map(|exchange| exchange.lost)
         };
-        assert_eq!((told(0, 0), told(1, 0)), (None, Some(0)));
+        assert_eq!((acked(0, 0), acked(1, 0)), (None, Some(0)));
         for sync in 2..20 {
             exchanges.on_departure(at(sync), ExchangeNumber(sync), ShipmentNumber(sync));
         }
-        let mut told = |sync, lost| {
+        let mut acked = |sync, lost| {
             exchanges.on_departure(at(sync), ExchangeNumber(sync), ShipmentNumber(sync));
             exchanges.on_arrival(&arrived(sync, sync, 0, lost), Duration::ZERO, 3).map(|exchange| exchange.lost)
         };
-        assert_eq!([told(20, 15), told(21, 20), told(22, 22)], [Some(15), Some(2), Some(2)]);
+        assert_eq!([acked(20, 15), acked(21, 20), acked(22, 22)], [Some(15), Some(2), Some(2)]);
     }
 
     #[test]
@@ -346,21 +350,21 @@ mod tests {
             exchanges.on_sent(1000);
             exchanges.on_departure(at(sync), ExchangeNumber(sync), ShipmentNumber(sync));
         };
-        let told = |exchanges: &mut Exchanges, sync, lost| {
+        let acked = |exchanges: &mut Exchanges, sync, lost| {
             exchanges.on_arrival(&arrived(sync, sync, 0, lost), Duration::ZERO, 3).map(|exchange| (exchange.sent_bytes, exchange.lost))
         };
         leave(&mut exchanges, 0);
         leave(&mut exchanges, 1);
-        assert_eq!((told(&mut exchanges, 0, 0), told(&mut exchanges, 1, 2)), (None, Some((1000, 2))));
+        assert_eq!((acked(&mut exchanges, 0, 0), acked(&mut exchanges, 1, 2)), (None, Some((1000, 2))));
         leave(&mut exchanges, 2);
         exchanges.on_probe(ShipmentNumber(9), 9000);
         exchanges.on_path_change(3);
-        assert_eq!((exchanges.in_flight(), exchanges.untold(), exchanges.last()), (0, None, None));
+        assert_eq!((exchanges.in_flight(), exchanges.unacked(), exchanges.last()), (0, None, None));
         leave(&mut exchanges, 3);
         leave(&mut exchanges, 4);
-        assert_eq!((told(&mut exchanges, 2, 7), exchanges.in_flight()), (None, 2000), "it left on the path before");
+        assert_eq!((acked(&mut exchanges, 2, 7), exchanges.in_flight()), (None, 2000), "it left on the path before");
         // Of those before the first exchange nothing counts, nor of those whose loss comes to light just behind it.
-        assert_eq!((told(&mut exchanges, 3, 9), told(&mut exchanges, 4, 13)), (None, Some((1000, 1))));
+        assert_eq!((acked(&mut exchanges, 3, 9), acked(&mut exchanges, 4, 13)), (None, Some((1000, 1))));
     }
 
     #[test]
@@ -369,8 +373,8 @@ mod tests {
         for turn in 0..5000 {
             exchanges.on_departure(at(turn), ExchangeNumber(turn), ShipmentNumber(turn));
         }
-        assert_eq!(exchanges.untold(), Some((KEPT as u32, at(0))));
+        assert_eq!(exchanges.unacked(), Some((KEPT as u32, at(0))));
         exchanges.on_arrival(&arrived(4999, 1, 1, 1), Duration::ZERO, 3);
-        assert_eq!(exchanges.untold(), None);
+        assert_eq!(exchanges.unacked(), None);
     }
 }

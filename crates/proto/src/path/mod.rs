@@ -1,26 +1,29 @@
-//! A path: all that is found out about the way between an address of ours and one of the peer's.
+//! A path: the state of the path between a local address and one of the peer.
 //!
-//! - `validation`: whether the peer is where its shipments come from (RFC 9000 8.2);
-//! - `pmtu`: how large datagrams may be (RFC 8899);
-//! - `exchange`: what the path made of what was sent, by TXS whose arrival was told;
-//! - `delivery`: the same by reports, for a controller that those clock;
-//! - `circuit_breaker`: the end of a fixed rate on a path that does not carry it (RFC 8084);
+//! - `validation`: path validation (RFC 9000 8.2);
+//! - `pmtu`: path MTU discovery (RFC 8899);
+//! - `exchange`: rate samples by acknowledged exchanges;
+//! - `delivery`: rate samples by reports, for a report-clocked controller;
+//! - `careful_resume`: begins with half of what the last connection to the same peer found (RFC 9959);
+//! - `circuit_breaker`: ends a fixed rate on a path that does not carry it (RFC 8084);
 //! - and from the blocks: round trip, pacer, congestion controller.
 //!
 //! Held by the sending half, so that the simulator, which has no connection, has it as well. The endpoint answers unknown peers
 //! along [`Addresses`] alone.
 //!
-//! Invariant: a peer that is found at another host is on another path: a new value, which takes over only what counts the
-//! shipments of the connection, and in which nothing that left on the path before counts as a measurement ([`Path::migrated`]).
+//! Invariant: a peer that migrates to another host is on another path: a new value, which takes over only the counters of the connection's
+//! shipments, and for which nothing sent on the previous path is a measurement ([`Path::migrated`]).
 //!
-//! Limit: an end that has moved itself is not told by anybody, and measures on from what it knew.
+//! Limit: an end whose own address has changed does not notice it, and keeps its measurements.
 
+pub(crate) mod careful_resume;
 pub(crate) mod circuit_breaker;
 pub(crate) mod delivery;
 pub(crate) mod exchange;
 pub(crate) mod pmtu;
 pub(crate) mod validation;
 
+use careful_resume::{CapacityMeter, SavedCapacity};
 use circuit_breaker::CircuitBreaker;
 use core::net::{IpAddr, Ipv4Addr, SocketAddr};
 use delivery::Delivery;
@@ -48,6 +51,8 @@ pub(crate) struct Path {
     pub(crate) pacer: Pacer,
     pub(crate) congestion: Congestion,
     pub(crate) breaker: CircuitBreaker,
+    /// What the last connection found, until the first round trip is known.
+    pub(crate) saved: Option<Box<SavedCapacity>>,
     /// The highest echo of any report: Largest Acknowledged (RFC 9000 19.3).
     pub(crate) echo: Option<ShipmentNumber>,
     /// R, as the newest report tells it: the packet threshold (RFC 9002 6.1.1).
@@ -60,6 +65,7 @@ pub(crate) struct Congestion {
     /// There when the rate is congestion-controlled.
     pub(crate) controller: Option<Box<dyn Controller>>,
     pub(crate) exchanges: Exchanges,
+    pub(crate) capacity: CapacityMeter,
     /// There when the controller is clocked by reports.
     pub(crate) delivery: Option<Box<Delivery>>,
     /// Nothing speaks against CE marks (ECN validation, RFC 9000 13.4.2).
@@ -76,8 +82,15 @@ impl Path {
             pmtu: Pmtu::fixed(body_bytes),
             rtt: Rtt::new(),
             pacer: Pacer::unlimited(),
-            congestion: Congestion { controller: None, exchanges: Exchanges::default(), delivery: None, ecn_capable: true },
+            congestion: Congestion {
+                controller: None,
+                exchanges: Exchanges::default(),
+                capacity: CapacityMeter::default(),
+                delivery: None,
+                ecn_capable: true,
+            },
             breaker: CircuitBreaker::default(),
+            saved: None,
             echo: None,
             reordering_threshold: REORDERING_THRESHOLD_ASSUMED,
         }
@@ -100,6 +113,8 @@ impl Path {
             addresses: self.addresses.migrated(addresses),
             began: now,
             breaker: CircuitBreaker::default(),
+            // RFC 9959 3.3: another path is no path to resume on.
+            saved: None,
             congestion: self.congestion.migrated(now, self.reordering_threshold),
             pmtu: self.pmtu.restarted(),
             // Challenges never repeat. The echo is that of the connection's shipments, on whichever path they left.
@@ -127,9 +142,10 @@ impl Congestion {
             controller.on_path_change(now);
         }
         if let Some(delivery) = &mut self.delivery {
-            delivery.on_path_change(self.exchanges.sent_bytes());
+            delivery.on_path_change();
         }
         self.exchanges.on_path_change(threshold);
+        self.capacity = CapacityMeter::default();
         // RFC 9000 13.4.2: each path is validated by itself.
         self.ecn_capable = true;
         self

@@ -1,4 +1,4 @@
-//! How large datagrams may be on this path: found by probes (RFC 8899, DPLPMTUD).
+//! Path MTU discovery by probes (RFC 8899, DPLPMTUD).
 //!
 //! Called by the connection when data waits to leave, and when a report or a response comes. A probe is a challenge
 //! (PC) padded to the size in question; the response (PR) confirms the size. First the sizes that links usually have
@@ -20,8 +20,8 @@ use segstream_base::{Bandwidth, Bytes, Duration, Instant, ShipmentNumber};
 
 /// Probes of one size that are lost in a row before the size is held too large: MAX_PROBES (RFC 8899 5.1.2).
 const PROBES_MAX: u32 = 3;
-/// When a probe that nothing is heard after is given up: PROBE_TIMER (RFC 8899 5.1.1). Why the shortest that is allowed: loss
-/// is found by numbers, long before; the timer is for silence alone.
+/// When a probe times out: PROBE_TIMER (RFC 8899 5.1.1). Why the shortest that is allowed: loss is detected by numbers, long
+/// before; the timer only matters when nothing arrives at all.
 const PROBE_TIMER: Duration = Duration::from_secs(1);
 /// The same on long paths, in round trips.
 const PROBE_ROUND_TRIPS: u64 = 3;
@@ -30,9 +30,9 @@ const RAISE_TIMER: Duration = Duration::from_secs(600);
 /// How often the size in use is confirmed while data flows, and how often when something was lost.
 const CONFIRMATION_TIMER: Duration = Duration::from_secs(1);
 const CONFIRMATION_SUSPECT: Duration = Duration::from_millis(100);
-/// Confirming takes at most one part in so many of the rate.
+/// Confirmation probes use at most one part in so many of the rate.
 const CONFIRMATION_SHARE: u64 = 128;
-/// The search ends when what is confirmed and what has failed are so close.
+/// The search ends when confirmed and failed size differ by no more than this.
 const GRANULARITY: usize = 8;
 /// What links carry in one IP packet: IP itself, jumbo frames, Ethernet.
 const COMMON_MTUS: [usize; 3] = [65_535, 9_000, 1_500];
@@ -40,7 +40,7 @@ const COMMON_MTUS: [usize; 3] = [65_535, 9_000, 1_500];
 /// The sizes of datagrams on a path.
 #[derive(Debug)]
 pub(crate) struct Pmtu {
-    /// There when larger datagrams are searched for.
+    /// The search for larger datagrams, where it is enabled.
     pub(crate) search: Option<PmtuSearch>,
     /// The datagrams that all but data and probes leave in, at most; data too when their size is fixed.
     pub(crate) control_bytes: usize,
@@ -67,7 +67,7 @@ impl Pmtu {
     }
 }
 
-/// What is asked: whether the path carries `size`. All tries have the same token, so that a late answer counts too.
+/// Probes of one `size`. All tries have the same token, so that a late response counts too.
 #[derive(Clone, Copy, Debug)]
 struct ProbedSize {
     size: usize,
@@ -101,7 +101,7 @@ pub(crate) struct PmtuSearch {
     /// The smallest that has failed, and when.
     failed: Option<(usize, Instant)>,
     probed: Option<ProbedSize>,
-    /// Probes in a row that nothing at all was heard after.
+    /// Consecutive probes that timed out in silence.
     unanswered: u32,
     /// Data was lost since the size in use was confirmed.
     suspect: bool,
@@ -132,17 +132,17 @@ impl PmtuSearch {
         self.size
     }
 
-    /// The path is another one, of which nothing is known.
+    /// Connection migration: restarts the search on the new path.
     pub(crate) fn restart(&mut self) {
         *self = Self { most: self.most, ..Self::new(self.below as u64) };
     }
 
     /// The size of the probe that should leave now, if one should; data waits to leave.
-    pub(crate) fn wanted(&mut self, now: Instant, bounds: &Bounds) -> Option<usize> {
+    pub(crate) fn next_probe(&mut self, now: Instant, bounds: &Bounds) -> Option<usize> {
         if let Some(probed) = &mut self.probed {
             match probed.out {
                 Some((_, left)) if now.since(left) < PROBE_TIMER.max(bounds.round_trip * PROBE_ROUND_TRIPS) => return None,
-                // Nothing was heard that left after it: that says nothing of its size.
+                // No echo of anything sent after it: that says nothing about its size.
                 Some(_) => {
                     probed.out = None;
                     self.on_probe_timeout();
@@ -151,7 +151,7 @@ impl PmtuSearch {
             }
         }
         self.failed = self.failed.filter(|&(_, at)| now.since(at) < RAISE_TIMER);
-        // Why four times: what is lost lowers the rate, and the question why it is lost is to be answered.
+        // Why four times: losses caused by the size lower the rate, and the search must still find out that the size is the cause.
         self.probed = self.probed.filter(|probed| probed.size <= bounds.rate_cap.saturating_mul(4));
         if let Some(probed) = self.probed {
             return Some(probed.size);
@@ -199,13 +199,13 @@ impl PmtuSearch {
         self.probed = None;
     }
 
-    /// Data was lost: perhaps because of its size.
+    /// Data was lost, perhaps because of its size: confirms the size soon.
     pub(crate) const fn on_loss(&mut self) {
         self.suspect = true;
     }
 
-    /// Nothing was heard after a probe. Why 1200 then: whatever the reason, those have the best chance. Why all is asked anew:
-    /// the path that comes back may be another one.
+    /// A probe timed out in silence. Why 1200 then: this size is most likely to pass, whatever the cause. Why the search starts
+    /// over: the path after the outage may be another one.
     fn on_probe_timeout(&mut self) {
         self.unanswered += 1;
         if self.unanswered >= PROBES_MAX {

@@ -28,8 +28,8 @@ impl Walk {
 
     /// A round trip in which data flows: whatever is carried is answered, and the rest is lost. Whether a probe left.
     fn step(&mut self, rate_cap: usize) -> bool {
-        let wanted = self.search.wanted(self.now, &bounds(rate_cap));
-        if let Some(size) = wanted {
+        let size_due = self.search.next_probe(self.now, &bounds(rate_cap));
+        if let Some(size) = size_due {
             self.number += 1;
             let token = self.search.on_sent(self.now, size, self.number, || 1000 + self.number.0);
             self.probes.push(size);
@@ -42,7 +42,7 @@ impl Walk {
         }
         self.number += 4;
         self.search.on_echo(self.now, self.number, 3);
-        wanted.is_some()
+        size_due.is_some()
     }
 
     /// Until `span` has passed.
@@ -101,14 +101,14 @@ fn one_probe_is_on_its_way_at_a_time() {
     let mut search = PmtuSearch::new(28);
     search.limit(65_507);
     let now = Instant::ZERO + RTT;
-    let size = search.wanted(now, &bounds(usize::MAX)).unwrap();
+    let size = search.next_probe(now, &bounds(usize::MAX)).unwrap();
     search.on_sent(now, size, ShipmentNumber(7), || 1);
-    assert_eq!(search.wanted(now + RTT, &bounds(usize::MAX)), None);
+    assert_eq!(search.next_probe(now + RTT, &bounds(usize::MAX)), None);
     // With R = 3 shipment 7 is lost once 11 has arrived.
     search.on_echo(now + RTT, ShipmentNumber(10), 3);
-    assert_eq!(search.wanted(now + RTT, &bounds(usize::MAX)), None);
+    assert_eq!(search.next_probe(now + RTT, &bounds(usize::MAX)), None);
     search.on_echo(now + RTT, ShipmentNumber(11), 3);
-    assert_eq!(search.wanted(now + RTT, &bounds(usize::MAX)), Some(size));
+    assert_eq!(search.next_probe(now + RTT, &bounds(usize::MAX)), Some(size));
 }
 
 #[test]
@@ -168,7 +168,7 @@ fn the_size_in_use_is_confirmed_sooner_when_something_was_lost_and_takes_little_
         }
         let found = walk.now;
         let bounds = Bounds { rate, ..bounds(usize::MAX) };
-        (0..5_000).find(|&millis| walk.search.wanted(found + Duration::from_millis(millis), &bounds) == Some(1_472))
+        (0..5_000).find(|&millis| walk.search.next_probe(found + Duration::from_millis(millis), &bounds) == Some(1_472))
     };
     assert_eq!([due(None, false), due(None, true)], [Some(1_000), Some(100)]);
     // 1500 bytes take 0.12 ms and 12 ms, 128 times as long is 15 and 1536.
@@ -181,7 +181,7 @@ fn silence_falls_back_and_says_nothing_of_sizes() {
     assert_eq!(walk.run(Duration::from_secs(5), usize::MAX), 65_507);
     let silence = walk.now + PROBE_TIMER * 5;
     while walk.now < silence {
-        if let Some(size) = walk.search.wanted(walk.now, &bounds(usize::MAX)) {
+        if let Some(size) = walk.search.next_probe(walk.now, &bounds(usize::MAX)) {
             walk.number += 1;
             walk.search.on_sent(walk.now, size, walk.number, || walk.number.0);
         }

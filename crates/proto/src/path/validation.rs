@@ -1,13 +1,11 @@
 //! Path validation: a new address of the peer is challenged before it is used (RFC 9000 8.2, 9.3).
 //!
-//! Called by the connection for every shipment that has opened. A shipment newer than all others that comes from
-//! another address makes that address a candidate; a challenge goes there, and only its answer from there makes it the
-//! peer's. What is newer from the present address ends the candidacy, so someone who copies shipments and sends them on
-//! from elsewhere changes nothing for long, unless theirs come first for as long as they like; then they carry the
-//! connection, as anyone on the path does (RFC 9000 9.3.3), and can still read nothing of it.
+//! Called by the connection for every shipment that has opened. A shipment with the highest number from another address makes that address a
+//! candidate. A challenge is sent to it, and only a response from it makes it the peer's address. A higher number from the present
+//! address ends the validation. So an attacker that forwards copies of shipments succeeds only while its copies arrive first; then it is
+//! on the path (RFC 9000 9.3.3) and can read nothing.
 //!
-//! Invariant: nothing but challenges leaves for an address that has not answered one, and of those at most three times
-//! the bytes that came from it.
+//! Invariant: only challenges are sent to an address that is not validated, and at most three times the bytes received from it.
 
 use super::Addresses;
 use crate::session::{Plain, Protection as _};
@@ -44,13 +42,13 @@ pub(crate) struct Validation {
 }
 
 impl Validation {
-    /// `key` makes challenges that nobody can foresee.
+    /// `key` makes unpredictable challenges.
     pub(crate) const fn new(key: [u8; 16]) -> Self {
         Self { candidate: None, key: Plain::new(key), randoms_drawn: 0, pending_response: None }
     }
 
-    /// A shipment of `bytes` has come from a place that is not the peer's address, and is the newest of all. Whether
-    /// there is a new candidate.
+    /// A shipment of `bytes` with the highest number has arrived from another address than the peer's. Returns whether there is a new
+    /// candidate.
     pub(crate) fn on_new_source_address(&mut self, addresses: Addresses, bytes: u64) -> bool {
         if let Some(candidate) = self.candidate.as_mut().filter(|candidate| candidate.addresses.remote == addresses.remote) {
             candidate.received_bytes += bytes;
@@ -61,19 +59,19 @@ impl Validation {
         true
     }
 
-    /// A number that nobody can foresee, and never the same twice.
+    /// An unpredictable number, never the same twice.
     pub(crate) fn random(&mut self) -> u64 {
         self.randoms_drawn += 1;
-        let code = self.key.authenticate(&self.randoms_drawn.to_be_bytes());
+        let code = self.key.mac(&self.randoms_drawn.to_be_bytes());
         u64::from_be_bytes(core::array::from_fn(|at| code[at])) >> 2
     }
 
-    /// What is newest has come from the peer's address: it is nowhere else.
+    /// The shipment with the highest number came from the peer's address: ends the validation of a candidate.
     pub(crate) fn give_up(&mut self) {
         self.candidate = None;
     }
 
-    /// The challenge may have been lost: when to repeat it again, if it is to be.
+    /// The retransmission timer of the challenge has expired. Returns when the next repetition is due, if there is one.
     pub(crate) fn retry(&mut self) -> Option<Duration> {
         let candidate = self.candidate.as_mut()?;
         if candidate.tries >= TRIES {
@@ -84,7 +82,7 @@ impl Validation {
         Some(RETRY * (1 << candidate.tries))
     }
 
-    /// The peer wants to know whether we are where it thinks.
+    /// The peer has sent a challenge.
     pub(crate) const fn on_challenge(&mut self, token: u64) {
         self.pending_response = Some(token);
     }

@@ -14,15 +14,15 @@ impl RecvHalf {
         if !recount::is_due(self.streams.len()) {
             return;
         }
-        let (mut wanting, mut unconfirmed, mut live) = (0, 0, 0);
+        let (mut in_repair, mut unconfirmed, mut live) = (0, 0, 0);
         for stream in self.streams.iter() {
             stream.debug_assert_counts();
-            wanting += stream.wanting;
+            in_repair += stream.in_repair;
             unconfirmed += stream.unconfirmed;
             live += u64::from(!stream.is_retired());
         }
-        debug_assert_eq!(self.wanting, wanting, "segments that want are miscounted");
-        debug_assert_eq!(self.reports.memory.unconfirmed(), unconfirmed, "the half and its streams count different unconfirmed verdicts");
+        debug_assert_eq!(self.in_repair, in_repair, "segments in repair are miscounted");
+        debug_assert_eq!(self.reports.verdicts.unconfirmed(), unconfirmed, "the half and its streams count different unconfirmed verdicts");
         debug_assert_eq!(self.credit.live(), live, "live streams are miscounted");
     }
 }

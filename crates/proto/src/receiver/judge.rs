@@ -1,36 +1,61 @@
-//! The judge: when a segment is accepted, when everything missing is wanted, and when it has expired.
+//! Verdicts: when a segment is accepted, when all missing units are requested, and when it has expired.
 //!
-//! Called by the receiving half whenever a segment may have changed. Strict accounting (EC 5.3 made
-//! strict): a tolerated hole stays counted, and the first violation asks for everything missing, so that
-//! one round is enough.
+//! Called by the receiving half whenever a segment may have changed. Strict accounting (EC 5.3 made strict): a tolerated hole stays
+//! counted, and the first violation requests all missing units, so that one round of retransmission is enough.
 //!
-//! Invariant: *complete* means that every unit is present, *within tolerance* that every missing unit was
-//! held lost, or given up by its sender, and that all holes together satisfy (W, E, B).
+//! Invariant: *complete* means that every unit is present, *within tolerance* that every missing unit was declared lost or abandoned by its
+//! sender, and that all holes together satisfy (W, E, B).
 
 use super::RecvHalf;
+use super::segment::ALL_DUE;
 use super::stream::About;
+use crate::trace::SegmentJudged;
 use segstream_base::halves::Verdict;
 use segstream_base::{Instant, SegmentNumber, StreamId};
+use segstream_blocks::work::{self, Loop};
 
 impl RecvHalf {
-    /// Looks at one segment again.
-    pub(super) fn reconsider(&mut self, now: Instant, stream: StreamId, number: SegmentNumber) {
-        if let Some(verdict) = self.consider(now, stream, number) {
-            self.judge(now, stream, number, verdict);
+    /// Evaluates a segment, and judges it if a verdict is due.
+    pub(super) fn reevaluate(&mut self, now: Instant, stream: StreamId, number: SegmentNumber) {
+        let Some(segment) = self.streams.get_mut(stream).and_then(|stream| stream.get_mut(number)) else { return };
+        let listed = segment.list_more(&mut self.unfinished.positions_left);
+        let verdict = match listed {
+            Some(verdict) => verdict,
+            None => {
+                let Some(verdict) = self.evaluate(now, stream, number) else { return };
+                let segment = self.streams.get_mut(stream).and_then(|stream| stream.get_mut(number));
+                (!segment.is_some_and(|segment| segment.list_in_turns(now, verdict))).then_some(verdict)
+            }
+        };
+        match verdict {
+            Some(verdict) => self.judge(now, stream, number, verdict),
+            None => self.unfinished.push(stream, number),
         }
     }
 
     fn judge(&mut self, now: Instant, id: StreamId, number: SegmentNumber, verdict: Verdict) {
         let next_report = self.reports.composition.next_number();
         let Some(stream) = self.streams.get_mut(id) else { return };
-        let Some(wanted) = stream.on_judged(now, number, verdict, next_report, &mut self.scratch) else { return };
-        self.wanting -= u64::from(wanted);
-        self.reports.memory.on_judged();
+        let Some(in_repair) = stream.on_judged(now, number, verdict, next_report, &mut self.scratch) else { return };
+        self.in_repair -= u64::from(in_repair);
+        self.reports.verdicts.on_judged();
         if let Some(segment) = stream.get(number) {
-            let longest = segment.holes.iter().map(|hole| hole.1 - hole.0).max().unwrap_or(0);
+            let longest = segment.holes.iter().map(|hole| hole.len()).max().unwrap_or(0);
             self.counters.holes_longest_run = self.counters.holes_longest_run.max(longest);
             if verdict == Verdict::WithinTolerance {
                 self.counters.units_tolerated += u64::from(segment.extent() - segment.got);
+            }
+            if self.verdict_log.is_on() {
+                self.verdict_log.push(SegmentJudged {
+                    stream: id,
+                    segment: number,
+                    verdict,
+                    units: segment.extent(),
+                    units_lost: segment.units_lost,
+                    holes: segment.holes.clone(),
+                    first_arrival: segment.first_arrival,
+                    source_time: segment.source_time,
+                });
             }
         }
         match verdict {
@@ -39,19 +64,19 @@ impl RecvHalf {
             Verdict::Expired | Verdict::Unknown => self.counters.segments[2] += 1,
         }
         if stream.all_judged() {
-            // Nothing is left: the sender is waiting for just this verdict.
+            // The sender waits for this verdict only.
             self.reports.schedule.report_now(now);
         }
         self.deliverable = true;
     }
 
     /// The verdict that is due, if any; notes a violation.
-    fn consider(&mut self, now: Instant, stream: StreamId, number: SegmentNumber) -> Option<Verdict> {
+    fn evaluate(&mut self, now: Instant, id: StreamId, number: SegmentNumber) -> Option<Verdict> {
         let error_control = self.config.class.error_control();
-        let stream = self.streams.get_mut(stream)?;
+        let stream = self.streams.get_mut(id)?;
         let important = stream.contract.importance;
         let segment = stream.get_mut(number)?;
-        if segment.judged() {
+        if segment.is_closed() {
             return None;
         }
         let more_is_lost = std::mem::take(&mut segment.changed);
@@ -62,28 +87,34 @@ impl RecvHalf {
             let met = segment.allows_missing(important, &mut self.scratch);
             return Some(if met { Verdict::WithinTolerance } else { Verdict::Expired });
         }
-        let none_of_an_unknown_length = segment.layout.units.is_none() && segment.due == u32::MAX;
+        let none_of_an_unknown_length = segment.layout.units.is_none() && segment.due == ALL_DUE;
         if segment.lost == 0 && !none_of_an_unknown_length {
             return None;
         }
         let all_due = segment.all_due();
         if !segment.violated || all_due {
             let reliable_tail = none_of_an_unknown_length && segment.tolerance.is_reliable();
-            let met = !reliable_tail && segment.allows_lost(important, &mut self.scratch);
+            let met = if reliable_tail { Some(false) } else { segment.allows_lost(important, &mut self.unfinished.positions_left) };
             if none_of_an_unknown_length {
                 // Only its sender can tell how long it was.
                 self.reports.schedule.report_delayed(now);
             }
-            if met {
-                return all_due.then_some(Verdict::WithinTolerance);
+            match met {
+                Some(true) => return all_due.then_some(Verdict::WithinTolerance),
+                Some(false) => {}
+                None => {
+                    segment.changed = more_is_lost;
+                    self.unfinished.push(id, number);
+                    return None;
+                }
             }
             if !error_control {
                 return all_due.then_some(Verdict::Expired);
             }
             if !segment.violated {
                 segment.violated = true;
-                stream.wanting += 1;
-                self.wanting += 1;
+                stream.in_repair += 1;
+                self.in_repair += 1;
             }
         }
         let asked_for = error_control && stream.get(number).is_some_and(|segment| segment.violated);
@@ -96,15 +127,16 @@ impl RecvHalf {
     }
 
     /// Class without flow control: the buffer is fixed, and the oldest open segment, if it is not newer than
-    /// `number`, makes room. False when nothing more is gained by asking again.
+    /// `number`, is evicted. False when another call would free nothing.
     pub(super) fn make_room(&mut self, now: Instant, id: StreamId, number: SegmentNumber, about: &About) -> bool {
         let class = self.config.class;
         let Some(stream) = self.streams.get_mut(id) else { return false };
         let Some(oldest) = stream.oldest_open().filter(|&oldest| oldest <= number) else { return false };
         if oldest == number {
-            stream.admit_empty(number, about, class);
+            stream.admit_empty(number, about, class, &mut self.unfinished.places_left);
         }
-        let freed = stream.forget(oldest);
+        stream.begin(oldest);
+        let freed = stream.evict(oldest);
         let important = stream.contract.importance;
         let met = stream
             .get(oldest)
@@ -114,17 +146,29 @@ impl RecvHalf {
         freed > 0 || oldest == number
     }
 
-    /// The class has changed: what is wanted depends on it.
-    pub(super) fn reconsider_all(&mut self, now: Instant) {
+    /// The class has changed, on which requests depend: all segments are evaluated, those that one turn does not reach in further ones.
+    pub(super) fn reevaluate_all(&mut self, now: Instant) {
         for place in 0..self.streams.len() {
-            let (id, stream) = (self.streams.number(place), &mut self.streams[place]);
-            let numbers = stream.base.up_to(stream.next_segment());
-            if !self.config.class.error_control() {
-                self.wanting -= stream.want_nothing();
+            self.unfinished.sweep(self.streams.number(place), self.streams[place].base);
+        }
+        self.sweep(now);
+    }
+
+    /// A turn: evaluates segments of streams whose class has changed.
+    pub(super) fn sweep(&mut self, now: Instant) {
+        let error_control = self.config.class.error_control();
+        while self.unfinished.segments_left > 0 {
+            self.unfinished.segments_left -= 1;
+            let Some((id, number)) =
+                self.unfinished.next_swept(|id| self.streams.get(id).map(|stream| (stream.base, stream.next_segment())))
+            else {
+                return;
+            };
+            work::note(Loop::Segments, 1);
+            if !error_control && self.streams.get_mut(id).is_some_and(|stream| stream.clear_request(number)) {
+                self.in_repair -= 1;
             }
-            for number in numbers {
-                self.reconsider(now, id, number);
-            }
+            self.reevaluate(now, id, number);
         }
     }
 }

@@ -1,14 +1,16 @@
 //! The receiving half of the flagship: all streams of one direction.
 //!
-//! It routes; its parts decide:
-//! - `arrivals`: what has arrived, whatever it carried;
-//! - `frontier`: up to where in the sending order units are due, and so held lost when missing;
-//! - `segment`: which positions are present and which are held lost;
-//! - `stream_credit`: how many streams the peer may open; `retirement`: how those that have ended leave;
-//! - `stream`: the window, and the order in which segments are handed over;
-//! - `judge`: acceptance, violation, expiry;
-//! - `report`: when the receiver's state is due, what it says, and what it repeats;
-//! - `surroundings`: what the connection asks;
+//! It dispatches; its parts decide:
+//! - `arrival_counters`: counters of all received shipments;
+//! - `frontier`: up to where in the sending order missing units are declared lost;
+//! - `segment`: which positions are present and which are declared lost; `hole_list`: the holes of a large one;
+//! - `stream_credit`: how many streams the peer may open; `retirement`: how ended streams are removed;
+//! - `stream`: the window, and the order in which segments are delivered;
+//! - `window_limits`: how far windows are lowered to what is allowed;
+//! - `judge`: verdicts: acceptance, violation, expiry; `unfinished`: those that take more than one turn;
+//! - `report`: when the receiver's state is due, its frames, and what it repeats;
+//! - `verdict_log`: what the trace of the connection is told of verdicts;
+//! - `connection_api`: what the connection reads;
 //! - `invariants`: what debug builds check.
 //!
 //! Called by the connection, and through [`crate::halves`] by the simulator. Payload bytes are elsewhere
@@ -17,8 +19,10 @@
 //! Invariant: what a peer sends changes only segments inside the granted window, allocates no more than
 //! the window, and never panics.
 
-mod arrivals;
+mod arrival_counters;
+mod connection_api;
 mod frontier;
+mod hole_list;
 mod invariants;
 mod judge;
 mod report;
@@ -26,33 +30,32 @@ mod retirement;
 pub(crate) mod segment;
 pub(crate) mod stream;
 mod stream_credit;
-mod surroundings;
+mod unfinished;
+mod verdict_log;
+mod window_limits;
 
 use crate::live_streams::LiveStreams;
-use arrivals::Arrivals;
+use arrival_counters::ArrivalCounters;
 use frontier::{Frontier, Passed};
 use report::Reports;
 use segment::RecvSegment;
 use segstream_base::endpoint::Deadline;
 use segstream_base::halves::{Probe, Verdict};
-use segstream_base::{Bandwidth, Duration, Instant, SegmentNumber, ShipmentNumber, StreamId};
+use segstream_base::{Bandwidth, Duration, Instant, Position, Run, SegmentNumber, ShipmentNumber, StreamId, UnitIndex};
 use segstream_blocks::bitmap::Bitmap;
 use segstream_blocks::loss_detector::{Arrival, LossDetector};
+use segstream_blocks::rare_queue::RareQueue;
 use segstream_wire::contract::Contract;
 use segstream_wire::report::RefuseReason;
 use segstream_wire::state::{Finished, Reached};
 use segstream_wire::{Class, Part, ReportFrame, State, StateFrame};
-use std::collections::VecDeque;
 use stream::{About, Admission, RecvStream};
 use stream_credit::StreamCredit;
+use unfinished::Unfinished;
+use verdict_log::VerdictLog;
+pub use window_limits::SEGMENT_STATE_BYTES;
 
-/// What a stream gets when the others have taken all of the connection's buffer.
-const STREAM_WINDOW_BYTES_MIN: u64 = 64 << 10;
-const STREAM_WINDOW_SEGMENTS_MIN: u32 = 64;
-/// Segments for which state is kept, over all streams.
-const SEGMENTS_KEPT_MAX: u32 = 262_144;
-
-/// What a receiving half must know of its surroundings.
+/// What a receiving half must know of the connection.
 #[derive(Clone, Copy, Debug)]
 pub struct ReceiverConfig {
     /// The class in force.
@@ -65,15 +68,15 @@ pub struct ReceiverConfig {
     pub body_bytes: usize,
     /// Bytes a datagram takes on the path beyond itself, when those that arrive are counted: UDP and IP.
     pub overhead_bytes: usize,
-    /// The re-sequencing distance R at first; 3 on UDP.
+    /// The reordering threshold R at first; 3 on UDP.
     pub reorder: u32,
-    /// Whether R grows when a shipment held lost turns out to have been late.
+    /// Whether R grows when a shipment declared lost turns out to have been late.
     pub reorder_adapting: bool,
     /// The most streams of the peer that may be live at a time.
     pub streams_max: u32,
-    /// The largest buffer of one stream, in bytes.
+    /// The most payload of one stream that is kept, in bytes.
     pub stream_window_bytes: u64,
-    /// The largest buffer of all streams together, in bytes; a further stream still gets 64 KiB.
+    /// The most that is kept of all streams together, payload and state, in bytes; a further stream still gets 64 KiB.
     pub connection_window_bytes: u64,
     /// The most segments in the window of one stream.
     pub window_segments_max: u32,
@@ -83,14 +86,14 @@ pub struct ReceiverConfig {
     pub buffer_bytes: Option<u64>,
 }
 
-/// What became of a part, for the owner of the payload.
+/// The outcome of a part, for the owner of the payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PartFate {
-    /// At least one of its units is new: keep the payload.
+pub enum PartOutcome {
+    /// At least one of its units is new: the payload must be stored.
     Fresh,
     /// Nothing of it is new.
     Stale,
-    /// It breaks the window or contradicts what is known; nothing of it is kept.
+    /// It exceeds the window or contradicts earlier parts; it is dropped.
     Refused,
 }
 
@@ -107,8 +110,8 @@ pub struct Delivery {
     pub units: u32,
     /// Length in bytes.
     pub length: u64,
-    /// The holes as half-open runs of units.
-    pub holes: Vec<(u32, u32)>,
+    /// The holes, in ascending order.
+    pub holes: Vec<Run<UnitIndex>>,
     /// The source's time; zero when nothing of the segment told it.
     pub source_time: Instant,
     /// When its first unit arrived; `None` when none did.
@@ -124,7 +127,7 @@ pub struct ReceiverCounters {
     pub units_received: u64,
     /// Units that arrived although they were present.
     pub units_duplicate: u64,
-    /// Units held lost, including those repaired later.
+    /// Units declared lost, including those repaired later.
     pub units_detected_lost: u64,
     /// Units declared lost that the tolerance allowed.
     pub units_tolerated: u64,
@@ -150,15 +153,17 @@ pub struct RecvHalf {
     may_retire: bool,
     reports: Reports,
     /// Violated and unjudged segments of all streams.
-    wanting: u64,
-    scratch: Bitmap,
+    in_repair: u64,
+    unfinished: Unfinished,
+    scratch: Bitmap<UnitIndex>,
     /// Streams the application has not been told of yet.
-    opened: VecDeque<StreamId>,
+    opened: RareQueue<StreamId>,
     /// Segments whose bytes are no longer wanted, though the application has not taken them.
-    dropped: VecDeque<(StreamId, SegmentNumber)>,
+    dropped: RareQueue<(StreamId, SegmentNumber)>,
     /// A verdict has been given since deliveries were last drained.
     deliverable: bool,
-    arrivals: Arrivals,
+    arrivals: ArrivalCounters,
+    verdict_log: VerdictLog,
     /// Counters.
     pub counters: ReceiverCounters,
 }
@@ -174,12 +179,14 @@ impl RecvHalf {
             credit: StreamCredit::new(config.streams_max),
             may_retire: false,
             reports: Reports::new(now),
-            wanting: 0,
+            in_repair: 0,
+            unfinished: Unfinished::default(),
             scratch: Bitmap::new(),
-            opened: VecDeque::new(),
-            dropped: VecDeque::new(),
+            opened: RareQueue::default(),
+            dropped: RareQueue::default(),
             deliverable: false,
-            arrivals: Arrivals::default(),
+            arrivals: ArrivalCounters::default(),
+            verdict_log: VerdictLog::default(),
             counters: ReceiverCounters::default(),
         }
     }
@@ -188,6 +195,7 @@ impl RecvHalf {
     /// the length of its datagram. False for a duplicate, which must not be looked at any further.
     #[inline]
     pub fn on_shipment(&mut self, received: Instant, number: ShipmentNumber, datagram_bytes: u64) -> bool {
+        self.unfinished.begin_turn();
         let marked = self.arrivals.take_mark();
         if matches!(self.detector.on_arrival(number.0), Arrival::Duplicate | Arrival::TooOld) {
             return false;
@@ -220,44 +228,45 @@ impl RecvHalf {
 
     /// Takes a part that arrived in shipment `number`.
     #[inline]
-    pub fn on_part(&mut self, now: Instant, number: ShipmentNumber, part: &Part) -> PartFate {
+    pub fn on_part(&mut self, now: Instant, number: ShipmentNumber, part: &Part) -> PartOutcome {
         let id = part.stream;
         let about = About { opened: part.opened, length: part.length, own: part.tolerance, source_time: part.source_time };
-        let end = part.first.saturating_add(part.count);
-        let admission = self.admit(now, id, part.segment, &about, end);
+        let admission = self.admit(now, id, part.segment, &about, part.end());
         if matches!(admission, Admission::Refused | Admission::NoRoom) {
             self.counters.parts_refused += 1;
-            return PartFate::Refused;
+            return PartOutcome::Refused;
         }
-        let Some(stream) = self.streams.get_mut(id) else { return PartFate::Refused };
-        let (mut fresh, mut present, mut consider) = (0, 0, false);
+        let Some(stream) = self.streams.get_mut(id) else { return PartOutcome::Refused };
+        let (mut fresh, mut present, mut evaluate, mut last) = (0, 0, false, None);
         if admission == Admission::Open
             && let Some(segment) = stream.get_mut(part.segment)
         {
             fresh = segment.mark(part.first, part.count);
             present = part.count - fresh;
             segment.first_arrival.get_or_insert(now);
-            consider = segment.needs_judging();
-        } else if stream.get(part.segment).is_some_and(|segment| segment.verdict == Some(Verdict::Complete)) {
-            present = part.count;
+            evaluate = segment.needs_judging();
+            last = segment.layout.units;
+        } else if let Some(segment) = stream.get(part.segment) {
+            present = if segment.verdict == Some(Verdict::Complete) { part.count } else { 0 };
+            last = segment.layout.units;
         }
         self.counters.units_received += u64::from(fresh);
         self.counters.units_duplicate += u64::from(present);
-        if !part.again {
-            self.on_first_time(now, number, part);
+        if !part.retransmission {
+            self.on_first_time(now, number, part, last == Some(part.end().0));
         }
-        if consider {
-            self.reconsider(now, id, part.segment);
+        if evaluate {
+            self.reevaluate(now, id, part.segment);
         }
         self.reports.schedule.on_data();
-        if fresh > 0 { PartFate::Fresh } else { PartFate::Stale }
+        if fresh > 0 { PartOutcome::Fresh } else { PartOutcome::Stale }
     }
 
     #[inline]
-    fn admit(&mut self, now: Instant, id: StreamId, segment: SegmentNumber, about: &About, extent: u32) -> Admission {
+    fn admit(&mut self, now: Instant, id: StreamId, segment: SegmentNumber, about: &About, end: Position) -> Admission {
         loop {
             let Some(stream) = self.streams.get_mut(id) else { return Admission::Refused };
-            let admission = stream.admit(segment, about, extent, self.config.class);
+            let admission = stream.admit(segment, about, end, self.config.class, &mut self.unfinished.places_left);
             let full = admission == Admission::NoRoom && !self.config.class.flow_control();
             if !full || !self.make_room(now, id, segment, about) {
                 return admission;
@@ -265,13 +274,12 @@ impl RecvHalf {
         }
     }
 
-    /// A first-time part: everything before it in sending order has left in earlier shipments.
+    /// A first-time part: everything before it in sending order has left in earlier shipments. `whole`: its segment ends with it.
     #[inline]
-    fn on_first_time(&mut self, now: Instant, number: ShipmentNumber, part: &Part) {
+    fn on_first_time(&mut self, now: Instant, number: ShipmentNumber, part: &Part, whole: bool) {
         let Some(stream) = self.streams.get_mut(part.stream) else { return };
-        let (start, end) = ((part.segment, part.first), (part.segment, part.first + part.count));
-        let whole = stream.get(part.segment).is_some_and(|segment| segment.layout.units == Some(end.1));
-        let end = if whole { (part.segment + 1, 0) } else { end };
+        let (start, end) = ((part.segment, part.first), (part.segment, part.end()));
+        let end = if whole { (part.segment + 1, Position::FIRST) } else { end };
         let in_step = start >= stream.high && stream.frontier == start;
         if start > stream.high {
             stream.run_start = start;
@@ -282,21 +290,26 @@ impl RecvHalf {
         if in_step {
             // Nothing before it is missing that is not known already: no need to wait for R more.
             if stream.step_frontier(part.segment, end) {
-                self.reconsider(now, part.stream, part.segment);
+                self.reevaluate(now, part.stream, part.segment);
             }
         } else if start > stream.frontier && start == stream.run_start {
             self.frontier.push(number, part.stream, Passed::Frontier { segment: start.0, position: start.1 });
         }
     }
 
-    fn advance_frontier(&mut self, now: Instant, id: StreamId, to: (SegmentNumber, u32)) {
+    /// Moves the frontier of a stream as far as the turn goes, and in further turns the rest of the way.
+    fn advance_frontier(&mut self, now: Instant, id: StreamId, to: (SegmentNumber, Position)) {
         let Some(stream) = self.streams.get_mut(id) else { return };
-        let Some((touched, lost)) = stream.advance_frontier(to) else { return };
+        let Some((touched, lost, arrived)) = stream.advance_frontier(to, self.unfinished.segments_left) else { return };
+        self.unfinished.segments_left -= touched.end.since(touched.start).min(self.unfinished.segments_left);
+        if !arrived {
+            self.unfinished.go_on_to(id, to);
+        }
         self.counters.units_detected_lost += u64::from(lost);
         for number in touched.start.up_to(touched.end) {
             let Some(stream) = self.streams.get(id) else { return };
             if stream.get(number).is_some_and(RecvSegment::needs_judging) {
-                self.reconsider(now, id, number);
+                self.reevaluate(now, id, number);
             }
         }
     }
@@ -307,7 +320,7 @@ impl RecvHalf {
         {
             segment.skipped = true;
         }
-        self.reconsider(now, id, number);
+        self.reevaluate(now, id, number);
     }
 
     /// Takes the sender's state, which arrived in shipment `number`.
@@ -318,9 +331,13 @@ impl RecvHalf {
             self.reports.schedule.report_now(now);
         }
         self.on_confirmed(now, &state.confirmed);
+        self.note_all_retiring();
         if state.answer {
             self.reports.schedule.report_now(now);
         }
+        // Why only the newest: a change replaces those before it, and each has all segments evaluated.
+        let newest =
+            state.frames.iter().filter_map(|frame| if let StateFrame::Reclass { change, .. } = frame { Some(*change) } else { None }).max();
         for frame in &state.frames {
             match frame {
                 StateFrame::Open { stream, contract } => self.open(now, *stream, contract),
@@ -334,7 +351,8 @@ impl RecvHalf {
                         self.reports.schedule.report_delayed(now);
                     }
                 }
-                StateFrame::Reclass { change, class, rate } => self.on_reclass(now, *change, *class, *rate),
+                StateFrame::Reclass { change, class, rate } if Some(*change) == newest => self.on_reclass(now, *change, *class, *rate),
+                StateFrame::Reclass { .. } => {}
             }
         }
         self.retire_ended(now);
@@ -348,7 +366,7 @@ impl RecvHalf {
             let class = if within && limited { asked } else { self.config.class };
             self.reports.composition.on_class_change(change, class);
             if class != core::mem::replace(&mut self.config.class, class) {
-                self.reconsider_all(now);
+                self.reevaluate_all(now);
             }
         }
         self.reports.composition.echo_class_change();
@@ -374,29 +392,11 @@ impl RecvHalf {
             return;
         }
         self.remove_retired();
-        let contract = self.limited_to_config(contract);
+        let (contract, kept_max) = self.limited_to_config(contract);
         let buffer_units = self.config.buffer_bytes.map(|bytes| bytes / u64::from(contract.unit_bytes.max(1)));
-        self.streams.insert(id, RecvStream::new(contract, buffer_units));
+        self.streams.insert(id, RecvStream::new(contract, kept_max, buffer_units));
         self.credit.on_opened(id);
         self.opened.push_back(id);
-    }
-
-    /// The contract with the window lowered to what is allowed: for one stream, and together with the windows
-    /// of the streams that are not over.
-    fn limited_to_config(&self, contract: &Contract) -> Contract {
-        let unit_bytes = u64::from(contract.unit_bytes.max(1));
-        let (mut bytes, mut segments) = (0, 0);
-        for open in self.streams.iter().filter(|stream| !stream.is_over() || stream.reserved() > 0) {
-            bytes += u64::from(open.contract.window_units) * u64::from(open.contract.unit_bytes);
-            segments += open.contract.window_segments;
-        }
-        let bytes_left = self.config.connection_window_bytes.saturating_sub(bytes).max(STREAM_WINDOW_BYTES_MIN);
-        let units = self.config.stream_window_bytes.min(bytes_left) / unit_bytes;
-        let segments_left = SEGMENTS_KEPT_MAX.saturating_sub(segments).max(STREAM_WINDOW_SEGMENTS_MIN);
-        let mut lowered = contract.clone();
-        lowered.window_units = contract.window_units.min(u32::try_from(units).unwrap_or(u32::MAX)).max(1);
-        lowered.window_segments = contract.window_segments.min(self.config.window_segments_max.min(segments_left)).max(1);
-        lowered
     }
 
     /// The grant frames of the streams that are open, for a connection confirm.
@@ -407,17 +407,17 @@ impl RecvHalf {
     /// A segment's length and the last shipment that carried it.
     fn on_statement(&mut self, now: Instant, number: ShipmentNumber, finished: &Finished, skip: bool) {
         let about = About::of(finished);
-        if self.admit(now, finished.stream, finished.segment, &about, 0) != Admission::Open {
+        if self.admit(now, finished.stream, finished.segment, &about, Position::FIRST) != Admission::Open {
             return;
         }
-        self.reconsider(now, finished.stream, finished.segment);
+        self.reevaluate(now, finished.stream, finished.segment);
         let Some(stream) = self.streams.get(finished.stream) else { return };
         // A number above the state's own cannot have been sent: the state was sealed after it.
         let Some(last) = finished.last_shipment.filter(|&last| last < number) else { return };
         let passed = if skip {
             Passed::Skip { segment: finished.segment }
         } else if stream.frontier.0 <= finished.segment {
-            Passed::Frontier { segment: finished.segment + 1, position: 0 }
+            Passed::Frontier { segment: finished.segment + 1, position: Position::FIRST }
         } else {
             return;
         };
@@ -433,13 +433,13 @@ impl RecvHalf {
         let Some(stream) = self.streams.get_mut(reached.stream) else { return };
         if let Some(segment) = stream.get_mut(reached.segment)
             && segment.layout.units.is_none()
-            && segment.present.len() < reached.position
+            && segment.present.end() < reached.position
         {
-            segment.grow(reached.position);
+            segment.grow(reached.position.0);
         }
         let to = (reached.segment, reached.position);
         // A number above the state's own cannot have been sent: the state was sealed after it.
-        if reached.position > 0 && to > stream.frontier && reached.last_shipment < number {
+        if reached.position > Position::FIRST && to > stream.frontier && reached.last_shipment < number {
             let passed = Passed::Frontier { segment: reached.segment, position: reached.position };
             self.frontier.push(reached.last_shipment + 1, reached.stream, passed);
         }
@@ -448,7 +448,9 @@ impl RecvHalf {
     fn on_skip(&mut self, now: Instant, number: ShipmentNumber, finished: &Finished) {
         let class = self.config.class;
         let Some(stream) = self.streams.get_mut(finished.stream) else { return };
-        if finished.last_shipment.is_none() && stream.admit_empty(finished.segment, &About::of(finished), class) {
+        if finished.last_shipment.is_none()
+            && stream.admit_empty(finished.segment, &About::of(finished), class, &mut self.unfinished.places_left)
+        {
             self.skip(now, finished.stream, finished.segment);
         } else {
             self.on_statement(now, number, finished, true);
@@ -472,12 +474,7 @@ impl RecvHalf {
 
     /// The next stream the peer has opened.
     pub fn poll_opened(&mut self) -> Option<StreamId> {
-        let opened = self.opened.pop_front();
-        if opened.is_none() && self.opened.capacity() > 0 {
-            // Why: streams are opened seldom, and each connection would keep the room.
-            self.opened = VecDeque::new();
-        }
-        opened
+        self.opened.pop_front()
     }
 
     /// The contract of a stream.
@@ -508,6 +505,9 @@ impl RecvHalf {
     pub fn release(&mut self, now: Instant, id: StreamId, segment: SegmentNumber) {
         let Some(stream) = self.streams.get_mut(id) else { return };
         stream.release(segment);
+        if stream.is_retiring() {
+            self.unfinished.retire(id);
+        }
         if stream.window.wants_report() && self.reports.schedule.window_update_lead().is_none_or(|lead| stream.is_near_edge(now, lead)) {
             self.reports.schedule.report_now(now);
         } else if stream.sender_waits {
@@ -546,9 +546,9 @@ impl RecvHalf {
         self.reports.schedule.set_rtt(rtt);
     }
 
-    /// When and why the half wants to be polled for a report.
+    /// When and why the half wants to be polled for a report, or wants [`RecvHalf::handle_timeout`].
     pub fn poll_timeout(&self) -> Option<Deadline> {
-        self.report_due()
+        Deadline::earlier(self.turn_due(), self.report_due())
     }
 
     /// The number of the stream at `place` among those there are, in order: those that are live, and those that have ended
@@ -559,8 +559,8 @@ impl RecvHalf {
 
     /// Writes the half's gauges.
     pub fn probe(&self, out: &mut dyn Probe) {
-        out.gauge("segments_wanting", self.wanting as f64);
-        out.gauge("verdicts_unconfirmed", self.reports.memory.unconfirmed() as f64);
+        out.gauge("segments_wanting", self.in_repair as f64);
+        out.gauge("verdicts_unconfirmed", self.reports.verdicts.unconfirmed() as f64);
         out.gauge("reordering_threshold_shipments", f64::from(self.detector.reorder()));
         let free: u64 = self.streams.iter().map(RecvStream::free_units).sum();
         out.gauge("units_free", free as f64);

@@ -9,8 +9,8 @@
 //!  a late part of it ──────── ignored
 //! ```
 //!
-//! Why it stays until another one is opened: its GRANT tells in every report that its end is known, which a sender that ends
-//! its last stream still needs, and without another stream there is nothing to make room for.
+//! Why it stays until another one is opened: its GRANT confirms its end in every report. A sender that ends its last stream
+//! still needs that, and without another stream nothing needs the room.
 //!
 //! Called by the half. Invariant: a stream is counted as retired once; a number that was used is never opened again.
 
@@ -38,7 +38,7 @@ impl RecvHalf {
         }
     }
 
-    /// Streams that have ended and of which everything is confirmed make room for others.
+    /// Retires streams that have ended and of which everything is confirmed.
     pub(super) fn retire_ended(&mut self, now: Instant) {
         self.may_retire = false;
         for stream in self.streams.iter_mut().filter(|stream| stream.has_ended()) {
@@ -52,13 +52,13 @@ impl RecvHalf {
         }
     }
 
-    /// Another stream comes: those that are retired leave the table.
+    /// Another stream is opened: removes retired ones from the table.
     pub(super) fn remove_retired(&mut self) {
         self.streams.retain(|_, stream| !stream.is_retired());
         debug_assert!(self.streams.len() < self.config.streams_max as usize, "more streams are kept than may be live");
     }
 
-    /// The peer still announces a stream that is retired: it does not know that its end is known.
+    /// The peer still announces a retired stream: it has not received the GRANT that confirms the end.
     pub(super) fn answer_for_retired(&mut self, now: Instant, number: StreamId) {
         self.reports.composition.on_retired_named(number);
         self.reports.schedule.report_delayed(now);

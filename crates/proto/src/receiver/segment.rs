@@ -1,20 +1,37 @@
-//! One segment on its way in: which positions are present, how far they are due, and its verdict.
+//! One incoming segment: which positions are present, how far they are due, and its verdict.
 //!
 //! Owned by the stream's window. *Due* are the positions below the frontier: those whose first shipment
-//! has certainly passed. A missing position is *held lost* once it is due.
+//! has certainly passed. A missing position is *declared lost* once it is due.
 //!
 //! Invariant: `lost` is the number of due positions that are not present; a verdict, once given, never
-//! changes; a hole is only ever a unit that was held lost, or that its sender gave up.
+//! changes; a hole is only ever a unit that was declared lost, or that its sender gave up.
 
+use super::hole_list::HoleList;
 use crate::layout::Layout;
 use segstream_base::halves::Verdict;
 use segstream_base::tolerance::Tolerance;
-use segstream_base::{Instant, ReportNumber};
+use segstream_base::{Instant, Position, ReportNumber, Run, UnitIndex};
 use segstream_blocks::bitmap::Bitmap;
+use segstream_blocks::lost_units::LostUnits;
 use segstream_blocks::recount;
 
 /// Everything is due, also what lies beyond a length not known yet.
-pub(crate) const ALL_DUE: u32 = u32::MAX;
+pub(crate) const ALL_DUE: Position = Position(u32::MAX);
+
+/// The bitmap of a judged segment is kept for reuse if it needs no memory beyond the segment's own.
+const KEPT_UNITS: u32 = 256;
+/// Room for so many runs of holes is kept for reuse.
+const KEPT_HOLES: usize = 8;
+/// Of a segment of at most so many units the holes are listed at once.
+const LISTED_AT_ONCE: u32 = 8192;
+
+/// What a partially tolerant segment has lost, by unit.
+#[derive(Debug)]
+struct Accounting {
+    lost: LostUnits,
+    /// Positions below this one are accounted for.
+    until: Position,
+}
 
 /// One incoming segment.
 #[derive(Debug)]
@@ -28,29 +45,39 @@ pub(crate) struct RecvSegment {
     pub(crate) source_time: Instant,
     pub(crate) first_arrival: Option<Instant>,
     /// Positions present, in sending order.
-    pub(crate) present: Bitmap,
+    pub(crate) present: Bitmap<Position>,
     pub(crate) got: u32,
     /// Positions below this one are due.
-    pub(crate) due: u32,
+    pub(crate) due: Position,
     /// Due positions that are not present.
     pub(crate) lost: u32,
-    /// More is held lost than when it was last considered.
+    /// How many positions were ever declared lost.
+    pub(crate) units_lost: u32,
+    /// Those that are lost by unit, once the tolerance depends on where they lie.
+    accounting: Option<Box<Accounting>>,
+    /// Its verdict is certain, and its holes, of which there may be many, are being listed: it takes no more units.
+    listing: Option<Box<HoleList>>,
+    /// More is declared lost than at the last evaluation.
     pub(crate) changed: bool,
-    /// The tolerance has been violated: everything missing is wanted.
+    /// The tolerance is violated: everything missing is requested.
     pub(crate) violated: bool,
     /// Its sender will send no more of it.
     pub(crate) skipped: bool,
     pub(crate) verdict: Option<Verdict>,
     pub(crate) judged_at: Instant,
-    /// Holes as half-open runs of units, once judged.
-    pub(crate) holes: Vec<(u32, u32)>,
+    /// Holes in ascending order, once judged.
+    pub(crate) holes: Vec<Run<UnitIndex>>,
     /// The application has taken it; its room in the window is free.
     pub(crate) released: bool,
+    /// The application has taken it, but its room in the window stays taken until its verdict is confirmed.
+    pub(crate) holds_window: bool,
     /// Reports from this number on may carry the verdict.
     pub(crate) first_report: ReportNumber,
     /// Holes below this unit have been confirmed by the sender.
-    pub(crate) holes_confirmed: u32,
+    pub(crate) holes_confirmed: UnitIndex,
     pub(crate) confirmed: bool,
+    /// How many units it has, once judged.
+    judged_units: u32,
     /// Units of the window's buffer reserved for it.
     pub(crate) reserved: u32,
 }
@@ -67,8 +94,11 @@ impl RecvSegment {
             first_arrival: None,
             present: Bitmap::new(),
             got: 0,
-            due: 0,
+            due: Position::FIRST,
             lost: 0,
+            units_lost: 0,
+            accounting: None,
+            listing: None,
             changed: false,
             violated: false,
             skipped: false,
@@ -76,14 +106,23 @@ impl RecvSegment {
             judged_at: Instant::ZERO,
             holes: Vec::new(),
             released: false,
+            holds_window: false,
             first_report: ReportNumber::FIRST,
-            holes_confirmed: 0,
+            holes_confirmed: UnitIndex::FIRST,
             confirmed: false,
+            judged_units: 0,
             reserved: 0,
         }
     }
 
-    /// Makes a used segment new again, keeping its buffers.
+    /// It leaves the queue: it keeps no buffer that is large.
+    pub(crate) fn shrink(&mut self) {
+        if self.holes.capacity() > KEPT_HOLES {
+            self.holes = Vec::new();
+        }
+    }
+
+    /// Resets a finished segment for reuse, keeping its buffers.
     pub(crate) fn renew(&mut self, layout: Layout, tolerance: Tolerance) {
         let (mut present, mut holes) = (core::mem::take(&mut self.present), core::mem::take(&mut self.holes));
         present.reset(0);
@@ -95,39 +134,65 @@ impl RecvSegment {
         self.verdict.is_some()
     }
 
-    /// Positions that are known to exist.
-    pub(crate) fn extent(&self) -> u32 {
-        self.layout.units.unwrap_or_else(|| self.present.len())
+    /// Whether its verdict is certain: it takes no more units.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.judged() || self.listing.is_some()
     }
 
-    /// Positions that are due and known to exist.
-    pub(crate) fn due_extent(&self) -> u32 {
-        self.due.min(self.extent())
+    /// Whether its holes are listed in turns: if they are many, and what is here does not tell them at once.
+    pub(crate) fn list_in_turns(&mut self, now: Instant, verdict: Verdict) -> bool {
+        let units = self.extent();
+        if verdict == Verdict::Complete || self.got == 0 || units <= LISTED_AT_ONCE {
+            return false;
+        }
+        self.present.grow(units);
+        self.forget_accounting();
+        self.listing = Some(Box::new(HoleList::new(verdict, now)));
+        true
+    }
+
+    /// A turn of listing its holes, of at most `left` positions or units; the verdict once they are listed. `None` if they are not being listed.
+    pub(crate) fn list_more(&mut self, left: &mut u32) -> Option<Option<Verdict>> {
+        let units = self.extent();
+        let listing = self.listing.as_mut()?;
+        let is_done = listing.go_on(&self.layout, &self.present, units, left);
+        Some(is_done.then_some(listing.verdict()))
+    }
+
+    /// How many positions are known to exist.
+    pub(crate) fn extent(&self) -> u32 {
+        self.layout.units.unwrap_or_else(|| self.present.len().max(self.judged_units))
+    }
+
+    /// Positions below this one are due and known to exist.
+    pub(crate) fn due_extent(&self) -> Position {
+        self.due.min(Position(self.extent()))
     }
 
     /// Whether the present counts can lead to a verdict, or to a violation not noted yet.
     #[inline]
     pub(crate) fn needs_judging(&self) -> bool {
-        if self.judged() {
+        if self.is_closed() {
             return false;
         }
         let unknown = self.layout.units.is_none() && self.due == ALL_DUE;
         self.changed || self.skipped || unknown || self.layout.units == Some(self.got) || self.lost > 0 && self.all_due()
     }
 
-    /// Whether nothing more can come but by repair.
+    /// Whether only retransmissions can still arrive.
     pub(crate) fn all_due(&self) -> bool {
-        self.layout.units.is_some_and(|units| self.due >= units)
+        self.layout.units.is_some_and(|units| self.due.0 >= units)
     }
 
     /// Marks positions present; returns how many are new.
     #[inline]
-    pub(crate) fn mark(&mut self, first: u32, count: u32) -> u32 {
+    pub(crate) fn mark(&mut self, first: Position, count: u32) -> u32 {
         let end = first.saturating_add(count);
-        if end > self.present.len() {
-            let length = self.layout.units.unwrap_or(end);
+        if end > self.present.end() {
+            let length = self.layout.units.unwrap_or(end.0);
             self.grow(length);
         }
+        self.account_arrivals(first, end);
         let fresh = if first >= self.due || self.lost == 0 && end <= self.due {
             self.present.set_range(first, count)
         } else {
@@ -143,27 +208,28 @@ impl RecvSegment {
 
     /// Makes room for positions up to `length`; those below the frontier count as lost at once.
     pub(crate) fn grow(&mut self, length: u32) {
-        let before = self.due_extent().min(self.present.len());
+        let before = self.due_extent().min(self.present.end());
         self.present.grow(length);
-        let after = self.due.min(length);
-        self.hold_lost(after.saturating_sub(before));
+        let after = self.due.min(Position(length));
+        self.declare_lost(after.since(before));
     }
 
     #[inline]
-    pub(crate) fn hold_lost(&mut self, count: u32) {
+    pub(crate) fn declare_lost(&mut self, count: u32) {
         self.lost += count;
+        self.units_lost = self.units_lost.saturating_add(count);
         self.changed |= count > 0;
     }
 
-    /// Moves the frontier to `due`; returns how many positions are newly held lost.
+    /// Moves the frontier to `due`; returns how many positions are newly declared lost.
     #[inline]
-    pub(crate) fn advance_due(&mut self, due: u32) -> u32 {
+    pub(crate) fn advance_due(&mut self, due: Position) -> u32 {
         if due <= self.due {
             return 0;
         }
-        let (from, to) = (self.due_extent().min(self.present.len()), due.min(self.present.len()));
+        let (from, to) = (self.due_extent().min(self.present.end()), due.min(self.present.end()));
         let fresh = if to > from { to - from - self.present.count_ones_in(from, to) } else { 0 };
-        self.hold_lost(fresh);
+        self.declare_lost(fresh);
         self.due = due;
         self.debug_assert_counts();
         fresh
@@ -176,27 +242,79 @@ impl RecvSegment {
             return;
         }
         debug_assert_eq!(self.got, self.present.count_ones(), "present units are miscounted");
-        let due = self.due.min(self.present.len());
-        debug_assert_eq!(self.lost, due - self.present.count_ones_in(0, due), "units held lost are miscounted");
+        let due = self.due.min(self.present.end());
+        debug_assert_eq!(self.lost, due.0 - self.present.count_ones_in(Position::FIRST, due), "units declared lost are miscounted");
     }
 
-    /// Whether the tolerance allows what is held lost.
-    pub(crate) fn allows_lost(&self, important: u32, scratch: &mut Bitmap) -> bool {
-        self.allows_missing_below(self.due_extent(), self.lost, important, scratch)
+    /// Whether the tolerance allows what is declared lost; `None` when that takes another turn. `positions_left` is how many this one may
+    /// still account for.
+    pub(crate) fn allows_lost(&mut self, important: u32, positions_left: &mut u32) -> Option<bool> {
+        if self.lost == 0 {
+            return Some(true);
+        }
+        let tolerance = self.tolerance;
+        if tolerance.is_reliable() || self.lost > tolerance.most_holes(self.extent()) {
+            return Some(false);
+        }
+        // So many may be missing wherever they lie.
+        if important == 0 && (tolerance.is_any() || self.lost <= tolerance.errors().min(tolerance.burst())) {
+            return Some(true);
+        }
+        self.account_losses(important, positions_left)
+    }
+
+    /// Accounts for positions that are due, as far as the turn goes. Whether what is lost is allowed, once that is known: what is accounted for
+    /// is a part of it, and no tolerance allows more than it allows a part of.
+    fn account_losses(&mut self, important: u32, positions_left: &mut u32) -> Option<bool> {
+        let (units, due, tolerance) = (self.extent(), self.due_extent(), self.tolerance);
+        let accounting = self
+            .accounting
+            .get_or_insert_with(|| Box::new(Accounting { lost: LostUnits::new(tolerance, important, units), until: Position::FIRST }));
+        accounting.lost.grow(units);
+        let end = due.min(accounting.until.saturating_add(*positions_left)).max(accounting.until);
+        *positions_left -= end - accounting.until;
+        for run in self.present.zero_runs(accounting.until, end) {
+            self.layout.units_at(run.start(), run.len()).for_each(|unit| accounting.lost.insert(unit));
+        }
+        accounting.until = end;
+        if !accounting.lost.is_allowed() {
+            if recount::is_due(units as usize) {
+                let allowed = self.allows_missing_below(due, self.lost, important, &mut Bitmap::new());
+                debug_assert!(!allowed, "lost units are accounted for wrongly: what is missing is allowed");
+            }
+            return Some(false);
+        }
+        if end < due {
+            return None;
+        }
+        if recount::is_due(units as usize) {
+            debug_assert!(self.allows_missing_below(due, self.lost, important, &mut Bitmap::new()), "lost units are accounted for wrongly");
+        }
+        Some(true)
+    }
+
+    /// The positions `first..end` arrive: those that were lost and accounted for are not lost any more.
+    #[inline]
+    fn account_arrivals(&mut self, first: Position, end: Position) {
+        if let Some(accounting) = &mut self.accounting {
+            for run in self.present.zero_runs(first, end.min(accounting.until)) {
+                self.layout.units_at(run.start(), run.len()).for_each(|unit| accounting.lost.remove(unit));
+            }
+        }
     }
 
     /// Whether the tolerance allows every missing unit, due or not.
-    pub(crate) fn allows_missing(&self, important: u32, scratch: &mut Bitmap) -> bool {
+    pub(crate) fn allows_missing(&self, important: u32, scratch: &mut Bitmap<UnitIndex>) -> bool {
         let units = self.extent();
         if self.got == 0 {
             // Its positions may never have been given room, and there may be any number of them: with everything
             // missing the bound on holes is exact.
             return units == 0 || important == 0 && units <= self.tolerance.most_holes(units);
         }
-        self.allows_missing_below(units, units - self.got, important, scratch)
+        self.allows_missing_below(Position(units), units - self.got, important, scratch)
     }
 
-    fn allows_missing_below(&self, end: u32, missing: u32, important: u32, scratch: &mut Bitmap) -> bool {
+    fn allows_missing_below(&self, end: Position, missing: u32, important: u32, scratch: &mut Bitmap<UnitIndex>) -> bool {
         if missing == 0 {
             return true;
         }
@@ -208,58 +326,104 @@ impl RecvSegment {
             return true;
         }
         if self.layout.order.is_in_order() {
-            let runs = self.present.zero_runs(0, end).flat_map(|(start, count)| start..start + count);
-            return self.tolerance.allows(runs, important);
+            let missing = self.present.zero_runs(Position::FIRST, end).map(|run| self.layout.units_in_order(run));
+            return self.tolerance.allows_runs(missing, important);
         }
         self.missing_units(end, scratch);
-        let runs = scratch.one_runs(0, units).flat_map(|(start, count)| start..start + count);
-        self.tolerance.allows(runs, important)
+        self.tolerance.allows_runs(scratch.one_runs(UnitIndex::FIRST, scratch.end()), important)
     }
 
-    /// The units missing at positions below `end`, as bits.
-    fn missing_units(&self, end: u32, units: &mut Bitmap) {
-        units.reset(self.extent());
-        for (start, count) in self.present.zero_runs(0, end) {
-            for unit in self.layout.units_at(start, count) {
-                units.set(unit);
+    /// The units missing at positions below `end`, as bits. Of a segment whose length is known that takes a step for each unit that is there
+    /// or beyond `end`, not for each that is missing.
+    fn missing_units(&self, end: Position, units: &mut Bitmap<UnitIndex>) {
+        let extent = self.extent();
+        units.reset(extent);
+        if self.layout.units.is_none() {
+            for run in self.present.zero_runs(Position::FIRST, end) {
+                self.layout.units_at(run.start(), run.len()).for_each(|unit| _ = units.set(unit));
+            }
+            return;
+        }
+        units.set_range(UnitIndex::FIRST, extent);
+        let here = self.present.one_runs(Position::FIRST, end);
+        let beyond = Run::new(end, Position(extent));
+        for run in here.chain(beyond) {
+            for unit in self.layout.units_at(run.start(), run.len()) {
+                units.clear(unit);
             }
         }
     }
 
-    /// Forgets what has arrived: its room is needed for newer segments.
-    pub(crate) fn forget(&mut self) {
+    /// Evicts what has arrived: its room is needed for newer segments.
+    pub(crate) fn evict(&mut self) {
         self.present.reset(if self.layout.units.is_some() { 0 } else { self.extent() });
         self.got = 0;
         self.reserved = 0;
+        self.listing = None;
+        self.forget_accounting();
     }
 
     /// Gives the verdict and fixes the holes.
-    pub(crate) fn judge(&mut self, now: Instant, verdict: Verdict, next_report: ReportNumber, scratch: &mut Bitmap) {
+    pub(crate) fn judge(&mut self, now: Instant, verdict: Verdict, next_report: ReportNumber, scratch: &mut Bitmap<UnitIndex>) {
         let units = self.extent();
         self.holes.clear();
-        if self.got == 0 && units > 0 {
-            self.holes.push((0, units));
+        self.judged_at = now;
+        if let Some(listing) = self.listing.take() {
+            (self.judged_at, self.holes) = listing.into_parts();
+        } else if self.got == 0 {
+            self.holes.extend(Run::new(UnitIndex::FIRST, UnitIndex(units)));
         } else if self.got < units {
+            let end = Position(units);
             self.present.grow(units);
             if self.layout.order.is_in_order() {
-                self.holes.extend(self.present.zero_runs(0, units).map(|(start, count)| (start, start + count)));
+                self.holes.extend(self.present.zero_runs(Position::FIRST, end).map(|run| self.layout.units_in_order(run)));
             } else {
-                self.missing_units(units, scratch);
-                self.holes.extend(scratch.one_runs(0, units).map(|(start, count)| (start, start + count)));
+                self.missing_units(end, scratch);
+                self.holes.extend(scratch.one_runs(UnitIndex::FIRST, scratch.end()));
             }
         }
         debug_assert!(self.verdict.is_none(), "a segment is judged twice");
         debug_assert!(verdict != Verdict::Complete || self.holes.is_empty(), "a segment is complete with holes");
         if recount::is_due(units as usize) {
-            let ascend = self.holes.windows(2).all(|pair| pair[0].1 < pair[1].0) && self.holes.iter().all(|hole| hole.0 < hole.1);
-            let missing: u32 = self.holes.iter().map(|hole| hole.1 - hole.0).sum();
+            let ascend = self.holes.windows(2).all(|pair| pair[0].end() < pair[1].start());
+            let missing: u32 = self.holes.iter().map(|hole| hole.len()).sum();
             debug_assert!(ascend && missing == units - self.got, "{:?} of {units} units, of which {} are here", self.holes, self.got);
-            let missing = || self.holes.iter().flat_map(|hole| hole.0..hole.1);
+            let missing = || self.holes.iter().flatten();
             debug_assert!(verdict != Verdict::WithinTolerance || self.tolerance.allows(missing(), 0), "{:?} are not allowed", self.holes);
         }
+        self.holes.shrink_to(KEPT_HOLES);
+        self.judged_units = units;
+        self.forget_presence();
         self.verdict = Some(verdict);
-        self.judged_at = now;
         self.first_report = next_report;
+    }
+
+    /// The memory that it takes beyond itself, in bytes.
+    pub(crate) fn heap_bytes(&self) -> u64 {
+        let accounting = self.accounting.as_ref().map_or(0, |accounting| accounting.lost.heap_bytes());
+        let holes = (self.holes.capacity() * size_of::<Run<UnitIndex>>()) as u64;
+        let listing = self.listing.as_ref().map_or(0, |listing| listing.heap_bytes());
+        self.present.heap_bytes() + accounting + listing + holes
+    }
+
+    /// Gives up its room in the window: how many units it has there, and how many were reserved.
+    pub(crate) fn free_room(&mut self) -> (u64, u64) {
+        (u64::from(self.extent()), u64::from(core::mem::take(&mut self.reserved)))
+    }
+
+    /// Layout, tolerance or what is here are others: which units are lost is accounted for anew, if it still matters.
+    pub(crate) fn forget_accounting(&mut self) {
+        self.accounting = None;
+    }
+
+    /// It is judged: which units are here is told by the holes.
+    fn forget_presence(&mut self) {
+        self.forget_accounting();
+        if self.present.len() > KEPT_UNITS {
+            self.present = Bitmap::new();
+        } else {
+            self.present.reset(0);
+        }
     }
 }
 
@@ -282,29 +446,44 @@ mod tests {
     #[test]
     fn only_what_is_due_counts_as_lost() {
         let mut segment = segment(8);
-        assert_eq!(segment.mark(0, 2), 2);
-        assert_eq!(segment.mark(4, 1), 1);
+        assert_eq!(segment.mark(Position(0), 2), 2);
+        assert_eq!(segment.mark(Position(4), 1), 1);
         assert_eq!(segment.lost, 0);
-        assert_eq!(segment.advance_due(4), 2);
+        assert_eq!(segment.advance_due(Position(4)), 2);
         assert_eq!(segment.lost, 2);
-        assert_eq!(segment.mark(2, 1), 1);
+        assert_eq!(segment.mark(Position(2), 1), 1);
         assert_eq!(segment.lost, 1);
-        assert_eq!(segment.mark(3, 1), 1);
+        assert_eq!(segment.mark(Position(3), 1), 1);
         assert_eq!((segment.lost, segment.got), (0, 5));
-        assert_eq!(segment.mark(0, 5), 0, "twice changes nothing");
+        assert_eq!(segment.mark(Position(0), 5), 0, "twice changes nothing");
     }
 
     #[test]
-    fn the_tolerance_is_judged_on_units_held_lost() {
-        let mut scratch = Bitmap::new();
+    fn a_unit_that_arrives_after_it_was_declared_lost_breaks_no_tolerance_any_more() {
+        let mut segment = segment(16);
+        segment.mark(Position(0), 3);
+        segment.mark(Position(5), 1);
+        segment.advance_due(Position(6));
+        assert_eq!(segment.allows_lost(0, &mut 100), Some(false), "units 3 and 4 are neighbours");
+        assert_eq!(segment.mark(Position(4), 1), 1);
+        segment.mark(Position(6), 3);
+        segment.advance_due(Position(11));
+        assert_eq!(segment.lost, 3, "units 3, 9 and 10");
+        assert_eq!(segment.allows_lost(0, &mut 100), Some(false), "units 9 and 10 are neighbours");
+        assert_eq!(segment.mark(Position(9), 1), 1);
+        assert_eq!(segment.allows_lost(0, &mut 100), Some(true), "units 3 and 10 lie in windows of their own");
+    }
+
+    #[test]
+    fn the_tolerance_is_judged_on_units_declared_lost() {
         let mut segment = segment(8);
-        segment.mark(0, 1);
-        segment.mark(2, 1);
-        segment.advance_due(3);
-        assert!(segment.allows_lost(0, &mut scratch), "one hole");
-        assert!(!segment.allows_lost(2, &mut scratch), "unit 1 is important");
-        segment.advance_due(5);
-        assert!(!segment.allows_lost(0, &mut scratch), "units 3 and 4 are neighbours");
+        segment.mark(Position(0), 1);
+        segment.mark(Position(2), 1);
+        segment.advance_due(Position(3));
+        assert!(segment.allows_lost(0, &mut 100) == Some(true), "one hole");
+        assert!(segment.allows_lost(2, &mut 100) == Some(false), "unit 1 is important");
+        segment.advance_due(Position(5));
+        assert!(segment.allows_lost(0, &mut 100) == Some(false), "units 3 and 4 are neighbours");
     }
 
     #[test]
@@ -314,7 +493,7 @@ mod tests {
                 let promise = Tolerance::new(window, errors, burst).unwrap().clipped_to(units);
                 let layout = Layout::new(&Contract::default(), promise, false, Some(u64::from(units) * 1024));
                 let segment = RecvSegment::new(layout, promise);
-                let allowed = promise.allows(0..units, important);
+                let allowed = promise.allows(UnitIndex::FIRST.up_to(UnitIndex(units)), important);
                 assert_eq!(segment.allows_missing(important, &mut Bitmap::new()), allowed, "{promise} of {units}, {important} important");
             }
         }
@@ -325,11 +504,11 @@ mod tests {
         let contract = Contract { unit_bytes: 10, ..Contract::default() };
         let promise = contract.tolerance;
         let mut segment = RecvSegment::new(Layout::new(&contract, promise, true, None), promise);
-        segment.mark(0, 1);
+        segment.mark(Position(0), 1);
         assert_eq!(segment.advance_due(ALL_DUE), 0);
-        segment.mark(3, 1);
+        segment.mark(Position(3), 1);
         assert_eq!(segment.lost, 2);
-        segment.mark(1, 2);
+        segment.mark(Position(1), 2);
         assert_eq!(segment.lost, 0);
     }
 }

@@ -6,28 +6,34 @@
 //! application, and its verdict confirmed by the sender.
 
 mod invariants;
+mod release;
 
 use super::segment::{ALL_DUE, RecvSegment};
+use super::window_limits::charge;
 use crate::layout::Layout;
 use core::ops::Range;
 use segstream_base::halves::Verdict;
 use segstream_base::tolerance::Tolerance;
-use segstream_base::{Duration, Instant, ReportNumber, SegmentNumber};
+use segstream_base::{Duration, Instant, Position, ReportNumber, SegmentNumber, UnitIndex};
 use segstream_blocks::bitmap::Bitmap;
+use segstream_blocks::ranges::RangeSet;
 use segstream_blocks::window::ReceiveWindow;
+use segstream_blocks::work::{self, Loop};
 use segstream_wire::Class;
 use segstream_wire::contract::{Contract, Order};
 use segstream_wire::state::Finished;
 use std::collections::VecDeque;
 
-/// How many used segments keep their buffers for the next ones.
+/// How many finished segments keep their buffers for reuse.
 const SPARE_SEGMENTS: usize = 64;
 /// How many windows of segments are kept until their verdicts are confirmed, and at least how many segments.
 const KEPT_WINDOWS: u64 = 4;
 const KEPT_SEGMENTS_MIN: u64 = 4096;
 
 /// The first position of the first segment.
-const START: (SegmentNumber, u32) = (SegmentNumber::FIRST, 0);
+const START: (SegmentNumber, Position) = (SegmentNumber::FIRST, Position::FIRST);
+/// The first unit of the first segment.
+const FIRST_UNIT: (SegmentNumber, UnitIndex) = (SegmentNumber::FIRST, UnitIndex::FIRST);
 
 /// One incoming stream.
 #[derive(Debug)]
@@ -36,17 +42,19 @@ pub(crate) struct RecvStream {
     promise: Tolerance,
     pub(crate) window: ReceiveWindow,
     reported: Reported,
-    segments: VecDeque<RecvSegment>,
-    spare: Vec<RecvSegment>,
+    // Why boxed and absent: a part far ahead must not make state for all segments before it, of which nothing has come.
+    segments: VecDeque<Option<Box<RecvSegment>>>,
+    #[expect(clippy::vec_box, reason = "a box goes back into the queue as it is")]
+    spare: Vec<Box<RecvSegment>>,
     /// The number of the segment at the front of the queue.
     pub(crate) base: SegmentNumber,
     /// The first position no first-time part has reached yet: (segment, position).
-    pub(crate) high: (SegmentNumber, u32),
+    pub(crate) high: (SegmentNumber, Position),
     /// Where the last first-time part began that did not continue at `high`: from there to `high`
     /// nothing is missing but what is lost already.
-    pub(crate) run_start: (SegmentNumber, u32),
+    pub(crate) run_start: (SegmentNumber, Position),
     /// Everything before this is due: (segment, position).
-    pub(crate) frontier: (SegmentNumber, u32),
+    pub(crate) frontier: (SegmentNumber, Position),
     /// How many segments there will be, once known.
     pub(crate) end: Option<SegmentNumber>,
     /// The next segment to hand over, when they go in order.
@@ -58,22 +66,29 @@ pub(crate) struct RecvStream {
     /// Segments judged and ready to be handed over, as accepted.
     ready: VecDeque<SegmentNumber>,
     reserved: u64,
-    /// What is kept at most, when the window advertises more.
+    /// How many segments may be in the queue: those of the window, and those that were taken and whose verdicts are not confirmed.
+    pub(super) kept_max: u64,
+    /// The receive buffer, where the window advertises more.
     buffer_units: Option<u64>,
-    /// Segments with a verdict that the sender has not confirmed.
+    /// Segments with a verdict that the sender has not confirmed, and those in the queue whose verdict it has.
     pub(crate) unconfirmed: u64,
+    confirmed: RangeSet,
     /// Segments whose tolerance is violated and that are not judged.
-    pub(crate) wanting: u64,
-    /// The sender has data the window does not admit.
+    pub(crate) in_repair: u64,
+    /// Runs of holes of segments that were taken and whose verdicts are not confirmed.
+    kept_runs: u64,
+    /// Units reserved for segments that were taken and hold the window.
+    held: u64,
+    /// The sender is blocked by the window.
     pub(crate) sender_waits: bool,
     pub(crate) ended_told: bool,
-    /// The application has not been told that the stream is there.
+    /// The event that announces the stream is pending.
     pub(super) unannounced: bool,
     /// It has ended, and nothing about it is unknown to the sender.
     retired: bool,
     /// Where the next report shipment's requests and verdicts start: (segment, position) and (segment, unit).
-    pub(crate) request_from: (SegmentNumber, u32),
-    pub(crate) verdict_from: (SegmentNumber, u32),
+    pub(crate) request_from: (SegmentNumber, Position),
+    pub(crate) verdict_from: (SegmentNumber, UnitIndex),
 }
 
 /// How far a sender was, and how far it may go, when a report left: in segments and in units.
@@ -84,7 +99,7 @@ struct Reported {
     edges: (u64, u64),
 }
 
-/// What became of a part.
+/// The result of receiving a part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Admission {
     /// It belongs to a segment that still takes units.
@@ -98,8 +113,23 @@ pub(crate) enum Admission {
 }
 
 impl RecvStream {
-    /// A stream of which `buffer_units` are kept at most; the window, if that is `None`.
-    pub(crate) fn new(contract: Contract, buffer_units: Option<u64>) -> Self {
+    /// How many segments a stream with such a window keeps where there is room for them: four windows.
+    pub(super) fn kept_wanted(window_segments: u64) -> u64 {
+        (KEPT_WINDOWS * window_segments).max(KEPT_SEGMENTS_MIN)
+    }
+
+    /// What it is charged with, in bytes.
+    pub(super) fn charge(&self) -> u64 {
+        charge(&self.contract, self.kept_max)
+    }
+
+    /// The most payload that it keeps, in bytes.
+    pub(super) fn window_bytes(&self) -> u64 {
+        u64::from(self.contract.window_units) * u64::from(self.contract.unit_bytes)
+    }
+
+    /// A stream that keeps `kept_max` segments, with a receive buffer of `buffer_units`; of the window, if that is `None`.
+    pub(crate) fn new(contract: Contract, kept_max: u64, buffer_units: Option<u64>) -> Self {
         Self {
             promise: contract.tolerance,
             window: ReceiveWindow::new(contract.window_segments, u64::from(contract.window_units)),
@@ -117,15 +147,19 @@ impl RecvStream {
             lowest_unjudged: SegmentNumber::FIRST,
             ready: VecDeque::new(),
             reserved: 0,
+            kept_max,
             buffer_units,
             unconfirmed: 0,
-            wanting: 0,
+            confirmed: RangeSet::new(),
+            in_repair: 0,
+            kept_runs: 0,
+            held: 0,
             sender_waits: false,
             ended_told: false,
             unannounced: false,
             retired: false,
             request_from: START,
-            verdict_from: START,
+            verdict_from: FIRST_UNIT,
         }
     }
 
@@ -133,12 +167,14 @@ impl RecvStream {
         self.base + self.segments.len() as u64
     }
 
+    /// A segment that has begun.
     pub(crate) fn get(&self, segment: SegmentNumber) -> Option<&RecvSegment> {
-        self.segments.get(segment.place_from(self.base)?)
+        self.segments.get(segment.place_from(self.base)?)?.as_deref()
     }
 
+    /// A segment that has begun.
     pub(crate) fn get_mut(&mut self, segment: SegmentNumber) -> Option<&mut RecvSegment> {
-        self.segments.get_mut(segment.place_from(self.base)?)
+        self.segments.get_mut(segment.place_from(self.base)?)?.as_deref_mut()
     }
 
     /// The edges to grant.
@@ -148,44 +184,43 @@ impl RecvStream {
             Order::AsAccepted => self.window.edges_from(self.lowest_unreleased.0),
         };
         // Why: a sender that never confirms a verdict must not make us keep all of them.
-        let kept = (KEPT_WINDOWS * u64::from(self.contract.window_segments)).max(KEPT_SEGMENTS_MIN);
-        (segments.min(self.base.0 + kept), units)
+        (segments.min(self.base.0 + self.kept_max), units)
     }
 
     /// How far the sender has come, as far as is known here: segments it has begun, and their units.
     fn reached(&self) -> (u64, u64) {
-        (self.high.0.0 + u64::from(self.high.1 > 0), self.window.released().1 + self.reserved)
+        (self.high.0.0 + u64::from(self.high.1 > Position::FIRST), self.window.released().1 + self.reserved)
     }
 
-    /// A report with the present edges begins.
+    /// A report that carries the present window edges begins.
     pub(crate) fn on_report(&mut self, now: Instant) {
         if self.window.freed_since_report() != (0, 0) {
             self.sender_waits = false;
         }
         self.window.mark_reported();
         self.reported = Reported { at: now, reached: self.reached(), edges: self.edges() };
-        self.request_from = self.request_from.max((self.base, 0));
-        self.verdict_from = self.verdict_from.max((self.base, 0));
+        self.request_from = self.request_from.max((self.base, Position::FIRST));
+        self.verdict_from = self.verdict_from.max((self.base, UnitIndex::FIRST));
     }
 
-    /// Whether the present report has not told all that is wanted or judged.
+    /// Whether the present report has left out requests or verdicts.
     pub(crate) fn has_more_to_report(&self) -> bool {
         let end = self.next_segment();
-        self.wanting > 0 && self.request_from.0 < end || self.unconfirmed > 0 && self.verdict_from.0 < end
+        self.in_repair > 0 && self.request_from.0 < end || self.unconfirmed > 0 && self.verdict_from.0 < end
     }
 
-    /// A report ends: the next one starts from the oldest segment again, unless this one did not come to its end.
+    /// A report ends: the next one starts from the oldest segment, unless this one was cut short.
     pub(crate) fn on_report_end(&mut self) {
         let end = self.next_segment();
-        if self.wanting == 0 || self.request_from.0 >= end {
+        if self.in_repair == 0 || self.request_from.0 >= end {
             self.request_from = START;
         }
         if self.unconfirmed == 0 || self.verdict_from.0 >= end {
-            self.verdict_from = START;
+            self.verdict_from = FIRST_UNIT;
         }
     }
 
-    /// Whether a sender that goes on as it did since the last report comes within `lead` to an edge that this told.
+    /// Whether a sender that continues at its rate since the last report reaches an advertised edge within `lead`.
     pub(crate) fn is_near_edge(&self, now: Instant, lead: Duration) -> bool {
         let Reported { at, reached, edges } = self.reported;
         let elapsed = u128::from(now.since(at).as_nanos());
@@ -197,49 +232,78 @@ impl RecvStream {
         nears(reached.0, here.0, edges.0) || nears(reached.1, here.1, edges.1)
     }
 
-    /// Makes sure that `segment` and all before it are in the queue.
-    pub(crate) fn reach(&mut self, segment: SegmentNumber) {
-        while self.next_segment() <= segment {
+    /// Makes sure that `segment` and all before it have a place in the queue.
+    fn reach(&mut self, segment: SegmentNumber) {
+        if let Some(more) = segment.next().place_from(self.next_segment()).filter(|more| *more > 0) {
+            // As with words of a bitmap, a place is a word.
+            work::note(Loop::Words, more);
+            self.segments.resize_with(self.segments.len() + more, || None);
+        }
+    }
+
+    /// The same, as far as `left` places go, which are taken from them. Whether they sufficed; if not, the next turn goes on there.
+    fn reach_within(&mut self, segment: SegmentNumber, left: &mut u64) -> bool {
+        let places = (segment + 1).since(self.next_segment());
+        let more = places.min(*left);
+        *left -= more;
+        if let Some(last) = (self.next_segment() + more).previous().filter(|_| more > 0) {
+            self.reach(last);
+        }
+        more == places
+    }
+
+    /// A segment in the queue; it begins if it has not.
+    pub(crate) fn begin(&mut self, number: SegmentNumber) -> Option<&mut RecvSegment> {
+        let place = self.segments.get_mut(number.place_from(self.base)?)?;
+        if place.is_none() {
+            work::note(Loop::Segments, 1);
             let layout = Layout::new(&self.contract, self.promise, true, None);
-            let number = self.next_segment();
             let mut fresh = match self.spare.pop() {
                 Some(mut used) => {
                     used.renew(layout, self.promise);
                     used
                 }
-                None => RecvSegment::new(layout, self.promise),
+                None => Box::new(RecvSegment::new(layout, self.promise)),
             };
             if number < self.frontier.0 {
                 fresh.due = ALL_DUE;
             } else if number == self.frontier.0 {
                 fresh.due = self.frontier.1;
             }
-            self.segments.push_back(fresh);
+            *place = Some(fresh);
         }
+        place.as_deref_mut()
     }
 
     /// Takes note of what a part or a statement says of a segment as a whole, and reserves room for
-    /// `extent` positions of it.
-    pub(crate) fn admit(&mut self, number: SegmentNumber, about: &About, extent: u32, class: Class) -> Admission {
+    /// its positions below `end`. This turn may still make `places_left` places in the queue.
+    pub(crate) fn admit(&mut self, number: SegmentNumber, about: &About, end: Position, class: Class, places_left: &mut u64) -> Admission {
+        if self.get(number).is_some_and(|segment| segment.has_room_for(about.length, end) && !segment.is_closed()) {
+            return Admission::Open;
+        }
         if number < self.base {
             return Admission::Over;
         }
         if !self.may_reach(number, class) {
             return Admission::Refused;
         }
-        if self.next_segment() <= number {
-            self.reach(number);
+        if self.next_segment() <= number && !self.reach_within(number, places_left) {
+            return Admission::Refused;
         }
-        if self.get(number).is_some_and(|segment| !segment.judged() && segment.has_room_for(about.length, extent)) {
-            return Admission::Open;
-        }
+        self.begin(number);
         // Why: if flow control was off a moment ago, newer segments may have taken the room of the one the
-        // application waits for, and would keep it out for ever.
+        // application waits for, and would block it for ever.
         let awaited = class.flow_control() && number == self.lowest_unreleased;
-        let room = if awaited { self.window.size().1 } else { self.free_units().saturating_sub(self.kept_for_awaited()) };
+        let room = if awaited {
+            // What it has already is a part of that.
+            let own = self.get(number).map_or(0, |segment| u64::from(segment.reserved));
+            self.window.size().1.saturating_sub(self.held + own)
+        } else {
+            self.free_units().saturating_sub(self.kept_for_awaited())
+        };
         let (contract, promise) = (&self.contract, self.promise);
-        let Some(segment) = self.segments.get_mut((number - self.base) as usize) else { return Admission::Refused };
-        if segment.judged() {
+        let Some(Some(segment)) = self.segments.get_mut((number - self.base) as usize) else { return Admission::Refused };
+        if segment.is_closed() {
             return Admission::Over;
         }
         if segment.layout.length.is_some() && about.length.is_some() && segment.layout.length != about.length {
@@ -247,8 +311,8 @@ impl RecvStream {
         }
         let length = about.length.or(segment.layout.length);
         let units = length.map(|bytes| contract.units_of(bytes));
-        let needed = units.unwrap_or_else(|| segment.layout.counted(extent)).max(u64::from(extent)).max(u64::from(segment.reserved));
-        let wrong = units.is_some_and(|units| u64::from(extent.max(segment.present_end())) > units);
+        let needed = units.unwrap_or_else(|| segment.layout.counted(end)).max(end.into()).max(segment.reserved.into());
+        let wrong = units.is_some_and(|units| u64::from(end.max(segment.present_end())) > units);
         let missing_length = length.is_none() && !about.opened;
         if wrong || missing_length {
             return Admission::Refused;
@@ -267,21 +331,21 @@ impl RecvStream {
 
     /// Whether `number` lies within what the stream can have.
     fn may_reach(&self, number: SegmentNumber, class: Class) -> bool {
-        let span = KEPT_WINDOWS * u64::from(self.contract.window_segments);
+        let span = self.kept_max.min(KEPT_WINDOWS * u64::from(self.contract.window_segments));
         let within = if class.flow_control() { number.0 < self.edges().0 } else { number < self.base + span };
         within && self.end.is_none_or(|end| number < end)
     }
 
     /// Takes note of a segment of which nothing is kept, and which so needs no room. False when something is
     /// known of it already, or it cannot exist.
-    pub(crate) fn admit_empty(&mut self, number: SegmentNumber, about: &About, class: Class) -> bool {
-        if number < self.base || !self.may_reach(number, class) {
+    pub(crate) fn admit_empty(&mut self, number: SegmentNumber, about: &About, class: Class, places_left: &mut u64) -> bool {
+        if number < self.base || !self.may_reach(number, class) || !self.reach_within(number, places_left) {
             return false;
         }
-        self.reach(number);
+        self.begin(number);
         let (contract, promise) = (&self.contract, self.promise);
-        let Some(segment) = self.segments.get_mut((number - self.base) as usize) else { return false };
-        if segment.judged() || segment.known {
+        let Some(Some(segment)) = self.segments.get_mut((number - self.base) as usize) else { return false };
+        if segment.is_closed() || segment.known {
             return false;
         }
         segment.learn(contract, promise, about, about.length);
@@ -294,9 +358,12 @@ impl RecvStream {
         buffer.saturating_sub(self.reserved)
     }
 
-    /// Units that are reserved.
-    pub(crate) const fn reserved(&self) -> u64 {
-        self.reserved
+    /// The memory that its segments take, in bytes, without payload. Looks at every segment.
+    pub(crate) fn kept_bytes(&self) -> u64 {
+        let places = (self.segments.capacity() * size_of::<Option<Box<RecvSegment>>>()) as u64;
+        let segments = self.segments.iter().flatten().chain(&self.spare);
+        let sets = self.ready.capacity() * size_of::<SegmentNumber>() + 4 * size_of::<u64>() * self.confirmed.range_count();
+        places + sets as u64 + segments.map(|segment| size_of::<RecvSegment>() as u64 + segment.heap_bytes()).sum::<u64>()
     }
 
     /// Units of a buffer smaller than the window that only the oldest segment may take, as long as it has
@@ -306,59 +373,65 @@ impl RecvStream {
         if self.buffer_units.is_none() || placed {
             return 0;
         }
-        self.segments.iter().map(|segment| u64::from(segment.reserved)).max().unwrap_or(0)
+        work::note(Loop::Segments, self.segments.len());
+        self.segments.iter().flatten().map(|segment| u64::from(segment.reserved)).max().unwrap_or(0)
     }
 
-    /// Moves the frontier. Returns the segments whose due positions may have changed, and how many units
-    /// are newly held lost.
-    pub(crate) fn advance_frontier(&mut self, to: (SegmentNumber, u32)) -> Option<(Range<SegmentNumber>, u32)> {
+    /// Moves the frontier, over `most` segments at most. Returns the segments whose due positions may have changed, how many units are newly
+    /// declared lost, and whether it has come to where it should.
+    pub(crate) fn advance_frontier(&mut self, to: (SegmentNumber, Position), most: u64) -> Option<(Range<SegmentNumber>, u32, bool)> {
         // Why: behind the last gap everything up to `high` has arrived, so the frontier may join it.
-        let (segment, position) = if to >= self.run_start { to.max(self.high) } else { to };
-        if (segment, position) <= self.frontier {
+        let to = if to >= self.run_start { to.max(self.high) } else { to };
+        if to <= self.frontier {
             return None;
         }
         let from = self.frontier.0.max(self.base);
+        let (segment, position) = to.min((from.saturating_add(most), Position::FIRST));
+        if (segment, position) <= self.frontier {
+            return Some((from..from, 0, false));
+        }
         self.frontier = (segment, position);
-        if position > 0 {
+        if position > Position::FIRST {
             self.reach(segment);
         } else if let Some(last) = segment.previous() {
             self.reach(last);
         }
         let mut lost = 0;
+        work::note(Loop::Segments, segment.since(from) as usize);
         for number in from.up_to(segment) {
-            lost += self.get_mut(number).map_or(0, |passed| passed.advance_due(ALL_DUE));
+            lost += self.begin(number).map_or(0, |passed| passed.advance_due(ALL_DUE));
         }
-        if position > 0
-            && let Some(current) = self.get_mut(segment)
+        if position > Position::FIRST
+            && let Some(current) = self.begin(segment)
         {
             lost += current.advance_due(position);
         }
-        Some((from..segment.next(), lost))
+        Some((from..segment.next(), lost, (segment, position) == to))
     }
 
     /// Moves the frontier over a part of `number` that has just arrived at it, to `to`. Nothing becomes lost by
     /// that; returns whether the segment is due for a verdict all the same.
     #[inline]
-    pub(crate) fn step_frontier(&mut self, number: SegmentNumber, to: (SegmentNumber, u32)) -> bool {
+    pub(crate) fn step_frontier(&mut self, number: SegmentNumber, to: (SegmentNumber, Position)) -> bool {
         self.frontier = to;
         let Some(segment) = self.get_mut(number) else { return false };
         segment.due = if to.0 > number { ALL_DUE } else { to.1 };
         segment.needs_judging()
     }
 
-    /// Notes a verdict. Returns whether anything of the segment was wanted; `None` when it was judged.
+    /// Notes a verdict. Returns whether the segment was in repair; `None` when it was judged.
     pub(crate) fn on_judged(
         &mut self,
         now: Instant,
         number: SegmentNumber,
         verdict: Verdict,
         next_report: ReportNumber,
-        scratch: &mut Bitmap,
+        scratch: &mut Bitmap<UnitIndex>,
     ) -> Option<bool> {
         let segment = self.get_mut(number).filter(|segment| !segment.judged())?;
-        let wanted = segment.violated;
+        let in_repair = segment.violated;
         segment.judge(now, verdict, next_report, scratch);
-        self.wanting -= u64::from(wanted);
+        self.in_repair -= u64::from(in_repair);
         self.unconfirmed += 1;
         while self.get(self.lowest_unjudged).is_some_and(RecvSegment::judged) {
             self.lowest_unjudged += 1;
@@ -366,7 +439,7 @@ impl RecvStream {
         if self.contract.order == Order::AsAccepted {
             self.ready.push_back(number);
         }
-        Some(wanted)
+        Some(in_repair)
     }
 
     /// The next segment to hand to the application.
@@ -390,67 +463,26 @@ impl RecvStream {
         }
     }
 
-    /// The application has taken the segment: its units are free for new ones.
-    pub(crate) fn release(&mut self, number: SegmentNumber) {
-        let Some(segment) = self.get_mut(number).filter(|segment| segment.judged() && !segment.released) else { return };
-        segment.released = true;
-        let (units, reserved) = (u64::from(segment.extent()), u64::from(segment.reserved));
-        segment.reserved = 0;
-        self.reserved -= reserved;
-        self.window.release(units);
-        while self.get(self.lowest_unreleased).is_some_and(|segment| segment.released) {
-            self.lowest_unreleased += 1;
-        }
-        self.retire();
-    }
-
-    /// Notes that the sender has confirmed the verdicts of `from..to` carried by `report`.
-    pub(crate) fn confirm(&mut self, from: SegmentNumber, to: SegmentNumber, report: ReportNumber) {
-        for number in from.max(self.base).up_to(to) {
-            let Some(segment) = self.get_mut(number) else { break };
-            let whole = segment.holes_confirmed >= segment.extent() || segment.holes.is_empty();
-            if segment.judged() && whole && !segment.confirmed && segment.first_report <= report {
-                segment.confirmed = true;
-                self.unconfirmed -= 1;
-            }
-        }
-        self.retire();
-    }
-
-    fn retire(&mut self) {
-        while self.segments.front().is_some_and(|segment| segment.released && segment.confirmed) {
-            let used = self.segments.pop_front();
-            self.base += 1;
-            if self.spare.len() < SPARE_SEGMENTS {
-                self.spare.extend(used);
-            }
-        }
-        self.lowest_unreleased = self.lowest_unreleased.max(self.base);
-        self.lowest_unjudged = self.lowest_unjudged.max(self.base);
-        self.high = self.high.max((self.base, 0));
-        self.frontier = self.frontier.max((self.base, 0));
-    }
-
     /// The oldest segment that is not judged, if any has begun.
     pub(crate) fn oldest_open(&self) -> Option<SegmentNumber> {
         (self.lowest_unjudged < self.next_segment()).then_some(self.lowest_unjudged)
     }
 
-    /// Forgets what has arrived of a segment; returns how many units that frees.
-    pub(crate) fn forget(&mut self, number: SegmentNumber) -> u64 {
+    /// Evicts what has arrived of a segment; returns how many units that frees.
+    pub(crate) fn evict(&mut self, number: SegmentNumber) -> u64 {
         let Some(segment) = self.get_mut(number) else { return 0 };
         let freed = u64::from(segment.reserved);
-        segment.forget();
+        segment.evict();
         self.reserved -= freed;
         freed
     }
 
-    /// Without error control nothing is wanted; returns in how many segments something was.
-    pub(crate) fn want_nothing(&mut self) -> u64 {
-        for segment in self.segments.iter_mut().filter(|segment| !segment.judged()) {
-            segment.violated = false;
-        }
-        core::mem::take(&mut self.wanting)
+    /// Without error control nothing is requested of a segment; returns whether it was in repair.
+    pub(crate) fn clear_request(&mut self, number: SegmentNumber) -> bool {
+        let was_in_repair =
+            self.get_mut(number).is_some_and(|segment| !segment.judged() && core::mem::replace(&mut segment.violated, false));
+        self.in_repair -= u64::from(was_in_repair);
+        was_in_repair
     }
 
     /// The end is known, and everything before it judged.
@@ -484,7 +516,7 @@ impl RecvStream {
         self.retired
     }
 
-    /// Whether nothing is left to say about it either.
+    /// Whether no statement about it is outstanding either.
     pub(crate) fn is_over(&self) -> bool {
         self.all_judged() && self.unconfirmed == 0
     }
@@ -507,22 +539,18 @@ impl About {
 }
 
 impl RecvSegment {
-    /// The common case: nothing new is said of it as a whole, and its room is there.
+    /// The fast path: the part says nothing new about the segment, and its room is reserved.
     #[inline]
-    pub(super) fn has_room_for(&self, length: Option<u64>, extent: u32) -> bool {
-        self.known
-            && length.is_some()
-            && length == self.layout.length
-            && self.layout.units == Some(self.reserved)
-            && extent <= self.reserved
+    pub(super) fn has_room_for(&self, length: Option<u64>, end: Position) -> bool {
+        self.known && length.is_some() && length == self.layout.length && self.layout.units == Some(self.reserved) && end.0 <= self.reserved
     }
 
     /// One more than the highest position present.
-    fn present_end(&self) -> u32 {
-        if self.layout.units.is_some() { 0 } else { self.present.len() }
+    fn present_end(&self) -> Position {
+        if self.layout.units.is_some() { Position::FIRST } else { self.present.end() }
     }
 
-    /// Learns what the segment is.
+    /// Takes over layout and tolerance of the segment.
     fn learn(&mut self, contract: &Contract, promise: Tolerance, about: &About, length: Option<u64>) {
         let promise = about.own.unwrap_or(promise);
         self.known = true;
@@ -530,20 +558,21 @@ impl RecvSegment {
         self.own = about.own;
         self.source_time = about.source_time;
         self.layout = Layout::new(contract, promise, about.opened, length);
+        self.forget_accounting();
         self.tolerance = promise.clipped_to(self.layout.units.unwrap_or(u32::MAX));
     }
 
-    /// Learns what the segment is, with room for it; positions that become known below the frontier are lost
+    /// Takes over layout and tolerance of the segment and makes room for it; positions that become known below the frontier are lost
     /// at once.
     fn know(&mut self, contract: &Contract, promise: Tolerance, about: &About, length: Option<u64>) {
         self.learn(contract, promise, about, length);
         if let Some(units) = self.layout.units {
             // Why: `grow` compares with the extent before, which the new layout has already changed.
-            let before = self.due.min(self.present.len());
+            let before = self.due.min(self.present.end());
             self.present.grow(units);
             let asked = self.violated && self.due == ALL_DUE;
-            self.hold_lost(self.due.min(units).saturating_sub(before));
-            // Why: a violated segment of unknown length was asked for to its end, whatever that would be.
+            self.declare_lost(self.due.min(Position(units)).since(before));
+            // Why: for a violated segment of unknown length, everything up to its end was requested.
             self.changed &= !asked;
             self.debug_assert_counts();
         }

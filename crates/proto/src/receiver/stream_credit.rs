@@ -13,11 +13,11 @@ use core::ops::Range;
 use segstream_base::{ReportNumber, StreamId};
 use segstream_wire::state::Confirmed;
 
-/// Runs of numbers remembered that were passed over and may still be opened. An honest peer leaves only those whose OPEN was
+/// Runs of skipped identifiers that are remembered and may still be opened. An honest peer leaves only those whose OPEN was
 /// lost or overtaken.
 const GAPS_MAX: usize = 256;
 
-/// The peer's streams in numbers.
+/// The stream limit that the peer is given, and what it has used of it.
 #[derive(Debug)]
 pub(super) struct StreamCredit {
     live_max: u32,
@@ -30,7 +30,7 @@ pub(super) struct StreamCredit {
     told: u64,
     /// The first report that carried it, until the sender has confirmed that or a later one.
     told_in: Option<ReportNumber>,
-    /// The present total is to be told.
+    /// The next report is to carry the total.
     due: bool,
 }
 
@@ -68,7 +68,7 @@ impl StreamCredit {
             self.gaps.splice(at..at, rest);
         }
         if self.gaps.len() > GAPS_MAX {
-            // What is passed over for so long counts as retired.
+            // Identifiers skipped for so long count as retired.
             self.gaps.remove(0);
         }
         self.update_due();
@@ -87,7 +87,7 @@ impl StreamCredit {
         debug_assert!(self.gaps.windows(2).all(|pair| pair[0].end < pair[1].start), "{:?} are not in order", self.gaps);
     }
 
-    /// A stream has ended and is to be counted no more. Whether the peer may wait for that.
+    /// A stream is retired. Returns whether the peer may be blocked by the limit.
     pub(super) fn on_retired(&mut self) -> bool {
         debug_assert!(self.retired < self.opened);
         self.retired += 1;
@@ -99,17 +99,17 @@ impl StreamCredit {
         u64::from(self.live_max) + self.retired
     }
 
-    // Why not always when it has grown: most connections open few streams, and need never be told.
+    // Why not whenever it has grown: most connections open few streams and never need a higher limit.
     fn update_due(&mut self) {
         self.due = self.total() > self.told && self.left() <= u64::from(self.live_max / 2);
     }
 
-    /// How many more streams the peer may open as far as it was told.
+    /// How many more streams the peer may open by the last total sent.
     fn left(&self) -> u64 {
         self.told.saturating_sub(self.opened)
     }
 
-    /// Whether the total is to be told, or was told and is not confirmed.
+    /// Whether the total is to be sent, or was sent and is not confirmed.
     pub(super) const fn is_unconfirmed(&self) -> bool {
         self.due || self.told_in.is_some()
     }

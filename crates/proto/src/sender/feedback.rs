@@ -1,21 +1,23 @@
-//! What a report changes at the sender: the echo, the window, verdicts, and what is wanted again.
+//! Processes reports: the echo, the window, verdicts, and requests.
 //!
-//! Called by the half for every RXS. Invariant: reports may come late, twice or out of order; every
-//! frame is a statement that stays true, so each is taken as it comes.
+//! Called by the half for every RXS. Invariant: reports may be late, duplicated or reordered; every frame is a statement that stays true,
+//! so each is processed when it arrives.
 
 use super::{SendHalf, SenderHalfEvent};
 use core::ops::Range;
 use segstream_base::halves::Verdict;
-use segstream_base::{Instant, SegmentNumber, StreamId};
+use segstream_base::{Instant, Position, Run, SegmentNumber, StreamId, UnitIndex};
+use segstream_blocks::work::{self, Loop};
 use segstream_wire::{Report, ReportFrame};
 
 impl SendHalf {
     /// Takes a report of the receiver.
     pub fn handle_report(&mut self, now: Instant, report: &Report) {
-        self.stale();
-        self.clock.on_answer();
-        let newest = self.clock.confirmed.highest.is_none_or(|highest| report.number > highest);
-        self.clock.confirmed.insert(report.number);
+        self.invalidate_due();
+        self.unfinished.begin_turn();
+        self.state_timer.on_answer();
+        let newest = self.state_timer.confirmed.highest.is_none_or(|highest| report.number > highest);
+        self.state_timer.confirmed.insert(report.number);
         if let Some(echo) = report.echo {
             self.path.echo = Some(self.path.echo.map_or(echo, |highest| highest.max(echo)));
         }
@@ -39,7 +41,8 @@ impl SendHalf {
 
     /// Takes a frame outside a report: the grants of a connection confirm.
     pub fn handle_grant(&mut self, now: Instant, frame: &ReportFrame) {
-        self.stale();
+        self.invalidate_due();
+        self.unfinished.begin_turn();
         self.handle_frame(now, &Report::default(), frame);
     }
 
@@ -48,7 +51,7 @@ impl SendHalf {
             ReportFrame::Grant { stream, segments, units, end_known } => self.handle_grant_of(now, stream, segments, units, end_known),
             ReportFrame::Complete { stream, first, count } => self.handle_complete(now, stream, first, count),
             ReportFrame::Judged { stream, segment, verdict, units, from, to, ref holes } => {
-                self.handle_judged(stream, segment, verdict, (units, from, to), holes);
+                self.handle_judged(stream, segment, verdict, (units, from..to), holes);
                 self.owe_confirmation(now, stream);
             }
             ReportFrame::Request { stream, segment, ref missing, tail_from, length_wanted } => {
@@ -58,7 +61,7 @@ impl SendHalf {
                 self.handle_request(report, stream, segment, missing, tail_from);
             }
             ReportFrame::ReclassEcho { change, class: echoed } => {
-                if let Some(asked) = self.clock.on_reclass_echo(change) {
+                if let Some(asked) = self.state_timer.on_reclass_echo(change) {
                     // Anything but what was asked for is a refusal: the class stays as it is.
                     let class = if echoed == asked { asked } else { self.config.class };
                     self.config.class = class;
@@ -75,7 +78,7 @@ impl SendHalf {
             }
             ReportFrame::MaxStreams { streams } => {
                 self.set_max_streams(streams);
-                self.clock.confirm_later(now, 0);
+                self.state_timer.confirm_later(now, 0);
             }
         }
     }
@@ -83,7 +86,7 @@ impl SendHalf {
     fn handle_grant_of(&mut self, now: Instant, id: StreamId, segments: u64, units: u64, end_known: bool) {
         let Some(stream) = self.streams.get_mut(id) else { return };
         if !stream.granted && stream.fit_window(units) {
-            self.clock.hasten(now);
+            self.state_timer.schedule_immediate(now);
         }
         stream.window.advance(segments, units);
         stream.end_confirmed |= end_known && stream.finished;
@@ -93,8 +96,8 @@ impl SendHalf {
     fn handle_complete(&mut self, now: Instant, id: StreamId, first: SegmentNumber, count: u64) {
         let Some(stream) = self.streams.get(id) else { return self.owe_confirmation(now, id) };
         // Limit: only segments that exist are looked at, whatever the count says.
-        let end = first.saturating_add(count).min(stream.next_segment());
-        self.settle_all(id, first.max(stream.base)..end, Verdict::Complete);
+        let told = first.max(stream.base)..first.saturating_add(count).min(stream.next_segment());
+        self.settle_complete(id, told);
         self.owe_confirmation(now, id);
         self.refresh(id);
     }
@@ -104,7 +107,7 @@ impl SendHalf {
         // Why also of a stream that has left: only a confirmation lets the receiver retire it too.
         let window = self.streams.get(id).map_or(0, |stream| stream.contract.window_segments);
         if id < self.credit.next() {
-            self.clock.confirm_later(now, window);
+            self.state_timer.confirm_later(now, window);
         }
     }
 
@@ -114,31 +117,32 @@ impl SendHalf {
         id: StreamId,
         number: SegmentNumber,
         verdict: Verdict,
-        (units, from, to): (u32, u32, u32),
-        holes: &[(u32, u32)],
+        (units, told): (u32, Range<UnitIndex>),
+        holes: &[Run<UnitIndex>],
     ) {
         let Some(segment) = self.streams.get_mut(id).and_then(|stream| stream.get_mut(number)) else { return };
-        if segment.settled() {
+        if segment.judged() {
             return;
         }
-        if let Some(holes) = segment.on_holes(units, (from, to), holes) {
+        if let Some(holes) = segment.on_holes(units, &told, holes) {
             self.settle(id, number, verdict, units, holes);
             self.refresh(id);
         }
     }
 
-    /// Notes a verdict on a segment that had `units` at the receiver; the caller brings the tally up to date.
-    fn settle(&mut self, id: StreamId, number: SegmentNumber, verdict: Verdict, units: u32, holes: Vec<(u32, u32)>) {
+    /// Notes a verdict on a segment that had `units` at the receiver; the caller updates the stream counts.
+    fn settle(&mut self, id: StreamId, number: SegmentNumber, verdict: Verdict, units: u32, holes: Vec<Run<UnitIndex>>) {
         let Some(stream) = self.streams.get_mut(id) else { return };
         if stream.settle(number, verdict, Some(units)) {
             self.tell_judged(id, number..number.next(), verdict, holes);
         }
     }
 
-    /// Notes one verdict without holes on those of `segments` that have none; the caller brings the tally up to date.
+    /// Notes one verdict without holes on those of `segments` that have none; the caller updates the stream counts.
     pub(super) fn settle_all(&mut self, id: StreamId, segments: Range<SegmentNumber>, verdict: Verdict) {
         // Why runs: of small segments a report judges hundreds, and each event goes through all the layers above.
         let mut run = segments.start..segments.start;
+        work::note(Loop::Segments, segments.end.since(segments.start) as usize);
         for number in segments.start.up_to(segments.end) {
             let Some(stream) = self.streams.get_mut(id) else { return };
             if !stream.settle(number, verdict, None) {
@@ -152,11 +156,11 @@ impl SendHalf {
         self.tell_judged(id, run, verdict, Vec::new());
     }
 
-    fn tell_judged(&mut self, id: StreamId, segments: Range<SegmentNumber>, verdict: Verdict, holes: Vec<(u32, u32)>) {
+    fn tell_judged(&mut self, id: StreamId, segments: Range<SegmentNumber>, verdict: Verdict, holes: Vec<Run<UnitIndex>>) {
         if segments.is_empty() {
             return;
         }
-        self.clock.on_settled(segments.end - segments.start);
+        self.state_timer.on_judged(segments.end - segments.start);
         self.events.push_back(SenderHalfEvent::Judged { stream: id, segments, verdict, holes });
         if let Some(stream) = self.streams.get_mut(id)
             && core::mem::take(&mut stream.blocked)
@@ -171,17 +175,22 @@ impl SendHalf {
             && segment.layout.length.is_some_and(|length| length == 0 || !with_units)
         {
             segment.length_wanted = true;
-            self.clock.hasten(now);
+            self.state_timer.schedule_immediate(now);
         }
     }
 
-    fn handle_request(&mut self, report: &Report, id: StreamId, number: SegmentNumber, missing: &[(u32, u32)], tail_from: Option<u32>) {
+    fn handle_request(
+        &mut self,
+        report: &Report,
+        id: StreamId,
+        number: SegmentNumber,
+        missing: &[Run<Position>],
+        tail_from: Option<Position>,
+    ) {
         let (Some(stream), Some(echo)) = (self.streams.get_mut(id), report.echo) else { return };
-        for &(start, end) in missing {
-            stream.request(number, start, end, echo, report.reorder);
-        }
-        if let Some(from) = tail_from {
-            stream.request(number, from, u32::MAX, echo, report.reorder);
+        let tail = tail_from.and_then(|from| Run::new(from, Position(u32::MAX)));
+        for &positions in missing.iter().chain(&tail) {
+            stream.request(number, positions, (echo, report.reorder), &mut self.unfinished.positions_left);
         }
         self.refresh(id);
     }

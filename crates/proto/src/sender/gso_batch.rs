@@ -1,18 +1,17 @@
-//! A GSO batch: successive data shipments that differ only in where their units lie are decided on at once.
+//! GSO batches: one decision for successive data shipments that differ only in the positions of their units.
 //!
-//! Called by the connection, which has just had a data shipment and has room for more of its size in the same batch.
-//! Most of what leaves at high rates are new units in the middle of a long segment; nothing about them needs to be decided
-//! twice.
+//! Called by the connection, which has just written a data shipment and has room for more of its size in the same batch. At high rates most
+//! shipments carry new units in the middle of a long segment, which need no separate decisions.
 //!
-//! Invariant: what leaves in a GSO batch is what [`SendHalf::poll_transmit`] would have given one by one at the same moment,
-//! with the same numbers. Whatever else is to be said by then ends the GSO batch.
+//! Invariant: the shipments of a GSO batch are those that [`SendHalf::poll_transmit`] would have returned one by one at the same time, with
+//! the same numbers. Anything else that is due ends the GSO batch.
 
 use super::SendHalf;
 use super::segment::SendSegment;
 use crate::number::ShipmentCounter;
 use segstream_base::codec::varint_len;
 use segstream_base::endpoint::Deadline;
-use segstream_base::{Instant, ShipmentNumber};
+use segstream_base::{Instant, Position, ShipmentNumber};
 use segstream_wire::Part;
 
 impl SendHalf {
@@ -21,7 +20,7 @@ impl SendHalf {
     pub(crate) fn extend_batch(&mut self, now: Instant, counter: &mut ShipmentCounter, parts: &[Part], most: u32) -> u32 {
         let &[part] = parts else { return 0 };
         // Why one stream: with several each shipment may be another one's turn.
-        if part.again || part.first == 0 || self.tally.again > 0 || self.streams.len() != 1 {
+        if part.retransmission || part.first == Position::FIRST || self.stream_counts.retransmit > 0 || self.streams.len() != 1 {
             return 0;
         }
         let current = self.streams[0].get(part.segment).filter(|_| self.streams[0].current == part.segment);
@@ -70,7 +69,7 @@ impl SendHalf {
 /// same length.
 fn alike(segment: &SendSegment, part: &Part) -> u32 {
     let Some(units) = segment.layout.units else { return 0 };
-    if segment.skipped || segment.next != part.first + part.count || part.payload_bytes != part.count * segment.layout.unit_bytes {
+    if segment.skipped || segment.next != part.end() || part.payload_bytes != part.count * segment.layout.unit_bytes {
         return 0;
     }
     // Why: interleaved, the short last unit may be anywhere in sending order.
@@ -84,7 +83,7 @@ fn alike(segment: &SendSegment, part: &Part) -> u32 {
         _ => return 0,
     };
     // Why all but two: the last may be so short that it fits in beside those before it.
-    let left = units.saturating_sub(2).saturating_sub(segment.next) / part.count;
-    let same_length = u32::div_ceil(end - part.first, part.count) - 1;
+    let left = units.saturating_sub(2).saturating_sub(segment.next.0) / part.count;
+    let same_length = u32::div_ceil(end - part.first.0, part.count) - 1;
     left.min(same_length)
 }

@@ -6,23 +6,23 @@
 //! Invariant: only the half's own state is judged, never what a peer or an application says.
 
 use super::SendHalf;
-use super::tally::{Standing, Tally};
+use super::stream_counts::{StreamCounts, StreamFlags};
 use segstream_blocks::recount;
 
 impl SendHalf {
-    /// The tally is that of the streams as they are, and each stream counts its segments rightly.
+    /// The stream counts are those of the streams, and each stream counts its segments rightly.
     #[inline]
     pub(super) fn debug_assert_counts(&self) {
         if !recount::is_due(self.streams.len()) {
             return;
         }
-        let (flow, mut tally) = (self.config.class.flow_control(), Tally::default());
+        let (flow, mut counts) = (self.config.class.flow_control(), StreamCounts::default());
         for stream in self.streams.iter() {
-            let standing = Standing::of(stream, flow);
-            debug_assert_eq!(standing, stream.standing, "a stream has changed and was not brought up to date");
-            tally.replace(Standing::default(), standing);
+            let flags = StreamFlags::of(stream, flow);
+            debug_assert_eq!(flags, stream.flags, "a stream has changed and was not brought up to date");
+            counts.replace(StreamFlags::default(), flags);
             stream.debug_assert_counts();
         }
-        debug_assert_eq!(tally, self.tally, "the tally is not that of the streams");
+        debug_assert_eq!(counts, self.stream_counts, "the stream counts are not those of the streams");
     }
 }

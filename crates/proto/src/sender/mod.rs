@@ -1,25 +1,26 @@
 //! The sending half of the flagship: all streams of one direction.
 //!
-//! It routes; its parts decide:
+//! It dispatches; its parts decide:
 //! - `stream`: the queue of segments of one stream, and its window;
-//! - `stream_credit`: how many streams may be opened; `retirement`: how those that have ended leave;
-//! - `segment`: which units have left, in which shipment, and which are wanted again (exact repair);
-//! - `schedule`: what goes into the next data shipment;
-//! - `gso_batch`: data shipments that follow one another without a new decision;
-//! - `tally`: how many streams have what to do;
-//! - `state`: when the sender's state is due and what it says;
-//! - `feedback`: what a report changes;
-//! - `automatic`: the rate that follows from it, and the cap in flight;
-//! - `surroundings`: what the connection tells and asks;
+//! - `stream_credit`: how many streams may be opened; `retirement`: how ended streams are removed;
+//! - `segment`: which units were sent, in which shipment, and which must be retransmitted (exact repair);
+//! - `schedule`: the contents of the next data shipment;
+//! - `gso_batch`: one decision for several data shipments;
+//! - `stream_counts`: counts of streams by what they have to do;
+//! - `state`: when the sender's state is due, and its frames;
+//! - `feedback`: processing of reports; `unfinished`: what takes more than one turn of it;
+//! - `congestion_control`: the congestion-controlled rate, and the in-flight cap;
+//! - `connection_api`: what the connection sets and reads;
 //! - `invariants`: what debug builds check.
 //!
 //! Called by the connection, which lends the shipment counter, and through [`crate::halves`] by the
 //! simulator. Payload bytes are elsewhere ([`crate::store`]).
 //!
-//! Invariant: a unit is sent again if and only if it was asked for and its last shipment is lost by the
-//! echo and the re-sequencing distance of a report. No timer decides about retransmission.
+//! Invariant: a unit is retransmitted if and only if it was requested and its last shipment is lost by the echo and the reordering
+//! threshold of the report. No timer decides about retransmission.
 
-mod automatic;
+mod congestion_control;
+mod connection_api;
 mod feedback;
 mod gso_batch;
 mod invariants;
@@ -28,31 +29,32 @@ mod schedule;
 pub(crate) mod segment;
 mod state;
 pub(crate) mod stream;
+mod stream_counts;
 mod stream_credit;
-mod surroundings;
-mod tally;
+mod unfinished;
 
 use crate::live_streams::LiveStreams;
 use crate::number::ShipmentCounter;
 use crate::path::Path;
 pub use crate::path::circuit_breaker::Broken;
 use crate::rate::{Rate, RateError};
-use automatic::NotifiedRate;
+use congestion_control::NotifiedRate;
 use core::ops::Range;
 use segstream_base::endpoint::Deadline;
 use segstream_base::halves::{Probe, SubmitError, Verdict};
-use segstream_base::{Bandwidth, Bytes, Duration, Instant, SegmentNumber, ShipmentNumber, StreamId, Tolerance};
+use segstream_base::{Bandwidth, Bytes, Duration, Instant, Run, SegmentNumber, ShipmentNumber, StreamId, Tolerance, UnitIndex};
 use segstream_wire::contract::{Contract, ContractError};
 use segstream_wire::report::RefuseReason;
 use segstream_wire::{Class, Part, State};
-use state::StateClock;
+use state::StateTimer;
 use std::cell::Cell;
 use std::collections::VecDeque;
 use stream::SendStream;
+use stream_counts::{StreamCounts, StreamFlags};
 use stream_credit::StreamCredit;
-use tally::{Standing, Tally};
+use unfinished::Unfinished;
 
-/// What a sending half must know of its surroundings.
+/// What a sending half must know of the connection.
 #[derive(Clone, Copy, Debug)]
 pub struct SenderConfig {
     /// The class in force.
@@ -64,6 +66,8 @@ pub struct SenderConfig {
     pub overhead_bytes: usize,
     /// The rate.
     pub rate: Rate,
+    /// What the time of day shows at [`Instant::ZERO`]; zero where it is not known. See [`crate::config::Config::epoch`].
+    pub epoch: Duration,
     /// Whether a fixed rate is given up on a path that carries almost nothing of it (RFC 8084).
     pub circuit_breaker: bool,
     /// The pacing quantum, as a time: departures of so long share a system call. Zero in a simulation.
@@ -72,7 +76,7 @@ pub struct SenderConfig {
     pub keep_alive: Duration,
 }
 
-/// What the sending half tells.
+/// The events of the sending half.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SenderHalfEvent {
     /// The verdict on a segment is known, or on a run of segments that are complete or *unknown*.
@@ -83,8 +87,8 @@ pub enum SenderHalfEvent {
         segments: Range<SegmentNumber>,
         /// The receiver's verdict, or *unknown*.
         verdict: Verdict,
-        /// The holes as half-open runs of units.
-        holes: Vec<(u32, u32)>,
+        /// The holes, in ascending order.
+        holes: Vec<Run<UnitIndex>>,
     },
     /// A refused submission may succeed now.
     WindowOpen(StreamId),
@@ -150,17 +154,18 @@ pub struct SendHalf {
     credit: StreamCredit,
     /// The one path there is.
     pub(crate) path: Path,
-    clock: StateClock,
+    state_timer: StateTimer,
     /// The last shipment that carried data.
     pub(crate) last_data: Option<ShipmentNumber>,
     /// The stream whose turn it is.
     turn: usize,
-    tally: Tally,
-    /// When the next state is due, as long as nothing has changed it; see [`SendHalf::stale`].
+    stream_counts: StreamCounts,
+    /// When the next state is due, as long as nothing has changed it; see [`SendHalf::invalidate_due`].
     due: Cell<Option<Option<Deadline>>>,
     /// Whether any stream's segments have a lifetime.
     lifetimes: bool,
     notified_rate: NotifiedRate,
+    unfinished: Unfinished,
     pub(crate) events: VecDeque<SenderHalfEvent>,
     /// Counters.
     pub counters: SenderCounters,
@@ -179,22 +184,23 @@ impl SendHalf {
             config,
             streams: LiveStreams::default(),
             credit: StreamCredit::default(),
-            clock: StateClock::new(now),
+            state_timer: StateTimer::new(now),
             last_data: None,
             turn: 0,
-            tally: Tally::default(),
+            stream_counts: StreamCounts::default(),
             due: Cell::new(None),
             lifetimes: false,
             notified_rate: NotifiedRate::default(),
+            unfinished: Unfinished::default(),
             events: VecDeque::new(),
             counters: SenderCounters::default(),
         };
-        half.start_controller(now, config.rate);
+        half.start_controller(now, config.rate, config.rate.start());
         half.set_pacing(now);
         half
     }
 
-    /// Brings the tally up to date with stream `id`. To be called after whatever may have changed it.
+    /// Updates the stream counts for stream `id`. To be called after whatever may have changed it.
     fn refresh(&mut self, id: StreamId) {
         if let Some(place) = self.streams.place(id) {
             self.refresh_at(place);
@@ -204,31 +210,31 @@ impl SendHalf {
     fn refresh_at(&mut self, place: usize) {
         let flow = self.config.class.flow_control();
         let stream = &mut self.streams[place];
-        let standing = Standing::of(stream, flow);
-        if standing == stream.standing {
+        let flags = StreamFlags::of(stream, flow);
+        if flags == stream.flags {
             return;
         }
         self.due.set(None);
-        self.tally.replace(stream.standing, standing);
-        stream.standing = standing;
+        self.stream_counts.replace(stream.flags, flags);
+        stream.flags = flags;
     }
 
-    /// Something the next state's time depends on may have changed. Called by everything that takes input;
-    /// the path of a data packet needs it only when the standing of a stream changes.
-    fn stale(&mut self) {
+    /// Invalidates the cached time of the next state. Called by everything that takes input; sending a data packet needs it
+    /// only when the flags of a stream change.
+    fn invalidate_due(&mut self) {
         self.due.set(None);
     }
 
     /// Opens a stream; data flows as soon as the receiver has granted a window.
     pub fn open_stream(&mut self, now: Instant, contract: Contract) -> Result<StreamId, ContractError> {
         contract.validate()?;
-        self.stale();
+        self.invalidate_due();
         self.lifetimes |= !contract.lifetime.is_zero();
         self.remove_ended();
         let id = self.credit.on_opened();
         self.streams.insert(id, SendStream::new(contract));
         self.refresh(id);
-        self.clock.hasten(now);
+        self.state_timer.schedule_immediate(now);
         Ok(id)
     }
 
@@ -254,9 +260,9 @@ impl SendHalf {
     ) -> Result<SegmentNumber, SubmitError> {
         let stream = self.streams.get_mut(id).ok_or(SubmitError::Finished)?;
         let number = stream.submit(now, bytes, source_time, tolerance)?;
-        self.stale();
-        if !self.has_unsettled() {
-            self.clock.on_busy(now);
+        self.invalidate_due();
+        if !self.has_unjudged() {
+            self.state_timer.on_busy(now);
         }
         self.refresh(id);
         Ok(number)
@@ -273,8 +279,8 @@ impl SendHalf {
     pub fn drop_oldest(&mut self, now: Instant, id: StreamId) -> Option<SegmentNumber> {
         let number = self.streams.get_mut(id)?.drop_oldest()?;
         self.counters.segments_skipped += 1;
-        self.stale();
-        self.clock.hasten(now);
+        self.invalidate_due();
+        self.state_timer.schedule_immediate(now);
         self.refresh(id);
         Some(number)
     }
@@ -284,11 +290,11 @@ impl SendHalf {
     pub fn append(&mut self, now: Instant, id: StreamId, bytes: u64, last: bool) -> Result<Option<Verdict>, SubmitError> {
         let stream = self.streams.get_mut(id).ok_or(SubmitError::Finished)?;
         let verdict = stream.append(bytes, last)?;
-        self.stale();
+        self.invalidate_due();
         self.refresh(id);
         if last && !self.has_eligible() {
             // Every unit may have left already, so that only a statement can tell the length.
-            self.clock.hasten(now);
+            self.state_timer.schedule_immediate(now);
         }
         Ok(verdict)
     }
@@ -299,9 +305,9 @@ impl SendHalf {
             && !stream.finished
         {
             stream.finished = true;
-            self.stale();
+            self.invalidate_due();
             self.refresh(id);
-            self.clock.hasten(now);
+            self.state_timer.schedule_immediate(now);
         }
     }
 
@@ -311,14 +317,14 @@ impl SendHalf {
     /// When the rate in force cannot be kept under it.
     pub fn set_class(&mut self, now: Instant, class: Class) -> Result<(), RateError> {
         self.config.rate.check(class)?;
-        self.stale();
-        self.clock.announce_reclass(now, class);
+        self.invalidate_due();
+        self.state_timer.announce_reclass(now, class);
         Ok(())
     }
 
     /// The class in force once what was asked for is.
     pub(crate) fn class_to_come(&self) -> Class {
-        self.clock.class_asked().unwrap_or(self.config.class)
+        self.state_timer.class_asked().unwrap_or(self.config.class)
     }
 
     /// The rate in force.
@@ -328,14 +334,14 @@ impl SendHalf {
 
     /// A measured round trip, such as that of the set-up.
     pub fn on_rtt_sample(&mut self, now: Instant, sample: Duration) {
-        self.stale();
+        self.invalidate_due();
         let first = self.path.rtt.latest().is_none();
         self.path.rtt.on_sample(now, sample);
         if first {
             self.on_first_round_trip(now, sample);
         }
         let window = self.streams.iter().map(|stream| u64::from(stream.contract.window_units)).min().unwrap_or(0);
-        self.clock.set_round_trip(self.path.rtt.smoothed().unwrap_or(sample), self.shipment_time(), window);
+        self.state_timer.set_round_trip(self.path.rtt.smoothed().unwrap_or(sample), self.shipment_time(), window);
     }
 
     /// The mean time between full datagrams.
@@ -375,13 +381,13 @@ impl SendHalf {
         }
         let number = counter.take();
         self.last_data = Some(number);
-        if self.clock.on_data() {
-            self.stale();
+        if self.state_timer.on_data() {
+            self.invalidate_due();
         }
         self.note_data(now, number, body_bytes);
         if !self.has_eligible() {
-            self.stale();
-            self.clock.on_idle(now);
+            self.invalidate_due();
+            self.state_timer.on_idle(now);
             self.path.pacer.on_idle(now);
         }
         Some((number, Outgoing::Data { body_bytes }))
@@ -394,7 +400,7 @@ impl SendHalf {
         self.counters.data_shipments += 1;
         self.path.congestion.exchanges.on_sent(bytes);
         if let Some(delivery) = &mut self.path.congestion.delivery {
-            delivery.on_sent(now, number, bytes, self.path.congestion.exchanges.sent_bytes());
+            delivery.on_sent(now, number, bytes);
         }
         self.path.pacer.on_sent(now, Bytes::new(bytes));
     }
@@ -412,6 +418,7 @@ impl SendHalf {
         if self.path.congestion.controller.is_some() {
             next = Deadline::earlier(next, self.exchange_due());
         }
+        next = Deadline::earlier(self.unfinished.due(), next);
         if !self.lifetimes {
             return next;
         }
@@ -419,8 +426,9 @@ impl SendHalf {
         Deadline::earlier(next, expiry.map(|at| Deadline { at, timer: "lifetime" }))
     }
 
-    /// Gives up what is too old.
+    /// Goes on with what is unfinished, and gives up what is too old.
     pub fn handle_timeout(&mut self, now: Instant) {
+        self.take_turn();
         if self.events.is_empty() && self.events.capacity() > 0 && self.is_over() {
             // Why: an idle sender keeps no memory for events that were taken.
             self.events = VecDeque::new();
@@ -437,8 +445,8 @@ impl SendHalf {
                 stream.expire_one();
                 self.counters.segments_skipped += 1;
             }
-            self.stale();
-            self.clock.hasten(now);
+            self.invalidate_due();
+            self.state_timer.schedule_immediate(now);
             self.refresh_at(place);
         }
     }
@@ -455,13 +463,13 @@ impl SendHalf {
     }
 
     /// Whether any segment is without a verdict.
-    pub const fn has_unsettled(&self) -> bool {
-        self.tally.unsettled > 0
+    pub const fn has_unjudged(&self) -> bool {
+        self.stream_counts.unjudged > 0
     }
 
     /// The connection is gone: whatever has no verdict is *unknown*.
     pub fn abandon(&mut self) {
-        self.stale();
+        self.invalidate_due();
         for place in 0..self.streams.len() {
             self.abandon_stream(self.streams.number(place));
         }
@@ -476,9 +484,9 @@ impl SendHalf {
 
     /// Writes the half's gauges.
     pub fn probe(&self, out: &mut dyn Probe) {
-        let unsettled: u64 = self.streams.iter().map(|stream| stream.unsettled).sum();
+        let unjudged: u64 = self.streams.iter().map(|stream| stream.unjudged).sum();
         let buffered: u64 = self.streams.iter().map(SendStream::buffered_units).sum();
-        out.gauge("segments_unjudged", unsettled as f64);
+        out.gauge("segments_unjudged", unjudged as f64);
         out.gauge("units_buffered", buffered as f64);
         out.gauge("reordering_threshold_shipments", f64::from(self.path.reordering_threshold));
         out.gauge("rate_bps", self.rate().map_or(f64::NAN, |rate| rate.bits_per_second() as f64));

@@ -1,25 +1,25 @@
-//! The end of a stream of ours: when it leaves, and what a peer that refuses it changes.
+//! The end of a stream of ours: when it is removed, and what happens when the peer refuses it.
 //!
 //! A stream has ended when it is finished, every segment has its verdict and the receiver knows the end, or when it was
-//! refused. It leaves when the next one is opened; until then its counters can be read.
+//! refused. It is removed when the next one is opened; until then its counters can be read.
 //!
-//! Called by the half. Invariant: a stream that leaves has nothing to send, to say or to wait for.
+//! Called by the half. Invariant: a removed stream has no data, statement or verdict outstanding.
 
-use super::tally::Standing;
+use super::stream_counts::StreamFlags;
 use super::{SendHalf, SenderHalfEvent};
 use segstream_base::StreamId;
 use segstream_wire::report::RefuseReason;
 
 impl SendHalf {
-    /// Another stream comes: those that have ended leave.
+    /// Another stream is opened: removes those that have ended.
     pub(super) fn remove_ended(&mut self) {
         let turn = (self.turn < self.streams.len()).then(|| self.streams.number(self.turn));
         self.streams.retain(|_, stream| {
             let ended = stream.is_over() && !stream.is_being_written();
-            debug_assert!(!ended || stream.standing == Standing::default(), "a stream that has ended has something to do");
+            debug_assert!(!ended || stream.flags == StreamFlags::default(), "a stream that has ended has something to do");
             !ended
         });
-        // The turn stays with its stream, or goes to the one behind it.
+        // The round robin stays at its stream, or advances to the next one.
         let behind = |turn| self.streams.numbers().position(|number| number >= turn);
         self.turn = turn.and_then(behind).unwrap_or(0);
     }
@@ -34,14 +34,14 @@ impl SendHalf {
         self.credit.next()
     }
 
-    /// The receiver takes so many streams in all.
+    /// The receiver allows so many streams in all.
     pub fn set_max_streams(&mut self, total: u64) {
         if self.credit.on_total(total) {
             self.events.push_back(SenderHalfEvent::StreamsAvailable);
         }
     }
 
-    /// What was opened before the peer's limit was known and is beyond it is refused, without asking.
+    /// Refuses the streams that were opened before the limit was known and are beyond it.
     pub(crate) fn refuse_beyond(&mut self, live_max: u32) {
         let beyond: Vec<StreamId> = self.streams.numbers().filter(|&number| number.0 >= live_max).collect();
         for number in beyond {
@@ -50,14 +50,14 @@ impl SendHalf {
         self.set_max_streams(u64::from(live_max));
     }
 
-    /// The receiver does not take the stream.
+    /// The receiver has refused the stream.
     pub(super) fn on_refused(&mut self, number: StreamId, reason: RefuseReason) {
         if let Some(refused) = self.streams.get_mut(number)
             && refused.refused.is_none()
         {
             refused.refused = Some(reason);
             self.credit.on_refused();
-            self.stale();
+            self.invalidate_due();
             self.abandon_stream(number);
             self.events.push_back(SenderHalfEvent::Refused(number, reason));
         }

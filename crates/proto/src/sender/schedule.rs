@@ -1,14 +1,13 @@
-//! What goes into the next data shipment: units wanted again first, oldest segment first, then new units
-//! by weighted turns among the streams (deficit round robin).
+//! The contents of the next data shipment: retransmissions first, oldest segment first, then new units, for which the streams are served by
+//! deficit round robin.
 //!
-//! Called by the half when the pacer lets a shipment go. Invariant: a shipment carries at most B
-//! consecutive and at most E units of one window of a partially tolerant segment, so that one lost
-//! datagram cannot break a promise by itself.
+//! Called by the half when the pacer permits a shipment. Invariant: a shipment carries at most B consecutive and at most E units of one
+//! window of a partially tolerant segment, so that the loss of one datagram cannot violate a tolerance.
 
 use super::SendHalf;
 use super::segment::SendSegment;
 use segstream_base::codec::varint_len;
-use segstream_base::{Instant, SegmentNumber, ShipmentNumber, StreamId};
+use segstream_base::{Instant, Position, Run, SegmentNumber, ShipmentNumber, StreamId};
 use segstream_wire::Part;
 use segstream_wire::contract::{time_len, tolerance_len};
 
@@ -18,15 +17,15 @@ const TURN_DATAGRAMS: u64 = 8;
 impl SendHalf {
     /// Whether anything could leave but for the pacer.
     pub(super) const fn has_eligible(&self) -> bool {
-        self.tally.eligible > 0
+        self.stream_counts.eligible > 0
     }
 
     /// Fills one shipment with parts; returns the bytes of its body.
     pub(super) fn fill(&mut self, now: Instant, number: ShipmentNumber, parts: &mut Vec<Part>) -> usize {
         let mut used = 0;
-        if self.tally.again > 0 {
+        if self.stream_counts.retransmit > 0 {
             for place in 0..self.streams.len() {
-                while self.streams[place].again_total > 0 && self.take_again(now, place, number, parts, &mut used) {}
+                while self.streams[place].retransmit_total > 0 && self.take_retransmission(now, place, number, parts, &mut used) {}
             }
         }
         while let Some(place) = self.next_turn() {
@@ -75,23 +74,23 @@ impl SendHalf {
         Some(turn)
     }
 
-    /// Adds one run of units that are wanted again. False when nothing more fits.
-    fn take_again(&mut self, now: Instant, place: usize, number: ShipmentNumber, parts: &mut Vec<Part>, used: &mut usize) -> bool {
+    /// Adds one run of pending retransmissions. False when nothing more fits.
+    fn take_retransmission(&mut self, now: Instant, place: usize, number: ShipmentNumber, parts: &mut Vec<Part>, used: &mut usize) -> bool {
         let room = self.path.pmtu.data_bytes - *used;
         let id = self.streams.number(place);
-        let Some(segment_number) = self.streams[place].oldest_again() else { return false };
+        let Some(segment_number) = self.streams[place].oldest_retransmission() else { return false };
         let Some(segment) = self.streams[place].get(segment_number) else { return false };
         if segment.tolerance.is_partial() && parts.iter().any(|part| part.stream == id && part.segment == segment_number) {
             return false;
         }
-        let Some((first, run)) = segment.again_run(segment.per_shipment) else { return false };
-        let Some(run) = Run::fitting(id, segment_number, segment, (first, run), true, room) else { return false };
+        let Some(positions) = segment.retransmission_run(segment.per_shipment) else { return false };
+        let Some(run) = NextPart::fitting(id, segment_number, segment, positions, true, room) else { return false };
         parts.push(run.part(id, segment_number, segment));
         let first_repair = u64::from(!segment.repaired);
         self.counters.segments_repaired += first_repair;
         self.counters.units_retransmitted += u64::from(run.count);
         let stream = &mut self.streams[place];
-        stream.again_total -= run.count;
+        stream.retransmit_total -= run.count;
         stream.counters.segments_repaired += first_repair;
         stream.counters.units_retransmitted += u64::from(run.count);
         stream.counters.units_sent += u64::from(run.count);
@@ -118,7 +117,8 @@ impl SendHalf {
         if segment.layout.units.is_none() && flow {
             most = most.min(stream.open_room(segment));
         }
-        let Some(run) = Run::fitting(id, current, segment, (segment.next, most), false, room) else { return false };
+        let Some(positions) = Run::new(segment.next, segment.next + most) else { return false };
+        let Some(run) = NextPart::fitting(id, current, segment, positions, false, room) else { return false };
         parts.push(run.part(id, current, segment));
         let stream = &mut self.streams[place];
         stream.credit = stream.credit.saturating_sub(run.length as u64);
@@ -132,28 +132,29 @@ impl SendHalf {
 
 /// The positions of one part, and what it takes.
 #[derive(Clone, Copy)]
-struct Run {
-    first: u32,
+struct NextPart {
+    first: Position,
     count: u32,
-    again: bool,
+    retransmission: bool,
     payload_bytes: u32,
     /// The whole part in bytes.
     length: usize,
 }
 
-impl Run {
-    /// As many of `most` units from `first` as fit `room`; `None` when not even one fits.
+impl NextPart {
+    /// As many units from the first of `positions` on as fit `room`; `None` when not even one fits.
     #[inline]
     fn fitting(
         id: StreamId,
         number: SegmentNumber,
         segment: &SendSegment,
-        (first, most): (u32, u32),
-        again: bool,
+        positions: Run<Position>,
+        retransmission: bool,
         room: usize,
     ) -> Option<Self> {
+        let (first, most) = (positions.start(), positions.len());
         let single = segment.layout.payload_bytes(first, 1);
-        if most == 0 || room <= single as usize {
+        if room <= single as usize {
             return None;
         }
         // Everything of the header but the lengths of count and payload.
@@ -162,7 +163,7 @@ impl Run {
             + varint_len(number.0)
             + varint_len(u64::from(first))
             + time_len(segment.source_time)
-            + Self::length_told(segment, again).map_or(0, varint_len)
+            + Self::length_told(segment, retransmission).map_or(0, varint_len)
             + segment.own.map_or(0, tolerance_len);
         let bound = fixed + varint_len(u64::from(most)) + varint_len(u64::from(u16::MAX));
         let rest = u32::try_from(room.saturating_sub(bound)).unwrap_or(u32::MAX);
@@ -173,12 +174,12 @@ impl Run {
         let count = most.min(fits).max(1);
         let payload_bytes = if count == 1 { single } else { segment.layout.payload_bytes(first, count) };
         let length = fixed + varint_len(u64::from(count)) + varint_len(u64::from(payload_bytes)) + payload_bytes as usize;
-        (length <= room).then_some(Self { first, count, again, payload_bytes, length })
+        (length <= room).then_some(Self { first, count, retransmission, payload_bytes, length })
     }
 
     /// A repair tells the length only once all of the segment has been counted against the window.
-    fn length_told(segment: &SendSegment, again: bool) -> Option<u64> {
-        segment.layout.length.filter(|_| !again || segment.is_counted())
+    fn length_told(segment: &SendSegment, retransmission: bool) -> Option<u64> {
+        segment.layout.length.filter(|_| !retransmission || segment.is_counted())
     }
 
     #[inline]
@@ -188,9 +189,9 @@ impl Run {
             segment: number,
             first: self.first,
             count: self.count,
-            again: self.again,
+            retransmission: self.retransmission,
             opened: segment.opened,
-            length: Self::length_told(segment, self.again),
+            length: Self::length_told(segment, self.retransmission),
             tolerance: segment.own,
             source_time: segment.source_time,
             payload_bytes: self.payload_bytes,

@@ -1,53 +1,50 @@
-//! When the sender's state is due and what it says (HT 3.1: TXS).
+//! When the sender's state is due, and its frames (HT 3.1: TXS).
 //!
-//! Called by the half. Four situations set the pace, the first that applies:
-//! - something new must be said (a stream, an end, a SKIP, a confirmed report): soon, but not more often
-//!   than a quarter of the short period;
-//! - a tail: unjudged data, nothing eligible, and the echo has not yet passed the last data shipment by
-//!   R + 1: so that the receiver can hold it lost, R + 1 states follow quickly, then one every short
-//!   period;
-//! - the window holds data back, or a statement is unconfirmed: every short period, and every long one
-//!   when that has gone on for long;
-//! - unjudged data, or no report ever: every long period; nothing at all: the keep-alive.
+//! Called by the half. The first situation that applies determines the interval:
+//! - a new statement (a stream, an end, a SKIP, a confirmed report): immediate, but at least a quarter of the short period after the last;
+//! - a tail: unjudged data, nothing eligible, and the echo has not yet passed the last data shipment by R + 1. R + 1 states follow
+//!   quickly, so that the receiver can declare it lost, then one every short period;
+//! - the window blocks data, or a statement is unconfirmed: every short period, and every long one after some time;
+//! - unjudged data, or no report yet: every long period; otherwise: the keep-alive.
 //!
-//! Invariant: while anything is unjudged or unconfirmed, some state is due, and it carries a number above
-//! every shipment sent before. Unanswered states slow down to one every quarter of a round trip, 10 to 200 ms, never to none.
+//! Invariant: while anything is unjudged or unconfirmed, a state is due, and its number is above every shipment sent before. Unanswered
+//! states back off to one every quarter of a round trip, 10 to 200 ms, and never stop.
 
 use super::segment::SendSegment;
 use super::stream::{FirstTime, SendStream};
 use super::{Outgoing, SendHalf};
 use crate::number::ShipmentCounter;
 use segstream_base::endpoint::Deadline;
-use segstream_base::{Duration, ExchangeNumber, Instant, SegmentNumber, ShipmentNumber, StreamId};
+use segstream_base::{Duration, ExchangeNumber, Instant, Position, SegmentNumber, ShipmentNumber, StreamId};
 use segstream_blocks::report_period::ReportPeriod;
 use segstream_wire::state::{Confirmed, Reached};
 use segstream_wire::{Class, State, StateFrame};
 
 /// Finished segments listed in one state at most.
 const FINISHED_LISTED: u64 = 24;
-/// Unanswered states after which reports stay away.
+/// After so many unanswered states reports count as missing.
 const REPORTS_STAY_AWAY: u32 = 2;
-/// How few unconfirmed verdicts are no burden to any receiver.
-const SETTLED_LEAST: u64 = 256;
-/// Unanswered states before the pace slows down.
+/// So few unconfirmed verdicts never fill the memory of a receiver.
+const JUDGED_LEAST: u64 = 256;
+/// Unanswered states before the back-off begins.
 const UNANSWERED: u32 = 24;
-/// States since the last data that wait for the window at the short period.
+/// How many states after the last data a window-blocked sender sends at the short period.
 const WAITING_SHORT: u32 = 16;
-/// The slowest pace at which a silent receiver is asked.
+/// The longest back-off towards a silent receiver.
 const SLOWEST: Duration = Duration::from_millis(200);
-/// On a short path it is a quarter of the round trip, but never quicker than this: an outage that ends is
-/// noticed soon, as time on that path goes.
+/// The lower bound of the longest back-off, which is a quarter of the round trip: on a short path the end of an outage is
+/// noticed within a few round trips.
 const SLOWEST_LEAST: Duration = Duration::from_millis(10);
 
-/// The clock of the sender's state.
+/// The timer of the sender's state.
 #[derive(Debug)]
-pub(super) struct StateClock {
+pub(super) struct StateTimer {
     sync: ExchangeNumber,
     last_sent: Instant,
     /// When the last eligible unit left, and when data came after everything was judged.
     idle_since: Instant,
     busy_since: Instant,
-    hasten: Option<Instant>,
+    immediate_at: Option<Instant>,
     period: ReportPeriod,
     round_trip: Duration,
     pub(super) confirmed: Confirmed,
@@ -57,8 +54,8 @@ pub(super) struct StateClock {
     unanswered: u32,
     /// States sent since the last data shipment.
     since_data: u32,
-    /// Segments settled since the last state.
-    settled: u64,
+    /// Segments judged since the last state.
+    judged: u64,
     /// A change of class and rate that the receiver has not echoed yet.
     reclass: Option<(u64, Class)>,
     reclasses: u64,
@@ -66,51 +63,51 @@ pub(super) struct StateClock {
     turn: usize,
 }
 
-impl StateClock {
+impl StateTimer {
     pub(super) fn new(now: Instant) -> Self {
         Self {
             sync: ExchangeNumber::FIRST,
             last_sent: now,
             idle_since: now,
             busy_since: now,
-            hasten: None,
+            immediate_at: None,
             period: ReportPeriod::new(now),
             round_trip: Duration::ZERO,
             confirmed: Confirmed::default(),
             confirms: false,
             unanswered: 0,
             since_data: 0,
-            settled: 0,
+            judged: 0,
             reclass: None,
             reclasses: 0,
             turn: 0,
         }
     }
 
-    /// Something new is to be said.
-    pub(super) fn hasten(&mut self, now: Instant) {
-        // The very first state need not keep a distance to anything.
-        let soon = if self.sync == ExchangeNumber::FIRST { now } else { now.max(self.last_sent + self.period.error() / 4) };
-        self.hasten = Some(self.hasten.map_or(soon, |at| at.min(soon)));
+    /// There is a new statement: makes the next state immediate.
+    pub(super) fn schedule_immediate(&mut self, now: Instant) {
+        // The first state has no predecessor to be spaced from.
+        let earliest = if self.sync == ExchangeNumber::FIRST { now } else { now.max(self.last_sent + self.period.error() / 4) };
+        self.immediate_at = Some(self.immediate_at.map_or(earliest, |at| at.min(earliest)));
     }
 
-    /// Segments are settled, which the receiver does not know yet.
-    pub(super) const fn on_settled(&mut self, segments: u64) {
-        self.settled = self.settled.saturating_add(segments);
+    /// Segments are judged, which the receiver does not know yet.
+    pub(super) const fn on_judged(&mut self, segments: u64) {
+        self.judged = self.judged.saturating_add(segments);
     }
 
-    /// A confirmation is owed for verdicts of a stream whose window has so many segments.
+    /// A confirmation is pending for verdicts of a stream whose window has so many segments.
     ///
     /// Why not at once: a confirmation only frees what the receiver keeps. So it may wait for the long period, until the
     /// receiver keeps the verdicts of a window. By the first one the receiver learns the round trip.
     pub(super) fn confirm_later(&mut self, now: Instant, window: u32) {
         if !self.confirms {
-            return self.hasten(now);
+            return self.schedule_immediate(now);
         }
-        let many = self.settled >= u64::from(window).max(SETTLED_LEAST);
+        let many = self.judged >= u64::from(window).max(JUDGED_LEAST);
         let period = if many { self.period.error() } else { self.period.normal() };
         let at = now.max(self.last_sent + period);
-        self.hasten = Some(self.hasten.map_or(at, |earlier| earlier.min(at)));
+        self.immediate_at = Some(self.immediate_at.map_or(at, |earlier| earlier.min(at)));
     }
 
     pub(super) fn set_round_trip(&mut self, round_trip: Duration, shipment_time: Duration, window: u64) {
@@ -118,22 +115,22 @@ impl StateClock {
         self.period.set_from(round_trip, shipment_time, window);
     }
 
-    /// Packets take another path: its round trip is not known, and the next state is the first to measure it.
+    /// Connection migration: the round trip of the new path is unknown, and the next state measures it first.
     pub(super) fn on_path_change(&mut self, now: Instant) {
         self.round_trip = Duration::ZERO;
         self.period = ReportPeriod::new(now);
-        self.hasten(now);
+        self.schedule_immediate(now);
     }
 
     pub(super) fn announce_reclass(&mut self, now: Instant, class: Class) {
         self.reclasses += 1;
         self.reclass = Some((self.reclasses, class));
-        self.hasten(now);
+        self.schedule_immediate(now);
     }
 
-    /// Whether something waits to be said, soon.
-    pub(super) const fn has_news(&self) -> bool {
-        self.hasten.is_some()
+    /// Whether an immediate state is pending.
+    pub(super) const fn has_immediate(&self) -> bool {
+        self.immediate_at.is_some()
     }
 
     /// The number of the next TXS.
@@ -156,7 +153,7 @@ impl StateClock {
         Some(class)
     }
 
-    /// Whether reports come.
+    /// Whether reports arrive.
     pub(super) const fn is_answered(&self) -> bool {
         self.unanswered < UNANSWERED
     }
@@ -170,12 +167,12 @@ impl StateClock {
         core::mem::replace(&mut self.since_data, 0) > 0
     }
 
-    /// The last eligible unit has just left: the tail is followed at once.
+    /// The last eligible unit has just left: the states of the tail follow at once.
     pub(super) fn on_idle(&mut self, now: Instant) {
         self.idle_since = now;
     }
 
-    /// Data has come after everything was judged: the pace of the keep-alive is over, and nothing overdue.
+    /// New data after everything was judged: the keep-alive period ends, and no state is overdue.
     pub(super) fn on_busy(&mut self, now: Instant) {
         self.busy_since = now;
     }
@@ -187,7 +184,7 @@ impl StateClock {
         (period * (1 << doublings)).min(slowest.max(period))
     }
 
-    /// The pace of the first R + 1 states behind the last data, and of those after them.
+    /// The spacing of the first R + 1 states after the last data, and of those after them.
     fn tail_spacing(&self, reorder: u32) -> Duration {
         if self.since_data > reorder {
             return self.slowed(self.period.error());
@@ -202,7 +199,7 @@ impl SendHalf {
     #[inline]
     pub(super) fn state_due(&self) -> Option<Deadline> {
         if let Some(due) = self.due.get() {
-            debug_assert_eq!(due, self.next_state(), "the next state's time has changed and is not known to be stale");
+            debug_assert_eq!(due, self.next_state(), "the next state's time has changed and was not invalidated");
             return due;
         }
         let due = self.next_state();
@@ -212,25 +209,25 @@ impl SendHalf {
 
     #[cold]
     fn next_state(&self) -> Option<Deadline> {
-        let clock = &self.clock;
-        let since = if self.has_unsettled() { clock.last_sent.max(clock.busy_since) } else { clock.last_sent };
+        let clock = &self.state_timer;
+        let since = if self.has_unjudged() { clock.last_sent.max(clock.busy_since) } else { clock.last_sent };
         let paced = |timer, period| Deadline { at: since + period, timer };
         let situation = if self.is_tail() {
             let since = clock.last_sent.max(clock.idle_since);
             Deadline { at: since + clock.tail_spacing(self.path.reordering_threshold), timer: "state.tail" }
-        } else if self.has_unconfirmed() || self.tally.waits > 0 && clock.since_data <= WAITING_SHORT {
+        } else if self.has_unconfirmed() || self.stream_counts.window_blocked > 0 && clock.since_data <= WAITING_SHORT {
             paced("state.waiting", clock.slowed(clock.period.error()))
-        } else if self.has_unsettled() || clock.sync > ExchangeNumber::FIRST && clock.confirmed.highest.is_none() {
+        } else if self.has_unjudged() || clock.sync > ExchangeNumber::FIRST && clock.confirmed.highest.is_none() {
             // Why the second: nothing has shown yet that any state arrives. The third leg of set-up may be lost.
             paced("state.long", clock.slowed(clock.period.normal()))
         } else {
             paced("state.keep_alive", self.config.keep_alive)
         };
-        Deadline::earlier(clock.hasten.map(|at| Deadline { at, timer: "state.news" }), Some(situation))
+        Deadline::earlier(clock.immediate_at.map(|at| Deadline { at, timer: "state.news" }), Some(situation))
     }
 
     fn is_tail(&self) -> bool {
-        if !self.has_unsettled() || self.has_eligible() {
+        if !self.has_unjudged() || self.has_eligible() {
             return false;
         }
         let Some(last) = self.last_data else { return false };
@@ -239,36 +236,36 @@ impl SendHalf {
 
     /// Whether a stream, an end, a SKIP or a change of class is unconfirmed.
     fn has_unconfirmed(&self) -> bool {
-        self.clock.reclass.is_some() || self.tally.unconfirmed > 0
+        self.state_timer.reclass.is_some() || self.stream_counts.unconfirmed > 0
     }
 
     #[cold]
     pub(super) fn emit_state(&mut self, now: Instant, counter: &mut ShipmentCounter) -> (ShipmentNumber, Outgoing) {
-        self.stale();
+        self.invalidate_due();
         let number = counter.take();
         let mut state = State {
-            sync: self.clock.take_sync(),
+            sync: self.state_timer.take_sync(),
             time: now.as_nanos(),
-            answer: self.is_tail() && self.clock.since_data >= self.path.reordering_threshold,
+            answer: self.is_tail() && self.state_timer.since_data >= self.path.reordering_threshold,
             exchange: self.asks_for_arrival(now),
-            confirmed: self.clock.confirmed,
+            confirmed: self.state_timer.confirmed,
             frames: smallvec::SmallVec::new(),
         };
         self.add_frames(now, &mut state);
         debug_assert!(state.encoded_len() <= self.config.body_bytes, "a state of {} bytes", state.encoded_len());
-        self.clock.last_sent = now;
-        self.clock.hasten = None;
-        self.clock.settled = 0;
-        self.clock.confirms |= self.clock.confirmed.highest.is_some();
-        self.clock.unanswered = self.clock.unanswered.saturating_add(1);
-        self.clock.since_data = self.clock.since_data.saturating_add(1);
+        self.state_timer.last_sent = now;
+        self.state_timer.immediate_at = None;
+        self.state_timer.judged = 0;
+        self.state_timer.confirms |= self.state_timer.confirmed.highest.is_some();
+        self.state_timer.unanswered = self.state_timer.unanswered.saturating_add(1);
+        self.state_timer.since_data = self.state_timer.since_data.saturating_add(1);
         self.on_state_sent(now, number, &state);
         (number, Outgoing::State(Box::new(state)))
     }
 
     fn overdue(&self, now: Instant) -> Overdue {
-        let echoed = if self.clock.unanswered < REPORTS_STAY_AWAY { self.path.echo } else { Some(ShipmentNumber(u64::MAX)) };
-        Overdue { ended_by: now - self.clock.round_trip - self.clock.period.error(), echoed }
+        let echoed = if self.state_timer.unanswered < REPORTS_STAY_AWAY { self.path.echo } else { Some(ShipmentNumber(u64::MAX)) };
+        Overdue { ended_by: now - self.state_timer.round_trip - self.state_timer.period.error(), echoed }
     }
 
     fn add_frames(&mut self, now: Instant, state: &mut State) {
@@ -281,14 +278,14 @@ impl SendHalf {
             }
             fits
         };
-        if let Some((change, class)) = self.clock.reclass {
+        if let Some((change, class)) = self.state_timer.reclass {
             push(StateFrame::Reclass { change, class, rate: self.config.rate.peak() });
         }
         let overdue = self.overdue(now);
-        // Turns: when not everything fits, another stream comes first in the next state.
+        // Round robin: when not everything fits, another stream comes first in the next state.
         let count = self.streams.len();
-        let first = self.clock.turn.checked_rem(count).unwrap_or(0);
-        self.clock.turn = first + 1;
+        let first = self.state_timer.turn.checked_rem(count).unwrap_or(0);
+        self.state_timer.turn = first + 1;
         let turns = |step: usize| (first + step) % count;
         for place in (0..count).map(turns) {
             announce(self.streams.number(place), &self.streams[place], &mut push);
@@ -306,8 +303,8 @@ impl SendHalf {
 
 /// Which segments should have been judged by now.
 ///
-/// Why the second: of small segments hundreds wait for the next report, which tells of nearly all. Not so when reports stay
-/// away: the receiver may know of none of them, and judges no segment whose length it does not know.
+/// Why the second: of small segments hundreds wait for the next report, which tells of nearly all. Not so when reports are
+/// missing: the receiver may know of none of them, and judges no segment whose length it does not know.
 #[derive(Clone, Copy)]
 struct Overdue {
     /// Those whose first pass ended by then ..
@@ -340,18 +337,18 @@ fn announce(id: StreamId, stream: &SendStream, push: &mut impl FnMut(StateFrame)
 
 /// The statement about a segment whose first pass is over or that is given up.
 fn statement(id: StreamId, stream: &SendStream, number: SegmentNumber) -> Option<StateFrame> {
-    let segment = stream.get(number).filter(|segment| !segment.settled())?;
+    let segment = stream.get(number).filter(|segment| !segment.judged())?;
     let finished = segment.statement(id, number);
     if segment.skipped {
         // A SKIP beyond the window would name a segment the receiver has no room to remember, and one out of
-        // turn would free units that are not counted yet.
+        // order would free units that are not counted yet.
         let in_turn = number.0 < stream.window.segments() && number < stream.current;
         return in_turn.then_some(StateFrame::Skip(finished));
     }
     segment.first_pass_over().then_some(StateFrame::Finished(finished))
 }
 
-/// The newest segment that has left: it lets the receiver hold its tail lost.
+/// The newest segment that has left: with it the receiver can declare its tail lost.
 fn list_newest(id: StreamId, stream: &SendStream, push: &mut impl FnMut(StateFrame) -> bool) {
     if let Some(frame) = stream.current.previous().and_then(|newest| statement(id, stream, newest)) {
         push(frame);
@@ -361,8 +358,8 @@ fn list_newest(id: StreamId, stream: &SendStream, push: &mut impl FnMut(StateFra
 /// How far an open segment has come, when everything of it that may leave has left.
 fn list_reached(id: StreamId, stream: &SendStream, push: &mut impl FnMut(StateFrame) -> bool) {
     let Some(segment) = stream.get(stream.current) else { return };
-    let paused = segment.layout.units.is_none() && segment.next > 0 && segment.next == segment.ready();
-    if let Some(last_shipment) = segment.last_shipment.filter(|_| paused && !segment.settled() && !segment.skipped) {
+    let paused = segment.layout.units.is_none() && segment.next > Position::FIRST && segment.next == segment.ready();
+    if let Some(last_shipment) = segment.last_shipment.filter(|_| paused && !segment.judged() && !segment.skipped) {
         push(StateFrame::Reached(Reached {
             stream: id,
             segment: stream.current,
@@ -394,7 +391,7 @@ fn list_finished(id: StreamId, stream: &mut SendStream, overdue: Overdue, push: 
         stream.listed_to += 1;
     }
     if stream.listed_to + 1 >= stream.current {
-        // All have had their turn. Why here and not when the next state begins: by then newer segments may
+        // Every stream has been listed. Why here and not when the next state begins: by then newer segments may
         // have started, and the oldest would never be listed again while data flows.
         stream.listed_to = stream.base;
     }

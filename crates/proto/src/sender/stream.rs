@@ -7,18 +7,21 @@ mod invariants;
 
 use super::StreamCounters;
 use super::segment::SendSegment;
-use super::tally::Standing;
+use super::stream_counts::StreamFlags;
 use crate::layout::Layout;
+use core::ops::Range;
 use segstream_base::halves::{SubmitError, Verdict};
 use segstream_base::tolerance::Tolerance;
-use segstream_base::{Instant, SegmentNumber, ShipmentNumber};
+use segstream_base::{Instant, Position, Run, SegmentNumber, ShipmentNumber};
+use segstream_blocks::ranges::RangeSet;
 use segstream_blocks::window::SendWindow;
 use segstream_wire::Part;
 use segstream_wire::contract::{Contract, check_tolerance};
 use segstream_wire::report::RefuseReason;
-use std::collections::VecDeque;
+use smallvec::SmallVec;
+use std::collections::{BTreeSet, VecDeque};
 
-/// How many used segments keep their buffers for the next ones.
+/// How many finished segments keep their buffers for reuse.
 const SPARE_SEGMENTS: usize = 64;
 
 /// One outgoing stream.
@@ -30,16 +33,18 @@ pub(crate) struct SendStream {
     /// Whether the receiver has granted a window, which also confirms the stream.
     pub(crate) granted: bool,
     pub(crate) refused: Option<RefuseReason>,
-    /// Units the receiver's buffer holds, as its first grant says.
+    /// The receive buffer in units, as the first grant says.
     pub(crate) window_units: u64,
     segments: VecDeque<SendSegment>,
     spare: Vec<SendSegment>,
-    /// The segment the application is still appending to, and its verdict should that come first.
+    /// Segments from `base` on that have a verdict.
+    settled: RangeSet,
+    /// The open segment, and its verdict if that comes before its end.
     writer: Option<SegmentNumber>,
     writer_verdict: Verdict,
     /// The number of the segment at the front of the queue.
     pub(crate) base: SegmentNumber,
-    /// The segment whose first pass is going on.
+    /// The segment whose units are being sent for the first time.
     pub(crate) current: SegmentNumber,
     /// Units started in all, as the receiver's unit edge counts them.
     pub(crate) units_started: u64,
@@ -47,33 +52,33 @@ pub(crate) struct SendStream {
     pub(crate) end_confirmed: bool,
     /// Units of segments without a verdict.
     buffered_units: u64,
-    pub(crate) unsettled: u64,
-    pub(crate) again_total: u32,
+    pub(crate) unjudged: u64,
+    pub(crate) retransmit_total: u32,
     pub(crate) counters: StreamCounters,
-    /// No segment below this one has anything wanted again.
-    again_from: SegmentNumber,
-    /// The next segment whose lifetime has not run out.
+    /// The segments with pending retransmissions, and perhaps some without.
+    retransmit: BTreeSet<SegmentNumber>,
+    /// The next segment whose lifetime can expire.
     expire_from: SegmentNumber,
-    /// A submission was refused; tell when the next may succeed.
+    /// A submission was refused; an event follows when the next one can succeed.
     pub(crate) blocked: bool,
-    /// When the send buffer is full, the oldest unsent segment is given up for a new one.
+    /// Drop-oldest: a full send buffer drops the oldest unsent segment for a new one.
     pub(crate) drops_oldest: bool,
-    /// Bytes it may still send before the next stream's turn.
+    /// The deficit of round robin: bytes it may still send before the next stream's turn.
     pub(crate) credit: u64,
     /// Where the next list of finished segments starts.
     pub(crate) listed_to: SegmentNumber,
-    /// What the half's tally counts it as.
-    pub(super) standing: Standing,
+    /// The flags under which the half counts it.
+    pub(super) flags: StreamFlags,
 }
 
-/// What the next first-time unit of a stream waits for.
+/// What blocks the next first-time unit of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FirstTime {
     /// There is none, or the receiver has not granted a window yet.
     Nothing,
-    /// Only for its turn.
+    /// Nothing but the pacer and the scheduler.
     Ready,
-    /// For the window.
+    /// The flow control window.
     Window,
 }
 
@@ -88,6 +93,7 @@ impl SendStream {
             refused: None,
             segments: VecDeque::new(),
             spare: Vec::new(),
+            settled: RangeSet::new(),
             writer: None,
             writer_verdict: Verdict::Expired,
             base: SegmentNumber::FIRST,
@@ -96,16 +102,16 @@ impl SendStream {
             finished: false,
             end_confirmed: false,
             buffered_units: 0,
-            unsettled: 0,
-            again_total: 0,
+            unjudged: 0,
+            retransmit_total: 0,
             counters: StreamCounters::default(),
-            again_from: SegmentNumber::FIRST,
+            retransmit: BTreeSet::new(),
             expire_from: SegmentNumber::FIRST,
             blocked: false,
             drops_oldest: false,
             credit: 0,
             listed_to: SegmentNumber::FIRST,
-            standing: Standing::default(),
+            flags: StreamFlags::default(),
         }
     }
 
@@ -161,18 +167,18 @@ impl SendStream {
         segment.buffered = if bytes.is_some() { units } else { 0 };
         // Source times travel in whole microseconds.
         segment.source_time = Instant::from_nanos(source_time.as_nanos() / 1000 * 1000);
-        segment.deadline = (!self.contract.lifetime.is_zero()).then(|| now + self.contract.lifetime);
+        segment.deadline = (!self.contract.lifetime.is_zero()).then(|| now + self.contract.lifetime.into());
         self.buffered_units += segment.buffered;
         let number = self.next_segment();
         self.segments.push_back(segment);
-        self.unsettled += 1;
+        self.unjudged += 1;
         self.writer = bytes.is_none().then_some(number);
         Ok(number)
     }
 
-    /// At most two windows are kept: one on its way, one waiting.
+    /// At most two windows are buffered: one in flight, one not yet sent.
     fn admit(&mut self, units: u64) -> Result<(), SubmitError> {
-        let too_many = self.unsettled >= 2 * u64::from(self.contract.window_segments);
+        let too_many = self.unjudged >= 2 * u64::from(self.contract.window_segments);
         if too_many || self.buffered_units + units > 2 * self.window_units {
             self.blocked = true;
             return Err(SubmitError::Blocked);
@@ -180,16 +186,16 @@ impl SendStream {
         Ok(())
     }
 
-    /// Gives up the oldest segment of which nothing has left, and frees its room at once: nothing of it is needed any more. Its
-    /// number; `None` where the policy is another one, or where that would make no room.
+    /// Drops the oldest segment of which nothing has been sent, and frees its buffer at once. Its
+    /// number; `None` without the policy drop-oldest, or where that would free nothing.
     ///
     /// Limit: a segment that was given up counts among those without a verdict until the receiver has confirmed it, so that what
     /// both ends keep of segments stays bounded.
     pub(crate) fn drop_oldest(&mut self) -> Option<SegmentNumber> {
-        if !self.drops_oldest || self.unsettled >= 2 * u64::from(self.contract.window_segments) {
+        if !self.drops_oldest || self.unjudged >= 2 * u64::from(self.contract.window_segments) {
             return None;
         }
-        let is_unsent = |segment: &SendSegment| segment.next == 0 && !segment.skipped && !segment.settled();
+        let is_unsent = |segment: &SendSegment| segment.next == Position::FIRST && !segment.skipped && !segment.judged();
         let mut numbers = self.current.max(self.base).up_to(self.next_segment());
         let number = numbers.find(|&number| self.writer != Some(number) && self.get(number).is_some_and(is_unsent))?;
         self.give_up(number);
@@ -209,7 +215,7 @@ impl SendStream {
             self.writer = None;
             return Ok(Some(self.writer_verdict));
         };
-        if open.skipped || open.settled() {
+        if open.skipped || open.judged() {
             let verdict = open.verdict.unwrap_or(Verdict::Expired);
             self.writer = None;
             return Ok(Some(verdict));
@@ -235,7 +241,7 @@ impl SendStream {
         Ok(None)
     }
 
-    /// What the next first-time unit waits for.
+    /// What blocks the next first-time unit.
     #[inline]
     pub(crate) fn first_time(&self) -> FirstTime {
         let Some(segment) = self.get(self.current) else { return FirstTime::Nothing };
@@ -270,10 +276,10 @@ impl SendStream {
     }
 
     /// Whether `part`, which has just left, is a first-time part of a whole segment that has more to come and
-    /// had begun before: then the stream stands as it stood.
+    /// had begun before: then the flags of the stream are unchanged.
     pub(crate) fn is_within_whole(&self, part: &Part) -> bool {
-        let within = |segment: &SendSegment| !segment.opened && segment.next < segment.units();
-        !part.again && part.first > 0 && part.segment == self.current && self.get(self.current).is_some_and(within)
+        let within = |segment: &SendSegment| !segment.opened && segment.next.0 < segment.units();
+        !part.retransmission && part.first > Position::FIRST && part.segment == self.current && self.get(self.current).is_some_and(within)
     }
 
     /// Notes that `count` positions of the present segment leave for the first time in shipment `number`, and
@@ -297,15 +303,15 @@ impl SendStream {
     /// counted, and whole blocks.
     pub(crate) fn open_room(&self, segment: &SendSegment) -> u32 {
         let (room, block) = (self.window.units().saturating_sub(self.units_started), u64::from(segment.layout.order.block.max(1)));
-        u32::try_from(u64::from(segment.counted - segment.next) + room / block * block).unwrap_or(u32::MAX)
+        u32::try_from(u64::from(segment.counted - segment.next.0) + room / block * block).unwrap_or(u32::MAX)
     }
 
-    /// Moves on to the next segment that still has first-time units.
+    /// Advances to the next segment that still has first-time units.
     pub(crate) fn advance_current(&mut self) {
         while let Some(segment) = self.get_mut(self.current)
-            && (segment.skipped || segment.settled() || segment.first_pass_over())
+            && (segment.skipped || segment.judged() || segment.first_pass_over())
         {
-            if !segment.settled() {
+            if !segment.judged() {
                 // Invariant: both ends count a segment's units once; the receiver counts the whole length of
                 // one that was given up. Counted here, in order, they cannot close the window for those before.
                 let rest = segment.units() - segment.counted;
@@ -316,32 +322,45 @@ impl SendStream {
         }
     }
 
-    /// Queues again what is wanted of `segment` and lost.
-    pub(crate) fn request(&mut self, segment: SegmentNumber, start: u32, end: u32, echo: ShipmentNumber, reorder: u32) {
-        let Some(wanted) = self.get_mut(segment) else { return };
-        if wanted.settled() {
+    /// Queues the requested units of `segment` that are lost for retransmission.
+    pub(crate) fn request(
+        &mut self,
+        segment: SegmentNumber,
+        positions: Run<Position>,
+        (echo, reorder): (ShipmentNumber, u32),
+        positions_left: &mut u32,
+    ) {
+        let Some(requested) = self.get_mut(segment) else { return };
+        if requested.judged() {
             return;
         }
-        let queued = wanted.request(start, end, echo, reorder);
+        let queued = requested.request(positions, echo, reorder, positions_left);
         if queued > 0 {
-            self.again_total += queued;
-            self.again_from = self.again_from.min(segment);
+            self.retransmit_total += queued;
+            self.retransmit.insert(segment);
         }
     }
 
-    /// The oldest segment with something wanted again.
-    pub(crate) fn oldest_again(&mut self) -> Option<SegmentNumber> {
-        if self.again_total == 0 {
-            return None;
+    /// So many pending retransmissions of `segment` are cancelled: all that there were.
+    fn on_requests_dropped(&mut self, segment: SegmentNumber, dropped: u32) {
+        if dropped > 0 {
+            self.retransmit_total -= dropped;
+            self.retransmit.remove(&segment);
         }
-        self.again_from = self.again_from.max(self.base);
-        while self.get(self.again_from).is_some_and(|segment| segment.again_count == 0) {
-            self.again_from += 1;
-        }
-        self.get(self.again_from).map(|_| self.again_from)
     }
 
-    /// When the next lifetime runs out.
+    /// The oldest segment with pending retransmissions.
+    pub(crate) fn oldest_retransmission(&mut self) -> Option<SegmentNumber> {
+        while let Some(&oldest) = self.retransmit.first() {
+            if self.get(oldest).is_some_and(|segment| segment.retransmit_count > 0) {
+                return Some(oldest);
+            }
+            self.retransmit.pop_first();
+        }
+        None
+    }
+
+    /// When the next lifetime expires.
     pub(crate) fn next_expiry(&self) -> Option<Instant> {
         if self.contract.lifetime.is_zero() {
             return None;
@@ -349,27 +368,27 @@ impl SendStream {
         self.get(self.expire_from.max(self.base))?.deadline
     }
 
-    /// Moves on to the next segment that can still run out.
+    /// Advances to the next segment whose lifetime can still expire.
     fn advance_expiry(&mut self) {
         self.expire_from = self.expire_from.max(self.base);
-        while self.get(self.expire_from).is_some_and(|segment| segment.settled() || segment.skipped) {
+        while self.get(self.expire_from).is_some_and(|segment| segment.judged() || segment.skipped) {
             self.expire_from += 1;
         }
     }
 
-    /// Gives up the segment whose lifetime ran out first.
+    /// Abandons the segment whose lifetime expired first.
     pub(crate) fn expire_one(&mut self) {
         self.give_up(self.expire_from.max(self.base));
         self.advance_expiry();
     }
 
-    /// The receiver has granted its first window: what can never fit it is given up. Returns whether anything
-    /// was.
+    /// The receiver has granted its first window: abandons segments that can never fit it. Returns whether there were
+    /// any.
     pub(crate) fn fit_window(&mut self, units: u64) -> bool {
         self.granted = true;
         self.window_units = self.window_units.min(units.max(1));
         let window = self.window_units;
-        let long = |segment: &SendSegment| segment.buffered > window && !segment.skipped && !segment.settled();
+        let long = |segment: &SendSegment| segment.buffered > window && !segment.skipped && !segment.judged();
         let long: Vec<SegmentNumber> = self.base.up_to(self.next_segment()).filter(|&number| self.get(number).is_some_and(long)).collect();
         for &number in &long {
             self.give_up(number);
@@ -381,14 +400,14 @@ impl SendStream {
     fn give_up(&mut self, number: SegmentNumber) {
         let Some(segment) = self.get_mut(number) else { return };
         let dropped = segment.skip();
-        self.again_total -= dropped;
+        self.on_requests_dropped(number, dropped);
         self.advance_current();
     }
 
     /// Takes a verdict on a segment that had `units` at the receiver (`None`: all of them). Returns whether
     /// it was new.
     pub(crate) fn settle(&mut self, number: SegmentNumber, verdict: Verdict, units: Option<u32>) -> bool {
-        let Some(segment) = self.get_mut(number).filter(|segment| !segment.settled()) else { return false };
+        let Some(segment) = self.get_mut(number).filter(|segment| !segment.judged()) else { return false };
         segment.verdict = Some(verdict);
         if segment.layout.length.is_none() {
             segment.set_length();
@@ -402,20 +421,43 @@ impl SendStream {
         if self.writer == Some(number) {
             self.writer_verdict = verdict;
         }
-        self.again_total -= dropped;
-        self.unsettled -= 1;
+        self.on_requests_dropped(number, dropped);
+        // Why not the oldest: it leaves at once, and mostly there is no other.
+        if number > self.base {
+            self.settled.insert(number.0..number.0 + 1);
+        }
+        self.unjudged -= 1;
         self.buffered_units -= buffered;
         self.advance_current();
-        while self.segments.front().is_some_and(SendSegment::settled) {
+        while self.segments.front().is_some_and(SendSegment::judged) {
             let used = self.segments.pop_front();
             self.base += 1;
             if self.spare.len() < SPARE_SEGMENTS {
                 self.spare.extend(used);
             }
         }
+        if !self.settled.is_empty() {
+            self.settled.remove(0..self.base.0);
+        }
         self.current = self.current.max(self.base);
         self.advance_expiry();
         true
+    }
+
+    /// The segments of `range` without a verdict, as runs.
+    pub(crate) fn unsettled(&self, range: Range<SegmentNumber>) -> SmallVec<[Range<SegmentNumber>; 2]> {
+        if self.settled.is_empty() {
+            return core::iter::once(range).filter(|range| !range.is_empty()).collect();
+        }
+        let gaps = self.settled.gaps(range.start.0..range.end.0);
+        gaps.map(|gap| SegmentNumber(gap.start)..SegmentNumber(gap.end)).collect()
+    }
+
+    /// The first run of `told` without a verdict; an empty one at its end if there is none.
+    pub(crate) fn first_unsettled(&self, told: Range<u64>) -> Range<SegmentNumber> {
+        let start = told.start.max(self.base.0);
+        let gap = self.settled.first_gap(start..told.end).unwrap_or(told.end..told.end);
+        SegmentNumber(gap.start)..SegmentNumber(gap.end)
     }
 
     /// Whether a segment is open.
@@ -429,7 +471,7 @@ impl SendStream {
     }
 
     /// Whether the receiver has not confirmed the stream, its end, or the SKIP of its oldest segment. Later SKIPs
-    /// are repeated too, but do not set the pace.
+    /// are repeated too, but do not shorten the period of states.
     pub(crate) fn has_unconfirmed(&self) -> bool {
         let ending = self.finished && !self.end_confirmed;
         !self.granted || ending || self.segments.front().is_some_and(|oldest| oldest.skipped)
@@ -437,6 +479,6 @@ impl SendStream {
 
     /// Whether nothing is left to do: all segments are judged and the end is known to the receiver.
     pub(crate) fn is_over(&self) -> bool {
-        self.refused.is_some() || (self.finished && self.end_confirmed && self.unsettled == 0)
+        self.refused.is_some() || (self.finished && self.end_confirmed && self.unjudged == 0)
     }
 }

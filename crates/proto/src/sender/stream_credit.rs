@@ -1,23 +1,23 @@
-//! How many streams may be opened: as many at a time as the peer allows (compare RFC 9000 4.6).
+//! The stream limit of the peer: how many streams may be opened (compare RFC 9000 4.6).
 //!
 //! Owned by the half. The peer tells a total that only grows, first by the limits of set-up, then in MAX_STREAMS frames as
-//! streams retire at its end. Before set-up is done nothing is known, and nothing refused; what turns out to be too many then
-//! is refused without asking the peer.
+//! streams retire at its end. Before set-up is done the limit is unknown and nothing is refused; streams beyond the limit are
+//! then refused without announcing them.
 //!
 //! Invariant: once the total is known, no more streams are announced than it allows.
 
 use segstream_base::StreamId;
 
-/// What may be opened.
+/// The stream limit and what has been used of it.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct StreamCredit {
     /// The number of the next stream: how many were opened, refused ones included.
     next: StreamId,
     /// Streams that the peer does not have: it refused them, or was never asked.
     refused: u64,
-    /// How many the peer may be asked for in all; `None` until it is known.
+    /// The total that the peer allows; `None` until it is known.
     total: Option<u64>,
-    /// Somebody was told to wait.
+    /// The application was refused a stream at the limit.
     blocked: bool,
 }
 
@@ -29,7 +29,7 @@ impl StreamCredit {
         allows
     }
 
-    /// Streams the peer has been asked for.
+    /// Streams announced to the peer.
     fn asked(&self) -> u64 {
         u64::from(self.next) - self.refused
     }
@@ -51,7 +51,7 @@ impl StreamCredit {
         self.refused += 1;
     }
 
-    /// The peer allows so many in all. Whether somebody who was told to wait may try again.
+    /// The peer allows this total. Returns whether an application that was refused a stream can open one now.
     pub(super) fn on_total(&mut self, total: u64) -> bool {
         self.total = Some(self.total.map_or(total, |known| known.max(total)));
         self.blocked && self.allows_one_more() && core::mem::take(&mut self.blocked)

@@ -55,7 +55,7 @@ fn the_newest_exchange_is_told_once_with_all_that_came_before_it() {
     arrive(&mut half, 5, 1, None);
     half.note_congestion_mark();
     arrive(&mut half, 6, 2, None);
-    // 3 and 4 are lost, and held lost three numbers later.
+    // 3 and 4 are lost, and declared lost three numbers later.
     arrive(&mut half, 10, 5, None);
     arrive(&mut half, 20, 9, Some((3, true)));
     arrive(&mut half, 21, 10, None);

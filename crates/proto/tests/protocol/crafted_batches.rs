@@ -4,7 +4,7 @@
 use segstream_base::codec::Writer;
 use segstream_base::endpoint::{Arrival, Endpoint as _, Local};
 use segstream_base::random::Seed;
-use segstream_base::{Duration, Instant, SegmentNumber, ShipmentNumber, StreamId, Tolerance};
+use segstream_base::{Duration, Instant, Position, SegmentNumber, ShipmentNumber, StreamId, Tolerance};
 use segstream_proto::config::Config;
 use segstream_proto::connection::{ConnectionEvent, Received};
 use segstream_proto::endpoint::{ConnectionId, Endpoint};
@@ -33,6 +33,7 @@ impl Receiver {
         let config = Config {
             class: Class::new(6).unwrap(),
             rate: Rate::Unpaced,
+            epoch: Duration::ZERO,
             circuit_breaker: false,
             unlimited: true,
             accept: true,
@@ -103,7 +104,7 @@ impl Receiver {
 }
 
 fn unit(segment: SegmentNumber, first: u32, length: u64, payload_bytes: u32) -> Part {
-    Part { segment, first, count: 1, length: Some(length), payload_bytes, ..Part::default() }
+    Part { segment, first: Position(first), count: 1, length: Some(length), payload_bytes, ..Part::default() }
 }
 
 #[test]
@@ -139,15 +140,15 @@ fn units_that_come_late_are_judged_in_a_batch_as_one_by_one() {
             let datagram = receiver.datagram(1 + u64::from(at), unit(SegmentNumber(0), at, 40_000, 1000), 1);
             receiver.alone(datagram);
         }
-        let repair = receiver.datagram(42, Part { again: true, ..unit(SegmentNumber(0), 8, 40_000, 1000) }, 1);
+        let repair = receiver.datagram(42, Part { retransmission: true, ..unit(SegmentNumber(0), 8, 40_000, 1000) }, 1);
         receiver.alone(repair);
         let late: Vec<Vec<u8>> =
             (8..24).map(|at| receiver.datagram(1 + u64::from(at), unit(SegmentNumber(0), at, 40_000, 1000), 1)).collect();
         receiver.hand_over(&late, as_batch);
         let mut told = Vec::new();
         while let Some((_, event)) = receiver.endpoint.poll_event() {
-            if let ConnectionEvent::Units { first, count, .. } = event {
-                told.extend(first..first + count);
+            if let ConnectionEvent::Units { units, .. } = event {
+                told.extend(units);
             }
         }
         (receiver.recv().expect("a verdict"), told)

@@ -12,7 +12,7 @@ fn large(seed: u64) -> Pair {
     let contracts = [
         Contract::default(),
         Contract { tolerance: Tolerance::new(16, 3, 1).unwrap(), order: Order::AsAccepted, weight: 3, ..Contract::default() },
-        Contract { lifetime: ms(80), ..Contract::default() },
+        Contract { lifetime: ms(80).into(), ..Contract::default() },
     ];
     let mut setup = Setup::new(&contracts).loss(0.1, 0.1).seed(seed);
     setup.log = true;
@@ -62,7 +62,7 @@ fn a_reliable_and_a_tolerant_stream_behave_as_they_did() {
 
 #[test]
 fn an_open_segment_that_expires_behaves_as_it_did() {
-    let mut setup = Setup::new(&[Contract { lifetime: ms(150), window_units: 8, ..Contract::default() }]);
+    let mut setup = Setup::new(&[Contract { lifetime: ms(150).into(), window_units: 8, ..Contract::default() }]);
     setup.log = true;
     setup.forward.lost.extend([4, 9]);
     let mut pair = setup.build();

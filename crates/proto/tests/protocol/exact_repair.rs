@@ -17,7 +17,7 @@ fn without_loss_nothing_is_sent_twice() {
         pair.offer(0, 100, 30_000);
         pair.offer(1, 1000, 700);
         pair.run_over(limit());
-        assert_eq!(pair.oracle.again, 0, "{delay}");
+        assert_eq!(pair.oracle.retransmitted, 0, "{delay}");
     }
 }
 
@@ -32,7 +32,7 @@ fn reordering_within_the_distance_sends_nothing_twice() {
             pair.offer(0, 100, 30_000);
             pair.offer(1, 300, 700);
             pair.run_over(limit());
-            assert_eq!(pair.oracle.again, 0, "{by} positions late");
+            assert_eq!(pair.oracle.retransmitted, 0, "{by} positions late");
             assert_eq!(pair.receiver.half.counters.units_detected_lost, 0);
         }
     }
@@ -45,7 +45,7 @@ fn reordering_beyond_the_distance_costs_little_once_the_distance_has_grown() {
     let mut pair = setup.build();
     pair.offer(0, 300, 30_000);
     pair.run_over(limit());
-    assert!(pair.oracle.again < 20, "{} of 9000 units", pair.oracle.again);
+    assert!(pair.oracle.retransmitted < 20, "{} of 9000 units", pair.oracle.retransmitted);
 }
 
 #[test]
@@ -58,9 +58,9 @@ fn every_lost_unit_is_sent_again_exactly_once_when_no_repair_is_lost() {
         pair.offer(0, 120, 30_000);
         pair.run_over(limit());
         // Some of the lost are repairs or states; every repair repairs one lost unit.
-        let lost = pair.oracle.first_lost + (pair.oracle.again - pair.oracle.first_lost);
+        let lost = pair.oracle.first_lost + (pair.oracle.retransmitted - pair.oracle.first_lost);
         assert!(pair.oracle.first_lost > 25);
-        assert_eq!(pair.oracle.again, lost);
+        assert_eq!(pair.oracle.retransmitted, lost);
         assert_eq!(pair.receiver.half.counters.units_duplicate, 0, "nothing arrives twice");
     }
 }
@@ -75,7 +75,7 @@ fn nothing_arrives_twice_at_any_random_loss() {
         pair.offer(1, 100, 30_000);
         pair.run_over(limit());
         assert_eq!(pair.receiver.half.counters.units_duplicate, 0, "loss {loss}");
-        assert!(pair.oracle.again > 0 || loss < 0.01);
+        assert!(pair.oracle.retransmitted > 0 || loss < 0.01);
     }
 }
 
@@ -84,7 +84,7 @@ fn lost_feedback_alone_sends_nothing_twice() {
     let mut pair = Setup::new(&[Contract::default()]).loss(0.0, 0.7).build();
     pair.offer(0, 300, 30_000);
     pair.run_over(limit());
-    assert_eq!((pair.oracle.again, pair.oracle.count(Verdict::Complete)), (0, 300));
+    assert_eq!((pair.oracle.retransmitted, pair.oracle.count(Verdict::Complete)), (0, 300));
 }
 
 #[test]
@@ -94,7 +94,7 @@ fn a_burst_of_losses_costs_one_round() {
     let mut pair = setup.build();
     pair.offer(0, 1, 1_000_000);
     pair.run_over(limit());
-    assert_eq!(pair.oracle.again, pair.oracle.first_lost);
+    assert_eq!(pair.oracle.retransmitted, pair.oracle.first_lost);
     // 1000 shipments take 90 ms, then half a round trip, and one round of repair with its own 25 ms.
     let judged = pair.judged[0].2;
     assert!(judged.since(segstream_base::Instant::ZERO) < ms(60 + 95 + 30 + 60 + 40), "{judged}");

@@ -2,7 +2,9 @@
 //! what a frame speaks of. A receiver that says nothing at all is asked again.
 
 use segstream_base::halves::Verdict;
-use segstream_base::{Bandwidth, Duration, Instant, ReportNumber, SegmentNumber, ShipmentNumber, StreamId, Tolerance};
+use segstream_base::{
+    Bandwidth, Duration, Instant, Ordinal, Position, ReportNumber, Run, SegmentNumber, ShipmentNumber, StreamId, Tolerance, UnitIndex,
+};
 use segstream_proto::number::ShipmentCounter;
 use segstream_proto::rate::Rate;
 use segstream_proto::sender::{Outgoing, SendHalf, SenderConfig, SenderHalfEvent};
@@ -11,7 +13,7 @@ use segstream_wire::{Class, Contract, Part, Report, ReportFrame};
 const UNIT_BYTES: u64 = 1024;
 
 /// A segment, its verdict and its holes.
-type Judged = (SegmentNumber, Verdict, Vec<(u32, u32)>);
+type Judged = (SegmentNumber, Verdict, Vec<Run<UnitIndex>>);
 
 /// A sending half of one stream, and all that has left it.
 struct Sender {
@@ -32,6 +34,7 @@ impl Sender {
             body_bytes: 1100,
             overhead_bytes: 41,
             rate: Rate::smooth(Bandwidth::from_megabits_per_second(10)),
+            epoch: Duration::ZERO,
             circuit_breaker: false,
             pacing_quantum: Duration::ZERO,
             keep_alive: Duration::from_secs(5),
@@ -92,6 +95,10 @@ impl Sender {
     }
 }
 
+fn run<N: Ordinal>(start: u32, end: u32) -> Run<N> {
+    Run::new(N::of(start), N::of(end)).unwrap()
+}
+
 fn ms(millis: u64) -> Duration {
     Duration::from_millis(millis)
 }
@@ -115,16 +122,16 @@ fn what_was_asked_for_before_it_left_is_not_sent_twice() {
     let everything = ReportFrame::Request {
         stream: StreamId(0),
         segment: SegmentNumber(0),
-        missing: [(0, 100)].into_iter().collect(),
-        tail_from: Some(3),
+        missing: [run(0, 100)].into_iter().collect(),
+        tail_from: Some(Position(3)),
         length_wanted: false,
     };
     // The echo is of a number that was never given out, so that it speaks against every unit.
     sender.report(Some(1 << 20), [everything]);
     sender.run(ms(300));
-    let (again, first): (Vec<&Part>, Vec<&Part>) = sender.parts.iter().partition(|part| part.again);
-    let asked: Vec<u32> = again.iter().flat_map(|part| part.first..part.first + part.count).collect();
-    assert_eq!(asked, (0..left).collect::<Vec<_>>());
+    let (again, first): (Vec<&Part>, Vec<&Part>) = sender.parts.iter().partition(|part| part.retransmission);
+    let asked: Vec<Position> = again.iter().flat_map(|part| part.first.up_to(part.end())).collect();
+    assert_eq!(asked, (0..left).map(Position).collect::<Vec<_>>());
     assert_eq!(first.iter().map(|part| part.count).sum::<u32>(), 100);
 }
 
@@ -134,14 +141,14 @@ fn a_request_in_a_segment_that_is_not_there_changes_nothing() {
     sender.submit(4);
     sender.run(ms(20));
     for (stream, segment) in [(0, 1), (0, u64::MAX), (1, 0), (u32::MAX, 0)] {
-        let missing = [(0, u32::MAX)].into_iter().collect();
+        let missing = [run(0, u32::MAX)].into_iter().collect();
         sender.report(
             Some(1 << 20),
             [ReportFrame::Request {
                 stream: StreamId(stream),
                 segment: SegmentNumber(segment),
                 missing,
-                tail_from: Some(0),
+                tail_from: Some(Position(0)),
                 length_wanted: true,
             }],
         );
@@ -180,19 +187,19 @@ fn a_map_of_holes_says_nothing_of_units_it_does_not_name() {
     let mut sender = Sender::granted(Contract { tolerance: Tolerance::new(20, 5, 5).unwrap(), ..Contract::default() }, 16, 4096);
     sender.submit(20);
     sender.run(ms(30));
-    let map = |from, to, hole: (u32, u32)| ReportFrame::Judged {
+    let map = |from, to, hole| ReportFrame::Judged {
         stream: StreamId(0),
         segment: SegmentNumber(0),
         verdict: Verdict::WithinTolerance,
         units: 20,
-        from,
-        to,
+        from: UnitIndex(from),
+        to: UnitIndex(to),
         holes: [hole].into_iter().collect(),
     };
-    sender.report(Some(20), [map(10, 20, (12, 14))]);
+    sender.report(Some(20), [map(10, 20, run(12, 14))]);
     assert_eq!(sender.judged(), [], "of the first ten units nothing is known");
-    sender.report(Some(20), [map(0, 10, (3, 4))]);
-    assert_eq!(sender.judged(), [(SegmentNumber(0), Verdict::WithinTolerance, vec![(3, 4), (12, 14)])]);
+    sender.report(Some(20), [map(0, 10, run(3, 4))]);
+    assert_eq!(sender.judged(), [(SegmentNumber(0), Verdict::WithinTolerance, vec![run(3, 4), run(12, 14)])]);
 }
 
 #[test]
@@ -204,7 +211,7 @@ fn the_length_of_a_segment_is_told_at_once_unless_units_sent_again_will_tell_it(
     }
     sender.run(ms(500));
     // The tails begin behind the last units, so that nothing is sent again.
-    for (segment, tail_from, at_once) in [(0, Some(1), true), (1, Some(4), false), (1, None, true), (9, None, false)] {
+    for (segment, tail_from, at_once) in [(0, Some(Position(1)), true), (1, Some(Position(4)), false), (1, None, true), (9, None, false)] {
         let missing = Default::default();
         sender.report(
             Some(1 << 20),

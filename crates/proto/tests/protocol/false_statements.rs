@@ -2,8 +2,8 @@
 //! beyond the window it granted, and no shipment twice.
 
 use segstream_base::halves::Verdict;
-use segstream_base::{Duration, ExchangeNumber, Instant, SegmentNumber, ShipmentNumber, StreamId};
-use segstream_proto::receiver::{PartFate, ReceiverConfig, RecvHalf};
+use segstream_base::{Duration, ExchangeNumber, Instant, Position, SegmentNumber, ShipmentNumber, StreamId};
+use segstream_proto::receiver::{PartOutcome, ReceiverConfig, RecvHalf, SEGMENT_STATE_BYTES};
 use segstream_wire::state::Finished;
 use segstream_wire::{Class, Contract, Part, ReportFrame, State, StateFrame};
 
@@ -16,7 +16,7 @@ struct Receiver {
 }
 
 impl Receiver {
-    /// R is 3. A buffer of 128 units for each stream, and of 200 for all.
+    /// R is 3. A buffer of 128 units for each stream, and of 200 for all, with the state of two windows of 100 segments and 64 more.
     fn of(contracts: &[Contract]) -> Self {
         let config = ReceiverConfig {
             class: Class::ALL,
@@ -28,7 +28,7 @@ impl Receiver {
             reorder_adapting: false,
             streams_max: 8,
             stream_window_bytes: 128 * UNIT_BYTES,
-            connection_window_bytes: 200 * UNIT_BYTES,
+            connection_window_bytes: 200 * (UNIT_BYTES + 8) + 2 * 164 * SEGMENT_STATE_BYTES,
             window_segments_max: 100,
             buffer_bytes: None,
         };
@@ -53,13 +53,13 @@ impl Receiver {
         result
     }
 
-    fn part(&mut self, segment: SegmentNumber, first: u32, units: u64) -> PartFate {
+    fn part(&mut self, segment: SegmentNumber, first: u32, units: u64) -> PartOutcome {
         let part = Part {
             stream: StreamId(0),
             segment,
-            first,
+            first: Position(first),
             count: 1,
-            again: false,
+            retransmission: false,
             opened: false,
             length: Some(units * UNIT_BYTES),
             tolerance: None,
@@ -127,10 +127,10 @@ fn a_segment_given_up_is_judged_when_what_left_before_can_no_longer_come() {
 fn a_part_beyond_the_granted_edges_is_refused() {
     let mut receiver = Receiver::of(&[Contract { window_segments: 3, window_units: 12, ..Contract::default() }]);
     assert_eq!(receiver.granted(0), (3, 12, false));
-    assert_eq!(receiver.part(SegmentNumber(3), 0, 1), PartFate::Refused, "the segment lies at the edge");
-    assert_eq!(receiver.part(SegmentNumber(2), 0, 13), PartFate::Refused, "the segment is longer than the buffer");
-    assert_eq!(receiver.part(SegmentNumber(2), 0, 12), PartFate::Fresh);
-    assert_eq!(receiver.part(SegmentNumber(1), 0, 1), PartFate::Refused, "the buffer is full");
+    assert_eq!(receiver.part(SegmentNumber(3), 0, 1), PartOutcome::Refused, "the segment lies at the edge");
+    assert_eq!(receiver.part(SegmentNumber(2), 0, 13), PartOutcome::Refused, "the segment is longer than the buffer");
+    assert_eq!(receiver.part(SegmentNumber(2), 0, 12), PartOutcome::Fresh);
+    assert_eq!(receiver.part(SegmentNumber(1), 0, 1), PartOutcome::Refused, "the buffer is full");
 }
 
 #[test]
@@ -143,8 +143,8 @@ fn no_more_is_granted_than_the_buffer_holds() {
 #[test]
 fn a_unit_that_comes_twice_counts_once() {
     let mut receiver = Receiver::of(&[Contract::default()]);
-    assert_eq!(receiver.part(SegmentNumber(0), 1, 4), PartFate::Fresh);
-    assert_eq!(receiver.part(SegmentNumber(0), 1, 4), PartFate::Stale);
+    assert_eq!(receiver.part(SegmentNumber(0), 1, 4), PartOutcome::Fresh);
+    assert_eq!(receiver.part(SegmentNumber(0), 1, 4), PartOutcome::Stale);
     let counters = receiver.half.counters;
     assert_eq!((counters.units_received, counters.units_duplicate), (1, 1));
     let now = receiver.now();

@@ -79,6 +79,7 @@ fn endpoints(plan: &Plan) -> [Endpoint; 2] {
         class: Class::new(if plan.rate.is_some() { 7 } else { 6 }).unwrap(),
         rate: plan.rate.map_or(Rate::Unpaced, |rate| Rate::smooth(Bandwidth::from_megabits_per_second(rate))),
         unlimited: true,
+        epoch: Duration::ZERO,
         circuit_breaker: false,
         datagram_bytes: DatagramSize::Fixed(plan.datagram_bytes),
         accept: true,
@@ -145,8 +146,8 @@ fn seen(plan: &Plan, most: usize, handing: Handing) -> Seen {
 /// Events as they can be compared: those of one moment in no order, and each unit by itself.
 fn by_moment(events: &[(Instant, usize, ConnectionEvent)]) -> Vec<String> {
     let each = events.iter().flat_map(|(at, end, event)| match *event {
-        ConnectionEvent::Units { stream, segment, first, count } => {
-            (first..first + count).map(|unit| format!("{at} {end} unit {unit} of segment {segment} of stream {stream}")).collect()
+        ConnectionEvent::Units { stream, segment, units } => {
+            units.iter().map(|unit| format!("{at} {end} unit {unit} of segment {segment} of stream {stream}")).collect()
         }
         ref other => vec![format!("{at} {end} {other:?}")],
     });

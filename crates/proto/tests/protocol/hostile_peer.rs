@@ -6,7 +6,9 @@ use segstream_base::codec::{Reader, Writer};
 use segstream_base::endpoint::{Arrival, Endpoint as _, Local};
 use segstream_base::halves::Verdict;
 use segstream_base::random::Seed;
-use segstream_base::{Bandwidth, Duration, ExchangeNumber, Instant, SegmentNumber, ShipmentNumber, StreamId, Tolerance};
+use segstream_base::{
+    Bandwidth, Duration, ExchangeNumber, Instant, Position, Run, SegmentNumber, ShipmentNumber, StreamId, Tolerance, UnitIndex,
+};
 use segstream_proto::config::Config;
 use segstream_proto::connection::{Connection, ConnectionEvent};
 use segstream_proto::endpoint::{ConnectionId, Endpoint};
@@ -15,6 +17,7 @@ use segstream_wire::contract::{Contract, InterleaveChoice, Limits, SEGMENT_UNITS
 use segstream_wire::handshake::{Confirm, Cookie, Disconnect, Fragment, Request, VERSION};
 use segstream_wire::header::HEADER_BYTES;
 use segstream_wire::proposal::Proposal;
+use segstream_wire::report::Arrived;
 use segstream_wire::state::Finished;
 use segstream_wire::{Class, Header, Kind, Level, Part, Report, ReportFrame, State, StateFrame};
 
@@ -118,7 +121,18 @@ fn shipment(level: Level, kind: Kind, connection: u32, number: u64, body: impl F
 fn part(segment: SegmentNumber, first: u32, length: Option<u64>) -> Part {
     let opened = length.is_none();
     let (source_time, payload_bytes) = (Instant::ZERO, if length == Some(1) { 1 } else { 1024 });
-    Part { stream: StreamId(0), segment, first, count: 1, again: false, opened, length, tolerance: None, source_time, payload_bytes }
+    Part {
+        stream: StreamId(0),
+        segment,
+        first: Position(first),
+        count: 1,
+        retransmission: false,
+        opened,
+        length,
+        tolerance: None,
+        source_time,
+        payload_bytes,
+    }
 }
 
 #[test]
@@ -246,7 +260,40 @@ fn a_false_echo_of_time_cannot_hold_an_ended_connection() {
     let now = victim.now;
     victim.connection().abort(now, 0, "enough");
     victim.endpoint.handle_timeout(now + Duration::from_secs(60));
-    assert!(victim.endpoint.is_forgotten(victim.id));
+    assert!(victim.endpoint.is_drained(victim.id));
+}
+
+#[test]
+fn a_report_of_what_cannot_be_ends_the_connection_with_a_reason() {
+    let arrived = |change: fn(&mut Arrived)| {
+        let mut arrived = Arrived { shipments: 1, bytes: 100, ..Arrived::default() };
+        change(&mut arrived);
+        Report { frames: [ReportFrame::Arrival(arrived)].into_iter().collect(), ..Report::default() }
+    };
+    let cases = [
+        ("a shipment that never left", Report { echo: Some(ShipmentNumber(1)), ..Report::default() }),
+        ("a time that has not come", Report { time: Some(HUGE), ..Report::default() }),
+        ("more bytes", arrived(|arrived| arrived.bytes = 10_000_000)),
+        ("more shipments", arrived(|arrived| arrived.shipments = 1000)),
+        ("more shipments", arrived(|arrived| arrived.lost = HUGE)),
+        ("more shipments", arrived(|arrived| arrived.marked = 2)),
+    ];
+    for (part, report) in cases {
+        let mut victim = Victim::new(vec![]);
+        victim.send(Kind::Report, |out| Report { echo: Some(ShipmentNumber(0)), ..Report::default() }.encode(out));
+        victim.send(Kind::Report, |out| arrived(|_| {}).encode(out));
+        let ended = |(_, event)| matches!(event, ConnectionEvent::Closed(_));
+        assert!(!core::iter::from_fn(|| victim.endpoint.poll_event()).any(ended), "what can be is believed");
+        victim.send(Kind::Report, |out| report.encode(out));
+        let events = core::iter::from_fn(|| victim.endpoint.poll_event()).map(|(_, event)| event);
+        let reason =
+            events.filter_map(|event| if let ConnectionEvent::Closed(reason) = event { Some(reason.to_string()) } else { None }).last();
+        let told = reason.expect(part);
+        assert!(told.starts_with("the peer violated the protocol: it ") && told.contains(part), "{told}");
+        let mut out = Vec::new();
+        victim.endpoint.poll_transmit(victim.now, 1, &mut out).expect("the peer hears of it");
+        assert_eq!(Header::decode(&mut Reader::new(&out)).map(|header| header.kind), Ok(Kind::Disconnect));
+    }
 }
 
 #[test]
@@ -256,23 +303,28 @@ fn maps_of_holes_that_contradict_each_other_make_one_map() {
     let now = victim.now;
     let stream = victim.connection().open_stream(now, Contract::default()).unwrap();
     victim.connection().send(now, stream, vec![0; 10 * 1024].into(), now, None).unwrap();
-    let judged = |units, from, to, hole: (u32, u32)| ReportFrame::Judged {
+    let hole = |start, end| Run::new(UnitIndex(start), UnitIndex(end)).unwrap();
+    let judged = |units, from, to, hole| ReportFrame::Judged {
         stream,
         segment: SegmentNumber(0),
         verdict: Verdict::WithinTolerance,
         units,
-        from,
-        to,
+        from: UnitIndex(from),
+        to: UnitIndex(to),
         holes: [hole].into_iter().collect(),
     };
-    let frames =
-        [judged(u32::MAX, 5, u32::MAX, (5, u32::MAX)), judged(10, 5, 10, (5, 10)), judged(10, 4, 10, (4, 10)), judged(10, 0, 4, (1, 2))];
+    let frames = [
+        judged(u32::MAX, 5, u32::MAX, hole(5, u32::MAX)),
+        judged(10, 5, 10, hole(5, 10)),
+        judged(10, 4, 10, hole(4, 10)),
+        judged(10, 0, 4, hole(1, 2)),
+    ];
     let report = Report { frames: frames.into_iter().collect(), ..Report::default() };
     victim.send(Kind::Report, |out| report.encode(out));
     let events = core::iter::from_fn(|| victim.endpoint.poll_event()).map(|(_, event)| event);
     let maps: Vec<_> =
         events.filter_map(|event| if let ConnectionEvent::Judged { holes, .. } = event { Some(holes) } else { None }).collect();
-    assert_eq!(maps, [[(1, 2), (4, 10)]]);
+    assert_eq!(maps, [[hole(1, 2), hole(4, 10)]]);
 }
 
 #[test]
@@ -292,11 +344,11 @@ fn set_ups_that_were_given_up_leave_room_for_new_ones() {
     for request in 0..17 {
         ask(&mut endpoint, Instant::ZERO, request, vec![]);
     }
-    assert_eq!((endpoint.strays.rejected, endpoint.connections().count()), (1, 16));
+    assert_eq!((endpoint.unmatched.rejected, endpoint.connections().count()), (1, 16));
     let later = Instant::ZERO + Config::default().connect_timeout;
     endpoint.handle_timeout(later);
     ask(&mut endpoint, later, 17, vec![]);
-    assert_eq!((endpoint.strays.rejected, endpoint.connections().count()), (1, 17));
+    assert_eq!((endpoint.unmatched.rejected, endpoint.connections().count()), (1, 17));
 }
 
 #[test]
@@ -306,7 +358,7 @@ fn a_peer_that_never_stops_saying_goodbye_does_not_keep_the_connection() {
     let now = victim.now;
     victim.connection().abort(now, 0, "enough");
     let mut goodbyes = 0;
-    while !victim.endpoint.is_forgotten(victim.id) && goodbyes < 600 {
+    while !victim.endpoint.is_drained(victim.id) && goodbyes < 600 {
         goodbyes += 1;
         victim.now += Duration::from_millis(10);
         let now = victim.now;

@@ -24,7 +24,7 @@ fn nothing_lost_is_the_easy_case() {
     pair.offer(0, 50, 10_000);
     pair.run_over(Duration::from_secs(2));
     assert_eq!(pair.oracle.count(Verdict::Complete), 50);
-    assert_eq!(pair.oracle.again, 0);
+    assert_eq!(pair.oracle.retransmitted, 0);
 }
 
 #[test]
@@ -92,7 +92,7 @@ fn everything_at_once_on_a_bad_path_ends() {
     for seed in 0..10 {
         let contracts = [
             reliable(),
-            Contract { tolerance: Tolerance::new(32, 3, 1).unwrap(), importance: 2, lifetime: ms(150), ..small_window(16, 400) },
+            Contract { tolerance: Tolerance::new(32, 3, 1).unwrap(), importance: 2, lifetime: ms(150).into(), ..small_window(16, 400) },
             Contract { order: Order::AsAccepted, tolerance: Tolerance::new(8, 2, 2).unwrap(), weight: 4, ..small_window(5, 50) },
             Contract { tolerance: Tolerance::new(64, 8, 4).unwrap(), interleave: InterleaveChoice::Depth(16), ..reliable() },
         ];
@@ -175,7 +175,7 @@ fn an_open_segment_whose_last_units_were_lost_before_it_ended_is_repaired() {
 #[test]
 fn lifetimes_end_what_an_outage_holds_up() {
     for order in [Order::InOrder, Order::AsAccepted] {
-        let contract = Contract { lifetime: ms(200), order, ..small_window(20, 300) };
+        let contract = Contract { lifetime: ms(200).into(), order, ..small_window(20, 300) };
         let mut setup = Setup::new(&[contract]);
         setup.forward.outages.push((at_ms(150), at_ms(1500)));
         let mut pair = setup.build();
@@ -191,7 +191,7 @@ fn lifetimes_end_what_an_outage_holds_up() {
 #[test]
 fn open_segments_that_expire_end_at_their_present_length() {
     for seed in 0..5 {
-        let mut pair = Setup::new(&[Contract { lifetime: ms(100), ..reliable() }]).loss(0.2, 0.2).seed(seed).build();
+        let mut pair = Setup::new(&[Contract { lifetime: ms(100).into(), ..reliable() }]).loss(0.2, 0.2).seed(seed).build();
         for _ in 0..5 {
             pair.offer_one(0, Offer::Open(None));
             for _ in 0..8 {

@@ -2,6 +2,7 @@
 
 mod arrival;
 mod bottleneck;
+mod careful_resume;
 mod connection;
 mod crafted_batches;
 mod datagram_size;
@@ -23,10 +24,13 @@ mod reclass;
 mod regressions;
 mod retirement;
 mod safety;
+mod served_attacker;
 mod setup;
 mod shared_path;
 mod small_window;
 mod spec_vectors;
+mod start_rate;
 mod strangers;
 mod throughput;
 mod timing;
+mod work_budget;

@@ -26,11 +26,11 @@ impl Protection for Believed {
     fn respond(&mut self, remote: SocketAddr) -> Box<dyn Session> {
         Box::new(BelievedSession(self.0.respond(remote)))
     }
-    fn authenticate(&self, message: &[u8]) -> [u8; 16] {
-        self.0.authenticate(message)
+    fn mac(&self, message: &[u8]) -> [u8; 16] {
+        self.0.mac(message)
     }
-    fn authenticate_lasting(&self, message: &[u8]) -> Option<[u8; 16]> {
-        self.0.authenticate_lasting(message)
+    fn lasting_mac(&self, message: &[u8]) -> Option<[u8; 16]> {
+        self.0.lasting_mac(message)
     }
 }
 

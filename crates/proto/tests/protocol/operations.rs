@@ -64,7 +64,7 @@ fn contract() -> impl Strategy<Value = Contract> {
         tolerance,
         importance,
         order: if in_order { Order::InOrder } else { Order::AsAccepted },
-        lifetime: ms(lifetime),
+        lifetime: ms(lifetime).into(),
         interleave: match interleave {
             0 => InterleaveChoice::Off,
             1 => InterleaveChoice::Depth(6),

@@ -24,7 +24,7 @@ fn nobody_is_authentic_and_no_key_wears_out() {
 #[test]
 fn nothing_outlives_the_endpoint_and_its_key_is_not_shown() {
     let plain = Plain::new([7; 16]);
-    assert_eq!((plain.mode(), plain.authenticate_lasting(b"connection")), (0, None));
+    assert_eq!((plain.mode(), plain.lasting_mac(b"connection")), (0, None));
     assert_eq!(format!("{plain:?}"), "Plain");
 }
 

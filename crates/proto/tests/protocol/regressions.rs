@@ -54,7 +54,7 @@ fn the_length_of_an_open_segment_is_told_only_when_all_of_it_fits_the_window() {
     pair.offer_one(0, Offer::Open(None));
     pair.offer_one(0, Offer::Append(3501, true));
     pair.run_over(limit());
-    assert_eq!((pair.oracle.again, pair.receiver.half.counters.parts_refused), (0, 0));
+    assert_eq!((pair.oracle.retransmitted, pair.receiver.half.counters.parts_refused), (0, 0));
 }
 
 #[test]

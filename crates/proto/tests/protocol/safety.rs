@@ -4,7 +4,7 @@
 use crate::pair::oracle::allowed;
 use crate::pair::{Offer, Setup, ms};
 use segstream_base::halves::Verdict;
-use segstream_base::{Duration, Tolerance};
+use segstream_base::{Duration, Tolerance, UnitIndex};
 use segstream_wire::Contract;
 use segstream_wire::contract::{InterleaveChoice, Order};
 
@@ -14,11 +14,11 @@ fn limit() -> Duration {
 
 #[test]
 fn the_naive_check_of_a_tolerance_knows_windows_runs_and_importance() {
-    assert!(allowed(Tolerance::new(10, 2, 1).unwrap(), 0, 30, &[0, 2, 10, 12, 20, 22]));
-    assert!(!allowed(Tolerance::new(10, 2, 1).unwrap(), 0, 30, &[0, 2, 4]));
-    assert!(!allowed(Tolerance::new(10, 2, 1).unwrap(), 0, 30, &[9, 10]));
-    assert!(!allowed(Tolerance::new(10, 2, 2).unwrap(), 1, 30, &[0]));
-    assert!(allowed(Tolerance::new(100, 5, 4).unwrap(), 0, 4, &[0, 1, 2, 3]));
+    assert!(allowed(Tolerance::new(10, 2, 1).unwrap(), 0, 30, &[0, 2, 10, 12, 20, 22].map(UnitIndex)));
+    assert!(!allowed(Tolerance::new(10, 2, 1).unwrap(), 0, 30, &[0, 2, 4].map(UnitIndex)));
+    assert!(!allowed(Tolerance::new(10, 2, 1).unwrap(), 0, 30, &[9, 10].map(UnitIndex)));
+    assert!(!allowed(Tolerance::new(10, 2, 2).unwrap(), 1, 30, &[0].map(UnitIndex)));
+    assert!(allowed(Tolerance::new(100, 5, 4).unwrap(), 0, 4, &[0, 1, 2, 3].map(UnitIndex)));
 }
 
 #[test]
@@ -51,7 +51,7 @@ fn no_unit_is_repaired_that_the_promise_excuses() {
     pair.offer(0, 200, 32 * 1024);
     pair.run_over(limit());
     assert!(pair.oracle.first_lost > 30);
-    assert!(pair.oracle.again * 3 < pair.oracle.first_lost, "{} of {}", pair.oracle.again, pair.oracle.first_lost);
+    assert!(pair.oracle.retransmitted * 3 < pair.oracle.first_lost, "{} of {}", pair.oracle.retransmitted, pair.oracle.first_lost);
 }
 
 #[test]
@@ -69,7 +69,7 @@ fn segments_may_override_the_tolerance_of_their_stream() {
 fn expired_is_said_only_when_the_tolerance_is_not_met() {
     for order in [Order::InOrder, Order::AsAccepted] {
         for seed in 0..6 {
-            let contract = Contract { tolerance: Tolerance::new(20, 3, 2).unwrap(), lifetime: ms(45), order, ..Contract::default() };
+            let contract = Contract { tolerance: Tolerance::new(20, 3, 2).unwrap(), lifetime: ms(45).into(), order, ..Contract::default() };
             let mut pair = Setup::new(&[contract]).loss(0.12, 0.12).seed(seed).build();
             for _ in 0..80 {
                 pair.offer(0, 1, 30_000);
@@ -137,7 +137,7 @@ fn the_window_holds_while_the_application_stops() {
 fn the_whole_transfer_is_the_same_through_bytes() {
     let log = |check_mode| {
         let contracts = [
-            Contract { lifetime: ms(300), ..Contract::default() },
+            Contract { lifetime: ms(300).into(), ..Contract::default() },
             Contract { tolerance: Tolerance::new(16, 4, 2).unwrap(), label: "größe".into(), ..Contract::default() },
         ];
         let mut setup = Setup::new(&contracts).loss(0.1, 0.1);

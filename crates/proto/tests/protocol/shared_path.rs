@@ -3,6 +3,7 @@
 use crate::bottleneck::{Source, Transfer, at_ms, bottleneck, ms};
 use segstream_base::halves::{Reconfigure, Sender, Verdict};
 use segstream_base::{Bandwidth, Duration};
+use segstream_blocks::congestion::{auto, bbr, cubic, prague};
 use segstream_path::PathConfig;
 use segstream_proto::rate::Rate;
 
@@ -179,4 +180,17 @@ fn the_half_tells_what_broke_the_circuit() {
     }
     let told = told.expect("the circuit breaks");
     assert!(told.received * 10 < told.sent && told.span >= Duration::from_secs(5), "{told:?}");
+}
+
+#[test]
+fn one_controller_takes_over_from_another_while_data_flows() {
+    let mut transfer = greedy(Rate::AUTO, &bottleneck(20));
+    transfer.run_to(at_ms(3000));
+    for congestion in [&bbr::ALGORITHM, &cubic::ALGORITHM, &prague::ALGORITHM, &auto::ALGORITHM] {
+        transfer.sender.half.set_rate(transfer.now, Rate::AUTO.under(congestion)).unwrap();
+        transfer.run_to(transfer.now + Duration::from_secs(2));
+        let share = transfer.goodput_over(Duration::from_secs(6)) / (20e6 * PAYLOAD);
+        assert!(share > 0.85, "{congestion:?}: {share:.3} of what the bottleneck carries");
+    }
+    assert!(transfer.finish_by(transfer.now + Duration::from_secs(20)));
 }

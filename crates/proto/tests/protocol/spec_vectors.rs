@@ -6,7 +6,10 @@
 use segstream_base::codec::{Reader, Writer, varint_len};
 use segstream_base::halves::Verdict;
 use segstream_base::sequence::expand;
-use segstream_base::{Bandwidth, Duration, ExchangeNumber, Instant, ReportNumber, SegmentNumber, ShipmentNumber, StreamId, Tolerance};
+use segstream_base::{
+    Bandwidth, Duration, ExchangeNumber, Instant, Ordinal, Position, ReportNumber, Run, SegmentNumber, ShipmentNumber, StreamId, Tolerance,
+    UnitIndex,
+};
 use segstream_blocks::interleave::SendingOrder;
 use segstream_proto::session::Plain;
 use segstream_wire::contract::{InterleaveChoice, Limits};
@@ -91,7 +94,7 @@ fn contract() -> Contract {
         tolerance: Tolerance::new(256, 8, 2).unwrap(),
         importance: 1,
         order: Order::AsAccepted,
-        lifetime: Duration::from_millis(200),
+        lifetime: Duration::from_millis(200).into(),
         interleave: InterleaveChoice::Depth(64),
         window_units: 16_384,
         window_segments: 16,
@@ -236,9 +239,9 @@ fn part(segment: SegmentNumber, first: u32, count: u32, payload: &[u8]) -> Part 
     Part {
         stream: StreamId(0),
         segment,
-        first,
+        first: Position(first),
         count,
-        again: false,
+        retransmission: false,
         opened: false,
         length: Some(10),
         tolerance: None,
@@ -276,8 +279,12 @@ fn data(vectors: &mut Vectors) {
     data_shipment(vectors, "the same bytes under a number that is 2^32 higher; only the seal differs", (1 << 32) + 5, &whole, fields);
     let again: &[u8] = b"8 bytes.";
     let open: &[u8] = b"open and";
-    let first =
-        Part { again: true, tolerance: Some(Tolerance::new(16, 4, 1).unwrap()), length: Some(128), ..part(SegmentNumber(3), 15, 1, again) };
+    let first = Part {
+        retransmission: true,
+        tolerance: Some(Tolerance::new(16, 4, 1).unwrap()),
+        length: Some(128),
+        ..part(SegmentNumber(3), 15, 1, again)
+    };
     let second = Part { opened: true, length: None, source_time: Instant::ZERO, ..part(SegmentNumber(4), 0, 1, open) };
     data_shipment(
         vectors,
@@ -391,7 +398,6 @@ fn state(vectors: &mut Vectors) {
 }
 
 fn report(vectors: &mut Vectors) {
-    let runs = |list: &[(u32, u32)]| list.iter().copied().collect::<Runs>();
     let report = Report {
         number: ReportNumber(5),
         echo: Some(ShipmentNumber(7)),
@@ -406,7 +412,7 @@ fn report(vectors: &mut Vectors) {
                 stream: StreamId(0),
                 segment: SegmentNumber(3),
                 missing: runs(&[(2, 3), (5, 9)]),
-                tail_from: Some(12),
+                tail_from: Some(Position(12)),
                 length_wanted: true,
             },
             ReportFrame::Complete { stream: StreamId(0), first: SegmentNumber(0), count: 2 },
@@ -415,8 +421,8 @@ fn report(vectors: &mut Vectors) {
                 segment: SegmentNumber(2),
                 verdict: Verdict::WithinTolerance,
                 units: 16,
-                from: 0,
-                to: 16,
+                from: UnitIndex(0),
+                to: UnitIndex(16),
                 holes: runs(&[(1, 2), (9, 10)]),
             },
             ReportFrame::Arrival(Arrived { sync: ExchangeNumber(2), at: 901_500_000, bytes: 5_000, shipments: 7, lost: 1, marked: 0 }),
@@ -433,7 +439,7 @@ fn report(vectors: &mut Vectors) {
         &[
             (1, "report number = 5"),
             (1, "echo + 1 = 8: shipment 7 is the highest received"),
-            (1, "re-sequencing distance R = 3"),
+            (1, "reordering threshold R = 3"),
             (4, "echoed TIME + 1"),
             (4, "held = 20,000 ns"),
             (1, "RECLASS_ECHO"),
@@ -474,7 +480,7 @@ fn report(vectors: &mut Vectors) {
             (4, "  at 901,500,000 ns"),
             (2, "  5,000 bytes had arrived"),
             (1, "  in 7 shipments"),
-            (1, "  1 held lost"),
+            (1, "  1 declared lost"),
             (1, "  0 marked"),
             (1, "MAX_STREAMS"),
             (2, "  300 streams in all"),
@@ -515,15 +521,19 @@ fn numbers(text: &mut String) {
     }
 }
 
+fn runs<N: Ordinal>(list: &[(u32, u32)]) -> Runs<N> {
+    list.iter().map(|&(start, end)| Run::new(N::of(start), N::of(end)).unwrap()).collect()
+}
+
 fn orders(text: &mut String) {
     text.push_str("\n## 13.15 Sending orders\n\n| units | block | stride | unit at position 0, 1, 2, .. |\n|---:|---:|---:|---|\n");
     for (units, block, stride) in [(16, 0, 4), (10, 0, 4), (10, 0, 3), (12, 8, 3), (5, 0, 1)] {
         let order = SendingOrder { block, stride };
-        let sequence: Vec<u32> = (0..units).map(|position| order.unit_at(position, units)).collect();
+        let sequence: Vec<UnitIndex> = (0..units).map(|position| order.unit_at(Position(position), units)).collect();
         for (position, &unit) in sequence.iter().enumerate() {
-            assert_eq!(order.position_of(unit, units), position as u32);
+            assert_eq!(order.position_of(unit, units), Position(position as u32));
         }
-        let sequence: Vec<String> = sequence.iter().map(u32::to_string).collect();
+        let sequence: Vec<String> = sequence.iter().map(UnitIndex::to_string).collect();
         writeln!(text, "| {units} | {block} | {stride} | {} |", sequence.join(" ")).unwrap();
     }
 }

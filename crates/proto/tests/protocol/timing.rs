@@ -75,7 +75,7 @@ fn a_single_loss_in_the_stream_is_repaired_in_one_round_trip() {
     let longest = times.windows(2).skip(1).map(|two| two[1].since(two[0])).max().unwrap();
     let damaged =
         times.iter().skip(1).enumerate().map(|(index, time)| time.since(times[1]).saturating_sub(ms(9) / 10 * index as u64)).max().unwrap();
-    assert_eq!(pair.oracle.again, 1);
+    assert_eq!(pair.oracle.retransmitted, 1);
     assert!(damaged > ms(55), "{damaged}: nothing was repaired");
     assert!(damaged < one_way() * 2 + ms(8), "{damaged}, {longest}");
 }

@@ -1,9 +1,10 @@
 //! What both halves of adaptive acknowledgment must agree on.
 //!
-//! Called by whoever makes them.
+//! Called by the code that constructs the halves.
 //!
 //! Invariant: a configuration that passes [`Config::check`] makes halves that can transfer.
 
+use super::Rearming;
 use super::packet::Forward;
 use segstream_base::{Bytes, Duration};
 use segstream_blocks::{RateSpec, RateSpecError};
@@ -27,6 +28,8 @@ pub struct Config {
     pub t_normal: Duration,
     /// T_error: the period of the status while something is missing.
     pub t_error: Duration,
+    /// When the timer of the status is set anew.
+    pub rearming: Rearming,
     /// Whether a tail that was lost is found. The paper has no such rule: without it a transfer whose last packets are
     /// lost never ends.
     pub tail_rule: bool,

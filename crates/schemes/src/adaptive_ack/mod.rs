@@ -1,7 +1,7 @@
 //! Adaptive acknowledgment (AA): the receiver reports by a timer of its own, seldom while nothing is missing, often while
 //! something is.
 //!
-//! What is built is AA 2: new data in order of sequence numbers, a gap asked for again as soon as it is seen, and
+//! What is built is AA 2: new data in order of sequence numbers, a gap requested again as soon as it is seen, and
 //! a status whenever the receiver's timer runs out, whose period is T_normal or T_error. The sender polls nothing and has
 //! no timer.
 //!
@@ -10,9 +10,10 @@
 //! - `packet`: the acknowledgment and its bytes; data and its end are `crate::numbered_packet`'s.
 //! - `config`: what both halves must agree on.
 //! - `sender`: what leaves next, what an acknowledgment does; the buffer is `crate::transmission_buffer`.
-//! - `retransmission`: which of the packets asked for are sent again, and the round trip that decides it.
+//! - `retransmission`: which of the packets asked for are retransmitted, and the round trip that decides it.
 //! - `tail`: the rule that finds a lost tail, which the paper lacks.
-//! - `receiver`: what is told `status` of; what is here is in `crate::in_order`.
+//! - `receiver`: what it reports to `status`; the reassembly is in `crate::in_order`.
+//! - `rearming`: when the timer of the status is set anew, which the paper leaves open.
 //! - `status`: gaps, the two periods and the acknowledgments that follow from them.
 //!
 //! Invariant: every packet below the cumulative number has been delivered, in order and once; what either half keeps is
@@ -20,6 +21,7 @@
 
 mod config;
 mod packet;
+mod rearming;
 mod receiver;
 mod retransmission;
 mod sender;
@@ -31,6 +33,7 @@ mod tests;
 
 pub use config::{Config, ConfigError};
 pub use packet::{Feedback, Forward, Place};
+pub use rearming::{Rearming, UnknownRearming};
 pub use receiver::Receiver;
 pub use sender::Sender;
 pub use settings::Settings;

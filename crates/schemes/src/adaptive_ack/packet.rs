@@ -12,7 +12,7 @@
 //! cumulative number, and encodes to the same bytes.
 
 use crate::envelope::{Sealing, opened_as};
-use crate::numbered_packet::{ACK, DATA_HEADER_BYTES};
+use crate::numbered_packet::ACK;
 use segstream_base::codec::{DecodeError, DecodeErrorKind, Reader, Writer};
 use segstream_base::halves::{Packet, PayloadSpan};
 
@@ -37,7 +37,7 @@ pub struct Feedback {
 }
 
 impl Feedback {
-    /// Whether packets are asked for again.
+    /// Whether packets are requested again.
     #[inline]
     pub const fn names_gap(&self) -> bool {
         self.gap_in != self.gap_out
@@ -62,7 +62,7 @@ impl Packet for Feedback {
     }
 
     fn decode(input: &mut Reader<'_>) -> Result<Self, DecodeError> {
-        let (connection, mut body) = opened_as(input, DATA_HEADER_BYTES, ACK)?;
+        let (connection, mut body) = opened_as(input, ACK)?;
         let cumulative = body.u32("cumulative")?;
         let gap_in = body.u32("gap-in")?;
         if gap_in < cumulative {

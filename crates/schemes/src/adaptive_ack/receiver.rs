@@ -1,4 +1,4 @@
-//! The receiving half of adaptive acknowledgment: what is here, and in order.
+//! The receiving half of adaptive acknowledgment: what has arrived, and in-order delivery.
 //!
 //! Called by the laboratory under the contract of the halves. Source: AA 2, receiver operations.
 //!

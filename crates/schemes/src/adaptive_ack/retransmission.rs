@@ -1,4 +1,4 @@
-//! The retransmission queue: what was asked for and has not left again, each packet once, and when a packet may be asked for again.
+//! The retransmission queue: what was requested and has not left again, each packet once, and when a packet may be requested again.
 //!
 //! Called by the sender. Source: AA 2 (packets gap-in to gap-out - 1 are put into the retransmission queue, which goes before
 //! new data). The paper does not say what happens when a packet is named that waits already, or that left a moment ago and cannot

@@ -1,4 +1,4 @@
-//! The sending half of adaptive acknowledgment: a transmission buffer, packets asked for again before new ones.
+//! The sending half of adaptive acknowledgment: a transmission buffer, packets requested again before new ones.
 //!
 //! Called by the laboratory under the contract of the halves. Source: AA 2, transmitter operations.
 //!
@@ -6,7 +6,7 @@
 //! acknowledgment are put into the retransmission queue; packets below the cumulative number are released. There is no
 //! timer: what is lost, an acknowledgment included, comes to light by the receiver's next status.
 //!
-//! Invariant: each packet waits to be sent again at most once, and never once it is acknowledged. What leaves for the first
+//! Invariant: each packet waits to be retransmitted at most once, and never once it is acknowledged. What leaves for the first
 //! time and what is kept is bounded by [`TransmissionBuffer`].
 
 use super::packet::{Feedback, Forward};
@@ -118,7 +118,7 @@ impl Sender {
         self.queue(gap, |retransmission, sent| !sent.again || retransmission.may_speak_of(now, sent.at));
     }
 
-    /// Puts all packets from `from` on into the retransmission queue, as far as they may be held lost.
+    /// Puts all packets from `from` on into the retransmission queue, as far as they may be declared lost.
     fn request_tail(&mut self, now: Instant, from: u32) {
         self.queue(from..self.buffer.next(), |retransmission, sent| retransmission.is_overdue(now, sent.at));
     }

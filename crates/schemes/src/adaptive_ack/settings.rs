@@ -1,28 +1,30 @@
-//! Adaptive acknowledgment among the schemes: what it is told of its own, and the halves that come of it.
+//! The settings of adaptive acknowledgment, and the halves that they make.
 //!
 //! Called by the laboratory through [`Transport`].
 //!
 //! Invariant: equal settings and transfers give equal halves.
 
-use super::{Config, ConfigError, Receiver, Sender};
-use crate::setting::{About, Kind, Place, Setting};
-use crate::transport::{CONNECTION, Transfer, Transport, UsualPoint};
+use super::{Config, ConfigError, Rearming, Receiver, Sender};
+use crate::setting::{About, Kind, Place, Setting, Value};
+use crate::transport::{CONNECTION, Transfer, Transport, UsualPoint, halves_from_config};
 use segstream_base::{Duration, Instant};
 
-/// What adaptive acknowledgment is told of its own.
+/// The settings of adaptive acknowledgment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
     /// How often the receiver reports while nothing is missing. Default 40 ms (AA 3.2.2).
     pub t_normal: Duration,
     /// How often while something is. Default 5 ms (AA 3.2.2).
     pub t_error: Duration,
+    /// When the receiver's timer is set anew. Default when an error phase begins.
+    pub rearming: Rearming,
     /// Whether a tail that was lost is found, which the paper's scheme does not do. Default yes.
     pub tail_rule: bool,
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { t_normal: Duration::from_millis(40), t_error: Duration::from_millis(5), tail_rule: true }
+        Self { t_normal: Duration::from_millis(40), t_error: Duration::from_millis(5), rearming: Rearming::Phase, tail_rule: true }
     }
 }
 
@@ -61,6 +63,21 @@ impl Transport for Settings {
         },
         Setting {
             about: About {
+                flag: "rearming",
+                value_name: "WHEN",
+                help: "When adaptive-ack's receiver sets its timer anew: phase, when an error phase begins; first, only when its period is \
+                       T_normal; gap, at each gap; expiry, never before it has run out; recovery, also when all is recovered",
+                by_default: None,
+                record: "rearming",
+                place: Place::Section,
+                noun: "a timer set anew at {}",
+                kind: Kind::Word { bare: None },
+            },
+            get: |settings| Value::word(settings.rearming),
+            set: |settings, value| value.read_word(&mut settings.rearming),
+        },
+        Setting {
+            about: About {
                 flag: "no-tail-rule",
                 value_name: "",
                 help: "adaptive-ack's sender waits for ever when the last packets are lost, as in the paper",
@@ -76,18 +93,7 @@ impl Transport for Settings {
     ];
     const USUAL_POINT: UsualPoint = UsualPoint::AtmCluster;
 
-    type Sender = Sender;
-    type Receiver = Receiver;
-    type Error = ConfigError;
-
-    fn halves(&self, transfer: &Transfer, now: Instant) -> Result<(Sender, Receiver), ConfigError> {
-        let config = self.config(transfer);
-        Ok((Sender::new(config.clone(), now)?, Receiver::new(config, now)?))
-    }
-
-    fn payload_bytes(&self, transfer: &Transfer) -> u32 {
-        self.config(transfer).payload_bytes()
-    }
+    halves_from_config!();
 }
 
 impl Settings {
@@ -101,6 +107,7 @@ impl Settings {
             rtt: transfer.rtt,
             t_normal: self.t_normal,
             t_error: self.t_error,
+            rearming: self.rearming,
             tail_rule: self.tail_rule,
         }
     }

@@ -1,27 +1,29 @@
-//! What the receiver tells: a new gap at once, and its status whenever its timer runs out.
+//! The receiver's acknowledgments: a new gap at once, and its status whenever its timer expires.
 //!
 //! Called by the receiving half. Source: AA 2, receiver operations; AA Figures 2 and 3. A gap is seen when a packet
 //! arrives whose number is above the highest expected; the acknowledgment that leaves at once names that gap alone. The status
 //! names every gap, in one acknowledgment each, or has gap-in = gap-out = cumulative number when there is none.
 //!
-//! The error phase is that "in which there are lost packets" (AA 2). The gap that begins it sets the timer to T_error; a gap
-//! that comes while others are open does not, or at a high loss the status would never come. When all is recovered the
-//! timer runs on, and only when it runs out with nothing missing the next period is T_normal (AA Figure 2).
+//! The error phase is that "in which there are lost packets" (AA 2). Which gap sets the timer to T_error, and whether recovery sets it
+//! back, is a value ([`Rearming`]). As a rule the gap that begins a phase sets it; one that comes while others are open does not, or at
+//! a high loss the status would never come. When all is recovered the timer runs on, and only when it runs out with nothing missing
+//! the next period is T_normal (AA Figure 2).
 //!
 //! Invariant: `missing` are the packets below `highest` that are not here; of acknowledgments that wait there are at most
 //! as many as gaps in a status, or one a packet of the window.
 
-use super::Config;
 use super::packet::Feedback;
+use super::{Config, Rearming};
 use segstream_base::Instant;
 use segstream_blocks::{RangeSet, ReportPeriod};
 use std::collections::VecDeque;
 
-/// The gaps, the timer, and what is to be told.
+/// The gaps, the timer, and the pending status.
 #[derive(Clone, Debug)]
 pub(super) struct Status {
     connection: u32,
     window: usize,
+    rearming: Rearming,
     period: ReportPeriod,
     missing: RangeSet,
     /// The highest expected number: that behind the newest packet that arrived.
@@ -35,6 +37,7 @@ impl Status {
         Self {
             connection: config.connection,
             window: config.window as usize,
+            rearming: config.rearming,
             period: ReportPeriod::with_periods(now, config.t_normal, config.t_error),
             missing: RangeSet::new(),
             highest: 0,
@@ -47,11 +50,13 @@ impl Status {
     pub(super) fn on_arrival(&mut self, now: Instant, sequence: u32, cumulative: u32) {
         if sequence < self.highest {
             self.missing.remove(u64::from(sequence)..u64::from(sequence) + 1);
+            if self.rearming == Rearming::Recovery && self.missing.is_empty() && self.period.in_error() {
+                self.period = ReportPeriod::with_periods(now, self.period.normal(), self.period.error());
+            }
             return;
         }
         if sequence > self.highest {
-            if self.missing.is_empty() {
-                // Also when the timer of the phase before still runs: what leaves now tells of all that it would.
+            if self.sets_timer() {
                 self.period.on_report(now, true);
             }
             self.missing.insert(u64::from(self.highest)..u64::from(sequence));
@@ -62,6 +67,17 @@ impl Status {
             }
         }
         self.highest = sequence + 1;
+    }
+
+    /// Whether the gap that is seen now sets the timer anew.
+    fn sets_timer(&self) -> bool {
+        match self.rearming {
+            // Also when the timer of the phase before still runs: what leaves now tells of all that it would.
+            Rearming::Phase | Rearming::Recovery => self.missing.is_empty(),
+            Rearming::First => !self.period.in_error(),
+            Rearming::Gap => true,
+            Rearming::Expiry => false,
+        }
     }
 
     /// A packet that had arrived was of no use: it is missing again.
@@ -110,7 +126,7 @@ impl Status {
     }
 
     /// How many gaps there are.
-    pub(super) const fn gaps(&self) -> usize {
+    pub(super) fn gaps(&self) -> usize {
         self.missing.range_count()
     }
 }

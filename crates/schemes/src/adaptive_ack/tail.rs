@@ -1,7 +1,7 @@
-//! How the sender finds a lost tail: two statuses in a row that say the same of a stream that stands still.
+//! How the sender detects a lost tail: two equal statuses in a row while it sends nothing.
 //!
 //! Called by the sender for every acknowledgment. A gap shows only when a packet behind it arrives, so after the loss of the
-//! last packets AA's receiver reports for ever that nothing is missing. AA is silent on this; its stream has no end.
+//! last packets AA's receiver reports forever that nothing is missing. AA is silent on this; its stream has no end.
 //!
 //! Invariant: no answer to an acknowledgment is given before the same one came twice with nothing new sent in between.
 
@@ -25,7 +25,7 @@ impl TailRule {
         self.last = None;
     }
 
-    /// A status without a gap has come, while `next` is the next new packet. Whether all from `cumulative` on is held lost.
+    /// A status without a gap has come, while `next` is the next new packet. Whether all from `cumulative` on is declared lost.
     #[inline]
     pub(super) fn on_status(&mut self, cumulative: u32, next: u32) -> bool {
         let seen = Some((cumulative, next));

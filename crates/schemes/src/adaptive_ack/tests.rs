@@ -4,7 +4,7 @@ mod bytes;
 mod link;
 mod traces;
 
-use super::{Config, ConfigError, Feedback, Forward, Place, Receiver, Sender};
+use super::{Config, ConfigError, Feedback, Forward, Place, Rearming, Receiver, Sender};
 use crate::link::{PACKET_TIME, draws, gauge, segment};
 use link::{Link, RTT, T_ERROR, T_NORMAL, config, link};
 use proptest::prelude::*;
@@ -122,6 +122,42 @@ fn a_loss_after_recovery_begins_a_new_error_phase_though_the_timer_still_runs() 
     assert_eq!(arrives(12, 4), at(16), "packet 3 is missing too");
     assert_eq!((arrives(13, 1), arrives(14, 3)), (at(16), at(16)), "all is recovered");
     assert_eq!(arrives(15, 6), at(20), "packet 5 is missing");
+}
+
+#[test]
+fn when_the_timer_is_set_anew_is_a_matter_of_the_reading() {
+    let at = |millis| Instant::ZERO + Duration::from_millis(millis);
+    // Packet 1 is missing at 11 ms, packet 3 at 12, all is recovered at 14, packet 5 is missing at 15 ms.
+    let heard = [(10, 0), (11, 2), (12, 4), (13, 1), (14, 3), (15, 6)];
+    for rearming in Rearming::ALL {
+        assert_eq!(rearming.name().parse(), Ok(rearming));
+        let mut receiver = Receiver::new(Config { rearming, ..config() }, Instant::ZERO).unwrap();
+        let due: Vec<Instant> = heard
+            .into_iter()
+            .map(|(millis, number)| {
+                receiver.handle_forward(at(millis), &data(7, number, number, 0, 1));
+                receiver.poll_timeout().unwrap().at
+            })
+            .collect();
+        let expected = match rearming {
+            Rearming::Phase => [40, 16, 16, 16, 16, 20],
+            Rearming::First => [40, 16, 16, 16, 16, 16],
+            Rearming::Gap => [40, 16, 17, 17, 17, 20],
+            Rearming::Expiry => [40; 6],
+            Rearming::Recovery => [40, 16, 16, 16, 54, 20],
+        };
+        assert_eq!(due, expected.map(at), "{rearming}");
+    }
+    assert!("never".parse::<Rearming>().unwrap_err().to_string().contains("write phase, first, gap, expiry or recovery"));
+}
+
+#[test]
+fn whatever_sets_the_timer_anew_all_is_delivered() {
+    for rearming in Rearming::ALL {
+        let config = Config { rearming, ..config() };
+        let link = run(&config, 400, |number, times| number % 7 == 3 && times < 2);
+        assert_eq!(link.delivered.len(), 400, "{rearming}");
+    }
 }
 
 #[test]
@@ -306,7 +342,7 @@ fn a_receiver_takes_only_what_continues_and_fits() {
         receiver.handle_forward(Instant::ZERO, &packet);
         assert_eq!((receiver.poll_event(), receiver.poll_transmit(Instant::ZERO)), (None, None), "{packet:?}");
     }
-    // One of another segment, one of too long a segment: they are not taken, and asked for again.
+    // One of another segment, one of too long a segment: they are not taken, and requested again.
     for packet in [data(7, 0, 5, 0, 1), data(7, 0, 0, 0, 2)] {
         receiver.handle_forward(Instant::ZERO, &packet);
         assert_eq!(receiver.poll_event(), None, "{packet:?}");

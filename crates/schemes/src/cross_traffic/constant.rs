@@ -1,8 +1,8 @@
-//! Packets at a rate, whatever becomes of them, and what swallows them.
+//! A source with a constant rate, and its sink.
 //!
-//! Called by whoever drives halves.
+//! Called by the driver of the halves.
 //!
-//! Invariant: nothing comes back, so nothing slows the sender down.
+//! Invariant: there is no feedback, so the source never slows down.
 
 use super::packet::{Ack, Data};
 use super::receiver::delivered;
@@ -12,7 +12,7 @@ use segstream_base::halves::{
     self, Deadline, Probe, ReceiverEvent, Reconfigure, ReconfigureError, Segment, SegmentNumber, SenderCounters, SenderEvent, SubmitError,
 };
 
-/// A sender that asks nobody.
+/// A sender without congestion control.
 #[derive(Clone, Debug)]
 pub struct Constant {
     supply: Supply,
@@ -53,7 +53,7 @@ impl halves::Sender for Constant {
         self.supply.take();
         let number = self.sent;
         self.sent += 1;
-        Some(Data { transmission: number, sequence: number, markable: false })
+        Some(Data { transmission: number, sequence: number, ecn: None })
     }
 
     fn poll_timeout(&self) -> Option<Deadline> {

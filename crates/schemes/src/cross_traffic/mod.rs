@@ -1,4 +1,4 @@
-//! What shares a path with a scheme that is studied: TCP as hosts run it today, and sources that ask nobody.
+//! Cross traffic: TCP as hosts run it today, and unresponsive sources.
 //!
 //! Called by the laboratory, which hands these halves to the simulator as it does those of any scheme. They are models, not
 //! implementations: packets are counted, not bytes; every packet is acknowledged by one of its own; connections need no
@@ -7,7 +7,7 @@
 //! Not to be taken for [`crate::tcp`], the TCP of HT's time with a fixed window, which HTPNET is compared with.
 //!
 //! - [`Sender`], [`Receiver`]: a greedy or timed TCP under a [`segstream_blocks::congestion::Controller`], and what acknowledges it.
-//! - [`Constant`], [`Sink`]: packets at a rate, whatever becomes of them.
+//! - [`Constant`], [`Sink`]: packets at a rate, regardless of what happens to them.
 //! - [`Supply`]: when there is something to send.
 //! - `scoreboard`, `round_trip`: what is in flight, how long it takes.
 //!

@@ -5,6 +5,7 @@
 //! Invariant: data is [`DATA_BYTES`] long and an acknowledgment [`ACK_BYTES`], as an Ethernet carries them.
 
 use segstream_base::codec::{DecodeError, Reader, Writer};
+use segstream_base::endpoint::Ecn;
 use segstream_base::halves::{Packet, PayloadSpan};
 
 /// The length of a data packet with all headers from IP on.
@@ -24,8 +25,8 @@ pub struct Data {
     pub transmission: u64,
     /// Which packet of the stream, counted from 0.
     pub sequence: u64,
-    /// Whether the path may mark it.
-    pub markable: bool,
+    /// Its ECN codepoint; `None` is Not-ECT.
+    pub ecn: Option<Ecn>,
 }
 
 /// An acknowledgment.
@@ -39,7 +40,7 @@ pub struct Ack {
     pub transmission: u64,
     /// The packets around it that have arrived, from the first up to before the second (RFC 2018: the first block).
     pub block: (u64, u64),
-    /// The packet was marked on its way (RFC 3168).
+    /// The packet was marked CE on the path (RFC 3168).
     pub marked: bool,
 }
 
@@ -57,13 +58,13 @@ impl Packet for Data {
     fn encode(&self, out: &mut Writer<'_>) {
         out.u64(self.transmission);
         out.u64(self.sequence);
-        out.u8(u8::from(self.markable));
+        out.u8(self.ecn.map_or(0, Ecn::bits));
         pad(out, DATA_BYTES - DATA_FIELDS);
     }
 
     fn decode(input: &mut Reader<'_>) -> Result<Self, DecodeError> {
-        let packet =
-            Self { transmission: input.u64("transmission")?, sequence: input.u64("sequence")?, markable: input.u8("markable")? != 0 };
+        let (transmission, sequence) = (input.u64("transmission")?, input.u64("sequence")?);
+        let packet = Self { transmission, sequence, ecn: Ecn::from_bits(input.u8("ECN codepoint")?) };
         input.bytes(DATA_BYTES - DATA_FIELDS, "payload")?;
         Ok(packet)
     }
@@ -77,8 +78,8 @@ impl Packet for Data {
         None
     }
 
-    fn is_markable(&self) -> bool {
-        self.markable
+    fn ecn(&self) -> Option<Ecn> {
+        self.ecn
     }
 }
 

@@ -1,11 +1,11 @@
 //! The receiver of a model TCP: one acknowledgment for each packet, with the block around it.
 //!
-//! Called by whoever drives halves.
+//! Called by the driver of the halves.
 //!
 //! Invariant: an acknowledgment tells of every packet before `next`, and of a run of packets around the one that caused it.
 //! Source: RFC 9293 3.8.6, RFC 2018 4, RFC 3168 6.1.3.
 //!
-//! Limit: a single block, so acknowledgments lost between two blocks may cause a repetition in vain. Acknowledgments are not
+//! Limit: a single block, so acknowledgments lost between two blocks may cause a spurious retransmission. Acknowledgments are not
 //! delayed.
 
 use super::packet::{Ack, Data};
@@ -102,7 +102,7 @@ mod tests {
         order
             .iter()
             .map(|sequence| {
-                receiver.handle_forward(Instant::ZERO, &Data { transmission: 0, sequence: *sequence, markable: false });
+                receiver.handle_forward(Instant::ZERO, &Data { transmission: 0, sequence: *sequence, ecn: None });
                 receiver.poll_transmit(Instant::ZERO).map(|ack| (ack.next, ack.block)).unwrap()
             })
             .collect()

@@ -1,4 +1,4 @@
-//! Round trips of a model TCP, and the retransmission timeout they give.
+//! Round-trip samples of a model TCP, and its retransmission timeout.
 //!
 //! Called by [`super::Sender`].
 //!

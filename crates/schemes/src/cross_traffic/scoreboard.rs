@@ -1,9 +1,9 @@
-//! What is under way, what is acknowledged, what is held lost.
+//! The scoreboard of a model TCP: what is in flight, acknowledged, and declared lost.
 //!
 //! Called by [`super::Sender`].
 //!
-//! Invariant: a transmission is held lost when three later ones are acknowledged; so a lost repetition is found as well, as
-//! Linux does since RACK. The paths of parties keep packets in order.
+//! Invariant: a transmission is declared lost when three later ones are acknowledged; so a lost retransmission is detected as well, as
+//! Linux does since RACK. The paths of flows keep packets in order.
 //! Source: RFC 6675 4 (IsLost, pipe), RFC 8985 for repetitions.
 
 use super::packet::Ack;
@@ -32,7 +32,7 @@ struct Slot {
 pub(super) struct Scoreboard {
     first: u64,
     slots: VecDeque<Slot>,
-    /// Transmissions that may yet be held lost, in order, with their packets.
+    /// Transmissions that may yet be declared lost, in order, with their packets.
     order: VecDeque<(u64, u64)>,
     /// Packets to send again; those acknowledged since are skipped.
     lost: VecDeque<u64>,
@@ -50,7 +50,7 @@ pub(super) struct Change {
 }
 
 impl Scoreboard {
-    /// Packets under way.
+    /// Packets in flight.
     pub(super) const fn in_flight(&self) -> u64 {
         self.in_flight
     }
@@ -65,7 +65,7 @@ impl Scoreboard {
         self.first + self.slots.len() as u64
     }
 
-    /// Whether anything waits to be sent again.
+    /// Whether anything waits to be retransmitted.
     pub(super) fn has_lost(&mut self) -> bool {
         while let Some(sequence) = self.lost.front() {
             if self.slot(*sequence).is_some_and(|slot| slot.state == State::Lost) {
@@ -120,7 +120,7 @@ impl Scoreboard {
         change
     }
 
-    /// Holds all that is under way lost.
+    /// Holds all that is in flight lost.
     pub(super) fn lose_all(&mut self) {
         self.order.clear();
         self.lost.clear();

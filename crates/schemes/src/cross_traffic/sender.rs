@@ -1,8 +1,8 @@
 //! The sender of a model TCP: window, pacing, loss recovery and retransmission timeout around a congestion controller.
 //!
-//! Called by whoever drives halves.
+//! Called by the driver of the halves.
 //!
-//! Invariant: at most a window of packets is under way; lost packets go before new ones.
+//! Invariant: at most a window of packets is in flight; lost packets go before new ones.
 //! Source: RFC 6675 5 (recovery until all that was sent before it is acknowledged), RFC 6298 5 (the timer), RFC 3168 6.1.2
 //! (a mark is answered like a loss, once a round trip).
 //!
@@ -13,6 +13,7 @@ use super::packet::{Ack, DATA_BYTES, Data};
 use super::round_trip::RoundTrip;
 use super::scoreboard::Scoreboard;
 use super::supply::Supply;
+use segstream_base::endpoint::Ecn;
 use segstream_base::halves::SubmitError;
 use segstream_base::halves::{self, Deadline, Probe, Reconfigure, ReconfigureError, Segment, SegmentNumber, SenderCounters, SenderEvent};
 use segstream_base::quantity::Remainder;
@@ -29,7 +30,7 @@ pub const BOUNDS: Bounds =
 pub struct Sender {
     controller: Box<dyn Controller>,
     supply: Supply,
-    markable: bool,
+    ecn: Option<Ecn>,
     board: Scoreboard,
     deliveries: Deliveries,
     round_trip: RoundTrip,
@@ -47,13 +48,13 @@ pub struct Sender {
 }
 
 impl Sender {
-    /// A sender of what `supply` has, under a controller that was started with [`BOUNDS`]. With `markable` its packets can be marked
-    /// instead of dropped.
-    pub fn new(controller: Box<dyn Controller>, supply: Supply, markable: bool) -> Self {
+    /// A sender of what `supply` has, under a controller that was started with [`BOUNDS`]. Packets that it sends for the first
+    /// time carry the codepoint `ecn`; `None` is Not-ECT.
+    pub fn new(controller: Box<dyn Controller>, supply: Supply, ecn: Option<Ecn>) -> Self {
         Self {
             controller,
             supply,
-            markable,
+            ecn,
             board: Scoreboard::default(),
             deliveries: Deliveries::default(),
             round_trip: RoundTrip::default(),
@@ -129,6 +130,7 @@ impl Sender {
         let in_flight = bytes(self.board.in_flight());
         let since = self.round_trip.timeout();
         let timeout = Some(self.round_trip.expired());
+        self.deliveries.lose(in_flight);
         self.board.lose_all();
         self.recovery = Some(self.board.next());
         self.marks_from = self.board.next();
@@ -138,7 +140,7 @@ impl Sender {
     }
 }
 
-/// So many packets in bytes.
+/// This many packets in bytes.
 const fn bytes(packets: u64) -> u64 {
     packets * DATA_BYTES as u64
 }
@@ -161,6 +163,8 @@ impl halves::Sender for Sender {
         let in_flight_before = self.board.in_flight();
         let change = self.board.acknowledge(packet);
         self.deliveries.deliver(now, bytes(change.acknowledged));
+        self.deliveries.lose(bytes(change.lost));
+        self.deliveries.mark(u64::from(packet.marked));
         let rtt = change.departure.map(|departure| now.since(departure.sent_at));
         if let Some(rtt) = rtt {
             self.round_trip.sample(rtt);
@@ -177,6 +181,7 @@ impl halves::Sender for Sender {
         let sample = change.departure.map(|departure| self.deliveries.sample(&departure));
         let report = Report {
             delivered: bytes(change.acknowledged),
+            packets: change.acknowledged,
             lost: bytes(change.lost),
             marked: u64::from(packet.marked),
             in_flight: bytes(self.board.in_flight()),
@@ -185,7 +190,7 @@ impl halves::Sender for Sender {
             sample,
             rtt,
             rtt_min: self.round_trip.min(),
-            limited: self.limited,
+            limited: self.limited.take(),
             event,
             recovered,
             recovering: self.recovery.is_some(),
@@ -197,8 +202,7 @@ impl halves::Sender for Sender {
         if !self.may_send(now) {
             return None;
         }
-        let idle = self.board.in_flight() == 0;
-        let departure = self.deliveries.depart(now, idle);
+        let departure = self.deliveries.depart(now, bytes(self.board.in_flight()), DATA_BYTES as u64);
         let (transmission, sequence, again) = self.board.send(departure);
         if !again {
             self.supply.take();
@@ -209,8 +213,8 @@ impl halves::Sender for Sender {
         }
         self.counters.packets_sent += 1;
         self.counters.packets_retransmitted += u64::from(again);
-        // RFC 3168 6.1.5: what is sent again is never markable.
-        Some(Data { transmission, sequence, markable: self.markable && !again })
+        // RFC 3168 6.1.5: a retransmission is Not-ECT; RFC 9331 4.1 lifts that for ECT(1).
+        Some(Data { transmission, sequence, ecn: self.ecn.filter(|ecn| !again || *ecn == Ecn::Ect1) })
     }
 
     fn poll_timeout(&self) -> Option<Deadline> {

@@ -1,4 +1,4 @@
-//! When a source of cross traffic has a packet to send.
+//! When a source of cross traffic has data to send.
 //!
 //! Called by [`super::Sender`] and [`super::Constant`].
 //!
@@ -57,7 +57,7 @@ impl Supply {
         self
     }
 
-    /// When the next packet is there: at `now`, or later.
+    /// When the next packet is available: at `now`, or later.
     pub fn due(&mut self, now: Instant) -> Instant {
         if self.rate.is_some_and(Bandwidth::is_zero) {
             return Instant::FAR_FUTURE;

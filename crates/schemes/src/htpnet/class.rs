@@ -34,7 +34,7 @@ impl Class {
         self.0
     }
 
-    /// Whether lost packets are sent again and data are delivered in order.
+    /// Whether lost packets are retransmitted and data are delivered in order.
     pub const fn has_error_control(self) -> bool {
         self.0 & 4 != 0
     }

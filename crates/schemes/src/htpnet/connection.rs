@@ -9,7 +9,7 @@
 //! - DR is sent when everything has been acknowledged, and DC when everything DR speaks of has been received; both sides
 //!   may begin, at the same time too.
 //!
-//! Invariant: no packet that is lost, repeated or late opens a connection twice or leaves a side waiting for ever.
+//! Invariant: no packet that is lost, repeated or late opens a connection twice or leaves a side waiting forever.
 
 use super::Config;
 use super::message::ConnectionNews;
@@ -62,7 +62,7 @@ pub(super) struct Connection {
 }
 
 impl Connection {
-    /// The side that asks for the connection, at once; or both sides of one that is there.
+    /// The side that asks for the connection, at once; or both sides of an established one.
     pub(super) fn initiator(config: &Config, now: Instant) -> Self {
         let mut side = Self::new(config, Phase::Requesting);
         if config.connect {
@@ -111,7 +111,7 @@ impl Connection {
         self.outbox.pop_front()
     }
 
-    /// The next thing to be told.
+    /// The next event.
     pub(super) fn poll_news(&mut self) -> Option<ConnectionNews> {
         self.news.pop_front()
     }
@@ -201,7 +201,7 @@ impl Connection {
 
     fn on_confirm(&mut self, now: Instant, granted: Terms) -> bool {
         if self.phase == Phase::Open && self.offered.is_none() {
-            // The third part was lost or is under way.
+            // The third part was lost or is in flight.
             return true;
         }
         if self.phase != Phase::Requesting {

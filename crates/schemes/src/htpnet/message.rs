@@ -1,4 +1,4 @@
-//! What the processes say to each other, to the host and to the network (HT 5, HT Fig 7).
+//! The messages between the processes, the host and the network (HT 5, HT Fig 7).
 //!
 //! Called by every process. Data are never in a message: a packet's payload lies in a packet store, and its slot goes from
 //! process to process (HT 3.1).
@@ -21,7 +21,7 @@ pub struct Unit {
     pub last: bool,
     /// Payload bytes.
     pub bytes: u16,
-    /// Its slot in the packet store; whoever owns the store gives it a meaning.
+    /// Its slot in the packet store; the owner of the store interprets it.
     pub slot: u32,
 }
 
@@ -30,7 +30,7 @@ pub struct Unit {
 pub enum Message {
     /// Host to Tx1: send this. Units come in the order of segments and packets.
     Offer(Unit),
-    /// Host to Tx1: nothing follows; there were so many segments.
+    /// Host to Tx1: nothing follows; there were this many segments.
     Finish(u32),
     /// Host to Tx2: another smallest gap between packets, `None` for none.
     Rate(Option<Duration>),
@@ -106,7 +106,7 @@ pub enum Message {
     },
     /// Rx1 to host: nothing before this number will come any more.
     Passed(u64),
-    /// Rx1 to host: there were so many segments, and no more will come.
+    /// Rx1 to host: there were this many segments, and no more will come.
     Ended(u32),
     /// Host to Rx1: this many slots can be used again.
     Consumed(u32),
@@ -132,9 +132,9 @@ pub struct SentLog {
 pub struct Verdicts {
     /// The number after CAACK.
     pub next: u64,
-    /// Numbers beyond it that have arrived and were not told before.
+    /// Numbers beyond it that have arrived and were not reported before.
     pub arrived: Vec<u64>,
-    /// Numbers to be sent again, in the order in which they were sent.
+    /// Numbers to be retransmitted, in the order in which they were sent.
     pub lost: Vec<u64>,
     /// CREDIT.
     pub credit: u16,
@@ -175,7 +175,7 @@ pub struct Status {
 pub enum ConnectionNews {
     /// It is open.
     Open(Terms),
-    /// It was refused, or nobody answers.
+    /// The peer has refused it, or does not answer.
     Refused(Reason),
     /// It has been released.
     Released,

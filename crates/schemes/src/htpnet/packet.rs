@@ -1,6 +1,6 @@
 //! The eight packets of HTPNET (HT 3.2, HT Fig 2, HT Table 2).
 //!
-//! Called by the processes, which make and take them as values, and by whoever puts them on a wire.
+//! Called by the processes, which make and take them as values, and by the adapter that encodes them.
 //!
 //! ```text
 //! DT   0  CI 1  TI 1  SEQ 2  DATA                                                                             CRC 2
@@ -19,8 +19,8 @@
 //! Invariant: what `encode` writes, `decode` reads back equal; what is cut short or damaged in its fields is refused, and
 //! nothing panics.
 //!
-//! Limit: the CRC of a DT covers SEQ and the eight bytes but not the payload, which is filled in after `encode`; UDP's own
-//! checksum covers it. In every other packet it covers all bytes before it.
+//! The CRC covers all bytes before it. The payload of a DT is filled in after `encode`, which takes the CRC over zeros in its place;
+//! [`Packet::seal`] takes it anew when the payload is there.
 
 mod control;
 mod state;
@@ -144,14 +144,16 @@ impl Data {
         out.u32(self.segment);
         out.u16(self.packet & !LAST | if self.last { LAST } else { 0 });
         out.u16(self.room);
-        let crc = crc16(out.written(from));
         if let Some(payload) = out.reserve(usize::from(self.bytes)) {
             payload.fill(0);
         }
+        let crc = crc16(out.written(from));
         out.u16(crc);
     }
 
     fn decode(input: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        let covered = input.remaining().saturating_sub(CRC_BYTES);
+        let crc = crc16(input.clone().bytes(covered, "packet")?);
         let header = input.bytes(DATA_HEADER_BYTES, "header")?;
         let mut fields = Reader::new(header);
         let connection = fields.u8("CI")?;
@@ -162,8 +164,8 @@ impl Data {
             return Err(input.error("DATA", DecodeErrorKind::UnexpectedEnd));
         };
         input.bytes(usize::from(bytes), "DATA")?;
-        if input.u16("CRC")? != crc16(header) {
-            return Err(input.error("header", DecodeErrorKind::BadChecksum));
+        if input.u16("CRC")? != crc {
+            return Err(input.error("packet", DecodeErrorKind::BadChecksum));
         }
         let last = packet & LAST != 0;
         // Only the last packet of a segment may be short.
@@ -196,6 +198,12 @@ impl Packet for Forward {
             Self::Data(data) => data.encode(out),
             Self::State(state) => seal(out, |out| state.encode(out)),
             Self::Control(control) => seal(out, |out| control.encode(out)),
+        }
+    }
+
+    fn seal(&self, encoding: &mut [u8]) {
+        if let Some((covered, field)) = encoding.split_last_chunk_mut::<CRC_BYTES>() {
+            *field = crc16(covered).to_be_bytes();
         }
     }
 

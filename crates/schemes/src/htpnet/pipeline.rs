@@ -1,8 +1,8 @@
-//! The processes of both ends as a list of stages, for whoever spreads them over processors (HT 3.1, HT 5, HT Fig 7).
+//! The processes of both ends as a list of stages, for the runtime that spreads them over processors (HT 3.1, HT 5, HT Fig 7).
 //!
 //! Called by the runner of threads, by the model of processors, and, for the identities alone, by the halves.
 //!
-//! Invariant: a [`Routes`] names every process and the three ends outside; nobody speaks to anybody else.
+//! Invariant: a [`Routes`] names every process and the three ends outside; no other messages exist.
 
 use super::message::Message;
 use super::ptif::CongestionAvoidance;
@@ -30,7 +30,7 @@ pub struct Routes {
 }
 
 impl Routes {
-    /// The identities that the halves use, as nobody else is there.
+    /// The identities that the halves use; there are only two ends.
     pub(super) const HALF: Self = Self {
         tx1: StageId(0),
         tx2: StageId(1),
@@ -45,7 +45,7 @@ impl Routes {
 /// The ends outside of a pipeline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ends {
-    /// Offers units to Tx1; is told of slots that are free again, and of the connection.
+    /// Offers units to Tx1; receives freed slots and events of the connection.
     pub host_in: StageId,
     /// Takes the transmitter's packets; their copies, lost or late, go to Rx1.
     pub network_forward: StageId,

@@ -4,7 +4,7 @@
 //!
 //! Invariant: only numbers from `next` to less than half the sequence space beyond it are marked; all before are known.
 
-/// Bits: a power of two above the span of numbers under way.
+/// Bits: a power of two above the span of numbers in flight.
 const BITS: u64 = 32_768;
 
 /// A ring of marks.

@@ -25,7 +25,7 @@ use std::collections::VecDeque;
 #[derive(Clone, Copy, Debug)]
 enum Slot {
     Missing,
-    /// It waits for its turn.
+    /// It is queued.
     Waiting(Unit),
     /// It has been passed on.
     Delivered,
@@ -190,7 +190,7 @@ impl Rx1 {
         if sync >= self.sync {
             self.sync = sync + 1;
             let sent = expand(u64::from(state.lseq.wrapping_add(1)), 16, self.next);
-            // What cannot be under way is not believed.
+            // What cannot be in flight is not believed.
             if sent >= self.next && sent - self.next <= SPAN_MAX {
                 self.change_class(state.class.and(self.own_class), sent, out);
                 self.give_up(sent, out);
@@ -214,7 +214,7 @@ impl Rx1 {
         if self.reliable_from.back().is_some_and(|(_, now)| *now == reliable) {
             return;
         }
-        // What was asked for behind this holds no more. So a peer that changes its mind takes no memory.
+        // What was requested behind this holds no more. So a peer that changes its mind takes no memory.
         while self.reliable_from.len() > 1 && self.reliable_from.back().is_some_and(|(from, _)| *from >= sent) {
             self.reliable_from.pop_back();
         }

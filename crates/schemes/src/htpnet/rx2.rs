@@ -4,7 +4,7 @@
 //! echoes SYNC and TIME, checks class and rate against what the receiver accepts, measures SPGAP (HT 3.5), and holds the
 //! receiver's end of the connection.
 //!
-//! Invariant: each exchange is answered, at once and, unless all runs are told, with one packet; RATE is never lowered.
+//! Invariant: each exchange is answered, at once and, unless one packet holds all runs, with one packet; RATE is never lowered.
 
 mod coverage;
 

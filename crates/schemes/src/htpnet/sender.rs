@@ -185,7 +185,7 @@ impl Sender {
         kept.units -= 1;
         kept.arrived &= arrived;
         if kept.units == 0 {
-            // Without error control nobody tells the transmitter what has arrived.
+            // Without error control the transmitter gets no acknowledgments.
             let verdict = if kept.arrived { Verdict::Complete } else { Verdict::Unknown };
             self.judge(segment, verdict);
         }

@@ -1,4 +1,4 @@
-//! HTPNET among the schemes: what it is told of its own, and the halves that come of it.
+//! The settings of HTPNET, and the halves that they make.
 //!
 //! Called by the laboratory through [`Transport`].
 //!
@@ -6,18 +6,18 @@
 
 use super::{Class, Config, ConfigError, Ptif, Ranges, Receiver, Sender, SyncPeriod};
 use crate::setting::{About, Kind, Place, Setting, SettingError, Value};
-use crate::transport::{Takes, Transfer, Transport, UsualPoint};
+use crate::transport::{Takes, Transfer, Transport, UsualPoint, halves_from_config};
 use segstream_base::{Duration, Instant};
 use segstream_blocks::Search;
 
-/// What HTPNET is told of its own.
+/// The settings of HTPNET.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
     /// How often state is exchanged; `None` is an eighth of the round trip, 1 to 10 ms. Default `None`.
     pub sync_period: Option<Duration>,
     /// By how many exchanges the judgement of a packet is put off. Default 0.
     pub offset: u16,
-    /// How much of what it has the receiver reports in an exchange. Default four runs.
+    /// How much of what it has the receiver reports in an exchange. Default eight runs.
     pub ranges: Ranges,
     /// How the table of sent packets is searched. Default FIFO.
     pub search: Search,
@@ -32,7 +32,7 @@ impl Default for Settings {
         Self {
             sync_period: None,
             offset: 0,
-            ranges: Ranges::Four,
+            ranges: Ranges::Eight,
             search: Search::Fifo,
             class: Class::ERROR_AND_RATE_CONTROL,
             ptif: Ptif::Off,
@@ -78,7 +78,7 @@ impl Transport for Settings {
             about: About {
                 flag: "ranges",
                 value_name: "HOW",
-                help: "How many ranges of packets htpnet's receiver reports: 4, 8, all, or rotate (4 at a time, in turns)",
+                help: "How many ranges of packets htpnet's receiver reports: 8, 4, all, or rotate (4 at a time, in turns)",
                 by_default: None,
                 record: "ranges",
                 place: Place::Section,
@@ -134,18 +134,7 @@ impl Transport for Settings {
     const COMPARED_WITH: &'static [&'static str] = &["tcp"];
     const USUAL_POINT: UsualPoint = UsualPoint::ProcessorBound;
 
-    type Sender = Sender;
-    type Receiver = Receiver;
-    type Error = ConfigError;
-
-    fn halves(&self, transfer: &Transfer, now: Instant) -> Result<(Sender, Receiver), ConfigError> {
-        let config = self.config(transfer);
-        Ok((Sender::new(config.clone(), now)?, Receiver::new(config, now)?))
-    }
-
-    fn payload_bytes(&self, transfer: &Transfer) -> u32 {
-        self.config(transfer).payload_bytes()
-    }
+    halves_from_config!();
 }
 
 fn set_class(settings: &mut Settings, value: Value) -> Result<(), SettingError> {

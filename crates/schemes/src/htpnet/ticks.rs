@@ -23,7 +23,7 @@ pub(super) fn since_time(now: Instant, echoed: u16) -> Duration {
 /// SPGAP from one arrival to another `exchanges` later: the mean gap of an exchange; 6.5 s and above are one.
 ///
 /// Ticks of a clock are counted, not gaps rounded, so that gaps add up to the time that has passed: a queue that drains by
-/// less than half a tick an exchange would be missed for ever.
+/// less than half a tick an exchange would be missed forever.
 pub(super) fn spgap_field(earlier: Instant, later: Instant, exchanges: u64) -> u16 {
     let ticks = later.as_nanos() / TICK.as_nanos() - earlier.as_nanos() / TICK.as_nanos();
     u16::try_from((ticks + exchanges / 2) / exchanges.max(1)).unwrap_or(u16::MAX)

@@ -1,4 +1,4 @@
-//! Tx1, the transmit data packet processor (HT 5): sends data, sends again what Tx2 says, releases what has arrived.
+//! Tx1, the transmit data packet processor (HT 5): sends data, retransmits what Tx2 says, releases what has arrived.
 //!
 //! Called as a [`Stage`]. It hears of units from the host, of terms, exchanges and verdicts from Tx2, of gaps from
 //! congestion avoidance. One call of [`Stage::handle_timeout`] sends one packet; a deadline that lies in the past means that one can
@@ -8,7 +8,7 @@
 //! processors the two run.
 //!
 //! Invariant: with error control at most W packets are unacknowledged, whatever they span; with flow control nothing
-//! beyond CREDIT leaves; never do numbers under way span half of their space.
+//! beyond CREDIT leaves; never do numbers in flight span half of their space.
 
 use super::config::SPAN_MAX;
 use super::message::{Message, SentLog, Unit, Verdicts};
@@ -121,7 +121,7 @@ impl Tx1 {
         self.base + self.held.len() as u64
     }
 
-    /// Whether a new packet may leave but for its gap.
+    /// Whether a new packet may leave, not considering its gap.
     #[inline]
     fn may_send_new(&self) -> bool {
         let span = self.held.len() as u64;

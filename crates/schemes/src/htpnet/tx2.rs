@@ -43,21 +43,21 @@ pub struct Tx2 {
     clock: Clock,
     /// The SYNC of the next exchange.
     sync: u64,
-    /// An exchange for which Tx1 has not yet told what went before it.
+    /// An exchange for which Tx1 has not yet reported what was sent before it.
     underway: bool,
     /// The number after the highest ESYNC that was processed.
     echoed: u64,
-    /// Exchanges that are under way, from `echoed` on, and the newest that was processed.
+    /// Exchanges that are in flight, from `echoed` on, and the newest that was processed.
     departures: VecDeque<Departure>,
     table: SyncTable,
     presence: Presence,
-    /// The last report, if it was cut short: its ESYNC, and the number after the last it told.
+    /// The last report, if it was cut short: its ESYNC, and the number after the last it reported.
     stopped: Option<(u64, u64)>,
-    /// Packets sent as far as Tx1 has told.
+    /// Packets sent, as reported by Tx1.
     sent: u64,
     /// Of them not known to have arrived.
     outstanding: u64,
-    /// The class that is asked for, and the first exchange that asks.
+    /// The class that is requested, and the first exchange that asks.
     wanted: Class,
     wanted_since: u64,
     /// Whether the receiver is known to have granted it, and whether it may wait for what is missing.
@@ -66,7 +66,7 @@ pub struct Tx2 {
     /// The class in use, and the one from the next exchange on.
     class: Class,
     class_next: Class,
-    /// Whether what was sent before the exchange under way, and after it, is repeated.
+    /// Whether what was sent before the exchange in flight, and after it, is repeated.
     guarded: bool,
     guarded_next: bool,
     /// The gap this side wants, and the one that network or receiver have raised it to.
@@ -132,7 +132,7 @@ impl Tx2 {
     }
 
     /// Whether the data of an interval are repeated: those of class 4 and above, and whatever the receiver may wait for,
-    /// from the moment such a class is asked for until another one is granted.
+    /// from the moment such a class is requested until another one is granted.
     const fn guards(&self) -> bool {
         self.class.has_error_control() || self.may_wait
     }
@@ -165,7 +165,7 @@ impl Tx2 {
         (departure.left, departure.gap, departure.packets) = (log.left, log.gap, log.packets.len() as u64);
         let sync = departure.sync;
         for (seq, again) in &log.packets {
-            // HT 3.3: what is sent again is bound to the current exchange. HT 4: appended to the table.
+            // HT 3.3: what is retransmitted is bound to the current exchange. HT 4: appended to the table.
             if self.guarded || *again {
                 self.table.append(sync, *seq);
             }
@@ -192,7 +192,7 @@ impl Tx2 {
                 ConnectionNews::Open(terms) => {
                     self.terms = Some(terms);
                     (self.class, self.class_next) = (terms.class, terms.class);
-                    // A class that was asked for meanwhile is still asked for.
+                    // A class that was requested meanwhile is still asked for.
                     self.wanted = if self.granted { terms.class } else { self.wanted };
                     self.may_wait = terms.class.has_error_control() || self.wanted.has_error_control();
                     self.guarded = self.may_wait;
@@ -209,7 +209,7 @@ impl Tx2 {
         }
     }
 
-    /// HT 3.2: the gap that was echoed is adopted. Where nobody has raised what was asked for, what is wanted now holds.
+    /// HT 3.2: the gap that was echoed is adopted. Where no higher gap was requested in the meantime, the present request holds.
     fn adopt(&mut self, echoed: u16, asked: u16, out: &mut Vec<(StageId, Message)>) {
         self.raised = (echoed > asked).then(|| super::ticks::gap_of_field(echoed));
         out.push((self.routes.tx1, Message::Gap(self.floor())));

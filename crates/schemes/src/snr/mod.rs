@@ -2,7 +2,7 @@
 //!
 //! What is built is SNR as EC 5 and HT 4 describe it, the scheme they compare with: segments are blocks,
 //! both ends state what they know every `T_in` whether data flows or not, the sender detects loss by
-//! counting the receiver's states, and a block that is still missing then is sent again as a whole.
+//! counting the receiver's states, and a block that is still missing then is retransmitted as a whole.
 //!
 //! Called by the laboratory, which drives [`Sender`] and [`Receiver`] under the contract of the halves.
 //!
@@ -42,7 +42,7 @@ pub struct Config {
     pub packet_bytes: u32,
     /// s: the packets of a full block; a block is a segment, and a segment may be shorter.
     pub segment_packets: u32,
-    /// How many blocks from the first unaccepted one on may be under way.
+    /// How many blocks from the first unaccepted one on may be in flight.
     pub window: u32,
     /// The rate at which packets leave, control included.
     pub rate: RateSpec,

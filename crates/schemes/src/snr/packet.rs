@@ -16,6 +16,7 @@
 //! Invariant: no input makes `decode` panic, and what decodes has its packet within its block and its
 //! payload within its stride.
 
+use crate::checksum;
 use crate::envelope::{CHECKSUM_BYTES, DATA, Sealing, opened, opened_as};
 use segstream_base::codec::{DecodeError, DecodeErrorKind, Reader, Writer};
 use segstream_base::halves::{Packet, PayloadSpan, SegmentNumber, StreamId};
@@ -170,8 +171,12 @@ impl Packet for Forward {
         }
     }
 
+    fn seal(&self, encoding: &mut [u8]) {
+        checksum::seal(encoding);
+    }
+
     fn decode(input: &mut Reader<'_>) -> Result<Self, DecodeError> {
-        let mut body = opened(input, DATA_HEADER_BYTES)?;
+        let mut body = opened(input)?;
         let connection = body.u32("connection")?;
         match body.u16("type")? {
             DATA => decode_data(connection, &mut body),
@@ -249,7 +254,7 @@ impl Packet for Feedback {
     }
 
     fn decode(input: &mut Reader<'_>) -> Result<Self, DecodeError> {
-        let (connection, mut body) = opened_as(input, usize::MAX, RECEIVER_STATE)?;
+        let (connection, mut body) = opened_as(input, RECEIVER_STATE)?;
         let interval = body.u32("interval")?;
         let cumulative = body.u32("cumulative")?;
         let ended = body.u16("flags")? & END != 0;

@@ -1,4 +1,4 @@
-//! When an end states what it knows: every `T_in`, whatever the data does.
+//! When an end sends its state: every `T_in`, independent of data.
 //!
 //! Called by both halves. Source: EC 5 and Table 1 ("periodic and complete state exchange").
 //!

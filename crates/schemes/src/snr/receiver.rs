@@ -1,4 +1,4 @@
-//! The receiving half of SNR: which packets of which blocks are here, stated every `T_in`.
+//! The receiving half of SNR: which packets of which blocks have arrived, reported every `T_in`.
 //!
 //! Called by the laboratory under the contract of the halves. Source: EC 5 and Table 1 (cumulative
 //! acknowledgment and selective negative ones, periodic, independent of the data).
@@ -36,7 +36,7 @@ pub struct Receiver {
     slots: Vec<Slot>,
     /// The first block that is not accepted.
     cumulative: u32,
-    /// How many blocks there are in all, once the sender has told.
+    /// The total number of blocks, once the sender has announced it.
     end: Option<u32>,
     ended: bool,
     /// After the end: how long without hearing from the sender until states stop.
@@ -46,7 +46,7 @@ pub struct Receiver {
 }
 
 impl Receiver {
-    /// State periods beyond a round trip for which an ended receiver goes on without hearing anything.
+    /// State periods beyond a round trip for which an ended receiver stays without hearing anything.
     const LINGER_PERIODS: u64 = 8;
 
     /// A receiver whose first state is due one period after `now`.

@@ -207,7 +207,7 @@ impl Sender {
         }
         block.phase = Phase::Accepted;
         let number = self.base + index;
-        // Why: a repetition that turns out to be in vain ends where it is.
+        // Why: a retransmission that turns out to be spurious is cut short.
         self.leaving = self.leaving.filter(|leaving| leaving.number != number);
         self.repeats.retain(|repeat| *repeat != number);
         // Why unknown: a state says that a block has been passed up, not what it lacked.

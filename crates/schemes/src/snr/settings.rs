@@ -1,4 +1,4 @@
-//! SNR among the schemes: what it is told of its own, and the halves that come of it.
+//! The settings of SNR, and the halves that they make.
 //!
 //! Called by the laboratory through [`Transport`].
 //!
@@ -6,13 +6,13 @@
 
 use super::{Config, ConfigError, Receiver, Sender};
 use crate::setting::{About, Kind, Place, Setting, Value};
-use crate::transport::{CONNECTION, Takes, Transfer, Transport};
+use crate::transport::{CONNECTION, Takes, Transfer, Transport, halves_from_config};
 use segstream_base::{Duration, Instant};
 
 /// The shortest period of states: a peer that may choose it must not make us send more often.
 const STATUS_PERIOD_MIN: Duration = Duration::from_micros(100);
 
-/// What SNR is told of its own.
+/// The settings of SNR.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Settings {
     /// How often each end states what it knows; `None` is a twelfth of the round trip. Default `None`.
@@ -57,18 +57,7 @@ impl Transport for Settings {
         },
     ];
 
-    type Sender = Sender;
-    type Receiver = Receiver;
-    type Error = ConfigError;
-
-    fn halves(&self, transfer: &Transfer, now: Instant) -> Result<(Sender, Receiver), ConfigError> {
-        let config = self.config(transfer);
-        Ok((Sender::new(config.clone(), now)?, Receiver::new(config, now)?))
-    }
-
-    fn payload_bytes(&self, transfer: &Transfer) -> u32 {
-        self.config(transfer).payload_bytes()
-    }
+    halves_from_config!();
 }
 
 impl Settings {

@@ -1,6 +1,6 @@
 //! What both halves of SSCOP must agree on: the parameters of Q.2110 7.6 and 7.7, and the size of a PDU.
 //!
-//! Called by whoever makes them.
+//! Called by the code that constructs the halves.
 //!
 //! Invariant: a configuration that passes [`Config::check`] makes halves that can transfer.
 
@@ -21,7 +21,7 @@ pub struct Config {
     pub rate: RateSpec,
     /// The round trip of the path (0). Only the check of Timer_NO-RESPONSE uses it.
     pub rtt: Duration,
-    /// Timer_POLL: from one POLL to the next while data is under way or waits (40 ms, as AA 4).
+    /// Timer_POLL: from one POLL to the next while data is in flight or waits (40 ms, as AA 4).
     pub timer_poll: Duration,
     /// MaxPD: how many SDs leave before a POLL follows whatever the timer says; `None` (the default) has no such limit.
     pub max_pd: Option<u32>,
@@ -31,11 +31,11 @@ pub struct Config {
     pub max_cc: u32,
     /// Timer_CC: from one BGN, or END, to the next while there is no answer (1 s).
     pub timer_cc: Duration,
-    /// Timer_KEEP-ALIVE: from one POLL to the next when nothing is under way and none was answered yet (2 s).
+    /// Timer_KEEP-ALIVE: from one POLL to the next when nothing is in flight and none was answered yet (2 s).
     pub timer_keep_alive: Duration,
     /// Timer_NO-RESPONSE: how long polls may go unanswered before the connection is set up anew (7 s).
     pub timer_no_response: Duration,
-    /// Timer_IDLE: from the answer of a POLL to the next POLL when nothing is under way (15 s).
+    /// Timer_IDLE: from the answer of a POLL to the next POLL when nothing is in flight (15 s).
     pub timer_idle: Duration,
 }
 
@@ -147,7 +147,7 @@ impl Config {
         (self.packet_bytes & !3).saturating_sub(Forward::OVERHEAD_BYTES)
     }
 
-    /// The longest list of a STAT. It is odd: a list is cut behind the start of a gap, and goes on with the same gap.
+    /// The longest list of a STAT. It is odd: a list is cut behind the start of a gap, and continues with the same gap.
     pub(super) fn list_max(&self) -> usize {
         let fits = self.packet_bytes.saturating_sub(Feedback::STAT_BYTES) / 4;
         let most = self.max_stat.min(fits).max(Self::MAX_STAT_MIN);

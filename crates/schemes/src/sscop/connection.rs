@@ -19,7 +19,7 @@ use segstream_base::endpoint::Deadline;
 /// The states of Q.2110 that this side can be in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// Nothing was asked for yet.
+    /// Nothing was requested yet.
     Idle,
     /// BGN has left, or is about to.
     OutgoingConnection,
@@ -41,7 +41,7 @@ pub(super) struct Connection {
     vt_cc: u32,
     /// Since when a BGN or an END is to leave.
     owed: Option<Instant>,
-    /// When Timer_CC rings.
+    /// When Timer_CC expires.
     timer_cc: Option<Instant>,
 }
 
@@ -120,7 +120,7 @@ impl Connection {
         }
     }
 
-    /// When Timer_CC rings.
+    /// When Timer_CC expires.
     #[inline]
     pub(super) fn timer(&self) -> Option<Deadline> {
         self.timer_cc.map(|at| Deadline { at, timer: "connection" })

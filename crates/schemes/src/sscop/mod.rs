@@ -9,7 +9,7 @@
 //! - `pdu`: the trailer, the types and the 24-bit numbers that all PDUs share.
 //! - `packet`: the PDUs of each direction as typed packets.
 //! - `config`: what both halves must agree on: the standard's parameters and their values.
-//! - `connection`: set-up, release and the way back from a protocol error, as the sender sees them.
+//! - `connection`: set-up, release and recovery from a protocol error, as the sender sees them.
 //! - `poll`: when a POLL is due: the active, the transient and the idle phase and their timers.
 //! - `status`: what a STAT or a USTAT says, once it is found possible.
 //! - `sender`: numbering, credit, retransmission before new data.

@@ -1,12 +1,12 @@
-//! When a POLL is due: every Timer_POLL while data is under way, seldom when nothing is.
+//! When a POLL is due: every Timer_POLL while data is in flight, seldom when nothing is.
 //!
 //! Called by the sender. Q.2110 has three phases, each with a timer of its own:
 //!
-//! - *active*: data is under way or waits. A POLL leaves every Timer_POLL, and after MaxPD SDs if that is sooner.
-//! - *transient*: the last POLL found nothing under way and is not answered yet. One leaves every Timer_KEEP-ALIVE.
+//! - *active*: data is in flight or waits. A POLL leaves every Timer_POLL, and after MaxPD SDs if that is sooner.
+//! - *transient*: the last POLL found nothing in flight and is not answered yet. One leaves every Timer_KEEP-ALIVE.
 //! - *idle*: it is answered. The next leaves after Timer_IDLE.
 //!
-//! In the first two Timer_NO-RESPONSE runs from one STAT to the next; when it rings the peer counts as gone.
+//! In the first two Timer_NO-RESPONSE runs from one STAT to the next; when it expires the peer counts as gone.
 //!
 //! A period lies between two POLLs: the timer is set when one leaves, not when it became due.
 //!
@@ -32,9 +32,9 @@ enum Phase {
 #[derive(Clone, Debug)]
 pub(super) struct Polls {
     phase: Phase,
-    /// When the timer of the phase rings.
+    /// When the timer of the phase expires.
     timer: Option<Instant>,
-    /// When Timer_NO-RESPONSE rings.
+    /// When Timer_NO-RESPONSE expires.
     no_response: Option<Instant>,
     /// Since when a POLL is to leave.
     due: Option<Instant>,
@@ -60,14 +60,14 @@ impl Polls {
         self.vt_pa
     }
 
-    /// The connection is ready; `pending` says whether data is under way or waits.
+    /// The connection is ready; `pending` says whether data is in flight or waits.
     pub(super) fn start(&mut self, now: Instant, config: &Config, pending: bool) {
         self.enter(now, config, pending);
         self.no_response = Some(now + config.timer_no_response);
         self.vt_pd = 0;
     }
 
-    /// The connection is not ready any more. The numbers go on.
+    /// The connection is not ready any more. The numbers continue.
     pub(super) fn stop(&mut self) {
         (self.phase, self.timer, self.no_response, self.due) = (Phase::Stopped, None, None, None);
     }
@@ -127,7 +127,7 @@ impl Polls {
         }
     }
 
-    /// Lets the timers ring that are due. Returns whether the peer counts as gone.
+    /// Lets the timers expire that are due. Returns whether the peer counts as gone.
     pub(super) fn on_time(&mut self, now: Instant) -> bool {
         if self.no_response.is_some_and(|at| at <= now) {
             return true;
@@ -139,7 +139,7 @@ impl Polls {
         false
     }
 
-    /// The timer that rings next.
+    /// The timer that expires next.
     #[inline]
     pub(super) fn timer(&self) -> Option<Deadline> {
         let name = match self.phase {

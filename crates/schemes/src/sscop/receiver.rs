@@ -1,10 +1,10 @@
-//! The receiving half of SSCOP: what is here, what is missing, and the answers.
+//! The receiving half of SSCOP: what has arrived, what is missing, and the answers.
 //!
 //! Called by the laboratory under the contract of the halves. Source: Q.2110 6 and 7.
 //!
 //! VR(H) is the end of what the receiver knows to have been sent. An SD beyond it shows a gap, which a USTAT names at
 //! once and never again; a POLL moves it to the sender's VT(S), so that a lost tail is found too, and is answered with
-//! the list of all gaps. A list too long for one STAT goes on in the next, with the gap at which it was cut.
+//! the list of all gaps. A list too long for one STAT continues in the next, with the gap at which it was cut.
 //!
 //! An SD that is here already is not counted as an error: UDP doubles and overtakes, ATM does not.
 //!
@@ -18,7 +18,7 @@ use segstream_base::Instant;
 use segstream_base::halves::{Deadline, Probe, ReceiverEvent, SegmentNumber, StreamId, Verdict};
 use std::collections::VecDeque;
 
-/// So many answers are kept for a driver that does not take them; further ones are as good as lost.
+/// This many answers are kept for a driver that does not take them; further ones are as good as lost.
 const ANSWERS_MAX: usize = 4096;
 
 /// The receiving half.
@@ -119,7 +119,7 @@ impl Receiver {
     fn on_sd(&mut self, n_s: u32) {
         let number = expand(n_s, self.vr_r);
         if number >= self.vr_mr() {
-            // The sender does not know its credit; what it may send it is asked for.
+            // The sender does not know its credit; the receiver asks for what it may send.
             self.unsolicited(self.vr_mr());
             return;
         }

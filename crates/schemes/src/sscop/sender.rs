@@ -1,17 +1,17 @@
-//! The sending half of SSCOP: numbers, credit, and SDs sent again before new ones.
+//! The sending half of SSCOP: numbers, credit, and retransmitted SDs before new ones.
 //!
 //! Called by the laboratory under the contract of the halves. Source: Q.2110 6 and 7.
 //!
-//! Each SD under way remembers the number of the newest POLL when it left last. A STAT lists it as missing only because
+//! Each SD in flight remembers the number of the newest POLL when it left last. A STAT lists it as missing only because
 //! it was lost if it left before the POLL that is answered: so it leaves again when its number is below N(PS), and not
 //! when it was sent (again) after that POLL. A USTAT names an SD for the first time, and it leaves again at once. Either
 //! way it is queued at most once.
 //!
-//! After a protocol error, and when polls stay unanswered, the connection is set up anew: nothing waits to be sent again
-//! any more, a BGN with the next N(SQ) leaves, and on its BGAK a POLL asks what is missing. Numbers go on, at both ends,
+//! After a protocol error, and when polls stay unanswered, the connection is set up anew: nothing waits to be retransmitted
+//! any more, a BGN with the next N(SQ) leaves, and on its BGAK a POLL asks what is missing. Numbers continue, at both ends,
 //! so that no datagram of before can be taken for another segment, and what was delivered stays so.
 //!
-//! Invariant: no SD from VT(MS) on leaves; at most two windows of segments are kept; each waits to be sent again at most
+//! Invariant: no SD from VT(MS) on leaves; at most two windows of segments are kept; each waits to be retransmitted at most
 //! once, and never once it is acknowledged.
 //!
 //! Limit: 2^24 segments a connection, since an SD says by N(S) alone whose payload it carries; then
@@ -36,7 +36,7 @@ use std::collections::VecDeque;
 /// Segments that a connection can number.
 const SEGMENTS_MAX: u64 = 1 << 24;
 
-/// An SD that is under way or waits to be sent again.
+/// An SD that is in flight or waits to be retransmitted.
 #[derive(Clone, Copy, Debug)]
 struct Sent {
     bytes: u16,
@@ -108,7 +108,7 @@ impl Sender {
         self.vt_a + self.sent.len() as u64
     }
 
-    /// Whether data is under way or waits: the active phase.
+    /// Whether data is in flight or waits: the active phase.
     fn is_pending(&self) -> bool {
         !self.sent.is_empty() || !self.fresh.is_empty()
     }
@@ -230,7 +230,7 @@ impl Sender {
         }
     }
 
-    /// The connection is ready. What is under way may have been lost or not: a POLL asks.
+    /// The connection is ready. What is in flight may have been lost or not: a POLL asks.
     fn connected(&mut self, now: Instant, n_mr: u32) {
         self.acknowledge(Status { n_r: self.vt_a, n_mr: expand(n_mr, self.vt_a) });
         self.polls.start(now, &self.config, self.is_pending());

@@ -1,4 +1,4 @@
-//! SSCOP among the schemes: what it is told of its own, and the halves that come of it.
+//! The settings of SSCOP, and the halves that they make.
 //!
 //! Called by the laboratory through [`Transport`].
 //!
@@ -6,10 +6,10 @@
 
 use super::{Config, ConfigError, Receiver, Sender};
 use crate::setting::{About, Kind, Place, Setting, Value};
-use crate::transport::{Transfer, Transport, UsualPoint};
+use crate::transport::{Transfer, Transport, UsualPoint, halves_from_config};
 use segstream_base::{Duration, Instant};
 
-/// What SSCOP is told of its own.
+/// The settings of SSCOP.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
     /// How often it polls while data is outstanding: Timer_POLL. Default 40 ms (AA 3.2.2).
@@ -62,18 +62,7 @@ impl Transport for Settings {
     // Its unit of transfer is one SD (Q.2110).
     const SEGMENT_PACKETS_MAX: u32 = 1;
 
-    type Sender = Sender;
-    type Receiver = Receiver;
-    type Error = ConfigError;
-
-    fn halves(&self, transfer: &Transfer, now: Instant) -> Result<(Sender, Receiver), ConfigError> {
-        let config = self.config(transfer);
-        Ok((Sender::new(config.clone(), now)?, Receiver::new(config, now)?))
-    }
-
-    fn payload_bytes(&self, transfer: &Transfer) -> u32 {
-        self.config(transfer).payload_bytes()
-    }
+    halves_from_config!();
 }
 
 impl Settings {

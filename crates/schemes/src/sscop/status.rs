@@ -1,11 +1,11 @@
-//! What a STAT or a USTAT says, once it is found possible.
+//! The content of a STAT or a USTAT, once it was checked.
 //!
 //! Called by the sender, before it acts on any of it.
 //!
 //! A number that lies ahead of all that was sent cannot come from a receiver of what was sent: that is a protocol error
 //! (Q.2110 table 5: R, S and T). A number that lies behind what is known comes from a datagram that was overtaken or
-//! doubled on its way, which does not happen in the sequence-preserving network that Q.2110 is written for: it is old,
-//! and what it says of SDs that are still under way holds.
+//! duplicated on the path, which does not happen in the sequence-preserving network that Q.2110 is written for: it is old,
+//! and what it says of SDs that are still in flight holds.
 //!
 //! Invariant: what passes names nothing below N(R) and nothing from VT(S) on, in ascending order.
 

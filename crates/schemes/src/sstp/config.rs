@@ -11,6 +11,7 @@ use core::fmt;
 use core::str::FromStr;
 use segstream_base::quantity::Remainder;
 use segstream_base::{Bytes, Duration, Tolerance};
+use segstream_blocks::user::Slowdown;
 use segstream_blocks::{Accounting, RateSpec, RateSpecError};
 
 /// The largest window in segments: it bounds what a half keeps.
@@ -25,9 +26,9 @@ pub enum Acknowledgment {
     #[default]
     Hard,
     /// Anything in the window is kept while there is room and may be discarded later; what was discarded
-    /// is asked for again when it has become the head of the line. The papers' figures.
+    /// is requested again when it has become the head of the line. The papers' figures.
     SoftLazy,
-    /// As [`Acknowledgment::SoftLazy`], but what was discarded is asked for again at once.
+    /// As [`Acknowledgment::SoftLazy`], but what was discarded is requested again at once.
     SoftEager,
 }
 
@@ -41,6 +42,77 @@ impl Acknowledgment {
             Self::Hard => "hard",
             Self::SoftLazy => "soft-lazy",
             Self::SoftEager => "soft-eager",
+        }
+    }
+}
+
+/// When a receiver with a small buffer decides whether it keeps what came (FC 4.3.1, which says "discards any segments").
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+pub enum Discard {
+    /// At each packet: the first of a segment finds a place or is dropped, whatever becomes of the rest.
+    #[default]
+    Packet,
+    /// At the end of each packet group: all of the group that came is kept, or none. Space is then allocated "on a segment basis"
+    /// (FC 2.5), and a place that becomes free while a group arrives is of use to all of it. With ideal feedback alone, which marks
+    /// where a group ends.
+    Group,
+}
+
+impl Discard {
+    /// Every way, the default first.
+    pub const ALL: [Self; 2] = [Self::Packet, Self::Group];
+
+    /// The name: `packet` or `group`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Packet => "packet",
+            Self::Group => "group",
+        }
+    }
+}
+
+/// Whether requested packets of an older segment leave before the rest of a group that is being sent (EC 4.2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+pub enum Repeats {
+    /// They do: XMTQ is ordered by segment and packet.
+    #[default]
+    Preempt,
+    /// They wait until the group has left.
+    Wait,
+}
+
+impl Repeats {
+    /// Every way, the default first.
+    pub const ALL: [Self; 2] = [Self::Preempt, Self::Wait];
+
+    /// The name: `preempt` or `wait`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Preempt => "preempt",
+            Self::Wait => "wait",
+        }
+    }
+}
+
+/// What a receiver does whose user is slow for a while (FC 3.4, window control strategy).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+pub enum Throttle {
+    /// It withholds the advancement of the window: R_l moves when the user has taken a segment.
+    #[default]
+    Withhold,
+    /// It also makes the window W_1 = (F_1 / F) W_0 while the user is slow.
+    Resize,
+}
+
+impl Throttle {
+    /// Both ways, the default first.
+    pub const ALL: [Self; 2] = [Self::Withhold, Self::Resize];
+
+    /// The name: `withhold` or `resize`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Withhold => "withhold",
+            Self::Resize => "resize",
         }
     }
 }
@@ -107,6 +179,51 @@ impl FromStr for Acknowledgment {
     }
 }
 
+impl fmt::Display for Discard {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl fmt::Display for Repeats {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl FromStr for Discard {
+    type Err = UnknownName;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let unknown = || UnknownName { text: text.to_owned(), names: "packet or group" };
+        Self::ALL.into_iter().find(|way| way.name() == text).ok_or_else(unknown)
+    }
+}
+
+impl FromStr for Repeats {
+    type Err = UnknownName;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let unknown = || UnknownName { text: text.to_owned(), names: "preempt or wait" };
+        Self::ALL.into_iter().find(|way| way.name() == text).ok_or_else(unknown)
+    }
+}
+
+impl fmt::Display for Throttle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl FromStr for Throttle {
+    type Err = UnknownName;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let unknown = || UnknownName { text: text.to_owned(), names: "withhold or resize" };
+        Self::ALL.into_iter().find(|way| way.name() == text).ok_or_else(unknown)
+    }
+}
+
 impl FromStr for FeedbackMode {
     type Err = UnknownName;
 
@@ -131,16 +248,24 @@ pub struct Config {
     pub buffer: u32,
     /// What happens to segments that the buffer does not hold.
     pub acknowledgment: Acknowledgment,
+    /// When it is decided what the buffer holds.
+    pub discard: Discard,
+    /// Whether repeats interrupt a group.
+    pub repeats: Repeats,
     /// (W, E, B) in packets; its window must be `segment_packets` (EC 3.1).
     pub tolerance: Tolerance,
     /// How tolerated losses are counted.
     pub accounting: Accounting,
     /// (P, F, L), or a smooth rate as in the papers' figures.
     pub rate: RateSpec,
-    /// R: how many positions late a packet may come without being held lost; 0 in an ordered network.
+    /// R: how many positions late a packet may come without being declared lost; 0 in an ordered network.
     pub reorder: u32,
     /// Oracle or protocol.
     pub feedback: FeedbackMode,
+    /// When the receiver's user is slow; `None` takes every segment at once, as in the figures.
+    pub slowdown: Option<Slowdown>,
+    /// What the receiver does about it.
+    pub throttle: Throttle,
 }
 
 /// Why two halves cannot agree on a [`Config`].
@@ -169,6 +294,8 @@ pub enum ConfigError {
         /// W, as given.
         window: u32,
     },
+    /// Without ideal feedback nothing tells where a packet group ends.
+    DiscardByGroup,
     /// The tolerance does not speak of a segment.
     ToleranceWindow {
         /// W of the tolerance.
@@ -198,6 +325,9 @@ impl fmt::Display for ConfigError {
             Self::Buffer { buffer, window } => {
                 write!(f, "a buffer of {buffer} segments does not suit a window of {window}; choose 1 to {window} segments")
             }
+            Self::DiscardByGroup => {
+                f.write_str("only ideal feedback marks the ends of packet groups; discard by packet, or choose ideal feedback")
+            }
             Self::ToleranceWindow { window, segment_packets } => {
                 write!(f, "the tolerance window of {window} packets must be the segment of {segment_packets}; make them equal")
             }
@@ -226,6 +356,9 @@ impl Config {
         }
         if self.buffer == 0 || self.buffer > self.window {
             return Err(ConfigError::Buffer { buffer: self.buffer, window: self.window });
+        }
+        if self.discard == Discard::Group && self.feedback != FeedbackMode::Ideal {
+            return Err(ConfigError::DiscardByGroup);
         }
         // EC 3.1: W should be chosen equal to the segment size. Another W would need more than one
         // window, or a part of one, in each segment, which EC 4.2 does not describe.

@@ -22,7 +22,7 @@ mod receiver;
 mod sender;
 mod settings;
 
-pub use config::{Acknowledgment, Config, ConfigError, FeedbackMode, UnknownName};
+pub use config::{Acknowledgment, Config, ConfigError, Discard, FeedbackMode, Repeats, Throttle, UnknownName};
 pub use packet::{Data, Feedback, Forward, Grant, Mark, Pack, Snak};
 pub use receiver::Receiver;
 pub use sender::Sender;

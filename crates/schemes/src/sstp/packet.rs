@@ -1,6 +1,6 @@
 //! The five packet types of EC 4.1 (the same in FC 3.2), and the oracle of the figures.
 //!
-//! Called by the halves, which make and take them as values, and by whoever puts them on a wire.
+//! Called by the halves, which make and take them as values, and by the adapter that encodes them.
 //!
 //! ```text
 //! sender to receiver                           receiver to sender
@@ -20,10 +20,10 @@
 //! Invariant: what [`Packet::encode`] writes, [`Packet::decode`] reads back equal; a packet that was cut
 //! short or damaged in its fields is refused.
 //!
-//! Limit: the checksum covers the fields and not the data, which are not here when a packet is encoded;
-//! UDP's own checksum covers them.
+//! The checksum covers the data too (EC 3.2: it detects corruption in the packet), which are not here when a packet is encoded: zeros add nothing to
+//! the sum, and [`Packet::seal`] makes it anew when the data are there.
 
-use crate::checksum::Checksum;
+use crate::checksum::{self, Checksum};
 use segstream_base::codec::{DecodeError, DecodeErrorKind, Reader, Writer};
 use segstream_base::halves::{Packet, PayloadSpan, SegmentNumber, StreamId};
 use segstream_blocks::Bitmap;
@@ -133,7 +133,7 @@ pub struct Pack {
 pub struct Snak {
     /// The common fields.
     pub grant: Grant,
-    /// The packets that are asked for; a "0" on the wire.
+    /// The packets that are requested; a "0" on the wire.
     pub request: Bitmap,
 }
 
@@ -212,13 +212,20 @@ impl Packet for Forward {
         }
         if counted > 0 {
             out.u16(padding);
-            sum = sum.with(&padding.to_be_bytes());
+            let [high, low] = padding.to_be_bytes();
+            // Behind an odd number of bytes the count lies across two words of the sum.
+            sum = if room % 2 == 1 { sum.with(&[0, high, low, 0]) } else { sum.with(&[high, low]) };
         }
         out.u16(sum.finish());
     }
 
+    fn seal(&self, encoding: &mut [u8]) {
+        checksum::seal(encoding);
+    }
+
     fn decode(input: &mut Reader<'_>) -> Result<Self, DecodeError> {
-        let mut sum = Checksum::default().with(input.clone().bytes(HEADER_BYTES, "header")?);
+        let covered = input.remaining().saturating_sub(checksum::CHECKSUM_BYTES);
+        let sum = Checksum::default().with(input.clone().bytes(covered, "packet")?);
         let connection = input.u32("CID")?;
         let flags = input.u8("flags")?;
         let kind = input.u8("type")?;
@@ -230,10 +237,7 @@ impl Packet for Forward {
         };
         let area = input.bytes(usize::from(room), "data")?;
         let padding = match (flags & PADDED != 0, area) {
-            (true, [.., high, low]) => {
-                sum = sum.with(&[*high, *low]);
-                u16::from_be_bytes([*high, *low])
-            }
+            (true, [.., high, low]) => u16::from_be_bytes([*high, *low]),
             (true, _) => return Err(input.error("padding", DecodeErrorKind::UnexpectedEnd)),
             (false, _) => u16::from(flags & PADDED_BY_ONE != 0),
         };

@@ -1,4 +1,4 @@
-//! The receiving half: it alone finds losses, judges segments and grants the window.
+//! The receiving half: it detects losses, judges segments and grants the window.
 //!
 //! Called through [`base::halves::Receiver`](segstream_base::halves::Receiver). Sources: EC 4.2 (receiver
 //! operations), FC 3.4 (receiver window operations), FC 4.3.1 (buffer).
@@ -8,12 +8,14 @@
 
 mod acknowledge;
 mod buffer;
+mod group;
 mod judge;
 mod slot;
+mod throttle;
 mod trigger;
 
 use super::packet::{Data, Feedback, Forward, Mark};
-use super::{Acknowledgment, Config, ConfigError, FeedbackMode};
+use super::{Acknowledgment, Config, ConfigError, Discard, FeedbackMode};
 use acknowledge::Acknowledger;
 use buffer::{Buffer, Place};
 use judge::Ask;
@@ -23,6 +25,7 @@ use segstream_base::{Duration, Instant};
 use segstream_blocks::{Arrival, Bitmap, Checker, LossDetector};
 use slot::Slots;
 use std::collections::VecDeque;
+use throttle::Throttled;
 use trigger::{Cause, Trigger, Triggers};
 
 /// The only stream.
@@ -41,11 +44,12 @@ pub struct Receiver {
     ideal: bool,
     literal: bool,
     slots: Slots,
+    throttled: Throttled,
     buffer: Buffer,
     checker: Checker,
     /// What the checker asks for; one for all segments.
     request: Bitmap,
-    /// H + 1: segments seen, or told of by a mark.
+    /// H + 1: segments seen, or announced by a mark.
     highest: u64,
     detector: LossDetector,
     triggers: Triggers,
@@ -82,6 +86,7 @@ impl Receiver {
             ideal,
             literal: config.accounting == segstream_blocks::Accounting::PaperLiteral,
             slots: Slots::new(config.window, config.segment_packets),
+            throttled: Throttled::new(&config),
             buffer: Buffer::new(config.acknowledgment, config.buffer, config.segment_packets),
             checker: Checker::new(config.accounting),
             request: Bitmap::new(),
@@ -186,6 +191,10 @@ impl Receiver {
 
     #[inline]
     fn on_data(&mut self, now: Instant, data: &Data) {
+        if self.config.discard == Discard::Group {
+            self.note_of_group(data);
+            return;
+        }
         let stored = self.store(now, data);
         if self.ideal {
             self.highest = self.highest.max(u64::from(data.segment) + 1);
@@ -277,7 +286,7 @@ impl Receiver {
         self.triggers.push(Trigger { shipment, from: self.slots.low(), to: segments, cause: Cause::Passed });
         self.run_triggers(now);
         // FC 3.1 speaks of special messages for the window, which FC 3.2 does not have. A sender at a pause
-        // may be a sender before a closed window whose last PACK was lost: it is told the edges again.
+        // may be a sender before a closed window whose last PACK was lost: the edges are sent to it again.
         let below = self.slots.low().checked_sub(1);
         self.acks.pack(now, below, self.edges(), false, self.below_holes, self.ended);
     }
@@ -295,6 +304,9 @@ impl Receiver {
         let Some(segment) = u64::from(mark.segments).checked_sub(1) else { return };
         if self.slots.contains(segment) {
             self.slots.get_mut(segment).outstanding = false;
+            if self.config.discard == Discard::Group {
+                self.keep_or_discard_group(now, segment);
+            }
             self.check(now, segment, Ask::Again);
         }
     }
@@ -316,7 +328,7 @@ impl Receiver {
         self.check_range(now, self.slots.low(), self.highest, Ask::Once);
         let next = self.highest;
         if self.slots.contains(next) && self.end.is_none() {
-            // H + 1 may have been lost as a whole. It is asked for once an expiry and never judged; a sender
+            // H + 1 may have been lost as a whole. It is requested once an expiry and never judged; a sender
             // that has not sent it ignores that.
             let units = self.slots.get(next).units;
             self.request.reset(units);
@@ -357,7 +369,7 @@ impl Stored {
 struct Shipped {
     shipment: u64,
     arrival: Arrival,
-    /// Numbers held lost before it came.
+    /// Numbers declared lost before it came.
     lost_before: u64,
 }
 
@@ -394,6 +406,10 @@ impl segstream_base::halves::Receiver for Receiver {
         if self.acks.repeat_at < next.at {
             next = Deadline { at: self.acks.repeat_at, timer: "request" };
         }
+        let throttled = self.throttled_until();
+        if throttled < next.at {
+            next = Deadline { at: throttled, timer: "user" };
+        }
         if let Some(at) = self.acks.next_at().filter(|at| *at < next.at) {
             next = Deadline { at, timer: "acknowledgment" };
         }
@@ -401,6 +417,9 @@ impl segstream_base::halves::Receiver for Receiver {
     }
 
     fn handle_timeout(&mut self, now: Instant) {
+        if now >= self.throttled_until() {
+            self.on_throttle(now);
+        }
         if now >= self.acks.repeat_at {
             self.repeat_requests(now);
         }

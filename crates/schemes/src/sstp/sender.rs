@@ -1,4 +1,4 @@
-//! The sending half: rate below, window above, and nothing sent again that was not asked for.
+//! The sending half: rate control below the window; it retransmits only on request.
 //!
 //! Called through [`base::halves::Sender`](segstream_base::halves::Sender). Sources: EC 4.2 (sender
 //! operations), FC 3.3 (rate control), FC 3.4 (sender window operations).
@@ -12,7 +12,7 @@ mod idle;
 mod queue;
 
 use super::packet::{Data, Feedback, Forward, Mark};
-use super::{Config, ConfigError, FeedbackMode};
+use super::{Config, ConfigError, FeedbackMode, Repeats};
 use control_block::{ControlBlocks, Status};
 use idle::Idle;
 use queue::{Next, TransmissionQueue};
@@ -51,7 +51,7 @@ pub struct Sender {
     submitted: u64,
     refused: bool,
     finished: bool,
-    /// The receiver is known to have everything; with ideal feedback: the end has been told.
+    /// The receiver is known to have everything; with ideal feedback: the end has been reported.
     over: bool,
     shipment: u64,
     /// Packets of the highest segment that was sent to its end.
@@ -116,7 +116,7 @@ impl Sender {
     /// Works out which segments may start: submitted, granted, and within the share.
     fn update_eligible(&mut self) {
         let allowed = self.submitted.min(self.limit).min(self.low + self.share);
-        // A segment that has started goes on, whatever became of the share.
+        // A segment that has started continues, whatever its share is now.
         self.queue.eligible = allowed.max(self.queue.begun());
     }
 
@@ -190,12 +190,21 @@ impl Sender {
         }
     }
 
+    /// The segment of which requested packets leave now (EC 4.2: before newer data).
+    #[inline]
+    fn next_repeat(&self) -> Option<u64> {
+        match self.config.repeats {
+            Repeats::Preempt => self.queue.first_repeat(),
+            Repeats::Wait => self.queue.first_repeat_between_groups(),
+        }
+    }
+
     #[inline]
     fn poll_data(&mut self, now: Instant) -> Option<Forward> {
         if !self.pacer.ready(now) {
             return None;
         }
-        while let Some(segment) = self.queue.first_repeat() {
+        while let Some(segment) = self.next_repeat() {
             if let Some(next) = self.queue.take_repeat(&mut self.blocks, segment) {
                 self.counters.packets_retransmitted += 1;
                 self.blocks.get_mut(segment).answered = true;

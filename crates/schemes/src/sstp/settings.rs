@@ -1,20 +1,26 @@
-//! SSTP among the schemes: what it is told of its own, and the halves that come of it.
+//! The settings of SSTP, and the halves that they make.
 //!
 //! Called by the laboratory through [`Transport`].
 //!
 //! Invariant: equal settings and transfers give equal halves.
 
-use super::{Acknowledgment, Config, ConfigError, Receiver, Sender};
+use super::{Acknowledgment, Config, ConfigError, Discard, Receiver, Repeats, Sender, Throttle};
 use crate::setting::{About, Kind, Place, Setting, Value};
-use crate::transport::{CONNECTION, Takes, Transfer, Transport};
+use crate::transport::{CONNECTION, Takes, Transfer, Transport, halves_from_config};
 use segstream_base::Instant;
 use segstream_blocks::Accounting;
 
-/// What SSTP is told of its own.
+/// The settings of SSTP.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Settings {
     /// What a receiver does whose buffer is smaller than its window. Default hard.
     pub ack: Acknowledgment,
+    /// When it decides what to keep. Default by packet.
+    pub discard: Discard,
+    /// Whether repeats interrupt a group that is being sent. Default they do.
+    pub repeats: Repeats,
+    /// What a receiver does whose user is slow for a while. Default it withholds the window.
+    pub throttle: Throttle,
     /// How tolerated losses are counted. Default strict-all.
     pub accounting: Accounting,
     /// The reordering threshold R. Default 0, a path in order.
@@ -25,7 +31,7 @@ impl Transport for Settings {
     const KEY: &'static str = "sstp";
     const NAME: &'static str = "SSTP";
     const SOURCE: &'static str = "Gong and Parulkar 1992 (EC, FC)";
-    const TAKES: &'static [Takes] = &[Takes::IdealFeedback, Takes::PartialTolerance, Takes::Buffer];
+    const TAKES: &'static [Takes] = &[Takes::IdealFeedback, Takes::PartialTolerance, Takes::Buffer, Takes::Bursts, Takes::Slowdown];
     const SETTINGS: &'static [Setting<Self>] = &[
         Setting {
             about: About {
@@ -40,6 +46,50 @@ impl Transport for Settings {
             },
             get: |settings| Value::word(settings.ack),
             set: |settings, value| value.read_word(&mut settings.ack),
+        },
+        Setting {
+            about: About {
+                flag: "discard",
+                value_name: "HOW",
+                help: "When a receiver with a small buffer decides what it keeps: packet, at each packet, or group, at the end of a packet group \
+                       (with ideal feedback)",
+                by_default: None,
+                record: "discard",
+                place: Place::Section,
+                noun: "discarding by {}",
+                kind: Kind::Word { bare: None },
+            },
+            get: |settings| Value::word(settings.discard),
+            set: |settings, value| value.read_word(&mut settings.discard),
+        },
+        Setting {
+            about: About {
+                flag: "repeats",
+                value_name: "HOW",
+                help: "Whether repeated packets interrupt a packet group that is being sent: preempt or wait",
+                by_default: None,
+                record: "repeats",
+                place: Place::Section,
+                noun: "repeats that {}",
+                kind: Kind::Word { bare: None },
+            },
+            get: |settings| Value::word(settings.repeats),
+            set: |settings, value| value.read_word(&mut settings.repeats),
+        },
+        Setting {
+            about: About {
+                flag: "throttle",
+                value_name: "HOW",
+                help: "What a receiver does whose user is slow: withhold, the window moves as the user takes segments; or resize, it also \
+                       becomes smaller",
+                by_default: None,
+                record: "throttle",
+                place: Place::Section,
+                noun: "throttling by {}",
+                kind: Kind::Word { bare: None },
+            },
+            get: |settings| Value::word(settings.throttle),
+            set: |settings, value| value.read_word(&mut settings.throttle),
         },
         Setting {
             about: About {
@@ -62,18 +112,7 @@ impl Transport for Settings {
         },
     ];
 
-    type Sender = Sender;
-    type Receiver = Receiver;
-    type Error = ConfigError;
-
-    fn halves(&self, transfer: &Transfer, now: Instant) -> Result<(Sender, Receiver), ConfigError> {
-        let config = self.config(transfer);
-        Ok((Sender::new(config, now)?, Receiver::new(config, now)?))
-    }
-
-    fn payload_bytes(&self, transfer: &Transfer) -> u32 {
-        self.config(transfer).payload_bytes()
-    }
+    halves_from_config!();
 }
 
 impl Settings {
@@ -85,11 +124,15 @@ impl Settings {
             window: transfer.window,
             buffer: transfer.buffer,
             acknowledgment: self.ack,
+            discard: self.discard,
+            repeats: self.repeats,
             tolerance: transfer.tolerance,
             accounting: self.accounting,
             rate: transfer.rate(),
             reorder: self.reordering_threshold,
             feedback: transfer.feedback,
+            slowdown: transfer.slowdown,
+            throttle: self.throttle,
         }
     }
 }

@@ -9,6 +9,7 @@ mod liveness;
 use super::*;
 use segstream_base::halves::{Receiver as _, Segment, Sender as _, StreamId};
 use segstream_base::{Bandwidth, Instant, Tolerance};
+use segstream_blocks::user::Slowdown;
 use segstream_blocks::{Accounting, RateSpec};
 
 /// The papers' operating point: 500 Mbit/s, packets of 1024 bytes, 256 to a segment, ideal feedback.
@@ -20,11 +21,15 @@ fn operating_point(window: u32, buffer: u32) -> Config {
         window,
         buffer,
         acknowledgment: Acknowledgment::Hard,
+        discard: Discard::Packet,
+        repeats: Repeats::Preempt,
         tolerance: Tolerance::reliable(256),
         accounting: Accounting::StrictAll,
         rate: RateSpec::smooth(Bandwidth::from_megabits_per_second(500)),
         reorder: 0,
         feedback: FeedbackMode::Ideal,
+        slowdown: None,
+        throttle: Throttle::Withhold,
     }
 }
 

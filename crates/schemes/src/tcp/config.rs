@@ -1,6 +1,6 @@
 //! What both halves of TCP must agree on.
 //!
-//! Called by whoever makes them.
+//! Called by the code that constructs the halves.
 //!
 //! Invariant: a configuration that passes [`Config::check`] makes halves that can transfer.
 
@@ -10,7 +10,7 @@ use core::str::FromStr;
 use segstream_base::{Bytes, Duration};
 use segstream_blocks::{RateSpec, RateSpecError};
 
-/// What becomes of a timeout that was backed off. HT 7 says "Karn's algorithm and timer backoff" with a factor of 2;
+/// What happens to a timeout that was backed off. HT 7 says "Karn's algorithm and timer backoff" with a factor of 2;
 /// with a timer for every packet that leaves three readings, which differ from a loss of 1e-2 on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Backoff {
@@ -19,11 +19,11 @@ pub enum Backoff {
     /// A window whose timers were set to one timeout and run out one after the other so doubles it once.
     #[default]
     Retain,
-    /// Each packet backs off alone: twice its own last wait each time it is sent again. New packets always wait what
+    /// Each packet backs off alone: twice its own last wait each time it is retransmitted. New packets always wait what
     /// the last sample says.
     Own,
     /// One timer runs, for the oldest packet, as in RFC 6298 5.1 to 5.6: it is started anew when an acknowledgment
-    /// moves on; when it runs out that packet alone is sent again and the timeout, kept as by [`Backoff::Retain`],
+    /// moves on; when it runs out that packet alone is retransmitted and the timeout, kept as by [`Backoff::Retain`],
     /// doubles.
     Oldest,
 }
@@ -65,13 +65,13 @@ pub struct Config {
     pub packet_bytes: u32,
     /// The packets of a full segment; a segment may be shorter.
     pub segment_packets: u32,
-    /// How many packets from the first unacknowledged one on may be under way. It never changes.
+    /// How many packets from the first unacknowledged one on may be in flight. It never changes.
     pub window: u32,
     /// The rate at which packets leave: that of the line. What limits HT's sender is its processor.
     pub rate: RateSpec,
     /// The round trip that the first timeout is set from, before there is a sample: three times this.
     pub rtt: Duration,
-    /// What becomes of a timeout that was backed off.
+    /// What happens to a timeout that was backed off.
     pub backoff: Backoff,
     /// The tick of the timers: each runs out at the next whole multiple. Zero, as in simulation, has none.
     pub granularity: Duration,

@@ -10,7 +10,7 @@
 //! Invariant: no input makes `decode` panic.
 
 use crate::envelope::{CHECKSUM_BYTES, Sealing, opened_as};
-use crate::numbered_packet::{ACK, DATA_HEADER_BYTES};
+use crate::numbered_packet::ACK;
 use segstream_base::codec::{DecodeError, Reader, Writer};
 use segstream_base::halves::{Packet, PayloadSpan};
 
@@ -41,7 +41,7 @@ impl Packet for Feedback {
     }
 
     fn decode(input: &mut Reader<'_>) -> Result<Self, DecodeError> {
-        let (connection, mut body) = opened_as(input, DATA_HEADER_BYTES, ACK)?;
+        let (connection, mut body) = opened_as(input, ACK)?;
         let next = body.u32("next")?;
         body.finish("acknowledgment")?;
         Ok(Self { connection, next })

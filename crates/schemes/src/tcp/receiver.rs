@@ -1,4 +1,4 @@
-//! The receiving half of TCP: what is here, and an acknowledgment for every packet that comes.
+//! The receiving half of TCP: what has arrived, and an acknowledgment for every packet.
 //!
 //! Called by the laboratory under the contract of the halves. Source: HT 7.
 //!

@@ -1,8 +1,8 @@
-//! How long a packet waits for its acknowledgment.
+//! The retransmission timeout.
 //!
-//! Called by the sender for every packet it sends, every acknowledgment and every timer that has run out.
+//! Called by the sender for every packet it sends, every acknowledgment and every timer that has expired.
 //! Source: HT 7: RTT = 0.9 RTT + 0.1 sample, timeout = 2 RTT, backoff factor 2, and Karn's algorithm (Karn and
-//! Partridge 1987); what becomes of a timeout that was backed off is [`Backoff`].
+//! Partridge 1987); what happens to a timeout that was backed off is [`Backoff`].
 //!
 //! Invariant: a timeout is never zero and never above [`TIMEOUT_MAX`].
 
@@ -41,7 +41,7 @@ impl Retransmission {
         self.timeout
     }
 
-    /// What a packet waits that is sent again, after it has waited `waited` in vain.
+    /// The timeout of a retransmitted packet whose previous timeout was `waited` (exponential back-off).
     pub(super) fn again(&self, waited: Duration) -> Duration {
         match self.backoff {
             Backoff::Own => doubled(waited),
@@ -49,7 +49,7 @@ impl Retransmission {
         }
     }
 
-    /// A packet that nobody has sent again was acknowledged `sample` after it left.
+    /// A packet that was not retransmitted (Karn) was acknowledged `sample` after it left.
     #[inline]
     pub(super) fn on_sample(&mut self, sample: Duration) {
         // The first sample is the round trip (RFC 6298 2.2): HT does not say what its smoothing starts from.

@@ -1,14 +1,14 @@
-//! The sending half of TCP: a fixed window, packets sent again before new ones.
+//! The sending half of TCP: a fixed window, retransmitted packets before new ones.
 //!
 //! Called by the laboratory under the contract of the halves. Source: HT 7.
 //!
-//! A packet is under way, its timer running, or waits to be sent again, its timer run out. Packets that arrived behind
+//! A packet is in flight, its timer running, or waits to be retransmitted, its timer run out. Packets that arrived behind
 //! a lost one are not acknowledged until that one is, so the timers of all the window run out after its: all of it is
 //! sent again, as far as the acknowledgment does not come first.
 //!
 //! Karn: an acknowledgment gives a sample only when nothing that it is the first to acknowledge was ever sent twice.
 //!
-//! Invariant: each packet waits to be sent again at most once, and never once it is acknowledged. What leaves for the first
+//! Invariant: each packet waits to be retransmitted at most once, and never once it is acknowledged. What leaves for the first
 //! time and what is kept is bounded by [`TransmissionBuffer`].
 
 use super::delta_list::DeltaList;
@@ -26,7 +26,7 @@ use segstream_base::{Bytes, Duration, Instant};
 use segstream_blocks::{Pacer, RateSpec};
 use std::collections::VecDeque;
 
-/// What is known of a packet that is under way or waits to be sent again.
+/// What is known of a packet that is in flight or waits to be retransmitted.
 #[derive(Clone, Copy, Debug)]
 struct Sent {
     /// When it left for the first time.
@@ -45,7 +45,7 @@ pub struct Sender {
     retransmission: Retransmission,
     timers: DeltaList,
     buffer: TransmissionBuffer<Sent>,
-    /// Packets to be sent again, in the order in which their timers ran out.
+    /// Packets to be retransmitted, in the order in which their timers ran out.
     repeats: VecDeque<u32>,
 }
 
@@ -130,7 +130,7 @@ impl Sender {
         let base = self.buffer.base();
         let sequence = match self.config.backoff {
             Backoff::Oldest => base,
-            // The packets under way are fewer than the places.
+            // The packets in flight are fewer than the places.
             _ => base + (timer + self.config.window - self.timer_of(base)) % self.config.window,
         };
         let timeout = self.retransmission.timeout();
@@ -147,7 +147,7 @@ impl Sender {
         if self.timers.running() > 0 {
             self.timers.clear(0);
         }
-        // One that waits to be sent again starts it when it leaves.
+        // One that waits to be retransmitted starts it when it leaves.
         if self.buffer.in_flight() > 0 && self.repeats.is_empty() {
             self.start_timer(now, self.buffer.base(), self.retransmission.timeout());
         }

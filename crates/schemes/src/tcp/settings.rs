@@ -1,4 +1,4 @@
-//! TCP among the schemes: what it is told of its own, and the halves that come of it.
+//! The settings of TCP, and the halves that they make.
 //!
 //! Called by the laboratory through [`Transport`].
 //!
@@ -6,7 +6,7 @@
 
 use super::{Backoff, Config, ConfigError, Receiver, Sender};
 use crate::setting::{About, Kind, Place, Setting, Value};
-use crate::transport::{CONNECTION, Takes, Transfer, Transport, UsualPoint};
+use crate::transport::{CONNECTION, Takes, Transfer, Transport, UsualPoint, halves_from_config};
 use segstream_base::{Duration, Instant};
 
 /// The tick of the timers on real sockets, where none is given.
@@ -14,10 +14,10 @@ const SOCKET_TICK: Duration = Duration::from_millis(1);
 /// The longest tick.
 const TICK_MAX: Duration = Duration::from_secs(60);
 
-/// What TCP is told of its own.
+/// The settings of TCP.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Settings {
-    /// What becomes of a timeout that was backed off. Default retained.
+    /// What happens to a timeout that was backed off. Default retained.
     pub backoff: Backoff,
     /// The tick of the timers, zero for none. Default zero.
     pub timer_tick: Duration,
@@ -61,18 +61,7 @@ impl Transport for Settings {
     const COMPARED_WITH: &'static [&'static str] = &["htpnet"];
     const USUAL_POINT: UsualPoint = UsualPoint::ProcessorBound;
 
-    type Sender = Sender;
-    type Receiver = Receiver;
-    type Error = ConfigError;
-
-    fn halves(&self, transfer: &Transfer, now: Instant) -> Result<(Sender, Receiver), ConfigError> {
-        let config = self.config(transfer);
-        Ok((Sender::new(config.clone(), now)?, Receiver::new(config, now)?))
-    }
-
-    fn payload_bytes(&self, transfer: &Transfer) -> u32 {
-        self.config(transfer).payload_bytes()
-    }
+    halves_from_config!();
 
     fn on_sockets(self) -> Self {
         let timer_tick = if self.timer_tick.is_zero() { SOCKET_TICK } else { self.timer_tick };

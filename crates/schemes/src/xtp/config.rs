@@ -1,6 +1,6 @@
 //! What both halves of XTP must agree on, and what each of them does about loss.
 //!
-//! Called by whoever makes them.
+//! Called by the code that constructs the halves.
 //!
 //! Invariant: a configuration that passes [`Config::check`] makes halves that can transfer, whatever the two strategies.
 
@@ -10,7 +10,7 @@ use core::str::FromStr;
 use segstream_base::{Bytes, Duration};
 use segstream_blocks::{RateSpec, RateSpecError};
 
-/// What the sender sends again (XT Table 1).
+/// What the sender retransmits (XT Table 1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum SenderStrategy {
     /// Everything from RSEQ on, upon any CNTL that tells of loss (case 2.2).
@@ -20,6 +20,18 @@ pub enum SenderStrategy {
     SelectiveRepeat,
     /// Only what is missing, and only upon the CNTL that ends a synchronising handshake (case 1.1).
     Handshake,
+    /// Everything from RSEQ on, and only upon that CNTL (case 1.2).
+    HandshakeGoBackN,
+}
+
+/// What a DATA packet that asks wants to hear (XT 2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Question {
+    /// SREQ: the state as it is, at once.
+    #[default]
+    Status,
+    /// DREQ: the state when all that had come in sequence has been delivered to the user.
+    Delivery,
 }
 
 /// What the receiver does with a packet out of sequence (XT Table 2).
@@ -38,7 +50,7 @@ pub enum ReceiverStrategy {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum StrategyError {
     /// None of a sender.
-    #[error("\"{0}\" is not what a sender can do; write gbn, sr or handshake")]
+    #[error("\"{0}\" is not what a sender can do; write gbn, sr, handshake or handshake-gbn")]
     Sender(String),
     /// None of a receiver.
     #[error("\"{0}\" is not what a receiver can do; write discard, store-conservative or store-aggressive")]
@@ -47,7 +59,17 @@ pub enum StrategyError {
 
 impl SenderStrategy {
     /// Every strategy.
-    pub const ALL: [Self; 3] = [Self::GoBackN, Self::SelectiveRepeat, Self::Handshake];
+    pub const ALL: [Self; 4] = [Self::GoBackN, Self::SelectiveRepeat, Self::Handshake, Self::HandshakeGoBackN];
+
+    /// Whether it sends everything from RSEQ on again.
+    pub const fn goes_back(self) -> bool {
+        matches!(self, Self::GoBackN | Self::HandshakeGoBackN)
+    }
+
+    /// Whether only the answer to a CNTL of its own makes it repeat anything.
+    pub const fn waits_for_handshake(self) -> bool {
+        matches!(self, Self::Handshake | Self::HandshakeGoBackN)
+    }
 }
 
 impl ReceiverStrategy {
@@ -61,6 +83,7 @@ impl fmt::Display for SenderStrategy {
             Self::GoBackN => "gbn",
             Self::SelectiveRepeat => "sr",
             Self::Handshake => "handshake",
+            Self::HandshakeGoBackN => "handshake-gbn",
         })
     }
 }
@@ -83,6 +106,7 @@ impl FromStr for SenderStrategy {
             "gbn" => Ok(Self::GoBackN),
             "sr" => Ok(Self::SelectiveRepeat),
             "handshake" => Ok(Self::Handshake),
+            "handshake-gbn" => Ok(Self::HandshakeGoBackN),
             other => Err(StrategyError::Sender(other.to_owned())),
         }
     }
@@ -112,10 +136,15 @@ pub struct Config {
     pub segment_packets: u32,
     /// The window in full packets: ALLOC is so much above DSEQ.
     pub window: u32,
-    /// What the sender sends again.
+    /// What the sender retransmits.
     pub sender: SenderStrategy,
     /// What the receiver does with a packet out of sequence.
     pub receiver: ReceiverStrategy,
+    /// What a DATA packet that asks wants to hear. A CNTL of the sender always wants the status (XT 2).
+    pub asks: Question,
+    /// How long the user of the receiving half takes for each packet that is in sequence. Zero: it takes all at once, as in the
+    /// study, and then DSEQ is RSEQ.
+    pub reads: Duration,
     /// How long the answer to a question is waited for before a synchronising handshake: above the round trip of
     /// control and what the queues on the path can hold.
     pub wtimer: Duration,
@@ -136,7 +165,7 @@ pub struct Config {
 /// Why a configuration cannot work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ConfigError {
-    /// The key has the bit that marks the way back.
+    /// The key has the bit that marks the return path.
     #[error("the key {0:#x} has its highest bit set, which marks packets of the receiver; choose a key below 2^63")]
     Key(u64),
     /// The packet has no room for payload or does not fit a datagram.
@@ -145,7 +174,7 @@ pub enum ConfigError {
     /// The message has no packets, or more bytes than an offset in it can name.
     #[error("a message of {packets} packets is not possible; choose 1 to {max} packets")]
     SegmentPackets {
-        /// How many were asked for.
+        /// How many were requested.
         packets: u32,
         /// How many there may be of that size.
         max: u32,

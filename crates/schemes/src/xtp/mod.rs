@@ -1,4 +1,4 @@
-//! XTP's error control as a study of it has it: what the sender sends again, and what the receiver does with what comes
+//! XTP's error control as a study of it has it: what the sender retransmits, and what the receiver does with what comes
 //! out of order, in all combinations.
 //!
 //! The receiver sees gaps in the sequence of bytes; the sender asks for the receiver's state and acts on it. No packet
@@ -15,13 +15,15 @@
 //! - `unacknowledged`: the packets that have left.
 //! - `repetition`: which of them leave again, and what keeps a repeated request from being served twice.
 //! - `requests`: questions by number, and WTIMER.
-//! - `receiver`: in sequence or not, and when that is told.
+//! - `receiver`: in sequence or not, and when it reports that.
 //! - `store`: what came out of sequence and is kept.
+//! - `delivery`: what is in sequence and not read by the user yet, which is where SREQ and DREQ differ.
 //!
 //! Invariant: all bytes below RSEQ have been delivered, in order and once; what either half keeps is bounded by the window,
 //! beside what the user has submitted and is not sent.
 
 mod config;
+mod delivery;
 mod options;
 mod packet;
 mod receiver;
@@ -35,7 +37,7 @@ mod store;
 mod tests;
 mod unacknowledged;
 
-pub use config::{Config, ConfigError, ReceiverStrategy, SenderStrategy, StrategyError};
+pub use config::{Config, ConfigError, Question, ReceiverStrategy, SenderStrategy, StrategyError};
 pub use options::Options;
 pub use packet::{Feedback, Forward, Place};
 pub use receiver::Receiver;

@@ -14,7 +14,7 @@ impl Options {
     pub const NONE: Self = Self(0);
     /// The checksum covers the header alone.
     pub const NOCHECK: Self = Self(0x40_0000);
-    /// A CNTL of the receiver that nobody asked for, or not only: it tells of a gap that has just opened.
+    /// An unsolicited CNTL of the receiver, or one that is more than an answer: it reports a gap that has just opened.
     pub const FASTNAK: Self = Self(0x00_8000);
     /// The receiver answers at once with its state (XT 2).
     pub const SREQ: Self = Self(0x00_4000);

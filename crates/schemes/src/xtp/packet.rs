@@ -331,7 +331,7 @@ impl Packet for Feedback {
 
 fn decode_spans(input: &mut Reader<'_>) -> Result<Vec<Range<u64>>, DecodeError> {
     let count = input.u32("spans")?;
-    // What is allocated is what is there, whatever the count says.
+    // Allocates for the bytes that are present, whatever the count says.
     if count == 0 || count as usize != input.remaining() / Feedback::SPAN_BYTES {
         return Err(input.error("spans", DecodeErrorKind::OutOfRange(u64::from(count))));
     }

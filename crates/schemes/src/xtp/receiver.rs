@@ -2,14 +2,15 @@
 //!
 //! Called by the laboratory under the contract of the halves. Sources: XT 2, XT Table 2.
 //!
-//! What is in sequence is delivered at once, so that DSEQ is RSEQ and nothing is queued when DREQ comes: SREQ and DREQ are
-//! answered alike. Every CNTL moves the window: ALLOC is DSEQ and the window (XT 4).
+//! What is in sequence goes to the user, who takes [`Config::reads`] for each packet (`delivery`): SREQ is answered at once, DREQ
+//! when what had come has been read. Every CNTL moves the window: ALLOC is DSEQ and the window (XT 4).
 //!
-//! A gap is told of once. A receiver that discards would by the letter of XT Table 2 send a CNTL for every packet behind it;
+//! A gap is reported once. A receiver that discards would by the letter of XT Table 2 send a CNTL for every packet behind it;
 //! it sends one when a packet is neither the one expected nor the one behind the packet before.
 //!
 //! Invariant: nothing from ALLOC on is kept; segments are delivered in order, whole, once.
 
+use super::delivery::{Delivery, Message};
 use super::options::Options;
 use super::packet::{Feedback, Forward, Place};
 use super::store::{Held, Store};
@@ -24,9 +25,11 @@ pub struct Receiver {
     config: Config,
     /// The window in sequence numbers.
     window: u64,
-    /// One more than the highest byte up to which all have come; all of them are delivered.
+    /// One more than the highest byte up to which all have come.
     rseq: u64,
-    /// Where that is, and how many packets of the segment have come.
+    /// What of it the user has read.
+    delivery: Delivery,
+    /// Where RSEQ is, and how many packets of the segment have come.
     place: Place,
     packets: u32,
     store: Store,
@@ -54,6 +57,7 @@ impl Receiver {
         Ok(Self {
             window: config.window_bytes(),
             rseq: 0,
+            delivery: Delivery::new(config.reads),
             place: Place { segment: 0, offset: 0 },
             packets: 0,
             store: Store::default(),
@@ -73,15 +77,15 @@ impl Receiver {
     /// One more than the highest byte that may come.
     #[inline]
     fn alloc(&self) -> u64 {
-        self.rseq.saturating_add(self.window)
+        self.delivery.dseq().saturating_add(self.window)
     }
 
     /// A packet of data has come.
     #[inline]
-    fn take(&mut self, packet: Held) {
+    fn take(&mut self, now: Instant, packet: Held) {
         if packet.start == self.rseq {
-            self.deliver(packet);
-            self.deliver_stored();
+            self.deliver(now, packet);
+            self.deliver_stored(now);
         } else if packet.start < self.rseq {
             self.received_again += 1;
         } else if packet.end <= self.alloc() {
@@ -109,9 +113,9 @@ impl Receiver {
         }
     }
 
-    /// A packet in sequence is delivered; not when it does not continue its message.
+    /// A packet in sequence goes to the user; not when it does not continue its message.
     #[inline]
-    fn deliver(&mut self, packet: Held) -> bool {
+    fn deliver(&mut self, now: Instant, packet: Held) -> bool {
         if packet.place != self.place || packet.end > self.alloc() || self.packets >= self.config.segment_packets {
             return false;
         }
@@ -120,33 +124,52 @@ impl Receiver {
         self.rseq = packet.end;
         self.place.offset = offset;
         self.packets += 1;
-        if packet.is_last {
-            self.complete();
+        let message = packet.is_last.then(|| self.complete());
+        if let Some(read) = self.delivery.push(now, self.rseq, message) {
+            self.tell(read);
         }
         true
     }
 
-    fn complete(&mut self) {
+    fn complete(&mut self) -> Message {
         let segment = SegmentNumber(u64::from(self.place.segment));
-        let units = core::mem::take(&mut self.packets);
-        self.events.push_back(ReceiverEvent::Delivered { stream: StreamId(0), segment, verdict: Verdict::Complete, units, holes: 0 });
         // Limit: the sender has no segment behind the last number.
         self.place = Place { segment: self.place.segment.saturating_add(1), offset: 0 };
+        Message { segment, packets: core::mem::take(&mut self.packets) }
+    }
+
+    fn tell(&mut self, message: Message) {
+        let Message { segment, packets: units } = message;
+        self.events.push_back(ReceiverEvent::Delivered { stream: StreamId(0), segment, verdict: Verdict::Complete, units, holes: 0 });
+    }
+
+    /// What the user has read by now, and what hangs on it: the answer to DREQ, and the end.
+    fn read(&mut self, now: Instant) {
+        while let Some(read) = self.delivery.read(now) {
+            if let Some(message) = read {
+                self.tell(message);
+            }
+        }
+        if let Some(sync) = self.delivery.answered() {
+            self.echo = self.echo.max(sync);
+            self.owed = true;
+        }
+        self.end();
     }
 
     /// Delivers what the last packet has put into sequence. What does not continue is thrown away: it stays missing.
     #[inline]
-    fn deliver_stored(&mut self) {
+    fn deliver_stored(&mut self, now: Instant) {
         while let Some(held) = self.store.pop(self.rseq) {
             if held.start == self.rseq {
-                self.deliver(held);
+                self.deliver(now, held);
             }
         }
     }
 
     /// Whether the stream is over with what is here.
     fn end(&mut self) {
-        if self.end == Some(self.rseq) && self.packets == 0 && !self.ended {
+        if self.end == Some(self.rseq) && self.delivery.dseq() == self.rseq && self.packets == 0 && !self.ended {
             self.ended = true;
             self.events.push_back(ReceiverEvent::Ended { stream: StreamId(0), segments: u64::from(self.place.segment) });
         }
@@ -158,7 +181,7 @@ impl segstream_base::halves::Receiver for Receiver {
     type Feedback = Feedback;
 
     #[inline]
-    fn handle_forward(&mut self, _now: Instant, packet: &Forward) {
+    fn handle_forward(&mut self, now: Instant, packet: &Forward) {
         let (key, options, sync, behind) = match *packet {
             Forward::Data { key, options, sync, sequence, bytes, .. } => {
                 let length = u64::from(Forward::sequence_bytes(u32::from(bytes)));
@@ -168,16 +191,19 @@ impl segstream_base::halves::Receiver for Receiver {
         };
         let Some(behind) = behind.filter(|_| key == self.config.key) else { return };
         if let Forward::Data { sequence, place, .. } = *packet {
-            self.take(Held { start: sequence, end: behind, place, is_last: options.has(Options::EOM) });
+            self.take(now, Held { start: sequence, end: behind, place, is_last: options.has(Options::EOM) });
         }
         if options.has(Options::WCLOSE) && behind >= self.rseq {
             self.end = self.end.or(Some(behind));
         }
-        self.end();
-        if options.has_any(Options::SREQ.and(Options::DREQ)) {
+        if options.has(Options::DREQ) {
+            self.delivery.ask(self.rseq, sync);
+        }
+        if options.has(Options::SREQ) {
             self.echo = self.echo.max(sync);
             self.owed = true;
         }
+        self.read(now);
     }
 
     #[inline]
@@ -189,7 +215,7 @@ impl segstream_base::halves::Receiver for Receiver {
         Some(Feedback {
             key: self.config.key,
             options: Options::NONE.with_if(Options::FASTNAK, gap).with_if(Options::RCLOSE, self.ended),
-            dseq: self.rseq,
+            dseq: self.delivery.dseq(),
             rseq: self.rseq,
             alloc: self.alloc(),
             echo: self.echo,
@@ -197,14 +223,15 @@ impl segstream_base::halves::Receiver for Receiver {
         })
     }
 
-    /// `None`: a CNTL leaves at once.
+    /// `reading`: the user has read a packet. A CNTL leaves at once.
     #[inline]
     fn poll_timeout(&self) -> Option<Deadline> {
-        None
+        self.delivery.next_at().map(|at| Deadline { at, timer: "reading" })
     }
 
-    /// Does nothing.
-    fn handle_timeout(&mut self, _now: Instant) {}
+    fn handle_timeout(&mut self, now: Instant) {
+        self.read(now);
+    }
 
     #[inline]
     fn poll_event(&mut self) -> Option<ReceiverEvent> {
@@ -213,6 +240,7 @@ impl segstream_base::halves::Receiver for Receiver {
 
     fn probe(&self, out: &mut dyn Probe) {
         out.gauge("rseq_bytes", self.rseq as f64);
+        out.gauge("unread_packets", self.delivery.len() as f64);
         out.gauge("held_packets", self.store.len() as f64);
         out.gauge("received_again_packets", self.received_again as f64);
         out.gauge("out_of_sequence_packets", self.out_of_sequence as f64);

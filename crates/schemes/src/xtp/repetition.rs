@@ -15,7 +15,7 @@ use core::ops::Range;
 use segstream_base::{Duration, Instant};
 use segstream_blocks::RangeSet;
 
-/// The packets to be sent again, by number.
+/// The packets to be retransmitted, by number.
 #[derive(Clone, Debug)]
 pub(super) struct Repetition {
     again: RangeSet,
@@ -32,7 +32,7 @@ impl Repetition {
     }
 
     #[inline]
-    pub(super) const fn is_empty(&self) -> bool {
+    pub(super) fn is_empty(&self) -> bool {
         self.again.is_empty()
     }
 

@@ -98,7 +98,7 @@ impl Requests {
         self.last
     }
 
-    /// A CNTL that leaves at `now` asks. Its number, which is that of the handshake that goes on, if one does.
+    /// A CNTL that leaves at `now` asks. Its number, which is that of the pending handshake, if there is one.
     ///
     /// Why the same number: with one of its own for each try none would be the last when its answer comes, if WTIMER
     /// is shorter than the round trip.

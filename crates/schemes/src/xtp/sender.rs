@@ -18,7 +18,7 @@ use super::repetition::Repetition;
 use super::requests::{Heard, Requests};
 use super::segments::Segments;
 use super::unacknowledged::{Sent, Unacknowledged};
-use super::{Config, ConfigError, SenderStrategy};
+use super::{Config, ConfigError, Question};
 use crate::new_rate::new_rate;
 use segstream_base::halves::{
     Deadline, Packet as _, Probe, Reconfigure, ReconfigureError, Segment, SegmentNumber, SenderCounters, SenderEvent, StreamId,
@@ -109,7 +109,9 @@ impl Sender {
     /// Lets WTIMER run while something is not acknowledged, nothing can leave and nothing was asked.
     #[inline]
     fn watch(&mut self, now: Instant) {
-        let waits = !self.sent.is_empty() || (self.is_all_sent() && !self.closed);
+        // The window may be closed by what the other user has not read, though nothing is missing there.
+        let shut_out = self.segments.packets() > 0 && !self.may_begin();
+        let waits = !self.sent.is_empty() || (self.is_all_sent() && !self.closed) || shut_out;
         let pauses = !self.is_closed() && !self.is_all_sent();
         let stuck = waits && !self.has_data() && (self.config.asks_in_pauses || !pauses);
         self.requests.note_stuck(now, stuck);
@@ -145,7 +147,11 @@ impl Sender {
         // The packet has byte ALLOC - 1, or no full packet fits behind it.
         let asks = ends_stream || sent.end() + self.full > self.alloc;
         let sync = if asks { self.requests.ask(now, self.next) } else { self.requests.last() };
-        let options = Options::NONE.with_if(Options::SREQ, asks).with_if(Options::EOM, sent.is_last).with_if(Options::WCLOSE, ends_stream);
+        let question = match self.config.asks {
+            Question::Status => Options::SREQ,
+            Question::Delivery => Options::DREQ,
+        };
+        let options = Options::NONE.with_if(question, asks).with_if(Options::EOM, sent.is_last).with_if(Options::WCLOSE, ends_stream);
         Forward::Data { key: self.config.key, options, sync, sequence: sent.start, place: sent.place, bytes: sent.bytes }
     }
 
@@ -173,16 +179,16 @@ impl Sender {
 
     /// What `state` says is missing leaves again, as the strategy has it (XT Table 1).
     fn mend(&mut self, now: Instant, state: &Feedback, heard: Heard) {
-        if self.config.sender == SenderStrategy::Handshake && !heard.ends_handshake {
+        if self.config.sender.waits_for_handshake() && !heard.ends_handshake {
             return;
         }
         let tells_of_loss = !state.spans.is_empty() || state.options.has(Options::FASTNAK) || state.rseq < heard.asked;
         if !tells_of_loss || self.sent.is_empty() {
             return;
         }
-        // Why: nothing is kept behind RSEQ, so all of it is missing, and what is on its way a discarding receiver
+        // Why: nothing is kept behind RSEQ, so all of it is missing, and what is in flight a discarding receiver
         // will not keep either.
-        if self.config.sender == SenderStrategy::GoBackN || state.spans.is_empty() {
+        if self.config.sender.goes_back() || state.spans.is_empty() {
             self.repetition.go_back(now, state.rseq, &self.sent);
             return;
         }

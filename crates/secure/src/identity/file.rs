@@ -1,7 +1,8 @@
 //! Private keys and certificates in files.
 //!
-//! Called by [`super::Identity`]. Invariant: a private key never lies in a file that others may read, and a file with
-//! one is never seen half-written or written over.
+//! Called by [`super::Identity`]. Invariant: a private key is never in a file that other users may read or own, but for the system's
+//! administrator, who reads everything; such a file is never visible
+//! half-written, and is never overwritten.
 
 use super::IdentityError;
 use data_encoding::BASE64;
@@ -12,7 +13,7 @@ use std::io::{self, Read as _, Write as _};
 use std::path::Path;
 use zeroize::Zeroizing;
 
-/// The PKCS#8 bytes of the private key in a PEM file that only its owner may read.
+/// Reads the PKCS#8 bytes of the private key in a PEM file that only its owner may read.
 pub(super) fn read_key(path: &Path) -> Result<Zeroizing<Vec<u8>>, IdentityError> {
     let unreadable = |cause| IdentityError::Read { path: path.to_owned(), cause };
     let mut file = File::open(path).map_err(unreadable)?;
@@ -23,7 +24,7 @@ pub(super) fn read_key(path: &Path) -> Result<Zeroizing<Vec<u8>>, IdentityError>
     Ok(Zeroizing::new(key.secret_pkcs8_der().to_vec()))
 }
 
-/// Writes a private key into a new file, for its owner only. A file that is there already stays.
+/// Writes a private key into a new file, for its owner only. An existing file is not changed.
 pub(super) fn create_key(path: &Path, pkcs8: &[u8]) -> Result<(), IdentityError> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or_else(|| Path::new("."));
     create_private_folder(folder).map_err(|cause| IdentityError::Write { path: folder.to_owned(), cause })?;
@@ -31,7 +32,7 @@ pub(super) fn create_key(path: &Path, pkcs8: &[u8]) -> Result<(), IdentityError>
         "-----BEGIN PRIVATE KEY-----\n{}\n-----END PRIVATE KEY-----\n",
         Zeroizing::new(BASE64.encode(pkcs8)).as_str()
     ));
-    // Written aside and then named, so that another that starts now reads all of it or makes its own.
+    // Written to a temporary file and then linked, so that another process sees the complete file or none.
     let mut file = tempfile::NamedTempFile::new_in(folder).map_err(|cause| IdentityError::Write { path: path.to_owned(), cause })?;
     let written = file.write_all(text.as_bytes()).and_then(|()| file.as_file().sync_all());
     written.map_err(|cause| IdentityError::Write { path: path.to_owned(), cause })?;
@@ -53,12 +54,19 @@ pub(super) fn read_certificates(path: &Path) -> Result<Vec<CertificateDer<'stati
 
 #[cfg(unix)]
 fn check_private(path: &Path, metadata: &fs::Metadata) -> Result<(), IdentityError> {
-    use std::os::unix::fs::PermissionsExt as _;
-    let mode = metadata.permissions().mode() & 0o7777;
+    use std::os::unix::fs::MetadataExt as _;
+    check_owner_and_mode(path, metadata.uid(), rustix::process::geteuid().as_raw(), metadata.mode() & 0o7777)
+}
+
+#[cfg(unix)]
+fn check_owner_and_mode(path: &Path, owner: u32, ours: u32, mode: u32) -> Result<(), IdentityError> {
+    if owner != ours && owner != 0 {
+        return Err(IdentityError::Foreign { path: path.to_owned(), owner });
+    }
     if mode & 0o077 == 0 { Ok(()) } else { Err(IdentityError::Exposed { path: path.to_owned(), mode }) }
 }
 
-// Limit: elsewhere the folder's access rules decide, and are not looked at.
+// Limit: on other systems the access rules of the folder apply, and are not checked.
 #[cfg(not(unix))]
 fn check_private(_path: &Path, _metadata: &fs::Metadata) -> Result<(), IdentityError> {
     Ok(())
@@ -70,4 +78,21 @@ fn create_private_folder(folder: &Path) -> io::Result<()> {
     #[cfg(unix)]
     std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
     builder.create(folder)
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_is_read_from_a_file_of_our_own_or_of_the_administrator_and_of_nobody_else() {
+        let check = |owner, ours, mode| check_owner_and_mode(Path::new("key.pem"), owner, ours, mode);
+        assert!(check(1000, 1000, 0o600).is_ok() && check(0, 1000, 0o400).is_ok() && check(0, 0, 0o600).is_ok());
+        for (owner, ours) in [(1001, 1000), (1000, 0)] {
+            let error = check(owner, ours, 0o600).unwrap_err();
+            assert!(matches!(error, IdentityError::Foreign { owner: told, .. } if told == owner), "{error}");
+            assert!(error.to_string().contains("belongs to another user"), "{error}");
+        }
+        assert!(matches!(check(1000, 1000, 0o640), Err(IdentityError::Exposed { mode: 0o640, .. })));
+    }
 }

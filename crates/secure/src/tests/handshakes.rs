@@ -190,11 +190,11 @@ fn codes_of_an_endpoint_are_its_own_and_lasting_ones_are_its_identitys() {
     let identity = Identity::generate().unwrap();
     let tls = || Tls::new(identity.clone(), Admission::nobody(), None).unwrap();
     let (first, second, other) = (tls(), tls(), endpoint(Admission::nobody()));
-    assert_eq!(first.authenticate(b"cookie"), first.authenticate(b"cookie"));
-    assert_ne!(first.authenticate(b"cookie"), first.authenticate(b"cookif"));
-    assert_ne!(first.authenticate(b"cookie"), second.authenticate(b"cookie"));
-    assert!(first.authenticate_lasting(b"reset").is_some());
-    assert_eq!(first.authenticate_lasting(b"reset"), second.authenticate_lasting(b"reset"));
-    assert_ne!(first.authenticate_lasting(b"reset"), other.authenticate_lasting(b"reset"));
-    assert_ne!(first.authenticate_lasting(b"cookie"), Some(first.authenticate(b"cookie")));
+    assert_eq!(first.mac(b"cookie"), first.mac(b"cookie"));
+    assert_ne!(first.mac(b"cookie"), first.mac(b"cookif"));
+    assert_ne!(first.mac(b"cookie"), second.mac(b"cookie"));
+    assert!(first.lasting_mac(b"reset").is_some());
+    assert_eq!(first.lasting_mac(b"reset"), second.lasting_mac(b"reset"));
+    assert_ne!(first.lasting_mac(b"reset"), other.lasting_mac(b"reset"));
+    assert_ne!(first.lasting_mac(b"cookie"), Some(first.mac(b"cookie")));
 }

@@ -12,6 +12,7 @@ mod handshakes;
 mod key_update;
 mod seals;
 mod trust;
+mod wycheproof;
 
 const PROPOSED: &[u8] = b"what the initiator proposes";
 const AGREED: &[u8] = b"what the responder agrees to";

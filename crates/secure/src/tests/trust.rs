@@ -13,6 +13,32 @@ fn a_peer_with_another_key_is_refused_and_its_key_is_told() {
 }
 
 #[test]
+fn an_impostor_is_not_told_whom_it_was_taken_for() {
+    let (asking, asked) = (endpoint(Admission::nobody()), endpoint(Admission::anyone()));
+    for trust in [Trust::Key(some_key()), Trust::Nobody] {
+        let error = initiator_error(connect(&asking, &trust, &asked).unwrap_err());
+        assert_eq!(*error.told, *format!("the key {} is not trusted here", asked.fingerprint()), "{trust:?}");
+    }
+}
+
+#[test]
+fn whoever_serves_nobody_shows_nobody_its_certificate() {
+    let admission = Admission::nobody();
+    let (asking, asked) = (endpoint(Admission::nobody()), endpoint(admission.clone()));
+    let flight = |asked: &Tls| {
+        let (mut initiator, mut responder) = (asking.initiator(&Trust::Anyone, PROPOSED).unwrap(), asked.responder());
+        let refused = carry(&mut initiator, &mut responder, usize::MAX).err();
+        let bytes: usize = core::iter::from_fn(|| responder.write_handshake()).map(|(_, bytes)| bytes.len()).sum();
+        (refused.map(|error| (error.code, error.told.into_string())), bytes)
+    };
+    assert_eq!(flight(&asked), (Some((0x131, "nobody is served here at present".to_owned())), 0));
+    let code = OneTimeCode::generate().unwrap();
+    admission.allow_once(&code).unwrap();
+    let (refused, bytes) = flight(&asked);
+    assert!(refused.is_none() && bytes > 300, "{refused:?}, {bytes}");
+}
+
+#[test]
 fn an_initiator_that_trusts_nobody_learns_the_key_and_can_come_again_with_it() {
     let (asking, asked) = (endpoint(Admission::nobody()), endpoint(Admission::anyone()));
     let error = initiator_error(connect(&asking, &Trust::Nobody, &asked).unwrap_err());
@@ -25,10 +51,11 @@ fn an_initiator_that_trusts_nobody_learns_the_key_and_can_come_again_with_it() {
 fn an_initiator_that_is_not_allowed_is_refused_until_it_is() {
     let admission = Admission::nobody();
     let (asking, asked) = (endpoint(Admission::nobody()), endpoint(admission.clone()));
+    admission.allow(some_key());
     let error = responder_error(connect(&asking, &Trust::Anyone, &asked).map(drop).unwrap_err());
     assert_eq!((error.code, error.untrusted), (0x131, Some(asking.fingerprint())));
+    assert_eq!(*error.told, *error.detail, "the peer knows its own key");
     assert_eq!(error.detail, format!("the key {} is not allowed here", asking.fingerprint()));
-    admission.allow(some_key());
     assert!(connect(&asking, &Trust::Anyone, &asked).is_err());
     admission.allow(asking.fingerprint());
     connect(&asking, &Trust::Anyone, &asked).unwrap();
@@ -37,7 +64,9 @@ fn an_initiator_that_is_not_allowed_is_refused_until_it_is() {
 
 #[test]
 fn a_refused_peer_has_no_keys_for_data_and_is_not_told_as_the_peer() {
-    let (asking, asked) = (endpoint(Admission::nobody()), endpoint(Admission::nobody()));
+    let others = Admission::nobody();
+    others.allow(some_key());
+    let (asking, asked) = (endpoint(Admission::nobody()), endpoint(others));
     let mut initiator = asking.initiator(&Trust::Anyone, PROPOSED).unwrap();
     let mut responder = asked.responder();
     shake(&mut initiator, &mut responder, usize::MAX).unwrap_err();
@@ -58,6 +87,7 @@ fn a_one_time_code_lets_one_connection_in_and_no_second() {
     let code = OneTimeCode::generate().unwrap();
     let admission = Admission::nobody();
     admission.allow_once(&code).unwrap();
+    admission.allow(some_key());
     let asked = endpoint(admission.clone());
     let wrong = holder(&OneTimeCode::generate().unwrap());
     assert!(connect(&wrong, &Trust::Anyone, &asked).is_err(), "another code");
@@ -116,4 +146,17 @@ fn a_key_that_is_allowed_for_good_does_not_use_up_its_code() {
     admission.allow_once(&code).unwrap();
     connect(&holder(&code), &Trust::Anyone, &endpoint(admission.clone())).unwrap();
     assert!(format!("{admission:?}").contains(&holder(&code).fingerprint().to_string()), "{admission:?}");
+}
+
+#[test]
+fn one_key_has_no_more_connections_at_a_time_than_it_may() {
+    let asked = endpoint(Admission::anyone()).with_connections_per_peer(2);
+    let (asking, other) = (endpoint(Admission::nobody()), endpoint(Admission::nobody()));
+    let first = connect(&asking, &Trust::Anyone, &asked).unwrap();
+    let _second = connect(&asking, &Trust::Anyone, &asked).unwrap();
+    let error = responder_error(connect(&asking, &Trust::Anyone, &asked).map(drop).unwrap_err());
+    assert!(error.detail.contains("has 2 connections here already"), "{}", error.detail);
+    let _others = connect(&other, &Trust::Anyone, &asked).unwrap();
+    drop(first);
+    let _again = connect(&asking, &Trust::Anyone, &asked).unwrap();
 }

@@ -6,8 +6,8 @@ use segstream_base::random::Seed;
 
 /// What both endpoints have answered to strangers.
 fn answers(network: &Network) -> u64 {
-    let strays = [network.client().strays, network.server().strays];
-    strays.iter().map(|strays| strays.cookies + strays.rejected + strays.resets).sum()
+    let unmatched = [network.client().unmatched, network.server().unmatched];
+    unmatched.iter().map(|unmatched| unmatched.cookies + unmatched.rejected + unmatched.resets).sum()
 }
 
 #[test]

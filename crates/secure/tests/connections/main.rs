@@ -2,6 +2,7 @@
 //! becomes of a peer that moves or crashes.
 
 mod established;
+mod key_log;
 mod moved;
 mod network;
 mod reset;

@@ -11,7 +11,7 @@ use segstream_proto::config::Config;
 use segstream_proto::connection::{ConnectionEvent, Received};
 use segstream_proto::endpoint::{ConnectionId, Endpoint};
 use segstream_proto::error::CloseReason;
-use segstream_secure::{Admission, Identity, Tls, Trust};
+use segstream_secure::{Admission, Identity, KeyLog, Tls, Trust};
 use segstream_wire::Contract;
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -97,12 +97,22 @@ impl DerefMut for Network {
 impl Network {
     /// A server that serves the client alone.
     pub(crate) fn new() -> Self {
+        Self::with_key_log(None)
+    }
+
+    /// The same; the client writes its secrets to `log`.
+    pub(crate) fn with_key_log(log: Option<&KeyLog>) -> Self {
         let (server_identity, client_identity) = (Identity::generate().unwrap(), Identity::generate().unwrap());
         let (client_address, server_address) = (address("192.0.2.1:1000"), address("198.51.100.2:2000"));
         let admission = Admission::nobody();
         admission.allow(client_identity.fingerprint());
-        let accepting = Config { accept: true, ..Config::default() };
-        let client = Endpoint::with_protection(Config::default(), tls(&client_identity, Admission::nobody())).unwrap();
+        let accepting = Config { accept: true, listener: Some(server_address), ..Config::default() };
+        let client_tls = *tls(&client_identity, Admission::nobody());
+        let client_tls = Box::new(match log {
+            Some(log) => client_tls.with_key_log(log),
+            None => client_tls,
+        });
+        let client = Endpoint::with_protection(Config::default(), client_tls).unwrap();
         let server = Endpoint::with_protection(accepting, tls(&server_identity, admission)).unwrap();
         let mut network = segstream_network::Network::with_middlebox(Seed(1), Tap::default());
         network.add_host(client, client_address);

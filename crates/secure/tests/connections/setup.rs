@@ -37,7 +37,7 @@ fn whatever_becomes_of_the_first_datagrams_there_is_one_connection_and_all_arriv
         network.run_for(ms(3_000));
         assert_eq!(network.ended(), Some(CloseReason::ClosedHere), "{fates:?}");
         let ends: Vec<_> = network.server().connections().collect();
-        assert!(ends.iter().all(|&id| network.server().is_forgotten(id)), "{fates:?}");
+        assert!(ends.iter().all(|&id| network.server().is_drained(id)), "{fates:?}");
     }
 }
 
@@ -75,10 +75,16 @@ fn a_key_that_is_not_the_one_trusted_is_told_and_nothing_is_sent_to_its_holder()
         let Some(CloseReason::HandshakeFailed(error)) = network.ended() else { panic!("{:?}", network.ended()) };
         assert_eq!(error.untrusted, Some(network.server_identity.fingerprint()));
         assert!(error.detail.contains(detail), "{}", error.detail);
+        let told = network.server_events.iter().find_map(|(_, event)| match event {
+            ConnectionEvent::Closed(CloseReason::AbortedByPeer { detail, .. } | CloseReason::Rejected { detail, .. }) => Some(detail),
+            _ => None,
+        });
+        let expected = format!("the key {} is not trusted here", network.server_identity.fingerprint());
+        assert_eq!(told, Some(&expected), "an impostor is not told whom it was taken for");
         assert_eq!(count(&network.client_events, &ConnectionEvent::Connected), 0);
         assert_eq!(count(&network.server_events, &ConnectionEvent::Connected), 0);
         let connections: Vec<_> = network.server().connections().collect();
-        assert!(connections.iter().all(|&id| network.server().is_forgotten(id)), "the server need not wait for its time-out");
+        assert!(connections.iter().all(|&id| network.server().is_drained(id)), "the server need not wait for its time-out");
     }
 }
 
@@ -148,27 +154,27 @@ fn plain_mode_and_encryption_do_not_talk_to_each_other_and_say_why() {
 fn whoever_comes_back_needs_one_round_trip_less() {
     let (mut network, id) = Network::established();
     let requests = |network: &Network| network.sent.iter().filter(|sent| sent.bytes.len() == 1200 && sent.bytes[0] == 0x40).count();
-    assert_eq!((requests(&network), network.server().strays.cookies), (2, 1));
+    assert_eq!((requests(&network), network.server().unmatched.cookies), (2, 1));
     let now = network.now();
     network.client_mut().connection_mut(id).unwrap().close(now, 0, "done");
     network.run_for(ms(1_000));
-    network.client_mut().forget(id);
+    network.client_mut().release(id);
     // From another port of the same host.
     network.move_client(address("192.0.2.1:1001"));
     network.sent.clear();
     network.connect();
     network.run_for(ms(500));
-    assert_eq!((requests(&network), network.server().strays.cookies), (1, 1), "no cookie was needed");
+    assert_eq!((requests(&network), network.server().unmatched.cookies), (1, 1), "no cookie was needed");
     assert_eq!(count(&network.client_events, &ConnectionEvent::Connected), 2);
     // From another host the token is worth nothing, and the cookie is needed again.
     let last = network.client().connections().last().unwrap();
     let now = network.now();
     network.client_mut().connection_mut(last).unwrap().close(now, 0, "done");
     network.run_for(ms(1_000));
-    network.client_mut().forget(last);
+    network.client_mut().release(last);
     network.move_client(address("192.0.2.7:1001"));
     network.connect();
     network.run_for(ms(500));
-    assert_eq!(network.server().strays.cookies, 2);
+    assert_eq!(network.server().unmatched.cookies, 2);
     assert_eq!(count(&network.client_events, &ConnectionEvent::Connected), 3);
 }

@@ -1,13 +1,13 @@
 //! An endpoint for tokio: bind, connect, accept.
 //!
-//! Called by applications. Invariant: one background task drives the socket; it ends when no handle of the endpoint
-//! is left and every connection has ended.
+//! Called by applications. Invariant: one background task drives the socket; it ends when the endpoint has no handles and every
+//! connection has ended.
 
 use super::shared_state::{Handle, SharedNotify, SharedState};
 use super::{Connection, StreamSender};
 use crate::builder::{Builder, Parts};
-use crate::hub::Hub;
-use crate::{Contract, Error, Fingerprint, Peer, SocketCounters, SocketWarning, StrayCounters, StreamId};
+use crate::endpoint_state::EndpointState;
+use crate::{Contract, Error, Fingerprint, Peer, SocketCounters, SocketWarning, StreamId, UnmatchedCounters};
 use segstream_net::clock::Clock;
 use segstream_net::driver::DriverConfig;
 use segstream_net::driver::tokio::AsyncDriver;
@@ -34,12 +34,12 @@ use std::task::Poll;
 /// # }
 /// ```
 ///
-/// Clones are the same endpoint. When the last one is dropped, no connection is accepted any more, and those nobody
-/// was given are closed; connections that have handles live on, and the socket is closed with the last of them.
+/// Clones are the same endpoint. When the last one is dropped, no more connections are accepted, and those that were not accepted yet
+/// are closed. Connections that have handles go on, and the socket is closed with the last of them.
 ///
-/// The background task ends with its runtime. Then every connection on which all streams have ended and all segments are
-/// judged is closed gracefully, which takes at most three seconds and as a rule a few round trips; every other one is broken off.
-/// A program that has more to deliver awaits [`Endpoint::close`] before it ends.
+/// The background task ends with its runtime. Then every connection on which all streams have ended and all segments are judged is
+/// closed gracefully, which takes at most three seconds and usually a few round trips; every other one is aborted. A program that
+/// has more to deliver awaits [`Endpoint::close`] before it ends.
 #[derive(Clone, Debug)]
 pub struct Endpoint {
     owner: Arc<Owner>,
@@ -54,12 +54,12 @@ struct Owner {
 
 impl Drop for Owner {
     fn drop(&mut self) {
-        self.handle.change(|state, now| state.disown(now));
+        self.handle.change(|state, now| state.release_endpoint(now));
     }
 }
 
 impl Builder<Endpoint> {
-    /// An endpoint on `address` that only makes connections. Use port 0 for any free one.
+    /// Builds an endpoint on `address` that only makes connections. Use port 0 for any free port.
     ///
     /// # Errors
     ///
@@ -73,11 +73,11 @@ impl Builder<Endpoint> {
         Endpoint::at(address.into(), self.parts(false)?)
     }
 
-    /// An endpoint on `address` that also accepts connections.
+    /// Builds an endpoint on `address` that also accepts connections.
     ///
     /// # Errors
     ///
-    /// As for `bind`, and [`Error::ServesNobody`] when nobody was named to be served.
+    /// As for `bind`, and [`Error::ServesNobody`] if the builder does not say whom it serves.
     ///
     /// # Panics
     ///
@@ -86,9 +86,9 @@ impl Builder<Endpoint> {
         Endpoint::at(address.into(), self.parts(true)?)
     }
 
-    /// `count` endpoints that accept connections on one port, with a background task each, which a runtime of several
-    /// threads spreads over them. A connection belongs to one of them as long as it lives, wherever its peer moves. They
-    /// show one identity and have one clock; limits are for each. Linux only, but for a `count` of one.
+    /// Builds `count` endpoints (shards) that accept connections on one port. Each has a background task; a multi-threaded runtime
+    /// spreads them over its threads. A connection stays with one of them, even if its peer migrates. They have one identity and
+    /// one clock; limits are for each. Linux only, except for a `count` of one.
     ///
     /// # Errors
     ///
@@ -110,7 +110,7 @@ fn in_a_runtime() -> Result<(), Error> {
 }
 
 impl Endpoint {
-    /// Says what the endpoint is made of; `bind` and `listen` of the builder make it, in a tokio runtime.
+    /// A builder; its methods `bind` and `listen` build the endpoint, in a tokio runtime.
     pub fn builder() -> Builder<Self> {
         Builder::new()
     }
@@ -124,7 +124,7 @@ impl Endpoint {
     fn on(socket: Socket, parts: Parts, shard: Shard) -> Result<Self, Error> {
         let socket = Arc::new(socket);
         let driver = AsyncDriver::new(Arc::clone(&socket), parts.clock, DriverConfig::default())?;
-        let state = SharedState::new(Hub::new(parts, shard)?);
+        let state = SharedState::new(EndpointState::new(parts, socket.local_addr(), shard)?);
         let endpoint_notify = Arc::clone(&state.endpoint_notify);
         Ok(Self { owner: Arc::new(Owner { handle: Handle::open(state, driver), socket, endpoint_notify }) })
     }
@@ -134,13 +134,13 @@ impl Endpoint {
         self.owner.socket.local_addr()
     }
 
-    /// What the system granted less of than was asked for.
+    /// Where the system granted less than was requested.
     pub fn warnings(&self) -> &[SocketWarning] {
         self.owner.socket.warnings()
     }
 
-    /// What the socket has carried so far, and what the network has answered to it (ICMP). Anyone near the path can forge
-    /// such an answer, so it ends no connection; it is worth telling a person when nobody has answered.
+    /// The counters of the socket, with the ICMP errors that it has received. Anyone near the path can forge such an error, so it ends no
+    /// connection; it is useful in an error message if the peer has not answered.
     pub fn socket_counters(&self) -> SocketCounters {
         self.owner.socket.counters()
     }
@@ -150,77 +150,78 @@ impl Endpoint {
         self.owner.handle.clock
     }
 
-    /// The fingerprint of our key, by which peers know us; `None` in plain mode.
+    /// The fingerprint of our key, by which peers identify us; `None` in plain mode.
     pub fn fingerprint(&self) -> Option<Fingerprint> {
-        self.owner.handle.look(|state| state.hub.fingerprint)
+        self.owner.handle.read(|state| state.endpoint_state.fingerprint)
     }
 
-    /// Who to connect to for a program that has this endpoint at hand: its address and its key.
+    /// This endpoint as a peer to connect to: its address and its key.
     pub fn peer(&self) -> Peer {
-        self.owner.handle.look(|state| state.hub.peer(self.local_addr()))
+        self.owner.handle.read(|state| state.endpoint_state.peer(self.local_addr()))
     }
 
-    /// What has arrived for no connection.
-    pub fn strays(&self) -> StrayCounters {
-        self.owner.handle.look(|state| state.hub.protocol.strays)
+    /// The counters of datagrams that match no connection.
+    pub fn unmatched(&self) -> UnmatchedCounters {
+        self.owner.handle.read(|state| state.endpoint_state.protocol.unmatched)
     }
 
-    /// Asks for a connection with the given first streams, and waits until it is there, at most for
-    /// [`crate::Config::connect_timeout`]. Gives a sender for each stream, in the same order. Dropping the future gives
-    /// the connection up.
+    /// Makes a connection with these first streams, and waits until it is established, at most for
+    /// [`crate::Config::connect_timeout`]. Returns a sender for each stream, in the same order. Dropping the future aborts the
+    /// connection.
     ///
     /// # Errors
     ///
-    /// [`Error::Connect`] before anything is sent; [`Error::Closed`] when the peer refuses, is not the one trusted, or
-    /// nobody answers.
+    /// [`Error::Connect`] before anything is sent; [`Error::Closed`] if the peer refuses, is not the trusted one, or does not answer.
     pub async fn connect(&self, peer: impl Into<Peer>, streams: Vec<Contract>) -> Result<(Connection, Vec<StreamSender>), Error> {
         let peer = peer.into();
         let handle = &self.owner.handle;
         let end = StreamId(streams.len() as u32);
         let connection = handle.change(|state, now| {
             state.check_open()?;
-            let id = state.hub.connect(now, &peer, streams)?;
+            let id = state.endpoint_state.connect(now, &peer, streams)?;
             Ok::<_, Error>(Connection::new(handle, state, id, peer.address))
         })?;
         connection.connected().await?;
-        let senders = handle.look(|state| StreamId::FIRST.up_to(end).map(|stream| connection.sender(state, stream)).collect());
+        let senders = handle.read(|state| StreamId::FIRST.up_to(end).map(|stream| connection.sender(state, stream)).collect());
         Ok((connection, senders))
     }
 
-    /// Waits for the next connection of a peer. `None` when the endpoint does not accept any, or not any more.
-    /// Cancel safe.
+    /// Waits for the next incoming connection. `None` if the endpoint does not accept connections, or was closed. Cancel safe.
     pub async fn accept(&self) -> Result<Option<Connection>, Error> {
         let handle = &self.owner.handle;
         handle
-            .wait_for(&self.owner.endpoint_notify, |state, _| match state.hub.poll_accept() {
+            .wait_for(&self.owner.endpoint_notify, |state, _| match state.endpoint_state.poll_accept() {
                 Poll::Ready(id) => {
-                    let remote = state.hub.inbox(id)?.remote;
+                    let remote = state.endpoint_state.connection_state(id)?.remote;
                     Poll::Ready(Ok(Some(Connection::new(handle, state, id, remote))))
                 }
-                Poll::Pending if !state.hub.protocol.config().accept => Poll::Ready(Ok(None)),
+                Poll::Pending if !state.endpoint_state.protocol.config().accept => Poll::Ready(Ok(None)),
                 Poll::Pending => Poll::Pending,
             })
             .await
     }
 
-    /// Closes the endpoint: accepts nothing more, closes every connection gracefully, and returns when all have
-    /// ended and drained. Receivers that exist can still be read meanwhile, and must be when the peer
-    /// has much to send. When the future is dropped, the closing goes on.
+    /// Closes the endpoint: accepts no more connections, closes every connection gracefully, and returns when all have ended and
+    /// drained. Meanwhile existing receivers can still be read, and must be read if the peer has much to send. If the future is
+    /// dropped, the closing goes on.
     pub async fn close(&self) -> Result<(), Error> {
         let handle = &self.owner.handle;
         handle.change(|state, now| {
             state.closed = true;
-            state.hub.stop_accepting(now);
-            for id in state.hub.connections() {
-                // Why ignored: one that nobody holds is being closed already.
-                let _ = state.hub.close(now, id, 0, "the endpoint is closed");
-                state.hub.discard_unaccepted(now, id);
-                state.notify(id, crate::inbox::News::All);
+            state.endpoint_state.stop_accepting(now);
+            for id in state.endpoint_state.connections() {
+                // Why the result is ignored: a connection without handles is being closed already.
+                let _ = state.endpoint_state.close(now, id, 0, "the endpoint is closed");
+                state.endpoint_state.discard_unaccepted(now, id);
+                state.notify(id, crate::connection_state::EventScope::All);
             }
             state.endpoint_notify.notify_waiters();
         });
         handle
-            .wait_for(&self.owner.endpoint_notify, |state, _| if state.hub.is_quiet() { Poll::Ready(Ok(())) } else { Poll::Pending })
+            .wait_for(
+                &self.owner.endpoint_notify,
+                |state, _| if state.endpoint_state.all_drained() { Poll::Ready(Ok(())) } else { Poll::Pending },
+            )
             .await
     }
 }

@@ -2,12 +2,11 @@
 //!
 //! - [`endpoint`]: bind, connect, accept;
 //! - [`connection`]: streams in both directions, rate and class, the end;
-//! - [`stream_sender`], [`segment_writer`]: segments out, whole or as they are made;
-//! - [`stream_receiver`]: segments in, whole or unit by unit;
-//! - [`shared_state`]: the lock, the background task, and who is woken by what.
+//! - [`stream_sender`], [`segment_writer`]: sending segments, whole or while they are produced;
+//! - [`stream_receiver`]: receiving segments, whole or unit by unit;
+//! - [`shared_state`]: the lock, the background task, and the notifications.
 //!
-//! Invariant: no lock is held across an await; a future that is dropped before it is done has taken nothing, unless
-//! its documentation says otherwise.
+//! Invariant: no lock is held across an await; futures are cancel safe unless their documentation says otherwise.
 
 mod connection;
 mod endpoint;

@@ -1,13 +1,13 @@
-//! What the handles and the background task share, and who is woken by what.
+//! The state that the handles and the background task share, and the notifications of waiting tasks.
 //!
 //! Called by every handle of the application through [`Handle`], and by the driver after every turn. A task waits for a
 //! [`Notify`]: there is one for each stream in each direction, one for each connection, one for the endpoint.
 //!
-//! Invariant: a task that found nothing to do is notified of the next change that could give it something; when the
-//! background task ends, for whatever reason, everybody is notified and nobody waits again.
+//! Invariant: a waiting task is notified of every change that it could wait for. When the background task ends, for any reason, all
+//! tasks are notified and no task waits again.
 
-use crate::hub::Hub;
-use crate::inbox::News;
+use crate::connection_state::EventScope;
+use crate::endpoint_state::EndpointState;
 use crate::{ConnectionId, Error, StreamId, Timestamp, closing};
 use segstream_base::endpoint::{Arrival, Deadline, Endpoint, Transmit};
 use segstream_net::clock::Clock;
@@ -33,12 +33,12 @@ struct Notifies {
 }
 
 impl Notifies {
-    fn notify(&self, news: News) {
-        match news {
-            News::Connection => self.connection.notify_waiters(),
-            News::Sending(stream) => self.sending.get(&stream).into_iter().for_each(|notify| notify.notify_waiters()),
-            News::Receiving(stream) => self.receiving.get(&stream).into_iter().for_each(|notify| notify.notify_waiters()),
-            News::All => {
+    fn notify(&self, scope: EventScope) {
+        match scope {
+            EventScope::Connection => self.connection.notify_waiters(),
+            EventScope::Sending(stream) => self.sending.get(&stream).into_iter().for_each(|notify| notify.notify_waiters()),
+            EventScope::Receiving(stream) => self.receiving.get(&stream).into_iter().for_each(|notify| notify.notify_waiters()),
+            EventScope::All => {
                 self.connection.notify_waiters();
                 self.sending.values().chain(self.receiving.values()).for_each(|notify| notify.notify_waiters());
             }
@@ -49,63 +49,70 @@ impl Notifies {
 /// The endpoint behind the lock.
 #[derive(Debug)]
 pub(super) struct SharedState {
-    pub(super) hub: Hub,
+    pub(super) endpoint_state: EndpointState,
     notifies: BTreeMap<ConnectionId, Notifies>,
-    /// Notified for the endpoint as a whole.
+    /// For events of the endpoint as a whole.
     pub(super) endpoint_notify: SharedNotify,
     /// The application has closed the endpoint.
     pub(super) closed: bool,
-    /// No handle of the endpoint is left.
+    /// Whether the last handle of the endpoint was dropped.
     unowned: bool,
-    /// Why nothing is driven any more.
+    /// Why the background task has ended.
     failure: Option<(io::ErrorKind, String)>,
 }
 
 impl SharedState {
-    pub(super) fn new(hub: Hub) -> Self {
-        Self { hub, notifies: BTreeMap::new(), endpoint_notify: SharedNotify::default(), closed: false, unowned: false, failure: None }
-    }
-
-    /// The notify for `news` of a connection.
-    pub(super) fn notify_for(&mut self, id: ConnectionId, news: News) -> SharedNotify {
-        let notifies = self.notifies.entry(id).or_default();
-        Arc::clone(match news {
-            News::Sending(stream) => notifies.sending.entry(stream).or_default(),
-            News::Receiving(stream) => notifies.receiving.entry(stream).or_default(),
-            News::Connection | News::All => &notifies.connection,
-        })
-    }
-
-    /// Wakes who waits for `news` of a connection.
-    pub(super) fn notify(&self, id: ConnectionId, news: News) {
-        if let Some(notifies) = self.notifies.get(&id) {
-            notifies.notify(news);
+    pub(super) fn new(endpoint_state: EndpointState) -> Self {
+        Self {
+            endpoint_state,
+            notifies: BTreeMap::new(),
+            endpoint_notify: SharedNotify::default(),
+            closed: false,
+            unowned: false,
+            failure: None,
         }
     }
 
-    /// Nobody waits for this stream of ours any more.
+    /// The notify for `scope` of a connection.
+    pub(super) fn notify_for(&mut self, id: ConnectionId, scope: EventScope) -> SharedNotify {
+        let notifies = self.notifies.entry(id).or_default();
+        Arc::clone(match scope {
+            EventScope::Sending(stream) => notifies.sending.entry(stream).or_default(),
+            EventScope::Receiving(stream) => notifies.receiving.entry(stream).or_default(),
+            EventScope::Connection | EventScope::All => &notifies.connection,
+        })
+    }
+
+    /// Wakes the tasks that wait for `scope` of a connection.
+    pub(super) fn notify(&self, id: ConnectionId, scope: EventScope) {
+        if let Some(notifies) = self.notifies.get(&id) {
+            notifies.notify(scope);
+        }
+    }
+
+    /// The last handle of this stream of ours was dropped.
     pub(super) fn drop_sending(&mut self, id: ConnectionId, stream: StreamId) {
         self.notifies.entry(id).and_modify(|notifies| _ = notifies.sending.remove(&stream));
     }
 
-    /// Nobody waits for this stream of the peer any more.
+    /// The handle of this stream of the peer was dropped.
     pub(super) fn drop_receiving(&mut self, id: ConnectionId, stream: StreamId) {
         self.notifies.entry(id).and_modify(|notifies| _ = notifies.receiving.remove(&stream));
     }
 
-    /// No handle of the connection is left.
+    /// The last handle of the connection was dropped.
     pub(super) fn release(&mut self, now: Timestamp, id: ConnectionId) {
         self.notifies.remove(&id);
-        self.hub.release(now, id);
+        self.endpoint_state.release(now, id);
     }
 
-    /// No handle of the endpoint is left: nobody will accept what comes.
-    pub(super) fn disown(&mut self, now: Timestamp) {
+    /// The last handle of the endpoint was dropped: no connection will be accepted.
+    pub(super) fn release_endpoint(&mut self, now: Timestamp) {
         self.unowned = true;
-        self.hub.stop_accepting(now);
+        self.endpoint_state.stop_accepting(now);
     }
 
-    /// Why nothing can be begun any more, if so.
+    /// An error if the endpoint is closed or its background task has ended.
     pub(super) fn check_open(&self) -> Result<(), Error> {
         match &self.failure {
             Some(failure) => Err(system(failure)),
@@ -114,33 +121,33 @@ impl SharedState {
         }
     }
 
-    /// After a turn of the driver: hears what has happened, and wakes who waits for it.
+    /// After a turn of the driver: processes events, and wakes the tasks that wait for them.
     fn on_turn(&mut self, now: Timestamp) -> Flow {
         let (notifies, endpoint_notify) = (&self.notifies, &self.endpoint_notify);
-        let mut changed = self.hub.absorb(now, |id, news| match notifies.get(&id) {
-            Some(notifies) => notifies.notify(news),
+        let mut changed = self.endpoint_state.process_events(now, |id, scope| match notifies.get(&id) {
+            Some(notifies) => notifies.notify(scope),
             None => endpoint_notify.notify_waiters(),
         });
         if self.unowned {
-            changed |= self.hub.stop_accepting(now);
+            changed |= self.endpoint_state.stop_accepting(now);
         }
-        if self.closed && self.hub.is_quiet() {
+        if self.closed && self.endpoint_state.all_drained() {
             self.endpoint_notify.notify_waiters();
         }
         match changed {
-            _ if self.unowned && self.hub.is_empty() => Flow::Stop,
+            _ if self.unowned && self.endpoint_state.is_empty() => Flow::Stop,
             true => Flow::Again,
             false => Flow::Sleep,
         }
     }
 
-    /// Nothing will be driven any more.
+    /// The background task ends.
     fn stop(&mut self, now: Timestamp, cause: &io::Error) {
         self.failure = Some((cause.kind(), cause.to_string()));
-        self.hub.abort_others(now, &[], "the endpoint is no longer driven");
-        self.hub.absorb(now, |_, _| ());
+        self.endpoint_state.abort_others(now, &[], "the endpoint is no longer driven");
+        self.endpoint_state.process_events(now, |_, _| ());
         self.endpoint_notify.notify_waiters();
-        self.notifies.values().for_each(|notifies| notifies.notify(News::All));
+        self.notifies.values().for_each(|notifies| notifies.notify(EventScope::All));
     }
 }
 
@@ -148,7 +155,7 @@ fn system((kind, text): &(io::ErrorKind, String)) -> Error {
     Error::System(io::Error::new(*kind, text.clone()))
 }
 
-/// How a handle reaches the shared_state.
+/// A handle of the shared state.
 #[derive(Clone, Debug)]
 pub(super) struct Handle {
     shared: Arc<Shared<SharedState>>,
@@ -160,7 +167,7 @@ impl Handle {
     pub(super) fn open(state: SharedState, driver: AsyncDriver) -> Self {
         let clock = driver.clock();
         let handle = Self { shared: Arc::new(Shared::new(state)), clock };
-        let (shared, driven) = (Arc::clone(&handle.shared), Driven { handle: handle.clone(), socket: Arc::clone(driver.socket()) });
+        let (shared, driven) = (Arc::clone(&handle.shared), DriverGuard { handle: handle.clone(), socket: Arc::clone(driver.socket()) });
         tokio::spawn(async move {
             let hook = move |state: &mut SharedState, _: &Turn| state.on_turn(clock.now());
             if let Err(error) = driver.run(shared, hook).await {
@@ -170,12 +177,12 @@ impl Handle {
         handle
     }
 
-    /// Looks something up.
-    pub(super) fn look<R>(&self, call: impl FnOnce(&mut SharedState) -> R) -> R {
+    /// Reads from the state.
+    pub(super) fn read<R>(&self, call: impl FnOnce(&mut SharedState) -> R) -> R {
         call(&mut self.shared.lock())
     }
 
-    /// Changes something; the background task sends what is to be sent for it.
+    /// Changes the state; the background task then sends what is necessary.
     pub(super) fn change<R>(&self, call: impl FnOnce(&mut SharedState, Timestamp) -> R) -> R {
         let result = {
             let mut state = self.shared.lock();
@@ -186,17 +193,17 @@ impl Handle {
         result
     }
 
-    /// Waits until `ready` gives a value, looking again whenever `notify` notifies. Nothing is lost when the future is
-    /// dropped: `ready` has given its value only when the future is done.
+    /// Waits until `ready` returns a value; calls it again after every notification. Cancel safe: `ready` returns its value only when
+    /// the future completes.
     pub(super) async fn wait_for<T>(
         &self,
         notify: &Notify,
         mut ready: impl FnMut(&mut SharedState, Timestamp) -> Poll<Result<T, Error>>,
     ) -> Result<T, Error> {
-        // Why: a loop of calls that need not wait would keep the background task from its turn.
+        // Why: a loop of calls that do not wait would starve the background task.
         tokio::task::consume_budget().await;
         loop {
-            // Why before looking: a ring between looking and waiting would be missed.
+            // Why before the check: a notification between the check and the wait would be lost.
             let notified = notify.notified();
             if let Some(result) = self.poll_once(&mut ready) {
                 return result;
@@ -220,15 +227,15 @@ impl Handle {
     }
 }
 
-/// Ends every wait when the background task ends: the runtime may be shut down at any await.
+/// Its destructor ends every wait when the background task ends: the runtime may be shut down at any await.
 #[derive(Debug)]
-struct Driven {
+struct DriverGuard {
     handle: Handle,
     socket: Arc<Socket>,
 }
 
-impl Driven {
-    /// The system has failed: no connection can be told.
+impl DriverGuard {
+    /// The system has failed: no peer can be notified.
     fn stop(&self, cause: &io::Error) {
         let mut state = self.handle.shared.lock();
         if state.failure.is_none() {
@@ -237,17 +244,17 @@ impl Driven {
     }
 }
 
-impl Drop for Driven {
+impl Drop for DriverGuard {
     fn drop(&mut self) {
         let mut state = self.handle.shared.lock();
         if state.failure.is_some() {
             return;
         }
-        // Why on this thread: nothing else of the runtime will run any more.
-        if !state.hub.is_empty()
+        // Why on this thread: no other task of the runtime will run any more.
+        if !state.endpoint_state.is_empty()
             && let Ok(mut driver) = BlockingDriver::new(Arc::clone(&self.socket), self.handle.clock, DriverConfig::default())
         {
-            closing::finish(&mut state.hub, &mut driver);
+            closing::finish(&mut state.endpoint_state, &mut driver);
         }
         let cause = io::Error::other("the tokio runtime that drove the endpoint has been shut down");
         state.stop(self.handle.clock.now(), &cause);
@@ -256,22 +263,22 @@ impl Drop for Driven {
 
 impl Endpoint for SharedState {
     fn handle_datagram(&mut self, now: Timestamp, arrival: Arrival, datagram: &mut [u8]) {
-        self.hub.handle_datagram(now, arrival, datagram);
+        self.endpoint_state.handle_datagram(now, arrival, datagram);
     }
 
     fn handle_batch(&mut self, now: Timestamp, arrival: Arrival, datagrams: &mut [u8], datagram_bytes: usize) {
-        self.hub.handle_batch(now, arrival, datagrams, datagram_bytes);
+        self.endpoint_state.handle_batch(now, arrival, datagrams, datagram_bytes);
     }
 
     fn poll_transmit(&mut self, now: Timestamp, max_datagrams: usize, out: &mut Vec<u8>) -> Option<Transmit> {
-        self.hub.poll_transmit(now, max_datagrams, out)
+        self.endpoint_state.poll_transmit(now, max_datagrams, out)
     }
 
     fn poll_deadline(&self) -> Option<Deadline> {
-        self.hub.poll_deadline()
+        self.endpoint_state.poll_deadline()
     }
 
     fn handle_timeout(&mut self, now: Timestamp) {
-        self.hub.handle_timeout(now);
+        self.endpoint_state.handle_timeout(now);
     }
 }

@@ -4,12 +4,12 @@
 
 use super::Connection;
 use super::background::Background;
-use super::on_calls::OnCalls;
+use super::call_driven::CallDriven;
 use crate::builder::{Builder, Parts};
-use crate::hub::Hub;
+use crate::endpoint_state::EndpointState;
 use crate::{
-    ConnectionEvent, ConnectionId, Contract, Error, Fingerprint, Peer, Received, SocketCounters, SocketWarning, StrayCounters, StreamId,
-    Timestamp, Waker, closing,
+    ConnectionEvent, ConnectionId, Contract, Error, Fingerprint, Peer, Received, SavedCapacity, SocketCounters, SocketWarning, StreamId,
+    Timestamp, UnmatchedCounters, Waker, closing,
 };
 use segstream_net::clock::Clock;
 use segstream_net::driver::blocking::BlockingDriver;
@@ -23,9 +23,9 @@ use std::time::Duration;
 
 /// A socket and its connections.
 ///
-/// Dropped, it closes every connection gracefully on which all streams have ended and all segments are judged, which takes at
-/// most three seconds and as a rule a few round trips. It breaks off every other connection and says so to the peer, once: segments
-/// without a verdict are lost. [`Endpoint::close`] ends them all gracefully.
+/// When it is dropped, it closes every connection gracefully on which all streams have ended and all segments are judged, which takes at
+/// most three seconds and usually a few round trips. It aborts every other connection and notifies the peer once: segments without a
+/// verdict are lost. [`Endpoint::close`] closes them all gracefully.
 #[derive(Debug)]
 pub struct Endpoint {
     driving: Driving,
@@ -35,25 +35,25 @@ pub struct Endpoint {
     fingerprint: Option<Fingerprint>,
 }
 
-/// Who drives the endpoint.
+/// How the endpoint is driven.
 #[derive(Debug)]
 enum Driving {
     /// The application's calls.
-    OnCalls(Box<OnCalls>),
+    CallDriven(Box<CallDriven>),
     /// A thread.
     InBackground(Background),
 }
 
 impl Builder<Endpoint> {
-    /// A thread drives the endpoint: the network is served while the application does other work between two calls. The calls
-    /// are the same. Default: the calls drive it, and a program that does other work for longer than [`crate::Config::idle_timeout`]
-    /// loses its connections. A thread costs a hand-over between two threads for what arrives and what is sent.
+    /// A background thread drives the endpoint and serves the network while the application does other work. The calls are the same. By
+    /// default the calls drive the endpoint, and a program that does other work for longer than [`crate::Config::idle_timeout`]
+    /// loses its connections. The thread costs a hand-over between two threads for what arrives and what is sent.
     pub fn driven_in_background(mut self) -> Self {
         self.in_background = true;
         self
     }
 
-    /// An endpoint on `address` that only makes connections. Use port 0 for any free one.
+    /// Builds an endpoint on `address` that only makes connections. Use port 0 for any free port.
     ///
     /// # Errors
     ///
@@ -62,18 +62,18 @@ impl Builder<Endpoint> {
         Endpoint::at(address.into(), self.parts(false)?)
     }
 
-    /// An endpoint on `address` that also accepts connections.
+    /// Builds an endpoint on `address` that also accepts connections.
     ///
     /// # Errors
     ///
-    /// As for [`Builder::bind`], and [`Error::ServesNobody`] when nobody was named to be served.
+    /// As for [`Builder::bind`], and [`Error::ServesNobody`] if the builder does not say whom it serves.
     pub fn listen(self, address: impl Into<SocketAddr>) -> Result<Endpoint, Error> {
         Endpoint::at(address.into(), self.parts(true)?)
     }
 
-    /// `count` endpoints that accept connections on one port, for a thread each. A connection belongs to one of them as
-    /// long as it lives, wherever its peer moves. They show one identity and have one clock; limits are for each. Linux
-    /// only, but for a `count` of one.
+    /// Builds `count` endpoints (shards) that accept connections on one port, each for its own thread. A connection stays with one of
+    /// them, even if its peer migrates. They have one identity and one clock; limits are for each. Linux only, except for a
+    /// `count` of one.
     ///
     /// # Errors
     ///
@@ -86,7 +86,7 @@ impl Builder<Endpoint> {
 }
 
 impl Endpoint {
-    /// Says what the endpoint is made of; [`Builder::bind`] and [`Builder::listen`] make it.
+    /// A builder; [`Builder::bind`] and [`Builder::listen`] build the endpoint.
     pub fn builder() -> Builder<Self> {
         Builder::new()
     }
@@ -100,12 +100,12 @@ impl Endpoint {
         let (clock, in_background) = (parts.clock, parts.in_background);
         let driver = BlockingDriver::new(socket, clock, parts.config.driver())?;
         let (socket, waker) = (Arc::clone(driver.socket()), driver.waker());
-        let hub = Hub::new(parts, shard)?;
-        let fingerprint = hub.fingerprint;
+        let endpoint_state = EndpointState::new(parts, socket.local_addr(), shard)?;
+        let fingerprint = endpoint_state.fingerprint;
         let driving = if in_background {
-            Driving::InBackground(Background::start(driver, hub)?)
+            Driving::InBackground(Background::start(driver, endpoint_state)?)
         } else {
-            Driving::OnCalls(Box::new(OnCalls::new(driver, hub)))
+            Driving::CallDriven(Box::new(CallDriven::new(driver, endpoint_state)))
         };
         Ok(Self { driving, socket, clock, waker, fingerprint })
     }
@@ -115,13 +115,13 @@ impl Endpoint {
         self.socket.local_addr()
     }
 
-    /// What the system granted less of than was asked for.
+    /// Where the system granted less than was requested.
     pub fn warnings(&self) -> &[SocketWarning] {
         self.socket.warnings()
     }
 
-    /// What the socket has carried so far, and what the network has answered to it (ICMP). Anyone near the path can forge
-    /// such an answer, so it ends no connection; it is worth telling a person when nobody has answered.
+    /// The counters of the socket, with the ICMP errors that it has received. Anyone near the path can forge such an error, so it ends no
+    /// connection; it is useful in an error message if the peer has not answered.
     pub fn socket_counters(&self) -> SocketCounters {
         self.socket.counters()
     }
@@ -131,60 +131,72 @@ impl Endpoint {
         self.clock
     }
 
-    /// Ends the call that is waiting, or else the next one that would wait, from another thread: [`Endpoint::wait`]
-    /// gives `None`, every other call [`Error::Woken`].
+    /// Ends, from another thread, the call that is waiting, or otherwise the next one that would wait: [`Endpoint::wait`] returns
+    /// `None`, every other call [`Error::Woken`].
     pub fn waker(&self) -> Waker {
         self.waker.clone()
     }
 
-    /// The fingerprint of our key, by which peers know us; `None` in plain mode.
+    /// The fingerprint of our key, by which peers identify us; `None` in plain mode.
     pub const fn fingerprint(&self) -> Option<Fingerprint> {
         self.fingerprint
     }
 
-    /// Who to connect to for a program that has this endpoint at hand: its address and its key.
+    /// This endpoint as a peer to connect to: its address and its key.
     pub fn peer(&self) -> Peer {
-        self.look(|hub| hub.peer(self.local_addr()))
+        self.read(|endpoint_state| endpoint_state.peer(self.local_addr()))
     }
 
-    /// What has arrived for no connection.
-    pub fn strays(&self) -> StrayCounters {
-        self.look(|hub| hub.protocol.strays)
+    /// The counters of datagrams that match no connection.
+    pub fn unmatched(&self) -> UnmatchedCounters {
+        self.read(|endpoint_state| endpoint_state.protocol.unmatched)
     }
 
-    /// Asks for a connection with the given first streams, numbered from 0, and waits until it is there, at most
-    /// for [`crate::Config::connect_timeout`].
+    /// What is known of the capacity of the path to the host of `remote`: by a connection that was released, or else by one that there
+    /// is. `None` if [`crate::Config::careful_resume`] is off.
+    pub fn saved_capacity(&self, remote: SocketAddr) -> Option<SavedCapacity> {
+        self.read(|endpoint_state| endpoint_state.protocol.saved_capacity(remote))
+    }
+
+    /// Lets the next connection to the host of `remote` begin as if one of this endpoint had found `capacity`: for what was stored when
+    /// another process ended.
+    pub fn save_capacity(&mut self, remote: SocketAddr, capacity: SavedCapacity) {
+        self.change(|endpoint_state, _| endpoint_state.protocol.save_capacity(remote, capacity));
+    }
+
+    /// Makes a connection with these first streams, numbered from 0, and waits until it is established, at most for
+    /// [`crate::Config::connect_timeout`].
     ///
     /// # Errors
     ///
-    /// [`Error::Connect`] before anything is sent; [`Error::Closed`] when the peer refuses, is not the one trusted, or
-    /// nobody answers.
+    /// [`Error::Connect`] before anything is sent; [`Error::Closed`] if the peer refuses, is not the trusted one, or does not answer.
     pub fn connect(&mut self, peer: impl Into<Peer>, streams: Vec<Contract>) -> Result<ConnectionId, Error> {
-        let id = self.change(|hub, now| hub.connect(now, &peer.into(), streams))?;
-        let connected = self.wait_for(None, |hub, _| hub.poll_connected(id));
+        let id = self.change(|endpoint_state, now| endpoint_state.connect(now, &peer.into(), streams))?;
+        let connected = self.wait_for(None, |endpoint_state, _| endpoint_state.poll_connected(id));
         if connected.is_err() {
-            self.forget(id);
+            self.release(id);
         }
         connected.map(|()| id)
     }
 
-    /// Waits for the next connection of a peer.
+    /// Waits for the next incoming connection.
     ///
     /// # Errors
     ///
-    /// [`Error::TimedOut`] when `timeout` has passed; `None` waits for ever.
+    /// [`Error::TimedOut`] when `timeout` has passed; `None` is no timeout.
     pub fn accept(&mut self, timeout: Option<Duration>) -> Result<ConnectionId, Error> {
-        self.wait_for(timeout, |hub, _| hub.poll_accept().map(Ok))
+        self.wait_for(timeout, |endpoint_state, _| endpoint_state.poll_accept().map(Ok))
     }
 
-    /// Serves the network until something happens; `None` when `timeout` has passed or a waker has ended the call.
-    /// With a timeout of zero it serves once and does not sleep.
+    /// Serves the network until there is an event; `None` when `timeout` has passed or a waker has ended the call. With a timeout of zero
+    /// it serves the network once and does not sleep.
     ///
-    /// An event that occurs again before the application has taken it is reported once. [`ConnectionEvent::Closed`] is the
-    /// last event of its connection; call [`Endpoint::forget`] after it. New units of a stream that is read unit by unit
-    /// are reported as [`ConnectionEvent::Readable`].
+    /// An event that occurs again before the application has taken it is reported once. [`ConnectionEvent::Closed`] is the last event of
+    /// its connection; call [`Endpoint::release`] after it. New units of a stream that is read unit by unit are reported as
+    /// [`ConnectionEvent::Readable`].
     pub fn wait(&mut self, timeout: Option<Duration>) -> Result<Option<(ConnectionId, ConnectionEvent)>, Error> {
-        let event = self.wait_for(timeout, |hub, _| hub.next_event().map_or(Poll::Pending, |event| Poll::Ready(Ok(event))));
+        let event =
+            self.wait_for(timeout, |endpoint_state, _| endpoint_state.next_event().map_or(Poll::Pending, |event| Poll::Ready(Ok(event))));
         match event {
             Ok(event) => Ok(Some(event)),
             Err(Error::TimedOut | Error::Woken) => Ok(None),
@@ -192,48 +204,46 @@ impl Endpoint {
         }
     }
 
-    /// What a connection can be asked to do.
+    /// Borrows a connection, to use it.
     pub fn connection(&mut self, id: ConnectionId) -> Connection<'_> {
         Connection { endpoint: self, id }
     }
 
-    /// Nothing is needed of a connection any more; its identifier is unknown from now on. One that has not ended
-    /// is closed gracefully while the network is served. Until this is called, an ended connection counts towards
-    /// [`crate::Config::connections`].
-    pub fn forget(&mut self, id: ConnectionId) {
-        self.change(|hub, now| hub.release(now, id));
+    /// Releases a connection; its identifier is not valid from now on. A connection that has not ended is closed gracefully while the
+    /// network is served. Until this is called, an ended connection counts towards [`crate::Config::connections`].
+    pub fn release(&mut self, id: ConnectionId) {
+        self.change(|endpoint_state, now| endpoint_state.release(now, id));
     }
 
-    /// Closes every connection gracefully, and returns when all have ended and drained. Nothing is
-    /// received any more.
+    /// Closes every connection gracefully, and returns when all have ended and drained. What arrives in the meantime is discarded.
     pub fn close(mut self) -> Result<(), Error> {
-        self.change(|hub, now| {
-            hub.stop_accepting(now);
-            for id in hub.connections() {
-                hub.release(now, id);
+        self.change(|endpoint_state, now| {
+            endpoint_state.stop_accepting(now);
+            for id in endpoint_state.connections() {
+                endpoint_state.release(now, id);
             }
         });
-        self.wait_for(None, |hub, _| if hub.is_quiet() { Poll::Ready(Ok(())) } else { Poll::Pending })
+        self.wait_for(None, |endpoint_state, _| if endpoint_state.all_drained() { Poll::Ready(Ok(())) } else { Poll::Pending })
     }
 
-    /// Looks something up.
-    pub(super) fn look<R>(&self, call: impl FnOnce(&Hub) -> R) -> R {
+    /// Reads from the state.
+    pub(super) fn read<R>(&self, call: impl FnOnce(&EndpointState) -> R) -> R {
         match &self.driving {
-            Driving::OnCalls(calls) => call(&calls.hub),
-            Driving::InBackground(background) => background.look(call),
+            Driving::CallDriven(calls) => call(&calls.endpoint_state),
+            Driving::InBackground(background) => background.read(call),
         }
     }
 
-    /// Takes something, or changes what need not be sent at once.
-    pub(super) fn take<R>(&mut self, call: impl FnOnce(&mut Hub, Timestamp) -> R) -> R {
+    /// Changes something that need not be sent at once.
+    pub(super) fn take<R>(&mut self, call: impl FnOnce(&mut EndpointState, Timestamp) -> R) -> R {
         match &mut self.driving {
-            Driving::OnCalls(calls) => call(&mut calls.hub, self.clock.now()),
+            Driving::CallDriven(calls) => call(&mut calls.endpoint_state, self.clock.now()),
             Driving::InBackground(background) => background.take(call),
         }
     }
 
-    /// Changes something. What is to be sent for it is sent by the next call that serves the network, or by the thread.
-    pub(super) fn change<R>(&mut self, call: impl FnOnce(&mut Hub, Timestamp) -> R) -> R {
+    /// Changes something. The next call that serves the network, or the background thread, sends what is necessary.
+    pub(super) fn change<R>(&mut self, call: impl FnOnce(&mut EndpointState, Timestamp) -> R) -> R {
         let result = self.take(call);
         if let Driving::InBackground(background) = &self.driving {
             background.serve();
@@ -241,27 +251,27 @@ impl Endpoint {
         result
     }
 
-    /// Serves the network until `ready` gives a value, `timeout` has passed, or a waker ends the call. Serves it
-    /// at least once before it gives up.
+    /// Serves the network until `ready` returns a value, `timeout` has passed, or a waker ends the call. Serves it at least once before
+    /// it times out.
     pub(super) fn wait_for<T>(
         &mut self,
         timeout: Option<Duration>,
-        ready: impl FnMut(&mut Hub, Timestamp) -> Poll<Result<T, Error>>,
+        ready: impl FnMut(&mut EndpointState, Timestamp) -> Poll<Result<T, Error>>,
     ) -> Result<T, Error> {
         let now = self.clock.now();
         self.wait_from(now, timeout, ready).map(|(value, _)| value)
     }
 
-    /// As [`Endpoint::wait_for`], where it is `now`; and when the value was there.
+    /// As [`Endpoint::wait_for`], from `now` on; also returns the time.
     pub(super) fn wait_from<T>(
         &mut self,
         now: Timestamp,
         timeout: Option<Duration>,
-        ready: impl FnMut(&mut Hub, Timestamp) -> Poll<Result<T, Error>>,
+        ready: impl FnMut(&mut EndpointState, Timestamp) -> Poll<Result<T, Error>>,
     ) -> Result<(T, Timestamp), Error> {
         let timeout = timeout.map(Into::into);
         match &mut self.driving {
-            Driving::OnCalls(calls) => calls.wait(now, timeout, ready),
+            Driving::CallDriven(calls) => calls.wait(now, timeout, ready),
             Driving::InBackground(background) => background.wait(timeout, ready),
         }
     }
@@ -269,16 +279,16 @@ impl Endpoint {
     /// Waits for the next judged segment of a stream.
     pub(super) fn recv(&mut self, id: ConnectionId, stream: StreamId, timeout: Option<Duration>) -> Result<Option<Received>, Error> {
         let now = self.clock.now();
-        let ready = |hub: &mut Hub, now| hub.poll_recv(now, id, stream);
-        // Why first: of small segments many are there, and nothing has happened since the last.
+        let ready = |endpoint_state: &mut EndpointState, now| endpoint_state.poll_recv(now, id, stream);
+        // Why first: often many small segments are ready, and the network need not be served for each.
         let (received, now) = match &mut self.driving {
-            Driving::OnCalls(calls) => match calls.hub.try_recv(now, id, stream) {
+            Driving::CallDriven(calls) => match calls.endpoint_state.try_recv(now, id, stream) {
                 Some(received) => (Some(received), now),
                 None => calls.wait(now, timeout.map(Into::into), ready)?,
             },
             Driving::InBackground(background) => background.wait(timeout.map(Into::into), ready)?,
         };
-        // Why: the room that is free now may be what the peer waits for.
+        // Why: the peer may wait for the window update.
         self.serve_if_due(now, id)?;
         Ok(received)
     }
@@ -290,10 +300,10 @@ impl Endpoint {
         }
     }
 
-    /// Serves the network once, without sleeping; a thread does so by itself.
+    /// Serves the network once, without sleeping; a background thread needs no call.
     pub(super) fn serve(&mut self) -> Result<(), Error> {
         match &mut self.driving {
-            Driving::OnCalls(calls) => calls.serve(),
+            Driving::CallDriven(calls) => calls.serve(),
             Driving::InBackground(background) => {
                 background.serve();
                 Ok(())
@@ -301,11 +311,10 @@ impl Endpoint {
         }
     }
 
-    /// Serves the network once, after the application was given something of `id`, if the peer may wait for the room that is
-    /// free now.
+    /// Serves the network once after the application has taken a segment of `id`, if the peer may wait for a window update.
     pub(super) fn serve_if_due(&mut self, now: Timestamp, id: ConnectionId) -> Result<(), Error> {
         match &mut self.driving {
-            Driving::OnCalls(calls) => calls.serve_if_due(now, id),
+            Driving::CallDriven(calls) => calls.serve_if_due(now, id),
             Driving::InBackground(background) => {
                 background.serve_if_due(id);
                 Ok(())
@@ -317,7 +326,7 @@ impl Endpoint {
 impl Drop for Endpoint {
     fn drop(&mut self) {
         match &mut self.driving {
-            Driving::OnCalls(calls) => closing::finish(&mut calls.hub, &mut calls.driver),
+            Driving::CallDriven(calls) => closing::finish(&mut calls.endpoint_state, &mut calls.driver),
             Driving::InBackground(background) => background.stop(closing::finish),
         }
     }

@@ -1,9 +1,9 @@
 //! The API for threads, without an executor.
 //!
-//! An [`Endpoint`] owns a socket and all its connections. The network is served inside [`Endpoint::wait`] and the calls of
-//! [`Connection`] that wait or send, and nowhere else: no thread is started. A program that does other work for long must
-//! call [`Endpoint::wait`] in between (with a timeout of zero if it likes), or peers will think it gone; or it asks for a
-//! thread that drives the endpoint ([`Builder::driven_in_background`](crate::Builder::driven_in_background)).
+//! An [`Endpoint`] owns a socket and all its connections. Only [`Endpoint::wait`] and the calls of [`Connection`] that wait or send serve
+//! the network: no thread is started. A program that does other work for a long time must call [`Endpoint::wait`] in between (a
+//! timeout of zero is enough), or its connections run into the idle timeout. Or it requests a background thread that drives the
+//! endpoint ([`Builder::driven_in_background`](crate::Builder::driven_in_background)).
 //!
 //! ```no_run
 //! use segstream::blocking::Endpoint;
@@ -20,16 +20,15 @@
 //! # }
 //! ```
 //!
-//! A program can ask for one thing at a time ([`Connection::recv`], [`Connection::verdict`] and so on), or hear of
-//! everything in one place ([`Endpoint::wait`]), or both: whatever happens is handed out once, to who asks first.
+//! A program can wait for one thing at a time ([`Connection::recv`], [`Connection::verdict`] and so on), or for all events in one place
+//! ([`Endpoint::wait`]), or both: each event is returned once, to the first call that asks for it.
 //!
-//! Invariant: a call that is waiting for one thing keeps what else happens; the order of what happens to one stream
-//! is kept.
+//! Invariant: a call that waits for one thing keeps all other events; events of one stream keep their order.
 
 mod background;
+mod call_driven;
 mod connection;
 mod endpoint;
-mod on_calls;
 mod segment_writer;
 
 pub use connection::Connection;

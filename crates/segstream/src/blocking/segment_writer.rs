@@ -1,4 +1,4 @@
-//! A segment that is written while it is sent.
+//! An open segment: its units are sent while the application still appends to it.
 //!
 //! Called by applications. Invariant: at most one segment of a stream is open.
 
@@ -6,7 +6,7 @@ use super::Connection;
 use crate::{Error, SegmentNumber, StreamId, Verdict};
 use std::time::Duration;
 
-/// An open segment. Dropped without [`SegmentWriter::finish`], it ends where it stands.
+/// An open segment. Dropping it without [`SegmentWriter::finish`] ends it at its present length.
 #[derive(Debug)]
 pub struct SegmentWriter<'c, 'a> {
     connection: &'c mut Connection<'a>,
@@ -25,14 +25,13 @@ impl<'c, 'a> SegmentWriter<'c, 'a> {
         self.segment
     }
 
-    /// Appends bytes; blocks while the send buffer is full, and serves the network once. `Some(verdict)` when the
-    /// segment has been judged or given up meanwhile, and the bytes were not taken.
+    /// Appends bytes; blocks while the send buffer is full, and serves the network once. Returns `Some(verdict)` if the segment was judged
+    /// or abandoned in the meantime and the bytes were not accepted.
     pub fn append(&mut self, bytes: &[u8]) -> Result<Option<Verdict>, Error> {
         self.push(bytes, false)
     }
 
-    /// Serves the network for so long, where a sleep would leave it alone: call it while the next bytes are made.
-    /// What happens is kept.
+    /// Serves the network for `time`: call it in place of a sleep while the next bytes are produced. Events are kept.
     ///
     /// # Errors
     ///
@@ -41,8 +40,7 @@ impl<'c, 'a> SegmentWriter<'c, 'a> {
         self.connection.endpoint.serve_for(time)
     }
 
-    /// Fixes the segment's length and gives its number. The verdict is asked for with
-    /// [`Connection::verdict`].
+    /// Ends the segment and returns its number. [`Connection::verdict`] waits for its verdict.
     pub fn finish(mut self) -> Result<SegmentNumber, Error> {
         self.push(&[], true)?;
         self.finished = true;
@@ -52,7 +50,7 @@ impl<'c, 'a> SegmentWriter<'c, 'a> {
     fn push(&mut self, bytes: &[u8], last: bool) -> Result<Option<Verdict>, Error> {
         let to = (self.connection.id, self.stream);
         let endpoint = &mut *self.connection.endpoint;
-        let verdict = endpoint.wait_for(None, |hub, now| hub.poll_append(now, to, bytes, last))?;
+        let verdict = endpoint.wait_for(None, |endpoint_state, now| endpoint_state.poll_append(now, to, bytes, last))?;
         endpoint.serve()?;
         Ok(verdict)
     }
@@ -62,7 +60,7 @@ impl Drop for SegmentWriter<'_, '_> {
     fn drop(&mut self) {
         if !self.finished {
             let (id, stream) = (self.connection.id, self.stream);
-            self.connection.endpoint.change(|hub, now| hub.end_segment(now, id, stream));
+            self.connection.endpoint.change(|endpoint_state, now| endpoint_state.end_segment(now, id, stream));
         }
     }
 }

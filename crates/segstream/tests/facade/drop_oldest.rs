@@ -1,7 +1,7 @@
 //! A stream that gives up its oldest segment for a new one never makes its sender wait, and says what it gave up.
 
 use crate::loopback::{PATIENCE, any, ends, pattern};
-use segstream::{Contract, Peer, SegmentNumber, StreamId, Verdict, blocking};
+use segstream::{Contract, Peer, Run, SegmentNumber, StreamId, UnitIndex, Verdict, blocking};
 use std::sync::mpsc::channel;
 use std::thread;
 
@@ -10,7 +10,7 @@ const SEGMENT_UNITS: u32 = 4;
 const SEGMENT_BYTES: usize = 1024 * SEGMENT_UNITS as usize;
 const SEGMENTS: u64 = 200;
 /// As many as fit the window. At least so many of the newest are never given up, because two windows are kept.
-const KEPT: u64 = (WINDOW_UNITS / SEGMENT_UNITS) as u64;
+const VERDICTS_MAX: u64 = (WINDOW_UNITS / SEGMENT_UNITS) as u64;
 
 #[test]
 fn a_full_send_buffer_gives_up_the_oldest_unsent_segment_and_both_ends_are_told() {
@@ -49,12 +49,15 @@ fn a_full_send_buffer_gives_up_the_oldest_unsent_segment_and_both_ends_are_told(
             assert_eq!((received.segment, received.verdict, &received.holes), (judged.segment, judged.verdict, &judged.holes));
             match received.verdict {
                 Verdict::Complete => assert_eq!(received.bytes, pattern(received.segment.0, SEGMENT_BYTES)),
-                Verdict::Expired => assert_eq!(received.holes, [(0, SEGMENT_UNITS)]),
+                Verdict::Expired => assert_eq!(received.holes, Vec::from_iter(Run::new(UnitIndex(0), UnitIndex(SEGMENT_UNITS)))),
                 other => panic!("segment {} is {other}", received.segment),
             }
         }
-        assert!(received.iter().rev().take(KEPT as usize).all(|segment| segment.verdict == Verdict::Complete), "the newest are sent");
+        assert!(
+            received.iter().rev().take(VERDICTS_MAX as usize).all(|segment| segment.verdict == Verdict::Complete),
+            "the newest are sent"
+        );
         let given_up = received.iter().filter(|segment| segment.verdict == Verdict::Expired).count() as u64;
-        assert!(given_up >= SEGMENTS - 3 * KEPT, "only {given_up} were given up");
+        assert!(given_up >= SEGMENTS - 3 * VERDICTS_MAX, "only {given_up} were given up");
     });
 }

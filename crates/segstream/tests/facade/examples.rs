@@ -56,7 +56,16 @@ fn no_example_is_missing_here() {
         .map(|entry| entry.unwrap().path().file_stem().unwrap().to_string_lossy().into_owned())
         .collect();
     names.sort();
-    assert_eq!(names, ["01_hello", "02_tolerance", "03_open_segment", "04_progressive", "05_async", "06_statistics_and_rate"]);
+    let known = [
+        "01_hello",
+        "02_tolerance",
+        "03_open_segment",
+        "04_progressive",
+        "05_async",
+        "06_statistics_and_rate",
+        "07_own_congestion_control",
+    ];
+    assert_eq!(names, known);
 }
 
 #[test]
@@ -87,4 +96,9 @@ fn asynchronous() {
 #[test]
 fn statistics_and_rate() {
     check("06_statistics_and_rate");
+}
+
+#[test]
+fn own_congestion_control() {
+    check("07_own_congestion_control");
 }

@@ -1,7 +1,7 @@
 //! Segments that are sent while they are made.
 
 use crate::loopback::{PATIENCE, any, ends, ends_async, pattern};
-use segstream::{Contract, Error, SegmentNumber, StreamId, SubmitError, Verdict, blocking};
+use segstream::{Contract, Error, SegmentNumber, StreamId, SubmitError, UnitIndex, Verdict, blocking};
 use std::thread;
 
 const PIECES: [usize; 5] = [10, 5_000, 1, 0, 70_000];
@@ -86,11 +86,14 @@ fn the_first_units_arrive_before_the_segment_is_finished() {
         let accepted = server.accept().await.unwrap().unwrap();
         let mut receiver = accepted.accept_stream().await.unwrap().unwrap();
         let Some(segstream::Progress::Units(units)) = receiver.next_units().await.unwrap() else { panic!("the segment is still open") };
-        assert_eq!((units.segment, units.first, units.count, units.bytes.as_slice()), (SegmentNumber(0), 0, 1, &pattern(0, 1024)[..]));
+        assert_eq!(
+            (units.segment, units.run.start(), units.run.len(), units.bytes.as_slice()),
+            (SegmentNumber(0), UnitIndex(0), 1, &pattern(0, 1024)[..])
+        );
         writer.append(b"end").await.unwrap();
         writer.finish().await.unwrap();
         let Some(segstream::Progress::Units(units)) = receiver.next_units().await.unwrap() else { panic!("the last unit is not told yet") };
-        assert_eq!((units.first, units.offset, units.bytes.as_slice()), (1, 1024, &b"end"[..]));
+        assert_eq!((units.run.start(), units.offset, units.bytes.as_slice()), (UnitIndex(1), 1024, &b"end"[..]));
         let Some(segstream::Progress::Judged(received)) = receiver.next_units().await.unwrap() else { panic!("all units are told") };
         assert_eq!((received.verdict, received.bytes.len()), (Verdict::Complete, 1027));
     });

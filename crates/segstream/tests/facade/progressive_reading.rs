@@ -1,7 +1,7 @@
 //! Streams read unit by unit: every unit once, then the verdict on its segment.
 
 use crate::loopback::{PATIENCE, any, ends, ends_async, pattern, through_link, tolerant};
-use segstream::{Contract, Order, Progress, Received, SegmentNumber, StreamId, Verdict, blocking};
+use segstream::{Contract, Order, Progress, Received, SegmentNumber, StreamId, UnitIndex, Verdict, blocking};
 use std::collections::BTreeMap;
 use std::thread;
 
@@ -17,8 +17,8 @@ impl Told {
         match progress {
             Progress::Units(units) => {
                 let told = self.0.entry(units.segment.0).or_insert_with(|| vec![0; 64]);
-                for unit in units.first..units.first + units.count {
-                    told[unit as usize] += 1;
+                for unit in units.run {
+                    told[unit.0 as usize] += 1;
                 }
                 let (start, end) = (units.offset as usize, units.offset as usize + units.bytes.len());
                 assert_eq!(units.bytes, pattern(units.segment.0, LENGTH)[start..end]);
@@ -28,7 +28,7 @@ impl Told {
             Progress::Judged(received) => {
                 let told = self.0.remove(&received.segment.0).unwrap_or_else(|| vec![0; 64]);
                 for (unit, times) in told.into_iter().enumerate() {
-                    let hole = received.holes.iter().any(|hole| (hole.0..hole.1).contains(&(unit as u32)));
+                    let hole = received.holes.iter().any(|hole| hole.contains(UnitIndex(unit as u32)));
                     assert_eq!(times, u8::from(!hole), "segment {}, unit {unit}", received.segment);
                 }
                 Some(received)

@@ -65,7 +65,7 @@ fn serve(mut endpoint: blocking::Endpoint, over: &AtomicBool) -> (usize, u64) {
             complete += u64::from(received.verdict == Verdict::Complete);
         }
         connection.closed(PATIENCE).unwrap();
-        endpoint.forget(id);
+        endpoint.release(id);
     }
     (connections, complete)
 }

@@ -6,7 +6,7 @@ use std::thread;
 use std::time::Duration;
 
 fn assert_timed_out(error: &Error) {
-    assert!(matches!(error, Error::Closed { reason: CloseReason::TimedOut(after), .. } if *after == seconds(1).into()), "{error}");
+    assert!(matches!(error, Error::Closed { reason: CloseReason::TimedOut(after), .. } if *after == seconds(1)), "{error}");
     assert!(error.to_string().contains("nothing came from the peer for 1"), "{error}");
 }
 
@@ -35,7 +35,7 @@ fn a_sender_whose_receiver_is_killed_hears_unknown_within_the_idle_timeout() {
         assert_timed_out(&connection.open_stream(Contract::default()).unwrap_err());
         assert!(connection.next_verdict(StreamId(0), Some(seconds(5))).unwrap().is_none());
         assert_timed_out(&connection.close(0, "").unwrap_err());
-        client.forget(id);
+        client.release(id);
         assert!(matches!(client.connection(id).statistics(), Err(Error::Unknown("connection"))));
     });
 }
@@ -97,7 +97,7 @@ fn an_asynchronous_peer_hears_the_same() {
         tokio::task::spawn_blocking(|| serving.join().unwrap()).await.unwrap();
         let lost = sender.send(pattern(0, 10_000)).await.unwrap();
         assert_eq!(sender.verdict(lost).await.unwrap().verdict, Verdict::Unknown);
-        assert_eq!(connection.closed().await, CloseReason::TimedOut(seconds(1).into()));
+        assert_eq!(connection.closed().await, CloseReason::TimedOut(seconds(1)));
         assert_timed_out(&sender.send("too late".into()).await.unwrap_err());
         assert_timed_out(&connection.accept_stream().await.map(|_| ()).unwrap_err());
         assert_timed_out(&connection.close(0, "").await.unwrap_err());

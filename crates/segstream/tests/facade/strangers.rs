@@ -1,7 +1,7 @@
 //! Datagrams that are none of ours at a listening port: counted, and harmless.
 
 use crate::loopback::{PATIENCE, any, ends, ends_async, pattern};
-use segstream::{Contract, StrayCounters, StreamId, Verdict, blocking};
+use segstream::{Contract, StreamId, UnmatchedCounters, Verdict, blocking};
 use std::net::{SocketAddr, UdpSocket};
 use std::thread;
 use std::time::Duration;
@@ -18,8 +18,8 @@ fn make_noise(to: SocketAddr) {
     }
 }
 
-fn total(strays: StrayCounters) -> u64 {
-    strays.not_ours + strays.unknown_connection + strays.bad_requests + strays.rejected
+fn total(unmatched: UnmatchedCounters) -> u64 {
+    unmatched.not_ours + unmatched.unknown_connection + unmatched.bad_requests + unmatched.rejected
 }
 
 #[test]
@@ -31,8 +31,8 @@ fn noise_at_a_blocking_endpoint() {
         while !noise.is_finished() || server.wait(Some(Duration::from_millis(50))).unwrap().is_some() {
             assert!(server.wait(Some(Duration::from_millis(10))).unwrap().is_none(), "noise became an event");
         }
-        let strays = server.strays();
-        assert!(total(strays) > 1_000 && strays.not_ours > 0, "{strays:?}");
+        let unmatched = server.unmatched();
+        assert!(total(unmatched) > 1_000 && unmatched.not_ours > 0, "{unmatched:?}");
 
         let sending = thread::spawn(move || {
             let mut client = blocking::Endpoint::builder().bind(any()).unwrap();
@@ -69,7 +69,7 @@ fn noise_at_an_asynchronous_endpoint_while_it_works() {
         connection.close(0, "").await.unwrap();
         client.close().await.unwrap();
         server.close().await.unwrap();
-        let strays = server.strays();
-        assert!(total(strays) > 1_000, "{strays:?}");
+        let unmatched = server.unmatched();
+        assert!(total(unmatched) > 1_000, "{unmatched:?}");
     });
 }

@@ -68,7 +68,7 @@ fn a_waker_ends_a_wait_and_threads_that_bring_something_are_no_wakers() {
         assert!(matches!(server.accept(PATIENCE), Err(Error::Woken)));
         waking.join().unwrap();
         let sending = thread::spawn(move || send(to, builder(config(Threads::Both), false)));
-        // Were a thread's bell taken for a waker, one of these calls would end with an error.
+        // If a notification of an I/O thread were taken for a wake-up by the application, one of these calls would end with an error.
         receive(&mut server);
         sending.join().unwrap();
     });

@@ -1,27 +1,26 @@
-//! The link that all parties share, and a party's entry to it.
+//! The shared link, and the entry of each flow to it.
 //!
-//! Called by `carrier` for each packet a party sends forward, and by [`crate::Shared`] for what the queue was like.
+//! Called by `channel` for each packet that a flow sends forward, and by [`crate::Shared`] for the queueing delay.
 //!
-//! A packet crosses the link, then the party's own path: it enters that when its last bit has left the link. A party
-//! that starts later lives in a time of its own, counted from its start; the entry translates.
+//! A packet crosses the link and then the flow's own path, which it enters when its last bit has left the link. The clock of a flow
+//! starts with the flow; its entry converts times.
 //!
-//! A link whose queue serves flows in turn tells later what becomes of a packet; [`crate::Shared`] hands that to its party. Each
-//! party is a flow.
+//! A queue that decides at dequeue returns the fate of a packet later; [`crate::Shared`] passes it to the flow of the packet.
 //!
-//! Invariant: packets enter in the order of time, because [`crate::Shared`] always lets the earliest event happen.
+//! Invariant: packets enter in the order of time, because [`crate::Shared`] always runs the earliest event.
 
 use super::queue_meter::QueueMeter;
 use segstream_base::endpoint::Ecn;
 use segstream_base::random::Seed;
 use segstream_base::{Bytes, Duration, Instant};
 use segstream_path::{
-    DelaySteps, Entering, Fate, Jitter, Passage, PathConfig, PathCounters, Probability, ReorderSpec, ScheduledPath, SpecError,
+    DelaySteps, Fate, Jitter, Passage, PathConfig, PathCounters, PathPacket, Probability, ReorderSpec, ScheduledPath, SpecError,
 };
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-/// A link that several parties share: a bottleneck with its queue.
+/// A link that several flows share: a bottleneck with its queue.
 #[derive(Clone, Debug)]
 pub struct Link(Rc<RefCell<Inner>>);
 
@@ -30,27 +29,27 @@ struct Inner {
     path: ScheduledPath,
     meter: QueueMeter,
     entries: u64,
-    /// Packets that the queue has not decided: by their ticket on the link, the entry and the ticket there.
+    /// Undecided packets: from the identifier on the link to the entry, and the identifier there.
     waiting: BTreeMap<u64, (u64, u64)>,
-    tickets: u64,
+    next_id: u64,
 }
 
-/// What the link has decided of a packet that waited.
+/// A packet that the link has decided.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Decided {
-    /// Whose packet.
+    /// Its entry.
     pub(crate) entry: u64,
-    /// What its party calls it.
-    pub(crate) ticket: u64,
+    /// Its identifier in its flow.
+    pub(crate) id: u64,
     pub(crate) passage: Passage,
 }
 
 impl Link {
     /// An idle link. Of `config` bandwidth, traces, queue, queue management, marking, policing and loss are used; delay and
-    /// its steps, jitter, aggregation, reordering, duplication and corruption belong to the parties' own paths and are left out.
+    /// its steps, jitter, aggregation, reordering, duplication and corruption belong to the flows' own paths and are left out.
     ///
     /// # Errors
-    /// Says which value of the configuration cannot be.
+    /// Says which value of the configuration is invalid.
     pub fn new(config: &PathConfig, seed: Seed) -> Result<Self, SpecError> {
         let config = PathConfig {
             delay: Duration::ZERO,
@@ -63,34 +62,34 @@ impl Link {
             ..config.clone()
         };
         let path = ScheduledPath::new(&config, seed, "shared")?;
-        let inner = Inner { path, meter: QueueMeter::default(), entries: 0, waiting: BTreeMap::new(), tickets: 0 };
+        let inner = Inner { path, meter: QueueMeter::default(), entries: 0, waiting: BTreeMap::new(), next_id: 0 };
         Ok(Self(Rc::new(RefCell::new(inner))))
     }
 
-    /// An entry for a party that starts at `start`, to be handed to [`crate::Simulation::join`].
+    /// An entry for a flow that starts at `start`, to be handed to [`crate::Simulation::join`].
     pub fn enter(&self, start: Instant) -> Entry {
         let number = self.0.borrow().entries;
         self.0.borrow_mut().entries += 1;
         Entry { link: self.clone(), number, start, counts: EntryCounts::default() }
     }
 
-    /// When the link decides of the next packet that waits; far future when none does, or when it decides at once.
+    /// When the link dequeues the next packet; far future when the queue is empty or decides at once.
     pub(crate) fn due(&self) -> Instant {
         self.0.borrow().path.due()
     }
 
-    /// Lets the link decide what it decides until `now`.
+    /// Dequeues packets until `now`.
     pub(crate) fn advance(&self, now: Instant) {
         self.0.borrow_mut().path.advance(now);
     }
 
-    /// The next packet that was decided.
+    /// The next decided packet.
     pub(crate) fn decided(&self) -> Option<Decided> {
         let inner = &mut *self.0.borrow_mut();
-        let (ticket, passage) = inner.path.settled()?;
-        let (entry, ticket) = inner.waiting.remove(&ticket)?;
+        let (id, passage) = inner.path.decided()?;
+        let (entry, id) = inner.waiting.remove(&id)?;
         inner.measure(&passage);
-        Some(Decided { entry, ticket, passage })
+        Some(Decided { entry, id, passage })
     }
 
     /// What has happened on the link so far.
@@ -98,7 +97,7 @@ impl Link {
         self.0.borrow().path.counters()
     }
 
-    /// What waiting was like so far.
+    /// The queueing delay so far.
     pub fn queue(&self) -> QueueMeter {
         self.0.borrow().meter.clone()
     }
@@ -109,20 +108,20 @@ impl Link {
         self.0.borrow_mut().meter.take_interval()
     }
 
-    /// Forgets what waiting was like before now, but for the open interval of the series.
+    /// Restarts the statistics, except for the open interval of the series.
     pub fn restart_meter(&self) {
         self.0.borrow_mut().meter.restart();
     }
 
-    /// Sends a packet of `entry` that is called `ticket` there; `None` while it waits.
-    fn send(&self, entry: u64, ticket: u64, now: Instant, bytes: Bytes, markable: bool) -> Option<Passage> {
+    /// Sends packet `id` of `entry`; `None` while it is queued.
+    fn send(&self, entry: u64, id: u64, now: Instant, bytes: Bytes, ecn: Option<Ecn>) -> Option<Passage> {
         let inner = &mut *self.0.borrow_mut();
-        if let Some(passage) = inner.path.offer(now, entering(bytes, markable, entry), inner.tickets) {
+        if let Some(passage) = inner.path.offer(now, PathPacket { bytes, ecn, flow: entry }, inner.next_id) {
             inner.measure(&passage);
             return Some(passage);
         }
-        inner.waiting.insert(inner.tickets, (entry, ticket));
-        inner.tickets += 1;
+        inner.waiting.insert(inner.next_id, (entry, id));
+        inner.next_id += 1;
         None
     }
 }
@@ -135,12 +134,7 @@ impl Inner {
     }
 }
 
-/// A packet of a flow. Limit: a packet that can be marked is ECT(0).
-pub(crate) const fn entering(bytes: Bytes, markable: bool, flow: u64) -> Entering {
-    Entering { bytes, ecn: if markable { Some(Ecn::Ect0) } else { None }, flow }
-}
-
-/// What a party has put through its entry, in bytes of whole packets.
+/// The counters of an entry, in bytes of whole packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub(crate) struct EntryCounts {
     pub(crate) packets_sent: u64,
@@ -150,13 +144,13 @@ pub(crate) struct EntryCounts {
     /// Dropped or lost on the shared link.
     pub(crate) packets_dropped: u64,
     pub(crate) bytes_dropped: u64,
-    /// Dropped or lost on the party's own path.
+    /// Dropped or lost on the flow's own path.
     pub(crate) packets_lost: u64,
     pub(crate) bytes_lost: u64,
     pub(crate) packets_marked: u64,
 }
 
-/// A party's way onto the shared link.
+/// The entry of a flow to the shared link.
 #[derive(Clone, Debug)]
 pub struct Entry {
     link: Link,
@@ -166,22 +160,22 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// When the party starts.
+    /// When the flow starts.
     pub const fn start(&self) -> Instant {
         self.start
     }
 
-    /// The instant of all that is `local` in the party's own time.
+    /// Converts the flow's time to that of the run.
     pub(crate) fn global(&self, local: Instant) -> Instant {
         self.start + local.since(Instant::ZERO)
     }
 
-    /// The party's own time at `global`.
+    /// Converts the time of the run to the flow's.
     pub(crate) fn local(&self, global: Instant) -> Instant {
         Instant::ZERO + global.since(self.start)
     }
 
-    /// When the shared link will have sent everything it has accepted, in the party's time.
+    /// When the shared link will have sent everything it has accepted, in the flow's time.
     pub(crate) fn free_at(&self) -> Instant {
         self.local(self.link.0.borrow().path.free_at())
     }
@@ -191,7 +185,7 @@ impl Entry {
         self.counts.packets_dropped
     }
 
-    /// A packet of the party has arrived.
+    /// A packet of the flow has arrived.
     pub(crate) const fn count_arrival(&mut self, bytes: usize) {
         self.counts.packets_arrived += 1;
         self.counts.bytes_arrived += bytes as u64;
@@ -202,15 +196,15 @@ impl Entry {
         self.number
     }
 
-    /// Sends a packet over the shared link, which the party calls `ticket`; `None` while it waits there.
-    pub(crate) fn cross(&mut self, ticket: u64, now: Instant, bytes: Bytes, markable: bool) -> Option<Passage> {
+    /// Sends packet `id` over the shared link; `None` while it is queued there.
+    pub(crate) fn cross(&mut self, id: u64, now: Instant, bytes: Bytes, ecn: Option<Ecn>) -> Option<Passage> {
         let counts = &mut self.counts;
         counts.packets_sent += 1;
         counts.bytes_sent += bytes.get();
-        self.link.send(self.number, ticket, self.global(now), bytes, markable)
+        self.link.send(self.number, id, self.global(now), bytes, ecn)
     }
 
-    /// When a packet enters the party's own path of which the shared link says `shared`; `None` if it was dropped there.
+    /// When a packet that passed the shared link enters the flow's own path; `None` if it was dropped on the link.
     pub(crate) fn behind(&mut self, shared: &Passage, bytes: Bytes) -> Option<Instant> {
         let Fate::Delivered { at } = shared.fate else {
             self.counts.packets_dropped += 1;
@@ -220,7 +214,7 @@ impl Entry {
         Some(self.local(at))
     }
 
-    /// What becomes of a packet of which the shared link says `shared` and the party's own path `own`.
+    /// The fate of a packet with the passages `shared` on the shared link and `own` on the flow's own path.
     pub(crate) fn through(&mut self, shared: &Passage, own: Passage, bytes: Bytes) -> Passage {
         let counts = &mut self.counts;
         if !matches!(own.fate, Fate::Delivered { .. }) {

@@ -1,8 +1,8 @@
-//! What waiting in a queue was like: mean, quantiles and maximum over packets, in constant memory.
+//! Queueing delay over packets: mean, quantiles and maximum, in constant memory.
 //!
 //! Called by [`super::Link`] for each packet that crosses it.
 //!
-//! Waits are counted in classes, 64 to each doubling, as high dynamic range histograms do.
+//! Delays are counted in classes, 64 to each doubling, as in an HDR histogram.
 //!
 //! Invariant: mean and maximum are exact; a quantile is at most 1/64 too large.
 
@@ -13,7 +13,7 @@ const FINE_BITS: u32 = 6;
 /// Enough for every 64-bit number of nanoseconds.
 const CLASSES: usize = (64 - FINE_BITS as usize + 1) << FINE_BITS;
 
-/// What waiting was like.
+/// Statistics of queueing delay.
 #[derive(Clone, Debug)]
 pub struct QueueMeter {
     classes: Box<[u64]>,
@@ -37,7 +37,7 @@ impl Default for QueueMeter {
 }
 
 impl QueueMeter {
-    /// A packet has waited for `queued`.
+    /// Records the queueing delay of a packet.
     pub(crate) fn record(&mut self, queued: Duration) {
         let nanos = queued.as_nanos();
         if let Some(count) = self.classes.get_mut(class(nanos)) {
@@ -51,22 +51,22 @@ impl QueueMeter {
         self.interval.max = self.interval.max.max(queued);
     }
 
-    /// How many packets waited.
+    /// The number of recorded packets.
     pub const fn packets(&self) -> u64 {
         self.packets
     }
 
-    /// The mean wait; zero without packets.
+    /// The mean delay; zero without packets.
     pub fn mean(&self) -> Duration {
         Duration::from_nanos(self.sum_ns.checked_div(self.packets).unwrap_or(0))
     }
 
-    /// The longest wait.
+    /// The longest delay.
     pub const fn max(&self) -> Duration {
         self.max
     }
 
-    /// The wait that a share `share` of the packets did not exceed; zero without packets.
+    /// The `share`-quantile of the delay; zero without packets.
     pub fn quantile(&self, share: f64) -> Duration {
         let rank = (libm::ceil(share * self.packets as f64) as u64).max(1);
         let mut seen = 0;

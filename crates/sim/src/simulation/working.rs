@@ -5,14 +5,14 @@
 //!
 //! A half is asked for a packet, or for its deadline, whenever something has happened at its end. While its processor is
 //! busy or may make no more, a deadline that has come may be that of a packet which waits for the processor, and ringing
-//! it again would change nothing: it rings at the end of the work. Timers that lie ahead ring at their time.
+//! it again would change nothing: it expires at the end of the work. Timers that lie ahead expire at their time.
 //!
 //! Invariant: the processor of an end is asked after everything that happens there, so it never stands idle while there
 //! is work.
 
 use super::Simulation;
-use crate::agenda::Class;
 use crate::end_system::Work;
+use crate::event_queue::Class;
 use crate::observer::{Direction, Moment, Observer, PacketEvent};
 use segstream_base::Instant;
 use segstream_base::halves::{Deadline, Packet as _, Receiver, Sender};
@@ -27,7 +27,7 @@ where
     pub(super) fn wait_for_receiver(&mut self, class: Class) {
         let ring = if class == Class::Forward { &mut self.forward.in_band } else { &mut self.forward.apart };
         if let (Some(flight), Some(stations)) = (ring.pop(), &mut self.stations) {
-            self.agenda.set(class, ring.next_at());
+            self.event_queue.set(class, ring.next_at());
             if O::PACKETS {
                 let (now, number, packet) = (self.now, flight.number, &flight.packet);
                 self.observer.packet(PacketEvent { now, direction: Direction::Forward, number, moment: Moment::Arrived, packet });
@@ -45,7 +45,7 @@ where
     pub(super) fn wait_for_sender(&mut self, class: Class) {
         let ring = if class == Class::Back { &mut self.back.in_band } else { &mut self.back.apart };
         if let (Some(flight), Some(stations)) = (ring.pop(), &mut self.stations) {
-            self.agenda.set(class, ring.next_at());
+            self.event_queue.set(class, ring.next_at());
             if O::PACKETS {
                 let (now, number, packet) = (self.now, flight.number, &flight.packet);
                 self.observer.packet(PacketEvent { now, direction: Direction::Back, number, moment: Moment::Arrived, packet });
@@ -78,8 +78,8 @@ where
                 if let Err(fault) = self.forward.send(now, packet, &mut self.observer) {
                     self.fail(Direction::Forward, self.forward.sent(), fault);
                 }
-                self.agenda.set(Class::Forward, self.forward.in_band.next_at());
-                self.agenda.set(Class::ForwardApart, self.forward.apart.next_at());
+                self.event_queue.set(Class::Forward, self.forward.in_band.next_at());
+                self.event_queue.set(Class::ForwardApart, self.forward.apart.next_at());
                 self.expect_decisions();
                 if let Some(stations) = self.stations.as_mut().filter(|_| free_at > now && self.forward.free_at() > free_at) {
                     stations.sender.waits_until(free_at);
@@ -107,8 +107,8 @@ where
                 if let Err(fault) = self.back.send(now, packet, &mut self.observer) {
                     self.fail(Direction::Back, self.back.sent(), fault);
                 }
-                self.agenda.set(Class::Back, self.back.in_band.next_at());
-                self.agenda.set(Class::BackApart, self.back.apart.next_at());
+                self.event_queue.set(Class::Back, self.back.in_band.next_at());
+                self.event_queue.set(Class::BackApart, self.back.apart.next_at());
                 self.expect_decisions();
                 if let Some(stations) = self.stations.as_mut().filter(|_| free_at > now && self.back.free_at() > free_at) {
                     stations.receiver.waits_until(free_at);
@@ -141,7 +141,7 @@ where
             }
         }
         let due = if may_ask { self.sender.poll_timeout() } else { self.sender.poll_control_timeout() };
-        self.agenda.set(Class::SenderTimer, ahead(due, now, may_ask));
+        self.event_queue.set(Class::SenderTimer, ahead(due, now, may_ask));
         self.note_work();
         works || told
     }
@@ -165,7 +165,7 @@ where
             }
             may_ask &= !works;
         }
-        self.agenda.set(Class::ReceiverTimer, ahead(self.receiver.poll_timeout(), now, may_ask));
+        self.event_queue.set(Class::ReceiverTimer, ahead(self.receiver.poll_timeout(), now, may_ask));
         self.note_work();
         works || told
     }
@@ -184,11 +184,11 @@ where
 
     fn note_work(&mut self) {
         let at = self.stations.as_ref().map_or(Instant::FAR_FUTURE, |stations| stations.next_at());
-        self.agenda.set(Class::Work, at);
+        self.event_queue.set(Class::Work, at);
     }
 }
 
-/// When a half's deadline rings: not again, where it has come and the half could not be asked.
+/// When a half's deadline expires: not again, where it has come and the half could not be asked.
 fn ahead(deadline: Option<Deadline>, now: Instant, asked: bool) -> Instant {
     deadline.map(|deadline| deadline.at).filter(|at| asked || *at > now).unwrap_or(Instant::FAR_FUTURE)
 }

@@ -1,7 +1,7 @@
 //! A model of processors: the processes of a protocol that is parallel by function, each call of which costs time (HT 6).
 //!
 //! [`StageModel`] runs real [`Stage`]s in virtual time. A cost function says what a call costs, a list of [`Place`]s
-//! which processor does it. Called by laboratories, which ask how many packets a second so many processors carry;
+//! which processor does it. Called by laboratories, which ask how many packets a second this many processors carry;
 //! it names no protocol.
 //!
 //! A processor serves one call at a time, in the order in which the calls became ready; calls that are ready at one
@@ -9,14 +9,14 @@
 //! is with the others at that instant. A stage that is a link occupies nobody and is called a delay after the
 //! message was sent to it.
 //!
-//! - `calendar`: what happens when; `processor`: who is served and who waits; [`tally`]: what was counted.
+//! - `event_queue`: the events to come; `processor`: a processor and its queue; [`tally`]: counters.
 //!
 //! Invariant: the same stages, places and costs give the same calls in the same order, on every platform.
 //!
 //! Limit: queues are not bounded, as the windows of protocols bound them. A link with a timer that is always due would
-//! be called for ever at one instant.
+//! be called forever at one instant.
 
-mod calendar;
+mod event_queue;
 mod processor;
 pub mod tally;
 #[cfg(test)]
@@ -24,7 +24,7 @@ mod tests;
 
 pub use tally::StageTally;
 
-use calendar::{Calendar, Event};
+use event_queue::{Event, EventQueue};
 use processor::{Job, Processor};
 use segstream_base::stage::{Stage, StageId};
 use segstream_base::{Duration, Instant};
@@ -94,7 +94,7 @@ pub struct StageModel<S: Stage, C> {
     places: Vec<Place>,
     cost: C,
     processors: Vec<Processor<S::Message>>,
-    calendar: Calendar<S::Message>,
+    event_queue: EventQueue<S::Message>,
     timers: Vec<TimerState>,
     tallies: Vec<StageTally>,
     now: Instant,
@@ -127,7 +127,7 @@ where
             places,
             cost,
             processors: (0..last.map_or(0, |last| last + 1)).map(|_| Processor::new()).collect(),
-            calendar: Calendar::new(),
+            event_queue: EventQueue::new(),
             timers: vec![TimerState::Idle; count],
             now: Instant::ZERO,
             out: Vec::new(),
@@ -145,7 +145,7 @@ where
         if to.0 >= self.stages.len() {
             return Err(StageModelError::NoSuchStage { from: "outside", to: to.0 });
         }
-        self.calendar.put(at.max(self.now), Event::Arrival { to: to.0, message });
+        self.event_queue.put(at.max(self.now), Event::Arrival { to: to.0, message });
         Ok(())
     }
 
@@ -155,7 +155,7 @@ where
     ///
     /// When a stage addresses one that does not exist.
     pub fn step(&mut self, until: Instant) -> Result<bool, StageModelError> {
-        let Some((at, event)) = self.calendar.take(until) else {
+        let Some((at, event)) = self.event_queue.take(until) else {
             return Ok(false);
         };
         self.now = at;
@@ -206,7 +206,7 @@ where
     /// A message is with a stage.
     fn arrive(&mut self, to: usize, message: S::Message) {
         match self.places[to] {
-            Place::Link(delay) => self.calendar.put(self.now + delay, Event::Passed { stage: to, message }),
+            Place::Link(delay) => self.event_queue.put(self.now + delay, Event::Passed { stage: to, message }),
             Place::Processor(processor) => {
                 self.processors[processor].wait(Job { stage: to, ready: self.now, message: Some(message) });
                 self.serve(processor);
@@ -230,7 +230,7 @@ where
             let cost = (self.cost)(StageId(job.stage), work);
             self.tallies[job.stage].note(job.message.is_some(), cost, self.now.since(job.ready));
             self.processors[processor].begin(job, cost);
-            self.calendar.put(self.now + cost, Event::Served { processor });
+            self.event_queue.put(self.now + cost, Event::Served { processor });
         }
     }
 
@@ -267,7 +267,7 @@ where
             (Some(due), TimerState::Armed(at)) if at <= due => {}
             (Some(due), _) => {
                 self.timers[stage] = TimerState::Armed(due);
-                self.calendar.put(due, Event::Timer { stage });
+                self.event_queue.put(due, Event::Timer { stage });
             }
             (None, _) => self.timers[stage] = TimerState::Idle,
         }

@@ -1,4 +1,4 @@
-//! A processor of the model: who is served, and who waits.
+//! A processor of the model and its queue of calls.
 //!
 //! Called by [`super::StageModel`].
 //!

@@ -1,4 +1,4 @@
-//! What the stages of a model did.
+//! Counters of the stages of a model.
 //!
 //! Made by [`super::StageModel`]; read by laboratories and tests.
 //!

@@ -106,7 +106,7 @@ fn two_processors_carry_what_the_fuller_one_carries() {
     let model = tandem(1_000, [0, 1, 0, 1]);
     let work = Duration::from_micros(100) * 1_000;
     assert_eq!(model.processors_busy(), [work, Duration::from_micros(80) * 1_000]);
-    // The fuller one is never idle but for the first packet's way to it and the last one's way from it.
+    // The fuller one is never idle except for the first packet's way to it and the last one's way from it.
     assert!(model.now().since(Instant::ZERO + work) <= Duration::from_micros(80), "{}", model.now());
 }
 

@@ -110,7 +110,7 @@ impl Chain {
     /// The chain with a given rate and squared coefficient of variation.
     ///
     /// # Errors
-    /// Says which of the values cannot be.
+    /// Says which of the values is invalid.
     pub fn solve(rate: f64, scv: f64, alpha: f64) -> Result<Self, ArrivalsError> {
         if !(0.0..=1.0).contains(&rate) {
             return Err(ArrivalsError::Rate { rate });

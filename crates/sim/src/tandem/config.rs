@@ -1,4 +1,4 @@
-//! What a tandem is made of, and which values cannot be.
+//! What a tandem is made of, and which values are invalid.
 //!
 //! Called by whoever builds a [`super::Tandem`].
 //!
@@ -17,8 +17,10 @@ pub const ROOM_MAX: u32 = 65_536;
 pub struct TandemConfig {
     /// How long a slot is, for halves, which count in time. Default: 81.92 us, a packet of 1024 bytes at 100 Mbit/s.
     pub slot: Duration,
-    /// The service of each of the four stations. Default: 2.
+    /// The service of LINK1 and LINK2. Default: 2.
     pub processing_slots: u32,
+    /// The service of XTP1 and XTP2. Default: 2.
+    pub xtp_processing_slots: u32,
     /// What the link takes to send a packet. Default: 1.
     pub transmission_slots: u32,
     /// What a packet takes to cross the link. Default: 6.
@@ -66,6 +68,7 @@ impl Default for TandemConfig {
         Self {
             slot: Duration::from_nanos(81_920),
             processing_slots: 2,
+            xtp_processing_slots: 2,
             transmission_slots: 1,
             propagation_slots: 6,
             link1_room: 13,
@@ -118,7 +121,7 @@ pub enum TandemConfigError {
         /// What was given.
         value: f64,
     },
-    /// The arrival process cannot be.
+    /// The arrival process is invalid.
     #[error(transparent)]
     Arrivals(#[from] ArrivalsError),
 }
@@ -131,8 +134,9 @@ impl TandemConfig {
     pub fn check(&self) -> Result<(), TandemConfigError> {
         let counts = [
             ("the length of a slot", self.slot.as_nanos()),
-            ("the service of a station", u64::from(self.processing_slots)),
-            // Why not 0: an answer would be there before the slot is over in which it was asked for.
+            ("the service of a LINK station", u64::from(self.processing_slots)),
+            ("the service of an XTP station", u64::from(self.xtp_processing_slots)),
+            // Why not 0: an answer would be there before the slot is over in which it was requested.
             ("the delay of control", u64::from(self.control_slots)),
             ("the most packets of a message", u64::from(self.message_packets_max)),
             ("the payload of a packet", u64::from(self.packet_payload_bytes)),
@@ -166,7 +170,9 @@ impl TandemConfig {
 
     /// What a message of one packet takes from end to end when nothing is in its way.
     pub const fn delay_slots_min(&self) -> u64 {
-        4 * self.processing_slots as u64 + self.transmission_slots as u64 + self.propagation_slots as u64
+        2 * (self.processing_slots as u64 + self.xtp_processing_slots as u64)
+            + self.transmission_slots as u64
+            + self.propagation_slots as u64
     }
 
     /// From the start of a packet's service at XTP1 to the arrival of what the receiver answers, when nothing is in the way.

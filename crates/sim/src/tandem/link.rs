@@ -16,7 +16,7 @@ pub(super) struct Link<P> {
     transmission_slots: u64,
     propagation_slots: u64,
     free_at: u64,
-    under_way: VecDeque<(u64, Customer<P>)>,
+    in_flight: VecDeque<(u64, Customer<P>)>,
     /// Packets of the halves that were corrupted.
     pub(super) corrupted: u64,
 }
@@ -24,7 +24,7 @@ pub(super) struct Link<P> {
 impl<P> Link<P> {
     pub(super) fn new(transmission_slots: u32, propagation_slots: u32) -> Self {
         let (transmission_slots, propagation_slots) = (u64::from(transmission_slots), u64::from(propagation_slots));
-        Self { transmission_slots, propagation_slots, free_at: 0, under_way: VecDeque::with_capacity(64), corrupted: 0 }
+        Self { transmission_slots, propagation_slots, free_at: 0, in_flight: VecDeque::with_capacity(64), corrupted: 0 }
     }
 
     /// A packet enters in `slot`; `noise` corrupts it.
@@ -38,51 +38,51 @@ impl<P> Link<P> {
             }
             customer => customer,
         };
-        self.under_way.push_back((self.free_at + self.propagation_slots, customer));
+        self.in_flight.push_back((self.free_at + self.propagation_slots, customer));
     }
 
     /// The packet that has crossed the link in `slot`.
     #[inline]
     pub(super) fn leave(&mut self, slot: u64) -> Option<Customer<P>> {
-        take_due(&mut self.under_way, slot)
+        take_due(&mut self.in_flight, slot)
     }
 
-    /// Sound packets of the halves that are under way.
+    /// Sound packets of the halves that are in flight.
     pub(super) fn user_len(&self) -> usize {
-        self.under_way.iter().filter(|(_, customer)| matches!(customer, Customer::User(_))).count()
+        self.in_flight.iter().filter(|(_, customer)| matches!(customer, Customer::User(_))).count()
     }
 }
 
-/// Control under way in one direction: a fixed delay, no loss, no queue.
+/// Control in flight in one direction: a fixed delay, no loss, no queue.
 #[derive(Clone, Debug)]
 pub(super) struct ControlLine<P> {
     delay_slots: u64,
-    under_way: VecDeque<(u64, P)>,
+    in_flight: VecDeque<(u64, P)>,
     /// Packets that were sent.
     pub(super) sent: u64,
 }
 
 impl<P> ControlLine<P> {
     pub(super) fn new(delay_slots: u32) -> Self {
-        Self { delay_slots: u64::from(delay_slots), under_way: VecDeque::with_capacity(64), sent: 0 }
+        Self { delay_slots: u64::from(delay_slots), in_flight: VecDeque::with_capacity(64), sent: 0 }
     }
 
     pub(super) fn enter(&mut self, slot: u64, packet: P) {
         self.sent += 1;
-        self.under_way.push_back((slot + self.delay_slots, packet));
+        self.in_flight.push_back((slot + self.delay_slots, packet));
     }
 
     /// The next packet that is there in `slot`; to be asked for until there is none.
     #[inline]
     pub(super) fn leave(&mut self, slot: u64) -> Option<P> {
-        take_due(&mut self.under_way, slot)
+        take_due(&mut self.in_flight, slot)
     }
 }
 
 #[inline]
-fn take_due<T>(under_way: &mut VecDeque<(u64, T)>, slot: u64) -> Option<T> {
-    if under_way.front()?.0 > slot {
+fn take_due<T>(in_flight: &mut VecDeque<(u64, T)>, slot: u64) -> Option<T> {
+    if in_flight.front()?.0 > slot {
         return None;
     }
-    under_way.pop_front().map(|(_, item)| item)
+    in_flight.pop_front().map(|(_, item)| item)
 }

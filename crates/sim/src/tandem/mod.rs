@@ -27,8 +27,8 @@
 //! 5. A free server of XTP1 asks the sender for a packet. Its service begins in this slot, and packets that carry
 //!    nothing leave at once. A busy one asks for control only.
 //!
-//! So a message of n packets that meets nobody takes `delay_slots_min + processing_slots * (n - 1)`, 15 + 2 (n - 1).
-//! A half's timer rings in the first slot that does not begin before it.
+//! So a message of n packets that meets nobody takes `delay_slots_min + xtp_processing_slots * (n - 1)`, 15 + 2 (n - 1).
+//! A half's timer expires in the first slot that does not begin before it.
 //!
 //! Invariant: the same halves, configuration and seed give the same run on every platform. Arrivals, lengths, external
 //! traffic, ties and noise draw from streams of their own, as often in every run: two schemes meet the same messages, the same
@@ -99,7 +99,7 @@ pub struct Tandem<S: Sender, R> {
     xtp1_done_at: u64,
     /// A packet has left XTP1 in this slot.
     xtp1_freed: bool,
-    processing_slots: u64,
+    xtp1_slots: u64,
     link1: Queue<S::Forward>,
     link: Link<S::Forward>,
     link2: Queue<S::Forward>,
@@ -151,10 +151,10 @@ where
     /// of `seed`.
     ///
     /// # Errors
-    /// Says which value of the configuration cannot be.
+    /// Says which value of the configuration is invalid.
     pub fn new(sender: S, receiver: R, config: &TandemConfig, seed: Seed) -> Result<Self, TandemConfigError> {
         config.check()?;
-        let queue = |room| Queue::new(room, config.processing_slots, config.order);
+        let queue = |room, service| Queue::new(room, service, config.order);
         Ok(Self {
             slot: 0,
             now: Instant::ZERO,
@@ -166,11 +166,11 @@ where
             served: None,
             xtp1_done_at: NEVER,
             xtp1_freed: false,
-            processing_slots: u64::from(config.processing_slots),
-            link1: queue(config.link1_room),
+            xtp1_slots: u64::from(config.xtp_processing_slots),
+            link1: queue(config.link1_room, config.processing_slots),
             link: Link::new(config.transmission_slots, config.propagation_slots),
-            link2: queue(config.link2_room),
-            xtp2: queue(config.xtp2_room),
+            link2: queue(config.link2_room, config.processing_slots),
+            xtp2: queue(config.xtp2_room, config.xtp_processing_slots),
             control: ControlLine::new(config.control_slots),
             feedback: ControlLine::new(config.control_slots),
             // Why now: before the first slot nobody has asked the halves.
@@ -357,7 +357,7 @@ where
             match packet {
                 Some(packet) if free && packet.is_data() => {
                     self.served = Some(packet);
-                    self.xtp1_done_at = self.slot + self.processing_slots;
+                    self.xtp1_done_at = self.slot + self.xtp1_slots;
                 }
                 Some(packet) => {
                     self.control.enter(self.slot, packet);

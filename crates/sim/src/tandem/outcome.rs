@@ -95,7 +95,7 @@ pub struct TandemOutcome {
     pub batches: Vec<Batch>,
     /// Data packets that entered XTP1's server, new and again.
     pub packets_sent: u64,
-    /// Those of them that carried something again.
+    /// Retransmissions among them.
     pub packets_retransmitted: u64,
     /// Data packets that the link corrupted.
     pub packets_corrupted: u64,

@@ -76,7 +76,7 @@ pub struct QueueOutcome {
     pub arrived: Split,
     /// Packets that found no room.
     pub dropped: Split,
-    /// In how many slots so many packets were there, the one in service among them, from none to as many as there is room
+    /// In how many slots this many packets were there, the one in service among them, from none to as many as there is room
     /// for. Seen when all of a slot has happened.
     pub occupancy_slots: Vec<u64>,
 }

@@ -17,7 +17,7 @@
 
 use super::outcome::Batch;
 
-/// The share of the offered messages of the last quarter that may be left behind: one in so many.
+/// The share of the offered messages of the last quarter that may be unfinished: one in this many messages.
 const LEFT_BEHIND: u64 = 100;
 
 /// Whether a run with these batches, which are of equal length, never reached a steady state. Fewer than four batches

@@ -6,7 +6,7 @@ use segstream_base::random::Seed;
 use segstream_base::{Bytes, Duration, Instant};
 use segstream_path::{PathConfig, QueueLimit};
 use segstream_sim::Shared;
-use segstream_sim::shared::{Link, Party};
+use segstream_sim::shared::{Flow, Link};
 
 const LINK: f64 = 100e6;
 /// Packets in a bandwidth-delay product of 100 Mbit/s and 60 ms.
@@ -22,9 +22,9 @@ impl Probe for Gauge {
     }
 }
 
-fn gauge(party: &dyn Party, name: &'static str) -> f64 {
+fn gauge(flow: &dyn Flow, name: &'static str) -> f64 {
     let mut gauge = Gauge(name, f64::NAN);
-    party.probe(&mut gauge);
+    flow.probe(&mut gauge);
     gauge.1
 }
 
@@ -32,7 +32,7 @@ fn gauge(party: &dyn Party, name: &'static str) -> f64 {
 fn one_cubic_fills_the_link() {
     let link = link(mbit(100), 1.0);
     let mut shared = Shared::new(link.clone());
-    shared.add(Box::new(greedy("cubic", &own(""), link.enter(Instant::ZERO))), Instant::FAR_FUTURE);
+    shared.add(Box::new(greedy("linux_cubic", &own(""), link.enter(Instant::ZERO))), Instant::FAR_FUTURE);
     let filled = rates(&mut shared, seconds(30.0))[0] / LINK;
     assert!(filled >= 0.95, "{filled}");
     assert!(link.counters().dropped_queue > 0);
@@ -43,11 +43,11 @@ fn one_cubic_fills_the_link() {
 fn the_window_of_cubic_is_a_cubic_function() {
     let link = link(mbit(100), 1.0);
     let mut shared = Shared::new(link.clone());
-    shared.add(Box::new(greedy("cubic", &own(""), link.enter(Instant::ZERO))), Instant::FAR_FUTURE);
+    shared.add(Box::new(greedy("linux_cubic", &own(""), link.enter(Instant::ZERO))), Instant::FAR_FUTURE);
     let mut samples = Vec::new();
     shared
         .run_sampled(seconds(60.0), Duration::from_millis(10), |shared| {
-            samples.push((shared.now(), gauge(shared.party(0).unwrap(), "window_packets")));
+            samples.push((shared.now(), gauge(shared.flow(0).unwrap(), "window_packets")));
         })
         .unwrap();
     let falls: Vec<usize> = (1..samples.len()).filter(|at| samples[*at].1 < 0.8 * samples[*at - 1].1).collect();
@@ -100,17 +100,17 @@ fn reno_under_random_loss_has_the_rate_of_the_square_root_law() {
 fn one_bbr_fills_the_link_with_a_short_queue_and_two_products_under_way() {
     let link = link(mbit(100), 4.0);
     let mut shared = Shared::new(link.clone());
-    shared.add(Box::new(greedy("bbr", &own(""), link.enter(Instant::ZERO))), Instant::FAR_FUTURE);
+    shared.add(Box::new(greedy("bbr1", &own(""), link.enter(Instant::ZERO))), Instant::FAR_FUTURE);
     shared.run_until(seconds(2.0)).unwrap();
     link.restart_meter();
-    let before = shared.party(0).unwrap().tally().bytes_arrived;
+    let before = shared.flow(0).unwrap().counters().bytes_arrived;
     let mut most = 0.0f64;
     shared
         .run_sampled(seconds(32.0), Duration::from_millis(1), |shared| {
-            most = most.max(gauge(shared.party(0).unwrap(), "in_flight_packets"));
+            most = most.max(gauge(shared.flow(0).unwrap(), "in_flight_packets"));
         })
         .unwrap();
-    let filled = (shared.party(0).unwrap().tally().bytes_arrived - before) as f64 * 8.0 / 30.0 / LINK;
+    let filled = (shared.flow(0).unwrap().counters().bytes_arrived - before) as f64 * 8.0 / 30.0 / LINK;
     let mean = link.queue().mean().as_millis_f64();
     assert!(filled >= 0.9, "{filled}");
     assert!(mean < 6.0, "{mean}");
@@ -124,8 +124,8 @@ fn bbr_pushes_cubic_back_from_a_short_queue_and_lives_with_it_at_a_longer_one() 
     let share = |products: f64| {
         let link = link(mbit(100), products);
         let mut shared = Shared::new(link.clone());
-        shared.add(Box::new(greedy("cubic", &own(""), link.enter(Instant::ZERO))), Instant::FAR_FUTURE);
-        shared.add(Box::new(greedy("bbr", &own(""), link.enter(seconds(0.7)))), Instant::FAR_FUTURE);
+        shared.add(Box::new(greedy("linux_cubic", &own(""), link.enter(Instant::ZERO))), Instant::FAR_FUTURE);
+        shared.add(Box::new(greedy("bbr1", &own(""), link.enter(seconds(0.7)))), Instant::FAR_FUTURE);
         shared.run_until(seconds(20.0)).unwrap();
         let rates = rates(&mut shared, seconds(80.0));
         (rates[0] / LINK, rates[1] / LINK)
@@ -146,12 +146,12 @@ fn over_an_outage(congestion: &str) -> (f64, u64) {
     shared.add(Box::new(greedy(congestion, &own(""), link.enter(Instant::ZERO))), Instant::FAR_FUTURE);
     shared.run_until(seconds(15.0)).unwrap();
     let rate = rates(&mut shared, seconds(25.0))[0];
-    (rate / 20e6, shared.party(0).unwrap().tally().packets_retransmitted)
+    (rate / 20e6, shared.flow(0).unwrap().counters().packets_retransmitted)
 }
 
 #[test]
 fn an_outage_of_three_seconds_is_survived_by_the_timeout() {
-    for name in ["reno", "cubic", "bbr"] {
+    for name in ["reno", "linux_cubic", "bbr1"] {
         let (filled, again) = over_an_outage(name);
         assert!(filled > 0.8 && again > 0, "{name}: {filled}, {again}");
     }
@@ -163,9 +163,9 @@ fn lost_acknowledgments_cost_little() {
     setup.back.loss = "random:0.1".parse().unwrap();
     let link = link(mbit(20), 1.0);
     let mut shared = Shared::new(link.clone());
-    shared.add(Box::new(greedy("cubic", &setup, link.enter(Instant::ZERO))), Instant::FAR_FUTURE);
+    shared.add(Box::new(greedy("linux_cubic", &setup, link.enter(Instant::ZERO))), Instant::FAR_FUTURE);
     let filled = rates(&mut shared, seconds(30.0))[0] / 20e6;
-    let tally = shared.party(0).unwrap().tally();
+    let counters = shared.flow(0).unwrap().counters();
     assert!(filled > 0.9, "{filled}");
-    assert!(tally.packets_retransmitted < 2 * tally.packets_dropped + 20, "{tally:?}");
+    assert!(counters.packets_retransmitted < 2 * counters.packets_dropped + 20, "{counters:?}");
 }

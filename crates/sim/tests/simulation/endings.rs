@@ -21,7 +21,7 @@ fn a_deadlock_is_found_once_nothing_is_pending() {
     setup.forward.loss = LossSpec::List(vec![3]);
     let mut run = pair(&Settings { timeout: None, ..settings() }, backlog(10), &setup, 1, ());
     assert_eq!(run.run(), End::Quiet);
-    assert_eq!(run.traffic().forward.under_way, 0);
+    assert_eq!(run.traffic().forward.in_flight, 0);
     assert_eq!(run.settle(), End::Quiet);
     // The window of five closes behind the lost packet: packets 4 to 7 were sent, the last acknowledgement came.
     assert_eq!(run.traffic().forward.data_packets, 8);
@@ -49,7 +49,7 @@ fn nothing_happens_after_the_limit() {
     assert_eq!((run.run(), run.now()), (End::Limit, until));
     // Packet 7 was sent at the limit, packet 4 has arrived at it.
     let forward = run.traffic().forward;
-    assert_eq!((forward.data_packets, forward.arrived, forward.under_way), (8, 5, 3));
+    assert_eq!((forward.data_packets, forward.arrived, forward.in_flight), (8, 5, 3));
     assert_eq!(run.settle(), End::Limit);
 }
 

@@ -1,4 +1,4 @@
-//! The order of events, what becomes of every packet, and that a run depends on nothing but its arguments.
+//! The order of events, the fate of every packet, and that a run depends on nothing but its arguments.
 
 use crate::arq::{Handed, Mode, SLOT, Settings, backlog, pair, setup};
 use segstream_base::halves::Packet;
@@ -152,7 +152,7 @@ fn control_out_of_band_is_never_lost_and_comes_right_behind_the_data_in_front_of
         assert_eq!(traffic.forward.control_packets, traffic.forward.data_packets);
         let handed = &run.receiver().handed;
         let markers: Vec<_> = handed.iter().filter(|(_, what)| matches!(what, Handed::Marker(_))).collect();
-        assert_eq!(markers.len() as u64, traffic.forward.control_packets - traffic.forward.under_way);
+        assert_eq!(markers.len() as u64, traffic.forward.control_packets - traffic.forward.in_flight);
         for (place, (at, what)) in handed.iter().enumerate() {
             if let Handed::Data(number) = what {
                 // Jitter may let several packets arrive at one instant; their markers follow then.

@@ -10,6 +10,7 @@ mod endings;
 mod event_order;
 mod processor;
 mod relay;
+mod scheduled_queue;
 mod shared_link;
 mod tandem;
 mod tandem_arrivals;

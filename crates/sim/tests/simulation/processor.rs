@@ -183,7 +183,7 @@ fn control_has_losses_of_its_own() {
         };
         let (none, back) = traffic(Some("none"));
         assert_eq!((back.path.lost, back.data_arrived), (0, 0), "no control is lost");
-        assert_eq!(back.arrived + back.under_way, back.control_packets);
+        assert_eq!(back.arrived + back.in_flight, back.control_packets);
         let share = none.path.lost as f64 / none.data_packets as f64;
         assert!((share - 0.1).abs() < 0.02, "{share}");
         let (some, back) = traffic(Some("0.5"));

@@ -1,19 +1,20 @@
-//! A shared link keeps its promises: nothing is lost from the books, the order of parties does not matter, parties come
-//! and go, marks reach receivers, policers bound.
+//! A shared link: every packet is counted once, the order of flows does not matter, flows start and stop, marks reach receivers,
+//! policers bound a flow.
 
-use crate::crossing::{constant, greedy, link, mbit, own, rates, seconds, tcp};
+use crate::crossing::{bytes_found, constant, greedy, link, managed, mbit, own, rates, seconds, tcp};
+use segstream_base::endpoint::Ecn;
 use segstream_base::random::Seed;
 use segstream_base::{Bytes, Duration, Instant};
-use segstream_path::{Aqm, PathConfig, Policer, QueueLimit};
+use segstream_path::{Aqm, PathConfig, Policer};
 use segstream_schemes::cross_traffic::Supply;
-use segstream_sim::shared::{Link, Party, Tally};
+use segstream_sim::shared::{Flow, FlowCounters, Link};
 use segstream_sim::{Setup, Shared};
 
-fn boxed<'a>(which: usize, link: &Link) -> Box<dyn Party + 'a> {
+fn boxed<'a>(which: usize, link: &Link) -> Box<dyn Flow + 'a> {
     let start = seconds([0.0, 0.31, 0.77, 1.23][which]);
     match which {
-        0 => Box::new(greedy("cubic", &own("random:1e-4"), link.enter(start))),
-        1 => Box::new(greedy("bbr", &own(""), link.enter(start))),
+        0 => Box::new(greedy("linux_cubic", &own("random:1e-4"), link.enter(start))),
+        1 => Box::new(greedy("bbr1", &own(""), link.enter(start))),
         2 => Box::new(greedy("reno", &own(""), link.enter(start))),
         _ => {
             let supply = Supply::at_rate(mbit(15)).in_bursts(Duration::from_millis(200), Duration::from_millis(300), Seed(5));
@@ -22,57 +23,53 @@ fn boxed<'a>(which: usize, link: &Link) -> Box<dyn Party + 'a> {
     }
 }
 
-fn run(order: [usize; 4], until: f64) -> Vec<Tally> {
+fn run(order: [usize; 4], until: f64) -> Vec<FlowCounters> {
     let link = link(mbit(50), 1.0);
     let mut shared = Shared::new(link.clone());
     for which in order {
         shared.add(boxed(which, &link), Instant::FAR_FUTURE);
     }
     shared.run_until(seconds(until)).unwrap();
-    let mut tallies = vec![Tally::default(); 4];
-    for (which, party) in order.into_iter().zip(shared.parties()) {
-        tallies[which] = party.tally();
+    let mut counters = vec![FlowCounters::default(); 4];
+    for (which, flow) in order.into_iter().zip(shared.flows()) {
+        counters[which] = flow.counters();
     }
     let queue = link.queue();
-    let counters = link.counters();
-    assert_eq!(counters.sent, tallies.iter().map(|tally| tally.packets_sent).sum::<u64>());
-    assert_eq!(counters.dropped_queue, tallies.iter().map(|tally| tally.packets_dropped).sum::<u64>());
-    assert_eq!(queue.packets(), counters.delivered);
-    tallies
+    let on_link = link.counters();
+    assert_eq!(on_link.sent, counters.iter().map(|counters| counters.packets_sent).sum::<u64>());
+    assert_eq!(on_link.dropped_queue, counters.iter().map(|counters| counters.packets_dropped).sum::<u64>());
+    assert_eq!(queue.packets(), on_link.delivered);
+    counters
 }
 
 #[test]
 fn every_byte_is_in_one_place() {
     for until in [0.2, 1.01, 5.0, 10.003] {
-        for (which, tally) in run([0, 1, 2, 3], until).into_iter().enumerate() {
-            assert_eq!(
-                tally.bytes_sent,
-                tally.bytes_arrived + tally.bytes_dropped + tally.bytes_lost + tally.bytes_under_way,
-                "party {which} at {until} s: {tally:?}"
-            );
-            assert!(until < 5.0 || tally.bytes_dropped > 0, "party {which} at {until} s: {tally:?}");
+        for (which, counters) in run([0, 1, 2, 3], until).into_iter().enumerate() {
+            assert_eq!(counters.bytes_sent, bytes_found(&counters), "flow {which} at {until} s: {counters:?}");
+            assert!(until < 5.0 || counters.bytes_dropped > 0, "flow {which} at {until} s: {counters:?}");
         }
     }
 }
 
 #[test]
-fn the_order_of_parties_does_not_matter() {
+fn the_order_of_flows_does_not_matter() {
     let usual = run([0, 1, 2, 3], 10.0);
     for order in [[3, 2, 1, 0], [1, 3, 0, 2]] {
-        for (tally, expected) in run(order, 10.0).iter().zip(&usual) {
-            let apart = tally.bytes_arrived as f64 / expected.bytes_arrived as f64;
-            assert!((apart - 1.0).abs() < 0.25, "{order:?}: {tally:?} against {expected:?}");
+        for (counters, expected) in run(order, 10.0).iter().zip(&usual) {
+            let apart = counters.bytes_arrived as f64 / expected.bytes_arrived as f64;
+            assert!((apart - 1.0).abs() < 0.25, "{order:?}: {counters:?} against {expected:?}");
         }
     }
     assert_eq!(run([0, 1, 2, 3], 10.0), usual);
 }
 
 #[test]
-fn a_party_is_silent_before_its_start_and_after_its_stop() {
+fn a_flow_is_silent_before_its_start_and_after_its_stop() {
     let link = link(mbit(100), 1.0);
     let mut shared = Shared::new(link.clone());
-    shared.add(Box::new(greedy("cubic", &own(""), link.enter(Instant::ZERO))), seconds(10.0));
-    shared.add(Box::new(greedy("cubic", &own(""), link.enter(seconds(5.0)))), Instant::FAR_FUTURE);
+    shared.add(Box::new(greedy("linux_cubic", &own(""), link.enter(Instant::ZERO))), seconds(10.0));
+    shared.add(Box::new(greedy("linux_cubic", &own(""), link.enter(seconds(5.0)))), Instant::FAR_FUTURE);
     assert!(rates(&mut shared, seconds(5.0))[1] == 0.0);
     shared.run_until(seconds(22.0)).unwrap();
     let alone = rates(&mut shared, seconds(40.0));
@@ -80,35 +77,30 @@ fn a_party_is_silent_before_its_start_and_after_its_stop() {
 }
 
 #[test]
-fn what_a_party_starts_with_does_not_depend_on_when() {
+fn what_a_flow_starts_with_does_not_depend_on_when() {
     let first_second = |start: f64| {
         let link = link(mbit(100), 1.0);
         let mut shared = Shared::new(link.clone());
-        shared.add(Box::new(greedy("cubic", &own("random:1e-3"), link.enter(seconds(start)))), Instant::FAR_FUTURE);
+        shared.add(Box::new(greedy("linux_cubic", &own("random:1e-3"), link.enter(seconds(start)))), Instant::FAR_FUTURE);
         shared.run_until(seconds(start + 1.0)).unwrap();
-        shared.party(0).unwrap().tally()
+        shared.flow(0).unwrap().counters()
     };
     assert_eq!(first_second(0.0), first_second(7.5));
 }
 
-fn marked(markable: bool) -> (Tally, f64) {
-    let config = PathConfig {
-        bandwidth: Some(mbit(20)),
-        queue: QueueLimit::Bytes(Bytes::new(600_000)),
-        mark_above: Some(Duration::from_millis(20)),
-        ..PathConfig::default()
-    };
+fn marked(ecn: Option<Ecn>) -> (FlowCounters, f64) {
+    let config = PathConfig { mark_above: Some(Duration::from_millis(20)), ..managed(20, Aqm::DropTail) };
     let link = Link::new(&config, Seed(1)).unwrap();
     let mut shared = Shared::new(link.clone());
-    shared.add(Box::new(tcp("cubic", Supply::greedy(), markable, &own(""), link.enter(Instant::ZERO))), Instant::FAR_FUTURE);
+    shared.add(Box::new(tcp("linux_cubic", Supply::greedy(), ecn, &own(""), link.enter(Instant::ZERO))), Instant::FAR_FUTURE);
     shared.run_until(seconds(30.0)).unwrap();
-    (shared.party(0).unwrap().tally(), link.queue().mean().as_millis_f64())
+    (shared.flow(0).unwrap().counters(), link.queue().mean().as_millis_f64())
 }
 
 #[test]
 fn a_marked_cubic_backs_off_without_losing_anything() {
-    let (with, queue_with) = marked(true);
-    let (without, queue_without) = marked(false);
+    let (with, queue_with) = marked(Some(Ecn::Ect0));
+    let (without, queue_without) = marked(None);
     assert!(with.packets_marked > 0 && with.bytes_dropped == 0, "{with:?}");
     assert!(without.packets_marked == 0 && without.bytes_dropped > 0, "{without:?}");
     assert!(queue_with < 25.0 && queue_with < 0.3 * queue_without, "{queue_with} against {queue_without} ms");
@@ -118,17 +110,16 @@ fn a_marked_cubic_backs_off_without_losing_anything() {
 #[test]
 fn codel_keeps_the_queue_of_a_cubic_short() {
     let aqm = Aqm::CoDel { target: Duration::from_millis(5), interval: Duration::from_millis(100) };
-    let config = PathConfig { bandwidth: Some(mbit(20)), queue: QueueLimit::Bytes(Bytes::new(600_000)), aqm, ..PathConfig::default() };
-    let link = Link::new(&config, Seed(1)).unwrap();
+    let link = Link::new(&managed(20, aqm), Seed(1)).unwrap();
     let mut shared = Shared::new(link.clone());
-    shared.add(Box::new(greedy("cubic", &own(""), link.enter(Instant::ZERO))), Instant::FAR_FUTURE);
+    shared.add(Box::new(greedy("linux_cubic", &own(""), link.enter(Instant::ZERO))), Instant::FAR_FUTURE);
     shared.run_until(seconds(30.0)).unwrap();
     assert!(link.counters().dropped_aqm > 0);
     assert!(link.queue().mean() < Duration::from_millis(15), "{}", link.queue().mean());
 }
 
 #[test]
-fn a_policer_on_a_partys_own_path_bounds_it_and_frees_the_others() {
+fn a_policer_on_a_flow_own_path_bounds_it_and_frees_the_others() {
     let link = link(mbit(50), 1.0);
     let mut setup: Setup = own("");
     setup.forward.policer = Some(Policer { rate: mbit(5), burst: Bytes::new(30_000) });
@@ -148,7 +139,7 @@ fn sources_pause_and_keep_their_rate() {
         let mut shared = Shared::new(link.clone());
         shared.add(Box::new(constant(supply, &own(""), link.enter(Instant::ZERO))), Instant::FAR_FUTURE);
         shared.run_until(seconds(20.0)).unwrap();
-        shared.party(0).unwrap().tally().bytes_sent as f64 * 8.0 / 20.0
+        shared.flow(0).unwrap().counters().bytes_sent as f64 * 8.0 / 20.0
     };
     let steady = arrived(Supply::at_rate(mbit(10)));
     assert!((steady / 10e6 - 1.0).abs() < 1e-3, "{steady}");
@@ -165,10 +156,10 @@ fn encoding_cross_traffic_changes_nothing() {
         let link = link(mbit(50), 1.0);
         let setup = Setup { check, ..own("random:1e-3") };
         let mut shared = Shared::new(link.clone());
-        shared.add(Box::new(greedy("cubic", &setup, link.enter(Instant::ZERO))), Instant::FAR_FUTURE);
+        shared.add(Box::new(greedy("linux_cubic", &setup, link.enter(Instant::ZERO))), Instant::FAR_FUTURE);
         shared.add(Box::new(constant(Supply::at_rate(mbit(5)), &setup, link.enter(Instant::ZERO))), Instant::FAR_FUTURE);
         shared.run_until(seconds(3.0)).unwrap();
-        shared.parties().map(|party| party.tally()).collect::<Vec<_>>()
+        shared.flows().map(|flow| flow.counters()).collect::<Vec<_>>()
     };
     assert_eq!(run(true), run(false));
 }

@@ -172,7 +172,7 @@ fn who_is_first_in_a_slot_decides_whose_packets_a_full_queue_drops() {
     let dropped = |tie| {
         let arrivals = Arrivals::Bernoulli { rate: 1.0 };
         let outcome = relayed(&TandemConfig { arrivals, external_rate: 0.1, slots: 100_000, tie, ..quiet() }, 1);
-        // The server never rests, so as many are dropped in every case, but for what is left in the queue.
+        // The server never rests, so as many are dropped in every case, except for what is left in the queue.
         let overload = outcome.link1.arrived.total() - 50_000;
         assert!(outcome.link1.dropped.total().abs_diff(overload) < 20, "{:?}", outcome.link1);
         (outcome.overflow_drops(), outcome.link1.dropped.external)

@@ -75,7 +75,7 @@ impl Model {
                     }
                 }
             }
-            // Why the mean of both: a chain with a period would go round for ever.
+            // Why the mean of both: a chain with a period would go round forever.
             let moved: f64 = next.iter().zip(&now).map(|(next, now)| (next - now).abs()).sum();
             now.iter_mut().zip(&next).for_each(|(now, next)| *now = (*now + next) / 2.0);
             if moved < 1e-13 {

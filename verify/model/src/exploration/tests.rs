@@ -1,11 +1,11 @@
 //! The digest of a state is enough, and the checker visits every state.
 
 use super::*;
+use crate::class_change::{Change, ClassChange};
 use crate::close::{Close, Ending};
-use crate::moved::{Deed, Moved};
-use crate::reclass::{Change, Reclass};
+use crate::migration::{Action, Migration};
 use crate::setup::{SetUp, Then};
-use crate::world::Thief;
+use crate::world::Attacker;
 use std::collections::{BTreeMap, VecDeque};
 
 /// Visits `instance` without the checker. Every state is reached by as many histories as there are, and what follows
@@ -35,14 +35,15 @@ fn compare_futures<I: Instance>(instance: I) -> (usize, usize) {
 #[test]
 fn equal_digests_have_equal_futures_and_the_checker_visits_every_one() {
     const CHANGES: &[Change] = &[Change::Class(6)];
-    let bounds = Bounds { losses: 1, copies: 1, holds: 0, thefts: 0, horizon: Duration::from_millis(2) };
-    let reclass = Reclass { class: 7, class_max: 7, changes: CHANGES, bounds };
+    let bounds = Bounds { losses: 1, copies: 1, holds: 0, attacker_copies: 0, horizon: Duration::from_millis(2) };
+    let reclass = ClassChange { class: 7, class_max: 7, changes: CHANGES, bounds };
     let closes = Ending { sends: false, closes: true };
     let close = Close { endings: [closes, closes], bounds: Bounds { copies: 0, ..bounds } };
     let horizon = Duration::from_millis(250);
     let set_up = SetUp { connect_timeout: Duration::from_millis(300), then: Then::Gone, bounds: Bounds { horizon, ..bounds } };
-    let stolen = Bounds { losses: 0, copies: 0, thefts: 1, ..bounds };
-    let moved = Moved { deeds: [&[Deed::Submits, Deed::MovesTo(7)], &[]], thief: Thief::Relays, keyed: true, bounds: stolen };
+    let copied = Bounds { losses: 0, copies: 0, attacker_copies: 1, ..bounds };
+    let moved =
+        Migration { actions: [&[Action::Submits, Action::MovesTo(7)], &[]], attacker: Attacker::Relays, keyed: true, bounds: copied };
     let compared = [compare_futures(reclass), compare_futures(close), compare_futures(set_up), compare_futures(moved)];
     assert_eq!(
         compared.map(|(states, _)| states),

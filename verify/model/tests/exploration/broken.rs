@@ -2,7 +2,7 @@
 
 use segstream_base::codec::Writer;
 use segstream_base::{Duration, ShipmentNumber};
-use segstream_model::exploration::{Bounds, Instance, Sight, explore};
+use segstream_model::exploration::{Bounds, Instance, Sometimes, explore};
 use segstream_model::tap;
 use segstream_model::window::Window;
 use segstream_model::world::{Side, World};
@@ -10,7 +10,7 @@ use segstream_proto::session::Plain;
 use segstream_wire::header::HEADER_BYTES;
 use segstream_wire::{Report, ReportFrame};
 
-const BOUNDS: Bounds = Bounds { losses: 1, copies: 0, holds: 0, thefts: 0, horizon: Duration::from_micros(1500) };
+const BOUNDS: Bounds = Bounds { losses: 1, copies: 0, holds: 0, attacker_copies: 0, horizon: Duration::from_micros(1500) };
 
 /// A network that grants one segment more than B does, under a new seal.
 fn grants_more(from: Side, datagram: &mut Vec<u8>) {
@@ -53,7 +53,8 @@ struct Instead {
 
 impl Instance for Instead {
     const NAME: &'static str = "a claim that does not hold";
-    const SIGHTS: &'static [Sight] = &[("a segment expires", |world| world.heard(Side::A).judged.iter().any(|judged| !judged.2.is_met()))];
+    const SOMETIMES: &'static [Sometimes] =
+        &[("a segment expires", |world| world.heard(Side::A).judged.iter().any(|judged| !judged.2.is_met()))];
 
     fn bounds(&self) -> Bounds {
         self.claim.bounds
@@ -108,7 +109,7 @@ fn a_rule_that_one_loss_breaks_is_found_broken_by_a_history_with_that_loss() {
 }
 
 #[test]
-fn a_goal_that_is_never_reached_and_a_sight_that_is_never_seen_are_told() {
+fn a_goal_that_is_never_reached_and_a_state_that_is_never_reached_are_told() {
     let claim = Window { segments: 2, bounds: Bounds { losses: 0, ..BOUNDS }, forger: None };
     let found = explore(Instead { claim, rule: |_| None, goal: |world| world.heard(Side::A).judged.len() > 2 });
     assert!(found.faults.len() == 1 && found.faults[0].contains("leads nowhere"), "{found}");

@@ -4,7 +4,7 @@ use segstream_base::Duration;
 use segstream_model::close::{Close, Ending};
 use segstream_model::exploration::{Bounds, explore};
 
-const BOUNDS: Bounds = Bounds { losses: 1, copies: 0, holds: 0, thefts: 0, horizon: Duration::from_millis(50) };
+const BOUNDS: Bounds = Bounds { losses: 1, copies: 0, holds: 0, attacker_copies: 0, horizon: Duration::from_millis(50) };
 const NOTHING: Ending = Ending { sends: false, closes: false };
 const SENDS: Ending = Ending { sends: true, closes: false };
 const CLOSES: Ending = Ending { sends: false, closes: true };

@@ -4,7 +4,7 @@ use segstream_base::Duration;
 use segstream_model::exploration::{Bounds, explore};
 use segstream_model::lifetime::Lifetime;
 
-const BOUNDS: Bounds = Bounds { losses: 2, copies: 0, holds: 0, thefts: 0, horizon: Duration::from_millis(10) };
+const BOUNDS: Bounds = Bounds { losses: 2, copies: 0, holds: 0, attacker_copies: 0, horizon: Duration::from_millis(10) };
 
 #[test]
 fn both_ends_say_the_same_of_a_segment_and_say_it_once() {

@@ -1,9 +1,9 @@
 //! The explorations, one instance a file. One program, so that one is linked.
 
 mod broken;
+mod class_change;
 mod close;
 mod lifetime;
-mod moved;
-mod reclass;
+mod migration;
 mod setup;
 mod window;

@@ -4,7 +4,7 @@ use segstream_base::Duration;
 use segstream_model::exploration::{Bounds, explore};
 use segstream_model::setup::{SetUp, Then};
 
-const BOUNDS: Bounds = Bounds { losses: 2, copies: 1, holds: 0, thefts: 0, horizon: Duration::from_millis(700) };
+const BOUNDS: Bounds = Bounds { losses: 2, copies: 1, holds: 0, attacker_copies: 0, horizon: Duration::from_millis(700) };
 
 #[test]
 fn one_request_makes_one_connection_or_none() {

@@ -4,7 +4,7 @@ use segstream_base::Duration;
 use segstream_model::exploration::{Bounds, explore};
 use segstream_model::window::Window;
 
-const BOUNDS: Bounds = Bounds { losses: 2, copies: 0, holds: 0, thefts: 0, horizon: Duration::from_micros(2500) };
+const BOUNDS: Bounds = Bounds { losses: 2, copies: 0, holds: 0, attacker_copies: 0, horizon: Duration::from_micros(2500) };
 
 #[test]
 fn lost_control_never_closes_the_window_for_good() {

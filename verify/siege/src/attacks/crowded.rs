@@ -1,5 +1,5 @@
-//! Strangers at a victim that has nearly as many connections as it may have: what one of their datagrams costs must not
-//! grow with them so far that few strangers suffice.
+//! Datagrams of unknown peers at a victim that has nearly its maximum of connections: the cost of such a datagram must not grow
+//! with the number of connections so far that a few attackers suffice.
 //!
 //! Called through [`super::ATTACKS`]. Source: algorithmic complexity attacks (Crosby and Wallach, 2003).
 //!
@@ -24,7 +24,7 @@ const UNDER_WAY: u64 = 12;
 ///
 /// # Errors
 /// When the victim fails.
-pub fn strangers_in_a_crowd(siege: &Siege) -> anyhow::Result<Outcome> {
+pub fn unknown_peers_at_a_busy_victim(siege: &Siege) -> anyhow::Result<Outcome> {
     let (crowd, each) = if siege.small { (100, 1_000) } else { (1_000, 20_000) };
     let mut watch = siege.watch(&[])?;
     let mut client = Client::bind(any(), Bandwidth::from_megabits_per_second(1))?;
@@ -34,14 +34,14 @@ pub fn strangers_in_a_crowd(siege: &Siege) -> anyhow::Result<Outcome> {
     let mut make = requests(&watch)?;
     let requests = costs(&mut watch, &mut attacker, each, &mut make)?;
     let mut random = Seed(1).stream("crowded");
-    let strays = costs(&mut watch, &mut attacker, each, &mut |_| {
+    let unmatched = costs(&mut watch, &mut attacker, each, &mut |_| {
         let mut stray = noise(&mut random, 200);
         stray[0] = 0x60;
         stray
     })?;
-    let effect = format!("{here} idle connections; CPU us: {:.1} a request, {:.1} a stray shipment", requests, strays);
+    let effect = format!("{here} idle connections; CPU us: {:.1} a request, {:.1} a stray shipment", requests, unmatched);
     let (mut outcome, before, after) = watch.end("crowded", (attacker.sent, attacker.answered), effect)?;
-    // Why 256 KiB: as without a crowd, nothing is kept for strangers.
+    // Why 256 KiB: as without a crowd, nothing is kept for unknown peers.
     let common = outcome.common_bounds(256.0 * 1024.0, outcome.sent.bytes as f64);
     outcome.bounds.extend(common);
     outcome.bounds.push(Bound::least("connections there", here as f64, crowd as f64));
@@ -49,7 +49,7 @@ pub fn strangers_in_a_crowd(siege: &Siege) -> anyhow::Result<Outcome> {
     if !siege.small {
         // Why 50 us: 20,000 a second, the load that must do no harm, would take a whole processor.
         outcome.bounds.push(Bound::most("CPU us for a request", requests, 50.0));
-        outcome.bounds.push(Bound::most("CPU us for a stray shipment", strays, 50.0));
+        outcome.bounds.push(Bound::most("CPU us for a stray shipment", unmatched, 50.0));
     }
     Ok(outcome)
 }
@@ -59,7 +59,7 @@ fn requests(watch: &Watch) -> anyhow::Result<impl FnMut(u64) -> Vec<u8> + use<>>
     Ok(move |at| forge::datagram_of(&Request { request: at, ..request.clone() }))
 }
 
-/// Makes connections until there are so many, or for 20 s.
+/// Makes connections until there are this many, or for 20 s.
 fn gather(client: &mut Client, watch: &Watch, crowd: u64) -> anyhow::Result<u64> {
     let (mut here, mut under_way, end) = (0, 0, Instant::now() + Duration::from_secs(20));
     while here < crowd && Instant::now() < end {
@@ -75,7 +75,7 @@ fn gather(client: &mut Client, watch: &Watch, crowd: u64) -> anyhow::Result<u64>
                 }
                 // Why: more are asked for than may be in a second.
                 ConnectionEvent::Closed(_) => {
-                    client.forget(id);
+                    client.release(id);
                     under_way -= 1;
                 }
                 _ => {}

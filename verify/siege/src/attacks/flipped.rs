@@ -1,10 +1,11 @@
-//! Every byte of every kind of shipment changed in front of the original; datagrams cut short, blown up and empty.
+//! Copies of every kind of shipment with each byte changed, sent before the original; datagrams that are truncated, too long or
+//! empty.
 //!
 //! Called through [`super::ATTACKS`]. Source: RFC 9001 5.4 and 5.5 (what the seal covers).
 //!
 //! Invariant: the changed ones come first, so that one that was believed would take the original's place.
 
-use super::{Siege, meddled};
+use super::{Siege, tampered};
 use crate::attacker::Attacker;
 use crate::forge::noise;
 use crate::labels::Labels;
@@ -30,7 +31,7 @@ pub fn bits(siege: &Siege) -> anyhow::Result<Outcome> {
     let (segments, down) = if siege.small { (30, 40) } else { (120, 400) };
     let watch = siege.watch_transfers(segments)?;
     let mut attacked = Attacked::default();
-    let (transfer, labels, hands) = meddled(watch.address(), segments, |hands, labels, way, datagram| {
+    let (transfer, labels, hands) = tampered(watch.address(), segments, |hands, labels, way, datagram| {
         if attacked.wants(labels, way, datagram, down) {
             flip_every_byte(hands, way, datagram, &mut attacked);
         }
@@ -116,7 +117,7 @@ pub fn lengths(siege: &Siege) -> anyhow::Result<Outcome> {
     let mut random = Seed(1).stream("lengths");
     let mut elsewhere = Attacker::new(watch.address())?.with_pace(4_000);
     let mut kinds: BTreeMap<&'static str, u64> = BTreeMap::new();
-    let (transfer, _, hands) = meddled(watch.address(), segments, |hands, labels, way, datagram| {
+    let (transfer, _, hands) = tampered(watch.address(), segments, |hands, labels, way, datagram| {
         let kind = labels.of(datagram).filter(|_| way == Way::Up);
         let seen = kind.map_or(u64::MAX, |kind| {
             let seen = kinds.entry(kind).or_default();
@@ -146,7 +147,7 @@ pub fn lengths(siege: &Siege) -> anyhow::Result<Outcome> {
     elsewhere.hear_for(Duration::from_millis(300), |_, _| ())?;
     let tallies = (hands.forged.plus(elsewhere.sent), elsewhere.answered);
     let (mut outcome, before, after) = watch.end("misshapen", tallies, format!("during: {transfer}"))?;
-    // Why 1 MiB: the largest datagram is received into buffers that are there already.
+    // Why 1 MiB: the largest datagram is received into buffers that exist already.
     let common = outcome.common_bounds(1024.0 * 1024.0, elsewhere.sent.bytes as f64);
     outcome.bounds.extend(common);
     outcome.bounds.push(Bound::so("the transfer is well", transfer.is_well()));

@@ -1,13 +1,13 @@
-//! As many full handshakes as can be, by clients with an admitted key and with an unknown one.
+//! A flood of complete handshakes, by clients with an admitted key and with an unknown one.
 //!
 //! Called through [`super::ATTACKS`]. Source: RFC 9000 21.2 and 21.8 (exhaustion of state).
 //!
-//! Invariant: the clients keep to the protocol, but for the zeal with which they connect.
+//! Invariant: the clients keep to the protocol, except that they connect as often as they can.
 
 use super::{Siege, Watch};
 use crate::attacker::{Attacker, Tally};
 use crate::client::Client;
-use crate::messages::Ask;
+use crate::messages::Request;
 use crate::outcome::{Bound, Outcome};
 use crate::victim::any;
 use segstream::{CloseReason, ConnectionId};
@@ -30,7 +30,7 @@ const CONNECTIONS_SMALL: usize = 64;
 /// Those of `Config` by default.
 const CONNECTIONS: usize = 1024;
 
-/// What became of the clients' connections.
+/// The fate of the clients' connections.
 #[derive(Clone, Copy, Debug, Default)]
 struct Fates {
     connected: u64,
@@ -77,7 +77,7 @@ pub fn of_one_host(siege: &Siege) -> anyhow::Result<Outcome> {
 fn unknown(siege: &Siege, name: &'static str, hosts: u32) -> anyhow::Result<Outcome> {
     let (mut outcome, fates, seconds) = flood(siege, name, hosts, &[])?;
     outcome.bounds.push(Bound::most("connections made at the victim", fates.kept as f64, 0.0));
-    // Why so few: a host has so many places of set-up, and whoever is refused keeps one for a second.
+    // Why so few: a host has this many places of set-up, and a refused set-up keeps one for a second.
     outcome.bounds.push(Bound::least("handshakes refused", fates.refused as f64, f64::from(hosts) * seconds * 4.0));
     outcome.bounds.push(Bound::least("newcomers let in, of those who came", fates.let_in, 0.5));
     outcome.bounds.push(Bound::most("handshakes", fates.refused as f64, HANDSHAKES_PER_SECOND * (seconds + 1.0)));
@@ -126,7 +126,7 @@ fn flood(siege: &Siege, name: &'static str, hosts: u32, settings: &[&str]) -> an
 fn served(siege: &Siege, settings: &[&str], newcomer: &mut Client) -> anyhow::Result<(Watch, f64)> {
     let arguments: Vec<&str> = ["victim"].iter().chain(settings).copied().collect();
     let mut victim = siege.process(&arguments)?;
-    victim.ask(&Ask::Admit(newcomer.key().to_owned()))?;
+    victim.ask(&Request::Admit(newcomer.key().to_owned()))?;
     newcomer.transfer(victim.address(), 1, |_, _| Ok(false))?;
     let mut watch = Watch::begin(victim)?;
     let seconds = watch.handshake_seconds(|victim| newcomer.transfer(victim, 1, |_, _| Ok(false)))?;
@@ -173,7 +173,7 @@ fn connect_for(time: Duration, host: u32, victim: SocketAddr) -> anyhow::Result<
                 _ => {}
             }
         }
-        over.retain(|&id| !client.forget(id));
+        over.retain(|&id| !client.release(id));
     }
     Ok((fates, client.tallies()))
 }

@@ -1,17 +1,17 @@
-//! Shipments of a live transfer once more, in another order and from other addresses; and made up ones with the right
-//! connection identifier.
+//! Shipments of a live transfer sent again, in another order and from other addresses; and forged ones with the right connection
+//! identifier.
 //!
-//! Called through [`super::ATTACKS`]. Source: RFC 9000 9.3 (who seems to move), 21.12; RFC 9001 6.6 (forgeries).
+//! Called through [`super::ATTACKS`]. Source: RFC 9000 9.3 (spoofed migration), 21.12; RFC 9001 6.6 (forgeries).
 //!
 //! Invariant: the attacker sees all, and has no key.
 
-use super::{Siege, meddled};
+use super::{Siege, tampered};
 use crate::attacker::Attacker;
 use crate::forge::{noise, place};
 use crate::outcome::{Bound, Outcome};
 use crate::relay::{Hands, Way};
 use segstream_base::random::{Random, Seed};
-use segstream_wire::header::{HEADER_BYTES, Outside};
+use segstream_wire::header::{HEADER_BYTES, UnprotectedHeader};
 use std::time::Duration;
 
 /// Shipments that may be sent again, or late.
@@ -27,9 +27,9 @@ struct Forger {
 }
 
 impl Forger {
-    /// One shipment of the client or the victim passes by; whether it goes on.
+    /// Sees one shipment of the client or the victim; whether it is forwarded.
     fn see(&mut self, hands: &mut Hands, way: Way, datagram: &[u8]) -> bool {
-        let Some(outside) = Outside::read(datagram).filter(|outside| outside.data) else { return true };
+        let Some(outside) = UnprotectedHeader::read(datagram).filter(|outside| outside.data) else { return true };
         for _ in 0..2 {
             let made_up = self.make_up(outside.connection);
             hands.forge(way, &made_up);
@@ -117,7 +117,7 @@ pub fn shipments(siege: &Siege) -> anyhow::Result<Outcome> {
         replays: 0,
         made_up: 0,
     };
-    let (transfer, _, hands) = meddled(watch.address(), segments, |hands, _, way, datagram| forger.see(hands, way, datagram))?;
+    let (transfer, _, hands) = tampered(watch.address(), segments, |hands, _, way, datagram| forger.see(hands, way, datagram))?;
     forger.elsewhere.hear_for(Duration::from_millis(300), |_, _| ())?;
     let (elsewhere, replays, made_up) = (forger.elsewhere, forger.replays, forger.made_up);
     let tallies = (elsewhere.sent.plus(hands.forged), elsewhere.answered);
@@ -133,7 +133,7 @@ pub fn shipments(siege: &Siege) -> anyhow::Result<Outcome> {
     outcome.bounds.push(Bound::most("segments changed", after.segments_wrong as f64, 0.0));
     outcome.bounds.push(Bound::most("shipments that opened and could not be read", after.malformed as f64, 0.0));
     // Why 0.9: some are lost on a busy machine.
-    let broken = (after.authentication_failures + after.strays.unknown_connection + after.strays.not_ours) as f64;
+    let broken = (after.authentication_failures + after.unmatched.unknown_connection + after.unmatched.not_ours) as f64;
     outcome.bounds.push(Bound::least("forgeries seen through", broken, 0.9 * made_up as f64));
     outcome.bounds.push(Bound::least("replays seen through", after.duplicates as f64, 0.9 * replays as f64));
     Ok(outcome)

@@ -9,11 +9,11 @@
 use super::Siege;
 use crate::attacker::Attacker;
 use crate::forge::{self, noise, place};
-use crate::messages::{Ask, Report};
+use crate::messages::{Report, Request};
 use crate::outcome::{Bound, Outcome};
 use crate::process::Process;
 use segstream_base::random::{Random, Seed};
-use segstream_wire::handshake::Request;
+use segstream_wire::handshake;
 use segstream_wire::header::HEADER_BYTES;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -30,8 +30,8 @@ const MEGABITS: u64 = 100;
 pub fn beside_a_transfer(siege: &Siege) -> anyhow::Result<Outcome> {
     let mut victim = siege.process(&["victim"])?;
     let mut sender = Process::start(&siege.program, &["sender".to_owned(), "--megabits".to_owned(), MEGABITS.to_string()])?;
-    victim.ask(&Ask::Admit(sender.key().to_owned()))?;
-    sender.ask(&Ask::SendTo(victim.address()))?;
+    victim.ask(&Request::Admit(sender.key().to_owned()))?;
+    sender.ask(&Request::SendTo(victim.address()))?;
     let quiet_seconds = if siege.small { 3 } else { (siege.seconds / 2).clamp(5, 30) };
     std::thread::sleep(Duration::from_secs(2));
     siege.progress(&format!("{quiet_seconds} s without the attack"));
@@ -81,7 +81,7 @@ pub fn beside_a_transfer(siege: &Siege) -> anyhow::Result<Outcome> {
 
 /// What must hold on every machine, with the last words of sender and victim.
 fn bounds(outcome: &Outcome, seconds: f64, sent: &Report, received: &Report) -> Vec<Bound> {
-    // Why 16 MiB: nothing is kept for strangers; the transfer's own window of 16 MiB may fill while the victim is late.
+    // Why 16 MiB: nothing is kept for unknown peers; the transfer's own window of 16 MiB may fill while the victim is late.
     let [memory, answered] = outcome.common_bounds((16 << 20) as f64, outcome.sent.bytes as f64);
     let pace = outcome.sent.datagrams as f64 / seconds;
     let (judged, delivered) = (sent.verdicts_complete as f64, received.segments_right as f64);
@@ -122,7 +122,7 @@ struct Hostile {
     random: Random,
     /// Real shipments of the live transfer.
     samples: Vec<Vec<u8>>,
-    request: Request,
+    request: handshake::Request,
 }
 
 impl Hostile {
@@ -173,10 +173,10 @@ impl Hostile {
         datagram
     }
 
-    /// A request nobody has made, or the header of a real shipment with something else behind it.
+    /// A forged request, or the header of a real shipment with something else behind it.
     fn begun_well(&mut self) -> Vec<u8> {
         if self.random.chance(0.5) {
-            let request = Request { request: self.random.bits(), connection: self.random.bits() as u32, ..self.request.clone() };
+            let request = handshake::Request { request: self.random.bits(), connection: self.random.bits() as u32, ..self.request.clone() };
             return forge::datagram_of(&request);
         }
         let mut datagram = self.sample();

@@ -1,11 +1,12 @@
 //! The attacks, and what they have in common.
 //!
-//! - [`spoofed`]: requests from addresses that never answer; set-ups that fall silent once their address is proved;
-//! - [`replayed`]: everything of an honest set-up once more, from anywhere, and back to whoever sent it;
-//! - [`forged`]: shipments of a live transfer again, in another order, from elsewhere, and made up ones;
+//! - [`spoofed`]: requests from spoofed addresses; set-ups that stop once their address is validated;
+//! - [`replayed`]: every datagram of an honest set-up replayed, from any address, and reflected to its sender;
+//! - [`forged`]: shipments of a live transfer replayed, reordered, sent from other addresses, and forged;
 //! - [`flipped`]: every byte of every kind of shipment changed; datagrams cut short and blown up;
 //! - [`flood`]: as many handshakes as can be;
-//! - [`crowded`]: strangers at a victim that has about as many connections as it may have;
+//! - [`crowded`]: unknown peers at a victim that has nearly its maximum of connections;
+//! - [`served`]: a peer with an admitted key whose frames cost as much as frames can;
 //! - [`load`]: 20,000 hostile datagrams a second beside a live transfer.
 //!
 //! Called by the command and by tests, which attack on a small scale. Invariant: every attack has a victim of its own,
@@ -17,6 +18,7 @@ pub mod flood;
 pub mod forged;
 pub mod load;
 pub mod replayed;
+pub mod served;
 pub mod spoofed;
 
 use crate::attacker::Tally;
@@ -64,7 +66,8 @@ pub const ATTACKS: &[(&str, Attack)] = &[
     ("flood-known", flood::of_an_admitted_key),
     ("flood-unknown", flood::of_an_unknown_key),
     ("flood-one-host", flood::of_one_host),
-    ("crowded", crowded::strangers_in_a_crowd),
+    ("crowded", crowded::unknown_peers_at_a_busy_victim),
+    ("served", served::costly_parts),
     ("load", load::beside_a_transfer),
 ];
 
@@ -75,7 +78,7 @@ struct Watch {
 }
 
 impl Siege {
-    /// What is said while an attack goes on.
+    /// Progress messages during an attack.
     fn progress(&self, text: &str) {
         if !self.small {
             eprintln!("  {text}");
@@ -151,25 +154,25 @@ impl Outcome {
     }
 }
 
-/// An honest transfer of so many segments, straight to the victim.
+/// An honest transfer of this many segments, straight to the victim.
 fn honest(victim: SocketAddr, segments: u64) -> anyhow::Result<Transfer> {
     Client::bind(any(), HONEST_RATE)?.transfer(victim, SEGMENT_BYTES, |transfer, _| Ok(transfer.sent < segments))
 }
 
-/// An honest transfer of so many segments past somebody who meddles with it.
-fn meddled(
+/// An honest transfer of this many segments through an on-path attacker that tampers with it.
+fn tampered(
     victim: SocketAddr,
     segments: u64,
-    mut meddle: impl FnMut(&mut Hands, &Labels, Way, &[u8]) -> bool + Send,
+    mut tamper: impl FnMut(&mut Hands, &Labels, Way, &[u8]) -> bool + Send,
 ) -> anyhow::Result<(Transfer, Labels, Hands)> {
     let relay = Relay::new(victim)?;
     let (address, stop) = (relay.address(), AtomicBool::new(false));
     let mut client = Client::bind(any(), HONEST_RATE)?;
     let labels = client.labels.clone();
     std::thread::scope(|scope| {
-        let relaying = scope.spawn(|| relay.run(&stop, |hands, way, datagram| meddle(hands, &labels, way, datagram)));
+        let relaying = scope.spawn(|| relay.run(&stop, |hands, way, datagram| tamper(hands, &labels, way, datagram)));
         let transfer = client.transfer(address, SEGMENT_BYTES, |transfer, _| Ok(transfer.sent < segments));
-        // Why: what was put in last is on its way yet.
+        // Why: the last injected datagrams are still in flight.
         std::thread::sleep(std::time::Duration::from_millis(200));
         stop.store(true, Ordering::Relaxed);
         let hands = relaying.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;

@@ -1,11 +1,11 @@
-//! Everything of an honest connection once more: live, back to whoever sent it; afterwards, from the client's own
+//! Every datagram of an honest connection sent again: reflected to its sender at once, and replayed afterwards, from the client's
 //! address and from others.
 //!
 //! Called through [`super::ATTACKS`]. Source: RFC 9000 21.5 (request forgery), 8.1.4 (replay of tokens).
 //!
 //! Invariant: not a byte of what is sent differs from what was recorded.
 
-use super::{Siege, meddled};
+use super::{Siege, tampered};
 use crate::attacker::{Attacker, Tally};
 use crate::outcome::{Bound, Outcome};
 use crate::relay::Way;
@@ -26,7 +26,7 @@ pub fn handshakes(siege: &Siege) -> anyhow::Result<Outcome> {
     let watch = siege.watch_transfers(SEGMENTS)?;
     siege.progress("live: every datagram also back to its sender");
     let mut recorded = Vec::new();
-    let (transfer, _, mut hands) = meddled(watch.address(), SEGMENTS, |hands, labels, way, datagram| {
+    let (transfer, _, mut hands) = tampered(watch.address(), SEGMENTS, |hands, labels, way, datagram| {
         recorded.push((way, datagram.to_vec()));
         // Limit: whoever has seen a request can refuse it, and a client that is shown its own request refuses it. That
         // refusal is not shown to it.

@@ -1,4 +1,4 @@
-//! Requests from addresses that do not answer: forged ones, and real ones that prove their address and fall silent.
+//! Requests from addresses that do not complete a handshake: spoofed ones, and real ones that are validated and then stop.
 //!
 //! Called through [`super::ATTACKS`]. Source: RFC 9000 8.1 and 21.3 (amplification), RFC 4987 (half-open connections).
 //!
@@ -17,7 +17,7 @@ use std::time::Duration;
 const SETUPS: usize = 256;
 const SETUPS_PER_HOST: usize = 16;
 
-/// Requests from as many hosts, each once, whose cookies nobody takes.
+/// Requests from as many hosts, each once, whose cookies are not returned.
 ///
 /// # Errors
 /// When the victim fails.
@@ -43,7 +43,7 @@ pub fn without_a_cookie(siege: &Siege) -> anyhow::Result<Outcome> {
     outcome.bounds.extend(memory);
     outcome.bounds.push(Bound::most("connections made", (report.connected - before.connected) as f64, 1.0));
     // Why: the kernel may drop some on a busy machine; fewer would not have been the attack.
-    let cookies = (report.strays.cookies - before.strays.cookies) as f64;
+    let cookies = (report.unmatched.cookies - before.unmatched.cookies) as f64;
     outcome.bounds.push(Bound::least("requests heard", cookies, f64::from(attempts) * 0.9));
     outcome.bounds.push(Bound::so("an honest transfer after it", after.is_well()));
     if !siege.small {
@@ -94,7 +94,7 @@ pub fn silent_after_the_cookie(siege: &Siege) -> anyhow::Result<Outcome> {
     // are allowed for, though what is not in order is not kept.
     let memory = (SETUPS * 64 * 1024) as f64;
     // Why: the answer is repeated after 0.2, 0.4, 0.8, 1.6, 3.2 and 3.2 s, so seven times in 10 s, and is at most three
-    // datagrams long; strangers without proof get no more than they sent.
+    // datagrams long; unknown peers without proof get no more than they sent.
     let answered = outcome.sent.bytes as f64 + (SETUPS * 7 * 3 * 1200) as f64;
     let common = outcome.common_bounds(memory, answered);
     outcome.bounds.extend(common);

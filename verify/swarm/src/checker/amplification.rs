@@ -1,4 +1,4 @@
-//! Nobody is made to flood an address that never proved itself.
+//! No endpoint is an amplifier towards an address that was never validated.
 //!
 //! One of the checkers. Source: RFC 9000 8.1: to an address that has not shown that it receives what is sent to it, no
 //! more than three times the bytes that came from it. An address has shown it once its own host has answered, with
@@ -7,7 +7,8 @@
 //!
 //! Invariant: what attackers make counts as coming from the address they name, and never proves it; what they have only
 //! brought, sooner than the path would, proves it as its maker would.
-//! Limit: an answer to what a host sent before it crashed counts for the host as it is now.
+//! Limit: a host that crashes keeps what it has exchanged and what was proved to it: its peers may hold cookies and address tokens, which
+//! outlive the crash (spec 6.7, 6.13), and the checker does not look into requests.
 
 use super::{Checker, must};
 use crate::event::{Event, Place};
@@ -15,7 +16,7 @@ use segstream_base::Instant;
 use segstream_wire::Kind;
 use std::collections::BTreeMap;
 
-/// So many times what came may leave.
+/// At most this many times the received bytes may be sent.
 const TIMES: u64 = 3;
 
 #[derive(Debug, Default)]
@@ -51,7 +52,6 @@ impl Checker for Amplification {
                     must!(left <= TIMES * came, "h{host} has sent {left} bytes to {to}, from where {came} came and nothing proved it");
                 }
             }
-            Event::Crashed(host) => self.traffic.retain(|(known, _), _| known != host),
             _ => {}
         }
         Ok(())
@@ -85,10 +85,12 @@ mod tests {
     }
 
     #[test]
-    fn a_host_that_has_lost_everything_has_lost_the_proof_too() {
+    fn what_came_before_a_crash_counts_after_it_and_no_more_than_that() {
         let mut checker = Amplification::default();
-        arrives(&mut checker, Kind::State, 50, true);
+        arrives(&mut checker, Kind::Request, 100, true);
+        assert_eq!(leaves(&mut checker, Kind::Confirm, 200), Ok(()));
         checker.observe(Instant::ZERO, &Event::Crashed(0)).unwrap();
+        assert_eq!(leaves(&mut checker, Kind::Confirm, 100), Ok(()));
         assert!(leaves(&mut checker, Kind::Confirm, 1).is_err());
         assert_eq!(leaves(&mut checker, Kind::Request, 1000), Ok(()), "its own application chose the address");
     }

@@ -1,7 +1,7 @@
-//! Nobody keeps more than was granted, and nothing in the end.
+//! Memory stays within what was granted, and is freed in the end.
 //!
-//! One of the checkers. Source: spec 9.1 and 11.2: a receiver keeps at most the windows it has granted, a sender two
-//! windows of each stream, an endpoint as many connections as it may have. Invariant: the bounds are those of the
+//! One of the checkers. Source: spec 9.1 and 11.4: a receiver keeps at most what it has granted, payload and state, and 1 MiB; a sender two
+//! windows of each stream; an endpoint as many connections as it may have. Invariant: the bounds are those of the
 //! contracts, computed where the side is looked at.
 
 use super::{Checker, must};

@@ -2,9 +2,10 @@
 //!
 //! - [`promise`]: what is delivered is what was submitted, within what its contract tolerates;
 //! - [`order`]: streams are handed over in their order, each segment once, and end once;
-//! - [`memory`]: nobody keeps more than was granted, and nothing in the end;
-//! - [`progress`]: every connection ends and says why, everything accepted is judged, time goes on;
-//! - [`amplification`]: nobody is made to flood an address that never proved itself.
+//! - [`memory`]: memory stays within what was granted, and is freed in the end;
+//! - [`work`]: what a peer sends costs work in proportion to its bytes;
+//! - [`progress`]: every connection ends and says why, everything accepted is judged, time advances;
+//! - [`amplification`]: no endpoint is an amplifier towards an address that was never validated.
 //!
 //! Called by [`crate::watch`] with every event. Invariant: a checker knows events and definitions, nothing of how the
 //! protocol works; what it holds to be true is true of every correct implementation.
@@ -14,6 +15,7 @@ mod memory;
 mod order;
 mod progress;
 mod promise;
+mod work;
 
 use crate::event::Event;
 use segstream_base::Instant;
@@ -34,8 +36,14 @@ pub(crate) fn all(peaceful: bool) -> Vec<Box<dyn Checker>> {
         Box::<order::OrderOfDelivery>::default(),
         Box::new(progress::Progress::new(peaceful)),
         Box::<memory::Memory>::default(),
+        Box::<work::Work>::default(),
         Box::<amplification::Amplification>::default(),
     ]
+}
+
+/// Those of a run in which a host sends its peers what no endpoint of ours would: only what is promised to anyone.
+pub(crate) fn of_bounds() -> Vec<Box<dyn Checker>> {
+    vec![Box::<memory::Memory>::default(), Box::<work::Work>::default(), Box::<amplification::Amplification>::default()]
 }
 
 /// Fails with a sentence unless something holds.

@@ -1,4 +1,4 @@
-//! Every connection ends and says why, everything accepted is judged, and time goes on.
+//! Every connection ends and says why, everything accepted is judged, and time advances.
 //!
 //! One of the checkers. Source: spec 6.4 (after a graceful close no accepted segment is without a verdict), 6.6 (how
 //! long silence is borne), 9.1.

@@ -10,14 +10,14 @@ use super::{Checker, must};
 use crate::event::{Delivered, Event, SegmentName, StreamName};
 use crate::payload;
 use segstream_base::halves::Verdict;
-use segstream_base::{Duration, Instant, Tolerance};
+use segstream_base::{Duration, Instant, Run, Tolerance, UnitIndex};
 use segstream_proto::error::CloseReason;
 use segstream_wire::Class;
 use segstream_wire::contract::Contract;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A verdict and the holes.
-type Judgement = (Verdict, Vec<(u32, u32)>);
+type Judgement = (Verdict, Vec<Run<UnitIndex>>);
 
 #[derive(Debug)]
 struct Segment {
@@ -34,7 +34,7 @@ struct Segment {
 struct Stream {
     contract: Contract,
     segments: Vec<Segment>,
-    /// The sides that were told of it.
+    /// The sides that got the event.
     offered: BTreeSet<u32>,
 }
 
@@ -80,7 +80,7 @@ impl Promise {
         agree(name, segment)
     }
 
-    /// What a sender that closed gracefully was told has been handed over, if anybody was left to take it.
+    /// What was judged as delivered to a sender that closed gracefully was handed over, if the receiver still existed.
     fn on_over(&self) -> Result<(), String> {
         for (name, stream) in &self.streams {
             let graceful = self.sides.get(&name.side).is_some_and(|side| side.graceful);
@@ -143,27 +143,28 @@ impl Case<'_> {
         let (name, unit) = (self.delivered.name, u64::from(self.delivered.unit_bytes));
         let length = self.delivered.bytes.len() as u64;
         let slice = |from: u64, to: u64| &self.delivered.bytes[from.min(length) as usize..to.min(length) as usize];
-        let is_sent = |from: u32, to: u32| {
+        let is_sent = |UnitIndex(from), UnitIndex(to)| {
             let (from, to) = (u64::from(from) * unit, u64::from(to) * unit);
             let wrong = payload::first_difference(name, from.min(length), slice(from, to));
             wrong.map_or(Ok(()), |at| Err(format!("{name}: byte {at} is not what was submitted")))
         };
         let mut next = None;
-        for &(start, end) in &self.delivered.holes {
-            must!(start < end && end <= self.delivered.units, "{name}: the hole {start}..{end} is outside of it");
+        for hole in &self.delivered.holes {
+            let (start, end) = (hole.start(), hole.end());
+            must!(end.0 <= self.delivered.units, "{name}: the hole {hole} is outside of it");
             must!(next.is_none_or(|next| next < start), "{name}: the holes {:?} are not in order", self.delivered.holes);
-            is_sent(next.unwrap_or(0), start)?;
-            let hole = slice(u64::from(start) * unit, u64::from(end) * unit);
-            must!(hole.iter().all(|&byte| byte == 0), "{name}: the hole {start}..{end} is not zero");
+            is_sent(next.unwrap_or(UnitIndex::FIRST), start)?;
+            let bytes = slice(u64::from(start) * unit, u64::from(end) * unit);
+            must!(bytes.iter().all(|&byte| byte == 0), "{name}: the hole {hole} is not zero");
             next = Some(end);
         }
-        is_sent(next.unwrap_or(0), self.delivered.units)
+        is_sent(next.unwrap_or(UnitIndex::FIRST), UnitIndex(self.delivered.units))
     }
 
     fn check_verdict(&self) -> Result<(), String> {
         let Delivered { name, verdict, holes, units, .. } = self.delivered;
         let promise = self.segment.own.unwrap_or(self.contract.tolerance);
-        let missing: Vec<u32> = holes.iter().flat_map(|&(start, end)| start..end).collect();
+        let missing: Vec<u32> = holes.iter().flatten().map(|unit| unit.0).collect();
         let met = allowed(promise, self.contract.importance, *units, &missing);
         match verdict {
             Verdict::Complete => must!(missing.is_empty(), "{name} is called complete, but {holes:?} are missing"),
@@ -183,12 +184,12 @@ impl Case<'_> {
         Ok(())
     }
 
-    /// Nothing expires but for a reason.
+    /// Nothing expires except for a reason.
     fn check_cause(&self) -> Result<(), String> {
         if !self.always.error_control() || !self.always.flow_control() || self.is_too_long() {
             return Ok(());
         }
-        let (name, lifetime) = (self.delivered.name, self.contract.lifetime);
+        let (name, lifetime) = (self.delivered.name, Duration::from(self.contract.lifetime));
         must!(lifetime > Duration::ZERO, "{name} has expired, but its lifetime is unlimited and its class {}", self.always);
         let age = self.delivered.judged_at.since(self.segment.submitted);
         must!(age >= lifetime, "{name} has expired at the age of {age}, before its lifetime of {lifetime}");

@@ -55,15 +55,6 @@ impl CubicWindow {
         self.epoch = now;
         self.scale(BETA);
     }
-
-    /// The decrease was for nothing.
-    pub(super) fn undo(&mut self, window: f64) {
-        self.window = self.window.max(window);
-    }
-
-    pub(super) fn cap(&mut self, most: f64) {
-        self.window = self.window.min(most).max(LEAST);
-    }
 }
 
 #[cfg(test)]
@@ -82,7 +73,7 @@ mod tests {
             cubic.grow(at(millis), 0.1);
             assert!((cubic.get() - expected).abs() < 0.1, "{millis} ms: {}", cubic.get());
         }
-        cubic.cap(1.0);
+        cubic.scale(1e-3);
         assert_eq!(cubic.get(), LEAST);
     }
 }

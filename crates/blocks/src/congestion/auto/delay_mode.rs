@@ -13,17 +13,19 @@
 //! time: an unfiltered one would repeat every disturbance a round trip later for ever.
 //!
 //! All streams at one queue converge to the rate whose target it is. While no queue stands the share grows, slowly at
-//! first and faster the longer that lasts. Every five seconds, or with others that do so, the queue is drained, so that
-//! newcomers learn the base delay.
+//! first and faster the longer that lasts. At each slot of the schedule all drain the queue together, so that newcomers learn the base
+//! delay, and so that a queue that remains is known to be others'.
 //!
 //! Invariant: a limited stream neither grows nor loses its share.
 
-use super::competing_flows::{CompetingFlows, Finding};
+use super::competing_flows::CompetingFlows;
 use super::competitive::Competitive;
-use super::drain::{DRAIN_RATE, Drain};
+use super::drain::{DRAIN_RATE, Drain, KIND_UNKNOWN};
 use super::policed::{self, Policed};
 use super::probe::{self, Probing};
+use super::queue_loss::QueueLoss;
 use super::readings::View;
+use super::start_up::{Doubt, Falls, StartUp};
 use super::{Memory, Mode, law};
 use segstream_base::{Duration, Instant};
 
@@ -42,21 +44,22 @@ const LONG: f64 = 2.0;
 const VELOCITY_LEAST: f64 = 0.02;
 const VELOCITY_MOST: f64 = 0.5;
 const VELOCITY_GROWTH: f64 = 0.7;
+/// The most where noise can hide a queue: what a carried probe must have grown by.
+const VELOCITY_IN_NOISE: f64 = 0.1;
 /// On a noisy path a rate below this part of what was carried is held down, and more loss than this speaks against a probe.
 const HELD: f64 = 0.9;
 const LOSS_OF_PROBE: f64 = 0.02;
-/// How long after the last sight of the base delay the queue is drained; how long if the share has fallen, which means
-/// newcomers; how long at least before joining another's drain.
-const DRAIN_EVERY: Duration = Duration::from_secs(5);
-const DRAIN_CROWDED: Duration = Duration::from_secs(2);
+/// How long after a drain another's is joined at the earliest.
 const DRAIN_JOINED: Duration = Duration::from_secs(1);
 /// The queue falling below this part of its mean is another's drain.
 const DRAIN_SEEN: f64 = 0.6;
-/// The bounds of a drain's length in seconds: the longer costs 1.7 % of five.
+/// The bounds of a drain's length in seconds: the longer costs 3 % of a slot.
 const DRAIN_LEAST: f64 = 0.01;
 const DRAIN_MOST: f64 = 0.12;
 /// When all of a full share is drained and rho falls by less than this, the delay is the path's.
 const FALL_OF_PATH: f64 = 0.1;
+/// Loss that comes with a queue means nothing in the mode's first second, whose start it is.
+const SETTLED: Duration = Duration::from_secs(1);
 
 /// Delay mode's state.
 #[derive(Clone, Debug)]
@@ -68,12 +71,18 @@ pub(super) struct DelayMode {
     /// The mean queue of ten control times.
     usual: f64,
     drain: Option<Drain>,
-    /// When the base delay was last seen, or drained for; the share then.
-    drained_at: Option<Instant>,
-    share_then: f64,
+    drained_at: Instant,
+    /// The slot of the schedule at the last exchange.
+    slot: Option<u64>,
     /// What left before this, within a drain, tells nothing of the share.
     frozen_until: Instant,
     competing_flows: CompetingFlows,
+    since: Instant,
+    queue_loss: QueueLoss,
+    /// The slot in which loss first came with a queue.
+    lost_in: Option<u64>,
+    /// What ended start-up may have been noise.
+    doubt: Option<Doubt>,
 }
 
 impl DelayMode {
@@ -85,34 +94,47 @@ impl DelayMode {
             probing: Probing::new(now),
             usual: 0.0,
             drain: None,
-            drained_at: None,
-            share_then: share,
+            drained_at: now,
+            slot: None,
             frozen_until: now,
             competing_flows: CompetingFlows::new(now),
+            since: now,
+            queue_loss: QueueLoss::default(),
+            lost_in: None,
+            doubt: None,
         }
     }
 
-    /// Back from competition on trial: a queue that stands again ends it soon.
+    /// After start-up, which a queue has ended unless it was noise.
+    pub(super) fn after_start_up(share: f64, now: Instant, doubt: Option<Doubt>) -> Self {
+        Self { doubt, ..Self::new(share, now) }
+    }
+
+    /// Back from competition: if others are found again, it goes on at this share.
     pub(super) fn on_trial(share: f64, now: Instant) -> Self {
         Self { competing_flows: CompetingFlows::on_trial(share, now), ..Self::new(share, now) }
     }
 
+    pub(super) const fn drain(&self) -> Option<&Drain> {
+        self.drain.as_ref()
+    }
+
     pub(super) fn step(&mut self, view: &View, memory: &mut Memory) -> (f64, Option<Mode>) {
         let target = law::target(self.share, view.datagram);
+        if let Some((rate, falls)) = self.was_noise(view, memory) {
+            return (rate, Some(Mode::StartUp(StartUp::again(view.now, falls))));
+        }
         self.learn(view, memory);
-        match self.competing_flows.look(view, self.share, target, self.drain.is_some(), memory) {
-            Finding::Competition(share) => {
-                let mut mode = Competitive::new(view, share, memory);
-                let (rate, next) = mode.step(view, memory);
-                return (rate, next.or(Some(Mode::Competitive(Box::new(mode)))));
-            }
-            Finding::Suspicion => self.start_drain(view, memory),
-            Finding::Nothing => {}
+        if self.competing_flows.look(view, self.share, target, self.drain.is_some()) {
+            self.start_drain(view, memory);
         }
         if policed::is_suspicious(view, memory) {
-            let mut mode = Policed::new(view);
-            let (rate, next) = mode.step(view, memory);
-            return (rate, next.or(Some(Mode::Policed(mode))));
+            return Mode::Policed(Policed::new(view)).enter(view, memory);
+        }
+        let kind = self.drain_is_over(view, memory).or_else(|| self.loses_to_others(view, target));
+        if let Some(kind) = kind {
+            let share = self.competing_flows.share_before(view.now, self.share);
+            return Mode::Competitive(Box::new(Competitive::new(view, share, kind, memory))).enter(view, memory);
         }
         if self.drains(view, target, memory) {
             return (self.share * DRAIN_RATE, None);
@@ -121,17 +143,30 @@ impl DelayMode {
         let push = GAIN * (target - queue) / (view.tau + view.queue) - MARK_GAIN * view.marks;
         let push = push.clamp(PUSH_LEAST, PUSH_MOST);
         let push = if view.noise > 0.0 { self.push_in_noise(view, target, push, memory) } else { push };
-        (self.share * (1.0 + push), None)
+        let rate = self.share * (1.0 + push);
+        (rate, self.probing.take_carried().then(|| Mode::StartUp(StartUp::new(view.now))))
+    }
+
+    /// The rate at the end of start-up, if that was ended by noise.
+    fn was_noise(&mut self, view: &View, memory: &mut Memory) -> Option<(f64, Falls)> {
+        if view.sent_at > self.since {
+            self.doubt = None;
+        }
+        let doubt = self.doubt.as_mut()?;
+        let fall = doubt.look(view)?;
+        memory.fell = doubt.falls.are_noise(view, fall).then_some(fall);
+        Some((doubt.rate, doubt.falls))
     }
 
     /// The push of the law on a noisy path: a probe now and then, and growth while no queue stands.
     fn push_in_noise(&mut self, view: &View, target: f64, push: f64, memory: &Memory) -> f64 {
-        let may_begin = view.loss <= LOSS_OF_PROBE + 2.0 * memory.ordinary_loss(view.now) && view.queue < 2.0 * target + view.tau / 4.0;
+        let may_begin =
+            view.lasting_loss <= LOSS_OF_PROBE + 2.0 * memory.ordinary_loss(view.now) && view.queue < 2.0 * target + view.tau / 4.0;
         let held = 1.0 + push < HELD;
         if self.probing.goes_on(view.now, view.round, view.best, memory.service_most, held, may_begin) {
             return probe::GAIN;
         }
-        if view.saturated { push } else { push.max(self.velocity) }
+        if view.saturated { push } else { push.max(self.velocity.min(VELOCITY_IN_NOISE)) }
     }
 
     fn learn(&mut self, view: &View, memory: &mut Memory) {
@@ -174,47 +209,64 @@ impl DelayMode {
         service > DROP * view.sent && view.queue > LONG * law::target(self.share, view.datagram)
     }
 
-    /// Whether the queue is being drained now.
-    fn drains(&mut self, view: &View, target: f64, memory: &mut Memory) -> bool {
-        if let Some(drain) = &mut self.drain {
-            drain.record(view);
-            if drain.is_sending_less(view.now) {
-                return true;
-            }
-            if drain.is_over(view) {
-                let fall = drain.fall(view);
-                self.drain = None;
-                if fall.is_some_and(|fall| fall < FALL_OF_PATH) && self.competing_flows.clear_if_path(memory) {
-                    memory.path_is_longer = true;
-                }
-            }
-            return false;
+    /// Once the echoes of a drain have come: the share of this kind, if others keep a queue.
+    fn drain_is_over(&mut self, view: &View, memory: &mut Memory) -> Option<f64> {
+        let drain = self.drain.as_mut()?;
+        drain.record(view);
+        if drain.is_sending_less(view.now) || !drain.is_over(view) {
+            return None;
         }
-        let Some(at) = self.drained_at else {
-            self.drained_at = Some(view.now);
-            return false;
-        };
-        if view.queue < target / 4.0 {
-            self.drained_at = Some(view.now);
-        }
-        self.usual += (view.queue - self.usual) * (view.alpha / (10.0 * view.tau)).min(1.0);
-        let age = view.now.since(at);
-        let joins = age >= DRAIN_JOINED && view.newest < DRAIN_SEEN * self.usual;
-        let every = if self.share < 0.8 * self.share_then { DRAIN_CROWDED } else { DRAIN_EVERY };
-        let starts = joins || age >= every;
-        if starts {
-            self.start_drain(view, memory);
-        }
-        starts
+        let drain = self.drain.take()?;
+        let is_path = drain.fall(view).is_some_and(|fall| fall < FALL_OF_PATH) && self.competing_flows.clear_if_path(memory);
+        memory.path_is_longer |= is_path;
+        if is_path { None } else { drain.others_keep_a_queue(view, memory.service_most) }
     }
 
-    /// A drain of one and a half times what the queue needs, if our part of the path is what it was at its best.
+    /// The share of this kind, if loss has come with a queue from one slot into the next.
+    ///
+    /// Why so long: of a newcomer that overshoots it comes for a moment, and the drain between the slots shows him the base delay.
+    fn loses_to_others(&mut self, view: &View, target: f64) -> Option<f64> {
+        if view.now.since(self.since) < SETTLED {
+            return None;
+        }
+        self.queue_loss.record(view, target + view.noise);
+        if !self.queue_loss.is_significant() || view.limited {
+            self.lost_in = None;
+            return None;
+        }
+        (*self.lost_in.get_or_insert(view.slot) != view.slot).then_some(KIND_UNKNOWN)
+    }
+
+    /// Whether the queue is being drained now.
+    fn drains(&mut self, view: &View, target: f64, memory: &Memory) -> bool {
+        if self.slot.replace(view.slot).is_some_and(|slot| slot != view.slot) {
+            self.begin_drain(view, view.queue.max(target), 1.0, true);
+        }
+        if let Some(drain) = &self.drain {
+            return drain.is_sending_less(view.now);
+        }
+        if view.queue < target / 4.0 {
+            self.drained_at = view.now;
+        }
+        self.usual += (view.queue - self.usual) * (view.alpha / (10.0 * view.tau)).min(1.0);
+        let joins = view.now.since(self.drained_at) >= DRAIN_JOINED && view.newest < DRAIN_SEEN * self.usual;
+        if joins {
+            self.start_drain(view, memory);
+        }
+        joins
+    }
+
+    /// A drain beside the schedule, if our part of the path is what it was at its best.
     fn start_drain(&mut self, view: &View, memory: &Memory) {
         let part = (self.share / memory.service_most.max(1.0)).clamp(0.1, 1.0);
-        let span = (1.5 * view.queue / ((1.0 - DRAIN_RATE) * part)).clamp(DRAIN_LEAST, DRAIN_MOST);
-        self.drain = Some(Drain::new(view, span));
-        self.drained_at = Some(view.now);
-        self.share_then = self.share;
+        self.begin_drain(view, view.queue, part, false);
+    }
+
+    /// A drain of one and a half times what `queue` needs when those who drain have `part` of the bottleneck.
+    fn begin_drain(&mut self, view: &View, queue: f64, part: f64, is_scheduled: bool) {
+        let span = (1.5 * queue / ((1.0 - DRAIN_RATE) * part)).clamp(DRAIN_LEAST, DRAIN_MOST);
+        self.drain = Some(Drain::new(view, span, is_scheduled));
+        self.drained_at = view.now;
         self.frozen_until = view.now + Duration::from_secs_f64(span + view.tau / 2.0);
     }
 }

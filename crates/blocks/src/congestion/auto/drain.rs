@@ -1,50 +1,62 @@
 //! A drain: sending at a fraction of the rate for a moment, so that everyone sees the base delay, and so that the answer
-//! of the queue tells how much of the bottleneck is ours.
+//! of the queue tells how much of the bottleneck senders of this kind have.
 //!
-//! Called by delay mode and competitive mode. With capacity C, own rate S and others' X, `rho = (S + X) / C` while a
-//! queue stands (HT 3.5). When S falls by D, rho falls by D / C: so C is D over the fall of rho, as long as others have
-//! not noticed, which takes them a round trip.
+//! Called by delay mode and competitive mode. With capacity C, the rate S of all senders that drain, and others' X,
+//! `rho = (S + X) / C` while a queue stands (HT 3.5). When S falls to 0.3 S, rho falls by 0.7 S / C: so the share of this kind is the
+//! fall of rho over 0.7, as long as others have not noticed, which takes them a round trip.
 //!
 //! Invariant: only exchanges that left within the drain and met a queue are counted.
 
+use super::law;
 use super::readings::View;
 use segstream_base::{Duration, Instant};
 
 /// The fraction sent at: little enough to drain, enough for the spacing of states to mean something.
 pub(super) const DRAIN_RATE: f64 = 0.3;
-/// A smaller fall of rho may be others' doing (BBR varies its rate by a quarter).
-const FALL_LEAST: f64 = 0.2;
 /// A queue shorter than this may be gone before the next state arrives.
 const QUEUE_LEAST: f64 = 0.002;
+/// Others keep a queue of at least this part of what senders of this kind never keep standing, of which this part remains in a drain.
+const STANDING_PART: f64 = 0.5;
+const REMAINING: f64 = 0.4;
+/// The time of so many datagrams more, which is the queue of few senders at a low rate.
+const DATAGRAMS: f64 = 4.0;
+/// So many exchanges at least say that a queue remained.
+const EXCHANGES: u32 = 3;
+/// Where this kind has more than this part of the bottleneck, others are no reason to change anything.
+const KIND_MOST: f64 = 0.64;
+/// The share of this kind where no drain could tell it.
+pub(super) const KIND_UNKNOWN: f64 = 0.5;
 
-/// A drain under way, or gone by and waiting for its echoes.
+/// A drain that goes on, or is over and waits for its echoes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Drain {
     since: Instant,
     until: Instant,
-    /// What was sent a second, and the traffic intensity, before it.
-    sent_before: f64,
+    /// All senders of this kind drain at this moment.
+    is_scheduled: bool,
+    /// The queue and the traffic intensity before it.
+    queue_before: f64,
     rho_before: f64,
-    /// Sums over the exchanges of the drain.
+    /// Sums over the exchanges of the drain that met a queue.
     alpha: f64,
     beta: f64,
-    sent: f64,
-    /// The shortest queue seen since.
-    pub(super) least: f64,
+    /// Exchanges that left within it or after, and the shortest queue seen since it began.
+    exchanges: u32,
+    least: f64,
 }
 
 impl Drain {
     /// A drain that begins now and lasts `span` seconds.
-    pub(super) fn new(view: &View, span: f64) -> Self {
+    pub(super) fn new(view: &View, span: f64, is_scheduled: bool) -> Self {
         Self {
             since: view.now,
             until: view.now + Duration::from_secs_f64(span),
-            // Why: not the rate sent at, of which a full queue has dropped a part.
-            sent_before: view.received * view.rho,
+            is_scheduled,
+            queue_before: view.queue,
             rho_before: view.rho,
             alpha: 0.0,
             beta: 0.0,
-            sent: 0.0,
+            exchanges: 0,
             least: view.queue,
         }
     }
@@ -63,10 +75,13 @@ impl Drain {
     pub(super) fn record(&mut self, view: &View) {
         let from = view.sent_at - Duration::from_secs_f64(view.alpha);
         self.least = self.least.min(view.newest);
-        if from >= self.since && view.sent_at <= self.until && view.newest > QUEUE_LEAST {
+        if from < self.since {
+            return;
+        }
+        self.exchanges += 1;
+        if view.sent_at <= self.until && view.newest > QUEUE_LEAST {
             self.alpha += view.alpha;
             self.beta += view.beta;
-            self.sent += view.bytes;
         }
     }
 
@@ -75,15 +90,78 @@ impl Drain {
         (self.alpha >= view.tau / 4.0).then(|| self.rho_before - self.beta / self.alpha)
     }
 
-    /// The capacity of the bottleneck in bytes a second, if rho fell by enough to tell.
-    pub(super) fn capacity(&self, view: &View) -> Option<f64> {
-        let fall = self.fall(view).filter(|fall| *fall > FALL_LEAST)?;
-        let capacity = (self.sent_before - self.sent / self.alpha) / fall;
-        (capacity > 0.0).then_some(capacity.max(0.9 * self.sent_before))
+    /// The share of senders of this kind at the bottleneck, if the queue stood long enough to tell.
+    pub(super) fn kind(&self, view: &View) -> Option<f64> {
+        self.fall(view).map(|fall| (fall / (1.0 - DRAIN_RATE)).clamp(0.0, 1.0))
     }
 
-    /// Whether the drain says that nobody else uses the bottleneck.
-    pub(super) fn is_alone(&self, view: &View) -> bool {
-        self.capacity(view).is_some_and(|capacity| self.sent_before > 0.8 * capacity)
+    /// The share of this kind, if others kept a queue through the drain. `service` is the best service seen.
+    pub(super) fn others_keep_a_queue(&self, view: &View, service: f64) -> Option<f64> {
+        // Why: where one datagram takes a control time, a drain is a datagram more or less, and every queue remains.
+        if view.datagram > service * view.tau {
+            return None;
+        }
+        let long = STANDING_PART * law::standing(view.tau) + DATAGRAMS * view.datagram_time + view.noise;
+        let remains = self.queue_before > long && self.least > REMAINING * self.queue_before && self.exchanges >= EXCHANGES;
+        let kind = self.kind(view).unwrap_or(KIND_UNKNOWN);
+        (self.is_scheduled && remains && kind < KIND_MOST).then_some(kind)
+    }
+
+    /// Whether the queue was gone in it: shorter than `short`, and than a quarter of what it was.
+    pub(super) fn has_emptied(&self, short: f64) -> bool {
+        self.least < short.min(self.queue_before / 4.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use segstream_base::Instant;
+
+    const TAU: f64 = 0.04;
+    /// 10 MB/s.
+    const SERVICE: f64 = 1e7;
+
+    /// What an exchange of 2 ms sees that left at `at` milliseconds.
+    fn view(at: u64, queue: f64, beta: f64) -> View {
+        let now = Instant::ZERO + Duration::from_millis(at);
+        let (alpha, rho) = (0.002, 1.0);
+        View { now, sent_at: now, alpha, beta, tau: TAU, queue, newest: queue, rho, datagram: 1228.0, ..View::default() }
+    }
+
+    /// A drain of 30 ms from a queue of 20 ms in which this kind has `kind` of the bottleneck.
+    fn drained(kind: f64, is_scheduled: bool) -> (Drain, View) {
+        let mut drain = Drain::new(&view(100, 0.02, 0.002), 0.03, is_scheduled);
+        let rho = 1.0 - 0.7 * kind;
+        let mut queue: f64 = 0.02;
+        for step in 1..=15 {
+            queue = (queue - 0.002 * (1.0 - rho)).max(0.0);
+            drain.record(&view(100 + 2 * step, queue, 0.002 * rho));
+        }
+        (drain, view(150, queue, 0.002))
+    }
+
+    #[test]
+    fn a_drain_tells_the_share_of_its_kind() {
+        for kind in [0.1, 0.5, 0.9] {
+            let (drain, view) = drained(kind, true);
+            let found = drain.kind(&view).expect("the queue stood for a quarter of the control time");
+            assert!((found - kind).abs() < 0.01, "{kind}: {found}");
+        }
+    }
+
+    #[test]
+    fn others_are_found_in_a_drain_of_all_and_only_where_a_queue_remains() {
+        let others = |kind, is_scheduled| {
+            let (drain, view) = drained(kind, is_scheduled);
+            drain.others_keep_a_queue(&view, SERVICE)
+        };
+        assert!(others(0.3, true).is_some_and(|kind| (kind - 0.3).abs() < 0.01));
+        assert!(others(1.0, true).is_none(), "the queue was ours");
+        assert!(others(0.3, false).is_none(), "nobody else of this kind need have drained");
+        // On a path so slow that a datagram takes longer than the control time nothing can be told.
+        let (drain, view) = drained(0.3, true);
+        assert!(drain.others_keep_a_queue(&view, 1228.0).is_none());
+        assert!(drained(1.0, true).0.has_emptied(0.005) && !drained(0.3, true).0.has_emptied(0.005));
     }
 }

@@ -23,10 +23,16 @@ pub(super) struct Memory {
     pub(super) service_most: f64,
     /// The base delay must be found anew.
     pub(super) path_is_longer: bool,
+    /// The delay fell by so many seconds without a queue as the cause.
+    pub(super) fell: Option<f64>,
+    /// What falls of the delay said of noise is not to be believed.
+    pub(super) distrusts_falls: bool,
     /// When competition was last left.
     pub(super) left_at: Option<Instant>,
     /// When a policer was last seen.
     pub(super) policer_at: Option<Instant>,
+    /// How often in turn it was found where it was.
+    pub(super) policer_found: u32,
     noted_at: Option<Instant>,
     loss: Option<(Instant, f64)>,
 }

@@ -6,9 +6,9 @@
 //! tells what stands, and drains it; marks and loss are a backstop.
 //!
 //! ```text
-//!            queue, loss              a queue that stands although we make way
-//! start_up --------------> delay_mode -----------------------------------------> competitive
-//!    ^                      |     ^  <-----------------------------------------
+//!            queue, loss              a queue remains in a drain, or loss comes with one
+//! start_up --------------> delay_mode -------------------------------------------------> competitive
+//!    ^                      |     ^  <-------------------------------------------------
 //!    | first echo      loss |     |         alone, or the queue has gone
 //!    |    without a queue   v     | every 4 s, or the loss is ordinary
 //!  outage <-- silence       policed <-- as much loss in start_up
@@ -19,18 +19,18 @@
 //!   under it.
 //! - `start_up`, `delay_mode`, `competitive` (with `cubic_window`), `policed`, `outage`: one mode a file; each
 //!   answers an exchange with a rate and, when it is over, the next mode.
-//! - `competing_flows`: when delay mode gives up; `drain`: how the queue is emptied and the capacity measured;
-//!   `probe`: how a noisy path is asked for more; `memory`.
+//! - `schedule` and `drain`: when and how all senders of this kind empty the queue, and what it tells them of others.
+//! - `competing_flows`, `queue_loss`: what else speaks for others; `probe`: how a noisy path is asked for more; `memory`.
 //!
 //! Invariant: the rate lies between the floor and the peak of the bounds, whatever the exchanges say, and nothing is
 //! allocated for an exchange once warm.
 //!
-//! Limit: beside jitter that keeps the order a queue of up to a round trip can stand, and some per cent are lost to it. Four streams
-//! or more at 5 Mbit/s each or less can take each other's coming and going for noise.
+//! Limit: the time of day of hosts must agree to a few hundredths of a second (as NTP keeps it). Where clocks are a second apart, more
+//! than about four streams take each other for competing flows: they then share less evenly, and lose up to 5 %.
 //!
-//! Limit: more than about ten streams that begin within seconds of each other, or several at some 100 kbit/s each, can
-//! take each other for competition; the queue is then long. Streams above 900 Mbit/s at one bottleneck share it unevenly.
-//! Beside several streams that yield to loss, one of these can take up to 45 % of the link.
+//! Limit: with jitter that keeps the order up to 2 % are lost. More than about twenty streams that begin within seconds of each other
+//! can take each other for competition for some ten seconds. Streams above 900 Mbit/s at one bottleneck share it unevenly. At 100 kbit/s
+//! and below, where a datagram takes longer than a round trip, the queue can be as long as the bottleneck lets it.
 
 mod base_delay;
 mod competing_flows;
@@ -45,17 +45,21 @@ mod noise;
 mod outage;
 mod policed;
 mod probe;
+mod queue_loss;
 mod readings;
+mod schedule;
 mod start_up;
 
-use super::{Algorithm, Bounds, Clock, Controller, Exchange, Silence, exchange_period};
+use super::{Algorithm, Bounds, Clock, Controller, Exchange, Silence, Start, exchange_period};
 use crate::rtt::Rtt;
 use competitive::Competitive;
 use delay_mode::DelayMode;
+use drain::Drain;
 use memory::Memory;
 use outage::Outage;
 use policed::Policed;
-use readings::{Context, Readings};
+use readings::{Context, Readings, View};
+use schedule::Schedule;
 use segstream_base::halves::Probe;
 use segstream_base::{Bandwidth, Bytes, Duration, Instant};
 use start_up::StartUp;
@@ -66,12 +70,20 @@ pub const ALGORITHM: Algorithm = Algorithm {
     about: "keeps queues short, and holds its own beside streams that fill them",
     offered: true,
     clock: Clock::Exchanges,
-    heeds_marks: true,
-    start: |start| Box::new(Auto::new(start.bounds, start.now)),
+    responds_to_ecn: true,
+    start: |start| Box::new(Auto::new(start)),
 };
 
 /// No round trip is shorter, in seconds; it is divided by.
 const RTT_LEAST: f64 = 1e-5;
+
+/// The bytes of a state packet, and what part of the rate state packets may take in a drain.
+const STATE: f64 = 70.0;
+const DRAIN_STATES: f64 = 0.2;
+
+/// On a noisy path, where a queue can hide, so many products of delivery rate and round trip are in flight at most (BBR's gains).
+const PRODUCTS: f64 = 2.0;
+const START_PRODUCTS: f64 = 2.885;
 
 /// What the controller is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -113,6 +125,31 @@ enum Mode {
     Outage(Outage),
 }
 
+impl Mode {
+    /// The mode's answer to an exchange: the rate, and the next mode once it is over.
+    fn step(&mut self, view: &View, memory: &mut Memory) -> (f64, Option<Self>) {
+        match self {
+            Self::StartUp(mode) => mode.step(view, memory),
+            Self::Delay(mode) => mode.step(view, memory),
+            Self::Competitive(mode) => mode.step(view, memory),
+            Self::Policed(mode) => mode.step(view, memory),
+            Self::Outage(mode) => mode.step(view, memory),
+        }
+    }
+
+    /// Answers the exchange at which another mode ended with this one: the rate, and the mode that follows.
+    fn enter(mut self, view: &View, memory: &mut Memory) -> (f64, Option<Self>) {
+        let (rate, next) = self.step(view, memory);
+        (rate, next.or(Some(self)))
+    }
+}
+
+impl From<DelayMode> for Mode {
+    fn from(mode: DelayMode) -> Self {
+        Self::Delay(Box::new(mode))
+    }
+}
+
 /// The controller of one direction of one connection.
 #[derive(Clone, Debug)]
 pub struct Auto {
@@ -120,18 +157,44 @@ pub struct Auto {
     mode: Mode,
     readings: Readings,
     memory: Memory,
+    schedule: Schedule,
+    /// Exchanges are dense: a drain begins soon, or goes on.
+    drains: bool,
+    /// A drain goes on: the rate is a fraction of what it is else.
+    is_sending_less: bool,
     rtt: Rtt,
-    /// Bytes a second.
+    /// The rate that was known in advance, and the rate now, in bytes a second.
+    initial: Option<f64>,
     rate: f64,
 }
 
 impl Auto {
     /// A controller that knows no round trip yet, at the smallest sensible rate.
-    pub fn new(bounds: Bounds, now: Instant) -> Self {
-        let mut new =
-            Self { bounds, mode: Mode::StartUp(StartUp), readings: Readings::new(), memory: Memory::default(), rtt: Rtt::new(), rate: 0.0 };
-        new.set_rate(now, start_up::first_rate(new.datagram(), law::RTT_GUESSED));
+    pub fn new(start: Start) -> Self {
+        let initial = start.initial.map(|rate| rate.bits_per_second() as f64 / 8.0);
+        Self::begin(start.bounds, initial, Schedule::new(start.epoch), start.now)
+    }
+
+    fn begin(bounds: Bounds, initial: Option<f64>, schedule: Schedule, now: Instant) -> Self {
+        let mut new = Self {
+            initial,
+            bounds,
+            mode: Mode::StartUp(StartUp::new(now)),
+            readings: Readings::new(),
+            memory: Memory::default(),
+            schedule,
+            drains: false,
+            is_sending_less: false,
+            rtt: Rtt::new(),
+            rate: 0.0,
+        };
+        new.set_rate(now, new.first_rate(law::RTT_GUESSED));
         new
+    }
+
+    /// Where start-up begins.
+    fn first_rate(&self, rtt: f64) -> f64 {
+        start_up::first_rate(self.datagram(), rtt).max(self.initial.unwrap_or(0.0))
     }
 
     /// The rate to pace at.
@@ -153,6 +216,21 @@ impl Auto {
         self.bounds.datagram.get().max(1) as f64
     }
 
+    /// The drain that goes on, or waits for its echoes.
+    const fn drain(&self) -> Option<&Drain> {
+        match &self.mode {
+            Mode::Delay(mode) => mode.drain(),
+            Mode::Competitive(mode) => mode.drain(),
+            _ => None,
+        }
+    }
+
+    /// Whether an exchange that leaves from now on could be the first to see the next slot.
+    fn drain_is_near(&self, view: &View) -> bool {
+        let period = exchange_period(self.rtt.min(), view.datagram / view.rate).as_secs_f64();
+        self.schedule.until_next(view.now) < view.tau + view.queue + 2.0 * period
+    }
+
     fn set_rate(&mut self, now: Instant, rate: f64) {
         let floor = self.bounds.floor.bits_per_second().max(8) as f64 / 8.0;
         let peak = (self.bounds.peak.bits_per_second() as f64 / 8.0).max(floor);
@@ -171,7 +249,7 @@ impl Controller for Auto {
         let first = self.rtt.latest().is_none();
         self.rtt.on_sample(now, rtt);
         if first {
-            self.set_rate(now, start_up::first_rate(self.datagram(), rtt.as_secs_f64()));
+            self.set_rate(now, self.first_rate(rtt.as_secs_f64()));
         }
     }
 
@@ -183,19 +261,21 @@ impl Controller for Auto {
             datagram: self.datagram(),
             memory: &self.memory,
             hold_base: matches!(self.mode, Mode::Competitive(_)),
+            slot: self.schedule.slot(now),
         };
         let Some(view) = self.readings.take(now, exchange, context) else { return };
-        let least = law::least_rate(view.datagram, view.tau + view.queue);
-        let (rate, next) = match &mut self.mode {
-            Mode::StartUp(mode) => mode.step(&view, &mut self.memory),
-            Mode::Delay(mode) => mode.step(&view, &mut self.memory),
-            Mode::Competitive(mode) => mode.step(&view, &mut self.memory),
-            Mode::Policed(mode) => mode.step(&view, &mut self.memory),
-            Mode::Outage(mode) => {
-                self.readings.forget_samples();
-                mode.step(&view, &mut self.memory)
-            }
-        };
+        // Why no more than was served: where a datagram takes longer than a round trip, two a round trip are too many.
+        let least = law::least_rate(view.datagram, view.tau + view.queue).min(self.memory.service_most);
+        if matches!(self.mode, Mode::Outage(_)) {
+            self.readings.forget_samples();
+        }
+        let (rate, next) = self.mode.step(&view, &mut self.memory);
+        if let Some(fall) = self.memory.fell.take() {
+            self.readings.note_fall(now, fall);
+        }
+        if std::mem::take(&mut self.memory.distrusts_falls) {
+            self.readings.forget_falls();
+        }
         if std::mem::take(&mut self.memory.path_is_longer) {
             self.readings.forget_base();
         }
@@ -203,6 +283,8 @@ impl Controller for Auto {
             self.mode = next;
         }
         self.set_rate(now, rate.max(least));
+        self.drains = !view.limited && (self.drain().is_some() || self.drain_is_near(&view));
+        self.is_sending_less = self.drain().is_some_and(|drain| drain.is_sending_less(now));
     }
 
     fn on_silence(&mut self, now: Instant, silence: &Silence) {
@@ -212,6 +294,7 @@ impl Controller for Auto {
         }
         if !matches!(self.mode, Mode::Outage(_)) {
             self.mode = Mode::Outage(Outage::new(now, self.rate));
+            (self.drains, self.is_sending_less) = (false, false);
         }
         if let Mode::Outage(outage) = &mut self.mode {
             let rate = outage.on_silence(now, self.rate, patience, self.bounds.datagram.get().max(1) as f64);
@@ -220,7 +303,8 @@ impl Controller for Auto {
     }
 
     fn on_path_change(&mut self, now: Instant) {
-        *self = Self::new(self.bounds, now);
+        // Why nothing is known in advance: what was known was known of the old path.
+        *self = Self::begin(self.bounds, None, self.schedule, now);
     }
 
     fn pacing_rate(&self) -> Option<Bandwidth> {
@@ -231,11 +315,24 @@ impl Controller for Auto {
     fn in_flight_cap(&self) -> Bytes {
         let rtt = self.rtt.smoothed().map_or(law::RTT_GUESSED, Duration::as_secs_f64);
         let span = 2.0 * rtt + 4.0 * self.exchange_period().as_secs_f64() + 0.01;
-        Bytes::new((self.rate * span + 16.0 * self.datagram()) as u64)
+        // Why: what is in flight when a drain begins left at the full rate.
+        let rate = if self.is_sending_less { self.rate / drain::DRAIN_RATE } else { self.rate };
+        let cap = rate * span;
+        let cap = match (&self.mode, self.readings.best_in_noise()) {
+            (Mode::Competitive(_), _) | (_, None) => cap,
+            (mode, Some((best, noise))) => {
+                let rtt = self.rtt.min().map_or(law::RTT_GUESSED, Duration::as_secs_f64).max(law::TAU_LEAST);
+                let gain = if matches!(mode, Mode::StartUp(_)) { START_PRODUCTS } else { PRODUCTS };
+                cap.min(best * (gain * rtt + noise))
+            }
+        };
+        Bytes::new((cap + 16.0 * self.datagram()) as u64)
     }
 
     fn exchange_period(&self) -> Duration {
-        exchange_period(self.rtt.min(), self.datagram() / self.rate)
+        // Why: whoever sends little has few exchanges, and a drain is short.
+        let packet = if self.drains { STATE / DRAIN_STATES / 3.0 } else { self.datagram() };
+        exchange_period(self.rtt.min(), packet / self.rate)
     }
 
     fn phase(&self) -> &'static str {

@@ -8,12 +8,15 @@
 //! Of the bottleneck only our share is known, which others' coming and going changes. So arrivals must run ahead of twice the share,
 //! and what they are ahead of that counts twice: for packets that arrive at once this is the whole time they were held back.
 //!
-//! Invariant: where packets arrive no faster than at twice the share, the noise is zero.
+//! Start-up sees noise too: the delay falls although the rate has grown. What falls tell is taken whole; of what arrivals tell
+//! that is left out which sums over the control time filter.
+//!
+//! Invariant: where packets arrive no faster than at twice the share and no fall was told, the noise is zero.
 
 use segstream_base::Instant;
 
-/// For so many seconds a noise is believed: two drains of the queue fall into that time.
-const BELIEVED: u64 = 10;
+/// For so many seconds a noise is believed: at a full rate, which hardly ever lets the queue run empty, it shows only now and then.
+const BELIEVED: u64 = 30;
 /// What arrivals must be ahead of, in shares.
 const SHARES: f64 = 2.0;
 /// What time stamps of ordinary hosts are uncertain by, in seconds; less is no noise.
@@ -23,7 +26,7 @@ const PART: f64 = 1.0 / 16.0;
 /// No noise is longer, in seconds.
 const MOST: f64 = 1.0;
 
-/// The noise of the last ten seconds.
+/// The noise of the last thirty seconds.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Noise {
     /// By how much arrivals run ahead now, in seconds.
@@ -31,22 +34,46 @@ pub(super) struct Noise {
     /// The most of each second in which there was some, oldest first. Why not of all: most paths have none, and need no room for it.
     peaks: Vec<(u64, f64)>,
     noise: f64,
+    /// The second in which a fall of the delay last showed it.
+    proven: Option<u64>,
 }
 
 impl Noise {
     /// `bytes` arrived within `beta` seconds, of a stream whose share is at most `share` bytes a second, on a path of control time `tau`.
-    pub(super) fn on_arrivals(&mut self, now: Instant, tau: f64, bytes: f64, beta: f64, share: f64) {
+    /// Noise below `least` seconds is none, unless falls have shown it.
+    pub(super) fn on_arrivals(&mut self, now: Instant, tau: f64, bytes: f64, beta: f64, share: f64, least: f64) {
         self.ahead = (self.ahead + bytes / (SHARES * share.max(1.0)) - beta).clamp(0.0, MOST / SHARES);
         let second = now.as_nanos() / 1_000_000_000;
         self.peaks.retain(|(of, _)| second.abs_diff(*of) < BELIEVED);
-        let is_some = SHARES * self.ahead > STAMPS;
+        self.note(second, self.ahead);
+        let most = self.peaks.iter().map(|(_, most)| *most).fold(0.0, f64::max);
+        let proven = self.proven.is_some_and(|of| second.abs_diff(of) < BELIEVED);
+        let (filtered, least) = if proven { (0.0, STAMPS) } else { (STAMPS + PART * tau, least) };
+        let noise = SHARES * most - filtered;
+        self.noise = if noise < least { 0.0 } else { noise };
+    }
+
+    fn note(&mut self, second: u64, ahead: f64) {
         match self.peaks.last_mut() {
-            Some((of, most)) if *of == second => *most = most.max(self.ahead),
-            _ if is_some => self.peaks.push((second, self.ahead)),
+            Some((of, most)) if *of == second => *most = most.max(ahead),
+            _ if SHARES * ahead > STAMPS => self.peaks.push((second, ahead)),
             _ => {}
         }
-        let most = self.peaks.iter().map(|(_, most)| *most).fold(0.0, f64::max);
-        self.noise = (SHARES * most - STAMPS - PART * tau).max(0.0);
+    }
+
+    /// Falls of the delay were others' doing.
+    pub(super) fn forget_falls(&mut self) {
+        if self.proven.take().is_some() {
+            self.peaks.clear();
+        }
+    }
+
+    /// What ended start-up was no queue: the delay fell by `fall` seconds of what was held to be one.
+    pub(super) fn on_fall(&mut self, now: Instant, fall: f64) {
+        let most = ((self.noise + fall) / SHARES).min(MOST / SHARES);
+        let second = now.as_nanos() / 1_000_000_000;
+        self.note(second, most);
+        self.proven = Some(second);
     }
 
     /// Seconds.
@@ -66,7 +93,7 @@ mod tests {
         for exchange in 1..=seconds * 400 {
             let now = Instant::ZERO + Duration::from_micros(2_500) * exchange;
             let beta = if exchange % together == 0 { 0.0025 * together as f64 } else { 0.0 };
-            noise.on_arrivals(now, 0.04, 2_500.0, beta, 1e6);
+            noise.on_arrivals(now, 0.04, 2_500.0, beta, 1e6, 0.001);
         }
         noise.get()
     }
@@ -80,13 +107,13 @@ mod tests {
     }
 
     #[test]
-    fn noise_is_forgotten_after_ten_seconds() {
+    fn noise_is_forgotten_after_thirty_seconds() {
         let mut noise = Noise::default();
-        noise.on_arrivals(Instant::from_nanos(1_000_000_000), 0.04, 50_000.0, 0.0, 1e6);
+        noise.on_arrivals(Instant::from_nanos(1_000_000_000), 0.04, 50_000.0, 0.0, 1e6, 0.001);
         assert!(noise.get() > 0.04, "{}", noise.get());
-        noise.on_arrivals(Instant::from_nanos(10_900_000_000), 0.04, 0.0, 9.9, 1e6);
+        noise.on_arrivals(Instant::from_nanos(30_900_000_000), 0.04, 0.0, 29.9, 1e6, 0.001);
         assert!(noise.get() > 0.04, "{}", noise.get());
-        noise.on_arrivals(Instant::from_nanos(11_000_000_000), 0.04, 0.0, 0.1, 1e6);
+        noise.on_arrivals(Instant::from_nanos(31_000_000_000), 0.04, 0.0, 0.1, 1e6, 0.001);
         assert_eq!(noise.get(), 0.0);
     }
 }

@@ -1,14 +1,14 @@
 //! Policed mode: what is sent above some rate is lost, and no queue tells (a policer, or a queue of a few packets).
 //!
 //! Called by delay mode, and by start-up, when much is lost without a queue. First a trial, at a little less than what arrived: if loss
-//! goes away it was the rate, which is kept and probed every few seconds; if it stays, or comes back, it is ordinary
+//! goes away it was the rate, which is kept and probed now and then; if it stays, or comes back, it is ordinary
 //! (random), and no reason to send less.
 //!
 //! Invariant: a trial ends after the echoes of two and a half control times.
 
 use super::delay_mode::DelayMode;
 use super::readings::View;
-use super::{Memory, Mode};
+use super::{Memory, Mode, law};
 use segstream_base::{Duration, Instant};
 
 /// Loss without a queue, beyond one and a half times the ordinary, that is looked into.
@@ -17,8 +17,11 @@ const LOSS_MOST: f64 = 0.04;
 const ADOPTED: f64 = 0.97;
 /// A trial lasts until the echoes of so many control times have come.
 const TRIAL_TAUS: f64 = 2.5;
-/// How often more is tried; what the trials lose is then up to 3 % of all.
-const PROBE_EVERY: Duration = Duration::from_secs(4);
+/// So many exchanges with loss below the rate that got through: no policer, but others' queue.
+const LOSSES: u32 = 3;
+/// When more is tried, and how often that time doubles while the policer is found where it was. What the trials lose is then 1 % of all.
+const PROBE_AFTER: Duration = Duration::from_secs(4);
+const DOUBLINGS: u32 = 2;
 /// How long after that the policer is expected where it was.
 const KNOWN: Duration = Duration::from_secs(2);
 
@@ -31,7 +34,9 @@ pub(super) fn is_suspicious(view: &View, memory: &Memory) -> bool {
     let most = LOSS_MOST + 1.5 * memory.ordinary_loss(view.now);
     let is_known = memory.policer_at.is_some_and(|at| view.now.since(at) < KNOWN);
     let lasting = if is_known { view.calm_loss_of_two } else { view.calm_loss_of_four };
-    !view.limited && view.calm_loss_is_significant && view.calm_loss > most && lasting > most / 2.0
+    // Why the best service: a share that others' queue has cut down, whose target is long, must not make that queue look short.
+    let has_queue = view.queue > law::target(memory.service_most, view.datagram);
+    !view.limited && !has_queue && view.calm_loss_is_significant && view.calm_loss > most && lasting > most / 2.0
 }
 
 /// A trial, or its outcome.
@@ -44,26 +49,43 @@ pub(super) struct Policed {
     /// What was sent a second, and the loss, before the trial.
     sent_before: f64,
     loss_before: f64,
+    /// Exchanges with loss since.
+    losses: u32,
 }
 
 impl Policed {
     pub(super) fn new(view: &View) -> Self {
         // Why no more than was sent: what arrives at once, as after a pause of the receiver, is no rate.
-        let rate = view.received.min(view.sent) * ADOPTED;
+        let received = if view.noise > 0.0 { view.best } else { view.received };
+        let rate = received.min(view.sent) * ADOPTED;
         let loss_before = view.calm_loss.max(view.lasting_loss);
-        Self { rate, since: view.now, settled: false, sent_before: view.sent, loss_before }
+        Self { rate, since: view.now, settled: false, sent_before: view.sent, loss_before, losses: 0 }
     }
 
     pub(super) fn step(&mut self, view: &View, memory: &mut Memory) -> (f64, Option<Mode>) {
-        let to_delay = |rate| (rate, Some(Mode::Delay(Box::new(DelayMode::new(rate, view.now)))));
+        let to_delay = |rate| (rate, Some(DelayMode::new(rate, view.now).into()));
         if !self.settled && view.sent_at.since(self.since).as_secs_f64() > TRIAL_TAUS * view.tau {
             if view.calm_loss > self.loss_before / 2.0 {
                 let is_ordinary = memory.learn_ordinary_loss(view.now, view.calm_loss.max(self.loss_before));
                 return to_delay(if is_ordinary { self.sent_before } else { self.rate });
             }
+            if view.calm_loss > LOSS_MOST / 2.0 {
+                // Why: what got through before was too much to go by, as where noise or a burst has gone into it.
+                let rate = view.received.min(self.rate) * ADOPTED;
+                *self = Self { rate, since: view.now, loss_before: view.calm_loss, ..*self };
+                return (self.rate, None);
+            }
+            let is_known = memory.policer_at.is_some_and(|at| view.now.since(at) < KNOWN);
+            memory.policer_found = if is_known { memory.policer_found + 1 } else { 0 };
             self.settled = true;
         }
         if self.settled {
+            self.losses += u32::from(view.has_lost);
+            // Why: below a policer's rate nothing is lost. What was taken for noise may be others' queue.
+            memory.distrusts_falls = self.losses == LOSSES;
+            if view.queue > law::target(memory.service_most, view.datagram) {
+                return to_delay(self.rate);
+            }
             memory.policer_at = Some(view.now);
             if is_suspicious(view, memory) {
                 // Why ordinary and yet at this rate: below a policer's rate nothing is lost, so these are bursts; or the policer
@@ -72,7 +94,7 @@ impl Policed {
                 return to_delay(self.rate);
             }
         }
-        if view.now.since(self.since) >= PROBE_EVERY {
+        if view.now.since(self.since) >= PROBE_AFTER * (1 << memory.policer_found.min(DOUBLINGS)) {
             return to_delay(self.rate);
         }
         (self.rate, None)

@@ -13,7 +13,7 @@ pub(super) const GAIN: f64 = 0.25;
 /// A probe lasts so many rounds: one until its echoes come, and two in which they are counted.
 const ROUNDS: f64 = 3.0;
 /// Carried: by so much more than the best before.
-const CARRIED: f64 = 1.05;
+const CARRIED: f64 = 1.1;
 /// Rounds between probes: the first, after one that was carried, and after those that were not; and where the rate is held down.
 const PAUSE_FIRST: f64 = 4.0;
 const PAUSE_CARRIED: f64 = 2.0;
@@ -30,11 +30,18 @@ pub(super) struct Probing {
     pause: f64,
     /// The best delivery rate known when the probe that goes on began.
     from: Option<f64>,
+    /// The last probe was carried.
+    carried: bool,
 }
 
 impl Probing {
     pub(super) const fn new(now: Instant) -> Self {
-        Self { ended_at: now, pause: PAUSE_FIRST, from: None }
+        Self { ended_at: now, pause: PAUSE_FIRST, from: None, carried: false }
+    }
+
+    /// Whether a probe has just ended that was carried.
+    pub(super) fn take_carried(&mut self) -> bool {
+        core::mem::take(&mut self.carried)
     }
 
     /// Whether a probe goes on, with rounds of `round` seconds; `best` was carried of late, and `best_ever` once. `held` says that the rate
@@ -47,7 +54,8 @@ impl Probing {
         }
         let from = *self.from.get_or_insert(best.max(best_ever));
         if rounds > pause + ROUNDS {
-            self.pause = if best > CARRIED * from { PAUSE_CARRIED } else { (2.0 * self.pause).clamp(PAUSE_LEAST, PAUSE_MOST) };
+            self.carried = best > CARRIED * from;
+            self.pause = if self.carried { PAUSE_CARRIED } else { (2.0 * self.pause).clamp(PAUSE_LEAST, PAUSE_MOST) };
             self.ended_at = now;
             self.from = None;
         }

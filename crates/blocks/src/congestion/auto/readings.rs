@@ -27,6 +27,10 @@ const KEPT: usize = 2;
 const FLOOR_NOISES: f64 = 3.0;
 /// A queue is what a floor has above the base beyond so many times the noise: floors vary too.
 const MARGIN_NOISES: f64 = 1.5;
+/// Noise below this part of the target is none.
+const NOISE_LEAST: f64 = 0.15;
+/// Service is what was served over the time of so many datagrams at least: of three, one more or less is a third.
+const SERVICE_DATAGRAMS: f64 = 10.0;
 /// Loss of up to 3 % is made up for in the rate of service: it may be random, and then says nothing of service.
 const RANDOM_LOSS: f64 = 1.03;
 
@@ -50,16 +54,19 @@ struct Sample {
 
 /// What a mode sees at one exchange. Times in seconds, rates in bytes a second.
 #[derive(Clone, Copy, Debug)]
+#[cfg_attr(test, derive(Default))]
 pub(super) struct View {
     pub(super) now: Instant,
     /// When the state packet left, how long ago that is, and the mean rate paced at since.
     pub(super) sent_at: Instant,
     pub(super) lag: f64,
     pub(super) paced: f64,
-    /// What this exchange covers at either end, and the bytes sent in it.
+    /// The slot of the schedule of drains.
+    pub(super) slot: u64,
+    /// What this exchange covers at either end, and the shipments sent in it.
     pub(super) alpha: f64,
     pub(super) beta: f64,
-    pub(super) bytes: f64,
+    pub(super) shipments: f64,
     /// The round trip without a queue; control time, which is that but not below [`law::TAU_LEAST`].
     pub(super) rtt: f64,
     pub(super) tau: f64,
@@ -71,8 +78,6 @@ pub(super) struct View {
     /// The largest delivery rate of the last ten rounds, and how long a round is.
     pub(super) best: f64,
     pub(super) round: f64,
-    /// By how much this exchange lowered the base delay.
-    pub(super) base_fell: f64,
     /// Whether a queue stands.
     pub(super) saturated: bool,
     /// The rate at which what we send is served while a queue stands: our share of the bottleneck.
@@ -109,10 +114,10 @@ pub(super) struct Readings {
     base: BaseDelay,
     noise: Noise,
     best: DeliveryMax,
-    base_before: Option<i64>,
     /// Since when which rate was paced at, newest last.
     paced: VecDeque<(Instant, f64)>,
     was_saturated: bool,
+    is_noisy: bool,
     queue: f64,
     rho: f64,
     delivery: f64,
@@ -125,6 +130,8 @@ pub(super) struct Context<'a> {
     pub(super) rate: f64,
     pub(super) datagram: f64,
     pub(super) memory: &'a Memory,
+    /// The slot of the schedule of drains.
+    pub(super) slot: u64,
     /// Others keep the queue full: the base delay is held.
     pub(super) hold_base: bool,
 }
@@ -136,9 +143,9 @@ impl Readings {
             base: BaseDelay::default(),
             noise: Noise::default(),
             best: DeliveryMax::default(),
-            base_before: None,
             paced: VecDeque::new(),
             was_saturated: false,
+            is_noisy: false,
             queue: 0.0,
             rho: 1.0,
             delivery: 0.0,
@@ -151,34 +158,31 @@ impl Readings {
             return None;
         }
         let tau = context.rtt.max(law::TAU_LEAST);
-        let noise = self.read_noise(now, exchange, tau, context.hold_base);
-        let window = (tau / 4.0).max(FLOOR_NOISES * noise);
-        let floor = self.recent(window).map(|sample| sample.delay).chain([exchange.delay]).min().unwrap_or(exchange.delay);
-        // Why a floor: of single samples the least of ten seconds is far below what noise adds even in the best of times.
-        let least = if noise > 0.0 { floor } else { exchange.delay };
-        let base_fell = self.base_before.map_or(0, |before| before.saturating_sub(least).max(0));
-        let base = self.base.on_delay(now, least, context.hold_base);
-        self.base_before = Some(base);
-        self.queue = (floor.saturating_sub(base) as f64 * 1e-9 - MARGIN_NOISES * noise).max(0.0);
+        let noise = self.read_noise(now, exchange, tau, context);
+        self.is_noisy = noise > 0.0;
+        let base = self.read_queue(now, exchange, tau, noise, context.hold_base);
         self.keep(exchange, law::target(context.rate, context.datagram));
 
         let (whole, half) = (self.sum(tau, |_| true), self.sum(tau / 2.0, |_| true));
         let calm = self.sum(2.0 * tau, |sample| sample.calm);
         let (lag, paced) = self.paced_since(now, exchange.sent_at);
-        self.note_delivery(exchange, (whole, tau), noise, context.memory.ordinary_loss(now));
+        let ordinary_loss = context.memory.ordinary_loss(now);
+        self.note_delivery(exchange, (whole, tau), noise, ordinary_loss);
         if exchange.alpha.as_secs_f64() >= (PAUSE * tau).max(PAUSE_LEAST) {
             self.forget_before_pause(exchange.sent_at);
         }
         self.rho = half.beta / half.alpha.max(1e-9);
-        self.delivery = half.received / half.beta.max(1e-9);
+        let span = if noise > 0.0 { self.sum((tau / 2.0).max(FLOOR_NOISES * noise), |_| true) } else { half };
+        self.delivery = span.received / span.beta.max(1e-9);
         Some(View {
             now,
             sent_at: exchange.sent_at,
             lag,
             paced,
+            slot: context.slot,
             alpha: exchange.alpha.as_secs_f64(),
             beta: exchange.beta.as_secs_f64(),
-            bytes: exchange.sent_bytes as f64,
+            shipments: exchange.shipments as f64,
             rtt: context.rtt,
             tau,
             queue: self.queue,
@@ -186,11 +190,10 @@ impl Readings {
             noise,
             best: self.best.get(),
             round: self.round(tau, noise),
-            base_fell: base_fell as f64 * 1e-9,
             saturated: self.was_saturated,
-            service: self.service(tau, noise, context.memory.ordinary_loss(now)),
+            service: self.service((tau / 2.0).max(SERVICE_DATAGRAMS * context.datagram / context.rate), noise, ordinary_loss),
             rho: self.rho,
-            sent: half.sent / half.alpha.max(1e-9),
+            sent: span.sent / span.alpha.max(1e-9),
             received: self.delivery,
             has_lost: exchange.lost > 0,
             loss: whole.lost / whole.shipments.max(1.0),
@@ -207,6 +210,17 @@ impl Readings {
         })
     }
 
+    /// Reads the queue; returns the base delay.
+    fn read_queue(&mut self, now: Instant, exchange: &Exchange, tau: f64, noise: f64, hold_base: bool) -> i64 {
+        let window = (tau / 4.0).max(FLOOR_NOISES * noise);
+        let floor = self.recent(window).map(|sample| sample.delay).chain([exchange.delay]).min().unwrap_or(exchange.delay);
+        // Why a floor: of single samples the least of ten seconds is far below what noise adds even in the best of times.
+        let least = if noise > 0.0 { floor } else { exchange.delay };
+        let base = self.base.on_delay(now, least, hold_base);
+        self.queue = (floor.saturating_sub(base) as f64 * 1e-9 - MARGIN_NOISES * noise).max(0.0);
+        base
+    }
+
     /// From now on this rate is paced at.
     pub(super) fn note_rate(&mut self, now: Instant, rate: f64) {
         if self.paced.len() == RATES {
@@ -218,7 +232,21 @@ impl Readings {
     /// The path has become longer: the base delay is found anew.
     pub(super) fn forget_base(&mut self) {
         self.base.clear();
-        self.base_before = None;
+    }
+
+    /// The delay fell by so many seconds without a queue as the cause.
+    pub(super) fn note_fall(&mut self, now: Instant, fall: f64) {
+        self.noise.on_fall(now, fall);
+    }
+
+    /// The delay fell because others' queue did.
+    pub(super) fn forget_falls(&mut self) {
+        self.noise.forget_falls();
+    }
+
+    /// The noise and the largest delivery rate, where there is noise.
+    pub(super) fn best_in_noise(&self) -> Option<(f64, f64)> {
+        (self.is_noisy && self.best.get() > 0.0).then(|| (self.best.get(), self.noise.get()))
     }
 
     /// What was sampled does not describe the path any more.
@@ -257,12 +285,16 @@ impl Readings {
     }
 
     /// Reads the noise. While others keep the queue full it stays as it was: what they do is none.
-    fn read_noise(&mut self, now: Instant, exchange: &Exchange, tau: f64, hold: bool) -> f64 {
+    fn read_noise(&mut self, now: Instant, exchange: &Exchange, tau: f64, context: Context<'_>) -> f64 {
+        // Why: what is little beside the target does no harm, and of many streams the queue varies by as much.
+        let least = NOISE_LEAST * law::target(context.rate, context.datagram);
         let was = self.noise.get();
-        if !hold {
+        // Why none while a long queue stands: others who stop for a moment make what we send arrive ahead.
+        let stands = was == 0.0 && self.queue > tau / 2.0;
+        if !context.hold_base && !stands {
             let (sent, received) = (exchange.sent_bytes as f64, exchange.received_bytes as f64);
             let share = self.best.get().max(sent / exchange.alpha.as_secs_f64());
-            self.noise.on_arrivals(now, tau, received, exchange.beta.as_secs_f64(), share);
+            self.noise.on_arrivals(now, tau, received, exchange.beta.as_secs_f64(), share, least);
             if was == 0.0 && self.noise.get() > 0.0 {
                 self.forget_base();
             }
@@ -357,9 +389,9 @@ impl Readings {
 
     /// What was sent over the time it took to arrive (HT 3.5), where a queue stood. Of loss, so much as is ordinary or
     /// may be random is not held against the path.
-    fn service(&self, tau: f64, noise: f64, ordinary_loss: f64) -> Option<f64> {
-        let sum = self.sum((tau / 2.0).max(2.0 * FLOOR_NOISES * noise), |sample| sample.saturated && !sample.limited);
-        let enough = sum.beta > (tau / 8.0).max(FLOOR_NOISES * noise) && sum.received > 0.0;
+    fn service(&self, span: f64, noise: f64, ordinary_loss: f64) -> Option<f64> {
+        let sum = self.sum(span.max(2.0 * FLOOR_NOISES * noise), |sample| sample.saturated && !sample.limited);
+        let enough = sum.beta > (span / 4.0).max(FLOOR_NOISES * noise) && sum.received > 0.0;
         enough.then(|| sum.sent.min(sum.received * RANDOM_LOSS / (1.0 - ordinary_loss)) / sum.beta)
     }
 

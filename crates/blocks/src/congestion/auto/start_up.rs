@@ -1,4 +1,8 @@
-//! Start-up: the rate grows by 70 % a control time until a queue grows or much is lost.
+//! Start-up: the rate grows by 70 % a control time until a queue of ours grows or much is lost.
+//!
+//! A queue is ours when the load of the bottleneck, rho, is above one by what our growth adds. Where the delay varies by itself,
+//! it falls again although the rate has grown: falls in turn are noise, which the readings then take out of the queue. With
+//! noise start-up also ends when what is delivered has ceased to grow.
 //!
 //! Called first, and after an outage. A queue that begins is seen a round trip later; until then rate and queue grow on.
 //! At a doubling the peak is a whole bandwidth-delay product, at 70 % it is three quarters of one. Loss ends it where it lasts
@@ -11,6 +15,7 @@ use super::memory::ORDINARY_MOST;
 use super::policed::Policed;
 use super::readings::View;
 use super::{Memory, Mode, law};
+use segstream_base::{Duration, Instant};
 
 /// Datagrams a round trip at the beginning (RFC 6928).
 const FIRST_DATAGRAMS: f64 = 10.0;
@@ -25,33 +30,133 @@ pub(super) fn first_rate(datagram: f64, rtt: f64) -> f64 {
     FIRST_DATAGRAMS * datagram / rtt.max(law::TAU_LEAST)
 }
 
-/// Start-up has no state but the rate.
+/// Two falls of the delay are noise within so many round trips, and unless more than this is lost.
+const FALLS_WITHIN: f64 = 4.0;
+const LOSS_OF_QUEUE: f64 = 0.03;
+/// Below this traffic intensity a queue that grows is not ours: alone, ours is above it by a tenth when the queue shows.
+const OVERLOAD: f64 = 1.05;
+/// In others' queue start-up goes on for so long. Why not longer: a path of a long round trip grows slowly, and would take its rate from
+/// streams of our kind, which make way for the queue. Why not shorter: on a usual path the share of one among few is reached by then.
+const OTHERS_QUEUE: Duration = Duration::from_millis(300);
+/// Growth of what is delivered, and rounds without it, that tell a full path where noise hides the queue (draft-ietf-ccwg-bbr 5.3.1.2).
+const FULL_GROWTH: f64 = 1.25;
+const FULL_ROUNDS: f64 = 3.0;
+
+/// Start-up: besides the rate what was delivered when that grew last.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct StartUp;
+pub(super) struct StartUp {
+    since: Instant,
+    /// Since when there is a queue without a pause.
+    queued_since: Option<Instant>,
+    /// The longest queue since the delay last fell.
+    peak: f64,
+    falls: Falls,
+    full: f64,
+    grew_at: Instant,
+}
 
 impl StartUp {
-    pub(super) fn step(self, view: &View, memory: &mut Memory) -> (f64, Option<Mode>) {
+    pub(super) const fn new(now: Instant) -> Self {
+        Self { since: now, queued_since: None, peak: 0.0, falls: Falls::NONE, full: 0.0, grew_at: now }
+    }
+
+    /// It goes on: what ended it was no queue.
+    pub(super) const fn again(now: Instant, falls: Falls) -> Self {
+        Self { falls, ..Self::new(now) }
+    }
+
+    pub(super) fn step(&mut self, view: &View, memory: &mut Memory) -> (f64, Option<Mode>) {
         let limit = (view.tau * QUEUE_PART).max(QUEUE_LEAST) + 1.5 * view.datagram / view.rate;
-        if view.newest > limit {
-            let service = view.service.unwrap_or(view.received).min(view.rate);
-            let mut mode = DelayMode::new(service, view.now);
-            let (rate, next) = mode.step(view, memory);
-            return (rate, next.or(Some(Mode::Delay(Box::new(mode)))));
+        memory.fell = self.fall(view, limit);
+        self.queued_since = (view.newest > limit).then(|| self.queued_since.unwrap_or(view.now));
+        let is_others = self.queued_since.is_none_or(|since| view.now.since(since) < OTHERS_QUEUE);
+        if view.newest > limit && (view.rho > OVERLOAD || view.newest > limit + view.tau / 2.0 || !is_others) {
+            let service = if view.noise > 0.0 { view.best } else { view.service.unwrap_or(view.received) };
+            let service = service.min(view.rate);
+            // Why not of what left before: after an outage that has waited for its end.
+            let doubt = (view.sent_at >= self.since).then_some(Doubt { rate: view.rate, queue: view.newest, limit, falls: self.falls });
+            let mode = DelayMode::after_start_up(service, view.now, doubt);
+            return Mode::from(mode).enter(view, memory);
+        }
+        if view.noise > 0.0 && (self.is_full(view) || view.lasting_loss > ORDINARY_MOST) {
+            return Mode::from(DelayMode::new(view.best, view.now)).enter(view, memory);
         }
         // A policer, or a queue of a few packets. Why lasting: of the first packets one lost is a tenth, and a burst is most. Why no
         // trial at less: a policer that is met at such growth soon takes more, and a trial costs a fifth of a second.
         if view.lasting_loss > ORDINARY_MOST {
-            let mut mode = Policed::new(view);
-            let (rate, next) = mode.step(view, memory);
-            return (rate, next.or(Some(Mode::Policed(mode))));
+            return Mode::Policed(Policed::new(view)).enter(view, memory);
         }
         // Why no more than was paced: what arrives at once, as after a pause of the receiver, is no rate of service.
         memory.note_service(view.now, view.received.min(view.rate));
         if view.limited {
+            self.grew_at = view.now;
             return (view.rate, None);
         }
         // Why: a rate that was not made use of must not grow (RFC 7661).
         let grown = view.rate * (1.0 + GROWTH * view.alpha.min(view.tau) / view.tau);
         (grown.min(view.rate.max(4.0 * view.sent)), None)
+    }
+
+    /// By how much the delay has fallen, if it was noise.
+    fn fall(&mut self, view: &View, limit: f64) -> Option<f64> {
+        self.peak = self.peak.max(view.newest);
+        if self.peak <= limit || view.newest >= limit.max(self.peak / 2.0) {
+            return None;
+        }
+        let fall = core::mem::take(&mut self.peak) - view.newest;
+        self.falls.are_noise(view, fall).then_some(fall)
+    }
+
+    /// Whether what is delivered has ceased to grow.
+    fn is_full(&mut self, view: &View) -> bool {
+        if view.best >= FULL_GROWTH * self.full {
+            self.full = view.best;
+            self.grew_at = view.now;
+        }
+        view.now.since(self.grew_at).as_secs_f64() > FULL_ROUNDS * view.round
+    }
+}
+
+/// Falls of the delay while the rate grew, which a queue of ours does not do.
+///
+/// Why two, soon after each other: others' queue falls too, but not that often. Why without much loss: that is how it falls. Why none of a
+/// round trip: so long is a queue.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Falls {
+    last: Option<Instant>,
+}
+
+impl Falls {
+    const NONE: Self = Self { last: None };
+
+    /// Another fall; returns whether they are noise.
+    pub(super) fn are_noise(&mut self, view: &View, fall: f64) -> bool {
+        let soon = Duration::from_secs_f64(FALLS_WITHIN * (view.tau + view.queue));
+        let last = if view.loss > LOSS_OF_QUEUE { None } else { self.last };
+        self.last = Some(view.now);
+        last.is_some_and(|last| view.now.since(last) < soon) && fall < view.tau
+    }
+}
+
+/// Whether what ended start-up was a queue is not certain for a round trip.
+///
+/// Why: what left before the end left ever faster. A queue of ours grew under it, and all that follows is as late. A delay that falls below
+/// the limit again was noise.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Doubt {
+    /// The rate at the end.
+    pub(super) rate: f64,
+    /// The longest queue seen, and what is none.
+    pub(super) queue: f64,
+    pub(super) limit: f64,
+    pub(super) falls: Falls,
+}
+
+impl Doubt {
+    /// Looks at an exchange that left before the end; returns by how much the delay fell, if it was noise.
+    pub(super) fn look(&mut self, view: &View) -> Option<f64> {
+        self.queue = self.queue.max(view.newest);
+        let falls = view.newest < self.limit.max(self.queue / 2.0) && view.loss <= LOSS_OF_QUEUE;
+        falls.then_some(self.queue - view.newest)
     }
 }

@@ -6,7 +6,7 @@
 
 use crate::tolerance_argument::ToleranceArgument;
 use clap::{Args, ValueEnum};
-use segstream::{Bandwidth, Polling, Rate, Threads};
+use segstream::{Algorithm, Bandwidth, Polling, Rate, Threads};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::time::{Duration, Instant};
@@ -59,6 +59,9 @@ pub(in crate::bench) struct Job {
     /// The rate of the sender in bit/s; 0 is unpaced, `auto` congestion-controlled.
     #[arg(long, value_name = "BPS", default_value = "0")]
     pub(in crate::bench) rate: JobRate,
+    /// The congestion control of `--rate auto` [default: auto].
+    #[arg(long, value_name = "NAME", value_parser = congestion)]
+    pub(in crate::bench) congestion: Option<String>,
     /// How it waits for datagrams; bare UDP blocks at once, or with `adaptive` only polls.
     #[arg(long, value_enum, default_value = "brief")]
     pub(in crate::bench) polling: JobPolling,
@@ -152,7 +155,9 @@ impl Job {
 
     /// What of the job only our own ends know, as flags.
     pub(in crate::bench) fn own_words(&self) -> Vec<String> {
-        ["--threads".to_owned(), word(&self.threads), "--polling".to_owned(), word(&self.polling)].into()
+        let mut words = vec!["--threads".to_owned(), word(&self.threads), "--polling".to_owned(), word(&self.polling)];
+        words.extend(self.congestion.iter().flat_map(|name| ["--congestion".to_owned(), name.clone()]));
+        words
     }
 
     /// The same for ends of other transports, which spin or do not.
@@ -175,6 +180,13 @@ impl Job {
         }
     }
 
+    /// The rate of an endpoint.
+    pub(super) fn rate(&self) -> Rate {
+        let algorithm = self.congestion.as_deref().and_then(|name| Algorithm::offered(name).ok());
+        let rate = self.rate.of_endpoint();
+        algorithm.map_or(rate, |algorithm| rate.under(algorithm))
+    }
+
     /// How far apart segments are due.
     pub(super) fn interval(&self) -> Duration {
         Duration::try_from_secs_f64(self.interval_us * 1e-6).unwrap_or(Duration::ZERO)
@@ -188,7 +200,7 @@ impl Job {
 
 impl JobRate {
     /// The same for an endpoint.
-    pub(super) fn of_endpoint(self) -> Rate {
+    fn of_endpoint(self) -> Rate {
         match self {
             Self::Unpaced => Rate::Unpaced,
             Self::Auto => Rate::AUTO,
@@ -222,6 +234,11 @@ impl fmt::Display for JobRate {
     }
 }
 
+/// The name of a congestion control that users can choose.
+fn congestion(text: &str) -> Result<String, String> {
+    Algorithm::offered(text).map(|algorithm| algorithm.name.to_owned()).map_err(|error| error.to_string())
+}
+
 /// A value as a command line has it.
 pub(super) fn word(value: &impl ValueEnum) -> String {
     value.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
@@ -250,6 +267,7 @@ mod tests {
             interval_us: 5.12,
             warm_up: 3,
             rate: JobRate::Fixed(100),
+            congestion: Some("bbr".to_owned()),
             polling: JobPolling::Adaptive,
             threads: JobThreads::Both,
             no_offload: true,

@@ -7,9 +7,10 @@
 use super::job::{Job, Task};
 use super::line::Outcome;
 use super::{Place, processor, settings};
+use crate::transfer_report::missing_bytes;
 use anyhow::{Result, ensure};
 use segstream::blocking::Endpoint;
-use segstream::{Bytes, ConnectionId, Error, Fingerprint, Received, StreamId, SubmitError};
+use segstream::{Bytes, ConnectionId, Error, Fingerprint, Received, StreamId, SubmitError, UnitIndex};
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
@@ -152,9 +153,10 @@ fn count(job: &Job) -> u64 {
 
 /// When a scheduled segment was due, and its number.
 fn stamp(segment: &Received) -> Option<(Duration, u64)> {
-    // Holes are in order, so those at the beginning reach to the first unit that is there.
-    let first = segment.holes.iter().fold(0, |first, &(start, end)| if start == first { end } else { first });
-    let bytes = segment.bytes.get(first as usize * segment.unit_bytes as usize..)?;
+    // Holes do not touch, so one at the beginning reaches to the first unit that is there.
+    let hole = segment.holes.first().filter(|hole| hole.start() == UnitIndex::FIRST);
+    let first = hole.map_or(0, |hole| hole.byte_range(segment.unit_bytes, segment.bytes.len() as u64).end);
+    let bytes = segment.bytes.get(first as usize..)?;
     let (due, rest) = bytes.split_first_chunk()?;
     let (number, _) = rest.split_first_chunk()?;
     Some((Duration::from_nanos(u64::from_le_bytes(*due)), u64::from_le_bytes(*number)))
@@ -163,6 +165,5 @@ fn stamp(segment: &Received) -> Option<(Duration, u64)> {
 /// The bytes of a segment without those of its holes.
 fn delivered_bytes(segment: &Received) -> u64 {
     let length = segment.bytes.len() as u64;
-    let of_unit = |unit: u32| (u64::from(unit) * u64::from(segment.unit_bytes)).min(length);
-    length - segment.holes.iter().map(|&(start, end)| of_unit(end) - of_unit(start)).sum::<u64>()
+    length - missing_bytes(length, segment.unit_bytes, &segment.holes)
 }

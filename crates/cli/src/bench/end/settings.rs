@@ -101,7 +101,7 @@ fn config(job: &Job) -> Result<Config> {
     let unpaced = job.rate == JobRate::Unpaced;
     Ok(Config {
         class: Class::new(if unpaced { 6 } else { 7 }).context("there are the classes 6 and 7")?,
-        rate: job.rate.of_endpoint(),
+        rate: job.rate(),
         unlimited: unpaced,
         // Why: a measurement on a busy machine may stand still for longer than a path does.
         idle_timeout: Duration::from_secs(60),

@@ -30,7 +30,7 @@ fn serve(bind: SocketAddr, job: &Job, encrypted: bool) -> Result<Outcome> {
         let id = settings::accept(&mut server)?;
         if job.workload == Task::Setups {
             server.connection(id).closed(None)?;
-            server.forget(id);
+            server.release(id);
         }
         if number == 0 {
             // Why: the first one costs a cookie, and how long it took to come says nothing.
@@ -60,7 +60,7 @@ fn connect_often(connect: SocketAddr, trust: Option<Fingerprint>, job: &Job, enc
         let id = client.connect(peer.clone(), streams)?;
         if job.workload == Task::Setups {
             client.connection(id).close(0, "done")?;
-            client.forget(id);
+            client.release(id);
         }
         outcome.complete += 1;
     }

@@ -1,22 +1,22 @@
-//! What the two ends of a link between namespaces are called.
+//! The addresses of the two ends of a link between namespaces.
 //!
-//! Called by the parser of the command line and by the devices.
+//! Used by the command line parser and the devices.
 //!
-//! Invariant: the two addresses are different hosts of one network, so that each end has a route to the other.
+//! Invariant: the two addresses are different hosts of one subnet, so that each end has a route to the other.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr};
 use std::str::FromStr;
 
-/// The addresses of the two ends. Written `10.77.0.1,10.77.0.2`, or with the length of the network's prefix behind
-/// both: `10.77.0.1/30,10.77.0.2/30`. Without it IPv4 has 24 bits and IPv6 64.
+/// The addresses of the two ends. Written `10.77.0.1,10.77.0.2`, or both with the same prefix length:
+/// `10.77.0.1/30,10.77.0.2/30`. The default prefix length is 24 for IPv4 and 64 for IPv6.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TunAddresses {
     ends: [IpAddr; 2],
     prefix: u8,
 }
 
-/// Why two addresses cannot be those of a link.
+/// Why two addresses cannot be used for a link.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum AddressesError {
@@ -34,13 +34,13 @@ pub enum AddressesError {
         /// What was written.
         text: String,
     },
-    /// The two are one.
+    /// Both addresses are the same.
     #[error("both ends cannot have the address {address}; give them different ones of one network, such as 10.77.0.1,10.77.0.2")]
     Same {
         /// The address of both.
         address: IpAddr,
     },
-    /// The ends would not find each other.
+    /// The addresses are in different subnets.
     #[error(
         "{first} and {second} are not in the same /{prefix} network, so the ends cannot reach each other; give two of one network, such as 10.77.0.1,10.77.0.2, or a shorter prefix"
     )]
@@ -52,7 +52,7 @@ pub enum AddressesError {
         /// The prefix's length.
         prefix: u8,
     },
-    /// No host can have it.
+    /// The address is not a host address.
     #[error("{address} cannot be the address of an interface; give one such as 10.77.0.1")]
     NoHost {
         /// The address.

@@ -1,8 +1,8 @@
-//! What to connect, and what can be wrong with it.
+//! The configuration of a link between two namespaces, and its errors.
 //!
-//! Called by whoever starts a [`TunLink`](super::TunLink).
+//! Used by every program that starts a [`TunLink`](super::TunLink).
 //!
-//! Invariant: an error says which namespace is meant and what to do.
+//! Invariant: an error names the namespace and says what to do.
 
 use super::addresses::TunAddresses;
 use crate::link::config::{LinkConfig, LinkError};
@@ -15,12 +15,11 @@ use std::path::PathBuf;
 /// A link between two network namespaces.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TunConfig {
-    /// Where the first end is: the name of a namespace, as `ip netns` shows it, or a path to one, such as
-    /// `/proc/4711/ns/net`.
+    /// The namespace of the first end: its name, as `ip netns` shows it, or its path, such as `/proc/4711/ns/net`.
     pub first: String,
-    /// Where the second end is.
+    /// The namespace of the second end.
     pub second: String,
-    /// What the ends are called. Default: 10.77.0.1 and 10.77.0.2.
+    /// The addresses of the ends. Default: 10.77.0.1 and 10.77.0.2.
     pub addresses: TunAddresses,
     /// The path from the first to the second. Default: a perfect one.
     pub forward: PathConfig,
@@ -39,7 +38,7 @@ pub struct TunConfig {
 }
 
 impl TunConfig {
-    /// The longest packet the interfaces take, in bytes.
+    /// The MTU of the interfaces.
     pub const MTU: u16 = 1500;
 
     /// A perfect link between two namespaces.
@@ -63,24 +62,24 @@ impl TunConfig {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TunError {
-    /// A path cannot be as it was described, or the link cannot go on.
+    /// The configuration of a path is not valid, or the link cannot go on.
     #[error(transparent)]
     Link(#[from] LinkError),
     /// There is no such namespace.
     #[error("there is no network namespace {name} ({path} does not exist); `ip netns list` shows those there are, `ip netns add {name}` makes one", path = path.display())]
     NoSuchNamespace {
-        /// What it was called.
+        /// The given name.
         name: String,
-        /// Where it was looked for.
+        /// The path that does not exist.
         path: PathBuf,
     },
-    /// What is there is something else.
+    /// The name or path is not a network namespace.
     #[error("{name} is not a network namespace; give a name that `ip netns list` shows, or a path such as /proc/4711/ns/net")]
     NoNamespace {
-        /// What it was called.
+        /// The given name.
         name: String,
     },
-    /// Both names mean one namespace.
+    /// Both names are of the same namespace.
     #[error("{first} and {second} are the same network namespace, and packets inside one namespace do not cross the link; give two")]
     SameNamespace {
         /// The first.
@@ -88,12 +87,12 @@ pub enum TunError {
         /// The second.
         second: String,
     },
-    /// The user lacks the right.
+    /// The user lacks the privilege.
     #[error(
         "this user may not {step} in the network namespace {name}; run as the administrator, or with the capabilities CAP_SYS_ADMIN and CAP_NET_ADMIN"
     )]
     NotPermitted {
-        /// What was asked of the system.
+        /// What the system was asked to do.
         step: &'static str,
         /// The namespace.
         name: String,
@@ -109,7 +108,7 @@ pub enum TunError {
     /// The system refused for another reason.
     #[error("the system refused to {step} in the network namespace {name}: {source}")]
     System {
-        /// What was asked of it.
+        /// What the system was asked to do.
         step: &'static str,
         /// The namespace.
         name: String,

@@ -1,28 +1,23 @@
-//! Congestion marks in IP headers: which packets can be marked instead of dropped, and the mark.
+//! The ECN field in IP headers: reading it, and setting it to CE.
 //!
 //! Called by the relay for every packet that enters a path.
 //!
-//! Source: RFC 3168 5 (the two bits), RFC 791 3.1 and RFC 8200 3 (where they are), RFC 1624 3 (what a change of a
-//! header does to its checksum).
+//! Source: RFC 3168 5 (the two bits), RFC 791 3.1 and RFC 8200 3 (where they are), RFC 1624 3 (incremental update of the
+//! checksum).
 //!
 //! Invariant: a mark changes the two bits and the checksum of an IPv4 header, and a checksum that was right stays right.
 
 use segstream_base::endpoint::Ecn;
 
-/// Both bits: congestion experienced.
-const CE: u8 = 0b11;
+/// Congestion experienced (CE).
+const CE: u8 = Ecn::CongestionExperienced.bits();
 
-/// What the sender of `packet` said of marks, or the path before. `None` for Not-ECT and for what is no IP packet.
+/// The ECN codepoint of `packet`. `None` for Not-ECT and for what is not an IP packet.
 pub(super) fn codepoint(packet: &[u8]) -> Option<Ecn> {
-    match ecn(packet)? {
-        0b01 => Some(Ecn::Ect1),
-        0b10 => Some(Ecn::Ect0),
-        CE => Some(Ecn::CongestionExperienced),
-        _ => None,
-    }
+    Ecn::from_bits(ecn(packet)?)
 }
 
-/// Marks `packet`; leaves what is no IP packet as it is.
+/// Sets CE in `packet`; does nothing if it is not an IP packet.
 pub(super) fn mark(packet: &mut [u8]) {
     match version(packet) {
         Some(4) => mark_ipv4(packet),

@@ -1,16 +1,17 @@
-//! A TUN device: the interface at one end, from which packets are read and to which they are written.
+//! A TUN device: the interface at one end, from which the relay reads packets and to which it writes them.
 //!
 //! Called by the relay.
 //!
 //! Source: tuntap.rst, netdevice(7), ip-sysctl.rst; the tenth and later columns of `/proc/net/dev` (proc_net(5)).
 //!
-//! Invariant: nothing but the packets of programs crosses an IPv4 link: the kernel is kept from speaking IPv6 of its
-//! own accord, so that the number of a packet on the path does not depend on it.
+//! Invariant: only the packets of programs cross an IPv4 link. IPv6 autoconfiguration is disabled, because its packets would shift
+//! the numbers of the packets on the path.
 //!
-//! Invariant: the interface disappears with the program, in whatever way it ends.
+//! Invariant: the interface disappears with the program, however that ends.
 
 use super::config::{TunConfig, TunError};
 use super::namespace::{Namespace, refused};
+use super::offload::{ReadBuffers, WriteBatch};
 use rustix::io::Errno;
 use std::fs::{self, File};
 use std::io;
@@ -22,64 +23,65 @@ use std::thread;
 use std::time::{Duration, Instant};
 use tun_rs::{DeviceBuilder, SyncDevice};
 
-/// What the kernel may hold until the relay reads it: 10,000 packets, 240 ms of full ones at 500 Mbit/s.
-const HELD_PACKETS: u32 = 10_000;
+/// The transmit queue of the interface, which the relay reads: 10,000 packets, 240 ms of full ones at 500 Mbit/s.
+const TX_QUEUE_PACKETS: u32 = 10_000;
 
-/// The kernel puts the first number that is free.
+/// The kernel replaces `%d` by the first free number.
 const NAME: &str = "segstream%d";
 
-/// How long the kernel may take to confirm an address. It takes a millisecond, on a busy machine longer.
+/// How long duplicate address detection may take. It takes a millisecond, on a busy machine longer.
 const CONFIRMED_WITHIN: Duration = Duration::from_secs(10);
 
 /// The interface at one end.
 pub(super) struct Device {
     tun: SyncDevice,
     name: String,
-    /// The table of interfaces of the device's namespace; it stays that when it is read from elsewhere.
+    /// The open interface table of the device's namespace; it stays valid when another namespace reads it.
     table: Option<File>,
 }
 
-/// What became of a packet that was written.
+/// The outcome of writing packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Written {
-    /// The kernel has taken it.
+    /// The kernel has taken them.
     Taken,
-    /// The kernel had no room for it.
+    /// The kernel had no room for them.
     NoRoom,
-    /// The kernel does not want it.
+    /// The kernel has refused them.
     Refused,
 }
 
 impl Device {
-    /// Makes the interface in `namespace` and brings it up.
+    /// Creates the interface in `namespace` and brings it up.
     pub(super) fn open(namespace: &Namespace, address: IpAddr, prefix: u8) -> Result<Self, TunError> {
         namespace.inside(|| open_here(namespace.name(), address, prefix))?
     }
 
-    /// What the interface is called.
+    /// The name of the interface.
     pub(super) fn name(&self) -> &str {
         &self.name
     }
 
-    /// Reads one packet; `None` when there is no more.
-    pub(super) fn read<'a>(&self, buffer: &'a mut [u8]) -> io::Result<Option<&'a mut [u8]>> {
-        match self.tun.recv(buffer) {
-            Ok(length) => Ok(buffer.get_mut(..length)),
+    /// Reads what the kernel hands over at once: one packet, or several of one flow. Each is given to `take`; returns how many there were,
+    /// `None` if there is nothing to read.
+    pub(super) fn read(&self, buffers: &mut ReadBuffers, take: impl FnMut(&[u8])) -> io::Result<Option<usize>> {
+        match self.tun.recv(&mut buffers.whole) {
+            Ok(length) => Ok(Some(buffers.cut(length, take))),
             Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => Ok(None),
             Err(error) => Err(error),
         }
     }
 
-    /// Writes one packet.
-    pub(super) fn write(&self, packet: &[u8]) -> Written {
-        let Err(error) = self.tun.send(packet) else { return Written::Taken };
+    /// Writes the packets of `batch`. One outcome for all: the kernel refuses a device, not a packet.
+    pub(super) fn write(&self, batch: &mut WriteBatch) -> Written {
+        let Err(error) = batch.write(&self.tun) else { return Written::Taken };
         match Errno::from_io_error(&error) {
             Some(Errno::AGAIN | Errno::NOBUFS | Errno::NOMEM) => Written::NoRoom,
             _ => Written::Refused,
         }
     }
 
-    /// How many packets the kernel has dropped because the relay had not read those before; `None` when it does not tell.
+    /// How many packets the kernel has dropped because the transmit queue was full; `None` if it does not report them.
     pub(super) fn dropped(&self) -> Option<u64> {
         let mut table = vec![0; 64 << 10];
         let length = self.table.as_ref()?.read_at(&mut table, 0).ok()?;
@@ -99,22 +101,22 @@ impl std::fmt::Debug for Device {
     }
 }
 
-/// Makes the interface in the namespace this thread is in.
+/// Creates the interface in the namespace of this thread.
 fn open_here(namespace: &str, address: IpAddr, prefix: u8) -> Result<Device, TunError> {
     let wrong = |step| move |error| refused(step, namespace, error);
-    // Why first: the errors of the device itself do not say whether there is one.
+    // Why first: the errors of creating a device do not say whether the system has TUN devices.
     File::options().read(true).write(true).open("/dev/net/tun").map_err(|source| match source.kind() {
         io::ErrorKind::PermissionDenied => TunError::NotPermitted { step: "open /dev/net/tun", name: namespace.to_owned() },
         _ => TunError::NoTunDevices { source },
     })?;
-    let builder = DeviceBuilder::new().name(NAME).mtu(TunConfig::MTU).tx_queue_len(HELD_PACKETS).enable(false);
+    let builder = DeviceBuilder::new().name(NAME).mtu(TunConfig::MTU).tx_queue_len(TX_QUEUE_PACKETS).offload(true).enable(false);
     let builder = match address {
         IpAddr::V4(address) => builder.ipv4(address, prefix, None),
         IpAddr::V6(address) => builder.ipv6(address, prefix),
     };
     let tun = builder.build_sync().map_err(wrong("make a TUN device"))?;
     let name = tun.name().map_err(wrong("name a TUN device"))?;
-    keep_quiet(&name);
+    disable_ipv6_autoconf(&name);
     tun.enabled(true).map_err(wrong("bring up a TUN device"))?;
     tun.set_nonblocking(true).map_err(wrong("poll a TUN device"))?;
     await_address(address).map_err(wrong("use the address of a TUN device"))?;
@@ -122,8 +124,8 @@ fn open_here(namespace: &str, address: IpAddr, prefix: u8) -> Result<Device, Tun
     Ok(Device { tun, name, table })
 }
 
-/// Waits until programs can use the address of the interface. Why: the kernel confirms an IPv6 address at its leisure, and
-/// refuses it until then.
+/// Waits until programs can use the address of the interface. Why: an IPv6 address is tentative until duplicate address detection
+/// has finished, and cannot be bound until then.
 fn await_address(address: IpAddr) -> io::Result<()> {
     let started = Instant::now();
     loop {
@@ -136,17 +138,17 @@ fn await_address(address: IpAddr) -> io::Result<()> {
     }
 }
 
-/// Keeps the kernel from giving the interface an IPv6 address and from looking for routers. Failing is no error: then
-/// there is no IPv6, or a few packets more.
-fn keep_quiet(name: &str) {
+/// Disables IPv6 autoconfiguration and router solicitations of the interface. A failure is no error: then there is no IPv6, or a few
+/// more packets.
+fn disable_ipv6_autoconf(name: &str) {
     let settings = Path::new("/proc/sys/net/ipv6/conf").join(name);
-    // 1 is "no address of one's own" (ip-sysctl.rst).
+    // 1: no link-local address is generated (ip-sysctl.rst).
     for (setting, value) in [("addr_gen_mode", "1"), ("router_solicitations", "0"), ("accept_dad", "0")] {
         let _ = fs::write(settings.join(setting), value);
     }
 }
 
-/// The transmitted packets that were dropped, in the row of `name`.
+/// The number of dropped transmitted packets in the row of `name`.
 fn dropped_of(name: &str, table: &str) -> Option<u64> {
     /// Eight columns of what was received, then bytes, packets and errors.
     const DROPPED: usize = 11;

@@ -2,17 +2,17 @@
 //!
 //! Called by the relay for every packet that enters a path.
 //!
-//! Source: RFC 791 3.1, RFC 8200 3 and 4 (where these are); RFC 8290 5.1.1 (what tells flows apart). Of a fragment that is not the
-//! first, and of what has no ports, the hash is that of the addresses and the protocol.
+//! Source: RFC 791 3.1, RFC 8200 3 and 4 (where these are); RFC 8290 5.1.1 (the 5-tuple). A fragment that is not the first, and a
+//! protocol without ports, is hashed by addresses and protocol only.
 //!
-//! Limit: what is encrypted or tunnelled inside a packet is one flow.
+//! Limit: all that is encrypted or tunnelled between two addresses is one flow.
 //!
 //! Invariant: any bytes have a flow.
 
-/// IPv6 extension headers that are passed on the way to the ports, at most.
+/// The maximum number of IPv6 extension headers that are skipped to find the ports.
 const EXTENSIONS_MAX: usize = 8;
 
-/// The flow of `packet`; 0 for what is no IP packet.
+/// The flow of `packet`; 0 if it is not an IP packet.
 pub(super) fn of(packet: &[u8]) -> u64 {
     let fields = match packet.first().map(|byte| byte >> 4) {
         Some(4) => ipv4(packet),
@@ -22,7 +22,7 @@ pub(super) fn of(packet: &[u8]) -> u64 {
     fields.map_or(0, |fields| hash(&fields))
 }
 
-/// What tells a flow from others.
+/// The 5-tuple.
 struct Fields<'a> {
     addresses: &'a [u8],
     protocol: u8,

@@ -1,25 +1,25 @@
-//! The link emulator between two network namespaces: whatever a program in one of them sends to the other, over
-//! TCP, UDP or anything else, crosses the two [`Path`](segstream_path::Path)s.
+//! The link emulator between two network namespaces: every packet between programs in the two, whether TCP, UDP or another
+//! protocol, crosses the two [`Path`](segstream_path::Path)s.
 //!
-//! Called by the command and by tests that put other programs and the kernel's own transports on the same path.
+//! Called by the command and by tests that run other programs, and the kernel's own transports, over the same path.
 //!
-//! In each namespace there is a TUN device, an interface whose packets a program reads and writes. A packet that is
-//! routed to the device of the first namespace goes *forward* and comes out of the device of the second, answers go *back*. It is
-//! charged as it is, a whole IP packet.
+//! In each namespace there is a TUN device, an interface whose packets a program reads and writes. A packet that is routed to the
+//! device of the first namespace goes *forward* and comes out of the device of the second; answers go *back*. Each is charged as a
+//! whole IP packet.
 //!
-//! - [`config`]: what to connect, and what can be wrong with it.
-//! - [`addresses`]: what the two ends are called.
+//! - [`config`]: the configuration, and its errors.
+//! - [`addresses`]: the addresses of the two ends.
 //! - [`namespace`], `device`: where the ends are, and the interfaces in them.
-//! - `congestion_mark`: which packets can be marked instead of dropped, and the mark. `flow`: which belong together.
+//! - `congestion_mark`: the ECN field of a packet. `flow`: the flow of a packet. `offload`: several packets in one call.
 //! - [`relay`]: the loop, on the caller's thread.
 //!
-//! Invariant: the kernel hands over and gets packets one by one as they would be on a wire, neither joined nor with
-//! checksums to be filled in, so that every packet meets the path by itself and a flipped bit is noticed by whoever checks.
+//! Invariant: packets cross the path one by one, as they would on a wire, and with their checksums, so a flipped bit is revealed. That the
+//! kernel hands over several at once is undone before they enter (`offload`).
 //!
 //! Source: the kernel's Documentation/networking/tuntap.rst; namespaces(7), network_namespaces(7).
 //!
-//! Limit: the kernel does not note when a packet came to a TUN device, so it enters the path when it is read. The relay
-//! is woken for every packet; on a machine without a free processor a packet enters late.
+//! Limit: the kernel does not stamp packets at a TUN device, so a packet enters the path when it is read. The relay is woken for
+//! every arrival; on a machine without a free processor a packet enters late.
 
 pub mod addresses;
 pub mod config;
@@ -27,6 +27,7 @@ mod congestion_mark;
 mod device;
 mod flow;
 pub mod namespace;
+mod offload;
 pub mod relay;
 
 pub use addresses::TunAddresses;

@@ -1,10 +1,10 @@
-//! A network namespace: where one end of the link is.
+//! A network namespace, which holds one end of the link.
 //!
 //! Called by the relay when it makes its devices, and by tests that run programs at an end.
 //!
 //! Source: setns(2), ip-netns(8) for the names.
 //!
-//! Invariant: the thread that calls stays where it is; another one enters, works and ends.
+//! Invariant: the calling thread stays in its namespace; a temporary thread enters the other one.
 
 use super::config::TunError;
 use rustix::io::Errno;
@@ -16,10 +16,10 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::thread;
 
-/// Where `ip netns` keeps what has a name.
+/// Where `ip netns` keeps named namespaces.
 const NAMED: &str = "/var/run/netns";
 
-/// A network namespace, which lasts at least as long as this.
+/// A handle that keeps a network namespace alive.
 #[derive(Debug)]
 pub struct Namespace {
     name: String,
@@ -27,15 +27,15 @@ pub struct Namespace {
 }
 
 impl Namespace {
-    /// The namespace called `name`, as `ip netns` shows it, or at a path (anything with a slash in it).
+    /// Opens the namespace with the name `name`, as `ip netns` shows it, or at the path `name` if that contains a slash.
     ///
     /// # Errors
-    /// There is none of that name, or it may not be looked at.
+    /// It does not exist, or this user may not open it.
     pub fn open(name: &str) -> Result<Self, TunError> {
         let path = if name.contains('/') { PathBuf::from(name) } else { Path::new(NAMED).join(name) };
         let name = name.to_owned();
         match File::open(&path) {
-            // Why: the name of nothing is the folder of all.
+            // Why: an empty name would be the folder of all namespaces.
             Ok(file) if file.metadata().is_ok_and(|found| found.is_file()) => Ok(Self { name, file }),
             Ok(_) => Err(TunError::NoNamespace { name }),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Err(TunError::NoSuchNamespace { name, path }),
@@ -43,7 +43,7 @@ impl Namespace {
         }
     }
 
-    /// What it was called.
+    /// The name or path it was opened by.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -54,14 +54,14 @@ impl Namespace {
         place(&self.file).is_some_and(|here| Some(here) == place(&other.file))
     }
 
-    /// Does `work` inside, on a thread of its own. Sockets, devices and child processes that it makes stay inside,
-    /// whoever uses them later.
+    /// Runs `work` inside, on a temporary thread. Sockets, devices and child processes that it creates stay inside, whichever
+    /// thread uses them later.
     ///
     /// # Errors
-    /// The namespace may not be entered, or is none.
+    /// This user may not enter the namespace, or it is not one.
     ///
     /// # Panics
-    /// When `work` does.
+    /// If `work` panics.
     pub fn inside<T: Send>(&self, work: impl FnOnce() -> T + Send) -> Result<T, TunError> {
         thread::scope(|scope| {
             let inside = || self.enter().map(|()| work());
@@ -71,7 +71,7 @@ impl Namespace {
         })
     }
 
-    /// Moves this thread into the namespace, for good.
+    /// Moves this thread into the namespace.
     fn enter(&self) -> Result<(), TunError> {
         move_into_link_name_space(self.file.as_fd(), Some(LinkNameSpaceType::Network)).map_err(|error| match error {
             Errno::INVAL => TunError::NoNamespace { name: self.name.clone() },

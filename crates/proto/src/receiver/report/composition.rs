@@ -1,30 +1,31 @@
-//! What a report says: which frames, in which order, in how many shipments (spec 5).
+//! The composition of a report: which frames, in which order, in how many shipments (spec 5).
 //!
-//! Called by the half when the schedule says that a report is due. A report tells answers first, then the window of every
-//! stream, then what is wanted, then verdicts the sender has not confirmed. What does not fit comes in its next shipment, or
-//! first in the next report.
+//! Called by the half when a report is due. A report contains answers first, then the window of every stream, then requests, then verdicts
+//! that the sender has not confirmed. What does not fit comes in its next shipment, or first in the next report.
 //!
-//! Invariant: all shipments of one report have the same echo, and none says anything of what it does not name.
+//! Invariant: all shipments of one report have the same echo; the absence of a frame means nothing.
 
-use super::memory::{SentVerdicts, VerdictMemory};
+use super::unconfirmed_verdicts::{SentVerdicts, UnconfirmedVerdicts};
 use crate::live_streams::LiveStreams;
-use crate::receiver::segment::RecvSegment;
+use crate::receiver::segment::{ALL_DUE, RecvSegment};
 use crate::receiver::stream::RecvStream;
 use crate::receiver::stream_credit::StreamCredit;
 use segstream_base::codec::varint_len;
 use segstream_base::halves::Verdict;
-use segstream_base::{ExchangeNumber, Instant, ReportNumber, SegmentNumber, ShipmentNumber, StreamId};
+use segstream_base::{ExchangeNumber, Instant, Ordinal, Position, ReportNumber, Run, SegmentNumber, ShipmentNumber, StreamId, UnitIndex};
 use segstream_blocks::loss_detector::LossDetector;
-use segstream_wire::report::{Arrived, RefuseReason, Runs};
+use segstream_blocks::rare_queue::RareQueue;
+use segstream_blocks::work::{self, Loop};
+use segstream_wire::report::{Arrived, RUNS_MAX, RefuseReason, Runs};
 use segstream_wire::{Class, Report, ReportFrame};
-use std::collections::VecDeque;
 
 /// Shipments of one report at most; what does not fit comes first in the next one.
 const SHIPMENTS_MAX: usize = 8;
-/// Runs in one frame at most.
-const RUNS_MAX: usize = 400;
-/// Answers for streams that are not there, of each kind, that wait for a report at most: a peer that asks for more is answered
-/// when it asks again.
+/// Segments that one shipment of a report looks at; the next goes on there (spec 11.4). Why: a peer may have a report made of each of its
+/// datagrams, while many segments wait for what it never sends.
+const LOOKED_AT_MAX: u32 = 4096;
+/// The most pending answers of each kind for streams that do not exist: a peer that asks for more is answered when it
+/// repeats the statement.
 const ANSWERS_MAX: usize = 64;
 
 /// The newest state of the sender.
@@ -35,7 +36,7 @@ struct NewestState {
     arrived_at: Instant,
 }
 
-/// What the next report says beyond what the streams know themselves, and how far the present one has come.
+/// What the next report carries besides the state of the streams, and the progress of the present one.
 #[derive(Debug, Default)]
 pub(in crate::receiver) struct Composition {
     next_number: ReportNumber,
@@ -45,9 +46,9 @@ pub(in crate::receiver) struct Composition {
     reclass_echo_pending: bool,
     /// The newest exchange, until it is reported. Why only once: the next one tells all that it would have.
     exchange: Option<Arrived>,
-    refused: VecDeque<(StreamId, RefuseReason)>,
+    refused: RareQueue<(StreamId, RefuseReason)>,
     /// Retired streams whose sender does not know that their end is known.
-    retired: VecDeque<StreamId>,
+    retired: RareQueue<StreamId>,
     /// Shipments the present report may still have.
     shipments_left: usize,
     /// The first stream whose window the present report has not told.
@@ -96,14 +97,14 @@ impl Composition {
         }
     }
 
-    /// The sender still speaks of a stream that is retired.
+    /// The sender still repeats a statement about a retired stream.
     pub(in crate::receiver) fn on_retired_named(&mut self, stream: StreamId) {
-        if self.retired.len() < ANSWERS_MAX && !self.retired.contains(&stream) {
+        if self.retired.len() < ANSWERS_MAX && !self.retired.iter().any(|retired| *retired == stream) {
             self.retired.push_back(stream);
         }
     }
 
-    /// Whether a report has begun and not come to its end.
+    /// Whether a report is incomplete.
     pub(super) const fn is_under_way(&self) -> bool {
         self.shipments_left > 0
     }
@@ -122,7 +123,7 @@ impl Composition {
         detector: &LossDetector,
         body_bytes: usize,
         (streams, credit): (&mut LiveStreams<RecvStream>, &mut StreamCredit),
-        memory: &mut VerdictMemory,
+        verdicts: &mut UnconfirmedVerdicts,
     ) -> (Option<Report>, Option<u64>) {
         let first = self.shipments_left == SHIPMENTS_MAX;
         self.shipments_left -= 1;
@@ -135,22 +136,25 @@ impl Composition {
             self.add_answers(&mut report, &mut room);
         }
         self.add_grants(streams, &mut report, &mut room);
+        let mut looks = LOOKED_AT_MAX;
         for (id, stream) in streams.numbered_mut() {
-            add_requests(id, stream, &mut report, &mut room);
+            add_requests(id, stream, &mut report, &mut room, &mut looks);
         }
         for (id, stream) in streams.numbered_mut() {
-            add_verdicts(id, stream, &mut report, &mut room, memory);
+            add_verdicts(id, stream, &mut report, (&mut room, &mut looks), verdicts);
         }
+        work::note(Loop::Segments, (LOOKED_AT_MAX - looks) as usize);
         debug_assert!(report.encoded_len() <= body_bytes, "a report of {} bytes for {body_bytes}", report.encoded_len());
         debug_assert!(self.grant_from <= streams.len() && self.shipments_left < SHIPMENTS_MAX);
-        let more = self.shipments_left > 0 && self.has_more_to_say(streams);
-        let ended = (!more).then(|| self.end(streams));
         let says_something = first || !report.frames.is_empty();
+        // Why not after one that says nothing: what it has looked at needs no report, and the next report goes on behind it.
+        let more = says_something && self.shipments_left > 0 && self.has_more_to_say(streams);
+        let ended = (!more).then(|| self.end(streams));
         self.next_number += u64::from(says_something);
         (says_something.then_some(report), ended)
     }
 
-    /// The report ends; the next one starts from the oldest segment again, unless this one did not come to its end.
+    /// The report ends; the next one starts from the oldest segment, unless this one was cut short.
     fn end(&mut self, streams: &mut LiveStreams<RecvStream>) -> u64 {
         let shipments = SHIPMENTS_MAX - core::mem::take(&mut self.shipments_left);
         for stream in streams.iter_mut() {
@@ -206,12 +210,12 @@ impl Composition {
     }
 }
 
-/// Asks for everything declared lost of violated segments, oldest first.
-fn add_requests(id: StreamId, stream: &mut RecvStream, report: &mut Report, room: &mut usize) {
-    if stream.wanting == 0 && stream.request_from.0 >= stream.frontier.0 {
+/// Requests everything declared lost of violated segments, oldest first.
+fn add_requests(id: StreamId, stream: &mut RecvStream, report: &mut Report, room: &mut usize, looks: &mut u32) {
+    if stream.in_repair == 0 && stream.request_from.0 >= stream.frontier.0 {
         return;
     }
-    while stream.request_from.0 < stream.next_segment() {
+    while stream.request_from.0 < stream.next_segment() && take_look(looks) {
         let (number, from) = stream.request_from;
         if let Some(segment) = stream.get(number).filter(|segment| !segment.judged())
             && let Some((frame, to)) = request(id, number, segment, from, *room)
@@ -225,25 +229,38 @@ fn add_requests(id: StreamId, stream: &mut RecvStream, report: &mut Report, room
                 return;
             }
         }
-        stream.request_from = (number + 1, 0);
+        stream.request_from = (number + 1, Position::FIRST);
     }
 }
 
-/// Tells verdicts the sender has not confirmed, oldest first.
-fn add_verdicts(id: StreamId, stream: &mut RecvStream, report: &mut Report, room: &mut usize, memory: &mut VerdictMemory) {
+/// Adds verdicts that the sender has not confirmed, oldest first.
+fn add_verdicts(
+    id: StreamId,
+    stream: &mut RecvStream,
+    report: &mut Report,
+    (room, looks): (&mut usize, &mut u32),
+    verdicts: &mut UnconfirmedVerdicts,
+) {
     if stream.unconfirmed == 0 {
         return;
     }
-    while let Some((frame, sent)) = next_verdict(id, stream, report.number, *room) {
+    while let Some((frame, sent)) = next_verdict(id, stream, report.number, *room, looks) {
         if !push(report, room, frame) {
             return;
         }
         stream.verdict_from = match sent.map {
-            Some((_, to)) if stream.get(sent.from).is_some_and(|segment| to < segment.extent()) => (sent.from, to),
-            _ => (sent.to, 0),
+            Some(map) if stream.get(sent.from).is_some_and(|segment| map.end().0 < segment.extent()) => (sent.from, map.end()),
+            _ => (sent.to, UnitIndex::FIRST),
         };
-        memory.on_sent(sent);
+        verdicts.on_sent(sent);
     }
+}
+
+/// Whether one more segment may be looked at.
+const fn take_look(looks: &mut u32) -> bool {
+    let may = *looks > 0;
+    *looks -= may as u32;
+    may
 }
 
 /// Adds a frame if it fits.
@@ -263,19 +280,24 @@ pub(in crate::receiver) fn grant(id: StreamId, stream: &RecvStream) -> ReportFra
     ReportFrame::Grant { stream: id, segments, units, end_known: stream.end.is_some() }
 }
 
-/// What is wanted of a segment from position `from` on, cut to `room`, and the position at which it was cut;
-/// `None` when nothing is wanted.
-fn request(stream: StreamId, number: SegmentNumber, segment: &RecvSegment, from: u32, room: usize) -> Option<(ReportFrame, Option<u32>)> {
-    let unknown_length = segment.layout.units.is_none() && segment.due == u32::MAX;
+/// What is requested of a segment from position `from` on, cut to `room`, and the position at which it was cut;
+/// `None` when nothing is requested.
+fn request(
+    stream: StreamId,
+    number: SegmentNumber,
+    segment: &RecvSegment,
+    from: Position,
+    room: usize,
+) -> Option<(ReportFrame, Option<Position>)> {
+    let unknown_length = segment.layout.units.is_none() && segment.due == ALL_DUE;
     if !segment.violated && !unknown_length {
         return None;
     }
     let frame = |missing, tail_from| ReportFrame::Request { stream, segment: number, missing, tail_from, length_wanted: unknown_length };
-    let tail_from = (segment.violated && unknown_length).then_some(segment.extent());
+    let tail_from = (segment.violated && unknown_length).then_some(Position(segment.extent()));
     let room = room.saturating_sub(frame(Runs::new(), tail_from).encoded_len());
-    let due = if segment.violated { segment.due_extent() } else { 0 };
-    let runs = segment.present.zero_runs(from, due).map(|(start, count)| (start, start + count));
-    let (missing, cut) = fitting(runs, segment.lost as usize, room);
+    let due = if segment.violated { segment.due_extent() } else { Position::FIRST };
+    let (missing, cut) = fitting(segment.present.zero_runs(from, due), segment.lost as usize, room);
     let tail_from = tail_from.filter(|_| cut.is_none());
     let nothing = missing.is_empty() && tail_from.is_none() && !unknown_length && cut.is_none();
     (!nothing).then(|| (frame(missing, tail_from), cut))
@@ -283,45 +305,56 @@ fn request(stream: StreamId, number: SegmentNumber, segment: &RecvSegment, from:
 
 /// As many of `runs`, of which there are at most `most`, as fit `room` bytes, and the start of the first that
 /// does not.
-fn fitting(runs: impl Iterator<Item = (u32, u32)>, most: usize, room: usize) -> (Runs, Option<u32>) {
+fn fitting<N: Ordinal>(runs: impl Iterator<Item = Run<N>>, most: usize, room: usize) -> (Runs<N>, Option<N>) {
     // One byte more for the number of runs, which is counted as one by an empty frame.
     let (mut kept, mut last, mut used) = (Runs::with_capacity(most.min(RUNS_MAX)), 0, 1);
-    for (start, end) in runs {
-        used += varint_len(u64::from(start - last)) + varint_len(u64::from(end - start));
+    for run in runs {
+        used += varint_len(u64::from(run.start().index() - last)) + varint_len(u64::from(run.len()));
         if used > room || kept.len() >= RUNS_MAX {
-            return (kept, Some(start));
+            return (kept, Some(run.start()));
         }
-        kept.push((start, end));
-        last = end;
+        kept.push(run);
+        last = run.end().index();
     }
     (kept, None)
 }
 
 /// The next verdict frame of `stream` from its cursor on; `None` when all is told or nothing more fits.
-fn next_verdict(id: StreamId, stream: &mut RecvStream, report: ReportNumber, room: usize) -> Option<(ReportFrame, SentVerdicts)> {
+fn next_verdict(
+    id: StreamId,
+    stream: &mut RecvStream,
+    report: ReportNumber,
+    room: usize,
+    looks: &mut u32,
+) -> Option<(ReportFrame, SentVerdicts)> {
     let unconfirmed = |segment: &RecvSegment| segment.judged() && !segment.confirmed;
     while stream.verdict_from.0 < stream.next_segment() && !stream.get(stream.verdict_from.0).is_some_and(unconfirmed) {
-        stream.verdict_from = (stream.verdict_from.0 + 1, 0);
+        if !take_look(looks) {
+            return None;
+        }
+        stream.verdict_from = (stream.verdict_from.0 + 1, UnitIndex::FIRST);
     }
     let (first, told_to) = stream.verdict_from;
     let segment = stream.get(first)?;
     let verdict = segment.verdict?;
     if verdict == Verdict::Complete {
         let mut to = first + 1;
-        while stream.get(to).is_some_and(|next| next.verdict == Some(Verdict::Complete)) {
+        while stream.get(to).is_some_and(|next| next.verdict == Some(Verdict::Complete)) && take_look(looks) {
             to += 1;
         }
         let sent = SentVerdicts { report, stream: id, from: first, to, map: None };
         return Some((ReportFrame::Complete { stream: id, first, count: to - first }, sent));
     }
-    let units = segment.extent();
+    let (units, end) = (segment.extent(), UnitIndex(segment.extent()));
     let from = segment.holes_confirmed.max(told_to);
     let frame = |to, holes| ReportFrame::Judged { stream: id, segment: first, verdict, units, from, to, holes };
-    let room = room.checked_sub(frame(units, Runs::new()).encoded_len())?;
-    let (holes, cut) = fitting(segment.holes.iter().copied().filter(|hole| hole.0 >= from), segment.holes.len(), room);
+    let room = room.checked_sub(frame(end, Runs::new()).encoded_len())?;
+    // Why a search: of many holes each report tells some, and each is asked for by one datagram.
+    let told = segment.holes.partition_point(|hole| hole.start() < from);
+    let (holes, cut) = fitting(segment.holes[told..].iter().copied(), segment.holes.len() - told, room);
     if holes.is_empty() && cut.is_some() {
         return None;
     }
-    let to = cut.unwrap_or(units);
-    Some((frame(to, holes), SentVerdicts { report, stream: id, from: first, to: first + 1, map: Some((from, to)) }))
+    let to = cut.unwrap_or(end);
+    Some((frame(to, holes), SentVerdicts { report, stream: id, from: first, to: first + 1, map: Run::new(from, to) }))
 }

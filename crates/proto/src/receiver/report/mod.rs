@@ -2,37 +2,37 @@
 //!
 //! - `schedule`: when a report is due; `rtt` and `arrival_rate` are what it measures for that;
 //! - `composition`: what a report says;
-//! - `memory`: the verdicts to repeat until the sender has confirmed them.
+//! - `unconfirmed_verdicts`: the verdicts to repeat until the sender has confirmed them.
 //!
 //! Called by the half. Invariant: all shipments of one report have the same echo.
 
 mod arrival_rate;
 mod composition;
-mod memory;
 mod rtt;
 mod schedule;
+mod unconfirmed_verdicts;
 
 use super::RecvHalf;
 use composition::Composition;
 pub(super) use composition::grant;
-use memory::VerdictMemory;
 use schedule::{Outstanding, ReportSchedule};
 use segstream_base::Instant;
 use segstream_base::endpoint::Deadline;
 use segstream_wire::Report;
 use segstream_wire::state::Confirmed;
+use unconfirmed_verdicts::UnconfirmedVerdicts;
 
 /// Everything about reports.
 #[derive(Debug)]
 pub(super) struct Reports {
     pub(super) schedule: ReportSchedule,
     pub(super) composition: Composition,
-    pub(super) memory: VerdictMemory,
+    pub(super) verdicts: UnconfirmedVerdicts,
 }
 
 impl Reports {
     pub(super) fn new(now: Instant) -> Self {
-        Self { schedule: ReportSchedule::new(now), composition: Composition::default(), memory: VerdictMemory::default() }
+        Self { schedule: ReportSchedule::new(now), composition: Composition::default(), verdicts: UnconfirmedVerdicts::default() }
     }
 }
 
@@ -43,10 +43,10 @@ impl RecvHalf {
     }
 
     /// When the next report is due, and why.
-    pub(super) fn report_due(&self) -> Option<Deadline> {
+    pub(crate) fn report_due(&self) -> Option<Deadline> {
         self.reports.schedule.due(Outstanding {
-            wanting: self.wanting,
-            unconfirmed: self.reports.memory.unconfirmed() + u64::from(self.credit.is_unconfirmed()),
+            in_repair: self.in_repair,
+            unconfirmed: self.reports.verdicts.unconfirmed() + u64::from(self.credit.is_unconfirmed()),
         })
     }
 
@@ -64,9 +64,9 @@ impl RecvHalf {
             }
             self.start_report(now);
         }
-        let Reports { schedule, composition, memory } = &mut self.reports;
+        let Reports { schedule, composition, verdicts } = &mut self.reports;
         let (report, ended) =
-            composition.next_shipment(now, &self.detector, self.config.body_bytes, (&mut self.streams, &mut self.credit), memory);
+            composition.next_shipment(now, &self.detector, self.config.body_bytes, (&mut self.streams, &mut self.credit), verdicts);
         if let Some(shipments) = ended {
             schedule.on_report_end(shipments);
         }
@@ -88,9 +88,10 @@ impl RecvHalf {
 
     /// The sender has confirmed reports.
     pub(super) fn on_confirmed(&mut self, now: Instant, confirmed: &Confirmed) {
-        let Reports { schedule, composition, memory } = &mut self.reports;
+        let Reports { schedule, composition, verdicts } = &mut self.reports;
         schedule.on_confirmed(now, confirmed.highest, composition.next_number());
-        memory.on_confirmed(confirmed, &mut self.streams);
+        verdicts.on_confirmed(confirmed, &mut self.streams, &mut self.unfinished.confirmations_left);
+        self.unfinished.any |= verdicts.is_behind();
         self.credit.on_confirmed(confirmed);
     }
 }

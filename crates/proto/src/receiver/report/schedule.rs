@@ -1,15 +1,13 @@
 //! When a report is due.
 //!
-//! A report is *immediate* or *delayed*; compare the immediate and delayed ACK of RFC 9000 13.2. Immediate: when something
-//! is found missing and nothing was, on request, when the sender would soon come to the edge of the window, and when a whole
-//! stream is judged. Delayed: within the short period while something is missing or the sender waits for the window, and
-//! every long period while data arrives or a verdict is unconfirmed. What is found missing is reported immediately as long
-//! as the rate limit of reports allows ([`segstream_blocks::report_budget`]), in which a long report counts for its
-//! shipments.
+//! A report is *immediate* or *delayed*, as the ACK of RFC 9000 13.2. It is immediate when a first loss is detected, on request, when the
+//! sender would soon reach the edge of the window, and when a whole stream is judged. It is delayed by the short period while units are
+//! requested or the sender is blocked by the window, and by the long period while data arrives or a verdict is unconfirmed. Losses are
+//! reported immediately within the report budget ([`segstream_blocks::report_budget`]), in which each shipment of a report counts.
 //!
-//! Called by the half. It knows times and counts, and nothing of what a report says.
+//! Called by the half. It knows times and counts, and not the contents of reports.
 //!
-//! Invariant: while something is wanted or a verdict is unconfirmed, some report is due.
+//! Invariant: while units are requested or a verdict is unconfirmed, a report is due.
 
 use super::arrival_rate::ArrivalRate;
 use super::rtt::ReportRtt;
@@ -23,11 +21,11 @@ const BACKOFF_MAX: Duration = Duration::from_millis(500);
 /// How many times as fast as before shipments come when the periods are updated before a report leaves.
 const SPEEDUP: u64 = 8;
 
-/// What the schedule must know of the half's streams.
+/// The counts of the half's streams that the schedule depends on.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::receiver) struct Outstanding {
-    /// Segments that want repair.
-    pub(in crate::receiver) wanting: u64,
+    /// Segments with requested units.
+    pub(in crate::receiver) in_repair: u64,
     /// Verdicts, or anything else repeated until it is confirmed.
     pub(in crate::receiver) unconfirmed: u64,
 }
@@ -111,12 +109,12 @@ impl ReportSchedule {
 
     /// How long before a sender comes to the edge of its window it must be told of a new one. `None` until a round trip
     /// is known.
-    // Why a half more: the least round trip is without the work that a busy end does first.
+    // Why a half more: the minimum round trip does not contain the processing delay of a busy end.
     pub(in crate::receiver) fn window_update_lead(&self) -> Option<Duration> {
         self.rtt.lowest().map(|rtt| rtt * 3 / 2 + self.arrivals.shipment_time() * 2)
     }
 
-    /// Packets take another path, whose round trip is not known.
+    /// Connection migration: the round trip of the new path is unknown.
     pub(in crate::receiver) fn on_path_change(&mut self, now: Instant) {
         self.rtt.on_path_change();
         self.period = ReportPeriod::new(now);
@@ -143,8 +141,8 @@ impl ReportSchedule {
 
     /// Updates the periods where shipments, the highest of which is `highest`, come far faster than before.
     ///
-    /// Why: the few of set-up, or of a sender that had little to send, tell of a rate at which a whole window goes by before
-    /// the next report. Where as many have come as a report stands for, one should have left.
+    /// Why: from the few shipments of set-up or of an application-limited sender follows a rate so low that a whole window passes
+    /// before the next report. When as many shipments have arrived as one report covers, a report is due.
     pub(super) fn update_periods_if_faster(&mut self, now: Instant, highest: ShipmentNumber) {
         let shipments = self.arrivals.since_report(highest);
         if shipments >= SHARE_NORMAL {
@@ -159,7 +157,7 @@ impl ReportSchedule {
     /// When the next report is due, and why.
     pub(super) fn due(&self, outstanding: Outstanding) -> Option<Deadline> {
         let mut due = self.requested_at.map(|at| Deadline { at, timer: "report.news" });
-        if outstanding.wanting > 0 {
+        if outstanding.in_repair > 0 {
             let at = self.last + self.backed_off(self.period.error());
             due = Deadline::earlier(due, Some(Deadline { at, timer: "report.short" }));
         } else if self.data_since_report || outstanding.unconfirmed > 0 {

@@ -50,7 +50,7 @@ impl<P: Packet> Way<P> {
             return None;
         }
         let bytes = Bytes::new((packet.encoded_len() + BELOW) as u64);
-        let passage = if packet.is_markable() { self.path.send_markable(now, bytes) } else { self.path.send(now, bytes) };
+        let passage = if packet.ecn().is_some() { self.path.send_markable(now, bytes) } else { self.path.send(now, bytes) };
         let Fate::Delivered { at } = passage.fate else { return None };
         self.order += 1;
         self.on_way.insert((at, self.order), (packet, passage.marked));
@@ -110,6 +110,7 @@ impl Transfer {
             body_bytes,
             overhead_bytes: AROUND + BELOW,
             rate,
+            epoch: Duration::ZERO,
             circuit_breaker: true,
             pacing_quantum: Duration::ZERO,
             keep_alive: Duration::from_secs(1),

@@ -194,7 +194,7 @@ impl Network {
         }
         let ids: Vec<ConnectionId> = endpoint.connections().collect();
         for id in ids {
-            endpoint.forget(id);
+            endpoint.release(id);
         }
     }
 }

@@ -146,6 +146,7 @@ impl Pair {
             body_bytes: setup.body_bytes,
             overhead_bytes: 41,
             rate: setup.rate,
+            epoch: Duration::ZERO,
             circuit_breaker: true,
             pacing_quantum: Duration::ZERO,
             keep_alive: Duration::from_secs(1),
@@ -296,7 +297,7 @@ impl Pair {
             match event {
                 SenderHalfEvent::Judged { stream, segments, verdict, holes } => {
                     for segment in segments.start.up_to(segments.end) {
-                        self.oracle.on_told(stream, segment, verdict, &holes);
+                        self.oracle.on_acked(stream, segment, verdict, &holes);
                         self.told.push((stream, segment, self.now));
                         self.line(format_args!("sender learns {stream}/{segment} {verdict} {holes:?}"));
                     }
@@ -319,8 +320,7 @@ impl Pair {
                 self.oracle.on_delivery(&delivery);
                 half.release(self.now, id, delivery.segment);
                 self.judged.push((id, delivery.segment, delivery.judged_at));
-                self.delivered_units +=
-                    u64::from(delivery.units) - delivery.holes.iter().map(|hole| u64::from(hole.1 - hole.0)).sum::<u64>();
+                self.delivered_units += u64::from(delivery.units) - delivery.holes.iter().map(|hole| u64::from(hole.len())).sum::<u64>();
                 lines.push(format!("delivered {id}/{} {} {:?}", delivery.segment, delivery.verdict, delivery.holes));
             }
             if let Some(segments) = half.poll_ended(self.now, id) {
@@ -360,7 +360,11 @@ impl Pair {
         }
         if deadline.is_some_and(|deadline| deadline.at <= next) {
             self.sender.handle_timeout(next);
-            self.receiver.handle_timeout(next);
+            // Why not the receiver's own: it would take segments that the oracle does not see.
+            self.receiver.half.handle_timeout(next);
+            if self.taking && self.receiver.half.take_deliverable() {
+                self.take();
+            }
         }
         true
     }
@@ -455,7 +459,14 @@ fn describe(packet: &Forward) -> String {
             let parts: Vec<String> = parts
                 .iter()
                 .map(|part| {
-                    format!("{}/{} {}+{}{}", part.stream, part.segment, part.first, part.count, if part.again { " again" } else { "" })
+                    format!(
+                        "{}/{} {}+{}{}",
+                        part.stream,
+                        part.segment,
+                        part.first,
+                        part.count,
+                        if part.retransmission { " again" } else { "" }
+                    )
                 })
                 .collect();
             format!("{} data {}", packet.number, parts.join(", "))

@@ -2,15 +2,13 @@
 //! layout of a segment.
 
 use segstream_base::halves::Verdict;
-use segstream_base::{Instant, SegmentNumber, ShipmentNumber, StreamId, Tolerance};
+use segstream_base::{Instant, Position, Run, SegmentNumber, ShipmentNumber, StreamId, Tolerance, UnitIndex};
 use segstream_proto::halves::{Forward, ForwardBody};
 use segstream_proto::layout::Layout;
 use segstream_proto::receiver::Delivery;
 use segstream_wire::contract::{Contract, Order};
 use segstream_wire::{Part, ReportFrame};
 use std::collections::BTreeMap;
-
-type Run = (u32, u32);
 
 /// What became of a shipment.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -31,10 +29,10 @@ struct Known {
     /// By position: the last shipment that carried it.
     shipments: Vec<u64>,
     /// By unit: when it first arrived.
-    arrived: BTreeMap<u32, Instant>,
+    arrived: BTreeMap<UnitIndex, Instant>,
     /// By the receiver and by the sender.
-    delivered: Option<(Verdict, Vec<Run>, u32)>,
-    told: Option<(Verdict, Vec<Run>)>,
+    delivered: Option<(Verdict, Vec<Run<UnitIndex>>, u32)>,
+    told: Option<(Verdict, Vec<Run<UnitIndex>>)>,
 }
 
 #[derive(Debug)]
@@ -62,7 +60,7 @@ pub struct Oracle {
     /// Everything the sender may send has its place.
     pub roomy: bool,
     /// Units sent again, and the shipments that carried some.
-    pub again: u64,
+    pub retransmitted: u64,
     pub repairs: Vec<u64>,
     /// Parts of first transmission that were lost: in units.
     pub first_lost: u64,
@@ -86,7 +84,7 @@ impl Oracle {
             reorder: u64::from(reorder),
             flow,
             roomy: flow && roomy,
-            again: 0,
+            retransmitted: 0,
             repairs: Vec::new(),
             first_lost: 0,
         }
@@ -108,22 +106,22 @@ impl Oracle {
         assert_eq!(packet.number, ShipmentNumber(self.fates.len() as u64), "shipments are numbered without gaps");
         self.fates.push(if kept { Fate::OnItsWay } else { Fate::Lost });
         let ForwardBody::Data(parts) = &packet.body else { return };
-        let mut here: Vec<(StreamId, SegmentNumber, u32)> = Vec::new();
+        let mut here: Vec<(StreamId, SegmentNumber, Position)> = Vec::new();
         for part in parts {
-            if part.again {
+            if part.retransmission {
                 self.check_again(part);
-                self.again += u64::from(part.count);
+                self.retransmitted += u64::from(part.count);
                 self.repairs.push(packet.number.0);
             } else {
                 self.check_first(part);
                 self.first_lost += if kept { 0 } else { u64::from(part.count) };
             }
             let known = &mut self.streams[part.stream.0 as usize].segments[part.segment.0 as usize];
-            let end = (part.first + part.count) as usize;
+            let end = part.end().0 as usize;
             if known.shipments.len() < end {
                 known.shipments.resize(end, 0);
             }
-            known.shipments[part.first as usize..end].fill(packet.number.0);
+            known.shipments[part.first.0 as usize..end].fill(packet.number.0);
             here.push((part.stream, part.segment, part.first));
             self.check_alone(part, &here);
         }
@@ -132,8 +130,8 @@ impl Oracle {
     /// Exact repair: the last shipment of each unit is lost, or later than R allows.
     fn check_again(&self, part: &Part) {
         let known = &self.streams[part.stream.0 as usize].segments[part.segment.0 as usize];
-        for position in part.first..part.first + part.count {
-            let last = *known.shipments.get(position as usize).expect("only what was sent is sent again");
+        for position in part.first.up_to(part.end()) {
+            let last = *known.shipments.get(position.0 as usize).expect("only what was sent is sent again");
             let lost = match self.fates[last as usize] {
                 Fate::Lost => self.highest > last + self.reorder,
                 Fate::OnItsWay => self.highest > last + self.reorder,
@@ -151,14 +149,14 @@ impl Oracle {
     fn check_first(&mut self, part: &Part) {
         let view = &mut self.streams[part.stream.0 as usize];
         let known = &view.segments[part.segment.0 as usize];
-        assert_eq!(part.first as usize, known.shipments.len(), "{part:?}: units leave in sending order, each once");
+        assert_eq!(part.first.0 as usize, known.shipments.len(), "{part:?}: units leave in sending order, each once");
         let units = view.contract.units_of(known.bytes);
         if part.opened {
             view.started += u64::from(part.count);
-        } else if part.first == 0 {
+        } else if part.first == Position::FIRST {
             view.started += units;
         }
-        assert!(u64::from(part.first + part.count) <= units, "{part:?}: more than was submitted");
+        assert!(u64::from(part.end()) <= units, "{part:?}: more than was submitted");
         if self.flow {
             assert!(part.segment.0 < view.granted.0, "{part:?}: beyond the granted segments {:?}", view.granted);
             assert!(view.started <= view.granted.1, "{part:?}: {} units started of {:?} granted", view.started, view.granted);
@@ -166,7 +164,7 @@ impl Oracle {
     }
 
     /// Under a partial tolerance the loss of this shipment alone must not break the promise.
-    fn check_alone(&self, part: &Part, here: &[(StreamId, SegmentNumber, u32)]) {
+    fn check_alone(&self, part: &Part, here: &[(StreamId, SegmentNumber, Position)]) {
         let view = &self.streams[part.stream.0 as usize];
         let known = &view.segments[part.segment.0 as usize];
         let promise = known.own.unwrap_or(view.contract.tolerance);
@@ -176,7 +174,7 @@ impl Oracle {
         }
         let same = here.iter().filter(|other| (other.0, other.1) == (part.stream, part.segment)).count();
         assert_eq!(same, 1, "one part a shipment under a partial tolerance");
-        let mut lost: Vec<u32> = layout(view, known, part).units_at(part.first, part.count).collect();
+        let mut lost: Vec<UnitIndex> = layout(view, known, part).units_at(part.first, part.count).collect();
         lost.sort_unstable();
         assert!(allowed(promise, 0, units, &lost), "{part:?} breaks {promise:?} of {units} units when lost alone: {lost:?}");
     }
@@ -238,9 +236,9 @@ impl Oracle {
         if flow {
             assert_eq!((delivery.units, delivery.length), (units, known.bytes), "the length of segment {number}");
         }
-        let holes: Vec<u32> = delivery.holes.iter().flat_map(|&(start, end)| start..end).collect();
-        assert!(holes.is_sorted_by(|a, b| a < b) && holes.iter().all(|&hole| hole < delivery.units), "{holes:?}");
-        for unit in 0..delivery.units {
+        let holes: Vec<UnitIndex> = delivery.holes.iter().flatten().collect();
+        assert!(holes.is_sorted_by(|a, b| a < b) && holes.iter().all(|&hole| hole.0 < delivery.units), "{holes:?}");
+        for unit in UnitIndex::FIRST.up_to(UnitIndex(delivery.units)) {
             let (at, hole) = (known.arrived.get(&unit), holes.binary_search(&unit).is_ok());
             if hole && flow {
                 assert!(at.is_none_or(|&at| at >= delivery.judged_at), "unit {unit} of {number} is called missing but arrived");
@@ -262,10 +260,10 @@ impl Oracle {
     }
 
     /// The sender tells a verdict.
-    pub fn on_told(&mut self, stream: StreamId, segment: SegmentNumber, verdict: Verdict, holes: &[Run]) {
+    pub fn on_acked(&mut self, stream: StreamId, segment: SegmentNumber, verdict: Verdict, holes: &[Run<UnitIndex>]) {
         let known = &mut self.streams[stream.0 as usize].segments[segment.0 as usize];
         assert!(known.told.is_none(), "the verdict on {segment} is told twice");
-        assert!(holes.is_sorted_by(|a, b| a.1 < b.0), "{holes:?}");
+        assert!(holes.is_sorted_by(|a, b| a.end() < b.start()), "{holes:?}");
         known.told = Some((verdict, holes.to_vec()));
     }
 
@@ -311,16 +309,16 @@ fn layout(view: &StreamView, known: &Known, part: &Part) -> Layout {
 }
 
 /// (W, E, B) and importance by definition: windows are counted one by one, runs are walked.
-pub fn allowed(promise: Tolerance, important: u32, units: u32, holes: &[u32]) -> bool {
+pub fn allowed(promise: Tolerance, important: u32, units: u32, holes: &[UnitIndex]) -> bool {
     let (window, errors, burst) = promise.triplet();
-    if holes.iter().any(|&hole| hole < important) {
+    if holes.iter().any(|&hole| hole.0 < important) {
         return false;
     }
     let window = window.min(units.max(1));
     if errors >= window && burst >= window {
         return true;
     }
-    let crowded = (0..units.div_ceil(window)).any(|k| holes.iter().filter(|&&hole| hole / window == k).count() > errors as usize);
+    let crowded = (0..units.div_ceil(window)).any(|k| holes.iter().filter(|&&hole| hole.0 / window == k).count() > errors as usize);
     let (mut run, mut longest, mut last) = (0, 0, None);
     for &hole in holes {
         run = if last.is_some_and(|last| last + 1 == hole) { run + 1 } else { 1 };

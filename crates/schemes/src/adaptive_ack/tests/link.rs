@@ -2,7 +2,7 @@
 //!
 //! Called by the tests.
 
-use crate::adaptive_ack::{Config, Feedback, Receiver, Sender};
+use crate::adaptive_ack::{Config, Feedback, Rearming, Receiver, Sender};
 use crate::link::{self, PACKET_BYTES};
 use segstream_base::{Bandwidth, Duration, Instant};
 use segstream_blocks::RateSpec;
@@ -24,6 +24,7 @@ pub(super) fn config() -> Config {
         rtt: RTT,
         t_normal: T_NORMAL,
         t_error: T_ERROR,
+        rearming: Rearming::Phase,
         tail_rule: true,
     }
 }

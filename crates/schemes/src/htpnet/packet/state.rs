@@ -155,7 +155,7 @@ pub struct ReceiverState {
     /// SPGAP: between the arrivals of this exchange and the one before, in ticks of 100 us; 0 for the first. Where TXS were
     /// lost in between, the mean gap of an exchange.
     pub spgap: u16,
-    /// CLASS: what the receiver grants of the class it was asked for.
+    /// CLASS: what the receiver grants of the requested class.
     pub class: Class,
     /// RATE: the largest gap that transmitter, network and receiver ask for, in microseconds.
     pub rate: u16,

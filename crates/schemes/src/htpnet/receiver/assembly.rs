@@ -1,16 +1,16 @@
-//! Units become segments again.
+//! Reassembly of segments.
 //!
 //! Called by the receiving half with what Rx1 passes on. With error control units come in order and every segment becomes
 //! complete. Without, units may be missing: a segment is over when its number has passed, and a segment of which nothing
 //! has come is taken to be a full one, unless its neighbours tell its length.
 //!
-//! Invariant: every segment is told once, and all of them before the end.
+//! Invariant: every segment is reported once, and all of them before the end.
 
 use super::super::message::Unit;
 use segstream_base::halves::{ReceiverEvent, SegmentNumber, StreamId, Verdict};
 use std::collections::VecDeque;
 
-/// Segments that can be open: more packets are never under way.
+/// Segments that can be open: more packets are never in flight.
 const OPEN_MAX: u64 = 1 << 16;
 
 /// A segment from the first that is not judged on.

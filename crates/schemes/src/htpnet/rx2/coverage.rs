@@ -1,4 +1,4 @@
-//! Which of the runs a receiver holds beyond CAACK a report tells.
+//! Which of the runs beyond CAACK a report lists.
 //!
 //! Called by Rx2. RANGE has room for four pairs or eight, and a receiver may hold more runs. HT does not say what then. A
 //! report begins behind CAACK or where another stopped: see [`super::super::packet::ReceiverState`].
@@ -16,20 +16,20 @@ pub(super) struct Rotation {
 }
 
 impl Rotation {
-    /// Where the next report goes on; `None` for behind CAACK.
+    /// Where the next report continues; `None`: after CAACK.
     pub(super) fn start(&self, status: &Status) -> Option<u64> {
         // Why the highest: where nothing follows, the turn is over.
         self.stopped.filter(|at| *at >= status.next && *at + 1 < status.next + u64::from(status.bitmap.len()))
     }
 
-    /// A report stopped there, or has told everything.
+    /// A report was cut there, or was complete.
     pub(super) const fn stopped_at(&mut self, at: Option<u64>) {
         self.stopped = at;
     }
 }
 
 /// Fills RANGE of `state` from behind CAACK, or from the run that `position` lies in; in a `rotation` from behind it.
-/// Returns the last number told if there may be more.
+/// Returns the last number reported if there may be more.
 pub(super) fn report(state: &mut ReceiverState, status: &Status, position: Option<u64>, rotation: bool) -> Option<u64> {
     state.coverage = match (position, rotation) {
         (None, _) => Coverage::Whole,
@@ -38,8 +38,8 @@ pub(super) fn report(state: &mut ReceiverState, status: &Status, position: Optio
     };
     state.ranges = RangeList::new(state.ranges.room());
     let low = position.map_or(0, |at| (at - status.next) as u32 + u32::from(rotation));
-    for (start, count) in status.bitmap.one_runs(0, status.bitmap.len()) {
-        let end = start + count - 1;
+    for run in status.bitmap.one_runs(0, status.bitmap.len()) {
+        let (start, end) = (run.start(), run.end() - 1);
         if end < low {
             continue;
         }

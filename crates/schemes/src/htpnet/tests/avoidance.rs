@@ -1,7 +1,7 @@
 //! Congestion avoidance at a bottleneck of 4000 packets/s with 64 buffers and a round trip of 20 ms (HT Fig 12).
 
 use super::link::{Bottleneck, Link, packets};
-use crate::htpnet::{Class, Config, Ptif, SyncPeriod};
+use crate::htpnet::{Class, Config, Ptif, Ranges, SyncPeriod};
 use segstream_base::{Duration, Instant};
 
 /// Packets a second that the bottleneck serves.
@@ -15,6 +15,8 @@ fn throughput(law: Ptif, period_us: u64, load: f64) -> f64 {
         sync_period: SyncPeriod::Fixed(Duration::from_micros(period_us)),
         gap: Some(Duration::from_secs_f64(1.0 / (MU * load))),
         ptif: law,
+        // The values below are those of four pairs, as HT Table 2 draws RANGE.
+        ranges: Ranges::Four,
         window: 2048,
         class: Class::new(5).unwrap(),
         ..Config::default()

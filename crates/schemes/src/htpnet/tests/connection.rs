@@ -112,7 +112,7 @@ fn every_packet_of_the_release_may_be_lost_or_doubled() {
 #[test]
 fn the_terms_are_those_that_both_sides_can_hold_to() {
     let sender = Config { class: class(7), credit: 100, gap: Some(Duration::from_micros(200)), ranges: Ranges::Eight, ..config() };
-    let receiver = Config { class: class(6), credit: 30, gap: Some(Duration::from_micros(300)), ..config() };
+    let receiver = Config { class: class(6), credit: 30, gap: Some(Duration::from_micros(300)), ranges: Ranges::Four, ..config() };
     let mut link = Link::between(&sender, &receiver, packets(&sender, 50));
     link.settle();
     let (forward, back) = controls(&link);

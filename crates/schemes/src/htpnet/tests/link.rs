@@ -9,7 +9,7 @@ use segstream_base::halves::{
 use segstream_base::{Duration, Instant};
 use std::collections::{BTreeMap, VecDeque};
 
-/// What becomes of a packet.
+/// The fate of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fate {
     Pass,
@@ -17,7 +17,7 @@ pub(super) enum Fate {
     Twice,
 }
 
-/// What becomes of each packet.
+/// The fate of each packet.
 pub(super) type Rule<P> = Box<dyn FnMut(Instant, &mut P) -> Fate>;
 
 /// A queue that serves at a rate and drops what does not fit.
@@ -248,7 +248,7 @@ impl Link {
         self.delivered.iter().map(|it| it.0).collect()
     }
 
-    /// Data packets that were sent again.
+    /// Data packets that were retransmitted.
     pub(super) fn repeated(&self) -> u64 {
         self.sender.counters().packets_retransmitted
     }

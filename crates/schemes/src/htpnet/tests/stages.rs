@@ -4,7 +4,7 @@ use crate::htpnet::{Config, Ends, Forward, Message, Unit, pipeline};
 use proptest::prelude::*;
 use segstream_base::random::{Random, Seed};
 use segstream_base::stage::{Stage, StageId};
-use segstream_base::{Duration, Instant};
+use segstream_base::{Duration, Instant, Run};
 use std::collections::{BTreeMap, VecDeque};
 
 const HOST_IN: StageId = StageId(10);
@@ -150,5 +150,5 @@ fn a_report_tells_of_all_that_came_before_its_exchange_and_of_nothing_behind() {
             _ => None,
         })
         .collect();
-    assert_eq!(statuses, [(2, vec![(1, 1)])], "0 and 1 in sequence, 2 missing, 3 received");
+    assert_eq!(statuses, [(2, Vec::from_iter(Run::new(1, 2)))], "0 and 1 in sequence, 2 missing, 3 received");
 }

@@ -1,12 +1,12 @@
-//! When the next exchange of states is due, and what is kept of those under way.
+//! When the next state exchange is due, and the state of those in flight.
 //!
-//! Called by Tx2. Source: HT 3.3 (periodic, paced by the transmitter); what becomes of it in silence is not stated there:
+//! Called by Tx2. Source: HT 3.3 (periodic, paced by the transmitter); what it does without answers is not stated there:
 //!
 //! - While anything is unacknowledged or waits, the full period: a tail that was lost is found like everything else.
 //! - When all is acknowledged, eight times the period, and after some exchanges none until data leave again.
 //! - When the receiver has not answered for a second, eight times the period too.
 //!
-//! Invariant: data that leave are followed by an exchange within a period, or within eight while nobody answers.
+//! Invariant: data that leave are followed by an exchange within a period, or within eight while the peer does not answer.
 
 use segstream_base::{Duration, Instant};
 

@@ -1,11 +1,11 @@
-//! What the transmitter makes of a receiver's state (HT 3.3, HT 3.4, HT 4).
+//! How the transmitter processes a receiver's state (HT 3.3, HT 3.4, HT 4).
 //!
 //! Called by Tx2 for every RXS.
 //!
 //! A report with all pairs used may be cut short: what lies behind its last pair is neither acknowledged nor lost, and is
-//! left in the table for the next exchange. Without this rule everything behind would be sent again.
+//! left in the table for the next exchange. Without this rule everything behind would be retransmitted.
 //!
-//! Invariant: nothing is held lost that the report does not cover, or that was sent after the exchange it answers.
+//! Invariant: nothing is declared lost that the report does not cover, or that was sent after the exchange it answers.
 
 use super::super::Ptif;
 use super::super::message::{Measured, Message, Verdicts};
@@ -29,7 +29,7 @@ struct Report<'a> {
 
 impl<'a> Report<'a> {
     /// `None` when it speaks of anything but the numbers from `known` up to `sent`, or contradicts itself.
-    /// `stopped` is the number after the last told by the report with the ESYNC before, if that was cut short.
+    /// `stopped` is the number after the last one in the report with the ESYNC before, if that was cut short.
     fn read(state: &'a ReceiverState, known: u64, sent: u64, stopped: Option<u64>) -> Option<Self> {
         let unwrap = |wire: u16, from: u64| {
             let seq = from + u64::from(wire.wrapping_sub(from as u16));
@@ -109,7 +109,7 @@ impl Tx2 {
         }
         let Some(departure) = self.departures.front().copied().filter(|departure| departure.sync == esync) else { return };
         if esync >= self.wanted_since {
-            // HT 3.2: what the receiver grants holds from the next exchange on, and is all that is asked for then.
+            // HT 3.2: what the receiver grants holds from the next exchange on, and is all that is requested then.
             let granted = self.wanted.and(state.class);
             (self.class_next, self.wanted, self.granted) = (granted, granted, true);
             self.may_wait = granted.has_error_control();

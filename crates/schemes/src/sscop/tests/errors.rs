@@ -1,11 +1,11 @@
-//! What cannot be true, and what is merely old.
+//! Protocol errors, and outdated statements.
 
 use super::{Link, PAYLOAD, RTT, answers, arrives, assert_complete, config, hear, link, poll, receiver};
 use crate::sscop::{Feedback, Forward, Sender};
 use segstream_base::halves::{Receiver as _, Sender as _};
 use segstream_base::{Duration, Instant};
 
-/// A link in the middle of 500 segments: SD 60 and its first repetition are lost, and it is asked for.
+/// A link in the middle of 500 segments: SD 60 and its first repetition are lost, and it is requested.
 fn under_way() -> Link {
     let lose = |packet: &Forward, times: usize| matches!(packet, Forward::Sd { n_s: 60, .. } if times < 2);
     let mut link = link(&config(), 500, lose, arrives);

@@ -11,7 +11,7 @@
 use super::slot::Slots;
 use crate::sstp::Acknowledgment;
 
-/// What became of a segment that wanted a place.
+/// The fate of a segment that wanted a place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Place {
     /// It has one.
@@ -64,7 +64,7 @@ impl Buffer {
             slots.get_mut(segment).discarded = true;
             return Place::Refused;
         }
-        // FC 4.3.1, step 3: the largest segment makes room for a smaller one.
+        // FC 4.3.1, step 3: the largest segment is evicted for a smaller one.
         slots.get_mut(old).discard();
         self.held -= 1;
         self.find_largest(slots);

@@ -1,4 +1,4 @@
-//! TOL CHECK: is a segment accepted, and what of it is asked for?
+//! TOL CHECK: whether a segment is accepted, and what is requested of it.
 //!
 //! Called by the receiving half, from every trigger. Sources: EC 4.2 (checking application tolerance,
 //! step 4), FC 3.4 (receiver window operations), FC 4.3.1 (acknowledgments with a small buffer).
@@ -12,12 +12,12 @@ use segstream_base::Instant;
 use segstream_base::halves::{ReceiverEvent, SegmentNumber, Verdict};
 use segstream_blocks::Accounting;
 
-/// When a segment that is still incomplete is asked for.
+/// When a segment that is still incomplete is requested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ask {
-    /// Now, whether it was asked for before or not: a round has ended, or its period has.
+    /// Now, whether it was requested before or not: a round has ended, or its period has.
     Again,
-    /// Now, unless it was asked for before; then the period decides.
+    /// Now, unless it was requested before; then the period decides.
     Once,
 }
 
@@ -66,7 +66,7 @@ impl Receiver {
     fn check_absent(&mut self, now: Instant, segment: u64, ask: Ask) {
         let slot = self.slots.get(segment);
         if slot.revoked && self.config.acknowledgment == Acknowledgment::SoftLazy && segment != self.slots.low() {
-            // FC 4.3.1 does not say when a discarded segment is asked for again. Its results need that it is
+            // FC 4.3.1 does not say when a discarded segment is requested again. Its results need that it is
             // not before the segment becomes the head of the line.
             return;
         }
@@ -87,9 +87,9 @@ impl Receiver {
         let edges = self.edges();
         let period = self.acks.period();
         let slot = self.slots.get_mut(segment);
-        // EC 4.2: "the last expected packet" is the last of the group: the highest that was asked for.
+        // EC 4.2: "the last expected packet" is the last of the group: the highest that was requested.
         let last = self.request.one_runs(0, slot.units).last();
-        slot.expected_last = last.map_or(slot.units - 1, |(start, count)| start + count - 1);
+        slot.expected_last = last.map_or(slot.units - 1, |run| run.end() - 1);
         slot.outstanding = true;
         if !self.ideal {
             slot.asked = true;
@@ -132,7 +132,7 @@ impl Receiver {
         if firm {
             self.deliver(segment);
         }
-        let head_asked_for = segment == self.slots.low() && self.advance();
+        let head_asked_for = segment == self.slots.low() && self.advance(now);
         let end = self.is_over();
         self.acks.pack(now, Some(segment), self.edges(), !firm, holes > 0, end);
         if head_asked_for {
@@ -154,12 +154,12 @@ impl Receiver {
 
     /// Moves the window over everything accepted in sequence. `true` when the new head of the line was
     /// discarded earlier and must be asked for now.
-    fn advance(&mut self) -> bool {
+    pub(super) fn advance(&mut self, now: Instant) -> bool {
         let firm_before = self.slots.low() + u64::from(self.config.buffer);
         loop {
             let low = self.slots.low();
             let slot = self.slots.get(low);
-            if !slot.accepted {
+            if !slot.accepted || !self.throttled.takes(now) {
                 break;
             }
             self.below_holes = slot.holes > 0;

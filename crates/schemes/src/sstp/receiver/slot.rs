@@ -16,7 +16,7 @@ pub(super) struct Slot {
     pub held: bool,
     /// The tolerance checker has accepted it.
     pub accepted: bool,
-    /// The user was told.
+    /// The event to the user was sent.
     pub delivered: bool,
     /// Something of it came and was not kept, or was kept and discarded later.
     pub discarded: bool,
@@ -24,7 +24,7 @@ pub(super) struct Slot {
     pub revoked: bool,
     /// It is in ACKQ: its request is repeated.
     pub asked: bool,
-    /// Ideal feedback: a packet group of it is on its way, or will be without a request.
+    /// Ideal feedback: a packet group of it is in flight, or will be without a request.
     pub outstanding: bool,
     /// Its length in packets is known and not only assumed.
     pub length_known: bool,
@@ -32,26 +32,30 @@ pub(super) struct Slot {
     pub units: u32,
     /// Packets that are not here.
     pub missing: u32,
-    /// The last expected packet: the segment's last, or the last that was asked for.
+    /// The last expected packet: the segment's last, or the last that was requested.
     pub expected_last: u32,
     /// Packets missing when it was accepted.
     pub holes: u32,
     /// When its request is repeated.
     pub repeat_at: Instant,
-    /// How often it was asked for, and when first.
+    /// How often it was requested, and when first.
     pub requests: u32,
     pub requested_at: Instant,
     /// Packets that are here; with literal accounting also those tolerated.
     pub present: Bitmap,
     /// Packets whose loss was tolerated.
     pub tolerated: Bitmap,
+    /// Packets of the group that is arriving, where the buffer decides by groups.
+    pub arriving: Bitmap,
 }
 
 impl Slot {
     /// Makes it the slot of a segment of which nothing is known; the bitmaps keep their memory.
     pub(super) fn renew(&mut self, units: u32) {
         let (present, tolerated) = (core::mem::take(&mut self.present), core::mem::take(&mut self.tolerated));
-        *self = Self { present, tolerated, outstanding: true, units, expected_last: units - 1, ..Self::default() };
+        let mut arriving = core::mem::take(&mut self.arriving);
+        arriving.reset(units);
+        *self = Self { present, tolerated, arriving, outstanding: true, units, expected_last: units - 1, ..Self::default() };
     }
 
     /// Gives it a place in the buffer, empty.
@@ -72,7 +76,7 @@ impl Slot {
         self.discarded = true;
     }
 
-    /// Its length has been told. A length that contradicts what is here is not believed.
+    /// Sets its length. A length that contradicts what has arrived is ignored.
     pub(super) fn learn_length(&mut self, units: u32) {
         let longer_here = self.held && self.present.next_one(units, self.units).is_some();
         if self.length_known || units == 0 || units > self.units || longer_here || self.accepted {

@@ -12,7 +12,7 @@ use std::collections::VecDeque;
 /// Why the checker is called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Cause {
-    /// A gap in the shipment numbers, when so many numbers had been held lost.
+    /// A gap in the shipment numbers, when this many numbers had been declared lost.
     Gap {
         /// [`LossDetector::newly_lost`] before the gap was judged.
         lost_before: u64,

@@ -9,7 +9,7 @@
 use segstream_base::Instant;
 use segstream_blocks::Bitmap;
 
-/// Where a segment is on its way.
+/// The state of a segment at the sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub(super) enum Status {
     /// Submitted, or in transmission for the first time.
@@ -17,7 +17,7 @@ pub(super) enum Status {
     New,
     /// All of its latest group has left; its answer is awaited.
     Waiting,
-    /// Packets that were asked for are in the transmission queue.
+    /// Packets that were requested are in the transmission queue.
     Queued,
     /// Firmly acknowledged: nothing of it is needed any more.
     Released,

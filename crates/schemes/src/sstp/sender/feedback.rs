@@ -1,4 +1,4 @@
-//! PACK RECV and SNAK RECV: what the sender makes of the receiver's packets.
+//! PACK RECV and SNAK RECV: how the sender processes the receiver's packets.
 //!
 //! Called by the sending half. Sources: EC 3.3 (avoiding premature retransmission), EC 4.2
 //! (retransmission request and positive acknowledgment processing), FC 3.4 (sender window operations).
@@ -89,7 +89,7 @@ impl Sender {
 
     /// EC 4.2: a segment is also acknowledged by any packet whose ACK segment NO lies above it.
     fn release_below(&mut self, accepted: u64) {
-        // A lost PACK has not told whether there are holes; without a tolerance there are none.
+        // With a lost PACK it is unknown whether there are holes; without a tolerance there are none.
         let verdict = if self.config.tolerance.is_reliable() { Verdict::Complete } else { Verdict::WithinTolerance };
         while self.low < accepted {
             self.judge(self.low, verdict);
@@ -97,7 +97,7 @@ impl Sender {
         }
     }
 
-    /// EC 4.2: sends again what is asked for, unless the request cannot yet know of the last transmission.
+    /// EC 4.2: retransmits what is requested, unless the request cannot yet know of the last transmission.
     fn on_snak(&mut self, now: Instant, segment: u64, control: u64, snak: &Snak) {
         if segment < self.low {
             return;

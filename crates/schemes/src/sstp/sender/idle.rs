@@ -1,4 +1,4 @@
-//! When an idle sender says so: keep-alive and end-of-stream packets.
+//! The packets of an idle sender: keep-alive and end of stream.
 //!
 //! Called by the sending half when its queue is empty. Sources: EC 3.2 and 4.2 (such a packet takes a
 //! shipment number, so that the receiver can see a gap behind the last data), FC 3.3 step 3.

@@ -5,7 +5,7 @@
 //! data.
 //!
 //! The queue holds no packets: a cursor stands for the new ones, and a sorted list of segments, each with
-//! the bitmap in its control block, for those to be sent again.
+//! the bitmap in its control block, for those to be retransmitted.
 //!
 //! Invariant: every segment in `repeats` is [`Status::Queued`], has packets left, and lies below the cursor.
 
@@ -27,17 +27,19 @@ pub(super) struct Next {
 /// The queue.
 #[derive(Clone, Debug, Default)]
 pub(super) struct TransmissionQueue {
-    /// Segments with packets to be sent again, ascending.
+    /// Segments with packets to be retransmitted, ascending.
     repeats: VecDeque<u64>,
     /// The next new packet.
     pub segment: u64,
     pub packet: u32,
     /// The first segment that is not eligible, by the window or because it was not submitted.
     pub eligible: u64,
+    /// The segment of which a requested group has begun to leave.
+    under_way: Option<u64>,
 }
 
 impl TransmissionQueue {
-    /// Room for `segments` to be sent again.
+    /// Room for `segments` to be retransmitted.
     pub(super) fn new(segments: usize) -> Self {
         Self { repeats: VecDeque::with_capacity(segments), ..Self::default() }
     }
@@ -54,31 +56,42 @@ impl TransmissionQueue {
         if self.packet > 0 { self.segment + 1 } else { self.segment }
     }
 
-    /// Segments with packets to be sent again.
+    /// Segments with packets to be retransmitted.
     pub(super) fn repeating(&self) -> usize {
         self.repeats.len()
     }
 
-    /// The first segment with packets to be sent again.
+    /// The first segment with packets to be retransmitted.
     #[inline]
     pub(super) fn first_repeat(&self) -> Option<u64> {
         self.repeats.front().copied()
     }
 
-    /// Takes the next packet to be sent again, of `segment`, the first one.
+    /// The same where a group that has begun to leave is not interrupted.
+    pub(super) fn first_repeat_between_groups(&self) -> Option<u64> {
+        match (self.under_way, self.packet) {
+            (Some(segment), _) => Some(segment),
+            (None, 0) => self.first_repeat(),
+            (None, _) => None,
+        }
+    }
+
+    /// Takes the next packet to be retransmitted, of `segment`.
     pub(super) fn take_repeat(&mut self, blocks: &mut ControlBlocks, segment: u64) -> Option<Next> {
         let block = blocks.get_mut(segment);
         let Some(packet) = block.again.next_one(block.cursor, block.packets) else {
             // Cannot be by the invariant; an empty group must not block the queue all the same.
             block.status = Status::Waiting;
-            self.repeats.pop_front();
+            self.remove(segment);
             return None;
         };
         block.cursor = packet + 1;
         block.left = block.left.saturating_sub(1);
         let ends_group = block.left == 0;
         if ends_group {
-            self.repeats.pop_front();
+            self.remove(segment);
+        } else {
+            self.under_way = Some(segment);
         }
         Some(Next { segment, packet, ends_group })
     }
@@ -96,12 +109,12 @@ impl TransmissionQueue {
         next
     }
 
-    /// Schedules the packets of `segment` that are asked for, as far as they exist. `false` when none is.
+    /// Schedules the packets of `segment` that are requested, as far as they exist. `false` when none is.
     pub(super) fn schedule(&mut self, blocks: &mut ControlBlocks, segment: u64, request: &Bitmap) -> bool {
         let block = blocks.get_mut(segment);
         block.again.reset(block.packets);
-        for (start, count) in request.one_runs(0, block.packets) {
-            block.again.set_range(start, count);
+        for run in request.one_runs(0, block.packets) {
+            block.again.set_range(run.start(), run.len());
         }
         block.left = block.again.count_ones();
         block.cursor = 0;
@@ -117,12 +130,18 @@ impl TransmissionQueue {
 
     /// Nothing of `segment` need be sent any more.
     pub(super) fn forget(&mut self, segment: u64) {
-        if let Ok(at) = self.repeats.binary_search(&segment) {
-            self.repeats.remove(at);
-        }
+        self.remove(segment);
         if self.segment == segment {
             self.segment += 1;
             self.packet = 0;
         }
+    }
+
+    /// No group of `segment` is to be sent.
+    fn remove(&mut self, segment: u64) {
+        if let Ok(at) = self.repeats.binary_search(&segment) {
+            self.repeats.remove(at);
+        }
+        self.under_way = self.under_way.filter(|under_way| *under_way != segment);
     }
 }

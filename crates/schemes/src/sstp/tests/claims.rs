@@ -330,6 +330,40 @@ fn a_slower_rate_uses_less_of_the_window_and_no_edge_retreats() {
 }
 
 #[test]
+fn the_window_follows_what_a_slow_user_has_done_with_and_is_smaller_while_it_is_slow() {
+    let at = |millis| Instant::ZERO + Duration::from_millis(millis);
+    // A segment takes 0.76 ms on the line; the user takes four times that, so W_1 is one segment of four.
+    let takes = small().segment_time() * 4;
+    let slowdown = Some(Slowdown { from: Instant::ZERO, until: at(100), takes });
+    for (throttle, limits) in [(Throttle::Withhold, [5, 6]), (Throttle::Resize, [4, 4])] {
+        let config = Config { slowdown, throttle, ..small() };
+        let mut receiver = Receiver::new(config, Instant::ZERO).unwrap();
+        receiver.handle_timeout(Instant::ZERO);
+        for n in 0u32..32 {
+            receiver.handle_forward(Instant::ZERO, &packet(n, n / 8, (n % 8) as u16));
+        }
+        let told = feedback(&mut receiver, Instant::ZERO);
+        assert!(told.iter().all(|p| p.grant().limit == 4 && p.grant().accepted == 0), "nothing has been done with: {told:?}");
+        assert_eq!(told.len(), 4, "but all of it is acknowledged");
+        for (done, limit) in (1..).zip(limits) {
+            let mut due = receiver.poll_timeout().unwrap();
+            while due.timer != "user" {
+                receiver.handle_timeout(due.at);
+                feedback(&mut receiver, due.at);
+                due = receiver.poll_timeout().unwrap();
+            }
+            assert_eq!(due.at, Instant::ZERO + takes * done);
+            receiver.handle_timeout(due.at);
+            let grant = *feedback(&mut receiver, due.at).pop().unwrap().grant();
+            assert_eq!((u64::from(grant.accepted), grant.limit), (done, limit), "{throttle}");
+        }
+        receiver.handle_timeout(at(100));
+        let limit = feedback(&mut receiver, at(100)).pop().unwrap().grant().limit;
+        assert_eq!(limit, 8, "all is done with, and the window is whole again");
+    }
+}
+
+#[test]
 fn a_softly_acknowledged_segment_is_kept_and_asked_for_again_when_it_is_the_head() {
     let config = Config { buffer: 1, acknowledgment: Acknowledgment::SoftLazy, ..small() };
     let second: Vec<_> = (8u32..16).map(|n| (n, 1, (n % 8) as u16)).collect();
@@ -356,6 +390,7 @@ fn a_configuration_that_contradicts_itself_is_refused() {
     let cases = [
         refused(Config { packet_bytes: 18, ..small() }),
         refused(Config { segment_packets: 0, ..small() }),
+        refused(Config { discard: Discard::Group, ..small() }),
         refused(Config { window: 0, ..small() }),
         refused(Config { buffer: 5, ..small() }),
         refused(Config { buffer: 0, ..small() }),

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 pub(super) const HALF_TRIP: Duration = Duration::from_millis(30);
 
-/// What became of the segments.
+/// The fate of the segments.
 #[derive(Default, Debug)]
 pub(super) struct Outcome {
     pub started: BTreeMap<u64, Instant>,
@@ -94,7 +94,7 @@ impl<F: FnMut(Instant, &Way) -> Fate> Net<F> {
         }
     }
 
-    /// The last segment has only so many bytes.
+    /// The last segment has only this many bytes.
     pub(super) fn last_bytes(mut self, bytes: u64) -> Self {
         self.last_bytes = bytes;
         self

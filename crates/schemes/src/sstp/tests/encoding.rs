@@ -1,6 +1,7 @@
 //! The bytes of the packets (EC 4.1).
 
 use super::*;
+use crate::encoded::assert_payload_is_covered;
 use proptest::prelude::*;
 use segstream_base::codec::{DecodeError, Reader, Writer};
 use segstream_base::halves::Packet;
@@ -79,10 +80,9 @@ fn the_payload_lies_behind_the_header_at_its_place_in_the_segment() {
     assert_eq!((span.at, span.bytes, span.segment.0, span.offset), (16, 70, 4, 600));
     assert!(Forward::Data(data).payload(1).is_none());
     assert!(Forward::Data(Data { bytes: 0, ..data }).payload(0).is_none());
-    // The bytes are copied in after the encoding; the packet still reads back.
-    let mut bytes = bytes_of(&Forward::Data(data));
-    bytes[span.at..span.at + span.bytes].fill(0x5a);
-    assert_eq!(read(&bytes), Ok(Forward::Data(data)));
+    for (bytes, room) in [(70, 100), (70, 101), (99, 100), (100, 100), (101, 101), (5, 101)] {
+        assert_payload_is_covered(&Forward::Data(Data { bytes, room, ..data }));
+    }
 }
 
 proptest! {

@@ -105,6 +105,38 @@ fn the_soft_collapse_outlives_the_one_loss_that_caused_it() {
     near(late_rate(Acknowledgment::Hard), 0.547, 0.03);
 }
 
+#[test]
+fn hard_acknowledgment_heals_after_one_loss_when_it_discards_by_group_or_repeats_wait() {
+    let late_rate = |discard, repeats| {
+        let config = Config { discard, repeats, ..operating_point(36, 4) };
+        let outcome = one_loss(config, 600);
+        let (from, to) = (outcome.delivered[&400].0, outcome.delivered[&599].0);
+        (config.segment_time() * 199).as_secs_f64() / to.since(from).as_secs_f64()
+    };
+    near(late_rate(Discard::Packet, Repeats::Preempt), 0.547, 0.03);
+    near(late_rate(Discard::Packet, Repeats::Wait), 1.0, 0.005);
+    near(late_rate(Discard::Group, Repeats::Preempt), 1.0, 0.005);
+    near(late_rate(Discard::Group, Repeats::Wait), 1.0, 0.005);
+}
+
+#[test]
+fn soft_acknowledgment_does_not_heal_when_it_discards_by_group() {
+    let config = Config { acknowledgment: Acknowledgment::SoftLazy, discard: Discard::Group, ..operating_point(36, 4) };
+    let outcome = one_loss(config, 600);
+    let (from, to) = (outcome.delivered[&400].0, outcome.delivered[&599].0);
+    let rate = (config.segment_time() * 199).as_secs_f64() / to.since(from).as_secs_f64();
+    assert!(rate < 0.2, "{rate} of throughput long after the loss");
+}
+
+#[test]
+fn discard_by_group_changes_nothing_when_the_buffer_is_the_window() {
+    for acknowledgment in Acknowledgment::ALL {
+        let of = |discard| random_loss(Config { acknowledgment, discard, ..operating_point(36, 36) }, 1e-2, 200);
+        let (packet, group) = (of(Discard::Packet), of(Discard::Group));
+        assert_eq!((&packet.delivered, packet.sent, packet.feedback), (&group.delivered, group.sent, group.feedback));
+    }
+}
+
 /// The papers' own run length; minutes without optimisation.
 #[test]
 #[ignore = "ten million packets a point"]

@@ -3,8 +3,8 @@
 use super::driver::{Fate, HALF_TRIP, Net, Way};
 use super::*;
 use proptest::prelude::*;
-use segstream_base::Duration;
 use segstream_base::random::Seed;
+use segstream_base::{Duration, UnitIndex};
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::rc::Rc;
@@ -70,7 +70,7 @@ proptest! {
             let missing: Vec<u32> = (0..*units).filter(|unit| !here.contains(unit)).collect();
             prop_assert!(*holes <= config.tolerance.errors().min(*units));
             prop_assert!(*holes as usize >= missing.len(), "{} holes told, {:?} missing", holes, missing);
-            prop_assert!(config.tolerance.clipped_to(*units).allows(missing.iter().copied(), 0), "segment {segment}: {missing:?}");
+            prop_assert!(config.tolerance.clipped_to(*units).allows(missing.iter().copied().map(UnitIndex), 0), "segment {segment}: {missing:?}");
         }
     }
 

@@ -26,7 +26,7 @@ proptest! {
             (bytes[4], bytes[5]) = (0, kind);
         }
         if repair {
-            seal(&mut bytes, if kind == 0 { 20 } else { 80 });
+            seal(&mut bytes);
         }
         let _ = Feedback::decode(&mut Reader::new(&bytes));
     }

@@ -3,7 +3,7 @@
 //! Called by the tests.
 
 use crate::link::{self, PACKET_BYTES};
-use crate::xtp::{Config, Feedback, Forward, Options, Receiver, ReceiverStrategy, Sender, SenderStrategy};
+use crate::xtp::{Config, Feedback, Forward, Options, Question, Receiver, ReceiverStrategy, Sender, SenderStrategy};
 use segstream_base::halves::Packet as _;
 use segstream_base::{Bandwidth, Duration, Instant};
 use segstream_blocks::RateSpec;
@@ -27,6 +27,8 @@ pub(super) fn config(sender: SenderStrategy, receiver: ReceiverStrategy) -> Conf
         window: WINDOW as u32,
         sender,
         receiver,
+        asks: Question::Status,
+        reads: Duration::ZERO,
         wtimer: WTIMER,
         control_rtt: RTT,
         asks_in_pauses: true,
@@ -35,7 +37,7 @@ pub(super) fn config(sender: SenderStrategy, receiver: ReceiverStrategy) -> Conf
     }
 }
 
-/// All nine pairs of strategies.
+/// All twelve pairs of strategies.
 pub(super) fn pairs() -> impl Iterator<Item = (SenderStrategy, ReceiverStrategy)> {
     SenderStrategy::ALL.into_iter().flat_map(|sender| ReceiverStrategy::ALL.into_iter().map(move |receiver| (sender, receiver)))
 }
@@ -48,7 +50,7 @@ pub(super) fn sequence(packet: &Forward) -> u64 {
 
 pub(super) fn asks(packet: &Forward) -> bool {
     match packet {
-        Forward::Data { options, .. } | Forward::Control { options, .. } => options.has(Options::SREQ),
+        Forward::Data { options, .. } | Forward::Control { options, .. } => options.has_any(Options::SREQ.and(Options::DREQ)),
     }
 }
 

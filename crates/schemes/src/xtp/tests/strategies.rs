@@ -1,14 +1,14 @@
-//! What each strategy sends again, and when a receiver speaks.
+//! What each strategy retransmits, and when a receiver speaks.
 
 use super::link::{FULL, RTT, WINDOW, WTIMER, asks, config, link, pairs, sequence};
 use super::{lose, lose_nothing, run};
 use crate::link::{PACKET_TIME, draws, gauge, segment};
-use crate::xtp::{Config, Feedback, Forward, Options, Place, Receiver, ReceiverStrategy, Sender, SenderStrategy};
+use crate::xtp::{Config, Feedback, Forward, Options, Place, Question, Receiver, ReceiverStrategy, Sender, SenderStrategy};
 use segstream_base::halves::{Receiver as _, Sender as _};
 use segstream_base::{Duration, Instant};
 
 use ReceiverStrategy::{Discard, StoreAggressive, StoreConservative};
-use SenderStrategy::{GoBackN, Handshake, SelectiveRepeat};
+use SenderStrategy::{GoBackN, Handshake, HandshakeGoBackN, SelectiveRepeat};
 
 /// Full packet `number`, with `options`.
 fn data(number: u64, options: Options, sync: u32) -> Forward {
@@ -61,7 +61,7 @@ fn what_a_lone_loss_costs_is_a_matter_of_both_strategies() {
         let again = link.sender.counters().packets_retransmitted;
         let expected = match (sender, receiver) {
             // A sender that waits for a handshake goes on with what the first CNTL has allowed.
-            (Handshake, Discard) => WINDOW,
+            (Handshake | HandshakeGoBackN, Discard) | (HandshakeGoBackN, _) => WINDOW,
             (_, Discard) | (GoBackN, _) => WINDOW - 10,
             (SelectiveRepeat | Handshake, _) => 1,
         };
@@ -75,7 +75,7 @@ fn an_aggressive_receiver_tells_of_the_gap_at_once_a_conservative_one_when_the_w
         let link = run(&config(strategy, receiver), 500, lose(10, 0));
         let told = match (strategy, receiver) {
             // Packet 41 is the last that the first CNTL allows. Its answer ends no handshake, and WTIMER runs anew.
-            (Handshake, _) => link.left(41, 0) + RTT + WTIMER,
+            (Handshake | HandshakeGoBackN, _) => link.left(41, 0) + RTT + WTIMER,
             (_, StoreConservative) => link.left(31, 0),
             (_, Discard | StoreAggressive) => link.left(11, 0),
         };
@@ -219,7 +219,7 @@ fn an_aggressive_receiver_tells_of_a_gap_only_when_it_is_the_only_one() {
 }
 
 #[test]
-fn sreq_and_dreq_are_answered_at_once_with_all_that_has_come_delivered() {
+fn where_the_user_reads_at_once_sreq_and_dreq_are_answered_alike() {
     for strategy in ReceiverStrategy::ALL {
         for ask in [Options::SREQ, Options::DREQ] {
             let mut receiver = receiver(strategy);
@@ -258,4 +258,70 @@ fn the_first_packet_of_a_window_lost_does_not_move_alloc_and_wtimer_asks() {
     assert_eq!(*at, link.left(0, 1) + WTIMER);
     assert_eq!(link.left(32, 0), *at + RTT);
     assert_eq!(run(&config(SelectiveRepeat, StoreConservative), 100, lose_nothing).controls().count(), 0);
+}
+
+#[test]
+fn a_sender_of_case_1_2_goes_back_but_only_on_the_answer_to_a_cntl() {
+    let (mut sender, mut now) = after_a_window(HandshakeGoBackN, RTT);
+    now += RTT;
+    sender.handle_feedback(now, &Feedback { echo: 1, ..state(3, &[(4, 10), (12, 32)]) });
+    assert_eq!(leaving(&mut sender, &mut now), []);
+    let due = sender.poll_timeout().unwrap();
+    sender.handle_timeout(due.at);
+    assert!(matches!(sender.poll_transmit(due.at), Some(Forward::Control { sync: 2, options: Options::SREQ, .. })));
+    now = due.at + RTT;
+    sender.handle_feedback(now, &Feedback { echo: 2, ..state(3, &[(4, 10), (12, 32)]) });
+    assert_eq!(leaving(&mut sender, &mut now), (3..WINDOW).collect::<Vec<_>>(), "what has come too");
+}
+
+/// A receiver whose user takes a millisecond for a packet.
+fn slow_reader() -> Receiver {
+    Receiver::new(Config { reads: Duration::from_millis(1), ..config(SelectiveRepeat, StoreAggressive) }, Instant::ZERO).unwrap()
+}
+
+fn at(millis: u64) -> Instant {
+    Instant::ZERO + Duration::from_millis(millis)
+}
+
+#[test]
+fn sreq_is_answered_at_once_and_dreq_when_what_had_come_has_been_read() {
+    let mut receiver = slow_reader();
+    for number in 0..3 {
+        receiver.handle_forward(at(0), &data(number, Options::NONE, 0));
+    }
+    receiver.handle_forward(at(0), &data(3, Options::SREQ, 1));
+    let state = receiver.poll_transmit(at(0)).unwrap();
+    assert_eq!((state.dseq, state.rseq, state.alloc, state.echo), (0, 4 * FULL, WINDOW * FULL, 1), "nothing has been read");
+    receiver.handle_forward(at(0), &data(4, Options::DREQ, 2));
+    receiver.handle_forward(at(1), &data(5, Options::NONE, 2));
+    for time in 1..5 {
+        receiver.handle_timeout(at(time));
+        assert_eq!(receiver.poll_transmit(at(time)), None, "{time} of 5 packets have been read");
+    }
+    receiver.handle_timeout(at(5));
+    let state = receiver.poll_transmit(at(5)).unwrap();
+    assert_eq!((state.dseq, state.rseq, state.alloc, state.echo), (5 * FULL, 6 * FULL, (5 + WINDOW) * FULL, 2), "6 came later");
+}
+
+#[test]
+fn a_report_of_a_gap_does_not_answer_a_dreq_that_waits() {
+    let mut receiver = slow_reader();
+    receiver.handle_forward(at(0), &data(0, Options::DREQ, 1));
+    receiver.handle_forward(at(0), &data(2, Options::NONE, 1));
+    let state = receiver.poll_transmit(at(0)).unwrap();
+    assert_eq!((state.echo, state.options), (0, Options::FASTNAK));
+    receiver.handle_timeout(at(1));
+    assert_eq!(receiver.poll_transmit(at(1)).map(|state| state.echo), Some(1));
+}
+
+#[test]
+fn a_user_that_reads_slower_than_packets_come_sets_the_pace_whatever_is_asked() {
+    for asks in [Question::Status, Question::Delivery] {
+        for (sender, receiver) in pairs() {
+            let reads = PACKET_TIME * 3;
+            let link = run(&Config { asks, reads, ..config(sender, receiver) }, 400, lose(10, 0));
+            assert!(link.now >= Instant::ZERO + reads * 400, "{asks:?} {sender} {receiver}");
+            assert!(link.now <= Instant::ZERO + reads * 400 * 3, "{asks:?} {sender} {receiver}: {:?}", link.now);
+        }
+    }
 }

@@ -171,7 +171,7 @@ pub struct ArqSender {
     highest: u64,
     /// Acknowledged packets from `base` on.
     acknowledged: VecDeque<bool>,
-    under_way: VecDeque<(Instant, u64)>,
+    in_flight: VecDeque<(Instant, u64)>,
     again: VecDeque<u64>,
     marker: Option<u64>,
     slot_at: Instant,
@@ -192,7 +192,7 @@ impl ArqSender {
             next: 0,
             highest: 0,
             acknowledged: VecDeque::new(),
-            under_way: VecDeque::new(),
+            in_flight: VecDeque::new(),
             again: VecDeque::new(),
             marker: None,
             slot_at: Instant::ZERO,
@@ -207,14 +207,14 @@ impl ArqSender {
     }
 
     fn give_up_waiting(&mut self, now: Instant) {
-        while let Some(&(deadline, number)) = self.under_way.front()
+        while let Some(&(deadline, number)) = self.in_flight.front()
             && deadline <= now
         {
-            self.under_way.pop_front();
+            self.in_flight.pop_front();
             match self.settings.mode {
                 _ if self.is_acknowledged(number) => {}
                 Mode::GoBackN => {
-                    self.under_way.clear();
+                    self.in_flight.clear();
                     self.next = self.base;
                 }
                 Mode::SelectiveRepeat => self.again.push_back(number),
@@ -304,7 +304,7 @@ impl Sender for ArqSender {
         let number = self.choose()?;
         self.slot_at = now + self.settings.slot;
         if let Some(timeout) = self.settings.timeout {
-            self.under_way.push_back((now + timeout, number));
+            self.in_flight.push_back((now + timeout, number));
         }
         self.counters.packets_sent += 1;
         if number >= self.highest {
@@ -327,7 +327,7 @@ impl Sender for ArqSender {
         if self.ready() {
             return Some(Deadline { at: self.slot_at, timer: "slot" });
         }
-        self.under_way.front().map(|(at, _)| Deadline { at: (*at).max(self.slot_at), timer: "timeout" })
+        self.in_flight.front().map(|(at, _)| Deadline { at: (*at).max(self.slot_at), timer: "timeout" })
     }
 
     fn handle_timeout(&mut self, now: Instant) {
@@ -447,7 +447,7 @@ impl Receiver for ArqReceiver {
     fn probe(&self, _out: &mut dyn Probe) {}
 }
 
-/// A path with the bandwidth of one packet a slot and the delay of half a round trip in slots; the way back
+/// A path with the bandwidth of one packet a slot and the delay of half a round trip in slots; the return path
 /// has no bandwidth to wait for, so that an acknowledgement comes exactly one round trip behind its packet.
 pub fn setup(round_trip: u64) -> Setup {
     let delay = SLOT * round_trip / 2;

@@ -1,5 +1,5 @@
-//! A pair that only relays: the packets of every message leave once, in order, as soon as they are asked for, and a
-//! message is delivered with its last packet. Nothing is answered, and nothing is sent again.
+//! A pair that only relays: the packets of every message leave once, in order, as soon as they are requested, and a
+//! message is delivered with its last packet. Nothing is answered, and nothing is retransmitted.
 
 #![allow(dead_code, unreachable_pub, reason = "every test binary uses its own part of the pair")]
 

@@ -130,7 +130,7 @@ impl Bottleneck {
     }
 
     pub(super) fn add(&mut self, starts: Instant) {
-        let mut controller = Auto::new(super::bounds(), starts);
+        let mut controller = Auto::new(super::start(starts));
         controller.on_round_trip(starts, self.rtt);
         self.streams.push(Stream {
             controller,

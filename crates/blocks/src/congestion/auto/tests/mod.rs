@@ -6,6 +6,7 @@ use super::*;
 use crate::congestion::Limit;
 use bottleneck::{Bottleneck, Change, mean};
 use proptest::prelude::*;
+use segstream_base::random::Seed;
 
 fn bounds() -> Bounds {
     Bounds {
@@ -13,6 +14,11 @@ fn bounds() -> Bounds {
         peak: Bandwidth::from_megabits_per_second(10_000),
         datagram: Bytes::new(1228),
     }
+}
+
+/// All clocks of a test are one.
+fn start(now: Instant) -> Start {
+    Start::new(now, bounds(), Seed(1))
 }
 
 fn silence(unanswered: u32, since: Duration) -> Silence {
@@ -69,6 +75,30 @@ fn four_streams_started_apart_share_alike() {
     let shares: Vec<f64> = (0..4).map(|flow| path.share(flow, 16, 26)).collect();
     assert!(shares.iter().all(|share| (0.19..0.31).contains(share)), "{shares:?}");
     assert!(shares.iter().sum::<f64>() > 0.97, "{shares:?}");
+}
+
+#[test]
+fn sixteen_streams_that_begin_at_once_share_alike_and_lose_nothing() {
+    let mut path = path();
+    for _ in 0..16 {
+        path.add(seconds(0));
+    }
+    path.run(seconds(30));
+    let shares: Vec<f64> = (0..16).map(|flow| path.share(flow, 10, 30)).collect();
+    assert!(shares.iter().all(|share| (0.03..0.11).contains(share)), "{shares:?}");
+    assert!(shares.iter().sum::<f64>() > 0.95, "{shares:?}");
+    assert!((0..16).map(|flow| path.dropped(flow)).sum::<u64>() < 200, "a newcomer's overshoot at most is lost");
+}
+
+#[test]
+fn a_late_stream_gets_its_share_beside_one_that_fills_the_queue() {
+    let mut path = path();
+    path.add_greedy(seconds(0));
+    path.add(seconds(3));
+    path.run(seconds(40));
+    // Streams are counted in the order in which they were added.
+    let shares = [path.share(0, 20, 40), path.share(1, 20, 40)];
+    assert!(shares.iter().all(|share| *share > 0.25), "{shares:?}");
 }
 
 #[test]
@@ -192,7 +222,7 @@ fn an_outage_slows_it_down_and_ends_with_a_new_start() {
 
 #[test]
 fn an_early_silence_changes_nothing() {
-    let mut controller = Auto::new(bounds(), Instant::ZERO);
+    let mut controller = Auto::new(start(Instant::ZERO));
     controller.on_round_trip(Instant::ZERO, Duration::from_millis(60));
     let rate = controller.rate();
     // Ten datagrams of 1228 bytes each 60 ms.
@@ -232,7 +262,7 @@ fn tell_what_came_at_once(controller: &mut Auto, lost: u64) -> Vec<u64> {
 
 #[test]
 fn what_arrives_at_once_is_not_taken_for_service() {
-    let mut controller = Auto::new(bounds(), Instant::ZERO);
+    let mut controller = Auto::new(start(Instant::ZERO));
     controller.on_round_trip(Instant::ZERO, Duration::from_millis(60));
     tell_what_came_at_once(&mut controller, 0);
     assert!(controller.memory.service_most * 8.0 <= controller.rate().bits_per_second() as f64);
@@ -240,7 +270,7 @@ fn what_arrives_at_once_is_not_taken_for_service() {
 
 #[test]
 fn a_trial_is_no_faster_than_what_was_sent_before_it() {
-    let mut controller = Auto::new(bounds(), Instant::ZERO);
+    let mut controller = Auto::new(start(Instant::ZERO));
     controller.on_round_trip(Instant::ZERO, Duration::from_millis(60));
     let before = controller.rate().bits_per_second();
     let rates = tell_what_came_at_once(&mut controller, 20);
@@ -276,7 +306,7 @@ proptest! {
     fn whatever_a_peer_says_the_rate_stays_within_the_contract(
         steps in prop::collection::vec((0u64..2_000_000_000, any_exchange()), 1..200)
     ) {
-        let mut controller = Auto::new(bounds(), Instant::ZERO);
+        let mut controller = Auto::new(start(Instant::ZERO));
         let mut now = Instant::ZERO;
         for (wait, exchange) in steps {
             now += Duration::from_nanos(wait);

@@ -1,0 +1,31 @@
+//! A file with a line of JSON for each result, by which a run that was ended goes on.
+//!
+//! Called by the journals of `paths` and `rates`.
+//!
+//! Invariant: what is there is never changed, and a line that was not written to its end is left out.
+
+use anyhow::{Context as _, Result};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use std::fs::File;
+use std::io::Write as _;
+use std::path::Path;
+
+/// Reads what is there, and opens the file to add to it; makes it and its directory if they are not there.
+pub(crate) fn open<T: DeserializeOwned>(path: &Path) -> Result<(File, Vec<T>)> {
+    if let Some(directory) = path.parent() {
+        std::fs::create_dir_all(directory).with_context(|| format!("{} cannot be made", directory.display()))?;
+    }
+    let mut file = File::options().create(true).append(true).open(path).with_context(|| format!("{} cannot be written", path.display()))?;
+    let text = std::fs::read_to_string(path).with_context(|| format!("{} cannot be read", path.display()))?;
+    if !text.is_empty() && !text.ends_with('\n') {
+        writeln!(file)?;
+    }
+    Ok((file, text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()))
+}
+
+/// Adds a line to the file, whose path is told if that fails.
+pub(crate) fn add<T: Serialize>(file: &mut File, path: &Path, entry: &T) -> Result<()> {
+    let line = serde_json::to_string(entry)? + "\n";
+    file.write_all(line.as_bytes()).with_context(|| format!("{} cannot be written", path.display()))
+}

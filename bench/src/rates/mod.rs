@@ -1,0 +1,244 @@
+//! `rates`: the matrix of rates. The kernel's CUBIC and BBR and ours in turn on the same path and seed, in real time.
+//!
+//! - [`cells`]: the table, as data;
+//! - [`path`]: a cell's path as flags of `segstream link`;
+//! - [`trial`]: one run; [`iperf`]: the kernel's TCP in it;
+//! - [`journal`]: what was run, so that a matrix that was interrupted goes on;
+//! - [`models`]: the simulator's TCPs beside the kernel's;
+//! - [`rule`]: when a cell is met; [`page`]: the summary.
+//!
+//! Called by people.
+//!
+//! Invariant: a run over a link that was late is void; it is kept with the reason and counts for nothing.
+
+mod cells;
+mod iperf;
+mod journal;
+mod models;
+mod page;
+mod path;
+mod rule;
+mod trial;
+
+use crate::shared;
+use anyhow::{Context as _, Result, bail, ensure};
+use cells::{CELLS, Cell, Kernel, Rule};
+use clap::Args;
+use journal::{Journal, Key, Run};
+use segstream_testbed::{Testbed, kernel_tcp};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use trial::{Contender, Setup};
+
+#[derive(Debug, Args)]
+pub(crate) struct Options {
+    /// Only these cells, such as clean jitter20; --list says which there are.
+    #[arg(long, value_name = "NAME", num_args = 1..)]
+    cell: Vec<String>,
+    /// Only these contenders: cubic, bbr, ours.
+    #[arg(long, value_name = "NAME", num_args = 1..)]
+    contender: Vec<String>,
+    /// Prints the cells with their paths, and runs nothing.
+    #[arg(long)]
+    list: bool,
+    /// How many seeds of the path each contender has.
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..))]
+    seeds: u64,
+    /// How long each run lasts, from when all its flows are there; cells with 40 and more flows last 90.
+    #[arg(long, value_name = "T", default_value_t = 30, value_parser = clap::value_parser!(u32).range(14..=3600))]
+    seconds: u32,
+    /// The directory of the results. What is there is not run again, so take another one for another build.
+    #[arg(long, value_name = "DIR", default_value = "target/rates")]
+    out: PathBuf,
+    /// Runs again what is there but void.
+    #[arg(long)]
+    retry_void: bool,
+    /// Writes the summary to this file too.
+    #[arg(long, value_name = "FILE")]
+    markdown: Option<PathBuf>,
+    /// What the summary says besides, such as the build that was measured and what else the machine did.
+    #[arg(long, value_name = "TEXT")]
+    note: Option<String>,
+    /// Only summarises what is there.
+    #[arg(long)]
+    no_run: bool,
+    /// Summarises instead how far the simulator's models of kernel TCPs agree with the runs of the kernel.
+    #[arg(long)]
+    models: bool,
+    /// The congestion control of ours, where the cell has none of its own.
+    #[arg(long, value_name = "NAME", default_value = "auto")]
+    congestion: String,
+    /// The directory of the recorded links, in Mahimahi's format. Cells with a trace are left out without it.
+    #[arg(long, value_name = "DIR")]
+    traces: Option<PathBuf>,
+    /// The command to measure [default: built now, beside this program].
+    #[arg(long, value_name = "PATH")]
+    segstream: Option<PathBuf>,
+}
+
+/// A run that is asked for.
+struct Asked {
+    cell: &'static Cell,
+    contender: Contender,
+    key: Key,
+}
+
+/// Runs what is missing, and prints the summary.
+pub(crate) fn run(options: &Options) -> Result<()> {
+    let cells = chosen(&options.cell)?;
+    if options.list {
+        let text: String = cells.iter().map(|cell| format!("{}: {}\n", cell.name, page::path_of(cell))).collect();
+        return crate::print(false, &(), &text);
+    }
+    let asked = asked(options, &cells)?;
+    let mut journal = Journal::open(&options.out)?;
+    if !options.no_run && !options.models {
+        let is_missing = |asked: &&Asked| journal.of(&asked.key).is_none_or(|run| options.retry_void && run.void.is_some());
+        let missing: Vec<&Asked> = asked.iter().filter(is_missing).collect();
+        if !missing.is_empty() {
+            measure(options, &missing, &mut journal)?;
+        }
+    }
+    let of = |cell: &Cell| -> Vec<&Run> {
+        asked.iter().filter(|asked| asked.cell.name == cell.name).filter_map(|asked| journal.of(&asked.key)).collect()
+    };
+    let summaries: Vec<(&Cell, Vec<&Run>)> = CELLS.iter().map(|cell| (cell, of(cell))).collect();
+    let text = if options.models {
+        models::text(&summaries)?
+    } else {
+        page::text(&summaries, options.seeds, options.seconds, options.note.as_deref())?
+    };
+    if let Some(path) = &options.markdown {
+        std::fs::write(path, &text).with_context(|| format!("{} cannot be written", path.display()))?;
+    }
+    crate::print(false, &(), &text)
+}
+
+/// The cells with these names; all without any.
+fn chosen(names: &[String]) -> Result<Vec<&'static Cell>> {
+    let find = |name: &String| {
+        CELLS.iter().find(|cell| cell.name == name).with_context(|| format!("there is no cell {name}; `rates --list` says which there are"))
+    };
+    if names.is_empty() { Ok(CELLS.iter().collect()) } else { names.iter().map(find).collect() }
+}
+
+/// All runs, cell by cell and seed by seed, so that the contenders take turns.
+fn asked(options: &Options, cells: &[&'static Cell]) -> Result<Vec<Asked>> {
+    for name in &options.contender {
+        ensure!(Contender::ALL.iter().any(|known| known.name() == name), "there is no contender {name}; choose of cubic, bbr and ours");
+    }
+    let mut all = Vec::new();
+    for cell in cells {
+        for seed in 1..=options.seeds {
+            for contender in contenders(cell) {
+                if options.contender.is_empty() || options.contender.iter().any(|name| name == contender.name()) {
+                    all.push(Asked { cell, contender, key: key(options, cell, contender, seed) });
+                }
+            }
+        }
+    }
+    Ok(all)
+}
+
+fn key(options: &Options, cell: &Cell, contender: Contender, seed: u64) -> Key {
+    let ours = |text: &str| if contender == Contender::Ours { text.to_owned() } else { String::new() };
+    Key {
+        cell: cell.name.to_owned(),
+        contender: contender.name().to_owned(),
+        seed,
+        seconds: cell.seconds.map_or(options.seconds, |(seconds, _)| seconds),
+        link: path::flags(cell, seed, cell.trace, contender).join(" "),
+        congestion: ours(cell.congestion.unwrap_or(&options.congestion)),
+        segment: ours(segment(cell)),
+    }
+}
+
+/// What is counted as goodput are whole segments, so they are small where the link is slow.
+const fn segment(cell: &Cell) -> &'static str {
+    if let Rule::InTime { .. } = cell.met {
+        return "8KiB";
+    }
+    match cell.mbit / cell.count as f64 {
+        ..5.0 => "8KiB",
+        ..50.0 => "64KiB",
+        _ => "256KiB",
+    }
+}
+
+/// Who is measured in a cell: whom its rule compares.
+fn contenders(cell: &Cell) -> Vec<Contender> {
+    let [cubic, bbr, ours] = Contender::ALL;
+    match (cell.met, cell.beside) {
+        (Rule::QueueBelow { .. } | Rule::InTime { .. }, _) => vec![ours],
+        // The kernel has no clock to be set; its runs are those of the cell without.
+        (Rule::Fair { .. }, None) if cell.unsynchronised => vec![ours],
+        (Rule::LeavesCubic, _) | (_, Some((Kernel::Bbr, _))) => vec![bbr, ours],
+        (_, Some((Kernel::Cubic, _))) => vec![cubic, ours],
+        _ => vec![cubic, bbr, ours],
+    }
+}
+
+/// Makes the runs that are missing.
+fn measure(options: &Options, missing: &[&Asked], journal: &mut Journal) -> Result<()> {
+    // Before anything is built.
+    Testbed::check()?;
+    iperf::ensure_installed()?;
+    for kernel in [Kernel::Cubic, Kernel::Bbr].map(Kernel::name) {
+        ensure!(kernel_tcp::is_available(kernel), "this kernel has no {kernel}; load it with `modprobe tcp_{kernel}`");
+    }
+    let segstream = options.segstream.clone().map_or_else(shared::build, Ok)?;
+    if !segstream.is_file() {
+        bail!("there is no {}; build it with `cargo build --release -p segstream-cli`", segstream.display());
+    }
+    let interrupted = Arc::new(AtomicBool::new(false));
+    let flag = Arc::clone(&interrupted);
+    ctrlc::set_handler(move || flag.store(true, Ordering::Relaxed)).context("signals cannot be listened for")?;
+    let setup = Setup { segstream, interrupted };
+    for (at, Asked { cell, contender, key }) in missing.iter().enumerate() {
+        let trace = match path::trace(cell, options.traces.as_deref()) {
+            Ok(trace) => trace,
+            Err(error) => {
+                eprintln!("{} of {}: left out: {error}", at + 1, missing.len());
+                continue;
+            }
+        };
+        eprint!("{} of {}: {} {} seed {}: ", at + 1, missing.len(), cell.name, contender.name(), key.seed);
+        let run = setup.run(cell, trace.as_deref(), key, *contender)?;
+        let void = run.void.as_ref().map_or(String::new(), |void| format!("; VOID: {void}"));
+        eprintln!("{:.2} Mbit/s, {:.2} of the link, queue {:.1} ms{void}", run.goodput_bps / 1e6, run.filled, run.queue_ms_p95);
+        journal.add(run)?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        options: Options,
+    }
+
+    fn runs(words: &[&str]) -> Vec<String> {
+        let options = Line::parse_from([&["rates"], words].concat()).options;
+        let asked = asked(&options, &chosen(&options.cell).unwrap()).unwrap();
+        asked.iter().map(|Asked { key, .. }| format!("{} {} {}", key.cell, key.contender, key.seed)).collect()
+    }
+
+    #[test]
+    fn contenders_take_turns_on_each_seed() {
+        let expected = ["clean cubic 1", "clean bbr 1", "clean ours 1", "clean cubic 2", "clean bbr 2", "clean ours 2"];
+        assert_eq!(runs(&["--cell", "clean", "--seeds", "2"]), expected);
+        assert_eq!(runs(&["--cell", "bbr-1", "--seeds", "1"]), ["bbr-1 bbr 1", "bbr-1 ours 1"]);
+        assert_eq!(runs(&["--cell", "clean", "jitter20", "--seeds", "1", "--contender", "ours"]), ["clean ours 1", "jitter20 ours 1"]);
+    }
+
+    #[test]
+    fn a_name_that_is_none_says_where_they_are() {
+        assert!(chosen(&["cleen".to_owned()]).unwrap_err().to_string().contains("--list"));
+    }
+}

@@ -1,0 +1,218 @@
+//! The summary as a Markdown page.
+//!
+//! Called by [`super::run`].
+//!
+//! Invariant: every cell of the table is named: as met, as missed, or as not judged.
+
+use super::cells::{Cell, NOT_BUILT, Rule, Turn};
+use super::journal::Run;
+use super::rule::{self, Measured, Medians, Verdict};
+use super::trial::Contender;
+use anyhow::Result;
+use segstream_lab::machine::Machine;
+use std::fmt::Write as _;
+
+const HEAD: &str = "# The matrix of rates
+
+Written by `segstream-bench rates`; do not edit. How it measures is said in [PATHS.md](PATHS.md#the-matrix-of-rates).
+
+- Cells with nothing else said: 20 Mbit/s, 40 ms, a drop-tail queue of one bandwidth-delay product (BDP).
+- Three numbers are kernel CUBIC / kernel BBR / ours, in turn on the same path and seed; medians of the runs that count.
+- Goodput is of the application, in Mbit/s. The share is the part of the link that our packets use while all flows are there.
+- The queue is the 95th percentile of the time that a packet waited in it, in ms, of all flows, as the link says.
+- A run is void when the link's lateness at p99.9 is above 1 ms or it did not keep up. It counts for nothing.
+- A cell is judged by medians. *Not judged* means that a run which its rule needs is void or missing.
+";
+
+/// The page.
+pub(super) fn text(cells: &[(&Cell, Vec<&Run>)], seeds: u64, seconds: u32, note: Option<&str>) -> Result<String> {
+    let runs: Vec<&Run> = cells.iter().flat_map(|(_, runs)| runs).copied().collect();
+    let voids: Vec<&Run> = runs.iter().copied().filter(|run| run.void.is_some()).collect();
+    let mut text = String::from(HEAD);
+    writeln!(
+        text,
+        "\n{}. Asked for: {seeds} seed(s) of {seconds} s. {} runs, {} of them void.{}{}",
+        Machine::here(),
+        runs.len(),
+        voids.len(),
+        loads(&runs),
+        congestion(&runs)
+    )?;
+    if let Some(note) = note {
+        writeln!(text, "\n{note}")?;
+    }
+    let (run, left): (Vec<_>, Vec<_>) = cells.iter().partition(|(_, runs)| !runs.is_empty());
+    writeln!(
+        text,
+        "\n## What was run\n\n| cell | path | runs that count | goodput | queue p95 | share | Jain | met |\n|---|---|---|---|---|---|---|---|"
+    )?;
+    for (cell, runs) in &run {
+        writeln!(text, "{}", row(cell, runs))?;
+    }
+    if !voids.is_empty() {
+        writeln!(text, "\n## Void runs\n")?;
+        for run in voids {
+            let reason = run.void.as_deref().unwrap_or_default().replace('\n', " ");
+            writeln!(text, "- {} {} seed {}: {reason}", run.key.cell, run.key.contender, run.key.seed)?;
+        }
+    }
+    writeln!(text, "\n## What was not run\n")?;
+    for (cell, _) in &left {
+        writeln!(text, "- {}: {}", cell.name, path_of(cell))?;
+    }
+    for (what, why) in NOT_BUILT {
+        writeln!(text, "- {what}: {why}")?;
+    }
+    Ok(text)
+}
+
+/// The congestion control of ours, which can be chosen.
+fn congestion(runs: &[&Run]) -> String {
+    let mut names: Vec<&str> = runs.iter().map(|run| run.key.congestion.as_str()).filter(|name| !name.is_empty()).collect();
+    names.sort_unstable();
+    names.dedup();
+    if names.is_empty() { String::new() } else { format!(" Ours is `--congestion {}`.", names.join("`, `")) }
+}
+
+fn loads(runs: &[&Run]) -> String {
+    let mut loads: Vec<f64> = runs.iter().filter_map(|run| run.load).collect();
+    loads.sort_by(f64::total_cmp);
+    match (loads.first(), loads.last()) {
+        (Some(least), Some(most)) => format!(" Load of the machine, own processes included: {least:.1} to {most:.1}."),
+        _ => String::new(),
+    }
+}
+
+/// A cell's path and company, for people.
+pub(super) fn path_of(cell: &Cell) -> String {
+    let mut words = match cell.changes {
+        [] => format!("{} Mbit/s", cell.mbit),
+        changes => {
+            let rates = changes.iter().map(|(at, mbit)| format!("{mbit} Mbit/s from {at} s")).collect::<Vec<_>>();
+            rates.join(", ")
+        }
+    };
+    if let Some(trace) = cell.trace {
+        words = format!("trace {trace}");
+    }
+    let mut add = |text: String| words.extend([", ".to_owned(), text]);
+    add(format!("{} ms", cell.rtt_ms));
+    add(format!("{} BDP", cell.queue_bdp));
+    if let Some((jitter, _)) = cell.jitter {
+        add(format!("jitter {jitter}"));
+    }
+    if cell.loss != "none" {
+        add(format!("loss {}", cell.loss));
+    }
+    if cell.aqm != "droptail" {
+        add(format!("{}{}", cell.aqm, if cell.ecn { ", ECN" } else { "" }));
+    }
+    if !cell.flags.is_empty() {
+        add(cell.flags.join(" ").replace("--", ""));
+    }
+    if let Some(congestion) = cell.congestion {
+        add(format!("ours is {congestion}"));
+    }
+    if let Some((other, turn)) = cell.beside {
+        let turn = match turn {
+            Turn::First => "2 s later",
+            Turn::Second => "2 s before",
+            Turn::Same => "at the same moment",
+        };
+        add(format!("beside {} that begins {turn}", other.name()));
+    }
+    if cell.count > 1 {
+        add(format!("{} flows", cell.count));
+    }
+    if cell.unsynchronised {
+        add("clocks up to a second apart".to_owned());
+    }
+    if let Rule::InTime { mbit, deadline_ms, on_off_s, .. } = cell.met {
+        add(format!("live {mbit} Mbit/s, on and off every {on_off_s} s, deadline {deadline_ms} ms"));
+    }
+    words
+}
+
+fn row(cell: &Cell, runs: &[&Run]) -> String {
+    let of = |name: &str| -> Vec<&Run> { runs.iter().copied().filter(|run| run.key.contender == name).collect() };
+    let names = Contender::ALL.map(Contender::name);
+    let medians = names.map(|name| Medians::of(&of(name)));
+    let [cubic, bbr, ours] = medians;
+    let counts = names.map(|name| match of(name) {
+        all if all.is_empty() => "-".to_owned(),
+        all => format!("{} of {}", all.iter().filter(|run| run.void.is_none()).count(), all.len()),
+    });
+    let three = |number: &dyn Fn(&Medians) -> f64, digits: usize| {
+        let one = |medians: Option<Medians>| {
+            medians
+                .map(|medians| number(&medians))
+                .filter(|number| number.is_finite())
+                .map_or("-".to_owned(), |number| format!("{number:.digits$}"))
+        };
+        medians.map(one).join(" / ")
+    };
+    let only = |is_shown: bool, number: &dyn Fn(&Medians) -> f64| if is_shown { three(number, 2) } else { String::new() };
+    let digits = if cell.mbit < 1.0 { 3 } else { 1 };
+    format!(
+        "| {} | {} | {} | {} | {} | {} | {} | {}{} |",
+        cell.name,
+        path_of(cell),
+        counts.join(" / "),
+        three(&|medians| medians.goodput_mbit, digits),
+        three(&|medians| medians.queue_ms_p95, 1),
+        only(cell.beside.is_some(), &|medians| medians.filled),
+        only(cell.count > 1, &|medians| medians.jain),
+        verdict(&rule::judge(cell, &Measured { cubic, bbr, ours })),
+        beside(cell, ours.as_ref()),
+    )
+}
+
+fn verdict(verdict: &Verdict) -> String {
+    match verdict {
+        Verdict::Met => "met".to_owned(),
+        Verdict::Missed(failures) => format!("**missed**: {}", failures.join("; ")),
+        Verdict::Unknown => "not judged".to_owned(),
+    }
+}
+
+/// What else is said of ours where the rule asks for it.
+fn beside(cell: &Cell, ours: Option<&Medians>) -> String {
+    let Some(ours) = ours else { return String::new() };
+    match cell.met {
+        Rule::Recovers => format!(" (wait {:.0} ms, again after {:.1} s)", ours.wait_ms_max, ours.again_after_s),
+        Rule::LeavesCubic => format!(" (CUBIC keeps {:.1} Mbit/s)", ours.other_mbit),
+        Rule::Fair { .. } | Rule::AtLeast { .. } => format!(" (dropped {:.2} %)", ours.dropped * 100.0),
+        Rule::InTime { .. } => format!(" ({:.2} % in time)", ours.in_time * 100.0),
+        Rule::Share { steady: true, .. } => format!(" ({:.0} starved seconds)", ours.starved_seconds),
+        _ => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::cells::CELLS;
+    use super::super::journal::Key;
+    use super::*;
+
+    fn run(contender: &str, goodput_bps: f64, void: Option<&str>) -> Run {
+        let key = Key { cell: "clean".to_owned(), contender: contender.to_owned(), seed: 1, ..Key::default() };
+        Run { key, goodput_bps, filled: 0.5, queue_ms_p95: 4.0, void: void.map(str::to_owned), ..Run::default() }
+    }
+
+    #[test]
+    fn what_is_missed_void_or_not_run_is_said() {
+        let (cubic, bbr, ours) = (run("cubic", 19e6, None), run("bbr", 18e6, None), run("ours", 9e6, None));
+        let page = |runs: Vec<&Run>| {
+            let cells: Vec<(&Cell, Vec<&Run>)> =
+                CELLS.iter().map(|cell| (cell, if cell.name == "clean" { runs.clone() } else { Vec::new() })).collect();
+            text(&cells, 1, 15, Some("others build")).unwrap()
+        };
+        let missed = page(vec![&cubic, &bbr, &ours]);
+        assert!(missed.contains("19.0 / 18.0 / 9.0"), "{missed}");
+        assert!(missed.contains("**missed**: goodput 9.000 < 17.100; part of the link 0.500 < 0.950"), "{missed}");
+        assert!(CELLS.iter().all(|cell| missed.contains(cell.name)));
+        let late = run("bbr", 1e6, Some("the link was 3.00 ms late at p99.9"));
+        let void = page(vec![&cubic, &late, &ours]);
+        assert!(void.contains("not judged") && void.contains("clean bbr seed 1: the link was 3.00 ms late"), "{void}");
+    }
+}
