@@ -3,7 +3,7 @@
 //! Called by the studies of both papers.
 //!
 //! Invariant: the point is RTD 60 ms, packets of 1024 bytes, segments of 256; the bandwidth is 500 Mbit/s
-//! where nothing else is said. The papers state neither; EC's 154 and 94 ms fit this round rate alone.
+//! where nothing else is said. The papers state neither; EC's 154 and 94 ms fit every rate from 481 to 608 Mbit/s.
 
 use segstream_base::Bandwidth;
 use segstream_base::Tolerance;
@@ -13,10 +13,10 @@ use segstream_lab::scenario::Scenario;
 use segstream_path::LossSpec;
 use segstream_schemes::sstp::FeedbackMode;
 
-/// Who stands in a figure.
+/// The schemes of a figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Who {
-    /// SSTP as the papers simulate it: the sender is told, after t_a, what became of each packet group.
+    /// SSTP as the papers simulate it: the sender is told, after t_a, the fate of each packet group.
     SstpIdeal,
     /// SSTP with everything on: gaps, timers, control that shares the path and is lost on it.
     SstpFull,
@@ -56,7 +56,7 @@ impl Who {
         }
     }
 
-    /// The sign at its points: the scheme's, but for SSTP in full mode, which stands beside itself.
+    /// The sign at its points: the scheme's, except for SSTP in full mode, which stands beside itself.
     pub fn marker(self) -> Marker {
         if self == Self::SstpFull { Marker::Diamond } else { self.registered().marker }
     }
@@ -65,7 +65,7 @@ impl Who {
         registry::find(self.scheme()).expect("a study's scheme is in the registry")
     }
 
-    /// The scenario at the common point, with this loss. In full mode the way back loses as the way there
+    /// The scenario at the common point, with this loss. In full mode the return path loses as the forward path
     /// does, by a process of its own.
     pub fn over(self, loss: &LossSpec) -> Scenario {
         let ideal = matches!(self, Self::SstpIdeal | Self::Snr);
@@ -103,6 +103,14 @@ pub fn gilbert(p: f64, burst: f64) -> LossSpec {
 /// When the numbers make no loss process: a fault of a study.
 pub fn bursty(bad_ms: u32, p: f64) -> LossSpec {
     format!("bursty:good=1620ms,bad={bad_ms}ms,loss={p}").parse().expect("a study's loss is a process")
+}
+
+/// The same with every state exactly as long as its mean.
+///
+/// # Panics
+/// When the numbers make no loss process: a fault of a study.
+pub fn bursty_regular(bad_ms: u32, p: f64) -> LossSpec {
+    format!("bursty:good=1620ms,bad={bad_ms}ms,loss={p},dwell=deterministic").parse().expect("a study's loss is a process")
 }
 
 /// (256, E, B).

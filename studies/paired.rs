@@ -3,7 +3,7 @@
 //! Called by the studies in which both stand. Replication r of both meets the same loss process, so the
 //! difference of the two is taken run by run, and its interval is narrower than theirs.
 //!
-//! Invariant: a row compares two points of the same scenario but for the scheme.
+//! Invariant: a row compares two points of the same scenario except for the scheme.
 
 use segstream_lab::figure::{TextTable, digits};
 use segstream_lab::measured::Measured;

@@ -45,7 +45,7 @@ pub const PAPERS: &[Paper] = &[
         subject: "HTPNET",
         work: "T. S. Chan and I. Gorton, HTPNET: A New Transport Protocol for High-speed Networks, University of New South Wales, SCS&E \
                Report 9402, 1994",
-        left_out: "Figures 1 to 7 and 9 are diagrams without results.",
+        left_out: "Figures 1 to 4, 6, 7 and 9 are diagrams without results; so is Figure 5, whose mechanism is run.",
     },
     Paper {
         folder: "aa",
@@ -53,7 +53,9 @@ pub const PAPERS: &[Paper] = &[
         subject: "adaptive acknowledgment",
         work: "J.-K. Lee, Y. J. Kim, J. W. Chung and T. G. Kim, Adaptive Acknowledgment Scheme for Efficient Error Control in ATM \
                Clustering System, KAIST, about 1998",
-        left_out: "Figures 1 to 4 are diagrams; the traces of Figures 2 and 3 are tests of the scheme, packet by packet.",
+        left_out: "Figures 1 to 4 are diagrams; the traces of Figures 2 and 3 are tests of the scheme, packet by packet. The copy of the \
+                   text lacks a page, between the introduction and the middle of section 2; the formats of the packets and when the timer is \
+                   set anew are inferred.",
     },
     Paper {
         folder: "xt",

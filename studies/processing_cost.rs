@@ -48,7 +48,7 @@ fn row(who: &str, loss: &str, sides: [(&str, &str); 2]) -> Vec<String> {
 }
 
 /// 8 l over the delay, in Mbit/s, as the papers derive it.
-fn rate_mbit(packet_bytes: u32, ns: f64) -> f64 {
+pub fn rate_mbit(packet_bytes: u32, ns: f64) -> f64 {
     f64::from(packet_bytes) * 8.0 / ns * 1e3
 }
 

@@ -7,12 +7,16 @@
 
 use super::efficiency::{self, LABEL, LOSSES};
 use super::end_system::{BEST_PAIR, WINDOW, Who};
+use super::rearming::{self, OTHERS};
+use crate::standings::{self, Pair};
 use segstream_lab::figure::{Curve, Figure, Line, Marker, Point, Scale, TextTable};
 use segstream_lab::measured::Measured;
 use segstream_lab::point::PointResult;
+use segstream_lab::standing::{Quality, Standing};
 use segstream_lab::statistics::Estimate;
 use segstream_lab::study::StudyPoint;
 use segstream_path::LossSpec;
+use segstream_schemes::adaptive_ack::Rearming;
 
 /// The loss rates. Chosen; the paper speaks of 1e-4 to 1e-1.
 pub(super) const RATES: [f64; 7] = [1e-5, 1e-4, 1e-3, 3e-3, 1e-2, 3e-2, 1e-1];
@@ -41,7 +45,39 @@ fn name(who: Who, losses: Losses) -> String {
 /// Everyone at every loss rate, SSCOP at every poll.
 pub(super) fn points(losses: Losses) -> Vec<StudyPoint> {
     let at = |who: Who| RATES.map(|p| StudyPoint { curve: name(who, losses), x: p, scenario: who.over(WINDOW, &(losses.at)(p)) });
-    [OURS, Who::Segstream].into_iter().chain(POLLS.map(Who::Sscop)).flat_map(at).collect()
+    let read = |reading: Rearming| {
+        let over = |p: f64| rearming::read(OURS.over(WINDOW, &(losses.at)(p)), BEST_PAIR, reading);
+        RATES.map(|p| StudyPoint { curve: read_so(reading, losses), x: p, scenario: over(p) })
+    };
+    let usual = [OURS, Who::Segstream].into_iter().chain(POLLS.map(Who::Sscop)).flat_map(at);
+    usual.chain(OTHERS.into_iter().flat_map(read)).collect()
+}
+
+/// The curve of adaptive acknowledgment with another reading of when its timer is set anew.
+fn read_so(reading: Rearming, losses: Losses) -> String {
+    format!("timer set anew: {reading}{}", losses.name)
+}
+
+/// Where adaptive acknowledgment is not above SSCOP at both stated polls, by each other reading of when its timer is set anew.
+fn otherwise(points: &Measured, losses: Losses) -> Option<String> {
+    let mut told = Vec::new();
+    for reading in OTHERS {
+        let mut below = Vec::new();
+        for p in RATES {
+            let ours = efficiency::of(points.at(&read_so(reading, losses), p)?).mean;
+            let theirs = [10, 40].map(|poll| at(points, Who::Sscop(poll), losses, p).map(|result| efficiency::of(result).mean));
+            let [Some(ten), Some(forty)] = theirs else { return None };
+            if ours <= ten.max(forty) {
+                below.push(format!("{p:e} ({:+.4})", ours - ten.max(forty)));
+            }
+        }
+        told.push(if below.is_empty() {
+            format!("{reading}: above at every rate")
+        } else {
+            format!("{reading}: not at {}", below.join(", "))
+        });
+    }
+    Some(format!("with the timer set anew in other ways: {}", told.join("; ")))
 }
 
 /// The result of one at a loss rate.
@@ -144,13 +180,24 @@ pub(super) fn signed(difference: Estimate) -> String {
 }
 
 /// The parameters of both figures but the way losses come.
-pub(super) const PARAMETERS: [(&str, &str); 5] = [
+pub(super) const PARAMETERS: [(&str, &str); 6] = [
     ("window", "400 packets; SSCOP's credit is as long (chosen: not stated for these figures)"),
     ("T_normal, T_error", "40 ms, 5 ms (stated)"),
     ("Timer_POLL", "10 and 40 ms (stated); a sweep of 5 to 60 ms (ours), the best of which is one more curve"),
     ("MaxPD", "infinite, so that the timer alone polls (chosen: not stated)"),
     ("run length", "a tenth of the preset's packets, between the first eighth and the last; AA's 1000 / p where that is less"),
+    rearming::PARAMETER,
 ];
+
+/// The flagship beside adaptive acknowledgment, in throughput and in feedback.
+pub(super) fn standings(points: &Measured, losses: Losses) -> Vec<Standing> {
+    let pair =
+        || [Pair { ours: name(Who::Segstream, losses), theirs: name(OURS, losses), curve: format!("{} p", losses.name).trim().to_owned() }];
+    let with = "adaptive ack., 40 and 5 ms";
+    let mut found = standings::of(points, with, Quality::Throughput, &pair(), |result| efficiency::of(result).mean);
+    found.extend(standings::of(points, with, Quality::Feedback, &pair(), efficiency::feedback_per_1000));
+    found
+}
 
 /// The difference of AA to another at every loss rate.
 pub(super) fn differences(points: &Measured, losses: Losses, whom: impl Fn(f64) -> Option<Who>) -> Option<Vec<Estimate>> {
@@ -181,5 +228,6 @@ pub(super) fn above(points: &Measured, losses: Losses) -> Option<Above> {
             signed(best[at])
         )
     });
-    Some(Above { told: each.collect::<Vec<_>>().join("; "), missed })
+    let told = format!("{}; {}", each.collect::<Vec<_>>().join("; "), otherwise(points, losses)?);
+    Some(Above { told, missed })
 }

@@ -7,6 +7,7 @@
 
 use super::efficiency::{self, LABEL};
 use super::end_system::{BEST_PAIR, WINDOW, Who};
+use super::rearming;
 use crate::black_box::random;
 use crate::curves::Look;
 use segstream_lab::figure::{Axis, Figure, Line, Marker, Scale, TextTable};
@@ -176,5 +177,6 @@ pub(super) const PARAMETERS: &[(&str, &str)] = &[
     ("T_normal", "5 to 80 ms (chosen; 40 stated as the best)"),
     ("T_error", "1 to 40 ms (chosen; 5 stated as the best)"),
     ("loss", "each data packet alone, acknowledgments not at all (chosen: the paper speaks of data)"),
+    rearming::PARAMETER,
     ("run length", "a tenth of the preset's packets, between the first eighth and the last; AA's 1000 / p where that is less"),
 ];

@@ -5,6 +5,7 @@
 //! - [`end_system`]: who stands in a figure, at the point of AA Table 1, where the processors are the limit;
 //! - [`efficiency`]: what is drawn and read off: throughput efficiency, and the difference of two on the same losses;
 //! - [`intervals`]: the two intervals against each other, for Figs. 5 to 7;
+//! - [`rearming`]: when the receiver's timer is set anew, which AA leaves open;
 //! - [`against_sscop`]: what Figs. 9 and 10 have in common.
 //!
 //! Invariant: one folder a figure or table; the claims AA-C1 to AA-C8 are each judged in exactly one of them.
@@ -25,6 +26,7 @@ mod fig8;
 #[path = "fig9/study.rs"]
 mod fig9;
 pub(crate) mod intervals;
+mod rearming;
 #[path = "table1/study.rs"]
 mod table1;
 

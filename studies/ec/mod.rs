@@ -5,7 +5,7 @@
 //! - [`four_tolerances`]: the tolerances of Figs. 11 and 12, and their scenarios;
 //! - [`against_loss`]: pictures over a probability of loss, and the numbers claims read off them.
 //!
-//! Invariant: one folder a figure or table; the claims EC-C1 to EC-C11 are each judged in exactly one of them.
+//! Invariant: one folder a figure or table; the claims EC-C1 to EC-C14 are each judged in exactly one of them.
 
 mod against_loss;
 #[path = "fig10/study.rs"]
@@ -38,9 +38,10 @@ mod tests {
     #[test]
     fn every_claim_of_the_paper_is_judged_once() {
         let claims: Vec<&str> = STUDIES.iter().flat_map(|study| study.claims).map(|claim| claim.id).collect();
-        let once: BTreeSet<&str> = claims.iter().copied().collect();
-        let all: BTreeSet<String> = (1..=11).map(|number| format!("EC-C{number}")).collect();
-        assert_eq!(claims.len(), once.len());
+        assert_eq!(claims.len(), claims.iter().collect::<BTreeSet<_>>().len());
+        // A claim on a figure that states no rate is judged at each rate by itself.
+        let once: BTreeSet<&str> = claims.iter().map(|id| id.split_once(" at ").map_or(*id, |(claim, _)| claim)).collect();
+        let all: BTreeSet<String> = (1..=14).map(|number| format!("EC-C{number}")).collect();
         assert_eq!(once, all.iter().map(String::as_str).collect());
     }
 
@@ -48,6 +49,6 @@ mod tests {
     fn all_figures_together_stay_affordable() {
         let different: BTreeSet<String> =
             STUDIES.iter().flat_map(|study| (study.points)()).map(|point| point.scenario.canonical()).collect();
-        assert!(different.len() <= 400, "{} different points of ten million packets take too long", different.len());
+        assert!(different.len() <= 440, "{} different points of ten million packets take too long", different.len());
     }
 }

@@ -1,4 +1,4 @@
-//! The link of these studies, and who sends over it.
+//! The link of these studies, and the flows over it.
 //!
 //! Called by the studies of this folder.
 //!
@@ -7,10 +7,10 @@
 
 use segstream_base::Tolerance;
 use segstream_base::{Bandwidth, Bytes, Duration, Instant};
-use segstream_blocks::congestion::{bbr, cubic, reno};
+use segstream_blocks::congestion::{bbr1, cubic, reno};
 use segstream_lab::flagship;
 use segstream_lab::scenario::Scenario;
-use segstream_lab::shared::{Pace, SharedParty, SharedScenario, Traffic};
+use segstream_lab::shared::{Pace, SharedFlow, SharedScenario, Traffic};
 
 /// The flagship's name where it is alone.
 pub(super) const OURS: &str = "ours";
@@ -32,7 +32,7 @@ pub(super) fn second(count: u64) -> Instant {
     Instant::ZERO + Duration::from_secs(count)
 }
 
-/// A link whose queue holds so many bandwidth-delay products of `rtt`.
+/// A link whose queue holds this many bandwidth-delay products of `rtt`.
 pub(super) fn link(bandwidth: Bandwidth, rtt: Duration, products: f64) -> SharedScenario {
     let queue = Bytes::new((bandwidth.bytes_in(rtt).get() as f64 * products) as u64);
     SharedScenario { bandwidth, queue, duration: Duration::from_secs(20), ..SharedScenario::default() }
@@ -44,7 +44,7 @@ pub(super) fn common() -> SharedScenario {
 }
 
 /// The flagship at a congestion-controlled rate, without tolerated losses.
-pub(super) fn stream(name: &str, bandwidth: Bandwidth, rtt: Duration) -> SharedParty {
+pub(super) fn stream(name: &str, bandwidth: Bandwidth, rtt: Duration) -> SharedFlow {
     let segment = u64::from(SEGMENT_PACKETS * PACKET_BYTES);
     // Why twelve products: what waits in the longest queue here, four of them, and two rounds of repair beside it.
     let window = 12 * bandwidth.bytes_in(rtt).get() / segment + 64;
@@ -55,22 +55,22 @@ pub(super) fn stream(name: &str, bandwidth: Bandwidth, rtt: Duration) -> SharedP
         it.workload.tolerance = Tolerance::reliable(SEGMENT_PACKETS);
         it.workload.window = u32::try_from(window).unwrap_or(u32::MAX);
     });
-    SharedParty { rtt, ..SharedParty::new(name, Traffic::Scheme { scenario: Box::new(scenario), pace: Pace::AUTO }) }
+    SharedFlow { rtt, ..SharedFlow::new(name, Traffic::Scheme { scenario: Box::new(scenario), pace: Pace::AUTO }) }
 }
 
 /// The flagship at the common point.
-pub(super) fn ours() -> SharedParty {
+pub(super) fn ours() -> SharedFlow {
     stream(OURS, BANDWIDTH, RTT)
 }
 
 /// A TCP at the common round trip.
-pub(super) fn tcp(name: &str, traffic: Traffic) -> SharedParty {
-    SharedParty { rtt: RTT, ..SharedParty::new(name, traffic) }
+pub(super) fn tcp(name: &str, traffic: Traffic) -> SharedFlow {
+    SharedFlow { rtt: RTT, ..SharedFlow::new(name, traffic) }
 }
 
 /// The TCPs that it is compared with, by name.
 pub(super) const TCPS: [(&str, Traffic); 3] = [
-    ("CUBIC", Traffic::Tcp { congestion: &cubic::ALGORITHM, ecn: false }),
-    ("Reno", Traffic::Tcp { congestion: &reno::ALGORITHM, ecn: false }),
-    ("BBR", Traffic::Tcp { congestion: &bbr::ALGORITHM, ecn: false }),
+    ("CUBIC", Traffic::Tcp { congestion: &cubic::LINUX, ecn: None }),
+    ("Reno", Traffic::Tcp { congestion: &reno::ALGORITHM, ecn: None }),
+    ("BBR", Traffic::Tcp { congestion: &bbr1::ALGORITHM, ecn: None }),
 ];

@@ -3,9 +3,9 @@
 //!
 //! Called by [`crate::all`]. The scenarios are named after those of RFC 8867 and RFC 9743 where one fits.
 //!
-//! - [`link`]: the link, the parties, and the point all of them start from;
-//! - [`over_time`]: what is drawn and read off over time;
-//! - [`sweep`]: what is drawn over a setting;
+//! - [`link`]: the link, the flows, and the common operating point;
+//! - [`over_time`]: curves and numbers over time;
+//! - [`sweep`]: curves over a setting;
 //! - [`target`]: when a target is met.
 //!
 //! Invariant: one folder a scenario; every target is judged in exactly one of them.

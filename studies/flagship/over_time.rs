@@ -1,4 +1,4 @@
-//! What parties got over time, and what was waiting: as curves and as numbers.
+//! Throughput of flows and queueing delay over time, as curves and numbers.
 //!
 //! Called by the studies of this folder.
 //!
@@ -22,12 +22,12 @@ pub(super) fn figure(id: &str, title: &str, up: &str, curves: Vec<Curve>) -> Fig
     }
 }
 
-/// What a party got.
-pub(super) fn throughput(result: &SharedResult, party: &str, label: &str, colour: &str) -> Curve {
-    line(label, colour, result.throughput_curve(party))
+/// The throughput of a flow over time.
+pub(super) fn throughput(result: &SharedResult, flow: &str, label: &str, colour: &str) -> Curve {
+    line(label, colour, result.throughput_curve(flow))
 }
 
-/// What waited for the link, the mean over the packets of each interval.
+/// The queueing delay of the link, the mean over the packets of each interval.
 pub(super) fn queue(result: &SharedResult, label: &str, colour: &str) -> Curve {
     line(label, colour, result.queue_curve())
 }
@@ -50,19 +50,19 @@ pub(super) const THROUGHPUT: &str = "throughput (Mbit/s)";
 /// The name of an axis of queueing delay.
 pub(super) const QUEUE: &str = "queueing delay, mean (ms)";
 
-/// What a party got in Mbit/s in these intervals of one run.
-pub(super) fn mbit_in(outcome: &SharedOutcome, party: &str, intervals: Range<usize>) -> f64 {
-    let series = outcome.party(party).and_then(|party| party.bytes_arrived_series.get(intervals));
+/// The throughput of a flow in Mbit/s in these intervals of one run.
+pub(super) fn mbit_in(outcome: &SharedOutcome, flow: &str, intervals: Range<usize>) -> f64 {
+    let series = outcome.flow(flow).and_then(|flow| flow.bytes_arrived_series.get(intervals));
     series.map_or(f64::NAN, |bytes| bytes.iter().sum::<u64>() as f64 * 8e-6 * SECOND as f64 / bytes.len() as f64)
 }
 
-/// The longest wait in milliseconds of a packet in these intervals of one run.
+/// The longest queueing delay in milliseconds in these intervals of one run.
 pub(super) fn queue_ms_max(outcome: &SharedOutcome, intervals: Range<usize>) -> f64 {
     let series = outcome.queue.max_ns_series.get(intervals);
     series.map_or(f64::NAN, |waits| waits.iter().flatten().max().map_or(0.0, |nanos| *nanos as f64 * 1e-6))
 }
 
-/// The mean wait in milliseconds in each of these intervals of one run; zero where no packet came.
+/// The mean queueing delay in milliseconds in each of these intervals of one run; zero without packets.
 pub(super) fn queue_ms(outcome: &SharedOutcome, intervals: Range<usize>) -> Vec<f64> {
     let series = outcome.queue.mean_ns_series.get(intervals).unwrap_or_default();
     series.iter().map(|wait| wait.unwrap_or(0) as f64 * 1e-6).collect()
@@ -76,21 +76,4 @@ pub(super) fn largest(result: &SharedResult, value: impl Fn(&SharedOutcome) -> f
 /// The smallest value over the replications.
 pub(super) fn smallest(result: &SharedResult, value: impl Fn(&SharedOutcome) -> f64) -> f64 {
     result.outcomes.iter().map(value).fold(f64::INFINITY, f64::min)
-}
-
-/// Jain's index of fairness: 1 for equal values, 1/n when one has all.
-pub(super) fn jain(values: &[f64]) -> f64 {
-    let (sum, squares) = values.iter().fold((0.0, 0.0), |(sum, squares), value| (sum + value, squares + value * value));
-    sum * sum / (values.len() as f64 * squares)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn jains_index_is_one_for_equal_shares_and_one_in_n_for_a_single_winner() {
-        assert!((jain(&[3.0; 4]) - 1.0).abs() < 1e-12);
-        assert!((jain(&[5.0, 0.0, 0.0, 0.0]) - 0.25).abs() < 1e-12);
-    }
 }

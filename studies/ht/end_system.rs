@@ -39,8 +39,9 @@ pub(super) enum Who {
     Segstream,
 }
 
-/// HTPNET in its three ways, TCP in its three, and the flagship.
-pub(super) const EVERYONE: [Who; 7] = [
+/// HTPNET in its four ways, TCP in its three, and the flagship.
+pub(super) const EVERYONE: [Who; 8] = [
+    Who::Htpnet(Ranges::Eight),
     Who::Htpnet(Ranges::Four),
     Who::Htpnet(Ranges::Rotating),
     Who::Htpnet(Ranges::All),
@@ -78,8 +79,8 @@ impl Who {
     pub(super) fn look(self) -> Look {
         let scheme = self.config().scheme();
         let line = match self {
-            Self::Htpnet(Ranges::Four | Ranges::Eight) | Self::Tcp(Backoff::Retain) | Self::Segstream => Line::Solid,
-            Self::Htpnet(Ranges::Rotating) | Self::Tcp(Backoff::Own) => Line::Dashed,
+            Self::Htpnet(Ranges::Eight) | Self::Tcp(Backoff::Retain) | Self::Segstream => Line::Solid,
+            Self::Htpnet(Ranges::Four | Ranges::Rotating) | Self::Tcp(Backoff::Own) => Line::Dashed,
             Self::Htpnet(Ranges::All) | Self::Tcp(Backoff::Oldest) => Line::Dotted,
         };
         Look { colour: scheme.colour, marker: scheme.marker, line }
@@ -94,8 +95,8 @@ impl Who {
         }
     }
 
-    /// The scenario at a round trip, with a window of so many packets and a loss that takes data and control alike, on the
-    /// way there; the way back loses the same share by a process of its own.
+    /// The scenario at a round trip, with a window of this many packets and a loss that takes data and control alike, on the
+    /// way there; the return path loses the same share by a process of its own.
     pub(super) fn over(self, rtt: Duration, window: u32, loss: &LossSpec) -> Scenario {
         let scenario = Scenario::default().with(|it| {
             it.scheme = self.config();
@@ -122,7 +123,7 @@ impl Who {
     }
 }
 
-/// The bandwidth that takes so long for a packet of so many bytes.
+/// The bandwidth that takes so long for a packet of this many bytes.
 pub(super) fn one_packet_in(time: Duration, bytes: u32) -> Bandwidth {
     Bandwidth::from_bits_per_second(u64::from(bytes) * 8 * 1_000_000_000 / time.as_nanos().max(1))
 }

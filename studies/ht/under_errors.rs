@@ -8,18 +8,20 @@
 use super::end_system::{EVERYONE, Who};
 use super::packet_rate::{self, ERRORS};
 use crate::black_box::random;
+use crate::standings::{self, Pair};
 use segstream_base::Duration;
 use segstream_lab::figure::{Figure, Scale, TextTable};
 use segstream_lab::measured::Measured;
+use segstream_lab::standing::{Quality, Standing};
 use segstream_lab::study::StudyPoint;
-use segstream_schemes::htpnet;
+use segstream_schemes::htpnet::{self, Ranges};
 
 /// Packets that may be unacknowledged.
 pub(super) const WINDOW: u32 = 256;
 /// The rates of errors.
 pub(super) const PROBABILITIES: [f64; 7] = [1e-5, 1e-4, 1e-3, 3e-3, 1e-2, 3e-2, 1e-1];
 
-/// The points at a round trip of so many milliseconds.
+/// The points at a round trip of this many milliseconds.
 pub(super) fn points(rtt_ms: u64) -> Vec<StudyPoint> {
     let rtt = Duration::from_millis(rtt_ms);
     let of = |who: Who| {
@@ -73,6 +75,13 @@ pub(super) fn table(points: &Measured, rtt_ms: u64) -> TextTable {
     let mut columns = ["", "largest (packets/s)"].map(str::to_owned).to_vec();
     columns.extend(PROBABILITIES.map(|p| format!("{p:e}")));
     TextTable { title: format!("Throughput as a part of the largest, round trip {rtt_ms} ms"), columns, rows }
+}
+
+/// The flagship beside HTPNET, in packets a second.
+pub(super) fn standings(points: &Measured, rtt_ms: u64) -> Vec<Standing> {
+    let pair =
+        Pair { ours: curve(Who::Segstream, rtt_ms), theirs: curve(Who::Htpnet(Ranges::Eight), rtt_ms), curve: format!("{rtt_ms} ms, p") };
+    standings::of(points, "HTPNET, eight pairs", Quality::Throughput, &[pair], |result| packet_rate::of(result).mean)
 }
 
 /// What both halves of the figure say of their parameters.

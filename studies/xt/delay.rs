@@ -5,9 +5,11 @@
 //! Invariant: a point that never reached a steady state has no mean delay. It is drawn at the top of the picture, in a
 //! curve of its own, and in comparisons it is longer than any other.
 
+use super::tandem::Who;
 use crate::curves::Look;
 use segstream_lab::figure::{Axis, Curve, Figure, Line, Point, Scale};
 use segstream_lab::measured::{Measured, MeasuredTandem};
+use segstream_lab::standing::{Quality, Standing};
 use segstream_lab::tandem::TandemOutcome;
 
 /// The name of the axis.
@@ -113,4 +115,29 @@ fn note(point: &MeasuredTandem) -> String {
         result.scenario.window,
         result.total(TandemOutcome::overflow_drops)
     )
+}
+
+/// The flagship's curve beside the best of the others at each place: in delay, and in feedback for a message beside the same one.
+pub(super) fn standings(points: &Measured, ours: &str, others: &[Who], curve: &str) -> Vec<Standing> {
+    let feedback = |name: &str, x: f64| {
+        let told = total(points, name, x, |outcome| outcome.feedback_packets)? as f64;
+        Some(told / total(points, name, x, |outcome| outcome.messages_delivered)?.max(1) as f64)
+    };
+    let mut found = Vec::new();
+    for point in points.tandem_curve(ours) {
+        let each = others.iter().filter_map(|who| Some((*who, at(points, &who.name(), point.x)?)));
+        let Some((best, theirs)) = each.min_by(|a, b| a.1.total_cmp(&b.1)) else { continue };
+        let standing = |quality, what: &str, ours, theirs| Standing {
+            with: "the best of XTP's six".to_owned(),
+            quality,
+            curve: format!("{curve}{what}"),
+            x: point.x,
+            ours,
+            theirs,
+        };
+        found.extend(at(points, ours, point.x).map(|delay| standing(Quality::Delay, "", delay, theirs)));
+        let both = feedback(ours, point.x).zip(feedback(&best.name(), point.x));
+        found.extend(both.map(|(ours, theirs)| standing(Quality::Feedback, "", ours, theirs)));
+    }
+    found
 }

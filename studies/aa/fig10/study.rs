@@ -8,7 +8,7 @@
 use super::against_sscop::{self, Losses, RATES, above};
 use super::end_system::bursty;
 use super::intervals::SHORTENED;
-use segstream_lab::claim::{Claim, Finding, Judgement};
+use segstream_lab::claim::{Claim, Finding, Part};
 use segstream_lab::measured::Measured;
 use segstream_lab::study::Study;
 
@@ -24,6 +24,7 @@ pub(super) static STUDY: Study = Study {
         against_sscop::PARAMETERS[1],
         against_sscop::PARAMETERS[2],
         against_sscop::PARAMETERS[3],
+        against_sscop::PARAMETERS[5],
         ("loss", "bursts of geometric length, 5 packets on average, and 20 (chosen: not stated); data alone (chosen)"),
         against_sscop::PARAMETERS[4],
     ],
@@ -40,6 +41,7 @@ pub(super) static STUDY: Study = Study {
                bursty losses too, at every loss rate (AA 3.2.2, Figure 10)",
         check: superior,
     }],
+    standings: |points| BURSTS.into_iter().flat_map(|(_, losses)| against_sscop::standings(points, losses)).collect(),
     expected: include_str!("expected.csv"),
     ..Study::NONE
 };
@@ -62,11 +64,7 @@ fn superior(points: &Measured) -> Option<Finding> {
         missed.extend(found.missed.iter().map(|p| format!("p {p:e}{}", losses.name)));
         told.push(format!("{}: {}", losses.name.trim(), found.told));
     }
-    let judgement = match missed.len() {
-        0 => Judgement::Agrees,
-        some if some * 2 < judged => Judgement::ShapeOnly,
-        _ => Judgement::DoesNotAgree,
-    };
-    let finding = Finding::new(judgement, told.join(". "));
+    let parts = [Part::point("at most points", missed.len() * 2 < judged), Part::also("at every point", missed.is_empty())];
+    let finding = Finding::of(parts, told.join(". "));
     Some(if missed.is_empty() { finding } else { finding.because(format!("Not above at {}.", missed.join(", "))) })
 }

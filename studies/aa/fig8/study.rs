@@ -8,12 +8,16 @@
 use super::efficiency::{self, LABEL};
 use super::end_system::{BEST_PAIR, Who};
 use super::intervals::SHORTENED;
+use super::rearming::{self, OTHERS};
 use crate::black_box::random;
 use crate::curves::{Look, SHADES};
-use segstream_lab::claim::{Claim, Finding, Judgement};
+use crate::standings::{self as standing, Pair};
+use segstream_lab::claim::{Claim, Finding, Part};
 use segstream_lab::figure::{Figure, Line, Marker, Scale, TextTable};
 use segstream_lab::measured::Measured;
+use segstream_lab::standing::{Quality, Standing};
 use segstream_lab::study::{Study, StudyPoint};
+use segstream_schemes::adaptive_ack::Rearming;
 
 /// The study.
 pub(super) static STUDY: Study = Study {
@@ -29,6 +33,7 @@ pub(super) static STUDY: Study = Study {
         ("loss rates", "1e-4 to 1e-1 (1e-2 stated, the others chosen)"),
         ("T_normal, T_error", "40 ms, 5 ms (stated)"),
         ("loss", "each data packet alone, acknowledgments not at all (chosen)"),
+        rearming::PARAMETER,
         ("run length", "a tenth of the preset's packets, between the first eighth and the last; AA's 1000 / p where that is less"),
     ],
     points,
@@ -41,6 +46,7 @@ pub(super) static STUDY: Study = Study {
                rates do (AA 3.2.2, Figure 8)",
         check: more_with_losses,
     }],
+    standings,
     expected: include_str!("expected.csv"),
     ..Study::NONE
 };
@@ -64,7 +70,23 @@ fn points() -> Vec<StudyPoint> {
             points.extend(WINDOWS.map(at));
         }
     }
+    for reading in OTHERS {
+        for p in LOSSES {
+            points.extend(READ_AT.map(|window| StudyPoint {
+                curve: read_so(reading, p),
+                x: f64::from(window),
+                scenario: rearming::read(WHO[0].over(window, &random(p)), BEST_PAIR, reading),
+            }));
+        }
+    }
     points
+}
+
+/// The windows at which other readings of when the timer is set anew are tried: a small one and a large one.
+const READ_AT: [u32; 2] = [50, 400];
+
+fn read_so(reading: Rearming, p: f64) -> String {
+    format!("timer set anew: {reading}, p {p:e}")
 }
 
 fn figures(points: &Measured) -> Vec<Figure> {
@@ -121,17 +143,30 @@ fn more_with_losses(points: &Measured) -> Option<Finding> {
     // Large: 40 ms of packets and more, which are 330.
     let large = WINDOWS.iter().filter(|window| **window >= 400).all(|window| falls.contains(window));
     let small = gains.contains(&WINDOWS[0]) && !gains.contains(&600);
-    let judgement = match (large, small) {
-        (true, true) => Judgement::Agrees,
-        (false, false) => Judgement::DoesNotAgree,
-        _ => Judgement::ShapeOnly,
-    };
+    let parts = [Part::point("a small window gains by losses", small), Part::also("a large one does not", large)];
+    let mut anew = Vec::new();
+    for reading in OTHERS {
+        let row = |window: u32| {
+            let values: Option<Vec<f64>> =
+                LOSSES.into_iter().map(|p| efficiency::at(points, &read_so(reading, p), f64::from(window))).collect();
+            values.map(|values| text(window, &values))
+        };
+        anew.push(format!("{reading} {}, {}", row(READ_AT[0])?, row(READ_AT[1])?));
+    }
     let list = |windows: &[u32]| windows.iter().map(u32::to_string).collect::<Vec<_>>().join(", ");
     let measured = format!(
-        "at p 1e-4, 1e-3, 1e-2, 1e-1: {}; falls all the way at W = {}; 1e-2 gives more than both lower rates at W = {}",
+        "at p 1e-4, 1e-3, 1e-2, 1e-1: {}; falls all the way at W = {}; 1e-2 gives more than both lower rates at W = {}; with the timer set anew in other \
+         ways: {}",
         told.join("; "),
         list(&falls),
-        list(&gains)
+        list(&gains),
+        anew.join("; ")
     );
-    Some(Finding::new(judgement, measured))
+    Some(Finding::of(parts, measured))
+}
+
+/// The flagship beside adaptive acknowledgment at the intervals that AA finds the best.
+fn standings(points: &Measured) -> Vec<Standing> {
+    let pairs = LOSSES.map(|p| Pair { ours: name(WHO[1], p), theirs: name(WHO[0], p), curve: format!("p = {p:e}, W") });
+    standing::of(points, "adaptive ack., 40 and 5 ms", Quality::Throughput, &pairs, |result| efficiency::of(result).mean)
 }

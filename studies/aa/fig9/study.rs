@@ -9,7 +9,7 @@ use super::against_sscop::{self, Losses, RATES, above, at, best_poll};
 use super::efficiency;
 use super::end_system::Who;
 use crate::black_box::random;
-use segstream_lab::claim::{Claim, Finding, Judgement};
+use segstream_lab::claim::{Claim, Finding, Part};
 use segstream_lab::measured::Measured;
 use segstream_lab::study::Study;
 
@@ -27,6 +27,7 @@ pub(super) static STUDY: Study = Study {
         against_sscop::PARAMETERS[1],
         against_sscop::PARAMETERS[2],
         against_sscop::PARAMETERS[3],
+        against_sscop::PARAMETERS[5],
         ("loss", "each data packet alone (stated: uniform); ACK, POLL, STAT and USTAT not at all (chosen)"),
         ("run length", "a fourth of the preset's packets, between the first eighth and the last; AA's 1000 / p where that is less"),
     ],
@@ -48,6 +49,7 @@ pub(super) static STUDY: Study = Study {
             check: best_polls,
         },
     ],
+    standings: |points| against_sscop::standings(points, UNIFORM),
     expected: include_str!("expected.csv"),
     ..Study::NONE
 };
@@ -56,12 +58,11 @@ const UNIFORM: Losses = Losses { name: "", at: random };
 
 fn superior(points: &Measured) -> Option<Finding> {
     let found = above(points, UNIFORM)?;
-    let judgement = match found.missed.len() {
-        0 => Judgement::Agrees,
-        missed if missed < RATES.len() / 2 => Judgement::ShapeOnly,
-        _ => Judgement::DoesNotAgree,
-    };
-    Some(Finding::new(judgement, found.told).because(
+    let parts = [
+        Part::point("at most loss rates", found.missed.len() < RATES.len() / 2),
+        Part::also("at every loss rate", found.missed.is_empty()),
+    ];
+    Some(Finding::of(parts, found.told).because(
         "Against SSCOP at its best poll it is ahead by what the POLLs cost at low loss rates, and by no more than chance at 1e-1. \
          At 1e-1 the order rests on a reading: an error phase that begins while the timer of the last still runs sets it anew.",
     ))
@@ -85,12 +86,8 @@ fn best_polls(points: &Measured) -> Option<Finding> {
         }
         told.push(format!("p {p:e}: {poll} ms {best:.4}, 40 ms {forty:.4}, 10 ms {ten:.4}"));
     }
-    let judgement = match (order, nearly) {
-        (true, true) => Judgement::Agrees,
-        (true, false) => Judgement::ShapeOnly,
-        _ => Judgement::DoesNotAgree,
-    };
-    let finding = Finding::new(judgement, format!("best poll at each loss rate: {}", told.join("; ")));
+    let parts = [Part::point("the better of the two at each end", order), Part::also("and of all that were tried", nearly)];
+    let finding = Finding::of(parts, format!("best poll at each loss rate: {}", told.join("; ")));
     Some(finding.because(
         "Of the two, 40 ms is the better at low loss rates and 10 ms at high ones. Of twelve, the best is as long as the window allows at \
          low rates, and between the two in the middle.",

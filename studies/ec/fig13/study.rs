@@ -10,9 +10,11 @@ use super::fig12::BAD_STATE_LOSSES;
 use crate::black_box::{Who, bursty};
 use crate::curves::{self, Look, Measure, SHADES};
 use crate::paired::with_differences;
-use segstream_lab::claim::{Claim, Finding, Judgement};
+use crate::standings::{self as standing, Pair};
+use segstream_lab::claim::{Claim, Finding, Part};
 use segstream_lab::figure::{Curve, Figure, Line, Marker, TextTable};
 use segstream_lab::measured::Measured;
+use segstream_lab::standing::{Quality, Standing};
 use segstream_lab::study::{Study, StudyPoint};
 
 /// The study.
@@ -36,6 +38,7 @@ pub(super) static STUDY: Study = Study {
     figures,
     tables: |points| with_differences(tables(points), points),
     claims: CLAIMS,
+    standings,
     expected: include_str!("expected.csv"),
     ..Study::NONE
 };
@@ -128,11 +131,11 @@ fn advantage(points: &Measured) -> Option<Finding> {
     let most: Vec<f64> = rows.iter().map(|row| row.iter().copied().fold(f64::NEG_INFINITY, f64::max)).collect();
     let grows = most.windows(2).all(|pair| pair[1] > pair[0]);
     let shaped = rows.iter().filter(|row| rises_and_falls(row)).count();
-    let judgement = match (shaped, grows) {
-        (4, true) => Judgement::Agrees,
-        (0 | 1, false) => Judgement::DoesNotAgree,
-        _ => Judgement::ShapeOnly,
-    };
+    let parts = [
+        Part::point("rise and fall at most lengths", shaped >= 3),
+        Part::also("rise and fall at every length", shaped == 4),
+        Part::also("larger with longer bad states", grows),
+    ];
     let measured = format!(
         "SSTP less SNR for p_b = 1e-4 to 1, bad states of 180 ms: {}; the largest for 15 / 60 / 120 / 180 ms: {}; rise and fall at \
          {shaped} of 4 lengths",
@@ -140,5 +143,16 @@ fn advantage(points: &Measured) -> Option<Finding> {
         list(&most, 3)
     );
     let why = "A block of SNR that lost one packet is repeated whole: 256 packets for one.";
-    Some(Finding::new(judgement, measured).because(with_run_length(points, why)))
+    Some(Finding::of(parts, measured).because(with_run_length(points, why)))
+}
+
+/// The flagship beside SSTP with everything on.
+fn standings(points: &Measured) -> Vec<Standing> {
+    let pair = |bad_ms: &u32| Pair {
+        ours: name(Who::Segstream, *bad_ms),
+        theirs: name(Who::SstpFull, *bad_ms),
+        curve: format!("bad states of {bad_ms} ms, p_b"),
+    };
+    let pairs: Vec<Pair> = bad_states(Who::Segstream).iter().map(pair).collect();
+    standing::of(points, "SSTP, full", Quality::Throughput, &pairs, standing::efficiency)
 }

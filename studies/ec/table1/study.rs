@@ -2,7 +2,7 @@
 //!
 //! Called through [`super::STUDIES`].
 //!
-//! Invariant: here SNR has its control on the path too, and the way back can lose, since the table is about control.
+//! Invariant: here SNR has its control on the path too, and the return path can lose, since the table is about control.
 //! Source: EC 5.3, Table 1.
 
 use super::four_tolerances::{ANY, NONE, ONE, scenario};
@@ -39,9 +39,9 @@ pub(super) static STUDY: Study = Study {
     ..Study::NONE
 };
 
-/// The loss on the way there.
+/// The loss on the forward path.
 const LOSS: f64 = 1e-3;
-/// The loss on the way back where reports are lost.
+/// The loss on the return path where reports are lost.
 const LOSS_BACK: f64 = 0.1;
 
 /// The three that are compared, by the names of their curves.

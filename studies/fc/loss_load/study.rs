@@ -14,7 +14,7 @@ use segstream_lab::figure::{Curve, Figure, Line, Marker, Scale, TextTable};
 use segstream_lab::flagship;
 use segstream_lab::measured::Measured;
 use segstream_lab::scenario::Scenario;
-use segstream_lab::shared::{Application, Pace, PartyOutcome, SharedOutcome, SharedParty, SharedResult, SharedScenario, Traffic};
+use segstream_lab::shared::{Application, FlowOutcome, Pace, SharedFlow, SharedOutcome, SharedResult, SharedScenario, Traffic};
 use segstream_lab::study::{SharedPoint, Study};
 use segstream_schemes::sstp;
 
@@ -114,7 +114,7 @@ impl Way {
         Pace::Fixed(Bandwidth::from_bits_per_second(bps))
     }
 
-    fn sender(self, number: u32, load: f64) -> SharedParty {
+    fn sender(self, number: u32, load: f64) -> SharedFlow {
         let scenario = Scenario::default().with(|it| {
             it.scheme = if self == Self::Automatic { flagship::Settings::default().into() } else { sstp::Settings::default().into() };
             it.workload.packet_bytes = PACKET_BYTES;
@@ -124,7 +124,7 @@ impl Way {
         });
         let offered = Bandwidth::from_bits_per_second((LINK_BPS as f64 * load / f64::from(SENDERS)) as u64);
         let traffic = Traffic::Scheme { scenario: Box::new(scenario), pace: self.pace() };
-        SharedParty { application: Application::periodic(offered), ..SharedParty::new(&format!("{number}"), traffic) }
+        SharedFlow { application: Application::periodic(offered), ..SharedFlow::new(&format!("{number}"), traffic) }
     }
 
     fn over(self, buffer: u32, load: f64) -> SharedScenario {
@@ -135,7 +135,7 @@ impl Way {
             warm_up: Duration::from_secs(4),
             // A second: the segments of different senders come at times of their own.
             start_spread: Duration::from_secs(1),
-            parties: (1..=SENDERS).map(|number| self.sender(number, load)).collect(),
+            flows: (1..=SENDERS).map(|number| self.sender(number, load)).collect(),
             ..SharedScenario::default()
         }
     }
@@ -151,15 +151,15 @@ fn points() -> Vec<SharedPoint> {
     points
 }
 
-/// The part of all packets that the link dropped.
+/// The drop rate of the link.
 fn lost(outcome: &SharedOutcome) -> f64 {
-    let of = |count: fn(&PartyOutcome) -> u64| outcome.parties.iter().map(count).sum::<u64>() as f64;
-    of(|party| party.packets_dropped) / of(|party| party.packets_sent)
+    let of = |count: fn(&FlowOutcome) -> u64| outcome.flows.iter().map(count).sum::<u64>() as f64;
+    of(|flow| flow.packets_dropped) / of(|flow| flow.packets_sent)
 }
 
-/// What all applications got over the bandwidth of the link.
+/// The goodput of all applications over the bandwidth of the link.
 fn goodput(outcome: &SharedOutcome) -> f64 {
-    outcome.parties.iter().map(PartyOutcome::goodput_bps).sum::<f64>() / LINK_BPS as f64
+    outcome.flows.iter().map(FlowOutcome::goodput_bps).sum::<f64>() / LINK_BPS as f64
 }
 
 fn figures(points: &Measured) -> Vec<Figure> {

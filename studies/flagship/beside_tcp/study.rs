@@ -1,8 +1,8 @@
-//! A stream beside TCP: does it hold its own, and does it leave TCP room?
+//! A stream beside TCP: the share of each.
 //!
 //! Called through [`super::STUDIES`].
 //!
-//! Invariant: a share is of all bytes that arrived behind the warm-up.
+//! Invariant: a share is of all bytes that arrived after the warm-up.
 //! Source: RFC 8867 5.6 (a long TCP flow) and 5.7 (short ones), RFC 9743 5.2.1 and 5.2.3.
 
 use super::link::{self, OURS, RTT, TCPS, mbit, second, stream};
@@ -15,7 +15,7 @@ use segstream_blocks::congestion::cubic;
 use segstream_lab::claim::{Claim, Finding};
 use segstream_lab::figure::{Figure, Line, Marker, Scale, TextTable};
 use segstream_lab::measured::Measured;
-use segstream_lab::shared::{PartyOutcome, SharedOutcome, SharedParty, SharedResult, SharedScenario, Traffic};
+use segstream_lab::shared::{FlowOutcome, SharedFlow, SharedOutcome, SharedResult, SharedScenario, Traffic};
 use segstream_lab::study::{SharedPoint, Study};
 use segstream_path::Aqm;
 
@@ -64,19 +64,19 @@ const MARKERS: [Marker; 3] = [Marker::Square, Marker::Triangle, Marker::Diamond]
 
 fn beside(traffic: Traffic, scenario: SharedScenario) -> SharedScenario {
     let ours = stream(OURS, scenario.bandwidth, RTT);
-    let tcp = SharedParty { start: second(5), ..link::tcp("tcp", traffic) };
-    SharedScenario { duration: Duration::from_secs(60), warm_up: Duration::from_secs(10), parties: vec![ours, tcp], ..scenario }
+    let tcp = SharedFlow { start: second(5), ..link::tcp("tcp", traffic) };
+    SharedScenario { duration: Duration::from_secs(60), warm_up: Duration::from_secs(10), flows: vec![ours, tcp], ..scenario }
 }
 
 /// A long flow and short ones, each of them a connection of its own that ends after a second.
-fn with_short_flows(long: SharedParty) -> SharedScenario {
+fn with_short_flows(long: SharedFlow) -> SharedScenario {
     let short = |at: u64| {
         let start = second(8) + Duration::from_millis(1500) * at;
-        let party = link::tcp(&format!("short {at}"), Traffic::tcp(&cubic::ALGORITHM));
-        SharedParty { start, stop: Some(start + Duration::from_secs(1)), ..party }
+        let flow = link::tcp(&format!("short {at}"), Traffic::tcp(&cubic::LINUX));
+        SharedFlow { start, stop: Some(start + Duration::from_secs(1)), ..flow }
     };
-    let parties = [long].into_iter().chain((0..SHORT_FLOWS).map(short)).collect();
-    SharedScenario { duration: Duration::from_secs(40), parties, ..link::common() }
+    let flows = [long].into_iter().chain((0..SHORT_FLOWS).map(short)).collect();
+    SharedScenario { duration: Duration::from_secs(40), flows, ..link::common() }
 }
 
 fn points() -> Vec<SharedPoint> {
@@ -91,7 +91,7 @@ fn points() -> Vec<SharedPoint> {
     }
     let long = |traffic| link::tcp(OURS, traffic);
     points.push(point("short flows".to_owned(), 1.0, with_short_flows(link::ours())));
-    points.push(point("short flows beside CUBIC".to_owned(), 1.0, with_short_flows(long(Traffic::tcp(&cubic::ALGORITHM)))));
+    points.push(point("short flows beside CUBIC".to_owned(), 1.0, with_short_flows(long(Traffic::tcp(&cubic::LINUX)))));
     points
 }
 
@@ -152,9 +152,9 @@ fn short(points: &Measured) -> Vec<Figure> {
     ]
 }
 
-/// What the short flows got in Mbit/s, the mean over them.
+/// The mean throughput of the short flows in Mbit/s.
 fn short_mbit(outcome: &SharedOutcome) -> f64 {
-    let flows: Vec<f64> = outcome.parties.iter().filter(|party| party.name != OURS).map(|party| party.throughput_bps() * 1e-6).collect();
+    let flows: Vec<f64> = outcome.flows.iter().filter(|flow| flow.name != OURS).map(|flow| flow.throughput_bps() * 1e-6).collect();
     flows.iter().sum::<f64>() / flows.len() as f64
 }
 
@@ -162,7 +162,7 @@ fn tables(points: &Measured) -> Vec<TextTable> {
     let mut rows = Vec::new();
     for point in &points.shared {
         let result = &point.result;
-        let lost = |party: &str| format!("{:.4}", result.of_party(party, PartyOutcome::loss_share).mean);
+        let lost = |flow: &str| format!("{:.4}", result.of_flow(flow, FlowOutcome::loss_share).mean);
         let short = point.curve.starts_with("short");
         let others = if short { result.over_replications(short_mbit).mean } else { result.throughput_bps("tcp").mean * 1e-6 };
         rows.push(vec![

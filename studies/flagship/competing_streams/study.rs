@@ -1,4 +1,4 @@
-//! Streams of the flagship beside each other: do they share, and do long round trips lose?
+//! Streams of the flagship beside each other: fairness, and fairness between round trips.
 //!
 //! Called through [`super::STUDIES`].
 //!
@@ -6,7 +6,7 @@
 //! Source: RFC 8867 5.4 and 5.5, RFC 9743 5.1.4.
 
 use super::link::{self, BANDWIDTH, RTT, mbit, second, stream};
-use super::over_time::{self, QUEUE, SECOND, THROUGHPUT, jain, mbit_in};
+use super::over_time::{self, QUEUE, SECOND, THROUGHPUT, mbit_in};
 use super::sweep;
 use super::target::{Place, judged};
 use crate::curves::{Look, SHADES};
@@ -14,7 +14,8 @@ use segstream_base::Duration;
 use segstream_lab::claim::{Claim, Finding};
 use segstream_lab::figure::{Figure, Line, Marker, Scale, TextTable};
 use segstream_lab::measured::Measured;
-use segstream_lab::shared::{SharedOutcome, SharedParty, SharedResult, SharedScenario};
+use segstream_lab::shared::{SharedFlow, SharedOutcome, SharedResult, SharedScenario};
+use segstream_lab::statistics::jain;
 use segstream_lab::study::{SharedPoint, Study};
 
 /// The study.
@@ -59,9 +60,9 @@ const RUN: usize = 40 * SECOND;
 const FROM: usize = 10 * SECOND;
 
 fn four() -> SharedScenario {
-    let party = |(at, name): (usize, &&str)| SharedParty { start: second(2 * at as u64), ..stream(name, BANDWIDTH, RTT) };
-    let parties = NAMES.iter().enumerate().map(party).collect();
-    SharedScenario { duration: Duration::from_secs(40), warm_up: Duration::from_secs(10), parties, ..link::common() }
+    let flow = |(at, name): (usize, &&str)| SharedFlow { start: second(2 * at as u64), ..stream(name, BANDWIDTH, RTT) };
+    let flows = NAMES.iter().enumerate().map(flow).collect();
+    SharedScenario { duration: Duration::from_secs(40), warm_up: Duration::from_secs(10), flows, ..link::common() }
 }
 
 fn round_trip_name(delay_ms: u64) -> String {
@@ -69,15 +70,15 @@ fn round_trip_name(delay_ms: u64) -> String {
 }
 
 fn round_trips() -> SharedScenario {
-    let parties = DELAYS_MS.map(|delay| stream(&round_trip_name(delay), BANDWIDTH, Duration::from_millis(2 * delay)));
-    SharedScenario { duration: Duration::from_secs(40), warm_up: Duration::from_secs(20), parties: parties.to_vec(), ..link::common() }
+    let flows = DELAYS_MS.map(|delay| stream(&round_trip_name(delay), BANDWIDTH, Duration::from_millis(2 * delay)));
+    SharedScenario { duration: Duration::from_secs(40), warm_up: Duration::from_secs(20), flows: flows.to_vec(), ..link::common() }
 }
 
 fn many(count: usize) -> SharedScenario {
     let start = |at: usize| segstream_base::Instant::ZERO + Duration::from_millis(500) * at as u64;
-    let party = |at: usize| SharedParty { start: start(at), ..stream(&format!("{}", at + 1), mbit(20), RTT) };
-    let parties = (0..count).map(party).collect();
-    SharedScenario { duration: Duration::from_secs(40), warm_up: Duration::from_secs(10), parties, ..link::link(mbit(20), RTT, 1.0) }
+    let flow = |at: usize| SharedFlow { start: start(at), ..stream(&format!("{}", at + 1), mbit(20), RTT) };
+    let flows = (0..count).map(flow).collect();
+    SharedScenario { duration: Duration::from_secs(40), warm_up: Duration::from_secs(10), flows, ..link::link(mbit(20), RTT, 1.0) }
 }
 
 fn points() -> Vec<SharedPoint> {
@@ -90,7 +91,7 @@ fn points() -> Vec<SharedPoint> {
 /// The index in each whole second from `from` on of one run.
 fn fairness(outcome: &SharedOutcome, from: usize) -> Vec<f64> {
     let in_second = |at: usize| {
-        let got: Vec<f64> = outcome.parties.iter().map(|party| mbit_in(outcome, &party.name, at..at + SECOND)).collect();
+        let got: Vec<f64> = outcome.flows.iter().map(|flow| mbit_in(outcome, &flow.name, at..at + SECOND)).collect();
         jain(&got)
     };
     (from..RUN).step_by(SECOND).map(in_second).collect()

@@ -14,7 +14,7 @@ use segstream_base::{Bandwidth, Duration, Instant};
 use segstream_lab::claim::{Claim, Finding};
 use segstream_lab::figure::{Figure, TextTable};
 use segstream_lab::measured::Measured;
-use segstream_lab::shared::{Application, SharedOutcome, SharedParty, SharedResult, SharedScenario};
+use segstream_lab::shared::{Application, SharedFlow, SharedOutcome, SharedResult, SharedScenario};
 use segstream_lab::study::{SharedPoint, Study};
 
 /// The study.
@@ -53,19 +53,19 @@ const WHY: &str = "It finds a queue that the two others hold, makes way as any n
                    on what it had would fill the queue.";
 const GREEDY: [&str; 2] = ["greedy 1", "greedy 2"];
 const END: usize = 30 * SECOND;
-/// Two round trips and the way there, in whole intervals of 100 ms.
+/// Two round trips and the one-way delay, in whole intervals of 100 ms.
 const TWO_ROUND_TRIPS: usize = 2;
 
 fn spans() -> [(Instant, Instant); 2] {
     [(second(10), second(15)), (second(20), second(20) + Duration::from_millis(500))]
 }
 
-fn paced(rate: Bandwidth, idle: &[(Instant, Instant)]) -> SharedParty {
-    SharedParty { application: Application::periodic(rate).idle_in(idle), ..stream(OURS, BANDWIDTH, RTT) }
+fn paced(rate: Bandwidth, idle: &[(Instant, Instant)]) -> SharedFlow {
+    SharedFlow { application: Application::periodic(rate).idle_in(idle), ..stream(OURS, BANDWIDTH, RTT) }
 }
 
 fn points() -> Vec<SharedPoint> {
-    let run = |parties| SharedScenario { duration: Duration::from_secs(30), parties, ..link::common() };
+    let run = |flows| SharedScenario { duration: Duration::from_secs(30), flows, ..link::common() };
     let alone = run(vec![paced(mbit(50), &spans())]);
     let greedy = GREEDY.map(|name| stream(name, BANDWIDTH, RTT));
     let beside = run([paced(mbit(25), &[(second(12), second(20))])].into_iter().chain(greedy).collect());
@@ -108,8 +108,8 @@ fn settled_after_s(result: &SharedResult, rate: f64, resumed: usize, to: usize) 
 }
 
 fn latency_ms(result: &SharedResult) -> (f64, f64) {
-    let of = |value: fn(&segstream_lab::shared::PartyOutcome) -> u64| result.of_party(OURS, |party| value(party) as f64 * 1e-6).mean;
-    (of(|party| party.latencies.p95_ns), of(|party| party.latencies.max_ns))
+    let of = |value: fn(&segstream_lab::shared::FlowOutcome) -> u64| result.of_flow(OURS, |flow| value(flow) as f64 * 1e-6).mean;
+    (of(|flow| flow.latencies.p95_ns), of(|flow| flow.latencies.max_ns))
 }
 
 fn tables(points: &Measured) -> Vec<TextTable> {

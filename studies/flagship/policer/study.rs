@@ -1,4 +1,4 @@
-//! A policer: packets above a rate are dropped, and nothing waits.
+//! A policer: packets above a rate are dropped without a queue.
 //!
 //! Called through [`super::STUDIES`].
 //!
@@ -12,11 +12,11 @@ use super::sweep;
 use super::target::{Place, judged};
 use crate::curves::{Look, SHADES};
 use segstream_base::{Bytes, Duration};
-use segstream_blocks::congestion::{bbr, cubic};
+use segstream_blocks::congestion::{bbr1, cubic};
 use segstream_lab::claim::{Claim, Finding};
 use segstream_lab::figure::{Figure, Line, Marker, Scale, TextTable};
 use segstream_lab::measured::Measured;
-use segstream_lab::shared::{PartyOutcome, SharedOutcome, SharedParty, SharedResult, SharedScenario, Traffic};
+use segstream_lab::shared::{FlowOutcome, SharedFlow, SharedOutcome, SharedResult, SharedScenario, Traffic};
 use segstream_lab::study::{SharedPoint, Study};
 use segstream_path::Policer;
 
@@ -54,19 +54,19 @@ const RATE: u64 = 20;
 const FOUND: usize = 2 * SECOND;
 const END: usize = 15 * SECOND;
 
-fn policed(party: SharedParty, rate: u64, bucket_ms: u64) -> SharedScenario {
+fn policed(flow: SharedFlow, rate: u64, bucket_ms: u64) -> SharedScenario {
     let bucket = mbit(rate).bytes_in(Duration::from_millis(bucket_ms)).max(Bytes::new(15_000));
     let policer = Policer { rate: mbit(rate), burst: bucket };
-    let party = SharedParty { policer: Some(policer), ..party };
+    let flow = SharedFlow { policer: Some(policer), ..flow };
     let (duration, warm_up) = (Duration::from_secs(15), Duration::from_secs(2));
-    SharedScenario { duration, warm_up, parties: vec![party], ..link::common() }
+    SharedScenario { duration, warm_up, flows: vec![flow], ..link::common() }
 }
 
 fn others() -> [(&'static str, Traffic, Look); 2] {
     let look = |colour, marker| Look { colour, marker, line: Line::Solid };
     [
-        ("CUBIC", Traffic::tcp(&cubic::ALGORITHM), look(SHADES[2], Marker::Square)),
-        ("BBR", Traffic::tcp(&bbr::ALGORITHM), look(SHADES[4], Marker::Diamond)),
+        ("CUBIC", Traffic::tcp(&cubic::LINUX), look(SHADES[2], Marker::Square)),
+        ("BBR", Traffic::tcp(&bbr1::ALGORITHM), look(SHADES[4], Marker::Diamond)),
     ]
 }
 
@@ -92,16 +92,16 @@ fn figures(points: &Measured) -> Vec<Figure> {
     vec![
         over_time::figure("flagship-policer", title, THROUGHPUT, curves),
         swept(points, "flagship-policer-rate", "What is had of a policer's rate, from 2 s on", "part of the policer's rate", |result| {
-            result.of_party(OURS, |party| party.throughput_bps() / (1e6 * policer_mbit(result)))
+            result.of_flow(OURS, |flow| flow.throughput_bps() / (1e6 * policer_mbit(result)))
         }),
         swept(points, "flagship-policer-loss", "What a policer drops, from 2 s on", "part of packets dropped", |result| {
-            result.of_party(OURS, PartyOutcome::loss_share)
+            result.of_flow(OURS, FlowOutcome::loss_share)
         }),
     ]
 }
 
 fn policer_mbit(result: &SharedResult) -> f64 {
-    let policer = result.scenario.parties.first().and_then(|party| party.policer);
+    let policer = result.scenario.flows.first().and_then(|flow| flow.policer);
     policer.map_or(f64::NAN, |policer| policer.rate.bits_per_second() as f64 * 1e-6)
 }
 
@@ -136,7 +136,7 @@ fn tables(points: &Measured) -> Vec<TextTable> {
             "bucket" => ("Segstream", format!("{RATE} Mbit/s, {} ms", point.x)),
             name => (name, format!("{} Mbit/s, 100 ms", point.x)),
         };
-        let lost = result.of_party(OURS, PartyOutcome::loss_share).mean;
+        let lost = result.of_flow(OURS, FlowOutcome::loss_share).mean;
         vec![who.to_owned(), setting, format!("{got:.3}"), format!("{:.3}", least(result)), format!("{lost:.4}")]
     };
     let columns = ["who", "policer, bucket", "part of its rate from 2 s on", "least second", "packets lost"];
@@ -158,7 +158,7 @@ fn finds_half(points: &Measured) -> Option<Finding> {
 
 fn loses_little(points: &Measured) -> Option<Finding> {
     let places = settings(points, |result, name| {
-        let lost = result.of_party(OURS, PartyOutcome::loss_share).mean;
+        let lost = result.of_flow(OURS, FlowOutcome::loss_share).mean;
         Place::new(name, format!("{:.2} %", 100.0 * lost), lost <= 0.02)
     })?;
     Some(judged(&places, "Every few seconds it tries whether more passes, and a full bucket hides for a while that it does not."))

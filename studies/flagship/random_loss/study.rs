@@ -1,4 +1,4 @@
-//! Loss that means nothing, and loss that means congestion.
+//! Random loss, and loss by congestion.
 //!
 //! Called through [`super::STUDIES`].
 //!
@@ -11,11 +11,11 @@ use super::target::{Place, judged};
 use crate::black_box::{gilbert, random};
 use crate::curves::{Look, SHADES};
 use segstream_base::Duration;
-use segstream_blocks::congestion::{bbr, cubic};
+use segstream_blocks::congestion::{bbr1, cubic};
 use segstream_lab::claim::{Claim, Finding};
 use segstream_lab::figure::{Figure, Line, Marker, Scale, TextTable};
 use segstream_lab::measured::Measured;
-use segstream_lab::shared::{PartyOutcome, SharedParty, SharedResult, SharedScenario, Traffic};
+use segstream_lab::shared::{FlowOutcome, SharedFlow, SharedResult, SharedScenario, Traffic};
 use segstream_lab::study::{SharedPoint, Study};
 use segstream_path::{Aqm, LossSpec};
 
@@ -74,26 +74,26 @@ const LINKS: [&str; 2] = [SHALLOW, MANAGED];
 fn others() -> [(&'static str, Traffic, Look); 2] {
     let look = |colour, marker| Look { colour, marker, line: Line::Solid };
     [
-        ("CUBIC", Traffic::tcp(&cubic::ALGORITHM), look(SHADES[2], Marker::Square)),
-        ("BBR", Traffic::tcp(&bbr::ALGORITHM), look(SHADES[4], Marker::Diamond)),
+        ("CUBIC", Traffic::tcp(&cubic::LINUX), look(SHADES[2], Marker::Square)),
+        ("BBR", Traffic::tcp(&bbr1::ALGORITHM), look(SHADES[4], Marker::Diamond)),
     ]
 }
 
-fn lossy(party: SharedParty, loss: LossSpec) -> SharedScenario {
-    let party = SharedParty { loss, ..party };
-    SharedScenario { duration: Duration::from_secs(15), parties: vec![party], ..link::common() }
+fn lossy(flow: SharedFlow, loss: LossSpec) -> SharedScenario {
+    let flow = SharedFlow { loss, ..flow };
+    SharedScenario { duration: Duration::from_secs(15), flows: vec![flow], ..link::common() }
 }
 
 fn congested(name: &str) -> SharedScenario {
     let link =
         if name == SHALLOW { link::link(link::BANDWIDTH, link::RTT, 0.1) } else { SharedScenario { aqm: Aqm::CODEL, ..link::common() } };
-    SharedScenario { duration: Duration::from_secs(15), parties: vec![link::ours()], ..link }
+    SharedScenario { duration: Duration::from_secs(15), flows: vec![link::ours()], ..link }
 }
 
 fn beside_cubic(name: &str) -> SharedScenario {
-    let cubic = SharedParty { start: second(5), ..tcp("tcp", Traffic::tcp(&cubic::ALGORITHM)) };
-    let parties = vec![link::ours(), cubic];
-    SharedScenario { duration: Duration::from_secs(30), warm_up: Duration::from_secs(10), parties, ..congested(name) }
+    let cubic = SharedFlow { start: second(5), ..tcp("tcp", Traffic::tcp(&cubic::LINUX)) };
+    let flows = vec![link::ours(), cubic];
+    SharedScenario { duration: Duration::from_secs(30), warm_up: Duration::from_secs(10), flows, ..congested(name) }
 }
 
 fn points() -> Vec<SharedPoint> {
@@ -101,7 +101,7 @@ fn points() -> Vec<SharedPoint> {
     let mut points = vec![point(
         "none".to_owned(),
         0.0,
-        SharedScenario { duration: Duration::from_secs(15), parties: vec![link::ours()], ..link::common() },
+        SharedScenario { duration: Duration::from_secs(15), flows: vec![link::ours()], ..link::common() },
     )];
     points.extend(PROBABILITIES.map(|p| point("Segstream".to_owned(), p, lossy(link::ours(), random(p)))));
     points.extend(BURSTS_AT.map(|p| point(BURSTS.to_owned(), p, lossy(link::ours(), gilbert(p, BURST)))));
@@ -116,7 +116,7 @@ fn points() -> Vec<SharedPoint> {
 }
 
 fn figures(points: &Measured) -> Vec<Figure> {
-    let value = |result: &SharedResult| result.of_party(OURS, |party| party.throughput_bps() * 1e-6);
+    let value = |result: &SharedResult| result.of_flow(OURS, |flow| flow.throughput_bps() * 1e-6);
     let look = Look { colour: SHADES[1], marker: Marker::Circle, line: Line::Solid };
     let in_bursts = Look { colour: SHADES[1], marker: Marker::Triangle, line: Line::Dashed };
     let mut curves = vec![
@@ -152,10 +152,10 @@ fn tables(points: &Measured) -> Vec<TextTable> {
     let (mut random_rows, mut congested_rows) = (Vec::new(), Vec::new());
     for point in &points.shared {
         let result = &point.result;
-        let of = |party: &str, value: fn(&PartyOutcome) -> f64| result.of_party(party, value).mean;
-        let (got, wait) = (of(OURS, PartyOutcome::throughput_bps) * 1e-6, result.queue_ms_mean().mean);
+        let of = |flow: &str, value: fn(&FlowOutcome) -> f64| result.of_flow(flow, value).mean;
+        let (got, wait) = (of(OURS, FlowOutcome::throughput_bps) * 1e-6, result.queue_ms_mean().mean);
         if LINKS.iter().any(|link| point.curve.starts_with(link)) {
-            let dropped = of(OURS, |party| party.packets_dropped as f64 / party.packets_sent as f64);
+            let dropped = of(OURS, |flow| flow.packets_dropped as f64 / flow.packets_sent as f64);
             let share = if point.x > 1.0 { format!("{:.3}", result.share(OURS).mean) } else { String::new() };
             let filled = result.utilisation().mean;
             congested_rows.push(vec![
@@ -167,7 +167,7 @@ fn tables(points: &Measured) -> Vec<TextTable> {
                 format!("{wait:.1}"),
             ]);
         } else {
-            let good = of(OURS, PartyOutcome::goodput_bps) * 1e-6;
+            let good = of(OURS, FlowOutcome::goodput_bps) * 1e-6;
             random_rows.push(vec![
                 point.curve.clone(),
                 format!("{:e}", point.x),
@@ -208,7 +208,7 @@ fn costs_little_when_much(points: &Measured) -> Option<Finding> {
 fn yields_alone(points: &Measured) -> Option<Finding> {
     let place = |name: &&str| {
         let result = points.shared_at(&format!("{name}, alone"), 1.0)?;
-        let dropped = result.of_party(OURS, PartyOutcome::loss_share).mean;
+        let dropped = result.of_flow(OURS, FlowOutcome::loss_share).mean;
         let number = format!("{:.2} % lost, utilisation {:.3}", 100.0 * dropped, result.utilisation().mean);
         Some(Place::new(*name, number, dropped <= 0.01))
     };

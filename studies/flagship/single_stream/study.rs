@@ -14,7 +14,7 @@ use segstream_base::{Bandwidth, Duration};
 use segstream_lab::claim::{Claim, Finding};
 use segstream_lab::figure::{Curve, Figure, Line, Marker, Scale, TextTable};
 use segstream_lab::measured::Measured;
-use segstream_lab::shared::{PartyOutcome, SharedOutcome, SharedResult, SharedScenario};
+use segstream_lab::shared::{FlowOutcome, SharedOutcome, SharedResult, SharedScenario};
 use segstream_lab::study::{SharedPoint, Study};
 use segstream_path::Aqm;
 
@@ -53,21 +53,21 @@ const WAIT_MS: f64 = 10.0;
 
 fn alone(bandwidth: Bandwidth, rtt: Duration, products: f64) -> SharedScenario {
     let duration = Duration::from_secs(if bandwidth > BANDWIDTH { 8 } else { 12 });
-    SharedScenario { duration, parties: vec![stream(OURS, bandwidth, rtt)], ..link::link(bandwidth, rtt, products) }
+    SharedScenario { duration, flows: vec![stream(OURS, bandwidth, rtt)], ..link::link(bandwidth, rtt, products) }
 }
 
 fn managed(name: &str) -> SharedScenario {
     let common = alone(BANDWIDTH, RTT, 1.0);
-    // RFC 9331 is not asked for: marks come where a CoDel of 5 ms would drop.
+    // L4S (RFC 9331) is not used: marks come where a CoDel of 5 ms would drop.
     let mark_above = (name == MANAGED[1]).then_some(Duration::from_millis(5));
     SharedScenario { aqm: Aqm::CODEL, mark_above, ..common }
 }
 
 fn points() -> Vec<SharedPoint> {
     let point = |curve: &str, x: f64, scenario: SharedScenario| SharedPoint { curve: curve.to_owned(), x, scenario };
-    let mut points = vec![point("time", 0.0, SharedScenario { parties: vec![link::ours()], ..link::common() })];
+    let mut points = vec![point("time", 0.0, SharedScenario { flows: vec![link::ours()], ..link::common() })];
     for (name, traffic) in link::TCPS {
-        points.push(point(name, 0.0, SharedScenario { parties: vec![link::tcp(OURS, traffic)], ..link::common() }));
+        points.push(point(name, 0.0, SharedScenario { flows: vec![link::tcp(OURS, traffic)], ..link::common() }));
     }
     points.extend(BANDWIDTHS.map(|rate| point("bandwidth", rate as f64, alone(mbit(rate), RTT, 1.0))));
     points.extend(RTTS_MS.map(|rtt| point("round trip", rtt as f64, alone(BANDWIDTH, Duration::from_millis(rtt), 1.0))));
@@ -109,7 +109,7 @@ fn figures(points: &Measured) -> Vec<Figure> {
 
 fn filled(result: &SharedResult, outcome: &SharedOutcome) -> f64 {
     let seconds = result.scenario.duration.saturating_sub(result.scenario.warm_up).as_secs_f64();
-    let arrived: u64 = outcome.parties.iter().map(|party| party.bytes_arrived).sum();
+    let arrived: u64 = outcome.flows.iter().map(|flow| flow.bytes_arrived).sum();
     arrived as f64 * 8.0 / (result.scenario.bandwidth.bits_per_second() as f64 * seconds)
 }
 
@@ -144,7 +144,7 @@ fn tables(points: &Measured) -> Vec<TextTable> {
             name if MANAGED.contains(&name) => (name.to_owned(), "Segstream"),
             name => ("common point".to_owned(), name),
         };
-        let lost = result.of_party(OURS, PartyOutcome::loss_share).mean;
+        let lost = result.of_flow(OURS, FlowOutcome::loss_share).mean;
         rows.push(vec![
             setting,
             who.to_owned(),

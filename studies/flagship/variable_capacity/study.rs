@@ -11,11 +11,11 @@ use super::sweep;
 use super::target::{Place, judged};
 use crate::curves::{Look, SHADES};
 use segstream_base::{Bandwidth, Bytes, Duration};
-use segstream_blocks::congestion::{bbr, cubic};
+use segstream_blocks::congestion::{bbr1, cubic};
 use segstream_lab::claim::{Claim, Finding};
 use segstream_lab::figure::{Figure, Line, Marker, Scale, TextTable};
 use segstream_lab::measured::Measured;
-use segstream_lab::shared::{SharedOutcome, SharedParty, SharedResult, SharedScenario, Traffic};
+use segstream_lab::shared::{SharedFlow, SharedOutcome, SharedResult, SharedScenario, Traffic};
 use segstream_lab::statistics::Estimate;
 use segstream_lab::study::{SharedPoint, Study};
 use segstream_path::RateTrace;
@@ -53,7 +53,7 @@ const RTTS_MS: [u64; 4] = [20, 50, 100, 200];
 const DEPTHS_KBIT: [u64; 4] = [8000, 5000, 2500, 1000];
 const SHORT_MS: f64 = 20.0;
 
-fn stepping(to: Bandwidth, party: SharedParty) -> SharedScenario {
+fn stepping(to: Bandwidth, flow: SharedFlow) -> SharedScenario {
     let at = |second| Duration::from_secs(second);
     let trace = RateTrace::new(&[(Duration::ZERO, mbit(10)), (at(15), to), (at(30), mbit(10))], None);
     SharedScenario {
@@ -61,17 +61,17 @@ fn stepping(to: Bandwidth, party: SharedParty) -> SharedScenario {
         trace: trace.unwrap_or_default(),
         queue: Bytes::new(625_000),
         duration: at(45),
-        parties: vec![party],
+        flows: vec![flow],
         ..link::common()
     }
 }
 
-fn ours(rtt_ms: u64) -> SharedParty {
+fn ours(rtt_ms: u64) -> SharedFlow {
     stream(OURS, mbit(10), Duration::from_millis(rtt_ms))
 }
 
 fn others() -> [(&'static str, Traffic); 2] {
-    [("CUBIC", Traffic::tcp(&cubic::ALGORITHM)), ("BBR", Traffic::tcp(&bbr::ALGORITHM))]
+    [("CUBIC", Traffic::tcp(&cubic::LINUX)), ("BBR", Traffic::tcp(&bbr1::ALGORITHM))]
 }
 
 fn points() -> Vec<SharedPoint> {
@@ -81,8 +81,8 @@ fn points() -> Vec<SharedPoint> {
         DEPTHS_KBIT.iter().map(|depth| point("depth", *depth as f64 / 1000.0, stepping(kbit(*depth), ours(RTT_MS)))).collect();
     points.extend(RTTS_MS.iter().map(|rtt| point("round trip", *rtt as f64, stepping(mbit(5), ours(*rtt)))));
     for (name, traffic) in others() {
-        let party = SharedParty { rtt: Duration::from_millis(RTT_MS), ..link::tcp(OURS, traffic) };
-        points.push(point(name, 5.0, stepping(mbit(5), party)));
+        let flow = SharedFlow { rtt: Duration::from_millis(RTT_MS), ..link::tcp(OURS, traffic) };
+        points.push(point(name, 5.0, stepping(mbit(5), flow)));
     }
     points
 }

@@ -2,18 +2,18 @@
 //!
 //! Called through [`super::STUDIES`].
 //!
-//! Invariant: load is all that is sent, what is sent again included; throughput is what is delivered, each packet once.
+//! Invariant: load is all that is sent, what is retransmitted included; throughput is what is delivered, each packet once.
 //! Source: HT 3.5, HT 6, Fig. 12.
 
 use super::end_system::{PACKET_BYTES, SEGSTREAM_PACKET_BYTES, Who, one_packet_in};
 use super::packet_rate::{self, LABEL};
 use crate::curves::{Look, SHADES};
 use segstream_base::{Bandwidth, Bytes, Duration};
-use segstream_lab::claim::{Claim, Finding, Judgement};
+use segstream_lab::claim::{Claim, Finding, Part};
 use segstream_lab::figure::{Curve, Figure, Line, Marker, Point, Scale, TextTable};
 use segstream_lab::measured::Measured;
-use segstream_lab::scenario;
-use segstream_lab::shared::{Application, Pace, SharedParty, SharedScenario, Traffic};
+use segstream_lab::scenario::{self, Scenario};
+use segstream_lab::shared::{Application, Pace, SharedFlow, SharedScenario, Traffic};
 use segstream_lab::study::{SharedPoint, Study, StudyPoint};
 use segstream_path::LossSpec;
 use segstream_schemes::htpnet::{self, Ptif, Ranges};
@@ -36,7 +36,7 @@ pub(super) static STUDY: Study = Study {
         ("window", "2048 packets, so that it is no limit (chosen)"),
         ("exchange of states", "each 2.5, 5 and 10 ms (chosen)"),
         ("laws", "literal and held, as described with the scheme (chosen: HT gives none)"),
-        ("class, report", "5, four pairs"),
+        ("class, report", "5, eight pairs (HT 3.4); four (HT Table 2) beside them at an exchange each 5 ms"),
         (
             "run length",
             "a tenth of the preset's packets, between the first quarter and the last eighth; Segstream 20 s, the first 5 s not counted",
@@ -85,46 +85,58 @@ fn curve(law: Ptif, period_us: u64) -> String {
     format!("htpnet {} T={}ms", law.name(), period_us as f64 * 1e-3)
 }
 
+/// The same with the four pairs of HT Table 2, at [`USUAL_US`].
+fn curve_of_four(law: Ptif) -> String {
+    format!("htpnet {} {}", Ranges::Four, law.name())
+}
+
 fn points() -> Vec<StudyPoint> {
     let mut points = Vec::new();
     for law in Ptif::ALL {
         for period_us in PERIODS_US {
-            points.extend(LOADS.map(|hundredths| {
-                StudyPoint {
-                    curve: curve(law, period_us),
-                    x: load(hundredths),
-                    scenario: Who::Htpnet(Ranges::Four)
-                        .over(RTT, WINDOW, &LossSpec::None)
-                        .with(|it| {
-                            it.black_box.service = interval(hundredths);
-                            it.black_box.bandwidth = bottleneck(PACKET_BYTES);
-                            it.black_box.queue_packets = Some(ROOM);
-                        })
-                        .with_settings(|it: &mut htpnet::Settings| {
-                            it.ptif = law;
-                            it.sync_period = Some(Duration::from_micros(period_us));
-                        }),
-                }
+            points.extend(LOADS.map(|hundredths| StudyPoint {
+                curve: curve(law, period_us),
+                x: load(hundredths),
+                scenario: scenario(Ranges::Eight, law, period_us, hundredths),
             }));
         }
+        points.extend(LOADS.map(|hundredths| StudyPoint {
+            curve: curve_of_four(law),
+            x: load(hundredths),
+            scenario: scenario(Ranges::Four, law, USUAL_US, hundredths),
+        }));
     }
     points
+}
+
+fn scenario(ranges: Ranges, law: Ptif, period_us: u64, hundredths: u64) -> Scenario {
+    Who::Htpnet(ranges)
+        .over(RTT, WINDOW, &LossSpec::None)
+        .with(|it| {
+            it.black_box.service = interval(hundredths);
+            it.black_box.bandwidth = bottleneck(PACKET_BYTES);
+            it.black_box.queue_packets = Some(ROOM);
+        })
+        .with_settings(|it: &mut htpnet::Settings| {
+            it.ptif = law;
+            it.sync_period = Some(Duration::from_micros(period_us));
+        })
 }
 
 /// Segstream alone on the same bottleneck, at a rate that it finds.
 fn shared() -> Vec<SharedPoint> {
     let of = |hundredths: u64| {
         let scenario = Box::new(Who::Segstream.over(RTT, WINDOW, &LossSpec::None));
-        let party = SharedParty {
+        let flow = SharedFlow {
             rtt: RTT,
             application: Application::periodic(one_packet_in(interval(hundredths), SEGSTREAM_PACKET_BYTES)),
-            ..SharedParty::new(SEGSTREAM, Traffic::Scheme { scenario, pace: Pace::AUTO })
+            ..SharedFlow::new(SEGSTREAM, Traffic::Scheme { scenario, pace: Pace::AUTO })
         };
         let scenario = SharedScenario {
             bandwidth: bottleneck(SEGSTREAM_PACKET_BYTES),
             queue: Bytes::new(u64::from(ROOM) * u64::from(SEGSTREAM_PACKET_BYTES)),
             duration: Duration::from_secs(20),
-            parties: vec![party],
+            flows: vec![flow],
             ..SharedScenario::default()
         };
         SharedPoint { curve: SEGSTREAM.to_owned(), x: load(hundredths), scenario }
@@ -132,13 +144,13 @@ fn shared() -> Vec<SharedPoint> {
     LOADS.map(of).to_vec()
 }
 
-/// The only party, and the curve.
+/// The only flow, and the curve.
 const SEGSTREAM: &str = "segstream";
 
 /// What Segstream delivers of what the bottleneck serves.
 fn segstream_at(points: &Measured, hundredths: u64) -> Option<f64> {
     let result = points.shared_at(SEGSTREAM, load(hundredths))?;
-    Some(result.of_party(SEGSTREAM, segstream_lab::shared::PartyOutcome::goodput_bps).mean / goodput_of_bottleneck()?)
+    Some(result.of_flow(SEGSTREAM, segstream_lab::shared::FlowOutcome::goodput_bps).mean / goodput_of_bottleneck()?)
 }
 
 /// The application's bits that the bottleneck serves in a second.
@@ -187,6 +199,9 @@ fn figures(points: &Measured) -> Vec<Figure> {
     let of = |law: Ptif, period_us, label: &str, line| packet_rate::curve(points, &curve(law, period_us), label, look(law, line), 1.0);
     let mut usual: Vec<Curve> = Ptif::ALL.map(|law| of(law, USUAL_US, label(law), Line::Solid)).to_vec();
     usual.push(segstream_curve(points));
+    let four = Ptif::ALL
+        .map(|law| packet_rate::curve(points, &curve_of_four(law), &format!("{}, four pairs", word(law)), look(law, Line::Dashed), 1.0));
+    usual.extend(four);
     let mut all = Vec::new();
     for law in Ptif::ALL {
         for (period_us, line) in PERIODS_US.into_iter().zip([Line::Dotted, Line::Solid, Line::Dashed]) {
@@ -209,6 +224,10 @@ fn part(points: &Measured, law: Ptif, period_us: u64, hundredths: u64) -> Option
     Some(packet_rate::at(points, &curve(law, period_us), load(hundredths))? / SERVED as f64)
 }
 
+fn part_of_four(points: &Measured, law: Ptif, hundredths: u64) -> Option<f64> {
+    Some(packet_rate::at(points, &curve_of_four(law), load(hundredths))? / SERVED as f64)
+}
+
 fn tables(points: &Measured) -> Vec<TextTable> {
     let told = |value: Option<f64>| value.map_or_else(String::new, |value| format!("{value:.3}"));
     let mut rows = Vec::new();
@@ -218,6 +237,9 @@ fn tables(points: &Measured) -> Vec<TextTable> {
             row.extend(LOADS.map(|hundredths| told(part(points, law, period_us, hundredths))));
             rows.push(row);
         }
+        let mut row = vec![format!("{}, four pairs, 5 ms", label(law))];
+        row.extend(LOADS.map(|hundredths| told(part_of_four(points, law, hundredths))));
+        rows.push(row);
     }
     let mut row = vec!["Segstream, rate found".to_owned()];
     row.extend(LOADS.map(|hundredths| told(segstream_at(points, hundredths))));
@@ -243,22 +265,25 @@ fn holds(points: &Measured) -> Option<Finding> {
     }
     let [off, literal, law] = held;
     let collapses = off.iter().all(|part| *part < 0.5);
-    let judgement = match (linear && collapses, law.iter().all(|part| *part >= 0.9), literal.iter().all(|part| *part >= 0.9)) {
-        (true, true, _) | (true, _, true) => Judgement::Agrees,
-        (true, false, false) if law.iter().all(|part| *part >= 0.5) => Judgement::ShapeOnly,
-        _ => Judgement::DoesNotAgree,
-    };
+    let four = |law| part_of_four(points, law, LOADS[twice]);
+    let parts = [
+        Part::point("linear up to saturation", linear),
+        Part::point("collapses without control", collapses),
+        Part::also("held by control at every period", law.iter().all(|part| *part >= 0.9)),
+    ];
     let told = |parts: [f64; 3]| parts.map(|part| format!("{part:.2}")).join(" / ");
     let measured = format!(
-        "{} up to a load of 0.9; at twice the load, of the peak, with an exchange each 2.5 / 5 / 10 ms: uncontrolled {}, literal {}, held \
-         {}; Segstream delivers {:.2} of what the bottleneck serves",
+        "{} up to a load of 0.9; at twice the load, of the peak, with an exchange each 2.5 / 5 / 10 ms: uncontrolled {}, held {}; with four \
+         pairs and 5 ms {:.2} and {:.2} of what the bottleneck serves; Segstream {:.2} of it",
         if linear { "linear within 2 %" } else { "not linear within 2 %" },
         told(off),
-        told(literal),
         told(law),
+        four(Ptif::Off)?,
+        four(Ptif::Held)?,
         segstream_at(points, LOADS[twice])?
     );
-    Some(Finding::new(judgement, measured).because(
+    let otherwise = format!("{} with the literal law", told(literal));
+    Some(Finding::of(parts, measured).by_choice_of("the law by which rho sets the gap", &otherwise).because(
         "The law is ours, and was tuned at this bottleneck: HT gives the signal, rho = beta / alpha, and no law. The literal one, a gap \
          multiplied by a smoothed rho, forgets the queue that has built up already, and at long periods acts twice on the same news.",
     ))

@@ -24,6 +24,7 @@ pub(super) static STUDY: Study = Study {
     shortened: 10,
     figures: |points| vec![under_errors::figure(points, "ht-fig14a", RTT_MS)],
     tables: |points| vec![under_errors::table(points, RTT_MS)],
+    standings: |points| under_errors::standings(points, 20),
     expected: include_str!("expected.csv"),
     ..Study::NONE
 };

@@ -7,8 +7,8 @@
 
 use super::delay::{self, Drawn};
 use super::over_throughput::{self, RATES, X, everyone};
-use super::tandem::{HANDSHAKES, SEGSTREAM, SIX, WINDOW, Who, bernoulli};
-use segstream_lab::claim::{Claim, Finding, Judgement};
+use super::tandem::{FIVE, HANDSHAKES, READINGS, SEGSTREAM, SIX, WINDOW, Who, bernoulli};
+use segstream_lab::claim::{Claim, Finding, Part};
 use segstream_lab::figure::{Figure, TextTable};
 use segstream_lab::measured::Measured;
 use segstream_lab::study::{Study, TandemPoint};
@@ -72,9 +72,13 @@ pub(super) static STUDY: Study = Study {
             check: claims::discarding_is_much_worse,
         },
     ],
+    standings: |measured| delay::standings(measured, &SEGSTREAM.name(), &SIX, "messages/slot"),
     expected: include_str!("expected.csv"),
     ..Study::NONE
 };
+
+/// Where the readings of LINK1 are compared: at a throughput that all sustain, and at those that are high.
+const READ_AT: [f64; 6] = [0.08, 0.11, 0.12, 0.13, 0.14, 0.15];
 
 /// The flagship with the best window of those of Table 4.
 const BEST: (&str, u32) = ("segstream W 120", 120);
@@ -82,6 +86,15 @@ const BEST: (&str, u32) = ("segstream W 120", 120);
 fn points() -> Vec<TandemPoint> {
     let mut points = over_throughput::all_points(bernoulli);
     points.extend(over_throughput::points(BEST.0, SEGSTREAM, BEST.1, bernoulli));
+    for reading in READINGS {
+        for who in FIVE {
+            points.extend(READ_AT.map(|rate| TandemPoint {
+                curve: reading.curve(who),
+                x: rate,
+                scenario: reading.over(&who.over(WINDOW, bernoulli(rate))),
+            }));
+        }
+    }
     points.extend(HANDSHAKES.into_iter().flat_map(|who| over_throughput::points(&who.name(), who, WINDOW, bernoulli)));
     points
 }
@@ -106,5 +119,6 @@ fn tables(measured: &Measured) -> Vec<TextTable> {
         over_throughput::delays(measured, "Mean delay of a message in slots", &curves),
         over_throughput::costs(measured, 0.02, &curves),
         over_throughput::costs(measured, 0.12, &curves),
+        claims::by_reading(measured),
     ]
 }

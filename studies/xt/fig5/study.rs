@@ -2,12 +2,12 @@
 //!
 //! Called through [`super::STUDIES`].
 //!
-//! Invariant: the points of Fig. 4 but for the arrivals.
+//! Invariant: the points of Fig. 4 except for the arrivals.
 //! Source: XT 4, Fig. 5; XT 3.3.
 
 use super::delay;
 use super::over_throughput::{self, X, everyone};
-use super::tandem::{WINDOW, Who, interrupted};
+use super::tandem::{SEGSTREAM, SIX, WINDOW, Who, interrupted};
 use segstream_lab::figure::{Figure, TextTable};
 use segstream_lab::measured::Measured;
 use segstream_lab::study::{Study, TandemPoint};
@@ -31,6 +31,7 @@ pub(super) static STUDY: Study = Study {
     tandem: points,
     figures,
     tables,
+    standings: |measured| delay::standings(measured, &SEGSTREAM.name(), &SIX, "bursty, messages/slot"),
     expected: include_str!("expected.csv"),
     ..Study::NONE
 };

@@ -5,14 +5,15 @@
 //! Invariant: the points of Figs. 4 and 5 with the window of XT 3.2.
 //! Source: XT 4, Fig. 6.
 
-use super::delay::{self, Drawn};
+use super::delay::{self, Across, Drawn};
 use super::over_throughput::{self, RATES, X};
 use super::tandem::{FIVE, SEGSTREAM, WINDOW, Who, bernoulli, interrupted};
 use crate::curves::Look;
-use segstream_lab::claim::{Claim, Finding, Judgement};
+use segstream_lab::claim::{Claim, Finding, Part};
 use segstream_lab::figure::{Figure, Line, TextTable};
 use segstream_lab::measured::Measured;
 use segstream_lab::study::{Study, TandemPoint};
+use segstream_lab::tandem::Arrivals;
 
 /// The study.
 pub(super) static STUDY: Study = Study {
@@ -31,12 +32,19 @@ pub(super) static STUDY: Study = Study {
     tandem: points,
     figures,
     tables,
-    claims: &[Claim {
-        id: "XT-C7",
-        text: "With bursty arrivals the curves have the same shape; the delay is larger in the order of tens of slots at high throughput, \
-               and 1.1 and 2.1 degrade the most (XT 4, Figures 5 and 6)",
-        check: bursts_cost_tens,
-    }],
+    claims: &[
+        Claim {
+            id: "XT-C7",
+            text: "With bursty arrivals the curves have the same shape; the delay is larger in the order of tens of slots at high \
+                   throughput, and 1.1 and 2.1 degrade the most (XT 4, Figures 5 and 6)",
+            check: bursts_cost_tens,
+        },
+        Claim {
+            id: "XT-C11",
+            text: "The delay increases substantially as the burstiness increases, most where the receiver discards (XT 5)",
+            check: burstier_is_slower,
+        },
+    ],
     expected: include_str!("expected.csv"),
     ..Study::NONE
 };
@@ -58,7 +66,22 @@ fn points() -> Vec<TandemPoint> {
         [over_throughput::points(&smooth(who), who, WINDOW, bernoulli), over_throughput::points(&bursty(who), who, WINDOW, interrupted)]
             .concat()
     };
-    everyone().flat_map(of).collect()
+    let burstier =
+        |who: Who| BURSTINESS.map(|scv| TandemPoint { curve: over_burstiness(who), x: scv, scenario: who.over(WINDOW, arrivals(scv)) });
+    everyone().flat_map(of).chain(everyone().flat_map(burstier)).collect()
+}
+
+/// C^2 of the times between messages; the paper has 10 and, with Bernoulli arrivals, a little less than 1.
+const BURSTINESS: [f64; 6] = [1.0, 2.0, 5.0, 10.0, 20.0, 40.0];
+/// The throughput at which C^2 is varied: 1.1 has a steady state there without bursts, in messages a slot.
+const VARIED_AT: f64 = 0.05;
+
+fn over_burstiness(who: Who) -> String {
+    format!("{} over c2", who.name())
+}
+
+const fn arrivals(scv: f64) -> Arrivals {
+    Arrivals::Interrupted { rate: VARIED_AT, scv, alpha: 1.0 }
 }
 
 fn figures(measured: &Measured) -> Vec<Figure> {
@@ -66,7 +89,13 @@ fn figures(measured: &Measured) -> Vec<Figure> {
     let mut drawn: Vec<Drawn> = everyone().map(|who| (bursty(who), format!("{} bursty", who.number()), look(who, Line::Solid))).collect();
     drawn.extend(everyone().map(|who| (smooth(who), format!("{} Bernoulli", who.number()), look(who, Line::Dotted))));
     let title = "Bernoulli and bursty (C² = 10) arrivals, window 60";
-    vec![delay::figure(measured, ("xt-fig6", title), X, (0.0, 250.0), &drawn)]
+    let over: Vec<Drawn> = everyone().map(|who| (over_burstiness(who), who.label(), look(who, Line::Solid))).collect();
+    const ACROSS: Across = ("C² of the times between messages", (0.0, 42.0));
+    let second = "Delay over the burstiness, 0.05 messages/slot, window 60";
+    vec![
+        delay::figure(measured, ("xt-fig6", title), X, (0.0, 250.0), &drawn),
+        delay::figure(measured, ("xt-fig6-burstiness", second), ACROSS, (0.0, 250.0), &over),
+    ]
 }
 
 fn look(who: Who, line: Line) -> Look {
@@ -99,7 +128,14 @@ fn tables(measured: &Measured) -> Vec<TextTable> {
     };
     let columns = std::iter::once("messages/slot".to_owned()).chain(everyone().map(|who| who.number().to_owned())).collect();
     let title = "What bursts add to the mean delay, in slots; none: no steady state, with or already without them";
-    vec![TextTable { title: title.to_owned(), columns, rows: RATES.iter().map(row).collect() }]
+    let added = TextTable { title: title.to_owned(), columns, rows: RATES.iter().map(row).collect() };
+    let columns = std::iter::once("C²".to_owned()).chain(everyone().map(|who| who.number().to_owned())).collect();
+    let row = |scv: f64| {
+        let cells = everyone().map(|who| delay::cell(measured, &over_burstiness(who), scv));
+        std::iter::once(scv.to_string()).chain(cells).collect::<Vec<_>>()
+    };
+    let title = format!("Mean delay in slots over the burstiness, {VARIED_AT} messages/slot");
+    vec![added, TextTable { title, columns, rows: BURSTINESS.map(row).to_vec() }]
 }
 
 /// The first throughput from which on a curve has no steady state somewhere.
@@ -124,11 +160,10 @@ fn bursts_cost_tens(measured: &Measured) -> Option<Finding> {
     let (with, without) = (lost_from(measured, &bursty(FIVE[0])), lost_from(measured, &smooth(FIVE[0])));
     let most = with.is_some_and(|with| without.is_none_or(|without| with < without))
         && storing.iter().all(|who| lost_from(measured, &bursty(*who)).is_none_or(|other| Some(other) > with));
-    let judgement = match (tens.iter().all(|tens| *tens), shape && most) {
-        (true, true) => Judgement::Agrees,
-        (_, true) => Judgement::ShapeOnly,
-        _ => Judgement::DoesNotAgree,
-    };
+    let parts = [
+        Part::point("the same shape, and 1.1 and 2.1 degrade the most", shape && most),
+        Part::also("tens of slots more at high throughput", tens.iter().all(|tens| *tens)),
+    ];
     let measured = format!(
         "1.2, 1.3, 2.2, 2.3: {} messages/slot; at 0.14 with bursts 2.3 {}, 2.2 {}, 1.2 {}, 1.3 {}; 1.1 has no steady state {} on, {} \
          without bursts",
@@ -141,7 +176,26 @@ fn bursts_cost_tens(measured: &Measured) -> Option<Finding> {
         text(without)
     );
     Some(
-        Finding::new(judgement, measured)
+        Finding::of(parts, measured)
             .because("What is more than a hundred slots is so with go-back-N alone, and beyond 0.11 messages/slot; the paper does not say where high begins."),
     )
+}
+
+fn burstier_is_slower(measured: &Measured) -> Option<Finding> {
+    // "Substantially": each doubling of C^2, or more than that, adds a tenth at least.
+    const SUBSTANTIAL: f64 = 1.1;
+    let rows: Vec<Vec<f64>> = FIVE.iter().map(|who| delay::row(measured, &over_burstiness(*who), &BURSTINESS)).collect::<Option<_>>()?;
+    let rises = |row: &Vec<f64>| row.is_sorted_by(|a, b| *b >= SUBSTANTIAL * *a || b.is_infinite());
+    let rising = rows.iter().filter(|row| rises(row)).count();
+    let most = |at: usize| rows[1..].iter().all(|row| rows[0][at] >= row[at]);
+    let discard = (1..BURSTINESS.len()).all(most);
+    // Where the receiver discards, a run of this length may or may not lose its steady state: a delay may stand behind none.
+    let parts = [
+        Part::point("it grows substantially where the receiver stores", rows[1..].iter().all(rises)),
+        Part::also("and where it discards", rising == FIVE.len()),
+        Part::also("most where the receiver discards", discard),
+    ];
+    let told: Vec<String> = FIVE.iter().zip(&rows).map(|(who, row)| format!("{} {}", who.number(), delay::list(row))).collect();
+    let values = BURSTINESS.map(|scv| scv.to_string()).join(" / ");
+    Some(Finding::of(parts, format!("slots at {VARIED_AT} messages/slot, C² of {values}: {}", told.join("; "))))
 }

@@ -2,7 +2,7 @@
 //!
 //! Called through [`super::STUDIES`].
 //!
-//! Invariant: as Fig. 8 but for the sender. What the paper says of both is judged there.
+//! Invariant: as Fig. 8 except for the sender. What the paper says of both is judged there.
 //! Source: XT 4, Fig. 7.
 
 use super::over_window;

@@ -2,13 +2,13 @@
 //!
 //! Called through [`super::STUDIES`].
 //!
-//! Invariant: as Fig. 7 but for the sender; its points are here too, since the paper compares the two.
+//! Invariant: as Fig. 7 except for the sender; its points are here too, since the paper compares the two.
 //! Source: XT 4, Fig. 8.
 
 use super::over_window::{self, WINDOWS};
 use super::tandem::{SEGSTREAM, SIX, Who};
 use super::{delay, tandem};
-use segstream_lab::claim::{Claim, Finding, Judgement};
+use segstream_lab::claim::{Claim, Finding, Part};
 use segstream_lab::figure::Figure;
 use segstream_lab::measured::Measured;
 use segstream_lab::study::{Study, TandemPoint};
@@ -70,11 +70,11 @@ fn aggressive_up_to_a_window(measured: &Measured) -> Option<Finding> {
         late.iter().zip(early).filter(|(late, _)| late.is_finite()).fold(0.0, |most: f64, (late, early)| most.max(early / late - 1.0))
     };
     let (gbn_most, sr_most) = (excess(&gbn, &gbn_early), excess(&sr, &sr_early));
-    let judgement = match (gbn_from.is_some() && sr_from.is_some(), gbn_most > sr_most) {
-        (true, true) => Judgement::Agrees,
-        (false, false) => Judgement::DoesNotAgree,
-        _ => Judgement::ShapeOnly,
-    };
+    let parts = [
+        Part::point("better up to a window and worse beyond, with one sender", gbn_from.is_some() || sr_from.is_some()),
+        Part::also("with both senders", gbn_from.is_some() && sr_from.is_some()),
+        Part::also("costs go-back-N more", gbn_most > sr_most),
+    ];
     let from = |at: Option<usize>| at.map_or_else(|| "nowhere".to_owned(), |at| format!("from {} on", WINDOWS[at]));
     let most = |most: f64| {
         if most.is_finite() { format!("by {:.0} % at most", 100.0 * most) } else { "at some to the point of no steady state".to_owned() }
@@ -91,5 +91,5 @@ fn aggressive_up_to_a_window(measured: &Measured) -> Option<Finding> {
         from(sr_from),
         most(sr_most)
     );
-    Some(Finding::new(judgement, measured))
+    Some(Finding::of(parts, measured))
 }

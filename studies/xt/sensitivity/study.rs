@@ -13,7 +13,7 @@ use segstream_lab::figure::{Axis, Scale, TextTable};
 use segstream_lab::heat_map::{HeatMap, Side};
 use segstream_lab::measured::Measured;
 use segstream_lab::study::{Study, TandemPoint};
-use segstream_lab::tandem::{Order, TandemConfig, TandemParty, TandemScenario, Tie};
+use segstream_lab::tandem::{Order, TandemConfig, TandemScenario, TandemScheme, Tie};
 
 /// The study.
 pub(super) static STUDY: Study = Study {
@@ -60,14 +60,14 @@ const SETTINGS: [Setting; 9] = [
 impl Setting {
     fn over(&self, who: Who, window: u32, rate: f64) -> TandemScenario {
         let usual = who.over(window, bernoulli(rate));
-        let party = match usual.party {
-            TandemParty::Xtp { sender, receiver, filter_slots, .. } => {
-                TandemParty::Xtp { sender, receiver, wtimer_slots: self.wtimer, filter_slots }
+        let scheme = match usual.scheme {
+            TandemScheme::Xtp { sender, receiver, filter_slots, asks, reads_slots, .. } => {
+                TandemScheme::Xtp { sender, receiver, wtimer_slots: self.wtimer, filter_slots, asks, reads_slots }
             }
             other => other,
         };
         let tandem = TandemConfig { link1_room: self.room, tie: self.tie, order: self.order, ..usual.tandem };
-        TandemScenario { party, tandem, ..usual }
+        TandemScenario { scheme, tandem, ..usual }
     }
 
     fn windows(&self, who: Who) -> String {

@@ -7,8 +7,8 @@
 
 use super::delay;
 use super::over_window::{self, WINDOWS};
-use super::tandem::{FIVE, SEGSTREAM, THROUGHPUT, Who};
-use segstream_lab::claim::{Claim, Finding, Judgement};
+use super::tandem::{FIVE, READINGS, Reading, SEGSTREAM, THROUGHPUT, Who, bernoulli};
+use segstream_lab::claim::{Claim, Finding, Part};
 use segstream_lab::figure::{Figure, TextTable};
 use segstream_lab::measured::Measured;
 use segstream_lab::study::{Study, TandemPoint};
@@ -45,6 +45,7 @@ pub(super) static STUDY: Study = Study {
             check: small_windows_wait,
         },
     ],
+    standings: |measured| delay::standings(measured, &SEGSTREAM.name(), &FIVE, "0.12 messages/slot, W"),
     expected: include_str!("expected.csv"),
     ..Study::NONE
 };
@@ -58,7 +59,30 @@ const PACED: Who = Who::Segstream(Some(0.4));
 const ALL: [Who; 7] = [FIVE[0], FIVE[1], FIVE[2], FIVE[3], FIVE[4], SEGSTREAM, PACED];
 
 fn points() -> Vec<TandemPoint> {
-    over_window::points(&ALL)
+    let mut points = over_window::points(&ALL);
+    for reading in &READINGS[1..] {
+        for who in FIVE {
+            points.extend(WINDOWS.map(|window| TandemPoint {
+                curve: reading.curve(who),
+                x: f64::from(window),
+                scenario: reading.over(&who.over(window, bernoulli(THROUGHPUT))),
+            }));
+        }
+    }
+    points
+}
+
+/// The best windows in a reading of LINK1, as text and whether they are in the paper's order.
+fn read_so(measured: &Measured, reading: &Reading) -> Option<(String, bool)> {
+    let best: Vec<u32> = FIVE.iter().map(|who| Some(over_window::best(measured, &reading.curve(*who))?.0)).collect::<Option<_>>()?;
+    let listed = best.iter().map(u32::to_string).collect::<Vec<_>>().join(" / ");
+    Some((listed, in_order(&best)))
+}
+
+/// The paper's order: discard, 1.3, 1.2, then selective repeat; of [`FIVE`].
+fn in_order(best: &[u32]) -> bool {
+    matches!(*best, [discard, late, early, selective, selective_early]
+        if discard < early && early <= late && late < selective.min(selective_early))
 }
 
 fn figures(measured: &Measured) -> Vec<Figure> {
@@ -105,20 +129,23 @@ fn near(delays: &[f64], least: f64) -> String {
 fn best_windows(measured: &Measured) -> Option<Finding> {
     let best: Vec<u32> = FIVE.iter().map(|who| Some(over_window::best(measured, &who.name())?.0)).collect::<Option<_>>()?;
     let [discard, late, early, selective, selective_early] = best[..] else { return None };
-    let ordered = discard < early && early <= late && late < selective.min(selective_early);
+    let ordered = in_order(&best);
     let near = best.iter().zip(PAPER).all(|(ours, paper)| ours.abs_diff(paper) <= OFF);
-    let judgement = match (ordered, near) {
-        (true, true) => Judgement::Agrees,
-        (false, false) => Judgement::DoesNotAgree,
-        _ => Judgement::ShapeOnly,
-    };
+    let equal = best.iter().zip(PAPER).filter(|(ours, paper)| **ours == *paper).count();
+    let parts = [Part::point("the order", ordered), Part::also("the windows", equal == PAPER.len())];
+    let mut otherwise = Vec::new();
+    for reading in &READINGS[1..] {
+        let (windows, ordered) = read_so(measured, reading)?;
+        otherwise.push(format!("{} {windows}{}", reading.name, if ordered { "" } else { ", not in order" }));
+    }
     let measured = format!(
         "1.1 and 2.1: {discard}, 1.3: {early}, 1.2: {late}, 2.2: {selective}, 2.3: {selective_early}; discard < 1.3 <= 1.2 < 2.2 and 2.3 \
-         {}; all within {OFF} packets of the paper's: {}",
+         {}; {equal} of five are the paper's, all within {OFF} packets of it: {}",
         if ordered { "holds" } else { "does not hold" },
         if near { "yes" } else { "no" }
     );
-    Some(Finding::new(judgement, measured).because(
+    let chosen = "which packet is first at LINK1, the external one, with room for 13";
+    Some(Finding::of(parts, measured).by_choice_of(chosen, &otherwise.join("; ")).because(
         "Which of two packets that reach LINK1 in one slot is first was chosen for the order, which does not come out with the user's; \
          the values move with the room of LINK1. The study of sensitivity has both.",
     ))
@@ -132,10 +159,7 @@ fn small_windows_wait(measured: &Measured) -> Option<Finding> {
         more.push(smallest / least - 1.0);
         told.push(format!("{} {} against {} at {window}", who.number(), delay::text(smallest), delay::text(least)));
     }
-    let judgement = match more.iter().filter(|more| **more > 0.05).count() {
-        5 => Judgement::Agrees,
-        0 => Judgement::DoesNotAgree,
-        _ => Judgement::ShapeOnly,
-    };
-    Some(Finding::new(judgement, format!("slots at a window of 30 and {THROUGHPUT} messages/slot: {}", told.join("; "))))
+    let waiting = more.iter().filter(|more| **more > 0.05).count();
+    let parts = [Part::point("most schemes wait", waiting >= 3), Part::also("every scheme does", waiting == FIVE.len())];
+    Some(Finding::of(parts, format!("slots at a window of 30 and {THROUGHPUT} messages/slot: {}", told.join("; "))))
 }
