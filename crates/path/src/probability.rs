@@ -84,16 +84,32 @@ pub(crate) fn parse_span(text: &str, what: &'static str) -> Result<Duration, Spe
     let refused = || SpecError::NotASpan { what, text: text.to_owned() };
     let trimmed = text.trim();
     let (number, unit) = trimmed.split_at(trimmed.find(|c: char| c.is_alphabetic() && c != 'e').unwrap_or(trimmed.len()));
-    let nanos = match unit {
-        "ns" => 1.0,
-        "us" | "µs" | "μs" => 1e3,
-        "ms" => 1e6,
-        "s" => 1e9,
+    let nanos: u64 = match unit {
+        "ns" => 1,
+        "us" | "µs" | "μs" => 1_000,
+        "ms" => 1_000_000,
+        "s" => 1_000_000_000,
         _ => return Err(refused()),
     };
-    let value = number.trim_end().parse::<f64>().map_err(|_| refused())? * nanos;
+    let number = number.trim_end();
+    let value = number.parse::<f64>().map_err(|_| refused())? * nanos as f64;
     // Limit: spans end below a century, so that sums with any instant of a run stay meaningful.
-    if (0.0..=3e18).contains(&value) { Ok(Duration::from_nanos(nearest(value))) } else { Err(refused()) }
+    if !(0.0..=3e18).contains(&value) {
+        return Err(refused());
+    }
+    Ok(Duration::from_nanos(digits_times(number, nanos).unwrap_or_else(|| nearest(value))))
+}
+
+/// `number` in units of `nanos`; `None` unless it is digits, with or without a point among them.
+///
+/// Why: a float cannot hold every nanosecond above 2^53 of them, but a span must be read back as it was printed.
+fn digits_times(number: &str, nanos: u64) -> Option<u64> {
+    let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
+    if !fraction.bytes().all(|digit| digit.is_ascii_digit()) {
+        return None;
+    }
+    let below_one: f64 = format!("0.{fraction}").parse().ok()?;
+    whole.parse::<u64>().ok()?.checked_mul(nanos)?.checked_add(nearest(below_one * nanos as f64))
 }
 
 /// The nearest whole number. Adding one half and cutting is exact enough below 2^52 and portable.
@@ -147,6 +163,8 @@ mod tests {
         assert_eq!(parse_span("1.5s", "dwell"), Ok(Duration::from_millis(1500)));
         assert_eq!(parse_span("1e3us", "dwell"), Ok(Duration::from_millis(1)));
         assert_eq!(parse_span("250 ns", "dwell"), Ok(Duration::from_nanos(250)));
+        assert_eq!(parse_span(".5us", "dwell"), Ok(Duration::from_nanos(500)));
+        assert_eq!(parse_span("1.5e3us", "dwell"), Ok(Duration::from_micros(1500)));
         for text in ["", "5", "ms", "-1ms", "1h", "1e30s", "nans", "1 000ms"] {
             let error = parse_span(text, "dwell").expect_err(text);
             assert!(error.to_string().contains(&format!("the dwell \"{text}\"")), "{error}");
@@ -155,7 +173,7 @@ mod tests {
 
     #[test]
     fn a_span_printed_is_the_span_read() {
-        for nanos in [1, 999, 1_500, 1_620_000_000, 180_000_000, 60_000_000_001] {
+        for nanos in [1, 999, 1_500, 1_620_000_000, 180_000_000, 60_000_000_001, 2_222_222_222_222_221_000, 2_999_999_999_999_999_999] {
             let span = Duration::from_nanos(nanos);
             assert_eq!(parse_span(&span.to_string(), "dwell"), Ok(span));
         }

@@ -1,4 +1,5 @@
-//! What a user writes of a path besides its loss: the management of the queue, jitter, steps of the delay, a recorded link.
+//! What a user writes of a path besides its loss: bandwidth, policer, the management of the queue, jitter, steps of the delay,
+//! reordering, a recorded link.
 //!
 //! Promises: no text makes a parser panic; a refusal is a sentence; what is accepted is printed so that it parses to itself, and
 //! a path can be made of it that settles every packet.
@@ -8,7 +9,9 @@ use core::str::FromStr;
 use segstream_base::endpoint::Ecn;
 use segstream_base::random::Seed;
 use segstream_base::{Bandwidth, Bytes, Duration, Instant};
-use segstream_path::{Aqm, DelaySteps, Jitter, OpportunityTrace, PathConfig, PathPacket, ScheduledPath, SpecError};
+use segstream_path::{
+    Aqm, DelaySteps, Jitter, OpportunityTrace, PathConfig, PathPacket, Policer, RateTrace, ReorderSpec, ScheduledPath, SpecError,
+};
 
 /// Packets sent over an accepted path.
 const PACKETS: u64 = 64;
@@ -22,12 +25,18 @@ pub fn check(data: &[u8]) {
     let aqm: Option<Aqm> = parsed(text);
     let jitter: Option<Jitter> = parsed(text);
     let steps: Option<DelaySteps> = parsed(text);
+    let policer: Option<Policer> = parsed(text);
+    let trace: Option<RateTrace> = parsed(text);
+    let reorder: Option<ReorderSpec> = parsed(text);
     let listed: Option<OpportunityTrace> = parsed(text);
     let read = accepted(text, OpportunityTrace::read(text));
-    if aqm.is_some() || jitter.is_some() || steps.is_some() {
+    if aqm.is_some() || jitter.is_some() || steps.is_some() || policer.is_some() || trace.is_some() || reorder.is_some() {
         run(&PathConfig {
-            bandwidth: Some(Bandwidth::from_megabits_per_second(8)),
+            bandwidth: trace.is_none().then(|| Bandwidth::from_megabits_per_second(8)),
+            trace: trace.unwrap_or_default(),
             aqm: aqm.unwrap_or_default(),
+            policer,
+            reorder: reorder.unwrap_or_default(),
             jitter: jitter.unwrap_or_default(),
             delay_steps: steps.unwrap_or_default(),
             ..PathConfig::default()
