@@ -16,6 +16,7 @@ mod checks;
 mod file_name;
 mod incoming;
 mod offers;
+mod open_streams;
 mod receiving;
 mod scheme;
 mod segment_record;

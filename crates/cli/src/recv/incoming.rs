@@ -11,6 +11,7 @@
 
 use super::checks::{Question, Reply};
 use super::offers::{Begin, Offers};
+use super::open_streams::OpenStreams;
 use super::segment_record::{SegmentRecord, SmallestDelay};
 use super::sink::Attributes;
 use super::storage::Beginning;
@@ -20,11 +21,9 @@ use crate::manifest::{self, Answer, MANIFEST_LABEL, RECORD_BYTES_MAX, Record};
 use crate::transfer_report::{FileReport, TransferReport};
 use segstream::{CloseReason, ConnectionId, Contract, Fingerprint, Order, Received, SegmentNumber, StreamId, Verdict};
 use segstream_base::{Bytes, Instant};
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 
-/// The most streams that a sender can have live, and so name before they are opened here.
-const STREAMS_AHEAD: u32 = 256;
 /// The most streams without an offer: their reports are kept until the end.
 const STREAMS_MAX: usize = 65_536;
 
@@ -87,8 +86,7 @@ pub(super) struct Incoming {
     /// Answers that the send buffer does not take yet.
     pub(super) unsent: VecDeque<segstream::Bytes>,
     pub(super) streams: BTreeMap<StreamId, Arriving>,
-    /// Streams that may still receive data.
-    receiving: BTreeSet<StreamId>,
+    open: OpenStreams,
     said: BTreeMap<StreamId, Said>,
     /// The stream of packs.
     packs: Option<StreamId>,
@@ -122,7 +120,7 @@ impl Incoming {
             answers: None,
             unsent: VecDeque::new(),
             streams: BTreeMap::new(),
-            receiving: BTreeSet::new(),
+            open: OpenStreams::default(),
             said: BTreeMap::new(),
             packs: None,
             offers: Offers::new(id, sender, bytes_max),
@@ -143,6 +141,7 @@ impl Incoming {
     /// there is a manifest, and what waited for that is compared.
     pub(super) fn open(&mut self, stream: StreamId, contract: &Contract, jobs: &mut Vec<Job>) {
         let is_first = stream == StreamId::FIRST;
+        self.open.open(stream);
         if is_first && contract.label == MANIFEST_LABEL {
             self.manifest = Some(stream);
         } else {
@@ -150,7 +149,7 @@ impl Incoming {
         }
         if is_first {
             self.first_is_open = true;
-            for stream in self.receiving() {
+            for stream in self.open.wanted() {
                 self.begin_destination(stream, jobs);
             }
             self.settle_waiting(jobs);
@@ -160,7 +159,7 @@ impl Incoming {
     fn begin(&mut self, stream: StreamId, contract: &Contract, jobs: &mut Vec<Job>) {
         let report = FileReport { name: contract.label.clone(), ..FileReport::default() };
         let arriving = Arriving {
-            number: self.streams.len() as u32,
+            number: self.open.want(stream),
             stage: Stage::Receiving,
             contract: contract.clone(),
             differs: false,
@@ -173,7 +172,6 @@ impl Incoming {
             report,
         };
         self.streams.insert(stream, arriving);
-        self.receiving.insert(stream);
         self.begin_destination(stream, jobs);
     }
 
@@ -220,9 +218,9 @@ impl Incoming {
         is_overfull.then(|| format!("the sender has opened more than {STREAMS_MAX} streams without an offer; let it send fewer"))
     }
 
-    /// The streams that may still receive data, in the order of their identifiers.
-    pub(super) fn receiving(&self) -> Vec<StreamId> {
-        self.receiving.iter().copied().collect()
+    /// The streams that may still bring data, and what becomes of it.
+    pub(super) const fn open_streams(&self) -> &OpenStreams {
+        &self.open
     }
 
     /// Takes a record of the manifest; what is to be looked at because of it.
@@ -244,9 +242,12 @@ impl Incoming {
             }
             return None;
         };
-        let next = self.streams.last_key_value().map_or(StreamId::FIRST, |(last, _)| last.saturating_add(1));
-        let is_done = self.streams.get(&stream).is_some_and(|arriving| arriving.stage == Stage::Done);
-        if is_done || stream > next.saturating_add(STREAMS_AHEAD) {
+        let is_done = match self.streams.get(&stream) {
+            Some(arriving) => arriving.stage == Stage::Done,
+            // Its offer is settled.
+            None => self.open.was_opened(stream),
+        };
+        if is_done || !self.open.is_within_reach(stream) {
             return None;
         }
         let said = self.said.entry(stream).or_default();
@@ -343,8 +344,8 @@ impl Incoming {
 
     /// The name of a file that is under way.
     pub(super) fn current_name(&self) -> Option<&str> {
-        let stream = self.receiving.iter().find(|stream| self.packs != Some(**stream))?;
-        self.streams.get(stream).map(|arriving| arriving.report.name.as_str())
+        let stream = self.open.wanted().into_iter().find(|stream| self.packs != Some(*stream))?;
+        self.streams.get(&stream).map(|arriving| arriving.report.name.as_str())
     }
 
     /// Whether segments of `stream` can be taken now: those that come in any order only when it is known where they go.
@@ -355,7 +356,7 @@ impl Incoming {
     /// Everything of `stream` has been taken.
     pub(super) fn on_ended(&mut self, stream: StreamId, jobs: &mut Vec<Job>) {
         let key = self.key(stream);
-        self.receiving.remove(&stream);
+        self.open.end(stream);
         if self.packs == Some(stream) {
             self.streams.remove(&stream);
             return;
@@ -420,7 +421,7 @@ impl Incoming {
     /// `stream` has failed.
     fn leave_as(&mut self, stream: StreamId, sentence: String, is_wrong: bool, jobs: &mut Vec<Job>) {
         let key = self.key(stream);
-        self.receiving.remove(&stream);
+        self.open.discard(stream);
         if let Some(arriving) = self.streams.get_mut(&stream) {
             arriving.stage = Stage::Leaving;
             arriving.report.error.get_or_insert(sentence);
@@ -439,7 +440,7 @@ impl Incoming {
     pub(super) fn on_done(&mut self, now: Instant, stream: StreamId, failed: Option<String>) -> Option<Answer> {
         let arriving = self.streams.get_mut(&stream).filter(|arriving| arriving.stage != Stage::Done)?;
         arriving.stage = Stage::Done;
-        self.receiving.remove(&stream);
+        self.open.discard(stream);
         self.said.remove(&stream);
         if let Some(sentence) = failed {
             arriving.report.error.get_or_insert(sentence);

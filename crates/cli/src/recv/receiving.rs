@@ -235,7 +235,10 @@ impl<'a> Receiving<'a> {
         for (&id, incoming) in &mut self.incoming {
             let now = self.endpoint.clock().now();
             let mut connection = self.endpoint.connection(id);
-            for stream in incoming.receiving() {
+            for stream in incoming.open_streams().discarded() {
+                while connection.try_recv(stream).is_some() {}
+            }
+            for stream in incoming.open_streams().wanted() {
                 while self.writing_bytes < WRITING_BYTES_MAX && incoming.takes(stream) {
                     let Some(received) = connection.try_recv(stream) else { break };
                     let Some((job, record)) = incoming.on_segment(now, received) else { break };
