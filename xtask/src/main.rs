@@ -47,7 +47,7 @@ usage: cargo xtask <step>
   ci              run every step, as continuous integration does
   layers          check the direction of dependencies, and what the inner crates may mention
   tidy            check lengths, names, words, extensions, module docs and links
-  fuzz [SECONDS]  run each fuzz target for SECONDS (10)
+  fuzz [SECONDS]  run each fuzz target for SECONDS; without, for 10 with the same seed each time
   dependencies    check licences, duplicates, sources and advisories of the dependencies, by cargo-deny
   oldest          build with the oldest compiler that Cargo.toml promises
   packages        pack every crate that others may depend on, and build it from its package
@@ -76,9 +76,9 @@ fn run(arguments: &[String]) -> Result<()> {
         ["ci"] => ci::run(&root),
         ["layers"] => layers::run(&root),
         ["tidy"] => tidy::run(&root),
-        ["fuzz"] => fuzz::run(&root, fuzz::DEFAULT_SECONDS),
+        ["fuzz"] => fuzz::run(&root, None),
         ["fuzz", seconds] => match seconds.parse() {
-            Ok(seconds) => fuzz::run(&root, seconds),
+            Ok(seconds) => fuzz::run(&root, Some(seconds)),
             Err(_) => bail!("{seconds} is not a whole number of seconds\n{USAGE}"),
         },
         ["dependencies"] => dependencies::run(&root),
