@@ -33,7 +33,7 @@ local VERDICT = {[0] = "complete", "within_tolerance", "expired"}
 local FRAME = {
     [0x01] = "OPEN", [0x02] = "FINISHED", [0x03] = "SKIP", [0x04] = "END", [0x05] = "WAITING", [0x06] = "RECLASS", [0x07] = "REACHED",
     [0x11] = "GRANT", [0x12] = "COMPLETE", [0x13] = "JUDGED", [0x14] = "REQUEST", [0x15] = "RECLASS_ECHO", [0x16] = "REFUSED",
-    [0x17] = "ARRIVAL", [0x18] = "MAX_STREAMS",
+    [0x17] = "ARRIVAL", [0x18] = "MAX_STREAMS", [0x1a] = "EXTENSIONS", [0x1c] = "DURABLE",
 }
 local INTERLEAVE = {[0] = "auto", "off", "in blocks", "invalid"}
 
@@ -72,6 +72,7 @@ number("max_streams", "Limit of live streams")
 number("max_datagram", "Limit of datagram bytes")
 number("idle_timeout_ms", "Idle timeout (ms)")
 number("streams", "Streams", ProtoField.uint8)
+field("extensions", ProtoField.uint64, "Extensions", base.HEX)
 field("reset", ProtoField.uint8, "Stateless reset token follows", base.DEC)
 field("reset_token", ProtoField.bytes, "Stateless reset token")
 field("reject_reason", ProtoField.uint8, "Reason", base.DEC, REJECT)
@@ -148,6 +149,8 @@ number("arrived_shipments", "Shipments arrived")
 number("lost", "Shipments declared lost")
 number("marked", "Shipments marked CE")
 number("streams_total", "Streams in all", ProtoField.uint64)
+number("durable", "Durable segments")
+field("last_confirmation", ProtoField.uint8, "Last confirmation", base.DEC)
 field("summary", ProtoField.string, "Summary")
 segstream.fields = all
 
@@ -382,6 +385,11 @@ local frames = {
             sync, at, bytes, shipments, lost, marked)
     end,
     [0x18] = function(r) return string.format("streams up to %s in all", r:varint("streams_total")) end,
+    [0x1c] = function(r)
+        local stream, segments = r:varint("stream"), r:varint("durable")
+        local last = r:u8("last_confirmation") == 1 and ", no more will be" or ""
+        return string.format("durable stream %s below %s%s", stream, segments, last)
+    end,
 }
 
 -- Frames to the end, whose types are `first` and above of the same sixteen.
@@ -393,6 +401,11 @@ local function all_frames(r, first, parts)
             return frames[type](r)
         end, parts)
     end
+end
+
+-- 12.1: what an end supports.
+local function extensions(r, parts)
+    r:group(function() return string.format("extensions %s", r:varint("extensions")) end, parts)
 end
 
 -- 6.9, 6.10: what a handshake in the clear proposes or agrees on.
@@ -408,6 +421,7 @@ local function proposal(r, parts)
     for id = 0, r:u8("streams") - 1 do
         r:group(function() return string.format("stream %d %s", id, contract(r)) end, parts)
     end
+    if r:left() > 0 then extensions(r, parts) end
 end
 
 local function agreement(r, parts)
@@ -417,6 +431,10 @@ local function agreement(r, parts)
     limits(r)
     if r:u8("reset") == 1 then r:bytes("reset_token", 16) end
     r:bytes("token", r:u8("token_length"))
+    if r:left() > 0 and r.tvb(r.at, 1):uint() == 0x1a then
+        r:u8("frame")
+        extensions(r, parts)
+    end
     all_frames(r, 0x11, parts)
 end
 

@@ -7,7 +7,7 @@ use crate::rate::Rate;
 use core::net::SocketAddr;
 use core::num::NonZeroU8;
 use segstream_base::{Bandwidth, Duration};
-use segstream_wire::{Class, Limits};
+use segstream_wire::{Class, Extensions, Limits};
 
 /// The smallest datagram every path must carry, and the size used until it is measured.
 pub const DATAGRAM_BYTES_MIN: usize = 1200;
@@ -33,6 +33,11 @@ impl Shard {
     /// the third of the datagram: the byte modulo the number of shards is the shard's.
     pub const fn names(self, byte: u8) -> bool {
         byte % self.count.get() == self.index
+    }
+
+    /// How many shards share the port.
+    pub(crate) const fn count(self) -> u64 {
+        self.count.get() as u64
     }
 
     /// `identifier` with the second byte such that it names this shard.
@@ -94,6 +99,13 @@ pub struct Config {
     /// The largest receive buffer of all streams of a connection together; a further stream still gets
     /// 64 KiB. Default 256 MiB.
     pub connection_window_bytes: u64,
+    /// The most that all peers together are granted for their streams, payload and state, in bytes. One stream gets a
+    /// thirty-second of what is left at most; a stream beyond it is refused, except for the first of a connection, which gets the least. The shards of
+    /// a port have equal parts of it. Default 8 GiB.
+    pub memory_bytes: u64,
+    /// The most that the connections of one key are granted together; in plain mode peers have no keys, and it bounds each connection. A
+    /// connection whose first streams exceed it ends when the key is known. Default 1 GiB.
+    pub memory_bytes_per_peer: u64,
     /// The most connections at a time. Default 1024.
     pub connections: usize,
     /// The most concurrent set-ups of peers that are not authenticated yet. Default 256.
@@ -115,6 +127,9 @@ pub struct Config {
     pub pacing_quantum: Duration,
     /// The timeout of set-up. Default 10 s.
     pub connect_timeout: Duration,
+    /// Whether the application confirms what it receives ([`crate::connection::Connection::confirm`]). If so, a stream of the peer counts as
+    /// live until all of it is confirmed. Default no.
+    pub confirms: bool,
     /// Whether connections tell what they do, for [`crate::endpoint::Endpoint::poll_trace`]. Default no.
     pub trace: bool,
 }
@@ -133,6 +148,8 @@ impl Default for Config {
             reorder: 3,
             stream_window_bytes: 64 << 20,
             connection_window_bytes: 256 << 20,
+            memory_bytes: 8 << 30,
+            memory_bytes_per_peer: 1 << 30,
             connections: 1024,
             setups: 256,
             setups_per_host: 16,
@@ -143,12 +160,19 @@ impl Default for Config {
             listener: None,
             pacing_quantum: Duration::from_micros(200),
             connect_timeout: Duration::from_secs(10),
+            confirms: false,
             trace: false,
         }
     }
 }
 
 impl Config {
+    /// What an endpoint supports beyond what every one does.
+    pub(crate) const fn extensions(&self) -> Extensions {
+        let confirms = if self.confirms { Extensions::CONFIRMS } else { Extensions::NONE };
+        Extensions::DURABLE.with(confirms)
+    }
+
     /// A fixed rate of `rate` without bursts.
     pub fn with_rate(mut self, rate: Bandwidth) -> Self {
         self.rate = Rate::smooth(rate);

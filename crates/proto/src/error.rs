@@ -4,12 +4,15 @@
 
 use crate::session::HandshakeError;
 use core::time::Duration;
-use segstream_base::Bytes;
+use segstream_base::{Bytes, SegmentNumber, StreamId};
 use segstream_wire::handshake::RejectReason;
 
 /// The code a peer receives when this end closes for [`CloseReason::PathOverloaded`]. Why so high: the low codes are the
 /// application's.
 pub const PATH_OVERLOADED_CODE: u64 = 0x5347_0001;
+
+/// The code a peer receives when this end closes for [`CloseReason::PeerOverMemoryBudget`].
+pub const MEMORY_BUDGET_CODE: u64 = 0x5347_0003;
 
 /// The code a peer receives when this end closes for [`CloseReason::ProtocolViolation`].
 pub const PROTOCOL_VIOLATION_CODE: u64 = 0x5347_0002;
@@ -73,6 +76,12 @@ pub enum CloseReason {
     /// The peer has lost the connection state, for example by a restart (stateless reset, RFC 9000 10.3).
     #[error("the peer has lost the connection state, for example by a restart; connect again")]
     ResetByPeer,
+    /// The connections of the peer's key would have been granted more than a key may have.
+    #[error(
+        "the connections of this peer's key have been granted the {0} bytes of memory that a key may have; it should close others first, or ask for smaller \
+         windows"
+    )]
+    PeerOverMemoryBudget(u64),
     /// The AEAD usage limit of the keys is reached: they have sealed, or failed to open, as much as is safe (RFC 9001 6.6).
     #[error("the keys of the connection have reached their usage limit (RFC 9001 6.6); connect again")]
     AeadLimitReached,
@@ -111,6 +120,26 @@ pub enum OpenStreamError {
     TooManyStreams {
         /// How many it allows at a time.
         live_max: u32,
+    },
+}
+
+/// Why a confirmation was not taken: a fault of the caller.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ConfirmError {
+    /// One end does not do it.
+    #[error("confirmations are not agreed on with this peer; set `confirms` at the receiving end, and use a sender that knows them")]
+    NotAgreed,
+    /// The peer has no such stream, or it has ended and all of it is confirmed.
+    #[error("the peer has no stream {0}, or it has ended and nothing of it is left to confirm")]
+    Unknown(StreamId),
+    /// The application has not taken so many segments.
+    #[error("segments below {segments} cannot be confirmed: those below {taken} were taken; receive the others first")]
+    NotTaken {
+        /// What was to be confirmed.
+        segments: SegmentNumber,
+        /// What may be.
+        taken: SegmentNumber,
     },
 }
 

@@ -314,7 +314,7 @@ impl Sender for LoneSender {
                     self.broken.get_or_insert(broken);
                     continue;
                 }
-                SenderHalfEvent::Refused(..) | SenderHalfEvent::StreamsAvailable => continue,
+                SenderHalfEvent::Refused(..) | SenderHalfEvent::StreamsAvailable | SenderHalfEvent::Durable(..) => continue,
             });
         }
     }

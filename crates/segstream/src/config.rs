@@ -38,8 +38,19 @@ pub struct Config {
     pub connect_timeout: Duration,
     /// The maximum number of live streams of a peer on one connection. Default 256. Streams that have ended and were read do not count.
     pub streams: u32,
+    /// Whether this application confirms what it receives ([`crate::blocking::Connection::confirm`]). If so, a stream of a peer counts as live until
+    /// all of it is confirmed. Default no.
+    pub confirms: bool,
     /// The maximum receive buffer of one stream in bytes. Default 64 MiB.
     pub stream_window_bytes: u64,
+    /// The maximum receive buffer of all streams of a connection together, payload and state; a further stream still gets 64 KiB. Default 256 MiB.
+    pub connection_window_bytes: u64,
+    /// The maximum that all peers together are granted for their streams, in bytes. One stream gets a
+    /// thirty-second of what is left at most; beyond it only the first stream of a connection is taken, with the least window. Default 8 GiB.
+    pub memory_bytes: u64,
+    /// The maximum that the connections of one key are granted together, in bytes. Default 1 GiB. In plain mode peers have no keys, and it
+    /// bounds each connection.
+    pub memory_bytes_per_peer: u64,
     /// The maximum number of connections. Default 1024.
     pub connections: usize,
     /// The maximum number of connections of one key, of those that peers begin. Default 256. In plain mode peers have no keys, and only
@@ -77,7 +88,11 @@ impl Default for Config {
             idle_timeout: protocol.limits.idle_timeout.into(),
             connect_timeout: protocol.connect_timeout.into(),
             streams: protocol.limits.streams,
+            confirms: protocol.confirms,
             stream_window_bytes: protocol.stream_window_bytes,
+            connection_window_bytes: protocol.connection_window_bytes,
+            memory_bytes: protocol.memory_bytes,
+            memory_bytes_per_peer: protocol.memory_bytes_per_peer,
             connections: protocol.connections,
             connections_per_peer: CONNECTIONS_PER_PEER,
             setups: protocol.setups,
@@ -118,7 +133,11 @@ impl Config {
             datagram_bytes: self.datagram_bytes,
             unlimited: self.unlimited,
             reorder: self.reorder,
+            confirms: self.confirms,
             stream_window_bytes: self.stream_window_bytes,
+            connection_window_bytes: self.connection_window_bytes,
+            memory_bytes: self.memory_bytes,
+            memory_bytes_per_peer: self.memory_bytes_per_peer,
             connections: self.connections,
             setups: self.setups,
             setups_per_host: self.setups_per_host,

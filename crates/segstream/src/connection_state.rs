@@ -8,7 +8,7 @@
 
 use crate::progress::Progressive;
 use crate::verdicts::Verdicts;
-use crate::{Bandwidth, Class, CloseReason, ConnectionEvent, Contract, RefuseReason, StreamId};
+use crate::{Bandwidth, Class, CloseReason, ConnectionEvent, Contract, Durable, RefuseReason, StreamId};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::SocketAddr;
 
@@ -19,13 +19,23 @@ pub(crate) struct Sending {
     pub(crate) refused: Option<RefuseReason>,
     /// The application has finished the stream.
     pub(crate) finished: bool,
+    /// What the peer's application has confirmed, and whether that is news to ours.
+    pub(crate) durable: Durable,
+    pub(crate) durable_unread: bool,
     /// The writer of the open segment was dropped while the send buffer was full; its end is pending.
     pub(crate) end_pending: bool,
 }
 
 impl Sending {
     pub(crate) const fn new(stream: StreamId) -> Self {
-        Self { verdicts: Verdicts::new(stream), refused: None, finished: false, end_pending: false }
+        Self {
+            verdicts: Verdicts::new(stream),
+            refused: None,
+            finished: false,
+            durable: Durable::NONE,
+            durable_unread: false,
+            end_pending: false,
+        }
     }
 
     /// Whether no more verdicts will come.
@@ -99,6 +109,7 @@ struct PendingEvents {
     streams_available: bool,
     writable: BTreeSet<StreamId>,
     judged: BTreeSet<StreamId>,
+    durable: BTreeSet<StreamId>,
     readable: BTreeSet<StreamId>,
     ended: VecDeque<(StreamId, u64)>,
     reclassed: Option<Class>,
@@ -130,7 +141,7 @@ impl ConnectionState {
 
     /// Adds a stream of ours, and removes ended ones.
     pub(crate) fn on_opened(&mut self, stream: StreamId) {
-        self.sending.retain(|_, kept| !kept.has_ended() || kept.refused.is_some() || kept.verdicts.has_unread());
+        self.sending.retain(|_, kept| !kept.has_ended() || kept.refused.is_some() || kept.durable_unread || kept.verdicts.has_unread());
         let ended = self.sending.values().filter(|kept| kept.has_ended()).count();
         if ended > ENDED_STREAMS_MAX
             && let Some(oldest) = self.sending.iter().find(|(_, kept)| kept.has_ended()).map(|(&oldest, _)| oldest)
@@ -216,6 +227,13 @@ impl ConnectionState {
                 self.pending.refused.push_back((stream, reason));
                 return EventScope::Sending(stream);
             }
+            ConnectionEvent::Durable(stream, durable) => {
+                if let Some(sending) = self.sending.get_mut(&stream) {
+                    (sending.durable, sending.durable_unread) = (durable, true);
+                    self.pending.durable.insert(stream);
+                }
+                return EventScope::Sending(stream);
+            }
             ConnectionEvent::StreamsAvailable => self.pending.streams_available = true,
             ConnectionEvent::Reclassed(class) => self.pending.reclassed = Some(class),
             ConnectionEvent::RateChanged(rate) => self.pending.rate = Some(rate),
@@ -248,6 +266,12 @@ impl ConnectionState {
                     return Some(ConnectionEvent::Judged { stream, segments, verdict: judged.verdict, holes: judged.holes });
                 }
                 None => _ = pending.judged.pop_first(),
+            }
+        }
+        while let Some(stream) = pending.durable.pop_first() {
+            if let Some(sending) = self.sending.get_mut(&stream).filter(|sending| sending.durable_unread) {
+                sending.durable_unread = false;
+                return Some(ConnectionEvent::Durable(stream, sending.durable));
             }
         }
         if let Some(stream) = pending.readable.pop_first() {

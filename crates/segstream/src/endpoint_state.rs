@@ -4,11 +4,12 @@
 //! result that is not there yet is [`Poll::Pending`], and the caller decides how to wait.
 //!
 //! - `endpoint_state`: connections, from the request until they have drained (RFC 9000 10.2.2);
-//! - `endpoint_state/sending`, `endpoint_state/receiving`: the operations on streams.
+//! - `endpoint_state/sending`, `endpoint_state/receiving`: the operations on streams; `endpoint_state/confirming`: confirmations.
 //!
 //! Invariant: every event of the protocol is stored in a connection's state; a connection without handles is removed as soon as it has
 //! drained.
 
+mod confirming;
 mod receiving;
 mod sending;
 

@@ -3,8 +3,8 @@
 //! Invariant: an error never loses what was accepted before it.
 
 use crate::{
-    Class, CloseReason, ConnectError, ContractError, IdentityError, OpenStreamError, RateError, RefuseReason, SocketError, StreamId,
-    SubmitError, ToleranceError,
+    Class, CloseReason, ConfirmError, ConnectError, ContractError, IdentityError, OpenStreamError, RateError, RefuseReason, SocketError,
+    StreamId, SubmitError, ToleranceError,
 };
 use std::net::SocketAddr;
 
@@ -58,6 +58,12 @@ pub enum Error {
     /// A waker ended the call. Nothing is lost; call again.
     #[error("a waker ended the call; nothing is lost, call again to continue")]
     Woken,
+    /// The peer's application confirms nothing.
+    #[error("the peer confirms nothing of what it receives; set `confirms` in the configuration of the receiving end")]
+    NotConfirming,
+    /// A confirmation was not taken.
+    #[error(transparent)]
+    Confirm(#[from] ConfirmError),
     /// The class has neither flow control nor rate control.
     #[error("class {0} has neither flow control nor rate control; use a class with one of them, or allow unlimited sending explicitly")]
     Unlimited(Class),

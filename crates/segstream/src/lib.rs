@@ -92,6 +92,13 @@
 //! ([`Config::with_rate_megabits`]). If the path carries almost nothing of that rate, a circuit breaker ends the connection with
 //! [`CloseReason::PathOverloaded`].
 //!
+//! # Confirmations
+//!
+//! A verdict says that a segment has arrived. What is *safe* at the other end, on disk or processed, only the receiving application
+//! knows: with [`Config::confirms`] it tells so by [`blocking::Connection::confirm`], and the sender waits for it with
+//! [`blocking::Connection::confirmed`] or reads it with [`blocking::Connection::durable`]. A stream then counts as live until all of it is
+//! confirmed, or [`blocking::Connection::confirm_no_more`] lets go of it. Closing a connection does not wait for confirmations.
+//!
 //! # Limits and memory
 //!
 //! Memory is bounded, whatever the peer or the application does:
@@ -174,8 +181,9 @@ pub use segstream_net::wake::Waker;
 pub use segstream_proto::config::DatagramSize;
 pub use segstream_proto::connection::{ConnectionEvent, Received};
 pub use segstream_proto::endpoint::{ConnectionId, SavedCapacity, UnmatchedCounters};
-pub use segstream_proto::error::{CloseReason, ConnectError, OpenStreamError};
+pub use segstream_proto::error::{CloseReason, ConfirmError, ConnectError, OpenStreamError};
 pub use segstream_proto::rate::{Rate, RateError};
+pub use segstream_proto::sender::Durable;
 pub use segstream_secure::{
     Admission, Authorities, AuthoritiesError, Fingerprint, Identity, IdentityError, KeyLog, KnownPeers, KnownPeersError, OneTimeCode,
     OneTimeCodeError, Trust,

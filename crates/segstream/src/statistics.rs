@@ -35,6 +35,8 @@ pub struct Statistics {
     pub segments_skipped: u64,
     /// Segments of ours of which any unit was retransmitted, total.
     pub segments_repaired: u64,
+    /// Segments of ours that the peer's application has confirmed, total.
+    pub segments_durable: u64,
     /// Units of ours kept until the verdict on their segment comes, now.
     pub units_buffered: u64,
     /// Units received for the first time, total.
@@ -55,6 +57,8 @@ pub struct Statistics {
     pub segments_expired: u64,
     /// The longest run of missing units in any judged segment of the peer, total.
     pub holes_longest_run: u32,
+    /// Segments of the peer that the application has confirmed, total.
+    pub segments_confirmed: u64,
     /// Shipments of the peer declared lost, total; includes those that came late (spurious losses).
     pub shipments_detected_lost: u64,
     /// Shipments of the peer that were reordered: they came after a higher number, total.
@@ -126,6 +130,7 @@ impl Statistics {
             report_shipments_sent: receiver.report_shipments,
             segments_skipped: sender.segments_skipped,
             segments_repaired: sender.segments_repaired,
+            segments_durable: sender.segments_durable,
             units_buffered: connection.buffered_units_total(),
             units_received: receiver.units_received,
             units_duplicate: receiver.units_duplicate,
@@ -136,6 +141,7 @@ impl Statistics {
             segments_within_tolerance: receiver.segments[1],
             segments_expired: receiver.segments[2],
             holes_longest_run: receiver.holes_longest_run,
+            segments_confirmed: receiver.segments_confirmed,
             shipments_detected_lost: lost,
             shipments_late: late,
             authentication_failures: counters.authentication_failures,

@@ -8,7 +8,7 @@
 //! - [`report`]: the receiver's state (RXS), and its frames.
 //! - [`runs`]: runs of units, as reports name them.
 //! - [`handshake`]: request, cookie, confirm, reject, handshake bytes, and the words of the close.
-//! - [`proposal`]: what the two sides agree on inside the handshake.
+//! - [`proposal`]: what the two sides agree on inside the handshake; [`extensions`]: what each of them supports.
 //!
 //! Called by `proto` and by the packet inspector. The drawings are in `docs/spec`.
 //!
@@ -19,6 +19,7 @@
 
 pub mod class;
 pub mod contract;
+pub mod extensions;
 pub mod handshake;
 pub mod header;
 pub mod part;
@@ -29,6 +30,7 @@ pub mod state;
 
 pub use class::Class;
 pub use contract::{Contract, Limits, Order};
+pub use extensions::Extensions;
 pub use header::{Header, Kind, Level};
 pub use part::Part;
 pub use report::{Report, ReportFrame};

@@ -5,6 +5,7 @@
 
 use crate::class::Class;
 use crate::contract::{Contract, Limits};
+use crate::extensions::Extensions;
 use crate::handshake::{decode_token, encode_token};
 use crate::report::ReportFrame;
 use segstream_base::codec::{DecodeError, DecodeErrorKind, Reader, Writer};
@@ -12,6 +13,9 @@ use segstream_base::{Bandwidth, Duration};
 
 /// The most streams a proposal or an agreement can name.
 pub const STREAMS_MAX: usize = 64;
+
+/// The type of what an agreement says of extensions. Why among those of frames: frames follow to the end of an agreement.
+const EXTENSIONS: u8 = 0x1a;
 
 /// What the initiator proposes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,6 +34,8 @@ pub struct Proposal {
     pub limits: Limits,
     /// The first streams, numbered from 0.
     pub streams: Vec<Contract>,
+    /// What the initiator supports.
+    pub extensions: Extensions,
 }
 
 /// What the responder agrees to.
@@ -47,6 +53,8 @@ pub struct Agreement {
     pub reset: Option<[u8; 16]>,
     /// The address token for a later request; may be empty.
     pub token: Vec<u8>,
+    /// What the responder supports; none unless the proposal names any.
+    pub extensions: Extensions,
     /// GRANT and REFUSED frames for the proposal's streams.
     pub grants: Vec<ReportFrame>,
 }
@@ -64,9 +72,12 @@ impl Proposal {
         for contract in self.streams.iter().take(STREAMS_MAX) {
             contract.encode(out);
         }
+        if !self.extensions.is_empty() {
+            self.extensions.encode(out);
+        }
     }
 
-    /// Reads a proposal.
+    /// Reads a proposal. What follows the extensions is for later versions.
     pub fn decode(input: &mut Reader<'_>) -> Result<Self, DecodeError> {
         let (version, request) = (input.u16("version")?, input.u64("request identifier")?);
         let connection = input.u32("connection identifier")?;
@@ -81,7 +92,8 @@ impl Proposal {
         for _ in 0..count {
             streams.push(Contract::decode(input)?);
         }
-        Ok(Self { version, request, connection, class, rate, limits, streams })
+        let extensions = if input.is_empty() { Extensions::NONE } else { Extensions::decode(input)? };
+        Ok(Self { version, request, connection, class, rate, limits, streams, extensions })
     }
 }
 
@@ -95,6 +107,10 @@ impl Agreement {
         out.u8(u8::from(self.reset.is_some()));
         out.bytes(self.reset.as_ref().map_or(&[][..], |reset| reset));
         encode_token(&self.token, out);
+        if !self.extensions.is_empty() {
+            out.u8(EXTENSIONS);
+            self.extensions.encode(out);
+        }
         for frame in &self.grants {
             frame.encode(out);
         }
@@ -111,11 +127,16 @@ impl Agreement {
             other => return Err(input.error("reset", DecodeErrorKind::OutOfRange(u64::from(other)))),
         };
         let token = decode_token(input)?;
+        let mut extensions = Extensions::NONE;
+        if input.rest().first() == Some(&EXTENSIONS) {
+            input.u8("extensions")?;
+            extensions = Extensions::decode(input)?;
+        }
         let mut grants = Vec::new();
         while !input.is_empty() {
             grants.push(ReportFrame::decode(input)?);
         }
-        Ok(Self { request, connection, class, limits, reset, token, grants })
+        Ok(Self { request, connection, class, limits, reset, token, extensions, grants })
     }
 }
 
@@ -138,7 +159,21 @@ mod tests {
 
     #[test]
     fn what_is_proposed_and_agreed_comes_back_as_it_was() {
-        let proposal = Proposal {
+        for extensions in [Extensions::NONE, Extensions::DURABLE.with(Extensions::CONFIRMS)] {
+            comes_back(extensions);
+        }
+    }
+
+    #[test]
+    fn what_a_later_version_adds_to_a_proposal_is_passed_over() {
+        let proposal = proposal(Extensions::DURABLE);
+        let mut bytes = written(|out| proposal.encode(out));
+        bytes.extend([9, 9, 9]);
+        assert_eq!(Proposal::decode(&mut Reader::new(&bytes)), Ok(proposal));
+    }
+
+    fn proposal(extensions: Extensions) -> Proposal {
+        Proposal {
             version: 2,
             request: 0x0123_4567_89ab_cdef,
             connection: 9,
@@ -146,7 +181,12 @@ mod tests {
             rate: Bandwidth::from_megabits_per_second(100),
             limits: Limits::default(),
             streams: vec![Contract::default(), Contract { tolerance: Tolerance::new(8, 1, 1).unwrap(), ..Contract::default() }],
-        };
+            extensions,
+        }
+    }
+
+    fn comes_back(extensions: Extensions) {
+        let proposal = proposal(extensions);
         assert_eq!(Proposal::decode(&mut Reader::new(&written(|out| proposal.encode(out)))), Ok(proposal.clone()));
         for reset in [None, Some([3; 16])] {
             let agreement = Agreement {
@@ -156,6 +196,7 @@ mod tests {
                 limits: Limits::default(),
                 reset,
                 token: vec![1, 2],
+                extensions,
                 grants: vec![ReportFrame::Grant { stream: StreamId(0), segments: 1, units: 2, end_known: false }],
             };
             assert_eq!(Agreement::decode(&mut Reader::new(&written(|out| agreement.encode(out)))), Ok(agreement.clone()));

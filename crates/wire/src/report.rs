@@ -93,6 +93,15 @@ pub enum ReportFrame {
         /// How many. Never fewer than were told before.
         streams: u64,
     },
+    /// The receiver's application has these segments of a stream in safety (an extension, [`crate::extensions`]).
+    Durable {
+        /// The stream.
+        stream: StreamId,
+        /// All segments below this one. Never fewer than were told before.
+        segments: SegmentNumber,
+        /// No more of the stream will be confirmed.
+        last: bool,
+    },
 }
 
 /// When a TXS arrived, and what had arrived by then. The counts are of all shipments of the connection in this direction
@@ -163,6 +172,7 @@ const RECLASS_ECHO: u8 = 0x15;
 const REFUSED: u8 = 0x16;
 const ARRIVAL: u8 = 0x17;
 const MAX_STREAMS: u8 = 0x18;
+const DURABLE: u8 = 0x1c;
 
 /// The receiver's state.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
@@ -253,6 +263,7 @@ impl ReportFrame {
             Self::Refused { stream, .. } => varint_len(u64::from(*stream)) + 1,
             Self::Arrival(arrived) => arrived.encoded_len(),
             Self::MaxStreams { streams } => varint_len(*streams),
+            Self::Durable { stream, segments, .. } => varint_len(u64::from(*stream)) + varint_len(segments.0) + 1,
         }
     }
 
@@ -310,6 +321,7 @@ impl ReportFrame {
                 out.u8(MAX_STREAMS);
                 out.varint(*streams);
             }
+            Self::Durable { stream, segments, last } => encode_durable(*stream, *segments, *last, out),
         }
     }
 
@@ -346,6 +358,11 @@ impl ReportFrame {
             }
             ARRIVAL => Ok(Self::Arrival(Arrived::decode(input)?)),
             MAX_STREAMS => Ok(Self::MaxStreams { streams: input.varint("streams")? }),
+            DURABLE => Ok(Self::Durable {
+                stream: stream(input)?,
+                segments: SegmentNumber(input.varint("durable segments")?),
+                last: flag(input, "last confirmation")?,
+            }),
             _ => Err(DecodeError { at, field: "report frame", kind: DecodeErrorKind::UnknownType(u64::from(kind)) }),
         }
     }
@@ -375,6 +392,13 @@ impl ReportFrame {
         let tail_from = if flags & 1 != 0 { Some(Position(input.varint_up_to(u64::from(u32::MAX), "tail")? as u32)) } else { None };
         Ok(Self::Request { stream, segment, missing, tail_from, length_wanted: flags & 2 != 0 })
     }
+}
+
+fn encode_durable(stream: StreamId, segments: SegmentNumber, last: bool, out: &mut Writer<'_>) {
+    out.u8(DURABLE);
+    out.varint(u64::from(stream));
+    out.varint(segments.0);
+    out.u8(u8::from(last));
 }
 
 fn flag(input: &mut Reader<'_>, field: &'static str) -> Result<bool, DecodeError> {
@@ -458,6 +482,7 @@ mod tests {
                     marked: 1,
                 }),
                 ReportFrame::MaxStreams { streams: 1 << 33 },
+                ReportFrame::Durable { stream: StreamId(70), segments: SegmentNumber(1 << 20), last: true },
             ]
             .into_iter()
             .collect(),
@@ -513,6 +538,7 @@ mod tests {
                 marked: value,
             }),
             ReportFrame::MaxStreams { streams: value },
+            ReportFrame::Durable { stream, segments: segment, last: value.is_multiple_of(3) },
         ];
         let reorder = value.min(REORDER_MAX) as u32;
         Report {

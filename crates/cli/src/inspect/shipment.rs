@@ -18,7 +18,7 @@ use segstream_wire::handshake::{Confirm, Cookie, Disconnect, Fragment, Reject, R
 use segstream_wire::header::{HEADER_BYTES, UnprotectedHeader};
 use segstream_wire::proposal::{Agreement, Proposal};
 use segstream_wire::report::Arrived;
-use segstream_wire::{Contract, Header, Kind, Level, Part, Report, ReportFrame, State, StateFrame};
+use segstream_wire::{Contract, Extensions, Header, Kind, Level, Part, Report, ReportFrame, State, StateFrame};
 use serde::Serialize;
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -163,6 +163,7 @@ fn request(request: &Request) -> Vec<String> {
     if let Some(Ok(proposal)) = whole(bytes).filter(|_| in_the_clear).map(|bytes| Proposal::decode(&mut Reader::new(bytes))) {
         parts.push(format!("class {} rate {}", proposal.class, proposal.rate));
         parts.extend(proposal.streams.iter().enumerate().map(|(id, contract)| format!("stream {id} {}", describe(contract))));
+        parts.extend(extensions(proposal.extensions));
     }
     parts
 }
@@ -171,9 +172,14 @@ fn confirm(confirm: &Confirm, in_the_clear: bool) -> Vec<String> {
     let mut parts = vec![format!("answer to {:08x}", confirm.connection), fragment(&confirm.fragment)];
     if let Some(Ok(agreement)) = whole(&confirm.fragment).filter(|_| in_the_clear).map(|bytes| Agreement::decode(&mut Reader::new(bytes))) {
         parts.push(format!("class {}", agreement.class));
+        parts.extend(extensions(agreement.extensions));
         parts.extend(agreement.grants.iter().map(report_frame));
     }
     parts
+}
+
+fn extensions(extensions: Extensions) -> Option<String> {
+    (!extensions.is_empty()).then(|| format!("extensions {extensions}"))
 }
 
 fn fragment(fragment: &Fragment) -> String {
@@ -251,6 +257,9 @@ fn report_frame(frame: &ReportFrame) -> String {
             format!("arrival of sync {sync} at {at} ns after {bytes} bytes in {shipments} shipments, {lost} lost, {marked} marked")
         }
         ReportFrame::MaxStreams { streams } => format!("streams up to {streams} in all"),
+        ReportFrame::Durable { stream, segments, last } => {
+            format!("durable stream {stream} below {segments}{}", if *last { ", no more will be" } else { "" })
+        }
     }
 }
 

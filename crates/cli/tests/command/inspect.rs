@@ -8,7 +8,7 @@ use segstream_base::{ExchangeNumber, Position, ReportNumber, SegmentNumber, Ship
 use segstream_proto::session::Plain;
 use segstream_wire::handshake::{Confirm, Cookie, Fragment, Request, VERSION};
 use segstream_wire::proposal::Proposal;
-use segstream_wire::{Class, Contract, Header, Kind, Level, Limits, Part, Report, State};
+use segstream_wire::{Class, Contract, Extensions, Header, Kind, Level, Limits, Part, Report, State};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -151,7 +151,8 @@ fn in_the_clear_it_is_shown_what_is_agreed_on_and_what_is_damaged_is_not_taken_f
     let streams = vec![Contract { label: "film".to_owned(), ..Contract::default() }];
     let rate = segstream::Bandwidth::from_megabits_per_second(5);
     let (class, limits) = (Class::ALL, Limits::default());
-    let proposal = Proposal { version: VERSION, request: 5, connection: 0xabcd, class, rate, limits, streams };
+    let proposal =
+        Proposal { version: VERSION, request: 5, connection: 0xabcd, class, rate, limits, streams, extensions: Extensions::NONE };
     let mut bytes = vec![0; 400];
     let mut writer = Writer::new(&mut bytes);
     proposal.encode(&mut writer);

@@ -3,11 +3,11 @@
 //! Called by the facade and by tests. Invariant: a call that returns an error changes nothing.
 
 use super::{Connection, ConnectionEvent};
-use crate::error::OpenStreamError;
+use crate::error::{ConfirmError, OpenStreamError};
 use crate::rate::{Rate, RateError};
 use crate::receiver::ReceiverCounters;
 use crate::sender::stream::SendStream;
-use crate::sender::{SenderCounters, StreamCounters};
+use crate::sender::{Durable, SenderCounters, StreamCounters};
 use bytes::Bytes;
 use segstream_base::halves::{Probe, SubmitError, Verdict};
 use segstream_base::{Bandwidth, Duration, Instant, Position, Run, SegmentNumber, StreamId, Tolerance, UnitIndex};
@@ -194,6 +194,44 @@ impl Connection {
             first_arrival: delivery.first_arrival,
             judged_at: delivery.judged_at,
         })
+    }
+
+    /// The application has all segments of `stream`, one of the peer's, below `segments` in safety; the peer is told, and repeats this to
+    /// its own application. Told again or lower, it changes nothing.
+    ///
+    /// # Errors
+    /// When [`crate::config::Config::confirms`] is not set or the peer does not know confirmations, when there is no such stream, and when
+    /// the application has not taken so many segments.
+    pub fn confirm(&mut self, now: Instant, stream: StreamId, segments: SegmentNumber) -> Result<(), ConfirmError> {
+        self.recv.confirm(now, stream, segments, false)
+    }
+
+    /// The application will confirm no more of `stream` than it has: the peer is told, and the stream can end. Nothing where the peer takes
+    /// no confirmations.
+    pub fn confirm_no_more(&mut self, now: Instant, stream: StreamId) {
+        // Why ignored: what is not to be confirmed needs no word of that.
+        let _ = self.recv.confirm(now, stream, SegmentNumber::FIRST, true);
+    }
+
+    /// Up to where `stream`, one of the peer's, may be confirmed: all segments below were taken.
+    pub fn taken(&self, stream: StreamId) -> Option<SegmentNumber> {
+        self.recv.taken(stream)
+    }
+
+    /// Whether this end confirms what it receives, and the peer takes that.
+    pub const fn confirms(&self) -> bool {
+        self.recv.confirms()
+    }
+
+    /// Whether the peer confirms what it receives.
+    pub const fn peer_confirms(&self) -> bool {
+        self.send.has_confirmations()
+    }
+
+    /// What the peer's application has of a stream of ours in safety; `None` if it confirms nothing, or the stream has ended and another
+    /// one was opened.
+    pub fn durable(&self, stream: StreamId) -> Option<Durable> {
+        self.send.durable(stream)
     }
 
     /// Whether a report is due for another reason than its timer: the peer may wait for it.

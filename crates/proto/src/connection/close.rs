@@ -7,7 +7,7 @@
 //! Invariant: after a graceful close no segment accepted by either side is without a verdict.
 
 use super::{Connection, ConnectionEvent, Timer};
-use crate::error::{CloseReason, PATH_OVERLOADED_CODE};
+use crate::error::{CloseReason, MEMORY_BUDGET_CODE, PATH_OVERLOADED_CODE};
 use crate::sender::Broken;
 use segstream_base::{Bytes, Duration, Instant};
 use segstream_wire::Kind;
@@ -130,6 +130,13 @@ impl Connection {
         let Broken { sent, received, span } = broken;
         let reason = CloseReason::PathOverloaded { sent: Bytes::new(sent), received: Bytes::new(received), span: span.into() };
         self.close.abort_with(Disconnect { code: PATH_OVERLOADED_CODE, abort: true, detail: reason.to_string() });
+        self.end(now, reason);
+    }
+
+    /// The connections of the peer's key have been granted more memory than they may have together.
+    pub(super) fn end_over_memory_budget(&mut self, now: Instant) {
+        let reason = CloseReason::PeerOverMemoryBudget(self.config.memory_bytes_per_peer);
+        self.close.abort_with(Disconnect { code: MEMORY_BUDGET_CODE, abort: true, detail: reason.to_string() });
         self.end(now, reason);
     }
 

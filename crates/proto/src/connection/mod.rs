@@ -29,12 +29,13 @@ pub(crate) use setup::IssuedTokens;
 pub use setup::Role;
 
 use crate::config::{Config, DatagramSize};
+use crate::endpoint::memory_budget::MemoryAccount;
 use crate::error::CloseReason;
 use crate::number::ShipmentCounter;
 use crate::path::careful_resume::SavedCapacity;
 use crate::path::{Addresses, Path};
 use crate::receiver::{ReceiverConfig, RecvHalf};
-use crate::sender::{SendHalf, SenderConfig, SenderHalfEvent};
+use crate::sender::{Durable, SendHalf, SenderConfig, SenderHalfEvent};
 use crate::session::{Fingerprint, Session, constant_time_eq};
 use crate::store::{RecvStore, SendStore};
 use close::Close;
@@ -95,6 +96,9 @@ pub enum ConnectionEvent {
     Refused(StreamId, RefuseReason),
     /// Another stream may be opened, after [`Connection::open_stream`] has refused one as too many.
     StreamsAvailable,
+    /// The peer's application has more of a stream of ours in safety, or will confirm no more of it. Only where it confirms what it
+    /// receives, see [`Connection::peer_confirms`].
+    Durable(StreamId, Durable),
     /// A new class is in force in our direction.
     Reclassed(Class),
     /// The rate in our direction has changed by more than 5 % since the last event; of an automatic rate there are at most ten events a
@@ -265,6 +269,8 @@ pub(crate) struct Start {
     pub(crate) saved: Option<SavedCapacity>,
     /// Makes challenges.
     pub(crate) key: [u8; 16],
+    /// What the connection is granted of the endpoint's budgets.
+    pub(crate) memory: MemoryAccount,
     pub(crate) session: Box<dyn Session>,
 }
 
@@ -312,8 +318,9 @@ impl Start {
 impl Connection {
     pub(crate) fn new(now: Instant, start: Start, config: &Arc<Config>) -> Self {
         let idle_timeout = agreed_idle_timeout(&config.limits, &start.proposal.limits);
-        let (send, recv) = start.halves(now, config, idle_timeout);
-        let Start { role, local_id, remote_id, proposal, protection, token, issued_tokens, session, .. } = start;
+        let (send, mut recv) = start.halves(now, config, idle_timeout);
+        let Start { role, local_id, remote_id, proposal, protection, token, issued_tokens, memory, session, .. } = start;
+        recv.set_memory(memory);
         let peer = PeerParameters { limits: proposal.limits, stateless_reset_token: None, address_token: Box::default() };
         let mut connection = Self {
             identity: Identity { role, local_id, remote_id },
@@ -440,6 +447,7 @@ impl Connection {
                 SenderHalfEvent::WindowOpen(stream) => ConnectionEvent::Writable(stream),
                 SenderHalfEvent::Refused(stream, reason) => ConnectionEvent::Refused(stream, reason),
                 SenderHalfEvent::StreamsAvailable => ConnectionEvent::StreamsAvailable,
+                SenderHalfEvent::Durable(stream, durable) => ConnectionEvent::Durable(stream, durable),
                 SenderHalfEvent::Reclassed(class) => ConnectionEvent::Reclassed(class),
                 SenderHalfEvent::RateChanged(rate) => ConnectionEvent::RateChanged(rate),
                 SenderHalfEvent::CircuitBroken(told) => {

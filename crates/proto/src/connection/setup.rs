@@ -31,7 +31,7 @@ use segstream_wire::handshake::{Confirm, Cookie, Disconnect, Fragment, Reject, R
 use segstream_wire::header::HEADER_BYTES;
 use segstream_wire::proposal::{Agreement, Proposal, STREAMS_MAX, agreed_idle_timeout};
 use segstream_wire::report::ReportFrame;
-use segstream_wire::{Class, Level};
+use segstream_wire::{Class, Extensions, Level};
 
 /// The pause before the first repetition.
 const RETRY: Duration = Duration::from_millis(200);
@@ -350,6 +350,7 @@ impl Connection {
         }
         self.peer.limits = proposal.limits;
         self.keep_to_peer_limits();
+        self.set_extensions(proposal.extensions);
         self.set_agreed_class(now, agreed);
         for (id, contract) in proposal.streams.iter().enumerate() {
             self.recv.open(now, StreamId(id as u32), contract);
@@ -374,6 +375,8 @@ impl Connection {
             limits: self.config.limits,
             reset: issued.and_then(|issued| issued.reset),
             token: issued.map_or_else(Vec::new, |issued| issued.token.to_vec()),
+            // Why not always: an end that names none may not know what an agreement says of them.
+            extensions: if self.setup.proposal.extensions.is_empty() { Extensions::NONE } else { self.config.extensions() },
             grants,
         }
     }
@@ -388,6 +391,7 @@ impl Connection {
         self.setup.agreed = true;
         self.peer.limits = agreement.limits;
         self.keep_to_peer_limits();
+        self.set_extensions(agreement.extensions);
         self.peer.stateless_reset_token = agreement.reset;
         self.peer.address_token = agreement.token.into();
         // Never more than was proposed.
@@ -402,6 +406,16 @@ impl Connection {
         // The peer may send as soon as it has heard us under the agreed identifiers.
         self.send.request_immediate_state(now);
         Ok(())
+    }
+
+    /// What both ends support is in force from the start.
+    fn set_extensions(&mut self, theirs: Extensions) {
+        if self.config.confirms && theirs.contains(Extensions::DURABLE) {
+            self.recv.set_confirms();
+        }
+        if theirs.contains(Extensions::CONFIRMS) {
+            self.send.expect_confirmations(self.peer.limits.streams);
+        }
     }
 
     pub(super) fn set_agreed_class(&mut self, now: Instant, class: Class) {
@@ -436,6 +450,12 @@ impl Connection {
         // RFC 9959 3.2: a loss in Reconnaissance ends it.
         self.send.path.saved = None;
         self.share_round_trip();
+        if let Some(peer) = self.peer()
+            && !self.recv.belongs_to(peer)
+        {
+            self.end_over_memory_budget(now);
+            return;
+        }
         self.events.push(ConnectionEvent::Connected);
     }
 

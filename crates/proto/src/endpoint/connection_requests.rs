@@ -20,7 +20,7 @@ use segstream_base::{Bandwidth, Duration, Instant, ShipmentNumber};
 use segstream_wire::handshake::{Cookie, Reject, RejectReason, Request, VERSION};
 use segstream_wire::header::HEADER_BYTES;
 use segstream_wire::proposal::Proposal;
-use segstream_wire::{Class, Header, Kind, Limits};
+use segstream_wire::{Class, Extensions, Header, Kind, Limits};
 
 /// When others need its place, a set-up can be evicted after so many round trips of its path: the handshake takes two, and a loss in it
 /// one more and the time until it is noticed.
@@ -131,6 +131,7 @@ impl Endpoint {
             rate: Bandwidth::ZERO,
             limits: Limits::default(),
             streams: Vec::new(),
+            extensions: Extensions::NONE,
         };
         let (addresses, Validated { round_trip }) = (asked.addresses, validated);
         let spared = (round_trip * SPARED_ROUND_TRIPS).clamp(SPARED_MIN, SPARED_MAX);

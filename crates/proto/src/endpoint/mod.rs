@@ -7,6 +7,7 @@
 //! - `slots`: the connections, found by identifier; `run_queue`: which of them may have something to do;
 //! - `connection_requests`: requests of unknown peers; `address_validation`: their tokens;
 //! - `stateless_reset`: connections that one side has lost;
+//! - `memory_budget`: what all peers and each key may be granted;
 //! - `capacity_memory`: what earlier connections found of their paths;
 //! - `rate_limiter`: limits handshakes and stateless resets in a second; `networks`: whose share an address uses.
 //!
@@ -16,6 +17,7 @@
 mod address_validation;
 mod capacity_memory;
 mod connection_requests;
+pub(crate) mod memory_budget;
 mod networks;
 mod rate_limiter;
 mod run_queue;
@@ -30,11 +32,12 @@ use crate::error::ConnectError;
 use crate::path::Addresses;
 pub use crate::path::careful_resume::SavedCapacity;
 use crate::rate::Rate;
-use crate::session::{Plain, Protection, Session, Trust};
+use crate::session::{Fingerprint, Plain, Protection, Session, Trust};
 use crate::trace::Traced;
 use address_validation::{Purpose, TokenIssuer, code};
 use capacity_memory::CapacityMemory;
 use core::net::SocketAddr;
+use memory_budget::{MemoryAccount, MemoryBudget};
 use rate_limiter::{NetworkRateLimiter, RateLimiter};
 use run_queue::RunQueue;
 use segstream_base::codec::{Reader, Writer};
@@ -109,6 +112,7 @@ pub struct Endpoint {
     /// Address tokens of earlier connections, the newest last.
     tokens: VecDeque<(SocketAddr, Vec<u8>)>,
     capacities: CapacityMemory,
+    memory: Arc<MemoryBudget>,
     handshakes: RateLimiter,
     handshakes_of_networks: NetworkRateLimiter,
     resets: RateLimiter,
@@ -135,6 +139,9 @@ impl Endpoint {
         let handshakes = RateLimiter::per_second(config.handshakes_per_second);
         let handshakes_of_networks = NetworkRateLimiter::per_second(config.handshakes_per_second);
         let resets = RateLimiter::per_second(config.resets_per_second);
+        // Why divided: shards have no word with each other.
+        let shards = config.shard.count();
+        let memory = Arc::new(MemoryBudget::new(config.memory_bytes / shards, config.memory_bytes_per_peer / shards));
         Ok(Self {
             config: Arc::new(config),
             protection,
@@ -144,6 +151,7 @@ impl Endpoint {
             answers: VecDeque::new(),
             tokens: VecDeque::new(),
             capacities: CapacityMemory::default(),
+            memory,
             handshakes,
             handshakes_of_networks,
             resets,
@@ -201,7 +209,8 @@ impl Endpoint {
         let index = self.vacancy(now).ok_or(ConnectError::TooMany(self.config.connections))?;
         let (request, connection) = (self.draw(), self.identifier(index));
         let (rate, limits) = (self.config.rate.peak(), self.config.limits);
-        let proposal = Proposal { version: VERSION, request, connection, class, rate, limits, streams };
+        let extensions = self.config.extensions();
+        let proposal = Proposal { version: VERSION, request, connection, class, rate, limits, streams, extensions };
         let mut parameters = vec![0; PROPOSAL_BYTES_MAX];
         let mut writer = Writer::new(&mut parameters);
         proposal.encode(&mut writer);
@@ -243,7 +252,8 @@ impl Endpoint {
         let (request, protection) = (proposal.request, self.protection.mode());
         let key = code(&*self.protection, Purpose::Challenges, &id.serial().to_be_bytes());
         let saved = self.capacities.take(addresses.remote);
-        let start = Start { role, addresses, local_id, remote_id, proposal, protection, token, issued_tokens, saved, key, session };
+        let memory = MemoryAccount::new(&self.memory);
+        let start = Start { role, addresses, local_id, remote_id, proposal, protection, token, issued_tokens, saved, key, memory, session };
         self.slots.place(id, Connection::new(now, start, &self.config), request, spared);
         self.touched(index);
         id
@@ -341,6 +351,11 @@ impl Endpoint {
     /// The connections there are, ended ones included.
     pub fn connections(&self) -> impl Iterator<Item = ConnectionId> + '_ {
         self.slots.iter().map(|slot| slot.id)
+    }
+
+    /// What all peers have been granted for their streams, payload and state, in bytes; and what the holder of `peer` has been.
+    pub fn granted_bytes(&self, peer: Option<Fingerprint>) -> u64 {
+        peer.map_or_else(|| self.memory.granted_bytes(), |peer| self.memory.granted_bytes_of(peer))
     }
 
     /// How many they are.

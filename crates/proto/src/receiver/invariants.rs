@@ -5,6 +5,7 @@
 //! Invariant: only the half's own state is judged, never what a peer says.
 
 use super::RecvHalf;
+use super::durability::Durability;
 use segstream_blocks::recount;
 
 impl RecvHalf {
@@ -14,15 +15,17 @@ impl RecvHalf {
         if !recount::is_due(self.streams.len()) {
             return;
         }
-        let (mut in_repair, mut unconfirmed, mut live) = (0, 0, 0);
+        let (mut in_repair, mut unconfirmed, mut live, mut told) = (0, 0, 0, 0);
         for stream in self.streams.iter() {
             stream.debug_assert_counts();
             in_repair += stream.in_repair;
             unconfirmed += stream.unconfirmed;
             live += u64::from(!stream.is_retired());
+            told += u64::from(stream.durability.as_ref().is_some_and(Durability::is_unconfirmed));
         }
         debug_assert_eq!(self.in_repair, in_repair, "segments in repair are miscounted");
         debug_assert_eq!(self.reports.verdicts.unconfirmed(), unconfirmed, "the half and its streams count different unconfirmed verdicts");
+        debug_assert_eq!(self.confirmations.unconfirmed, told, "confirmations that are not confirmed are miscounted");
         debug_assert_eq!(self.credit.live(), live, "live streams are miscounted");
     }
 }

@@ -8,6 +8,7 @@
 //! - `stream`: the window, and the order in which segments are delivered;
 //! - `window_limits`: how far windows are lowered to what is allowed;
 //! - `judge`: verdicts: acceptance, violation, expiry; `unfinished`: those that take more than one turn;
+//! - `durability`: what the application has in safety;
 //! - `report`: when the receiver's state is due, its frames, and what it repeats;
 //! - `verdict_log`: what the trace of the connection is told of verdicts;
 //! - `connection_api`: what the connection reads;
@@ -21,6 +22,7 @@
 
 mod arrival_counters;
 mod connection_api;
+mod durability;
 mod frontier;
 mod hole_list;
 mod invariants;
@@ -34,8 +36,10 @@ mod unfinished;
 mod verdict_log;
 mod window_limits;
 
+use crate::endpoint::memory_budget::MemoryAccount;
 use crate::live_streams::LiveStreams;
 use arrival_counters::ArrivalCounters;
+use durability::Confirmations;
 use frontier::{Frontier, Passed};
 use report::Reports;
 use segment::RecvSegment;
@@ -137,6 +141,8 @@ pub struct ReceiverCounters {
     pub report_shipments: u64,
     /// Segments by verdict: complete, within tolerance, expired.
     pub segments: [u64; 3],
+    /// Segments that the application has confirmed.
+    pub segments_confirmed: u64,
     /// The longest run of missing units in any judged segment.
     pub holes_longest_run: u32,
 }
@@ -152,6 +158,9 @@ pub struct RecvHalf {
     /// A stream can be retired since the application knows of it.
     may_retire: bool,
     reports: Reports,
+    confirmations: Confirmations,
+    /// What the streams are granted of the endpoint's budgets; none where there is no endpoint.
+    memory: Option<MemoryAccount>,
     /// Violated and unjudged segments of all streams.
     in_repair: u64,
     unfinished: Unfinished,
@@ -179,6 +188,8 @@ impl RecvHalf {
             credit: StreamCredit::new(config.streams_max),
             may_retire: false,
             reports: Reports::new(now),
+            confirmations: Confirmations::default(),
+            memory: None,
             in_repair: 0,
             unfinished: Unfinished::default(),
             scratch: Bitmap::new(),
@@ -392,9 +403,14 @@ impl RecvHalf {
             return;
         }
         self.remove_retired();
-        let (contract, kept_max) = self.limited_to_config(contract);
+        let Some((contract, kept_max)) = self.limited_to_budget(contract) else {
+            self.reports.composition.on_refused(id, RefuseReason::TooManyStreams);
+            return;
+        };
         let buffer_units = self.config.buffer_bytes.map(|bytes| bytes / u64::from(contract.unit_bytes.max(1)));
-        self.streams.insert(id, RecvStream::new(contract, kept_max, buffer_units));
+        let mut stream = RecvStream::new(contract, kept_max, buffer_units);
+        stream.durability = self.confirmations.of_new_stream();
+        self.streams.insert(id, stream);
         self.credit.on_opened(id);
         self.opened.push_back(id);
     }

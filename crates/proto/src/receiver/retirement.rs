@@ -42,6 +42,9 @@ impl RecvHalf {
     pub(super) fn retire_ended(&mut self, now: Instant) {
         self.may_retire = false;
         for stream in self.streams.iter_mut().filter(|stream| stream.has_ended()) {
+            if let Some(memory) = &mut self.memory {
+                memory.give_back(stream.charge());
+            }
             stream.on_retired();
             let schedule = &mut self.reports.schedule;
             if self.credit.on_retired() {

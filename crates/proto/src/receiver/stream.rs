@@ -8,6 +8,7 @@
 mod invariants;
 mod release;
 
+use super::durability::Durability;
 use super::segment::{ALL_DUE, RecvSegment};
 use super::window_limits::charge;
 use crate::layout::Layout;
@@ -82,6 +83,8 @@ pub(crate) struct RecvStream {
     /// The sender is blocked by the window.
     pub(crate) sender_waits: bool,
     pub(crate) ended_told: bool,
+    /// How far it is confirmed; `None` where the application confirms nothing.
+    pub(super) durability: Option<Durability>,
     /// The event that announces the stream is pending.
     pub(super) unannounced: bool,
     /// It has ended, and nothing about it is unknown to the sender.
@@ -156,6 +159,7 @@ impl RecvStream {
             held: 0,
             sender_waits: false,
             ended_told: false,
+            durability: None,
             unannounced: false,
             retired: false,
             request_from: START,
@@ -498,9 +502,16 @@ impl RecvStream {
         })
     }
 
-    /// Whether it has ended and is not retired yet: every segment has left the queue, and the application knows.
+    /// Up to where the application has taken it: every segment below this one.
+    pub(super) const fn taken(&self) -> SegmentNumber {
+        self.lowest_unreleased
+    }
+
+    /// Whether it has ended and is not retired yet: every segment has left the queue, the application knows, and has confirmed all that it
+    /// will.
     pub(super) fn has_ended(&self) -> bool {
-        !self.retired && !self.unannounced && self.ended_told && self.end.is_some_and(|end| self.base >= end)
+        let ended = !self.retired && !self.unannounced && self.ended_told && self.end.is_some_and(|end| self.base >= end);
+        ended && self.durability.as_ref().is_none_or(|durability| durability.is_over(self.end))
     }
 
     /// It is retired: its buffers are free.

@@ -7,6 +7,8 @@
 use super::RecvHalf;
 use super::segment::RecvSegment;
 use super::stream::RecvStream;
+use crate::endpoint::memory_budget::MemoryAccount;
+use crate::session::Fingerprint;
 use segstream_wire::contract::Contract;
 
 /// What a stream gets when the others have taken all of the connection's buffer.
@@ -49,10 +51,34 @@ impl RecvHalf {
         self.streams.iter().filter(|stream| !stream.is_retired())
     }
 
-    /// The contract with the window lowered to what is allowed, for one stream and together with those that are not over; and how many segments
-    /// the stream may keep.
-    pub(super) fn limited_to_config(&self, contract: &Contract) -> (Contract, u64) {
-        let left = self.config.connection_window_bytes.saturating_sub(self.granted_bytes());
+    /// The streams are granted of this account from now on.
+    pub(crate) fn set_memory(&mut self, memory: MemoryAccount) {
+        self.memory = Some(memory);
+    }
+
+    /// The peer has proved this key. Whether its connections stay within the budget of the key.
+    pub(crate) fn belongs_to(&mut self, peer: Fingerprint) -> bool {
+        self.memory.as_mut().is_none_or(|memory| memory.belongs_to(peer))
+    }
+
+    /// A stream under `contract` is granted, with the window lowered to its share of what is left; or not, if not even the least is left in the
+    /// budgets of the endpoint and of the peer.
+    pub(super) fn limited_to_budget(&mut self, contract: &Contract) -> Option<(Contract, u64)> {
+        let Some(left) = self.memory.as_ref().map(MemoryAccount::left) else { return Some(self.limited_to_config(contract, u64::MAX)) };
+        let (contract, kept_max) = self.limited_to_config(contract, left.share);
+        let charge = charge(&contract, kept_max);
+        // Why not the first: a connection without any stream is of no use, and the least of it is little.
+        if charge > left.all && self.charged_streams().next().is_some() {
+            return None;
+        }
+        self.memory.iter_mut().for_each(|memory| memory.grant(charge));
+        Some((contract, kept_max))
+    }
+
+    /// The contract with the window lowered to what is allowed, for one stream, together with those that are not over, and by what
+    /// is `left` in the budgets; and how many segments the stream may keep.
+    fn limited_to_config(&self, contract: &Contract, left: u64) -> (Contract, u64) {
+        let left = self.config.connection_window_bytes.saturating_sub(self.granted_bytes()).min(left);
         let unit_charge = unit_charge(contract);
         let payload_units = self.config.stream_window_bytes / u64::from(contract.unit_bytes).max(UNIT_BYTES_CHARGED_MIN);
         // Why half: neither segments nor units may take all.

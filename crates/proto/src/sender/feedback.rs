@@ -3,7 +3,7 @@
 //! Called by the half for every RXS. Invariant: reports may be late, duplicated or reordered; every frame is a statement that stays true,
 //! so each is processed when it arrives.
 
-use super::{SendHalf, SenderHalfEvent};
+use super::{Durable, SendHalf, SenderHalfEvent};
 use core::ops::Range;
 use segstream_base::halves::Verdict;
 use segstream_base::{Instant, Position, Run, SegmentNumber, StreamId, UnitIndex};
@@ -80,6 +80,7 @@ impl SendHalf {
                 self.set_max_streams(streams);
                 self.state_timer.confirm_later(now, 0);
             }
+            ReportFrame::Durable { stream, segments, last } => self.handle_durable(now, stream, Durable { segments, last }),
         }
     }
 

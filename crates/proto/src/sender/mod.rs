@@ -2,7 +2,7 @@
 //!
 //! It dispatches; its parts decide:
 //! - `stream`: the queue of segments of one stream, and its window;
-//! - `stream_credit`: how many streams may be opened; `retirement`: how ended streams are removed;
+//! - `stream_credit`: how many streams may be opened; `retirement`: how ended streams are removed; `durability`: what the receiver confirms;
 //! - `segment`: which units were sent, in which shipment, and which must be retransmitted (exact repair);
 //! - `schedule`: the contents of the next data shipment;
 //! - `gso_batch`: one decision for several data shipments;
@@ -21,6 +21,7 @@
 
 mod congestion_control;
 mod connection_api;
+mod durability;
 mod feedback;
 mod gso_batch;
 mod invariants;
@@ -40,6 +41,7 @@ pub use crate::path::circuit_breaker::Broken;
 use crate::rate::{Rate, RateError};
 use congestion_control::NotifiedRate;
 use core::ops::Range;
+pub use durability::Durable;
 use segstream_base::endpoint::Deadline;
 use segstream_base::halves::{Probe, SubmitError, Verdict};
 use segstream_base::{Bandwidth, Bytes, Duration, Instant, Run, SegmentNumber, ShipmentNumber, StreamId, Tolerance, UnitIndex};
@@ -96,6 +98,8 @@ pub enum SenderHalfEvent {
     Refused(StreamId, RefuseReason),
     /// Another stream may be opened, which was refused before.
     StreamsAvailable,
+    /// The receiver's application has more of a stream in safety, or will confirm no more of it.
+    Durable(StreamId, Durable),
     /// Class and rate are in force.
     Reclassed(Class),
     /// The rate has changed, by more than a twentieth since this was told last.
@@ -133,6 +137,8 @@ pub struct SenderCounters {
     pub segments_skipped: u64,
     /// Segments of which any unit was sent again.
     pub segments_repaired: u64,
+    /// Segments that the receiver's application has confirmed.
+    pub segments_durable: u64,
 }
 
 /// Counters of one outgoing stream; those of all streams add up to the half's.
@@ -152,6 +158,8 @@ pub struct SendHalf {
     pub(crate) config: SenderConfig,
     pub(crate) streams: LiveStreams<SendStream>,
     credit: StreamCredit,
+    /// Most streams that may wait for confirmations; `None` where the receiver confirms nothing.
+    confirms_max: Option<u32>,
     /// The one path there is.
     pub(crate) path: Path,
     state_timer: StateTimer,
@@ -184,6 +192,7 @@ impl SendHalf {
             config,
             streams: LiveStreams::default(),
             credit: StreamCredit::default(),
+            confirms_max: None,
             state_timer: StateTimer::new(now),
             last_data: None,
             turn: 0,

@@ -13,9 +13,10 @@ use segstream_wire::report::RefuseReason;
 impl SendHalf {
     /// Another stream is opened: removes those that have ended.
     pub(super) fn remove_ended(&mut self) {
+        let confirms = self.confirms_max.is_some();
         let turn = (self.turn < self.streams.len()).then(|| self.streams.number(self.turn));
         self.streams.retain(|_, stream| {
-            let ended = stream.is_over() && !stream.is_being_written();
+            let ended = stream.is_over() && !stream.is_being_written() && (!confirms || stream.is_confirmed());
             debug_assert!(!ended || stream.flags == StreamFlags::default(), "a stream that has ended has something to do");
             !ended
         });
@@ -26,6 +27,10 @@ impl SendHalf {
 
     /// Whether another stream may be opened. If not, [`SenderHalfEvent::StreamsAvailable`] tells when.
     pub fn may_open_stream(&mut self) -> bool {
+        if self.waits_for_confirmations() {
+            self.credit.block();
+            return false;
+        }
         self.credit.allows_one_more()
     }
 

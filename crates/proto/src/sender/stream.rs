@@ -6,6 +6,7 @@
 mod invariants;
 
 use super::StreamCounters;
+use super::durability::Durable;
 use super::segment::SendSegment;
 use super::stream_counts::StreamFlags;
 use crate::layout::Layout;
@@ -50,6 +51,8 @@ pub(crate) struct SendStream {
     pub(crate) units_started: u64,
     pub(crate) finished: bool,
     pub(crate) end_confirmed: bool,
+    /// What the receiver's application has in safety.
+    pub(super) durable: Durable,
     /// Units of segments without a verdict.
     buffered_units: u64,
     pub(crate) unjudged: u64,
@@ -101,6 +104,7 @@ impl SendStream {
             units_started: 0,
             finished: false,
             end_confirmed: false,
+            durable: Durable::default(),
             buffered_units: 0,
             unjudged: 0,
             retransmit_total: 0,

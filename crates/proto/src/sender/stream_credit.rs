@@ -29,6 +29,16 @@ impl StreamCredit {
         allows
     }
 
+    /// The application was refused a stream for another reason.
+    pub(super) const fn block(&mut self) {
+        self.blocked = true;
+    }
+
+    /// That reason may be gone. Returns whether an application that was refused a stream can open one now.
+    pub(super) fn unblock(&mut self) -> bool {
+        self.blocked && self.allows_one_more() && core::mem::take(&mut self.blocked)
+    }
+
     /// Streams announced to the peer.
     fn asked(&self) -> u64 {
         u64::from(self.next) - self.refused
@@ -54,7 +64,7 @@ impl StreamCredit {
     /// The peer allows this total. Returns whether an application that was refused a stream can open one now.
     pub(super) fn on_total(&mut self, total: u64) -> bool {
         self.total = Some(self.total.map_or(total, |known| known.max(total)));
-        self.blocked && self.allows_one_more() && core::mem::take(&mut self.blocked)
+        self.unblock()
     }
 }
 

@@ -19,7 +19,7 @@ use segstream_wire::header::HEADER_BYTES;
 use segstream_wire::proposal::Proposal;
 use segstream_wire::report::Arrived;
 use segstream_wire::state::Finished;
-use segstream_wire::{Class, Header, Kind, Level, Part, Report, ReportFrame, State, StateFrame};
+use segstream_wire::{Class, Extensions, Header, Kind, Level, Part, Report, ReportFrame, State, StateFrame};
 
 /// The largest number that travels.
 const HUGE: u64 = (1 << 62) - 1;
@@ -80,7 +80,8 @@ impl Victim {
 /// Asks for a connection, twice: the second time with the cookie that answers the first.
 fn ask(endpoint: &mut Endpoint, now: Instant, request: u64, streams: Vec<Contract>) {
     let (limits, rate) = (Limits::default(), Bandwidth::from_megabits_per_second(1));
-    let proposal = Proposal { version: VERSION, request, connection: 5, class: Class::ALL, rate, limits, streams };
+    let proposal =
+        Proposal { version: VERSION, request, connection: 5, class: Class::ALL, rate, limits, streams, extensions: Extensions::DURABLE };
     let mut parameters = vec![0; 1000];
     let mut out = Writer::new(&mut parameters);
     proposal.encode(&mut out);

@@ -5,6 +5,7 @@ use bytes::Bytes;
 use segstream_base::halves::SubmitError;
 use segstream_base::{Bandwidth, Duration, Instant, StreamId};
 use segstream_proto::config::Config;
+use segstream_proto::connection::ConnectionEvent;
 use segstream_wire::contract::Contract;
 
 /// Sends segments of `bytes` for two seconds to an application that takes nothing, over a lossy path.
@@ -53,4 +54,35 @@ fn huge_segments_keep_no_more_than_the_grant() {
     let contract = Contract { window_units: 4000, ..Contract::default() };
     both_ends_stay_within_the_grant(&contract, 4000 * 1024);
     both_ends_stay_within_the_grant(&contract, 1999 * 1024 + 1);
+}
+
+/// Many connections, each with as many streams as it may have, that ask for all there is.
+#[test]
+fn all_peers_together_are_granted_no_more_than_the_endpoint_has_and_a_newcomer_still_gets_a_stream() {
+    const BUDGET: u64 = 64 << 20;
+    const CONNECTIONS: usize = 12;
+    // The least that the first stream of a connection gets.
+    const LEAST: u64 = 160 << 10;
+    let greedy = Contract { window_units: 1 << 28, window_segments: 1 << 28, ..Contract::default() };
+    let server = Config { accept: true, memory_bytes: BUDGET, memory_bytes_per_peer: BUDGET / 2, ..Config::default() };
+    let mut network = Network::new(Config::default(), server, Duration::from_millis(5));
+    let mut clients = Vec::new();
+    for _ in 0..CONNECTIONS {
+        clients.push(network.connect(vec![greedy.clone(); 16]));
+        network.run_until((network.now() + Duration::from_secs(1)).since(Instant::ZERO));
+        let granted = network.b().granted_bytes(None);
+        assert!(granted <= BUDGET + CONNECTIONS as u64 * LEAST, "{granted} bytes are granted");
+    }
+    let granted = network.b().granted_bytes(None);
+    assert!(granted >= BUDGET / 2, "only {granted} bytes are granted");
+    let of_each: Vec<u64> = network.b().connections().map(|id| network.b().connection(id).unwrap().kept_and_granted_bytes().1).collect();
+    assert_eq!(of_each.iter().sum::<u64>(), granted, "the accounts are what connections have");
+    assert!(of_each.iter().all(|&bytes| bytes > 0 && bytes <= BUDGET / 2 + LEAST), "every connection has a stream: {of_each:?}");
+    let refused = network.events_a.iter().filter(|(_, event)| matches!(event, ConnectionEvent::Refused(..))).count();
+    assert!(refused > 0, "the last ones get less");
+    // What goes gives back.
+    let now = network.now();
+    clients.drain(1..).for_each(|id| network.a_mut().connection_mut(id).unwrap().abort(now, 0, ""));
+    network.run_until((now + Duration::from_secs(20)).since(Instant::ZERO));
+    assert_eq!(network.b().granted_bytes(None), of_each[0]);
 }

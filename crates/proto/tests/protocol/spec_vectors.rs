@@ -18,7 +18,7 @@ use segstream_wire::header::HEADER_BYTES;
 use segstream_wire::proposal::{Agreement, Proposal};
 use segstream_wire::report::{Arrived, RefuseReason, Runs};
 use segstream_wire::state::{Confirmed, Finished};
-use segstream_wire::{Class, Contract, Header, Kind, Level, Order, Part, Report, ReportFrame, State, StateFrame};
+use segstream_wire::{Class, Contract, Extensions, Header, Kind, Level, Order, Part, Report, ReportFrame, State, StateFrame};
 use std::fmt::Write as _;
 use std::path::Path;
 
@@ -139,9 +139,10 @@ fn set_up(vectors: &mut Vectors) {
         rate: Bandwidth::from_megabits_per_second(100),
         limits: Limits::default(),
         streams: vec![contract()],
+        extensions: Extensions::DURABLE,
     };
     let (length, fragment) = plain_fragment(|out| proposal.encode(out));
-    assert_eq!((length, fragment.bytes.len()), (54, 56), "the dump says so");
+    assert_eq!((length, fragment.bytes.len()), (55, 57), "the dump says so");
     let token: Vec<u8> = (1..=21).collect();
     let request = Request { version: VERSION, request: REQUEST, connection: INITIATOR, protection: 0, token: token.clone(), fragment };
     let mut fields: Vec<Field> = vec![
@@ -152,8 +153,8 @@ fn set_up(vectors: &mut Vectors) {
         (1, "token: 21 bytes"),
         (21, "  the cookie"),
         (1, "fragment: offset 0"),
-        (1, "  56 bytes"),
-        (2, "  the proposal: 54 bytes"),
+        (1, "  57 bytes"),
+        (2, "  the proposal: 55 bytes"),
         (2, "  version = 4"),
         (8, "  request identifier"),
         (4, "  connection identifier of the initiator"),
@@ -165,6 +166,7 @@ fn set_up(vectors: &mut Vectors) {
         (1, "  1 stream"),
     ];
     fields.extend_from_slice(&CONTRACT_FIELDS);
+    fields.push((1, "  extensions = 2: takes DURABLE"));
     vectors.shipment(
         "asks for a connection with one stream, again with a cookie; its padding to 1200 bytes is left out here",
         (Kind::Request, 0, 1),
@@ -187,17 +189,18 @@ fn set_up(vectors: &mut Vectors) {
         limits: Limits::default(),
         reset: None,
         token: Vec::new(),
+        extensions: Extensions::DURABLE.with(Extensions::CONFIRMS),
         grants: vec![ReportFrame::Grant { stream: StreamId(0), segments: 16, units: 16_384, end_known: false }],
     };
     let (length, fragment) = plain_fragment(|out| agreement.encode(out));
-    assert_eq!((length, fragment.bytes.len()), (31, 33), "the dump says so");
+    assert_eq!((length, fragment.bytes.len()), (33, 35), "the dump says so");
     let confirm = Confirm { request: REQUEST, connection: RESPONDER, fragment };
     let fields: &[Field] = &[
         (8, "request identifier"),
         (4, "connection identifier of the responder"),
         (1, "fragment: offset 0"),
-        (1, "  33 bytes"),
-        (2, "  the agreement: 31 bytes"),
+        (1, "  35 bytes"),
+        (2, "  the agreement: 33 bytes"),
         (8, "  request identifier"),
         (4, "  connection identifier of the responder"),
         (1, "  class = 7"),
@@ -206,6 +209,7 @@ fn set_up(vectors: &mut Vectors) {
         (2, "    idle timeout = 10,000 ms"),
         (1, "  no reset"),
         (1, "  no token"),
+        (2, "  EXTENSIONS = 6: takes DURABLE, confirms what it receives"),
         (1, "  GRANT"),
         (1, "    stream 0"),
         (1, "    segments below 16"),
@@ -427,6 +431,7 @@ fn report(vectors: &mut Vectors) {
             },
             ReportFrame::Arrival(Arrived { sync: ExchangeNumber(2), at: 901_500_000, bytes: 5_000, shipments: 7, lost: 1, marked: 0 }),
             ReportFrame::MaxStreams { streams: 300 },
+            ReportFrame::Durable { stream: StreamId(0), segments: SegmentNumber(2), last: false },
         ]
         .into_iter()
         .collect(),
@@ -484,6 +489,8 @@ fn report(vectors: &mut Vectors) {
             (1, "  0 marked"),
             (1, "MAX_STREAMS"),
             (2, "  300 streams in all"),
+            (1, "DURABLE"),
+            (3, "  of stream 0 below segment 2; more may follow"),
         ],
     );
 }

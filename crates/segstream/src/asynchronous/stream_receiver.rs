@@ -4,7 +4,7 @@
 
 use super::connection::ConnectionGuard;
 use super::shared_state::SharedNotify;
-use crate::{Contract, Error, Progress, Received, StreamId};
+use crate::{Contract, Error, Progress, Received, SegmentNumber, StreamId};
 use std::sync::Arc;
 
 /// A stream of the peer. When it is dropped, what still arrives on the stream is discarded, so that the peer does not wait for a window
@@ -61,6 +61,21 @@ impl StreamReceiver {
     /// The next judged segment, if there is one.
     pub fn try_recv(&mut self) -> Option<Received> {
         self.held.handle.change(|state, now| state.endpoint_state.try_recv(now, self.held.id, self.stream))
+    }
+
+    /// Tells the peer that all segments below `segments` are safe with this application, as [`crate::blocking::Connection::confirm`]. A
+    /// receiver that is dropped confirms no more.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Confirm`] if not all of them were taken, the stream is gone, or the peer does not know confirmations.
+    pub fn confirm(&self, segments: SegmentNumber) -> Result<(), Error> {
+        self.held.handle.change(|state, now| state.endpoint_state.confirm(now, self.held.id, self.stream, segments))
+    }
+
+    /// No more will be confirmed: the peer is told, and the stream can end.
+    pub fn confirm_no_more(&self) -> Result<(), Error> {
+        self.held.handle.change(|state, now| state.endpoint_state.confirm_no_more(now, self.held.id, self.stream))
     }
 
     /// Waits for the next units, or for a segment that is judged and whose units were all returned. `None` if the stream has ended. From

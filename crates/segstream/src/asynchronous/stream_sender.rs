@@ -6,7 +6,7 @@ use super::SegmentWriter;
 use super::connection::ConnectionGuard;
 use super::shared_state::SharedNotify;
 use crate::connection_state::EventScope;
-use crate::{Bytes, Error, Judged, SegmentNumber, StreamId, SubmitError, Timestamp, Tolerance};
+use crate::{Bytes, Durable, Error, Judged, SegmentNumber, StreamId, SubmitError, Timestamp, Tolerance};
 use std::sync::Arc;
 use std::task::Poll;
 
@@ -117,6 +117,27 @@ impl StreamSender {
         let StreamGuard { held, stream, notify } = &*self.writing;
         // Why no error: when the connection ends, every segment gets a verdict first.
         held.handle.wait_for(notify, |state, _| state.endpoint_state.poll_next_verdict(held.id, *stream)).await.ok().flatten()
+    }
+
+    /// What the peer's application has confirmed so far, as [`crate::blocking::Connection::durable`].
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NotConfirming`] if the peer confirms nothing.
+    pub fn durable(&self) -> Result<Durable, Error> {
+        let StreamGuard { held, stream, .. } = &*self.writing;
+        held.handle.change(|state, _| state.endpoint_state.durable(held.id, *stream))
+    }
+
+    /// Waits until the peer's application has confirmed all segments below `segments`, or has said that it will confirm no more: then
+    /// [`Durable::last`] is set, and [`Durable::segments`] may be less. Cancel safe.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Closed`] if the connection ended first, [`Error::NotConfirming`] if the peer confirms nothing.
+    pub async fn confirmed(&self, segments: SegmentNumber) -> Result<Durable, Error> {
+        let StreamGuard { held, stream, notify } = &*self.writing;
+        held.handle.wait_for(notify, |state, _| state.endpoint_state.poll_durable(held.id, *stream, segments)).await
     }
 
     /// Finishes the stream: no more segments will be sent. Verdicts still arrive.

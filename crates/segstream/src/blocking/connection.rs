@@ -5,8 +5,8 @@
 use super::{Endpoint, SegmentWriter};
 use crate::endpoint_state::EndpointState;
 use crate::{
-    Bandwidth, Bytes, Class, CloseReason, ConnectionId, Contract, Error, Fingerprint, Judged, Progress, Rate, Received, SegmentNumber,
-    Statistics, StreamId, StreamStatistics, SubmitError, Timestamp, Tolerance,
+    Bandwidth, Bytes, Class, CloseReason, ConnectionId, Contract, Durable, Error, Fingerprint, Judged, Progress, Rate, Received,
+    SegmentNumber, Statistics, StreamId, StreamStatistics, SubmitError, Timestamp, Tolerance,
 };
 use std::net::SocketAddr;
 use std::task::{Poll, ready};
@@ -221,6 +221,51 @@ impl<'a> Connection<'a> {
     pub fn try_next_units(&mut self, stream: StreamId) -> Result<Option<Progress>, Error> {
         let id = self.id;
         self.endpoint.take(|endpoint_state, now| endpoint_state.try_progress(now, id, stream))
+    }
+
+    /// Tells the peer that all segments of one of its streams below `segments` are safe with this application: on disk, processed, or
+    /// whatever the two mean by it. [`Config::confirms`](crate::Config::confirms) must be set. Lower numbers than before change nothing.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Confirm`] if not all of them were taken, there is no such stream, or the peer does not know confirmations.
+    pub fn confirm(&mut self, stream: StreamId, segments: SegmentNumber) -> Result<(), Error> {
+        let id = self.id;
+        self.endpoint.change(|endpoint_state, now| endpoint_state.confirm(now, id, stream, segments))
+    }
+
+    /// No more of a stream of the peer will be confirmed: the peer is told, and the stream can end.
+    pub fn confirm_no_more(&mut self, stream: StreamId) -> Result<(), Error> {
+        let id = self.id;
+        self.endpoint.change(|endpoint_state, now| endpoint_state.confirm_no_more(now, id, stream))
+    }
+
+    /// Whether the peer's application confirms what it receives; known once the connection is established.
+    pub fn peer_confirms(&mut self) -> Result<bool, Error> {
+        self.endpoint.read(|endpoint_state| endpoint_state.peer_confirms(self.id))
+    }
+
+    /// What the peer's application has confirmed of a stream of ours so far. It can be read until it was, and another stream is opened
+    /// after the stream has ended.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NotConfirming`] if the peer confirms nothing.
+    pub fn durable(&mut self, stream: StreamId) -> Result<Durable, Error> {
+        let id = self.id;
+        self.endpoint.change(|endpoint_state, _| endpoint_state.durable(id, stream))
+    }
+
+    /// Waits until the peer's application has confirmed all segments of a stream of ours below `segments`, or has said that it will confirm
+    /// no more of it: then [`Durable::last`] is set, and [`Durable::segments`] may be less.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::TimedOut`] when `timeout` has passed, [`Error::Closed`] if the connection ended first, [`Error::NotConfirming`] if the peer
+    /// confirms nothing.
+    pub fn confirmed(&mut self, stream: StreamId, segments: SegmentNumber, timeout: Option<Duration>) -> Result<Durable, Error> {
+        let id = self.id;
+        self.endpoint.wait_for(timeout, |endpoint_state, _| endpoint_state.poll_durable(id, stream, segments))
     }
 
     /// Discards what arrives on the stream from now on, so that its window does not close.

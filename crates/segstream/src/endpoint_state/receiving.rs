@@ -96,6 +96,9 @@ impl EndpointState {
             receiving.discarded = true;
             receiving.progress = None;
         }
+        if let Ok((connection, _)) = self.parts(id) {
+            connection.confirm_no_more(now, stream);
+        }
         self.discard_received(now, id, stream);
     }
 

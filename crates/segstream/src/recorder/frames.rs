@@ -106,5 +106,8 @@ fn report_frame(frame: &ReportFrame) -> Value {
             "marked": marked,
         }),
         ReportFrame::MaxStreams { streams } => json!({ "type": "max_streams", "streams": streams }),
+        ReportFrame::Durable { stream, segments, last } => {
+            json!({ "type": "durable", "stream": stream.0, "segments": segments.0, "last": last })
+        }
     }
 }

@@ -175,6 +175,7 @@ fn closed(reason: &CloseReason) -> Value {
         CloseReason::HandshakeFailed(_) => ("handshake_failed", None),
         CloseReason::ResetByPeer => ("reset_by_peer", None),
         CloseReason::AeadLimitReached => ("aead_limit_reached", None),
+        CloseReason::PeerOverMemoryBudget(_) => ("peer_over_memory_budget", None),
         CloseReason::ProtocolViolation(_) => ("protocol_violation", None),
         _ => ("other", None),
     };

@@ -1,12 +1,14 @@
 //! Tests of the facade over real sockets on loopback, one behaviour a file. One program, so that one is linked.
 
 mod background;
+mod confirmations;
 mod datagram_size;
 mod drop_oldest;
 mod dropping;
 mod endings;
 mod examples;
 mod loopback;
+mod memory_budgets;
 mod no_copy;
 mod open_segments;
 mod paused_receiver;

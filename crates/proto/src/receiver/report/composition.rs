@@ -51,8 +51,9 @@ pub(in crate::receiver) struct Composition {
     retired: RareQueue<StreamId>,
     /// Shipments the present report may still have.
     shipments_left: usize,
-    /// The first stream whose window the present report has not told.
+    /// The first stream whose window the present report has not told, and the first whose confirmation it has not.
     grant_from: usize,
+    durable_from: usize,
 }
 
 impl Composition {
@@ -109,10 +110,11 @@ impl Composition {
         self.shipments_left > 0
     }
 
-    /// A report begins.
-    pub(super) const fn start(&mut self) {
+    /// A report begins; `confirms` says whether any stream has a confirmation to tell.
+    pub(super) const fn start(&mut self, confirms: bool) {
         self.shipments_left = SHIPMENTS_MAX;
         self.grant_from = 0;
+        self.durable_from = if confirms { 0 } else { usize::MAX };
     }
 
     /// The next shipment of the report under way, with `body_bytes` of frames; and how many shipments the report had, if it
@@ -136,6 +138,7 @@ impl Composition {
             self.add_answers(&mut report, &mut room);
         }
         self.add_grants(streams, &mut report, &mut room);
+        self.add_durable(streams, &mut report, &mut room);
         let mut looks = LOOKED_AT_MAX;
         for (id, stream) in streams.numbered_mut() {
             add_requests(id, stream, &mut report, &mut room, &mut looks);
@@ -164,7 +167,7 @@ impl Composition {
     }
 
     fn has_more_to_say(&self, streams: &LiveStreams<RecvStream>) -> bool {
-        self.grant_from < streams.len() || streams.iter().any(RecvStream::has_more_to_report)
+        self.grant_from < streams.len() || self.durable_from < streams.len() || streams.iter().any(RecvStream::has_more_to_report)
     }
 
     fn prelude(&self, now: Instant, detector: &LossDetector) -> Report {
@@ -206,6 +209,20 @@ impl Composition {
                 return;
             }
             self.grant_from += 1;
+        }
+    }
+
+    fn add_durable(&mut self, streams: &mut LiveStreams<RecvStream>, report: &mut Report, room: &mut usize) {
+        while self.durable_from < streams.len() {
+            let id = streams.number(self.durable_from);
+            let told = streams[self.durable_from].durability.as_mut();
+            if let Some((told, frame)) = told.and_then(|told| told.frame(id).map(|frame| (told, frame))) {
+                if !push(report, room, frame) {
+                    return;
+                }
+                told.on_carried(report.number);
+            }
+            self.durable_from += 1;
         }
     }
 }

@@ -46,7 +46,7 @@ impl RecvHalf {
     pub(crate) fn report_due(&self) -> Option<Deadline> {
         self.reports.schedule.due(Outstanding {
             in_repair: self.in_repair,
-            unconfirmed: self.reports.verdicts.unconfirmed() + u64::from(self.credit.is_unconfirmed()),
+            unconfirmed: self.reports.verdicts.unconfirmed() + u64::from(self.credit.is_unconfirmed()) + self.confirmations.unconfirmed,
         })
     }
 
@@ -83,7 +83,7 @@ impl RecvHalf {
         for stream in self.streams.iter_mut() {
             stream.on_report(now);
         }
-        self.reports.composition.start();
+        self.reports.composition.start(self.confirmations.unconfirmed > 0);
     }
 
     /// The sender has confirmed reports.
@@ -93,5 +93,6 @@ impl RecvHalf {
         verdicts.on_confirmed(confirmed, &mut self.streams, &mut self.unfinished.confirmations_left);
         self.unfinished.any |= verdicts.is_behind();
         self.credit.on_confirmed(confirmed);
+        self.confirmations.on_confirmed(confirmed, &mut self.streams);
     }
 }

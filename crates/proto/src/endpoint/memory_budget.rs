@@ -1,0 +1,171 @@
+//! The budgets of memory of an endpoint: for all its peers together, and for each key (spec 11.4).
+//!
+//! What is counted is what streams are charged with when they are opened, not what they keep at the moment: what was granted can be claimed
+//! at any time. The receiving half of each connection has an account; the budget sums them up by the peer's key.
+//!
+//! Made by the endpoint, shared with its connections. Invariant: the sum of all accounts is what the endpoint has granted; a stream that
+//! would exceed a budget is refused unless it is the first of its connection, which gets the least; and a connection that has exceeded that of its key by its first streams ends when the key is known.
+
+use crate::session::Fingerprint;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// The most that one stream is granted of what is left of the endpoint's budget: a thirty-second. Why: so the budget is never used up by a few, and
+/// windows become smaller as it fills.
+const SHARE: u64 = 32;
+/// The same of the budget of a key: a quarter.
+const SHARE_OF_PEER: u64 = 4;
+
+/// The budgets of an endpoint.
+#[derive(Debug)]
+pub(crate) struct MemoryBudget {
+    /// For all peers together, in bytes.
+    limit: u64,
+    /// For the connections of one key together, in bytes.
+    limit_per_peer: u64,
+    granted: Mutex<Granted>,
+}
+
+#[derive(Debug, Default)]
+struct Granted {
+    total: u64,
+    /// By key; a key that has nothing is not in it.
+    peers: BTreeMap<Fingerprint, u64>,
+}
+
+impl Granted {
+    fn add(&mut self, peer: Option<Fingerprint>, bytes: u64) {
+        self.total += bytes;
+        if let Some(peer) = peer.filter(|_| bytes > 0) {
+            *self.peers.entry(peer).or_default() += bytes;
+        }
+    }
+
+    fn subtract(&mut self, peer: Option<Fingerprint>, bytes: u64) {
+        debug_assert!(self.total >= bytes, "more is given back than was granted");
+        self.total = self.total.saturating_sub(bytes);
+        if let Some(peer) = peer
+            && let Some(granted) = self.peers.get_mut(&peer)
+        {
+            *granted = granted.saturating_sub(bytes);
+            if *granted == 0 {
+                self.peers.remove(&peer);
+            }
+        }
+    }
+}
+
+impl MemoryBudget {
+    pub(crate) fn new(limit: u64, limit_per_peer: u64) -> Self {
+        Self { limit, limit_per_peer, granted: Mutex::default() }
+    }
+
+    fn granted(&self) -> MutexGuard<'_, Granted> {
+        // Why: a call that has panicked has left whole numbers behind.
+        self.granted.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What all peers have been granted, in bytes.
+    pub(crate) fn granted_bytes(&self) -> u64 {
+        self.granted().total
+    }
+
+    /// What the holder of a key has been granted, in bytes.
+    pub(crate) fn granted_bytes_of(&self, peer: Fingerprint) -> u64 {
+        self.granted().peers.get(&peer).copied().unwrap_or(0)
+    }
+}
+
+/// What may still be granted, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Left {
+    /// To one stream.
+    pub(crate) share: u64,
+    /// In all.
+    pub(crate) all: u64,
+}
+
+/// What one connection has been granted of a budget. What it has goes back when it goes.
+#[derive(Debug)]
+pub(crate) struct MemoryAccount {
+    budget: Arc<MemoryBudget>,
+    /// Whose it is, once that is known.
+    peer: Option<Fingerprint>,
+    granted: u64,
+}
+
+impl MemoryAccount {
+    pub(crate) fn new(budget: &Arc<MemoryBudget>) -> Self {
+        Self { budget: Arc::clone(budget), peer: None, granted: 0 }
+    }
+
+    /// What may still be granted.
+    pub(crate) fn left(&self) -> Left {
+        let granted = self.budget.granted();
+        let of_peer = self.peer.and_then(|peer| granted.peers.get(&peer)).copied().unwrap_or(0);
+        let of_key = self.budget.limit_per_peer.saturating_sub(of_peer + if self.peer.is_none() { self.granted } else { 0 });
+        let of_all = self.budget.limit.saturating_sub(granted.total);
+        Left { share: (of_all / SHARE).min(of_key / SHARE_OF_PEER), all: of_all.min(of_key) }
+    }
+
+    /// So much is granted.
+    pub(crate) fn grant(&mut self, bytes: u64) {
+        self.granted += bytes;
+        self.budget.granted().add(self.peer, bytes);
+    }
+
+    /// So much of it is given back.
+    pub(crate) fn give_back(&mut self, bytes: u64) {
+        let bytes = bytes.min(self.granted);
+        self.granted -= bytes;
+        self.budget.granted().subtract(self.peer, bytes);
+    }
+
+    /// The peer has proved this key. Whether its connections stay within the budget of the key with this one.
+    pub(crate) fn belongs_to(&mut self, peer: Fingerprint) -> bool {
+        let mut granted = self.budget.granted();
+        granted.subtract(self.peer, self.granted);
+        granted.add(Some(peer), self.granted);
+        self.peer = Some(peer);
+        granted.peers.get(&peer).is_none_or(|&of_peer| of_peer <= self.budget.limit_per_peer)
+    }
+}
+
+impl Drop for MemoryAccount {
+    fn drop(&mut self) {
+        self.give_back(self.granted);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn budgets_are_shared_by_all_and_by_those_of_one_key_and_what_goes_gives_back() {
+        let budget = Arc::new(MemoryBudget::new(3200, 400));
+        let (alice, bob) = (Fingerprint([1; 32]), Fingerprint([2; 32]));
+        let mut first = MemoryAccount::new(&budget);
+        assert_eq!(first.left(), Left { share: 100, all: 400 }, "whoever it is");
+        first.grant(300);
+        assert_eq!(first.left(), Left { share: 25, all: 100 });
+        assert!(first.belongs_to(alice));
+        let mut second = MemoryAccount::new(&budget);
+        second.grant(200);
+        assert!(!second.belongs_to(alice), "together they have 500");
+        assert_eq!((second.left().all, budget.granted_bytes(), budget.granted_bytes_of(alice)), (0, 500, 500));
+        drop(second);
+        assert_eq!((first.left().all, budget.granted_bytes()), (100, 300));
+        let mut others: Vec<MemoryAccount> = (0..9).map(|_| MemoryAccount::new(&budget)).collect();
+        for other in &mut others {
+            other.grant(other.left().all);
+        }
+        assert_eq!((first.left(), budget.granted_bytes()), (Left { share: 0, all: 0 }, 3200), "all is granted, whatever one key may have");
+        assert!(others[0].belongs_to(bob));
+        others[0].give_back(350);
+        assert_eq!((budget.granted_bytes_of(bob), first.left().all), (50, 100));
+        drop(others);
+        drop(first);
+        assert_eq!((budget.granted_bytes(), budget.granted().peers.len()), (0, 0));
+    }
+}
