@@ -3,6 +3,7 @@
 //! Read by [`crate::endpoint::Endpoint`] and by each connection. Invariant: a value here is a default for
 //! every connection; nothing here changes while a connection lives.
 
+use crate::coding_choice::Coding;
 use crate::rate::Rate;
 use core::net::SocketAddr;
 use core::num::NonZeroU8;
@@ -115,6 +116,8 @@ pub struct Config {
     pub pacing_quantum: Duration,
     /// The timeout of set-up. Default 10 s.
     pub connect_timeout: Duration,
+    /// What is done with repair units, if the peer can handle them too (spec 12.1). Default [`Coding::Hedged`].
+    pub coding: Coding,
     /// Whether connections tell what they do, for [`crate::endpoint::Endpoint::poll_trace`]. Default no.
     pub trace: bool,
 }
@@ -143,12 +146,18 @@ impl Default for Config {
             listener: None,
             pacing_quantum: Duration::from_micros(200),
             connect_timeout: Duration::from_secs(10),
+            coding: Coding::Hedged,
             trace: false,
         }
     }
 }
 
 impl Config {
+    /// The extensions that this endpoint has, as bits.
+    pub(crate) const fn extensions(&self) -> u64 {
+        if self.coding.is_on() { segstream_wire::proposal::EXTENSION_REPAIR } else { 0 }
+    }
+
     /// A fixed rate of `rate` without bursts.
     pub fn with_rate(mut self, rate: Bandwidth) -> Self {
         self.rate = Rate::smooth(rate);

@@ -13,6 +13,9 @@ use segstream_base::{Bandwidth, Duration};
 /// The most streams a proposal or an agreement can name.
 pub const STREAMS_MAX: usize = 64;
 
+/// The extension of repair units (spec 12.1).
+pub const EXTENSION_REPAIR: u64 = 1;
+
 /// What the initiator proposes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Proposal {
@@ -30,6 +33,8 @@ pub struct Proposal {
     pub limits: Limits,
     /// The first streams, numbered from 0.
     pub streams: Vec<Contract>,
+    /// The extensions that the initiator has, as bits ([`EXTENSION_REPAIR`]); not written if there are none.
+    pub extensions: u64,
 }
 
 /// What the responder agrees to.
@@ -64,6 +69,10 @@ impl Proposal {
         for contract in self.streams.iter().take(STREAMS_MAX) {
             contract.encode(out);
         }
+        // Why only then: an initiator without extensions says what it always said.
+        if self.extensions != 0 {
+            out.varint(self.extensions);
+        }
     }
 
     /// Reads a proposal.
@@ -81,7 +90,8 @@ impl Proposal {
         for _ in 0..count {
             streams.push(Contract::decode(input)?);
         }
-        Ok(Self { version, request, connection, class, rate, limits, streams })
+        let extensions = if input.is_empty() { 0 } else { input.varint("extensions")? };
+        Ok(Self { version, request, connection, class, rate, limits, streams, extensions })
     }
 }
 
@@ -146,8 +156,11 @@ mod tests {
             rate: Bandwidth::from_megabits_per_second(100),
             limits: Limits::default(),
             streams: vec![Contract::default(), Contract { tolerance: Tolerance::new(8, 1, 1).unwrap(), ..Contract::default() }],
+            extensions: 0,
         };
-        assert_eq!(Proposal::decode(&mut Reader::new(&written(|out| proposal.encode(out)))), Ok(proposal.clone()));
+        for proposal in [proposal.clone(), Proposal { extensions: EXTENSION_REPAIR, ..proposal }] {
+            assert_eq!(Proposal::decode(&mut Reader::new(&written(|out| proposal.encode(out)))), Ok(proposal.clone()));
+        }
         for reset in [None, Some([3; 16])] {
             let agreement = Agreement {
                 request: 4,

@@ -93,6 +93,28 @@ pub enum ReportFrame {
         /// How many. Never fewer than were told before.
         streams: u64,
     },
+    /// What the path has lost so far (an extension, spec 12.1).
+    Losses {
+        /// Shipment numbers below this one are judged.
+        judged: u64,
+        /// How many of them were lost.
+        lost: u64,
+        /// In how many runs of consecutive numbers.
+        runs: u64,
+    },
+    /// The extensions that both ends have; in an agreement only (spec 12.1).
+    Extensions(u64),
+    /// Any so many repair units are asked for, in front of the REQUEST of a segment of which some have come (an extension, spec 12.1).
+    AnyRepairs {
+        /// The stream.
+        stream: StreamId,
+        /// The segment.
+        segment: SegmentNumber,
+        /// Protected units that are declared lost.
+        lost: u32,
+        /// Repair units that had arrived in shipments up to echo - R - 1: any `lost` - `held` more restore them.
+        held: u32,
+    },
 }
 
 /// When a TXS arrived, and what had arrived by then. The counts are of all shipments of the connection in this direction
@@ -163,6 +185,9 @@ const RECLASS_ECHO: u8 = 0x15;
 const REFUSED: u8 = 0x16;
 const ARRIVAL: u8 = 0x17;
 const MAX_STREAMS: u8 = 0x18;
+const LOSSES: u8 = 0x19;
+const EXTENSIONS: u8 = 0x1a;
+const ANY_REPAIRS: u8 = 0x1b;
 
 /// The receiver's state.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
@@ -253,6 +278,11 @@ impl ReportFrame {
             Self::Refused { stream, .. } => varint_len(u64::from(*stream)) + 1,
             Self::Arrival(arrived) => arrived.encoded_len(),
             Self::MaxStreams { streams } => varint_len(*streams),
+            Self::Losses { judged, lost, runs } => varint_len(*judged) + varint_len(*lost) + varint_len(*runs),
+            Self::Extensions(bits) => varint_len(*bits),
+            Self::AnyRepairs { stream, segment, lost, held } => {
+                varint_len(u64::from(*stream)) + varint_len(segment.0) + varint_len(u64::from(*lost)) + varint_len(u64::from(*held))
+            }
         }
     }
 
@@ -310,6 +340,23 @@ impl ReportFrame {
                 out.u8(MAX_STREAMS);
                 out.varint(*streams);
             }
+            Self::Losses { judged, lost, runs } => {
+                out.u8(LOSSES);
+                for total in [*judged, *lost, *runs] {
+                    out.varint(total);
+                }
+            }
+            Self::Extensions(bits) => {
+                out.u8(EXTENSIONS);
+                out.varint(*bits);
+            }
+            Self::AnyRepairs { stream, segment, lost, held } => {
+                out.u8(ANY_REPAIRS);
+                out.varint(u64::from(*stream));
+                out.varint(segment.0);
+                out.varint(u64::from(*lost));
+                out.varint(u64::from(*held));
+            }
         }
     }
 
@@ -346,6 +393,18 @@ impl ReportFrame {
             }
             ARRIVAL => Ok(Self::Arrival(Arrived::decode(input)?)),
             MAX_STREAMS => Ok(Self::MaxStreams { streams: input.varint("streams")? }),
+            LOSSES => {
+                let judged = input.varint("judged shipments")?;
+                let lost = input.varint_up_to(judged, "lost shipments")?;
+                Ok(Self::Losses { judged, lost, runs: input.varint_up_to(lost, "runs of lost shipments")? })
+            }
+            EXTENSIONS => Ok(Self::Extensions(input.varint("extensions")?)),
+            ANY_REPAIRS => Ok(Self::AnyRepairs {
+                stream: stream(input)?,
+                segment: SegmentNumber(input.varint("segment")?),
+                lost: input.varint_up_to(u64::from(u32::MAX), "protected units lost")? as u32,
+                held: input.varint_up_to(u64::from(u32::MAX), "repair units held")? as u32,
+            }),
             _ => Err(DecodeError { at, field: "report frame", kind: DecodeErrorKind::UnknownType(u64::from(kind)) }),
         }
     }
@@ -458,6 +517,9 @@ mod tests {
                     marked: 1,
                 }),
                 ReportFrame::MaxStreams { streams: 1 << 33 },
+                ReportFrame::Losses { judged: 70_000, lost: 100, runs: 20 },
+                ReportFrame::Extensions(1),
+                ReportFrame::AnyRepairs { stream: StreamId(1), segment: SegmentNumber(5), lost: 70, held: 3 },
             ]
             .into_iter()
             .collect(),

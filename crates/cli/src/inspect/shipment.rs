@@ -18,7 +18,7 @@ use segstream_wire::handshake::{Confirm, Cookie, Disconnect, Fragment, Reject, R
 use segstream_wire::header::{HEADER_BYTES, UnprotectedHeader};
 use segstream_wire::proposal::{Agreement, Proposal};
 use segstream_wire::report::Arrived;
-use segstream_wire::{Contract, Header, Kind, Level, Part, Report, ReportFrame, State, StateFrame};
+use segstream_wire::{Contract, Header, Kind, Level, Part, Repair, Report, ReportFrame, State, StateFrame};
 use serde::Serialize;
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -137,6 +137,11 @@ fn parts(kind: Kind, in_the_clear: bool, body: &mut Reader<'_>) -> Result<Vec<St
             let Disconnect { code, abort, detail } = Disconnect::decode(body)?;
             vec![format!("{} code {code} {detail:?}", if abort { "abort" } else { "close" })]
         }
+        Kind::Repair => {
+            let (Repair { stream, segment, every, first, count, payload_bytes }, _) = Repair::decode(body)?;
+            let end = first + count;
+            vec![format!("repair stream {stream} segment {segment} units {first}..{end} every {every} {payload_bytes} bytes")]
+        }
         Kind::DisconnectConfirm => Vec::new(),
         Kind::Data => {
             let mut parts = Vec::new();
@@ -163,6 +168,7 @@ fn request(request: &Request) -> Vec<String> {
     if let Some(Ok(proposal)) = whole(bytes).filter(|_| in_the_clear).map(|bytes| Proposal::decode(&mut Reader::new(bytes))) {
         parts.push(format!("class {} rate {}", proposal.class, proposal.rate));
         parts.extend(proposal.streams.iter().enumerate().map(|(id, contract)| format!("stream {id} {}", describe(contract))));
+        parts.extend((proposal.extensions != 0).then(|| format!("extensions {}", proposal.extensions)));
     }
     parts
 }
@@ -251,6 +257,11 @@ fn report_frame(frame: &ReportFrame) -> String {
             format!("arrival of sync {sync} at {at} ns after {bytes} bytes in {shipments} shipments, {lost} lost, {marked} marked")
         }
         ReportFrame::MaxStreams { streams } => format!("streams up to {streams} in all"),
+        ReportFrame::Losses { judged, lost, runs } => format!("losses {lost} of {judged} shipments in {runs} runs"),
+        ReportFrame::Extensions(bits) => format!("extensions {bits}"),
+        ReportFrame::AnyRepairs { stream, segment, lost, held } => {
+            format!("any repairs stream {stream} segment {segment} for {lost} units, {held} held")
+        }
     }
 }
 

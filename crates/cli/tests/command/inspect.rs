@@ -151,7 +151,7 @@ fn in_the_clear_it_is_shown_what_is_agreed_on_and_what_is_damaged_is_not_taken_f
     let streams = vec![Contract { label: "film".to_owned(), ..Contract::default() }];
     let rate = segstream::Bandwidth::from_megabits_per_second(5);
     let (class, limits) = (Class::ALL, Limits::default());
-    let proposal = Proposal { version: VERSION, request: 5, connection: 0xabcd, class, rate, limits, streams };
+    let proposal = Proposal { version: VERSION, request: 5, connection: 0xabcd, class, rate, limits, streams, extensions: 0 };
     let mut bytes = vec![0; 400];
     let mut writer = Writer::new(&mut bytes);
     proposal.encode(&mut writer);

@@ -29,7 +29,7 @@ use segstream_base::codec::{Reader, Writer};
 use segstream_base::{Duration, Instant, ShipmentNumber, StreamId};
 use segstream_wire::handshake::{Confirm, Cookie, Disconnect, Fragment, Reject, RejectReason, Request, VERSION};
 use segstream_wire::header::HEADER_BYTES;
-use segstream_wire::proposal::{Agreement, Proposal, STREAMS_MAX, agreed_idle_timeout};
+use segstream_wire::proposal::{Agreement, EXTENSION_REPAIR, Proposal, STREAMS_MAX, agreed_idle_timeout};
 use segstream_wire::report::ReportFrame;
 use segstream_wire::{Class, Level};
 
@@ -355,6 +355,9 @@ impl Connection {
             self.recv.open(now, StreamId(id as u32), contract);
         }
         self.setup.proposal = proposal;
+        if self.agreed_extensions() & EXTENSION_REPAIR != 0 {
+            self.use_repair_units();
+        }
         let agreement = self.agreement();
         let mut bytes = vec![0; PARAMETERS_BYTES_MAX];
         let mut writer = Writer::new(&mut bytes);
@@ -366,6 +369,11 @@ impl Connection {
     fn agreement(&self) -> Agreement {
         let mut grants = self.recv.grants();
         grants.truncate(STREAMS_MAX);
+        // Why only then: an initiator that proposes no extension need not know of any.
+        let extensions = self.agreed_extensions();
+        if extensions != 0 {
+            grants.push(ReportFrame::Extensions(extensions));
+        }
         let issued = self.setup.issued_tokens.as_deref();
         Agreement {
             request: self.setup.proposal.request,
@@ -397,11 +405,26 @@ impl Connection {
             if matches!(frame, ReportFrame::Grant { .. } | ReportFrame::Refused { .. }) {
                 self.send.handle_grant(now, frame);
             }
+            if let ReportFrame::Extensions(bits) = frame
+                && bits & self.agreed_extensions() & EXTENSION_REPAIR != 0
+            {
+                self.use_repair_units();
+            }
         }
         self.finish_setup(now);
         // The peer may send as soon as it has heard us under the agreed identifiers.
         self.send.request_immediate_state(now);
         Ok(())
+    }
+
+    /// The extensions that were proposed and that this end has.
+    fn agreed_extensions(&self) -> u64 {
+        self.setup.proposal.extensions & self.config.extensions()
+    }
+
+    fn use_repair_units(&mut self) {
+        self.send.set_coding();
+        self.recv.set_coding();
     }
 
     pub(super) fn set_agreed_class(&mut self, now: Instant, class: Class) {

@@ -130,6 +130,7 @@ impl Endpoint {
             class: Class::ALL,
             rate: Bandwidth::ZERO,
             limits: Limits::default(),
+            extensions: 0,
             streams: Vec::new(),
         };
         let (addresses, Validated { round_trip }) = (asked.addresses, validated);

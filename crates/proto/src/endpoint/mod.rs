@@ -201,7 +201,8 @@ impl Endpoint {
         let index = self.vacancy(now).ok_or(ConnectError::TooMany(self.config.connections))?;
         let (request, connection) = (self.draw(), self.identifier(index));
         let (rate, limits) = (self.config.rate.peak(), self.config.limits);
-        let proposal = Proposal { version: VERSION, request, connection, class, rate, limits, streams };
+        let extensions = self.config.extensions();
+        let proposal = Proposal { version: VERSION, request, connection, class, rate, limits, streams, extensions };
         let mut parameters = vec![0; PROPOSAL_BYTES_MAX];
         let mut writer = Writer::new(&mut parameters);
         proposal.encode(&mut writer);

@@ -80,7 +80,7 @@ impl Victim {
 /// Asks for a connection, twice: the second time with the cookie that answers the first.
 fn ask(endpoint: &mut Endpoint, now: Instant, request: u64, streams: Vec<Contract>) {
     let (limits, rate) = (Limits::default(), Bandwidth::from_megabits_per_second(1));
-    let proposal = Proposal { version: VERSION, request, connection: 5, class: Class::ALL, rate, limits, streams };
+    let proposal = Proposal { version: VERSION, request, connection: 5, class: Class::ALL, rate, limits, streams, extensions: 0 };
     let mut parameters = vec![0; 1000];
     let mut out = Writer::new(&mut parameters);
     proposal.encode(&mut out);

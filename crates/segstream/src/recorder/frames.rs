@@ -106,5 +106,10 @@ fn report_frame(frame: &ReportFrame) -> Value {
             "marked": marked,
         }),
         ReportFrame::MaxStreams { streams } => json!({ "type": "max_streams", "streams": streams }),
+        ReportFrame::Losses { judged, lost, runs } => json!({ "type": "losses", "judged": judged, "lost": lost, "runs": runs }),
+        ReportFrame::Extensions(bits) => json!({ "type": "extensions", "bits": bits }),
+        ReportFrame::AnyRepairs { stream, segment, lost, held } => {
+            json!({ "type": "any_repairs", "stream": stream.0, "segment": segment.0, "lost": lost, "held": held })
+        }
     }
 }
