@@ -24,7 +24,7 @@ local folder = debug.getinfo(1, "S").source:match("^@(.*[/\\])") or ""
 local tls_loaded, tls = pcall(dofile, folder .. "segstream_tls.lua")
 
 -- 2.1: kinds by their number.
-local KIND = {[0] = "CR", "CC", "RJ", "DR", "DC", "DT", "TXS", "RXS", "CK", "HS", "PC", "PR"}
+local KIND = {[0] = "CR", "CC", "RJ", "DR", "DC", "DT", "TXS", "RXS", "CK", "HS", "PC", "PR", "RP"}
 local LEVEL = {[0] = "initial", "handshake", "data", "data"}
 local PROTECTION = {[0] = "plain", "TLS 1.3"}
 local REJECT = {[0] = "Version", "Busy", "NotAccepting", "Unacceptable", "Refused", "Protection", "Handshake"}
@@ -33,7 +33,7 @@ local VERDICT = {[0] = "complete", "within_tolerance", "expired"}
 local FRAME = {
     [0x01] = "OPEN", [0x02] = "FINISHED", [0x03] = "SKIP", [0x04] = "END", [0x05] = "WAITING", [0x06] = "RECLASS", [0x07] = "REACHED",
     [0x11] = "GRANT", [0x12] = "COMPLETE", [0x13] = "JUDGED", [0x14] = "REQUEST", [0x15] = "RECLASS_ECHO", [0x16] = "REFUSED",
-    [0x17] = "ARRIVAL", [0x18] = "MAX_STREAMS", [0x1a] = "EXTENSIONS", [0x1c] = "DURABLE",
+    [0x17] = "ARRIVAL", [0x18] = "MAX_STREAMS", [0x19] = "LOSSES", [0x1a] = "EXTENSIONS", [0x1b] = "ANY_REPAIRS", [0x1c] = "DURABLE",
 }
 local INTERLEAVE = {[0] = "auto", "off", "in blocks", "invalid"}
 
@@ -148,6 +148,13 @@ number("arrived_bytes", "Bytes arrived")
 number("arrived_shipments", "Shipments arrived")
 number("lost", "Shipments declared lost")
 number("marked", "Shipments marked CE")
+number("judged_shipments", "Shipments judged")
+number("lost_runs", "Runs of lost shipments")
+number("protected_lost", "Protected units lost")
+number("repairs_held", "Repair units held")
+number("every", "Every so many-th unit is protected")
+number("repair_first", "First repair unit")
+number("repair_count", "Repair units")
 number("streams_total", "Streams in all", ProtoField.uint64)
 number("durable", "Durable segments")
 field("last_confirmation", ProtoField.uint8, "Last confirmation", base.DEC)
@@ -385,6 +392,14 @@ local frames = {
             sync, at, bytes, shipments, lost, marked)
     end,
     [0x18] = function(r) return string.format("streams up to %s in all", r:varint("streams_total")) end,
+    [0x19] = function(r)
+        local judged, lost = r:varint("judged_shipments"), r:varint("lost")
+        return string.format("losses %s of %s shipments in %s runs", lost, judged, r:varint("lost_runs"))
+    end,
+    [0x1b] = function(r)
+        local stream, segment, lost = r:varint("stream"), r:varint("segment"), r:varint("protected_lost")
+        return string.format("any repairs stream %s segment %s for %s units, %s held", stream, segment, lost, r:varint("repairs_held"))
+    end,
     [0x1c] = function(r)
         local stream, segments = r:varint("stream"), r:varint("durable")
         local last = r:u8("last_confirmation") == 1 and ", no more will be" or ""
@@ -554,6 +569,16 @@ local bodies = {
     end,
     PR = function(r, parts)
         r:group(function() return "answers " .. hex(r:fixed("challenge", 8), 16) end, parts)
+    end,
+    RP = function(r, parts)
+        r:group(function()
+            local stream, segment, every = r:varint("stream"), r:varint("segment"), r:varint("every")
+            local first, count = r:varint("repair_first"), r:varint("repair_count")
+            local length = r:length("payload_length")
+            r:bytes("payload", length)
+            return string.format("repair stream %s segment %s units %s..%s every %s %d bytes", stream, segment, first, sum(first, count),
+                every, length)
+        end, parts)
     end,
 }
 -- 2.4: bytes behind the last field of these are ignored.

@@ -71,6 +71,17 @@ impl SendingOrder {
         if length < 4 { Self::in_order() } else { Self { block, stride: stride.clamp(2, length / 2) } }
     }
 
+    /// The same with the longest stride that is no longer and shares no factor with `every`: then the units of a column, which leave one
+    /// after another, are not all of every `every`-th or none.
+    #[must_use]
+    pub const fn coprime_to(self, every: u32) -> Self {
+        let mut stride = self.stride;
+        while stride > 2 && greatest_common_divisor(stride, every) > 1 {
+            stride -= 1;
+        }
+        Self { stride, ..self }
+    }
+
     /// Whether units leave in ascending order.
     #[inline]
     pub const fn is_in_order(&self) -> bool {
@@ -169,6 +180,13 @@ impl SendingOrder {
         let left = units - start;
         (start, if self.block < left { self.block } else { left })
     }
+}
+
+const fn greatest_common_divisor(mut one: u32, mut other: u32) -> u32 {
+    while other != 0 {
+        (one, other) = (other, one % other);
+    }
+    one
 }
 
 /// S = ceil(B * W / E) for a segment or block of `units`; not yet clamped.

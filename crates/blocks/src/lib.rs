@@ -8,6 +8,9 @@
 //!
 //! What was lost:
 //! - [`loss_detector`]: gaps in shipment numbers with a reordering threshold (EC 3.2).
+//! - [`two_state_loss`]: a loss process fitted to losses and their runs, and how many units to send so that enough arrive;
+//!   [`loss_history`]: what was lost in the last seconds.
+//! - [`fence`]: which units a code has to protect so that a tolerance holds, and how many repair units that takes.
 //! - [`rtt`]: the round trip, smoothed and as a windowed minimum.
 //! - [`sync_table`]: sent packets bound to state exchanges, and the FIFO search for lost ones (HT 4).
 //! - [`traffic_intensity`]: whether a queue on the path grows, from the gaps of periodic packets (HT 3.5).
@@ -31,8 +34,10 @@ pub mod accounting;
 pub mod bitmap;
 pub mod burst;
 pub mod congestion;
+pub mod fence;
 pub mod interleave;
 pub mod loss_detector;
+pub mod loss_history;
 pub mod lost_units;
 pub mod ranges;
 pub mod rare_queue;
@@ -43,6 +48,7 @@ pub mod rtt;
 pub mod sync_table;
 pub mod timer;
 pub mod traffic_intensity;
+pub mod two_state_loss;
 pub mod user;
 pub mod window;
 pub mod work;

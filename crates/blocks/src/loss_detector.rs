@@ -48,6 +48,9 @@ pub struct LossDetector {
     /// Numbers below are judged.
     judged: u64,
     lost: u64,
+    /// Runs of consecutive numbers declared lost, and whether the last number that was judged is in one.
+    lost_runs: u64,
+    in_lost_run: bool,
     late: u64,
     late_after_lost: u64,
 }
@@ -57,7 +60,19 @@ impl LossDetector {
     pub fn new(reorder: u32, adapting: bool) -> Self {
         let reorder = u64::from(reorder).min(SPAN - 1);
         let reorder_first = reorder as u16;
-        Self { ring: [0; WORDS], highest: None, reorder, reorder_first, adapting, judged: 0, lost: 0, late: 0, late_after_lost: 0 }
+        Self {
+            ring: [0; WORDS],
+            highest: None,
+            reorder,
+            reorder_first,
+            adapting,
+            judged: 0,
+            lost: 0,
+            lost_runs: 0,
+            in_lost_run: false,
+            late: 0,
+            late_after_lost: 0,
+        }
     }
 
     /// Numbers come by another path from now on: R is what it was at first.
@@ -123,6 +138,12 @@ impl LossDetector {
         self.lost
     }
 
+    /// In how many runs of consecutive numbers those were that have been declared lost, ever. What comes late changes it no more.
+    #[inline]
+    pub const fn lost_runs(&self) -> u64 {
+        self.lost_runs
+    }
+
     /// How many numbers have come late, ever: behind the highest, not twice.
     #[inline]
     pub const fn late_total(&self) -> u64 {
@@ -141,7 +162,10 @@ impl LossDetector {
         // Judge first: the slots of the oldest numbers are about to be used again.
         let judged = number.saturating_sub(self.reorder).max(self.judged);
         if in_order && judged == self.judged + 1 {
-            self.lost += u64::from(!self.remembered(self.judged));
+            let is_lost = !self.remembered(self.judged);
+            self.lost += u64::from(is_lost);
+            self.lost_runs += u64::from(is_lost && !self.in_lost_run);
+            self.in_lost_run = is_lost;
         } else {
             self.judge(expected, judged);
         }
@@ -162,8 +186,27 @@ impl LossDetector {
         if self.judged < known {
             let arrived = self.count(self.judged, known);
             self.lost = self.lost.saturating_add(known - self.judged - arrived);
+            self.count_runs(self.judged, known);
         }
+        let beyond = judged.saturating_sub(expected.max(self.judged));
         self.lost = self.lost.saturating_add(judged.saturating_sub(expected));
+        if beyond > 0 {
+            self.lost_runs += u64::from(!self.in_lost_run);
+            self.in_lost_run = true;
+        }
+    }
+
+    /// Counts the runs of missing numbers that begin in `from..to`, all remembered.
+    fn count_runs(&mut self, from: u64, to: u64) {
+        let mut at = from;
+        while at < to {
+            let (mask, end) = word_of(at, to);
+            let missing = (!self.ring[slot(at)] & mask) >> (at % 64);
+            let starts = missing & !(missing << 1 | u64::from(self.in_lost_run));
+            self.lost_runs += u64::from(starts.count_ones());
+            self.in_lost_run = missing >> (end - at - 1) & 1 != 0;
+            at = end;
+        }
     }
 
     /// How many of `from..to` have arrived; at most [`SPAN`] numbers, all remembered.
@@ -419,6 +462,8 @@ mod tests {
                 }
                 number = highest.saturating_add_signed(step);
             }
+            let begins = |lost: &&u64| lost.checked_sub(1).is_none_or(|before| !model.lost.contains(&before));
+            prop_assert_eq!(detector.lost_runs(), model.lost.iter().filter(begins).count() as u64);
         }
     }
 }

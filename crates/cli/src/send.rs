@@ -40,7 +40,7 @@ use exclusion::Exclusions;
 use scheduled_change::ScheduledChange;
 use scheme::SchemeArguments;
 use segstream::blocking::Endpoint;
-use segstream::{Algorithm, Builder, Class, Clock, Config, Contract, DatagramSize, InterleaveChoice, Order, Rate, StreamId};
+use segstream::{Algorithm, Builder, Class, Clock, Coding, Config, Contract, DatagramSize, InterleaveChoice, Order, Rate, StreamId};
 use segstream_base::{Bytes, Duration};
 use segstream_wire::contract::{SEGMENT_UNITS_MAX, UNIT_BYTES_MAX};
 use std::collections::BTreeSet;
@@ -127,6 +127,12 @@ pub(crate) struct Arguments {
     /// --authority.
     #[arg(long, value_name = "BOOL", default_value_t = true, action = ArgAction::Set)]
     careful_resume: bool,
+    /// What is done with repair units, any of which stands for any unit that is missing. off: what is lost is sent again, unit by unit.
+    /// hedged: what is asked for again is answered by repair units, a few more where much is lost, so that a second round is rare.
+    /// auto:latency=80ms,budget=10%: also ahead of any loss, where a round of retransmission would miss the latency, as many as the tolerance
+    /// and the measured loss ask for, and no more than the budget. Ignored if the receiver does not know repair units.
+    #[arg(long, value_name = "CODING", default_value = "hedged")]
+    coding: Coding,
     /// The receive buffer of each file. The sender stops when the buffer is full, so it should hold the bandwidth-delay
     /// product times (rounds of retransmission + 2). For 100mbit over 60ms one such product is 750kB.
     #[arg(long, value_name = "BYTES", default_value = "16MiB", value_parser = quantity::positive_bytes)]
@@ -284,6 +290,7 @@ fn plan(arguments: &Arguments) -> Result<Plan> {
     let config = Config {
         rate,
         careful_resume: arguments.careful_resume,
+        coding: arguments.coding,
         class: arguments.class,
         datagram_bytes: datagram_bytes.map_or(DatagramSize::Discover, |bytes| DatagramSize::Fixed(bytes as usize)),
         unlimited: arguments.unlimited,

@@ -7,6 +7,7 @@
 
 use segstream_base::{Duration, Instant, Position, SegmentNumber, StreamId};
 use segstream_blocks::congestion::{Algorithm, UnknownAlgorithm};
+use segstream_proto::coding_choice::{Coding, ParseCodingError};
 use segstream_proto::halves::{LoneReceiver, LoneSender, SHIPMENT_OVERHEAD_BYTES};
 use segstream_proto::rate::Rate;
 use segstream_proto::receiver::ReceiverConfig;
@@ -26,6 +27,8 @@ pub struct Settings {
     pub reordering_threshold: u32,
     /// What controls the rate. Default nothing: it is fixed to the bandwidth.
     pub congestion: Option<&'static Algorithm>,
+    /// What is done with repair units. Default [`Coding::Off`]: the papers' schemes have none, and the flagship stands beside them.
+    pub coding: SimulatedCoding,
 }
 
 /// Why halves of the flagship cannot be made: an error in the scenario.
@@ -69,6 +72,21 @@ impl Transport for Settings {
             get: |settings| settings.congestion.map_or(Value::None, |algorithm| Value::word(algorithm.name)),
             set: set_congestion,
         },
+        Setting {
+            about: About {
+                flag: "coding",
+                value_name: "CODING",
+                help: "Repair units: off, hedged (more than was asked for where much is lost), or auto:latency=80ms,budget=10% (also ahead of \
+                       any loss)",
+                by_default: Some("off"),
+                record: "coding",
+                place: Place::Section,
+                noun: "coding {}",
+                kind: Kind::Word { bare: None },
+            },
+            get: |settings| if settings.coding.0 == Coding::Off { Value::None } else { Value::word(settings.coding.0) },
+            set: set_coding,
+        },
     ];
     // It has connections of its own, and its halves do not say where the payload lies.
     const IS_LIVE: bool = false;
@@ -98,6 +116,26 @@ fn set_congestion(settings: &mut Settings, value: Value) -> Result<(), SettingEr
             let found = Algorithm::named(&name).ok_or(UnknownAlgorithm(name));
             Some(found.map_err(|error| SettingError::Unknown(error.to_string()))?)
         }
+        other => return Err(SettingError::OtherKind(other)),
+    };
+    Ok(())
+}
+
+/// What is done with repair units in a simulation: nothing, unless it is said.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SimulatedCoding(pub Coding);
+
+impl Default for SimulatedCoding {
+    fn default() -> Self {
+        Self(Coding::Off)
+    }
+}
+
+/// Reads what is done with repair units.
+fn set_coding(settings: &mut Settings, value: Value) -> Result<(), SettingError> {
+    settings.coding = match value {
+        Value::None => SimulatedCoding::default(),
+        Value::Word(text) => SimulatedCoding(text.parse().map_err(|error: ParseCodingError| SettingError::Unknown(error.to_string()))?),
         other => return Err(SettingError::OtherKind(other)),
     };
     Ok(())
@@ -136,7 +174,13 @@ impl Settings {
         // A window larger than the buffer: what hard acknowledgment is studied for (FC 4.3.1).
         let buffer_bytes = (transfer.buffer < transfer.window).then(|| units(transfer.buffer) * u64::from(unit_bytes));
         let change = |receiver: ReceiverConfig| ReceiverConfig { reorder: self.reordering_threshold, buffer_bytes, ..receiver };
-        let (sender, receiver) = halves(contract, body_bytes + HEADER_SLACK_BYTES, Pacing { rate, epoch }, change, now)?;
+        let (mut sender, mut receiver) = halves(contract, body_bytes + HEADER_SLACK_BYTES, Pacing { rate, epoch }, change, now)?;
+        let SimulatedCoding(coding) = self.coding;
+        if coding.is_on() {
+            sender.half.set_coding();
+            receiver.half.set_coding();
+            sender.half.set_coding_target(StreamId::FIRST, coding.target());
+        }
         Ok((sender, receiver.with_slowdown(transfer.slowdown)))
     }
 }

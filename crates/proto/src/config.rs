@@ -3,6 +3,7 @@
 //! Read by [`crate::endpoint::Endpoint`] and by each connection. Invariant: a value here is a default for
 //! every connection; nothing here changes while a connection lives.
 
+use crate::coding_choice::Coding;
 use crate::rate::Rate;
 use core::net::SocketAddr;
 use core::num::NonZeroU8;
@@ -130,6 +131,8 @@ pub struct Config {
     /// Whether the application confirms what it receives ([`crate::connection::Connection::confirm`]). If so, a stream of the peer counts as
     /// live until all of it is confirmed. Default no.
     pub confirms: bool,
+    /// What is done with repair units, if the peer can handle them too (spec 12.2). Default [`Coding::Hedged`].
+    pub coding: Coding,
     /// Whether connections tell what they do, for [`crate::endpoint::Endpoint::poll_trace`]. Default no.
     pub trace: bool,
 }
@@ -161,6 +164,7 @@ impl Default for Config {
             pacing_quantum: Duration::from_micros(200),
             connect_timeout: Duration::from_secs(10),
             confirms: false,
+            coding: Coding::Hedged,
             trace: false,
         }
     }
@@ -170,7 +174,8 @@ impl Config {
     /// What an endpoint supports beyond what every one does.
     pub(crate) const fn extensions(&self) -> Extensions {
         let confirms = if self.confirms { Extensions::CONFIRMS } else { Extensions::NONE };
-        Extensions::DURABLE.with(confirms)
+        let repair = if self.coding.is_on() { Extensions::REPAIR } else { Extensions::NONE };
+        Extensions::DURABLE.with(confirms).with(repair)
     }
 
     /// A fixed rate of `rate` without bursts.

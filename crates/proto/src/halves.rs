@@ -21,7 +21,7 @@ use segstream_base::{Bandwidth, Instant, Position, ShipmentNumber};
 use segstream_blocks::user::{Slowdown, User};
 use segstream_wire::contract::{Contract, ContractError};
 use segstream_wire::header::HEADER_BYTES;
-use segstream_wire::{Class, Header, Kind, Level, Part, Report, State};
+use segstream_wire::{Class, Header, Kind, Level, Part, Repair, Report, State};
 use smallvec::SmallVec;
 use std::collections::VecDeque;
 
@@ -47,6 +47,8 @@ pub struct Forward {
 pub enum ForwardBody {
     /// Parts of segments.
     Data(SmallVec<[Part; 1]>),
+    /// Repair units of a segment.
+    Repair(Repair),
     /// The sender's state.
     State(Box<State>),
 }
@@ -105,6 +107,13 @@ impl Packet for Forward {
                     }
                 }
             }
+            ForwardBody::Repair(repair) => {
+                header(Kind::Repair, self.number, code(self.ecn), out);
+                repair.encode_header(out);
+                if let Some(room) = out.reserve(repair.payload_bytes as usize) {
+                    room.fill(0);
+                }
+            }
             ForwardBody::State(state) => {
                 header(Kind::State, self.number, code(self.ecn), out);
                 state.encode(out);
@@ -123,6 +132,9 @@ impl Packet for Forward {
         if header.kind == Kind::State {
             return Ok(Self { number, ecn, body_bytes, body: ForwardBody::State(Box::new(State::decode(&mut body)?)) });
         }
+        if header.kind == Kind::Repair {
+            return Ok(Self { number, ecn, body_bytes, body: ForwardBody::Repair(Repair::decode(&mut body)?.0) });
+        }
         let mut parts = SmallVec::new();
         while !body.is_empty() {
             parts.push(Part::decode(&mut body)?.0);
@@ -131,7 +143,7 @@ impl Packet for Forward {
     }
 
     fn is_data(&self) -> bool {
-        matches!(self.body, ForwardBody::Data(_))
+        matches!(self.body, ForwardBody::Data(_) | ForwardBody::Repair(_))
     }
 
     /// Always `None`.
@@ -280,6 +292,11 @@ impl Sender for LoneSender {
                 self.count();
                 Forward { number, ecn, body_bytes: body_bytes as u32, body: ForwardBody::Data(SmallVec::from_slice(&self.parts)) }
             }
+            Outgoing::Repair(repair) => {
+                self.counters.packets_sent += 1;
+                self.counters.packets_retransmitted += 1;
+                Forward { number, ecn, body_bytes: repair.encoded_len() as u32, body: ForwardBody::Repair(repair) }
+            }
             Outgoing::State(state) => Forward { number, ecn, body_bytes: state.encoded_len() as u32, body: ForwardBody::State(state) },
         })
     }
@@ -404,8 +421,10 @@ impl Receiver for LoneReceiver {
                     self.half.on_part(now, packet.number, part);
                 }
             }
+            ForwardBody::Repair(repair) => _ = self.half.on_repair(packet.number, repair),
             ForwardBody::State(state) => self.half.on_state(now, packet.number, state),
         }
+        self.half.restore_synthetic(now);
         self.half.after_shipment(now);
         if self.half.take_deliverable() {
             self.drain_deliveries(now);

@@ -16,6 +16,8 @@
 
 #![forbid(unsafe_code)]
 
+pub(crate) mod coding;
+pub mod coding_choice;
 pub mod config;
 pub mod connection;
 pub mod endpoint;

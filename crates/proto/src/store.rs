@@ -7,15 +7,19 @@
 //! the application has not taken; both are bounded by the window (see [`crate::sender`] and
 //! [`crate::receiver`]).
 
+use crate::coding::{RepairUnits, Restorable};
 use crate::layout::Layout;
 use crate::live_streams::LiveStreams;
+use crate::receiver::Recovery;
 pub use crate::segment_buffers::RECYCLED_BYTES_MIN;
 use crate::segment_buffers::SegmentBuffers;
 use bytes::Bytes;
 use core::ops::Range;
 use segstream_base::{Run, SegmentNumber, StreamId, UnitIndex};
-use segstream_wire::Part;
-use std::collections::VecDeque;
+use segstream_blocks::fence::Fence;
+use segstream_wire::repair::repair_unit_bytes;
+use segstream_wire::{Part, Repair};
+use std::collections::{BTreeMap, VecDeque};
 
 /// The bytes of one outgoing segment.
 #[derive(Debug)]
@@ -69,6 +73,8 @@ impl<T> Numbered<T> {
 #[derive(Debug, Default)]
 pub struct SendStore {
     streams: LiveStreams<Numbered<Outgoing>>,
+    /// The repair units of segments that were asked for again.
+    repairs: BTreeMap<(StreamId, SegmentNumber), RepairUnits>,
 }
 
 impl SendStore {
@@ -91,6 +97,9 @@ impl SendStore {
 
     /// Removes segments that have their verdicts.
     pub fn remove(&mut self, stream: StreamId, segments: Range<SegmentNumber>) {
+        while let Some((&place, _)) = self.repairs.range((stream, segments.start)..(stream, segments.end)).next() {
+            self.repairs.remove(&place);
+        }
         let Some(stream) = self.streams.get_mut(stream) else { return };
         for segment in segments.start.up_to(segments.end) {
             if let Some(kept) = stream.get_mut(segment) {
@@ -102,7 +111,24 @@ impl SendStore {
 
     /// Bytes kept for all streams.
     pub fn kept_bytes(&self) -> u64 {
-        self.streams.iter().flat_map(|stream| &stream.items).map(|kept| kept.bytes().len() as u64).sum()
+        let segments: u64 = self.streams.iter().flat_map(|stream| &stream.items).map(|kept| kept.bytes().len() as u64).sum();
+        segments + self.repairs.values().map(RepairUnits::kept_bytes).sum::<u64>()
+    }
+
+    /// Appends the payload of repair units over the `fence` of a segment to `out`; zeros where bytes are missing, which only a caller's
+    /// mistake can cause.
+    pub(crate) fn append_repairs(&mut self, repair: &Repair, layout: &Layout, fence: Fence, out: &mut Vec<u8>) {
+        let place = (repair.stream, repair.segment);
+        if !self.repairs.contains_key(&place) {
+            let kept = self.streams.get(repair.stream).and_then(|stream| stream.get(repair.segment));
+            let encoded = RepairUnits::encode(layout, fence, kept.map_or(&[][..], Outgoing::bytes));
+            self.repairs.extend(encoded.map(|encoded| (place, encoded)));
+        }
+        let end = out.len() + repair.payload_bytes as usize;
+        if let Some(encoded) = self.repairs.get(&place) {
+            out.extend_from_slice(encoded.run(repair.first, repair.count));
+        }
+        out.resize(end, 0);
     }
 
     /// Appends the payload of `part` to `out`; zeros where bytes are missing, which only a caller's mistake can cause.
@@ -128,6 +154,7 @@ impl SendStore {
 
     /// Removes all streams for which `keep` is false.
     pub fn retain(&mut self, keep: impl Fn(StreamId) -> bool) {
+        self.repairs.retain(|&(stream, _), _| keep(stream));
         self.streams.retain(|stream, _| keep(stream));
     }
 }
@@ -145,6 +172,8 @@ fn append(out: &mut Vec<u8>, bytes: &[u8], start: usize, count: usize) {
 pub struct RecvStore {
     streams: LiveStreams<Numbered<Option<Vec<u8>>>>,
     buffers: SegmentBuffers,
+    /// Repair units of segments that are not restored yet, by their numbers.
+    repairs: BTreeMap<(StreamId, SegmentNumber), Vec<(u32, Box<[u8]>)>>,
     /// What the buffers of segments take, and what they and the spare ones may take, in bytes.
     in_use: u64,
     granted: u64,
@@ -152,7 +181,7 @@ pub struct RecvStore {
 
 impl Default for RecvStore {
     fn default() -> Self {
-        Self { streams: LiveStreams::default(), buffers: SegmentBuffers::default(), in_use: 0, granted: u64::MAX }
+        Self { streams: LiveStreams::default(), buffers: SegmentBuffers::default(), repairs: BTreeMap::new(), in_use: 0, granted: u64::MAX }
     }
 }
 
@@ -174,11 +203,36 @@ impl RecvStore {
         self.in_use += (buffer.capacity() - before) as u64;
     }
 
+    /// Keeps repair units that the half has called fresh.
+    pub(crate) fn keep_repairs(&mut self, repair: &Repair, payload: &[u8]) {
+        let kept = self.repairs.entry((repair.stream, repair.segment)).or_default();
+        let unit_bytes = payload.len() / repair.count.max(1) as usize;
+        for (number, unit) in (repair.first..).zip(payload.chunks_exact(unit_bytes.max(1))) {
+            if kept.iter().all(|(held, _)| *held != number) {
+                kept.push((number, unit.into()));
+            }
+        }
+    }
+
+    /// Restores the missing units of a segment by its repair units, which are forgotten. Whether that was possible.
+    pub(crate) fn restore(&mut self, stream: StreamId, segment: SegmentNumber, recovery: &Recovery) -> bool {
+        let Some(repairs) = self.repairs.remove(&(stream, segment)) else { return false };
+        let Recovery { layout, fence, missing } = recovery;
+        let Some(buffer) = buffer(&mut self.streams, stream, segment) else { return false };
+        let before = buffer.capacity();
+        let room = usize::try_from(self.granted.saturating_sub(self.in_use)).unwrap_or(usize::MAX);
+        make_room(buffer, &Part::default(), layout, &self.buffers, room);
+        self.in_use += (buffer.capacity() - before) as u64;
+        debug_assert!(repairs.iter().all(|(_, unit)| unit.len() == repair_unit_bytes(layout.unit_bytes) as usize));
+        Restorable { layout, fence: *fence, missing, repairs: &repairs }.restore(buffer).is_some()
+    }
+
     /// Takes the bytes of a segment, of `length` bytes, with zeros where `holes` (runs of units of `unit_bytes`) say that
     /// nothing came.
     pub fn take(&mut self, stream: StreamId, segment: SegmentNumber, length: u64, holes: &[Run<UnitIndex>], unit_bytes: u32) -> Bytes {
         let mut bytes = buffer(&mut self.streams, stream, segment).map(core::mem::take).unwrap_or_default();
         self.in_use -= bytes.capacity() as u64;
+        self.repairs.remove(&(stream, segment));
         match bytes.is_empty() {
             // Why: fresh zeros come from the system already zeroed.
             true => bytes = vec![0; length as usize],
@@ -200,6 +254,7 @@ impl RecvStore {
 
     /// Discards the bytes of an evicted segment; if it is taken later, all of it is zero.
     pub fn empty(&mut self, stream: StreamId, segment: SegmentNumber) {
+        self.repairs.remove(&(stream, segment));
         if let Some(buffer) = buffer(&mut self.streams, stream, segment) {
             self.in_use -= core::mem::take(buffer).capacity() as u64;
         }
@@ -208,6 +263,7 @@ impl RecvStore {
     /// Removes all streams for which `keep` is false.
     pub fn retain(&mut self, keep: impl Fn(StreamId) -> bool) {
         let in_use = &mut self.in_use;
+        self.repairs.retain(|&(stream, _), _| keep(stream));
         self.streams.retain(|stream, segments| {
             let keeps = keep(stream);
             if !keeps {
@@ -219,7 +275,8 @@ impl RecvStore {
 
     /// Bytes kept for all streams.
     pub fn kept_bytes(&self) -> u64 {
-        self.streams.iter().flat_map(|stream| &stream.items).flatten().map(|kept| kept.capacity() as u64).sum()
+        let repairs = self.repairs.values().flatten().map(|(_, unit)| unit.len() as u64).sum::<u64>();
+        repairs + self.streams.iter().flat_map(|stream| &stream.items).flatten().map(|kept| kept.capacity() as u64).sum::<u64>()
     }
 
     /// Bytes of spare buffers, and of the places of segments.

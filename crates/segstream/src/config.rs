@@ -2,7 +2,7 @@
 //!
 //! Invariant: every field has a default that is safe on a path shared with others.
 
-use crate::{Algorithm, Rate};
+use crate::{Algorithm, Coding, Rate};
 use segstream_net::bind::SocketConfig;
 use segstream_net::driver::{DriverConfig, Polling, Threads};
 use segstream_proto::config::{Config as ProtocolConfig, DatagramSize, Shard};
@@ -25,6 +25,8 @@ pub struct Config {
     /// Whether a circuit breaker ends a connection when the path carries almost nothing of a fixed rate: see
     /// [`crate::CloseReason::PathOverloaded`]. Default yes.
     pub circuit_breaker: bool,
+    /// What is done with repair units: see [`Coding`]. Both ends need to allow them. Default [`Coding::Hedged`].
+    pub coding: Coding,
     /// Error control 4, flow control 2, rate control 1. Default 7, all of them.
     pub class: Class,
     /// The size of the datagrams that we send. Default [`DatagramSize::Discover`]: 1200 bytes, which every path carries, and more if
@@ -82,6 +84,7 @@ impl Default for Config {
             rate: protocol.rate,
             careful_resume: protocol.careful_resume,
             circuit_breaker: protocol.circuit_breaker,
+            coding: protocol.coding,
             class: protocol.class,
             datagram_bytes: DatagramSize::Discover,
             unlimited: false,
@@ -130,6 +133,7 @@ impl Config {
             epoch,
             careful_resume: self.careful_resume,
             circuit_breaker: self.circuit_breaker,
+            coding: self.coding,
             datagram_bytes: self.datagram_bytes,
             unlimited: self.unlimited,
             reorder: self.reorder,

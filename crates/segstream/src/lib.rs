@@ -178,12 +178,13 @@ pub use segstream_net::clock::Clock;
 pub use segstream_net::counters::SocketCounters;
 pub use segstream_net::driver::{Polling, Threads};
 pub use segstream_net::wake::Waker;
+pub use segstream_proto::coding_choice::{Coding, ParseCodingError};
 pub use segstream_proto::config::DatagramSize;
 pub use segstream_proto::connection::{ConnectionEvent, Received};
 pub use segstream_proto::endpoint::{ConnectionId, SavedCapacity, UnmatchedCounters};
 pub use segstream_proto::error::{CloseReason, ConfirmError, ConnectError, OpenStreamError};
 pub use segstream_proto::rate::{Rate, RateError};
-pub use segstream_proto::sender::Durable;
+pub use segstream_proto::sender::{CodingTarget, Durable};
 pub use segstream_secure::{
     Admission, Authorities, AuthoritiesError, Fingerprint, Identity, IdentityError, KeyLog, KnownPeers, KnownPeersError, OneTimeCode,
     OneTimeCodeError, Trust,

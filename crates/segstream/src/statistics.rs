@@ -33,14 +33,26 @@ pub struct Statistics {
     pub report_shipments_sent: u64,
     /// Segments of ours abandoned because their lifetime had passed, total.
     pub segments_skipped: u64,
-    /// Segments of ours of which any unit was retransmitted, total.
+    /// Segments of ours of which any unit was retransmitted or restored on request, total.
     pub segments_repaired: u64,
     /// Segments of ours that the peer's application has confirmed, total.
     pub segments_durable: u64,
+    /// Repair units sent, total; no part of `units_sent`.
+    pub repair_units_sent: u64,
+    /// Repair units sent ahead, before anything was asked for, total; at most `repair_units_sent`.
+    pub repair_units_ahead: u64,
     /// Units of ours kept until the verdict on their segment comes, now.
     pub units_buffered: u64,
     /// Units received for the first time, total.
     pub units_received: u64,
+    /// Repair units received and kept, total; no part of `units_received`.
+    pub repair_units_received: u64,
+    /// Units that repair units restored, total; no part of `units_received`.
+    pub units_restored: u64,
+    /// Segments of the peer of which any unit was restored, total.
+    pub segments_restored: u64,
+    /// Of them, those restored before any repair unit that was asked for could come: each saved a round trip, total.
+    pub round_trips_saved: u64,
     /// Duplicate units received, total.
     pub units_duplicate: u64,
     /// Units declared lost, total; includes those repaired later.
@@ -101,14 +113,18 @@ pub struct StreamStatistics {
     pub units_sent: u64,
     /// Units retransmitted, total; at most `units_sent`.
     pub units_retransmitted: u64,
-    /// Segments of which any unit was retransmitted, total.
+    /// Segments of which any unit was retransmitted or restored on request, total.
     pub segments_repaired: u64,
+    /// Repair units sent, total; no part of `units_sent`.
+    pub repair_units_sent: u64,
+    /// Repair units sent ahead, total; at most `repair_units_sent`.
+    pub repair_units_ahead: u64,
 }
 
 impl StreamStatistics {
     pub(crate) const fn of(counters: StreamCounters) -> Self {
-        let StreamCounters { units_sent, units_retransmitted, segments_repaired } = counters;
-        Self { units_sent, units_retransmitted, segments_repaired }
+        let StreamCounters { units_sent, units_retransmitted, segments_repaired, repair_units_sent, repair_units_ahead } = counters;
+        Self { units_sent, units_retransmitted, segments_repaired, repair_units_sent, repair_units_ahead }
     }
 }
 
@@ -131,8 +147,14 @@ impl Statistics {
             segments_skipped: sender.segments_skipped,
             segments_repaired: sender.segments_repaired,
             segments_durable: sender.segments_durable,
+            repair_units_sent: sender.repair_units_sent,
+            repair_units_ahead: sender.repair_units_ahead,
             units_buffered: connection.buffered_units_total(),
             units_received: receiver.units_received,
+            repair_units_received: receiver.repair_units_received,
+            units_restored: receiver.units_restored,
+            segments_restored: receiver.segments_restored,
+            round_trips_saved: receiver.round_trips_saved,
             units_duplicate: receiver.units_duplicate,
             units_detected_lost: receiver.units_detected_lost,
             units_tolerated: receiver.units_tolerated,

@@ -12,6 +12,8 @@ pub struct Extensions(u64);
 impl Extensions {
     /// None.
     pub const NONE: Self = Self(0);
+    /// The end sends and takes repair units, and what is said about them (12.2).
+    pub const REPAIR: Self = Self(1);
     /// The end takes DURABLE frames about the streams that it sends (5.13).
     pub const DURABLE: Self = Self(2);
     /// The end sends DURABLE frames: its application confirms what it has received.

@@ -33,7 +33,7 @@ pub enum Level {
     DataOdd,
 }
 
-/// What a shipment is: the eight packet types of HT 3.1, and four for set-up and moved addresses.
+/// What a shipment is: the eight packet types of HT 3.1, four for set-up and moved addresses, and repair units.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// CR: asks for a connection.
@@ -60,11 +60,13 @@ pub enum Kind {
     Challenge,
     /// PR: says that it does.
     Response,
+    /// RP: repair units of a segment (an extension, spec 12.2).
+    Repair,
 }
 
 impl Kind {
     /// Every kind, in the order of their numbers on the wire.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::Request,
         Self::Confirm,
         Self::Reject,
@@ -77,11 +79,12 @@ impl Kind {
         Self::Handshake,
         Self::Challenge,
         Self::Response,
+        Self::Repair,
     ];
 
     /// The name used in traces and in the specification.
     pub const fn name(self) -> &'static str {
-        ["CR", "CC", "RJ", "DR", "DC", "DT", "TXS", "RXS", "CK", "HS", "PC", "PR"][self as usize]
+        ["CR", "CC", "RJ", "DR", "DC", "DT", "TXS", "RXS", "CK", "HS", "PC", "PR", "RP"][self as usize]
     }
 }
 
@@ -175,7 +178,7 @@ mod tests {
 
     #[test]
     fn other_protocols_are_told_apart_by_the_first_byte() {
-        for first in [0x00, 0x80, 0xc3, 0x4f] {
+        for first in [0x00, 0x80, 0xc3, 0x4d, 0x4f] {
             assert!(Header::decode(&mut Reader::new(&[first, 0, 0, 0, 0, 0, 0, 0, 0])).is_err(), "{first:#x}");
         }
     }

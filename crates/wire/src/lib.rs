@@ -4,6 +4,7 @@
 //! - [`class`]: error control, flow control and rate control as three bits (HT Table 1).
 //! - [`contract`]: what a stream promises, and the limits of an endpoint.
 //! - [`part`]: a run of units of one segment; data shipments are nothing but parts.
+//! - [`repair`]: repair units of a segment, an extension.
 //! - [`state`]: the sender's state (TXS), and its frames.
 //! - [`report`]: the receiver's state (RXS), and its frames.
 //! - [`runs`]: runs of units, as reports name them.
@@ -24,6 +25,7 @@ pub mod handshake;
 pub mod header;
 pub mod part;
 pub mod proposal;
+pub mod repair;
 pub mod report;
 pub mod runs;
 pub mod state;
@@ -33,5 +35,6 @@ pub use contract::{Contract, Limits, Order};
 pub use extensions::Extensions;
 pub use header::{Header, Kind, Level};
 pub use part::Part;
+pub use repair::Repair;
 pub use report::{Report, ReportFrame};
 pub use state::{State, StateFrame};

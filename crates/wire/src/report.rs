@@ -102,6 +102,26 @@ pub enum ReportFrame {
         /// No more of the stream will be confirmed.
         last: bool,
     },
+    /// What the path has lost so far (an extension, spec 12.2).
+    Losses {
+        /// Shipment numbers below this one are judged.
+        judged: u64,
+        /// How many of them were lost.
+        lost: u64,
+        /// In how many runs of consecutive numbers.
+        runs: u64,
+    },
+    /// Any so many repair units are asked for, in front of the REQUEST of a segment of which some have come (an extension, spec 12.2).
+    AnyRepairs {
+        /// The stream.
+        stream: StreamId,
+        /// The segment.
+        segment: SegmentNumber,
+        /// Protected units that are declared lost.
+        lost: u32,
+        /// Repair units that had arrived in shipments up to echo - R - 1: any `lost` - `held` more restore them.
+        held: u32,
+    },
 }
 
 /// When a TXS arrived, and what had arrived by then. The counts are of all shipments of the connection in this direction
@@ -172,6 +192,8 @@ const RECLASS_ECHO: u8 = 0x15;
 const REFUSED: u8 = 0x16;
 const ARRIVAL: u8 = 0x17;
 const MAX_STREAMS: u8 = 0x18;
+const LOSSES: u8 = 0x19;
+const ANY_REPAIRS: u8 = 0x1b;
 const DURABLE: u8 = 0x1c;
 
 /// The receiver's state.
@@ -264,6 +286,10 @@ impl ReportFrame {
             Self::Arrival(arrived) => arrived.encoded_len(),
             Self::MaxStreams { streams } => varint_len(*streams),
             Self::Durable { stream, segments, .. } => varint_len(u64::from(*stream)) + varint_len(segments.0) + 1,
+            Self::Losses { judged, lost, runs } => varint_len(*judged) + varint_len(*lost) + varint_len(*runs),
+            Self::AnyRepairs { stream, segment, lost, held } => {
+                varint_len(u64::from(*stream)) + varint_len(segment.0) + varint_len(u64::from(*lost)) + varint_len(u64::from(*held))
+            }
         }
     }
 
@@ -322,6 +348,19 @@ impl ReportFrame {
                 out.varint(*streams);
             }
             Self::Durable { stream, segments, last } => encode_durable(*stream, *segments, *last, out),
+            Self::Losses { judged, lost, runs } => {
+                out.u8(LOSSES);
+                for total in [*judged, *lost, *runs] {
+                    out.varint(total);
+                }
+            }
+            Self::AnyRepairs { stream, segment, lost, held } => {
+                out.u8(ANY_REPAIRS);
+                out.varint(u64::from(*stream));
+                out.varint(segment.0);
+                out.varint(u64::from(*lost));
+                out.varint(u64::from(*held));
+            }
         }
     }
 
@@ -362,6 +401,17 @@ impl ReportFrame {
                 stream: stream(input)?,
                 segments: SegmentNumber(input.varint("durable segments")?),
                 last: flag(input, "last confirmation")?,
+            }),
+            LOSSES => {
+                let judged = input.varint("judged shipments")?;
+                let lost = input.varint_up_to(judged, "lost shipments")?;
+                Ok(Self::Losses { judged, lost, runs: input.varint_up_to(lost, "runs of lost shipments")? })
+            }
+            ANY_REPAIRS => Ok(Self::AnyRepairs {
+                stream: stream(input)?,
+                segment: SegmentNumber(input.varint("segment")?),
+                lost: input.varint_up_to(u64::from(u32::MAX), "protected units lost")? as u32,
+                held: input.varint_up_to(u64::from(u32::MAX), "repair units held")? as u32,
             }),
             _ => Err(DecodeError { at, field: "report frame", kind: DecodeErrorKind::UnknownType(u64::from(kind)) }),
         }
@@ -483,6 +533,8 @@ mod tests {
                 }),
                 ReportFrame::MaxStreams { streams: 1 << 33 },
                 ReportFrame::Durable { stream: StreamId(70), segments: SegmentNumber(1 << 20), last: true },
+                ReportFrame::Losses { judged: 70_000, lost: 100, runs: 20 },
+                ReportFrame::AnyRepairs { stream: StreamId(1), segment: SegmentNumber(5), lost: 70, held: 3 },
             ]
             .into_iter()
             .collect(),

@@ -30,7 +30,7 @@ fn flags_and_codes_beyond_the_known_are_refused() {
     // A request for the tail and the length.
     assert!(frame(&[0x14, 3, 1, 5, 0, 7]).is_some() && frame(&[0x14, 4, 1, 5, 0]).is_none(), "request flags");
     assert!(frame(&[0x15, 1, 7]).is_some() && frame(&[0x15, 1, 200]).is_none(), "class");
-    assert!(frame(&[0x16, 1, 1]).is_some() && frame(&[0x19, 1, 1]).is_none(), "kind");
+    assert!(frame(&[0x16, 1, 1]).is_some() && frame(&[0x1c, 1, 1]).is_none(), "kind");
 }
 
 #[test]

@@ -8,7 +8,7 @@ use segstream_base::codec::{DecodeError, Reader, Writer};
 use segstream_wire::handshake::{Confirm, Cookie, Disconnect, Fragment, Reject, Request};
 use segstream_wire::header::HEADER_BYTES;
 use segstream_wire::proposal::{Agreement, Proposal};
-use segstream_wire::{Contract, Header, Kind, Part, Report, State};
+use segstream_wire::{Contract, Header, Kind, Part, Repair, Report, State};
 
 /// Checks the promises for one input: as a shipment without its seal, and as the body of every kind.
 ///
@@ -40,9 +40,23 @@ fn body(kind: Kind, data: &[u8]) {
         Kind::Disconnect => comes_back(data, Disconnect::decode, Disconnect::encode, |_| None),
         Kind::DisconnectConfirm | Kind::Challenge | Kind::Response => {}
         Kind::Data => parts(data),
+        Kind::Repair => repair(data),
         Kind::State => comes_back(data, State::decode, State::encode, |state| Some(state.encoded_len())),
         Kind::Report => comes_back(data, Report::decode, Report::encode, |report| Some(report.encoded_len())),
     }
+}
+
+fn repair(data: &[u8]) {
+    comes_back(
+        data,
+        |input| Repair::decode(input).map(|(repair, payload)| (repair, payload.to_vec())),
+        |(repair, payload), out| {
+            repair.encode_header(out);
+            assert_eq!(out.position(), repair.header_len());
+            out.bytes(payload);
+        },
+        |(repair, _)| Some(repair.encoded_len()),
+    );
 }
 
 fn parts(data: &[u8]) {

@@ -18,7 +18,7 @@ use segstream_wire::handshake::{Confirm, Cookie, Disconnect, Fragment, Reject, R
 use segstream_wire::header::{HEADER_BYTES, UnprotectedHeader};
 use segstream_wire::proposal::{Agreement, Proposal};
 use segstream_wire::report::Arrived;
-use segstream_wire::{Contract, Extensions, Header, Kind, Level, Part, Report, ReportFrame, State, StateFrame};
+use segstream_wire::{Contract, Extensions, Header, Kind, Level, Part, Repair, Report, ReportFrame, State, StateFrame};
 use serde::Serialize;
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -136,6 +136,11 @@ fn parts(kind: Kind, in_the_clear: bool, body: &mut Reader<'_>) -> Result<Vec<St
         Kind::Disconnect => {
             let Disconnect { code, abort, detail } = Disconnect::decode(body)?;
             vec![format!("{} code {code} {detail:?}", if abort { "abort" } else { "close" })]
+        }
+        Kind::Repair => {
+            let (Repair { stream, segment, every, first, count, payload_bytes }, _) = Repair::decode(body)?;
+            let end = first + count;
+            vec![format!("repair stream {stream} segment {segment} units {first}..{end} every {every} {payload_bytes} bytes")]
         }
         Kind::DisconnectConfirm => Vec::new(),
         Kind::Data => {
@@ -259,6 +264,10 @@ fn report_frame(frame: &ReportFrame) -> String {
         ReportFrame::MaxStreams { streams } => format!("streams up to {streams} in all"),
         ReportFrame::Durable { stream, segments, last } => {
             format!("durable stream {stream} below {segments}{}", if *last { ", no more will be" } else { "" })
+        }
+        ReportFrame::Losses { judged, lost, runs } => format!("losses {lost} of {judged} shipments in {runs} runs"),
+        ReportFrame::AnyRepairs { stream, segment, lost, held } => {
+            format!("any repairs stream {stream} segment {segment} for {lost} units, {held} held")
         }
     }
 }

@@ -57,6 +57,7 @@ pub(super) const USUAL: &[&str] = &[
     "segments_json",
     "drop_oldest",
     "careful_resume",
+    "coding",
     "clock_ahead",
     "metrics",
     "qlog",

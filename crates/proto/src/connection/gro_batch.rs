@@ -147,6 +147,7 @@ impl Connection {
             self.take_one_by_one(now, run);
         }
         run.count = 0;
+        self.restore(now);
         self.recv.after_shipment(now);
         self.after_input(now);
     }

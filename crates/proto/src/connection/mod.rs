@@ -311,7 +311,9 @@ impl Start {
         if config.trace {
             recv.log_verdicts();
         }
-        (SendHalf::on_path(path, sender, now), recv)
+        let mut send = SendHalf::on_path(path, sender, now);
+        send.set_default_coding_target(config.coding.target());
+        (send, recv)
     }
 }
 

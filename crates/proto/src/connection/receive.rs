@@ -14,7 +14,7 @@ use segstream_base::sequence::expand;
 use segstream_base::{Instant, ShipmentNumber};
 use segstream_wire::handshake::{Confirm, Cookie, Disconnect, Fragment, Reject};
 use segstream_wire::header::HEADER_BYTES;
-use segstream_wire::{Header, Kind, Level, Part, Report, State};
+use segstream_wire::{Header, Kind, Level, Part, Repair, Report, State};
 
 /// A shipment whose seal has been opened.
 #[derive(Clone, Copy, Debug)]
@@ -111,8 +111,30 @@ impl Connection {
         if dispatched.is_err() {
             self.on_dropped(DropCause::Malformed);
         }
+        self.restore(now);
         self.recv.after_shipment(now);
         self.after_input(now);
+    }
+
+    fn on_repair(&mut self, number: ShipmentNumber, input: &mut Reader<'_>) -> Result<(), DecodeError> {
+        let (repair, payload) = Repair::decode(input)?;
+        if self.recv.on_repair(number, &repair) == PartOutcome::Fresh {
+            self.incoming.store.keep_repairs(&repair, payload);
+        }
+        Ok(())
+    }
+
+    /// Restores the segments that can be restored by repair units.
+    pub(super) fn restore(&mut self, now: Instant) {
+        while let Some((stream, segment, recovery)) = self.recv.poll_restorable() {
+            if !self.incoming.store.restore(stream, segment, &recovery) {
+                self.recv.on_not_restored(stream, segment);
+                continue;
+            }
+            for run in self.recv.on_restored(now, stream, segment) {
+                self.tell_units(&Part { stream, segment, first: run.start(), count: run.len(), ..Part::default() });
+            }
+        }
     }
 
     fn dispatch_handshake(&mut self, now: Instant, kind: Kind, body: &[u8]) -> Result<(), DecodeError> {
@@ -133,6 +155,7 @@ impl Connection {
         let mut input = Reader::new(body);
         match kind {
             Kind::Data => self.on_data(now, number, &mut input)?,
+            Kind::Repair => self.on_repair(number, &mut input)?,
             Kind::State => self.recv.on_state(now, number, &State::decode(&mut input)?),
             Kind::Report => self.on_report(now, &Report::decode(&mut input)?),
             Kind::Disconnect => self.on_disconnect(now, Disconnect::decode(&mut input)?),

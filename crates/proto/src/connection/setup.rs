@@ -416,6 +416,10 @@ impl Connection {
         if theirs.contains(Extensions::CONFIRMS) {
             self.send.expect_confirmations(self.peer.limits.streams);
         }
+        if theirs.contains(Extensions::REPAIR) && self.config.extensions().contains(Extensions::REPAIR) {
+            self.send.set_coding();
+            self.recv.set_coding();
+        }
     }
 
     pub(super) fn set_agreed_class(&mut self, now: Instant, class: Class) {

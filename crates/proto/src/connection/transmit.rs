@@ -17,7 +17,7 @@ use segstream_base::codec::Writer;
 use segstream_base::endpoint::Ecn;
 use segstream_base::{Instant, ShipmentNumber};
 use segstream_wire::header::HEADER_BYTES;
-use segstream_wire::{Header, Kind, Level, Part};
+use segstream_wire::{Header, Kind, Level, Part, Repair};
 
 /// How a shipment may leave.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -40,7 +40,11 @@ struct Half {
 
 impl Half {
     const fn place(self) -> Place {
-        if matches!(self.kind, Kind::Data) { Place::Batch } else { Place::Alone }
+        match self.kind {
+            Kind::Data => Place::Batch,
+            Kind::Repair => Place::Among,
+            _ => Place::Alone,
+        }
     }
 }
 
@@ -236,6 +240,10 @@ impl Connection {
                 self.write_body(self.send.path.pmtu.control_bytes, out, |body| state.encode(body));
                 Half { kind: Kind::State, number }
             }
+            Outgoing::Repair(repair) => {
+                self.write_repair(&repair, out);
+                Half { kind: Kind::Repair, number }
+            }
             Outgoing::Data { .. } => {
                 self.write_data(&parts, out);
                 Half { kind: Kind::Data, number }
@@ -259,6 +267,17 @@ impl Connection {
             if let Some(layout) = self.send.segment_layout(part.stream, part.segment) {
                 self.outgoing.store.append_to(part, &layout, out);
             }
+        }
+        out.resize(out.len() + self.protection.session.seal_bytes(), 0);
+    }
+
+    /// Writes repair units, with room for the header and the seal.
+    fn write_repair(&mut self, repair: &Repair, out: &mut Vec<u8>) {
+        out.extend_from_slice(&[0; HEADER_BYTES]);
+        append_encoded(out, |head| repair.encode_header(head));
+        let layout = self.send.segment_layout(repair.stream, repair.segment);
+        if let (Some(layout), Some(fence)) = (layout, self.send.fence(repair.stream, repair.segment)) {
+            self.outgoing.store.append_repairs(repair, &layout, fence, out);
         }
         out.resize(out.len() + self.protection.session.seal_bytes(), 0);
     }

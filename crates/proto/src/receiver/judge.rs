@@ -113,6 +113,7 @@ impl RecvHalf {
             }
             if !segment.violated {
                 segment.violated = true;
+                segment.violated_at = now;
                 stream.in_repair += 1;
                 self.in_repair += 1;
             }

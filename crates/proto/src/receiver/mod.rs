@@ -9,6 +9,7 @@
 //! - `window_limits`: how far windows are lowered to what is allowed;
 //! - `judge`: verdicts: acceptance, violation, expiry; `unfinished`: those that take more than one turn;
 //! - `durability`: what the application has in safety;
+//! - `repair`: repair units, and the segments that they restore;
 //! - `report`: when the receiver's state is due, its frames, and what it repeats;
 //! - `verdict_log`: what the trace of the connection is told of verdicts;
 //! - `connection_api`: what the connection reads;
@@ -27,6 +28,7 @@ mod frontier;
 mod hole_list;
 mod invariants;
 mod judge;
+mod repair;
 mod report;
 mod retirement;
 pub(crate) mod segment;
@@ -41,6 +43,7 @@ use crate::live_streams::LiveStreams;
 use arrival_counters::ArrivalCounters;
 use durability::Confirmations;
 use frontier::{Frontier, Passed};
+pub(crate) use repair::Recovery;
 use report::Reports;
 use segment::RecvSegment;
 use segstream_base::endpoint::Deadline;
@@ -135,6 +138,14 @@ pub struct ReceiverCounters {
     pub units_detected_lost: u64,
     /// Units declared lost that the tolerance allowed.
     pub units_tolerated: u64,
+    /// Repair units that arrived for the first time and were kept.
+    pub repair_units_received: u64,
+    /// Units that repair units restored.
+    pub units_restored: u64,
+    /// Segments of which any unit was restored.
+    pub segments_restored: u64,
+    /// Of them, those restored before any repair unit that was asked for could come.
+    pub round_trips_saved: u64,
     /// Parts outside the window, or contradicting what was known.
     pub parts_refused: u64,
     /// Report shipments made.
@@ -169,6 +180,9 @@ pub struct RecvHalf {
     opened: RareQueue<StreamId>,
     /// Segments whose bytes are no longer wanted, though the application has not taken them.
     dropped: RareQueue<(StreamId, SegmentNumber)>,
+    /// Whether repair units are taken, and segments that they restore.
+    coding: bool,
+    restorable: RareQueue<(StreamId, SegmentNumber)>,
     /// A verdict has been given since deliveries were last drained.
     deliverable: bool,
     arrivals: ArrivalCounters,
@@ -195,6 +209,8 @@ impl RecvHalf {
             scratch: Bitmap::new(),
             opened: RareQueue::default(),
             dropped: RareQueue::default(),
+            coding: false,
+            restorable: RareQueue::default(),
             deliverable: false,
             arrivals: ArrivalCounters::default(),
             verdict_log: VerdictLog::default(),
@@ -248,13 +264,14 @@ impl RecvHalf {
             return PartOutcome::Refused;
         }
         let Some(stream) = self.streams.get_mut(id) else { return PartOutcome::Refused };
-        let (mut fresh, mut present, mut evaluate, mut last) = (0, 0, false, None);
+        let (mut fresh, mut present, mut evaluate, mut restorable, mut last) = (0, 0, false, false, None);
         if admission == Admission::Open
             && let Some(segment) = stream.get_mut(part.segment)
         {
             fresh = segment.mark(part.first, part.count);
             present = part.count - fresh;
             segment.first_arrival.get_or_insert(now);
+            restorable = segment.code.is_some();
             evaluate = segment.needs_judging();
             last = segment.layout.units;
         } else if let Some(segment) = stream.get(part.segment) {
@@ -268,6 +285,9 @@ impl RecvHalf {
         }
         if evaluate {
             self.reevaluate(now, id, part.segment);
+        }
+        if restorable {
+            self.note_restorable(id, part.segment);
         }
         self.reports.schedule.on_data();
         if fresh > 0 { PartOutcome::Fresh } else { PartOutcome::Stale }

@@ -7,6 +7,7 @@
 //! changes; a hole is only ever a unit that was declared lost, or that its sender gave up.
 
 use super::hole_list::HoleList;
+use super::repair::RecvCode;
 use crate::layout::Layout;
 use segstream_base::halves::Verdict;
 use segstream_base::tolerance::Tolerance;
@@ -57,10 +58,14 @@ pub(crate) struct RecvSegment {
     accounting: Option<Box<Accounting>>,
     /// Its verdict is certain, and its holes, of which there may be many, are being listed: it takes no more units.
     listing: Option<Box<HoleList>>,
+    /// The repair units of it that are here.
+    pub(super) code: Option<Box<RecvCode>>,
     /// More is declared lost than at the last evaluation.
     pub(crate) changed: bool,
     /// The tolerance is violated: everything missing is requested.
     pub(crate) violated: bool,
+    /// Since when, if it is.
+    pub(super) violated_at: Instant,
     /// Its sender will send no more of it.
     pub(crate) skipped: bool,
     pub(crate) verdict: Option<Verdict>,
@@ -99,8 +104,10 @@ impl RecvSegment {
             units_lost: 0,
             accounting: None,
             listing: None,
+            code: None,
             changed: false,
             violated: false,
+            violated_at: Instant::ZERO,
             skipped: false,
             verdict: None,
             judged_at: Instant::ZERO,
@@ -360,6 +367,7 @@ impl RecvSegment {
         self.got = 0;
         self.reserved = 0;
         self.listing = None;
+        self.code = None;
         self.forget_accounting();
     }
 
@@ -418,6 +426,7 @@ impl RecvSegment {
 
     /// It is judged: which units are here is told by the holes.
     fn forget_presence(&mut self) {
+        self.code = None;
         self.forget_accounting();
         if self.present.len() > KEPT_UNITS {
             self.present = Bitmap::new();

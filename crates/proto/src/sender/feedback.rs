@@ -7,6 +7,7 @@ use super::{Durable, SendHalf, SenderHalfEvent};
 use core::ops::Range;
 use segstream_base::halves::Verdict;
 use segstream_base::{Instant, Position, Run, SegmentNumber, StreamId, UnitIndex};
+use segstream_blocks::two_state_loss::LossCounts;
 use segstream_blocks::work::{self, Loop};
 use segstream_wire::{Report, ReportFrame};
 
@@ -58,7 +59,7 @@ impl SendHalf {
                 if length_wanted {
                     self.want_length(now, stream, segment, tail_from.is_some());
                 }
-                self.handle_request(report, stream, segment, missing, tail_from);
+                self.handle_request(now, report, (stream, segment), missing, tail_from);
             }
             ReportFrame::ReclassEcho { change, class: echoed } => {
                 if let Some(asked) = self.state_timer.on_reclass_echo(change) {
@@ -76,6 +77,9 @@ impl SendHalf {
             ReportFrame::Refused { stream, reason } => {
                 self.on_refused(stream, reason);
             }
+            ReportFrame::Losses { judged, lost, runs } => self.on_losses(now, LossCounts { passed: judged, lost, runs }),
+            ReportFrame::AnyRepairs { stream, segment, lost, held } => self.on_any_repairs(stream, segment, report.echo, (lost, held)),
+            // Of an agreement; elsewhere it says nothing.
             ReportFrame::MaxStreams { streams } => {
                 self.set_max_streams(streams);
                 self.state_timer.confirm_later(now, 0);
@@ -182,13 +186,18 @@ impl SendHalf {
 
     fn handle_request(
         &mut self,
+        now: Instant,
         report: &Report,
-        id: StreamId,
-        number: SegmentNumber,
+        (id, number): (StreamId, SegmentNumber),
         missing: &[Run<Position>],
         tail_from: Option<Position>,
     ) {
-        let (Some(stream), Some(echo)) = (self.streams.get_mut(id), report.echo) else { return };
+        let Some(echo) = report.echo else { return };
+        if tail_from.is_none() && !missing.is_empty() && self.answer_with_repairs(now, id, number, missing, (echo, report.reorder)) {
+            self.refresh(id);
+            return;
+        }
+        let Some(stream) = self.streams.get_mut(id) else { return };
         let tail = tail_from.and_then(|from| Run::new(from, Position(u32::MAX)));
         for &positions in missing.iter().chain(&tail) {
             stream.request(number, positions, (echo, report.reorder), &mut self.unfinished.positions_left);

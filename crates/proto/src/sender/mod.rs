@@ -5,6 +5,8 @@
 //! - `stream_credit`: how many streams may be opened; `retirement`: how ended streams are removed; `durability`: what the receiver confirms;
 //! - `segment`: which units were sent, in which shipment, and which must be retransmitted (exact repair);
 //! - `schedule`: the contents of the next data shipment;
+//! - `code_ahead`: repair units before anybody asks;
+//! - `repair`: repair units, their number and which leave next;
 //! - `gso_batch`: one decision for several data shipments;
 //! - `stream_counts`: counts of streams by what they have to do;
 //! - `state`: when the sender's state is due, and its frames;
@@ -19,12 +21,14 @@
 //! Invariant: a unit is retransmitted if and only if it was requested and its last shipment is lost by the echo and the reordering
 //! threshold of the report. No timer decides about retransmission.
 
+mod code_ahead;
 mod congestion_control;
 mod connection_api;
 mod durability;
 mod feedback;
 mod gso_batch;
 mod invariants;
+mod repair;
 mod retirement;
 mod schedule;
 pub(crate) mod segment;
@@ -39,15 +43,17 @@ use crate::number::ShipmentCounter;
 use crate::path::Path;
 pub use crate::path::circuit_breaker::Broken;
 use crate::rate::{Rate, RateError};
+pub use code_ahead::CodingTarget;
 use congestion_control::NotifiedRate;
 use core::ops::Range;
 pub use durability::Durable;
 use segstream_base::endpoint::Deadline;
 use segstream_base::halves::{Probe, SubmitError, Verdict};
 use segstream_base::{Bandwidth, Bytes, Duration, Instant, Run, SegmentNumber, ShipmentNumber, StreamId, Tolerance, UnitIndex};
+use segstream_blocks::loss_history::LossHistory;
 use segstream_wire::contract::{Contract, ContractError};
 use segstream_wire::report::RefuseReason;
-use segstream_wire::{Class, Part, State};
+use segstream_wire::{Class, Part, Repair, State};
 use state::StateTimer;
 use std::cell::Cell;
 use std::collections::VecDeque;
@@ -116,6 +122,8 @@ pub enum Outgoing {
         /// What they take, headers and payload.
         body_bytes: usize,
     },
+    /// A run of repair units of one segment.
+    Repair(Repair),
     /// The sender's state. Boxed: it is rare, and data should not carry its size about.
     State(Box<State>),
 }
@@ -135,10 +143,14 @@ pub struct SenderCounters {
     pub payload_bytes: u64,
     /// Segments given up because their lifetime had passed.
     pub segments_skipped: u64,
-    /// Segments of which any unit was sent again.
+    /// Segments of which any unit was sent again, or a repair unit.
     pub segments_repaired: u64,
     /// Segments that the receiver's application has confirmed.
     pub segments_durable: u64,
+    /// Repair units sent, asked for and ahead.
+    pub repair_units_sent: u64,
+    /// Of them, those ahead.
+    pub repair_units_ahead: u64,
 }
 
 /// Counters of one outgoing stream; those of all streams add up to the half's.
@@ -148,8 +160,12 @@ pub struct StreamCounters {
     pub units_sent: u64,
     /// Units sent again.
     pub units_retransmitted: u64,
-    /// Segments of which any unit was sent again.
+    /// Segments of which any unit was sent again, or a repair unit.
     pub segments_repaired: u64,
+    /// Repair units sent, asked for and ahead.
+    pub repair_units_sent: u64,
+    /// Of them, those ahead.
+    pub repair_units_ahead: u64,
 }
 
 /// The sending half.
@@ -174,6 +190,10 @@ pub struct SendHalf {
     lifetimes: bool,
     notified_rate: NotifiedRate,
     unfinished: Unfinished,
+    /// What the path has lost lately, as the receiver counts it; there if both ends can handle repair units.
+    losses: Option<Box<LossHistory>>,
+    /// What is coded ahead on new streams.
+    coding_target: Option<CodingTarget>,
     pub(crate) events: VecDeque<SenderHalfEvent>,
     /// Counters.
     pub counters: SenderCounters,
@@ -201,6 +221,8 @@ impl SendHalf {
             lifetimes: false,
             notified_rate: NotifiedRate::default(),
             unfinished: Unfinished::default(),
+            losses: None,
+            coding_target: None,
             events: VecDeque::new(),
             counters: SenderCounters::default(),
         };
@@ -241,7 +263,7 @@ impl SendHalf {
         self.lifetimes |= !contract.lifetime.is_zero();
         self.remove_ended();
         let id = self.credit.on_opened();
-        self.streams.insert(id, SendStream::new(contract));
+        self.streams.insert(id, SendStream { coding_target: self.coding_target, ..SendStream::new(contract) });
         self.refresh(id);
         self.state_timer.schedule_immediate(now);
         Ok(id)
@@ -384,8 +406,9 @@ impl SendHalf {
             return None;
         }
         let number = counter.peek();
-        let body_bytes = self.fill(now, number, parts);
-        if parts.is_empty() {
+        let repair = self.take_repairs(number);
+        let body_bytes = repair.as_ref().map_or_else(|| self.fill(now, number, parts), Repair::encoded_len);
+        if parts.is_empty() && repair.is_none() {
             return None;
         }
         let number = counter.take();
@@ -399,7 +422,7 @@ impl SendHalf {
             self.state_timer.on_idle(now);
             self.path.pacer.on_idle(now);
         }
-        Some((number, Outgoing::Data { body_bytes }))
+        Some((number, repair.map_or(Outgoing::Data { body_bytes }, Outgoing::Repair)))
     }
 
     /// Data shipment `number` with so many bytes of parts leaves: what counts against the rate.

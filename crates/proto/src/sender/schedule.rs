@@ -106,6 +106,7 @@ impl SendHalf {
     /// Adds a run of new units of the stream's present segment. False when nothing more fits.
     fn take_first_time(&mut self, now: Instant, place: usize, number: ShipmentNumber, parts: &mut Vec<Part>, used: &mut usize) -> bool {
         let room = self.path.pmtu.data_bytes - *used;
+        self.plan_if_first(now, place);
         let (flow, stream) = (self.config.class.flow_control(), &self.streams[place]);
         let id = self.streams.number(place);
         let current = stream.current;
@@ -123,10 +124,23 @@ impl SendHalf {
         let stream = &mut self.streams[place];
         stream.credit = stream.credit.saturating_sub(run.length as u64);
         stream.on_first_time(now, run.count, number);
+        let over = stream.current > current;
         self.counters.units_sent += u64::from(run.count);
         self.counters.payload_bytes += u64::from(run.payload_bytes);
         *used += run.length;
+        if over {
+            self.release_planned(place, current);
+        }
         true
+    }
+
+    /// Fixes the code of a segment that begins.
+    fn plan_if_first(&mut self, now: Instant, place: usize) {
+        let stream = &self.streams[place];
+        let current = stream.current;
+        if stream.coding_target.is_some() && stream.get(current).is_some_and(|segment| segment.next == Position::FIRST) {
+            self.plan_code(now, place, current);
+        }
     }
 }
 

@@ -3,6 +3,7 @@
 //! Owned by the stream's queue. Invariant: every position below `next` was sent at least once and its last shipment is stored; a position
 //! in `retransmit` was sent before.
 
+use super::repair::SendCode;
 use crate::layout::Layout;
 use core::ops::Range;
 use segstream_base::halves::Verdict;
@@ -55,6 +56,8 @@ pub(crate) struct SendSegment {
     reported: Option<Box<Reported>>,
     // Why boxed: few segments are requested.
     examined: Option<Box<Examined>>,
+    /// What repair units of it have left.
+    pub(crate) code: Option<Box<SendCode>>,
 }
 
 /// The parts of the map of holes that have come.
@@ -130,6 +133,7 @@ impl SendSegment {
             verdict: None,
             reported: None,
             examined: None,
+            code: None,
         }
     }
 
@@ -231,9 +235,7 @@ impl SendSegment {
                 *left -= (until - gap.start) as u32;
                 work::note(Loop::Requested, (until - gap.start) as usize);
                 for position in (gap.start as u32..until as u32).map(Position) {
-                    // Limit: fewer than 2^31 shipments may be in flight.
-                    let behind = (echo.0 as u32).wrapping_sub(self.ships[position.0 as usize]) as i32;
-                    if i64::from(behind) > i64::from(reorder) && self.retransmit.set(position) {
+                    if is_lost(self.ships[position.0 as usize], echo, reorder) && self.retransmit.set(position) {
                         queued += 1;
                     }
                 }
@@ -243,6 +245,11 @@ impl SendSegment {
         }
         self.retransmit_count += queued;
         queued
+    }
+
+    /// Whether the last shipment of `position`, which has left, is lost by the echo and the reordering threshold.
+    pub(crate) fn is_lost(&self, position: Position, echo: ShipmentNumber, reorder: u32) -> bool {
+        self.ships.get(position.0 as usize).is_some_and(|&ship| is_lost(ship, echo, reorder))
     }
 
     /// The first run of at most `most` positions with a pending retransmission.
@@ -344,6 +351,12 @@ impl SendSegment {
             u32::MAX
         };
     }
+}
+
+/// Whether a shipment, of which the low 32 bits are known, is lost by the echo and the reordering threshold (spec 7.3).
+pub(super) const fn is_lost(ship: u32, echo: ShipmentNumber, reorder: u32) -> bool {
+    // Limit: fewer than 2^31 shipments may be in flight.
+    (echo.0 as u32).wrapping_sub(ship) as i32 as i64 > reorder as i64
 }
 
 #[cfg(test)]

@@ -5,10 +5,10 @@
 
 mod invariants;
 
-use super::StreamCounters;
 use super::durability::Durable;
 use super::segment::SendSegment;
 use super::stream_counts::StreamFlags;
+use super::{CodingTarget, StreamCounters};
 use crate::layout::Layout;
 use core::ops::Range;
 use segstream_base::halves::{SubmitError, Verdict};
@@ -57,6 +57,9 @@ pub(crate) struct SendStream {
     buffered_units: u64,
     pub(crate) unjudged: u64,
     pub(crate) retransmit_total: u32,
+    /// Repair units that are to leave, and the segments that they are of, perhaps with some others.
+    pub(crate) repair_total: u32,
+    pub(super) repairing: BTreeSet<SegmentNumber>,
     pub(crate) counters: StreamCounters,
     /// The segments with pending retransmissions, and perhaps some without.
     retransmit: BTreeSet<SegmentNumber>,
@@ -64,6 +67,8 @@ pub(crate) struct SendStream {
     expire_from: SegmentNumber,
     /// A submission was refused; an event follows when the next one can succeed.
     pub(crate) blocked: bool,
+    /// What is coded ahead.
+    pub(super) coding_target: Option<CodingTarget>,
     /// Drop-oldest: a full send buffer drops the oldest unsent segment for a new one.
     pub(crate) drops_oldest: bool,
     /// The deficit of round robin: bytes it may still send before the next stream's turn.
@@ -108,10 +113,13 @@ impl SendStream {
             buffered_units: 0,
             unjudged: 0,
             retransmit_total: 0,
+            repair_total: 0,
+            repairing: BTreeSet::new(),
             counters: StreamCounters::default(),
             retransmit: BTreeSet::new(),
             expire_from: SegmentNumber::FIRST,
             blocked: false,
+            coding_target: None,
             drops_oldest: false,
             credit: 0,
             listed_to: SegmentNumber::FIRST,
@@ -404,6 +412,7 @@ impl SendStream {
     fn give_up(&mut self, number: SegmentNumber) {
         let Some(segment) = self.get_mut(number) else { return };
         let dropped = segment.skip();
+        self.repair_total -= self.get_mut(number).map_or(0, SendSegment::drop_repairs);
         self.on_requests_dropped(number, dropped);
         self.advance_current();
     }
@@ -416,7 +425,7 @@ impl SendStream {
         if segment.layout.length.is_none() {
             segment.set_length();
         }
-        let dropped = segment.drop_requests();
+        let (dropped, repairs) = (segment.drop_requests(), segment.drop_repairs());
         let (counted, buffered) = (u64::from(segment.counted), segment.buffered);
         let released = units.unwrap_or(segment.units());
         segment.counted = released;
@@ -426,6 +435,7 @@ impl SendStream {
             self.writer_verdict = verdict;
         }
         self.on_requests_dropped(number, dropped);
+        self.repair_total -= repairs;
         // Why not the oldest: it leaves at once, and mostly there is no other.
         if number > self.base {
             self.settled.insert(number.0..number.0 + 1);

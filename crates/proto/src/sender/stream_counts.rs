@@ -9,7 +9,7 @@ use super::stream::{FirstTime, SendStream};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct StreamFlags(u8);
 
-/// It has pending retransmissions.
+/// It has pending retransmissions or repair units.
 const RETRANSMIT: u8 = 1;
 /// It has units that wait only for the pacer.
 const ELIGIBLE: u8 = 2;
@@ -27,7 +27,7 @@ impl StreamFlags {
         if stream.refused.is_some() {
             return Self::default();
         }
-        let retransmit = if stream.retransmit_total > 0 { RETRANSMIT | ELIGIBLE } else { 0 };
+        let retransmit = if stream.retransmit_total > 0 || stream.repair_total > 0 { RETRANSMIT | ELIGIBLE } else { 0 };
         let first_time = match stream.first_time() {
             FirstTime::Nothing => 0,
             FirstTime::Window if flow => WINDOW_BLOCKED,

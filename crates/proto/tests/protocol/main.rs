@@ -3,6 +3,7 @@
 mod arrival;
 mod bottleneck;
 mod careful_resume;
+mod coded_repair;
 mod confirmations;
 mod connection;
 mod crafted_batches;

@@ -109,5 +109,9 @@ fn report_frame(frame: &ReportFrame) -> Value {
         ReportFrame::Durable { stream, segments, last } => {
             json!({ "type": "durable", "stream": stream.0, "segments": segments.0, "last": last })
         }
+        ReportFrame::Losses { judged, lost, runs } => json!({ "type": "losses", "judged": judged, "lost": lost, "runs": runs }),
+        ReportFrame::AnyRepairs { stream, segment, lost, held } => {
+            json!({ "type": "any_repairs", "stream": stream.0, "segment": segment.0, "lost": lost, "held": held })
+        }
     }
 }

@@ -49,6 +49,8 @@ pub(in crate::receiver) struct Composition {
     refused: RareQueue<(StreamId, RefuseReason)>,
     /// Retired streams whose sender does not know that their end is known.
     retired: RareQueue<StreamId>,
+    /// How many losses were told last; `None` if the sender has no use for them.
+    losses_told: Option<u64>,
     /// Shipments the present report may still have.
     shipments_left: usize,
     /// The first stream whose window the present report has not told, and the first whose confirmation it has not.
@@ -105,6 +107,25 @@ impl Composition {
         }
     }
 
+    /// The sender wants to know what the path loses.
+    pub(in crate::receiver) fn tell_losses(&mut self) {
+        self.losses_told.get_or_insert(0);
+    }
+
+    /// What the path has lost, if that is more or less than was told last.
+    fn add_losses(&mut self, detector: &LossDetector, report: &mut Report, room: &mut usize) {
+        let lost = detector.newly_lost() - detector.late_after_lost();
+        if self.losses_told.is_none_or(|told| told == lost) {
+            return;
+        }
+        let judged = detector.highest().map_or(0, |highest| highest.saturating_sub(u64::from(detector.reorder())));
+        let lost_by_then = lost.min(judged);
+        let frame = ReportFrame::Losses { judged, lost: lost_by_then, runs: detector.lost_runs().min(lost_by_then) };
+        if push(report, room, frame) {
+            self.losses_told = Some(lost);
+        }
+    }
+
     /// Whether a report is incomplete.
     pub(super) const fn is_under_way(&self) -> bool {
         self.shipments_left > 0
@@ -136,12 +157,15 @@ impl Composition {
         }
         if first {
             self.add_answers(&mut report, &mut room);
+            self.add_losses(detector, &mut report, &mut room);
         }
         self.add_grants(streams, &mut report, &mut room);
         self.add_durable(streams, &mut report, &mut room);
         let mut looks = LOOKED_AT_MAX;
+        // What came up to here is not on its way any more (spec 7.3).
+        let passed = detector.highest().and_then(|highest| highest.checked_sub(u64::from(detector.reorder()) + 1)).map(ShipmentNumber);
         for (id, stream) in streams.numbered_mut() {
-            add_requests(id, stream, &mut report, &mut room, &mut looks);
+            add_requests((id, stream), passed, &mut report, &mut room, &mut looks);
         }
         for (id, stream) in streams.numbered_mut() {
             add_verdicts(id, stream, &mut report, (&mut room, &mut looks), verdicts);
@@ -228,7 +252,13 @@ impl Composition {
 }
 
 /// Requests everything declared lost of violated segments, oldest first.
-fn add_requests(id: StreamId, stream: &mut RecvStream, report: &mut Report, room: &mut usize, looks: &mut u32) {
+fn add_requests(
+    (id, stream): (StreamId, &mut RecvStream),
+    passed: Option<ShipmentNumber>,
+    report: &mut Report,
+    room: &mut usize,
+    looks: &mut u32,
+) {
     if stream.in_repair == 0 && stream.request_from.0 >= stream.frontier.0 {
         return;
     }
@@ -237,6 +267,13 @@ fn add_requests(id: StreamId, stream: &mut RecvStream, report: &mut Report, room
         if let Some(segment) = stream.get(number).filter(|segment| !segment.judged())
             && let Some((frame, to)) = request(id, number, segment, from, *room)
         {
+            if let Some(code) = &segment.code {
+                let held = passed.map_or(0, |passed| code.held_up_to(passed));
+                let any = ReportFrame::AnyRepairs { stream: id, segment: number, lost: segment.protected_lost(code.fence), held };
+                if any.encoded_len() + frame.encoded_len() <= *room {
+                    push(report, room, any);
+                }
+            }
             let cut_short = matches!(&frame, ReportFrame::Request { missing, .. } if missing.is_empty()) && to.is_some();
             if cut_short || !push(report, room, frame) {
                 return;

@@ -120,6 +120,11 @@ impl ReportSchedule {
         self.period = ReportPeriod::new(now);
     }
 
+    /// The round trip, as far as it is known.
+    pub(in crate::receiver) fn round_trip(&self) -> Option<Duration> {
+        self.rtt.lowest()
+    }
+
     /// The round trip as the sending half measures it.
     pub(in crate::receiver) fn set_rtt(&mut self, rtt: Duration) {
         self.rtt.set_sender_rtt(rtt);

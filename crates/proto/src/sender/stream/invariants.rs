@@ -24,6 +24,11 @@ impl SendStream {
             self.segments.iter().map(|segment| segment.retransmit_count).sum(),
             "requests are miscounted"
         );
+        debug_assert_eq!(
+            self.repair_total,
+            self.segments.iter().filter_map(|segment| segment.code.as_ref()).map(|code| code.pending).sum(),
+            "repair units are miscounted"
+        );
         let before = |mark: SegmentNumber| self.base.up_to(mark).filter_map(|number| self.get(number));
         let requested =
             || self.base.up_to(self.next_segment()).filter(|&number| self.get(number).is_some_and(|of| of.retransmit_count > 0));

@@ -5,9 +5,9 @@
 
 #![allow(dead_code, unreachable_pub, reason = "each test uses its own part of the harness")]
 
-use segstream_base::halves::{Packet, Receiver, Segment, Sender, SenderEvent, StreamId, SubmitError, Verdict};
+use segstream_base::halves::{Packet, Receiver, ReceiverEvent, Segment, Sender, SenderEvent, StreamId, SubmitError, Verdict};
 use segstream_base::random::Seed;
-use segstream_base::{Bandwidth, Bytes, Duration, Instant};
+use segstream_base::{Bandwidth, Bytes, Duration, Instant, SegmentNumber};
 use segstream_path::{Fate, Path, PathConfig};
 use segstream_proto::halves::{Feedback, Forward, ForwardBody, LoneReceiver, LoneSender};
 use segstream_proto::rate::Rate;
@@ -39,8 +39,8 @@ struct Way<P> {
 }
 
 impl<P: Packet> Way<P> {
-    fn new(config: &PathConfig, name: &str) -> Self {
-        let path = Path::new(config, Seed(7), name).unwrap();
+    fn new(config: &PathConfig, name: &str, seed: u64) -> Self {
+        let path = Path::new(config, Seed(seed), name).unwrap();
         Self { path, on_way: BTreeMap::new(), order: 0, outages: Vec::new() }
     }
 
@@ -95,6 +95,9 @@ pub struct Transfer {
     /// Bytes of segments judged so far, and their verdicts at the sender.
     pub judged: u64,
     pub verdicts: Vec<Verdict>,
+    /// When each segment was due; and each as it was delivered, with how long after that.
+    due: Vec<Instant>,
+    pub delivered: Vec<(SegmentNumber, Duration)>,
     pub rates: Vec<(Instant, Bandwidth)>,
     /// The longest wait in the queue since this was last taken.
     pub queued_max: Duration,
@@ -103,6 +106,19 @@ pub struct Transfer {
 
 impl Transfer {
     pub fn new(rate: Rate, forward: &PathConfig, source: Source, segment_bytes: u64) -> Self {
+        let back = PathConfig { delay: forward.delay, ..PathConfig::default() };
+        Self::between(rate, (forward, &back), source, segment_bytes, &Contract::default(), 7)
+    }
+
+    /// The same with a way back and a contract of its own.
+    pub fn between(
+        rate: Rate,
+        (forward, back): (&PathConfig, &PathConfig),
+        source: Source,
+        segment_bytes: u64,
+        contract: &Contract,
+        seed: u64,
+    ) -> Self {
         let now = Instant::ZERO;
         let body_bytes = 1200 - AROUND;
         let sender = SenderConfig {
@@ -129,13 +145,12 @@ impl Transfer {
             window_segments_max: 1 << 16,
             buffer_bytes: None,
         };
-        let back = PathConfig { delay: forward.delay, ..PathConfig::default() };
         Self {
             now,
-            sender: LoneSender::new(sender, &[Contract::default()], now).unwrap(),
+            sender: LoneSender::new(sender, core::slice::from_ref(contract), now).unwrap(),
             receiver: LoneReceiver::new(receiver, now),
-            forward: Way::new(forward, "forward"),
-            back: Way::new(&back, "back"),
+            forward: Way::new(forward, "forward", seed),
+            back: Way::new(back, "back", seed),
             source,
             segment_bytes,
             next_segment: now,
@@ -145,6 +160,8 @@ impl Transfer {
             arrivals_kept_back: false,
             judged: 0,
             verdicts: Vec::new(),
+            due: Vec::new(),
+            delivered: Vec::new(),
             rates: Vec::new(),
             queued_max: Duration::ZERO,
             in_flight_over: false,
@@ -163,6 +180,7 @@ impl Transfer {
             let segment = Segment { stream: StreamId(0), bytes: Some(self.segment_bytes), source_time: self.now, tolerance: None };
             match self.sender.submit(self.now, segment) {
                 Ok(_) => {
+                    self.due.push(if matches!(self.source, Source::Every(_)) { self.next_segment } else { self.now });
                     if let Source::Every(period) = self.source {
                         self.next_segment += period;
                     }
@@ -189,6 +207,11 @@ impl Transfer {
                 packet.report.frames.retain(|frame| !matches!(frame, ReportFrame::Arrival(_)));
             }
             self.back.send(self.now, packet);
+        }
+        while let Some(event) = self.receiver.poll_event() {
+            if let ReceiverEvent::Delivered { segment, .. } = event {
+                self.delivered.push((segment, self.now.since(self.due[segment.0 as usize])));
+            }
         }
         while let Some(event) = self.sender.poll_event() {
             match event {

@@ -383,6 +383,7 @@ impl Pair {
                     half.on_part(self.now, packet.number, part);
                 }
             }
+            ForwardBody::Repair(repair) => _ = half.on_repair(packet.number, repair),
             ForwardBody::State(state) => half.on_state(self.now, packet.number, state),
         }
         half.after_shipment(self.now);
@@ -470,6 +471,9 @@ fn describe(packet: &Forward) -> String {
                 })
                 .collect();
             format!("{} data {}", packet.number, parts.join(", "))
+        }
+        ForwardBody::Repair(repair) => {
+            format!("{} repair {}/{} {}+{}", packet.number, repair.stream, repair.segment, repair.first, repair.count)
         }
         ForwardBody::State(state) => {
             let frames: Vec<String> = state.frames.iter().map(|frame| format!("{frame:?}")).collect();

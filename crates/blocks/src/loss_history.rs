@@ -1,0 +1,114 @@
+//! Losses of the last seconds, as the far end of a path counts them.
+//!
+//! Called by a sender with the totals that reports tell. A loss process changes, so old counts must go; losses are rare, so that few
+//! seconds may have too few of them. The time that is looked at is one second, or as much more, up to eight, as it takes to see eight runs or
+//! two thousand shipments.
+//!
+//! Invariant: totals that come late or twice change nothing; a bounded number of them is kept.
+
+use crate::two_state_loss::{LossCounts, TwoStateLoss};
+use segstream_base::{Duration, Instant};
+use std::collections::VecDeque;
+
+/// How far apart the totals are that are kept.
+const SPACING: Duration = Duration::from_millis(100);
+/// How many are kept: eight seconds.
+const KEPT: usize = 80;
+/// The time that is looked at, and the runs or shipments that are looked for further back.
+const LOOKED_AT: Duration = Duration::from_millis(1000);
+const RUNS_SOUGHT: u64 = 8;
+const PASSED_SOUGHT: u64 = 2000;
+
+/// Totals over time.
+#[derive(Clone, Debug, Default)]
+pub struct LossHistory {
+    /// Totals that are `SPACING` apart, oldest first.
+    kept: VecDeque<(Instant, LossCounts)>,
+    newest: LossCounts,
+    newest_at: Instant,
+}
+
+impl LossHistory {
+    /// The far end has counted so much in all. Totals below those that are known are old.
+    pub fn on_totals(&mut self, now: Instant, totals: LossCounts) {
+        if totals.passed <= self.newest.passed {
+            return;
+        }
+        if self.kept.back().is_none_or(|&(at, _)| self.newest_at.since(at) >= SPACING) {
+            if self.kept.len() == KEPT {
+                self.kept.pop_front();
+            }
+            self.kept.push_back((self.newest_at, self.newest));
+        }
+        (self.newest, self.newest_at) = (totals, now);
+    }
+
+    /// What was counted lately.
+    pub fn recent(&self, now: Instant) -> LossCounts {
+        let mut counts = LossCounts::default();
+        for &(at, totals) in self.kept.iter().rev() {
+            counts = self.newest.since(totals);
+            if now.since(at) >= LOOKED_AT && (counts.runs >= RUNS_SOUGHT || counts.passed >= PASSED_SOUGHT) {
+                break;
+            }
+        }
+        counts
+    }
+
+    /// The process that has most likely made it.
+    pub fn process(&self, now: Instant) -> TwoStateLoss {
+        TwoStateLoss::fit(self.recent(now))
+    }
+
+    /// How many shipments were counted in all.
+    pub const fn passed(&self) -> u64 {
+        self.newest.passed
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(ms: u64) -> Instant {
+        Instant::ZERO + Duration::from_millis(ms)
+    }
+
+    /// A thousand shipments a second, one in `every` of which is lost.
+    fn run(history: &mut LossHistory, totals: &mut LossCounts, ms: core::ops::Range<u64>, every: u64) {
+        for now in ms {
+            totals.passed += 1;
+            totals.lost += u64::from(now % every == 0);
+            totals.runs += u64::from(now % every == 0);
+            history.on_totals(at(now), *totals);
+        }
+    }
+
+    #[test]
+    fn the_estimate_follows_a_change_within_a_second_and_a_tenth() {
+        let (mut history, mut totals) = (LossHistory::default(), LossCounts::default());
+        run(&mut history, &mut totals, 0..5000, 10);
+        assert!((history.process(at(5000)).rate() - 0.1).abs() < 0.01);
+        run(&mut history, &mut totals, 5000..6100, 100);
+        assert!((history.process(at(6100)).rate() - 0.01).abs() < 0.003, "{:?}", history.process(at(6100)));
+        run(&mut history, &mut totals, 6100..7200, 10);
+        assert!((history.process(at(7200)).rate() - 0.1).abs() < 0.01);
+    }
+
+    #[test]
+    fn rare_losses_are_counted_over_more_time() {
+        let (mut history, mut totals) = (LossHistory::default(), LossCounts::default());
+        run(&mut history, &mut totals, 0..20_000, 1000);
+        assert!((2..=8).contains(&history.recent(at(20_000)).runs), "{:?}", history.recent(at(20_000)));
+        assert!((history.process(at(20_000)).rate() - 1e-3).abs() < 3e-4);
+    }
+
+    #[test]
+    fn late_totals_change_nothing() {
+        let (mut history, mut totals) = (LossHistory::default(), LossCounts::default());
+        run(&mut history, &mut totals, 0..2000, 10);
+        let before = history.recent(at(2000));
+        history.on_totals(at(2000), LossCounts { passed: 500, lost: 400, runs: 1 });
+        assert_eq!(history.recent(at(2000)), before);
+    }
+}

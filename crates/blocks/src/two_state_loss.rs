@@ -1,0 +1,232 @@
+//! A loss process of two states, fitted to what was lost, and how many units to send so that enough arrive.
+//!
+//! Called by a sender that answers requests with repair units. In the good state nothing is lost, in the bad one everything is
+//! (Gilbert, Bell Syst. Tech. J. 39, 1960). Two counts fit it: how many shipments were lost, and in how many runs. With losses that do not
+//! depend on each other the fit is the Bernoulli process of the same rate, up to the noise of the counts.
+//!
+//! Invariant: every result is a function of the counts alone; arithmetic is that of IEEE 754 without transcendental functions, so it is
+//! the same on every platform.
+
+/// What is counted of the shipments of a path in a time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LossCounts {
+    /// Shipments whose fate is known.
+    pub passed: u64,
+    /// Of them, those that were lost.
+    pub lost: u64,
+    /// In how many runs of consecutive numbers they were lost.
+    pub runs: u64,
+}
+
+impl LossCounts {
+    /// What was counted since `earlier`; a count that has gone back counts as zero.
+    #[must_use]
+    pub const fn since(self, earlier: Self) -> Self {
+        Self {
+            passed: self.passed.saturating_sub(earlier.passed),
+            lost: self.lost.saturating_sub(earlier.lost),
+            runs: self.runs.saturating_sub(earlier.runs),
+        }
+    }
+}
+
+/// The loss process of two states.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct TwoStateLoss {
+    /// The probability that a shipment is lost of which the one before arrived.
+    begins: f64,
+    /// The probability that a shipment arrives of which the one before was lost.
+    ends: f64,
+}
+
+/// A rate above this is taken for this: whatever is sent then, little arrives.
+const RATE_MAX: f64 = 0.5;
+
+impl TwoStateLoss {
+    /// Nothing is ever lost.
+    pub const NONE: Self = Self { begins: 0.0, ends: 1.0 };
+
+    /// A process of loss rate `rate` (0 to a half) in runs of `mean_run` shipments (at least 1) on average. A mean run shorter than that
+    /// of independent losses is possible, down to 1.
+    pub fn new(rate: f64, mean_run: f64) -> Self {
+        if rate <= 0.0 {
+            return Self::NONE;
+        }
+        let (rate, ends) = (rate.min(RATE_MAX), 1.0 / mean_run.max(1.0));
+        Self { begins: (ends * rate / (1.0 - rate)).min(1.0), ends }
+    }
+
+    /// The process of independent losses.
+    pub fn independent(rate: f64) -> Self {
+        let rate = rate.clamp(0.0, RATE_MAX);
+        Self { begins: rate, ends: 1.0 - rate }
+    }
+
+    /// The process that has most likely made these counts.
+    pub fn fit(counts: LossCounts) -> Self {
+        if counts.lost == 0 || counts.passed == 0 {
+            return Self::NONE;
+        }
+        let lost = counts.lost.min(counts.passed) as f64;
+        let runs = counts.runs.clamp(1, counts.lost) as f64;
+        Self::new(lost / counts.passed as f64, lost / runs)
+    }
+
+    /// The share of shipments that are lost.
+    pub fn rate(self) -> f64 {
+        self.begins / (self.begins + self.ends)
+    }
+
+    /// How many shipments are lost one after the other, on average.
+    pub fn mean_run(self) -> f64 {
+        1.0 / self.ends
+    }
+
+    /// One shipment after those whose last was lost with probability `bad` and arrived with `good`: the parts that are lost and arrive.
+    fn step(self, good: f64, bad: f64) -> (f64, f64) {
+        let lost = good * self.begins + bad * (1.0 - self.ends);
+        (good * (1.0 - self.begins) + bad * self.ends, lost)
+    }
+
+    /// The fewest consecutive shipments, of one unit each, of which at least `asked` arrive but with probability `risk`; `most` if it
+    /// takes that many or more.
+    ///
+    /// With independent losses that is the smallest m + x with P(Bin(m + x, p) > x) <= risk. Takes about `most * (most - asked)` steps.
+    pub fn units_for(self, asked: u32, risk: f64, most: u32) -> u32 {
+        if asked >= most || self.begins <= 0.0 {
+            return asked.min(most);
+        }
+        let mut lost = LostCount::new(self, (most - asked) as usize);
+        for _ in 0..asked {
+            lost.step(1);
+        }
+        for spare in 0..most - asked {
+            if lost.above(spare as usize) <= risk {
+                return asked + spare;
+            }
+            lost.step(1);
+        }
+        most
+    }
+}
+
+/// How many of the units in successive shipments are lost: the distribution, up to a number above which it does not matter.
+#[derive(Clone, Debug)]
+pub struct LostCount {
+    process: TwoStateLoss,
+    /// By count, the probability of it and that the last shipment arrived, or was lost.
+    by_count: Vec<(f64, f64)>,
+    /// The probability of more than are told apart.
+    beyond: f64,
+}
+
+impl LostCount {
+    /// Before any shipment, of a process that has gone on for long; counts up to `most` are told apart.
+    pub fn new(process: TwoStateLoss, most: usize) -> Self {
+        let mut by_count = vec![(0.0, 0.0); most + 1];
+        by_count[0] = (1.0 - process.rate(), process.rate());
+        Self { process, by_count, beyond: 0.0 }
+    }
+
+    /// One shipment more, with so many units that count.
+    pub fn step(&mut self, units: usize) {
+        let most = self.by_count.len() - 1;
+        // Why from the end: a loss moves a count up by `units`, to a place that has been read.
+        for count in (0..=most).rev() {
+            let (good, bad) = self.by_count[count];
+            let (arrives, lost) = self.process.step(good, bad);
+            self.by_count[count] = (arrives, 0.0);
+            if count + units <= most {
+                self.by_count[count + units].1 += lost;
+            } else {
+                self.beyond += lost;
+            }
+        }
+    }
+
+    /// The probability that more than `count` units are lost; `count` is at most the number that is told apart.
+    pub fn above(&self, count: usize) -> f64 {
+        self.beyond + self.by_count.iter().skip(count + 1).map(|(good, bad)| good + bad).sum::<f64>()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use segstream_base::random::Seed;
+
+    /// P(Bin(n, p) > x), by its definition.
+    fn binomial_above(n: u32, p: f64, x: u32) -> f64 {
+        let term = |k: u32| {
+            (0..k).fold(1.0, |product, i| product * f64::from(n - i) / f64::from(k - i)) * p.powi(k as i32) * (1.0 - p).powi((n - k) as i32)
+        };
+        (x + 1..=n).map(term).sum()
+    }
+
+    /// The smallest x by the sum, for independent losses.
+    #[test]
+    fn independent_losses_need_what_the_binomial_distribution_says() {
+        for rate in [1e-4, 1e-3, 1e-2, 0.05, 0.1, 0.3] {
+            for asked in [1u32, 2, 3, 5, 8, 13, 26, 60] {
+                let needed = TwoStateLoss::independent(rate).units_for(asked, 1e-3, 400);
+                let spare = needed - asked;
+                assert!(binomial_above(needed, rate, spare) <= 1e-3 + 1e-12, "{asked} at {rate}: {needed} are too few");
+                assert!(spare == 0 || binomial_above(needed - 1, rate, spare - 1) > 1e-3, "{asked} at {rate}: {needed} are too many");
+            }
+        }
+        assert_eq!([1, 2, 5, 26].map(|asked| TwoStateLoss::independent(0.01).units_for(asked, 1e-3, 400)), [2, 3, 7, 29]);
+        assert_eq!([1, 2, 5, 26].map(|asked| TwoStateLoss::independent(0.1).units_for(asked, 1e-3, 400)), [3, 5, 9, 36]);
+    }
+
+    #[test]
+    fn bursts_need_more_than_the_same_rate_of_single_losses() {
+        let (single, bursts) = (TwoStateLoss::independent(0.01), TwoStateLoss::new(0.01, 8.0));
+        assert!((bursts.rate() - 0.01).abs() < 1e-12 && (bursts.mean_run() - 8.0).abs() < 1e-9);
+        assert!(bursts.units_for(8, 1e-3, 200) > single.units_for(8, 1e-3, 200) + 8);
+    }
+
+    #[test]
+    fn the_fit_finds_rate_and_runs_of_what_was_drawn() {
+        let mut random = Seed(7).stream("fit");
+        for (rate, run) in [(0.01, 1.0 / 0.99), (0.01, 8.0), (0.1, 3.0)] {
+            let process = TwoStateLoss::new(rate, run);
+            let (mut counts, mut bad) = (LossCounts::default(), false);
+            for _ in 0..2_000_000 {
+                let lost = random.chance(if bad { 1.0 - process.ends } else { process.begins });
+                counts.passed += 1;
+                counts.lost += u64::from(lost);
+                counts.runs += u64::from(lost && !bad);
+                bad = lost;
+            }
+            let fitted = TwoStateLoss::fit(counts);
+            // Five standard deviations of a rate of 1e-2 in runs of 8: 5 * sqrt(0.01 * 15 / 2e6) = 1.4e-3.
+            assert!((fitted.rate() - rate).abs() < 1.4e-3, "{fitted:?}");
+            assert!((fitted.mean_run() / run - 1.0).abs() < 0.1, "{fitted:?}");
+        }
+    }
+
+    #[test]
+    fn without_losses_nothing_is_added() {
+        let none = TwoStateLoss::fit(LossCounts { passed: 1000, lost: 0, runs: 0 });
+        assert_eq!((none, none.units_for(5, 1e-3, 100)), (TwoStateLoss::NONE, 5));
+    }
+
+    proptest! {
+        #[test]
+        fn any_counts_fit_a_process(passed: u64, lost: u64, runs: u64, asked in 0u32..40) {
+            let process = TwoStateLoss::fit(LossCounts { passed, lost, runs });
+            prop_assert!((0.0..=RATE_MAX + 1e-9).contains(&process.rate()) && process.mean_run() >= 1.0);
+            let needed = process.units_for(asked, 1e-3, 64);
+            prop_assert!(needed >= asked.min(64) && needed <= 64);
+        }
+
+        #[test]
+        fn probabilities_add_up(rate in 0.0f64..0.5, run in 1.0f64..20.0, units in proptest::collection::vec(0usize..3, 1..60)) {
+            let mut lost = LostCount::new(TwoStateLoss::new(rate, run), 10);
+            units.iter().for_each(|&units| lost.step(units));
+            let all = lost.beyond + lost.by_count.iter().map(|(good, bad)| good + bad).sum::<f64>();
+            prop_assert!((all - 1.0).abs() < 1e-9);
+        }
+    }
+}

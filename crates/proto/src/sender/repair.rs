@@ -1,0 +1,326 @@
+//! Repair units: how many answer a request, and which leave next.
+//!
+//! *Hedged repair.* A retransmission can be lost like any other shipment, and then the segment waits for a round trip more. So a request
+//! for m units is answered by m + x repair units, any m of which restore what is missing; x is the smallest with which fewer than m arrive
+//! with a probability of at most [`RISK`], under the losses that the receiver has counted lately. Hairpin (NSDI 2024) puts redundancy into
+//! retransmissions alike.
+//!
+//! Called by the half for requests and when a shipment may leave. Invariant: no repair unit is sent twice, and none without a request;
+//! nothing more is sent while those that arrived and those that are not lost by the echo can restore what is missing. Numbers are never
+//! used again; when they are used up, units are sent again as without a code.
+//!
+//! Limit: where data waits behind what is being sent (a bulk transfer), redundancy would cost goodput and save no time that anybody waits
+//! for; units are then sent again one by one.
+
+use super::SendHalf;
+use super::segment::{SendSegment, is_lost};
+use super::stream::SendStream;
+use segstream_base::{Instant, Position, Run, SegmentNumber, ShipmentNumber, StreamId};
+use segstream_blocks::fence::Fence;
+use segstream_blocks::two_state_loss::{LossCounts, TwoStateLoss};
+use segstream_wire::Repair;
+use segstream_wire::repair::{CODED_UNITS_MAX, repair_unit_bytes, repair_units_max};
+use smallvec::SmallVec;
+
+/// With this probability an answered request may need another one.
+const RISK: f64 = 1e-3;
+/// The most repair units beyond those asked for.
+const SPARE_MAX: u32 = 64;
+
+/// The code of a segment: which units it protects, and which repair units have left.
+#[derive(Debug)]
+pub(crate) struct SendCode {
+    pub(crate) fence: Fence,
+    /// Protected units.
+    protected: u32,
+    /// The shipment of each repair unit that has left, low 32 bits.
+    ships: SmallVec<[u32; 8]>,
+    /// Repair units that are to leave.
+    pub(crate) pending: u32,
+    /// Repair units that leave when the first pass is over, and whether any was coded ahead.
+    planned: u32,
+    is_ahead: bool,
+    /// The most that have arrived, as far as the receiver has told.
+    held: u32,
+    /// The most protected units that were lost so far.
+    asked: u32,
+    /// What the receiver told of lost units in the report with this echo.
+    told: Option<(ShipmentNumber, u32)>,
+}
+
+impl SendCode {
+    fn new(fence: Fence, units: u32) -> Self {
+        let protected = fence.count(units);
+        Self { fence, protected, ships: SmallVec::new(), pending: 0, planned: 0, is_ahead: false, held: 0, asked: 0, told: None }
+    }
+
+    /// A code of which so many repair units leave behind the segment.
+    pub(super) fn ahead(fence: Fence, units: u32, repairs: u32) -> Self {
+        let code = Self::new(fence, units);
+        Self { planned: repairs.min(repair_units_max(code.protected)), is_ahead: true, ..code }
+    }
+
+    /// What was planned is to leave; returns how many repair units that is.
+    pub(super) fn release(&mut self) -> u32 {
+        let released = core::mem::take(&mut self.planned);
+        self.pending += released;
+        released
+    }
+
+    /// Repair units that may still arrive, judged with the echo and the reordering threshold of a report.
+    fn under_way(&self, echo: ShipmentNumber, reorder: u32) -> u32 {
+        self.ships.iter().rev().take_while(|&&ship| !is_lost(ship, echo, reorder)).count() as u32 + self.pending + self.planned
+    }
+
+    /// How many more leave, of a segment that has lost so many protected units; `None` if there are not enough left.
+    fn answer(&mut self, lost: u32, (echo, reorder): (ShipmentNumber, u32), process: TwoStateLoss) -> Option<u32> {
+        let lost = lost.min(self.protected);
+        let (needed, under_way) = (lost.saturating_sub(self.held), self.under_way(echo, reorder));
+        // Why not only the first: what was coded ahead may suffice for more than was lost when it was asked for first.
+        if (lost <= self.asked || self.is_ahead) && needed <= under_way {
+            return Some(0);
+        }
+        let left = repair_units_max(self.protected) - self.ships.len() as u32 - self.pending - self.planned;
+        if needed > under_way + left {
+            return None;
+        }
+        self.asked = self.asked.max(lost);
+        let wanted = process.units_for(needed, RISK, needed + SPARE_MAX);
+        let more = wanted.saturating_sub(under_way).min(left);
+        self.pending += more;
+        Some(more)
+    }
+}
+
+impl SendSegment {
+    /// How many of `missing`, which the receiver requests, are protected by `fence` and lost by the echo.
+    fn lost_of(&self, missing: &[Run<Position>], fence: Fence, echo: ShipmentNumber, reorder: u32) -> u32 {
+        let sent = missing.iter().filter_map(|run| Run::new(run.start(), run.end().min(self.next)));
+        let lost = |position: &Position| self.is_lost(*position, echo, reorder);
+        let protected = |position: Position| fence.every == 1 || self.layout.units_at(position, 1).all(|unit| fence.protects(unit));
+        sent.flatten().filter(lost).filter(|&position| protected(position)).count() as u32
+    }
+
+    /// Whether its length is known and no code is too short for it.
+    pub(super) fn has_codable_length(&self) -> bool {
+        self.bytes > 0 && self.layout.units.is_some_and(|units| units <= CODED_UNITS_MAX)
+    }
+
+    /// Whether repair units can be made of it.
+    fn can_be_coded(&self) -> bool {
+        self.has_codable_length() && self.is_counted() && !self.skipped && !self.judged()
+    }
+
+    /// The fence that needs the fewest repair units: the widest that holds B.
+    fn widest_fence(&self, important: u32) -> Fence {
+        let units = self.units();
+        if self.tolerance.is_reliable() {
+            return Fence::ALL;
+        }
+        let every = if self.tolerance.is_any() { 0 } else { self.tolerance.burst().saturating_add(1).min(units.max(1)) };
+        Fence { important: important.min(units), every }
+    }
+
+    /// Of `missing`, the positions that `fence` does not protect, if too many of them are missing even with the fence whole.
+    fn broken_beside(&self, missing: &[Run<Position>], fence: Fence) -> Vec<Run<Position>> {
+        if fence.every == 1 {
+            return Vec::new();
+        }
+        let sent = missing.iter().filter_map(|run| Run::new(run.start(), run.end().min(self.next)));
+        let of = |run: Run<Position>| self.layout.units_at(run.start(), run.len()).zip(run);
+        let mut beside: Vec<_> = sent.flat_map(of).filter(|(unit, _)| !fence.protects(*unit)).collect();
+        beside.sort_unstable();
+        if self.tolerance.allows(beside.iter().map(|(unit, _)| *unit), 0) {
+            return Vec::new();
+        }
+        beside.into_iter().filter_map(|(_, position)| Run::single(position)).collect()
+    }
+
+    /// Cancels repair units that have not left; returns how many there were.
+    pub(crate) fn drop_repairs(&mut self) -> u32 {
+        self.code.take().map_or(0, |code| code.pending)
+    }
+}
+
+impl SendStream {
+    /// Answers a request for `missing` of a segment by repair units. False if they are to be sent again one by one.
+    fn answer_with_repairs(
+        &mut self,
+        number: SegmentNumber,
+        missing: &[Run<Position>],
+        (echo, reorder): (ShipmentNumber, u32),
+        (process, may_begin): (TwoStateLoss, bool),
+        positions_left: &mut u32,
+    ) -> bool {
+        let important = self.contract.importance;
+        let Some(segment) = self.get_mut(number).filter(|segment| segment.can_be_coded()) else { return false };
+        let told = segment.code.as_ref().and_then(|code| code.told).filter(|told| told.0 == echo);
+        let fence = segment.code.as_ref().map_or_else(|| segment.widest_fence(important), |code| code.fence);
+        let lost = told.map_or_else(|| segment.lost_of(missing, fence, echo, reorder), |told| told.1);
+        if segment.code.is_none() {
+            if !may_begin || segment.retransmit_count > 0 || process.units_for(lost, RISK, lost + SPARE_MAX) <= lost {
+                return false;
+            }
+            let units = segment.units();
+            if !SendCode::can_protect(fence, units) {
+                return false;
+            }
+            segment.code = Some(Box::new(SendCode::new(fence, units)));
+        }
+        let beside = segment.broken_beside(missing, fence);
+        if lost == 0 && beside.is_empty() {
+            // Nothing that the code protects is missing: what is asked for is asked for by name.
+            return false;
+        }
+        let Some(more) = segment.code.as_mut().and_then(|code| code.answer(lost, (echo, reorder), process)) else { return false };
+        if more > 0 {
+            self.repair_total += more;
+            self.repairing.insert(number);
+        }
+        for positions in beside {
+            self.request(number, positions, (echo, reorder), positions_left);
+        }
+        true
+    }
+
+    /// The oldest segment of which repair units are to leave.
+    fn oldest_repaired(&mut self) -> Option<SegmentNumber> {
+        while let Some(&oldest) = self.repairing.first() {
+            if self.get(oldest).is_some_and(|segment| segment.code.as_ref().is_some_and(|code| code.pending > 0)) {
+                return Some(oldest);
+            }
+            self.repairing.pop_first();
+        }
+        None
+    }
+}
+
+impl SendHalf {
+    /// Both ends can handle repair units: from now on they are used.
+    pub fn set_coding(&mut self) {
+        self.losses.get_or_insert_default();
+    }
+
+    /// The receiver has counted so many losses in all.
+    pub(super) fn on_losses(&mut self, now: Instant, counts: LossCounts) {
+        if let Some(losses) = &mut self.losses {
+            losses.on_totals(now, counts);
+        }
+    }
+
+    /// The receiver has told how many units of a segment repair units are to restore, and how many are there.
+    pub(super) fn on_any_repairs(&mut self, id: StreamId, number: SegmentNumber, echo: Option<ShipmentNumber>, (lost, held): (u32, u32)) {
+        let segment = self.streams.get_mut(id).and_then(|stream| stream.get_mut(number));
+        if let Some(code) = segment.and_then(|segment| segment.code.as_mut()) {
+            // A peer cannot have more than has left.
+            code.held = code.held.max(held.min(code.ships.len() as u32));
+            code.told = echo.map(|echo| (echo, lost));
+        }
+    }
+
+    /// Answers a request by repair units, if that is what saves time. False if units are to be sent again one by one.
+    pub(super) fn answer_with_repairs(
+        &mut self,
+        now: Instant,
+        id: StreamId,
+        number: SegmentNumber,
+        missing: &[Run<Position>],
+        judged_by: (ShipmentNumber, u32),
+    ) -> bool {
+        let Some(process) = self.losses.as_ref().map(|losses| losses.process(now)) else { return false };
+        let may_begin = !self.has_backlog();
+        let left = &mut self.unfinished.positions_left;
+        self.streams.get_mut(id).is_some_and(|stream| stream.answer_with_repairs(number, missing, judged_by, (process, may_begin), left))
+    }
+
+    /// Whether a whole segment waits behind the one that is being sent, and the window lets it: then nobody waits for a repair but the
+    /// data behind it.
+    pub(super) fn has_backlog(&self) -> bool {
+        let flow = self.config.class.flow_control();
+        self.streams.iter().any(|stream| stream.first_time_ready(flow) && stream.next_segment() > stream.current + 1)
+    }
+
+    /// The next run of repair units, which leaves in shipment `number`.
+    pub(super) fn take_repairs(&mut self, number: ShipmentNumber) -> Option<Repair> {
+        let place = (0..self.streams.len()).find(|&place| self.streams[place].repair_total > 0)?;
+        let (id, room) = (self.streams.number(place), self.path.pmtu.data_bytes);
+        let segment_number = self.streams[place].oldest_repaired()?;
+        let segment = self.streams[place].get_mut(segment_number)?;
+        let unit_bytes = repair_unit_bytes(segment.layout.unit_bytes);
+        let asked = segment.code.as_ref().is_some_and(|code| code.asked > 0);
+        let first_repair = u64::from(asked && !core::mem::replace(&mut segment.repaired, true));
+        let code = segment.code.as_mut()?;
+        let first = code.ships.len() as u32;
+        let one = Repair { stream: id, segment: segment_number, every: code.fence.every, first, count: 1, payload_bytes: unit_bytes };
+        let longest = Repair { count: code.pending, payload_bytes: u32::from(u16::MAX), ..one }.header_len();
+        let fits = u32::try_from(room.saturating_sub(longest)).unwrap_or(u32::MAX) / unit_bytes;
+        let count = code.pending.min(fits.max(1));
+        code.pending -= count;
+        code.ships.resize((first + count) as usize, number.0 as u32);
+        segment.last_shipment = Some(number);
+        let stream = &mut self.streams[place];
+        stream.repair_total -= count;
+        stream.counters.segments_repaired += first_repair;
+        stream.counters.repair_units_sent += u64::from(count);
+        self.counters.segments_repaired += first_repair;
+        self.counters.repair_units_sent += u64::from(count);
+        self.refresh_at(place);
+        Some(Repair { count, payload_bytes: count * unit_bytes, ..one })
+    }
+
+    /// The fence of a segment's code, which has one if repair units of it have left.
+    pub(crate) fn fence(&self, stream: StreamId, segment: SegmentNumber) -> Option<Fence> {
+        Some(self.streams.get(stream)?.get(segment)?.code.as_ref()?.fence)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PATH: TwoStateLoss = TwoStateLoss::NONE;
+
+    fn code() -> (SendCode, TwoStateLoss) {
+        (SendCode::new(Fence::ALL, 256), TwoStateLoss::independent(0.1))
+    }
+
+    /// All that are pending leave, in shipments from `ship` on.
+    fn leave(code: &mut SendCode, ship: u32) {
+        let count = core::mem::take(&mut code.pending);
+        code.ships.extend(ship..ship + count);
+    }
+
+    #[test]
+    fn a_request_is_answered_once_with_what_it_asks_for_and_spare_ones() {
+        let (mut code, path) = code();
+        assert_eq!(code.answer(1, (ShipmentNumber(100), 3), path), Some(3), "one at 1e-1 takes three");
+        leave(&mut code, 101);
+        assert_eq!(code.answer(1, (ShipmentNumber(102), 3), path), Some(0), "they are on their way");
+        assert_eq!(code.answer(2, (ShipmentNumber(102), 3), path), Some(2), "two take five");
+        assert_eq!(code.answer(5, (ShipmentNumber(102), 3), PATH), Some(0), "nothing is lost on the way: five are there");
+    }
+
+    #[test]
+    fn nothing_is_added_while_what_arrived_and_what_is_under_way_is_enough() {
+        let (mut code, path) = code();
+        code.answer(5, (ShipmentNumber(100), 3), path);
+        let sent = code.pending;
+        leave(&mut code, 101);
+        // All have been passed, and five are there.
+        let passed = (ShipmentNumber(u64::from(101 + sent) + 4), 3);
+        code.held = 5;
+        assert_eq!(code.answer(5, passed, path), Some(0));
+        code.held = 4;
+        assert_eq!(code.answer(5, passed, path), Some(3), "one is missing, which takes three");
+    }
+
+    #[test]
+    fn when_the_numbers_are_used_up_units_are_sent_again() {
+        let mut code = SendCode::new(Fence::ALL, 10);
+        let path = TwoStateLoss::independent(0.3);
+        assert_eq!(code.answer(7, (ShipmentNumber(100), 3), path), Some(8), "no more than there are");
+        leave(&mut code, 101);
+        assert_eq!(code.answer(9, (ShipmentNumber(100), 3), path), None);
+        assert_eq!(code.answer(7, (ShipmentNumber(200), 3), path), None, "all are lost");
+    }
+}
