@@ -263,7 +263,9 @@ impl SendHalf {
         self.lifetimes |= !contract.lifetime.is_zero();
         self.remove_ended();
         let id = self.credit.on_opened();
-        self.streams.insert(id, SendStream { coding_target: self.coding_target, ..SendStream::new(contract) });
+        let mut stream = SendStream::new(contract);
+        stream.coding_target = self.coding_target;
+        self.streams.insert(id, stream);
         self.refresh(id);
         self.state_timer.schedule_immediate(now);
         Ok(id)

@@ -28,6 +28,7 @@ fn way(loss: &str, round_trip: u64) -> PathConfig {
 }
 
 /// A live source over it.
+#[derive(Clone, Copy)]
 struct Live {
     loss: &'static str,
     round_trip: u64,
@@ -158,29 +159,77 @@ fn nothing_is_coded_ahead_where_a_round_trip_keeps_the_latency() {
     assert_eq!((late.repair_units, late.latencies), (hedged.repair_units, hedged.latencies));
 }
 
-/// What the quantiles are on the path of the tables. Prints a table; it takes minutes.
+/// A bulk transfer has a backlog: nobody waits for a segment but the data behind it.
+#[test]
+fn in_bulk_goodput_is_not_lower() {
+    for loss in ["1e-3", "1e-2", "gilbert:rate=1%,burst=8"] {
+        let judged = |hedged| {
+            let (forward, back) = (way(loss, 60), way("none", 60));
+            let rate = Rate::smooth(Bandwidth::from_megabits_per_second(97));
+            let mut transfer = Transfer::between(rate, (&forward, &back), Source::Greedy, SEGMENT_BYTES, &Contract::default(), 3);
+            if hedged {
+                transfer.sender.half.set_coding();
+                transfer.receiver.half.set_coding();
+            }
+            transfer.run_to(crate::bottleneck::at_ms(5000));
+            transfer.judged as f64
+        };
+        let (plain, hedged) = (judged(false), judged(true));
+        assert!(hedged >= 0.995 * plain, "{loss}: {hedged} after {plain}");
+    }
+}
+
+/// The rows of the measurement: what is lost, the round trip, the period of segments, the tolerance, and what coding may cost in thousandths.
+fn rows() -> Vec<(Live, u16)> {
+    let partial = Tolerance::new(256, 32, 3).unwrap();
+    let mut rows = Vec::new();
+    for round_trip in [60, 20, 200] {
+        for loss in ["1e-3", "1e-2", "1e-1", "gilbert:rate=1%,burst=8"] {
+            for tolerance in [Tolerance::reliable(256), partial] {
+                let heavy = loss == "1e-1" && tolerance.is_reliable();
+                let period = if heavy { Duration::from_micros(30_000) } else { Live::RELIABLE.period };
+                rows.push((Live { loss, round_trip, tolerance, period, ..Live::RELIABLE }, if heavy { 200 } else { 100 }));
+            }
+        }
+    }
+    rows
+}
+
+/// Prints the quantiles on the path of the tables: plain, hedged, ahead alone, both. It takes many minutes. `CELL` chooses a loss, `RTT` a
+/// round trip in milliseconds, `SEGMENTS` how many of each of five seeds, 800 if it is not set.
 #[test]
 #[ignore = "a measurement"]
 fn measure() {
-    for loss in ["1e-3", "1e-2", "1e-1", "gilbert:rate=1%,burst=8"] {
-        if std::env::var("CELL").is_ok_and(|cell| cell != loss) {
+    let set = |name: &str| std::env::var(name).ok();
+    let segments = set("SEGMENTS").and_then(|text| text.parse().ok()).unwrap_or(800);
+    println!(
+        "| loss | round trip | tolerance | repair units | p50 | p95 | p99 | most | sent again | repair units, % | beyond exact repair, % |"
+    );
+    for (row, budget_permille) in rows() {
+        if set("CELL").is_some_and(|cell| cell != row.loss) || set("RTT").is_some_and(|rtt| rtt != row.round_trip.to_string()) {
             continue;
         }
-        let partial = Tolerance::new(256, 32, 3).unwrap();
-        let ways = [(false, None), (true, None), (true, Some(TARGET))];
-        for (tolerance, (hedged, ahead)) in [Tolerance::reliable(256), partial].into_iter().flat_map(|of| ways.map(|way| (of, way))) {
-            let slower = loss == "1e-1" && tolerance.is_reliable();
-            let period = if slower { Duration::from_micros(30_000) } else { Live::RELIABLE.period };
-            let outcome = Live { loss, tolerance, hedged, ahead, period, ..Live::RELIABLE }.pooled(400);
+        let latency = ms(row.round_trip / 2 + 50);
+        let target = Some(CodingTarget { latency, budget_permille });
+        let mut exact = 0.0;
+        for (name, hedged, ahead) in [("none", false, None), ("hedged", true, None), ("both", true, target)] {
+            let outcome = Live { hedged, ahead, ..row }.pooled(segments);
+            let share = |units: u64| units as f64 * 100.0 / outcome.units as f64;
+            if name == "none" {
+                exact = share(outcome.again);
+            }
             println!(
-                "{loss} {tolerance} hedged {hedged} ahead {}: p50 {:.1} p95 {:.1} p99 {:.1} max {:.1}, again {:.2} % repair {:.2} %",
-                ahead.is_some(),
+                "| {} | {} | {} | {name} | {:.1} | {:.1} | {:.1} | {:.1} | {:.2} | {:.2} | {:.2} |",
+                row.loss,
+                row.round_trip,
+                row.tolerance,
                 outcome.quantile(0.5),
                 outcome.quantile(0.95),
                 outcome.quantile(0.99),
                 outcome.quantile(1.0),
-                outcome.again as f64 * 100.0 / outcome.units as f64,
-                outcome.repair_units as f64 * 100.0 / outcome.units as f64,
+                share(outcome.again),
+                share(outcome.repair_units),
+                outcome.overhead() * 100.0 - exact,
             );
         }
     }

@@ -3,6 +3,8 @@
 //! `BLESS=1 cargo test -p segstream-proto --test protocol spec_vectors` writes `docs/spec/13-test-vectors.md` anew.
 //! Every vector is opened and decoded again before it is printed, and its fields must cover all its bytes.
 
+mod repair_units;
+
 use segstream_base::codec::{Reader, Writer, varint_len};
 use segstream_base::halves::Verdict;
 use segstream_base::sequence::expand;
@@ -18,7 +20,7 @@ use segstream_wire::header::HEADER_BYTES;
 use segstream_wire::proposal::{Agreement, Proposal};
 use segstream_wire::report::{Arrived, RefuseReason, Runs};
 use segstream_wire::state::{Confirmed, Finished};
-use segstream_wire::{Class, Contract, Extensions, Header, Kind, Level, Order, Part, Repair, Report, ReportFrame, State, StateFrame};
+use segstream_wire::{Class, Contract, Extensions, Header, Kind, Level, Order, Part, Report, ReportFrame, State, StateFrame};
 use std::fmt::Write as _;
 use std::path::Path;
 
@@ -401,63 +403,6 @@ fn state(vectors: &mut Vectors) {
     );
 }
 
-fn repair(vectors: &mut Vectors) {
-    let repair = Repair { stream: StreamId(0), segment: SegmentNumber(3), every: 3, first: 2, count: 2, payload_bytes: 16 };
-    let units = *b"repaired repairs";
-    vectors.shipment(
-        "repair units 2 and 3 of a segment of which every third unit is protected (an extension)",
-        (Kind::Repair, RESPONDER, 10),
-        |out| {
-            repair.encode_header(out);
-            out.bytes(&units);
-        },
-        |input| Repair::decode(input) == Ok((repair, &units[..])),
-        &[
-            (1, "stream"),
-            (1, "segment"),
-            (1, "every = 3"),
-            (1, "first repair unit"),
-            (1, "2 repair units"),
-            (1, "16 bytes"),
-            (16, "payload"),
-        ],
-    );
-    let report = Report {
-        number: ReportNumber(6),
-        echo: Some(ShipmentNumber(14)),
-        reorder: 3,
-        time: None,
-        held: 0,
-        frames: [
-            ReportFrame::Losses { judged: 11, lost: 4, runs: 2 },
-            ReportFrame::AnyRepairs { stream: StreamId(0), segment: SegmentNumber(3), lost: 3, held: 2 },
-        ]
-        .into_iter()
-        .collect(),
-    };
-    vectors.shipment(
-        "what the path has lost, and how many repair units are here (an extension)",
-        (Kind::Report, INITIATOR, 11),
-        |out| report.encode(out),
-        |input| Report::decode(input).as_ref() == Ok(&report),
-        &[
-            (1, "report number = 6"),
-            (1, "echo + 1 = 15"),
-            (1, "reordering threshold R = 3"),
-            (1, "no TXS has come"),
-            (1, "LOSSES"),
-            (1, "  11 shipments are judged"),
-            (1, "  4 of them are lost"),
-            (1, "  in 2 runs"),
-            (1, "ANY_REPAIRS"),
-            (1, "  stream"),
-            (1, "  segment"),
-            (1, "  3 protected units are lost"),
-            (1, "  2 repair units are here"),
-        ],
-    );
-}
-
 fn report(vectors: &mut Vectors) {
     let report = Report {
         number: ReportNumber(5),
@@ -639,7 +584,7 @@ fn chapter() -> String {
     orders(&mut text);
     seals(&mut text);
     let mut extensions = Vectors { text, count: 16 };
-    repair(&mut extensions);
+    repair_units::repair(&mut extensions);
     extensions.text
 }
 
