@@ -15,6 +15,7 @@ const EXTENSIONS: &[&str] = &[
     "csv",
     "h",
     "html",
+    "in",
     "js",
     "json",
     "lock",
@@ -23,8 +24,10 @@ const EXTENSIONS: &[&str] = &[
     "patch",
     "png",
     "proptest-regressions",
+    "py",
     "rs",
     "sh",
+    "supp",
     "svg",
     "toml",
     "txt",
@@ -32,7 +35,8 @@ const EXTENSIONS: &[&str] = &[
 ];
 
 /// Files without an extension, by their path.
-const PLAIN_FILES: &[&str] = &[".ci/run", ".gitattributes", ".gitignore", "LICENSE-APACHE", "LICENSE-MIT", "verify/fuzz/.gitignore"];
+const PLAIN_FILES: &[&str] =
+    &[".ci/run", ".gitattributes", ".gitignore", "LICENSE-APACHE", "LICENSE-MIT", "examples/sweeps/Snakefile", "verify/fuzz/.gitignore"];
 
 /// The folder of fuzz inputs, whose files may be called anything.
 const CORPUS: &str = "verify/fuzz/corpus/";

@@ -14,6 +14,9 @@ use std::task::Poll;
 /// How long a due transmission waits for the application's next call; negligible to a peer.
 const OVERDUE_AFTER: Duration = Duration::from_micros(20);
 
+/// How long a program with an event loop of its own waits for room in the send buffer, as it watches for datagrams only.
+const BLOCKED_PAUSE: Duration = Duration::from_millis(1);
+
 /// The driver and its endpoint.
 #[derive(Debug)]
 pub(super) struct CallDriven {
@@ -21,11 +24,15 @@ pub(super) struct CallDriven {
     pub(super) endpoint_state: EndpointState,
     /// Whether a waker was used and no call has reported it yet.
     woken: bool,
+    /// Whether there may be work at once: the application has changed something since the last turn, or that turn has left some.
+    pending: bool,
+    /// Whether the last turn found the send buffer full.
+    blocked: bool,
 }
 
 impl CallDriven {
     pub(super) const fn new(driver: BlockingDriver, endpoint_state: EndpointState) -> Self {
-        Self { driver, endpoint_state, woken: false }
+        Self { driver, endpoint_state, woken: false, pending: true, blocked: false }
     }
 
     /// Serves the network from `now` until `ready` returns a value, `timeout` has passed, or a waker ends the call. Returns the value
@@ -40,8 +47,9 @@ impl CallDriven {
         let mut served = false;
         loop {
             // Why before the first turn too: an action of the application may complete something at once, without an arrival.
-            self.endpoint_state.process_events(now, |_, _| ());
+            self.pending |= self.endpoint_state.process_events(now, |_, _| ());
             if let Poll::Ready(value) = ready(&mut self.endpoint_state, now) {
+                self.pending = true;
                 return value.map(|value| (value, now));
             }
             if core::mem::take(&mut self.woken) {
@@ -58,7 +66,7 @@ impl CallDriven {
     /// Serves the network once, without sleeping.
     pub(super) fn serve(&mut self) -> Result<(), Error> {
         let now = self.turn(Some(Timestamp::ZERO))?;
-        self.endpoint_state.process_events(now, |_, _| ());
+        self.pending |= self.endpoint_state.process_events(now, |_, _| ());
         Ok(())
     }
 
@@ -75,6 +83,24 @@ impl CallDriven {
     fn turn(&mut self, until: Option<Timestamp>) -> Result<Timestamp, Error> {
         let turn = self.driver.turn(&mut self.endpoint_state, until)?;
         self.woken |= turn.woken;
+        self.pending = turn.is_busy();
+        self.blocked = turn.blocked;
         Ok(turn.at)
+    }
+
+    /// The application has changed the endpoint.
+    pub(super) fn on_changed(&mut self) {
+        self.pending = true;
+    }
+
+    /// The time from `now` until the network must be served again; `None` if only a datagram or the application makes work.
+    pub(super) fn serve_after(&self, now: Timestamp) -> Option<Duration> {
+        if self.pending {
+            return Some(Duration::ZERO);
+        }
+        let due = self.endpoint_state.poll_deadline()?.at;
+        // Why: a deadline for sending stays expired while nothing can be sent.
+        let at = if self.blocked { due.max(now + BLOCKED_PAUSE) } else { due };
+        Some(if at <= now { Duration::ZERO } else { at.since(now) })
     }
 }

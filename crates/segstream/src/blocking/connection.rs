@@ -148,6 +148,12 @@ impl<'a> Connection<'a> {
         Ok(SegmentWriter::new(self, stream, segment))
     }
 
+    /// Goes on with a segment that [`SegmentWriter::detach`] has left open. If it is not the open one, appending to it appends to
+    /// the one that is, or fails with [`SubmitError`].
+    pub const fn resume_segment(&mut self, stream: StreamId, segment: SegmentNumber) -> SegmentWriter<'_, 'a> {
+        SegmentWriter::new(self, stream, segment)
+    }
+
     /// Finishes the stream: no more segments will be sent on it.
     pub fn finish_stream(&mut self, stream: StreamId) -> Result<(), Error> {
         let id = self.id;

@@ -17,6 +17,7 @@ use segstream_net::socket::Socket;
 use segstream_proto::config::Shard;
 use std::net::SocketAddr;
 use std::num::NonZeroU8;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
@@ -179,6 +180,47 @@ impl Endpoint {
         connected.map(|()| id)
     }
 
+    /// Begins a connection as [`Endpoint::connect`] does, and does not wait: [`ConnectionEvent::Connected`] or
+    /// [`ConnectionEvent::Closed`] is the event of its outcome. Release it in either case.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Connect`] before anything is sent.
+    pub fn begin_connect(&mut self, peer: impl Into<Peer>, streams: Vec<Contract>) -> Result<ConnectionId, Error> {
+        self.change(|endpoint_state, now| endpoint_state.connect(now, &peer.into(), streams))
+    }
+
+    /// For programs with an event loop of their own: after which time [`Endpoint::wait`] must be called with a timeout of zero, even if
+    /// the socket ([`AsFd`]) has not become readable until then. Zero after every call that has changed something; `None` if only a
+    /// datagram or the application makes work, or if a background thread drives the endpoint.
+    ///
+    /// ```text
+    /// loop {
+    ///     sleep until the socket is readable, or serve_after() has passed
+    ///     while let Some(event) = endpoint.wait(Some(Duration::ZERO))? { handle it }
+    /// }
+    /// ```
+    pub fn serve_after(&self) -> Option<Duration> {
+        match &self.driving {
+            Driving::CallDriven(calls) => calls.serve_after(self.clock.now()).map(Duration::from),
+            Driving::InBackground(_) => None,
+        }
+    }
+
+    /// Serves the network once, without sleeping. Events are kept.
+    ///
+    /// # Errors
+    ///
+    /// Only failures of the system.
+    pub fn process(&mut self) -> Result<(), Error> {
+        self.serve()
+    }
+
+    /// Whether a background thread drives the endpoint ([`Builder::driven_in_background`]).
+    pub const fn is_driven_in_background(&self) -> bool {
+        matches!(self.driving, Driving::InBackground(_))
+    }
+
     /// Waits for the next incoming connection.
     ///
     /// # Errors
@@ -237,7 +279,10 @@ impl Endpoint {
     /// Changes something that need not be sent at once.
     pub(super) fn take<R>(&mut self, call: impl FnOnce(&mut EndpointState, Timestamp) -> R) -> R {
         match &mut self.driving {
-            Driving::CallDriven(calls) => call(&mut calls.endpoint_state, self.clock.now()),
+            Driving::CallDriven(calls) => {
+                calls.on_changed();
+                call(&mut calls.endpoint_state, self.clock.now())
+            }
             Driving::InBackground(background) => background.take(call),
         }
     }
@@ -320,6 +365,14 @@ impl Endpoint {
                 Ok(())
             }
         }
+    }
+}
+
+/// The socket, for programs with an event loop of their own: see [`Endpoint::serve_after`]. It is there to be watched; whoever reads
+/// from it takes datagrams from the connections. If [`crate::Config::threads`] names a thread that receives, that thread empties it.
+impl AsFd for Endpoint {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
     }
 }
 

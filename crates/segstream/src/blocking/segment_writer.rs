@@ -3,7 +3,8 @@
 //! Called by applications. Invariant: at most one segment of a stream is open.
 
 use super::Connection;
-use crate::{Error, SegmentNumber, StreamId, Verdict};
+use crate::{Error, SegmentNumber, StreamId, SubmitError, Verdict};
+use std::task::Poll;
 use std::time::Duration;
 
 /// An open segment. Dropping it without [`SegmentWriter::finish`] ends it at its present length.
@@ -31,6 +32,16 @@ impl<'c, 'a> SegmentWriter<'c, 'a> {
         self.push(bytes, false)
     }
 
+    /// Like [`SegmentWriter::append`], but fails with [`SubmitError::Blocked`] if the send buffer is full, and does not serve the
+    /// network.
+    pub fn try_append(&mut self, bytes: &[u8]) -> Result<Option<Verdict>, Error> {
+        let to = (self.connection.id, self.stream);
+        match self.connection.endpoint.change(|endpoint_state, now| endpoint_state.poll_append(now, to, bytes, false)) {
+            Poll::Ready(appended) => appended,
+            Poll::Pending => Err(SubmitError::Blocked.into()),
+        }
+    }
+
     /// Serves the network for `time`: call it in place of a sleep while the next bytes are produced. Events are kept.
     ///
     /// # Errors
@@ -45,6 +56,13 @@ impl<'c, 'a> SegmentWriter<'c, 'a> {
         self.push(&[], true)?;
         self.finished = true;
         Ok(self.segment)
+    }
+
+    /// Leaves the segment open and returns its number: [`Connection::resume_segment`] goes on with it. For programs that cannot keep a
+    /// borrow of the connection while the segment is open.
+    pub fn detach(mut self) -> SegmentNumber {
+        self.finished = true;
+        self.segment
     }
 
     fn push(&mut self, bytes: &[u8], last: bool) -> Result<Option<Verdict>, Error> {

@@ -74,6 +74,10 @@ impl EndpointState {
         let (connection, connection_state) = self.parts(id)?;
         match connection.append(now, stream, bytes, last) {
             Err(SubmitError::Blocked) if connection_state.closed.is_none() => Poll::Pending,
+            // Only a segment that was left open and is resumed by its number can be another one, or none.
+            Err(SubmitError::Finished) if takes_segments(connection_state).is_ok() && connection_state.sending.contains_key(&stream) => {
+                Poll::Ready(Err(Error::Unknown("open segment")))
+            }
             Err(error) => Poll::Ready(Err(refusal(connection_state, stream, error))),
             Ok(verdict) => Poll::Ready(Ok(verdict)),
         }

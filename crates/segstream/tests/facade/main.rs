@@ -6,6 +6,7 @@ mod datagram_size;
 mod drop_oldest;
 mod dropping;
 mod endings;
+mod event_loop;
 mod examples;
 mod loopback;
 mod memory_budgets;
