@@ -7,7 +7,7 @@
 //!
 //! Invariant: the settings at which a target is missed are named.
 
-use segstream_lab::claim::{Finding, Judgement};
+use segstream_lab::claim::{Finding, Part};
 
 /// A setting at which a target is judged: its name, the number, and whether that meets it.
 pub(super) struct Place {
@@ -26,27 +26,24 @@ impl Place {
 /// The finding on a target from its settings; `why` is told when it is missed somewhere.
 pub(super) fn judged(places: &[Place], why: &str) -> Finding {
     let missed: Vec<&str> = places.iter().filter(|place| !place.met).map(|place| place.name.as_str()).collect();
-    let judgement = match missed.len() {
-        0 => Judgement::Agrees,
-        some if some < places.len() => Judgement::ShapeOnly,
-        _ => Judgement::DoesNotAgree,
-    };
+    let parts: Vec<Part> = places.iter().map(|place| Part::setting(place.name.as_str(), place.met)).collect();
     let measured: Vec<String> = places.iter().map(|place| format!("{}: {}", place.name, place.number)).collect();
-    let finding = Finding::new(judgement, measured.join("; "));
+    let finding = Finding::of(parts, measured.join("; "));
     if missed.is_empty() { finding } else { finding.because(format!("Missed at {}. {why}", missed.join(", "))) }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use segstream_lab::claim::Judgement;
 
     #[test]
     fn a_target_missed_at_one_setting_is_not_met_and_names_it() {
         let places = [Place::new("a", "1", true), Place::new("b", "2", false)];
         let finding = judged(&places, "Because.");
-        assert_eq!(finding.judgement, Judgement::ShapeOnly);
+        assert_eq!(finding.judgement(), Judgement::ShapeOnly);
         assert_eq!(finding.explanation, "Missed at b. Because.");
-        assert_eq!(judged(&places[..1], "").judgement, Judgement::Agrees);
-        assert_eq!(judged(&places[1..], "").judgement, Judgement::DoesNotAgree);
+        assert_eq!(judged(&places[..1], "").judgement(), Judgement::Agrees);
+        assert_eq!(judged(&places[1..], "").judgement(), Judgement::DoesNotAgree);
     }
 }

@@ -308,6 +308,16 @@ impl Pacer {
         debug_assert!(start <= end, "a burst from {start:?} to {end:?}");
     }
 
+    /// Ends the burst of the shipment that has just left: the next one leaves with the next burst, and what this one had left is lost
+    /// (FC 3.3, step 3). Nothing where the rate is smooth.
+    pub fn end_burst(&mut self) {
+        // None sent: the shipment was the last of its burst, and the pacer stands at the next.
+        if self.burst.sent > 0 {
+            self.burst.sent = self.burst.shipments;
+            self.burst.leave_if_over(self.paced);
+        }
+    }
+
     /// Nothing is queued. Until the next [`Pacer::ready`] or [`Pacer::on_sent`] no credit accrues.
     #[inline]
     pub fn on_idle(&mut self, _now: Instant) {

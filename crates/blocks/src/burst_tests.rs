@@ -230,3 +230,25 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_burst_that_is_ended_gives_way_to_the_next_and_never_to_the_one_after() {
+    // 10 bursts a second of 3, each shipment 1 ms at the peak.
+    let spec = RateSpec::new(mbit(8), 10, 3).unwrap();
+    let mut pacer = Pacer::new(spec, Instant::ZERO);
+    for sent in 1..=3u64 {
+        // After one, two and all three of a burst: the next shipment leaves 100 ms after the burst began.
+        let start = ms((sent - 1) * 100);
+        for shipment in 0..sent {
+            let at = start + Duration::from_millis(shipment);
+            assert!(pacer.ready(at), "shipment {shipment} of burst {sent}");
+            pacer.on_sent(at, SIZE);
+        }
+        pacer.end_burst();
+        assert_eq!(pacer.next_departure(), Some(start + Duration::from_millis(100)), "after {sent}");
+    }
+    let mut smooth = Pacer::new(RateSpec::smooth(mbit(8)), Instant::ZERO);
+    smooth.on_sent(Instant::ZERO, SIZE);
+    smooth.end_burst();
+    assert_eq!(smooth.next_departure(), Some(ms(1)));
+}

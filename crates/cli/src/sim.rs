@@ -72,6 +72,7 @@ fn simulate(arguments: &Arguments, scenario: Scenario) -> Result<Summary> {
         replications_max: arguments.replications,
         half_width: 1.0,
         losses_min: 0,
+        trial: None,
     };
     let runner = Runner {
         seed: Seed(arguments.seed),

@@ -16,12 +16,13 @@ use anyhow::{Result, bail};
 use clap::{Args, Subcommand};
 use indicatif::ProgressBar;
 use segstream_base::random::Seed;
-use segstream_lab::plan::Preset;
+use segstream_lab::plan::{Plan, Preset};
 use segstream_lab::report::Report;
 use segstream_lab::runner::{Progress, Runner};
 use segstream_lab::store::{MODEL, Store};
 use segstream_lab::study::{self, Finished, Study};
 use serde_json::json;
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -49,7 +50,7 @@ enum Action {
     Run(RunArguments),
 }
 
-/// Runs studies and writes report.html, and the points, figures and tables of each study. With --all it also writes
+/// Runs studies and writes report.html, and the points, figures, tables and numbers.md of each study. With --all it also writes
 /// papers.md, which lists every figure and table of the papers with its verdicts.
 ///
 /// Finished results are kept in the output directory, so an interrupted run continues where it stopped.
@@ -65,7 +66,7 @@ struct RunArguments {
     /// Short runs: all figures in about a minute. With the default seed the points are compared with the expected tables.
     #[arg(long, conflicts_with = "paper")]
     quick: bool,
-    /// Runs of the papers' length: ten million packets per point.
+    /// Runs of the papers' precision: ten million packets per point, or one where a tenth settles its means.
     #[arg(long)]
     paper: bool,
     /// The output directory.
@@ -129,9 +130,9 @@ fn reproduce(arguments: &RunArguments) -> Result<ExitCode> {
     let page = files::write(&arguments.out, &report, &finished)?;
     if arguments.all {
         files::write_papers(&arguments.out, &papers::papers(&report, preset, arguments.seed))?;
-        for section in &report.sections {
-            files::write_numbers(&arguments.out, &section.id, &numbers::numbers(section, preset, arguments.seed))?;
-        }
+    }
+    for section in &report.sections {
+        files::write_numbers(&arguments.out, &section.id, &numbers::numbers(section, preset, arguments.seed))?;
     }
     let differences = if preset == Preset::Quick && arguments.seed == USUAL_SEED { expected::differences(&finished) } else { Vec::new() };
     let troubles = troubles(&finished);
@@ -140,6 +141,7 @@ fn reproduce(arguments: &RunArguments) -> Result<ExitCode> {
         json::print(&json!({
             "preset": preset.name(), "seed": arguments.seed, "model": MODEL, "seconds": seconds, "report": page,
             "studies": finished.iter().map(|finished| finished.study.id).collect::<Vec<_>>(),
+            "processor_seconds": finished.iter().map(|it| (it.study.id, it.processor_s)).collect::<BTreeMap<_, _>>(),
             "claims": claims, "differences": differences, "troubles": troubles,
         }))?;
     }
@@ -193,7 +195,7 @@ fn report(finished: &[Finished], preset: Preset, seed: u64) -> Report {
             ("preset".to_owned(), preset.name().to_owned()),
             ("runs a point".to_owned(), format!("{} to {}", plan.replications_min, plan.replications_max)),
             ("runs of a shared link".to_owned(), preset.shared_replications().to_string()),
-            ("new packets a run".to_owned(), plan.packets.to_string()),
+            ("new packets a run".to_owned(), run_length(plan)),
             ("seed".to_owned(), seed.to_string()),
             (
                 "intervals".to_owned(),
@@ -202,6 +204,11 @@ fn report(finished: &[Finished], preset: Preset, seed: u64) -> Report {
         ],
         sections: finished.iter().map(|finished| finished.section.clone()).collect(),
     }
+}
+
+/// The new packets of a run, in words.
+fn run_length(plan: Plan) -> String {
+    plan.trial.map_or_else(|| plan.packets.to_string(), |trial| format!("{trial}, and {} where those do not settle a point", plan.packets))
 }
 
 /// The verdicts in a line each.

@@ -2,9 +2,11 @@
 //!
 //! Written by the studies; evaluated by [`crate::study`].
 //!
-//! Invariant: a verdict rests on measured points alone and carries the numbers it rests on.
+//! Invariant: a verdict rests on measured points alone and carries the numbers it rests on; none is given but by the rule of the labels,
+//! since nothing else can make a [`Finding`].
 
 use crate::measured::Measured;
+use std::borrow::Cow;
 use std::fmt;
 
 /// The verdict on a claim.
@@ -42,10 +44,10 @@ impl Judgement {
 }
 
 /// One part of what a sentence says.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Part {
     /// What it says, in a few words.
-    pub what: &'static str,
+    pub what: Cow<'static, str>,
     /// Whether it came out.
     pub holds: bool,
     /// Whether the sentence says nothing without it.
@@ -55,12 +57,17 @@ pub struct Part {
 impl Part {
     /// What the sentence is about: without it nothing is left of it.
     pub const fn point(what: &'static str, holds: bool) -> Self {
-        Self { what, holds, is_point: true }
+        Self { what: Cow::Borrowed(what), holds, is_point: true }
     }
 
     /// A size, a range or a second order that the sentence names besides.
     pub const fn also(what: &'static str, holds: bool) -> Self {
-        Self { what, holds, is_point: false }
+        Self { what: Cow::Borrowed(what), holds, is_point: false }
+    }
+
+    /// One of the settings at which a target of our own is to be met.
+    pub fn setting(name: impl Into<String>, holds: bool) -> Self {
+        Self { what: Cow::Owned(name.into()), holds, is_point: false }
     }
 }
 
@@ -79,23 +86,16 @@ impl fmt::Display for Judgement {
 /// A judgement with its grounds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// What was found.
-    pub judgement: Judgement,
+    judgement: Judgement,
     /// The numbers it rests on.
     pub measured: String,
     /// Why, where it needs saying; else empty.
     pub explanation: String,
-    /// The parts of the sentence that a paper's claim was judged by; empty for a target of our own.
-    pub parts: Vec<Part>,
+    parts: Vec<Part>,
 }
 
 impl Finding {
-    /// A finding without explanation.
-    pub fn new(judgement: Judgement, measured: impl Into<String>) -> Self {
-        Self { judgement, measured: measured.into(), explanation: String::new(), parts: Vec::new() }
-    }
-
-    /// A finding on what a paper says: the parts of its sentence give the verdict, by [`Judgement::by_rule`].
+    /// A finding: the parts of the sentence, or the settings of a target, give the verdict, by [`Judgement::by_rule`].
     pub fn of(parts: impl Into<Vec<Part>>, measured: impl Into<String>) -> Self {
         let parts = parts.into();
         Self { judgement: Judgement::by_rule(&parts, false), measured: measured.into(), explanation: String::new(), parts }
@@ -111,7 +111,23 @@ impl Finding {
 
     /// A sentence that cannot be judged, with what was measured all the same.
     pub fn not_judged(measured: impl Into<String>) -> Self {
-        Self::new(Judgement::NotJudged, measured)
+        Self { judgement: Judgement::NotJudged, measured: measured.into(), explanation: String::new(), parts: Vec::new() }
+    }
+
+    /// What was found.
+    pub const fn judgement(&self) -> Judgement {
+        self.judgement
+    }
+
+    /// What it was judged by; nothing where it was not.
+    pub fn parts(&self) -> &[Part] {
+        &self.parts
+    }
+
+    /// The same with more told of what was measured.
+    pub fn with(mut self, more: &str) -> Self {
+        self.measured = format!("{}; {more}", self.measured);
+        self
     }
 
     /// The same with an explanation.
@@ -159,9 +175,16 @@ mod tests {
     }
 
     #[test]
+    fn a_target_is_met_at_every_setting_at_some_or_at_none() {
+        let at = |first, second| Finding::of([Part::setting("a", first), Part::setting("b", second)], "").judgement();
+        assert_eq!([at(true, true), at(true, false), at(false, false)], [Judgement::Agrees, Judgement::ShapeOnly, Judgement::DoesNotAgree]);
+    }
+
+    #[test]
     fn a_choice_is_named_with_what_comes_out_otherwise() {
         let finding = Finding::of(parts(true, true), "94 ms").by_choice_of("500 Mbit/s", "171 ms at 100 Mbit/s");
-        assert_eq!(finding.judgement, Judgement::ByConstruction);
+        assert_eq!(finding.judgement(), Judgement::ByConstruction);
+        assert_eq!(finding.parts(), parts(true, true));
         assert_eq!(finding.measured, "94 ms. Chosen for it: 500 Mbit/s; otherwise: 171 ms at 100 Mbit/s");
     }
 }

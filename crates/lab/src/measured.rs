@@ -46,6 +46,13 @@ pub type MeasuredStages = MeasuredOf<StageOutcome>;
 pub type MeasuredTandem = MeasuredOf<TandemResult>;
 
 impl Measured {
+    /// Seconds of one processor that the runs made here took; those on modelled processors are not timed.
+    pub fn processor_s(&self) -> f64 {
+        let points: f64 = self.points.iter().map(|point| point.result.wall_s).sum();
+        let shared: f64 = self.shared.iter().map(|point| point.result.wall_s).sum();
+        points + shared + self.tandem.iter().map(|point| point.result.wall_s).sum::<f64>()
+    }
+
     /// The result at `x` of `curve`, when it was run and ended well.
     pub fn at(&self, curve: &str, x: f64) -> Option<&PointResult> {
         found(&self.points, curve, x, PointResult::trouble)

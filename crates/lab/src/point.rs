@@ -58,16 +58,42 @@ impl Sweep<'_> {
     /// # Errors
     /// Says why the sweep ended early.
     pub fn points(&self, points: &[(Scenario, Plan)]) -> Result<Vec<PointResult>, RunnerError> {
-        let as_long = |(scenario, plan): &(Scenario, Plan)| (scenario.clone().with(|it| it.workload.packets = plan.packets), *plan);
-        let points: Vec<(Scenario, Plan)> = points.iter().map(as_long).collect();
+        let short: Vec<usize> = (0..points.len()).filter(|at| points[*at].1.trial.is_some()).collect();
+        let trials: Vec<(Scenario, Plan)> = short.iter().map(|at| as_trial(&points[*at])).collect();
+        let mut results: Vec<Option<PointResult>> = points.iter().map(|_| None).collect();
+        for (at, trial) in short.into_iter().zip(self.as_planned(trials)?) {
+            results[at] = Some(trial).filter(PointResult::is_settled);
+        }
+        let open: Vec<usize> = (0..points.len()).filter(|at| results[*at].is_none()).collect();
+        let whole = self.as_planned(open.iter().map(|at| points[*at].clone()).collect())?;
+        for (at, result) in open.into_iter().zip(whole) {
+            results[at] = Some(result);
+        }
+        Ok(results.into_iter().flatten().collect())
+    }
+
+    /// Runs every point as long and as often as its plan says.
+    fn as_planned(&self, points: Vec<(Scenario, Plan)>) -> Result<Vec<PointResult>, RunnerError> {
+        let as_long = |(scenario, plan): (Scenario, Plan)| (scenario.with(|it| it.workload.packets = plan.packets), plan);
+        let points: Vec<(Scenario, Plan)> = points.into_iter().map(as_long).collect();
         let repeated = self.until(&points, |plan, made| PointResult::new(made.clone(), plan).runs_wanted())?;
         Ok(repeated.into_iter().zip(points).map(|(made, (_, plan))| PointResult::new(made, plan)).collect())
     }
 }
 
+/// A point with the length of its trial, if it has one.
+fn as_trial((scenario, plan): &(Scenario, Plan)) -> (Scenario, Plan) {
+    (scenario.clone(), Plan { packets: plan.trial.unwrap_or(plan.packets), ..*plan })
+}
+
 impl PointResult {
     fn new(made: Repeated<Scenario>, plan: Plan) -> Self {
         Self { scenario: made.scenario, plan, outcomes: made.outcomes, wall_s: made.wall_s }
+    }
+
+    /// Whether a trial says enough: its plan's precision is reached, and its batches do not depend on each other.
+    fn is_settled(&self) -> bool {
+        self.decide() == Decision::Enough && self.trouble().is_none() && self.batches_are_independent()
     }
 
     /// How many more runs the plan wants.
@@ -150,7 +176,9 @@ impl PointResult {
     fn batches_are_independent(&self) -> bool {
         let [only] = &self.outcomes[..] else { return true };
         let passes = |value: fn(&Batch) -> f64| {
-            let values: Vec<f64> = only.batches.iter().map(value).collect();
+            // Why not the first and the last: the start and the end of the run lie in them.
+            let inner = only.batches.get(1..only.batches.len().saturating_sub(1)).unwrap_or_default();
+            let values: Vec<f64> = inner.iter().map(value).collect();
             batch_means(&values, Confidence::P95).map_or(true, |found| found.passed)
         };
         passes(|batch| batch.packets as f64 / batch.span_ns.max(1) as f64)

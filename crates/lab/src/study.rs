@@ -8,14 +8,14 @@ use crate::claim::Claim;
 use crate::figure::{Figure, TextTable};
 use crate::heat_map::HeatMap;
 use crate::measured::{Measured, MeasuredOf, MeasuredStages};
-use crate::plan::{Plan, Preset};
+use crate::plan::{Plan, Preset, TandemPlan};
 use crate::report::{ClaimLine, Section};
 use crate::runner::{Runner, RunnerError};
 use crate::scenario::Scenario;
 use crate::shared::SharedScenario;
 use crate::stages::StageScenario;
 use crate::standing::Standing;
-use crate::tandem::TandemScenario;
+use crate::tandem::{TandemResult, TandemScenario};
 
 /// One figure or table of a paper.
 pub struct Study {
@@ -33,6 +33,9 @@ pub struct Study {
     pub points: fn() -> Vec<StudyPoint>,
     /// By how many times its runs are shorter than the preset's: 1 but where packets take long.
     pub shortened: u64,
+    /// Whether its points are run at their whole length whatever a trial says. For what a mean does not settle: largest delays, and what
+    /// stays as it is once it has happened.
+    pub at_whole_length: bool,
     /// The points with several flows over one link.
     pub shared: fn() -> Vec<SharedPoint>,
     /// The points on modelled processors.
@@ -63,6 +66,7 @@ impl Study {
         parameters: &[],
         points: Vec::new,
         shortened: 1,
+        at_whole_length: false,
         shared: Vec::new,
         stages: Vec::new,
         tandem: Vec::new,
@@ -76,8 +80,8 @@ impl Study {
 
     /// How long and how often its points are run.
     pub fn plan(&self, preset: Preset) -> Plan {
-        let plan = preset.plan();
-        Plan { packets: plan.packets / self.shortened.max(1), ..plan }
+        let plan = preset.plan().shortened(self.shortened);
+        Plan { trial: plan.trial.filter(|_| !self.at_whole_length), ..plan }
     }
 }
 
@@ -109,14 +113,16 @@ pub struct Finished {
     pub measured: Measured,
     /// What a report says about it.
     pub section: Section,
+    /// Seconds of one processor that the runs made here took; runs that other studies share count in each, stored ones in none.
+    pub processor_s: f64,
 }
 
 /// Runs the studies together and judges their claims; results come in the order of the studies.
 pub fn run(studies: &[&'static Study], preset: Preset, runner: &Runner<'_>) -> Result<Vec<Finished>, RunnerError> {
     let asked: Vec<Points> = studies.iter().map(|study| Points::of(study)).collect();
     let job = Job::of(studies, &asked, preset);
-    let (points, shared, tandem) =
-        runner.sweep(|sweep| Ok((sweep.points(&job.points)?, sweep.repeated(&job.shared)?, sweep.repeated(&job.tandem)?)))?;
+    let (points, shared, tandem) = runner
+        .sweep(|sweep| Ok((sweep.points(&job.points)?, sweep.repeated(&job.shared)?, sweep.until(&job.tandem, tandem_runs_wanted)?)))?;
     let (mut points, mut shared, mut tandem) = (points.into_iter(), shared.into_iter(), tandem.into_iter());
     let mut finished = Vec::with_capacity(studies.len());
     for (study, asked) in studies.iter().zip(asked) {
@@ -128,7 +134,8 @@ pub fn run(studies: &[&'static Study], preset: Preset, runner: &Runner<'_>) -> R
             tandem: asked.tandem.into_iter().zip(tandem.by_ref()).map(measured).collect(),
         };
         let section = section(study, &measured);
-        finished.push(Finished { study, measured, section });
+        let processor_s = measured.processor_s();
+        finished.push(Finished { study, measured, section, processor_s });
     }
     Ok(finished)
 }
@@ -151,21 +158,26 @@ impl Points {
 struct Job {
     points: Vec<(Scenario, Plan)>,
     shared: Vec<(SharedScenario, u32)>,
-    tandem: Vec<(TandemScenario, u32)>,
+    tandem: Vec<(TandemScenario, TandemPlan)>,
 }
 
 impl Job {
     fn of(studies: &[&'static Study], asked: &[Points], preset: Preset) -> Self {
-        let (slots, tandem_replications) = preset.tandem();
+        let tandem = preset.tandem();
         let mut job = Self::default();
         for (study, asked) in studies.iter().zip(asked) {
             let plan = study.plan(preset);
             job.points.extend(asked.points.iter().map(|point| (point.scenario.clone(), plan)));
             job.shared.extend(asked.shared.iter().map(|point| (point.scenario.clone(), preset.shared_replications())));
-            job.tandem.extend(asked.tandem.iter().map(|point| (point.scenario.with_slots(slots), tandem_replications)));
+            job.tandem.extend(asked.tandem.iter().map(|point| (point.scenario.with_slots(tandem.slots), tandem)));
         }
         job
     }
+}
+
+/// How many more runs a point over a tandem wants.
+fn tandem_runs_wanted(plan: TandemPlan, made: &TandemResult) -> u32 {
+    plan.runs_wanted(made.outcomes.len() as u32, (!made.is_unstable()).then(|| made.delay_slots_mean()))
 }
 
 /// The study's points on modelled processors, run.
@@ -196,7 +208,7 @@ fn section(study: &Study, measured: &Measured) -> Section {
 
 fn line(claim: &Claim, measured: &Measured) -> ClaimLine {
     let (verdict, found, explanation) = match (claim.check)(measured) {
-        Some(finding) => (finding.judgement.to_string(), finding.measured, finding.explanation),
+        Some(finding) => (finding.judgement().to_string(), finding.measured, finding.explanation),
         None => ("not judged".to_owned(), String::new(), "a point it needs did not end well".to_owned()),
     };
     ClaimLine { id: claim.id.to_owned(), claim: claim.text.to_owned(), verdict, measured: found, explanation }

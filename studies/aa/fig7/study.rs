@@ -98,7 +98,8 @@ fn t_error_decides(points: &Measured) -> Option<Finding> {
     let measured = format!("{measured}; with the timer set anew in other ways the best is: {}", anew.join(", "));
     let flat = "Between 5 and 20 ms the curve is almost flat: a status comes later, and costs fewer acknowledgments. Where on it the optimum \
                 lies rests on what the paper does not state, such as what becomes of a request for a packet that has just left again.";
-    Some(Finding::of(parts, measured).because(if parts[1].holds { "" } else { flat }))
+    let why = if parts[1].holds { "" } else { flat };
+    Some(Finding::of(parts, measured).because(why))
 }
 
 fn best_pair(points: &Measured) -> Option<Finding> {
@@ -113,8 +114,9 @@ fn best_pair(points: &Measured) -> Option<Finding> {
         told.push(format!("p {p:e}: 40/5 ms {stated:.4}, best {} {best:.4}", pair_text(pair)));
     }
     let parts = [Part::point("within a percent of the best, T_normal as stated", near && t_normal), Part::also("the best pair", first)];
+    let is_near = parts[0].holds;
     let finding = Finding::of(parts, told.join("; "));
     let why = "T_normal is 40 ms in the best pair wherever T_normal matters, and 40/5 ms is within one percent of the best pair at all \
                three rates. A T_error of 5 ms is not needed: a longer one costs nothing at low rates and gains a little at 1e-1.";
-    Some(if parts[0].holds && !first { finding.because(why) } else { finding })
+    Some(if is_near && !first { finding.because(why) } else { finding })
 }

@@ -37,6 +37,7 @@ pub(super) static STUDY: Study = Study {
         ("accounting", "paper-literal with ideal feedback, strict-all otherwise"),
     ],
     points,
+    at_whole_length: true,
     figures,
     tables: |points| with_differences(tables(points), points),
     claims: CLAIMS,

@@ -34,6 +34,7 @@ pub(super) static STUDY: Study = Study {
         ("loss probabilities", "1e-5 to 1e-1 (chosen)"),
     ],
     points,
+    at_whole_length: true,
     figures,
     tables: |points| with_differences(tables(points), points),
     claims: CLAIMS,

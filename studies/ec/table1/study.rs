@@ -32,6 +32,7 @@ pub(super) static STUDY: Study = Study {
         ("SNR's T_in", "5 ms (EC 5.3)"),
     ],
     points,
+    at_whole_length: true,
     figures: |_| Vec::new(),
     tables,
     claims: &[],

@@ -40,6 +40,7 @@ pub(super) static STUDY: Study = Study {
         ("run length", "10 million packets (stated); shorter in the smaller presets"),
     ],
     points,
+    at_whole_length: true,
     figures,
     tables: |points| with_differences(tables(points), points),
     claims: &[

@@ -27,6 +27,7 @@ pub(super) static STUDY: Study = Study {
         ("segments a maximum is taken over", "those of 10 million packets (stated); fewer in the smaller presets"),
     ],
     points: buffer_sweep::hard_and_soft,
+    at_whole_length: true,
     figures,
     tables: |points| with_differences(tables(points), points),
     claims: &[

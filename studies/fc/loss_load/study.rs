@@ -9,7 +9,7 @@ use crate::curves::{Look, SHADES};
 use crate::flagship::sweep;
 use segstream_base::Tolerance;
 use segstream_base::{Bandwidth, Bytes, Duration};
-use segstream_lab::claim::{Claim, Finding, Judgement};
+use segstream_lab::claim::{Claim, Finding, Part};
 use segstream_lab::figure::{Curve, Figure, Line, Marker, Scale, TextTable};
 use segstream_lab::flagship;
 use segstream_lab::measured::Measured;
@@ -228,13 +228,10 @@ fn share_loses_nothing(points: &Measured) -> Option<Finding> {
             LOADS.iter().filter(|load| **load < 1.0).map(|load| lost_at(points, Way::Share(1), buffer, *load)).collect();
         worst.push(100.0 * below?.into_iter().fold(0.0, f64::max));
     }
-    let judgement = match worst.iter().copied().fold(0.0, f64::max) {
-        0.0 => Judgement::Agrees,
-        some if some < 0.1 => Judgement::ShapeOnly,
-        _ => Judgement::DoesNotAgree,
-    };
+    let most = worst.iter().copied().fold(0.0, f64::max);
+    let parts = [Part::point("less than one packet in a thousand", most < 0.1), Part::also("none at all", most == 0.0)];
     let measured = format!("most lost below a load of 1, room for 16 / 64 / 256 packets: {} %", listed(&worst, 3));
-    Some(Finding::new(judgement, measured))
+    Some(Finding::of(parts, measured))
 }
 
 fn window_alone_loses(points: &Measured) -> Option<Finding> {
@@ -245,17 +242,11 @@ fn window_alone_loses(points: &Measured) -> Option<Finding> {
     let first = |row: &Vec<f64>| LOADS.iter().zip(row).find(|(_, lost)| **lost > 1.0).map_or(f64::INFINITY, |(load, _)| *load);
     let firsts: Vec<f64> = rows.iter().map(first).collect();
     let (below, rising) = (firsts.iter().all(|load| *load < 1.0), firsts.is_sorted());
-    let judgement = match (below, rising) {
-        (true, true) => Judgement::Agrees,
-        (false, false) => Judgement::DoesNotAgree,
-        _ => Judgement::ShapeOnly,
-    };
-    let parts: Vec<String> = BUFFERS.iter().zip(&rows).map(|(buffer, row)| format!("room for {buffer}: {} %", listed(row, 1))).collect();
+    let parts = [Part::also("at loads below 1", below), Part::also("later with more room", rising)];
+    let told: Vec<String> = BUFFERS.iter().zip(&rows).map(|(buffer, row)| format!("room for {buffer}: {} %", listed(row, 1))).collect();
     let loads = LOADS.map(|load| load.to_string()).join(" / ");
-    Some(Finding::new(
-        judgement,
-        format!("more than 1 % from a load of {} on; at loads of {loads}: {}", listed(&firsts, 1), parts.join("; ")),
-    ))
+    let told = format!("more than 1 % from a load of {} on; at loads of {loads}: {}", listed(&firsts, 1), told.join("; "));
+    Some(Finding::of(parts, told))
 }
 
 fn overload(points: &Measured) -> Option<Finding> {
@@ -266,15 +257,11 @@ fn overload(points: &Measured) -> Option<Finding> {
     let (share, window) = (got(Way::Share(1))?, got(Way::Window)?);
     let wins = share.iter().zip(&window).filter(|(share, window)| share > window).count();
     let kept = share.iter().all(|share| *share >= 0.9);
-    let judgement = match (wins == BUFFERS.len(), kept) {
-        (true, true) => Judgement::Agrees,
-        (false, false) => Judgement::DoesNotAgree,
-        _ => Judgement::ShapeOnly,
-    };
+    let parts = [Part::also("more than with the window alone", wins == BUFFERS.len()), Part::also("at least 0.9 of the link", kept)];
     let measured = format!(
         "goodput over bandwidth at a load of {load}, room for 16 / 64 / 256 packets: {} with rate control at the share, {} with the window alone",
         listed(&share, 3),
         listed(&window, 3)
     );
-    Some(Finding::new(judgement, measured))
+    Some(Finding::of(parts, measured))
 }

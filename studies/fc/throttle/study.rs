@@ -44,6 +44,7 @@ pub(super) static STUDY: Study = Study {
     ],
     points,
     shortened: 5,
+    at_whole_length: true,
     figures,
     tables,
     claims: &[

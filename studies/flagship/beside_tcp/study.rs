@@ -234,7 +234,7 @@ fn short_flows(points: &Measured) -> Option<Finding> {
         Place::new("queueing delay", format!("{:.1} against {:.1} ms", wait(ours), wait(cubic)), wait(ours) < wait(cubic)),
     ];
     let kept = format!("the long one keeps {:.1} against {:.1} Mbit/s", mbit_of(ours), mbit_of(cubic));
-    Some(judged(&places, "")).map(|finding| Finding { measured: format!("{}; {kept}", finding.measured), ..finding })
+    Some(judged(&places, "").with(&kept))
 }
 
 fn mbit_of(result: &SharedResult) -> f64 {

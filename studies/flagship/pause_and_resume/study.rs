@@ -161,11 +161,7 @@ fn recovers(points: &Measured) -> Option<Finding> {
     };
     let places = [place("after 5 s", 15 * SECOND, 20 * SECOND), place("after 0.5 s", 20 * SECOND + 5, END)];
     let (p95, max) = latency_ms(result);
-    let finding = judged(&places, "");
-    Some(Finding {
-        measured: format!("{}; latency of segments {p95:.0} ms at the 95th percentile, {max:.0} at most", finding.measured),
-        ..finding
-    })
+    Some(judged(&places, "").with(&format!("latency of segments {p95:.0} ms at the 95th percentile, {max:.0} at most")))
 }
 
 fn recovers_beside_others(points: &Measured) -> Option<Finding> {

@@ -13,7 +13,7 @@ use segstream_schemes::sstp::FeedbackMode;
 use segstream_schemes::transport::{Takes, UsualPoint};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-const PLAN: Plan = Plan { packets: 25_600, replications_min: 3, replications_max: 6, half_width: 0.01, losses_min: 10 };
+const PLAN: Plan = Plan { packets: 25_600, replications_min: 3, replications_max: 6, half_width: 0.01, losses_min: 10, trial: None };
 
 fn points() -> Vec<(Scenario, Plan)> {
     let mut points = Vec::new();
@@ -120,5 +120,28 @@ fn encoding_every_packet_changes_nothing() {
             let (encoded, _) = run_observed(&scenario, Seed(3), true, ()).unwrap();
             assert_eq!(typed.outcome, encoded.outcome, "{} {feedback:?}", scheme.key);
         }
+    }
+}
+
+#[test]
+fn a_point_that_a_short_run_settles_is_not_run_at_whole_length_and_no_thread_sees_another() {
+    let lossy = Scenario::default().with(|it| it.black_box.loss = "1e-2".parse().unwrap());
+    let clean = Scenario::default();
+    // Twenty windows; a tenth of them before. The first plan is content with that, the second with nothing that is measured.
+    let easy = Plan { packets: 256_000, replications_min: 1, replications_max: 1, half_width: 0.5, losses_min: 50, trial: Some(64_000) };
+    let hard = Plan { half_width: 0.0, ..easy };
+    let rare = Plan { losses_min: 1000, ..easy };
+    let asked = [(lossy.clone(), easy), (lossy.clone(), hard), (lossy, rare), (clean, easy)];
+    let (alone, simulated) = run(&asked, 1, None);
+    let segments: Vec<u64> = alone.iter().map(|outcomes| outcomes.iter().map(|outcome| outcome.segments_delivered).sum()).collect();
+    // What is not settled is run once more, at its whole length, and that run is the only one that counts. Whether the first point is
+    // settled depends on whether its batches, of four segments each, are found to be independent.
+    assert!(segments[1..] == [1000, 1000, 250] && [250, 1000].contains(&segments[0]), "{segments:?}");
+    assert!(alone.iter().all(|outcomes| outcomes.len() == 1));
+    // The trials of a scenario differ in their plans alone, and are run for each; the whole runs too.
+    let whole = segments.iter().filter(|segments| **segments == 1000).count() as u64;
+    assert_eq!(simulated, 4 * 64_000 + whole * 256_000);
+    for threads in [2, 7] {
+        assert_eq!(run(&asked, threads, None).0, alone, "{threads} threads");
     }
 }

@@ -222,7 +222,8 @@ impl SendSegment {
         let examined = self.examined.get_or_insert_with(fresh);
         if (examined.echo, examined.reorder) != (echo, reorder) {
             (examined.echo, examined.reorder) = (echo, reorder);
-            (examined.run, examined.more) = (0..0, RangeSet::new());
+            examined.run = 0..0;
+            examined.more.clear();
         }
         let (start, end) = (u64::from(sent.start()), u64::from(sent.end()));
         let middle = u64::from(examined.next).clamp(start, end);

@@ -6,6 +6,7 @@
 //!
 //! Invariant: a [`Config`] that [`Config::check`] passes makes no half panic or divide by zero.
 
+use super::KeepAlive;
 use super::packet::OVERHEAD_BYTES;
 use core::fmt;
 use core::str::FromStr;
@@ -266,6 +267,10 @@ pub struct Config {
     pub slowdown: Option<Slowdown>,
     /// What the receiver does about it.
     pub throttle: Throttle,
+    /// When a sender with nothing to send says so.
+    pub keep_alive: KeepAlive,
+    /// After how long without a packet of the other an end closes (EC 4.1); `None` never, as in the figures.
+    pub close_after: Option<Duration>,
 }
 
 /// Why two halves cannot agree on a [`Config`].
@@ -296,6 +301,10 @@ pub enum ConfigError {
     },
     /// Without ideal feedback nothing tells where a packet group ends.
     DiscardByGroup,
+    /// Only bursts have ticks.
+    TicksOfSmoothRate,
+    /// With ideal feedback there are no keep-alive packets, so that every pause would close the connection.
+    CloseWithoutKeepAlive,
     /// The tolerance does not speak of a segment.
     ToleranceWindow {
         /// W of the tolerance.
@@ -328,6 +337,12 @@ impl fmt::Display for ConfigError {
             Self::DiscardByGroup => {
                 f.write_str("only ideal feedback marks the ends of packet groups; discard by packet, or choose ideal feedback")
             }
+            Self::TicksOfSmoothRate => {
+                f.write_str("a smooth rate has no ticks on which keep-alive packets could leave; give bursts, or space them")
+            }
+            Self::CloseWithoutKeepAlive => f.write_str(
+                "with ideal feedback no keep-alive packets leave, and every pause would close the connection; choose full feedback",
+            ),
             Self::ToleranceWindow { window, segment_packets } => {
                 write!(f, "the tolerance window of {window} packets must be the segment of {segment_packets}; make them equal")
             }
@@ -359,6 +374,12 @@ impl Config {
         }
         if self.discard == Discard::Group && self.feedback != FeedbackMode::Ideal {
             return Err(ConfigError::DiscardByGroup);
+        }
+        if self.keep_alive == KeepAlive::Tick && self.rate.is_smooth() {
+            return Err(ConfigError::TicksOfSmoothRate);
+        }
+        if self.close_after.is_some() && self.feedback == FeedbackMode::Ideal {
+            return Err(ConfigError::CloseWithoutKeepAlive);
         }
         // EC 3.1: W should be chosen equal to the segment size. Another W would need more than one
         // window, or a part of one, in each segment, which EC 4.2 does not describe.

@@ -16,13 +16,16 @@
 //! Invariant: the stream is always `StreamId(0)`; the halves read no clock and draw no entropy; neither
 //! allocates for a packet once its rings have reached their size.
 
+mod closing;
 mod config;
+mod keep_alive;
 mod packet;
 mod receiver;
 mod sender;
 mod settings;
 
 pub use config::{Acknowledgment, Config, ConfigError, Discard, FeedbackMode, Repeats, Throttle, UnknownName};
+pub use keep_alive::KeepAlive;
 pub use packet::{Data, Feedback, Forward, Grant, Mark, Pack, Snak};
 pub use receiver::Receiver;
 pub use sender::Sender;

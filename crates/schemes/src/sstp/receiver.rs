@@ -14,6 +14,7 @@ mod slot;
 mod throttle;
 mod trigger;
 
+use super::closing::Closing;
 use super::packet::{Data, Feedback, Forward, Mark};
 use super::{Acknowledgment, Config, ConfigError, Discard, FeedbackMode};
 use acknowledge::Acknowledger;
@@ -45,6 +46,7 @@ pub struct Receiver {
     literal: bool,
     slots: Slots,
     throttled: Throttled,
+    closing: Closing,
     buffer: Buffer,
     checker: Checker,
     /// What the checker asks for; one for all segments.
@@ -87,6 +89,7 @@ impl Receiver {
             literal: config.accounting == segstream_blocks::Accounting::PaperLiteral,
             slots: Slots::new(config.window, config.segment_packets),
             throttled: Throttled::new(&config),
+            closing: Closing::new(config.close_after),
             buffer: Buffer::new(config.acknowledgment, config.buffer, config.segment_packets),
             checker: Checker::new(config.accounting),
             request: Bitmap::new(),
@@ -124,11 +127,19 @@ impl Receiver {
         self.ended
     }
 
+    /// Nothing came for too long (EC 4.1): nothing more leaves.
+    fn close(&mut self) {
+        self.loss_at = Instant::FAR_FUTURE;
+        self.acks.close();
+        self.throttled.close();
+    }
+
     fn end_if_over(&mut self) {
         if !self.ended && self.end == Some(self.slots.low()) {
             self.ended = true;
             self.loss_at = Instant::FAR_FUTURE;
             self.acks.repeat_at = Instant::FAR_FUTURE;
+            self.closing.settle();
             self.events.push_back(ReceiverEvent::Ended { stream: STREAM, segments: self.slots.low() });
         }
     }
@@ -379,6 +390,10 @@ impl segstream_base::halves::Receiver for Receiver {
 
     #[inline]
     fn handle_forward(&mut self, now: Instant, packet: &Forward) {
+        if self.closing.is_closed() {
+            return;
+        }
+        self.closing.restart(now);
         match packet {
             Forward::Data(data) if data.connection == self.config.connection => self.on_data(now, data),
             Forward::KeepAlive(mark) if mark.connection == self.config.connection && !self.ideal => self.on_mark(now, *mark, false),
@@ -410,6 +425,9 @@ impl segstream_base::halves::Receiver for Receiver {
         if throttled < next.at {
             next = Deadline { at: throttled, timer: "user" };
         }
+        if self.closing.at() < next.at {
+            next = Deadline { at: self.closing.at(), timer: "close" };
+        }
         if let Some(at) = self.acks.next_at().filter(|at| *at < next.at) {
             next = Deadline { at, timer: "acknowledgment" };
         }
@@ -417,6 +435,9 @@ impl segstream_base::halves::Receiver for Receiver {
     }
 
     fn handle_timeout(&mut self, now: Instant) {
+        if self.closing.close_if_due(now) {
+            self.close();
+        }
         if now >= self.throttled_until() {
             self.on_throttle(now);
         }
@@ -443,6 +464,7 @@ impl segstream_base::halves::Receiver for Receiver {
         out.gauge("lost_packets", self.detector.newly_lost() as f64);
         out.gauge("late_packets", self.detector.late_total() as f64);
         out.gauge("dropped_packets", self.dropped as f64);
+        out.gauge("closed", f64::from(u8::from(self.closing.is_closed())));
         out.gauge("requests_sent_packets", self.acks.requests_sent as f64);
         out.gauge("acknowledgments_sent_packets", self.acks.packs_sent as f64);
     }

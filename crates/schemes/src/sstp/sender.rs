@@ -11,13 +11,14 @@ mod feedback;
 mod idle;
 mod queue;
 
+use super::closing::Closing;
 use super::packet::{Data, Feedback, Forward, Mark};
-use super::{Config, ConfigError, FeedbackMode, Repeats};
+use super::{Config, ConfigError, FeedbackMode, KeepAlive, Repeats};
 use control_block::{ControlBlocks, Status};
 use idle::Idle;
 use queue::{Next, TransmissionQueue};
 use segstream_base::halves::{
-    Deadline, Probe, Reconfigure, ReconfigureError, Segment, SegmentNumber, SenderCounters, SenderEvent, StreamId, SubmitError,
+    Deadline, Probe, Reconfigure, ReconfigureError, Segment, SegmentNumber, SenderCounters, SenderEvent, StreamId, SubmitError, Verdict,
 };
 use segstream_base::{Bandwidth, Bytes, Instant};
 use segstream_blocks::{Pacer, RateSpec, Rtt};
@@ -40,6 +41,7 @@ pub struct Sender {
     blocks: ControlBlocks,
     pacer: Pacer,
     idle: Idle,
+    closing: Closing,
     /// Ideal feedback: the mark that follows the packet that has just left.
     group_end: Option<Forward>,
     /// S_l: the lowest segment not acknowledged in sequence.
@@ -81,6 +83,7 @@ impl Sender {
             blocks: ControlBlocks::new(kept),
             pacer: Pacer::new(config.rate, now),
             idle: Idle::new(config.reorder),
+            closing: Closing::new(config.close_after),
             group_end: None,
             low: 0,
             // FC 3.4: W_0 is agreed on at setup.
@@ -145,7 +148,8 @@ impl Sender {
             self.over = true;
             return Some(Forward::EndStream(self.mark(self.shipment as u32)));
         }
-        if !self.idle.due(now) || !self.pacer.ready(now) {
+        let by_tick = self.config.keep_alive == KeepAlive::Tick;
+        if (!by_tick && !self.idle.due(now)) || !self.pacer.ready(now) {
             return None;
         }
         self.idle.on_sent(now, self.rtt.min());
@@ -153,6 +157,10 @@ impl Sender {
         let shipment = self.take_shipment();
         let mark = self.mark(shipment);
         self.pacer.on_sent(now, Bytes::new(u64::from(super::packet::OVERHEAD_BYTES)));
+        if by_tick {
+            // FC 3.3, step 3: "transmit a keep-alive packet [...] and then return", until the next tick.
+            self.pacer.end_burst();
+        }
         Some(if at_end { Forward::EndStream(mark) } else { Forward::KeepAlive(mark) })
     }
 
@@ -226,7 +234,32 @@ impl Sender {
         let packet = self.ship(now, next);
         self.pacer.on_sent(now, self.size);
         self.idle.on_data();
+        self.closing.start(now);
         packet
+    }
+
+    /// When the next packet may leave, and which.
+    #[inline]
+    fn next_departure(&self) -> Option<Deadline> {
+        let departure = self.pacer.next_departure()?;
+        if !self.queue.is_empty() || self.group_end.is_some() {
+            return Some(Deadline { at: departure, timer: "pace" });
+        }
+        let silent = self.over || self.ideal || (self.queue.begun() == 0 && !self.finished);
+        let idle_at = if self.config.keep_alive == KeepAlive::Tick { departure } else { self.idle.at().max(departure) };
+        (!silent).then_some(Deadline { at: idle_at, timer: "keep-alive" })
+    }
+
+    /// The receiver was not heard for too long: nothing more leaves, and what is not judged never will be.
+    fn close(&mut self) {
+        self.over = true;
+        self.finished = true;
+        for segment in self.low..self.submitted {
+            if self.blocks.get(segment).status != Status::Released {
+                let segment = SegmentNumber(segment);
+                self.events.push_back(SenderEvent::Judged { stream: STREAM, segment, verdict: Verdict::Unknown });
+            }
+        }
     }
 
     /// R = (P, F, L) with another average: F is changed, P only if it would no longer carry the bursts.
@@ -301,7 +334,14 @@ impl segstream_base::halves::Sender for Sender {
     }
 
     fn handle_feedback(&mut self, now: Instant, packet: &Feedback) {
+        if self.closing.is_closed() {
+            return;
+        }
+        self.closing.restart(now);
         self.on_feedback(now, packet);
+        if self.over {
+            self.closing.settle();
+        }
     }
 
     #[inline]
@@ -309,24 +349,31 @@ impl segstream_base::halves::Sender for Sender {
         if self.group_end.is_some() {
             return self.group_end.take();
         }
+        if self.closing.is_closed() {
+            return None;
+        }
         if self.queue.is_empty() { self.poll_idle(now) } else { self.poll_data(now) }
     }
 
     #[inline]
     fn poll_timeout(&self) -> Option<Deadline> {
-        let departure = self.pacer.next_departure()?;
-        if !self.queue.is_empty() || self.group_end.is_some() {
-            return Some(Deadline { at: departure, timer: "pace" });
-        }
-        let silent = self.over || self.ideal || (self.queue.begun() == 0 && !self.finished);
-        if silent {
+        if self.closing.is_closed() {
             return None;
         }
-        Some(Deadline { at: self.idle.at().max(departure), timer: "keep-alive" })
+        let next = self.next_departure();
+        let close = Deadline { at: self.closing.at(), timer: "close" };
+        match next {
+            Some(next) if next.at <= close.at => Some(next),
+            _ => (close.at != Instant::FAR_FUTURE).then_some(close),
+        }
     }
 
-    /// Nothing: whatever is due leaves by [`poll_transmit`](segstream_base::halves::Sender::poll_transmit).
-    fn handle_timeout(&mut self, _now: Instant) {}
+    /// Closes if it is time to; whatever else is due leaves by [`poll_transmit`](segstream_base::halves::Sender::poll_transmit).
+    fn handle_timeout(&mut self, now: Instant) {
+        if self.closing.close_if_due(now) {
+            self.close();
+        }
+    }
 
     #[inline]
     fn poll_event(&mut self) -> Option<SenderEvent> {
@@ -351,6 +398,7 @@ impl segstream_base::halves::Sender for Sender {
         out.gauge("in_flight_segments", self.queue.begun().saturating_sub(self.low) as f64);
         out.gauge("requests_ignored_packets", self.requests_ignored as f64);
         out.gauge("idle_packets", self.idle_packets as f64);
+        out.gauge("closed", f64::from(u8::from(self.closing.is_closed())));
         out.gauge("rate_bps", self.pacer.average().map_or(f64::NAN, |rate| rate.bits_per_second() as f64));
         out.gauge("rtt_ms_min", self.rtt.min().map_or(f64::NAN, |rtt| rtt.as_millis_f64()));
     }

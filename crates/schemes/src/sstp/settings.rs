@@ -4,10 +4,10 @@
 //!
 //! Invariant: equal settings and transfers give equal halves.
 
-use super::{Acknowledgment, Config, ConfigError, Discard, Receiver, Repeats, Sender, Throttle};
+use super::{Acknowledgment, Config, ConfigError, Discard, KeepAlive, Receiver, Repeats, Sender, Throttle};
 use crate::setting::{About, Kind, Place, Setting, Value};
 use crate::transport::{CONNECTION, Takes, Transfer, Transport, halves_from_config};
-use segstream_base::Instant;
+use segstream_base::{Duration, Instant};
 use segstream_blocks::Accounting;
 
 /// The settings of SSTP.
@@ -21,6 +21,10 @@ pub struct Settings {
     pub repeats: Repeats,
     /// What a receiver does whose user is slow for a while. Default it withholds the window.
     pub throttle: Throttle,
+    /// When a sender with nothing to send says so. Default a quarter of a round trip apart.
+    pub keep_alive: KeepAlive,
+    /// After how long without a packet of the other an end closes. Default never.
+    pub close_after: Option<Duration>,
     /// How tolerated losses are counted. Default strict-all.
     pub accounting: Accounting,
     /// The reordering threshold R. Default 0, a path in order.
@@ -93,6 +97,35 @@ impl Transport for Settings {
         },
         Setting {
             about: About {
+                flag: "keep-alive",
+                value_name: "HOW",
+                help: "When a sender with nothing to send says so: spaced, each quarter of a round trip; or tick, on each tick of its bursts, \
+                       which ends the burst (with --burst)",
+                by_default: None,
+                record: "keep_alive",
+                place: Place::Section,
+                noun: "keep-alive packets that are {}",
+                kind: Kind::Word { bare: None },
+            },
+            get: |settings| Value::word(settings.keep_alive),
+            set: |settings, value| value.read_word(&mut settings.keep_alive),
+        },
+        Setting {
+            about: About {
+                flag: "close-after",
+                value_name: "TIME",
+                help: "After how long without a packet of the other an end closes the connection (with full feedback)",
+                by_default: Some("never"),
+                record: "close_after_ns",
+                place: Place::Section,
+                noun: "closing after {}",
+                kind: Kind::Time { min: Duration::from_millis(1), max: Duration::MAX },
+            },
+            get: |settings| Value::optional(settings.close_after),
+            set: |settings, value| value.read_optional(&mut settings.close_after),
+        },
+        Setting {
+            about: About {
                 flag: "accounting",
                 value_name: "HOW",
                 help: "How tolerated losses are counted: strict-all, strict-burst or paper-literal",
@@ -133,6 +166,8 @@ impl Settings {
             feedback: transfer.feedback,
             slowdown: transfer.slowdown,
             throttle: self.throttle,
+            keep_alive: self.keep_alive,
+            close_after: self.close_after,
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Claims about the two halves, proved in virtual time.
 
 mod claims;
+mod closing;
 mod driver;
 mod encoding;
 mod figures;
@@ -30,6 +31,8 @@ fn operating_point(window: u32, buffer: u32) -> Config {
         feedback: FeedbackMode::Ideal,
         slowdown: None,
         throttle: Throttle::Withhold,
+        keep_alive: KeepAlive::Spaced,
+        close_after: None,
     }
 }
 

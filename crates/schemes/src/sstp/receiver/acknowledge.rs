@@ -83,6 +83,12 @@ impl Acknowledger {
         self.outbox.push_back((now + self.overhead, Feedback::Snak(Snak { grant, request: request.clone() })));
     }
 
+    /// Nothing leaves any more.
+    pub(super) fn close(&mut self) {
+        self.outbox.clear();
+        self.repeat_at = Instant::FAR_FUTURE;
+    }
+
     /// When the next packet may leave.
     #[inline]
     pub(super) fn next_at(&self) -> Option<Instant> {

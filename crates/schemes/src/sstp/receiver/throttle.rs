@@ -26,6 +26,12 @@ impl Throttled {
         Self { user: User::new(config.slowdown), changes, is_ever_slow: config.slowdown.is_some() }
     }
 
+    /// Nobody reads any more.
+    pub(super) fn close(&mut self) {
+        self.changes.clear();
+        self.is_ever_slow = false;
+    }
+
     /// Whether the user has done with the first segment, which is ready.
     #[inline]
     pub(super) fn takes(&mut self, now: Instant) -> bool {
