@@ -48,6 +48,10 @@ pub struct LossDetector {
     /// Numbers below are judged.
     judged: u64,
     lost: u64,
+    /// Runs of numbers that follow one another and are lost.
+    runs: u64,
+    /// Whether the last number that was judged is lost: the next one that is lost belongs to its run.
+    in_run: bool,
     late: u64,
     late_after_lost: u64,
 }
@@ -57,7 +61,19 @@ impl LossDetector {
     pub fn new(reorder: u32, adapting: bool) -> Self {
         let reorder = u64::from(reorder).min(SPAN - 1);
         let reorder_first = reorder as u16;
-        Self { ring: [0; WORDS], highest: None, reorder, reorder_first, adapting, judged: 0, lost: 0, late: 0, late_after_lost: 0 }
+        Self {
+            ring: [0; WORDS],
+            highest: None,
+            reorder,
+            reorder_first,
+            adapting,
+            judged: 0,
+            lost: 0,
+            runs: 0,
+            in_run: false,
+            late: 0,
+            late_after_lost: 0,
+        }
     }
 
     /// Numbers come by another path from now on: R is what it was at first.
@@ -123,6 +139,12 @@ impl LossDetector {
         self.lost
     }
 
+    /// In how many runs the numbers were that have been declared lost, ever: numbers that follow one another are one run.
+    #[inline]
+    pub const fn runs_lost(&self) -> u64 {
+        self.runs
+    }
+
     /// How many numbers have come late, ever: behind the highest, not twice.
     #[inline]
     pub const fn late_total(&self) -> u64 {
@@ -141,7 +163,10 @@ impl LossDetector {
         // Judge first: the slots of the oldest numbers are about to be used again.
         let judged = number.saturating_sub(self.reorder).max(self.judged);
         if in_order && judged == self.judged + 1 {
-            self.lost += u64::from(!self.remembered(self.judged));
+            let lost = !self.remembered(self.judged);
+            self.lost += u64::from(lost);
+            self.runs += u64::from(lost && !self.in_run);
+            self.in_run = lost;
         } else {
             self.judge(expected, judged);
         }
@@ -159,23 +184,28 @@ impl LossDetector {
     /// ring, the others entirely, as nothing of them has come.
     fn judge(&mut self, expected: u64, judged: u64) {
         let known = judged.min(expected);
-        if self.judged < known {
-            let arrived = self.count(self.judged, known);
-            self.lost = self.lost.saturating_add(known - self.judged - arrived);
+        self.judge_remembered(known);
+        let never_came = judged.saturating_sub(expected);
+        if never_came > 0 {
+            self.lost = self.lost.saturating_add(never_came);
+            self.runs += u64::from(!self.in_run);
+            self.in_run = true;
         }
-        self.lost = self.lost.saturating_add(judged.saturating_sub(expected));
     }
 
-    /// How many of `from..to` have arrived; at most [`SPAN`] numbers, all remembered.
-    fn count(&self, from: u64, to: u64) -> u64 {
-        let mut count = 0;
-        let mut at = from;
+    /// Counts what is missing of the numbers from `self.judged` to `to`: at most [`SPAN`] numbers, all remembered.
+    fn judge_remembered(&mut self, to: u64) {
+        let mut at = self.judged;
         while at < to {
             let (mask, end) = word_of(at, to);
-            count += u64::from((self.ring[slot(at)] & mask).count_ones());
+            // The missing numbers of the word, the one of `at` in the lowest bit.
+            let missing = (!self.ring[slot(at)] & mask) >> (at % 64);
+            self.lost = self.lost.saturating_add(u64::from(missing.count_ones()));
+            let begin_runs = missing & !(missing << 1 | u64::from(self.in_run));
+            self.runs += u64::from(begin_runs.count_ones());
+            self.in_run = missing >> (end - at - 1) & 1 == 1;
             at = end;
         }
-        count
     }
 
     /// Makes the slots of `expected..number` zero: they now stand for numbers that have not arrived.
@@ -408,6 +438,8 @@ mod tests {
                 prop_assert_eq!(detector.on_arrival(number), model.on_arrival(number, before), "number {}", number);
                 prop_assert!(u64::from(detector.reorder()) >= before);
                 prop_assert_eq!(detector.newly_lost(), model.lost.len() as u64);
+                let begins = |number: &&u64| number.checked_sub(1).is_none_or(|before| !model.lost.contains(&before));
+                prop_assert_eq!(detector.runs_lost(), model.lost.iter().filter(begins).count() as u64);
                 prop_assert_eq!((detector.late_total(), detector.late_after_lost()), (model.late, model.late_after_lost));
                 let highest = *model.arrived.last().unwrap();
                 prop_assert_eq!(detector.highest(), Some(highest));
