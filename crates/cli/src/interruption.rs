@@ -2,7 +2,7 @@
 //!
 //! Called by every verb that runs for long.
 //!
-//! Invariant: the first signal asks for an orderly end, the second one ends the process at once. Where a verb drains, SIGTERM lets what is
+//! Invariant: the first signal asks for an orderly end, the second one ends the process at once. Where a verb shuts down gracefully, SIGTERM lets what is
 //! in progress end, within a bound, and accepts nothing new.
 
 use crate::quantity;
@@ -18,21 +18,21 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// The exit status of a process that a second signal has ended: failed.
 const FAILED: i32 = 1;
 
-/// The flag of verbs that drain.
+/// The flag of verbs that shut down gracefully.
 #[derive(Clone, Copy, Debug, Args)]
-pub(crate) struct DrainArgument {
+pub(crate) struct ShutdownArgument {
     /// On SIGTERM nothing new is accepted, and what is in progress may go on for so long; then it is aborted. A second signal ends the
     /// program at once.
     #[arg(long, value_name = "T", value_parser = quantity::duration, default_value = "30s")]
-    drain_timeout: Duration,
+    shutdown_timeout: Duration,
 }
 
-/// Whether the process drains. Clones share the answer.
+/// Whether the process shuts down. Clones share the answer.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct DrainFlag(Arc<AtomicBool>);
+pub(crate) struct ShutdownFlag(Arc<AtomicBool>);
 
-impl DrainFlag {
-    /// Whether SIGTERM has come to a verb that drains.
+impl ShutdownFlag {
+    /// Whether SIGTERM has come to a verb that shuts down gracefully.
     pub(crate) fn is_set(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
@@ -42,7 +42,7 @@ impl DrainFlag {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Interruption {
     asked: Arc<AtomicBool>,
-    drain: DrainFlag,
+    shutdown: ShutdownFlag,
 }
 
 impl Interruption {
@@ -53,10 +53,10 @@ impl Interruption {
         Ok(interruption)
     }
 
-    /// The same for a verb that drains on SIGTERM: `drain` is set then.
-    pub(crate) fn listen_and_drain(waker: Waker, drain: DrainFlag) -> Result<Self> {
-        let interruption = Self { drain, ..Self::default() };
-        interruption.clone().start(Some(waker), interruption.drain.0.clone())?;
+    /// The same for a verb that shuts down gracefully on SIGTERM: `shutdown` is set then.
+    pub(crate) fn listen_for_shutdown(waker: Waker, shutdown: ShutdownFlag) -> Result<Self> {
+        let interruption = Self { shutdown, ..Self::default() };
+        interruption.clone().start(Some(waker), interruption.shutdown.0.clone())?;
         Ok(interruption)
     }
 
@@ -89,17 +89,17 @@ impl Interruption {
     }
 }
 
-/// The end of a verb that drains, from SIGTERM on.
+/// The graceful shutdown of a verb, from SIGTERM on.
 #[derive(Debug)]
-pub(crate) struct Drain {
-    flag: DrainFlag,
+pub(crate) struct Shutdown {
+    flag: ShutdownFlag,
     timeout: Duration,
     until: Option<Instant>,
 }
 
-/// How far a drain is.
+/// How far a shutdown is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Draining {
+pub(crate) enum ShutdownStage {
     /// Nobody has asked for it.
     No,
     /// It begins with this call.
@@ -110,22 +110,22 @@ pub(crate) enum Draining {
     Over,
 }
 
-impl Drain {
+impl Shutdown {
     /// What SIGTERM begins.
-    pub(crate) fn of(interruption: &Interruption, argument: DrainArgument) -> Self {
-        Self { flag: interruption.drain.clone(), timeout: argument.drain_timeout, until: None }
+    pub(crate) fn of(interruption: &Interruption, argument: ShutdownArgument) -> Self {
+        Self { flag: interruption.shutdown.clone(), timeout: argument.shutdown_timeout, until: None }
     }
 
-    /// How far it is at `now`; [`Draining::Begins`] once.
-    pub(crate) fn at(&mut self, now: Instant) -> Draining {
+    /// How far it is at `now`; [`ShutdownStage::Begins`] once.
+    pub(crate) fn at(&mut self, now: Instant) -> ShutdownStage {
         match self.until {
-            Some(until) if now >= until => Draining::Over,
-            Some(until) => Draining::Until(until),
+            Some(until) if now >= until => ShutdownStage::Over,
+            Some(until) => ShutdownStage::Until(until),
             None if self.flag.is_set() => {
                 self.until = Some(now + self.timeout);
-                Draining::Begins
+                ShutdownStage::Begins
             }
-            None => Draining::No,
+            None => ShutdownStage::No,
         }
     }
 
@@ -150,12 +150,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_drain_begins_once_and_is_over_when_its_time_is() {
-        let flag = DrainFlag::default();
-        let mut drain = Drain { flag: flag.clone(), timeout: Duration::from_secs(3), until: None };
+    fn a_shutdown_begins_once_and_is_over_when_its_time_is() {
+        let flag = ShutdownFlag::default();
+        let mut shutdown = Shutdown { flag: flag.clone(), timeout: Duration::from_secs(3), until: None };
         let at = |seconds| Instant::ZERO + Duration::from_secs(seconds);
-        assert_eq!((drain.at(at(1)), drain.has_begun()), (Draining::No, false));
+        assert_eq!((shutdown.at(at(1)), shutdown.has_begun()), (ShutdownStage::No, false));
         flag.0.store(true, Ordering::Relaxed);
-        assert_eq!((drain.at(at(2)), drain.at(at(4)), drain.at(at(5))), (Draining::Begins, Draining::Until(at(5)), Draining::Over));
+        assert_eq!(
+            (shutdown.at(at(2)), shutdown.at(at(4)), shutdown.at(at(5))),
+            (ShutdownStage::Begins, ShutdownStage::Until(at(5)), ShutdownStage::Over)
+        );
     }
 }

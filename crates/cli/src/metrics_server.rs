@@ -2,13 +2,13 @@
 //! `segstream top` of the same user.
 //!
 //! Started by `send`, `recv`, `bench serve` and `link` before they open their socket; answers on a thread of its own until the program ends.
-//! While the program drains, /healthz says so, so that whoever distributes work sends it elsewhere.
+//! While the program shuts down, /healthz says so, so that whoever distributes work sends it elsewhere.
 //!
 //! Invariant: what is served are counts, times and addresses. No key, code, payload or file name is among the metrics
 //! (`segstream::metrics`).
 
 use crate::address;
-use crate::interruption::DrainFlag;
+use crate::interruption::ShutdownFlag;
 use crate::link_metrics::LinkMetrics;
 use crate::local_sockets::OwnSocket;
 use anyhow::{Result, anyhow};
@@ -42,7 +42,7 @@ pub(crate) struct Serving {
     /// Where, if the user has asked for an address.
     pub(crate) told: Option<String>,
     /// What /healthz tells.
-    pub(crate) drain: DrainFlag,
+    pub(crate) shutdown: ShutdownFlag,
     _socket: Option<OwnSocket>,
 }
 
@@ -61,14 +61,14 @@ impl MetricsArgument {
             .set_buckets_for_metric(Matcher::Full(DELAY_OVER_LEAST.to_owned()), SECONDS_BUCKETS)?
             .idle_timeout(MetricKindMask::GAUGE, Some(ENDED_KEPT))
             .install_recorder()?;
-        let served = Served { recorder, demand: Demand::default(), drain: DrainFlag::default(), link: None };
+        let served = Served { recorder, demand: Demand::default(), shutdown: ShutdownFlag::default(), link: None };
         let told = at_address.as_ref().map(told);
-        let (demand, drain) = (served.demand.clone(), served.drain.clone());
+        let (demand, shutdown) = (served.demand.clone(), served.shutdown.clone());
         for server in at_address.into_iter().chain(local) {
             served.clone().start(server)?;
         }
         let builder = if told.is_some() { builder.metrics() } else { builder.metrics_on_demand(demand) };
-        Ok((builder, Serving { told, drain, _socket: socket }))
+        Ok((builder, Serving { told, shutdown, _socket: socket }))
     }
 
     /// Starts the server of a link, if an address was given.
@@ -80,7 +80,7 @@ impl MetricsArgument {
         let recorder = PrometheusBuilder::new().install_recorder()?;
         let told = told(&server);
         let link = Some(LinkMetrics::of(watch()));
-        Served { recorder, demand: Demand::default(), drain: DrainFlag::default(), link }.start(server)?;
+        Served { recorder, demand: Demand::default(), shutdown: ShutdownFlag::default(), link }.start(server)?;
         Ok(Some(told))
     }
 
@@ -102,7 +102,7 @@ fn told(server: &Server) -> String {
 struct Served {
     recorder: PrometheusHandle,
     demand: Demand,
-    drain: DrainFlag,
+    shutdown: ShutdownFlag,
     /// The link that is read when it is asked for.
     link: Option<LinkMetrics>,
 }
@@ -120,7 +120,7 @@ impl Served {
     }
 }
 
-fn answer(request: Request, Served { recorder, demand, drain, link }: &Served) -> std::io::Result<()> {
+fn answer(request: Request, Served { recorder, demand, shutdown, link }: &Served) -> std::io::Result<()> {
     let path = request.url().split('?').next().unwrap_or_default();
     match (request.method(), path) {
         (Method::Get | Method::Head, "/metrics") => {
@@ -135,8 +135,8 @@ fn answer(request: Request, Served { recorder, demand, drain, link }: &Served) -
                 Err(()) => request.respond(text),
             }
         }
-        (Method::Get | Method::Head, "/healthz") if drain.is_set() => {
-            request.respond(Response::from_string("draining\n").with_status_code(503))
+        (Method::Get | Method::Head, "/healthz") if shutdown.is_set() => {
+            request.respond(Response::from_string("shutting down\n").with_status_code(503))
         }
         (Method::Get | Method::Head, "/healthz") => request.respond(Response::from_string("ok\n")),
         (Method::Get | Method::Head, _) => {
@@ -165,7 +165,9 @@ mod tests {
     fn named(text: &str) -> BTreeSet<String> {
         let words = text.split(|char: char| !char.is_ascii_alphanumeric() && char != '_');
         let names = words.filter(|word| word.starts_with("segstream_"));
-        names.map(|name| ["_bucket", "_sum", "_count"].iter().fold(name, |name, end| name.strip_suffix(end).unwrap_or(name)).to_owned()).collect()
+        names
+            .map(|name| ["_bucket", "_sum", "_count"].iter().fold(name, |name, end| name.strip_suffix(end).unwrap_or(name)).to_owned())
+            .collect()
     }
 
     #[test]

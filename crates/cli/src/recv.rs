@@ -26,7 +26,7 @@ mod storage;
 mod writer;
 
 use crate::explicit_flags::ExplicitFlags;
-use crate::interruption::{Drain, DrainArgument, Interruption};
+use crate::interruption::{Interruption, Shutdown, ShutdownArgument};
 use crate::live_statistics::StatsArguments;
 use crate::metrics_server::MetricsArgument;
 use crate::protection::Protection;
@@ -118,7 +118,7 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     metrics: MetricsArgument,
     #[command(flatten)]
-    drain: DrainArgument,
+    shutdown: ShutdownArgument,
     #[command(flatten)]
     admission: AdmissionArguments,
     #[command(flatten)]
@@ -183,9 +183,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     if matches!(destination, Destination::Nowhere) {
         eprintln!("no --out: the data is counted and discarded");
     }
-    let interruption = Interruption::listen_and_drain(endpoint.waker(), metrics.drain.clone())?;
-    let drain = Drain::of(&interruption, arguments.drain);
-    let success = Receiving::new(endpoint, arguments, admission, destination, (segments, stats), (interruption, drain)).run()?;
+    let interruption = Interruption::listen_for_shutdown(endpoint.waker(), metrics.shutdown.clone())?;
+    let shutdown = Shutdown::of(&interruption, arguments.shutdown);
+    let success = Receiving::new(endpoint, arguments, admission, destination, (segments, stats), (interruption, shutdown)).run()?;
     recording.finish();
     Ok(if success { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

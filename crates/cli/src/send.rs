@@ -26,7 +26,7 @@ mod trust;
 mod walk;
 
 use crate::explicit_flags::ExplicitFlags;
-use crate::interruption::{Drain, DrainArgument, Interruption};
+use crate::interruption::{Interruption, Shutdown, ShutdownArgument};
 use crate::live_statistics::{StatsArguments, StatsLines};
 use crate::metrics_server::MetricsArgument;
 use crate::protection::Protection;
@@ -173,7 +173,7 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     metrics: MetricsArgument,
     #[command(flatten)]
-    drain: DrainArgument,
+    shutdown: ShutdownArgument,
     #[command(flatten)]
     qlog: QlogArgument,
     #[command(flatten)]
@@ -240,9 +240,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     for warning in endpoint.warnings() {
         eprintln!("{warning}");
     }
-    let interruption = Interruption::listen_and_drain(endpoint.waker(), metrics.drain.clone())?;
-    let drain = Drain::of(&interruption, arguments.drain);
-    let report = Transfer::new(endpoint, plan, segments, (interruption, drain)).run()?;
+    let interruption = Interruption::listen_for_shutdown(endpoint.waker(), metrics.shutdown.clone())?;
+    let shutdown = Shutdown::of(&interruption, arguments.shutdown);
+    let report = Transfer::new(endpoint, plan, segments, (interruption, shutdown)).run()?;
     recording.finish();
     if let Some(sentence) = report.sentence_of_sender() {
         eprintln!("{sentence}");

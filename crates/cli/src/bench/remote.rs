@@ -12,7 +12,7 @@ use super::measurement::{Processors, Sample};
 use super::transport::{Catalogue, Transport};
 use crate::address;
 use crate::code_argument::{CodeArguments, VARIABLE};
-use crate::interruption::{Drain, DrainArgument, Draining, Interruption};
+use crate::interruption::{Interruption, Shutdown, ShutdownArgument, ShutdownStage};
 use crate::metrics_server::MetricsArgument;
 use crate::usage;
 use anyhow::{Context as _, Result, bail};
@@ -49,7 +49,7 @@ pub(super) struct ServeArguments {
     #[command(flatten)]
     metrics: MetricsArgument,
     #[command(flatten)]
-    drain: DrainArgument,
+    shutdown: ShutdownArgument,
 }
 
 /// Whom `run` goes to.
@@ -90,8 +90,8 @@ pub(super) fn serve(arguments: &ServeArguments) -> Result<ExitCode> {
     let fingerprint = identity.fingerprint();
     let (builder, metrics) = arguments.metrics.serve(Endpoint::builder().identity(identity).admission(admission.clone()))?;
     let mut endpoint = builder.listen(arguments.listen)?;
-    let interruption = Interruption::listen_and_drain(endpoint.waker(), metrics.drain.clone())?;
-    let mut drain = Drain::of(&interruption, arguments.drain);
+    let interruption = Interruption::listen_for_shutdown(endpoint.waker(), metrics.shutdown.clone())?;
+    let mut shutdown = Shutdown::of(&interruption, arguments.shutdown);
     let address = endpoint.local_addr();
     eprintln!("listening on {address}");
     if let Some(told) = &metrics.told {
@@ -99,7 +99,7 @@ pub(super) fn serve(arguments: &ServeArguments) -> Result<ExitCode> {
     }
     let place = address::destination(address);
     let processors = Processors::choose(!arguments.no_pin);
-    while !interruption.is_asked() && drain.at(endpoint.clock().now()) == Draining::No {
+    while !interruption.is_asked() && shutdown.at(endpoint.clock().now()) == ShutdownStage::No {
         let code = OneTimeCode::generate()?;
         admission.allow_once(&code)?;
         eprintln!("to measure: {VARIABLE}={code} segstream bench run {place} --peer {fingerprint} --code");
@@ -108,7 +108,8 @@ pub(super) fn serve(arguments: &ServeArguments) -> Result<ExitCode> {
             Err(Error::Woken) => break,
             Err(error) => return Err(error.into()),
         };
-        let mut session = Session { endpoint: &mut endpoint, id, answers: StreamId::FIRST, interruption: &interruption, drain: &mut drain };
+        let mut session =
+            Session { endpoint: &mut endpoint, id, answers: StreamId::FIRST, interruption: &interruption, shutdown: &mut shutdown };
         match session.serve(&catalogue, arguments.listen, processors) {
             Ok(measurements) => eprintln!("{measurements} measurements served"),
             Err(_) if interruption.is_asked() => {}
@@ -126,7 +127,7 @@ struct Session<'a> {
     /// The stream of the answers.
     answers: StreamId,
     interruption: &'a Interruption,
-    drain: &'a mut Drain,
+    shutdown: &'a mut Shutdown,
 }
 
 impl Session<'_> {
@@ -134,13 +135,13 @@ impl Session<'_> {
     fn request(&mut self) -> Result<Option<Received>> {
         loop {
             let now = self.endpoint.clock().now();
-            let timeout = match self.drain.at(now) {
-                Draining::No => None,
-                Draining::Over => bail!("the measurements were not over when the server had to end"),
-                Draining::Until(until) => Some(until.since(now).into()),
-                Draining::Begins => {
+            let timeout = match self.shutdown.at(now) {
+                ShutdownStage::No => None,
+                ShutdownStage::Over => bail!("the measurements were not over when the server had to end"),
+                ShutdownStage::Until(until) => Some(until.since(now).into()),
+                ShutdownStage::Begins => {
                     self.endpoint.stop_accepting();
-                    eprintln!("{}", self.drain.sentence());
+                    eprintln!("{}", self.shutdown.sentence());
                     continue;
                 }
             };

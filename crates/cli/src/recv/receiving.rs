@@ -11,7 +11,7 @@ use super::sender_admission::SenderAdmission;
 use super::sink::Sink;
 use super::writer::{Completion, Job, Writer};
 use super::{Arguments, Destination, Holes};
-use crate::interruption::{Drain, Draining, Interruption};
+use crate::interruption::{Interruption, Shutdown, ShutdownStage};
 use crate::json;
 use crate::live_statistics::{LiveStatistics, StatsLines};
 use crate::manifest::{self, ANSWERS_LABEL, Answer, Takes};
@@ -42,7 +42,7 @@ pub(super) struct Receiving<'a> {
     segments: Option<SegmentLines>,
     stats: StatsLines,
     interruption: Interruption,
-    drain: Drain,
+    shutdown: Shutdown,
     incoming: BTreeMap<ConnectionId, Incoming>,
     progress: Progress,
     /// Bytes in the writer's queue.
@@ -59,7 +59,7 @@ impl<'a> Receiving<'a> {
         admission: SenderAdmission,
         destination: Destination,
         (segments, stats): (Option<SegmentLines>, StatsLines),
-        (interruption, drain): (Interruption, Drain),
+        (interruption, shutdown): (Interruption, Shutdown),
     ) -> Self {
         Self {
             writer: Writer::start(Sink::new(destination.clone(), arguments.durability, arguments.hidden), endpoint.waker()),
@@ -70,7 +70,7 @@ impl<'a> Receiving<'a> {
             destination,
             segments,
             interruption,
-            drain,
+            shutdown,
             incoming: BTreeMap::new(),
             progress: Progress::new(stats.are_on_standard_error() || arguments.keep),
             stats,
@@ -82,11 +82,14 @@ impl<'a> Receiving<'a> {
 
     /// Receives until one connection has ended, or with `--keep` until it is interrupted; whether all went well.
     pub(super) fn run(mut self) -> Result<bool> {
-        while !self.interruption.is_asked() && !self.is_drained() {
+        while !self.interruption.is_asked() && !self.is_shut_down() {
             let settling = self.incoming.values().any(|incoming| incoming.closed.is_some());
             let now = self.endpoint.clock().now();
-            let until =
-                self.incoming.values().map(|incoming| incoming.live.next()).fold((now + SLEEP_MAX).min(self.drain.until()), Instant::min);
+            let until = self
+                .incoming
+                .values()
+                .map(|incoming| incoming.live.next())
+                .fold((now + SLEEP_MAX).min(self.shutdown.until()), Instant::min);
             let timeout = if settling && self.writing_bytes == 0 { Duration::from_millis(1) } else { until.since(now) };
             let event = self.endpoint.wait(Some(timeout.into()))?;
             let quiet = event.is_none();
@@ -110,14 +113,14 @@ impl<'a> Receiving<'a> {
     }
 
     /// Whether SIGTERM has come, and what was in progress then has ended or has had its time.
-    fn is_drained(&mut self) -> bool {
-        match self.drain.at(self.endpoint.clock().now()) {
-            Draining::No => false,
-            Draining::Over => true,
-            Draining::Until(_) => self.incoming.is_empty(),
-            Draining::Begins => {
+    fn is_shut_down(&mut self) -> bool {
+        match self.shutdown.at(self.endpoint.clock().now()) {
+            ShutdownStage::No => false,
+            ShutdownStage::Over => true,
+            ShutdownStage::Until(_) => self.incoming.is_empty(),
+            ShutdownStage::Begins => {
                 self.endpoint.stop_accepting();
-                self.progress.line(&self.drain.sentence());
+                self.progress.line(&self.shutdown.sentence());
                 self.incoming.is_empty()
             }
         }
@@ -195,7 +198,7 @@ impl<'a> Receiving<'a> {
     fn admit(&mut self, id: ConnectionId) -> Result<bool> {
         let mut connection = self.endpoint.connection(id);
         let Ok(address) = connection.remote() else { return Ok(false) };
-        if self.drain.has_begun() {
+        if self.shutdown.has_begun() {
             connection.abort(REFUSED, "this receiver is ending; try again when it has been started anew")?;
             self.endpoint.release(id);
             return Ok(false);

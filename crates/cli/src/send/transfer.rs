@@ -8,7 +8,7 @@ use super::Plan;
 use super::file_queue::{Backlog, FileQueue, Records, Submitted, Unjudged};
 use super::scheduled_change::ScheduledChange;
 use super::segment_record::SegmentRecord;
-use crate::interruption::{Drain, Draining, Interruption};
+use crate::interruption::{Interruption, Shutdown, ShutdownStage};
 use crate::live_statistics::LiveStatistics;
 use crate::manifest::{self, ANSWERS_LABEL, Answer, MANIFEST_LABEL, Record, Takes};
 use crate::progress::Progress;
@@ -42,7 +42,7 @@ pub(super) struct Transfer {
     endpoint: Endpoint,
     plan: Plan,
     interruption: Interruption,
-    drain: Drain,
+    shutdown: Shutdown,
     queue: FileQueue,
     report: TransferReport,
     progress: Progress,
@@ -72,7 +72,7 @@ impl Transfer {
         endpoint: Endpoint,
         plan: Plan,
         segments: Option<SegmentLines>,
-        (interruption, drain): (Interruption, Drain),
+        (interruption, shutdown): (Interruption, Shutdown),
     ) -> Self {
         let queue = FileQueue::new(&plan, endpoint.clock(), endpoint.waker());
         let now = endpoint.clock().now();
@@ -82,7 +82,7 @@ impl Transfer {
             endpoint,
             plan,
             interruption,
-            drain,
+            shutdown,
             queue,
             report: TransferReport::default(),
             unjudged: Unjudged::new(),
@@ -173,7 +173,7 @@ impl Transfer {
             let wake = if self.closing { Instant::FAR_FUTURE } else { self.step(id)? };
             let now = clock.now();
             let change = self.plan.changes.first().map_or(Instant::FAR_FUTURE, |change| self.connected + change.at);
-            let until = wake.min(change).min(self.live.next()).min(now + SLEEP_MAX).min(self.drain.until());
+            let until = wake.min(change).min(self.live.next()).min(now + SLEEP_MAX).min(self.shutdown.until());
             if let Some((of, event)) = self.endpoint.wait(Some(until.since(now).into()))?
                 && of == id
                 && let Some(reason) = self.on_event(id, event)?
@@ -192,13 +192,13 @@ impl Transfer {
 
     /// Whether the user has ended it, or has asked for its end (SIGTERM) longer ago than it may take. A pipe ends with what was read of it.
     fn is_interrupted(&mut self) -> bool {
-        match self.drain.at(self.endpoint.clock().now()) {
-            Draining::Begins => {
+        match self.shutdown.at(self.endpoint.clock().now()) {
+            ShutdownStage::Begins => {
                 self.queue.end_pipe();
-                self.progress.line(&self.drain.sentence());
+                self.progress.line(&self.shutdown.sentence());
             }
-            Draining::Over => return true,
-            Draining::No | Draining::Until(_) => {}
+            ShutdownStage::Over => return true,
+            ShutdownStage::No | ShutdownStage::Until(_) => {}
         }
         self.interruption.is_asked()
     }

@@ -243,3 +243,45 @@ fn write(batches: &Receiver<Batch>, ends: &Ends, mut qlog: Option<Qlog>, mut los
     }
     loss_log.map_or(Ok(()), LossLog::finish)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn batch(event: TraceEvent, ended: bool) -> Batch {
+        let origin = Origin { serial: 3, role: Role::Initiator, remote: ([192, 0, 2, 1], 9).into(), epoch: Duration::ZERO };
+        Batch { origin, events: vec![Traced { at: Timestamp::ZERO, event }], ended }
+    }
+
+    #[test]
+    fn a_recorder_that_falls_behind_delays_nobody_and_its_file_tells_what_is_missing() {
+        let folder = std::env::temp_dir().join(format!("segstream-recorder-{}", std::process::id()));
+        let (batches, received) = sync_channel(2);
+        let (go, held) = sync_channel::<()>(0);
+        let ends = Ends::default();
+        let (late, qlog) = (Arc::clone(&ends), Qlog::in_folder(folder.clone()).unwrap());
+        let thread = std::thread::spawn(move || {
+            // As a disk that does not take anything for a while.
+            held.recv().unwrap();
+            write(&received, &late, Some(qlog), None)
+        });
+        let shared = Shared { work: Mutex::new(Some(Work { batches, thread })), omitted: Arc::default(), ends };
+        let recorder = Recorder { shared: Arc::new(shared) };
+        assert!(recorder.hand_over(batch(TraceEvent::Established, false)) && recorder.hand_over(batch(TraceEvent::Omitted(1), false)));
+        // The queue is full, and nobody takes from it: these calls return all the same.
+        assert!((0..5).all(|_| !recorder.hand_over(batch(TraceEvent::Established, false))));
+        assert_eq!(recorder.events_omitted(), 5);
+        recorder.hand_over_end(batch(TraceEvent::Omitted(5), true));
+        go.send(()).unwrap();
+        recorder.finish().unwrap();
+        let file = std::fs::read_dir(&folder).unwrap().next().unwrap().unwrap().path();
+        let text = std::fs::read_to_string(file).unwrap();
+        let events: Vec<&str> = text.lines().skip(1).map(|line| line.split("\"name\":\"segstream:").nth(1).unwrap_or(line)).collect();
+        std::fs::remove_dir_all(&folder).unwrap();
+        assert_eq!(events.len(), 3, "{text}");
+        assert!(
+            text.lines().last().unwrap().contains("events_omitted") && text.lines().last().unwrap().contains("{\"count\":5}"),
+            "{text}"
+        );
+    }
+}
