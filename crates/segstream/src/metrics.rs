@@ -225,8 +225,11 @@ impl Publisher {
     pub(crate) fn on_removed(&mut self, id: ConnectionId, peer: SocketAddr, statistics: &Statistics) {
         if self.connections.contains_key(&id) {
             self.publish_one(id, peer, statistics);
-            if let Some(published) = self.connections.remove(&id) {
+            if let Some(mut published) = self.connections.remove(&id) {
                 let labels = [("connection", published.number.to_string()), ("peer", peer.to_string())];
+                if self.is_wanted {
+                    published.publish_streams(&labels);
+                }
                 // What a recorder keeps of a connection that has ended must not look like traffic.
                 for rate in [CONNECTION_SENT, CONNECTION_RECEIVED, CONNECTION_LOSS] {
                     metrics::gauge!(rate, &labels).set(0.0);
@@ -250,16 +253,7 @@ impl Publisher {
             metrics::gauge!(CONNECTION_RECEIVED, &labels).set((received - before.received) as f64 / seconds);
             metrics::gauge!(CONNECTION_LOSS, &labels).set(if all > 0.0 { lost / all } else { 0.0 });
         }
-        for ((stream, ours), verdicts) in published.streams.iter_mut().filter(|(_, verdicts)| verdicts.changed) {
-            verdicts.changed = false;
-            for (verdict, count) in VERDICTS.iter().zip(verdicts.counts) {
-                let [connection, peer] = labels.clone();
-                let direction = if *ours { "sent" } else { "received" };
-                let stream = ("stream", stream.to_string());
-                let of = [connection, peer, stream, ("direction", direction.to_owned()), ("verdict", verdict.name().to_owned())];
-                metrics::gauge!(STREAM_SEGMENTS, &of).set(count as f64);
-            }
-        }
+        published.publish_streams(&labels);
     }
 
     fn publish_one(&mut self, id: ConnectionId, peer: SocketAddr, statistics: &Statistics) {
@@ -300,6 +294,20 @@ impl Publisher {
 }
 
 impl Published {
+    /// Publishes the verdicts of its streams that have changed.
+    fn publish_streams(&mut self, labels: &[(&'static str, String); 2]) {
+        for ((stream, ours), verdicts) in self.streams.iter_mut().filter(|(_, verdicts)| verdicts.changed) {
+            verdicts.changed = false;
+            for (verdict, count) in VERDICTS.iter().zip(verdicts.counts) {
+                let [connection, peer] = labels.clone();
+                let direction = if *ours { "sent" } else { "received" };
+                let stream = ("stream", stream.to_string());
+                let of = [connection, peer, stream, ("direction", direction.to_owned()), ("verdict", verdict.name().to_owned())];
+                metrics::gauge!(STREAM_SEGMENTS, &of).set(count as f64);
+            }
+        }
+    }
+
     /// Limit: of a connection with more streams than [`STREAMS_MAX`] the ones that were opened first are not told apart any more.
     fn count_verdict(&mut self, stream: StreamKey, count: u64, verdict: Verdict) {
         let verdicts = self.streams.entry(stream).or_default();

@@ -53,7 +53,7 @@ fn grows_after_the_end(name: &str) -> bool {
 /// The total of a quantity in a line of `--stats-json`, for which there is a rule too.
 fn totals<'a>(line: &'a Value) -> impl Iterator<Item = (&'static Quantity, f64, Option<&'static str>)> + 'a {
     let totals = QUANTITIES.iter().filter(|quantity| matches!(quantity.value, Kind::Total(_)));
-    totals.map(|quantity| {
+    totals.map(move |quantity| {
         (quantity, line[quantity.name].as_f64().unwrap_or_else(|| panic!("{} is not in {line}", quantity.name)), quantity.qlog)
     })
 }
