@@ -55,7 +55,11 @@ fn metrics_qlogs_logs_and_top_tell_no_key_code_payload_or_name() {
     let flags = flags.chain(["--qlog".to_owned(), in_told("")]).chain(["--loss-log".to_owned(), in_told("losses.jsonl")]);
     let flags = flags.chain(["--segments-json".to_owned(), in_told("segments.jsonl"), "--stats-json".to_owned(), in_told("stats.jsonl")]);
     let mut receiver = start_with_variables(Path::new(&home_of_receiver), &[], flags);
-    let at = receiver.listening().to_string();
+    let at = loop {
+        if let Some(at) = receiver.line().strip_prefix("listening on ") {
+            break at.to_owned();
+        }
+    };
     let invitation = loop {
         let line = receiver.line();
         if line.contains("SEGSTREAM_CODE=") {
