@@ -10,6 +10,8 @@ mod halves;
 mod instructions;
 #[cfg(target_os = "linux")]
 mod json_lines;
+#[cfg(target_os = "linux")]
+mod observe;
 mod pacing;
 mod path;
 #[cfg(target_os = "linux")]
@@ -64,6 +66,9 @@ enum What {
     /// The flagship on a link that others share: real processes, in real time; needs the administrator.
     #[cfg(target_os = "linux")]
     Shared(shared::Options),
+    /// What metrics and qlog cost a transfer at a fixed rate.
+    #[cfg(target_os = "linux")]
+    Observe(observe::Options),
     /// One transfer through the emulator for a long time: speed, memory, verdicts.
     #[cfg(target_os = "linux")]
     Soak(soak::Options),
@@ -83,6 +88,8 @@ fn main() -> Result<()> {
         What::Pacing(options) => pacing::run(&options),
         #[cfg(target_os = "linux")]
         What::Profile(options) => profile::run(&options),
+        #[cfg(target_os = "linux")]
+        What::Observe(options) => observe::run(&options),
         What::Stages(options) => stages::run(&options),
         #[cfg(target_os = "linux")]
         What::Shared(options) => shared::run(&options),

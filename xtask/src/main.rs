@@ -7,6 +7,7 @@
 //! - `oldest`: the oldest compiler still builds us; `packages`: what is published can be packed and built from its package;
 //! - `fuzz`: a short run of every fuzz target;
 //! - `faults`: faults that transports have had are planted, and the tests must find each;
+//! - `prometheus`: Prometheus scrapes the command for a minute, and its counters must be those of the results;
 //! - `mutants`: every small change to the inner mechanisms is tried, and the tests must notice;
 //! - `bless`: expected tables and pictures of the studies and the table of the papers, made anew.
 //!
@@ -30,6 +31,7 @@ mod mutants;
 mod names;
 mod oldest;
 mod packages;
+mod prometheus;
 mod purity;
 mod shell;
 mod source;
@@ -51,6 +53,7 @@ usage: cargo xtask <step>
   dependencies    check licences, duplicates, sources and advisories of the dependencies, by cargo-deny
   oldest          build with the oldest compiler that Cargo.toml promises
   packages        pack every crate that others may depend on, and build it from its package
+  prometheus [SECONDS]  let Prometheus scrape the command for SECONDS (60) and compare its counters with the results
   faults [NAME..] plant the faults in verify/faults/, each in a copy, and see the tests fail
   faults --list   name the faults
   mutants         change the inner mechanisms in every small way and see the tests fail (hours)
@@ -84,6 +87,8 @@ fn run(arguments: &[String]) -> Result<()> {
         ["dependencies"] => dependencies::run(&root),
         ["oldest"] => oldest::run(&root),
         ["packages"] => packages::run(&root),
+        ["prometheus"] => prometheus::run(&root, "60"),
+        ["prometheus", seconds] if seconds.parse::<u64>().is_ok_and(|seconds| seconds >= 10) => prometheus::run(&root, seconds),
         ["faults", "--list"] => faults::list(&root),
         ["faults", names @ ..] => faults::run(&root, names),
         ["mutants"] => mutants::run(&root, None),

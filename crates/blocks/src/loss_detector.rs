@@ -48,9 +48,10 @@ pub struct LossDetector {
     /// Numbers below are judged.
     judged: u64,
     lost: u64,
-    /// Runs of consecutive numbers declared lost, and whether the last number that was judged is in one.
-    lost_runs: u64,
-    in_lost_run: bool,
+    /// Runs of numbers that follow one another and are lost.
+    runs: u64,
+    /// Whether the last number that was judged is lost: the next one that is lost belongs to its run.
+    in_run: bool,
     late: u64,
     late_after_lost: u64,
 }
@@ -68,8 +69,8 @@ impl LossDetector {
             adapting,
             judged: 0,
             lost: 0,
-            lost_runs: 0,
-            in_lost_run: false,
+            runs: 0,
+            in_run: false,
             late: 0,
             late_after_lost: 0,
         }
@@ -138,10 +139,10 @@ impl LossDetector {
         self.lost
     }
 
-    /// In how many runs of consecutive numbers those were that have been declared lost, ever. What comes late changes it no more.
+    /// In how many runs the numbers were that have been declared lost, ever: numbers that follow one another are one run.
     #[inline]
     pub const fn lost_runs(&self) -> u64 {
-        self.lost_runs
+        self.runs
     }
 
     /// How many numbers have come late, ever: behind the highest, not twice.
@@ -162,10 +163,10 @@ impl LossDetector {
         // Judge first: the slots of the oldest numbers are about to be used again.
         let judged = number.saturating_sub(self.reorder).max(self.judged);
         if in_order && judged == self.judged + 1 {
-            let is_lost = !self.remembered(self.judged);
-            self.lost += u64::from(is_lost);
-            self.lost_runs += u64::from(is_lost && !self.in_lost_run);
-            self.in_lost_run = is_lost;
+            let lost = !self.remembered(self.judged);
+            self.lost += u64::from(lost);
+            self.runs += u64::from(lost && !self.in_run);
+            self.in_run = lost;
         } else {
             self.judge(expected, judged);
         }
@@ -183,42 +184,28 @@ impl LossDetector {
     /// ring, the others entirely, as nothing of them has come.
     fn judge(&mut self, expected: u64, judged: u64) {
         let known = judged.min(expected);
-        if self.judged < known {
-            let arrived = self.count(self.judged, known);
-            self.lost = self.lost.saturating_add(known - self.judged - arrived);
-            self.count_runs(self.judged, known);
-        }
-        let beyond = judged.saturating_sub(expected.max(self.judged));
-        self.lost = self.lost.saturating_add(judged.saturating_sub(expected));
-        if beyond > 0 {
-            self.lost_runs += u64::from(!self.in_lost_run);
-            self.in_lost_run = true;
+        self.judge_remembered(known);
+        let never_came = judged.saturating_sub(expected);
+        if never_came > 0 {
+            self.lost = self.lost.saturating_add(never_came);
+            self.runs += u64::from(!self.in_run);
+            self.in_run = true;
         }
     }
 
-    /// Counts the runs of missing numbers that begin in `from..to`, all remembered.
-    fn count_runs(&mut self, from: u64, to: u64) {
-        let mut at = from;
+    /// Counts what is missing of the numbers from `self.judged` to `to`: at most [`SPAN`] numbers, all remembered.
+    fn judge_remembered(&mut self, to: u64) {
+        let mut at = self.judged;
         while at < to {
             let (mask, end) = word_of(at, to);
+            // The missing numbers of the word, the one of `at` in the lowest bit.
             let missing = (!self.ring[slot(at)] & mask) >> (at % 64);
-            let starts = missing & !(missing << 1 | u64::from(self.in_lost_run));
-            self.lost_runs += u64::from(starts.count_ones());
-            self.in_lost_run = missing >> (end - at - 1) & 1 != 0;
+            self.lost = self.lost.saturating_add(u64::from(missing.count_ones()));
+            let begin_runs = missing & !(missing << 1 | u64::from(self.in_run));
+            self.runs += u64::from(begin_runs.count_ones());
+            self.in_run = missing >> (end - at - 1) & 1 == 1;
             at = end;
         }
-    }
-
-    /// How many of `from..to` have arrived; at most [`SPAN`] numbers, all remembered.
-    fn count(&self, from: u64, to: u64) -> u64 {
-        let mut count = 0;
-        let mut at = from;
-        while at < to {
-            let (mask, end) = word_of(at, to);
-            count += u64::from((self.ring[slot(at)] & mask).count_ones());
-            at = end;
-        }
-        count
     }
 
     /// Makes the slots of `expected..number` zero: they now stand for numbers that have not arrived.
@@ -462,7 +449,8 @@ mod tests {
                 }
                 number = highest.saturating_add_signed(step);
             }
-            let begins = |lost: &&u64| lost.checked_sub(1).is_none_or(|before| !model.lost.contains(&before));
+            // Once, because the memory grows with every step.
+            let begins = |number: &&u64| number.checked_sub(1).is_none_or(|before| !model.lost.contains(&before));
             prop_assert_eq!(detector.lost_runs(), model.lost.iter().filter(begins).count() as u64);
         }
     }

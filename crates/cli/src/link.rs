@@ -8,6 +8,7 @@ use crate::hops::Hops;
 use crate::interruption::Interruption;
 use crate::link_speed::Speed;
 use crate::link_tun::{self, TunArguments};
+use crate::metrics_server::MetricsArgument;
 use crate::{address, json, quantity, usage};
 use anyhow::Result;
 use clap::{Args, ValueEnum};
@@ -87,6 +88,8 @@ pub(crate) struct Arguments {
     /// Prints one JSON object on standard output at the end.
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    metrics: MetricsArgument,
 }
 
 /// Where packets are lost.
@@ -144,7 +147,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
         (Some(listen), Some(to)) => relay(arguments, listen, to, &interruption)?,
         _ => {
             let (forward, back) = paths(arguments);
-            link_tun::relay(&arguments.tun, forward, back, Seed(arguments.seed), &arguments.speed(), &interruption)?
+            let seen = (arguments.speed(), &arguments.metrics);
+            link_tun::relay(&arguments.tun, (forward, back), Seed(arguments.seed), seen, &interruption)?
         }
     };
     tell(&report);
@@ -158,10 +162,14 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
 fn relay(arguments: &Arguments, listen: SocketAddr, to: SocketAddr, interruption: &Interruption) -> Result<LinkReport> {
     let (forward, back) = paths(arguments);
     let config = LinkConfig { forward, back, seed: Seed(arguments.seed), ..LinkConfig::new(listen, to) };
-    let link = Link::bind(&config).map_err(explain)?;
+    let mut link = Link::bind(&config).map_err(explain)?;
+    let metrics = arguments.metrics.serve_link(|| link.watch())?;
     eprintln!("listening on {}", link.local_addr());
     eprintln!("relaying to {to} at {}; interrupt to end", arguments.speed());
     eprintln!("{PRIORITY}");
+    if let Some(told) = metrics {
+        eprintln!("{told}");
+    }
     Ok(link.run(interruption.flag())?)
 }
 

@@ -5,6 +5,7 @@
 //! Invariant: what the command line has wrong is bad usage, and nothing has been made by then.
 
 use crate::interruption::Interruption;
+use crate::metrics_server::MetricsArgument;
 use anyhow::Result;
 use clap::Args;
 use segstream_base::random::Seed;
@@ -28,10 +29,9 @@ pub(crate) struct TunArguments {
 #[cfg(target_os = "linux")]
 pub(crate) fn relay(
     arguments: &TunArguments,
-    forward: PathConfig,
-    back: PathConfig,
+    (forward, back): (PathConfig, PathConfig),
     seed: Seed,
-    speed: &str,
+    (speed, metrics): (String, &MetricsArgument),
     interruption: &Interruption,
 ) -> Result<LinkReport> {
     use crate::usage;
@@ -45,11 +45,15 @@ pub(crate) fn relay(
         None => TunAddresses::default(),
     };
     let config = TunConfig { addresses, forward, back, seed, ..TunConfig::new(first, second) };
-    let link = TunLink::open(&config).map_err(explain)?;
+    let mut link = TunLink::open(&config).map_err(explain)?;
+    let metrics = metrics.serve_link(|| link.watch())?;
     let [there, here] = link.interfaces();
     eprintln!("{first} has {} on {there}, {second} has {} on {here}", addresses.first(), addresses.second());
     eprintln!("relaying between them at {speed}; interrupt to end");
     eprintln!("{}", crate::link::PRIORITY);
+    if let Some(told) = metrics {
+        eprintln!("{told}");
+    }
     Ok(link.run(interruption.flag())?)
 }
 
@@ -68,6 +72,12 @@ fn explain(error: segstream_net::link::tun::TunError) -> anyhow::Error {
 
 /// Refuses: there are no network namespaces.
 #[cfg(not(target_os = "linux"))]
-pub(crate) fn relay(_: &TunArguments, _: PathConfig, _: PathConfig, _: Seed, _: &str, _: &Interruption) -> Result<LinkReport> {
+pub(crate) fn relay(
+    _: &TunArguments,
+    _: (PathConfig, PathConfig),
+    _: Seed,
+    _: (String, &MetricsArgument),
+    _: &Interruption,
+) -> Result<LinkReport> {
     Err(crate::usage::bad("only Linux has network namespaces; give --listen and --to instead of --tun"))
 }

@@ -28,6 +28,7 @@ mod inspect;
 mod interruption;
 mod json;
 mod link;
+mod link_metrics;
 mod link_speed;
 mod link_tun;
 mod live_statistics;

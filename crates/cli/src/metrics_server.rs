@@ -1,12 +1,15 @@
 //! Metrics over HTTP: at an address (`--metrics ADDR`), for Prometheus and whatever reads its text format, and always at a local socket, for
 //! `segstream top` of the same user.
 //!
-//! Started by `send` and `recv` before they open their socket; answers on a thread of its own until the program ends.
+//! Started by `send`, `recv`, `bench serve` and `link` before they open their socket; answers on a thread of its own until the program ends.
+//! While the program shuts down, /healthz says so, so that whoever distributes work sends it elsewhere.
 //!
 //! Invariant: what is served are counts, times and addresses. No key, code, payload or file name is among the metrics
 //! (`segstream::metrics`).
 
 use crate::address;
+use crate::interruption::ShutdownFlag;
+use crate::link_metrics::LinkMetrics;
 use crate::local_sockets::OwnSocket;
 use anyhow::{Result, anyhow};
 use clap::Args;
@@ -14,6 +17,7 @@ use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 use metrics_util::MetricKindMask;
 use segstream::Builder;
 use segstream::metrics::{ASSEMBLY, DELAY_OVER_LEAST, Demand, SECONDS_BUCKETS};
+use segstream_net::link::LinkWatch;
 use std::net::SocketAddr;
 use std::time::Duration;
 use tiny_http::{Header, Method, Request, Response, Server};
@@ -37,6 +41,8 @@ pub(crate) struct MetricsArgument {
 pub(crate) struct Serving {
     /// Where, if the user has asked for an address.
     pub(crate) told: Option<String>,
+    /// What /healthz tells.
+    pub(crate) shutdown: ShutdownFlag,
     _socket: Option<OwnSocket>,
 }
 
@@ -46,10 +52,7 @@ impl MetricsArgument {
     /// # Errors
     /// If the address cannot be used.
     pub(crate) fn serve<E>(&self, builder: Builder<E>) -> Result<(Builder<E>, Serving)> {
-        let at_address = self.metrics.map(|address| {
-            Server::http(address).map_err(|error| anyhow!("{address} cannot serve metrics ({error}); choose another --metrics"))
-        });
-        let at_address = at_address.transpose()?;
+        let at_address = self.server()?;
         // Without a socket `top` does not see this process, and nothing else is missing.
         let socket = OwnSocket::new().ok();
         let local = socket.as_ref().and_then(|socket| Server::http_unix(socket.path()).ok());
@@ -58,27 +61,73 @@ impl MetricsArgument {
             .set_buckets_for_metric(Matcher::Full(DELAY_OVER_LEAST.to_owned()), SECONDS_BUCKETS)?
             .idle_timeout(MetricKindMask::GAUGE, Some(ENDED_KEPT))
             .install_recorder()?;
-        let demand = Demand::default();
-        let told = at_address.as_ref().map(|server| format!("metrics: http://{}/metrics", server.server_addr()));
+        let served = Served { recorder, demand: Demand::default(), shutdown: ShutdownFlag::default(), link: None };
+        let told = at_address.as_ref().map(told);
+        let (demand, shutdown) = (served.demand.clone(), served.shutdown.clone());
         for server in at_address.into_iter().chain(local) {
-            let (recorder, demand) = (recorder.clone(), demand.clone());
-            std::thread::Builder::new().name("metrics".to_owned()).spawn(move || {
-                for request in server.incoming_requests() {
-                    // A reader that has gone away needs no answer.
-                    let _ = answer(request, &recorder, &demand);
-                }
-            })?;
+            served.clone().start(server)?;
         }
         let builder = if told.is_some() { builder.metrics() } else { builder.metrics_on_demand(demand) };
-        Ok((builder, Serving { told, _socket: socket }))
+        Ok((builder, Serving { told, shutdown, _socket: socket }))
+    }
+
+    /// Starts the server of a link, if an address was given.
+    ///
+    /// # Errors
+    /// If the address cannot be used.
+    pub(crate) fn serve_link(&self, watch: impl FnOnce() -> LinkWatch) -> Result<Option<String>> {
+        let Some(server) = self.server()? else { return Ok(None) };
+        let recorder = PrometheusBuilder::new().install_recorder()?;
+        let told = told(&server);
+        let link = Some(LinkMetrics::of(watch()));
+        Served { recorder, demand: Demand::default(), shutdown: ShutdownFlag::default(), link }.start(server)?;
+        Ok(Some(told))
+    }
+
+    /// The server at the address that was given.
+    fn server(&self) -> Result<Option<Server>> {
+        let Some(address) = self.metrics else { return Ok(None) };
+        let server = Server::http(address);
+        server.map(Some).map_err(|error| anyhow!("{address} cannot serve metrics ({error}); choose another --metrics"))
     }
 }
 
-fn answer(request: Request, recorder: &PrometheusHandle, demand: &Demand) -> std::io::Result<()> {
+/// Where a server is, for people.
+fn told(server: &Server) -> String {
+    format!("metrics: http://{}/metrics", server.server_addr())
+}
+
+/// What requests are answered from.
+#[derive(Clone)]
+struct Served {
+    recorder: PrometheusHandle,
+    demand: Demand,
+    shutdown: ShutdownFlag,
+    /// The link that is read when it is asked for.
+    link: Option<LinkMetrics>,
+}
+
+impl Served {
+    /// Answers requests on a thread of its own.
+    fn start(self, server: Server) -> Result<()> {
+        std::thread::Builder::new().name("metrics".to_owned()).spawn(move || {
+            for request in server.incoming_requests() {
+                // A reader that has gone away needs no answer.
+                let _ = answer(request, &self);
+            }
+        })?;
+        Ok(())
+    }
+}
+
+fn answer(request: Request, Served { recorder, demand, shutdown, link }: &Served) -> std::io::Result<()> {
     let path = request.url().split('?').next().unwrap_or_default();
     match (request.method(), path) {
         (Method::Get | Method::Head, "/metrics") => {
             demand.ask();
+            if let Some(link) = link {
+                link.publish();
+            }
             recorder.run_upkeep();
             let text = Response::from_string(recorder.render());
             match Header::from_bytes("Content-Type", CONTENT_TYPE) {
@@ -86,10 +135,64 @@ fn answer(request: Request, recorder: &PrometheusHandle, demand: &Demand) -> std
                 Err(()) => request.respond(text),
             }
         }
+        (Method::Get | Method::Head, "/healthz") if shutdown.is_set() => {
+            request.respond(Response::from_string("shutting down\n").with_status_code(503))
+        }
         (Method::Get | Method::Head, "/healthz") => request.respond(Response::from_string("ok\n")),
         (Method::Get | Method::Head, _) => {
             request.respond(Response::from_string("there are /metrics and /healthz\n").with_status_code(404))
         }
         _ => request.respond(Response::from_string("only GET is answered\n").with_status_code(405)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use segstream::vocabulary::QUANTITIES;
+    use std::collections::BTreeSet;
+
+    /// Every metric that is served by any verb.
+    fn served() -> BTreeSet<&'static str> {
+        let quantities = QUANTITIES.iter().map(|quantity| quantity.metric);
+        quantities.chain(segstream::metrics::OTHERS.iter().copied()).chain(crate::link_metrics::names()).collect()
+    }
+
+    fn file(path: &str) -> String {
+        std::fs::read_to_string(format!("{}/../../{path}", env!("CARGO_MANIFEST_DIR"))).unwrap()
+    }
+
+    /// The names of metrics in a text, without what Prometheus appends to those of a histogram.
+    fn named(text: &str) -> BTreeSet<String> {
+        let words = text.split(|char: char| !char.is_ascii_alphanumeric() && char != '_');
+        let names = words.filter(|word| word.starts_with("segstream_"));
+        names
+            .map(|name| ["_bucket", "_sum", "_count"].iter().fold(name, |name, end| name.strip_suffix(end).unwrap_or(name)).to_owned())
+            .collect()
+    }
+
+    #[test]
+    fn every_query_of_the_dashboard_names_metrics_that_are_served() {
+        let dashboard: serde_json::Value = serde_json::from_str(&file("observing/grafana-dashboard.json")).unwrap();
+        let panels = dashboard["panels"].as_array().unwrap();
+        let targets = panels.iter().filter_map(|panel| panel["targets"].as_array()).flatten();
+        let queries: Vec<&str> = targets.map(|target| target["expr"].as_str().unwrap()).collect();
+        assert!(queries.len() > 20, "{}", queries.len());
+        let served = served();
+        for query in queries {
+            let names = named(query);
+            assert!(!names.is_empty(), "{query} names no metric of ours");
+            for name in names {
+                assert!(served.contains(name.as_str()), "{name} of {query} is not served");
+            }
+        }
+    }
+
+    #[test]
+    fn the_documentation_names_every_metric_that_is_served_and_no_other() {
+        let page = file("docs/OBSERVING.md");
+        let told = named(&page);
+        let served: BTreeSet<String> = served().into_iter().map(str::to_owned).collect();
+        assert_eq!(served.difference(&told).collect::<Vec<_>>(), Vec::<&String>::new(), "not in docs/OBSERVING.md");
+        assert_eq!(told.difference(&served).collect::<Vec<_>>(), Vec::<&String>::new(), "only in docs/OBSERVING.md");
     }
 }

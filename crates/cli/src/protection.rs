@@ -22,8 +22,11 @@ const IDENTITY: &str = "identity.pem";
 /// The peers met before, unless another file is named.
 pub(crate) const KNOWN_PEERS: &str = "known_peers";
 
+/// The variable of the environment that names a key log, as with browsers (draft-ietf-tls-keylogfile).
+const KEY_LOG_VARIABLE: &str = "SSLKEYLOGFILE";
+
 /// The flags of both ends, by the names of their fields, that mean something with encryption only.
-const ENCRYPTED: &[&str] = &["identity", "certificate", "authority", "key_log"];
+const ENCRYPTED: &[&str] = &["identity", "certificate", "authority", "key_log", "key_log_env"];
 
 /// The flags of both ends.
 #[derive(Clone, Debug, Args)]
@@ -44,6 +47,10 @@ pub(crate) struct Protection {
     /// capture of them contains. Whoever has the file can read the transfer.
     #[arg(long, value_name = "FILE")]
     key_log: Option<PathBuf>,
+    /// Appends the secrets to the file that SSLKEYLOGFILE of the environment names. Release builds look at the variable only with this flag;
+    /// builds with debug assertions always do, and say so.
+    #[arg(long, conflicts_with = "key_log")]
+    key_log_env: bool,
     /// No encryption and no authentication, for laboratories: anyone on the path can read and change what is sent. Both ends
     /// must use it.
     #[arg(long)]
@@ -120,14 +127,47 @@ impl Protection {
 
     /// The builder with the key log, if one was named.
     pub(crate) fn with_key_log<E>(&self, builder: Builder<E>) -> Result<Builder<E>> {
-        let Some(file) = &self.key_log else { return Ok(builder) };
-        let log = KeyLog::open(file).with_context(|| format!("the key log {} cannot be opened", file.display()))?;
+        let variable = std::env::var_os(KEY_LOG_VARIABLE).filter(|file| !file.is_empty()).map(PathBuf::from);
+        if self.key_log_env && variable.is_none() {
+            return Err(usage::bad(format!("--key-log-env needs the variable {KEY_LOG_VARIABLE}, which is not set; give --key-log FILE")));
+        }
+        let Some(file) = self.key_log_file(cfg!(debug_assertions), variable) else { return Ok(builder) };
+        let log = KeyLog::open(&file).with_context(|| format!("the key log {} cannot be opened", file.display()))?;
         eprintln!("key log: whoever has {} can read this transfer", file.display());
         Ok(builder.key_log(log))
+    }
+
+    /// The file for secrets, of a debug build or not, where the environment names `variable`.
+    // Why not always: whoever sets a variable of the environment would read transfers of programs that never agreed to it.
+    fn key_log_file(&self, is_debug: bool, variable: Option<PathBuf>) -> Option<PathBuf> {
+        self.key_log.clone().or(variable.filter(|_| self.key_log_env || is_debug))
     }
 
     /// The authorities whose certificates are accepted, if any were named.
     pub(crate) fn authorities(&self) -> Result<Option<Authorities>> {
         Ok(self.authority.as_deref().map(Authorities::load).transpose()?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_release_build_looks_at_the_environment_only_when_asked() {
+        let protection = |key_log: Option<&str>, key_log_env| Protection {
+            identity: None,
+            certificate: None,
+            authority: None,
+            key_log: key_log.map(PathBuf::from),
+            key_log_env,
+            insecure: false,
+        };
+        let of = |protection: Protection, is_debug| protection.key_log_file(is_debug, Some("variable".into()));
+        assert_eq!(of(protection(None, false), false), None);
+        assert_eq!(of(protection(None, true), false), Some("variable".into()));
+        assert_eq!(of(protection(None, false), true), Some("variable".into()));
+        assert_eq!(of(protection(Some("named"), false), true), Some("named".into()));
+        assert_eq!(protection(None, true).key_log_file(true, None), None);
     }
 }

@@ -26,7 +26,8 @@ mod storage;
 mod writer;
 
 use crate::explicit_flags::ExplicitFlags;
-use crate::interruption::Interruption;
+use crate::interruption::{Interruption, Shutdown, ShutdownArgument};
+use crate::live_statistics::StatsArguments;
 use crate::metrics_server::MetricsArgument;
 use crate::protection::Protection;
 use crate::recording::QlogArgument;
@@ -37,7 +38,7 @@ use checks::Overwrite;
 use clap::{Args, ValueEnum};
 use receiving::Receiving;
 use segstream::Config;
-use segstream_base::{Bytes, Duration};
+use segstream_base::Bytes;
 use segstream_lab::registry;
 use sender_admission::{AdmissionArguments, SenderAdmission};
 use sink::Device;
@@ -109,14 +110,15 @@ pub(crate) struct Arguments {
     loss_log: Option<PathBuf>,
     #[command(flatten)]
     qlog: QlogArgument,
-    /// Prints the statistics of each connection on standard error at this interval, one line of JSON each time.
-    #[arg(long, value_name = "T", value_parser = quantity::positive_duration)]
-    stats: Option<Duration>,
+    #[command(flatten)]
+    stats: StatsArguments,
     /// Prints one JSON object for each connection on standard output; with --out - on standard error, as the last line.
     #[arg(long)]
     json: bool,
     #[command(flatten)]
     metrics: MetricsArgument,
+    #[command(flatten)]
+    shutdown: ShutdownArgument,
     #[command(flatten)]
     admission: AdmissionArguments,
     #[command(flatten)]
@@ -162,6 +164,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     }
     let destination = destination(arguments.out.as_ref())?;
     let segments = arguments.segments_json.as_deref().map(SegmentLines::create).transpose()?;
+    let stats = arguments.stats.start()?;
     let (mut admission, builder) = SenderAdmission::of(arguments)?;
     // Why unlimited: whether a sender may go without flow and rate control is the sender's own decision.
     let config = Config { unlimited: true, ..Config::default() };
@@ -180,8 +183,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     if matches!(destination, Destination::Nowhere) {
         eprintln!("no --out: the data is counted and discarded");
     }
-    let interruption = Interruption::listen(Some(endpoint.waker()))?;
-    let success = Receiving::new(endpoint, arguments, admission, destination, segments, interruption).run()?;
+    let interruption = Interruption::listen_for_shutdown(endpoint.waker(), metrics.shutdown.clone())?;
+    let shutdown = Shutdown::of(&interruption, arguments.shutdown);
+    let success = Receiving::new(endpoint, arguments, admission, destination, (segments, stats), (interruption, shutdown)).run()?;
     recording.finish();
     Ok(if success { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

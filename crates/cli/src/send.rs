@@ -26,7 +26,8 @@ mod trust;
 mod walk;
 
 use crate::explicit_flags::ExplicitFlags;
-use crate::interruption::Interruption;
+use crate::interruption::{Interruption, Shutdown, ShutdownArgument};
+use crate::live_statistics::{StatsArguments, StatsLines};
 use crate::metrics_server::MetricsArgument;
 use crate::protection::Protection;
 use crate::recording::QlogArgument;
@@ -170,14 +171,15 @@ pub(crate) struct Arguments {
     /// verdict.
     #[arg(long, value_name = "FILE")]
     segments_json: Option<PathBuf>,
-    /// Prints statistics on standard error at this interval, one line of JSON each time.
-    #[arg(long, value_name = "T", value_parser = quantity::positive_duration)]
-    stats: Option<Duration>,
+    #[command(flatten)]
+    stats: StatsArguments,
     /// Prints one JSON object on standard output.
     #[arg(long)]
     json: bool,
     #[command(flatten)]
     metrics: MetricsArgument,
+    #[command(flatten)]
+    shutdown: ShutdownArgument,
     #[command(flatten)]
     qlog: QlogArgument,
     #[command(flatten)]
@@ -215,7 +217,7 @@ struct Plan {
     changes: Vec<ScheduledChange>,
     /// Whether what the last transfer found is used.
     careful_resume: bool,
-    stats: Option<Duration>,
+    stats: StatsLines,
 }
 
 /// Runs the verb.
@@ -244,8 +246,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     for warning in endpoint.warnings() {
         eprintln!("{warning}");
     }
-    let interruption = Interruption::listen(Some(endpoint.waker()))?;
-    let report = Transfer::new(endpoint, plan, segments, interruption).run()?;
+    let interruption = Interruption::listen_for_shutdown(endpoint.waker(), metrics.shutdown.clone())?;
+    let shutdown = Shutdown::of(&interruption, arguments.shutdown);
+    let report = Transfer::new(endpoint, plan, segments, (interruption, shutdown)).run()?;
     recording.finish();
     if let Some(sentence) = report.sentence_of_sender() {
         eprintln!("{sentence}");
@@ -316,7 +319,7 @@ fn plan(arguments: &Arguments) -> Result<Plan> {
         drops_oldest: arguments.drop_oldest,
         changes,
         careful_resume: arguments.careful_resume && rate.is_auto(),
-        stats: arguments.stats,
+        stats: arguments.stats.start()?,
     })
 }
 

@@ -65,6 +65,9 @@ pub(crate) struct EndpointState {
     incoming: VecDeque<ConnectionId>,
     /// Connections with pending events.
     with_events: VecDeque<ConnectionId>,
+    /// How metrics and records name the connections.
+    #[cfg(any(feature = "metrics", feature = "recorder"))]
+    numbers: crate::connection_numbers::ConnectionNumbers,
     /// What was published of the connections, if that is wanted.
     #[cfg(feature = "metrics")]
     publisher: Option<crate::metrics::Publisher>,
@@ -92,6 +95,8 @@ impl EndpointState {
             states: BTreeMap::new(),
             incoming: VecDeque::new(),
             with_events: VecDeque::new(),
+            #[cfg(any(feature = "metrics", feature = "recorder"))]
+            numbers: Default::default(),
             #[cfg(feature = "metrics")]
             publisher,
             #[cfg(feature = "recorder")]
@@ -175,7 +180,7 @@ impl EndpointState {
         let Some(recording) = &mut self.recording else { return };
         while let Some((id, events)) = self.protocol.poll_trace() {
             if let Some(connection) = self.protocol.connection(id) {
-                recording.record(id, connection, events);
+                recording.record(id, self.numbers.of(id), connection, events);
             }
         }
     }
@@ -185,7 +190,7 @@ impl EndpointState {
         let Some(connection_state) = self.states.get_mut(&id) else { return false };
         #[cfg(feature = "metrics")]
         if let (Cause::Connected, Some(publisher)) = (cause, &mut self.publisher) {
-            publisher.on_established(now, id);
+            publisher.on_established(now, id, self.numbers.of(id));
         }
         match cause {
             Cause::Connected if connection_state.incoming => self.incoming.push_back(id),
@@ -237,6 +242,8 @@ impl EndpointState {
                     recording.end(id);
                 }
             }
+            #[cfg(any(feature = "metrics", feature = "recorder"))]
+            self.numbers.forget(id);
             self.protocol.release(id);
             self.states.remove(&id);
         }

@@ -143,6 +143,8 @@ mod builder;
 mod closing;
 mod config;
 pub mod congestion;
+#[cfg(any(feature = "metrics", feature = "recorder"))]
+mod connection_numbers;
 mod connection_state;
 mod endpoint_state;
 mod error;

@@ -16,7 +16,7 @@ use segstream_proto::endpoint::UnmatchedCounters;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The time between two publications.
 const PERIOD: Duration = Duration::from_secs(1);
@@ -45,6 +45,20 @@ const STREAMS_MAX: usize = 64;
 
 /// How often the values of this process were published: two scrapes with the same number have the same values.
 pub const PUBLICATIONS: &str = "segstream_publications_total";
+
+/// The metrics that are no quantity of [`crate::vocabulary::QUANTITIES`].
+pub const OTHERS: &[&str] = &[
+    CONNECTIONS,
+    CONNECTIONS_ESTABLISHED,
+    UNMATCHED,
+    PUBLICATIONS,
+    CONNECTION_SENT,
+    CONNECTION_RECEIVED,
+    CONNECTION_LOSS,
+    STREAM_SEGMENTS,
+    ASSEMBLY,
+    DELAY_OVER_LEAST,
+];
 
 /// Buckets for the two histograms, in seconds, for recorders that want them.
 pub const SECONDS_BUCKETS: &[f64] = &[0.0001, 0.0003, 0.001, 0.003, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0];
@@ -76,12 +90,10 @@ impl Demand {
     }
 }
 
-/// The number of the next connection of the process, the label `connection`.
-static NEXT: AtomicU64 = AtomicU64::new(0);
-
 /// What was published of one connection.
 #[derive(Debug)]
 struct Published {
+    /// The label `connection`.
     number: u64,
     totals: Vec<u64>,
     /// The phase, so that an old one can be set to 0.
@@ -143,10 +155,9 @@ impl Publisher {
         self.due
     }
 
-    /// A connection is established: its values are published from now on.
-    pub(crate) fn on_established(&mut self, now: Timestamp, id: ConnectionId) {
+    /// A connection is established, the one with this number in the process: its values are published from now on.
+    pub(crate) fn on_established(&mut self, now: Timestamp, id: ConnectionId, number: u64) {
         metrics::counter!(CONNECTIONS_ESTABLISHED).increment(1);
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let published = Published {
             number,
             totals: vec![0; QUANTITIES.len()],
@@ -214,8 +225,11 @@ impl Publisher {
     pub(crate) fn on_removed(&mut self, id: ConnectionId, peer: SocketAddr, statistics: &Statistics) {
         if self.connections.contains_key(&id) {
             self.publish_one(id, peer, statistics);
-            if let Some(published) = self.connections.remove(&id) {
+            if let Some(mut published) = self.connections.remove(&id) {
                 let labels = [("connection", published.number.to_string()), ("peer", peer.to_string())];
+                if self.is_wanted {
+                    published.publish_streams(&labels);
+                }
                 // What a recorder keeps of a connection that has ended must not look like traffic.
                 for rate in [CONNECTION_SENT, CONNECTION_RECEIVED, CONNECTION_LOSS] {
                     metrics::gauge!(rate, &labels).set(0.0);
@@ -239,16 +253,7 @@ impl Publisher {
             metrics::gauge!(CONNECTION_RECEIVED, &labels).set((received - before.received) as f64 / seconds);
             metrics::gauge!(CONNECTION_LOSS, &labels).set(if all > 0.0 { lost / all } else { 0.0 });
         }
-        for ((stream, ours), verdicts) in published.streams.iter_mut().filter(|(_, verdicts)| verdicts.changed) {
-            verdicts.changed = false;
-            for (verdict, count) in VERDICTS.iter().zip(verdicts.counts) {
-                let [connection, peer] = labels.clone();
-                let direction = if *ours { "sent" } else { "received" };
-                let stream = ("stream", stream.to_string());
-                let of = [connection, peer, stream, ("direction", direction.to_owned()), ("verdict", verdict.name().to_owned())];
-                metrics::gauge!(STREAM_SEGMENTS, &of).set(count as f64);
-            }
-        }
+        published.publish_streams(&labels);
     }
 
     fn publish_one(&mut self, id: ConnectionId, peer: SocketAddr, statistics: &Statistics) {
@@ -289,6 +294,20 @@ impl Publisher {
 }
 
 impl Published {
+    /// Publishes the verdicts of its streams that have changed.
+    fn publish_streams(&mut self, labels: &[(&'static str, String); 2]) {
+        for ((stream, ours), verdicts) in self.streams.iter_mut().filter(|(_, verdicts)| verdicts.changed) {
+            verdicts.changed = false;
+            for (verdict, count) in VERDICTS.iter().zip(verdicts.counts) {
+                let [connection, peer] = labels.clone();
+                let direction = if *ours { "sent" } else { "received" };
+                let stream = ("stream", stream.to_string());
+                let of = [connection, peer, stream, ("direction", direction.to_owned()), ("verdict", verdict.name().to_owned())];
+                metrics::gauge!(STREAM_SEGMENTS, &of).set(count as f64);
+            }
+        }
+    }
+
     /// Limit: of a connection with more streams than [`STREAMS_MAX`] the ones that were opened first are not told apart any more.
     fn count_verdict(&mut self, stream: StreamKey, count: u64, verdict: Verdict) {
         let verdicts = self.streams.entry(stream).or_default();

@@ -73,6 +73,9 @@ pub struct Statistics {
     pub segments_confirmed: u64,
     /// Shipments of the peer declared lost, total; includes those that came late (spurious losses).
     pub shipments_detected_lost: u64,
+    /// Runs of consecutive shipments of the peer that were declared lost, total: `shipments_detected_lost` by it is the mean length of a
+    /// burst.
+    pub shipment_runs_lost: u64,
     /// Shipments of the peer that were reordered: they came after a higher number, total.
     pub shipments_late: u64,
     /// Datagrams that failed authentication (the AEAD tag; in plain mode the checksum), total.
@@ -81,6 +84,8 @@ pub struct Statistics {
     pub shipments_duplicate: u64,
     /// Authenticated datagrams that could not be decoded, total.
     pub shipments_malformed: u64,
+    /// Moves of the peer to another address that was validated, total.
+    pub peer_migrations: u64,
     /// The reordering threshold R in force (RFC 9002 6.1.1), now.
     pub reordering_threshold_shipments: u32,
     /// The smallest round trip of the last ten seconds, now.
@@ -89,6 +94,10 @@ pub struct Statistics {
     pub rtt_ms_smoothed: Option<f64>,
     /// The rate in force in our direction, now; `None` when unpaced.
     pub rate_bps: Option<u64>,
+    /// Bytes in flight in our direction, in whole IP packets, now; `None` unless the rate is automatic.
+    pub in_flight_bytes: Option<u64>,
+    /// How many bytes may be in flight, now; `None` unless the rate is automatic.
+    pub in_flight_cap_bytes: Option<u64>,
     /// The standing queue on the path in our direction, now; `None` unless the rate is automatic and this is known.
     pub queue_ms: Option<f64>,
     /// The spacing of state shipments where they arrive over their spacing where they left (rho), now: above 1 a queue grows. `None` as
@@ -134,6 +143,7 @@ impl Statistics {
         let (lost, late) = connection.shipments_lost();
         let rtt = connection.rtt();
         let shared = connection.shared_path();
+        let in_flight = connection.in_flight();
         Self {
             shipments_sent: counters.datagrams_sent,
             bytes_sent: counters.bytes_sent,
@@ -165,14 +175,18 @@ impl Statistics {
             holes_longest_run: receiver.holes_longest_run,
             segments_confirmed: receiver.segments_confirmed,
             shipments_detected_lost: lost,
+            shipment_runs_lost: connection.shipment_runs_lost(),
             shipments_late: late,
             authentication_failures: counters.authentication_failures,
             shipments_duplicate: counters.duplicates,
             shipments_malformed: counters.malformed,
+            peer_migrations: counters.migrations,
             reordering_threshold_shipments: connection.reorder(),
             rtt_ms_min: rtt.map(|(min, _)| min.as_millis_f64()),
             rtt_ms_smoothed: rtt.map(|(_, smoothed)| smoothed.as_millis_f64()),
             rate_bps: connection.rate().map(|rate| rate.bits_per_second()),
+            in_flight_bytes: in_flight.map(|(bytes, _)| bytes),
+            in_flight_cap_bytes: in_flight.map(|(_, cap)| cap),
             queue_ms: shared.and_then(|shared| shared.queue_ms),
             rho: shared.and_then(|shared| shared.rho),
             delivery_bps: shared.and_then(|shared| shared.delivery_bps),

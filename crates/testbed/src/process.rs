@@ -161,6 +161,11 @@ impl Running {
         self.wait()
     }
 
+    /// Waits for the end while standard input stays open.
+    pub fn end_with_open_input(self) -> Ended {
+        self.wait()
+    }
+
     /// Ends standard input and waits for the end.
     pub fn end(mut self) -> Ended {
         self.end_input();

@@ -12,12 +12,13 @@ use super::measurement::{Processors, Sample};
 use super::transport::{Catalogue, Transport};
 use crate::address;
 use crate::code_argument::{CodeArguments, VARIABLE};
-use crate::interruption::Interruption;
+use crate::interruption::{Interruption, Shutdown, ShutdownArgument, ShutdownStage};
+use crate::metrics_server::MetricsArgument;
 use crate::usage;
 use anyhow::{Context as _, Result, bail};
 use clap::Args;
 use segstream::blocking::Endpoint;
-use segstream::{Admission, ConnectionId, Contract, Error, Fingerprint, Identity, OneTimeCode, Peer, StreamId};
+use segstream::{Admission, ConnectionId, Contract, Error, Fingerprint, Identity, OneTimeCode, Peer, Received, StreamId};
 use segstream_base::Duration;
 use segstream_lab::machine::Machine;
 use serde::de::DeserializeOwned;
@@ -45,6 +46,10 @@ pub(super) struct ServeArguments {
     /// Does not pin the ends to processors.
     #[arg(long)]
     no_pin: bool,
+    #[command(flatten)]
+    metrics: MetricsArgument,
+    #[command(flatten)]
+    shutdown: ShutdownArgument,
 }
 
 /// Whom `run` goes to.
@@ -83,13 +88,18 @@ pub(super) fn serve(arguments: &ServeArguments) -> Result<ExitCode> {
     let catalogue = Catalogue::ask(arguments.peers.as_deref(), true)?;
     let (identity, admission) = (Identity::generate()?, Admission::nobody());
     let fingerprint = identity.fingerprint();
-    let mut endpoint = Endpoint::builder().identity(identity).admission(admission.clone()).listen(arguments.listen)?;
-    let interruption = Interruption::listen(Some(endpoint.waker()))?;
+    let (builder, metrics) = arguments.metrics.serve(Endpoint::builder().identity(identity).admission(admission.clone()))?;
+    let mut endpoint = builder.listen(arguments.listen)?;
+    let interruption = Interruption::listen_for_shutdown(endpoint.waker(), metrics.shutdown.clone())?;
+    let mut shutdown = Shutdown::of(&interruption, arguments.shutdown);
     let address = endpoint.local_addr();
     eprintln!("listening on {address}");
+    if let Some(told) = &metrics.told {
+        eprintln!("{told}");
+    }
     let place = address::destination(address);
     let processors = Processors::choose(!arguments.no_pin);
-    while !interruption.is_asked() {
+    while !interruption.is_asked() && shutdown.at(endpoint.clock().now()) == ShutdownStage::No {
         let code = OneTimeCode::generate()?;
         admission.allow_once(&code)?;
         eprintln!("to measure: {VARIABLE}={code} segstream bench run {place} --peer {fingerprint} --code");
@@ -98,7 +108,8 @@ pub(super) fn serve(arguments: &ServeArguments) -> Result<ExitCode> {
             Err(Error::Woken) => break,
             Err(error) => return Err(error.into()),
         };
-        let mut session = Session { endpoint: &mut endpoint, id, answers: StreamId::FIRST };
+        let mut session =
+            Session { endpoint: &mut endpoint, id, answers: StreamId::FIRST, interruption: &interruption, shutdown: &mut shutdown };
         match session.serve(&catalogue, arguments.listen, processors) {
             Ok(measurements) => eprintln!("{measurements} measurements served"),
             Err(_) if interruption.is_asked() => {}
@@ -115,16 +126,39 @@ struct Session<'a> {
     id: ConnectionId,
     /// The stream of the answers.
     answers: StreamId,
+    interruption: &'a Interruption,
+    shutdown: &'a mut Shutdown,
 }
 
 impl Session<'_> {
+    /// The next request. After SIGTERM whoever measures may go on for a time, and nobody else comes.
+    fn request(&mut self) -> Result<Option<Received>> {
+        loop {
+            let now = self.endpoint.clock().now();
+            let timeout = match self.shutdown.at(now) {
+                ShutdownStage::No => None,
+                ShutdownStage::Over => bail!("the measurements were not over when the server had to end"),
+                ShutdownStage::Until(until) => Some(until.since(now).into()),
+                ShutdownStage::Begins => {
+                    self.endpoint.stop_accepting();
+                    eprintln!("{}", self.shutdown.sentence());
+                    continue;
+                }
+            };
+            match self.endpoint.connection(self.id).recv(StreamId(0), timeout) {
+                Err(Error::Woken | Error::TimedOut) if !self.interruption.is_asked() => {}
+                received => return Ok(received?),
+            }
+        }
+    }
+
     /// Serves requests until the connection ends; how many there were.
     fn serve(&mut self, catalogue: &Catalogue, bind: SocketAddr, processors: Processors) -> Result<u64> {
         self.answers = self.endpoint.connection(self.id).open_stream(Contract::default())?;
         let transports = catalogue.available().map(|transport| transport.known.clone()).collect();
         self.say(&Greeting { version: env!("CARGO_PKG_VERSION").to_owned(), machine: Machine::here(), transports })?;
         let mut served = 0;
-        while let Some(segment) = self.endpoint.connection(self.id).recv(StreamId(0), None)? {
+        while let Some(segment) = self.request()? {
             let request: Request =
                 serde_json::from_slice(&segment.bytes).context("a request cannot be decoded; use the same version on both hosts")?;
             let name = &request.transport;
@@ -157,6 +191,7 @@ impl Session<'_> {
             match self.endpoint.connection(self.id).closed(Some(LOOK.into())) {
                 Ok(reason) => bail!("the measuring host has disconnected: {reason}"),
                 Err(Error::TimedOut) => {}
+                Err(Error::Woken) if !self.interruption.is_asked() => {}
                 Err(error) => return Err(error.into()),
             }
         }

@@ -29,7 +29,7 @@ use page::Exhibit;
 use picture::{Colours, Slice};
 use report::{Report, Run, SliceRecord};
 use score::{DelaySummary, PictureScore};
-use segstream::Bytes;
+use segstream::{Bytes, KeyLog};
 use segstream_base::Duration;
 use segstream_base::random::Seed;
 use segstream_path::LossSpec;
@@ -61,6 +61,12 @@ pub(crate) struct Arguments {
     /// Prints one JSON object on standard output.
     #[arg(long)]
     json: bool,
+    /// Appends the secrets of the connections to this file, so that Wireshark can show what a capture of them contains.
+    #[arg(long, value_name = "FILE")]
+    key_log: Option<PathBuf>,
+    /// For tests: how many slices a run has.
+    #[arg(long, value_name = "N", default_value_t = SLICES, hide = true)]
+    slices: usize,
 }
 
 /// What is streamed.
@@ -76,6 +82,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     let began = Instant::now();
     fs::create_dir_all(&arguments.out)
         .with_context(|| format!("cannot make the directory {}; choose another with --out", arguments.out.display()))?;
+    let key_log = arguments
+        .key_log
+        .as_deref()
+        .map(|file| KeyLog::open(file).with_context(|| format!("the key log {} cannot be opened", file.display())));
+    let key_log = key_log.transpose()?;
     let source = source(arguments)?;
     let mut report = Report { circumstances: circumstances(&source), ..Report::default() };
     let mut exhibits = Vec::new();
@@ -85,7 +96,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
         for way in &WAYS {
             bar.set_message(format!("{}, loss {loss}", way.name));
             left -= 1;
-            let (run, outcome) = one_run(way, loss, &source, |took| began.elapsed() + took * (left + 1) <= TIME_MAX)?;
+            let (run, outcome) = one_run(way, loss, &source, key_log.as_ref(), |took| began.elapsed() + took * (left + 1) <= TIME_MAX)?;
             exhibit(&arguments.out, &run, &outcome, &source, &mut exhibits)?;
             report.runs.push(run);
             bar.inc(1);
@@ -106,23 +117,24 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
 }
 
 fn source(arguments: &Arguments) -> Result<Source> {
+    let count = arguments.slices.max(1);
     let (slices, colours, description) = match &arguments.input {
         Some(directory) => {
-            let mut pictures = picture::read_directory(directory, vortex_street::SIDE, SLICES)?;
+            let mut pictures = picture::read_directory(directory, vortex_street::SIDE, count)?;
             let found = pictures.len();
             // Fewer pictures than slices are shown over and over.
-            pictures = (0..SLICES).map(|index| pictures[index % found].clone()).collect();
-            (pictures, Colours::Grey, format!("{SLICES} slices from {found} pictures of {}", directory.display()))
+            pictures = (0..count).map(|index| pictures[index % found].clone()).collect();
+            (pictures, Colours::Grey, format!("{count} slices from {found} pictures of {}", directory.display()))
         }
         None => {
-            let bar = progress(SLICES as u64, "slices computed");
+            let bar = progress(count as u64, "slices computed");
             let threads = std::thread::available_parallelism().map_or(1, usize::from);
-            let slices = vortex_street::slices(Seed(1), SLICES, threads, |done| bar.set_position(done as u64));
+            let slices = vortex_street::slices(Seed(1), count, threads, |done| bar.set_position(done as u64));
             bar.finish_and_clear();
             (
                 slices,
                 Colours::Diverging,
-                format!("{SLICES} vorticity slices of flow past three cylinders, Reynolds number {}", vortex_street::REYNOLDS),
+                format!("{count} vorticity slices of flow past three cylinders, Reynolds number {}", vortex_street::REYNOLDS),
             )
         }
     };
@@ -140,12 +152,18 @@ fn circumstances(source: &Source) -> Vec<(String, String)> {
 
 /// Makes a run until the emulated path has kept its time, at most three times, and only as long as there is time for one more that
 /// takes as long as this.
-fn one_run(way: &Way, loss: &str, source: &Source, has_time_for: impl Fn(std::time::Duration) -> bool) -> Result<(Run, Outcome)> {
+fn one_run(
+    way: &Way,
+    loss: &str,
+    source: &Source,
+    key_log: Option<&KeyLog>,
+    has_time_for: impl Fn(std::time::Duration) -> bool,
+) -> Result<(Run, Outcome)> {
     let spec: LossSpec = loss.parse().with_context(|| format!("the loss process {loss} is not understood"))?;
     let mut attempt = 1;
     loop {
         let began = Instant::now();
-        let outcome = transfer::run(way, &spec, &source.bytes)?;
+        let outcome = transfer::run(way, &spec, &source.bytes, key_log)?;
         if outcome.link.kept_up || attempt == ATTEMPTS_MAX || !has_time_for(began.elapsed()) {
             return Ok((summary(way, loss, attempt, &outcome, source), outcome));
         }

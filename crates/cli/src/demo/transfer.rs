@@ -9,7 +9,9 @@
 use super::way::{self, Way};
 use anyhow::{Context as _, Result, anyhow, bail};
 use segstream::blocking::Endpoint;
-use segstream::{Bytes, Clock, Config, ConnectionEvent, DatagramSize, Identity, Peer, Rate, Received, Statistics, StreamId};
+use segstream::{
+    Builder, Bytes, Clock, Config, ConnectionEvent, DatagramSize, Identity, KeyLog, Peer, Rate, Received, Statistics, StreamId,
+};
 use segstream_base::{Duration, Instant};
 use segstream_net::link::{Link, LinkReport};
 use segstream_path::LossSpec;
@@ -43,14 +45,16 @@ pub(crate) struct Outcome {
 }
 
 /// Sends `slices` in the given way over a path with the given loss process.
-pub(crate) fn run(way: &Way, loss: &LossSpec, slices: &[Bytes]) -> Result<Outcome> {
+pub(crate) fn run(way: &Way, loss: &LossSpec, slices: &[Bytes], key_log: Option<&KeyLog>) -> Result<Outcome> {
     let clock = Clock::start();
     let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
     // Each end has a key of its own for this run, and knows the other's.
     let sender_key = Identity::generate()?;
     // Why fixed: the emulated path loses packets by number, so the pictures compare ways only while they send alike.
     let config = Config { datagram_bytes: DatagramSize::Fixed(1200), ..Config::default() };
-    let viewer = Endpoint::builder().config(config.clone()).allow(sender_key.fingerprint()).clock(clock).listen(any)?;
+    // One end's secrets open what both send.
+    let viewer = Endpoint::builder().config(config.clone()).allow(sender_key.fingerprint()).clock(clock);
+    let viewer = key_log.cloned().into_iter().fold(viewer, Builder::key_log).listen(any)?;
     let link = Link::bind(&way::link(loss, viewer.local_addr()))?;
     let through = Peer { address: link.local_addr(), ..viewer.peer() };
     let config = Config { rate: Rate::smooth(way::BANDWIDTH), ..config };

@@ -11,9 +11,9 @@ use super::sender_admission::SenderAdmission;
 use super::sink::Sink;
 use super::writer::{Completion, Job, Writer};
 use super::{Arguments, Destination, Holes};
-use crate::interruption::Interruption;
+use crate::interruption::{Interruption, Shutdown, ShutdownStage};
 use crate::json;
-use crate::live_statistics::LiveStatistics;
+use crate::live_statistics::{LiveStatistics, StatsLines};
 use crate::manifest::{self, ANSWERS_LABEL, Answer, Takes};
 use crate::progress::Progress;
 use crate::segment_lines::{self, SegmentLines};
@@ -40,7 +40,9 @@ pub(super) struct Receiving<'a> {
     checks: Checks,
     destination: Destination,
     segments: Option<SegmentLines>,
+    stats: StatsLines,
     interruption: Interruption,
+    shutdown: Shutdown,
     incoming: BTreeMap<ConnectionId, Incoming>,
     progress: Progress,
     /// Bytes in the writer's queue.
@@ -56,8 +58,8 @@ impl<'a> Receiving<'a> {
         arguments: &'a Arguments,
         admission: SenderAdmission,
         destination: Destination,
-        segments: Option<SegmentLines>,
-        interruption: Interruption,
+        (segments, stats): (Option<SegmentLines>, StatsLines),
+        (interruption, shutdown): (Interruption, Shutdown),
     ) -> Self {
         Self {
             writer: Writer::start(Sink::new(destination.clone(), arguments.durability, arguments.hidden), endpoint.waker()),
@@ -68,8 +70,10 @@ impl<'a> Receiving<'a> {
             destination,
             segments,
             interruption,
+            shutdown,
             incoming: BTreeMap::new(),
-            progress: Progress::new(arguments.stats.is_some() || arguments.keep),
+            progress: Progress::new(stats.are_on_standard_error() || arguments.keep),
+            stats,
             writing_bytes: 0,
             served: 0,
             success: true,
@@ -78,10 +82,14 @@ impl<'a> Receiving<'a> {
 
     /// Receives until one connection has ended, or with `--keep` until it is interrupted; whether all went well.
     pub(super) fn run(mut self) -> Result<bool> {
-        while !self.interruption.is_asked() {
+        while !self.interruption.is_asked() && !self.is_shut_down() {
             let settling = self.incoming.values().any(|incoming| incoming.closed.is_some());
             let now = self.endpoint.clock().now();
-            let until = self.incoming.values().map(|incoming| incoming.live.next()).fold(now + SLEEP_MAX, Instant::min);
+            let until = self
+                .incoming
+                .values()
+                .map(|incoming| incoming.live.next())
+                .fold((now + SLEEP_MAX).min(self.shutdown.until()), Instant::min);
             let timeout = if settling && self.writing_bytes == 0 { Duration::from_millis(1) } else { until.since(now) };
             let event = self.endpoint.wait(Some(timeout.into()))?;
             let quiet = event.is_none();
@@ -102,6 +110,20 @@ impl<'a> Receiving<'a> {
             }
         }
         self.interrupt()
+    }
+
+    /// Whether SIGTERM has come, and what was in progress then has ended or has had its time.
+    fn is_shut_down(&mut self) -> bool {
+        match self.shutdown.at(self.endpoint.clock().now()) {
+            ShutdownStage::No => false,
+            ShutdownStage::Over => true,
+            ShutdownStage::Until(_) => self.incoming.is_empty(),
+            ShutdownStage::Begins => {
+                self.endpoint.stop_accepting();
+                self.progress.line(&self.shutdown.sentence());
+                self.incoming.is_empty()
+            }
+        }
     }
 
     /// The user interrupts it: with `--keep` that is a success, otherwise a failure.
@@ -176,6 +198,11 @@ impl<'a> Receiving<'a> {
     fn admit(&mut self, id: ConnectionId) -> Result<bool> {
         let mut connection = self.endpoint.connection(id);
         let Ok(address) = connection.remote() else { return Ok(false) };
+        if self.shutdown.has_begun() {
+            connection.abort(REFUSED, "this receiver is ending; try again when it has been started anew")?;
+            self.endpoint.release(id);
+            return Ok(false);
+        }
         if !self.arguments.keep && (self.served > 0 || !self.incoming.is_empty()) {
             connection.abort(REFUSED, "this receiver takes one connection and has it already; start it with --keep for more")?;
             self.endpoint.release(id);
@@ -187,7 +214,7 @@ impl<'a> Receiving<'a> {
             return Ok(false);
         }
         let key = connection.peer_fingerprint();
-        let live = LiveStatistics::new(self.arguments.stats, self.endpoint.clock().now());
+        let live = LiveStatistics::new(&self.stats, self.endpoint.clock().now());
         let limit = self.arguments.bytes_max().filter(|_| !matches!(self.destination, Destination::Nowhere));
         let mut incoming = Incoming::new((id, key), self.arguments.holes == Holes::Drop, limit, live);
         incoming.report.address = Some(address.to_string());
@@ -395,6 +422,8 @@ impl<'a> Receiving<'a> {
     fn report(&mut self, id: ConnectionId, mut incoming: Incoming) -> Result<()> {
         self.progress.clear();
         let statistics = self.endpoint.connection(id).statistics()?;
+        let now = self.endpoint.clock().now();
+        incoming.live.tell_last(now, incoming.report.address.as_deref(), incoming.report.bytes, &statistics)?;
         let records = match incoming.answers {
             Some(answers) => self.endpoint.connection(id).stream_statistics(answers)?,
             None => StreamStatistics::default(),

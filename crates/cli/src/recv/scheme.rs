@@ -24,7 +24,7 @@ use std::io;
 use std::process::ExitCode;
 
 /// Flags that mean nothing with a scheme.
-const USUAL: &[&str] = &["keep", "segments_json", "stats", "max_bytes", "metrics", "overwrite", "hidden", "qlog", "loss_log"];
+const USUAL: &[&str] = &["keep", "segments_json", "stats", "stats_json", "max_bytes", "metrics", "overwrite", "hidden", "qlog", "loss_log"];
 
 /// The destination, and what has been written to it.
 #[derive(Debug)]

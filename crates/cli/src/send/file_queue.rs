@@ -104,6 +104,8 @@ pub(super) struct FileQueue {
     pub(super) units: u64,
     segment_bytes: usize,
     segment_wait: Duration,
+    /// Whether pipes end with what has been read of them.
+    pipes_end: bool,
     /// Drop-oldest: a live source does not wait for room in the send buffer.
     drops_oldest: bool,
     /// Whether the contract permits packs: they need every byte.
@@ -132,6 +134,7 @@ impl FileQueue {
             units: 0,
             segment_bytes: plan.segment_bytes,
             segment_wait: plan.segment_wait,
+            pipes_end: false,
             drops_oldest: plan.drops_oldest,
             packable: plan.is_reliable,
             clock,
@@ -258,6 +261,14 @@ impl FileQueue {
         self.ready.push_back(number);
     }
 
+    /// Pipes, this one and those to come, end with what has been read of them.
+    pub(super) fn end_pipe(&mut self) {
+        self.pipes_end = true;
+        if let Some(current) = &mut self.current {
+            current.source.end_pipe();
+        }
+    }
+
     /// Submits segments until the backlog is long enough; enters each into `unjudged`.
     pub(super) fn submit(
         &mut self,
@@ -335,7 +346,10 @@ impl FileQueue {
         }
     }
 
-    fn set_current(&mut self, offer: u64, source: Source, stage: Stage) -> Step {
+    fn set_current(&mut self, offer: u64, mut source: Source, stage: Stage) -> Step {
+        if self.pipes_end {
+            source.end_pipe();
+        }
         self.current = Some(Current { source, offer, stage, hasher: blake3::Hasher::new(), held: None });
         Step::Read(0)
     }

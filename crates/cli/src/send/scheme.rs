@@ -54,6 +54,7 @@ pub(super) const USUAL: &[&str] = &[
     "unlimited",
     "at",
     "stats",
+    "stats_json",
     "segments_json",
     "drop_oldest",
     "careful_resume",

@@ -65,6 +65,8 @@ pub(super) struct PipeSource {
     buffer: Vec<u8>,
     /// When the first byte in the buffer came.
     first: Instant,
+    /// Whether it ends when nothing is there.
+    ending: bool,
     ended: bool,
     failed: Option<String>,
 }
@@ -99,6 +101,13 @@ impl Source {
     /// Whether every segment but the last is as long as asked for.
     pub(super) const fn has_even_segments(&self) -> bool {
         matches!(self, Self::File(_))
+    }
+
+    /// A pipe ends with what has been read of it; a file is not affected.
+    pub(super) fn end_pipe(&mut self) {
+        if let Self::Pipe(pipe) = self {
+            pipe.ending = true;
+        }
     }
 
     /// The next segment of at most `segment_bytes` bytes.
@@ -172,7 +181,8 @@ impl PipeSource {
             drop(sender);
             waker.wake();
         }));
-        Self { arrived, reader: Some(reader), name, wait, buffer: Vec::new(), first: Instant::ZERO, ended: false, failed: None }
+        let (buffer, first) = (Vec::new(), Instant::ZERO);
+        Self { arrived, reader: Some(reader), name, wait, buffer, first, ending: false, ended: false, failed: None }
     }
 
     fn next(&mut self, now: Instant, segment_bytes: usize) -> Next {
@@ -194,6 +204,7 @@ impl PipeSource {
                     self.ended = true;
                 }
                 Err(TryRecvError::Disconnected) => self.ended = true,
+                Err(TryRecvError::Empty) if self.ending => self.ended = true,
                 Err(TryRecvError::Empty) => break,
             }
         }
@@ -271,6 +282,7 @@ mod tests {
             wait,
             buffer: Vec::new(),
             first: Instant::ZERO,
+            ending: false,
             ended: false,
             failed: None,
         };
@@ -280,6 +292,23 @@ mod tests {
         assert!(matches!(pipe.next(at(6), 100), Next::Pending(Some(due)) if due == at(25)));
         sender.send(Ok((vec![2], at(10)))).unwrap();
         assert!(matches!(pipe.next(at(25), 100), Next::Segment(bytes, first) if bytes == [1, 2] && first == at(5)));
+    }
+
+    #[test]
+    fn a_pipe_that_is_to_end_gives_what_was_read_of_it_and_waits_for_no_more() {
+        let (sender, arrived) = sync_channel(4);
+        let (waker, _listener) = segstream_net::wake::pair().unwrap();
+        let mut source = Source::Pipe(PipeSource {
+            arrived,
+            reader: None,
+            ..PipeSource::new("a pipe".into(), Duration::from_secs(9), Clock::start(), &waker, || Ok(&b""[..]))
+        });
+        sender.send(Ok((vec![1, 2], Instant::ZERO))).unwrap();
+        assert!(matches!(source.next(Instant::ZERO, 100), Next::Pending(Some(_))));
+        source.end_pipe();
+        assert!(matches!(source.next(Instant::ZERO, 100), Next::Segment(bytes, _) if bytes == [1, 2]));
+        assert!(matches!(source.next(Instant::ZERO, 100), Next::End));
+        drop(sender);
     }
 
     #[test]

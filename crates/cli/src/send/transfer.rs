@@ -8,7 +8,7 @@ use super::Plan;
 use super::file_queue::{Backlog, FileQueue, Records, Submitted, Unjudged};
 use super::scheduled_change::ScheduledChange;
 use super::segment_record::SegmentRecord;
-use crate::interruption::Interruption;
+use crate::interruption::{Interruption, Shutdown, ShutdownStage};
 use crate::live_statistics::LiveStatistics;
 use crate::manifest::{self, ANSWERS_LABEL, Answer, MANIFEST_LABEL, Record, Takes};
 use crate::progress::Progress;
@@ -42,6 +42,7 @@ pub(super) struct Transfer {
     endpoint: Endpoint,
     plan: Plan,
     interruption: Interruption,
+    shutdown: Shutdown,
     queue: FileQueue,
     report: TransferReport,
     progress: Progress,
@@ -67,15 +68,21 @@ pub(super) struct Transfer {
 
 impl Transfer {
     /// A transfer that has not begun.
-    pub(super) fn new(endpoint: Endpoint, plan: Plan, segments: Option<SegmentLines>, interruption: Interruption) -> Self {
+    pub(super) fn new(
+        endpoint: Endpoint,
+        plan: Plan,
+        segments: Option<SegmentLines>,
+        (interruption, shutdown): (Interruption, Shutdown),
+    ) -> Self {
         let queue = FileQueue::new(&plan, endpoint.clock(), endpoint.waker());
         let now = endpoint.clock().now();
         Self {
-            progress: Progress::new(plan.stats.is_some()),
-            live: LiveStatistics::new(plan.stats, now),
+            progress: Progress::new(plan.stats.are_on_standard_error()),
+            live: LiveStatistics::new(&plan.stats, now),
             endpoint,
             plan,
             interruption,
+            shutdown,
             queue,
             report: TransferReport::default(),
             unjudged: Unjudged::new(),
@@ -118,7 +125,7 @@ impl Transfer {
                 if let Some(sentence) = self.plan.receiver.remember() {
                     self.progress.line(&sentence);
                 }
-                self.live = LiveStatistics::new(self.plan.stats, self.connected);
+                self.live = LiveStatistics::new(&self.plan.stats, self.connected);
                 self.progress.line(&format!("connected with {}", self.plan.receiver.peer.address));
                 self.begin(id)?;
                 self.serve(id)?;
@@ -166,7 +173,7 @@ impl Transfer {
             let wake = if self.closing { Instant::FAR_FUTURE } else { self.step(id)? };
             let now = clock.now();
             let change = self.plan.changes.first().map_or(Instant::FAR_FUTURE, |change| self.connected + change.at);
-            let until = wake.min(change).min(self.live.next()).min(now + SLEEP_MAX);
+            let until = wake.min(change).min(self.live.next()).min(now + SLEEP_MAX).min(self.shutdown.until());
             if let Some((of, event)) = self.endpoint.wait(Some(until.since(now).into()))?
                 && of == id
                 && let Some(reason) = self.on_event(id, event)?
@@ -174,13 +181,26 @@ impl Transfer {
                 self.end(id, &reason)?;
                 return Ok(());
             }
-            if self.interruption.is_asked() {
+            if self.is_interrupted() {
                 self.report.error.get_or_insert_with(|| "interrupted".to_owned());
                 self.endpoint.connection(id).abort(1, "interrupted by the sender's user")?;
             }
             self.change(id)?;
             self.tell(id)?;
         }
+    }
+
+    /// Whether the user has ended it, or has asked for its end (SIGTERM) longer ago than it may take. A pipe ends with what was read of it.
+    fn is_interrupted(&mut self) -> bool {
+        match self.shutdown.at(self.endpoint.clock().now()) {
+            ShutdownStage::Begins => {
+                self.queue.end_pipe();
+                self.progress.line(&self.shutdown.sentence());
+            }
+            ShutdownStage::Over => return true,
+            ShutdownStage::No | ShutdownStage::Until(_) => {}
+        }
+        self.interruption.is_asked()
     }
 
     /// Hands over what may be handed over, and closes when nothing is left to do. When to be called again.
@@ -440,6 +460,7 @@ impl Transfer {
     /// The connection is no more.
     fn end(&mut self, id: ConnectionId, reason: &CloseReason) -> Result<()> {
         let statistics = self.endpoint.connection(id).statistics()?;
+        self.live.tell_last(self.endpoint.clock().now(), self.report.address.as_deref(), self.report.bytes, &statistics)?;
         let records = self.endpoint.connection(id).stream_statistics(MANIFEST)?;
         self.report.take(&statistics, records);
         if !matches!(reason, CloseReason::ClosedHere) && self.report.error.is_none() {

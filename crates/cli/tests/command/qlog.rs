@@ -12,7 +12,7 @@ fn schema() -> Validator {
 }
 
 /// The texts of a JSON text sequence (RFC 7464).
-fn texts(path: &Path) -> Vec<Value> {
+pub(crate) fn texts(path: &Path) -> Vec<Value> {
     let bytes = std::fs::read(path).unwrap();
     let (first, rest) = bytes.split_first().unwrap();
     assert_eq!(*first, 0x1e, "a sequence begins with the separator");
@@ -24,7 +24,7 @@ fn lines(path: &Path) -> Vec<Value> {
 }
 
 /// The one file of a folder whose name ends with this.
-fn only(folder: &Path, end: &str) -> PathBuf {
+pub(crate) fn only(folder: &Path, end: &str) -> PathBuf {
     let files: Vec<PathBuf> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     let of: Vec<&PathBuf> = files.iter().filter(|path| path.to_str().unwrap().ends_with(end)).collect();
     assert_eq!(of.len(), 1, "{files:?}");

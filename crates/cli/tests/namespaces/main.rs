@@ -7,6 +7,7 @@
 mod congestion_marks;
 mod corruption;
 mod counters;
+mod demo_capture;
 mod echo;
 mod local_address;
 #[expect(dead_code, reason = "it has more than these tests need")]

@@ -120,17 +120,15 @@ impl<N> Emulation<N> {
 
     /// The report since `started`, and the limit of lateness. The caller fills in the sockets' part and then calls
     /// [`LinkReport::judge`] with the limit.
-    pub(super) fn report(mut self, started: Instant, priority: Priority) -> (LinkReport, Duration) {
-        for one_way in [&mut self.forward, &mut self.back] {
-            one_way.relayed.unsent = one_way.departures.len() as u64;
-        }
+    pub(super) fn report(&self, started: Instant, priority: Priority) -> (LinkReport, Duration) {
+        let relayed = |one_way: &OneWay<N>| RelayCounters { unsent: one_way.departures.len() as u64, ..one_way.relayed };
         let report = LinkReport {
             ran: self.clock.now().since(started),
             lateness: self.lateness.summary(),
             forward: self.forward.path.counters(),
             back: self.back.path.counters(),
-            forward_relayed: self.forward.relayed,
-            back_relayed: self.back.relayed,
+            forward_relayed: relayed(&self.forward),
+            back_relayed: relayed(&self.back),
             forward_queueing: self.forward.queueing.summary(),
             back_queueing: self.back.queueing.summary(),
             unroutable: 0,

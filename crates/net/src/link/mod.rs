@@ -14,7 +14,7 @@
 //! - `wait_policy`, [`priority`], `cpu_latency`: when to sleep, real-time scheduling, and low wake-up latency.
 //! - `tun` (Linux): the same between two network namespaces, for the packets of any program.
 //! - `queueing`: how long packets have waited in the emulated queues.
-//! - [`lateness`], `socket_drops`, [`report`]: how exact the emulation was.
+//! - [`lateness`], `socket_drops`, [`report`]: how exact the emulation was; [`watch`]: the same while it runs.
 //!
 //! Invariant: the report tells where the emulation was not exact: how late datagrams left, what the system dropped, and every
 //! datagram that did not get through, by cause.
@@ -37,6 +37,7 @@ mod socket_drops;
 #[cfg(target_os = "linux")]
 pub mod tun;
 mod wait_policy;
+pub mod watch;
 
 pub use config::{LinkConfig, LinkError};
 pub use lateness::Lateness;
@@ -44,3 +45,4 @@ pub use priority::Priority;
 pub use queueing::Queueing;
 pub use relay::Link;
 pub use report::{LinkReport, RelayCounters};
+pub use watch::LinkWatch;

@@ -17,6 +17,7 @@ use super::priority::{Priority, RaisedPriority};
 use super::report::{LinkReport, RelayCounters};
 use super::socket_drops;
 use super::wait_policy::{Step, WaitPolicy};
+use super::watch::{LinkWatch, Watched};
 use crate::bind::SocketConfig;
 use crate::receive::ReceiveBatch;
 use crate::socket::{DropReason, SEND_BYTES_MAX, SendOutcome, Socket};
@@ -45,6 +46,7 @@ pub struct Link {
     clients: ClientTable,
     unroutable: u64,
     batch: GsoBatch,
+    watched: Watched,
 }
 
 /// A direction of the link.
@@ -119,12 +121,18 @@ impl Link {
         if listen.local_addr() == to {
             return Err(LinkError::RelaysToItself { to });
         }
-        Ok(Self { listen, to, emulation, clients: ClientTable::new(sockets), unroutable: 0, batch: GsoBatch::default() })
+        let (clients, batch) = (ClientTable::new(sockets), GsoBatch::default());
+        Ok(Self { listen, to, emulation, clients, unroutable: 0, batch, watched: Watched::by_nobody() })
     }
 
     /// Where clients send to, with the port the system chose.
     pub fn local_addr(&self) -> SocketAddr {
         self.listen.local_addr()
+    }
+
+    /// What the link does can be read there while it runs.
+    pub fn watch(&mut self) -> LinkWatch {
+        self.watched.watch()
     }
 
     /// Relays on this thread until `stop` is set; then it returns within 20 ms. Datagrams that are still on their way are not sent.
@@ -141,6 +149,10 @@ impl Link {
             if self.emulation.decides_at() <= now {
                 self.read_after(Duration::ZERO, &mut batch)?;
                 self.emulation.decide_until(now);
+            }
+            if self.watched.is_due(now) {
+                let report = self.report(started, priority.raised());
+                self.watched.tell(now, report);
             }
             match self.emulation.wait_policy.next(now, self.emulation.next()) {
                 Step::Send => self.send_due(),
@@ -257,7 +269,7 @@ impl Link {
         Ok(read)
     }
 
-    fn report(self, started: Instant, priority: Priority) -> LinkReport {
+    fn report(&self, started: Instant, priority: Priority) -> LinkReport {
         let drops = socket_drops::dropped(&self.listen).zip(self.clients.receive_buffer_drops()).map(|(listen, clients)| listen + clients);
         let (report, lateness_limit) = self.emulation.report(started, priority);
         LinkReport {

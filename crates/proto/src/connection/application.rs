@@ -352,6 +352,17 @@ impl Connection {
         (self.recv.shipments_lost(), self.recv.shipments_late())
     }
 
+    /// In how many runs of consecutive numbers the lost shipments of the peer were.
+    pub fn shipment_runs_lost(&self) -> u64 {
+        self.recv.shipment_runs_lost()
+    }
+
+    /// Bytes in flight in our direction, and how many may be, in whole IP packets; `None` unless the rate is automatic.
+    pub fn in_flight(&self) -> Option<(u64, u64)> {
+        let cap = self.send.in_flight_cap();
+        (cap < u64::MAX).then(|| (self.send.in_flight(), cap))
+    }
+
     /// The reordering threshold we receive with, in shipments.
     pub fn reorder(&self) -> u32 {
         self.recv.reorder()

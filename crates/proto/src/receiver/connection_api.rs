@@ -45,6 +45,11 @@ impl RecvHalf {
         self.detector.newly_lost()
     }
 
+    /// In how many runs of consecutive numbers they were.
+    pub fn shipment_runs_lost(&self) -> u64 {
+        self.detector.lost_runs()
+    }
+
     /// Shipments that came behind a higher number.
     pub fn shipments_late(&self) -> u64 {
         self.detector.late_total()

@@ -201,6 +201,15 @@ impl Endpoint {
             .await
     }
 
+    /// Accepts no connection from now on: requests are answered with a refusal, connections that were not accepted yet are closed, and
+    /// [`Endpoint::accept`] returns `None`. Those that were accepted go on. For a server that lets its work end before it does.
+    pub fn stop_accepting(&self) {
+        self.owner.handle.change(|state, now| {
+            state.endpoint_state.stop_accepting(now);
+            state.endpoint_notify.notify_waiters();
+        });
+    }
+
     /// Closes the endpoint: accepts no more connections, closes every connection gracefully, and returns when all have ended and
     /// drained. Meanwhile existing receivers can still be read, and must be read if the peer has much to send. If the future is
     /// dropped, the closing goes on.

@@ -257,6 +257,12 @@ impl Endpoint {
         self.change(|endpoint_state, now| endpoint_state.release(now, id));
     }
 
+    /// Accepts no connection from now on: requests are answered with a refusal, and connections that the application has not seen yet are
+    /// closed. Those that it has go on. For a server that lets its work end before it does.
+    pub fn stop_accepting(&mut self) {
+        self.change(|endpoint_state, now| endpoint_state.stop_accepting(now));
+    }
+
     /// Closes every connection gracefully, and returns when all have ended and drained. What arrives in the meantime is discarded.
     pub fn close(mut self) -> Result<(), Error> {
         self.change(|endpoint_state, now| {

@@ -48,7 +48,11 @@ pub struct Recorder {
 struct Shared {
     work: Mutex<Option<Work>>,
     omitted: Arc<AtomicU64>,
+    ends: Ends,
 }
+
+/// The ends of connections for which the queue had no room. There are at most as many as there were connections, and each is small.
+type Ends = Arc<Mutex<Vec<Batch>>>;
 
 #[derive(Debug)]
 struct Work {
@@ -83,9 +87,6 @@ impl Origin {
     }
 }
 
-/// The number of the next connection of the process.
-static NEXT: AtomicU64 = AtomicU64::new(0);
-
 impl Recorder {
     /// Starts a recorder.
     ///
@@ -96,9 +97,10 @@ impl Recorder {
         let qlog = records.qlog.clone().map(Qlog::in_folder).transpose()?;
         let loss_log = records.loss_log.as_deref().map(LossLog::create).transpose()?;
         let (batches, received) = sync_channel(BATCHES_MAX);
-        let omitted = Arc::default();
-        let thread = std::thread::Builder::new().name("recorder".to_owned()).spawn(move || write(&received, qlog, loss_log))?;
-        Ok(Self { shared: Arc::new(Shared { work: Mutex::new(Some(Work { batches, thread })), omitted }) })
+        let (omitted, ends) = (Arc::default(), Ends::default());
+        let late = Arc::clone(&ends);
+        let thread = std::thread::Builder::new().name("recorder".to_owned()).spawn(move || write(&received, &late, qlog, loss_log))?;
+        Ok(Self { shared: Arc::new(Shared { work: Mutex::new(Some(Work { batches, thread })), omitted, ends }) })
     }
 
     /// How many events were dropped so far because the recorder fell behind.
@@ -127,6 +129,17 @@ impl Recorder {
                 self.shared.omitted.fetch_add(batch.events.len() as u64, Ordering::Relaxed);
                 false
             }
+        }
+    }
+}
+
+impl Recorder {
+    /// Hands over the end of a connection, which is not dropped: the file of a connection tells how many events it lacks.
+    fn hand_over_end(&self, end: Batch) {
+        let work = self.shared.work.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(work) = work.as_ref() else { return };
+        if let Err(TrySendError::Full(end)) = work.batches.try_send(end) {
+            self.shared.ends.lock().unwrap_or_else(PoisonError::into_inner).push(end);
         }
     }
 }
@@ -160,6 +173,8 @@ struct Recorded {
     origin: Origin,
     /// Events that had no room.
     omitted: u64,
+    /// When the last event happened.
+    last: Timestamp,
 }
 
 impl Recording {
@@ -168,13 +183,14 @@ impl Recording {
         Self { recorder, epoch, connections: BTreeMap::new() }
     }
 
-    /// What a connection did.
-    pub(crate) fn record(&mut self, id: ConnectionId, connection: &Connection, mut events: Vec<Traced>) {
+    /// What the connection with the number `serial` in the process did.
+    pub(crate) fn record(&mut self, id: ConnectionId, serial: u64, connection: &Connection, mut events: Vec<Traced>) {
         let epoch = self.epoch;
         let recorded = self.connections.entry(id).or_insert_with(|| {
-            let serial = NEXT.fetch_add(1, Ordering::Relaxed);
-            Recorded { origin: Origin { serial, role: connection.role(), remote: connection.remote(), epoch }, omitted: 0 }
+            let origin = Origin { serial, role: connection.role(), remote: connection.remote(), epoch };
+            Recorded { origin, omitted: 0, last: Timestamp::ZERO }
         });
+        recorded.last = events.last().map_or(recorded.last, |last| last.at);
         if let Some(first) = events.first().filter(|_| recorded.omitted > 0) {
             events.insert(0, Traced { at: first.at, event: TraceEvent::Omitted(recorded.omitted) });
         }
@@ -187,24 +203,85 @@ impl Recording {
 
     /// A connection is gone.
     pub(crate) fn end(&mut self, id: ConnectionId) {
-        if let Some(Recorded { origin, .. }) = self.connections.remove(&id) {
-            self.recorder.hand_over(Batch { origin, events: Vec::new(), ended: true });
+        if let Some(Recorded { origin, omitted, last }) = self.connections.remove(&id) {
+            let untold = (omitted > 0).then_some(Traced { at: last, event: TraceEvent::Omitted(omitted) });
+            self.recorder.hand_over_end(Batch { origin, events: untold.into_iter().collect(), ended: true });
         }
     }
 }
 
+/// The ends that had no room.
+fn take(ends: &Ends) -> Vec<Batch> {
+    core::mem::take(&mut *ends.lock().unwrap_or_else(PoisonError::into_inner))
+}
+
 /// The thread: writes what comes until nothing more can come, or a file fails.
-fn write(batches: &Receiver<Batch>, mut qlog: Option<Qlog>, mut loss_log: Option<LossLog>) -> io::Result<()> {
-    for batch in batches {
+fn write(batches: &Receiver<Batch>, ends: &Ends, mut qlog: Option<Qlog>, mut loss_log: Option<LossLog>) -> io::Result<()> {
+    let mut write = |batch: &Batch| {
         if let Some(qlog) = &mut qlog {
-            qlog.write(&batch)?;
+            qlog.write(batch)?;
         }
         if let Some(log) = &mut loss_log {
-            log.write(&batch)?;
+            log.write(batch)?;
         }
+        Ok::<(), io::Error>(())
+    };
+    let mut held = Vec::new();
+    for batch in batches {
+        let mut next = Some(batch);
+        while let Some(batch) = next {
+            write(&batch)?;
+            held.append(&mut take(ends));
+            next = batches.try_recv().ok();
+        }
+        // Why only when the queue is empty: what a connection did before its end was in it.
+        held.drain(..).try_for_each(|end| write(&end))?;
     }
+    take(ends).iter().try_for_each(write)?;
     if let Some(qlog) = qlog {
         qlog.finish()?;
     }
     loss_log.map_or(Ok(()), LossLog::finish)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn batch(event: TraceEvent, ended: bool) -> Batch {
+        let origin = Origin { serial: 3, role: Role::Initiator, remote: ([192, 0, 2, 1], 9).into(), epoch: Duration::ZERO };
+        Batch { origin, events: vec![Traced { at: Timestamp::ZERO, event }], ended }
+    }
+
+    #[test]
+    fn a_recorder_that_falls_behind_delays_nobody_and_its_file_tells_what_is_missing() {
+        let folder = std::env::temp_dir().join(format!("segstream-recorder-{}", std::process::id()));
+        let (batches, received) = sync_channel(2);
+        let (go, held) = sync_channel::<()>(0);
+        let ends = Ends::default();
+        let (late, qlog) = (Arc::clone(&ends), Qlog::in_folder(folder.clone()).unwrap());
+        let thread = std::thread::spawn(move || {
+            // As a disk that does not take anything for a while.
+            held.recv().unwrap();
+            write(&received, &late, Some(qlog), None)
+        });
+        let shared = Shared { work: Mutex::new(Some(Work { batches, thread })), omitted: Arc::default(), ends };
+        let recorder = Recorder { shared: Arc::new(shared) };
+        assert!(recorder.hand_over(batch(TraceEvent::Established, false)) && recorder.hand_over(batch(TraceEvent::Omitted(1), false)));
+        // The queue is full, and nobody takes from it: these calls return all the same.
+        assert!((0..5).all(|_| !recorder.hand_over(batch(TraceEvent::Established, false))));
+        assert_eq!(recorder.events_omitted(), 5);
+        recorder.hand_over_end(batch(TraceEvent::Omitted(5), true));
+        go.send(()).unwrap();
+        recorder.finish().unwrap();
+        let file = std::fs::read_dir(&folder).unwrap().next().unwrap().unwrap().path();
+        let text = std::fs::read_to_string(file).unwrap();
+        let events: Vec<&str> = text.lines().skip(1).map(|line| line.split("\"name\":\"segstream:").nth(1).unwrap_or(line)).collect();
+        std::fs::remove_dir_all(&folder).unwrap();
+        assert_eq!(events.len(), 3, "{text}");
+        assert!(
+            text.lines().last().unwrap().contains("events_omitted") && text.lines().last().unwrap().contains("{\"count\":5}"),
+            "{text}"
+        );
+    }
 }

@@ -48,6 +48,9 @@ impl Qlog {
         let Batch { origin, events, ended } = batch;
         if *ended {
             if let Some(Log::Open(mut file)) = self.connections.remove(&origin.serial) {
+                for traced in events {
+                    write_event(&mut file, origin, traced)?;
+                }
                 file.flush()?;
             }
             return Ok(());

@@ -21,6 +21,7 @@ use crate::link::packet_buffers::PacketBuffers;
 use crate::link::priority::{Priority, RaisedPriority};
 use crate::link::report::LinkReport;
 use crate::link::wait_policy::{Step, WaitPolicy};
+use crate::link::watch::{LinkWatch, Watched};
 use rustix::event::{PollFd, PollFlags};
 use segstream_base::{Bytes, Duration, Instant};
 use segstream_path::PathPacket;
@@ -43,6 +44,7 @@ pub struct TunLink {
     second: Device,
     emulation: Emulation<RawPacket>,
     buffers: Buffers,
+    watched: Watched,
 }
 
 /// Packets between the devices and the store.
@@ -160,12 +162,18 @@ impl TunLink {
             second: Device::open(&there, config.addresses.second(), prefix)?,
             emulation,
             buffers: Buffers { read: ReadBuffers::new(), write: WriteBatch::new(), dues: Vec::new() },
+            watched: Watched::by_nobody(),
         })
     }
 
     /// The names of the interfaces in the first and in the second namespace.
     pub fn interfaces(&self) -> [&str; 2] {
         [self.first.name(), self.second.name()]
+    }
+
+    /// What the link does can be read there while it runs.
+    pub fn watch(&mut self) -> LinkWatch {
+        self.watched.watch()
     }
 
     /// Relays on this thread until `stop` is set; then it returns within 20 ms. Packets that are still on their way are not written.
@@ -181,6 +189,10 @@ impl TunLink {
             if self.emulation.decides_at() <= now {
                 self.read_after(Duration::ZERO)?;
                 self.emulation.decide_until(now);
+            }
+            if self.watched.is_due(now) {
+                let report = self.report(started, priority.raised());
+                self.watched.tell(now, report);
             }
             match self.emulation.wait_policy.next(now, self.emulation.next()) {
                 Step::Send => self.write_due(),
@@ -232,7 +244,7 @@ impl TunLink {
         Ok(())
     }
 
-    fn report(self, started: Instant, priority: Priority) -> LinkReport {
+    fn report(&self, started: Instant, priority: Priority) -> LinkReport {
         let receive_buffer_drops = self.first.dropped().zip(self.second.dropped()).map(|(first, second)| first + second);
         let (report, lateness_limit) = self.emulation.report(started, priority);
         LinkReport { receive_buffer_drops, ..report }.judge(lateness_limit)
