@@ -4,6 +4,7 @@
 //! coverage. Without, the same targets run on their seeds and on random bytes as stable tests, and the last
 //! line says that this is all that was done.
 
+use crate::fuzz_ledger::{self, Tried};
 use crate::shell;
 use anyhow::{Context, Result, bail};
 use std::path::Path;
@@ -37,6 +38,36 @@ pub(crate) fn run(root: &Path, seconds: Option<u32>) -> Result<()> {
         run_step(root, &command(target, seconds))?;
     }
     eprintln!("fuzz: {} s each, nothing found: {}", seconds.unwrap_or(SMOKE_SECONDS), targets.join(", "));
+    Ok(())
+}
+
+/// A slice of a run that is counted: what an interruption loses at most.
+const SLICE_SECONDS: u32 = 600;
+
+/// Runs every target for `seconds` in slices, one after another, and counts them in the ledger.
+pub(crate) fn run_counted(root: &Path, seconds: u32) -> Result<()> {
+    if !has_nightly(root) {
+        bail!("fuzz: only runs guided by coverage are counted; rustup toolchain install nightly && cargo install cargo-fuzz --locked");
+    }
+    let targets = targets(root)?;
+    let mut left = seconds;
+    while left > 0 {
+        let slice = left.min(SLICE_SECONDS);
+        for target in &targets {
+            std::fs::create_dir_all(root.join("verify/fuzz/target/corpus").join(target))
+                .context("verify/fuzz/target/corpus could not be created")?;
+            let command = format!("{} -print_final_stats=1", command(target, Some(slice)));
+            eprintln!("$ {command}");
+            let (succeeded, output) = shell::captured(root, &command)?;
+            let tried = Tried { seconds: slice.into(), inputs: fuzz_ledger::inputs_in(&output), found: u64::from(!succeeded) };
+            let Tried { seconds, inputs, found } = fuzz_ledger::add(root, target, tried)?;
+            eprintln!("fuzz: {target}: {seconds} s and {inputs} inputs in all, {found} found");
+            if !succeeded {
+                bail!("fuzz: failed: {command}\n{output}");
+            }
+        }
+        left -= slice;
+    }
     Ok(())
 }
 

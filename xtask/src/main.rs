@@ -5,7 +5,7 @@
 //! - `tidy`: lengths of files and functions, names, words, extensions, module docs, links.
 //! - `dependencies`: licences, duplicates, sources and advisories of what we depend on;
 //! - `oldest`: the oldest compiler still builds us; `packages`: what is published can be packed and built from its package;
-//! - `fuzz`: a short run of every fuzz target;
+//! - `fuzz`: a run of every fuzz target, which can be counted; `kills`: a transfer of 2 GB whose ends are killed;
 //! - `faults`: faults that transports have had are planted, and the tests must find each;
 //! - `prometheus`: Prometheus scrapes the command for a minute, and its counters must be those of the results;
 //! - `mutants`: every small change to the inner mechanisms is tried, and the tests must notice;
@@ -23,6 +23,8 @@ mod faults;
 mod finding;
 mod functions;
 mod fuzz;
+mod fuzz_ledger;
+mod kills;
 mod layers;
 mod layers_table;
 mod lengths;
@@ -50,6 +52,8 @@ usage: cargo xtask <step>
   layers          check the direction of dependencies, and what the inner crates may mention
   tidy            check lengths, names, words, extensions, module docs and links
   fuzz [SECONDS]  run each fuzz target for SECONDS; without, for 10 with the same seed each time
+  fuzz SECONDS --counted  the same in slices of ten minutes that are counted in verify/runs/fuzz.jsonl
+  kills           send 2 GB and kill either end twenty times: nothing may be lost (4 GB of disk, minutes)
   dependencies    check licences, duplicates, sources and advisories of the dependencies, by cargo-deny
   oldest          build with the oldest compiler that Cargo.toml promises
   packages        pack every crate that others may depend on, and build it from its package
@@ -84,6 +88,11 @@ fn run(arguments: &[String]) -> Result<()> {
             Ok(seconds) => fuzz::run(&root, Some(seconds)),
             Err(_) => bail!("{seconds} is not a whole number of seconds\n{USAGE}"),
         },
+        ["fuzz", seconds, "--counted"] => match seconds.parse() {
+            Ok(seconds) => fuzz::run_counted(&root, seconds),
+            Err(_) => bail!("{seconds} is not a whole number of seconds\n{USAGE}"),
+        },
+        ["kills"] => kills::run(&root),
         ["dependencies"] => dependencies::run(&root),
         ["oldest"] => oldest::run(&root),
         ["packages"] => packages::run(&root),

@@ -15,6 +15,13 @@ pub(crate) fn succeeds(root: &Path, command: &str, environment: &[(&str, &str)])
     Ok(status.success())
 }
 
+/// Runs `command` in `root`; whether it succeeded, and what it has written to standard error.
+pub(crate) fn captured(root: &Path, command: &str) -> Result<(bool, String)> {
+    let mut command = parsed(root, command, &[])?;
+    let output = command.output().with_context(|| format!("{} could not be started", command.get_program().display()))?;
+    Ok((output.status.success(), String::from_utf8_lossy(&output.stderr).into_owned()))
+}
+
 fn parsed(root: &Path, command: &str, environment: &[(&str, &str)]) -> Result<Command> {
     let mut words = command.split_whitespace();
     let program = words.next().context("a command has no program")?;
