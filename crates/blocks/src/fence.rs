@@ -220,7 +220,7 @@ impl Promise {
             lost.above(errors as usize)
         };
         // Why the first stands for all: windows differ by where the fence lies in them, by one unit at most.
-        let rest = if self.units % window.max(1) > 0 { of_window(whole) } else { 0.0 };
+        let rest = if self.units.is_multiple_of(window.max(1)) { 0.0 } else { of_window(whole) };
         if whole == 0 { rest } else { (f64::from(whole) * of_window(0) + rest).min(1.0) }
     }
 }

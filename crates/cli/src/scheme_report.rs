@@ -11,7 +11,16 @@ use segstream_net::adapter::{Gauge, ReceiveReport, SendReport, VerdictCounts};
 use serde_json::{Map, Value};
 
 /// What no scheme says of itself at either end.
-const UNKNOWN: &[&str] = &["segments_repaired", "units_duplicate", "hash_agrees"];
+const UNKNOWN: &[&str] = &[
+    "segments_repaired",
+    "repair_units_sent",
+    "repair_units_ahead",
+    "repair_units_received",
+    "units_restored",
+    "round_trips_saved",
+    "units_duplicate",
+    "hash_agrees",
+];
 /// What is known to the receiver only: a sender is told verdicts, not holes.
 const UNKNOWN_TO_SENDER: &[&str] = &["holes", "units_received"];
 

@@ -66,6 +66,9 @@ pub(crate) struct TransferReport {
     pub(crate) units_retransmitted: u64,
     /// Segments of which this end has sent any unit again.
     pub(crate) segments_repaired: u64,
+    /// Repair units this end has sent, and those of them ahead of any request; no part of `units_sent`.
+    pub(crate) repair_units_sent: u64,
+    pub(crate) repair_units_ahead: u64,
     /// The smallest round trip seen; null when none was measured.
     pub(crate) rtt_ms_min: Option<f64>,
     /// Verdicts.
@@ -78,6 +81,10 @@ pub(crate) struct TransferReport {
     pub(crate) shipments_received: u64,
     /// Units this end has received for the first time.
     pub(crate) units_received: u64,
+    /// Repair units this end has received and kept, units that they restored, and segments that they saved a round trip.
+    pub(crate) repair_units_received: u64,
+    pub(crate) units_restored: u64,
+    pub(crate) round_trips_saved: u64,
     /// Units this end has received more than once.
     pub(crate) units_duplicate: u64,
     /// Where the other end is.
@@ -144,6 +151,11 @@ impl TransferReport {
         self.units_sent = statistics.units_sent - records.units_sent;
         self.units_retransmitted = statistics.units_retransmitted - records.units_retransmitted;
         self.segments_repaired = statistics.segments_repaired - records.segments_repaired;
+        self.repair_units_sent = statistics.repair_units_sent - records.repair_units_sent;
+        self.repair_units_ahead = statistics.repair_units_ahead - records.repair_units_ahead;
+        self.repair_units_received = statistics.repair_units_received;
+        self.units_restored = statistics.units_restored;
+        self.round_trips_saved = statistics.round_trips_saved;
         self.shipments_received = statistics.shipments_received;
         self.units_received = statistics.units_received;
         self.units_duplicate = statistics.units_duplicate;

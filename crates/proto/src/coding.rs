@@ -14,6 +14,9 @@ use segstream_base::UnitIndex;
 use segstream_blocks::fence::Fence;
 use segstream_wire::repair::{repair_unit_bytes, repair_units_max};
 
+/// Repair units of a segment that have arrived, by their numbers.
+pub(crate) type HeldRepairs = Vec<(u32, Box<[u8]>)>;
+
 /// All repair units of one segment.
 #[derive(Debug)]
 pub(crate) struct RepairUnits {

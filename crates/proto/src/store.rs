@@ -7,7 +7,7 @@
 //! the application has not taken; both are bounded by the window (see [`crate::sender`] and
 //! [`crate::receiver`]).
 
-use crate::coding::{RepairUnits, Restorable};
+use crate::coding::{HeldRepairs, RepairUnits, Restorable};
 use crate::layout::Layout;
 use crate::live_streams::LiveStreams;
 use crate::receiver::Recovery;
@@ -173,7 +173,7 @@ pub struct RecvStore {
     streams: LiveStreams<Numbered<Option<Vec<u8>>>>,
     buffers: SegmentBuffers,
     /// Repair units of segments that are not restored yet, by their numbers.
-    repairs: BTreeMap<(StreamId, SegmentNumber), Vec<(u32, Box<[u8]>)>>,
+    repairs: BTreeMap<(StreamId, SegmentNumber), HeldRepairs>,
     /// What the buffers of segments take, and what they and the spare ones may take, in bytes.
     in_use: u64,
     granted: u64,

@@ -74,7 +74,7 @@ impl SendHalf {
     }
 
     /// The first pass of a segment is over: its planned repair units leave next.
-    pub(super) fn release_planned(&mut self, place: usize, number: SegmentNumber) {
+    pub(super) fn release_planned(&mut self, now: Instant, place: usize, number: SegmentNumber) {
         let stream = &mut self.streams[place];
         let released = stream.get_mut(number).and_then(|segment| segment.code.as_mut()).map_or(0, |code| code.release());
         if released > 0 {
@@ -82,6 +82,10 @@ impl SendHalf {
             stream.repairing.insert(number);
             stream.counters.repair_units_ahead += u64::from(released);
             self.counters.repair_units_ahead += u64::from(released);
+            // Why: repair units move no frontier. FINISHED in front of them does, as soon as R + 1 of them have arrived: so nobody waits for
+            // the next segment to learn that the last unit of this one was lost.
+            self.invalidate_due();
+            self.state_timer.schedule_immediate(now);
         }
     }
 

@@ -18,6 +18,7 @@ use super::stream::SendStream;
 use segstream_base::{Instant, Position, Run, SegmentNumber, ShipmentNumber, StreamId};
 use segstream_blocks::fence::Fence;
 use segstream_blocks::two_state_loss::{LossCounts, TwoStateLoss};
+use segstream_blocks::work::{self, Loop};
 use segstream_wire::Repair;
 use segstream_wire::repair::{CODED_UNITS_MAX, repair_unit_bytes, repair_units_max};
 use smallvec::SmallVec;
@@ -154,6 +155,11 @@ impl SendStream {
     ) -> bool {
         let important = self.contract.importance;
         let Some(segment) = self.get_mut(number).filter(|segment| segment.can_be_coded()) else { return false };
+        // Why also the spare ones: how many they have to be takes as many steps again. What this turn does not answer is asked for again.
+        let steps = missing.iter().fold(SPARE_MAX, |sum, run| sum.saturating_add(run.end().min(segment.next).since(run.start())));
+        let Some(left) = positions_left.checked_sub(steps) else { return true };
+        *positions_left = left;
+        work::note(Loop::Requested, steps as usize);
         let told = segment.code.as_ref().and_then(|code| code.told).filter(|told| told.0 == echo);
         let fence = segment.code.as_ref().map_or_else(|| segment.widest_fence(important), |code| code.fence);
         let lost = told.map_or_else(|| segment.lost_of(missing, fence, echo, reorder), |told| told.1);

@@ -129,7 +129,7 @@ impl SendHalf {
         self.counters.payload_bytes += u64::from(run.payload_bytes);
         *used += run.length;
         if over {
-            self.release_planned(place, current);
+            self.release_planned(now, place, current);
         }
         true
     }

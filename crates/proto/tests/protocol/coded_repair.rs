@@ -202,7 +202,7 @@ fn rows() -> Vec<(Live, u16)> {
 fn measure() {
     let set = |name: &str| std::env::var(name).ok();
     let segments = set("SEGMENTS").and_then(|text| text.parse().ok()).unwrap_or(800);
-    println!(
+    eprintln!(
         "| loss | round trip | tolerance | repair units | p50 | p95 | p99 | most | sent again | repair units, % | beyond exact repair, % |"
     );
     for (row, budget_permille) in rows() {
@@ -218,7 +218,7 @@ fn measure() {
             if name == "none" {
                 exact = share(outcome.again);
             }
-            println!(
+            eprintln!(
                 "| {} | {} | {} | {name} | {:.1} | {:.1} | {:.1} | {:.1} | {:.2} | {:.2} | {:.2} |",
                 row.loss,
                 row.round_trip,
