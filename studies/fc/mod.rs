@@ -17,6 +17,8 @@ mod fig18;
 mod fig19;
 #[path = "loss_load/study.rs"]
 mod loss_load;
+#[path = "pauses/study.rs"]
+mod pauses;
 #[path = "table1/study.rs"]
 mod table1;
 #[path = "throttle/study.rs"]
@@ -25,8 +27,17 @@ mod throttle;
 use segstream_lab::study::Study;
 
 /// The studies of this paper.
-pub(crate) const STUDIES: &[&Study] =
-    &[&bursts::STUDY, &throttle::STUDY, &fig14::STUDY, &fig17::STUDY, &fig18::STUDY, &fig19::STUDY, &loss_load::STUDY, &table1::STUDY];
+pub(crate) const STUDIES: &[&Study] = &[
+    &bursts::STUDY,
+    &throttle::STUDY,
+    &pauses::STUDY,
+    &fig14::STUDY,
+    &fig17::STUDY,
+    &fig18::STUDY,
+    &fig19::STUDY,
+    &loss_load::STUDY,
+    &table1::STUDY,
+];
 
 #[cfg(test)]
 mod tests {

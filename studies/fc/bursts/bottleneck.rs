@@ -8,7 +8,7 @@ use crate::black_box::mbit;
 use crate::curves::{Look, SHADES};
 use crate::flagship::sweep;
 use segstream_base::{Bandwidth, Bytes, Duration, Tolerance};
-use segstream_lab::claim::{Finding, Judgement};
+use segstream_lab::claim::{Finding, Part};
 use segstream_lab::figure::{Figure, Line, Marker, Scale, TextTable};
 use segstream_lab::flagship;
 use segstream_lab::measured::Measured;
@@ -172,22 +172,14 @@ pub(super) fn bursts_need_room(points: &Measured) -> Option<Finding> {
     let lose = |row: &[f64]| ROOM.iter().zip(row).filter(|(room, _)| f64::from(**room) < alone).all(|(_, lost)| *lost > 0.0);
     let bursts = rows.iter().zip(WAYS).filter(|(_, way)| way.in_bursts).all(|(row, _)| lose(row));
     let even = rows.iter().zip(WAYS).filter(|(_, way)| !way.in_bursts).all(|(row, _)| row.iter().all(|lost| *lost == 0.0));
-    let judgement = match (bursts, even) {
-        (true, true) => Judgement::Agrees,
-        (false, false) => Judgement::DoesNotAgree,
-        _ => Judgement::ShapeOnly,
-    };
-    Some(Finding::new(judgement, format!("L (1 - C / P) = {alone} packets; dropped in %, {text}")))
+    let parts = [Part::also("bursts lose packets in less room", bursts), Part::also("an even rate loses none", even)];
+    Some(Finding::of(parts, format!("L (1 - C / P) = {alone} packets; dropped in %, {text}")))
 }
 
 pub(super) fn bursts_are_sooner(points: &Measured) -> Option<Finding> {
     let (rows, text) = of_all(points, latency, 1)?;
     let most = |row: &[f64]| row.last().copied().unwrap_or(f64::NAN);
-    let sooner = rows.chunks(2).filter(|pair| most(&pair[0]) < most(&pair[1])).count();
-    let judgement = match sooner {
-        2 => Judgement::Agrees,
-        1 => Judgement::ShapeOnly,
-        _ => Judgement::DoesNotAgree,
-    };
-    Some(Finding::new(judgement, format!("from due to accepted in ms, {text}")))
+    let parts: Vec<Part> =
+        ["SSTP", "Segstream"].into_iter().zip(rows.chunks(2)).map(|(who, pair)| Part::also(who, most(&pair[0]) < most(&pair[1]))).collect();
+    Some(Finding::of(parts, format!("from due to accepted in ms, {text}")))
 }

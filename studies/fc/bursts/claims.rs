@@ -4,9 +4,9 @@
 //!
 //! Invariant: the tolerances stand here as numbers and were written down before the first run.
 
-use super::{ALL, Length, PER_SECOND, PROBABILITIES, TWO, WINDOWS, acknowledgment_window, delay_ms_median, over_f, over_window};
+use super::{ALL, Length, PER_SECOND, PROBABILITIES, TWO, WINDOWS, acknowledgment_window, delay_ms_median, listed, over_f, over_window};
 use crate::black_box::Who;
-use segstream_lab::claim::{Finding, Judgement};
+use segstream_lab::claim::{Finding, Part};
 use segstream_lab::measured::Measured;
 
 /// F is kept when this much of it arrives, and a closed form holds when it is this near.
@@ -14,10 +14,6 @@ const NEAR: f64 = 0.005;
 
 fn row(points: &Measured, who: Who, length: Length) -> Option<Vec<f64>> {
     PROBABILITIES.iter().map(|p| Some(over_f(points.at(&length.curve(who), *p)?).mean)).collect()
-}
-
-fn listed(values: &[f64], decimals: usize) -> String {
-    values.iter().map(|value| format!("{value:.decimals$}")).collect::<Vec<_>>().join(" / ")
 }
 
 fn rows(points: &Measured, length: Length) -> Option<Vec<(Who, Vec<f64>)>> {
@@ -35,12 +31,8 @@ pub(super) fn room_for_repeats_keeps_f(points: &Measured) -> Option<Finding> {
     let kept: usize = rows.iter().map(|(_, row)| keeps(row)).sum();
     // The paper speaks of SSTP.
     let of_sstp = rows.iter().filter(|(who, _)| who.scheme() == "sstp").all(|(_, row)| keeps(row) == row.len());
-    let judgement = match (of_sstp, kept) {
-        (true, _) => Judgement::Agrees,
-        (false, 0) => Judgement::DoesNotAgree,
-        _ => Judgement::ShapeOnly,
-    };
-    Some(Finding::new(judgement, in_words(&rows)))
+    let parts = [Part::point("somewhere", kept > 0), Part::also("SSTP at every loss probability", of_sstp)];
+    Some(Finding::of(parts, in_words(&rows)))
 }
 
 pub(super) fn without_room_repeats_cost_segments(points: &Measured) -> Option<Finding> {
@@ -49,12 +41,8 @@ pub(super) fn without_room_repeats_cost_segments(points: &Measured) -> Option<Fi
         |row: &[f64]| row.iter().zip(PROBABILITIES).map(|(value, p)| (value - Length::Segment.predicted(p)).abs()).fold(0.0, f64::max);
     let worst = rows.iter().map(|(_, row)| off(row)).fold(0.0, f64::max);
     let falls = rows.iter().all(|(_, row)| row.is_sorted_by(|a, b| a >= b) && row.last().is_some_and(|last| *last < 1.0 - NEAR));
-    let judgement = match (worst <= NEAR, falls) {
-        (true, true) => Judgement::Agrees,
-        (false, false) => Judgement::DoesNotAgree,
-        _ => Judgement::ShapeOnly,
-    };
-    Some(Finding::new(judgement, format!("{}; furthest from 1 - p: {worst:.4}", in_words(&rows))))
+    let parts = [Part::also("as the closed form has it", worst <= NEAR), Part::also("less at each step", falls)];
+    Some(Finding::of(parts, format!("{}; furthest from 1 - p: {worst:.4}", in_words(&rows))))
 }
 
 pub(super) fn delivered_in_one_burst(points: &Measured) -> Option<Finding> {
@@ -67,13 +55,12 @@ pub(super) fn delivered_in_one_burst(points: &Measured) -> Option<Finding> {
     let period = 1e3 / f64::from(PER_SECOND);
     // A segment of which something is lost waits a round trip for it; one that is spread over two bursts waits a period more.
     let gained: Vec<f64> = alone.iter().zip(&with_room).map(|(alone, room)| alone - room).collect();
-    let judgement = match (gained.iter().all(|gain| *gain >= period / 2.0), gained.iter().all(|gain| *gain > 0.0)) {
-        (true, _) => Judgement::Agrees,
-        (false, true) => Judgement::ShapeOnly,
-        (false, false) => Judgement::DoesNotAgree,
-    };
-    Some(Finding::new(
-        judgement,
+    let parts = [
+        Part::point("sooner", gained.iter().all(|gain| *gain > 0.0)),
+        Part::also("by half a period", gained.iter().all(|gain| *gain >= period / 2.0)),
+    ];
+    Some(Finding::of(
+        parts,
         format!(
             "SSTP with ideal feedback, delay of half of the segments at p = 1e-2 / 3e-2 / 1e-1: {} ms with L = s + X, {} ms with L = s; \
              a period is {period} ms",
@@ -88,7 +75,7 @@ pub(super) fn least_window(points: &Measured) -> Option<Finding> {
         WINDOWS.iter().map(|window| Some(over_f(points.at(&over_window(who), f64::from(*window))?).mean)).collect()
     };
     let least = 1.0 + acknowledgment_window();
-    let mut parts = Vec::new();
+    let mut told = Vec::new();
     let (mut kept, mut idle) = (true, true);
     for who in TWO {
         let row = row(who)?;
@@ -96,18 +83,11 @@ pub(super) fn least_window(points: &Measured) -> Option<Finding> {
             let keeps = *value >= 1.0 - NEAR;
             if f64::from(*window) >= least.floor() { kept &= keeps } else { idle &= !keeps }
         }
-        parts.push(format!("{}: {}", who.label(), listed(&row, 3)));
+        told.push(format!("{}: {}", who.label(), listed(&row, 3)));
     }
-    let judgement = match (kept, idle) {
-        (true, true) => Judgement::Agrees,
-        (false, false) => Judgement::DoesNotAgree,
-        _ => Judgement::ShapeOnly,
-    };
-    Some(Finding::new(
-        judgement,
-        format!(
-            "1 + w_a = {least:.2} segments; with windows of 3 / 4 / 5 / 6 / 7 / 8 / 10, segments a second over F: {}",
-            parts.join("; ")
-        ),
+    let parts = [Part::also("1 + w_a keeps F", kept), Part::also("a smaller one does not", idle)];
+    Some(Finding::of(
+        parts,
+        format!("1 + w_a = {least:.2} segments; with windows of 3 / 4 / 5 / 6 / 7 / 8 / 10, segments a second over F: {}", told.join("; ")),
     ))
 }

@@ -1,12 +1,14 @@
 //! FC 3.3: bursts (P, F, L), the lower of FC's two levels: what F and L, the window and a bottleneck do to them.
 //!
-//! Called through [`super::STUDIES`]. `bottleneck` holds the points of several senders over one link, `claims` judges.
+//! Called through [`super::STUDIES`]. `bottleneck` holds the points of several senders over one link, `served` those of a receiver that
+//! serves fewer packets a burst than come, `claims` judges.
 //!
 //! Invariant: throughput is in segments a second over F, so that 1 is what the application asked for.
 //! Source: FC 3.3, 3.4. The paper describes the level and runs it in no figure.
 
 mod bottleneck;
 mod claims;
+mod served;
 
 use crate::black_box::{Who, random};
 use crate::curves::{Look, SHADES, closed_form, valued};
@@ -37,13 +39,14 @@ pub(super) static STUDY: Study = Study {
         ("window", "36 segments, as in Figs. 17 to 19; 3 to 10 where it is what changes"),
         ("source", "F segments a second at even intervals; always one where F or the window changes"),
         ("X", "s p / (1 - p), rounded up: the mean number of packets of a segment that are sent again"),
+        ("served", "m packets of each burst of 256: the user works 256 / (m F) on a segment; the window is 36, the buffer 36 or 7"),
         ("bottleneck", "100 Mbit/s; four senders of segments of 64 packets, F = 30, L = 64, P = 400 Mbit/s: a load of 0.6"),
     ],
     points,
     shortened: 2,
     shared: bottleneck::points,
-    figures: |measured| [figures(measured), bottleneck::figures(measured)].concat(),
-    tables: |measured| [tables(measured), bottleneck::tables(measured)].concat(),
+    figures: |measured| [figures(measured), served::figures(measured), bottleneck::figures(measured)].concat(),
+    tables: |measured| [tables(measured), served::tables(measured), bottleneck::tables(measured)].concat(),
     claims: &[
         Claim {
             id: "FC-B1",
@@ -79,6 +82,12 @@ pub(super) static STUDY: Study = Study {
                    possible when ready).",
             check: bottleneck::bursts_are_sooner,
         },
+        Claim {
+            id: "FC-B7",
+            text: "A receiver that serves m < L packets a burst is sent F m / L segments a second, by the closed form, and none in vain (ours; \
+                   FC 3.3: bursts match how segments are consumed).",
+            check: served::gets_what_it_serves,
+        },
     ],
     expected: include_str!("expected.csv"),
     ..Study::NONE
@@ -91,6 +100,11 @@ const PER_SECOND: u32 = 100;
 const PROBABILITIES: [f64; 5] = [1e-4, 1e-3, 1e-2, 3e-2, 1e-1];
 /// Where L changes.
 const LOSS: f64 = 1e-2;
+/// Values in a row of a finding.
+fn listed(values: &[f64], decimals: usize) -> String {
+    values.iter().map(|value| format!("{value:.decimals$}")).collect::<Vec<_>>().join(" / ")
+}
+
 /// L - s.
 const ROOM: [u32; 9] = [0, 1, 2, 3, 4, 6, 8, 16, 32];
 const RATES: [u32; 4] = [25, 100, 200, 238];
@@ -178,6 +192,7 @@ fn points() -> Vec<StudyPoint> {
         };
         points.extend(WINDOWS.map(over_w));
     }
+    points.extend(served::points());
     points
 }
 
