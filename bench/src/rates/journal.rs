@@ -65,8 +65,8 @@ pub(super) struct Run {
 /// The runs that there are.
 #[derive(Debug)]
 pub(super) struct Journal {
-    path: PathBuf,
-    file: File,
+    /// Where they are kept, if they are.
+    kept: Option<(PathBuf, File)>,
     runs: Vec<Run>,
 }
 
@@ -75,12 +75,19 @@ impl Journal {
     pub(super) fn open(directory: &Path) -> Result<Self> {
         let path = directory.join(FILE);
         let (file, runs) = json_lines::open(&path)?;
-        Ok(Self { path, file, runs })
+        Ok(Self { kept: Some((path, file)), runs })
+    }
+
+    /// Runs that are not kept.
+    pub(super) const fn unkept() -> Self {
+        Self { kept: None, runs: Vec::new() }
     }
 
     /// Adds a run.
     pub(super) fn add(&mut self, run: Run) -> Result<()> {
-        json_lines::add(&mut self.file, &self.path, &run)?;
+        if let Some((path, file)) = &mut self.kept {
+            json_lines::add(file, path, &run)?;
+        }
         self.runs.push(run);
         Ok(())
     }
@@ -105,7 +112,8 @@ mod tests {
         journal.add(run(1, 1.0)).unwrap();
         journal.add(run(2, 2.0)).unwrap();
         let line = serde_json::to_string(&run(3, 3.0)).unwrap();
-        journal.file.write_all(&line.as_bytes()[..line.len() / 2]).unwrap();
+        let (_, file) = journal.kept.as_mut().unwrap();
+        file.write_all(&line.as_bytes()[..line.len() / 2]).unwrap();
         drop(journal);
         let mut journal = Journal::open(directory.path()).unwrap();
         assert_eq!([1, 2, 3].map(|seed| journal.of(&key(seed)).is_some()), [true, true, false]);

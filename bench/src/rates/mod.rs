@@ -3,9 +3,10 @@
 //! - [`cells`]: the table, as data;
 //! - [`path`]: a cell's path as flags of `segstream link`;
 //! - [`trial`]: one run; [`iperf`]: the kernel's TCP in it;
+//! - [`virtual_time`]: the same cells in the simulator, with models of the kernel's TCP;
 //! - [`journal`]: what was run, so that a matrix that was interrupted goes on;
 //! - [`models`]: the simulator's TCPs beside the kernel's;
-//! - [`rule`]: when a cell is met; [`page`]: the summary.
+//! - [`rule`]: when a cell is met; [`page`]: the summary; [`section`]: its place in a file of both matrices.
 //!
 //! Called by people.
 //!
@@ -18,15 +19,19 @@ mod models;
 mod page;
 mod path;
 mod rule;
+mod section;
 mod trial;
+mod virtual_time;
 
 use crate::shared;
 use anyhow::{Context as _, Result, bail, ensure};
 use cells::{CELLS, Cell, Kernel, Rule};
 use clap::Args;
 use journal::{Journal, Key, Run};
+use rayon::prelude::*;
+use section::Kind;
 use segstream_testbed::{Testbed, kernel_tcp};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use trial::{Contender, Setup};
@@ -48,13 +53,21 @@ pub(crate) struct Options {
     /// How long each run lasts, from when all its flows are there; cells with 40 and more flows last 90.
     #[arg(long, value_name = "T", default_value_t = 30, value_parser = clap::value_parser!(u32).range(14..=3600))]
     seconds: u32,
-    /// The directory of the results. What is there is not run again, so take another one for another build.
-    #[arg(long, value_name = "DIR", default_value = "target/rates")]
-    out: PathBuf,
+    /// The directory of the results [default: target/rates; with --virtual nothing is kept]. What is there is not run again, so take
+    /// another one for another build.
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Runs the cells in virtual time instead: the simulator's link, our sender, and models of the kernel's TCP. Needs no
+    /// administrator and no quiet machine.
+    #[arg(long, conflicts_with_all = ["models", "retry_void", "segstream"])]
+    r#virtual: bool,
+    /// With --virtual: only a few cells that are met, and failure if one is missed. For CI.
+    #[arg(long, requires = "virtual", conflicts_with = "cell")]
+    small: bool,
     /// Runs again what is there but void.
     #[arg(long)]
     retry_void: bool,
-    /// Writes the summary to this file too.
+    /// Writes the summary to this file too, in the place of the one of the same kind (on the emulator, or in virtual time) in it.
     #[arg(long, value_name = "FILE")]
     markdown: Option<PathBuf>,
     /// What the summary says besides, such as the build that was measured and what else the machine did.
@@ -77,6 +90,9 @@ pub(crate) struct Options {
     segstream: Option<PathBuf>,
 }
 
+/// The cells of `--small`: met, of each kind one or two, and cheap.
+const SMALL: [&str; 8] = ["clean", "100-60-shallow", "jitter20", "50-30-jitter15-loss", "codel-ecn", "cubic-1-same", "ours4-20", "outage3"];
+
 /// A run that is asked for.
 struct Asked {
     cell: &'static Cell,
@@ -86,17 +102,19 @@ struct Asked {
 
 /// Runs what is missing, and prints the summary.
 pub(crate) fn run(options: &Options) -> Result<()> {
-    let cells = chosen(&options.cell)?;
+    let cells = if options.small { chosen(&SMALL.map(str::to_owned))? } else { chosen(&options.cell)? };
     if options.list {
         let text: String = cells.iter().map(|cell| format!("{}: {}\n", cell.name, page::path_of(cell))).collect();
         return crate::print(false, &(), &text);
     }
     let asked = asked(options, &cells)?;
-    let mut journal = Journal::open(&options.out)?;
+    let mut journal = journal(options)?;
     if !options.no_run && !options.models {
         let is_missing = |asked: &&Asked| journal.of(&asked.key).is_none_or(|run| options.retry_void && run.void.is_some());
         let missing: Vec<&Asked> = asked.iter().filter(is_missing).collect();
-        if !missing.is_empty() {
+        if options.r#virtual {
+            simulate(options, &missing, &mut journal)?;
+        } else if !missing.is_empty() {
             measure(options, &missing, &mut journal)?;
         }
     }
@@ -104,15 +122,42 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         asked.iter().filter(|asked| asked.cell.name == cell.name).filter_map(|asked| journal.of(&asked.key)).collect()
     };
     let summaries: Vec<(&Cell, Vec<&Run>)> = CELLS.iter().map(|cell| (cell, of(cell))).collect();
+    let kind = if options.r#virtual { Kind::VirtualTime } else { Kind::Emulator };
     let text = if options.models {
         models::text(&summaries)?
     } else {
-        page::text(&summaries, options.seeds, options.seconds, options.note.as_deref())?
+        page::text(kind, &summaries, options.seeds, options.seconds, options.note.as_deref())?
     };
     if let Some(path) = &options.markdown {
-        std::fs::write(path, &text).with_context(|| format!("{} cannot be written", path.display()))?;
+        let whole = if options.models { text.clone() } else { section::place(path, kind, &text)? };
+        std::fs::write(path, whole).with_context(|| format!("{} cannot be written", path.display()))?;
     }
-    crate::print(false, &(), &text)
+    crate::print(false, &(), &text)?;
+    if options.small { page::all_met(&summaries) } else { Ok(()) }
+}
+
+/// What was run before: of virtual time nothing, since it is run again as soon as it is read, unless a directory is named.
+fn journal(options: &Options) -> Result<Journal> {
+    match &options.out {
+        Some(directory) => Journal::open(directory),
+        None if options.r#virtual => Ok(Journal::unkept()),
+        None => Journal::open(Path::new("target/rates")),
+    }
+}
+
+/// Makes the runs that are missing in virtual time, on all processors.
+fn simulate(options: &Options, missing: &[&Asked], journal: &mut Journal) -> Result<()> {
+    let traces = options.traces.as_deref();
+    let (runs, left): (Vec<&Asked>, Vec<&Asked>) =
+        missing.iter().partition(|asked| virtual_time::can_be_run(asked.cell) && path::trace(asked.cell, traces).is_ok());
+    if !left.is_empty() {
+        let mut names: Vec<&str> = left.iter().map(|asked| asked.cell.name).collect();
+        names.dedup();
+        eprintln!("left out, too fast or without --traces: {}", names.join(", "));
+    }
+    let made: Vec<Result<Run>> =
+        runs.par_iter().map(|asked| virtual_time::trial(asked.cell, asked.contender, &asked.key, traces)).collect();
+    made.into_iter().try_for_each(|run| journal.add(run?))
 }
 
 /// The cells with these names; all without any.
@@ -143,27 +188,33 @@ fn asked(options: &Options, cells: &[&'static Cell]) -> Result<Vec<Asked>> {
 
 fn key(options: &Options, cell: &Cell, contender: Contender, seed: u64) -> Key {
     let ours = |text: &str| if contender == Contender::Ours { text.to_owned() } else { String::new() };
+    let seconds = cell.seconds.map_or(options.seconds, |(seconds, _)| seconds);
     Key {
         cell: cell.name.to_owned(),
         contender: contender.name().to_owned(),
         seed,
-        seconds: cell.seconds.map_or(options.seconds, |(seconds, _)| seconds),
+        seconds: if options.r#virtual { virtual_time::seconds(cell, seconds) } else { seconds },
         link: path::flags(cell, seed, cell.trace, contender).join(" "),
         congestion: ours(cell.congestion.unwrap_or(&options.congestion)),
-        segment: ours(segment(cell)),
+        segment: ours(&segment(cell)),
     }
 }
 
 /// What is counted as goodput are whole segments, so they are small where the link is slow.
-const fn segment(cell: &Cell) -> &'static str {
+const fn segment_bytes(cell: &Cell) -> u64 {
     if let Rule::InTime { .. } = cell.met {
-        return "8KiB";
+        return 8 << 10;
     }
     match cell.mbit / cell.count as f64 {
-        ..5.0 => "8KiB",
-        ..50.0 => "64KiB",
-        _ => "256KiB",
+        ..5.0 => 8 << 10,
+        ..50.0 => 64 << 10,
+        _ => 256 << 10,
     }
+}
+
+/// The same as a flag.
+fn segment(cell: &Cell) -> String {
+    format!("{}KiB", segment_bytes(cell) >> 10)
 }
 
 /// Who is measured in a cell: whom its rule compares.

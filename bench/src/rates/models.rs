@@ -11,12 +11,10 @@ use super::cells::{Cell, Kernel};
 use super::journal::Run;
 use super::page;
 use super::trial::Contender;
+use super::virtual_time;
 use anyhow::{Context as _, Result, anyhow, ensure};
-use segstream_base::endpoint::Ecn;
 use segstream_base::random::Seed;
-use segstream_base::{Bandwidth, Bytes, Duration};
-use segstream_blocks::congestion::{Algorithm, bbr1, cubic};
-use segstream_lab::shared::{SharedFlow, SharedScenario, Traffic, run};
+use segstream_lab::shared::run;
 use std::fmt::Write as _;
 
 /// A model agrees with the kernel within this part of it.
@@ -57,13 +55,13 @@ pub(super) fn text(cells: &[(&Cell, Vec<&Run>)]) -> Result<String> {
     let mut text = HEAD.to_owned();
     let mut missing = Vec::new();
     for (cell, runs) in cells.iter().filter(|(cell, _)| can_be_modelled(cell)) {
-        for (kernel, name, congestion) in [(Kernel::Cubic, "linux_cubic", &cubic::LINUX), (Kernel::Bbr, "bbr1", &bbr1::ALGORITHM)] {
+        for (kernel, name) in [(Kernel::Cubic, "linux_cubic"), (Kernel::Bbr, "bbr1")] {
             let Some(real) = of_kernel(runs, kernel) else {
                 missing.push(format!("{} {}", cell.name, kernel.name()));
                 continue;
             };
             let seconds = cell.seconds.map_or(30, |(seconds, _)| seconds);
-            let model = of_model(cell, congestion, seconds).with_context(|| format!("{} as a model", cell.name))?;
+            let model = of_model(cell, kernel, seconds).with_context(|| format!("{} as a model", cell.name))?;
             row(&mut text, cell, name, real, model)?;
         }
     }
@@ -92,8 +90,8 @@ fn of_kernel(runs: &[&Run], kernel: Kernel) -> Option<Measured> {
     median(count.iter().map(|run| run.goodput_bps).collect()).zip(median(count.iter().map(|run| run.queue_ms_p95).collect()))
 }
 
-fn of_model(cell: &Cell, congestion: &'static Algorithm, seconds: u32) -> Result<Measured> {
-    let scenario = scenario(cell, congestion, seconds)?;
+fn of_model(cell: &Cell, kernel: Kernel, seconds: u32) -> Result<Measured> {
+    let scenario = virtual_time::scenario(cell, virtual_time::tcp(kernel, cell), seconds)?;
     let mut outcomes = Vec::new();
     for seed in 1..=SEEDS {
         let (outcome, _) = run(&scenario, Seed(seed))?;
@@ -103,32 +101,6 @@ fn of_model(cell: &Cell, congestion: &'static Algorithm, seconds: u32) -> Result
     }
     let of = |what: fn(&Measured) -> f64| median(outcomes.iter().map(what).collect()).ok_or_else(|| anyhow!("nothing was run"));
     Ok((of(|outcome| outcome.0)?, of(|outcome| outcome.1)?))
-}
-
-fn scenario(cell: &Cell, congestion: &'static Algorithm, seconds: u32) -> Result<SharedScenario> {
-    let ecn = (cell.ecn && congestion.responds_to_ecn).then_some(Ecn::Ect0);
-    let flow = |number: usize| -> Result<SharedFlow> {
-        Ok(SharedFlow {
-            rtt: millis(cell.rtt_ms),
-            jitter: millis(cell.jitter.map_or(0.0, |(_, most)| most)),
-            loss: cell.loss.parse()?,
-            policer: if let ["--policer", spec] = cell.flags { Some(spec.parse()?) } else { None },
-            ..SharedFlow::new(&format!("tcp{number}"), Traffic::Tcp { congestion, ecn })
-        })
-    };
-    Ok(SharedScenario {
-        bandwidth: Bandwidth::from_bits_per_second((cell.mbit * 1e6) as u64),
-        queue: Bytes::new((cell.queue_ms() * cell.mbit * 1e3 / 8.0).round() as u64),
-        aqm: cell.aqm.parse()?,
-        duration: Duration::from_secs(u64::from(seconds)),
-        warm_up: Duration::ZERO,
-        flows: (0..cell.count).map(flow).collect::<Result<_>>()?,
-        ..SharedScenario::default()
-    })
-}
-
-fn millis(millis: f64) -> Duration {
-    Duration::from_micros((millis * 1e3) as u64)
 }
 
 fn row(text: &mut String, cell: &Cell, name: &str, real: Measured, model: Measured) -> Result<()> {
@@ -170,7 +142,7 @@ mod tests {
         let modelled: Vec<&Cell> = CELLS.iter().filter(|cell| can_be_modelled(cell)).collect();
         assert!(modelled.len() >= 10, "{}", modelled.len());
         for cell in modelled {
-            scenario(cell, &cubic::LINUX, 30).unwrap().check().unwrap();
+            virtual_time::scenario(cell, virtual_time::tcp(Kernel::Cubic, cell), 30).unwrap().check().unwrap();
         }
     }
 

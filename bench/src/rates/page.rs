@@ -7,37 +7,52 @@
 use super::cells::{Cell, NOT_BUILT, Rule, Turn};
 use super::journal::Run;
 use super::rule::{self, Measured, Medians, Verdict};
+use super::section::Kind;
 use super::trial::Contender;
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use segstream_lab::machine::Machine;
 use std::fmt::Write as _;
 
-const HEAD: &str = "# The matrix of rates
-
-Written by `segstream-bench rates`; do not edit. How it measures is said in [PATHS.md](PATHS.md#the-matrix-of-rates).
-
+const LEGEND: &str = "
 - Cells with nothing else said: 20 Mbit/s, 40 ms, a drop-tail queue of one bandwidth-delay product (BDP).
-- Three numbers are kernel CUBIC / kernel BBR / ours, in turn on the same path and seed; medians of the runs that count.
+- Three numbers are CUBIC / BBR / ours, in turn on the same path and seed; medians of the runs that count.
 - Goodput is of the application, in Mbit/s. The share is the part of the link that our packets use while all flows are there.
 - The queue is the 95th percentile of the time that a packet waited in it, in ms, of all flows, as the link says.
-- A run is void when the link's lateness at p99.9 is above 1 ms or it did not keep up. It counts for nothing.
 - A cell is judged by medians. *Not judged* means that a run which its rule needs is void or missing.
 ";
 
+/// What is said first.
+fn head(kind: Kind) -> String {
+    let (by, how) = match kind {
+        Kind::Emulator => (
+            "segstream-bench rates",
+            "- CUBIC and BBR are the kernel's. A run is void when the link's lateness at p99.9 is above 1 ms or it did not keep up. It counts \
+             for nothing.",
+        ),
+        Kind::VirtualTime => (
+            "segstream-bench rates --virtual",
+            "- **No kernel, no socket, no clock**: the simulator's link, our sender without a connection around it, and the simulator's models \
+             of the kernel's CUBIC and BBR, whose errors [MODELS.md](MODELS.md) tells. A cell that is met here is not met on the emulator for \
+             that.\n- What delays, holds back, polices and loses is behind the link, where the emulator polices and loses before it. Time \
+             stamps are exact. Ours has packets of 1144 bytes without an IP header. A live source begins without a known rate, has no lifetime, and of \
+             its segments in time 1, 0.99, 0.95 or 0 is known.\n- At 1000 Mbit/s a run lasts 10 s; the cell of 10 Gbit/s is left out.",
+        ),
+    };
+    format!(
+        "{}\n\nWritten by `{by}`; do not edit. How it measures is said in [PATHS.md](PATHS.md#the-matrix-of-rates).\n{LEGEND}{how}\n",
+        kind.heading()
+    )
+}
+
 /// The page.
-pub(super) fn text(cells: &[(&Cell, Vec<&Run>)], seeds: u64, seconds: u32, note: Option<&str>) -> Result<String> {
+pub(super) fn text(kind: Kind, cells: &[(&Cell, Vec<&Run>)], seeds: u64, seconds: u32, note: Option<&str>) -> Result<String> {
     let runs: Vec<&Run> = cells.iter().flat_map(|(_, runs)| runs).copied().collect();
     let voids: Vec<&Run> = runs.iter().copied().filter(|run| run.void.is_some()).collect();
-    let mut text = String::from(HEAD);
-    writeln!(
-        text,
-        "\n{}. Asked for: {seeds} seed(s) of {seconds} s. {} runs, {} of them void.{}{}",
-        Machine::here(),
-        runs.len(),
-        voids.len(),
-        loads(&runs),
-        congestion(&runs)
-    )?;
+    let mut text = head(kind);
+    let machine = if kind == Kind::Emulator { format!("{}. ", Machine::here()) } else { String::new() };
+    let void = if kind == Kind::Emulator { format!(", {} of them void", voids.len()) } else { String::new() };
+    let (loads, congestion) = (loads(&runs), congestion(&runs));
+    writeln!(text, "\n{machine}Asked for: {seeds} seed(s) of {seconds} s. {} runs{void}.{loads}{congestion}", runs.len())?;
     if let Some(note) = note {
         writeln!(text, "\n{note}")?;
     }
@@ -60,10 +75,34 @@ pub(super) fn text(cells: &[(&Cell, Vec<&Run>)], seeds: u64, seconds: u32, note:
     for (cell, _) in &left {
         writeln!(text, "- {}: {}", cell.name, path_of(cell))?;
     }
-    for (what, why) in NOT_BUILT {
-        writeln!(text, "- {what}: {why}")?;
+    if kind == Kind::Emulator {
+        for (what, why) in NOT_BUILT {
+            writeln!(text, "- {what}: {why}")?;
+        }
     }
     Ok(text)
+}
+
+/// Fails if a cell that was run is not met.
+pub(super) fn all_met(cells: &[(&Cell, Vec<&Run>)]) -> Result<()> {
+    let mut failed = Vec::new();
+    for (cell, runs) in cells.iter().filter(|(_, runs)| !runs.is_empty()) {
+        let verdict = rule::judge(cell, &measured(runs));
+        if verdict != Verdict::Met {
+            failed.push(format!("{}: {}", cell.name, self::verdict(&verdict)));
+        }
+    }
+    ensure!(failed.is_empty(), "cells that were met are missed: {}", failed.join("; "));
+    Ok(())
+}
+
+fn of<'a>(runs: &[&'a Run], contender: Contender) -> Vec<&'a Run> {
+    runs.iter().copied().filter(|run| run.key.contender == contender.name()).collect()
+}
+
+fn measured(runs: &[&Run]) -> Measured {
+    let [cubic, bbr, ours] = Contender::ALL.map(|contender| Medians::of(&of(runs, contender)));
+    Measured { cubic, bbr, ours }
 }
 
 /// The congestion control of ours, which can be chosen.
@@ -133,12 +172,10 @@ pub(super) fn path_of(cell: &Cell) -> String {
     words
 }
 
-fn row(cell: &Cell, runs: &[&Run]) -> String {
-    let of = |name: &str| -> Vec<&Run> { runs.iter().copied().filter(|run| run.key.contender == name).collect() };
-    let names = Contender::ALL.map(Contender::name);
-    let medians = names.map(|name| Medians::of(&of(name)));
-    let [cubic, bbr, ours] = medians;
-    let counts = names.map(|name| match of(name) {
+pub(super) fn row(cell: &Cell, runs: &[&Run]) -> String {
+    let measured = measured(runs);
+    let medians = [measured.cubic, measured.bbr, measured.ours];
+    let counts = Contender::ALL.map(|contender| match of(runs, contender) {
         all if all.is_empty() => "-".to_owned(),
         all => format!("{} of {}", all.iter().filter(|run| run.void.is_none()).count(), all.len()),
     });
@@ -162,8 +199,8 @@ fn row(cell: &Cell, runs: &[&Run]) -> String {
         three(&|medians| medians.queue_ms_p95, 1),
         only(cell.beside.is_some(), &|medians| medians.filled),
         only(cell.count > 1, &|medians| medians.jain),
-        verdict(&rule::judge(cell, &Measured { cubic, bbr, ours })),
-        beside(cell, ours.as_ref()),
+        verdict(&rule::judge(cell, &measured)),
+        beside(cell, measured.ours.as_ref()),
     )
 }
 
@@ -205,7 +242,7 @@ mod tests {
         let page = |runs: Vec<&Run>| {
             let cells: Vec<(&Cell, Vec<&Run>)> =
                 CELLS.iter().map(|cell| (cell, if cell.name == "clean" { runs.clone() } else { Vec::new() })).collect();
-            text(&cells, 1, 15, Some("others build")).unwrap()
+            text(Kind::Emulator, &cells, 1, 15, Some("others build")).unwrap()
         };
         let missed = page(vec![&cubic, &bbr, &ours]);
         assert!(missed.contains("19.0 / 18.0 / 9.0"), "{missed}");

@@ -30,7 +30,7 @@ impl Cell {
         0.5 + 0.05 * self.count as f64
     }
 
-    fn queue_bytes(&self) -> u64 {
+    pub(super) fn queue_bytes(&self) -> u64 {
         (self.queue_ms() * self.mbit * 1e3 / 8.0).round() as u64
     }
 }

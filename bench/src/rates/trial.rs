@@ -328,7 +328,7 @@ fn evaluate(run: Run, cell: &Cell, measured: Option<&Carried>, other: Option<&Ca
 }
 
 /// How long after `last` half a second begins in which 0.9 of the link is used; the rest of the run if none does.
-fn again_after(last: f64, end: f64, filled: impl Fn(f64, f64) -> f64) -> f64 {
+pub(super) fn again_after(last: f64, end: f64, filled: impl Fn(f64, f64) -> f64) -> f64 {
     let steps = (0..).map(|step| f64::from(step) * 0.1).take_while(|after| last + after + 0.5 <= end);
     let mut full = steps.filter(|after| filled(last + after, last + after + 0.5) >= 0.9);
     full.next().unwrap_or(end - last)

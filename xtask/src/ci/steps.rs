@@ -53,6 +53,7 @@ pub(super) const STEPS: &[Step] = &[
     step("oldest compiler", "cargo xtask oldest"),
     step("packages", "cargo xtask packages"),
     step("swarm", "target/debug/segstream-swarm --first 1000 --seeds 1000"),
+    step("rates", "target/debug/segstream-bench rates --virtual --small --seeds 1"),
     // Why: results that are stored would not be made anew.
     step("old figures", "rm -rf target/ci-study"),
     step("figures", "target/debug/segstream study run --all --quick --out target/ci-study"),

@@ -85,6 +85,9 @@ pub struct Times {
     pub mean_ns: u64,
     /// The 95th percentile.
     pub p95_ns: u64,
+    /// The 99th percentile.
+    #[serde(default)]
+    pub p99_ns: u64,
     /// The largest.
     pub max_ns: u64,
 }

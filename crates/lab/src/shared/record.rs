@@ -11,6 +11,7 @@ use super::traffic::{Pace, Traffic};
 use crate::scenario::Scenario;
 use segstream_base::{Bandwidth, Bytes, Duration, Instant};
 use segstream_blocks::congestion::{Algorithm, UnknownAlgorithm};
+use segstream_path::{Jitter, OpportunityTrace};
 use serde::{Deserialize, Serialize};
 
 #[derive(Serialize, Deserialize)]
@@ -18,9 +19,13 @@ use serde::{Deserialize, Serialize};
 struct Record {
     bandwidth_bps: u64,
     trace: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    opportunities: Option<String>,
     queue_bytes: u64,
     aqm: String,
     mark_above_ns: Option<u64>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    ecn_unaware: bool,
     duration_ns: u64,
     warm_up_ns: u64,
     start_spread_ns: u64,
@@ -38,6 +43,11 @@ struct FlowRecord {
     rtt_ns: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     jitter_ns: Option<u64>,
+    /// That of a wireless hop.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    jitter: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    aggregate_ns: Option<u64>,
     loss: String,
     loss_back: String,
     policer: Option<String>,
@@ -66,9 +76,11 @@ impl SharedScenario {
         let record = Record {
             bandwidth_bps: self.bandwidth.bits_per_second(),
             trace: self.trace.to_string(),
+            opportunities: (!self.opportunities.is_none()).then(|| self.opportunities.to_string()),
             queue_bytes: self.queue.get(),
             aqm: self.aqm.to_string(),
             mark_above_ns: self.mark_above.map(Duration::as_nanos),
+            ecn_unaware: self.ecn_unaware,
             duration_ns: self.duration.as_nanos(),
             warm_up_ns: self.warm_up.as_nanos(),
             start_spread_ns: self.start_spread.as_nanos(),
@@ -88,9 +100,11 @@ impl SharedScenario {
         let scenario = Self {
             bandwidth: Bandwidth::from_bits_per_second(record.bandwidth_bps),
             trace: record.trace.parse().map_err(unreadable)?,
+            opportunities: record.opportunities.map_or(Ok(OpportunityTrace::NONE), |text| text.parse()).map_err(unreadable)?,
             queue: Bytes::new(record.queue_bytes),
             aqm: record.aqm.parse().map_err(unreadable)?,
             mark_above: record.mark_above_ns.map(Duration::from_nanos),
+            ecn_unaware: record.ecn_unaware,
             duration: Duration::from_nanos(record.duration_ns),
             warm_up: Duration::from_nanos(record.warm_up_ns),
             start_spread: Duration::from_nanos(record.start_spread_ns),
@@ -115,11 +129,18 @@ impl From<&SharedFlow> for FlowRecord {
             },
             cross => TrafficRecord::Cross(cross.to_string()),
         };
+        let (jitter_ns, jitter) = match flow.jitter {
+            Jitter::None => (None, None),
+            Jitter::Uniform(most) => ((!most.is_zero()).then(|| most.as_nanos()), None),
+            wireless @ Jitter::Wifi(_) => (None, Some(wireless.to_string())),
+        };
         Self {
             name: flow.name.clone(),
             traffic,
             rtt_ns: flow.rtt.as_nanos(),
-            jitter_ns: (!flow.jitter.is_zero()).then(|| flow.jitter.as_nanos()),
+            jitter_ns,
+            jitter,
+            aggregate_ns: (!flow.aggregate.is_zero()).then(|| flow.aggregate.as_nanos()),
             loss: flow.loss.to_string(),
             loss_back: flow.loss_back.to_string(),
             policer: flow.policer.map(|policer| policer.to_string()),
@@ -154,7 +175,11 @@ impl TryFrom<FlowRecord> for SharedFlow {
             name: record.name,
             traffic,
             rtt: Duration::from_nanos(record.rtt_ns),
-            jitter: record.jitter_ns.map_or(Duration::ZERO, Duration::from_nanos),
+            jitter: match (record.jitter, record.jitter_ns) {
+                (Some(text), _) => text.parse().map_err(unreadable)?,
+                (None, most) => most.map_or(Jitter::None, |most| Jitter::Uniform(Duration::from_nanos(most))),
+            },
+            aggregate: Duration::from_nanos(record.aggregate_ns.unwrap_or(0)),
             loss: record.loss.parse().map_err(unreadable)?,
             loss_back: record.loss_back.parse().map_err(unreadable)?,
             policer: record.policer.map(|policer| policer.parse().map_err(unreadable)).transpose()?,
@@ -190,7 +215,9 @@ mod tests {
         let scenario = SharedScenario {
             trace: "0s:100mbit,5s:50mbit,repeat=20s".parse().unwrap(),
             aqm: Aqm::CODEL,
+            opportunities: "0,4,7*2,9".parse().unwrap(),
             mark_above: Some(Duration::from_millis(5)),
+            ecn_unaware: true,
             flows: vec![
                 SharedFlow {
                     policer: Some(Policer::new(mbit(40))),
@@ -201,10 +228,14 @@ mod tests {
                 SharedFlow {
                     start: second(3),
                     stop: Some(second(20)),
-                    jitter: Duration::from_millis(7),
+                    jitter: Jitter::Uniform(Duration::from_millis(7)),
                     ..SharedFlow::new("other", Traffic::Tcp { congestion: &cubic::LINUX, ecn: Some(Ecn::Ect0) })
                 },
-                SharedFlow::new("bursts", onoff),
+                SharedFlow {
+                    jitter: Jitter::Wifi(Duration::from_millis(12)),
+                    aggregate: Duration::from_millis(8),
+                    ..SharedFlow::new("bursts", onoff)
+                },
                 SharedFlow::new("steady", Traffic::Constant { rate: mbit(7) }),
                 SharedFlow::new("fifth", Traffic::tcp(&bbr1::ALGORITHM)),
                 SharedFlow::new("sixth", Traffic::tcp(&reno::ALGORITHM)),

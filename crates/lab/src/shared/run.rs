@@ -15,7 +15,7 @@ use segstream_base::halves::{Receiver, Sender};
 use segstream_base::random::Seed;
 use segstream_base::{Bytes, Duration, Instant};
 use segstream_blocks::congestion::{Algorithm, Start};
-use segstream_path::{Jitter, LossPlace, PathConfig};
+use segstream_path::{LossPlace, PathConfig};
 use segstream_schemes::cross_traffic::{self, Constant, Sink, Supply};
 use segstream_sim::shared::{Flow, FlowCounters, Link};
 use segstream_sim::{Observer, Setup, Shared, Simulation, Source};
@@ -144,7 +144,7 @@ impl<'a> FlowSetup<'a> {
             None => cross_traffic::PAYLOAD_BYTES as u64,
         };
         let delay = flow.rtt / 2;
-        let plain = PathConfig { delay, jitter: Jitter::Uniform(flow.jitter), ..PathConfig::default() };
+        let plain = PathConfig { delay, jitter: flow.jitter, aggregate: flow.aggregate, ..PathConfig::default() };
         let forward = PathConfig { loss: flow.loss.clone(), loss_at: LossPlace::After, policer: flow.policer, ..plain.clone() };
         let back = PathConfig { loss: flow.loss_back.clone(), ..plain };
         Self {

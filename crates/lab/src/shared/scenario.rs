@@ -8,7 +8,7 @@ use super::outcome::SAMPLE;
 use super::traffic::{Pace, Traffic, cross_names};
 use crate::scenario::{self, Scenario, ScenarioError};
 use segstream_base::{Bandwidth, Bytes, Duration, Instant};
-use segstream_path::{Aqm, LossSpec, PathConfig, Policer, QueueLimit, RateTrace, ScheduledPath, SpecError};
+use segstream_path::{Aqm, Jitter, LossSpec, OpportunityTrace, PathConfig, Policer, QueueLimit, RateTrace, ScheduledPath, SpecError};
 use segstream_schemes::sstp::FeedbackMode;
 use std::collections::BTreeSet;
 
@@ -19,12 +19,16 @@ pub struct SharedScenario {
     pub bandwidth: Bandwidth,
     /// How it changes. Default: not at all.
     pub trace: RateTrace,
+    /// When it may send, as it was recorded, in the place of bandwidth and trace. Default: always.
+    pub opportunities: OpportunityTrace,
     /// The capacity of its queue. Default 750,000 bytes: 60 ms of 100 Mbit/s.
     pub queue: Bytes,
     /// The AQM of its queue. Default: drop-tail.
     pub aqm: Aqm,
     /// ECN-capable packets with a longer queueing delay are marked. Default: none.
     pub mark_above: Option<Duration>,
+    /// What it would mark it drops. Default: it marks.
+    pub ecn_unaware: bool,
     /// The duration of the run. Default 30 s.
     pub duration: Duration,
     /// The warm-up, which totals leave out and series do not. Default 5 s.
@@ -48,8 +52,10 @@ pub struct SharedFlow {
     pub traffic: Traffic,
     /// The round trip of its own path, half of it each way, without the link. Default 60 ms.
     pub rtt: Duration,
-    /// The most that its own path adds to the delay of a packet, uniformly and in order. Default none.
-    pub jitter: Duration,
+    /// What its own path adds to the delay of packets, either way and in order. Default none.
+    pub jitter: Jitter,
+    /// Its own path releases packets in bursts, so far apart, either way. Default: at once.
+    pub aggregate: Duration,
     /// The losses of its own path, behind the link. Default none.
     pub loss: LossSpec,
     /// The losses of its return path. Default none.
@@ -98,7 +104,8 @@ impl SharedFlow {
             name: name.to_owned(),
             traffic,
             rtt: Duration::from_millis(60),
-            jitter: Duration::ZERO,
+            jitter: Jitter::None,
+            aggregate: Duration::ZERO,
             loss: LossSpec::None,
             loss_back: LossSpec::None,
             policer: None,
@@ -130,9 +137,11 @@ impl Default for SharedScenario {
         Self {
             bandwidth: Bandwidth::from_megabits_per_second(100),
             trace: RateTrace::NONE,
+            opportunities: OpportunityTrace::NONE,
             queue: Bytes::new(750_000),
             aqm: Aqm::DropTail,
             mark_above: None,
+            ecn_unaware: false,
             duration: Duration::from_secs(30),
             warm_up: Duration::from_secs(5),
             start_spread: Duration::from_millis(100),
@@ -208,7 +217,7 @@ pub enum SharedScenarioError {
 }
 
 /// The most flows of a scenario.
-pub const FLOWS_MAX: usize = 64;
+pub const FLOWS_MAX: usize = 128;
 /// The longest run.
 const DURATION_MAX: Duration = Duration::from_secs(3600);
 
@@ -263,6 +272,7 @@ impl SharedScenario {
         for loss in [&flow.loss, &flow.loss_back] {
             loss.check().map_err(|error| wrong(error.into()))?;
         }
+        flow.jitter.check().map_err(|error| wrong(error.into()))?;
         if let Some(policer) = &flow.policer {
             policer.check().map_err(|error| wrong(error.into()))?;
         }
@@ -283,9 +293,11 @@ impl SharedScenario {
         PathConfig {
             bandwidth: Some(self.bandwidth),
             trace: self.trace.clone(),
+            opportunities: self.opportunities.clone(),
             queue: QueueLimit::Bytes(self.queue),
             aqm: self.aqm,
             mark_above: self.mark_above,
+            ecn_unaware: self.ecn_unaware,
             ..PathConfig::default()
         }
     }

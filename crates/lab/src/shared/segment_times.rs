@@ -42,12 +42,13 @@ fn times(nanos: &mut [u64]) -> Times {
     nanos.sort_unstable();
     let segments = nanos.len() as u64;
     let sum: u128 = nanos.iter().map(|nanos| u128::from(*nanos)).sum();
-    // The smallest that at least 95 % do not exceed.
-    let p95 = (segments * 95).div_ceil(100).saturating_sub(1) as usize;
+    // The smallest that at least so many per cent do not exceed.
+    let quantile = |percent: u64| nanos.get((segments * percent).div_ceil(100).saturating_sub(1) as usize).copied().unwrap_or(0);
     Times {
         segments,
         mean_ns: (sum / u128::from(segments.max(1))) as u64,
-        p95_ns: nanos.get(p95).copied().unwrap_or(0),
+        p95_ns: quantile(95),
+        p99_ns: quantile(99),
         max_ns: nanos.last().copied().unwrap_or(0),
     }
 }
@@ -81,8 +82,8 @@ mod tests {
     #[test]
     fn mean_quantile_and_maximum_are_exact() {
         let mut nanos: Vec<u64> = (1..=100).rev().collect();
-        assert_eq!(times(&mut nanos), Times { segments: 100, mean_ns: 50, p95_ns: 95, max_ns: 100 });
+        assert_eq!(times(&mut nanos), Times { segments: 100, mean_ns: 50, p95_ns: 95, p99_ns: 99, max_ns: 100 });
         assert_eq!(times(&mut []), Times::default());
-        assert_eq!(times(&mut [7]), Times { segments: 1, mean_ns: 7, p95_ns: 7, max_ns: 7 });
+        assert_eq!(times(&mut [7]), Times { segments: 1, mean_ns: 7, p95_ns: 7, p99_ns: 7, max_ns: 7 });
     }
 }

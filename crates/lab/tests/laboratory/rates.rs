@@ -9,6 +9,7 @@ use segstream_base::{Bandwidth, Bytes, Duration, Instant};
 use segstream_blocks::congestion::{Algorithm, auto, bbr1, cubic};
 use segstream_lab::shared::{SharedFlow, SharedOutcome, SharedScenario, Traffic, run};
 use segstream_lab::statistics::jain;
+use segstream_path::{Jitter, RateTrace};
 
 /// A path: bandwidth in Mbit/s, round trip and jitter in milliseconds, losses.
 type Cell = (u64, u64, u64, &'static str);
@@ -22,7 +23,7 @@ fn goodput((mbit, rtt_ms, jitter_ms, loss): Cell, traffic: impl Fn(Bandwidth, Du
     let (bandwidth, rtt) = (Bandwidth::from_megabits_per_second(mbit), Duration::from_millis(rtt_ms));
     let flow = SharedFlow {
         rtt,
-        jitter: Duration::from_millis(jitter_ms),
+        jitter: Jitter::Uniform(Duration::from_millis(jitter_ms)),
         loss: loss.parse().expect("a loss"),
         ..SharedFlow::new("flow", traffic(bandwidth, rtt))
     };
@@ -116,5 +117,60 @@ fn beside_a_flow_of_tcp_ours_has_a_share_and_leaves_one() {
         let share = share_beside(congestion, products, ours_at, theirs_at);
         let case = format!("{} at {products} products, ours at {ours_at} s, theirs at {theirs_at} s", congestion.name);
         assert!((0.3..0.75).contains(&share), "{case}: {share}");
+    }
+}
+
+/// The throughput of ours, as a part of the bandwidth, in each half second of the last ten of a run in which the bandwidth steps at five
+/// seconds from `before` to `after` Mbit/s, and the longest wait in that time.
+fn after_step(before: u64, after: u64, rtt_ms: u64, seed: u64) -> (Vec<f64>, Duration) {
+    let (mbit, rtt) = (Bandwidth::from_megabits_per_second, Duration::from_millis(rtt_ms));
+    let steps = [(Duration::ZERO, mbit(before)), (Duration::from_secs(5), mbit(after))];
+    let scenario = SharedScenario {
+        bandwidth: mbit(before),
+        trace: RateTrace::new(&steps, None).expect("steps"),
+        queue: Bytes::new(4 * mbit(before.max(after)).bytes_in(rtt).get()),
+        duration: Duration::from_secs(20),
+        flows: vec![SharedFlow { rtt, ..SharedFlow::new("flow", ours(mbit(before.max(after)), rtt)) }],
+        ..SharedScenario::default()
+    };
+    let (outcome, _) = run(&scenario, Seed(seed)).expect("it runs");
+    let capacity = mbit(after).bits_per_second() as f64;
+    let halves = outcome.flows[0].bytes_arrived_series[100..].chunks(5);
+    let parts = halves.map(|half| half.iter().sum::<u64>() as f64 * 16.0 / capacity).collect();
+    let waits = outcome.queue.max_ns_series[100..].iter().flatten().max().copied().unwrap_or(0);
+    (parts, Duration::from_nanos(waits))
+}
+
+#[test]
+fn five_seconds_after_a_step_of_the_bandwidth_the_rate_does_not_oscillate() {
+    for (before, after, rtt_ms) in [(20, 5, 40), (40, 10, 60), (5, 20, 40), (50, 20, 25), (10, 4, 100)] {
+        for seed in 1..=2 {
+            let (parts, wait) = after_step(before, after, rtt_ms, seed);
+            let case = format!("{before} to {after} Mbit/s, {rtt_ms} ms, seed {seed}");
+            assert!(parts.iter().all(|part| (0.85..1.05).contains(part)), "{case}: {parts:?}");
+            assert!(wait < Duration::from_millis(60), "{case}: {wait}");
+        }
+    }
+}
+
+#[test]
+fn flows_of_different_round_trips_each_have_a_part_of_their_own() {
+    let (bandwidth, rtts) = (Bandwidth::from_megabits_per_second(50), [10, 30, 60, 120, 240]);
+    let flow = |rtt_ms| {
+        let rtt = Duration::from_millis(rtt_ms);
+        SharedFlow { rtt, ..SharedFlow::new(&format!("flow{rtt_ms}"), ours(bandwidth, rtt)) }
+    };
+    let scenario = SharedScenario {
+        bandwidth,
+        queue: Bytes::new(375_000),
+        duration: Duration::from_secs(40),
+        warm_up: Duration::from_secs(20),
+        flows: rtts.map(flow).to_vec(),
+        ..SharedScenario::default()
+    };
+    for seed in 1..=3 {
+        let (outcome, _) = run(&scenario, Seed(seed)).expect("it runs");
+        let rates: Vec<f64> = outcome.flows.iter().map(|flow| flow.throughput_bps()).collect();
+        assert!(jain(&rates) > 0.9, "seed {seed}: {rates:?}");
     }
 }

@@ -49,6 +49,8 @@ const VELOCITY_IN_NOISE: f64 = 0.1;
 /// On a noisy path a rate below this part of what was carried is held down, and more loss than this speaks against a probe.
 const HELD: f64 = 0.9;
 const LOSS_OF_PROBE: f64 = 0.02;
+/// From this traffic intensity on the queue grows by more than newcomers make it: the capacity has dropped, also within a drain.
+const SLOWER: f64 = 2.0;
 /// How long after a drain another's is joined at the earliest.
 const DRAIN_JOINED: Duration = Duration::from_secs(1);
 /// The queue falling below this part of its mean is another's drain.
@@ -170,7 +172,7 @@ impl DelayMode {
     }
 
     fn learn(&mut self, view: &View, memory: &mut Memory) {
-        if view.limited || view.sent_at < self.frozen_until {
+        if view.limited || (view.sent_at < self.frozen_until && view.rho < SLOWER) {
             return;
         }
         let time = (view.alpha / view.tau).min(1.0);

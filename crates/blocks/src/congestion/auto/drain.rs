@@ -98,13 +98,19 @@ impl Drain {
     /// The share of this kind, if others kept a queue through the drain. `service` is the best service seen.
     pub(super) fn others_keep_a_queue(&self, view: &View, service: f64) -> Option<f64> {
         // Why: where one datagram takes a control time, a drain is a datagram more or less, and every queue remains.
-        if view.datagram > service * view.tau {
+        if view.datagram > service * view.tau || self.has_grown() {
             return None;
         }
         let long = STANDING_PART * law::standing(view.tau) + DATAGRAMS * view.datagram_time + view.noise;
         let remains = self.queue_before > long && self.least > REMAINING * self.queue_before && self.exchanges >= EXCHANGES;
         let kind = self.kind(view).unwrap_or(KIND_UNKNOWN);
         (self.is_scheduled && remains && kind < KIND_MOST).then_some(kind)
+    }
+
+    /// Whether the queue grew although this kind sent less: the bottleneck has become slower, or others have just begun. What others
+    /// keep the next drain tells.
+    fn has_grown(&self) -> bool {
+        self.beta > self.alpha
     }
 
     /// Whether the queue was gone in it: shorter than `short`, and than a quarter of what it was.
@@ -159,6 +165,8 @@ mod tests {
         assert!(others(0.3, true).is_some_and(|kind| (kind - 0.3).abs() < 0.01));
         assert!(others(1.0, true).is_none(), "the queue was ours");
         assert!(others(0.3, false).is_none(), "nobody else of this kind need have drained");
+        // A bottleneck that has a third of its rate left: 0.3 of what filled it fill nine tenths of it, and a tenth less overloads it.
+        assert!(others(-0.2, true).is_none(), "the queue grew in the drain");
         // On a path so slow that a datagram takes longer than the control time nothing can be told.
         let (drain, view) = drained(0.3, true);
         assert!(drain.others_keep_a_queue(&view, 1228.0).is_none());

@@ -8,25 +8,33 @@
 //! Of the bottleneck only our share is known, which others' coming and going changes. So arrivals must run ahead of twice the share,
 //! and what they are ahead of that counts twice: for packets that arrive at once this is the whole time they were held back.
 //!
+//! Others who begin, drain or stop make arrivals run ahead too, but now and then, and a path's own variation does it all the time. So
+//! noise is what half of the last seconds have shown: the largest of them, but at most twice their median.
+//!
 //! Start-up sees noise too: the delay falls although the rate has grown. What falls tell is taken whole; of what arrivals tell
 //! that is left out which sums over the control time filter.
 //!
-//! Invariant: where packets arrive no faster than at twice the share and no fall was told, the noise is zero.
+//! Invariant: where packets arrive no faster than at twice the share and no fall was told, the noise is zero. What happens in less than
+//! half of the last seconds is no noise.
 
 use segstream_base::Instant;
 
-/// For so many seconds a noise is believed: at a full rate, which hardly ever lets the queue run empty, it shows only now and then.
+/// So many seconds are looked at: the median of ten follows a change of the path within five, and others' drains fall into three or four.
+const SECONDS: u64 = 10;
+/// For so long what falls have shown is believed.
 const BELIEVED: u64 = 30;
+/// The largest counts up to so many medians: that of a second varies by about as much.
+const MEDIANS: f64 = 2.0;
 /// What arrivals must be ahead of, in shares.
 const SHARES: f64 = 2.0;
 /// What time stamps of ordinary hosts are uncertain by, in seconds; less is no noise.
 const STAMPS: f64 = 0.001;
 /// A noise below this part of the control time is filtered by the sums over it.
-const PART: f64 = 1.0 / 16.0;
+const PART: f64 = 1.0 / 32.0;
 /// No noise is longer, in seconds.
 const MOST: f64 = 1.0;
 
-/// The noise of the last thirty seconds.
+/// The noise of the last seconds.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Noise {
     /// By how much arrivals run ahead now, in seconds.
@@ -34,6 +42,8 @@ pub(super) struct Noise {
     /// The most of each second in which there was some, oldest first. Why not of all: most paths have none, and need no room for it.
     peaks: Vec<(u64, f64)>,
     noise: f64,
+    /// The first second looked at.
+    first: Option<u64>,
     /// The second in which a fall of the delay last showed it.
     proven: Option<u64>,
 }
@@ -44,13 +54,24 @@ impl Noise {
     pub(super) fn on_arrivals(&mut self, now: Instant, tau: f64, bytes: f64, beta: f64, share: f64, least: f64) {
         self.ahead = (self.ahead + bytes / (SHARES * share.max(1.0)) - beta).clamp(0.0, MOST / SHARES);
         let second = now.as_nanos() / 1_000_000_000;
-        self.peaks.retain(|(of, _)| second.abs_diff(*of) < BELIEVED);
+        self.peaks.retain(|(of, _)| second.abs_diff(*of) < SECONDS);
         self.note(second, self.ahead);
-        let most = self.peaks.iter().map(|(_, most)| *most).fold(0.0, f64::max);
+        let most = self.lasting(second);
         let proven = self.proven.is_some_and(|of| second.abs_diff(of) < BELIEVED);
         let (filtered, least) = if proven { (0.0, STAMPS) } else { (STAMPS + PART * tau, least) };
         let noise = SHARES * most - filtered;
         self.noise = if noise < least { 0.0 } else { noise };
+    }
+
+    /// By how much arrivals run ahead at most, as far as half of the last seconds have shown it.
+    fn lasting(&mut self, second: u64) -> f64 {
+        let seconds = second.abs_diff(*self.first.get_or_insert(second)).saturating_add(1).min(SECONDS) as usize;
+        let mut peaks = [0.0; SECONDS as usize];
+        for (peak, (_, most)) in peaks.iter_mut().zip(&self.peaks) {
+            *peak = *most;
+        }
+        peaks.sort_unstable_by(|one, two| two.total_cmp(one));
+        peaks[0].min(MEDIANS * peaks[seconds.div_ceil(2) - 1])
     }
 
     fn note(&mut self, second: u64, ahead: f64) {
@@ -106,14 +127,29 @@ mod tests {
         assert!((found - (0.0175 - STAMPS - PART * 0.04)).abs() < 1e-9, "{found}");
     }
 
-    #[test]
-    fn noise_is_forgotten_after_thirty_seconds() {
+    /// The noise at each second, with 50,000 bytes at once in those of `bursts` on a path of 1 MB/s that else is steady.
+    fn over(seconds: u64, bursts: impl Fn(u64) -> bool) -> Vec<f64> {
         let mut noise = Noise::default();
-        noise.on_arrivals(Instant::from_nanos(1_000_000_000), 0.04, 50_000.0, 0.0, 1e6, 0.001);
-        assert!(noise.get() > 0.04, "{}", noise.get());
-        noise.on_arrivals(Instant::from_nanos(30_900_000_000), 0.04, 0.0, 29.9, 1e6, 0.001);
-        assert!(noise.get() > 0.04, "{}", noise.get());
-        noise.on_arrivals(Instant::from_nanos(31_000_000_000), 0.04, 0.0, 0.1, 1e6, 0.001);
-        assert_eq!(noise.get(), 0.0);
+        let mut step = |second: u64| {
+            let at = |millis| Instant::ZERO + Duration::from_secs(second) + Duration::from_millis(millis);
+            noise.on_arrivals(at(0), 0.04, if bursts(second) { 50_000.0 } else { 0.0 }, 0.0, 1e6, 0.001);
+            let found = noise.get();
+            noise.on_arrivals(at(900), 0.04, 0.0, 0.9, 1e6, 0.001);
+            found
+        };
+        (0..seconds).map(&mut step).collect()
+    }
+
+    #[test]
+    fn what_one_second_in_three_shows_is_others_and_what_most_seconds_show_is_noise() {
+        // Of the first four seconds two are half.
+        assert!(over(60, |second| second % 3 == 0)[4..].iter().all(|noise| *noise == 0.0));
+        assert!(over(60, |second| second % 3 != 0)[2..].iter().all(|noise| *noise > 0.04));
+    }
+
+    #[test]
+    fn noise_is_forgotten_when_half_of_ten_seconds_are_without() {
+        let found = over(40, |second| second < 20);
+        assert!(found[24] > 0.04 && found[25] == 0.0, "{found:?}");
     }
 }

@@ -30,7 +30,8 @@ pub(super) fn first_rate(datagram: f64, rtt: f64) -> f64 {
     FIRST_DATAGRAMS * datagram / rtt.max(law::TAU_LEAST)
 }
 
-/// Two falls of the delay are noise within so many round trips, and unless more than this is lost.
+/// So many falls of the delay in turn are noise, each within so many round trips of the one before, and unless more than this is lost.
+const FALLS: u32 = 3;
 const FALLS_WITHIN: f64 = 4.0;
 const LOSS_OF_QUEUE: f64 = 0.03;
 /// Below this traffic intensity a queue that grows is not ours: alone, ours is above it by a tenth when the queue shows.
@@ -119,22 +120,26 @@ impl StartUp {
 
 /// Falls of the delay while the rate grew, which a queue of ours does not do.
 ///
-/// Why two, soon after each other: others' queue falls too, but not that often. Why without much loss: that is how it falls. Why none of a
-/// round trip: so long is a queue.
+/// Why three, soon after each other: others' queue falls too, at their drains and as they begin, but not that often. Why without much loss:
+/// that is how it falls. Why none of a round trip: so long is a queue.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Falls {
     last: Option<Instant>,
+    /// How many in turn.
+    count: u32,
 }
 
 impl Falls {
-    const NONE: Self = Self { last: None };
+    const NONE: Self = Self { last: None, count: 0 };
 
     /// Another fall; returns whether they are noise.
     pub(super) fn are_noise(&mut self, view: &View, fall: f64) -> bool {
         let soon = Duration::from_secs_f64(FALLS_WITHIN * (view.tau + view.queue));
         let last = if view.loss > LOSS_OF_QUEUE { None } else { self.last };
         self.last = Some(view.now);
-        last.is_some_and(|last| view.now.since(last) < soon) && fall < view.tau
+        let follows = last.is_some_and(|last| view.now.since(last) < soon) && fall < view.tau;
+        self.count = if follows { self.count + 1 } else { 1 };
+        self.count >= FALLS
     }
 }
 

@@ -315,6 +315,12 @@ proptest! {
             prop_assert!(controller.rate() >= bounds().floor && controller.rate() <= bounds().peak);
             prop_assert!(controller.exchange_period() >= Duration::from_millis(1) && controller.exchange_period() <= Duration::from_millis(300));
             prop_assert!(controller.in_flight_cap() > Bytes::ZERO);
+            // What may be in flight: the rate, which a drain has cut to 0.3, over two round trips and four exchanges.
+            let rtt = controller.rtt.smoothed().map_or(law::RTT_GUESSED, Duration::as_secs_f64);
+            let span = 2.0 * rtt + 4.0 * controller.exchange_period().as_secs_f64() + 0.01;
+            let most = controller.rate / drain::DRAIN_RATE * span + 16.0 * controller.datagram();
+            let cap = controller.in_flight_cap().get() as f64;
+            prop_assert!(cap <= most + 1.0, "{cap} above {most}");
         }
     }
 }
