@@ -136,7 +136,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     if options.small { page::all_met(&summaries) } else { Ok(()) }
 }
 
-/// What was run before: of virtual time nothing, since it is run again as soon as it is read, unless a directory is named.
+/// What was run before. Of virtual time nothing is kept unless a directory is named: the next build gives other runs.
 fn journal(options: &Options) -> Result<Journal> {
     match &options.out {
         Some(directory) => Journal::open(directory),
@@ -149,7 +149,7 @@ fn journal(options: &Options) -> Result<Journal> {
 fn simulate(options: &Options, missing: &[&Asked], journal: &mut Journal) -> Result<()> {
     let traces = options.traces.as_deref();
     let (runs, left): (Vec<&Asked>, Vec<&Asked>) =
-        missing.iter().partition(|asked| virtual_time::can_be_run(asked.cell) && path::trace(asked.cell, traces).is_ok());
+        missing.iter().copied().partition(|asked: &&Asked| virtual_time::can_be_run(asked.cell) && path::trace(asked.cell, traces).is_ok());
     if !left.is_empty() {
         let mut names: Vec<&str> = left.iter().map(|asked| asked.cell.name).collect();
         names.dedup();

@@ -172,7 +172,7 @@ pub(super) fn path_of(cell: &Cell) -> String {
     words
 }
 
-pub(super) fn row(cell: &Cell, runs: &[&Run]) -> String {
+fn row(cell: &Cell, runs: &[&Run]) -> String {
     let measured = measured(runs);
     let medians = [measured.cubic, measured.bbr, measured.ours];
     let counts = Contender::ALL.map(|contender| match of(runs, contender) {
