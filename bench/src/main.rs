@@ -8,6 +8,7 @@
 mod arrivals;
 mod halves;
 mod instructions;
+mod intervals;
 #[cfg(target_os = "linux")]
 mod json_lines;
 #[cfg(target_os = "linux")]
@@ -54,6 +55,8 @@ enum What {
     Halves(halves::Options),
     /// Encoding, decoding and sealing, per shipment.
     Wire(wire::Options),
+    /// T_normal and T_error of adaptive acknowledgment over UDP sockets, in real time.
+    Intervals(intervals::Options),
     /// The simulator, per data packet, scheme by scheme.
     Sim(simulator::Options),
     /// The accuracy of the pacer, at the system call that sends.
@@ -84,6 +87,7 @@ fn main() -> Result<()> {
     match Arguments::parse().what {
         What::Halves(options) => halves::run(&options),
         What::Wire(options) => wire::run(&options),
+        What::Intervals(options) => intervals::run(&options),
         What::Sim(options) => simulator::measure(&options),
         What::Pacing(options) => pacing::run(&options),
         #[cfg(target_os = "linux")]
