@@ -5,6 +5,7 @@
 //! - `tidy`: lengths of files and functions, names, words, extensions, module docs, links.
 //! - `dependencies`: licences, duplicates, sources and advisories of what we depend on;
 //! - `oldest`: the oldest compiler still builds us; `packages`: what is published can be packed and built from its package;
+//! - `python`: the package for Python is installed in a fresh virtual environment, tested and checked;
 //! - `fuzz`: a short run of every fuzz target;
 //! - `faults`: faults that transports have had are planted, and the tests must find each;
 //! - `mutants`: every small change to the inner mechanisms is tried, and the tests must notice;
@@ -31,6 +32,7 @@ mod names;
 mod oldest;
 mod packages;
 mod purity;
+mod python;
 mod shell;
 mod source;
 mod test_run;
@@ -51,6 +53,7 @@ usage: cargo xtask <step>
   dependencies    check licences, duplicates, sources and advisories of the dependencies, by cargo-deny
   oldest          build with the oldest compiler that Cargo.toml promises
   packages        pack every crate that others may depend on, and build it from its package
+  python          install the package for Python in a fresh virtual environment, test and check it
   faults [NAME..] plant the faults in verify/faults/, each in a copy, and see the tests fail
   faults --list   name the faults
   mutants         change the inner mechanisms in every small way and see the tests fail (hours)
@@ -84,6 +87,7 @@ fn run(arguments: &[String]) -> Result<()> {
         ["dependencies"] => dependencies::run(&root),
         ["oldest"] => oldest::run(&root),
         ["packages"] => packages::run(&root),
+        ["python"] => python::run(&root),
         ["faults", "--list"] => faults::list(&root),
         ["faults", names @ ..] => faults::run(&root, names),
         ["mutants"] => mutants::run(&root, None),
