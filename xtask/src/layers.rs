@@ -14,6 +14,9 @@ use std::process::Command;
 /// Where the table is; every message about an edge points there.
 const TABLE: &str = "xtask/src/layers_table.rs";
 
+/// The workspaces whose crates use ours.
+const WORKSPACES: [&str; 2] = ["Cargo.toml", "bindings/python/Cargo.toml"];
+
 /// One package of the workspace.
 #[derive(Debug)]
 struct Package {
@@ -38,7 +41,10 @@ struct Dependency {
 
 /// Checks the graph and the sources, prints every finding, and fails when there is one.
 pub(crate) fn run(root: &Path) -> Result<()> {
-    let packages = packages(root)?;
+    let mut packages = Vec::new();
+    for workspace in WORKSPACES {
+        packages.extend(self::packages(root, workspace)?);
+    }
     let edges: usize = packages.iter().map(|package| package.dependencies.iter().filter(|dependency| dependency.ours).count()).sum();
     let mut findings: Vec<Finding> = packages.iter().flat_map(check).collect();
     findings.extend(heavy_for_the_facade(&facade_tree(root)?));
@@ -46,9 +52,9 @@ pub(crate) fn run(root: &Path) -> Result<()> {
     report("layers", &format!("{} crates, {edges} edges, {scanned} pure source files", packages.len()), findings)
 }
 
-fn packages(root: &Path) -> Result<Vec<Package>> {
+fn packages(root: &Path, workspace: &str) -> Result<Vec<Package>> {
     let output = Command::new("cargo")
-        .args(["metadata", "--no-deps", "--format-version", "1"])
+        .args(["metadata", "--no-deps", "--format-version", "1", "--manifest-path", workspace])
         .current_dir(root)
         .output()
         .context("cargo could not be started")?;

@@ -71,6 +71,8 @@ pub(crate) const LAYERS: &[Layer] = &[
     outer("fuzz", ANYTHING),
     // Other transports as ends of the same measurements: it speaks with ours by lines of JSON only.
     outer("peers", &[]),
+    // The package for Python: a workspace of its own.
+    outer("python", &["base", "schemes", "segstream", "lab", "studies"]),
     outer("xtask", &[]),
 ];
 

@@ -5,6 +5,7 @@
 //! - `tidy`: lengths of files and functions, names, words, extensions, module docs, links.
 //! - `dependencies`: licences, duplicates, sources and advisories of what we depend on;
 //! - `oldest`: the oldest compiler still builds us; `packages`: what is published can be packed and built from its package;
+//! - `python`: the package for Python is installed in a fresh virtual environment, tested and checked;
 //! - `fuzz`: a run of every fuzz target, which can be counted; `kills`: a transfer of 2 GB whose ends are killed;
 //! - `faults`: faults that transports have had are planted, and the tests must find each;
 //! - `prometheus`: Prometheus scrapes the command for a minute, and its counters must be those of the results;
@@ -35,6 +36,7 @@ mod oldest;
 mod packages;
 mod prometheus;
 mod purity;
+mod python;
 mod shell;
 mod source;
 mod test_run;
@@ -58,6 +60,7 @@ usage: cargo xtask <step>
   oldest          build with the oldest compiler that Cargo.toml promises
   packages        pack every crate that others may depend on, and build it from its package
   prometheus [SECONDS]  let Prometheus scrape the command for SECONDS (60) and compare its counters with the results
+  python          install the package for Python in a fresh virtual environment, test and check it
   faults [NAME..] plant the faults in verify/faults/, each in a copy, and see the tests fail
   faults --list   name the faults
   mutants         change the inner mechanisms in every small way and see the tests fail (hours)
@@ -98,6 +101,7 @@ fn run(arguments: &[String]) -> Result<()> {
         ["packages"] => packages::run(&root),
         ["prometheus"] => prometheus::run(&root, "60"),
         ["prometheus", seconds] if seconds.parse::<u64>().is_ok_and(|seconds| seconds >= 10) => prometheus::run(&root, seconds),
+        ["python"] => python::run(&root),
         ["faults", "--list"] => faults::list(&root),
         ["faults", names @ ..] => faults::run(&root, names),
         ["mutants"] => mutants::run(&root, None),

@@ -9,7 +9,6 @@ mod sender_costs;
 mod settings;
 mod summary;
 mod tandem;
-mod usual;
 
 pub(crate) use arguments::{Arguments, scheme};
 pub(crate) use tandem::explained;

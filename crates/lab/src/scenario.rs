@@ -14,12 +14,14 @@ mod error;
 mod halves;
 mod hop;
 mod record;
+mod usual;
 mod workload;
 
 pub use black_box::{BlackBox, RTT_MAX, SERVICE_MAX};
 pub use error::ScenarioError;
 pub use halves::{Visitor, check_pair, segment_bytes, visit};
 pub use hop::Hop;
+pub use usual::Usual;
 pub use workload::{PACKET_BYTES_MAX, PACKET_BYTES_MIN, SEGMENT_PACKETS_MAX, WINDOW_MAX, Workload};
 
 use crate::registry::{self, Scheme, SchemeConfig};

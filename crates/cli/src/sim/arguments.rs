@@ -7,7 +7,6 @@
 use super::sender_costs::{SenderCosts, microseconds};
 use super::settings::Settings;
 use super::tandem::Tandem;
-use super::usual::Usual;
 use crate::hops::Hops;
 use crate::tolerance_argument::ToleranceArgument;
 use crate::{quantity, usage};
@@ -17,7 +16,7 @@ use segstream::Bandwidth;
 use segstream_base::{Bytes, Duration, Instant};
 use segstream_blocks::user::Slowdown;
 use segstream_lab::registry;
-use segstream_lab::scenario::{self, BlackBox, Scenario, ScenarioError, Workload};
+use segstream_lab::scenario::{self, BlackBox, Scenario, ScenarioError, Usual, Workload};
 use segstream_path::LossSpec;
 use segstream_schemes::sstp::FeedbackMode;
 use segstream_schemes::transport::Bursts;

@@ -1,33 +1,39 @@
-//! What is usual where a flag of `segstream sim` is not given: the setting of the paper that a scheme is from.
+//! What is usual where nothing else is said: the setting of the paper that a scheme is from.
 //!
-//! Called by the flags of `segstream sim`.
+//! Called by the flags of `segstream sim` and by the bindings of Python.
 //!
 //! Invariant: every family of schemes has one setting; what a paper does not state is as everywhere.
 
-use segstream::Bandwidth;
-use segstream_base::Duration;
-use segstream_lab::registry::Scheme;
-use segstream_lab::scenario::{BlackBox, Workload};
+use crate::registry::Scheme;
+use crate::scenario::{BlackBox, Workload};
+use segstream_base::{Bandwidth, Duration};
 use segstream_path::LossSpec;
 use segstream_schemes::transport::UsualPoint;
 
 /// The usual setting of a scheme.
 #[derive(Clone, Debug)]
-pub(super) struct Usual {
-    pub(super) rtt: Duration,
-    pub(super) bandwidth: Bandwidth,
-    pub(super) bandwidth_back: Option<Bandwidth>,
-    pub(super) segment_packets: u32,
-    /// In segments.
-    pub(super) window: u32,
-    pub(super) service: Duration,
-    pub(super) work: (Duration, Duration),
-    pub(super) control_loss: Option<LossSpec>,
+pub struct Usual {
+    /// Round-trip time.
+    pub rtt: Duration,
+    /// Bandwidth of each direction.
+    pub bandwidth: Bandwidth,
+    /// Bandwidth from receiver to sender; `None` for the same.
+    pub bandwidth_back: Option<Bandwidth>,
+    /// Packets of a segment.
+    pub segment_packets: u32,
+    /// The window in segments.
+    pub window: u32,
+    /// Processor time of a packet at the sender.
+    pub service: Duration,
+    /// What a packet, and each byte of it, costs either end.
+    pub work: (Duration, Duration),
+    /// Loss of control packets; `None` for that of data.
+    pub control_loss: Option<LossSpec>,
 }
 
 impl Usual {
     /// The usual setting of `scheme`.
-    pub(super) fn of(scheme: &Scheme) -> Self {
+    pub fn of(scheme: &Scheme) -> Self {
         match scheme.usual_point {
             UsualPoint::LongPath => Self::of_scenario(),
             UsualPoint::ProcessorBound => Self::limited_by_processors(),
