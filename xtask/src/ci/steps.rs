@@ -59,6 +59,7 @@ pub(super) const STEPS: &[Step] = &[
     step("attack suite", "target/debug/segstream-siege --only load --seconds 20"),
     step("demonstration", "target/debug/segstream demo --out target/ci-demo --json"),
     step("programs without tests", "cargo build --workspace --all-targets"),
+    step("the black box beside that of ns-3", "target/debug/segstream-ns3"),
     step("benchmark smoke", "target/debug/segstream-bench halves"),
     step("simulator smoke", "target/debug/segstream-bench sim --packets 1000000 --repetitions 1"),
 ];
