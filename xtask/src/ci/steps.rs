@@ -62,6 +62,7 @@ pub(super) const STEPS: &[Step] = &[
     step("demonstration", "target/debug/segstream demo --out target/ci-demo --json"),
     step("package for Python", "cargo xtask python"),
     step("programs without tests", "cargo build --workspace --all-targets"),
+    step("the black box beside that of ns-3", "target/debug/segstream-ns3"),
     step("benchmark smoke", "target/debug/segstream-bench halves"),
     step("simulator smoke", "target/debug/segstream-bench sim --packets 1000000 --repetitions 1"),
 ];

@@ -307,7 +307,7 @@ impl SendHalf {
         let Some(rate) = self.rate() else { return };
         let (new, old) = (rate.bits_per_second(), self.notified_rate.rate.bits_per_second());
         let due = at_once || now.since(self.notified_rate.at) >= NOTIFY_INTERVAL || old == 0;
-        if due && new.abs_diff(old) * NOTIFY_THRESHOLD >= old.max(1) && new != old {
+        if due && new.abs_diff(old).saturating_mul(NOTIFY_THRESHOLD) >= old.max(1) && new != old {
             self.notified_rate = NotifiedRate { rate, at: now };
             self.events.push_back(SenderHalfEvent::RateChanged(rate));
         }
