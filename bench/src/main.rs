@@ -6,6 +6,8 @@
 
 #[cfg(target_os = "linux")]
 mod arrivals;
+#[cfg(target_os = "linux")]
+mod files;
 mod halves;
 mod instructions;
 #[cfg(target_os = "linux")]
@@ -52,6 +54,9 @@ enum What {
     Halves(halves::Options),
     /// Encoding, decoding and sealing, per shipment.
     Wire(wire::Options),
+    /// A directory of small files and a large file, ours and rsync in turn: real processes, in real time.
+    #[cfg(target_os = "linux")]
+    Files(files::Options),
     /// The simulator, per data packet, scheme by scheme.
     Sim(simulator::Options),
     /// The accuracy of the pacer, at the system call that sends.
@@ -78,6 +83,8 @@ enum What {
 fn main() -> Result<()> {
     match Arguments::parse().what {
         What::Halves(options) => halves::run(&options),
+        #[cfg(target_os = "linux")]
+        What::Files(options) => files::run(&options),
         What::Wire(options) => wire::run(&options),
         What::Sim(options) => simulator::measure(&options),
         What::Pacing(options) => pacing::run(&options),
