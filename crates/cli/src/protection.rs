@@ -21,6 +21,8 @@ const IDENTITY: &str = "identity.pem";
 
 /// The peers met before, unless another file is named.
 pub(crate) const KNOWN_PEERS: &str = "known_peers";
+/// The senders that were paired with, unless another file is named.
+pub(crate) const KNOWN_SENDERS: &str = "known_senders";
 
 /// The flags of both ends, by the names of their fields, that mean something with encryption only.
 const ENCRYPTED: &[&str] = &["identity", "certificate", "authority", "key_log"];
