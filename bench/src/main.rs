@@ -6,6 +6,8 @@
 
 #[cfg(target_os = "linux")]
 mod arrivals;
+#[cfg(target_os = "linux")]
+mod files;
 mod halves;
 mod instructions;
 mod intervals;
@@ -57,6 +59,9 @@ enum What {
     Wire(wire::Options),
     /// T_normal and T_error of adaptive acknowledgment over UDP sockets, in real time.
     Intervals(intervals::Options),
+    /// A directory of small files and a large file, ours and rsync in turn: real processes, in real time.
+    #[cfg(target_os = "linux")]
+    Files(files::Options),
     /// The simulator, per data packet, scheme by scheme.
     Sim(simulator::Options),
     /// The accuracy of the pacer, at the system call that sends.
@@ -86,6 +91,8 @@ enum What {
 fn main() -> Result<()> {
     match Arguments::parse().what {
         What::Halves(options) => halves::run(&options),
+        #[cfg(target_os = "linux")]
+        What::Files(options) => files::run(&options),
         What::Wire(options) => wire::run(&options),
         What::Intervals(options) => intervals::run(&options),
         What::Sim(options) => simulator::measure(&options),

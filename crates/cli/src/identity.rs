@@ -4,17 +4,17 @@
 //!
 //! Invariant: no private key is shown, and none is changed: a key is made when there is none, and forgetting concerns peers only.
 
-use crate::protection::{KNOWN_PEERS, identity_file};
+use crate::protection::{KNOWN_PEERS, KNOWN_SENDERS, identity_file};
 use crate::{json, usage};
 use anyhow::{Context as _, Result, bail};
 use clap::{Args, Subcommand};
 use segstream::{Fingerprint, Identity, KnownPeers};
 use serde::Serialize;
 use std::io::{self, Write as _};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// Shows the fingerprint of this user's key, and the known peers. Makes a key if there is none.
+/// Shows the fingerprint of this user's key, the known receivers, and the senders that are remembered. Makes a key if there is none.
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true)]
 #[command(after_help = "Examples:\n  segstream identity\n  segstream identity forget 192.0.2.1:4433\n\n\
@@ -38,14 +38,17 @@ struct Files {
     /// The file of known peers [default: known_peers in the directory of the identity].
     #[arg(long, value_name = "FILE")]
     known_peers: Option<PathBuf>,
+    /// The file of remembered senders [default: known_senders in the directory of the identity].
+    #[arg(long, value_name = "FILE")]
+    known_senders: Option<PathBuf>,
 }
 
 #[derive(Debug, Subcommand)]
 enum Task {
-    /// Forgets the key of a known peer, so that the next connection to it needs --peer again.
+    /// Forgets a known receiver, so that the next connection to it needs --peer again, or a remembered sender, which then needs a code again.
     Forget {
-        /// The address as it is listed.
-        #[arg(value_name = "HOST:PORT")]
+        /// The address of the receiver, or the name of the sender, as it is listed.
+        #[arg(value_name = "HOST:PORT|NAME")]
         address: String,
         #[command(flatten)]
         files: Files,
@@ -59,12 +62,20 @@ struct Summary {
     file: PathBuf,
     made: bool,
     known_peers: Vec<Peer>,
+    known_senders: Vec<Sender>,
 }
 
 /// A known peer in the JSON object.
 #[derive(Debug, Serialize)]
 struct Peer {
     address: String,
+    fingerprint: String,
+}
+
+/// A remembered sender in the JSON object.
+#[derive(Debug, Serialize)]
+struct Sender {
+    name: String,
     fingerprint: String,
 }
 
@@ -79,11 +90,18 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
 
 fn show(arguments: &Arguments) -> Result<()> {
     let file = identity_file(arguments.files.identity.as_deref())?;
-    let known = arguments.files.known_peers()?;
+    let (known, senders) = (arguments.files.known_peers()?, arguments.files.known_senders()?);
     let made = !file.exists();
     let fingerprint = Identity::load_or_create(&file)?.fingerprint();
     let peer = |(address, key): (&str, Fingerprint)| Peer { address: address.to_owned(), fingerprint: key.to_string() };
-    let summary = Summary { fingerprint: fingerprint.to_string(), file, made, known_peers: known.iter().map(peer).collect() };
+    let sender = |(name, key): (&str, Fingerprint)| Sender { name: name.to_owned(), fingerprint: key.to_string() };
+    let summary = Summary {
+        fingerprint: fingerprint.to_string(),
+        file,
+        made,
+        known_peers: known.iter().map(peer).collect(),
+        known_senders: senders.iter().map(sender).collect(),
+    };
     if arguments.json {
         return json::print(&summary);
     }
@@ -92,27 +110,41 @@ fn show(arguments: &Arguments) -> Result<()> {
     let mut out = io::stdout().lock();
     let mut line = |text: String| writeln!(out, "{text}").context("standard output cannot be written");
     line(summary.fingerprint)?;
-    summary.known_peers.iter().try_for_each(|Peer { address, fingerprint }| line(format!("{address} {fingerprint}")))
+    summary.known_peers.iter().try_for_each(|Peer { address, fingerprint }| line(format!("{address} {fingerprint}")))?;
+    summary.known_senders.iter().try_for_each(|Sender { name, fingerprint }| line(format!("sender {name} {fingerprint}")))
 }
 
 fn forget(files: &Files, address: &str) -> Result<()> {
-    let mut known = files.known_peers()?;
-    match known.forget(address)? {
-        Some(key) => eprintln!("the key {key} of {address} is forgotten"),
-        None if known.iter().next().is_none() => bail!("no peer is known, so none can be forgotten"),
-        None => {
-            let all: Vec<&str> = known.iter().map(|(address, _)| address).collect();
-            return Err(usage::bad(format!("{address} is not known; known are {}", all.join(", "))));
-        }
+    let (mut known, mut senders) = (files.known_peers()?, files.known_senders()?);
+    // A receiver has a port behind a colon, which no name of a sender has.
+    let forgotten = match known.forget(address)? {
+        Some(key) => Some(key),
+        None => senders.forget(address)?,
+    };
+    if let Some(key) = forgotten {
+        eprintln!("the key {key} of {address} is forgotten");
+        return Ok(());
     }
-    Ok(())
+    let all: Vec<&str> = known.iter().chain(senders.iter()).map(|(address, _)| address).collect();
+    if all.is_empty() {
+        bail!("no peer is known, so none can be forgotten");
+    }
+    Err(usage::bad(format!("{address} is not known; known are {}", all.join(", "))))
 }
 
 impl Files {
     fn known_peers(&self) -> Result<KnownPeers> {
-        let file = match &self.known_peers {
-            Some(file) => file.clone(),
-            None => identity_file(self.identity.as_deref())?.with_file_name(KNOWN_PEERS),
+        self.load(self.known_peers.as_deref(), KNOWN_PEERS)
+    }
+
+    fn known_senders(&self) -> Result<KnownPeers> {
+        self.load(self.known_senders.as_deref(), KNOWN_SENDERS)
+    }
+
+    fn load(&self, named: Option<&Path>, name: &str) -> Result<KnownPeers> {
+        let file = match named {
+            Some(file) => file.to_owned(),
+            None => identity_file(self.identity.as_deref())?.with_file_name(name),
         };
         Ok(KnownPeers::load(&file)?)
     }

@@ -6,6 +6,8 @@
 //! ```text
 //! sender    {"files":2,"bytes":1048577}
 //! receiver  {"takes":{"offers":true,"packs":true}}
+//! sender    {"pair":"SHA256:..."}                        of a sender with a code that wants to be remembered
+//! receiver  {"paired":"studio"}
 //! sender    {"offers":[{"offer":0,"name":"a","bytes":1048576,"mode":420,"mtime":[1700000000,0]},{"offer":1,"name":"b",...}]}
 //! receiver  {"want":[0,2]}
 //! sender    {"stream":1,"offer":0,"segment_bytes":262144}   the data of a large file: a stream of its own
@@ -118,6 +120,9 @@ pub(crate) struct Record {
     /// Why not everything could be sent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) failed: Option<String>,
+    /// The fingerprint of the sender's own key, from a sender that came with a one-time code and wants to be remembered.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) pair: Option<String>,
 }
 
 /// What a receiver takes; told first of all.
@@ -173,6 +178,9 @@ pub(crate) struct Answer {
     /// Whether they would survive a power cut at the receiver.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(crate) durable: bool,
+    /// The name under which the sender is remembered.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) paired: Option<String>,
     /// So many directories that were told complete have their times.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) finished: Option<u64>,

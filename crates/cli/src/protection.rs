@@ -21,6 +21,8 @@ const IDENTITY: &str = "identity.pem";
 
 /// The peers met before, unless another file is named.
 pub(crate) const KNOWN_PEERS: &str = "known_peers";
+/// The senders that were paired with, unless another file is named.
+pub(crate) const KNOWN_SENDERS: &str = "known_senders";
 
 /// The variable of the environment that names a key log, as with browsers (draft-ietf-tls-keylogfile).
 const KEY_LOG_VARIABLE: &str = "SSLKEYLOGFILE";

@@ -1,6 +1,7 @@
 //! `segstream recv`: what a sender sends, into a file, a directory or a pipe.
 //!
 //! - [`sender_admission`]: which senders are admitted, and the command printed for them;
+//! - [`pairing`]: senders that are remembered;
 //! - [`receiving`]: the loop around the endpoint and its connections;
 //! - [`incoming`]: one connection: its streams, the records about them, their results;
 //! - [`offers`] and [`checks`]: what the sender has, and what is wanted of it;
@@ -17,6 +18,7 @@ mod file_name;
 mod incoming;
 mod offers;
 mod open_streams;
+mod pairing;
 mod receiving;
 mod scheme;
 mod segment_record;

@@ -33,8 +33,8 @@ struct Seen {
     order: VecDeque<Tail>,
     sealed: BTreeMap<&'static str, Vec<Vec<u8>>>,
     opened: BTreeSet<&'static str>,
-    /// What the next data shipments say instead of what they would.
-    forged: VecDeque<Vec<u8>>,
+    /// What the next data shipments say instead of what they would, and of which kind they are.
+    forged: VecDeque<(Kind, Vec<u8>)>,
 }
 
 impl Labels {
@@ -66,15 +66,26 @@ impl Labels {
 
     /// The next data shipment says this, as far as it has room; what is left of it is not readable.
     pub fn forge(&self, body: Vec<u8>) {
-        self.seen().forged.push_back(body);
+        self.seen().forged.push_back((Kind::Data, body));
     }
 
-    /// Puts a forged body into a data shipment that is about to be sealed.
-    fn replace(&self, body: &mut [u8]) {
-        let Some(forged) = self.seen().forged.pop_front() else { return };
+    /// The next data shipment is a report that says this, and to its end what says nothing.
+    pub fn forge_report(&self, body: Vec<u8>) {
+        self.seen().forged.push_back((Kind::Report, body));
+    }
+
+    /// Puts a forged body into a data shipment that is about to be sealed. Returns its kind.
+    fn replace(&self, body: &mut [u8]) -> Kind {
+        let Some((kind, forged)) = self.seen().forged.pop_front() else { return Kind::Data };
         let length = forged.len().min(body.len());
         body[..length].copy_from_slice(&forged[..length]);
-        body[length..].fill(0xff);
+        let rest = &mut body[length..];
+        if kind == Kind::Report {
+            fill_report(rest);
+        } else {
+            rest.fill(0xff);
+        }
+        kind
     }
 
     fn note_sealed(&self, kind: &'static str, shipment: &[u8]) {
@@ -95,6 +106,13 @@ impl Labels {
 
 fn kind(shipment: &[u8]) -> Option<&'static str> {
     Header::decode(&mut Reader::new(shipment)).ok().map(|header| header.kind.name())
+}
+
+/// Fills a report to its end with MAX_STREAMS of 0, which says nothing: in two bytes each, and in three where the length is odd.
+fn fill_report(rest: &mut [u8]) {
+    let (odd, even) = rest.split_at_mut(if rest.len() % 2 == 1 && rest.len() > 2 { 3 } else { 0 });
+    odd.iter_mut().zip([0x18, 0x40, 0x00]).for_each(|(byte, with)| *byte = with);
+    even.chunks_mut(2).for_each(|frame| frame.iter_mut().zip([0x18, 0x00]).for_each(|(byte, with)| *byte = with));
 }
 
 /// TLS whose shipments are labelled.
@@ -151,8 +169,10 @@ impl Session for LabelledSession {
         let end = shipment.len().saturating_sub(self.session.seal_bytes());
         if kind == Some(Kind::Data.name())
             && let Some(body) = shipment.get_mut(HEADER_BYTES..end)
+            && self.labels.replace(body) == Kind::Report
         {
-            self.labels.replace(body);
+            // The kind of a shipment is in the lower half of its first byte (spec 2.1).
+            shipment[0] = shipment[0] & 0xf0 | Kind::Report as u8;
         }
         self.session.seal(level, number, shipment);
         if let Some(kind) = kind {

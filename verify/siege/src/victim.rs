@@ -10,10 +10,14 @@ use crate::pattern::pattern;
 use crate::requests::{Requests, say};
 use crate::resource_usage::ResourceUsage;
 use segstream::blocking::Endpoint;
-use segstream::{Admission, Config, ConnectionEvent, ConnectionId, Identity};
+use segstream::{Admission, Config, ConnectionEvent, ConnectionId, Contract, Identity, InterleaveChoice, Timestamp};
 use std::collections::BTreeSet;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
+
+/// Units of one byte of the large segment that it sends, and small segments.
+pub(crate) const LARGE_UNITS: u32 = 1 << 18;
+pub(crate) const SMALL_SEGMENTS: u32 = 16_384;
 
 /// How the victim is set.
 #[derive(Clone, Debug, clap::Args)]
@@ -28,6 +32,9 @@ pub struct Settings {
     /// How long a connection is tried, in seconds.
     #[arg(long, default_value_t = 10)]
     pub connect_timeout: u64,
+    /// Whether it sends too: on each connection a large segment of small units, and many small ones.
+    #[arg(long)]
+    pub talks: bool,
     /// Whether the limits of set-up are taken away.
     #[arg(long)]
     pub unlimited_setups: bool,
@@ -63,7 +70,7 @@ pub fn run(settings: &Settings) -> anyhow::Result<()> {
     let endpoint = Endpoint::builder().config(config).identity(identity).admission(admission.clone()).listen(any())?;
     let requests = Requests::listen(endpoint.waker());
     say(&Hello { address: endpoint.local_addr(), key })?;
-    let mut victim = Victim { endpoint, here: BTreeSet::new(), report: Report::default() };
+    let mut victim = Victim { endpoint, here: BTreeSet::new(), report: Report::default(), talks: settings.talks };
     loop {
         while let Some(request) = requests.next() {
             match request {
@@ -83,6 +90,7 @@ struct Victim {
     endpoint: Endpoint,
     here: BTreeSet<ConnectionId>,
     report: Report,
+    talks: bool,
 }
 
 impl Victim {
@@ -91,6 +99,9 @@ impl Victim {
             ConnectionEvent::Connected => {
                 self.here.insert(id);
                 self.report.connected += 1;
+                if self.talks {
+                    self.talk(id);
+                }
             }
             ConnectionEvent::Readable(stream) => {
                 while let Some(received) = self.endpoint.connection(id).try_recv(*stream) {
@@ -108,6 +119,25 @@ impl Victim {
                 self.endpoint.release(id);
             }
             _ => {}
+        }
+    }
+
+    /// Sends what a hostile receiver can ask for again and again.
+    fn talk(&mut self, id: ConnectionId) {
+        let mut connection = self.endpoint.connection(id);
+        let large = Contract {
+            unit_bytes: 1,
+            window_units: LARGE_UNITS,
+            window_segments: 16,
+            interleave: InterleaveChoice::Off,
+            ..Contract::default()
+        };
+        let small = Contract { unit_bytes: 1, window_units: SMALL_SEGMENTS, window_segments: SMALL_SEGMENTS, ..Contract::default() };
+        let (Ok(large), Ok(small)) = (connection.open_stream(large), connection.open_stream(small)) else { return };
+        // Why ignored: what does not fit is not sent, and the attack goes on with what is.
+        let _ = connection.try_send(large, vec![0; LARGE_UNITS as usize].into(), Timestamp::ZERO, None);
+        for _ in 0..SMALL_SEGMENTS {
+            let _ = connection.try_send(small, vec![0; 1].into(), Timestamp::ZERO, None);
         }
     }
 

@@ -196,6 +196,22 @@ pub enum Event {
         /// How many segments it had.
         segments: u64,
     },
+    /// The receiving application has confirmed segments of a stream.
+    Confirmed {
+        /// The side that receives.
+        at: u32,
+        /// The stream.
+        name: StreamName,
+        /// All segments below this one.
+        segments: SegmentNumber,
+    },
+    /// The sender was told of it.
+    Durable {
+        /// The stream.
+        name: StreamName,
+        /// All segments below this one.
+        segments: SegmentNumber,
+    },
     /// A connection is no more.
     Closed {
         /// The side that got the event.

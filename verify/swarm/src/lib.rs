@@ -10,7 +10,7 @@
 //! - `swarm`: the loop around a [`segstream_network::Network`]; `task`: what is due besides datagrams and timers; `host`, `side`,
 //!   `hostile`: hosts, connection ends and the attacker; `addresses`: their addresses; `observer`: the middlebox;
 //! - [`event`]: what the checkers see, `trace`: as lines and as a digest, [`tally`]: as counts;
-//! - `checker`: what must hold.
+//! - `checker`: what must hold; [`ledger`]: which seeds have been run.
 //!
 //! Called by its own command and by tests only. Invariant: the same seed gives the same run on every
 //! machine.
@@ -24,6 +24,7 @@ pub mod event;
 mod fault;
 mod host;
 mod hostile;
+pub mod ledger;
 mod observer;
 mod paths;
 mod payload;

@@ -8,11 +8,13 @@
 use anyhow::{Context as _, Result};
 use clap::Parser;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use segstream_swarm::ledger::{Ledger, SLICE};
 use segstream_swarm::runner::{self, Summary};
 use segstream_swarm::watch::Failure;
 use serde::Serialize;
 use std::io::{self, Write as _};
 use std::num::NonZeroUsize;
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Instant;
 
@@ -26,8 +28,11 @@ struct Arguments {
     /// The first of them
     #[arg(long, default_value_t = 0, value_name = "N")]
     first: u64,
+    /// Go on with the seeds behind those in this file, and count them there; it is written every 500 seeds
+    #[arg(long, value_name = "FILE", conflicts_with = "first")]
+    ledger: Option<PathBuf>,
     /// Run this seed alone
-    #[arg(long, value_name = "N", conflicts_with_all = ["seeds", "first"])]
+    #[arg(long, value_name = "N", conflicts_with_all = ["seeds", "first", "ledger"])]
     seed: Option<u64>,
     /// Print a line for everything that happens in the seed
     #[arg(long, requires = "seed")]
@@ -86,7 +91,7 @@ fn run(arguments: &Arguments) -> Result<bool> {
     match arguments.seed {
         Some(seed) if arguments.trace => summary.add(runner::run_traced(seed, Box::new(line))),
         Some(seed) => summary.add(runner::run(seed)),
-        None => many(arguments, &mut summary),
+        None => many(arguments, &mut summary)?,
     }
     let seconds = began.elapsed().as_secs_f64();
     let good = summary.failures.is_empty();
@@ -102,7 +107,7 @@ fn run(arguments: &Arguments) -> Result<bool> {
     Ok(good)
 }
 
-fn many(arguments: &Arguments, summary: &mut Summary) {
+fn many(arguments: &Arguments, summary: &mut Summary) -> Result<()> {
     let threads = arguments.threads.or_else(|| std::thread::available_parallelism().ok()).map_or(1, NonZeroUsize::get);
     let bar = ProgressBar::new(arguments.seeds);
     // Why: a target of standard error hides itself where there is no terminal.
@@ -110,14 +115,31 @@ fn many(arguments: &Arguments, summary: &mut Summary) {
     if let Ok(style) = ProgressStyle::with_template("{pos} of {len} seeds [{wide_bar}] {per_sec}, {eta} left{msg}") {
         bar.set_style(style);
     }
-    runner::run_many(arguments.first, arguments.seeds, threads, |outcome| {
-        summary.add(outcome);
-        bar.inc(1);
-        if !summary.failures.is_empty() {
-            bar.set_message(format!(", {} failed", summary.failures.len()));
+    let mut ledger = arguments.ledger.as_deref().map(Ledger::load).transpose()?;
+    let first = ledger.as_ref().map_or(arguments.first, Ledger::next);
+    let (slice, end) = (ledger.as_ref().map_or(arguments.seeds, |_| SLICE), first.saturating_add(arguments.seeds));
+    let mut from = first;
+    while from < end {
+        let (count, known) = (slice.min(end - from), summary.failures.len());
+        runner::run_many(from, count, threads, |outcome| {
+            summary.add(outcome);
+            bar.inc(1);
+            if !summary.failures.is_empty() {
+                bar.set_message(format!(", {} failed", summary.failures.len()));
+            }
+        });
+        if let Some(ledger) = &mut ledger {
+            let failed: Vec<u64> = summary.failures.iter().skip(known).map(|(seed, _)| *seed).collect();
+            ledger.add(from, from + count, &failed)?;
         }
-    });
+        from += count;
+    }
+    if let Some(ledger) = &ledger {
+        let (seeds, failed) = ledger.totals();
+        eprintln!("in the ledger: {seeds} seeds, of which {failed} failed");
+    }
     bar.finish_and_clear();
+    Ok(())
 }
 
 /// Prints a line of a trace. A reader who has seen enough is no fault.

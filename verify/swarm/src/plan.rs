@@ -200,6 +200,8 @@ fn host(random: &mut Random, number: usize, class: Class, peaceful: bool) -> Hos
         accept: number == 0 || random.chance(0.85),
         pacing_quantum: Duration::from_micros(one_of(random, &[200, 200, 0, 1000])),
         connect_timeout: span(random, Duration::from_secs(1), Duration::from_secs(8)),
+        confirms: random.chance(0.5),
+        memory_bytes: one_of(random, &[8 << 30, 8 << 30, 8 << 30, 4 << 20]),
         ..Config::default()
     };
     let config = if peaceful { agreeable(&config) } else { config };
@@ -209,7 +211,7 @@ fn host(random: &mut Random, number: usize, class: Class, peaceful: bool) -> Hos
 /// With limits that nothing in the swarm comes up against.
 fn agreeable(config: &Config) -> Config {
     let limits = Limits { idle_timeout: config.limits.idle_timeout.max(Duration::from_secs(3)), ..config.limits };
-    Config { limits, connections: 1024, accept: true, connect_timeout: Duration::from_secs(10), ..config.clone() }
+    Config { limits, connections: 1024, memory_bytes: 8 << 30, accept: true, connect_timeout: Duration::from_secs(10), ..config.clone() }
 }
 
 /// A rate that goes with the class.

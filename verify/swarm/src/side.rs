@@ -131,6 +131,10 @@ impl Side {
                     scene.watch.tell(Event::Told { name, verdict, holes: holes.clone() });
                 }
             }
+            ConnectionEvent::Durable(stream, durable) => {
+                let name = StreamName { side: self.number, stream };
+                scene.watch.tell(Event::Durable { name, segments: durable.segments });
+            }
             ConnectionEvent::Writable(stream) => self.on_writable(scene, stream),
             ConnectionEvent::StreamsAvailable => self.on_streams_available(scene),
             ConnectionEvent::Refused(stream, _) => {
@@ -214,6 +218,15 @@ impl Side {
                 judged_at,
                 window_units,
             })));
+        }
+        self.confirm(scene, stream, name);
+    }
+
+    /// The application has in safety what it has taken.
+    fn confirm(&self, scene: &mut Scene<'_>, stream: StreamId, name: StreamName) {
+        let Some(segments) = scene.connection.taken(stream).filter(|_| scene.connection.confirms()) else { return };
+        if scene.connection.confirm(scene.local, stream, segments).is_ok() {
+            scene.watch.tell(Event::Confirmed { at: self.number, name, segments });
         }
     }
 

@@ -79,6 +79,8 @@ impl fmt::Display for Line<'_> {
             Event::Told { name, verdict, holes } => write!(f, "judge {name} {verdict} holes={holes:?}"),
             Event::Delivered(delivered) => delivered.fmt(f),
             Event::Ended { at, name, segments } => write!(f, "end {name} segments={segments} at {at}"),
+            Event::Confirmed { at, name, segments } => write!(f, "confirmed {name} below {segments} at {at}"),
+            Event::Durable { name, segments } => write!(f, "durable {name} below {segments}"),
             Event::Closed { side, reason } => write!(f, "closed {side} {reason}"),
             Event::Forgotten(side) => write!(f, "forgotten {side}"),
             Event::Kept(kept) => write!(f, "kept {kept:?}"),

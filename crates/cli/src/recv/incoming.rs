@@ -98,6 +98,8 @@ pub(super) struct Incoming {
     /// The most bytes that may be written, and how many have been.
     bytes_max: Option<Bytes>,
     written: u64,
+    /// The key that the sender wants to be remembered by, until that is looked at.
+    pub(super) pair: Option<String>,
     /// What the sender has done that ends the connection.
     wrong: Option<String>,
     first_data: Option<Instant>,
@@ -130,6 +132,7 @@ impl Incoming {
             drop_holes,
             bytes_max,
             written: 0,
+            pair: None,
             wrong: None,
             first_data: None,
             last_delivery: Instant::ZERO,
@@ -231,6 +234,10 @@ impl Incoming {
         let mut record: Record = serde_json::from_slice(bytes).ok()?;
         if !record.offers.is_empty() {
             return self.offers.on_offers(std::mem::take(&mut record.offers));
+        }
+        if record.pair.is_some() {
+            self.pair = record.pair;
+            return None;
         }
         if !record.finished.is_empty() {
             return self.offers.on_finished(std::mem::take(&mut record.finished));

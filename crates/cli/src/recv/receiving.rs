@@ -238,7 +238,14 @@ impl<'a> Receiving<'a> {
             }
         }
         self.progress.expected(incoming.offers.offered_bytes());
+        let pair = incoming.pair.take();
         self.ask(jobs);
+        if let Some(key) = pair {
+            let sender = self.endpoint.connection(id).peer_fingerprint();
+            let paired = self.admission.pair(sender, &key);
+            self.progress.line(&paired.told);
+            self.answer(id, &[Answer { paired: paired.name, ..Answer::default() }])?;
+        }
         Ok(())
     }
 

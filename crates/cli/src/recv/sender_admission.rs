@@ -6,17 +6,19 @@
 //! one-time code that one connection uses up.
 
 use super::Arguments;
+use super::pairing::{self, Paired, Pairing};
 use crate::address;
 use crate::code_argument::VARIABLE;
-use crate::protection::Protection;
+use crate::protection::{KNOWN_SENDERS, Protection};
 use anyhow::Result;
 use clap::Args;
 use segstream::blocking::Endpoint;
 use segstream::{Admission, Builder, Fingerprint, OneTimeCode};
 use std::net::SocketAddr;
+use std::path::PathBuf;
 
 /// The flags of `recv` that need encryption, by the names of their fields.
-const FLAGS: &[&str] = &["allow", "allow_any"];
+const FLAGS: &[&str] = &["allow", "allow_any", "pair", "known", "known_senders"];
 
 /// The flags of `recv` that admit senders.
 #[derive(Clone, Debug, Args)]
@@ -29,6 +31,15 @@ pub(crate) struct AdmissionArguments {
     /// Serves every sender, whatever its key.
     #[arg(long)]
     allow_any: bool,
+    /// Prints a one-time code, and remembers the sender that gives it together with `send --pair` under this name.
+    #[arg(long, value_name = "NAME", value_parser = pairing::name)]
+    pair: Option<String>,
+    /// Serves the senders that are remembered; `segstream identity` lists them.
+    #[arg(long)]
+    known: bool,
+    /// The file of remembered senders, one line each: name and fingerprint [default: known_senders in the directory of the identity].
+    #[arg(long, value_name = "FILE")]
+    known_senders: Option<PathBuf>,
 }
 
 /// Which senders are admitted, and what is printed for them.
@@ -42,6 +53,8 @@ pub(super) struct SenderAdmission {
     made: Option<String>,
     /// The one-time code that is still unused, and the key derived from it.
     code: Option<(OneTimeCode, Fingerprint)>,
+    /// Who is to be remembered, until that is done.
+    pairing: Option<Pairing>,
 }
 
 /// Refuses flags that contradict each other.
@@ -51,7 +64,7 @@ pub(super) struct SenderAdmission {
 pub(super) fn check(arguments: &Arguments) -> Result<()> {
     let explicit = &arguments.explicit;
     Protection::check(explicit, FLAGS)?;
-    explicit.contradiction("allow_any", &["allow", "authority"], "one serves every sender, the other only some")
+    explicit.contradiction("allow_any", &["allow", "authority", "pair", "known"], "one serves every sender, the other only some")
 }
 
 /// Whether senders are admitted whose key or authority the user has not named.
@@ -62,19 +75,27 @@ pub(super) const fn serves_strangers(arguments: &Arguments) -> bool {
 impl SenderAdmission {
     /// The admission that the flags ask for, and a builder of the endpoint with its protection.
     pub(super) fn of(arguments: &Arguments) -> Result<(Self, Builder<Endpoint>)> {
-        let mut admission = Self { keys: Admission::nobody(), place: String::new(), fingerprint: None, made: None, code: None };
+        let mut admission =
+            Self { keys: Admission::nobody(), place: String::new(), fingerprint: None, made: None, code: None, pairing: None };
         if arguments.protection.is_insecure() {
             return Ok((admission, Endpoint::builder().insecure()));
         }
-        let AdmissionArguments { allow, allow_any } = &arguments.admission;
+        let AdmissionArguments { allow, allow_any, pair, known, known_senders } = &arguments.admission;
         let (identity, made) = arguments.protection.identity()?;
         admission.made = made;
         if *allow_any {
             admission.keys = Admission::anyone();
         }
         allow.iter().for_each(|key| admission.keys.allow(*key));
+        let senders = || known_senders.clone().map_or_else(|| arguments.protection.beside_identity(KNOWN_SENDERS), Ok);
+        if *known {
+            pairing::allow_known(&admission.keys, &senders()?)?;
+        }
+        if let Some(name) = pair {
+            admission.pairing = Some(Pairing::new(name.clone(), senders()?)?);
+        }
         let authorities = arguments.protection.authorities()?;
-        let is_chosen = *allow_any || !allow.is_empty() || authorities.is_some();
+        let is_chosen = pair.is_none() && (*allow_any || *known || !allow.is_empty() || authorities.is_some());
         if let Some(authorities) = authorities {
             admission.keys.allow_certified(authorities);
         }
@@ -111,7 +132,10 @@ impl SenderAdmission {
     fn invitation(&self) -> Option<String> {
         let (fingerprint, place) = (self.fingerprint.as_ref()?, &self.place);
         Some(match &self.code {
-            Some((code, _)) => format!("to send: {VARIABLE}={code} segstream send {place} PATH --peer {fingerprint} --code"),
+            Some((code, _)) => {
+                let pair = if self.pairing.is_some() { " --pair" } else { "" };
+                format!("to send: {VARIABLE}={code} segstream send {place} PATH --peer {fingerprint} --code{pair}")
+            }
             None => format!("to send: segstream send {place} PATH --peer {fingerprint}"),
         })
     }
@@ -123,11 +147,26 @@ impl SenderAdmission {
             return Ok(None);
         }
         self.code = None;
+        if let Some((pairing, sender)) = self.pairing.as_mut().zip(sender) {
+            pairing.on_code_used(sender);
+        }
         if is_last {
             return Ok(None);
         }
         self.open_code()?;
         Ok(self.invitation())
+    }
+
+    /// The sender with this key of a connection wants to be remembered by another key of its own.
+    pub(super) fn pair(&mut self, sender: Option<Fingerprint>, key: &str) -> Paired {
+        let Some(pairing) = &self.pairing else {
+            return Paired::refused("a sender wants to be remembered; start recv with --pair NAME to do that");
+        };
+        let paired = pairing.pair(sender, key, &self.keys);
+        if paired.name.is_some() {
+            self.pairing = None;
+        }
+        paired
     }
 }
 
@@ -138,7 +177,8 @@ mod tests {
     #[test]
     fn a_wildcard_becomes_a_placeholder_and_a_used_code_another() {
         let fingerprint = Some(Fingerprint([1; 32]));
-        let mut admission = SenderAdmission { keys: Admission::nobody(), place: String::new(), fingerprint, made: None, code: None };
+        let mut admission =
+            SenderAdmission { keys: Admission::nobody(), place: String::new(), fingerprint, made: None, code: None, pairing: None };
         admission.open_code().unwrap();
         admission.print(([0, 0, 0, 0], 4433).into());
         let first = admission.invitation().unwrap();

@@ -144,7 +144,11 @@ impl Transfer {
     /// Opens the manifest, the first of all streams.
     fn begin(&mut self, id: ConnectionId) -> Result<()> {
         match self.endpoint.connection(id).open_stream(manifest::contract(MANIFEST_LABEL)) {
-            Ok(_) => Ok(()),
+            Ok(_) => {
+                let pair = self.plan.receiver.pair.map(|key| Record { pair: Some(key.to_string()), ..Record::default() });
+                self.records.extend(pair);
+                Ok(())
+            }
             // Its event follows and tells why.
             Err(Error::Closed { .. } | Error::Closing { .. }) => Ok(()),
             Err(error) => Err(error.into()),
@@ -371,6 +375,10 @@ impl Transfer {
 
     fn on_answer(&mut self, id: ConnectionId, record: &[u8]) -> Result<()> {
         let Ok(answer) = serde_json::from_slice::<Answer>(record) else { return Ok(()) };
+        if let Some(name) = &answer.paired {
+            let name = manifest::printable(name);
+            self.progress.line(&format!("the receiver remembers this user's key as {name}: --code is not needed any more"));
+        }
         if let Some(takes) = answer.takes {
             self.queue.set_takes(takes);
         }

@@ -8,6 +8,7 @@
 use super::{Arguments, known_capacities};
 use crate::code_argument::{self, CodeArguments};
 use crate::protection::{KNOWN_PEERS, Protection};
+use crate::usage;
 use anyhow::Result;
 use clap::Args;
 use segstream::blocking::Endpoint;
@@ -20,7 +21,7 @@ use std::path::PathBuf;
 const HANDSHAKE_CODES: std::ops::Range<u64> = 256..512;
 
 /// The flags of the sender, by the names of their fields.
-const FLAGS: &[&str] = &["peer", "code", "code_file", "known_peers"];
+const FLAGS: &[&str] = &["peer", "code", "code_file", "pair", "known_peers"];
 
 /// The flags of the sender about its receiver.
 #[derive(Clone, Debug, Args)]
@@ -31,6 +32,10 @@ pub(crate) struct TrustArguments {
     peer: Option<Fingerprint>,
     #[command(flatten)]
     pub(super) code: CodeArguments,
+    /// With a one-time code: asks the receiver to remember this user's own key, so that no code is needed from then on. The receiver must be
+    /// started with --pair.
+    #[arg(long)]
+    pair: bool,
     /// The file of known receivers, one line each: ADDR and fingerprint [default: known_peers in the directory of the
     /// identity].
     #[arg(long, value_name = "FILE")]
@@ -61,6 +66,8 @@ pub(super) struct Receiver {
     known_peers: PathBuf,
     /// Our own fingerprint, and whether it follows from a code.
     ours: Option<(Fingerprint, bool)>,
+    /// The fingerprint of the key that the receiver is asked to remember.
+    pub(super) pair: Option<Fingerprint>,
 }
 
 /// Refuses flags that contradict each other.
@@ -71,8 +78,12 @@ pub(super) fn check(arguments: &Arguments) -> Result<()> {
     let explicit = &arguments.explicit;
     Protection::check(explicit, FLAGS)?;
     code_argument::refuse_among(&arguments.paths)?;
+    if arguments.trust.pair && !arguments.trust.code.is_given() {
+        return Err(usage::bad("--pair needs a one-time code: give --code or --code-file".to_owned()));
+    }
     for flag in ["code", "code_file"] {
-        explicit.contradiction(flag, &["identity", "certificate"], "the key of this transfer is derived from the code")?;
+        let others: &[&str] = if arguments.trust.pair { &["certificate"] } else { &["identity", "certificate"] };
+        explicit.contradiction(flag, others, "the key of this transfer is derived from the code")?;
     }
     explicit.contradiction("authority", &["peer", "known_peers"], "one trusts a certificate, the other a key")
 }
@@ -84,7 +95,15 @@ impl Receiver {
         let address = arguments.address.clone();
         if protection.is_insecure() {
             let (peer, reason) = (Peer::anyone(remote), Reason::Insecure);
-            return Ok(Self { builder: Endpoint::builder().insecure(), peer, address, reason, known_peers: PathBuf::new(), ours: None });
+            return Ok(Self {
+                builder: Endpoint::builder().insecure(),
+                peer,
+                address,
+                reason,
+                known_peers: PathBuf::new(),
+                ours: None,
+                pair: None,
+            });
         }
         let (identity, made) = match trust.code.read(arguments.paths.iter().any(|file| file.as_os_str() == "-"))? {
             Some(code) => (Identity::of_code(&code)?, None),
@@ -93,6 +112,7 @@ impl Receiver {
         if let Some(made) = made {
             eprintln!("{made}");
         }
+        let pair = if trust.pair { Some(protection.identity()?.0.fingerprint()) } else { None };
         let authorities = protection.authorities()?;
         let mut known_peers = PathBuf::new();
         let reason = if authorities.is_some() {
@@ -113,7 +133,7 @@ impl Receiver {
             Some(authorities) => builder.authorities(authorities),
             None => builder,
         };
-        Ok(Self { builder, peer, address, reason, known_peers, ours })
+        Ok(Self { builder, peer, address, reason, known_peers, ours, pair })
     }
 
     /// Where the capacities of paths are stored, if they are.

@@ -98,6 +98,43 @@ fn the_command_that_recv_prints_works_as_it_is() {
 }
 
 #[test]
+fn a_code_makes_both_ends_remember_each_other() {
+    let users = Users::new();
+    let target = users.path("first");
+    let (mut receiver, _) = users.receiver(&["--out", target.to_str().unwrap(), "--pair", "studio"]);
+    let line = invitation(&mut receiver);
+    assert!(line.ends_with(" --code --pair"), "{line}");
+    let sent = users.paste(&line).expect(0);
+    all_in(&sent.stderr, &["the receiver remembers this user's key as studio", "is stored in"]);
+    let own = users.identity("sender").fingerprint().to_string();
+    all_in(&receiver.end().expect(0).stderr, &["the sender is remembered as studio", &own]);
+    assert_eq!(fs::read_to_string(users.path("receiver/segstream/known_senders")).unwrap(), format!("studio {own}\n"));
+    let listed = start_at(&users.path("receiver"), ["identity"]).end().expect(0);
+    all_in(&String::from_utf8_lossy(&listed.stdout), &[&format!("sender studio {own}")]);
+    // From then on neither a code nor, for the address it knows, a fingerprint.
+    let key = users.identity("receiver").fingerprint().to_string();
+    let (receiver, address) = users.receiver(&["--out", users.path("second").to_str().unwrap(), "--known"]);
+    users.send(&address, &["--peer", &key]).expect(0);
+    receiver.end().expect(0);
+    assert_eq!(fs::read(users.path("second")).unwrap(), b"between two users");
+    start_at(&users.path("receiver"), ["identity", "forget", "studio"]).end().expect(0);
+    let refused = start_at(&users.path("receiver"), ["recv", "--listen", "127.0.0.1:0", "--known"]).end().expect(1);
+    all_in(&refused.stderr, &["no sender is remembered"]);
+}
+
+#[test]
+fn a_sender_that_only_has_a_code_is_not_remembered_unless_both_say_so() {
+    let users = Users::new();
+    let (mut receiver, _) = users.receiver(&["--out", users.path("target").to_str().unwrap()]);
+    let line = invitation(&mut receiver);
+    users.paste(&format!("{line} --pair")).expect(0);
+    all_in(&receiver.end().expect(0).stderr, &["start recv with --pair NAME"]);
+    assert!(!users.path("receiver/segstream/known_senders").exists());
+    let refused = users.send("127.0.0.1:9", &["--pair"]).expect(2);
+    all_in(&refused.stderr, &["--pair needs a one-time code"]);
+}
+
+#[test]
 fn an_unknown_receiver_is_refused_accepted_with_the_command_shown_and_known_from_then_on() {
     let users = Users::new();
     let ours = users.identity("sender").fingerprint().to_string();

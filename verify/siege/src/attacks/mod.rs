@@ -6,7 +6,7 @@
 //! - [`flipped`]: every byte of every kind of shipment changed; datagrams cut short and blown up;
 //! - [`flood`]: as many handshakes as can be;
 //! - [`crowded`]: unknown peers at a victim that has nearly its maximum of connections;
-//! - [`served`]: a peer with an admitted key whose frames cost as much as frames can;
+//! - [`served`]: a peer with an admitted key whose frames cost as much as frames can; [`receiver`]: one that is sent to, and its reports;
 //! - [`load`]: 20,000 hostile datagrams a second beside a live transfer.
 //!
 //! Called by the command and by tests, which attack on a small scale. Invariant: every attack has a victim of its own,
@@ -17,6 +17,7 @@ pub mod flipped;
 pub mod flood;
 pub mod forged;
 pub mod load;
+pub mod receiver;
 pub mod replayed;
 pub mod served;
 pub mod spoofed;
@@ -68,6 +69,7 @@ pub const ATTACKS: &[(&str, Attack)] = &[
     ("flood-one-host", flood::of_one_host),
     ("crowded", crowded::unknown_peers_at_a_busy_victim),
     ("served", served::costly_parts),
+    ("receiver", receiver::costly_reports),
     ("load", load::beside_a_transfer),
 ];
 

@@ -23,22 +23,22 @@ use segstream_wire::contract::InterleaveChoice;
 /// The units of the attacked segment, of one byte each: a victim charges each with 64 bytes of its buffer of 64 MiB.
 const UNITS: u32 = 1 << 20;
 /// The body of a datagram that is forged.
-const BODY_BYTES: usize = 1100;
+pub(super) const BODY_BYTES: usize = 1100;
 /// Datagrams of a try.
-const DATAGRAMS: usize = 8;
+pub(super) const DATAGRAMS: usize = 8;
 /// Between two datagrams of the attacker. Why: the victim is to be idle again.
-const PAUSE: Duration = Duration::from_millis(1);
+pub(super) const PAUSE: Duration = Duration::from_millis(1);
 /// Of the honest client between two segments.
-const REST: Duration = Duration::from_millis(20);
+pub(super) const REST: Duration = Duration::from_millis(20);
 
 /// A client with one connection.
-struct Peer {
-    client: Client,
-    id: ConnectionId,
+pub(super) struct Peer {
+    pub(super) client: Client,
+    pub(super) id: ConnectionId,
 }
 
 impl Peer {
-    fn connect(victim: &Process, contract: Contract) -> anyhow::Result<Self> {
+    pub(super) fn connect(victim: &Process, contract: Contract) -> anyhow::Result<Self> {
         let mut client = Client::bind(any(), Bandwidth::from_megabits_per_second(400))?;
         let id = client.connect_under(victim.address(), contract)?;
         for _ in 0..200 {
@@ -61,7 +61,7 @@ impl Peer {
     }
 
     /// How long a small segment takes until its verdict is known here, in seconds.
-    fn round_trip(&mut self) -> anyhow::Result<f64> {
+    pub(super) fn round_trip(&mut self) -> anyhow::Result<f64> {
         let began = std::time::Instant::now();
         self.client.send(self.id, 100)?;
         for _ in 0..100 {
@@ -99,7 +99,7 @@ fn body(segment: u64, again: bool, mut positions: impl FnMut() -> u32) -> Vec<u8
 }
 
 /// What the victim spends on a try, in seconds of processor time; `work` is what the attacker does.
-fn spent(victim: &mut Process, work: impl FnOnce() -> anyhow::Result<()>) -> anyhow::Result<f64> {
+pub(super) fn spent(victim: &mut Process, work: impl FnOnce() -> anyhow::Result<()>) -> anyhow::Result<f64> {
     let before = victim.report()?.spent.cpu_seconds;
     work()?;
     Ok(victim.report()?.spent.cpu_seconds - before)
@@ -112,11 +112,11 @@ fn median(mut values: Vec<f64>) -> f64 {
 
 /// Times of an honest client, with and without an attack, and what the victim spends on each datagram of it.
 #[derive(Default)]
-struct Measured {
-    idle: Vec<f64>,
-    spent: Vec<f64>,
-    quiet: Vec<f64>,
-    loud: Vec<f64>,
+pub(super) struct Measured {
+    pub(super) idle: Vec<f64>,
+    pub(super) spent: Vec<f64>,
+    pub(super) quiet: Vec<f64>,
+    pub(super) loud: Vec<f64>,
 }
 
 /// The parts that the attacker sends in tries.
@@ -177,11 +177,12 @@ pub fn costly_parts(siege: &Siege) -> anyhow::Result<Outcome> {
     let after = victim.report()?;
     let (sent, answered) = attacker.client.tallies();
     victim.end()?;
-    Ok(outcome(siege, measured, (sent, answered), (&before, &after)))
+    Ok(outcome(siege, "served", measured, (sent, answered), (&before, &after)))
 }
 
-fn outcome(
+pub(super) fn outcome(
     siege: &Siege,
+    attack: &'static str,
     measured: Measured,
     (sent, answered): (Tally, Tally),
     (before, after): (&crate::messages::Report, &crate::messages::Report),
@@ -191,7 +192,7 @@ fn outcome(
     let memory_growth_bytes = after.spent.growth_bytes(&before.spent);
     let effect = format!("{datagram_us:.0} us a datagram; an honest segment takes {quiet_ms:.2} ms without, {loud_ms:.2} ms with");
     let cpu_seconds = after.spent.cpu_seconds - before.spent.cpu_seconds;
-    let mut outcome = Outcome { attack: "served", sent, answered, memory_growth_bytes, cpu_seconds, effect, bounds: Vec::new() };
+    let mut outcome = Outcome { attack, sent, answered, memory_growth_bytes, cpu_seconds, effect, bounds: Vec::new() };
     // The grants of both peers, state included, are at most what a connection may take.
     outcome.bounds.push(Bound::most("memory growth, bytes", memory_growth_bytes as f64, (2 * ((64 << 20) + (1 << 20))) as f64));
     if !siege.small {

@@ -2,6 +2,7 @@
 //!
 //! - [`promise`]: what is delivered is what was submitted, within what its contract tolerates;
 //! - [`order`]: streams are handed over in their order, each segment once, and end once;
+//! - [`durability`]: what is told to be durable was confirmed;
 //! - [`memory`]: memory stays within what was granted, and is freed in the end;
 //! - [`work`]: what a peer sends costs work in proportion to its bytes;
 //! - [`progress`]: every connection ends and says why, everything accepted is judged, time advances;
@@ -11,6 +12,7 @@
 //! protocol works; what it holds to be true is true of every correct implementation.
 
 mod amplification;
+mod durability;
 mod memory;
 mod order;
 mod progress;
@@ -34,6 +36,7 @@ pub(crate) fn all(peaceful: bool) -> Vec<Box<dyn Checker>> {
     vec![
         Box::<promise::Promise>::default(),
         Box::<order::OrderOfDelivery>::default(),
+        Box::<durability::Durability>::default(),
         Box::new(progress::Progress::new(peaceful)),
         Box::<memory::Memory>::default(),
         Box::<work::Work>::default(),
