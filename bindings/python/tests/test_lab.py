@@ -103,6 +103,8 @@ def test_ctrl_c_ends_a_sweep():
     source = (
         "import os, signal, threading\n"
         "from segstream import lab\n"
+        # A process that was started in the background ignores it.
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "threading.Timer(1.0, lambda: os.kill(os.getpid(), signal.SIGINT)).start()\n"
         "try:\n    lab.sweep({'loss': [1e-3] * 2000}, packets=1_000_000)\n"
         "except KeyboardInterrupt:\n    print('interrupted')\n"
