@@ -77,7 +77,7 @@ pub fn costly_reports(siege: &Siege) -> anyhow::Result<Outcome> {
     let tries = if siege.small { 8 } else { 100 };
     let mut victim = siege.process(&["victim", "--anyone", "--talks"])?;
     let (mut attacker, mut honest) = (Peer::connect(&victim, Contract::default())?, Peer::connect(&victim, Contract::default())?);
-    let until = std::time::Instant::now() + HEAD_START.into();
+    let until = std::time::Instant::now() + std::time::Duration::from(HEAD_START);
     while std::time::Instant::now() < until {
         attacker.client.serve(Duration::from_millis(20))?;
         honest.client.serve(Duration::from_millis(20))?;
