@@ -23,6 +23,7 @@ mod scheme;
 mod secrecy;
 mod sim;
 mod study;
+mod sweep;
 mod tolerated_holes;
 mod top;
 mod trust;
