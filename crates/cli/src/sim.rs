@@ -5,9 +5,11 @@
 //! Invariant: what is printed depends on the flags alone, but for `wall_seconds` and what is counted in a second of it.
 
 mod arguments;
+mod grid;
 mod sender_costs;
 mod settings;
 mod summary;
+mod sweep;
 mod tandem;
 
 pub(crate) use arguments::{Arguments, scheme};
@@ -31,8 +33,11 @@ use tandem::Tandem;
 
 /// Runs the verb.
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
-    if let Some(Tandem::Xtp(arguments)) = &arguments.tandem {
-        return report(&arguments.simulate()?, arguments.json);
+    match &arguments.tandem {
+        Some(Tandem::Xtp(arguments)) => return report(&arguments.simulate()?, arguments.json),
+        Some(Tandem::Sweep(arguments)) => return sweep::run(arguments),
+        Some(Tandem::Merge(arguments)) => return sweep::merge(arguments),
+        None => {}
     }
     let scenario = arguments.scenario()?;
     let first = replication_seed(Seed(arguments.seed), 0);
@@ -80,6 +85,7 @@ fn simulate(arguments: &Arguments, scenario: Scenario) -> Result<Summary> {
         progress: &|progress| bar.set_position(progress.runs_done),
         // Why never: nothing of a simulation is kept, so a signal may end it as it ends any process.
         stop: &AtomicBool::new(false),
+        only_stored: false,
     };
     let points = runner.run(&[(scenario, plan)]).map_err(in_words);
     bar.finish_and_clear();

@@ -19,6 +19,7 @@ use segstream_base::random::Seed;
 use segstream_lab::plan::{Plan, Preset};
 use segstream_lab::report::Report;
 use segstream_lab::runner::{Progress, Runner};
+use segstream_lab::shard::Shard;
 use segstream_lab::store::{MODEL, Store};
 use segstream_lab::study::{self, Finished, Study};
 use serde_json::json;
@@ -32,7 +33,8 @@ const USUAL_SEED: u64 = 1;
 /// Reproduces the figures and tables of the papers, each claim with a verdict.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Example:\n  segstream study list\n  segstream study run ec/fig11 --quick\n  segstream study run --all --paper --out papers"
+    after_help = "Example:\n  segstream study list\n  segstream study run ec/fig11 --quick\n  segstream study run --all --paper --out papers\n  \
+                  segstream study run --all --paper --shard 1/8 --out part1"
 )]
 pub(crate) struct Arguments {
     #[command(subcommand)]
@@ -48,6 +50,7 @@ enum Action {
         json: bool,
     },
     Run(RunArguments),
+    Merge(MergeArguments),
 }
 
 /// Runs studies and writes report.html, and the points, figures, tables and numbers.md of each study. With --all it also writes
@@ -57,6 +60,36 @@ enum Action {
 #[derive(Debug, Args)]
 #[command(override_usage = "segstream study run [OPTIONS] <ID>...\n       segstream study run [OPTIONS] --all")]
 struct RunArguments {
+    /// Runs one of N equal parts only, such as 1/4, and keeps its results in the output directory; `segstream study merge` makes the
+    /// report of all parts. A part that was killed goes on where it stopped; to run it again does no harm.
+    #[arg(long, value_name = "I/N")]
+    shard: Option<Shard>,
+    #[command(flatten)]
+    selection: Selection,
+}
+
+/// Puts the parts of a run together (`segstream study run --shard`), and writes what one run of all of them would have written,
+/// byte for byte. Give the same studies, length and seed as for the parts.
+#[derive(Debug, Args)]
+#[command(
+    override_usage = "segstream study merge [OPTIONS] <ID>... [--from DIR]...\n       segstream study merge [OPTIONS] --all [--from DIR]...",
+    after_help = "Example:\n  segstream study run --all --quick --shard 1/2 --out a\n  segstream study run --all --quick --shard 2/2 --out b\n  \
+                  segstream study merge --all --quick --from a --from b --out whole"
+)]
+struct MergeArguments {
+    /// The output directory of a part; once for each. Parts with the output directory of this command need not be named.
+    #[arg(long, value_name = "DIR")]
+    from: Vec<PathBuf>,
+    /// Computes what no part has, instead of failing.
+    #[arg(long)]
+    complete: bool,
+    #[command(flatten)]
+    selection: Selection,
+}
+
+/// Which studies, how long, and where to.
+#[derive(Debug, Args)]
+struct Selection {
     /// The studies to run, such as ec/fig11.
     #[arg(value_name = "ID", required_unless_present = "all", conflicts_with = "all")]
     ids: Vec<String>,
@@ -87,7 +120,9 @@ struct RunArguments {
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     match &arguments.action {
         Action::List { json } => list(*json),
-        Action::Run(arguments) => reproduce(arguments),
+        Action::Run(RunArguments { shard: Some(shard), selection }) if shard.is_part() => run_shard(selection, *shard),
+        Action::Run(arguments) => reproduce(&arguments.selection, &[], false),
+        Action::Merge(arguments) => reproduce(&arguments.selection, &arguments.from, !arguments.complete),
     }
 }
 
@@ -104,14 +139,24 @@ fn list(as_json: bool) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn reproduce(arguments: &RunArguments) -> Result<ExitCode> {
+impl Selection {
+    const fn preset(&self) -> Preset {
+        match (self.quick, self.paper) {
+            (true, _) => Preset::Quick,
+            (_, true) => Preset::Paper,
+            _ => Preset::Standard,
+        }
+    }
+
+    fn store(&self) -> Result<Store> {
+        Ok(Store::open(&self.out.join("store"))?)
+    }
+}
+
+/// Runs one part of the studies; its results are in the store when this returns.
+fn run_shard(arguments: &Selection, shard: Shard) -> Result<ExitCode> {
     let studies = chosen(arguments)?;
-    let preset = match (arguments.quick, arguments.paper) {
-        (true, _) => Preset::Quick,
-        (_, true) => Preset::Paper,
-        _ => Preset::Standard,
-    };
-    let store = Store::open(&arguments.out.join("store"))?;
+    let store = arguments.store()?;
     let interruption = Interruption::listen(None)?;
     let bar = progress::bar(Some(1), "{pos} of {len} runs [{wide_bar}] {msg}, {eta} left", false);
     let runner = Runner {
@@ -120,6 +165,37 @@ fn reproduce(arguments: &RunArguments) -> Result<ExitCode> {
         threads: arguments.threads,
         progress: &|progress| show(&bar, progress),
         stop: interruption.flag(),
+        only_stored: false,
+    };
+    let done = study::run_shard(&studies, arguments.preset(), &runner, shard);
+    bar.finish_and_clear();
+    let (experiments, of) = done?;
+    if arguments.json {
+        json::print(&json!({
+            "shard": shard.to_string(), "experiments": experiments, "of": of, "model": MODEL, "seed": arguments.seed, "out": arguments.out,
+        }))?;
+    }
+    eprintln!("shard {shard}: {experiments} of {of} experiments are in {}", arguments.out.display());
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Runs the studies, or makes them from what shards have stored, and writes the report.
+fn reproduce(arguments: &Selection, from: &[PathBuf], only_stored: bool) -> Result<ExitCode> {
+    let studies = chosen(arguments)?;
+    let preset = arguments.preset();
+    let store = arguments.store()?;
+    for shard in from {
+        store.take_from(&shard.join("store"))?;
+    }
+    let interruption = Interruption::listen(None)?;
+    let bar = progress::bar(Some(1), "{pos} of {len} runs [{wide_bar}] {msg}, {eta} left", false);
+    let runner = Runner {
+        seed: Seed(arguments.seed),
+        store: Some(&store),
+        threads: arguments.threads,
+        progress: &|progress| show(&bar, progress),
+        stop: interruption.flag(),
+        only_stored,
     };
     let began = std::time::Instant::now();
     let finished = study::run(&studies, preset, &runner);
@@ -155,7 +231,7 @@ fn reproduce(arguments: &RunArguments) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn chosen(arguments: &RunArguments) -> Result<Vec<&'static Study>> {
+fn chosen(arguments: &Selection) -> Result<Vec<&'static Study>> {
     if arguments.all {
         return Ok(segstream_studies::all());
     }

@@ -17,6 +17,7 @@
 //! outcome                                what a run gives
 //! meter                                  watches a run
 //! plan                                   how long and how often
+//! shard                                  which part of a sweep is this process's
 //! experiment                             what can be run, stored and looked up: a trait
 //! store                                  never twice
 //! runner                                 in parallel
@@ -50,6 +51,7 @@ pub mod report;
 pub mod run;
 pub mod runner;
 pub mod scenario;
+pub mod shard;
 pub mod shared;
 pub mod stages;
 pub mod standing;

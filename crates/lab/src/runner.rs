@@ -30,6 +30,11 @@ pub enum RunnerError {
     #[error("interrupted; what was finished is kept, and the same command goes on from there")]
     Interrupted,
     /// See the message.
+    #[error(
+        "a result is missing: a shard was not run to its end; run it again (it goes on where it stopped), or compute what is missing here with --complete"
+    )]
+    Missing,
+    /// See the message.
     #[error("no threads could be started: {0}")]
     Threads(String),
 }
@@ -66,6 +71,8 @@ pub struct Runner<'a> {
     pub progress: &'a (dyn Fn(Progress) + Sync),
     /// Set when the sweep shall stop.
     pub stop: &'a AtomicBool,
+    /// Whether a result that is not stored ends the sweep with [`RunnerError::Missing`] instead of being computed.
+    pub only_stored: bool,
 }
 
 /// The seed of a replication.
@@ -175,6 +182,7 @@ impl Sweep<'_> {
         let seed = replication_seed(runner.seed, replication);
         let run = match runner.store.and_then(|store| store.get(experiment, seed)) {
             Some(outcome) => (outcome, 0.0),
+            None if runner.only_stored => return Err(RunnerError::Missing),
             None => {
                 let (outcome, wall_s) = experiment.run(seed).map_err(RunnerError::experiment)?;
                 tally.packets.fetch_add(experiment.packets(&outcome), Ordering::Relaxed);

@@ -10,7 +10,7 @@ use crate::experiment::Experiment;
 use segstream_base::random::Seed;
 use serde::{Deserialize, Serialize};
 use std::fs;
-use std::io;
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 /// A hash over the sources of everything that decides a result.
@@ -55,6 +55,9 @@ pub enum StoreError {
     #[error("{0} has files but is no result store; name another directory")]
     NotAStore(PathBuf),
     /// See the message.
+    #[error("there is no result store in {0}; name the output directory of a shard that was run")]
+    Nothing(PathBuf),
+    /// See the message.
     #[error("{action} {path}: {error}")]
     Io {
         /// What was tried.
@@ -91,7 +94,8 @@ impl Store {
                 // What an interrupted first sweep may have left is no stranger's.
                 let is_draft = |name: &std::ffi::OsStr| name.to_string_lossy().starts_with("store.draft-");
                 if entries.filter_map(Result::ok).any(|entry| !is_draft(&entry.file_name())) {
-                    return Err(StoreError::NotAStore(root.to_owned()));
+                    // Why once more: another shard may have made the store between the two looks.
+                    return if at.is_file() { Self::open(root) } else { Err(StoreError::NotAStore(root.to_owned())) };
                 }
                 let text = serde_json::to_string(&mark).map_err(|error| io_error("writing", &at)(error.into()))?;
                 write_whole(&at, &text)?;
@@ -122,6 +126,37 @@ impl Store {
         write_whole(&file, &text)
     }
 
+    /// Takes what is in the store of another shard and not here: files that are there whole, byte by byte. Returns how many.
+    ///
+    /// # Errors
+    ///
+    /// If there is no store at `other`, or one of another version, or the system refuses.
+    pub fn take_from(&self, other: &Path) -> Result<u64, StoreError> {
+        if !other.join(MARK).is_file() {
+            return Err(StoreError::Nothing(other.to_owned()));
+        }
+        let other = Self::open(other)?;
+        let mut taken = 0;
+        for folder in fs::read_dir(&other.root).map_err(io_error("reading", &other.root))? {
+            let folder = folder.map_err(io_error("reading", &other.root))?.path();
+            let (true, Some(name)) = (folder.is_dir(), folder.file_name()) else { continue };
+            let ours = self.root.join(name);
+            fs::create_dir_all(&ours).map_err(io_error("making the directory", &ours))?;
+            for file in fs::read_dir(&folder).map_err(io_error("reading", &folder))? {
+                let file = file.map_err(io_error("reading", &folder))?;
+                let place = ours.join(file.file_name());
+                // A draft is what a killed shard has left of a file.
+                if file.path().extension().is_none_or(|extension| extension != "json") || place.exists() {
+                    continue;
+                }
+                let text = fs::read_to_string(file.path()).map_err(io_error("reading", &file.path()))?;
+                write_whole(&place, &text)?;
+                taken += 1;
+            }
+        }
+        Ok(taken)
+    }
+
     fn file(&self, canonical: &str, seed: Seed) -> PathBuf {
         let mut hasher = blake3::Hasher::new();
         for piece in [MODEL, canonical, &seed.0.to_string()] {
@@ -150,10 +185,25 @@ fn io_error(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Stor
 
 /// Writes under another name first, so that a reader sees all of it or nothing.
 fn write_whole(path: &Path, text: &str) -> Result<(), StoreError> {
-    let thread = rayon::current_thread_index().unwrap_or(usize::MAX);
-    let draft = path.with_extension(format!("draft-{}-{thread}", std::process::id()));
-    fs::write(&draft, text).map_err(io_error("writing", &draft))?;
+    let (draft, mut file) = draft_of(path)?;
+    file.write_all(text.as_bytes()).map_err(io_error("writing", &draft))?;
+    drop(file);
     fs::rename(&draft, path).map_err(io_error("writing", path))
+}
+
+/// A file of nobody else beside `path`.
+///
+/// Why it must be new: machines that share the directory may have processes of one number, and a killed one leaves its draft.
+fn draft_of(path: &Path) -> Result<(PathBuf, fs::File), StoreError> {
+    let mut number = 0_u64;
+    loop {
+        let draft = path.with_extension(format!("draft-{}-{number}", std::process::id()));
+        match fs::File::create_new(&draft) {
+            Ok(file) => return Ok((draft, file)),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => number += 1,
+            Err(error) => return Err(io_error("writing", &draft)(error)),
+        }
+    }
 }
 
 #[cfg(test)]
@@ -194,6 +244,44 @@ mod tests {
         fs::write(folder.path().join("letter.txt"), "dear").unwrap();
         assert!(matches!(Store::open(folder.path()), Err(StoreError::NotAStore(_))));
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_store_takes_what_another_shard_has_finished_and_no_draft_of_a_killed_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let [ours, theirs] = ["ours", "theirs"].map(|name| Store::open(&folder.path().join(name)).unwrap());
+        let outcome = run(&small(), Seed(1)).unwrap().outcome;
+        ours.put(&small(), Seed(1), &outcome).unwrap();
+        for seed in [1, 2] {
+            theirs.put(&small(), Seed(seed), &outcome).unwrap();
+        }
+        let draft = theirs.file(&small().canonical(), Seed(2)).with_extension("draft-7-0");
+        fs::write(draft, "{").unwrap();
+        assert_eq!(ours.take_from(&theirs.root).unwrap(), 1);
+        assert_eq!(ours.take_from(&theirs.root).unwrap(), 0);
+        assert_eq!(ours.get(&small(), Seed(2)), Some(outcome));
+        let ended_in = |extension: &str| {
+            let folders = fs::read_dir(&ours.root).unwrap().map(|entry| entry.unwrap().path()).filter(|path| path.is_dir());
+            let files = folders.flat_map(|folder| fs::read_dir(folder).unwrap()).map(|entry| entry.unwrap().path());
+            files.filter(|path| path.extension().unwrap().to_string_lossy().starts_with(extension)).count()
+        };
+        assert_eq!((ended_in("json"), ended_in("draft")), (2, 0));
+        assert!(matches!(ours.take_from(&folder.path().join("nowhere")), Err(StoreError::Nothing(_))));
+    }
+
+    #[test]
+    fn shards_that_begin_at_once_make_one_store() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().join("store");
+        let outcome = run(&small(), Seed(1)).unwrap().outcome;
+        std::thread::scope(|scope| {
+            for seed in 0..8 {
+                let (root, outcome) = (&root, &outcome);
+                scope.spawn(move || Store::open(root).unwrap().put(&small(), Seed(seed), outcome).unwrap());
+            }
+        });
+        let store = Store::open(&root).unwrap();
+        assert!((0..8).all(|seed| store.get(&small(), Seed(seed)).is_some()));
     }
 
     #[test]

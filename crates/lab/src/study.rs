@@ -12,6 +12,7 @@ use crate::plan::{Plan, Preset, TandemPlan};
 use crate::report::{ClaimLine, Section};
 use crate::runner::{Runner, RunnerError};
 use crate::scenario::Scenario;
+use crate::shard::{Dealer, Shard};
 use crate::shared::SharedScenario;
 use crate::stages::StageScenario;
 use crate::standing::Standing;
@@ -140,6 +141,27 @@ pub fn run(studies: &[&'static Study], preset: Preset, runner: &Runner<'_>) -> R
     Ok(finished)
 }
 
+/// Runs one shard's part of what [`run`] would run, into the runner's store. Returns how many experiments it has, of how many.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_shard(studies: &[&'static Study], preset: Preset, runner: &Runner<'_>, shard: Shard) -> Result<(usize, usize), RunnerError> {
+    let asked: Vec<Points> = studies.iter().map(|study| Points::of(study)).collect();
+    let whole = Job::of(studies, &asked, preset);
+    let mut stages: Vec<StageScenario> = studies.iter().flat_map(|study| (study.stages)()).map(|point| point.scenario).collect();
+    let of = whole.len() + stages.len();
+    let mut dealer = Dealer::new(shard);
+    let job = whole.part(&mut dealer);
+    stages.retain(|scenario| dealer.is_ours(format!("stages {}", scenario.canonical())));
+    runner.sweep(|sweep| {
+        sweep.points(&job.points)?;
+        sweep.repeated(&job.shared)?;
+        sweep.repeated(&job.tandem).map(|_| ())
+    })?;
+    stages.iter().try_for_each(|scenario| runner.run_once(scenario).map(|_| ()))?;
+    Ok((job.len() + stages.len(), of))
+}
+
 /// The points of a study that are run together with those of others.
 struct Points {
     points: Vec<StudyPoint>,
@@ -172,6 +194,18 @@ impl Job {
             job.tandem.extend(asked.tandem.iter().map(|point| (point.scenario.with_slots(tandem.slots), tandem)));
         }
         job
+    }
+
+    fn len(&self) -> usize {
+        self.points.len() + self.shared.len() + self.tandem.len()
+    }
+
+    /// What of it a dealer gives to its shard.
+    fn part(mut self, dealer: &mut Dealer) -> Self {
+        self.points.retain(|(scenario, plan)| dealer.is_ours(format!("{} {plan:?}", scenario.canonical())));
+        self.shared.retain(|(scenario, times)| dealer.is_ours(format!("shared {} {times}", scenario.canonical())));
+        self.tandem.retain(|(scenario, times)| dealer.is_ours(format!("tandem {} {times}", scenario.canonical())));
+        self
     }
 }
 

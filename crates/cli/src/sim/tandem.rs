@@ -7,6 +7,7 @@
 use super::arguments::{Arguments, count};
 use super::in_words;
 use super::summary::{OVER_REPLICATIONS, Row, Summary};
+use super::sweep::{MergeArguments, SweepArguments};
 use crate::{progress, quantity, usage};
 use anyhow::{Context as _, Result};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
@@ -21,10 +22,12 @@ use segstream_schemes::xtp::{Question, ReceiverStrategy, SenderStrategy};
 use serde_json::json;
 use std::sync::atomic::AtomicBool;
 
-/// What is simulated over a tandem of queues instead of a black box.
+/// What is simulated over a tandem of queues instead of a black box, or more than one scenario.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Tandem {
     Xtp(Box<TandemArguments>),
+    Sweep(SweepArguments),
+    Merge(MergeArguments),
 }
 
 /// Simulates XTP's error control over a tandem of finite queues (XT): messages pass XTP1, LINK1, where other traffic joins
@@ -142,6 +145,7 @@ impl TandemArguments {
             progress: &|progress| bar.set_position(progress.runs_done),
             // Why never: nothing of a simulation is kept, so a signal may end it as it ends any process.
             stop: &AtomicBool::new(false),
+            only_stored: false,
         };
         let results = runner.run_repeated(&[(scenario, self.replications)]).map_err(in_words);
         bar.finish_and_clear();

@@ -27,6 +27,7 @@ mod secrecy;
 mod shutdown;
 mod sim;
 mod study;
+mod sweep;
 mod tolerated_holes;
 mod top;
 mod trust;

@@ -42,6 +42,7 @@ fn run(points: &[(Scenario, Plan)], threads: usize, store: Option<&Store>) -> (V
             simulated.fetch_max(progress.packets, Ordering::Relaxed);
         },
         stop: &AtomicBool::new(false),
+        only_stored: false,
     };
     let results = runner.run(points).unwrap();
     (results.into_iter().map(|result| result.outcomes).collect(), simulated.into_inner())
@@ -85,6 +86,7 @@ fn an_interrupted_sweep_goes_on_where_it_stopped() {
         threads: 1,
         progress: &|progress: Progress| stop.store(progress.runs_done >= 4, Ordering::Relaxed),
         stop: &stop,
+        only_stored: false,
     };
     assert!(matches!(runner.run(&points()), Err(RunnerError::Interrupted)));
     let (whole, all) = run(&points(), 1, None);

@@ -58,6 +58,7 @@ fn sweep(threads: usize, store: Option<&Store>) -> (Vec<Vec<SharedOutcome>>, u64
             simulated.fetch_max(progress.packets, Ordering::Relaxed);
         },
         stop: &AtomicBool::new(false),
+        only_stored: false,
     };
     let other = SharedScenario { bandwidth: mbit(30), ..crowd() };
     let points = [(crowd(), 3), (other, 2), (crowd(), 3)];

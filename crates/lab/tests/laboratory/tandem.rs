@@ -11,7 +11,7 @@ use ReceiverStrategy::{Discard, StoreAggressive, StoreConservative};
 use SenderStrategy::{GoBackN, Handshake, SelectiveRepeat};
 
 fn run(scenarios: &[TandemScenario], slots: u64, replications: u32, threads: usize, store: Option<&Store>) -> Vec<TandemResult> {
-    let runner = Runner { seed: Seed(1), store, threads, progress: &|_| {}, stop: &AtomicBool::new(false) };
+    let runner = Runner { seed: Seed(1), store, threads, progress: &|_| {}, stop: &AtomicBool::new(false), only_stored: false };
     let wanted: Vec<_> = scenarios.iter().map(|scenario| (scenario.with_slots(slots), replications)).collect();
     runner.run_repeated(&wanted).unwrap()
 }
