@@ -6,7 +6,7 @@ use crate::shell;
 use anyhow::{Result, bail};
 use std::path::Path;
 
-/// The test, optimised: a transfer without optimisation would be over the processor's limit and not the protocol's.
+/// The test, optimised. Why: without optimisation the processor would limit the transfer, and not the protocol.
 const COMMAND: &str = "cargo test --release -p segstream-cli --test command -- --ignored --nocapture twenty_kills";
 
 /// Runs it.

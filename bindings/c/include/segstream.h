@@ -252,47 +252,47 @@ typedef struct segstream_contract {
      */
     size_t struct_bytes;
     /**
-     * The size of a unit in bytes, 1 to 1123; a little more fits in most cases. 1024.
+     * The size of a unit in bytes, 1 to 1123; a little more fits in most cases. Default 1024.
      */
     uint32_t unit_bytes;
     /**
-     * W of the tolerance: of every W units of a segment... More than a segment has means the segment.
+     * W of the tolerance (W, E, B): the units of a segment are counted in windows of W. Default: the whole segment, as with any W above its units.
      */
     uint32_t tolerance_w;
     /**
-     * E of the tolerance: ...at most E may be missing... 0.
+     * E of the tolerance: how many units of a window may be missing. Default 0.
      */
     uint32_t tolerance_e;
     /**
-     * B of the tolerance: ...and no more than B in a row. 0.
+     * B of the tolerance: how many units in a row may be missing. Default 0.
      */
     uint32_t tolerance_b;
     /**
-     * The first so many units of every segment must arrive. 0.
+     * How many units at the beginning of every segment must arrive. Default 0.
      */
     uint32_t importance;
     /**
-     * 0: segments are delivered in order; 1: as they are accepted. 0.
+     * 0: segments are delivered in order; 1: as they are accepted. Default 0.
      */
     uint32_t as_accepted;
     /**
-     * A segment older than this is abandoned; 0 for never. In microseconds. 0.
+     * A segment older than this is abandoned; 0 for never. In microseconds. Default 0.
      */
     uint64_t lifetime_us;
     /**
-     * 0: units leave in order; UINT32_MAX: interleaved as the tolerance allows; else in blocks of so many. UINT32_MAX.
+     * 0: units leave in order; UINT32_MAX: interleaved as the tolerance allows; else in blocks of so many. Default UINT32_MAX.
      */
     uint32_t interleave;
     /**
-     * The receiver's buffer in units. 16384.
+     * The receiver's buffer in units. Default 16384.
      */
     uint32_t window_units;
     /**
-     * The most segments in the window. 16384.
+     * The most segments in the window. Default 16384.
      */
     uint32_t window_segments;
     /**
-     * The share among streams that have data waiting, 1 to 255. 1.
+     * The share among streams that have data waiting, 1 to 255. Default 1.
      */
     uint32_t weight;
     /**
@@ -591,7 +591,7 @@ enum segstream_status segstream_peer_fingerprint(struct segstream_endpoint *endp
                                                  size_t buffer_bytes);
 
 /**
- * Closes a connection gracefully: waits until every segment accepted at both ends is judged and the peer has confirmed. What the peer
+ * Closes a connection gracefully: waits until every segment accepted at both ends is judged and the peer has confirmed the end. What the peer
  * sends meanwhile is discarded. `detail` is a sentence for the peer, NULL for none; `code` is 0 when all is well. The connection is
  * still to be released.
  *

@@ -245,7 +245,7 @@ pub unsafe extern "C" fn segstream_peer_fingerprint(
     unsafe { endpoint::tell(endpoint, buffer, buffer_bytes, fingerprint) }
 }
 
-/// Closes a connection gracefully: waits until every segment accepted at both ends is judged and the peer has confirmed. What the peer
+/// Closes a connection gracefully: waits until every segment accepted at both ends is judged and the peer has confirmed the end. What the peer
 /// sends meanwhile is discarded. `detail` is a sentence for the peer, NULL for none; `code` is 0 when all is well. The connection is
 /// still to be released.
 ///

@@ -20,27 +20,27 @@ const INTERLEAVE_AUTO: u32 = u32::MAX;
 pub struct segstream_contract {
     /// sizeof(segstream_contract), as segstream_contract_init() writes it.
     pub struct_bytes: usize,
-    /// The size of a unit in bytes, 1 to 1123; a little more fits in most cases. 1024.
+    /// The size of a unit in bytes, 1 to 1123; a little more fits in most cases. Default 1024.
     pub unit_bytes: u32,
-    /// W of the tolerance: of every W units of a segment... More than a segment has means the segment.
+    /// W of the tolerance (W, E, B): the units of a segment are counted in windows of W. Default: the whole segment, as with any W above its units.
     pub tolerance_w: u32,
-    /// E of the tolerance: ...at most E may be missing... 0.
+    /// E of the tolerance: how many units of a window may be missing. Default 0.
     pub tolerance_e: u32,
-    /// B of the tolerance: ...and no more than B in a row. 0.
+    /// B of the tolerance: how many units in a row may be missing. Default 0.
     pub tolerance_b: u32,
-    /// The first so many units of every segment must arrive. 0.
+    /// How many units at the beginning of every segment must arrive. Default 0.
     pub importance: u32,
-    /// 0: segments are delivered in order; 1: as they are accepted. 0.
+    /// 0: segments are delivered in order; 1: as they are accepted. Default 0.
     pub as_accepted: u32,
-    /// A segment older than this is abandoned; 0 for never. In microseconds. 0.
+    /// A segment older than this is abandoned; 0 for never. In microseconds. Default 0.
     pub lifetime_us: u64,
-    /// 0: units leave in order; UINT32_MAX: interleaved as the tolerance allows; else in blocks of so many. UINT32_MAX.
+    /// 0: units leave in order; UINT32_MAX: interleaved as the tolerance allows; else in blocks of so many. Default UINT32_MAX.
     pub interleave: u32,
-    /// The receiver's buffer in units. 16384.
+    /// The receiver's buffer in units. Default 16384.
     pub window_units: u32,
-    /// The most segments in the window. 16384.
+    /// The most segments in the window. Default 16384.
     pub window_segments: u32,
-    /// The share among streams that have data waiting, 1 to 255. 1.
+    /// The share among streams that have data waiting, 1 to 255. Default 1.
     pub weight: u32,
     /// A text of at most 512 bytes for the peer's application; NULL for none. It is copied when the stream is opened.
     pub label: *const c_char,

@@ -33,9 +33,9 @@ impl LossCounts {
 /// The loss process of two states.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TwoStateLoss {
-    /// The probability that a shipment is lost of which the one before arrived.
+    /// The probability that a shipment is lost if the one before it arrived.
     begins: f64,
-    /// The probability that a shipment arrives of which the one before was lost.
+    /// The probability that a shipment arrives if the one before it was lost.
     ends: f64,
 }
 
@@ -88,8 +88,8 @@ impl TwoStateLoss {
         (good * (1.0 - self.begins) + bad * self.ends, lost)
     }
 
-    /// The fewest consecutive shipments, of one unit each, of which at least `asked` arrive but with probability `risk`; `most` if it
-    /// takes that many or more.
+    /// The fewest consecutive shipments, of one unit each, of which fewer than `asked` arrive with a probability of at most `risk`; `most`
+    /// if it takes that many or more.
     ///
     /// With independent losses that is the smallest m + x with P(Bin(m + x, p) > x) <= risk. Takes about `most * (most - asked)` steps.
     pub fn units_for(self, asked: u32, risk: f64, most: u32) -> u32 {

@@ -1,8 +1,8 @@
 //! The erasure code: repair units out of the bytes of a segment, and the bytes of missing units out of repair units.
 //!
 //! Called by the packet store ([`crate::store`]), which has the bytes; which units are protected, how many repair units leave and when a
-//! segment is restored is decided by the halves. The code is Reed-Solomon over GF(2^16) (`reed-solomon-simd`): any so many repair units
-//! restore as many protected units. A code is fixed by how many units it protects, by the size of a unit and by nothing else, so both ends
+//! segment is restored is decided by the halves. The code is Reed-Solomon over GF(2^16) (`reed-solomon-simd`): any n repair units restore
+//! any n protected units. A code is fixed by how many units it protects, by the size of a unit and by nothing else, so both ends
 //! make the same one.
 //!
 //! Invariant: a segment is encoded at most once, with all its repair units, which are kept until it is judged; it is decoded at most once,

@@ -1,4 +1,5 @@
-//! Calls of the C interface in any order, with any values: two endpoints on loopback, in plain mode, and a program that has lost its mind.
+//! Calls of the C interface in any order, with any values: two endpoints on loopback, in plain mode, and a program
+//! that calls whatever comes.
 //!
 //! What only a program can know it keeps to: pointers are valid for as much as it says or NULL, and a handle is not used after it was
 //! freed. Everything else comes from the input: connections and streams that are not there, contracts that contradict themselves, buffers

@@ -290,7 +290,7 @@ class Connection(Handle[_native.Connection]):
         return self._open.has_unjudged()
 
     def close(self, code: int = 0, detail: str = "done", timeout: float | None = None) -> None:
-        """Finish every stream, wait until every segment is judged and the peer has confirmed, and close the handle.
+        """Finish every stream, wait until every segment is judged and the peer has confirmed the end, and close the handle.
 
         A second call does nothing.
         """

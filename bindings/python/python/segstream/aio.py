@@ -260,7 +260,7 @@ class Connection(Handle[_native.Connection]):
         return cast("dict[str, Any]", json.loads(self._open.statistics()))
 
     async def close(self, code: int = 0, detail: str = "done") -> None:
-        """Finish every stream, wait until every segment is judged and the peer has confirmed. A second call does nothing."""
+        """Finish every stream, wait until every segment is judged and the peer has confirmed the end. A second call does nothing."""
         native, endpoint = self._native, self._endpoint
         if native is None:
             return

@@ -3,15 +3,18 @@
 //! What is counted is what streams are charged with when they are opened, not what they keep at the moment: what was granted can be claimed
 //! at any time. The receiving half of each connection has an account; the budget sums them up by the peer's key.
 //!
-//! Made by the endpoint, shared with its connections. Invariant: the sum of all accounts is what the endpoint has granted; a stream that
-//! would exceed a budget is refused unless it is the first of its connection, which gets the least; and a connection that has exceeded that of its key by its first streams ends when the key is known.
+//! Made by the endpoint, shared with its connections.
+//!
+//! Invariant: the sum of all accounts is what the endpoint has granted. A stream that would exceed a budget is refused, unless it is the
+//! first of its connection, which gets the least. The first streams of a connection are opened before the peer's key is known: if they
+//! exceed the budget of the key, the connection ends when the key is known.
 
 use crate::session::Fingerprint;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// The most that one stream is granted of what is left of the endpoint's budget: a thirty-second. Why: so the budget is never used up by a few, and
-/// windows become smaller as it fills.
+/// The most that one stream is granted of what is left of the endpoint's budget: a thirty-second. Why: so a few never use the budget up,
+/// and windows become smaller as it fills.
 const SHARE: u64 = 32;
 /// The same of the budget of a key: a quarter.
 const SHARE_OF_PEER: u64 = 4;
@@ -61,7 +64,7 @@ impl MemoryBudget {
     }
 
     fn granted(&self) -> MutexGuard<'_, Granted> {
-        // Why: a call that has panicked has left whole numbers behind.
+        // Why a poisoned lock is taken: the numbers are changed one at a time, so a call that has panicked has left them consistent.
         self.granted.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

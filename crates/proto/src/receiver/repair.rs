@@ -1,7 +1,7 @@
 //! Repair units that have arrived, and segments that they restore.
 //!
-//! Called by the half for every run of repair units, and by the owner of the payload, which decodes. A segment is restorable as soon as as
-//! many repair units are here as protected units are missing. The owner is told, restores the bytes, and says so; only then the units are
+//! Called by the half for every run of repair units, and by the owner of the payload, which decodes. A segment can be restored once the
+//! repair units that are here are as many as the protected units that are missing. The owner is told, restores the bytes, and says so; only then the units are
 //! present. So bytes flow from the store to the half here, and nowhere else.
 //!
 //! Invariant: repair units are no positions: they move no frontier and declare nothing lost. No more of them are kept than protected units

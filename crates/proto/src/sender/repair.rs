@@ -3,11 +3,13 @@
 //! *Hedged repair.* A retransmission can be lost like any other shipment, and then the segment waits for a round trip more. So a request
 //! for m units is answered by m + x repair units, any m of which restore what is missing; x is the smallest with which fewer than m arrive
 //! with a probability of at most [`RISK`], under the losses that the receiver has counted lately. Hairpin (NSDI 2024) puts redundancy into
-//! retransmissions alike.
+//! retransmissions too.
 //!
-//! Called by the half for requests and when a shipment may leave. Invariant: no repair unit is sent twice, and none without a request;
-//! nothing more is sent while those that arrived and those that are not lost by the echo can restore what is missing. Numbers are never
-//! used again; when they are used up, units are sent again as without a code.
+//! Called by the half for requests and when a shipment may leave.
+//!
+//! Invariant: no repair unit is sent twice, and none that was neither asked for nor planned ([`super::code_ahead`]). Nothing more is sent
+//! while those that arrived and those that are not lost by the echo can restore what is missing. Numbers are never used again; when they
+//! are used up, units are sent again as without a code.
 //!
 //! Limit: where data waits behind what is being sent (a bulk transfer), redundancy would cost goodput and save no time that anybody waits
 //! for; units are then sent again one by one.
@@ -155,7 +157,7 @@ impl SendStream {
     ) -> bool {
         let important = self.contract.importance;
         let Some(segment) = self.get_mut(number).filter(|segment| segment.can_be_coded()) else { return false };
-        // Why also the spare ones: how many they have to be takes as many steps again. What this turn does not answer is asked for again.
+        // Why the spare ones too: to calculate how many they are takes about as many steps. What this turn does not answer is asked for again.
         let steps = missing.iter().fold(SPARE_MAX, |sum, run| sum.saturating_add(run.end().min(segment.next).since(run.start())));
         let Some(left) = positions_left.checked_sub(steps) else { return true };
         *positions_left = left;
@@ -312,7 +314,7 @@ mod tests {
         code.answer(5, (ShipmentNumber(100), 3), path);
         let sent = code.pending;
         leave(&mut code, 101);
-        // All have been passed, and five are there.
+        // The echo has passed all of them, and five have arrived.
         let passed = (ShipmentNumber(u64::from(101 + sent) + 4), 3);
         code.held = 5;
         assert_eq!(code.answer(5, passed, path), Some(0));
