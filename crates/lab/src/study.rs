@@ -156,7 +156,7 @@ pub fn run_shard(studies: &[&'static Study], preset: Preset, runner: &Runner<'_>
     runner.sweep(|sweep| {
         sweep.points(&job.points)?;
         sweep.repeated(&job.shared)?;
-        sweep.repeated(&job.tandem).map(|_| ())
+        sweep.until(&job.tandem, tandem_runs_wanted).map(|_| ())
     })?;
     stages.iter().try_for_each(|scenario| runner.run_once(scenario).map(|_| ()))?;
     Ok((job.len() + stages.len(), of))
@@ -204,7 +204,7 @@ impl Job {
     fn part(mut self, dealer: &mut Dealer) -> Self {
         self.points.retain(|(scenario, plan)| dealer.is_ours(format!("{} {plan:?}", scenario.canonical())));
         self.shared.retain(|(scenario, times)| dealer.is_ours(format!("shared {} {times}", scenario.canonical())));
-        self.tandem.retain(|(scenario, times)| dealer.is_ours(format!("tandem {} {times}", scenario.canonical())));
+        self.tandem.retain(|(scenario, plan)| dealer.is_ours(format!("tandem {} {plan:?}", scenario.canonical())));
         self
     }
 }

@@ -111,6 +111,7 @@ fn cell(axes: &[(String, Vec<String>)], names: &[String], at: usize) -> Result<C
     }
     let scenario = arguments.scenario().map_err(|error| format!("with {}: {error}", shown()))?;
     let plan = Plan {
+        trial: None,
         packets: scenario.workload.packets,
         replications_min: arguments.replications,
         replications_max: arguments.replications,
