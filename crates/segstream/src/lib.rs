@@ -63,7 +63,8 @@
 //!
 //! - [`blocking`] works on the caller's own thread, without an executor. Only its calls serve the network, so a program that does other
 //!   work for a long time must call it in between, or request a background thread that drives the endpoint
-//!   ([`Builder::driven_in_background`]).
+//!   ([`Builder::driven_in_background`]). A program with an event loop of its own watches the endpoint's socket, and asks
+//!   [`blocking::Endpoint::serve_after`] when to call [`blocking::Endpoint::process`].
 //! - [`Endpoint`], [`Connection`], [`StreamSender`] and [`StreamReceiver`] are for tokio (feature `tokio`, on by default).
 //!   One task in the background serves the network; handles can be cloned and sent to other tasks, and futures can be
 //!   dropped at any time.
@@ -92,6 +93,12 @@
 //! ([`Config::with_rate_megabits`]). If the path carries almost nothing of that rate, a circuit breaker ends the connection with
 //! [`CloseReason::PathOverloaded`].
 //!
+//! # Repair units
+//!
+//! What is requested is answered by repair units of an erasure code, any of which stands for any unit that is missing, with some spare ones
+//! where much is lost ([`Coding::Hedged`], the default). [`Coding::Auto`] sends them ahead too, where a round of retransmission would miss
+//! the latency that it names; [`Coding::Off`] sends the units again. [`Config::coding`] chooses.
+//!
 //! # Confirmations
 //!
 //! A verdict says that a segment has arrived. What is *safe* at the other end, on disk or processed, only the receiving application
@@ -108,6 +115,8 @@
 //! - For a stream of the peer: at most one window of units, limited by [`Config::stream_window_bytes`], plus a fixed state for each of at
 //!   most [`Contract::window_segments`] segments that the application has not taken or whose verdicts are not confirmed. If the
 //!   application pauses, its peer stops; nothing is lost and no memory grows.
+//! - For all peers together [`Config::memory_bytes`], and [`Config::memory_bytes_per_peer`] for the connections of one key: a stream is
+//!   granted a part of what is left, so windows become smaller as a budget fills.
 //! - [`Config::streams`] live streams for each peer, [`Config::connections`] connections, and a fixed number of connections whose peers
 //!   are not authenticated yet.
 //!
