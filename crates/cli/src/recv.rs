@@ -58,8 +58,8 @@ const STRANGERS_BYTES_MAX: Bytes = Bytes::new(1 << 30);
 /// Ends after one connection, unless --keep is given. The first line of standard error is the address it listens on; then
 /// come the fingerprint of its key and the command that sends to it.
 ///
-/// The transfer is encrypted. Only senders that were named are served: by key (--allow), by authority, or by the one-time
-/// code that is printed when neither is given. A file is called NAME.part until it is complete, or
+/// The transfer is encrypted. Only senders that were named are served: by key (--allow), as remembered (--known), by authority, or by
+/// the one-time code that is printed when none of these is given. A file is called NAME.part until it is complete, or
 /// NAME.TOKEN.part where another transfer has left NAME.part; beside it is NAME.part.journal, by which an interrupted transfer goes on
 /// where it was. Without --out the data is counted and discarded.
 #[derive(Debug, Args)]

@@ -24,7 +24,7 @@ const FLAGS: &[&str] = &["allow", "allow_any", "pair", "known", "known_senders"]
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Protection")]
 pub(crate) struct AdmissionArguments {
-    /// Serves the sender with this key; can be repeated. Without --allow, --allow-any and --authority a one-time code is
+    /// Serves the sender with this key; can be repeated. Without --allow, --allow-any, --known and --authority a one-time code is
     /// printed instead: the first sender that gives it to `send` is served. With --keep a new code follows.
     #[arg(long, value_name = "FINGERPRINT")]
     allow: Vec<Fingerprint>,

@@ -5,7 +5,7 @@
 >>> lab.sweep({"scheme": ["segstream", "tcp"], "loss": [1e-4, 1e-3]}, seeds=5)            # doctest: +SKIP
 >>> lab.study("ec/fig11")                                                                 # doctest: +SKIP
 
-Needs ``xarray``: ``pip install segstream[lab]``.
+Needs ``xarray``: ``pip install './bindings/python[lab]'`` from a clone of the repository.
 """
 
 from ._scenario import scenario, schemes
