@@ -5,6 +5,7 @@
 //! - [`sender`] and [`receiver`]: the halves, one direction each, where the protocol's decisions are.
 //! - [`session`]: what seals shipments.
 //! - [`store`]: the payload bytes, which the halves never touch.
+//! - [`coding_choice`]: what a connection does with repair units.
 //! - [`trace`]: what a connection does, event by event, for tools that record it.
 //! - [`halves`]: the halves under the common contract, for the simulator.
 //!
