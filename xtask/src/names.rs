@@ -19,6 +19,7 @@ const EXTENSIONS: &[&str] = &[
     "ipynb",
     "js",
     "json",
+    "jsonl",
     "lock",
     "lua",
     "md",

@@ -91,7 +91,7 @@ fn of_kernel(runs: &[&Run], kernel: Kernel) -> Option<Measured> {
 }
 
 fn of_model(cell: &Cell, kernel: Kernel, seconds: u32) -> Result<Measured> {
-    let scenario = virtual_time::scenario(cell, virtual_time::tcp(kernel, cell), seconds)?;
+    let scenario = virtual_time::scenario(cell, &virtual_time::tcp(kernel, cell), seconds)?;
     let mut outcomes = Vec::new();
     for seed in 1..=SEEDS {
         let (outcome, _) = run(&scenario, Seed(seed))?;
@@ -142,7 +142,7 @@ mod tests {
         let modelled: Vec<&Cell> = CELLS.iter().filter(|cell| can_be_modelled(cell)).collect();
         assert!(modelled.len() >= 10, "{}", modelled.len());
         for cell in modelled {
-            virtual_time::scenario(cell, virtual_time::tcp(Kernel::Cubic, cell), 30).unwrap().check().unwrap();
+            virtual_time::scenario(cell, &virtual_time::tcp(Kernel::Cubic, cell), 30).unwrap().check().unwrap();
         }
     }
 

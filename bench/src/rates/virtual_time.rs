@@ -57,7 +57,7 @@ pub(super) fn trial(cell: &Cell, contender: Contender, key: &Key, traces: Option
         Contender::Kernel(kernel) => tcp(kernel, cell),
         Contender::Ours => ours(cell, Algorithm::named(&key.congestion).with_context(|| format!("there is no {}", key.congestion))?),
     };
-    let mut scenario = scenario(cell, measured, key.seconds)?;
+    let mut scenario = scenario(cell, &measured, key.seconds)?;
     scenario.ecn_unaware = contender == Contender::Ours && !cell.ecn && cell.aqm != "droptail";
     if let Some(file) = path::trace(cell, traces)? {
         let text = std::fs::read_to_string(&file).with_context(|| format!("{file} cannot be read"))?;
@@ -101,7 +101,7 @@ const fn starts(cell: &Cell) -> (Instant, Instant) {
 }
 
 /// The cell with `measured` as the traffic of the measured flows; it is counted for `seconds` from when all flows are there.
-pub(super) fn scenario(cell: &Cell, measured: Traffic, seconds: u32) -> Result<SharedScenario> {
+pub(super) fn scenario(cell: &Cell, measured: &Traffic, seconds: u32) -> Result<SharedScenario> {
     let (start, other_start) = starts(cell);
     let joined = start.max(other_start);
     let end = joined + Duration::from_secs(u64::from(seconds));
@@ -231,7 +231,8 @@ mod tests {
     fn every_cell_without_a_trace_is_a_scenario_that_can_be_run() {
         for cell in CELLS.iter().filter(|cell| can_be_run(cell)) {
             for measured in [tcp(Kernel::Cubic, cell), tcp(Kernel::Bbr, cell), ours(cell, &segstream_blocks::congestion::auto::ALGORITHM)] {
-                scenario(cell, measured, 30).unwrap().check().unwrap();
+                let seconds = cell.seconds.map_or(30, |(whole, _)| whole);
+                scenario(cell, &measured, seconds).unwrap().check().unwrap();
             }
         }
     }

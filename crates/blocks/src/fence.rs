@@ -86,6 +86,9 @@ pub struct Promise {
 pub const UNITS_MAX: u32 = 4096;
 /// See [`UNITS_MAX`].
 pub const REPAIRS_MAX: u32 = 128;
+/// The most units times E, for the same reason: each of a window's losses up to E has a probability of its own. What is beyond is not coded
+/// ahead.
+const STEPS_MAX: u64 = UNITS_MAX as u64 * REPAIRS_MAX as u64;
 
 impl Promise {
     /// The cheapest code by which the promise is broken with a probability of at most `risk`, with at most `repairs_max` repair units. If
@@ -104,6 +107,7 @@ impl Promise {
             || most == 0
             || self.units == 0
             || self.units > UNITS_MAX
+            || u64::from(self.units) * u64::from(self.tolerance.triplet().1.min(self.units)) > STEPS_MAX && !self.tolerance.is_any()
             || self.tolerance.is_any() && self.important == 0
         {
             return None;

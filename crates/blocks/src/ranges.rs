@@ -224,7 +224,7 @@ mod tests {
             }
             assert!(matches!(set.ranges, Kept::Tree(_)));
             assert_eq!(set.iter().flatten().collect::<Vec<_>>(), model.iter().copied().collect::<Vec<_>>());
-            assert_eq!(set.iter().rev().next(), set.last());
+            assert_eq!(set.iter().next_back(), set.last());
             let copy: RangeSet = set.clone();
             for at in 0..200u64 {
                 let start = if at % 2 == 0 { 1000 + 3 * at } else { 1000 - 3 * at };

@@ -11,6 +11,7 @@ use segstream_path::PathCounters;
 pub(crate) struct LinkMetrics(LinkWatch);
 
 /// A total of one direction: its metric, its label `reason`, how it is read, and what it is.
+#[derive(Clone, Copy)]
 struct Total {
     metric: &'static str,
     reason: Option<&'static str>,

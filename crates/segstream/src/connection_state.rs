@@ -139,12 +139,14 @@ impl ConnectionState {
         }
     }
 
-    /// Adds a stream of ours, and removes ended ones.
-    pub(crate) fn on_opened(&mut self, stream: StreamId) {
-        self.sending.retain(|_, kept| !kept.has_ended() || kept.refused.is_some() || kept.durable_unread || kept.verdicts.has_unread());
-        let ended = self.sending.values().filter(|kept| kept.has_ended()).count();
-        if ended > ENDED_STREAMS_MAX
-            && let Some(oldest) = self.sending.iter().find(|(_, kept)| kept.has_ended()).map(|(&oldest, _)| oldest)
+    /// Adds a stream of ours, and removes ended ones but those of which `awaits` says that the peer has yet to confirm them.
+    pub(crate) fn on_opened(&mut self, stream: StreamId, awaits: impl Fn(StreamId) -> bool) {
+        self.sending.retain(|id, kept| {
+            !kept.has_ended() || kept.refused.is_some() || kept.durable_unread || kept.verdicts.has_unread() || awaits(*id)
+        });
+        let is_spare = |(id, kept): &(&StreamId, &Sending)| kept.has_ended() && !awaits(**id);
+        if self.sending.iter().filter(is_spare).count() > ENDED_STREAMS_MAX
+            && let Some(oldest) = self.sending.iter().find(is_spare).map(|(&oldest, _)| oldest)
         {
             self.sending.remove(&oldest);
         }
@@ -321,7 +323,7 @@ mod tests {
 
     fn connection_state() -> ConnectionState {
         let mut connection_state = ConnectionState::new(SocketAddr::from(([127, 0, 0, 1], 1)), false);
-        connection_state.on_opened(StreamId(0));
+        connection_state.on_opened(StreamId(0), |_| false);
         connection_state
     }
 
@@ -332,7 +334,7 @@ mod tests {
 
     /// Opens a stream that has one segment, finishes it, and judges its segment.
     fn finish_with_one_verdict(connection_state: &mut ConnectionState, stream: StreamId) {
-        connection_state.on_opened(stream);
+        connection_state.on_opened(stream, |_| false);
         let sending = connection_state.sending.get_mut(&stream).unwrap();
         sending.verdicts.expect();
         sending.finished = true;

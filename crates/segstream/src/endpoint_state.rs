@@ -109,7 +109,7 @@ impl EndpointState {
         let end = StreamId(streams.len() as u32);
         let id = self.protocol.connect(now, peer.address, &peer.trust, streams)?;
         let mut connection_state = ConnectionState::new(peer.address, false);
-        StreamId::FIRST.up_to(end).for_each(|stream| connection_state.on_opened(stream));
+        StreamId::FIRST.up_to(end).for_each(|stream| connection_state.on_opened(stream, |_| false));
         self.states.insert(id, Box::new(connection_state));
         Ok(id)
     }

@@ -100,6 +100,8 @@ pub(super) struct Incoming {
     written: u64,
     /// The key that the sender wants to be remembered by, until that is looked at.
     pub(super) pair: Option<String>,
+    /// Whether the sender has asked for that.
+    asked_to_pair: bool,
     /// What the sender has done that ends the connection.
     wrong: Option<String>,
     first_data: Option<Instant>,
@@ -133,6 +135,7 @@ impl Incoming {
             bytes_max,
             written: 0,
             pair: None,
+            asked_to_pair: false,
             wrong: None,
             first_data: None,
             last_delivery: Instant::ZERO,
@@ -236,7 +239,10 @@ impl Incoming {
             return self.offers.on_offers(std::mem::take(&mut record.offers));
         }
         if record.pair.is_some() {
-            self.pair = record.pair;
+            // One request is answered: whoever repeats it gets no further line and no further answer.
+            if !std::mem::replace(&mut self.asked_to_pair, true) {
+                self.pair = record.pair;
+            }
             return None;
         }
         if !record.finished.is_empty() {

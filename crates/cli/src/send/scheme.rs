@@ -53,6 +53,7 @@ pub(super) const USUAL: &[&str] = &[
     "interleave",
     "unlimited",
     "at",
+    "shutdown_timeout",
     "stats",
     "stats_json",
     "segments_json",

@@ -454,9 +454,7 @@ impl Connection {
         // RFC 9959 3.2: a loss in Reconnaissance ends it.
         self.send.path.saved = None;
         self.share_round_trip();
-        if let Some(peer) = self.peer()
-            && !self.recv.belongs_to(peer)
-        {
+        if !self.recv.on_set_up(self.peer()) {
             self.end_over_memory_budget(now);
             return;
         }

@@ -5,9 +5,9 @@
 //!
 //! Made by the endpoint, shared with its connections.
 //!
-//! Invariant: the sum of all accounts is what the endpoint has granted. A stream that would exceed a budget is refused, unless it is the
+//! Invariant: the sum of the accounts of all connections that are set up is what the endpoint has granted. A stream that would exceed a budget is refused, unless it is the
 //! first of its connection, which gets the least. The first streams of a connection are opened before the peer's key is known: if they
-//! exceed the budget of the key, the connection ends when the key is known.
+//! exceed a budget, the connection ends when the key is known. Until then they count for no other connection: anyone can begin a set-up.
 
 use crate::session::Fingerprint;
 use std::collections::BTreeMap;
@@ -18,6 +18,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 const SHARE: u64 = 32;
 /// The same of the budget of a key: a quarter.
 const SHARE_OF_PEER: u64 = 4;
+/// What a connection has at most that was granted the least: it stands also where nothing is left.
+const LEAST: u64 = 256 << 10;
 
 /// The budgets of an endpoint.
 #[derive(Debug)]
@@ -95,11 +97,13 @@ pub(crate) struct MemoryAccount {
     /// Whose it is, once that is known.
     peer: Option<Fingerprint>,
     granted: u64,
+    /// Set-up is complete, and what is granted counts for others. Why not before: anyone can begin a set-up, and no data arrives in one.
+    counts: bool,
 }
 
 impl MemoryAccount {
     pub(crate) fn new(budget: &Arc<MemoryBudget>) -> Self {
-        Self { budget: Arc::clone(budget), peer: None, granted: 0 }
+        Self { budget: Arc::clone(budget), peer: None, granted: 0, counts: false }
     }
 
     /// What may still be granted.
@@ -107,30 +111,35 @@ impl MemoryAccount {
         let granted = self.budget.granted();
         let of_peer = self.peer.and_then(|peer| granted.peers.get(&peer)).copied().unwrap_or(0);
         let of_key = self.budget.limit_per_peer.saturating_sub(of_peer + if self.peer.is_none() { self.granted } else { 0 });
-        let of_all = self.budget.limit.saturating_sub(granted.total);
+        let of_all = self.budget.limit.saturating_sub(granted.total + if self.counts { 0 } else { self.granted });
         Left { share: (of_all / SHARE).min(of_key / SHARE_OF_PEER), all: of_all.min(of_key) }
     }
 
     /// So much is granted.
     pub(crate) fn grant(&mut self, bytes: u64) {
         self.granted += bytes;
-        self.budget.granted().add(self.peer, bytes);
+        if self.counts {
+            self.budget.granted().add(self.peer, bytes);
+        }
     }
 
     /// So much of it is given back.
     pub(crate) fn give_back(&mut self, bytes: u64) {
         let bytes = bytes.min(self.granted);
         self.granted -= bytes;
-        self.budget.granted().subtract(self.peer, bytes);
+        if self.counts {
+            self.budget.granted().subtract(self.peer, bytes);
+        }
     }
 
-    /// The peer has proved this key. Whether its connections stay within the budget of the key with this one.
-    pub(crate) fn belongs_to(&mut self, peer: Fingerprint) -> bool {
+    /// Set-up is complete, and the peer has proved this key, if it has one. Whether the budgets hold with this connection.
+    pub(crate) fn on_set_up(&mut self, peer: Option<Fingerprint>) -> bool {
+        debug_assert!(!self.counts, "a connection is set up once");
         let mut granted = self.budget.granted();
-        granted.subtract(self.peer, self.granted);
-        granted.add(Some(peer), self.granted);
-        self.peer = Some(peer);
-        granted.peers.get(&peer).is_none_or(|&of_peer| of_peer <= self.budget.limit_per_peer)
+        granted.add(peer, self.granted);
+        (self.peer, self.counts) = (peer, true);
+        let of_peer = peer.and_then(|peer| granted.peers.get(&peer)).copied().unwrap_or(0);
+        of_peer <= self.budget.limit_per_peer && (granted.total <= self.budget.limit || self.granted <= LEAST)
     }
 }
 
@@ -152,19 +161,20 @@ mod tests {
         assert_eq!(first.left(), Left { share: 100, all: 400 }, "whoever it is");
         first.grant(300);
         assert_eq!(first.left(), Left { share: 25, all: 100 });
-        assert!(first.belongs_to(alice));
+        assert_eq!(budget.granted_bytes(), 0, "what is not set up takes nothing from others");
+        assert!(first.on_set_up(Some(alice)));
         let mut second = MemoryAccount::new(&budget);
         second.grant(200);
-        assert!(!second.belongs_to(alice), "together they have 500");
+        assert!(!second.on_set_up(Some(alice)), "together they have 500");
         assert_eq!((second.left().all, budget.granted_bytes(), budget.granted_bytes_of(alice)), (0, 500, 500));
         drop(second);
         assert_eq!((first.left().all, budget.granted_bytes()), (100, 300));
         let mut others: Vec<MemoryAccount> = (0..9).map(|_| MemoryAccount::new(&budget)).collect();
-        for other in &mut others {
+        for (number, other) in others.iter_mut().enumerate() {
             other.grant(other.left().all);
+            assert!(other.on_set_up((number == 0).then_some(bob)));
         }
         assert_eq!((first.left(), budget.granted_bytes()), (Left { share: 0, all: 0 }, 3200), "all is granted, whatever one key may have");
-        assert!(others[0].belongs_to(bob));
         others[0].give_back(350);
         assert_eq!((budget.granted_bytes_of(bob), first.left().all), (50, 100));
         drop(others);

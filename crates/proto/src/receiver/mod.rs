@@ -8,7 +8,7 @@
 //! - `stream`: the window, and the order in which segments are delivered;
 //! - `window_limits`: how far windows are lowered to what is allowed;
 //! - `judge`: verdicts: acceptance, violation, expiry; `unfinished`: those that take more than one turn;
-//! - `durability`: what the application has in safety;
+//! - `delivery`: what the application takes; `durability`: what it has in safety;
 //! - `repair`: repair units, and the segments that they restore;
 //! - `report`: when the receiver's state is due, its frames, and what it repeats;
 //! - `verdict_log`: what the trace of the connection is told of verdicts;
@@ -23,6 +23,7 @@
 
 mod arrival_counters;
 mod connection_api;
+mod delivery;
 mod durability;
 mod frontier;
 mod hole_list;
@@ -271,7 +272,7 @@ impl RecvHalf {
             fresh = segment.mark(part.first, part.count);
             present = part.count - fresh;
             segment.first_arrival.get_or_insert(now);
-            restorable = segment.code.is_some();
+            restorable = fresh > 0 && segment.code.is_some();
             evaluate = segment.needs_judging();
             last = segment.layout.units;
         } else if let Some(segment) = stream.get(part.segment) {
@@ -516,65 +517,6 @@ impl RecvHalf {
     /// The contract of a stream.
     pub fn contract(&self, stream: StreamId) -> Option<&Contract> {
         self.streams.get(stream).map(|stream| &stream.contract)
-    }
-
-    /// The next segment of `stream` that is judged, in the contract's order. Its room in the window stays
-    /// taken until [`RecvHalf::release`].
-    pub fn poll_delivery(&mut self, id: StreamId) -> Option<Delivery> {
-        let stream = self.streams.get_mut(id)?;
-        let number = stream.next_delivery()?;
-        let segment = stream.get(number)?;
-        Some(Delivery {
-            stream: id,
-            segment: number,
-            verdict: segment.verdict?,
-            units: segment.extent(),
-            length: segment.layout.length.unwrap_or(u64::from(segment.extent()) * u64::from(segment.layout.unit_bytes)),
-            holes: segment.holes.clone(),
-            source_time: segment.source_time,
-            first_arrival: segment.first_arrival,
-            judged_at: segment.judged_at,
-        })
-    }
-
-    /// The application has taken `segment`: its units are free for new ones.
-    pub fn release(&mut self, now: Instant, id: StreamId, segment: SegmentNumber) {
-        let Some(stream) = self.streams.get_mut(id) else { return };
-        stream.release(segment);
-        if stream.is_retiring() {
-            self.unfinished.retire(id);
-        }
-        if stream.window.wants_report() && self.reports.schedule.window_update_lead().is_none_or(|lead| stream.is_near_edge(now, lead)) {
-            self.reports.schedule.report_now(now);
-        } else if stream.sender_waits {
-            self.reports.schedule.report_delayed(now);
-        } else if self.reports.schedule.exhausts_window_within(stream.window.size().1, 2) {
-            // The sender comes to the edge of the window before it hears of it: every segment counts.
-            self.reports.schedule.report_now_within_budget(now);
-        }
-    }
-
-    /// Tells once that everything of a finished stream has been handed over, and how many segments it had.
-    pub fn poll_ended(&mut self, now: Instant, id: StreamId) -> Option<u64> {
-        let stream = self.streams.get_mut(id)?;
-        if stream.ended_told || !stream.is_drained() {
-            return None;
-        }
-        stream.ended_told = true;
-        let end = stream.end;
-        self.retire_ended(now);
-        end.map(|end| end.0)
-    }
-
-    /// The next segment (stream and number) that had to make room: its bytes can be freed at once. It is still
-    /// delivered, as expired, with everything missing. Only without flow control.
-    pub fn poll_dropped(&mut self) -> Option<(StreamId, SegmentNumber)> {
-        self.dropped.pop_front()
-    }
-
-    /// Whether verdicts have been given since this was last asked.
-    pub fn take_deliverable(&mut self) -> bool {
-        core::mem::take(&mut self.deliverable)
     }
 
     /// The round trip as the peer's side of the connection measures it, which paces reports.

@@ -5,7 +5,7 @@
 //! present. So bytes flow from the store to the half here, and nowhere else.
 //!
 //! Invariant: repair units are no positions: they move no frontier and declare nothing lost. No more of them are kept than protected units
-//! are missing, so that a segment never takes more room than is reserved for it. A unit is counted once, however it came.
+//! are missing. A unit is counted once, however it came.
 
 use super::segment::RecvSegment;
 use super::{PartOutcome, RecvHalf};
@@ -20,9 +20,16 @@ use smallvec::SmallVec;
 #[derive(Debug)]
 pub(crate) struct RecvCode {
     pub(crate) fence: Fence,
-    /// Their numbers, and the shipments in which they came.
+    /// Protected units that are missing: counted once, and fewer as they arrive.
+    pub(super) missing: u32,
+    /// The numbers that are here, as bits.
+    seen: [u64; SEEN_WORDS],
+    /// The numbers again, and the shipments in which they came.
     held: SmallVec<[(u32, ShipmentNumber); 8]>,
 }
+
+/// Words of the numbers that a code can have.
+const SEEN_WORDS: usize = repair_units_max(PROTECTED_MAX).div_ceil(64) as usize;
 
 impl RecvCode {
     /// How many came in shipments up to `last`.
@@ -51,11 +58,16 @@ impl RecvSegment {
         if !exists || !is_whole || self.code.as_ref().is_some_and(|code| code.fence != fence) {
             return None;
         }
-        let missing = self.missing_of(fence);
-        let code = self.code.get_or_insert_with(|| Box::new(RecvCode { fence, held: SmallVec::new() }));
+        if self.code.is_none() {
+            let missing = self.missing_of(fence);
+            self.code = Some(Box::new(RecvCode { fence, missing, seen: [0; SEEN_WORDS], held: SmallVec::new() }));
+        }
+        let code = self.code.as_mut()?;
         let mut fresh = 0;
         for unit in repair.first..repair.end() {
-            if (code.held.len() as u32) < missing && code.held.iter().all(|(held, _)| *held != unit) {
+            let (word, bit) = (code.seen.get_mut(unit as usize / 64)?, 1 << (unit % 64));
+            if (code.held.len() as u32) < code.missing && *word & bit == 0 {
+                *word |= bit;
                 code.held.push((unit, number));
                 fresh += 1;
             }
@@ -85,8 +97,7 @@ impl RecvSegment {
     /// Whether the repair units that are here restore all protected units.
     fn is_restorable(&self) -> bool {
         let Some(code) = self.code.as_ref().filter(|_| !self.is_closed()) else { return false };
-        let missing = self.missing_of(code.fence);
-        missing > 0 && code.held.len() as u32 >= missing
+        code.missing > 0 && code.held.len() as u32 >= code.missing
     }
 }
 
@@ -110,7 +121,9 @@ impl RecvHalf {
         };
         self.reports.schedule.on_data();
         self.counters.repair_units_received += u64::from(fresh);
-        self.note_restorable(repair.stream, repair.segment);
+        if fresh > 0 {
+            self.note_restorable(repair.stream, repair.segment);
+        }
         if fresh > 0 { PartOutcome::Fresh } else { PartOutcome::Stale }
     }
 
@@ -129,6 +142,7 @@ impl RecvHalf {
             let Some(code) = segment.code.as_ref().filter(|_| segment.is_restorable()) else { continue };
             let mut missing: Vec<UnitIndex> = segment.protected_missing(code.fence, Position(segment.extent())).collect();
             missing.sort_unstable();
+            debug_assert_eq!(missing.len() as u32, code.missing, "the count of missing protected units");
             return Some((id, number, Recovery { layout: segment.layout, fence: code.fence, missing }));
         }
     }

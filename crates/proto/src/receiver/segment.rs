@@ -200,6 +200,10 @@ impl RecvSegment {
             self.grow(length);
         }
         self.account_arrivals(first, end);
+        if let Some(code) = &mut self.code {
+            let arrive = self.present.zero_runs(first, end).flat_map(|run| self.layout.units_at(run.start(), run.len()));
+            code.missing -= arrive.filter(|unit| code.fence.protects(*unit)).count() as u32;
+        }
         let fresh = if first >= self.due || self.lost == 0 && end <= self.due {
             self.present.set_range(first, count)
         } else {

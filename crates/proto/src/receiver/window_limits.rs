@@ -56,9 +56,9 @@ impl RecvHalf {
         self.memory = Some(memory);
     }
 
-    /// The peer has proved this key. Whether its connections stay within the budget of the key.
-    pub(crate) fn belongs_to(&mut self, peer: Fingerprint) -> bool {
-        self.memory.as_mut().is_none_or(|memory| memory.belongs_to(peer))
+    /// Set-up is complete, and the peer has proved this key, if it has one. Whether the budgets of memory hold with this connection.
+    pub(crate) fn on_set_up(&mut self, peer: Option<Fingerprint>) -> bool {
+        self.memory.as_mut().is_none_or(|memory| memory.on_set_up(peer))
     }
 
     /// A stream under `contract` is granted, with the window lowered to its share of what is left; or not, if not even the least is left in the

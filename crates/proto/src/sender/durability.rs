@@ -80,7 +80,7 @@ impl SendHalf {
         let (before, durable) = (before.segments, stream.durable);
         self.counters.segments_durable += durable.segments.since(before);
         self.events.push_back(SenderHalfEvent::Durable(id, durable));
-        if !self.waits_for_confirmations() && self.credit.unblock() {
+        if self.credit.is_blocked() && !self.waits_for_confirmations() && self.credit.unblock() {
             self.events.push_back(SenderHalfEvent::StreamsAvailable);
         }
     }

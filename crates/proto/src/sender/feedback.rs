@@ -79,7 +79,6 @@ impl SendHalf {
             }
             ReportFrame::Losses { judged, lost, runs } => self.on_losses(now, LossCounts { passed: judged, lost, runs }),
             ReportFrame::AnyRepairs { stream, segment, lost, held } => self.on_any_repairs(stream, segment, report.echo, (lost, held)),
-            // Of an agreement; elsewhere it says nothing.
             ReportFrame::MaxStreams { streams } => {
                 self.set_max_streams(streams);
                 self.state_timer.confirm_later(now, 0);

@@ -17,12 +17,13 @@
 use super::SendHalf;
 use super::segment::{SendSegment, is_lost};
 use super::stream::SendStream;
+use super::unfinished::EXAMINED_A_TURN;
 use segstream_base::{Instant, Position, Run, SegmentNumber, ShipmentNumber, StreamId};
 use segstream_blocks::fence::Fence;
 use segstream_blocks::two_state_loss::{LossCounts, TwoStateLoss};
 use segstream_blocks::work::{self, Loop};
 use segstream_wire::Repair;
-use segstream_wire::repair::{CODED_UNITS_MAX, repair_unit_bytes, repair_units_max};
+use segstream_wire::repair::{CODED_UNITS_MAX, PROTECTED_MAX, repair_unit_bytes, repair_units_max};
 use smallvec::SmallVec;
 
 /// With this probability an answered request may need another one.
@@ -157,20 +158,21 @@ impl SendStream {
     ) -> bool {
         let important = self.contract.importance;
         let Some(segment) = self.get_mut(number).filter(|segment| segment.can_be_coded()) else { return false };
-        // Why the spare ones too: to calculate how many they are takes about as many steps. What this turn does not answer is asked for again.
-        let steps = missing.iter().fold(SPARE_MAX, |sum, run| sum.saturating_add(run.end().min(segment.next).since(run.start())));
+        let told = segment.code.as_ref().and_then(|code| code.told).filter(|told| told.0 == echo);
+        let named = missing.iter().fold(0u32, |sum, run| sum.saturating_add(run.end().min(segment.next).since(run.start())));
+        // How many spare ones there have to be takes a step for each pair of a lost unit and a spare one, of which four take as long as to look
+        // at a position; an uncoded segment that stays so pays for it too. What this turn does not answer is asked for again; a whole turn suffices.
+        let lost_max = told.map_or(named, |told| told.1).min(PROTECTED_MAX);
+        let steps = (lost_max * SPARE_MAX / 4 + SPARE_MAX).saturating_add(named).min(EXAMINED_A_TURN);
         let Some(left) = positions_left.checked_sub(steps) else { return true };
         *positions_left = left;
         work::note(Loop::Requested, steps as usize);
-        let told = segment.code.as_ref().and_then(|code| code.told).filter(|told| told.0 == echo);
         let fence = segment.code.as_ref().map_or_else(|| segment.widest_fence(important), |code| code.fence);
         let lost = told.map_or_else(|| segment.lost_of(missing, fence, echo, reorder), |told| told.1);
         if segment.code.is_none() {
-            if !may_begin || segment.retransmit_count > 0 || process.units_for(lost, RISK, lost + SPARE_MAX) <= lost {
-                return false;
-            }
             let units = segment.units();
-            if !SendCode::can_protect(fence, units) {
+            let may_code = may_begin && segment.retransmit_count == 0 && SendCode::can_protect(fence, units);
+            if !may_code || process.units_for(lost, RISK, lost + SPARE_MAX) <= lost {
                 return false;
             }
             segment.code = Some(Box::new(SendCode::new(fence, units)));
@@ -250,6 +252,10 @@ impl SendHalf {
 
     /// The next run of repair units, which leaves in shipment `number`.
     pub(super) fn take_repairs(&mut self, number: ShipmentNumber) -> Option<Repair> {
+        // Streams with repair units are among those that have something to retransmit.
+        if self.stream_counts.retransmit == 0 {
+            return None;
+        }
         let place = (0..self.streams.len()).find(|&place| self.streams[place].repair_total > 0)?;
         let (id, room) = (self.streams.number(place), self.path.pmtu.data_bytes);
         let segment_number = self.streams[place].oldest_repaired()?;

@@ -34,6 +34,11 @@ impl StreamCredit {
         self.blocked = true;
     }
 
+    /// Whether the application was refused a stream, and has not been told that it can open one.
+    pub(super) const fn is_blocked(&self) -> bool {
+        self.blocked
+    }
+
     /// That reason may be gone. Returns whether an application that was refused a stream can open one now.
     pub(super) fn unblock(&mut self) -> bool {
         self.blocked && self.allows_one_more() && core::mem::take(&mut self.blocked)

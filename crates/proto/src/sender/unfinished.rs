@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 /// Segments that one turn settles (spec 11.4).
 const SETTLED_A_TURN: u64 = 1024;
 /// Positions that the requests of one report have examined (spec 11.4).
-const EXAMINED_A_TURN: u32 = 16_384;
+pub(super) const EXAMINED_A_TURN: u32 = 16_384;
 
 /// What is not finished.
 #[derive(Debug, Default)]

@@ -4,15 +4,14 @@
 //! Every vector is opened and decoded again before it is printed, and its fields must cover all its bytes.
 
 mod repair_units;
+mod values;
 
-use segstream_base::codec::{Reader, Writer, varint_len};
+use segstream_base::codec::{Reader, Writer};
 use segstream_base::halves::Verdict;
-use segstream_base::sequence::expand;
 use segstream_base::{
     Bandwidth, Duration, ExchangeNumber, Instant, Ordinal, Position, ReportNumber, Run, SegmentNumber, ShipmentNumber, StreamId, Tolerance,
     UnitIndex,
 };
-use segstream_blocks::interleave::SendingOrder;
 use segstream_proto::session::Plain;
 use segstream_wire::contract::{InterleaveChoice, Limits};
 use segstream_wire::handshake::{Confirm, Cookie, Disconnect, Fragment, Reject, RejectReason, Request, VERSION};
@@ -211,7 +210,8 @@ fn set_up(vectors: &mut Vectors) {
         (2, "    idle timeout = 10,000 ms"),
         (1, "  no reset"),
         (1, "  no token"),
-        (2, "  EXTENSIONS = 6: takes DURABLE, confirms what it receives"),
+        (1, "  EXTENSIONS"),
+        (1, "    extensions = 6: takes DURABLE, confirms what it receives"),
         (1, "  GRANT"),
         (1, "    stream 0"),
         (1, "    segments below 16"),
@@ -509,54 +509,8 @@ fn close(vectors: &mut Vectors) {
     vectors.shipment("confirms the disconnect", (Kind::DisconnectConfirm, INITIATOR, 10), |_| {}, |_| true, &[]);
 }
 
-fn varints(text: &mut String) {
-    text.push_str("\n## 13.13 Varints\n\n| value | bytes |\n|---:|---|\n");
-    for value in [0u64, 63, 64, 16_383, 16_384, (1 << 30) - 1, 1 << 30, (1 << 62) - 1] {
-        let mut buffer = [0; 8];
-        let mut writer = Writer::new(&mut buffer);
-        writer.varint(value);
-        let count = writer.finish().unwrap();
-        assert_eq!((count, Reader::new(&buffer[..count]).varint("value")), (varint_len(value), Ok(value)));
-        let hex: Vec<String> = buffer[..count].iter().map(|byte| format!("{byte:02x}")).collect();
-        writeln!(text, "| {value} | `{}` |", hex.join(" ")).unwrap();
-    }
-}
-
-fn numbers(text: &mut String) {
-    text.push_str("\n## 13.14 Shipment numbers rebuilt\n\n| expected | low 32 bits | number |\n|---:|---:|---:|\n");
-    let wrap = 1u64 << 32;
-    for (expected, low) in [(0, 0), (0, wrap - 1), (5, 3), (wrap - 1, 2), (wrap + 2, wrap - 1), (wrap, wrap / 2), (wrap, wrap / 2 + 1)] {
-        writeln!(text, "| {expected} | {low} | {} |", expand(low, 32, expected)).unwrap();
-    }
-}
-
 fn runs<N: Ordinal>(list: &[(u32, u32)]) -> Runs<N> {
     list.iter().map(|&(start, end)| Run::new(N::of(start), N::of(end)).unwrap()).collect()
-}
-
-fn orders(text: &mut String) {
-    text.push_str("\n## 13.15 Sending orders\n\n| units | block | stride | unit at position 0, 1, 2, .. |\n|---:|---:|---:|---|\n");
-    for (units, block, stride) in [(16, 0, 4), (10, 0, 4), (10, 0, 3), (12, 8, 3), (5, 0, 1)] {
-        let order = SendingOrder { block, stride };
-        let sequence: Vec<UnitIndex> = (0..units).map(|position| order.unit_at(Position(position), units)).collect();
-        for (position, &unit) in sequence.iter().enumerate() {
-            assert_eq!(order.position_of(unit, units), Position(position as u32));
-        }
-        let sequence: Vec<String> = sequence.iter().map(UnitIndex::to_string).collect();
-        writeln!(text, "| {units} | {block} | {stride} | {} |", sequence.join(" ")).unwrap();
-    }
-}
-
-fn seals(text: &mut String) {
-    text.push_str("\n## 13.16 Seals\n\nOf the nine bytes `52 00 00 00 01 00 00 00 02`.\n\n| number | seal |\n|---:|---|\n");
-    for number in [2u64, (1 << 32) + 2] {
-        let body = [0x52, 0, 0, 0, 1, 0, 0, 0, 2];
-        let mut shipment = body.to_vec();
-        shipment.resize(body.len() + Plain::SEAL_BYTES, 0);
-        Plain::seal(ShipmentNumber(number), &mut shipment);
-        let hex: Vec<String> = shipment[body.len()..].iter().map(|byte| format!("{byte:02x}")).collect();
-        writeln!(text, "| {number} | `{}` |", hex.join(" ")).unwrap();
-    }
 }
 
 fn chapter() -> String {
@@ -579,10 +533,10 @@ fn chapter() -> String {
         "\n## 13.12 Values\n\nThe sections that follow give single values: input and output of the rules in chapters\n\
          [2](02-shipments.md) and [8](08-tolerance.md).\n",
     );
-    varints(&mut text);
-    numbers(&mut text);
-    orders(&mut text);
-    seals(&mut text);
+    values::varints(&mut text);
+    values::numbers(&mut text);
+    values::orders(&mut text);
+    values::seals(&mut text);
     let mut extensions = Vectors { text, count: 16 };
     repair_units::repair(&mut extensions);
     extensions.text

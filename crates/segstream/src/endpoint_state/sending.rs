@@ -25,7 +25,8 @@ impl EndpointState {
         let (connection, connection_state) = self.parts(id)?;
         takes_segments(connection_state)?;
         let stream = connection.open_stream(now, contract)?;
-        connection_state.on_opened(stream);
+        // The protocol keeps a stream until the peer has confirmed all of it, where it confirms at all.
+        connection_state.on_opened(stream, |kept| connection.durable(kept).is_some());
         Ok(stream)
     }
 
