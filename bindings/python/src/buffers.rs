@@ -11,6 +11,7 @@ use pyo3::exceptions::{PyBufferError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::{ffi, intern};
 use std::ffi::{CStr, c_int, c_void};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 /// Up to this size a copy costs less than holding the buffer.
@@ -18,6 +19,8 @@ const COPIED_BYTES_MAX: usize = 4096;
 
 /// Buffers that the transport has done with, until someone who has the GIL releases them.
 static DONE_WITH: Mutex<Vec<View>> = Mutex::new(Vec::new());
+/// The process that lends.
+static LENDER: AtomicU32 = AtomicU32::new(0);
 
 /// A view that Python has granted.
 struct View(Box<ffi::Py_buffer>);
@@ -108,6 +111,10 @@ impl Drop for Lent {
 
 /// Called by the interpreter, with the GIL.
 extern "C" fn release_pending(_: *mut c_void) -> c_int {
+    // Why: the lock may be held by a thread that this child of a fork does not have.
+    if LENDER.load(Ordering::Relaxed) != std::process::id() {
+        return 0;
+    }
     // SAFETY: the interpreter makes pending calls with the GIL held.
     release_done_with(unsafe { Python::assume_attached() });
     0
@@ -148,7 +155,9 @@ pub(crate) fn segment_of<E: Expectation>(object: &Bound<'_, PyAny>, borrow: bool
     }
     let held = borrow || view.is_read_only();
     if held && view.bytes().len() > COPIED_BYTES_MAX {
-        return Ok(Bytes::from_owner(Lent { view: Some(view), pid: std::process::id() }));
+        let pid = std::process::id();
+        LENDER.store(pid, Ordering::Relaxed);
+        return Ok(Bytes::from_owner(Lent { view: Some(view), pid }));
     }
     // Why with the GIL: without it another thread could change or resize what is being copied.
     let bytes = Bytes::copy_from_slice(view.bytes());

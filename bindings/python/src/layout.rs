@@ -55,8 +55,11 @@ impl Layout {
         if layout.shape.len() > DIMENSIONS_MAX || !layout.shape.iter().enumerate().all(is_length) {
             return Err(format!("{:?} is no shape; give lengths from 0 on, of which the first may be -1 for any", layout.shape));
         }
-        let bytes =
-            layout.shape.iter().filter(|length| **length >= 0).try_fold(item_bytes as i64, |bytes, length| bytes.checked_mul(*length));
+        let bytes = layout
+            .shape
+            .iter()
+            .filter(|length| **length >= 0)
+            .try_fold(item_bytes as i64, |bytes, length| bytes.checked_mul((*length).max(1)));
         bytes.ok_or_else(|| format!("an array of shape {:?} is larger than any memory", layout.shape))?;
         Ok(layout)
     }

@@ -11,6 +11,8 @@ use crate::runtime::{Guarded, Process};
 use pyo3::prelude::*;
 use segstream::{Bytes, Clock, Error, Progress, Received, SegmentNumber, SubmitError, Timestamp, Tolerance};
 use std::collections::VecDeque;
+use std::future::Future;
+use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// A stream of ours.
@@ -138,6 +140,8 @@ pub(crate) struct Home {
     facade: tokio::sync::Mutex<segstream::StreamReceiver>,
     /// Taken and put back.
     returned: Mutex<VecDeque<Received>>,
+    /// Something was put back.
+    put_back: tokio::sync::Notify,
     pub(crate) layout: Option<Arc<Layout>>,
 }
 
@@ -149,26 +153,37 @@ impl Home {
     /// The next `recv` returns it.
     pub(crate) fn put_back(&self, received: Received) {
         self.returned().push_front(received);
+        self.put_back.notify_waiters();
+    }
+
+    /// What was put back, or else what `arriving` gives; what is put back meanwhile comes first.
+    async fn or_put_back<T>(&self, of: impl Fn(Received) -> T, arriving: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
+        let mut arriving = pin!(arriving);
+        loop {
+            // Why before looking: what is put back from here on is told.
+            let put_back = self.put_back.notified();
+            if let Some(received) = self.returned().pop_front() {
+                return Ok(of(received));
+            }
+            tokio::select! {
+                biased;
+                () = put_back => {}
+                arrived = &mut arriving => return arrived,
+            }
+        }
     }
 
     /// The next segment; `None` when the stream has ended. Cancel safe.
     async fn recv(&self) -> Result<Option<Received>, Error> {
         let mut facade = self.facade.lock().await;
-        if let Some(received) = self.returned().pop_front() {
-            return Ok(Some(received));
-        }
-        facade.recv().await
+        self.or_put_back(Some, facade.recv()).await
     }
 
     /// One segment at least, then those that are there, up to `most`. Empty when the stream has ended. Cancel safe.
     async fn recv_many(&self, most: usize) -> Result<Vec<Received>, Error> {
         let mut facade = self.facade.lock().await;
         let mut segments: Vec<Received> = Vec::new();
-        let next = self.returned().pop_front();
-        let first = match next {
-            Some(received) => Some(received),
-            None => facade.recv().await?,
-        };
+        let first = self.or_put_back(Some, facade.recv()).await?;
         // Why nothing is awaited from here on: what was taken would be lost with the future.
         segments.extend(first);
         while !segments.is_empty() && segments.len() < most {
@@ -183,10 +198,7 @@ impl Home {
 
     async fn next_units(&self) -> Result<Option<Progress>, Error> {
         let mut facade = self.facade.lock().await;
-        if let Some(received) = self.returned().pop_front() {
-            return Ok(Some(Progress::Judged(received)));
-        }
-        facade.next_units().await
+        self.or_put_back(|received| Some(Progress::Judged(received)), facade.next_units()).await
     }
 }
 
@@ -202,7 +214,8 @@ impl Receiver {
     pub(crate) fn new(facade: segstream::StreamReceiver) -> Self {
         let (stream, contract) = (facade.stream().0, Contract::of(facade.contract()));
         let layout = contract.layout.clone().map(Arc::new);
-        let home = Home { facade: tokio::sync::Mutex::new(facade), returned: Mutex::default(), layout };
+        let home =
+            Home { facade: tokio::sync::Mutex::new(facade), returned: Mutex::default(), put_back: tokio::sync::Notify::new(), layout };
         Self { home: Guarded::new(Arc::new(home)), stream, contract }
     }
 }
