@@ -184,6 +184,10 @@ impl Thread {
             let newer = self.overwrite == Overwrite::Newer && offer.mtime.is_none_or(|mtime| mtime <= existing.mtime);
             replaces = self.overwrite != Overwrite::Never && !newer;
             if existing.bytes == offer.bytes {
+                if offer.bytes >= JOURNAL_BYTES_MIN {
+                    // Why: a receiver that was killed behind the rename has left the journal, and this removes one without a part.
+                    find(directory, name, &transfer_id(offer, sender))?;
+                }
                 let hash = hash(directory, name.as_str(), existing)?;
                 return Ok(Reply::Has { hash, replaces, newer });
             }
