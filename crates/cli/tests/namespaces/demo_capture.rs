@@ -1,6 +1,7 @@
 //! A capture of the demonstration, made by Wireshark's own program, is decoded whole: no packet of it has an error.
 //!
-//! Skipped, and said so, where there is no right to make namespaces, or no tshark, dumpcap and ethtool, unless SEGSTREAM_REQUIRE_TSHARK=1.
+//! Run: `cargo test -p segstream-cli --test namespaces -- --ignored demo_capture`. Skipped, and said so, where there is no right to make
+//! namespaces, or no tshark, dumpcap and ethtool, unless SEGSTREAM_REQUIRE_TSHARK=1.
 
 use crate::process::binary;
 use crate::testbed::{Side, ends};
@@ -25,6 +26,7 @@ fn is_installed() -> bool {
 }
 
 #[test]
+#[ignore = "takes minutes: the dissector decrypts some 50 MB in Lua"]
 fn tshark_decodes_every_packet_of_the_captured_demonstration_without_an_error() {
     if !is_installed() {
         return;
