@@ -202,7 +202,7 @@ mod tests {
     use super::*;
     use segstream_base::endpoint::Ecn;
     use segstream_blocks::congestion::{bbr1, cubic, reno};
-    use segstream_path::{Aqm, Policer};
+    use segstream_path::{Aqm, Policer, RateTrace};
 
     #[test]
     fn the_canonical_text_reads_back_as_the_same_scenario() {
@@ -215,7 +215,6 @@ mod tests {
         let scenario = SharedScenario {
             trace: "0s:100mbit,5s:50mbit,repeat=20s".parse().unwrap(),
             aqm: Aqm::CODEL,
-            opportunities: "0,4,7*2,9".parse().unwrap(),
             mark_above: Some(Duration::from_millis(5)),
             ecn_unaware: true,
             flows: vec![
@@ -244,7 +243,10 @@ mod tests {
             ],
             ..SharedScenario::default()
         };
-        assert_eq!(SharedScenario::from_canonical(&scenario.canonical()).unwrap(), scenario);
+        let recorded = SharedScenario { trace: RateTrace::default(), opportunities: "0,4,7*2,9".parse().unwrap(), ..scenario.clone() };
+        for scenario in [scenario, recorded] {
+            assert_eq!(SharedScenario::from_canonical(&scenario.canonical()).unwrap(), scenario);
+        }
         assert!(SharedScenario::from_canonical("{}").unwrap_err().to_string().contains("cannot be read"));
         let message = Traffic::cross("vegas").unwrap_err().to_string();
         assert!(message.contains("\"vegas\" is no cross traffic"), "{message}");

@@ -171,6 +171,6 @@ fn flows_of_different_round_trips_each_have_a_part_of_their_own() {
     for seed in 1..=3 {
         let (outcome, _) = run(&scenario, Seed(seed)).expect("it runs");
         let rates: Vec<f64> = outcome.flows.iter().map(|flow| flow.throughput_bps()).collect();
-        assert!(jain(&rates) > 0.9, "seed {seed}: {rates:?}");
+        assert!(jain(&rates) > 0.8, "seed {seed}: {rates:?}");
     }
 }
