@@ -98,14 +98,14 @@ fn a_rule_that_one_loss_breaks_is_found_broken_by_a_history_with_that_loss() {
     let bounds = Bounds { horizon: Duration::from_millis(3), ..BOUNDS };
     let claim = Window { segments: 2, bounds, forger: None };
     let again = |world: &World| {
-        let repaired = world.connection(Side::A).is_some_and(|connection| connection.sender_counters().units_retransmitted > 0);
-        repaired.then(|| "something is sent again".to_owned())
+        let repaired = world.connection(Side::A).is_some_and(|connection| connection.sender_counters().segments_repaired > 0);
+        repaired.then(|| "something is repaired".to_owned())
     };
     let found = explore(Instead { claim, rule: again, goal: |_| true });
-    assert!(found.faults[0].contains("something is sent again") && found.faults[0].contains("Lose DT"), "{found}");
+    assert!(found.faults[0].contains("something is repaired") && found.faults[0].contains("Lose DT"), "{found}");
     let bounds = Bounds { losses: 0, ..bounds };
     let found = explore(Instead { claim: Window { bounds, ..claim }, rule: again, goal: |_| true });
-    assert!(found.faults.is_empty(), "nothing is sent again where nothing is lost: {found}");
+    assert!(found.faults.is_empty(), "nothing is repaired where nothing is lost: {found}");
 }
 
 #[test]
