@@ -1,4 +1,4 @@
-//! The controller in the laboratory, beside two Reno flows on one link, and on sockets.
+//! The controller in the laboratory, beside a Reno flow on one link, and on sockets.
 
 use segstream::blocking::Endpoint;
 use segstream::{Algorithm, Config, Contract, StreamId, Verdict};
@@ -8,7 +8,7 @@ use segstream_lab::shared::{SharedFlow, SharedScenario, Traffic, run};
 use segstream_own_controller::MULTCP;
 
 #[test]
-fn it_takes_the_share_of_two_reno_flows() {
+fn beside_a_reno_flow_that_loses_when_it_does_it_has_the_share_that_the_law_gives() {
     let scenario = SharedScenario {
         bandwidth: Bandwidth::from_megabits_per_second(20),
         queue: Bytes::new(150_000),
@@ -29,9 +29,10 @@ fn it_takes_the_share_of_two_reno_flows() {
             throughput("own") / throughput("reno")
         })
         .collect();
-    // MulTCP's own paper finds less than N times where losses come together; more than one flow it must be.
+    // A window that grows by a packets a round and loses the part b has a mean of a (2 - b) / (2 b) where all lose in each overflow of the queue:
+    // 2 and 1/4 beside 1 and 1/2 give 14/3. Two times as much, as two flows of Reno would have, takes losses that come to each by itself.
     let mean = ratios.iter().sum::<f64>() / ratios.len() as f64;
-    assert!((1.3..3.0).contains(&mean), "{ratios:?}");
+    assert!((4.2..5.1).contains(&mean), "{ratios:?}");
 }
 
 #[test]
