@@ -167,7 +167,7 @@ fn a_connection_that_has_heard_all_is_quiet() {
     let stream = ends.stream_of(3, Contract::default(), false);
     ends.wait(Duration::from_secs(2));
     ends.confirm(stream, 3).unwrap();
-    ends.wait(Duration::from_secs(4));
+    ends.wait(Duration::from_secs(10));
     let reports = |ends: &mut Ends| ends.receiver().receiver_counters().report_shipments;
     let before = reports(&mut ends);
     ends.wait(Duration::from_secs(2));
