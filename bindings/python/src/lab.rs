@@ -149,7 +149,14 @@ impl JobOptions {
             progress.done.store(now.runs_done, Ordering::Relaxed);
             progress.total.store(now.runs, Ordering::Relaxed);
         };
-        let runner = Runner { seed: Seed(self.seed), store: store.as_ref(), threads: self.threads, progress: &tell, stop: &progress.stop };
+        let runner = Runner {
+            only_stored: false,
+            seed: Seed(self.seed),
+            store: store.as_ref(),
+            threads: self.threads,
+            progress: &tell,
+            stop: &progress.stop,
+        };
         work(&runner)
     }
 }
@@ -196,7 +203,8 @@ pub(crate) fn lab_simulate(scenarios: Vec<String>, replications: u32, seed: u64,
     let read = |text: &String| {
         let scenario = Scenario::from_canonical(text).map_err(usage)?;
         let packets = scenario.workload.packets;
-        let plan = Plan { packets, replications_min: replications, replications_max: replications, half_width: 1.0, losses_min: 0 };
+        let plan =
+            Plan { trial: None, packets, replications_min: replications, replications_max: replications, half_width: 1.0, losses_min: 0 };
         Ok::<_, Fault>((scenario, plan))
     };
     let points = scenarios.iter().map(read).collect::<Result<Vec<_>, Fault>>()?;

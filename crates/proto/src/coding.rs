@@ -5,7 +5,8 @@
 //! any n protected units. A code is fixed by how many units it protects, by the size of a unit and by nothing else, so both ends
 //! make the same one.
 //!
-//! Invariant: a segment is encoded at most once, with all its repair units, which are kept until it is judged; it is decoded at most once,
+//! Invariant: a segment is encoded at most once, with all its repair units, which are kept until it is judged, or it has fewer than eight
+//! protected units and is encoded for each shipment of them; it is decoded at most once,
 //! when that must succeed. So neither end works more than in proportion to what it has sent or received.
 
 use crate::layout::Layout;

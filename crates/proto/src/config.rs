@@ -105,7 +105,7 @@ pub struct Config {
     /// a port have equal parts of it. Default 8 GiB.
     pub memory_bytes: u64,
     /// The most that the connections of one key are granted together; in plain mode peers have no keys, and it bounds each connection. A
-    /// connection whose first streams exceed it ends when the key is known. Default 1 GiB.
+    /// connection whose first streams exceed it ends when the key is known. Default 4 GiB.
     pub memory_bytes_per_peer: u64,
     /// The most connections at a time. Default 1024.
     pub connections: usize,
@@ -152,7 +152,7 @@ impl Default for Config {
             stream_window_bytes: 64 << 20,
             connection_window_bytes: 256 << 20,
             memory_bytes: 8 << 30,
-            memory_bytes_per_peer: 1 << 30,
+            memory_bytes_per_peer: 4 << 30,
             connections: 1024,
             setups: 256,
             setups_per_host: 16,

@@ -21,6 +21,10 @@ use segstream_wire::repair::repair_unit_bytes;
 use segstream_wire::{Part, Repair};
 use std::collections::{BTreeMap, VecDeque};
 
+/// The fewest protected units of which the repair units are kept. Why not of fewer: they have more repair units than they are (eight at least),
+/// and are quickly encoded again.
+const KEPT_UNITS_MIN: u32 = 8;
+
 /// The bytes of one outgoing segment.
 #[derive(Debug)]
 enum Outgoing {
@@ -119,12 +123,20 @@ impl SendStore {
     /// mistake can cause.
     pub(crate) fn append_repairs(&mut self, repair: &Repair, layout: &Layout, fence: Fence, out: &mut Vec<u8>) {
         let place = (repair.stream, repair.segment);
+        let end = out.len() + repair.payload_bytes as usize;
+        if layout.units.is_some_and(|units| fence.count(units) < KEPT_UNITS_MIN) {
+            let kept = self.streams.get(repair.stream).and_then(|stream| stream.get(repair.segment));
+            if let Some(encoded) = RepairUnits::encode(layout, fence, kept.map_or(&[][..], Outgoing::bytes)) {
+                out.extend_from_slice(encoded.run(repair.first, repair.count));
+            }
+            out.resize(end, 0);
+            return;
+        }
         if !self.repairs.contains_key(&place) {
             let kept = self.streams.get(repair.stream).and_then(|stream| stream.get(repair.segment));
             let encoded = RepairUnits::encode(layout, fence, kept.map_or(&[][..], Outgoing::bytes));
             self.repairs.extend(encoded.map(|encoded| (place, encoded)));
         }
-        let end = out.len() + repair.payload_bytes as usize;
         if let Some(encoded) = self.repairs.get(&place) {
             out.extend_from_slice(encoded.run(repair.first, repair.count));
         }

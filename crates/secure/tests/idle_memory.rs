@@ -60,6 +60,7 @@ fn kept_by_server() -> usize {
         setups_per_host: COUNT,
         handshakes_per_second: 100 * COUNT as u32,
         accept: true,
+        memory_bytes_per_peer: u64::MAX,
         ..Config::default()
     };
     let tls = |identity: Identity, admission| Box::new(Tls::new(identity, admission, None).unwrap());
@@ -86,7 +87,7 @@ fn kept_by_server() -> usize {
 }
 
 #[test]
-fn an_idle_connection_keeps_less_than_eight_kilobytes_at_a_server() {
+fn an_idle_connection_keeps_less_than_nine_kilobytes_at_a_server() {
     let kept = kept_by_server();
-    assert!(kept < 8 * 1024, "{kept} bytes");
+    assert!(kept < 9 * 1024, "{kept} bytes");
 }

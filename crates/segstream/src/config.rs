@@ -50,7 +50,7 @@ pub struct Config {
     /// The maximum that all peers together are granted for their streams, in bytes. One stream gets a
     /// thirty-second of what is left at most; beyond it only the first stream of a connection is taken, with the least window. Default 8 GiB.
     pub memory_bytes: u64,
-    /// The maximum that the connections of one key are granted together, in bytes. Default 1 GiB. In plain mode peers have no keys, and it
+    /// The maximum that the connections of one key are granted together, in bytes. Default 4 GiB. In plain mode peers have no keys, and it
     /// bounds each connection.
     pub memory_bytes_per_peer: u64,
     /// The maximum number of connections. Default 1024.

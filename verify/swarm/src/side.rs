@@ -16,6 +16,7 @@ use segstream_network::EventQueue;
 use segstream_proto::connection::{Connection, ConnectionEvent, Received};
 use segstream_proto::error::OpenStreamError;
 use segstream_wire::contract::Contract;
+use segstream_wire::repair::repair_unit_bytes;
 
 /// A stream it sends on.
 #[derive(Debug, Default)]
@@ -381,9 +382,10 @@ impl Side {
         }
     }
 
-    /// The most it may keep to send: two windows of each stream, as it has asked for them.
+    /// The most it may keep to send: two windows of each stream, as it has asked for them, and for each unit a repair unit.
     pub(crate) fn sending_most(&self) -> u64 {
         let opened = self.plan.streams.iter().zip(&self.outgoing).filter(|(_, outgoing)| outgoing.number.is_some());
-        opened.map(|(stream, _)| 2 * u64::from(stream.contract.window_units) * u64::from(stream.contract.unit_bytes)).sum()
+        let unit_and_repair = |unit_bytes| u64::from(unit_bytes) + u64::from(repair_unit_bytes(unit_bytes));
+        opened.map(|(stream, _)| 2 * u64::from(stream.contract.window_units) * unit_and_repair(stream.contract.unit_bytes)).sum()
     }
 }

@@ -7,7 +7,7 @@
 //!
 //! Invariant: the sum of the accounts of all connections that are set up is what the endpoint has granted. A stream that would exceed a budget is refused, unless it is the
 //! first of its connection, which gets the least. The first streams of a connection are opened before the peer's key is known: if they
-//! exceed a budget, the connection ends when the key is known. Until then they count for no other connection: anyone can begin a set-up.
+//! exceed a budget, the connection ends when the key is known. Until then they count for other set-ups alone: anyone can begin one.
 
 use crate::session::Fingerprint;
 use std::collections::BTreeMap;
@@ -34,6 +34,8 @@ pub(crate) struct MemoryBudget {
 #[derive(Debug, Default)]
 struct Granted {
     total: u64,
+    /// What set-ups that are not complete hold.
+    pending: u64,
     /// By key; a key that has nothing is not in it.
     peers: BTreeMap<Fingerprint, u64>,
 }
@@ -97,7 +99,7 @@ pub(crate) struct MemoryAccount {
     /// Whose it is, once that is known.
     peer: Option<Fingerprint>,
     granted: u64,
-    /// Set-up is complete, and what is granted counts for others. Why not before: anyone can begin a set-up, and no data arrives in one.
+    /// Set-up is complete, and what is granted counts for all. Why not before: anyone can begin a set-up, and no data arrives in one.
     counts: bool,
 }
 
@@ -111,31 +113,30 @@ impl MemoryAccount {
         let granted = self.budget.granted();
         let of_peer = self.peer.and_then(|peer| granted.peers.get(&peer)).copied().unwrap_or(0);
         let of_key = self.budget.limit_per_peer.saturating_sub(of_peer + if self.peer.is_none() { self.granted } else { 0 });
-        let of_all = self.budget.limit.saturating_sub(granted.total + if self.counts { 0 } else { self.granted });
+        let of_all = self.budget.limit.saturating_sub(granted.total + if self.counts { 0 } else { granted.pending });
         Left { share: (of_all / SHARE).min(of_key / SHARE_OF_PEER), all: of_all.min(of_key) }
     }
 
     /// So much is granted.
     pub(crate) fn grant(&mut self, bytes: u64) {
         self.granted += bytes;
-        if self.counts {
-            self.budget.granted().add(self.peer, bytes);
-        }
+        let mut granted = self.budget.granted();
+        if self.counts { granted.add(self.peer, bytes) } else { granted.pending += bytes }
     }
 
     /// So much of it is given back.
     pub(crate) fn give_back(&mut self, bytes: u64) {
         let bytes = bytes.min(self.granted);
         self.granted -= bytes;
-        if self.counts {
-            self.budget.granted().subtract(self.peer, bytes);
-        }
+        let mut granted = self.budget.granted();
+        if self.counts { granted.subtract(self.peer, bytes) } else { granted.pending = granted.pending.saturating_sub(bytes) }
     }
 
     /// Set-up is complete, and the peer has proved this key, if it has one. Whether the budgets hold with this connection.
     pub(crate) fn on_set_up(&mut self, peer: Option<Fingerprint>) -> bool {
         debug_assert!(!self.counts, "a connection is set up once");
         let mut granted = self.budget.granted();
+        granted.pending = granted.pending.saturating_sub(self.granted);
         granted.add(peer, self.granted);
         (self.peer, self.counts) = (peer, true);
         let of_peer = peer.and_then(|peer| granted.peers.get(&peer)).copied().unwrap_or(0);

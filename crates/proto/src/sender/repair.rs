@@ -166,7 +166,7 @@ impl SendStream {
         let steps = (lost_max * SPARE_MAX / 4 + SPARE_MAX).saturating_add(named).min(EXAMINED_A_TURN);
         let Some(left) = positions_left.checked_sub(steps) else { return true };
         *positions_left = left;
-        work::note(Loop::Requested, steps as usize);
+        work::note(Loop::Requested, named.saturating_add(SPARE_MAX) as usize);
         let fence = segment.code.as_ref().map_or_else(|| segment.widest_fence(important), |code| code.fence);
         let lost = told.map_or_else(|| segment.lost_of(missing, fence, echo, reorder), |told| told.1);
         if segment.code.is_none() {

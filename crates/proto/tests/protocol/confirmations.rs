@@ -167,11 +167,13 @@ fn a_connection_that_has_heard_all_is_quiet() {
     let stream = ends.stream_of(3, Contract::default(), false);
     ends.wait(Duration::from_secs(2));
     ends.confirm(stream, 3).unwrap();
-    ends.wait(Duration::from_secs(10));
+    ends.wait(Duration::from_secs(4));
     let reports = |ends: &mut Ends| ends.receiver().receiver_counters().report_shipments;
     let before = reports(&mut ends);
     ends.wait(Duration::from_secs(2));
-    assert_eq!(reports(&mut ends), before);
+    // One may answer a keep-alive.
+    let since = reports(&mut ends) - before;
+    assert!(since <= 1, "{since} reports in two seconds");
 }
 
 #[test]

@@ -2,7 +2,7 @@
 //!
 //! One of the checkers. Source: spec 9.1 and 11.4: a receiver keeps at most what it has granted, payload and state, and 1 MiB; a sender two
 //! windows of each stream; an endpoint as many connections as it may have. Invariant: the bounds are those of the
-//! contracts, computed where the side is looked at.
+//! contracts, with a repair unit for each unit, computed where the side is looked at.
 
 use super::{Checker, must};
 use crate::event::Event;
