@@ -4,7 +4,7 @@
 //! - [`path`]: a cell's path as flags of `segstream link`;
 //! - [`trial`]: one run; [`iperf`]: the kernel's TCP in it;
 //! - [`virtual_time`]: the same cells in the simulator, with models of the kernel's TCP;
-//! - [`journal`]: what was run, so that a matrix that was interrupted goes on;
+//! - [`journal`](mod@journal): what was run, so that a matrix that was interrupted goes on;
 //! - [`models`]: the simulator's TCPs beside the kernel's;
 //! - [`rule`]: when a cell is met; [`page`]: the summary; [`section`]: its place in a file of both matrices.
 //!

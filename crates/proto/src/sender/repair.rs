@@ -160,6 +160,10 @@ impl SendStream {
         let Some(segment) = self.get_mut(number).filter(|segment| segment.can_be_coded()) else { return false };
         let told = segment.code.as_ref().and_then(|code| code.told).filter(|told| told.0 == echo);
         let named = missing.iter().fold(0u32, |sum, run| sum.saturating_add(run.end().min(segment.next).since(run.start())));
+        if named > EXAMINED_A_TURN {
+            // More than a segment that is coded has units: runs that overlap.
+            return false;
+        }
         // How many spare ones there have to be takes a step for each pair of a lost unit and a spare one, of which four take as long as to look
         // at a position; an uncoded segment that stays so pays for it too. What this turn does not answer is asked for again; a whole turn suffices.
         let lost_max = told.map_or(named, |told| told.1).min(PROTECTED_MAX);
