@@ -301,7 +301,8 @@ mod tests {
     fn every_flag_is_said_to_mean_something_or_nothing_with_a_scheme() {
         let both = ["address", "paths", "tolerance", "rate", "window", "idle_timeout", "insecure", "json", "scheme"];
         // --insecure contradicts these.
-        let encrypted = ["identity", "certificate", "authority", "key_log", "peer", "code", "code_file", "pair", "known_peers"];
+        let encrypted =
+            ["identity", "certificate", "authority", "key_log", "key_log_env", "peer", "code", "code_file", "pair", "known_peers"];
         let command = Arguments::augment_args(clap::Command::new("send"));
         for argument in command.get_arguments().map(|argument| argument.get_id().as_str()) {
             let lists =
