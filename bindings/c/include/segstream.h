@@ -751,27 +751,29 @@ void segstream_options_free(struct segstream_options *options);
 /**
  * Sets a number. The names, what they count, and what they are otherwise:
  *
- *     rate_bps                a fixed rate in bit/s of whole IP packets        congestion-controlled
- *     datagram_bytes          1200 to 65507                                    found on the path
- *     class                   error control 4, flow control 2, rate control 1  7
- *     careful_resume          0 or 1                                           1
- *     circuit_breaker         0 or 1                                           1
- *     unlimited               0 or 1: allow classes 0 and 4                    0
- *     offload                 0 or 1: GSO and GRO                              1
- *     idle_timeout_ms         at least 1000                                    10000
- *     connect_timeout_ms      at least 1                                       10000
- *     streams                 live streams of a peer on one connection         256
- *     stream_window_bytes     the largest receive buffer of one stream         64 MiB
- *     connections             of this endpoint                                 1024
- *     connections_per_peer    of those that peers begin                        256
- *     setups                  of peers that are not authenticated yet          256
- *     setups_per_host         of those from one address                        16
- *     handshakes_per_second   that peers can start                             500
- *     reorder                 the first reordering threshold, 0 to 256         3
- *     socket_buffer_bytes     of the system's buffers, each                    8 MiB
- *     allow_anyone            0 or 1: serve every peer                         0
- *     insecure                0 or 1: plain mode, for laboratories             0
- *     background              0 or 1: a thread of the library drives it        0
+ * ```text
+ * rate_bps                a fixed rate in bit/s of whole IP packets        congestion-controlled
+ * datagram_bytes          1200 to 65507                                    found on the path
+ * class                   error control 4, flow control 2, rate control 1  7
+ * careful_resume          0 or 1                                           1
+ * circuit_breaker         0 or 1                                           1
+ * unlimited               0 or 1: allow classes 0 and 4                    0
+ * offload                 0 or 1: GSO and GRO                              1
+ * idle_timeout_ms         at least 1000                                    10000
+ * connect_timeout_ms      at least 1                                       10000
+ * streams                 live streams of a peer on one connection         256
+ * stream_window_bytes     the largest receive buffer of one stream         64 MiB
+ * connections             of this endpoint                                 1024
+ * connections_per_peer    of those that peers begin                        256
+ * setups                  of peers that are not authenticated yet          256
+ * setups_per_host         of those from one address                        16
+ * handshakes_per_second   that peers can start                             500
+ * reorder                 the first reordering threshold, 0 to 256         3
+ * socket_buffer_bytes     of the system's buffers, each                    8 MiB
+ * allow_anyone            0 or 1: serve every peer                         0
+ * insecure                0 or 1: plain mode, for laboratories             0
+ * background              0 or 1: a thread of the library drives it        0
+ * ```
  *
  * `options` comes from segstream_options_new(), is not freed, and is in no other call; `name` is a text.
  */
@@ -780,10 +782,12 @@ enum segstream_status segstream_options_set(struct segstream_options *options, c
 /**
  * Sets a text. The names:
  *
- *     identity_file   the file with this end's key (PKCS#8 in PEM), which is made if it is not there    a fresh key
- *     allow           the fingerprint of a peer to serve, SHA256:...; add others by further calls         nobody
- *     congestion      auto, reno, cubic, bbr or prague                                                  auto
- *     polling         blocking, brief or adaptive                                                       brief
+ * ```text
+ * identity_file   the file with this end's key (PKCS#8 in PEM), which is made if it is not there    a fresh key
+ * allow           the fingerprint of a peer to serve, SHA256:...; add others by further calls         nobody
+ * congestion      auto, reno, cubic, bbr or prague                                                  auto
+ * polling         blocking, brief or adaptive                                                       brief
+ * ```
  *
  * `options` comes from segstream_options_new(), is not freed, and is in no other call; `name` and `value` are texts.
  */

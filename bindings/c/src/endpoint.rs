@@ -1,6 +1,6 @@
 //! An endpoint: a socket with its connections, behind a handle.
 //!
-//! Called by C programs, and by the other files of this interface through [`with`].
+//! Called by C programs, and by the other files of this interface through `with`.
 //!
 //! Invariant: a handle is in one call at a time, and after a panic in none any more. What was too large for the caller's buffer is kept
 //! here until the caller comes with a larger one.

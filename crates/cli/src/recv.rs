@@ -173,6 +173,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     let (builder, metrics) = arguments.metrics.serve(builder)?;
     let (builder, recording) = arguments.qlog.start(arguments.loss_log.as_ref(), builder)?;
     let endpoint = builder.config(config).listen(arguments.listen)?;
+    // Why before anything is said: whoever reads where it listens may end it in order from then on.
+    let interruption = Interruption::listen_for_shutdown(endpoint.waker(), metrics.shutdown.clone())?;
     eprintln!("listening on {}", endpoint.local_addr());
     admission.print(endpoint.local_addr());
     if let Some(told) = &metrics.told {
@@ -185,7 +187,6 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     if matches!(destination, Destination::Nowhere) {
         eprintln!("no --out: the data is counted and discarded");
     }
-    let interruption = Interruption::listen_for_shutdown(endpoint.waker(), metrics.shutdown.clone())?;
     let shutdown = Shutdown::of(&interruption, arguments.shutdown);
     let success = Receiving::new(endpoint, arguments, admission, destination, (segments, stats), (interruption, shutdown)).run()?;
     recording.finish();

@@ -238,15 +238,15 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
         if plan.receiver.peer.address.is_ipv4() { SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)) } else { (Ipv6Addr::UNSPECIFIED, 0).into() };
     let (builder, metrics) = arguments.metrics.serve(plan.builder.clone())?;
     let (builder, recording) = arguments.qlog.start(None, builder)?;
+    let clock = Clock::start().ahead_by(arguments.clock_ahead.unwrap_or(Duration::ZERO).into());
+    let endpoint = builder.clock(clock).bind(any)?;
+    let interruption = Interruption::listen_for_shutdown(endpoint.waker(), metrics.shutdown.clone())?;
     if let Some(told) = &metrics.told {
         eprintln!("{told}");
     }
-    let clock = Clock::start().ahead_by(arguments.clock_ahead.unwrap_or(Duration::ZERO).into());
-    let endpoint = builder.clock(clock).bind(any)?;
     for warning in endpoint.warnings() {
         eprintln!("{warning}");
     }
-    let interruption = Interruption::listen_for_shutdown(endpoint.waker(), metrics.shutdown.clone())?;
     let shutdown = Shutdown::of(&interruption, arguments.shutdown);
     let report = Transfer::new(endpoint, plan, segments, (interruption, shutdown)).run()?;
     recording.finish();

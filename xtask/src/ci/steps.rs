@@ -54,7 +54,6 @@ pub(super) const STEPS: &[Step] = &[
     step("oldest compiler", "cargo xtask oldest"),
     step("packages", "cargo xtask packages"),
     step("swarm", "target/debug/segstream-swarm --first 1000 --seeds 1000"),
-    step("rates", "target/debug/segstream-bench rates --virtual --small --seeds 1"),
     // Why: results that are stored would not be made anew.
     step("old figures", "rm -rf target/ci-study"),
     step("figures", "target/debug/segstream study run --all --quick --out target/ci-study"),
@@ -62,6 +61,7 @@ pub(super) const STEPS: &[Step] = &[
     step("demonstration", "target/debug/segstream demo --out target/ci-demo --json"),
     step("package for Python", "cargo xtask python"),
     step("programs without tests", "cargo build --workspace --all-targets"),
+    step("rates", "target/debug/segstream-bench rates --virtual --small --seeds 1"),
     step("the black box beside that of ns-3", "target/debug/segstream-ns3"),
     step("benchmark smoke", "target/debug/segstream-bench halves"),
     step("simulator smoke", "target/debug/segstream-bench sim --packets 1000000 --repetitions 1"),

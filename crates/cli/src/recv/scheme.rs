@@ -68,6 +68,7 @@ pub(super) fn run(arguments: &Arguments, scheme: &'static Scheme) -> Result<Exit
 fn receive(arguments: &Arguments, scheme: &'static Scheme, mut output: Output, in_order: bool) -> Result<SchemeReport> {
     let receiving = ReceivingConfig { in_order, ..ReceivingConfig::default() };
     let receiver = Receiving::bind(scheme, arguments.listen, ReceiveOptions { receiving, ..ReceiveOptions::default() })?;
+    let interruption = Interruption::listen(None)?;
     eprintln!("listening on {}", receiver.local_addr());
     for warning in receiver.warnings() {
         eprintln!("{warning}");
@@ -76,7 +77,6 @@ fn receive(arguments: &Arguments, scheme: &'static Scheme, mut output: Output, i
     if output.sink.is_nowhere() {
         eprintln!("no --out: the data is counted and discarded");
     }
-    let interruption = Interruption::listen(None)?;
     eprintln!("waiting for a sender with --scheme {}", scheme.key);
     let progress = Progress::new(false);
     let mut told = |so_far: adapter::Progress| progress.delivered(so_far.bytes);
