@@ -283,7 +283,8 @@ fn of_link(key: &Key, link: &Value) -> Run {
     let lateness = link["lateness_ms_p999"].as_f64().unwrap_or(f64::INFINITY);
     let unread = link["datagrams_dropped_receive_buffer"].as_u64().unwrap_or(0);
     let void = if lateness > 1.0 {
-        Some(format!("the link was {lateness:.2} ms late at p99.9"))
+        let stolen = link["stolen_ms"].as_f64().map_or_else(String::new, |ms| format!(", and the machine's host took {ms:.0} ms"));
+        Some(format!("the link was {lateness:.2} ms late at p99.9{stolen}"))
     } else if link["kept_up"] != true {
         Some(format!("the link did not keep up ({unread} packets dropped before it read them)"))
     } else {

@@ -54,6 +54,7 @@ const TOTALS: &[Total] = &[
 const ON_THE_WAY: &str = "segstream_link_datagrams_on_the_way";
 const QUEUEING: &str = "segstream_link_queueing_seconds";
 const LATENESS: &str = "segstream_link_lateness_seconds";
+const STOLEN: &str = "segstream_link_stolen_seconds";
 const CLIENTS: &str = "segstream_link_clients_total";
 const UNROUTABLE: &str = "segstream_link_unroutable_datagrams_total";
 const RECEIVE_BUFFER: &str = "segstream_link_receive_buffer_dropped_datagrams_total";
@@ -63,7 +64,7 @@ const SECONDS: &str = "segstream_link_running_seconds";
 /// The names of all metrics of a link.
 #[cfg(test)]
 pub(crate) fn names() -> Vec<&'static str> {
-    let others = [ON_THE_WAY, QUEUEING, LATENESS, CLIENTS, UNROUTABLE, RECEIVE_BUFFER, KEPT_UP, SECONDS];
+    let others = [ON_THE_WAY, QUEUEING, LATENESS, STOLEN, CLIENTS, UNROUTABLE, RECEIVE_BUFFER, KEPT_UP, SECONDS];
     TOTALS.iter().map(|total| total.metric).chain(others).collect()
 }
 
@@ -76,6 +77,7 @@ impl LinkMetrics {
         metrics::describe_gauge!(ON_THE_WAY, "Datagrams on their way.");
         metrics::describe_gauge!(QUEUEING, "How long packets have waited in the queue so far, by the label statistic.");
         metrics::describe_gauge!(LATENESS, "How long after their due time datagrams have left so far, by the label statistic.");
+        metrics::describe_gauge!(STOLEN, "How long the host of this virtual machine has kept its processors from running.");
         metrics::describe_counter!(CLIENTS, "Clients seen.");
         metrics::describe_counter!(UNROUTABLE, "Datagrams that entered no path.");
         metrics::describe_counter!(RECEIVE_BUFFER, "Datagrams that the system dropped before the link could read them.");
@@ -92,6 +94,9 @@ impl LinkMetrics {
         let LinkReport { lateness, clients, unroutable, receive_buffer_drops, kept_up, ran, .. } = report;
         for (statistic, lateness) in [("p50", lateness.p50), ("p99", lateness.p99), ("p999", lateness.p999), ("max", lateness.max)] {
             metrics::gauge!(LATENESS, "statistic" => statistic).set(lateness.as_secs_f64());
+        }
+        if let Some(stolen) = lateness.stolen {
+            metrics::gauge!(STOLEN).set(stolen.as_secs_f64());
         }
         metrics::counter!(CLIENTS).absolute(clients);
         metrics::counter!(UNROUTABLE).absolute(unroutable);

@@ -6,6 +6,7 @@
 //!
 //! Invariant: every datagram sent is counted once; none is left out for being very late.
 
+use super::stolen_time;
 use hdrhistogram::Histogram;
 use segstream_base::Duration;
 use std::fmt;
@@ -23,12 +24,19 @@ pub struct Lateness {
     pub p999: Duration,
     /// The latest.
     pub max: Duration,
+    /// How long the host of a virtual machine has kept its processors, all together, from running since the link was made; `None` if the
+    /// system does not report it. A relay is late then whatever its priority.
+    pub stolen: Option<Duration>,
 }
 
 impl fmt::Display for Lateness {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { datagrams, p50, p99, p999, max } = self;
-        write!(f, "{datagrams} datagrams left late by {p50} (p50), {p99} (p99), {p999} (p99.9), {max} (max)")
+        let Self { datagrams, p50, p99, p999, max, stolen } = self;
+        write!(f, "{datagrams} datagrams left late by {p50} (p50), {p99} (p99), {p999} (p99.9), {max} (max)")?;
+        match stolen {
+            Some(stolen) if !stolen.is_zero() => write!(f, "; the host of this virtual machine took {stolen} from its processors"),
+            _ => Ok(()),
+        }
     }
 }
 
@@ -38,6 +46,7 @@ pub(super) struct LatenessRecorder {
     /// `None` only if the histogram could not be made, which its constant bounds rule out.
     histogram: Option<Histogram<u64>>,
     max: Duration,
+    stolen_before: Option<Duration>,
 }
 
 impl LatenessRecorder {
@@ -45,7 +54,8 @@ impl LatenessRecorder {
     const LIMIT: Duration = Duration::from_secs(60);
 
     pub(super) fn new() -> Self {
-        Self { histogram: Histogram::new_with_max(Self::LIMIT.as_nanos(), 3).ok(), max: Duration::ZERO }
+        let histogram = Histogram::new_with_max(Self::LIMIT.as_nanos(), 3).ok();
+        Self { histogram, max: Duration::ZERO, stolen_before: stolen_time::stolen() }
     }
 
     pub(super) fn record(&mut self, lateness: Duration) {
@@ -58,7 +68,8 @@ impl LatenessRecorder {
     pub(super) fn summary(&self) -> Lateness {
         let Some(histogram) = &self.histogram else { return Lateness::default() };
         let quantile = |q: f64| Duration::from_nanos(histogram.value_at_quantile(q)).min(self.max);
-        Lateness { datagrams: histogram.len(), p50: quantile(0.5), p99: quantile(0.99), p999: quantile(0.999), max: self.max }
+        let stolen = stolen_time::stolen().zip(self.stolen_before).map(|(now, before)| now.saturating_sub(before));
+        Lateness { datagrams: histogram.len(), p50: quantile(0.5), p99: quantile(0.99), p999: quantile(0.999), max: self.max, stolen }
     }
 }
 
@@ -80,7 +91,14 @@ mod tests {
     }
 
     #[test]
+    fn what_the_host_took_is_told_where_it_took_any() {
+        let told = |stolen| Lateness { stolen, ..Lateness::default() }.to_string();
+        assert!(told(Some(Duration::from_millis(40))).ends_with("; the host of this virtual machine took 40ms from its processors"));
+        assert!(told(Some(Duration::ZERO)).ends_with("(max)") && told(None).ends_with("(max)"));
+    }
+
+    #[test]
     fn nothing_sent_is_never_late() {
-        assert_eq!(LatenessRecorder::new().summary(), Lateness::default());
+        assert_eq!(Lateness { stolen: None, ..LatenessRecorder::new().summary() }, Lateness::default());
     }
 }

@@ -34,6 +34,7 @@ mod queueing;
 pub mod relay;
 pub mod report;
 mod socket_drops;
+mod stolen_time;
 #[cfg(target_os = "linux")]
 pub mod tun;
 mod wait_policy;
