@@ -114,6 +114,13 @@ impl SegmentBuffers {
         }
     }
 
+    /// There is room for so many bytes of spare buffers from now on.
+    pub(crate) fn set_room(&self, bytes: usize) {
+        if let Some(spare) = &self.spare {
+            spare.lock().unwrap_or_else(PoisonError::into_inner).set_room(bytes);
+        }
+    }
+
     /// Bytes of buffers without a segment.
     pub(crate) fn spare_bytes(&self) -> usize {
         self.spare.as_ref().map_or(0, |spare| spare.lock().unwrap_or_else(PoisonError::into_inner).bytes)

@@ -198,9 +198,10 @@ impl Default for RecvStore {
 }
 
 impl RecvStore {
-    /// The windows of all streams together have so many bytes. Without this call there is no bound but the windows themselves.
+    /// The windows of all streams together have so many bytes from now on. Without this call there is no bound but the windows themselves.
     pub fn set_granted(&mut self, bytes: u64) {
         self.granted = bytes;
+        self.buffers.set_room(usize::try_from(bytes.saturating_sub(self.in_use)).unwrap_or(usize::MAX));
     }
 
     /// Keeps the payload of a part that the half has called fresh, in pieces of whole units. Units of an unknown length extend

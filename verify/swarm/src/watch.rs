@@ -38,6 +38,8 @@ impl fmt::Display for Failure {
 /// Sees everything.
 pub(crate) struct Watch {
     now: Instant,
+    /// When the last verdict was told.
+    told_at: Option<Instant>,
     checkers: Vec<Box<dyn Checker>>,
     digest: Digest,
     tally: Tally,
@@ -57,6 +59,7 @@ impl Watch {
     pub(crate) fn new(peaceful: bool, tap: Option<Tap>, trace: Option<Trace>) -> Self {
         Self {
             now: Instant::ZERO,
+            told_at: None,
             checkers: checker::all(peaceful),
             digest: Digest::default(),
             tally: Tally::default(),
@@ -77,10 +80,18 @@ impl Watch {
         self.tell(Event::Step);
     }
 
+    /// When the last verdict was told.
+    pub(crate) const fn told_at(&self) -> Option<Instant> {
+        self.told_at
+    }
+
     /// Something has happened.
     pub(crate) fn tell(&mut self, event: Event) {
         if self.failure.is_some() {
             return;
+        }
+        if matches!(event, Event::Told { .. }) {
+            self.told_at = Some(self.now);
         }
         self.digest.add(self.now, &event);
         self.tally.count(&event);

@@ -210,8 +210,9 @@ impl Connection {
             self.events.push(ConnectionEvent::PeerClosing);
             self.finish_all_streams(now);
         }
-        // Why: the peer's DR would time out while we are still finishing.
-        self.send.request_immediate_state(now);
+        // Why: the peer's DR would time out while we are still finishing. Why at once: at a low rate states are further apart than its
+        // repetitions are.
+        self.send.request_state_now(now);
     }
 
     /// The peer repeats its handshake: it has not received the refusal.

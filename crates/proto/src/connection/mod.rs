@@ -464,6 +464,7 @@ impl Connection {
             self.on_stream_opened(stream);
             self.incoming.store.set_granted(self.recv.window_bytes());
         }
+        self.give_back_retired();
         while let Some((stream, segment)) = self.recv.poll_dropped() {
             self.incoming.store.empty(stream, segment);
         }
@@ -490,6 +491,13 @@ impl Connection {
                 self.events.push(ConnectionEvent::Ended { stream, segments });
             }
             place += 1;
+        }
+    }
+
+    /// Streams of the peer that are retired now have no window any more, so fewer spare buffers are kept.
+    fn give_back_retired(&mut self) {
+        if self.recv.take_retired() {
+            self.incoming.store.set_granted(self.recv.window_bytes());
         }
     }
 

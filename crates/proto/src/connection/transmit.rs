@@ -223,7 +223,9 @@ impl Connection {
         if report_due.is_some_and(|deadline| self.send.data_precedes_control(now, deadline.at)) {
             return None;
         }
-        if let Some(report) = self.recv.poll_report(now) {
+        let report = self.recv.poll_report(now);
+        self.give_back_retired();
+        if let Some(report) = report {
             let number = self.protection.counter.take();
             self.write(Kind::Report, number, out, |body| report.encode(body));
             return Some(Place::Among);

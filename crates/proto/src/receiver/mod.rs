@@ -169,6 +169,8 @@ pub struct RecvHalf {
     credit: StreamCredit,
     /// A stream can be retired since the application knows of it.
     may_retire: bool,
+    /// Whether streams have been retired since that was last asked.
+    has_retired_any: bool,
     reports: Reports,
     confirmations: Confirmations,
     /// What the streams are granted of the endpoint's budgets; none where there is no endpoint.
@@ -202,6 +204,7 @@ impl RecvHalf {
             streams: LiveStreams::default(),
             credit: StreamCredit::new(config.streams_max),
             may_retire: false,
+            has_retired_any: false,
             reports: Reports::new(now),
             confirmations: Confirmations::default(),
             memory: None,

@@ -23,6 +23,11 @@ impl RecvHalf {
         self.streams.get(number).is_none() && self.credit.was_opened(number)
     }
 
+    /// Whether streams have been retired since this was last asked, so that less is granted.
+    pub(crate) const fn take_retired(&mut self) -> bool {
+        core::mem::replace(&mut self.has_retired_any, false)
+    }
+
     /// The application is still to be told of stream `number`: until then it stays, since one without a segment may have ended.
     pub(crate) fn hold_until_announced(&mut self, number: StreamId) {
         if let Some(stream) = self.streams.get_mut(number) {
@@ -46,6 +51,7 @@ impl RecvHalf {
                 memory.give_back(stream.charge());
             }
             stream.on_retired();
+            self.has_retired_any = true;
             let schedule = &mut self.reports.schedule;
             if self.credit.on_retired() {
                 schedule.report_now(now);

@@ -110,6 +110,12 @@ impl SendHalf {
         self.path.congestion.exchanges.on_probe_arrived(number);
     }
 
+    /// A state leaves now, however short ago the last one left. For what a peer may ask for that would give us up otherwise.
+    pub(crate) fn request_state_now(&mut self, now: Instant) {
+        self.invalidate_due();
+        self.state_timer.schedule_at(now);
+    }
+
     /// Makes the next state immediate.
     pub fn request_immediate_state(&mut self, now: Instant) {
         self.invalidate_due();

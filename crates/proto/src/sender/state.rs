@@ -91,6 +91,11 @@ impl StateTimer {
         self.immediate_at = Some(self.immediate_at.map_or(earliest, |at| at.min(earliest)));
     }
 
+    /// The next state leaves at `at`, whatever its distance to the last.
+    pub(super) fn schedule_at(&mut self, at: Instant) {
+        self.immediate_at = Some(self.immediate_at.map_or(at, |earlier| earlier.min(at)));
+    }
+
     /// Segments are judged, which the receiver does not know yet.
     pub(super) const fn on_judged(&mut self, segments: u64) {
         self.judged = self.judged.saturating_add(segments);

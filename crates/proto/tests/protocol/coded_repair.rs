@@ -31,6 +31,8 @@ fn way(loss: &str, round_trip: u64) -> PathConfig {
 #[derive(Clone, Copy)]
 struct Live {
     loss: &'static str,
+    /// What is lost on the way back, if not the same.
+    back: Option<&'static str>,
     round_trip: u64,
     period: Duration,
     tolerance: Tolerance,
@@ -64,6 +66,7 @@ impl Outcome {
 impl Live {
     const RELIABLE: Self = Self {
         loss: "1e-2",
+        back: None,
         round_trip: 60,
         period: Duration::from_micros(26_200),
         tolerance: Tolerance::reliable(256),
@@ -73,7 +76,7 @@ impl Live {
 
     fn run(&self, segments: u64, seed: u64) -> Outcome {
         let contract = Contract { tolerance: self.tolerance, order: Order::AsAccepted, ..Contract::default() };
-        let (forward, back) = (way(self.loss, self.round_trip), way(self.loss, self.round_trip));
+        let (forward, back) = (way(self.loss, self.round_trip), way(self.back.unwrap_or(self.loss), self.round_trip));
         let rate = Rate::smooth(Bandwidth::from_megabits_per_second(97));
         let mut transfer = Transfer::between(rate, (&forward, &back), Source::Every(self.period), SEGMENT_BYTES, &contract, seed);
         if self.hedged {
@@ -86,7 +89,7 @@ impl Live {
         assert!(transfer.finish_by(end + ms(20_000)), "not everything is judged");
         let (sent, received) = (transfer.sender.half.counters, transfer.receiver.half.counters);
         // Halves without a connection wait a round trip for the first grant, and then catch up.
-        let settled = transfer.delivered.iter().filter(|(segment, _)| segment.0 >= WARM_UP);
+        let settled = transfer.delivered.iter().filter(|(segment, _)| segment.0 >= self.warm_up());
         let mut latencies: Vec<Duration> = settled.map(|(_, latency)| *latency).collect();
         latencies.sort_unstable();
         Outcome {
@@ -97,6 +100,11 @@ impl Live {
             restored: received.units_restored,
             bytes: transfer.sent(),
         }
+    }
+
+    /// The first segments, which wait for the first grant and then for each other: at least 20, and those of nine round trips.
+    fn warm_up(&self) -> u64 {
+        (ms(9 * self.round_trip).as_nanos() / self.period.as_nanos()).max(WARM_UP)
     }
 
     /// Five seeds together.
@@ -196,11 +204,12 @@ fn rows() -> Vec<(Live, u16)> {
 }
 
 /// Prints the quantiles on the path of the tables: plain, hedged, ahead alone, both. It takes many minutes. `CELL` chooses a loss, `RTT` a
-/// round trip in milliseconds, `SEGMENTS` how many of each of five seeds, 800 if it is not set.
+/// round trip in milliseconds, `BACK` a loss on the way back instead of the same, `SEGMENTS` how many of each of five seeds, 800 if it is not set.
 #[test]
 #[ignore = "a measurement"]
 fn measure() {
     let set = |name: &str| std::env::var(name).ok();
+    let back = set("BACK").map(|text| &*text.leak());
     let segments = set("SEGMENTS").and_then(|text| text.parse().ok()).unwrap_or(800);
     eprintln!(
         "| loss | round trip | tolerance | repair units | p50 | p95 | p99 | most | sent again | repair units, % | beyond exact repair, % |"
@@ -213,7 +222,7 @@ fn measure() {
         let target = Some(CodingTarget { latency, budget_permille });
         let mut exact = 0.0;
         for (name, hedged, ahead) in [("none", false, None), ("hedged", true, None), ("both", true, target)] {
-            let outcome = Live { hedged, ahead, ..row }.pooled(segments);
+            let outcome = Live { hedged, ahead, back, ..row }.pooled(segments);
             let share = |units: u64| units as f64 * 100.0 / outcome.units as f64;
             if name == "none" {
                 exact = share(outcome.again);

@@ -6,7 +6,7 @@
 //! Invariant: what excuses an end other than the graceful one is a fault of the plan; in a peaceful run there is none.
 
 use super::{Checker, must};
-use crate::event::{Event, Place, SegmentName, StreamName};
+use crate::event::{Event, Fate, Place, SegmentName, StreamName};
 use segstream_base::halves::Verdict;
 use segstream_base::{Duration, Instant};
 use segstream_proto::connection::Role;
@@ -38,6 +38,17 @@ struct Side {
     crashed: bool,
 }
 
+/// Datagrams of a host to another: how many have arrived or will, and how many were lost.
+type Carried = BTreeMap<(usize, Place), (u32, u32)>;
+
+/// Whether every answer to a request of `side` that arrived was lost, so that no answer at all came.
+fn no_answer_arrived(carried: &Carried, side: &Side) -> bool {
+    let Place::Host(peer) = side.peer else { return false };
+    let of = |from: usize, to| carried.get(&(from, to)).copied().unwrap_or_default();
+    let ((asked, _), (answered, lost)) = (of(side.host, side.peer), of(peer, Place::Host(side.host)));
+    answered == 0 && lost >= asked
+}
+
 /// What each side still owes.
 #[derive(Debug)]
 pub(super) struct Progress {
@@ -49,11 +60,12 @@ pub(super) struct Progress {
     heard: BTreeMap<(usize, Place), Instant>,
     /// When a host that was not driven was driven again.
     resumed: BTreeMap<usize, Instant>,
+    carried: Carried,
 }
 
 impl Progress {
     pub(super) const fn new(peaceful: bool) -> Self {
-        Self { peaceful, at: Instant::ZERO, steps: 0, sides: BTreeMap::new(), heard: BTreeMap::new(), resumed: BTreeMap::new() }
+        Self { peaceful, at: Instant::ZERO, steps: 0, sides: BTreeMap::new(), heard: BTreeMap::new(), resumed: BTreeMap::new(), carried: BTreeMap::new() }
     }
 
     fn side(&mut self, side: u32) -> Result<&mut Side, String> {
@@ -98,7 +110,8 @@ impl Progress {
         let silent = now.since(last.into_iter().flatten().max().unwrap_or_default());
         must!(silent <= borne, "side {number} has ended ({reason}) after a silence of {silent}, of {borne} that it may bear");
         // A replayed request makes a connection of which its peer knows nothing: it is never established.
-        let excused = !peaceful || !side.established && matches!(reason, CloseReason::NoAnswer(_)) && side.role == Role::Responder;
+        let unlucky = side.role == Role::Responder || no_answer_arrived(&self.carried, side);
+        let excused = !peaceful || !side.established && matches!(reason, CloseReason::NoAnswer(_)) && unlucky;
         must!(graceful || excused, "nothing was wrong, but side {number} has ended so: {reason}");
         Ok(())
     }
@@ -126,6 +139,10 @@ impl Checker for Progress {
     fn observe(&mut self, now: Instant, event: &Event) -> Result<(), String> {
         match event {
             Event::Step => self.on_step(now)?,
+            Event::Sent { host, to, fate, .. } => {
+                let (arrived, lost) = self.carried.entry((*host, *to)).or_default();
+                *(if matches!(fate, Fate::Lost) { lost } else { arrived }) += 1;
+            }
             Event::Arrived { host, from, .. } => {
                 // A sealed shipment that someone sends on from elsewhere is the peer's still.
                 let from = if matches!(from, Place::Elsewhere(_)) { Place::Elsewhere(0) } else { *from };
