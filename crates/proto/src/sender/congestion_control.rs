@@ -155,7 +155,9 @@ impl SendHalf {
         if !uncovered && !self.has_eligible() {
             return None;
         }
-        let Some(last) = self.path.congestion.exchanges.last() else { return Some(Deadline { at: Instant::ZERO, timer: "state.exchange" }) };
+        let Some(last) = self.path.congestion.exchanges.last() else {
+            return Some(Deadline { at: Instant::ZERO, timer: "state.exchange" });
+        };
         let period = controller.exchange_period();
         let period = if self.exchanges_fill_the_cap() { period.max(self.round_trip() / EXCHANGES_OF_A_ROUND_TRIP) } else { period };
         Some(Deadline { at: last + period, timer: "state.exchange" })

@@ -65,7 +65,15 @@ pub(super) struct Progress {
 
 impl Progress {
     pub(super) const fn new(peaceful: bool) -> Self {
-        Self { peaceful, at: Instant::ZERO, steps: 0, sides: BTreeMap::new(), heard: BTreeMap::new(), resumed: BTreeMap::new(), carried: BTreeMap::new() }
+        Self {
+            peaceful,
+            at: Instant::ZERO,
+            steps: 0,
+            sides: BTreeMap::new(),
+            heard: BTreeMap::new(),
+            resumed: BTreeMap::new(),
+            carried: BTreeMap::new(),
+        }
     }
 
     fn side(&mut self, side: u32) -> Result<&mut Side, String> {
