@@ -80,7 +80,7 @@ impl Meter {
     }
 
     /// Quantiles of the delays from when segments were due, in the end.
-    pub(crate) fn from_due(&mut self) -> Option<Quantiles> {
+    pub(crate) fn delays_from_due(&mut self) -> Option<Quantiles> {
         Quantiles::of(&mut self.from_due)
     }
 
@@ -166,7 +166,7 @@ mod tests {
         assert_eq!(meter.delays().p99_ns, 100_000_000);
         // Those due after none and one seconds are of the warm-up.
         let late = 600_000_000;
-        assert_eq!(meter.from_due(), Some(Quantiles { segments: 2, median_ns: late, p95_ns: late, p99_ns: late }));
-        assert_eq!(Meter::new(4, None).from_due(), None);
+        assert_eq!(meter.delays_from_due(), Some(Quantiles { segments: 2, median_ns: late, p95_ns: late, p99_ns: late }));
+        assert_eq!(Meter::new(4, None).delays_from_due(), None);
     }
 }

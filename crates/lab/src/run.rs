@@ -145,7 +145,7 @@ impl<O: Observer> Visitor for Simulate<'_, O> {
             span_ns: span(&meter, scenario.black_box.rtt).as_nanos(),
             simulated_ns: simulated.as_nanos(),
             delays: meter.delays(),
-            from_due: meter.from_due(),
+            from_due: meter.delays_from_due(),
             batches: std::mem::take(&mut meter.batches),
         };
         Ok((Run { outcome, wall_s }, observer))
