@@ -68,7 +68,7 @@ pub const PAPERS: &[Paper] = &[
         folder: "flagship",
         name: "Segstream",
         subject: "studies of our own",
-        work: "Segstream on links that change and that others share, and its report periods, against targets that we set",
+        work: "Segstream on links that change and that others share, its report periods and its repair units, against targets that we set",
         left_out: "",
     },
 ];

@@ -1,5 +1,5 @@
-//! The flagship's rate control on links that change and that others share, and its report periods: targets of our own, judged
-//! like claims.
+//! The flagship's rate control on links that change and that others share, its report periods and its repair units: targets of our
+//! own, judged like claims.
 //!
 //! Called by [`crate::all`]. The scenarios are named after those of RFC 8867 and RFC 9743 where one fits.
 //!
@@ -17,6 +17,8 @@ mod target;
 
 #[path = "beside_tcp/study.rs"]
 mod beside_tcp;
+#[path = "coded_repair/study.rs"]
+mod coded_repair;
 #[path = "competing_streams/study.rs"]
 mod competing_streams;
 #[path = "pause_and_resume/study.rs"]
@@ -44,6 +46,7 @@ pub(crate) const STUDIES: &[&Study] = &[
     &pause_and_resume::STUDY,
     &policer::STUDY,
     &report_periods::STUDY,
+    &coded_repair::STUDY,
 ];
 
 #[cfg(test)]

@@ -45,6 +45,10 @@ pub struct Outcome {
     pub simulated_ns: u64,
     /// Delays of segments, from first transmission to acceptance.
     pub delays: Delays,
+    /// Of a source with even intervals: from when a segment was due to acceptance. What waited for the window or for packets sent again
+    /// counts there, and does not in `delays`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from_due: Option<Quantiles>,
     /// The run in batches of equal segments, in order of acceptance; the last may be missing.
     pub batches: Vec<Batch>,
 }
@@ -65,6 +69,20 @@ pub struct Delays {
     pub largest: Largest<LARGEST_KEPT>,
 }
 
+/// Quantiles of the delays of segments, without those due in the first two seconds: the window opens then, and an end that measures the
+/// path knows nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Default)]
+pub struct Quantiles {
+    /// Over how many segments.
+    pub segments: u64,
+    /// The median.
+    pub median_ns: u64,
+    /// The 95th percentile.
+    pub p95_ns: u64,
+    /// The 99th percentile.
+    pub p99_ns: u64,
+}
+
 /// A run of segments accepted one after the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Default)]
 pub struct Batch {
@@ -76,6 +94,21 @@ pub struct Batch {
     pub delay_sum_ns: u64,
     /// The time from the last acceptance before them to the last among them.
     pub span_ns: u64,
+}
+
+impl Quantiles {
+    /// Of these delays, in any order; `None` without any.
+    pub(crate) fn of(delays_ns: &mut [u64]) -> Option<Self> {
+        delays_ns.sort_unstable();
+        let at = |share| quantile(delays_ns, share);
+        (!delays_ns.is_empty()).then(|| Self { segments: delays_ns.len() as u64, median_ns: at(0.5), p95_ns: at(0.95), p99_ns: at(0.99) })
+    }
+}
+
+/// The smallest of these values, in ascending order, that at least `share` of all do not exceed; zero without any.
+pub(crate) fn quantile(ascending: &[u64], share: f64) -> u64 {
+    let rank = libm::ceil(share * ascending.len() as f64) as usize;
+    ascending.get(rank.saturating_sub(1)).copied().unwrap_or(0)
 }
 
 impl Outcome {
@@ -109,5 +142,17 @@ impl Outcome {
     /// The mean delay of a segment in milliseconds.
     pub fn delay_ms_mean(&self) -> f64 {
         self.delays.sum_ns as f64 * 1e-6 / self.segments_delivered as f64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantiles_are_values_that_so_many_do_not_exceed() {
+        let mut delays: Vec<u64> = (1..=200).rev().collect();
+        assert_eq!(Quantiles::of(&mut delays), Some(Quantiles { segments: 200, median_ns: 100, p95_ns: 190, p99_ns: 198 }));
+        assert_eq!(Quantiles::of(&mut []), None);
     }
 }

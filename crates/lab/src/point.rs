@@ -7,7 +7,7 @@
 //! maximum carries the number of segments it was taken over.
 
 use crate::experiment::Repeated;
-use crate::outcome::{Batch, LARGEST_KEPT, Outcome};
+use crate::outcome::{Batch, LARGEST_KEPT, Outcome, Quantiles};
 use crate::plan::Plan;
 use crate::runner::{Runner, RunnerError, Sweep};
 use crate::scenario::Scenario;
@@ -136,15 +136,13 @@ impl PointResult {
     /// The 99th percentile of the delay: the median over the runs that every point has, with the interval that
     /// the ranks allow (none below six runs).
     pub fn delay_ms_p99(&self) -> Estimate {
-        let values: Vec<f64> = self.equal_runs().map(|outcome| outcome.delays.p99_ns as f64 * 1e-6).collect();
-        match median(&values, Confidence::P95) {
-            Ok(found) => Estimate {
-                mean: found.value,
-                half_width: found.lower.zip(found.upper).map(|(low, high)| (high - low) / 2.0),
-                samples: found.samples,
-            },
-            Err(_) => Estimate::single(f64::NAN),
-        }
+        median_over_runs(self.equal_runs().map(|outcome| outcome.delays.p99_ns))
+    }
+
+    /// A quantile of the delay from when a segment was due, as [`PointResult::delay_ms_p99`]; not a number unless the source has
+    /// even intervals and ran for longer than the two seconds that are left out.
+    pub fn delay_ms_from_due(&self, quantile: impl Fn(&Quantiles) -> u64) -> Estimate {
+        median_over_runs(self.equal_runs().filter_map(|outcome| outcome.from_due.as_ref().map(&quantile)))
     }
 
     /// The largest delay over the runs that every point has, with what is certain of it from below (order
@@ -210,6 +208,19 @@ impl PointResult {
     /// The runs that every point of its preset has.
     fn equal_runs(&self) -> impl Iterator<Item = &Outcome> {
         self.outcomes.iter().take(self.plan.replications_min as usize)
+    }
+}
+
+/// The median over runs of nanoseconds, in milliseconds, with the interval that the ranks allow.
+fn median_over_runs(nanos: impl Iterator<Item = u64>) -> Estimate {
+    let values: Vec<f64> = nanos.map(|nanos| nanos as f64 * 1e-6).collect();
+    match median(&values, Confidence::P95) {
+        Ok(found) => Estimate {
+            mean: found.value,
+            half_width: found.lower.zip(found.upper).map(|(low, high)| (high - low) / 2.0),
+            samples: found.samples,
+        },
+        Err(_) => Estimate::single(f64::NAN),
     }
 }
 

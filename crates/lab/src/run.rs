@@ -121,7 +121,7 @@ impl<O: Observer> Visitor for Simulate<'_, O> {
         let (sender, receiver) = make(scenario)?;
         let setup = setup(&scenario.black_box, self.check);
         let source = source(scenario, self.segment_bytes);
-        let observer = (Meter::new(scenario.segments()), self.observer);
+        let observer = (Meter::new(scenario.segments(), interval(scenario)), self.observer);
         let mut simulation = Simulation::new(sender, receiver, source, &setup, self.seed, observer)?;
         let began = std::time::Instant::now();
         let end = simulation.run();
@@ -145,6 +145,7 @@ impl<O: Observer> Visitor for Simulate<'_, O> {
             span_ns: span(&meter, scenario.black_box.rtt).as_nanos(),
             simulated_ns: simulated.as_nanos(),
             delays: meter.delays(),
+            from_due: meter.delays_from_due(),
             batches: std::mem::take(&mut meter.batches),
         };
         Ok((Run { outcome, wall_s }, observer))
@@ -162,13 +163,16 @@ fn span(meter: &Meter, rtt: Duration) -> Duration {
 /// Who submits: always, or this many packets a second.
 fn source(scenario: &Scenario, segment_bytes: u64) -> Source {
     let segments = scenario.segments();
-    match scenario.workload.offered {
+    match interval(scenario) {
         None => Source::Backlog { segments, segment_bytes },
-        Some(offered) => {
-            let interval = Duration::from_secs(u64::from(scenario.workload.segment_packets)) / u64::from(offered.max(1));
-            Source::Periodic { segments, segment_bytes, interval }
-        }
+        Some(interval) => Source::Periodic { segments, segment_bytes, interval },
     }
+}
+
+/// From one segment being due to the next; `None` where there is always one.
+fn interval(scenario: &Scenario) -> Option<Duration> {
+    let segment_packets = Duration::from_secs(u64::from(scenario.workload.segment_packets));
+    scenario.workload.offered.map(|offered| segment_packets / u64::from(offered.max(1)))
 }
 
 /// The sender's processor, if its work takes any time.
