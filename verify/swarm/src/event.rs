@@ -230,6 +230,8 @@ pub enum Event {
         steps: u64,
         /// So many bytes.
         bytes: u64,
+        /// Whether it was one turn. A host that was not driven takes all that waits for it at once, which is a turn for each datagram.
+        is_turn: bool,
     },
     /// How many connections a host has.
     Connections {

@@ -140,16 +140,22 @@ impl Swarm {
     /// Lets everything happen that happens by `limit`, or until a check fails.
     fn run_until(&mut self, limit: Instant) {
         while let (Some(step), steps) = work::counted(|| self.network.step(limit)) {
+            let is_turn = !self.resumes(&step);
             let ((), more) = work::counted(|| match step {
                 Step::Arrived(host) | Step::Woken(host) => self.settle(host.0),
                 Step::Task(task) => self.perform(task),
             });
             let bytes = core::mem::take(&mut self.network.middlebox_mut().bytes);
-            self.watch().tell(Event::Worked { steps: steps + more, bytes });
+            self.watch().tell(Event::Worked { steps: steps + more, bytes, is_turn });
             if self.watch().has_failed() {
                 return;
             }
         }
+    }
+
+    /// Whether a host that was not driven takes all that waits at its socket in this step, a turn for each datagram.
+    fn resumes(&self, step: &Step<Task>) -> bool {
+        matches!(step, Step::Task(Task::Mend(number)) if matches!(self.plan.faults[*number].kind, FaultKind::Pause { .. }))
     }
 
     fn perform(&mut self, task: Task) {

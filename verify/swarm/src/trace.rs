@@ -84,7 +84,7 @@ impl fmt::Display for Line<'_> {
             Event::Closed { side, reason } => write!(f, "closed {side} {reason}"),
             Event::Forgotten(side) => write!(f, "forgotten {side}"),
             Event::Kept(kept) => write!(f, "kept {kept:?}"),
-            Event::Worked { steps, bytes } => write!(f, "worked {steps} steps for {bytes} bytes"),
+            Event::Worked { steps, bytes, .. } => write!(f, "worked {steps} steps for {bytes} bytes"),
             Event::Connections { host, count, most } => write!(f, "connections h{host} {count} of {most}"),
             Event::Fault(what) => write!(f, "fault {what}"),
             Event::Crashed(host) => write!(f, "crash h{host}"),

@@ -190,11 +190,11 @@ fn what_is_kept_beyond_the_grant_or_beyond_the_end_is_noticed() {
 #[test]
 fn work_beyond_the_turn_or_beyond_the_bytes_is_noticed() {
     is_noticed("work", "a turn takes", |event| match event {
-        Event::Worked { bytes, .. } => Some(vec![Event::Worked { steps: 20_001, bytes: *bytes }]),
+        Event::Worked { bytes, .. } => Some(vec![Event::Worked { steps: 20_001, bytes: *bytes, is_turn: true }]),
         _ => None,
     });
     is_noticed("work", "bytes have caused", |event| match event {
-        Event::Worked { bytes, .. } => Some(vec![Event::Worked { steps: 20_000, bytes: *bytes / 100 }; 50]),
+        Event::Worked { bytes, .. } => Some(vec![Event::Worked { steps: 20_000, bytes: *bytes / 100, is_turn: true }; 50]),
         _ => None,
     });
 }
