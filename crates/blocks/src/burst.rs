@@ -10,8 +10,7 @@
 //! late timer costs no rate, up to `catch_up`; beyond that it does, or a stall would end in a flood.
 //!
 //! Invariant: between two moments no more leaves than P carries in that time plus `catch_up`, and one
-//! shipment; a burst has at most L, and the control beyond them that left the last place to data. While the caller is idle no credit
-//! accrues.
+//! shipment; a burst has at most L. While the caller is idle no credit accrues.
 
 use core::fmt;
 use segstream_base::quantity::Remainder;
@@ -234,10 +233,8 @@ pub struct Pacer {
     remainder: Remainder,
     burst: Burst,
     idle: bool,
-    /// The largest datagram of data so far.
+    /// The largest datagram sent under this specification.
     largest: Bytes,
-    /// What control has been charged since the last data.
-    control: Bytes,
 }
 
 impl Pacer {
@@ -255,7 +252,6 @@ impl Pacer {
             burst: Burst::first(spec, now),
             idle: false,
             largest: Bytes::ZERO,
-            control: Bytes::ZERO,
         }
     }
 
@@ -290,29 +286,6 @@ impl Pacer {
     #[inline]
     pub fn on_sent(&mut self, now: Instant, bytes: Bytes) {
         let Some(spec) = self.spec else { return };
-        self.largest = self.largest.max(bytes);
-        self.control = Bytes::ZERO;
-        self.charge(now, spec, bytes, 1);
-    }
-
-    /// Control in a datagram of `bytes` has left, whether it was ready or not, while data waits or not.
-    ///
-    /// Invariant: between two shipments of data, control takes no more time than the largest datagram does, and while data waits it leaves the
-    /// last place of a burst. Why: control is not paced. Where it is due more often than the rate allows, data would wait for ever.
-    #[inline]
-    pub fn on_control_sent(&mut self, now: Instant, bytes: Bytes, data_waits: bool) {
-        let Some(spec) = self.spec else { return };
-        let is_last = self.burst.sent.saturating_add(1) >= self.burst.shipments;
-        let places = u32::from(!(data_waits && is_last));
-        let most = self.largest.max(bytes);
-        let charged = bytes.min(most - self.control);
-        self.control += charged;
-        self.charge(now, spec, charged, places);
-    }
-
-    /// Takes the time of `bytes` at P, and so many places of the burst.
-    #[inline]
-    fn charge(&mut self, now: Instant, spec: RateSpec, bytes: Bytes, places: u32) {
         if self.idle {
             self.idle = false;
             self.skip_to(now);
@@ -322,7 +295,8 @@ impl Pacer {
             self.remainder = Remainder::default();
         }
         self.paced += spec.peak.transmit_time(bytes, &mut self.remainder);
-        self.burst.sent = self.burst.sent.saturating_add(places);
+        self.largest = self.largest.max(bytes);
+        self.burst.sent = self.burst.sent.saturating_add(1);
         self.burst.leave_if_over(self.paced);
         self.debug_assert_burst();
     }
@@ -378,6 +352,7 @@ impl Pacer {
         self.remainder = Remainder::default();
         self.burst = self.burst.changed(now, spec);
         self.burst.leave_if_over(self.paced);
+        self.largest = Bytes::ZERO;
         self.spec = Some(spec);
     }
 
@@ -386,7 +361,7 @@ impl Pacer {
         self.spec
     }
 
-    /// The average rate A = 8 F L l with l the largest datagram of data so far; the peak when
+    /// The average rate A = 8 F L l with l the largest datagram sent under the specification; the peak when
     /// smooth or before anything was sent; `None` when unlimited.
     pub fn average(&self) -> Option<Bandwidth> {
         let spec = self.spec?;

@@ -4,9 +4,6 @@ use segstream_swarm::runner;
 
 /// A seed, and what it found.
 const FOUND: &[(u64, &str)] = &[
-    (30_589, "exchanges over a way back that is narrower than their reports were charged more than the rate, and data never left"),
-    (69_895, "with one shipment a burst, states that were due as often as bursts took the place of data in each"),
-    (86_107, "the same"),
     (89_726, "every answer to a connection request was lost, which the checker took for a fault"),
     (100_677, "five shipments a second of small units take longer than the checker waited"),
     (113_566, "a peer at a low rate answered repeated DRs too late, so that a close lost its segments"),

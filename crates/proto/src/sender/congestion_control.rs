@@ -43,12 +43,6 @@ const RTT_INITIAL: Duration = Duration::from_millis(333);
 /// On a path that carries reports, fewer exchanges than this in a row are unacknowledged.
 const UNACKED_MAX: u32 = 256;
 
-/// How many exchanges a round trip has where they are slowed down; as many as the period of a controller gives the shortest one.
-const EXCHANGES_OF_A_ROUND_TRIP: u64 = 16;
-
-/// About the size of an exchange without statements as an IP packet.
-const EXCHANGE_BYTES: u64 = 70;
-
 impl SendHalf {
     /// Starts the controller of `rate` at `initial`, if anything is known; none unless the rate is automatic.
     pub(super) fn start_controller(&mut self, now: Instant, rate: Rate, initial: Option<Bandwidth>) {
@@ -155,21 +149,8 @@ impl SendHalf {
         if !uncovered && !self.has_eligible() {
             return None;
         }
-        let Some(last) = self.path.congestion.exchanges.last() else {
-            return Some(Deadline { at: Instant::ZERO, timer: "state.exchange" });
-        };
-        let period = controller.exchange_period();
-        let period = if self.exchanges_fill_the_cap() { period.max(self.round_trip() / EXCHANGES_OF_A_ROUND_TRIP) } else { period };
-        Some(Deadline { at: last + period, timer: "state.exchange" })
-    }
-
-    /// Whether exchanges that are not acknowledged yet are half of what may be in flight.
-    ///
-    /// Why: a period follows the shortest round trip. Where the way back carries less than the reports that this asks for, they wait there,
-    /// exchanges in flight grow in number, and data would find no room among them for as long as they go on.
-    fn exchanges_fill_the_cap(&self) -> bool {
-        let unacked = self.path.congestion.exchanges.unacked().map_or(0, |(unacked, _)| unacked);
-        unacked > EXCHANGES_OF_A_ROUND_TRIP as u32 && u64::from(unacked) * EXCHANGE_BYTES * 2 >= self.in_flight_cap()
+        let at = self.path.congestion.exchanges.last().map_or(Instant::ZERO, |last| last + controller.exchange_period());
+        Some(Deadline { at, timer: "state.exchange" })
     }
 
     /// Whether a TXS that leaves now for another reason is an exchange as well.
@@ -213,13 +194,12 @@ impl SendHalf {
     pub(super) fn on_state_sent(&mut self, now: Instant, number: ShipmentNumber, state: &State) {
         let bytes = (state.encoded_len() + self.config.overhead_bytes) as u64;
         self.counters.state_shipments += 1;
-        let data_waits = self.has_eligible();
-        self.path.pacer.on_control_sent(now, Bytes::new(bytes), data_waits);
+        self.path.pacer.on_sent(now, Bytes::new(bytes));
         self.path.congestion.exchanges.on_sent(bytes);
         if let Some(delivery) = &mut self.path.congestion.delivery {
             delivery.on_sent(now, number, bytes);
         }
-        if !data_waits {
+        if !self.has_eligible() {
             self.path.pacer.on_idle(now);
         }
         if !state.exchange {
