@@ -462,9 +462,8 @@ impl Connection {
         self.trace_verdicts();
         while let Some(stream) = self.recv.poll_opened() {
             self.on_stream_opened(stream);
-            self.incoming.store.set_granted(self.recv.window_bytes());
         }
-        self.give_back_retired();
+        self.follow_windows();
         while let Some((stream, segment)) = self.recv.poll_dropped() {
             self.incoming.store.empty(stream, segment);
         }
@@ -494,10 +493,10 @@ impl Connection {
         }
     }
 
-    /// Streams of the peer that are retired now have no window any more, so fewer spare buffers are kept.
-    fn give_back_retired(&mut self) {
-        if self.recv.take_retired() {
-            self.incoming.store.set_granted(self.recv.window_bytes());
+    /// The store keeps what the windows of the peer's streams allow: those that are retired have none any more.
+    fn follow_windows(&mut self) {
+        if let Some(bytes) = self.recv.take_window_change() {
+            self.incoming.store.set_granted(bytes);
         }
     }
 

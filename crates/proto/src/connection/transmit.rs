@@ -224,7 +224,7 @@ impl Connection {
             return None;
         }
         let report = self.recv.poll_report(now);
-        self.give_back_retired();
+        self.follow_windows();
         if let Some(report) = report {
             let number = self.protection.counter.take();
             self.write(Kind::Report, number, out, |body| report.encode(body));

@@ -169,8 +169,8 @@ pub struct RecvHalf {
     credit: StreamCredit,
     /// A stream can be retired since the application knows of it.
     may_retire: bool,
-    /// Whether streams have been retired since that was last asked.
-    has_retired_any: bool,
+    /// Whether streams have been opened or retired since that was last asked.
+    streams_changed: bool,
     reports: Reports,
     confirmations: Confirmations,
     /// What the streams are granted of the endpoint's budgets; none where there is no endpoint.
@@ -204,7 +204,7 @@ impl RecvHalf {
             streams: LiveStreams::default(),
             credit: StreamCredit::new(config.streams_max),
             may_retire: false,
-            has_retired_any: false,
+            streams_changed: false,
             reports: Reports::new(now),
             confirmations: Confirmations::default(),
             memory: None,
@@ -437,6 +437,7 @@ impl RecvHalf {
         self.streams.insert(id, stream);
         self.credit.on_opened(id);
         self.opened.push_back(id);
+        self.streams_changed = true;
     }
 
     /// The grant frames of the streams that are open, for a connection confirm.

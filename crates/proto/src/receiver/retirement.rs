@@ -23,9 +23,9 @@ impl RecvHalf {
         self.streams.get(number).is_none() && self.credit.was_opened(number)
     }
 
-    /// Whether streams have been retired since this was last asked, so that less is granted.
-    pub(crate) const fn take_retired(&mut self) -> bool {
-        core::mem::replace(&mut self.has_retired_any, false)
+    /// The windows of all streams together, in bytes, if streams have been opened or retired since this was last asked.
+    pub(crate) fn take_window_change(&mut self) -> Option<u64> {
+        core::mem::take(&mut self.streams_changed).then(|| self.window_bytes())
     }
 
     /// The application is still to be told of stream `number`: until then it stays, since one without a segment may have ended.
@@ -51,7 +51,7 @@ impl RecvHalf {
                 memory.give_back(stream.charge());
             }
             stream.on_retired();
-            self.has_retired_any = true;
+            self.streams_changed = true;
             let schedule = &mut self.reports.schedule;
             if self.credit.on_retired() {
                 schedule.report_now(now);

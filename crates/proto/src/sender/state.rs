@@ -88,10 +88,10 @@ impl StateTimer {
     pub(super) fn schedule_immediate(&mut self, now: Instant) {
         // The first state has no predecessor to be spaced from.
         let earliest = if self.sync == ExchangeNumber::FIRST { now } else { now.max(self.last_sent + self.period.error() / 4) };
-        self.immediate_at = Some(self.immediate_at.map_or(earliest, |at| at.min(earliest)));
+        self.schedule_at(earliest);
     }
 
-    /// The next state leaves at `at`, whatever its distance to the last.
+    /// The next state leaves at `at` at the latest, whatever its distance to the last.
     pub(super) fn schedule_at(&mut self, at: Instant) {
         self.immediate_at = Some(self.immediate_at.map_or(at, |earlier| earlier.min(at)));
     }
@@ -111,8 +111,7 @@ impl StateTimer {
         }
         let many = self.judged >= u64::from(window).max(JUDGED_LEAST);
         let period = if many { self.period.error() } else { self.period.normal() };
-        let at = now.max(self.last_sent + period);
-        self.immediate_at = Some(self.immediate_at.map_or(at, |earlier| earlier.min(at)));
+        self.schedule_at(now.max(self.last_sent + period));
     }
 
     pub(super) fn set_round_trip(&mut self, round_trip: Duration, shipment_time: Duration, window: u64) {
