@@ -3,7 +3,7 @@
 //! Called by the study beside it.
 //!
 //! Invariant: the distribution of losses is calculated, never drawn. A code is as good as one can be (MDS): any n of the units of a
-//! segment of n, with its repair units, restore the segment.
+//! segment of n, with its repair units, restore the segment. Why nothing of the sender's own calculation is called: it is what is judged.
 
 /// A process that loses units one after the other.
 #[derive(Clone, Copy, Debug)]

@@ -5,9 +5,7 @@
 //! Invariant: margins are named in the text of the claim that has them.
 
 use super::bounds::{Losses, measured_high};
-use super::{
-    BURSTS, Coding, OFFERED, OFFERED_LESS, Over, P50, P95, P99, Promise, RATES, RTT_MS, RTTS_MS, UNITS, at, floor_ms, ms, sent_more, signed,
-};
+use super::{BURSTS, Coding, Over, P50, P95, P99, Promise, RATES, RTT_MS, RTTS_MS, UNITS, at, floor_ms, ms, sent_more, signed};
 use crate::flagship::target::{Place, judged};
 use segstream_lab::claim::Finding;
 use segstream_lab::measured::Measured;
@@ -55,14 +53,12 @@ pub(super) fn perfect_code(losses: Losses) -> f64 {
 
 /// The same at the loss that may be measured in a second.
 pub(super) fn perfect_code_as_measured(rate: f64) -> f64 {
-    let offered = if rate < 1e-1 { OFFERED } else { OFFERED_LESS };
-    perfect_code(Losses::random(measured_high(rate, f64::from(offered))))
+    perfect_code(Losses::random(measured_high(rate, f64::from(Promise::Reliable.offered(rate)))))
 }
 
 pub(super) fn costs_no_more_than_a_perfect_code(points: &Measured) -> Option<Finding> {
     let place = |rate: f64| {
-        let coding = if rate < 1e-1 { Coding::BOTH } else { Coding::BOTH_MORE };
-        let more = sent_more(at(points, Over::Loss, Promise::Reliable, coding, rate)?);
+        let more = sent_more(at(points, Over::Loss, Promise::Reliable, Coding::both_at(rate), rate)?);
         let most = perfect_code_as_measured(rate);
         Some(Place::new(format!("{rate:e}"), format!("{more:.2} of {most:.2} %"), more <= most))
     };

@@ -150,9 +150,8 @@ fn bounds(points: &Measured) -> TextTable {
         rows.push(vec![name, coding.name(), format!("{:.2}", sent_more(result)), of_any_length, perfect, as_measured]);
     };
     for rate in RATES {
-        let coding = if rate < 1e-1 { Coding::BOTH } else { Coding::BOTH_MORE };
         let as_measured = format!("{:.2}", perfect_code_as_measured(rate));
-        row(format!("{rate:e}"), Over::Loss, rate, coding, Losses::random(rate), rate, as_measured);
+        row(format!("{rate:e}"), Over::Loss, rate, Coding::both_at(rate), Losses::random(rate), rate, as_measured);
     }
     for burst in BURSTS.into_iter().filter(|burst| *burst > 1.0) {
         row(format!("1e-2 in {burst}"), Over::Burst, burst, Coding::BOTH, Losses::bursts(RATE, burst), RATE, String::new());

@@ -126,6 +126,11 @@ impl Promise {
         }
     }
 
+    /// Units a second that are due at `rate`.
+    fn offered(self, rate: f64) -> u32 {
+        if self == Self::Reliable && rate >= 1e-1 { OFFERED_LESS } else { OFFERED }
+    }
+
     fn tolerance(self) -> Tolerance {
         match self {
             Self::Reliable => Tolerance::reliable(UNITS),
@@ -148,6 +153,11 @@ impl Coding {
     /// What reliable segments at 1e-1 need.
     const BOTH_MORE: Self = Self::Both(20);
     const ALL: [Self; 3] = [Self::None, Self::Hedged, Self::BOTH];
+
+    /// Both, with the budget that reliable segments need at `rate`.
+    const fn both_at(rate: f64) -> Self {
+        if rate < 1e-1 { Self::BOTH } else { Self::BOTH_MORE }
+    }
 
     fn name(self) -> String {
         match self {
@@ -192,7 +202,6 @@ impl Over {
 /// # Panics
 /// When the scheme is not in the registry or has no such setting: a fault of the study.
 fn scenario(promise: Promise, coding: Coding, loss: &LossSpec, rtt_ms: u64) -> Scenario {
-    let heavy = promise == Promise::Reliable && loss.mean() >= 1e-1;
     let mut scenario = Scenario::default().with(|it| {
         it.scheme = registry::find("segstream").expect("a study's scheme is in the registry").config();
         it.black_box.bandwidth = mbit(100);
@@ -202,7 +211,7 @@ fn scenario(promise: Promise, coding: Coding, loss: &LossSpec, rtt_ms: u64) -> S
         it.workload.packet_bytes = PACKET_BYTES;
         it.workload.segment_packets = UNITS;
         it.workload.tolerance = promise.tolerance();
-        it.workload.offered = Some(if heavy { OFFERED_LESS } else { OFFERED });
+        it.workload.offered = Some(promise.offered(loss.mean()));
     });
     scenario.set("coding", &coding.setting(rtt_ms)).expect("a study's scheme has its settings");
     scenario
