@@ -3,7 +3,8 @@
 //! One of the checkers. Source: spec 6.4 (after a graceful close no accepted segment is without a verdict), 6.6 (how
 //! long silence is borne), 9.1.
 //!
-//! Invariant: what excuses an end other than the graceful one is a fault of the plan; in a peaceful run there is none.
+//! Invariant: what excuses an end other than the graceful one is a fault of the plan; in a peaceful run there is none but that no answer to a
+//! request for a connection arrived.
 
 use super::{Checker, must};
 use crate::event::{Event, Fate, Place, SegmentName, StreamName};
