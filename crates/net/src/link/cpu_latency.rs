@@ -2,14 +2,15 @@
 //!
 //! Called by the relay in every turn that polls for arrivals.
 //!
-//! A processor in a deep sleep state wakes late. A virtual processor wakes only when its host schedules it again, which takes
-//! milliseconds on a busy host. So the relay requests zero wake-up latency while there is traffic. An idle link saves the energy.
+//! A processor in a deep sleep state wakes late. So the relay requests zero wake-up latency while there is traffic, and where no
+//! such request keeps a processor from halting, `idle_poll` does. An idle link saves the energy.
 //!
 //! Source: `/dev/cpu_dma_latency`, the kernel's PM QoS interface. The request lasts as long as the file is open, so it ends with the
 //! program, however that ends. Limit: Linux, as root; elsewhere nothing is requested.
 //!
 //! Invariant: a refusal is no error, and the request ends [`IDLE_TIMEOUT`] after the last datagram.
 
+use super::idle_poll::IdlePoll;
 use segstream_base::{Duration, Instant};
 use std::fs::File;
 
@@ -21,6 +22,7 @@ const IDLE_TIMEOUT: Duration = Duration::from_secs(1);
 pub(super) struct CpuLatencyRequest {
     wanted: bool,
     request: Option<File>,
+    idle_poll: Option<IdlePoll>,
     active_at: Instant,
     was_granted: bool,
 }
@@ -28,25 +30,31 @@ pub(super) struct CpuLatencyRequest {
 impl CpuLatencyRequest {
     /// No request yet; none will be made unless `wanted`.
     pub(super) fn new(wanted: bool) -> Self {
-        Self { wanted, request: None, active_at: Instant::ZERO, was_granted: false }
+        Self { wanted, request: None, idle_poll: None, active_at: Instant::ZERO, was_granted: false }
     }
 
     /// Records at `now` whether there is traffic.
     pub(super) fn note(&mut self, now: Instant, traffic: bool) {
         if traffic {
             self.active_at = now;
-            if self.wanted && self.request.is_none() {
+            if self.wanted && !self.is_held() {
                 self.request = request_no_latency();
-                self.was_granted |= self.request.is_some();
+                self.idle_poll = IdlePoll::begin();
+                self.was_granted |= self.is_held();
                 // Why: a request that was refused once will be refused again.
-                self.wanted = self.request.is_some();
+                self.wanted = self.is_held();
             }
-        } else if self.request.is_some() && now.since(self.active_at) >= IDLE_TIMEOUT {
-            self.request = None;
+        } else if self.is_held() && now.since(self.active_at) >= IDLE_TIMEOUT {
+            (self.request, self.idle_poll) = (None, None);
         }
     }
 
-    /// Whether the request was ever granted.
+    /// Whether processors are kept awake now.
+    fn is_held(&self) -> bool {
+        self.request.is_some() || self.idle_poll.is_some()
+    }
+
+    /// Whether processors were ever kept awake.
     pub(super) fn was_granted(&self) -> bool {
         self.was_granted
     }
@@ -75,20 +83,20 @@ mod tests {
         let at = |millis| Instant::ZERO + Duration::from_millis(millis);
         let mut cpu_latency = CpuLatencyRequest::new(true);
         cpu_latency.note(at(0), false);
-        assert!(cpu_latency.request.is_none());
+        assert!(!cpu_latency.is_held());
         cpu_latency.note(at(1000), true);
-        // Only the administrator is granted it.
-        assert_eq!(cpu_latency.request.is_some(), cpu_latency.was_granted());
+        // The administrator is granted the request, and everyone may spin, where that helps.
+        assert_eq!(cpu_latency.is_held(), cpu_latency.was_granted());
         cpu_latency.note(at(1999), false);
-        assert_eq!(cpu_latency.request.is_some(), cpu_latency.was_granted());
+        assert_eq!(cpu_latency.is_held(), cpu_latency.was_granted());
         cpu_latency.note(at(2000), false);
-        assert!(cpu_latency.request.is_none());
+        assert!(!cpu_latency.is_held());
     }
 
     #[test]
     fn nothing_is_asked_unless_wanted() {
         let mut cpu_latency = CpuLatencyRequest::new(false);
         cpu_latency.note(Instant::ZERO, true);
-        assert!(cpu_latency.request.is_none() && !cpu_latency.was_granted());
+        assert!(!cpu_latency.is_held() && !cpu_latency.was_granted());
     }
 }

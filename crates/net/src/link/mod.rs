@@ -11,7 +11,7 @@
 //! - [`relay`]: the loop, on the caller's thread.
 //! - `emulation`: the two paths and the packets on them, for every kind of link.
 //! - `client_table`, `departure_queue`, `packet_buffers`: the clients, the datagrams by departure time, and their bytes.
-//! - `wait_policy`, [`priority`], `cpu_latency`: when to sleep, real-time scheduling, and low wake-up latency.
+//! - `wait_policy`, [`priority`], `cpu_latency`, `idle_poll`: when to sleep, real-time scheduling, and low wake-up latency.
 //! - `tun` (Linux): the same between two network namespaces, for the packets of any program.
 //! - `queueing`: how long packets have waited in the emulated queues.
 //! - [`lateness`], `socket_drops`, [`report`]: how exact the emulation was; [`watch`]: the same while it runs.
@@ -27,6 +27,7 @@ pub mod config;
 mod cpu_latency;
 mod departure_queue;
 mod emulation;
+mod idle_poll;
 pub mod lateness;
 mod packet_buffers;
 pub mod priority;

@@ -1,0 +1,142 @@
+//! Threads that keep the processors of a virtual machine from halting while datagrams are on their way: idle polling.
+//!
+//! Called by `cpu_latency`, for as long as there is traffic.
+//!
+//! A processor with nothing to do halts. A halted virtual processor gives its real one back, and runs again only when the host has
+//! scheduled it, which on a busy host takes milliseconds: `/proc/stat` counts them as stolen. The kernel polls instead when it is
+//! asked for zero wake-up latency, but only with an idle driver, and a virtual machine often has none. So one thread for each
+//! processor spins at the lowest priority there is, `SCHED_IDLE`: any other thread preempts it as soon as it wakes.
+//!
+//! Sources: sched(7) `SCHED_IDLE`, the kernel's parameter `idle=poll`, `/sys/devices/system/cpu/cpuidle/current_driver`.
+//!
+//! Invariant: a refusal is no error, and the threads end with the value.
+//!
+//! Limit: Linux, and at most [`PROCESSORS`] processors; elsewhere nothing spins.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+
+/// So many processors are kept from halting at most. Why: a link and its two ends keep no more than three busy, and the kernel wakes a
+/// thread where it ran before.
+#[cfg(target_os = "linux")]
+const PROCESSORS: usize = 8;
+
+/// The threads that spin, until this is dropped.
+#[derive(Debug)]
+pub(super) struct IdlePoll {
+    ended: Arc<AtomicBool>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl IdlePoll {
+    /// Begins to spin where processors halt whatever wake-up latency is requested; `None` where they do not, or where the system permits
+    /// no thread of idle priority.
+    #[cfg(target_os = "linux")]
+    pub(super) fn begin() -> Option<Self> {
+        let has_driver =
+            std::fs::read_to_string("/sys/devices/system/cpu/cpuidle/current_driver").is_ok_and(|driver| driver.trim() != "none");
+        if has_driver {
+            return None;
+        }
+        let ended = Arc::new(AtomicBool::new(false));
+        let threads: Vec<_> = linux::permitted_processors().into_iter().filter_map(|processor| linux::spin_on(processor, &ended)).collect();
+        (!threads.is_empty()).then_some(Self { ended, threads })
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    pub(super) fn begin() -> Option<Self> {
+        None
+    }
+}
+
+impl Drop for IdlePoll {
+    fn drop(&mut self) {
+        self.ended.store(true, Ordering::Relaxed);
+        for thread in self.threads.drain(..) {
+            // Why ignored: the thread has nothing to say.
+            let _ = thread.join();
+        }
+    }
+}
+
+#[cfg(target_os = "linux")]
+mod linux {
+    use super::{Arc, AtomicBool, JoinHandle, Ordering, PROCESSORS};
+    use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+    use std::hint::black_box;
+    use thread_priority::{
+        NormalThreadSchedulePolicy, ThreadPriority, ThreadSchedulePolicy, set_thread_priority_and_policy, thread_native_id,
+    };
+
+    const IDLE: ThreadSchedulePolicy = ThreadSchedulePolicy::Normal(NormalThreadSchedulePolicy::Idle);
+
+    /// How many additions a thread makes before it looks again whether it is to end: a few microseconds.
+    const ADDITIONS: u32 = 10_000;
+
+    /// The processors that this process may use.
+    pub(super) fn permitted_processors() -> Vec<usize> {
+        let Ok(permitted) = sched_getaffinity(None) else { return Vec::new() };
+        (0..CpuSet::MAX_CPU).filter(|processor| permitted.is_set(*processor)).take(PROCESSORS).collect()
+    }
+
+    /// A thread that spins on `processor` until `ended`, at idle priority or not at all.
+    pub(super) fn spin_on(processor: usize, ended: &Arc<AtomicBool>) -> Option<JoinHandle<()>> {
+        let ended = ended.clone();
+        let spin = move || {
+            let mut only = CpuSet::new();
+            only.set(processor);
+            let is_idle = set_thread_priority_and_policy(thread_native_id(), ThreadPriority::Min, IDLE).is_ok();
+            if !is_idle || sched_setaffinity(None, &only).is_err() {
+                return;
+            }
+            while !ended.load(Ordering::Relaxed) {
+                // Why no spin-loop hint: a host takes a virtual processor that pauses for one that waits in vain, and deschedules it.
+                let mut sum = 0u32;
+                for addition in 0..ADDITIONS {
+                    sum = black_box(sum.wrapping_add(addition));
+                }
+            }
+        };
+        std::thread::Builder::new().name(format!("idle-poll-{processor}")).spawn(spin).ok()
+    }
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+    use std::path::Path;
+
+    fn tasks() -> usize {
+        let Ok(tasks) = std::fs::read_dir("/proc/self/task") else { return 0 };
+        tasks.flatten().filter(|task| is_idle_poll(&task.path())).count()
+    }
+
+    fn is_idle_poll(task: &Path) -> bool {
+        std::fs::read_to_string(task.join("comm")).is_ok_and(|name| name.starts_with("idle-poll"))
+    }
+
+    /// The scheduling policy of a task: field 41 of proc_pid_stat(5).
+    fn policy(task: &Path) -> Option<u32> {
+        let stat = std::fs::read_to_string(task.join("stat")).ok()?;
+        stat.rsplit(')').next()?.split_whitespace().nth(38)?.parse().ok()
+    }
+
+    #[test]
+    fn the_threads_spin_at_idle_priority_and_end_with_the_value() {
+        const SCHED_IDLE: u32 = 5;
+        let Some(poll) = IdlePoll::begin() else { return };
+        let begun = std::time::Instant::now();
+        let all_idle = || {
+            let Ok(tasks) = std::fs::read_dir("/proc/self/task") else { return false };
+            let mut tasks = tasks.flatten().map(|task| task.path()).filter(|task| is_idle_poll(task)).peekable();
+            tasks.peek().is_some() && tasks.all(|task| policy(&task) == Some(SCHED_IDLE))
+        };
+        while !all_idle() {
+            assert!(begun.elapsed().as_secs() < 20, "a thread does not have idle priority");
+            std::thread::yield_now();
+        }
+        drop(poll);
+        assert_eq!(tasks(), 0);
+    }
+}
