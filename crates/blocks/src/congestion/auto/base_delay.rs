@@ -56,6 +56,17 @@ impl BaseDelay {
         base
     }
 
+    /// The base was found too low, by `rise`.
+    pub(super) fn raise(&mut self, now: Instant, rise: i64) {
+        let second = now.as_nanos() / 1_000_000_000;
+        let fresh = self.buckets.iter().filter(|(of, _)| second.abs_diff(*of) < BUCKETS);
+        if let Some(base) = fresh.map(|(_, least)| least.saturating_add(rise)).min() {
+            self.clear();
+            self.buckets[(second % BUCKETS) as usize] = (second, base);
+            (self.held, self.held_at) = (base, second);
+        }
+    }
+
     /// Forgets everything: the path has changed.
     pub(super) fn clear(&mut self) {
         self.buckets = [EMPTY; BUCKETS as usize];
@@ -78,6 +89,20 @@ mod tests {
         assert_eq!(base.on_delay(at(10), 300, false), -500);
         assert_eq!(base.on_delay(at(11), 400, false), 300);
         assert_eq!(base.on_delay(at(11), 250, false), 250);
+    }
+
+    #[test]
+    fn a_base_that_was_too_low_rises_and_falls_again_with_the_delay() {
+        let mut base = BaseDelay::default();
+        base.on_delay(at(1), 1_000, false);
+        base.on_delay(at(2), 9_000, false);
+        base.raise(at(3), 5_000);
+        assert_eq!(base.on_delay(at(3), 8_000, false), 6_000);
+        assert_eq!(base.on_delay(at(4), 4_000, false), 4_000);
+        // Of an empty one nothing is known to rise.
+        let mut base = BaseDelay::default();
+        base.raise(at(3), 5_000);
+        assert_eq!(base.on_delay(at(4), 7_000, false), 7_000);
     }
 
     #[test]

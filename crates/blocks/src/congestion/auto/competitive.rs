@@ -16,7 +16,7 @@
 
 use super::cubic_window::CubicWindow;
 use super::delay_mode::DelayMode;
-use super::drain::{DRAIN_RATE, Drain};
+use super::drain::{DRAIN_RATE, Drain, Others};
 use super::readings::View;
 use super::{Memory, Mode, law};
 use segstream_base::{Duration, Instant};
@@ -32,13 +32,17 @@ const LOSS_MOST: f64 = 0.05;
 /// Growth a round trip beyond CUBIC's while defending: always, and so much more the less the kind has.
 const GROWTH: f64 = 0.03;
 const GROWTH_SMALL: f64 = 0.1;
+/// The share of the kind where no drain could tell it.
+const KIND_UNKNOWN: f64 = 0.5;
 /// No share of the kind counts as less, and what part of a new measurement is believed.
 const KIND_FLOOR: f64 = 0.02;
 const BELIEVED: f64 = 0.6;
 /// From this share of the kind on nobody else is there.
 const KIND_ALONE: f64 = 0.7;
-/// So many drains in turn must empty the queue, by a share of the kind above this if it can be told.
+/// So many drains in turn must empty the queue, by a share of the kind above this if it can be told. A queue below this part of the longest
+/// is emptied by the absence of anyone, and such a drain does not count.
 const EMPTIED: u32 = 2;
+const EMPTIED_FROM: f64 = 0.5;
 const KIND_EMPTIES: f64 = 0.6;
 /// Control times, and seconds at least, without a queue after which there is no competition; a queue below this part of the longest
 /// is none.
@@ -72,11 +76,15 @@ pub(super) struct Competitive {
 }
 
 impl Competitive {
-    /// Begins at `share` bytes a second, which is what we had before others came, where all of this kind have the share `kind`.
-    pub(super) fn new(view: &View, share: f64, kind: f64, memory: &Memory) -> Self {
+    /// Begins at `share` bytes a second, which is what we had before `others` came.
+    pub(super) fn new(view: &View, share: f64, others: Others, memory: &Memory) -> Self {
         let share = share.min((SHARE_FIRST * memory.service_most).max(view.received));
         let returned = memory.left_at.is_some_and(|at| view.now.since(at) < RETURN_SOON);
-        let window = CubicWindow::new(view.now, share * (view.rtt + view.queue) / view.datagram);
+        let mut window = CubicWindow::new(view.now, share * (view.rtt + view.queue) / view.datagram);
+        // Why: a queue that tells no share is short. Others have answered its losses, and we have not. With noise it may not be one.
+        if others.kind.is_none() && view.noise == 0.0 {
+            window.decrease(view.now);
+        }
         Self {
             window,
             decreased_at: view.now,
@@ -87,7 +95,7 @@ impl Competitive {
             slot: view.slot,
             emptied: 0,
             stay_until: view.now + if returned { STAY } else { Duration::ZERO },
-            kind: kind.max(KIND_FLOOR),
+            kind: others.kind.unwrap_or(KIND_UNKNOWN).max(KIND_FLOOR),
             window_then: window.get(),
         }
     }
@@ -157,7 +165,9 @@ impl Competitive {
         // Why the share too: who does not know the base delay takes what it sees first of it for an empty queue.
         let is_kind = kind.is_none_or(|kind| kind > KIND_EMPTIES);
         let has_emptied = drain.has_emptied(law::target(rate, view.datagram) / 2.0);
-        self.emptied = if has_emptied && is_kind { self.emptied + 1 } else { 0 };
+        if drain.queue_before() > EMPTIED_FROM * self.queue_most {
+            self.emptied = if has_emptied && is_kind { self.emptied + 1 } else { 0 };
+        }
         let is_alone = kind.is_some() && self.kind > KIND_ALONE;
         let over = is_alone || (self.emptied >= EMPTIED && view.now > self.stay_until);
         if over {

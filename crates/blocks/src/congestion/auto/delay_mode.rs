@@ -20,7 +20,7 @@
 
 use super::competing_flows::CompetingFlows;
 use super::competitive::Competitive;
-use super::drain::{DRAIN_RATE, Drain, KIND_UNKNOWN};
+use super::drain::{DRAIN_RATE, Drain, Others};
 use super::policed::{self, Policed};
 use super::probe::{self, Probing};
 use super::queue_loss::QueueLoss;
@@ -58,8 +58,8 @@ const DRAIN_SEEN: f64 = 0.6;
 /// The bounds of a drain's length in seconds: the longer costs 3 % of a slot.
 const DRAIN_LEAST: f64 = 0.01;
 const DRAIN_MOST: f64 = 0.12;
-/// When all of a full share is drained and rho falls by less than this, the delay is the path's.
-const FALL_OF_PATH: f64 = 0.1;
+/// Where there was noise a drain lasts so many control times at least, or it tells nothing of the queue.
+const DRAIN_IN_NOISE: f64 = 0.5;
 /// Loss that comes with a queue means nothing in the mode's first second, whose start it is.
 const SETTLED: Duration = Duration::from_secs(1);
 
@@ -133,10 +133,10 @@ impl DelayMode {
         if policed::is_suspicious(view, memory) {
             return Mode::Policed(Policed::new(view)).enter(view, memory);
         }
-        let kind = self.drain_is_over(view, memory).or_else(|| self.loses_to_others(view, target));
-        if let Some(kind) = kind {
+        let others = self.drain_is_over(view, memory).or_else(|| self.loses_to_others(view, target));
+        if let Some(others) = others {
             let share = self.competing_flows.share_before(view.now, self.share);
-            return Mode::Competitive(Box::new(Competitive::new(view, share, kind, memory))).enter(view, memory);
+            return Mode::Competitive(Box::new(Competitive::new(view, share, others, memory))).enter(view, memory);
         }
         if self.drains(view, target, memory) {
             return (self.share * DRAIN_RATE, None);
@@ -211,23 +211,29 @@ impl DelayMode {
         service > DROP * view.sent && view.queue > LONG * law::target(self.share, view.datagram)
     }
 
-    /// Once the echoes of a drain have come: the share of this kind, if others keep a queue.
-    fn drain_is_over(&mut self, view: &View, memory: &mut Memory) -> Option<f64> {
+    /// Once the echoes of a drain have come: those who keep a queue.
+    fn drain_is_over(&mut self, view: &View, memory: &mut Memory) -> Option<Others> {
         let drain = self.drain.as_mut()?;
         drain.record(view);
         if drain.is_sending_less(view.now) || !drain.is_over(view) {
             return None;
         }
         let drain = self.drain.take()?;
-        let is_path = drain.fall(view).is_some_and(|fall| fall < FALL_OF_PATH) && self.competing_flows.clear_if_path(memory);
-        memory.path_is_longer |= is_path;
-        if is_path { None } else { drain.others_keep_a_queue(view, memory.service_most) }
+        if drain.met_no_queue(view) && self.competing_flows.clear_if_path(memory) {
+            memory.path_is_longer = true;
+            return None;
+        }
+        if drain.may_be_noise(view) {
+            memory.base_rises = drain.rise_of_base(view);
+            return None;
+        }
+        drain.others_keep_a_queue(view, memory.service_most)
     }
 
-    /// The share of this kind, if loss has come with a queue from one slot into the next.
+    /// Those whose queue loss has come with, from one slot into the next.
     ///
     /// Why so long: of a newcomer that overshoots it comes for a moment, and the drain between the slots shows him the base delay.
-    fn loses_to_others(&mut self, view: &View, target: f64) -> Option<f64> {
+    fn loses_to_others(&mut self, view: &View, target: f64) -> Option<Others> {
         if view.now.since(self.since) < SETTLED {
             return None;
         }
@@ -236,7 +242,7 @@ impl DelayMode {
             self.lost_in = None;
             return None;
         }
-        (*self.lost_in.get_or_insert(view.slot) != view.slot).then_some(KIND_UNKNOWN)
+        (*self.lost_in.get_or_insert(view.slot) != view.slot).then_some(Others { kind: None })
     }
 
     /// Whether the queue is being drained now.
@@ -267,6 +273,7 @@ impl DelayMode {
     /// A drain of one and a half times what `queue` needs when those who drain have `part` of the bottleneck.
     fn begin_drain(&mut self, view: &View, queue: f64, part: f64, is_scheduled: bool) {
         let span = (1.5 * queue / ((1.0 - DRAIN_RATE) * part)).clamp(DRAIN_LEAST, DRAIN_MOST);
+        let span = if view.noise_before > 0.0 { span.max(DRAIN_IN_NOISE * view.tau) } else { span };
         self.drain = Some(Drain::new(view, span, is_scheduled));
         self.drained_at = view.now;
         self.frozen_until = view.now + Duration::from_secs_f64(span + view.tau / 2.0);

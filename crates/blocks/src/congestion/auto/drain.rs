@@ -24,8 +24,17 @@ const DATAGRAMS: f64 = 4.0;
 const EXCHANGES: u32 = 3;
 /// Where this kind has more than this part of the bottleneck, others are no reason to change anything.
 const KIND_MOST: f64 = 0.64;
-/// The share of this kind where no drain could tell it.
-pub(super) const KIND_UNKNOWN: f64 = 0.5;
+/// From this traffic intensity on the queue grew because the bottleneck is slower: a flow in its usual growth adds less.
+const GROWS_FAST: f64 = 1.1;
+/// A queue of up to so many times the noise of the last while may be the path's, and when rho falls by less than this in a drain it is.
+const PATH_NOISES: f64 = 2.0;
+const FALL_OF_PATH: f64 = 0.1;
+
+/// Others that fill the queue, and the share of this kind at the bottleneck if a drain could tell it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Others {
+    pub(super) kind: Option<f64>,
+}
 
 /// A drain that goes on, or is over and waits for its echoes.
 #[derive(Clone, Copy, Debug)]
@@ -34,9 +43,10 @@ pub(super) struct Drain {
     until: Instant,
     /// All senders of this kind drain at this moment.
     is_scheduled: bool,
-    /// The queue and the traffic intensity before it.
+    /// The queue, the traffic intensity, and what arrived a second before it.
     queue_before: f64,
     rho_before: f64,
+    received_before: f64,
     /// Sums over the exchanges of the drain that met a queue.
     alpha: f64,
     beta: f64,
@@ -54,6 +64,7 @@ impl Drain {
             is_scheduled,
             queue_before: view.queue,
             rho_before: view.rho,
+            received_before: view.received,
             alpha: 0.0,
             beta: 0.0,
             exchanges: 0,
@@ -64,6 +75,11 @@ impl Drain {
     /// Whether less is to be sent now.
     pub(super) fn is_sending_less(&self, now: Instant) -> bool {
         now < self.until
+    }
+
+    /// The queue before it.
+    pub(super) const fn queue_before(&self) -> f64 {
+        self.queue_before
     }
 
     /// Whether all echoes of it have come.
@@ -95,22 +111,50 @@ impl Drain {
         self.fall(view).map(|fall| (fall / (1.0 - DRAIN_RATE)).clamp(0.0, 1.0))
     }
 
-    /// The share of this kind, if others kept a queue through the drain. `service` is the best service seen.
-    pub(super) fn others_keep_a_queue(&self, view: &View, service: f64) -> Option<f64> {
+    /// Whether what looked like a queue did not answer the drain, so that it is the path's own.
+    pub(super) fn met_no_queue(&self, view: &View) -> bool {
+        self.fall(view).is_some_and(|fall| fall < FALL_OF_PATH)
+    }
+
+    /// Whether what looked like a queue may be what noise has left: it is as short, and the drain does not tell more of it.
+    ///
+    /// Why: with jitter that keeps the order what is sent densely arrives later than what is sent sparsely, with no queue.
+    pub(super) fn may_be_noise(&self, view: &View) -> bool {
+        self.queue_before < PATH_NOISES * view.noise_before && (self.fall(view).is_none() || self.met_no_queue(view))
+    }
+
+    /// By how much the base delay is higher than it was thought, if all senders of this kind have drained and met no queue.
+    pub(super) fn rise_of_base(&self, view: &View) -> Option<f64> {
+        let is_told = self.is_scheduled && self.exchanges >= EXCHANGES && self.met_no_queue(view);
+        is_told.then_some(self.least)
+    }
+
+    /// Those who kept a queue through the drain. `service` is the best service seen.
+    pub(super) fn others_keep_a_queue(&self, view: &View, service: f64) -> Option<Others> {
         // Why: where one datagram takes a control time, a drain is a datagram more or less, and every queue remains.
         if view.datagram > service * view.tau || self.has_grown() {
             return None;
         }
-        let long = STANDING_PART * law::standing(view.tau) + DATAGRAMS * view.datagram_time + view.noise;
+        let long = STANDING_PART * law::standing(view.tau) + DATAGRAMS * self.datagram_time(view) + view.noise;
         let remains = self.queue_before > long && self.least > REMAINING * self.queue_before && self.exchanges >= EXCHANGES;
-        let kind = self.kind(view).unwrap_or(KIND_UNKNOWN);
-        (self.is_scheduled && remains && kind < KIND_MOST).then_some(kind)
+        let kind = self.kind(view);
+        (self.is_scheduled && remains && kind.is_none_or(|kind| kind < KIND_MOST)).then_some(Others { kind })
     }
 
-    /// Whether the queue grew although this kind sent less: the bottleneck has become slower, or others have just begun. What others
+    /// The time of a datagram at the bottleneck: whoever knows the part that they have of it knows what it serves.
+    ///
+    /// Why: a newcomer that has seen little service takes the path for slow, and others' queue for that of a few datagrams.
+    fn datagram_time(&self, view: &View) -> f64 {
+        let of_kind = self.kind(view).map(|kind| view.datagram * kind / self.received_before.max(1.0));
+        of_kind.map_or(view.datagram_time, |time| time.min(view.datagram_time))
+    }
+
+    /// Whether the queue grew fast although this kind sent less: the bottleneck has become slower, or others have just begun. What others
     /// keep the next drain tells.
+    ///
+    /// Why fast: beside one that has nearly all and grows, the queue of whoever has next to nothing grows slowly in every drain.
     fn has_grown(&self) -> bool {
-        self.beta > self.alpha
+        self.beta > GROWS_FAST * self.alpha
     }
 
     /// Whether the queue was gone in it: shorter than `short`, and than a quarter of what it was.
@@ -162,7 +206,7 @@ mod tests {
             let (drain, view) = drained(kind, is_scheduled);
             drain.others_keep_a_queue(&view, SERVICE)
         };
-        assert!(others(0.3, true).is_some_and(|kind| (kind - 0.3).abs() < 0.01));
+        assert!(others(0.3, true).and_then(|others| others.kind).is_some_and(|kind| (kind - 0.3).abs() < 0.01));
         assert!(others(1.0, true).is_none(), "the queue was ours");
         assert!(others(0.3, false).is_none(), "nobody else of this kind need have drained");
         // A bottleneck that has a third of its rate left: 0.3 of what filled it fill nine tenths of it, and a tenth less overloads it.

@@ -23,6 +23,8 @@ pub(super) struct Memory {
     pub(super) service_most: f64,
     /// The base delay must be found anew.
     pub(super) path_is_longer: bool,
+    /// The base delay is higher by so many seconds than was thought.
+    pub(super) base_rises: Option<f64>,
     /// The delay fell by so many seconds without a queue as the cause.
     pub(super) fell: Option<f64>,
     /// What falls of the delay said of noise is not to be believed.

@@ -279,6 +279,9 @@ impl Controller for Auto {
         if std::mem::take(&mut self.memory.path_is_longer) {
             self.readings.forget_base();
         }
+        if let Some(rise) = self.memory.base_rises.take() {
+            self.readings.raise_base(now, rise);
+        }
         if let Some(next) = next {
             self.mode = next;
         }

@@ -38,7 +38,8 @@ impl QueueLoss {
             count.shipments *= keep;
             count.losses *= keep;
         }
-        let count = if view.queue > ABOVE * target { &mut self.above } else { &mut self.below };
+        // Why the newest: what overflows a short queue does so for less time than the queue is the least of.
+        let count = if view.newest > ABOVE * target { &mut self.above } else { &mut self.below };
         count.shipments += view.shipments;
         // Why exchanges: packets that are lost together, as radio loses them, have one cause.
         count.losses += f64::from(u8::from(view.has_lost));
@@ -60,7 +61,14 @@ mod tests {
     fn after(queue: impl Fn(u32) -> f64, lost: impl Fn(u32) -> bool) -> QueueLoss {
         let mut count = QueueLoss::default();
         for exchange in 0..2_400 {
-            let view = View { alpha: 0.0025, shipments: 10.0, queue: queue(exchange), has_lost: lost(exchange), ..View::default() };
+            let view = View {
+                alpha: 0.0025,
+                shipments: 10.0,
+                queue: queue(exchange),
+                newest: queue(exchange),
+                has_lost: lost(exchange),
+                ..View::default()
+            };
             count.record(&view, 0.01);
         }
         count

@@ -29,6 +29,8 @@ const FLOOR_NOISES: f64 = 3.0;
 const MARGIN_NOISES: f64 = 1.5;
 /// Noise below this part of the target is none.
 const NOISE_LEAST: f64 = 0.15;
+/// For so long after the last noise a delay may still be what it has left.
+const NOISE_REMEMBERED: Duration = Duration::from_secs(30);
 /// Service is what was served over the time of so many datagrams at least: of three, one more or less is a third.
 const SERVICE_DATAGRAMS: f64 = 10.0;
 /// Loss of up to 3 % is made up for in the rate of service: it may be random, and then says nothing of service.
@@ -73,8 +75,9 @@ pub(super) struct View {
     /// Queueing delay: the least of a quarter of tau, and of the last two exchanges.
     pub(super) queue: f64,
     pub(super) newest: f64,
-    /// How far the delay varies by itself.
+    /// How far the delay varies by itself, and the most that it did of late.
     pub(super) noise: f64,
+    pub(super) noise_before: f64,
     /// The largest delivery rate of the last ten rounds, and how long a round is.
     pub(super) best: f64,
     pub(super) round: f64,
@@ -118,6 +121,7 @@ pub(super) struct Readings {
     paced: VecDeque<(Instant, f64)>,
     was_saturated: bool,
     is_noisy: bool,
+    noise_most: Option<(Instant, f64)>,
     queue: f64,
     rho: f64,
     delivery: f64,
@@ -146,6 +150,7 @@ impl Readings {
             paced: VecDeque::new(),
             was_saturated: false,
             is_noisy: false,
+            noise_most: None,
             queue: 0.0,
             rho: 1.0,
             delivery: 0.0,
@@ -160,6 +165,7 @@ impl Readings {
         let tau = context.rtt.max(law::TAU_LEAST);
         let noise = self.read_noise(now, exchange, tau, context);
         self.is_noisy = noise > 0.0;
+        let noise_before = self.noise_before(now, noise);
         let base = self.read_queue(now, exchange, tau, noise, context.hold_base);
         self.keep(exchange, law::target(context.rate, context.datagram));
 
@@ -188,6 +194,7 @@ impl Readings {
             queue: self.queue,
             newest: if noise > 0.0 { self.queue } else { self.newest(base) },
             noise,
+            noise_before,
             best: self.best.get(),
             round: self.round(tau, noise),
             saturated: self.was_saturated,
@@ -232,6 +239,11 @@ impl Readings {
     /// The path has become longer: the base delay is found anew.
     pub(super) fn forget_base(&mut self) {
         self.base.clear();
+    }
+
+    /// The base delay was found too low, by so many seconds.
+    pub(super) fn raise_base(&mut self, now: Instant, rise: f64) {
+        self.base.raise(now, (rise * 1e9) as i64);
     }
 
     /// The delay fell by so many seconds without a queue as the cause.
@@ -300,6 +312,15 @@ impl Readings {
             }
         }
         self.noise.get()
+    }
+
+    /// The most noise since the last was seen without a pause of [`NOISE_REMEMBERED`].
+    fn noise_before(&mut self, now: Instant, noise: f64) -> f64 {
+        let before = self.noise_most.filter(|(at, _)| now.since(*at) < NOISE_REMEMBERED).map_or(0.0, |(_, most)| most);
+        if noise > 0.0 {
+            self.noise_most = Some((now, before.max(noise)));
+        }
+        before.max(noise)
     }
 
     /// Takes a sample of the delivery rate: what arrived in a round over the longer of the times in which it was sent and arrived.
