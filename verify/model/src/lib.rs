@@ -3,7 +3,7 @@
 //!
 //! - [`exploration`]: states, steps and properties, for the checker;
 //! - [`world`]: two endpoints and the datagrams in flight between them; says what is abstracted;
-//! - [`digest`]: when two states are one;
+//! - [`heard`]: what an application knows; [`digest`]: when two states are one;
 //! - [`tap`]: what an observer reads on the wire; [`anti_amplification`]: what an end has sent to addresses that are not validated;
 //! - [`keyed`]: a protection with keys, for the models that need one;
 //! - [`safety`]: what must be so in every state of every instance;
@@ -21,6 +21,7 @@ pub mod close;
 pub mod coded;
 pub mod digest;
 pub mod exploration;
+pub mod heard;
 pub mod keyed;
 pub mod lifetime;
 pub mod migration;

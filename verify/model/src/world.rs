@@ -23,6 +23,7 @@
 
 use crate::anti_amplification::AntiAmplification;
 use crate::digest::Digest;
+use crate::heard::Heard;
 use crate::keyed::Keyed;
 use crate::tap::{self, Tap};
 use bytes::Bytes;
@@ -90,25 +91,6 @@ pub enum Attacker {
     Relays,
     /// As that, and its copy of whatever A sends arrives right before it, always.
     Races,
-}
-
-/// What the application of one end has done and heard, in order.
-#[derive(Clone, Debug, Default)]
-pub struct Heard {
-    /// How often it heard that a connection is there.
-    pub connected: u32,
-    /// Segments that were accepted from it.
-    pub accepted: Vec<(StreamId, SegmentNumber)>,
-    /// Verdicts on them.
-    pub judged: Vec<(StreamId, SegmentNumber, Verdict)>,
-    /// Segments of the peer that it has taken.
-    pub taken: Vec<(StreamId, SegmentNumber, Verdict)>,
-    /// A segment taken whole that is not what was sent.
-    pub mangled: bool,
-    /// Classes that came in force in its direction.
-    pub reclassed: Vec<Class>,
-    /// The ends of its connections.
-    pub ended: Vec<CloseReason>,
 }
 
 /// One end.
