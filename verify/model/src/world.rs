@@ -35,10 +35,9 @@ use segstream_base::{Duration, Instant, SegmentNumber, StreamId};
 use segstream_proto::config::Config;
 use segstream_proto::connection::{Connection, ConnectionEvent, Received};
 use segstream_proto::endpoint::{ConnectionId, Endpoint};
-use segstream_proto::error::CloseReason;
 use segstream_proto::rate::Rate;
 use segstream_proto::session::{Plain, Trust};
-use segstream_wire::{Class, Contract, Kind};
+use segstream_wire::{Contract, Kind};
 
 /// Rounds at one point in time after which it stands still.
 const ROUNDS_MAX: u32 = 200;

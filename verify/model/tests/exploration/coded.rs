@@ -19,7 +19,7 @@ fn a_shipment_that_comes_late_counts_no_unit_twice() {
 
 #[test]
 fn a_shipment_that_comes_twice_counts_no_unit_twice() {
-    let bounds = Bounds { losses: 1, copies: 1, horizon: Duration::from_micros(800), ..BOUNDS };
+    let bounds = Bounds { losses: 2, copies: 1, horizon: Duration::from_micros(800), ..BOUNDS };
     explore(Coded::new(bounds)).assert_clean();
 }
 
