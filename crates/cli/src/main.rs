@@ -5,7 +5,7 @@
 //! - [`identity`]: our own key and those of known peers;
 //! - [`inspect`]: shipments in a capture;
 //! - [`bench`]: what the transport does on this machine, beside bare UDP and others;
-//! - [`demo`]: a flow simulation streamed in four ways;
+//! - [`demo`]: a flow simulation streamed in five ways;
 //! - [`sim`]: one scheme over a simulated black box, or XTP over a tandem of queues;
 //! - [`top`]: the connections of running transfers;
 //! - [`study`]: the figures and tables of the papers.

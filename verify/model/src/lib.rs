@@ -3,11 +3,11 @@
 //!
 //! - [`exploration`]: states, steps and properties, for the checker;
 //! - [`world`]: two endpoints and the datagrams in flight between them; says what is abstracted;
-//! - [`digest`]: when two states are one;
+//! - [`heard`]: what an application knows; [`digest`]: when two states are one;
 //! - [`tap`]: what an observer reads on the wire; [`anti_amplification`]: what an end has sent to addresses that are not validated;
 //! - [`keyed`]: a protection with keys, for the models that need one;
 //! - [`safety`]: what must be so in every state of every instance;
-//! - [`setup`], [`close`], [`window`], [`lifetime`], [`class_change`], [`migration`]: an instance for each claim.
+//! - [`setup`], [`close`], [`window`], [`lifetime`], [`class_change`], [`migration`], [`coded`]: an instance for each claim.
 //!
 //! Run `cargo test -p segstream-model -- --nocapture` to see how many states each has. The crate is for tests only.
 //!
@@ -18,8 +18,10 @@
 pub mod anti_amplification;
 pub mod class_change;
 pub mod close;
+pub mod coded;
 pub mod digest;
 pub mod exploration;
+pub mod heard;
 pub mod keyed;
 pub mod lifetime;
 pub mod migration;

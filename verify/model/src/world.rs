@@ -23,6 +23,7 @@
 
 use crate::anti_amplification::AntiAmplification;
 use crate::digest::Digest;
+use crate::heard::Heard;
 use crate::keyed::Keyed;
 use crate::tap::{self, Tap};
 use bytes::Bytes;
@@ -34,10 +35,9 @@ use segstream_base::{Duration, Instant, SegmentNumber, StreamId};
 use segstream_proto::config::Config;
 use segstream_proto::connection::{Connection, ConnectionEvent, Received};
 use segstream_proto::endpoint::{ConnectionId, Endpoint};
-use segstream_proto::error::CloseReason;
 use segstream_proto::rate::Rate;
 use segstream_proto::session::{Plain, Trust};
-use segstream_wire::{Class, Contract, Kind};
+use segstream_wire::{Contract, Kind};
 
 /// Rounds at one point in time after which it stands still.
 const ROUNDS_MAX: u32 = 200;
@@ -92,25 +92,6 @@ pub enum Attacker {
     Races,
 }
 
-/// What the application of one end has done and heard, in order.
-#[derive(Clone, Debug, Default)]
-pub struct Heard {
-    /// How often it heard that a connection is there.
-    pub connected: u32,
-    /// Segments that were accepted from it.
-    pub accepted: Vec<(StreamId, SegmentNumber)>,
-    /// Verdicts on them.
-    pub judged: Vec<(StreamId, SegmentNumber, Verdict)>,
-    /// Segments of the peer that it has taken.
-    pub taken: Vec<(StreamId, SegmentNumber, Verdict)>,
-    /// A segment taken whole that is not what was sent.
-    pub mangled: bool,
-    /// Classes that came in force in its direction.
-    pub reclassed: Vec<Class>,
-    /// The ends of its connections.
-    pub ended: Vec<CloseReason>,
-}
-
 /// One end.
 #[derive(Debug)]
 struct End {
@@ -154,6 +135,8 @@ pub struct World {
     air: Vec<Airborne>,
     /// What arrives whenever the exploration pleases; sorted, because it does not matter in which order it was held.
     held: Vec<(Way, Vec<u8>)>,
+    /// How many shipments of A with units or repair units were lost or held; `None` where nobody asks.
+    missed: Option<u32>,
     /// The applications take segments as they come.
     taking: bool,
     forger: Option<Forger>,
@@ -202,6 +185,7 @@ impl World {
             latency,
             air: Vec::new(),
             held: Vec::new(),
+            missed: None,
             taking: true,
             forger: None,
             attacker: Attacker::Silent,
@@ -242,6 +226,12 @@ impl World {
         self
     }
 
+    /// Shipments of A with units or repair units that are lost or held are counted from now on.
+    pub const fn counting_missed(mut self) -> Self {
+        self.missed = Some(0);
+        self
+    }
+
     /// What the attacker does from now on besides copying.
     pub const fn with_attacker(mut self, attacker: Attacker) -> Self {
         self.attacker = attacker;
@@ -272,6 +262,11 @@ impl World {
     /// What an end has had from addresses of others and sent there.
     pub fn anti_amplification(&self, side: Side) -> &AntiAmplification {
         &self.ends[side.index()].anti_amplification
+    }
+
+    /// How many shipments of A with units or repair units were lost or held since [`World::counting_missed`].
+    pub fn missed(&self) -> u32 {
+        self.missed.unwrap_or_default()
     }
 
     /// Where an end is.
@@ -340,6 +335,11 @@ impl World {
         self.arrival().map_or_else(String::new, |at| self.name(self.air[at].way, &self.air[at].bytes))
     }
 
+    /// Its kind.
+    pub fn arrival_kind(&self) -> Option<Kind> {
+        self.arrival().and_then(|at| tap::kind(&self.air[at].bytes))
+    }
+
     /// What the held datagram at `place` is.
     pub fn held_name(&self, place: usize) -> String {
         self.held.get(place).map_or_else(String::new, |(way, bytes)| self.name(*way, bytes))
@@ -356,15 +356,24 @@ impl World {
     /// It is lost.
     pub fn lose(&mut self) {
         if let Some(at) = self.arrival() {
-            self.air.remove(at);
+            let lost = self.air.remove(at);
+            self.note_missed(&lost);
+        }
+    }
+
+    fn note_missed(&mut self, datagram: &Airborne) {
+        let carries_units = matches!(tap::kind(&datagram.bytes), Some(Kind::Data | Kind::Repair));
+        if let Some(missed) = self.missed.as_mut().filter(|_| carries_units && datagram.way.to == Side::B.first_address()) {
+            *missed += 1;
         }
     }
 
     /// It is held, to be delivered later.
     pub fn hold(&mut self) {
         if let Some(at) = self.arrival() {
-            let Airborne { way, bytes, .. } = self.air.remove(at);
-            self.keep(way, bytes);
+            let held = self.air.remove(at);
+            self.note_missed(&held);
+            self.keep(held.way, held.bytes);
         }
     }
 
@@ -560,7 +569,7 @@ impl World {
         for datagram in &self.air {
             digest.value(&(datagram.way, datagram.arrives.as_nanos(), &datagram.bytes));
         }
-        digest.value(&self.held);
+        digest.value(&(&self.held, self.missed));
         digest
     }
 }

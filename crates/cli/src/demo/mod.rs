@@ -1,8 +1,8 @@
 //! `segstream demo`: the application the papers had in mind, for real.
 //!
-//! A flow simulation's vorticity slices are streamed over an emulated long path with loss, in four ways:
-//! as plain datagrams, reliably, and with a tolerance without and with interleaving. A viewer fills the
-//! holes that were tolerated, and the run tells what each way costs and gives. Both ends encrypt, with keys made for
+//! A flow simulation's vorticity slices are streamed over an emulated long path with loss, in five ways:
+//! as plain datagrams, reliably without and with repair units ahead of any loss, and with a tolerance without and with interleaving. A
+//! viewer fills the holes that were tolerated, and the run tells what each way costs and gives. Both ends encrypt, with keys made for
 //! the run.
 //!
 //! - [`vortex_street`] and [`lattice_boltzmann`]: where the slices come from;
@@ -48,7 +48,7 @@ const ATTEMPTS_MAX: u32 = 3;
 /// Runs are repeated as long as the whole can be over by then: it should take less than a minute.
 const TIME_MAX: std::time::Duration = std::time::Duration::from_secs(50);
 
-/// Streams a flow simulation over a lossy path in four ways and compares the results.
+/// Streams a flow simulation over a lossy path in five ways and compares the results.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  segstream demo --out my-demo\nThen open my-demo/index.html.")]
 pub(crate) struct Arguments {
@@ -195,7 +195,9 @@ fn summary(way: &Way, loss: &str, attempts: u32, outcome: &Outcome, source: &Sou
         interleave: way.interleave,
         slices: source.slices.len(),
         usable_share: score::usable_share(&outcomes),
+        coding: way.coding.to_string(),
         units_retransmitted: outcome.sender.units_retransmitted,
+        repair_units_sent: outcome.sender.repair_units_sent,
         wire_bytes_per_byte: wire_bytes_per_byte(outcome, source),
         holes_per_slice_mean,
         holes_longest_run,

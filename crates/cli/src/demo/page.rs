@@ -106,10 +106,13 @@ fn headline(report: &Report) -> String {
                 1 => format!("{:.2} lines missing in a slice, never two in a row", run.holes_per_slice_mean),
                 longest => format!("{:.2} lines missing in a slice, up to {longest} in a row", run.holes_per_slice_mean),
             };
+            let delay = format!("delay p99 {}&#8239;ms", number(run.delay_ms_p99, 1));
+            let cost =
+                if run.repair_units_sent > 0 { format!(", {:.2}&#8239;% repair lines", run.repair_percent()) } else { String::new() };
             let _ = write!(
                 text,
                 "<li><span class=\"key\" data-run=\"{index}\"></span><span><b>{}</b><br><strong>{usable}&#8239;%</strong> usable \
-                 at 100&#8239;ms, {holes}</span></li>",
+                 at 100&#8239;ms, {holes}; {delay}{cost}</span></li>",
                 escaped(&run.name)
             );
         }
@@ -157,6 +160,7 @@ fn delay_columns() -> Vec<Column> {
         ("Delay<br>p99, ms", |run| number(run.delay_ms_p99, 1)),
         ("Delay<br>max, ms", |run| number(run.delay_ms_max, 1)),
         ("Sent again<br>lines", |run| run.units_retransmitted.to_string()),
+        ("Repair<br>lines", |run| run.repair_units_sent.to_string()),
         ("Wire bytes<br>a byte", |run| number(run.wire_bytes_per_byte, 4)),
         ("Path late<br>p99.9, ms", |run| number(run.emulator_lateness_ms_p999, 2)),
         ("Attempts", |run| run.attempts.to_string()),

@@ -32,6 +32,8 @@ pub(crate) struct Run {
     pub tolerance: [u32; 3],
     /// Whether consecutive lines left apart from each other.
     pub interleave: bool,
+    /// What was done with repair units, as it is written on the command line.
+    pub coding: String,
     /// The number of slices sent.
     pub slices: usize,
     /// The mean delay of the accepted slices; null when there are none.
@@ -44,6 +46,8 @@ pub(crate) struct Run {
     pub usable_share: BTreeMap<u32, f64>,
     /// Units sent again, each time counted.
     pub units_retransmitted: u64,
+    /// Repair units sent, ahead of losses and for what was asked for.
+    pub repair_units_sent: u64,
     /// Bytes on the wire, both directions, for each byte of the slices; null when nothing was sent.
     pub wire_bytes_per_byte: Option<f64>,
     /// The mean number of missing lines in a slice.
@@ -95,6 +99,12 @@ impl Run {
         self.psnr_db_worst = score.worst_db();
     }
 
+    /// Repair units for a hundred units, each a line of a slice.
+    pub(crate) fn repair_percent(&self) -> f64 {
+        let lines = self.slices as f64 * f64::from(super::way::UNITS);
+        if lines > 0.0 { self.repair_units_sent as f64 * 100.0 / lines } else { 0.0 }
+    }
+
     /// The tolerance as it is written on the command line: `1024,32,1`.
     pub(crate) fn tolerance_text(&self) -> String {
         let [window, missing, run] = self.tolerance;
@@ -119,9 +129,10 @@ impl Report {
 #[cfg(test)]
 pub(crate) fn made_up() -> Report {
     use super::score::{self, Outcome};
-    let ways: [(&str, [u32; 3], bool); 4] = [
+    let ways: [(&str, [u32; 3], bool); 5] = [
         ("plain datagrams", [1024, 1024, 1024], false),
         ("reliable", [1024, 0, 0], false),
+        ("reliable, coded ahead", [1024, 0, 0], false),
         ("tolerant", [1024, 32, 1], false),
         ("tolerant, interleaved", [1024, 32, 1], true),
     ];
@@ -129,7 +140,7 @@ pub(crate) fn made_up() -> Report {
     let mut runs = Vec::new();
     for loss in ["1e-3", "gilbert:rate=0.1%,burst=8"] {
         for (index, (name, tolerance, interleave)) in ways.into_iter().enumerate() {
-            let again = [0.0, 0.65, if loss == "1e-3" { 0.02 } else { 0.55 }, 0.01][index];
+            let again = [0.0, 0.65, 0.01, if loss == "1e-3" { 0.02 } else { 0.55 }, 0.01][index];
             let millis = |random: &mut segstream_base::random::Random| {
                 let rounds = if random.chance(again) { 1.0 + f64::from(u8::from(random.chance(0.06))) } else { 0.0 };
                 55.0 + 62.0 * rounds + 1.5 * random.unit()
@@ -143,12 +154,14 @@ pub(crate) fn made_up() -> Report {
                 interleave,
                 slices: 96,
                 usable_share: score::usable_share(&delays.iter().map(outcome).collect::<Vec<_>>()),
-                units_retransmitted: [0, 98, 3, 1][index],
+                coding: if index == 2 { "auto:latency=100ms,budget=10%" } else { "off" }.into(),
+                units_retransmitted: [0, 98, 0, 3, 1][index],
+                repair_units_sent: [0, 0, 590, 0, 0][index],
                 wire_bytes_per_byte: Some(1.0421),
-                holes_per_slice_mean: [1.02, 0.0, 1.0, 1.01][index],
-                holes_longest_run: [17, 0, 1, 1][index],
-                psnr_db_mean: [Some(38.211), None, Some(61.9), Some(62.03)][index],
-                psnr_db_worst: [Some(21.5), None, Some(55.25), Some(54.9)][index],
+                holes_per_slice_mean: [1.02, 0.0, 0.0, 1.0, 1.01][index],
+                holes_longest_run: [17, 0, 0, 1, 1][index],
+                psnr_db_mean: [Some(38.211), None, None, Some(61.9), Some(62.03)][index],
+                psnr_db_worst: [Some(21.5), None, None, Some(55.25), Some(54.9)][index],
                 emulator_lateness_ms_p999: Some(0.21),
                 attempts: 1,
                 ..Run::default()
@@ -173,9 +186,9 @@ mod tests {
         let run = &printed["runs"][1];
         let mut keys: Vec<&String> = run.as_object().unwrap().keys().collect();
         keys.sort();
-        let expected = "attempts delay_ms_max delay_ms_mean delay_ms_p99 emulator_lateness_ms_p999 holes_longest_run \
-                        holes_per_slice_mean interleave loss name psnr_db_mean psnr_db_worst slices tolerance units_retransmitted \
-                        usable_share wire_bytes_per_byte";
+        let expected = "attempts coding delay_ms_max delay_ms_mean delay_ms_p99 emulator_lateness_ms_p999 holes_longest_run \
+                        holes_per_slice_mean interleave loss name psnr_db_mean psnr_db_worst repair_units_sent slices tolerance \
+                        units_retransmitted usable_share wire_bytes_per_byte";
         assert_eq!(keys, expected.split_whitespace().collect::<Vec<_>>());
         assert!(run["psnr_db_mean"].is_null());
         assert_eq!(run["tolerance"], serde_json::json!([1024, 0, 0]));

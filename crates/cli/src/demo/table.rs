@@ -50,12 +50,12 @@ pub(crate) fn percent(share: f64) -> String {
 fn delay_and_cost() -> Vec<Column> {
     vec![
         Column::new("tolerance", "W,E,B", Run::tolerance_text),
-        Column::new("inter-", "leaved", |run| if run.interleave { "yes" } else { "no" }.into()),
         Column::new("", "slices", |run| run.slices.to_string()),
         Column::new("delay", "mean ms", |run| number(run.delay_ms_mean, 1)),
         Column::new("delay", "p99 ms", |run| number(run.delay_ms_p99, 1)),
         Column::new("delay", "max ms", |run| number(run.delay_ms_max, 1)),
         Column::new("units", "again", |run| run.units_retransmitted.to_string()),
+        Column::new("repair", "units", |run| run.repair_units_sent.to_string()),
         Column::new("wire B", "per B", |run| number(run.wire_bytes_per_byte, 4)),
         Column::new("path late", "p99.9 ms", |run| number(run.emulator_lateness_ms_p999, 2)),
         Column::new("", "tries", |run| run.attempts.to_string()),

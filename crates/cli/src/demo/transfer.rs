@@ -57,7 +57,7 @@ pub(crate) fn run(way: &Way, loss: &LossSpec, slices: &[Bytes], key_log: Option<
     let viewer = key_log.cloned().into_iter().fold(viewer, Builder::key_log).listen(any)?;
     let link = Link::bind(&way::link(loss, viewer.local_addr()))?;
     let through = Peer { address: link.local_addr(), ..viewer.peer() };
-    let config = Config { rate: Rate::smooth(way::BANDWIDTH), ..config };
+    let config = Config { rate: Rate::smooth(way::BANDWIDTH), coding: way.coding, ..config };
     let sender = Endpoint::builder().config(config).identity(sender_key).clock(clock).bind(any)?;
     let (stop, count) = (AtomicBool::new(false), slices.len());
     thread::scope(|scope| {

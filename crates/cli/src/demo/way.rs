@@ -1,9 +1,9 @@
 //! The ways in which the demonstration sends its slices, and the path it sends them over.
 //!
 //! Read by the verb, for each run. Invariant: every run has the same path, slices and timing; only the
-//! contract and the loss process differ.
+//! contract, repair units and the loss process differ.
 
-use segstream::{Bandwidth, Contract, InterleaveChoice, Order, Tolerance};
+use segstream::{Bandwidth, Coding, CodingTarget, Contract, InterleaveChoice, Order, Tolerance};
 use segstream_base::Duration;
 use segstream_base::random::Seed;
 use segstream_net::link::LinkConfig;
@@ -31,6 +31,7 @@ pub(crate) struct Way {
     pub(crate) name: &'static str,
     pub(crate) tolerance: Tolerance,
     pub(crate) interleave: bool,
+    pub(crate) coding: Coding,
 }
 
 /// Of each segment 32 units may be missing, no two of them side by side.
@@ -39,12 +40,16 @@ const TOLERANT: Tolerance = match Tolerance::new(UNITS, 32, 1) {
     Err(_) => Tolerance::any(UNITS),
 };
 
-/// The four ways, in the order in which they are shown.
-pub(crate) const WAYS: [Way; 4] = [
-    Way { name: "plain datagrams", tolerance: Tolerance::any(UNITS), interleave: false },
-    Way { name: "reliable", tolerance: Tolerance::reliable(UNITS), interleave: false },
-    Way { name: "tolerant", tolerance: TOLERANT, interleave: false },
-    Way { name: "tolerant, interleaved", tolerance: TOLERANT, interleave: true },
+/// Repair lines leave ahead, so that a slice is there 100 ms after it was due: a round of retransmission would miss that.
+const AHEAD: Coding = Coding::Auto(CodingTarget { latency: Duration::from_millis(100), budget_permille: CodingTarget::BUDGET_PERMILLE });
+
+/// The five ways, in the order in which they are shown. Why the others have no repair units, which are on by default: so each shows one thing.
+pub(crate) const WAYS: [Way; 5] = [
+    Way { name: "plain datagrams", tolerance: Tolerance::any(UNITS), interleave: false, coding: Coding::Off },
+    Way { name: "reliable", tolerance: Tolerance::reliable(UNITS), interleave: false, coding: Coding::Off },
+    Way { name: "reliable, coded ahead", tolerance: Tolerance::reliable(UNITS), interleave: false, coding: AHEAD },
+    Way { name: "tolerant", tolerance: TOLERANT, interleave: false, coding: Coding::Off },
+    Way { name: "tolerant, interleaved", tolerance: TOLERANT, interleave: true, coding: Coding::Off },
 ];
 
 impl Way {

@@ -156,10 +156,11 @@ impl Connection {
         if self.close.is_over() {
             return;
         }
+        let news = self.news_in(&run.part);
         match self.recv.on_part(now, run.first_number, &run.part) {
             PartOutcome::Fresh => {
                 self.store(&run.part, run.payloads());
-                self.tell_units(&run.part);
+                self.tell_units(run.part.stream, run.part.segment, &news);
             }
             PartOutcome::Refused => self.recv.counters.parts_refused += run.count as u64 - 1,
             _ => {}

@@ -11,10 +11,11 @@ use core::net::SocketAddr;
 use segstream_base::codec::{DecodeError, Reader};
 use segstream_base::endpoint::{Arrival, Ecn};
 use segstream_base::sequence::expand;
-use segstream_base::{Instant, ShipmentNumber};
+use segstream_base::{Instant, Position, Run, SegmentNumber, ShipmentNumber, StreamId};
 use segstream_wire::handshake::{Confirm, Cookie, Disconnect, Fragment, Reject};
 use segstream_wire::header::HEADER_BYTES;
 use segstream_wire::{Header, Kind, Level, Part, Repair, Report, State};
+use smallvec::SmallVec;
 
 /// A shipment whose seal has been opened.
 #[derive(Clone, Copy, Debug)]
@@ -131,8 +132,9 @@ impl Connection {
                 self.recv.on_not_restored(stream, segment);
                 continue;
             }
-            for run in self.recv.on_restored(now, stream, segment) {
-                self.tell_units(&Part { stream, segment, first: run.start(), count: run.len(), ..Part::default() });
+            let restored = self.recv.on_restored(now, stream, segment);
+            if self.incoming.progressive.contains(&stream) {
+                self.tell_units(stream, segment, &restored);
             }
         }
     }
@@ -186,9 +188,13 @@ impl Connection {
 
     /// Takes a part that came in shipment `number`.
     pub(super) fn take_part(&mut self, now: Instant, number: ShipmentNumber, part: &Part, payload: &[u8]) {
-        if self.payload_fits(part) && self.recv.on_part(now, number, part) == PartOutcome::Fresh {
+        if !self.payload_fits(part) {
+            return;
+        }
+        let news = self.news_in(part);
+        if self.recv.on_part(now, number, part) == PartOutcome::Fresh {
             self.store(part, [payload]);
-            self.tell_units(part);
+            self.tell_units(part.stream, part.segment, &news);
         }
     }
 
@@ -209,14 +215,19 @@ impl Connection {
         }
     }
 
-    /// Reports the units of a part, if the stream is read progressively.
-    pub(super) fn tell_units(&mut self, part: &Part) {
-        if !self.incoming.progressive.contains(&part.stream) {
+    /// What is to be reported of a part that is about to be taken, if the stream is read progressively: the positions that are missing. Others
+    /// may have been restored before they came.
+    pub(super) fn news_in(&self, part: &Part) -> SmallVec<[Run<Position>; 4]> {
+        if self.incoming.progressive.contains(&part.stream) { self.recv.missing_of(part) } else { SmallVec::new() }
+    }
+
+    /// Reports units of a segment.
+    pub(super) fn tell_units(&mut self, stream: StreamId, segment: SegmentNumber, positions: &[Run<Position>]) {
+        if positions.is_empty() {
             return;
         }
-        let Some(layout) = self.recv.segment_layout(part.stream, part.segment) else { return };
-        let (stream, segment) = (part.stream, part.segment);
-        for units in part.positions().into_iter().flat_map(|positions| layout.unit_runs(positions)) {
+        let Some(layout) = self.recv.segment_layout(stream, segment) else { return };
+        for units in positions.iter().flat_map(|&positions| layout.unit_runs(positions)) {
             self.events.push(ConnectionEvent::Units { stream, segment, units });
         }
     }

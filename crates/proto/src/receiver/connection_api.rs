@@ -6,8 +6,9 @@ use super::RecvHalf;
 use super::stream::RecvStream;
 use crate::layout::Layout;
 use crate::trace::SegmentJudged;
-use segstream_base::{Instant, ShipmentNumber, StreamId};
+use segstream_base::{Instant, Position, Run, ShipmentNumber, StreamId};
 use segstream_wire::Part;
+use smallvec::SmallVec;
 
 impl RecvHalf {
     /// Reports carry at most so many bytes of frames from now on.
@@ -91,6 +92,16 @@ impl RecvHalf {
         let within = whole_bytes <= u64::from(u32::MAX);
         let fits = segment.has_room_for(part.length, part.end());
         in_front && whole && within && fits && segment.layout.payload_bytes(part.first, part.count) == part.payload_bytes
+    }
+
+    /// The positions of a part that are missing.
+    pub(crate) fn missing_of(&self, part: &Part) -> SmallVec<[Run<Position>; 4]> {
+        let Some(segment) = self.streams.get(part.stream).and_then(|stream| stream.get(part.segment)) else {
+            return part.positions().into_iter().collect();
+        };
+        let known = Position(segment.present.len()).min(part.end());
+        let here = segment.present.zero_runs(part.first.min(known), known);
+        here.chain(Run::new(part.first.max(known), part.end())).collect()
     }
 
     /// The payload a part must have by the contract and its segment's length; `None` when the stream is

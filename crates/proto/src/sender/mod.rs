@@ -194,6 +194,8 @@ pub struct SendHalf {
     losses: Option<Box<LossHistory>>,
     /// What is coded ahead on new streams.
     coding_target: Option<CodingTarget>,
+    /// No request is answered by repair units; see [`SendHalf::set_unhedged`].
+    unhedged: bool,
     pub(crate) events: VecDeque<SenderHalfEvent>,
     /// Counters.
     pub counters: SenderCounters,
@@ -223,6 +225,7 @@ impl SendHalf {
             unfinished: Unfinished::default(),
             losses: None,
             coding_target: None,
+            unhedged: false,
             events: VecDeque::new(),
             counters: SenderCounters::default(),
         };

@@ -76,14 +76,16 @@ impl SendCode {
         self.ships.iter().rev().take_while(|&&ship| !is_lost(ship, echo, reorder)).count() as u32 + self.pending + self.planned
     }
 
-    /// How many more leave, of a segment that has lost so many protected units; `None` if there are not enough left.
-    fn answer(&mut self, lost: u32, (echo, reorder): (ShipmentNumber, u32), process: TwoStateLoss) -> Option<u32> {
+    /// How many more leave, of a segment that has lost so many protected units; `None` if there are not enough left, or none answers
+    /// requests (`process` is that by which they are counted).
+    fn answer(&mut self, lost: u32, (echo, reorder): (ShipmentNumber, u32), process: Option<TwoStateLoss>) -> Option<u32> {
         let lost = lost.min(self.protected);
         let (needed, under_way) = (lost.saturating_sub(self.held), self.under_way(echo, reorder));
         // Why not only the first: what was coded ahead may suffice for more than was lost when it was asked for first.
         if (lost <= self.asked || self.is_ahead) && needed <= under_way {
             return Some(0);
         }
+        let process = process?;
         let left = repair_units_max(self.protected) - self.ships.len() as u32 - self.pending - self.planned;
         if needed > under_way + left {
             return None;
@@ -153,7 +155,7 @@ impl SendStream {
         number: SegmentNumber,
         missing: &[Run<Position>],
         (echo, reorder): (ShipmentNumber, u32),
-        (process, may_begin): (TwoStateLoss, bool),
+        (process, may_begin): (Option<TwoStateLoss>, bool),
         positions_left: &mut u32,
     ) -> bool {
         let important = self.contract.importance;
@@ -178,7 +180,7 @@ impl SendStream {
         if segment.code.is_none() {
             let units = segment.units();
             let may_code = may_begin && segment.retransmit_count == 0 && SendCode::can_protect(fence, units);
-            if !may_code || process.units_for(lost, RISK, lost + SPARE_MAX) <= lost {
+            if !may_code || process.is_none_or(|process| process.units_for(lost, RISK, lost + SPARE_MAX) <= lost) {
                 return false;
             }
             segment.code = Some(Box::new(SendCode::new(fence, units)));
@@ -217,6 +219,17 @@ impl SendHalf {
         self.losses.get_or_insert_default();
     }
 
+    /// Requests are answered by the units that they name; repair units leave ahead only, and what those may still restore is not sent again.
+    /// For experiments that tell coding ahead from hedged repair.
+    pub fn set_unhedged(&mut self) {
+        self.unhedged = true;
+    }
+
+    /// The loss process by which repair units are counted now; `None` unless both ends can handle them.
+    pub fn loss_estimate(&self, now: Instant) -> Option<TwoStateLoss> {
+        self.losses.as_ref().map(|losses| losses.process(now))
+    }
+
     /// The receiver has counted so many losses in all.
     pub(super) fn on_losses(&mut self, now: Instant, counts: LossCounts) {
         if let Some(losses) = &mut self.losses {
@@ -243,7 +256,8 @@ impl SendHalf {
         missing: &[Run<Position>],
         judged_by: (ShipmentNumber, u32),
     ) -> bool {
-        let Some(process) = self.losses.as_ref().map(|losses| losses.process(now)) else { return false };
+        let Some(process) = self.loss_estimate(now) else { return false };
+        let process = (!self.unhedged).then_some(process);
         let may_begin = !self.has_backlog();
         let left = &mut self.unfinished.positions_left;
         self.streams.get_mut(id).is_some_and(|stream| stream.answer_with_repairs(number, missing, judged_by, (process, may_begin), left))
@@ -313,34 +327,34 @@ mod tests {
     #[test]
     fn a_request_is_answered_once_with_what_it_asks_for_and_spare_ones() {
         let (mut code, path) = code();
-        assert_eq!(code.answer(1, (ShipmentNumber(100), 3), path), Some(3), "one at 1e-1 takes three");
+        assert_eq!(code.answer(1, (ShipmentNumber(100), 3), Some(path)), Some(3), "one at 1e-1 takes three");
         leave(&mut code, 101);
-        assert_eq!(code.answer(1, (ShipmentNumber(102), 3), path), Some(0), "they are on their way");
-        assert_eq!(code.answer(2, (ShipmentNumber(102), 3), path), Some(2), "two take five");
-        assert_eq!(code.answer(5, (ShipmentNumber(102), 3), PATH), Some(0), "nothing is lost on the way: five are there");
+        assert_eq!(code.answer(1, (ShipmentNumber(102), 3), Some(path)), Some(0), "they are on their way");
+        assert_eq!(code.answer(2, (ShipmentNumber(102), 3), Some(path)), Some(2), "two take five");
+        assert_eq!(code.answer(5, (ShipmentNumber(102), 3), Some(PATH)), Some(0), "nothing is lost on the way: five are there");
     }
 
     #[test]
     fn nothing_is_added_while_what_arrived_and_what_is_under_way_is_enough() {
         let (mut code, path) = code();
-        code.answer(5, (ShipmentNumber(100), 3), path);
+        code.answer(5, (ShipmentNumber(100), 3), Some(path));
         let sent = code.pending;
         leave(&mut code, 101);
         // The echo has passed all of them, and five have arrived.
         let passed = (ShipmentNumber(u64::from(101 + sent) + 4), 3);
         code.held = 5;
-        assert_eq!(code.answer(5, passed, path), Some(0));
+        assert_eq!(code.answer(5, passed, Some(path)), Some(0));
         code.held = 4;
-        assert_eq!(code.answer(5, passed, path), Some(3), "one is missing, which takes three");
+        assert_eq!(code.answer(5, passed, Some(path)), Some(3), "one is missing, which takes three");
     }
 
     #[test]
     fn when_the_numbers_are_used_up_units_are_sent_again() {
         let mut code = SendCode::new(Fence::ALL, 10);
         let path = TwoStateLoss::independent(0.3);
-        assert_eq!(code.answer(7, (ShipmentNumber(100), 3), path), Some(8), "no more than there are");
+        assert_eq!(code.answer(7, (ShipmentNumber(100), 3), Some(path)), Some(8), "no more than there are");
         leave(&mut code, 101);
-        assert_eq!(code.answer(9, (ShipmentNumber(100), 3), path), None);
-        assert_eq!(code.answer(7, (ShipmentNumber(200), 3), path), None, "all are lost");
+        assert_eq!(code.answer(9, (ShipmentNumber(100), 3), Some(path)), None);
+        assert_eq!(code.answer(7, (ShipmentNumber(200), 3), Some(path)), None, "all are lost");
     }
 }

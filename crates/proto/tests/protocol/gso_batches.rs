@@ -257,3 +257,26 @@ fn a_receiver_learns_from_a_batch_that_its_sender_became_fast_no_earlier_than_fr
     let (one, batch) = (seen(&plan, 54, Handing::OneByOne), seen(&plan, 54, Handing::AsBatches));
     assert!(one.departures == batch.departures);
 }
+
+/// Found by the property above: of parts that came late and together some units had been restored.
+#[test]
+fn a_unit_that_was_restored_is_not_told_again_when_it_comes() {
+    let tolerance = Tolerance::new(256, 32, 3).unwrap();
+    let segments = vec![128_001, 113_001];
+    let plan = Plan {
+        rate: Some(2000),
+        streams: 3,
+        unit_bytes: 1000,
+        tolerance,
+        datagram_bytes: 1200,
+        segments,
+        lose_every: 10,
+        disturb_every: 67,
+        delay_every: 7,
+    };
+    for handing in [Handing::OneByOne, Handing::AsBatches] {
+        let told = by_moment(&seen(&plan, 54, handing).events);
+        let units: Vec<&String> = told.iter().filter(|line| line.contains(" unit ")).collect();
+        assert!(units.len() > 200 && units.windows(2).all(|pair| pair[0] != pair[1]));
+    }
+}

@@ -3,6 +3,7 @@
 mod broken;
 mod class_change;
 mod close;
+mod coded;
 mod lifetime;
 mod migration;
 mod setup;

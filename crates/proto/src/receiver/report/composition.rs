@@ -12,7 +12,9 @@ use crate::receiver::stream::RecvStream;
 use crate::receiver::stream_credit::StreamCredit;
 use segstream_base::codec::varint_len;
 use segstream_base::halves::Verdict;
-use segstream_base::{ExchangeNumber, Instant, Ordinal, Position, ReportNumber, Run, SegmentNumber, ShipmentNumber, StreamId, UnitIndex};
+use segstream_base::{
+    Duration, ExchangeNumber, Instant, Ordinal, Position, ReportNumber, Run, SegmentNumber, ShipmentNumber, StreamId, UnitIndex,
+};
 use segstream_blocks::loss_detector::LossDetector;
 use segstream_blocks::rare_queue::RareQueue;
 use segstream_blocks::work::{self, Loop};
@@ -27,6 +29,17 @@ const LOOKED_AT_MAX: u32 = 4096;
 /// The most pending answers of each kind for streams that do not exist: a peer that asks for more is answered when it
 /// repeats the statement.
 const ANSWERS_MAX: usize = 64;
+
+/// As long after a loss its sender is told how many shipments went by without another. Why eight seconds: it looks no further back
+/// ([`segstream_blocks::loss_history`]), so it has learned by then that nothing is lost any more.
+const LOSSES_TOLD_FOR: Duration = Duration::from_secs(8);
+
+/// How many losses were told last, and when their number changed.
+#[derive(Clone, Copy, Debug, Default)]
+struct LossesTold {
+    lost: u64,
+    changed_at: Option<Instant>,
+}
 
 /// The newest state of the sender.
 #[derive(Clone, Copy, Debug)]
@@ -49,8 +62,8 @@ pub(in crate::receiver) struct Composition {
     refused: RareQueue<(StreamId, RefuseReason)>,
     /// Retired streams whose sender does not know that their end is known.
     retired: RareQueue<StreamId>,
-    /// How many losses were told last; `None` if the sender has no use for them.
-    losses_told: Option<u64>,
+    /// What was told of losses; `None` if the sender has no use for them.
+    losses_told: Option<LossesTold>,
     /// Shipments the present report may still have.
     shipments_left: usize,
     /// The first stream whose window the present report has not told, and the first whose confirmation it has not.
@@ -109,20 +122,22 @@ impl Composition {
 
     /// The sender wants to know what the path loses.
     pub(in crate::receiver) fn tell_losses(&mut self) {
-        self.losses_told.get_or_insert(0);
+        self.losses_told.get_or_insert_default();
     }
 
-    /// What the path has lost, if that is more or less than was told last.
-    fn add_losses(&mut self, detector: &LossDetector, report: &mut Report, room: &mut usize) {
+    /// What the path has lost, if that is more or less than was told last, or was so lately.
+    fn add_losses(&mut self, now: Instant, detector: &LossDetector, report: &mut Report, room: &mut usize) {
+        let Some(told) = self.losses_told else { return };
         let lost = detector.newly_lost() - detector.late_after_lost();
-        if self.losses_told.is_none_or(|told| told == lost) {
+        let changed_at = if lost == told.lost { told.changed_at } else { Some(now) };
+        if changed_at.is_none_or(|at| now.since(at) > LOSSES_TOLD_FOR) {
             return;
         }
         let judged = detector.highest().map_or(0, |highest| highest.saturating_sub(u64::from(detector.reorder())));
         let lost_by_then = lost.min(judged);
         let frame = ReportFrame::Losses { judged, lost: lost_by_then, runs: detector.lost_runs().min(lost_by_then) };
         if push(report, room, frame) {
-            self.losses_told = Some(lost);
+            self.losses_told = Some(LossesTold { lost, changed_at });
         }
     }
 
@@ -157,7 +172,7 @@ impl Composition {
         }
         if first {
             self.add_answers(&mut report, &mut room);
-            self.add_losses(detector, &mut report, &mut room);
+            self.add_losses(now, detector, &mut report, &mut room);
         }
         self.add_grants(streams, &mut report, &mut room);
         self.add_durable(streams, &mut report, &mut room);

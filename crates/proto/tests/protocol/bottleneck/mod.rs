@@ -8,6 +8,7 @@
 use segstream_base::halves::{Packet, Receiver, ReceiverEvent, Segment, Sender, SenderEvent, StreamId, SubmitError, Verdict};
 use segstream_base::random::Seed;
 use segstream_base::{Bandwidth, Bytes, Duration, Instant, SegmentNumber};
+use segstream_path::loss::Loss;
 use segstream_path::{Fate, Path, PathConfig};
 use segstream_proto::halves::{Feedback, Forward, ForwardBody, LoneReceiver, LoneSender};
 use segstream_proto::rate::Rate;
@@ -34,22 +35,34 @@ struct Way<P> {
     path: Path,
     on_way: BTreeMap<(Instant, u64), (P, bool)>,
     order: u64,
-    /// What is lost before the path: everything in one of these spans.
+    /// What is lost before the path: everything in one of these spans,
     outages: Vec<(Instant, Instant)>,
+    /// and what the process takes that began last, of those that begin at these times, ascending.
+    losses: Vec<(Instant, Loss)>,
+    /// How many packets came to it, and their bytes.
+    offered: u64,
+    offered_bytes: u64,
 }
 
 impl<P: Packet> Way<P> {
     fn new(config: &PathConfig, name: &str, seed: u64) -> Self {
         let path = Path::new(config, Seed(seed), name).unwrap();
-        Self { path, on_way: BTreeMap::new(), order: 0, outages: Vec::new() }
+        Self { path, on_way: BTreeMap::new(), order: 0, outages: Vec::new(), losses: Vec::new(), offered: 0, offered_bytes: 0 }
     }
 
     /// How long it waits in the queue; `None` when it does not arrive.
     fn send(&mut self, now: Instant, packet: P) -> Option<Duration> {
+        let bytes = Bytes::new((packet.encoded_len() + BELOW) as u64);
+        self.offered += 1;
+        self.offered_bytes += bytes.get();
         if self.outages.iter().any(|&(from, to)| from <= now && now < to) {
             return None;
         }
-        let bytes = Bytes::new((packet.encoded_len() + BELOW) as u64);
+        if let Some((_, loss)) = self.losses.iter_mut().rfind(|(from, _)| *from <= now)
+            && loss.takes(self.offered, now)
+        {
+            return None;
+        }
         let passage = if packet.ecn().is_some() { self.path.send_markable(now, bytes) } else { self.path.send(now, bytes) };
         let Fate::Delivered { at } = passage.fate else { return None };
         self.order += 1;
@@ -175,6 +188,17 @@ impl Transfer {
         self
     }
 
+    /// From each of these times on another loss process is in force, both ways; the seed is that of none.
+    pub fn losing(mut self, processes: &[(Instant, &str)], seed: u64) -> Self {
+        let process = |&(from, spec): &(Instant, &str), way: &str| {
+            let loss = Loss::new(&spec.parse().unwrap(), Seed(seed), &format!("{way} from {from}")).unwrap();
+            (from, loss)
+        };
+        self.forward.losses = processes.iter().map(|part| process(part, "forward")).collect();
+        self.back.losses = processes.iter().map(|part| process(part, "back")).collect();
+        self
+    }
+
     fn submit(&mut self) {
         while !self.blocked && !self.finished && self.next_segment <= self.now {
             let segment = Segment { stream: StreamId(0), bytes: Some(self.segment_bytes), source_time: self.now, tolerance: None };
@@ -279,6 +303,11 @@ impl Transfer {
 
     pub fn sent(&self) -> u64 {
         self.forward.path.counters().sent
+    }
+
+    /// Bytes of all packets that left, of each direction.
+    pub fn sent_bytes(&self) -> [u64; 2] {
+        [self.forward.offered_bytes, self.back.offered_bytes]
     }
 
     pub fn marked(&self) -> u64 {

@@ -1,4 +1,12 @@
-//! Hedged repair: a request is answered by repair units, more than it asks for where the path loses much.
+//! Repair units: a request is answered by more than it asks for where the path loses much, and some leave ahead of any request.
+//!
+//! - [`measure`]: the tables of docs/CODING.md;
+//! - [`changing_loss`]: what is lost changes;
+//! - [`without_need`]: where nothing is lost, or nobody waits, they cost nothing.
+
+mod changing_loss;
+mod measure;
+mod without_need;
 
 use crate::bottleneck::{Source, Transfer, ms};
 use crate::network::Network;
@@ -10,16 +18,13 @@ use segstream_proto::sender::CodingTarget;
 use segstream_wire::Contract;
 use segstream_wire::contract::Order;
 
-/// Segments of 256 KiB in units of 1 KiB.
-const SEGMENT_BYTES: u64 = 256 << 10;
-
 /// Segments at the beginning that are not measured.
 const WARM_UP: u64 = 20;
 
-/// The path of the tables: 100 Mbit/s, a round trip of 60 ms, losses before the bottleneck, in both directions.
-fn way(loss: &str, round_trip: u64) -> PathConfig {
+/// The path of the tables: a round trip of 60 ms, losses before the bottleneck, in both directions.
+fn way(megabits: u64, loss: &str, round_trip: u64) -> PathConfig {
     PathConfig {
-        bandwidth: Some(Bandwidth::from_megabits_per_second(100)),
+        bandwidth: Some(Bandwidth::from_megabits_per_second(megabits)),
         delay: ms(round_trip / 2),
         loss: loss.parse().unwrap(),
         loss_at: LossPlace::Before,
@@ -27,17 +32,34 @@ fn way(loss: &str, round_trip: u64) -> PathConfig {
     }
 }
 
+/// Which parts are at work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Parts {
+    /// None: what is asked for is sent again.
+    None,
+    /// A: what is asked for is answered by repair units.
+    Hedged,
+    /// B: repair units leave ahead, and what is asked for is sent again unless they may still restore it.
+    Ahead(CodingTarget),
+    /// A and B.
+    Both(CodingTarget),
+}
+
 /// A live source over it.
 #[derive(Clone, Copy)]
 struct Live {
+    megabits: u64,
+    /// Bytes of a segment, in units of 1 KiB.
+    segment_bytes: u64,
     loss: &'static str,
     /// What is lost on the way back, if not the same.
     back: Option<&'static str>,
     round_trip: u64,
     period: Duration,
     tolerance: Tolerance,
-    hedged: bool,
-    ahead: Option<CodingTarget>,
+    parts: Parts,
+    /// The rate is controlled, and not 97 % of the bandwidth; the queue is one bandwidth-delay product.
+    is_auto: bool,
 }
 
 /// What came of it.
@@ -48,7 +70,8 @@ struct Outcome {
     again: u64,
     restored: u64,
     units: u64,
-    bytes: u64,
+    /// Of all packets, of each direction.
+    bytes: [u64; 2],
 }
 
 impl Outcome {
@@ -65,25 +88,50 @@ impl Outcome {
 
 impl Live {
     const RELIABLE: Self = Self {
+        megabits: 100,
+        segment_bytes: 256 << 10,
         loss: "1e-2",
         back: None,
         round_trip: 60,
         period: Duration::from_micros(26_200),
         tolerance: Tolerance::reliable(256),
-        hedged: true,
-        ahead: None,
+        parts: Parts::Hedged,
+        is_auto: false,
     };
 
-    fn run(&self, segments: u64, seed: u64) -> Outcome {
+    /// Before the first segment.
+    fn transfer(&self, seed: u64) -> Transfer {
         let contract = Contract { tolerance: self.tolerance, order: Order::AsAccepted, ..Contract::default() };
-        let (forward, back) = (way(self.loss, self.round_trip), way(self.back.unwrap_or(self.loss), self.round_trip));
-        let rate = Rate::smooth(Bandwidth::from_megabits_per_second(97));
-        let mut transfer = Transfer::between(rate, (&forward, &back), Source::Every(self.period), SEGMENT_BYTES, &contract, seed);
-        if self.hedged {
+        let way = |loss: &str| {
+            let way = way(self.megabits, loss, self.round_trip);
+            let queue = way.bandwidth.filter(|_| self.is_auto).map(|bandwidth| PathConfig::default_queue(bandwidth, ms(self.round_trip)));
+            PathConfig { queue: queue.unwrap_or(way.queue), ..way }
+        };
+        let (forward, back) = (way(self.loss), way(self.back.unwrap_or(self.loss)));
+        let fixed = Rate::smooth(Bandwidth::from_bits_per_second(self.megabits * 970_000));
+        let rate = if self.is_auto { Rate::AUTO } else { fixed };
+        let mut transfer = Transfer::between(rate, (&forward, &back), Source::Every(self.period), self.segment_bytes, &contract, seed);
+        if self.parts != Parts::None {
             transfer.sender.half.set_coding();
             transfer.receiver.half.set_coding();
-            transfer.sender.half.set_coding_target(StreamId(0), self.ahead);
         }
+        match self.parts {
+            Parts::None | Parts::Hedged => {}
+            Parts::Ahead(target) => {
+                transfer.sender.half.set_unhedged();
+                transfer.sender.half.set_coding_target(StreamId(0), Some(target));
+            }
+            Parts::Both(target) => transfer.sender.half.set_coding_target(StreamId(0), Some(target)),
+        }
+        transfer
+    }
+
+    fn run(&self, segments: u64, seed: u64) -> Outcome {
+        self.outcome(self.transfer(seed), segments)
+    }
+
+    /// What becomes of so many segments.
+    fn outcome(&self, mut transfer: Transfer, segments: u64) -> Outcome {
         let end = transfer.now + Duration::from_nanos(self.period.as_nanos() * segments);
         transfer.run_to(end);
         assert!(transfer.finish_by(end + ms(20_000)), "not everything is judged");
@@ -93,18 +141,20 @@ impl Live {
         let mut latencies: Vec<Duration> = settled.map(|(_, latency)| *latency).collect();
         latencies.sort_unstable();
         Outcome {
-            units: transfer.delivered.len() as u64 * 256,
+            units: transfer.delivered.len() as u64 * self.segment_bytes.div_ceil(1024),
             latencies,
             repair_units: sent.repair_units_sent,
             again: sent.units_retransmitted,
             restored: received.units_restored,
-            bytes: transfer.sent(),
+            bytes: transfer.sent_bytes(),
         }
     }
 
-    /// The first segments, which wait for the first grant and then for each other: at least 20, and those of nine round trips.
+    /// The first segments, which wait for the first grant and then for each other: at least 20, and those of nine round trips; those of
+    /// five seconds where the rate has to be found.
     fn warm_up(&self) -> u64 {
-        (ms(9 * self.round_trip).as_nanos() / self.period.as_nanos()).max(WARM_UP)
+        let settling = if self.is_auto { ms(5000) } else { ms(9 * self.round_trip) };
+        (settling.as_nanos() / self.period.as_nanos()).max(WARM_UP)
     }
 
     /// Five seeds together.
@@ -125,7 +175,7 @@ impl Live {
 
 #[test]
 fn a_third_round_becomes_rare() {
-    let plain = Live { hedged: false, ..Live::RELIABLE }.run(300, 1);
+    let plain = Live { parts: Parts::None, ..Live::RELIABLE }.run(300, 1);
     let hedged = Live::RELIABLE.run(300, 1);
     // The floor is 52 ms, a round takes 60 more, and a second one another 60.
     assert!(plain.quantile(0.99) > 140.0, "{}", plain.quantile(0.99));
@@ -134,19 +184,12 @@ fn a_third_round_becomes_rare() {
     assert!(hedged.restored > 500 && plain.restored == 0);
 }
 
-#[test]
-fn without_loss_not_a_byte_more_is_sent() {
-    let lossless = Live { loss: "none", ..Live::RELIABLE };
-    let (plain, hedged) = (Live { hedged: false, ..lossless }.run(100, 1), lossless.run(100, 1));
-    assert_eq!((plain.bytes, plain.latencies), (hedged.bytes, hedged.latencies));
-}
-
 /// What coding ahead may cost in these tests.
 const TARGET: CodingTarget = CodingTarget { latency: Duration::from_millis(80), budget_permille: 100 };
 
 #[test]
 fn what_is_coded_ahead_saves_the_round_trip() {
-    let ahead = Live { ahead: Some(TARGET), ..Live::RELIABLE }.run(300, 1);
+    let ahead = Live { parts: Parts::Both(TARGET), ..Live::RELIABLE }.run(300, 1);
     assert!(ahead.quantile(0.95) < 58.0, "{}", ahead.quantile(0.95));
     assert!(ahead.overhead() < 0.045, "{}", ahead.overhead());
 }
@@ -154,8 +197,8 @@ fn what_is_coded_ahead_saves_the_round_trip() {
 #[test]
 fn the_fence_keeps_a_partial_promise_without_a_round_trip() {
     let tolerance = Tolerance::new(256, 32, 3).unwrap();
-    let plain = Live { loss: "1e-1", tolerance, hedged: false, ..Live::RELIABLE }.run(300, 1);
-    let ahead = Live { loss: "1e-1", tolerance, ahead: Some(TARGET), ..Live::RELIABLE }.run(300, 1);
+    let plain = Live { loss: "1e-1", tolerance, parts: Parts::None, ..Live::RELIABLE }.run(300, 1);
+    let ahead = Live { loss: "1e-1", tolerance, parts: Parts::Both(TARGET), ..Live::RELIABLE }.run(300, 1);
     assert!(plain.quantile(0.99) > 100.0, "{}", plain.quantile(0.99));
     assert!(ahead.quantile(0.95) < 58.0 && ahead.overhead() < 0.075, "{} at {}", ahead.quantile(0.95), ahead.overhead());
 }
@@ -163,85 +206,8 @@ fn the_fence_keeps_a_partial_promise_without_a_round_trip() {
 #[test]
 fn nothing_is_coded_ahead_where_a_round_trip_keeps_the_latency() {
     let slow = CodingTarget { latency: ms(130), ..TARGET };
-    let (late, hedged) = (Live { ahead: Some(slow), ..Live::RELIABLE }.run(100, 1), Live::RELIABLE.run(100, 1));
+    let (late, hedged) = (Live { parts: Parts::Both(slow), ..Live::RELIABLE }.run(100, 1), Live::RELIABLE.run(100, 1));
     assert_eq!((late.repair_units, late.latencies), (hedged.repair_units, hedged.latencies));
-}
-
-/// A bulk transfer has a backlog: nobody waits for a segment but the data behind it.
-#[test]
-fn in_bulk_goodput_is_not_lower() {
-    for loss in ["1e-3", "1e-2", "gilbert:rate=1%,burst=8"] {
-        let judged = |hedged| {
-            let (forward, back) = (way(loss, 60), way("none", 60));
-            let rate = Rate::smooth(Bandwidth::from_megabits_per_second(97));
-            let mut transfer = Transfer::between(rate, (&forward, &back), Source::Greedy, SEGMENT_BYTES, &Contract::default(), 3);
-            if hedged {
-                transfer.sender.half.set_coding();
-                transfer.receiver.half.set_coding();
-            }
-            transfer.run_to(crate::bottleneck::at_ms(5000));
-            transfer.judged as f64
-        };
-        let (plain, hedged) = (judged(false), judged(true));
-        assert!(hedged >= 0.995 * plain, "{loss}: {hedged} after {plain}");
-    }
-}
-
-/// The rows of the measurement: what is lost, the round trip, the period of segments, the tolerance, and what coding may cost in thousandths.
-fn rows() -> Vec<(Live, u16)> {
-    let partial = Tolerance::new(256, 32, 3).unwrap();
-    let mut rows = Vec::new();
-    for round_trip in [60, 20, 200] {
-        for loss in ["1e-3", "1e-2", "1e-1", "gilbert:rate=1%,burst=8"] {
-            for tolerance in [Tolerance::reliable(256), partial] {
-                let heavy = loss == "1e-1" && tolerance.is_reliable();
-                let period = if heavy { Duration::from_micros(30_000) } else { Live::RELIABLE.period };
-                rows.push((Live { loss, round_trip, tolerance, period, ..Live::RELIABLE }, if heavy { 200 } else { 100 }));
-            }
-        }
-    }
-    rows
-}
-
-/// Prints the quantiles on the path of the tables: plain, hedged, ahead alone, both. It takes many minutes. `CELL` chooses a loss, `RTT` a
-/// round trip in milliseconds, `BACK` a loss on the way back instead of the same, `SEGMENTS` how many of each of five seeds, 800 if it is not set.
-#[test]
-#[ignore = "a measurement"]
-fn measure() {
-    let set = |name: &str| std::env::var(name).ok();
-    let back = set("BACK").map(|text| &*text.leak());
-    let segments = set("SEGMENTS").and_then(|text| text.parse().ok()).unwrap_or(800);
-    eprintln!(
-        "| loss | round trip | tolerance | repair units | p50 | p95 | p99 | most | sent again | repair units, % | beyond exact repair, % |"
-    );
-    for (row, budget_permille) in rows() {
-        if set("CELL").is_some_and(|cell| cell != row.loss) || set("RTT").is_some_and(|rtt| rtt != row.round_trip.to_string()) {
-            continue;
-        }
-        let latency = ms(row.round_trip / 2 + 50);
-        let target = Some(CodingTarget { latency, budget_permille });
-        let mut exact = 0.0;
-        for (name, hedged, ahead) in [("none", false, None), ("hedged", true, None), ("both", true, target)] {
-            let outcome = Live { hedged, ahead, back, ..row }.pooled(segments);
-            let share = |units: u64| units as f64 * 100.0 / outcome.units as f64;
-            if name == "none" {
-                exact = share(outcome.again);
-            }
-            eprintln!(
-                "| {} | {} | {} | {name} | {:.1} | {:.1} | {:.1} | {:.1} | {:.2} | {:.2} | {:.2} |",
-                row.loss,
-                row.round_trip,
-                row.tolerance,
-                outcome.quantile(0.5),
-                outcome.quantile(0.95),
-                outcome.quantile(0.99),
-                outcome.quantile(1.0),
-                share(outcome.again),
-                share(outcome.repair_units),
-                outcome.overhead() * 100.0 - exact,
-            );
-        }
-    }
 }
 
 /// Bytes that are not those of any other place.
