@@ -57,7 +57,7 @@ fn interpreter(root: &Path) -> Result<&'static str> {
 }
 
 fn step(root: &Path, line: &str, environment: &[(&str, &str)]) -> Result<()> {
-    let variables: String = environment.iter().map(|(name, value)| format!("{name}='{value}' ")).collect();
+    let variables = shell::variables(environment);
     eprintln!("python: {variables}{line}");
     let began = Instant::now();
     if !shell::succeeds(root, line, environment)? {

@@ -15,6 +15,11 @@ pub(crate) fn succeeds(root: &Path, command: &str, environment: &[(&str, &str)])
     Ok(status.success())
 }
 
+/// Variables as a person would type them in front of a command.
+pub(crate) fn variables(environment: &[(&str, &str)]) -> String {
+    environment.iter().map(|(name, value)| format!("{name}='{value}' ")).collect()
+}
+
 /// Runs `command` in `root`; whether it succeeded, and what it has written to standard error.
 pub(crate) fn captured(root: &Path, command: &str) -> Result<(bool, String)> {
     let mut command = parsed(root, command, &[])?;

@@ -12,6 +12,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+/// How it is built. Each fault changes a line, and then some tests run for milliseconds, so what counts is how quickly a crate is built again.
+const BUILD: &[(&str, &str)] = &[("CARGO_PROFILE_DEV_OPT_LEVEL", "0"), ("CARGO_INCREMENTAL", "1")];
 /// How often a running test is looked at.
 const LOOK: Duration = Duration::from_millis(20);
 
@@ -107,6 +109,7 @@ impl<'a> TestRun<'a> {
             .args(["--no-run", "--quiet", "--message-format=json"])
             .current_dir(tree)
             .env("CARGO_TARGET_DIR", build)
+            .envs(BUILD.iter().copied())
             .stderr(Stdio::null())
             .output()
             .context("cargo could not be started")?;

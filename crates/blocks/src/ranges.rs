@@ -37,6 +37,10 @@ impl RangeSet {
         if range.start >= range.end {
             return 0;
         }
+        if self.last().is_none_or(|last| last.end < range.start) {
+            self.ranges.put(range.start, range.end);
+            return range.end - range.start;
+        }
         // The ranges that overlap or touch the new one melt into it.
         let Range { mut start, mut end } = range;
         let mut known = 0;
@@ -111,7 +115,13 @@ impl RangeSet {
 
     /// The lowest of [`RangeSet::gaps`].
     pub fn first_gap(&self, range: Range<u64>) -> Option<Range<u64>> {
-        self.gaps(range).next()
+        let before = self.ranges.last_up_to(range.start);
+        let start = before.map_or(range.start, |(_, end)| range.start.max(end));
+        if start >= range.end {
+            return None;
+        }
+        let next = self.ranges.first_behind(start).filter(|(next, _)| *next < range.end);
+        Some(start..next.map_or(range.end, |(next, _)| next))
     }
 
     /// The ranges in ascending order.

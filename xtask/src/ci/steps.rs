@@ -3,6 +3,8 @@
 //! Called by `ci`. To add one: a line here, and one in the table of CONTRIBUTING.md, which says how long it takes. A step that runs
 //! what another has built, or writes where another reads, stands behind it.
 
+use crate::shell;
+
 /// One step.
 pub(super) struct Step {
     /// What it proves.
@@ -25,8 +27,7 @@ impl Step {
 
     /// The command as a person would type it.
     pub(super) fn printed(&self) -> String {
-        let variables = self.environment.iter().map(|(name, value)| format!("{name}='{value}' "));
-        variables.chain([self.command.to_owned()]).collect()
+        shell::variables(self.environment) + self.command
     }
 }
 
@@ -64,7 +65,7 @@ pub(super) const STEPS: &[Step] = &[
     step("rates", "target/debug/segstream-bench rates --virtual --small --seeds 1"),
     step("the black box beside that of ns-3", "target/debug/segstream-ns3"),
     step("benchmark smoke", "target/debug/segstream-bench halves"),
-    step("simulator smoke", "target/debug/segstream-bench sim --packets 1000000 --repetitions 1"),
+    step("simulator smoke", "target/debug/segstream-bench sim --packets 200000 --repetitions 1"),
 ];
 
 #[cfg(test)]

@@ -62,10 +62,13 @@ impl Kept {
         row.iter().copied().chain(tree.into_iter().flatten().map(|(start, end)| (*start, *end)))
     }
 
-    /// The first of [`Kept::behind`].
+    /// The first range that starts behind `at`.
     #[inline]
     pub(super) fn first_behind(&self, at: u64) -> Option<Ends> {
-        self.behind(at).next()
+        match self {
+            Self::Row(row) => row.get(up_to(row, at)).copied(),
+            Self::Tree(tree) => tree.range((Bound::Excluded(at), Bound::Unbounded)).next().map(|(start, end)| (*start, *end)),
+        }
     }
 
     /// The first range that starts in `range`.

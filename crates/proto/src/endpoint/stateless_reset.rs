@@ -78,3 +78,60 @@ impl Endpoint {
         self.answers.push_back((addresses, out));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Config;
+    use crate::session::{HandshakeError, Plain, Protection, Session, Trust};
+    use core::net::SocketAddr;
+    use segstream_base::endpoint::Local;
+
+    /// Plain mode with a key that outlives the endpoint, as encrypted mode has one.
+    #[derive(Debug)]
+    struct Lasting(Plain);
+
+    impl Protection for Lasting {
+        fn mode(&self) -> u8 {
+            self.0.mode()
+        }
+        fn initiate(&mut self, remote: SocketAddr, trust: &Trust, parameters: &[u8]) -> Result<Box<dyn Session>, HandshakeError> {
+            self.0.initiate(remote, trust, parameters)
+        }
+        fn respond(&mut self, remote: SocketAddr) -> Box<dyn Session> {
+            self.0.respond(remote)
+        }
+        fn mac(&self, message: &[u8]) -> [u8; 16] {
+            self.0.mac(message)
+        }
+        fn lasting_mac(&self, message: &[u8]) -> Option<[u8; 16]> {
+            Some(self.0.mac(message))
+        }
+    }
+
+    fn listener(place: &str, key: u8) -> Endpoint {
+        let config = Config { accept: true, listener: Some(place.parse().unwrap()), ..Config::default() };
+        Endpoint::with_protection(config, Box::new(Lasting(Plain::new([key; 16])))).unwrap()
+    }
+
+    #[test]
+    fn a_token_is_that_of_one_connection_at_one_listener_and_of_its_next_life() {
+        let addresses = |remote: &str, local: &str| {
+            let local = Local { address: Some(local.parse().unwrap()), ..Local::ANY };
+            Addresses { remote: remote.parse().unwrap(), local }
+        };
+        let (here, peer) = ("198.51.100.1:4433", addresses("192.0.2.1:9", "198.51.100.1"));
+        let token = listener(here, 3).reset_code(77, peer);
+        assert!(token.is_some());
+        assert_eq!(listener(here, 3).reset_code(77, peer), token, "it was started anew");
+        for other in ["198.51.100.1:4434", "198.51.100.2:4433", "0.0.0.0:4433", "[::]:4433"] {
+            assert_ne!(listener(other, 3).reset_code(77, peer), token, "{other}");
+        }
+        for other in ["192.0.2.1:10", "192.0.2.2:9", "[2001:db8::1]:9"] {
+            assert_ne!(listener(here, 3).reset_code(77, addresses(other, "198.51.100.1")), token, "a peer at {other}");
+        }
+        assert_ne!(listener(here, 3).reset_code(77, addresses("192.0.2.1:9", "198.51.100.2")), token, "another address of the host");
+        assert_ne!(listener(here, 3).reset_code(78, peer), token, "another connection");
+        assert_ne!(listener(here, 4).reset_code(77, peer), token, "another key");
+    }
+}

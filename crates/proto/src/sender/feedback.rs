@@ -198,9 +198,8 @@ impl SendHalf {
         }
         let Some(stream) = self.streams.get_mut(id) else { return };
         let tail = tail_from.and_then(|from| Run::new(from, Position(u32::MAX)));
-        for &positions in missing.iter().chain(&tail) {
-            stream.request(number, positions, (echo, report.reorder), &mut self.unfinished.positions_left);
-        }
+        let runs = missing.iter().copied().chain(tail);
+        stream.request(number, runs, (echo, report.reorder), &mut self.unfinished.positions_left);
         self.refresh(id);
     }
 }

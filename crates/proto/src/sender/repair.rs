@@ -195,9 +195,7 @@ impl SendStream {
             self.repair_total += more;
             self.repairing.insert(number);
         }
-        for positions in beside {
-            self.request(number, positions, (echo, reorder), positions_left);
-        }
+        self.request(number, beside, (echo, reorder), positions_left);
         true
     }
 

@@ -78,6 +78,8 @@ struct Examined {
     /// Of these positions one run, since mostly there is one only, and the others.
     run: Range<u64>,
     more: RangeSet,
+    /// Behind all of these positions.
+    end: u64,
     /// Where the next request goes on, if it was too long for its turn.
     next: Position,
 }
@@ -85,6 +87,10 @@ struct Examined {
 impl Examined {
     /// The first run of `range` that is not among the positions.
     fn first_gap(&self, range: Range<u64>) -> Option<Range<u64>> {
+        // A report names what is missing in ascending order, so mostly all of it lies behind what was named before.
+        if range.start >= self.end {
+            return (!range.is_empty()).then_some(range);
+        }
         let start = if self.run.contains(&range.start) { self.run.end } else { range.start };
         let gap = self.more.first_gap(start..range.end)?;
         if gap.start >= self.run.end || gap.end <= self.run.start {
@@ -95,6 +101,7 @@ impl Examined {
 
     /// Adds positions that are not among them.
     fn insert(&mut self, gap: Range<u64>) {
+        self.end = self.end.max(gap.end);
         if self.run.is_empty() {
             self.run = gap;
         } else if gap.start == self.run.end {
@@ -104,6 +111,13 @@ impl Examined {
         } else {
             self.more.insert(gap);
         }
+    }
+
+    /// Another echo or reordering threshold: nothing is examined by it.
+    fn restart(&mut self, echo: ShipmentNumber, reorder: u32) {
+        (self.echo, self.reorder) = (echo, reorder);
+        (self.run, self.end) = (0..0, 0);
+        self.more.clear();
     }
 }
 
@@ -218,12 +232,10 @@ impl SendSegment {
     pub(crate) fn request(&mut self, positions: Run<Position>, echo: ShipmentNumber, reorder: u32, left: &mut u32) -> u32 {
         let Some(sent) = Run::new(positions.start(), positions.end().min(self.next)).filter(|_| !self.skipped) else { return 0 };
         self.retransmit.grow(self.next.0);
-        let fresh = || Box::new(Examined { echo, reorder, run: 0..0, more: RangeSet::new(), next: Position::FIRST });
+        let fresh = || Box::new(Examined { echo, reorder, run: 0..0, more: RangeSet::new(), end: 0, next: Position::FIRST });
         let examined = self.examined.get_or_insert_with(fresh);
         if (examined.echo, examined.reorder) != (echo, reorder) {
-            (examined.echo, examined.reorder) = (echo, reorder);
-            examined.run = 0..0;
-            examined.more.clear();
+            examined.restart(echo, reorder);
         }
         let (start, end) = (u64::from(sent.start()), u64::from(sent.end()));
         let middle = u64::from(examined.next).clamp(start, end);

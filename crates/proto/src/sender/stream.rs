@@ -338,7 +338,7 @@ impl SendStream {
     pub(crate) fn request(
         &mut self,
         segment: SegmentNumber,
-        positions: Run<Position>,
+        runs: impl IntoIterator<Item = Run<Position>>,
         (echo, reorder): (ShipmentNumber, u32),
         positions_left: &mut u32,
     ) {
@@ -346,7 +346,7 @@ impl SendStream {
         if requested.judged() {
             return;
         }
-        let queued = requested.request(positions, echo, reorder, positions_left);
+        let queued: u32 = runs.into_iter().map(|positions| requested.request(positions, echo, reorder, positions_left)).sum();
         if queued > 0 {
             self.retransmit_total += queued;
             self.retransmit.insert(segment);
