@@ -10,7 +10,8 @@
 //! late timer costs no rate, up to `catch_up`; beyond that it does, or a stall would end in a flood.
 //!
 //! Invariant: between two moments no more leaves than P carries in that time plus `catch_up`, and one
-//! shipment; a burst has at most L. While the caller is idle no credit accrues.
+//! shipment; a burst has at most L, and the control beyond them that left the last place to data. While the caller is idle no credit
+//! accrues.
 
 use core::fmt;
 use segstream_base::quantity::Remainder;
@@ -18,6 +19,8 @@ use segstream_base::{Bandwidth, Bytes, Duration, Instant};
 
 /// Nanoseconds of a second.
 const SECOND: u128 = 1_000_000_000;
+/// A full datagram, before any was sent: what every path carries (RFC 9000 14).
+const DATAGRAM: Bytes = Bytes::new(1200);
 
 /// A rate specification R = (P, F, L), or a smooth rate P.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -233,8 +236,10 @@ pub struct Pacer {
     remainder: Remainder,
     burst: Burst,
     idle: bool,
-    /// The largest datagram sent under this specification.
+    /// The largest datagram of data under this specification.
     largest: Bytes,
+    /// What control has been charged since the last data, while data waited.
+    control: Bytes,
 }
 
 impl Pacer {
@@ -252,6 +257,7 @@ impl Pacer {
             burst: Burst::first(spec, now),
             idle: false,
             largest: Bytes::ZERO,
+            control: Bytes::ZERO,
         }
     }
 
@@ -286,6 +292,28 @@ impl Pacer {
     #[inline]
     pub fn on_sent(&mut self, now: Instant, bytes: Bytes) {
         let Some(spec) = self.spec else { return };
+        self.largest = self.largest.max(bytes);
+        self.control = Bytes::ZERO;
+        self.charge(now, spec, bytes, 1);
+    }
+
+    /// Control in a datagram of `bytes` has left, whether it was ready or not, while data waits or not.
+    ///
+    /// Invariant: while data waits, control takes no more time than a full datagram does before data leaves, and it leaves the last place of a
+    /// burst. Why: control is not paced. Where it is due more often than the rate allows, data would wait for ever.
+    #[inline]
+    pub fn on_control_sent(&mut self, now: Instant, bytes: Bytes, data_waits: bool) {
+        let Some(spec) = self.spec else { return };
+        let is_last = self.burst.sent.saturating_add(1) >= self.burst.shipments;
+        let places = u32::from(!(data_waits && is_last));
+        let charged = if data_waits { bytes.min(self.largest.max(DATAGRAM) - self.control) } else { bytes };
+        self.control = if data_waits { self.control + charged } else { Bytes::ZERO };
+        self.charge(now, spec, charged, places);
+    }
+
+    /// Takes the time of `bytes` at P, and so many places of the burst.
+    #[inline]
+    fn charge(&mut self, now: Instant, spec: RateSpec, bytes: Bytes, places: u32) {
         if self.idle {
             self.idle = false;
             self.skip_to(now);
@@ -295,8 +323,7 @@ impl Pacer {
             self.remainder = Remainder::default();
         }
         self.paced += spec.peak.transmit_time(bytes, &mut self.remainder);
-        self.largest = self.largest.max(bytes);
-        self.burst.sent = self.burst.sent.saturating_add(1);
+        self.burst.sent = self.burst.sent.saturating_add(places);
         self.burst.leave_if_over(self.paced);
         self.debug_assert_burst();
     }
@@ -361,7 +388,7 @@ impl Pacer {
         self.spec
     }
 
-    /// The average rate A = 8 F L l with l the largest datagram sent under the specification; the peak when
+    /// The average rate A = 8 F L l with l the largest datagram of data under the specification; the peak when
     /// smooth or before anything was sent; `None` when unlimited.
     pub fn average(&self) -> Option<Bandwidth> {
         let spec = self.spec?;

@@ -252,3 +252,33 @@ fn a_burst_that_is_ended_gives_way_to_the_next_and_never_to_the_one_after() {
     smooth.end_burst();
     assert_eq!(smooth.next_departure(), Some(ms(1)));
 }
+
+#[test]
+fn control_that_is_due_as_often_as_bursts_are_leaves_each_a_place_for_data() {
+    let mut pacer = Pacer::new(RateSpec::new(mbit(1), 5, 1).unwrap(), ms(0));
+    let mut data = 0;
+    for burst in 0..50 {
+        pacer.on_control_sent(ms(200 * burst), Bytes::new(70), true);
+        while pacer.ready(ms(200 * burst + 100)) {
+            pacer.on_sent(ms(200 * burst + 100), Bytes::new(1228));
+            data += 1;
+        }
+    }
+    assert_eq!(data, 50);
+}
+
+#[test]
+fn control_that_alone_is_more_than_the_rate_leaves_half_of_it_to_data() {
+    // 70 bytes every millisecond are 560 kbit/s.
+    let mut pacer = Pacer::new(RateSpec::smooth(Bandwidth::from_bits_per_second(200_000)), ms(0));
+    let mut data = 0;
+    for now in 0..10_000 {
+        pacer.on_control_sent(ms(now), Bytes::new(70), true);
+        while pacer.ready(ms(now)) {
+            pacer.on_sent(ms(now), Bytes::new(1200));
+            data += 1;
+        }
+    }
+    // 200 kbit/s carry 208 datagrams of 1200 bytes in 10 s.
+    assert!((103..=106).contains(&data), "{data}");
+}

@@ -194,12 +194,13 @@ impl SendHalf {
     pub(super) fn on_state_sent(&mut self, now: Instant, number: ShipmentNumber, state: &State) {
         let bytes = (state.encoded_len() + self.config.overhead_bytes) as u64;
         self.counters.state_shipments += 1;
-        self.path.pacer.on_sent(now, Bytes::new(bytes));
+        let data_waits = self.has_eligible();
+        self.path.pacer.on_control_sent(now, Bytes::new(bytes), data_waits);
         self.path.congestion.exchanges.on_sent(bytes);
         if let Some(delivery) = &mut self.path.congestion.delivery {
             delivery.on_sent(now, number, bytes);
         }
-        if !self.has_eligible() {
+        if !data_waits {
             self.path.pacer.on_idle(now);
         }
         if !state.exchange {
