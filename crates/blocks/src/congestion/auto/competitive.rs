@@ -32,7 +32,7 @@ const LOSS_MOST: f64 = 0.05;
 /// Growth a round trip beyond CUBIC's while defending: always, and so much more the less the kind has.
 const GROWTH: f64 = 0.03;
 const GROWTH_SMALL: f64 = 0.1;
-/// The share of the kind where no drain could tell it.
+/// The share of the kind where loss has told of others.
 const KIND_UNKNOWN: f64 = 0.5;
 /// No share of the kind counts as less, and what part of a new measurement is believed.
 const KIND_FLOOR: f64 = 0.02;
@@ -81,7 +81,7 @@ impl Competitive {
         let share = share.min((SHARE_FIRST * memory.service_most).max(view.received));
         let returned = memory.left_at.is_some_and(|at| view.now.since(at) < RETURN_SOON);
         let mut window = CubicWindow::new(view.now, share * (view.rtt + view.queue) / view.datagram);
-        // Why: a queue that tells no share is short. Others have answered its losses, and we have not. With noise it may not be one.
+        // Why: loss has told of them. They have answered it, and we have not. With noise it may be none of theirs.
         if others.kind.is_none() && view.noise == 0.0 {
             window.decrease(view.now);
         }

@@ -30,7 +30,7 @@ const GROWS_FAST: f64 = 1.1;
 const PATH_NOISES: f64 = 2.0;
 const FALL_OF_PATH: f64 = 0.1;
 
-/// Others that fill the queue, and the share of this kind at the bottleneck if a drain could tell it.
+/// Others that fill the queue, and the share of this kind at the bottleneck if a drain has told of them.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Others {
     pub(super) kind: Option<f64>,
@@ -116,11 +116,11 @@ impl Drain {
         self.fall(view).is_some_and(|fall| fall < FALL_OF_PATH)
     }
 
-    /// Whether what looked like a queue may be what noise has left: it is as short, and the drain does not tell more of it.
+    /// Whether what looked like a queue may be what noise has left: it is as short, and has not answered the drain.
     ///
     /// Why: with jitter that keeps the order what is sent densely arrives later than what is sent sparsely, with no queue.
     pub(super) fn may_be_noise(&self, view: &View) -> bool {
-        self.queue_before < PATH_NOISES * view.noise_before && (self.fall(view).is_none() || self.met_no_queue(view))
+        self.queue_before < PATH_NOISES * view.noise_before && self.met_no_queue(view)
     }
 
     /// By how much the base delay is higher than it was thought, if all senders of this kind have drained and met no queue.
@@ -137,8 +137,9 @@ impl Drain {
         }
         let long = STANDING_PART * law::standing(view.tau) + DATAGRAMS * self.datagram_time(view) + view.noise;
         let remains = self.queue_before > long && self.least > REMAINING * self.queue_before && self.exchanges >= EXCHANGES;
-        let kind = self.kind(view);
-        (self.is_scheduled && remains && kind.is_none_or(|kind| kind < KIND_MOST)).then_some(Others { kind })
+        // Why it must be told: in a drain that is over so soon the bottleneck may just have become slower.
+        let kind = self.kind(view).filter(|kind| *kind < KIND_MOST)?;
+        (self.is_scheduled && remains).then_some(Others { kind: Some(kind) })
     }
 
     /// The time of a datagram at the bottleneck: whoever knows the part that they have of it knows what it serves.
