@@ -224,7 +224,7 @@ impl DelayMode {
             return None;
         }
         if drain.may_be_noise(view) {
-            memory.base_rises = drain.rise_of_base(view);
+            memory.base_rises = drain.rise_of_base();
             return None;
         }
         drain.others_keep_a_queue(view, memory.service_most)

@@ -123,10 +123,9 @@ impl Drain {
         self.queue_before < PATH_NOISES * view.noise_before && self.met_no_queue(view)
     }
 
-    /// By how much the base delay is higher than it was thought, if all senders of this kind have drained and met no queue.
-    pub(super) fn rise_of_base(&self, view: &View) -> Option<f64> {
-        let is_told = self.is_scheduled && self.exchanges >= EXCHANGES && self.met_no_queue(view);
-        is_told.then_some(self.least)
+    /// By how much the base delay is higher than it was thought, if what remained is noise and all senders of this kind have drained.
+    pub(super) fn rise_of_base(&self) -> Option<f64> {
+        (self.is_scheduled && self.exchanges >= EXCHANGES).then_some(self.least)
     }
 
     /// Those who kept a queue through the drain. `service` is the best service seen.
@@ -176,8 +175,8 @@ mod tests {
     /// What an exchange of 2 ms sees that left at `at` milliseconds.
     fn view(at: u64, queue: f64, beta: f64) -> View {
         let now = Instant::ZERO + Duration::from_millis(at);
-        let (alpha, rho) = (0.002, 1.0);
-        View { now, sent_at: now, alpha, beta, tau: TAU, queue, newest: queue, rho, datagram: 1228.0, ..View::default() }
+        let (alpha, rho, received) = (0.002, 1.0, 1e6);
+        View { now, sent_at: now, alpha, beta, tau: TAU, queue, newest: queue, rho, received, datagram: 1228.0, ..View::default() }
     }
 
     /// A drain of 30 ms from a queue of 20 ms in which this kind has `kind` of the bottleneck.
@@ -216,5 +215,33 @@ mod tests {
         let (drain, view) = drained(0.3, true);
         assert!(drain.others_keep_a_queue(&view, 1228.0).is_none());
         assert!(drained(1.0, true).0.has_emptied(0.005) && !drained(0.3, true).0.has_emptied(0.005));
+    }
+    #[test]
+    fn a_drain_that_does_not_tell_the_share_tells_of_no_others() {
+        let mut drain = Drain::new(&view(100, 0.02, 0.002), 0.006, true);
+        (1..=3).for_each(|step| drain.record(&view(100 + 2 * step, 0.02, 0.0014)));
+        let view = view(120, 0.02, 0.002);
+        assert!(drain.kind(&view).is_none() && drain.others_keep_a_queue(&view, SERVICE).is_none());
+    }
+
+    #[test]
+    fn what_does_not_answer_a_drain_is_the_paths_where_there_was_as_much_noise() {
+        let (drain, quiet) = drained(0.0, true);
+        assert!(drain.met_no_queue(&quiet) && !drain.may_be_noise(&quiet));
+        assert!(drain.may_be_noise(&View { noise_before: 0.011, ..quiet }) && !drain.may_be_noise(&View { noise_before: 0.009, ..quiet }));
+        assert!(drain.rise_of_base().is_some_and(|rise| (rise - 0.02).abs() < 1e-9));
+        let noisy = View { noise_before: 0.011, ..quiet };
+        assert!(!drained(0.3, true).0.may_be_noise(&noisy), "the queue answered");
+        assert!(drained(0.0, false).0.rise_of_base().is_none(), "others of this kind may not have drained");
+    }
+
+    #[test]
+    fn a_newcomer_that_has_seen_little_service_knows_from_its_share_that_the_path_is_fast() {
+        // Four datagrams at what it has been served are 20 ms, as long as the queue.
+        let (drain, view) = drained(0.1, true);
+        assert!(drain.others_keep_a_queue(&View { datagram_time: 0.005, ..view }, SERVICE).is_some());
+        let (alone, view) = drained(0.6, true);
+        let slow = View { datagram_time: 0.005, datagram: 12_280.0, ..view };
+        assert!(alone.others_keep_a_queue(&slow, SERVICE).is_none(), "a path on which four datagrams take that long");
     }
 }

@@ -38,7 +38,7 @@ impl QueueLoss {
             count.shipments *= keep;
             count.losses *= keep;
         }
-        // Why the newest: what overflows a short queue does so for less time than the queue is the least of.
+        // Why the newest: the queue is the least of a quarter of the control time, and a short one overflows for less than that.
         let count = if view.newest > ABOVE * target { &mut self.above } else { &mut self.below };
         count.shipments += view.shipments;
         // Why exchanges: packets that are lost together, as radio loses them, have one cause.
