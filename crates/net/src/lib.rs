@@ -27,6 +27,8 @@ pub mod driver;
 #[cfg(feature = "link")]
 pub mod link;
 mod parker;
+#[cfg(any(all(feature = "link", target_os = "linux"), feature = "staged"))]
+mod pinning;
 pub mod receive;
 mod receive_many;
 mod send_from;

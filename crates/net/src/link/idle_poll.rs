@@ -13,6 +13,8 @@
 //!
 //! Limit: Linux, and at most [`PROCESSORS`] processors; elsewhere nothing spins.
 
+#[cfg(target_os = "linux")]
+use crate::pinning;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -38,7 +40,8 @@ impl IdlePoll {
             return None;
         }
         let ended = Arc::new(AtomicBool::new(false));
-        let spinning = linux::permitted_processors().into_iter().filter(|processor| linux::spin_on(*processor, &ended)).count();
+        let processors = pinning::permitted().into_iter().take(PROCESSORS);
+        let spinning = processors.filter(|processor| linux::spin_on(*processor, &ended)).count();
         (spinning > 0).then_some(Self { ended })
     }
 
@@ -57,8 +60,7 @@ impl Drop for IdlePoll {
 
 #[cfg(target_os = "linux")]
 mod linux {
-    use super::{Arc, AtomicBool, Ordering, PROCESSORS};
-    use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+    use super::{Arc, AtomicBool, Ordering, pinning};
     use std::hint::black_box;
     use thread_priority::{
         NormalThreadSchedulePolicy, ThreadPriority, ThreadSchedulePolicy, set_thread_priority_and_policy, thread_native_id,
@@ -69,20 +71,12 @@ mod linux {
     /// How many additions a thread makes before it looks again whether it is to end: a few microseconds.
     const ADDITIONS: u32 = 10_000;
 
-    /// The processors that this process may use.
-    pub(super) fn permitted_processors() -> Vec<usize> {
-        let Ok(permitted) = sched_getaffinity(None) else { return Vec::new() };
-        (0..CpuSet::MAX_CPU).filter(|processor| permitted.is_set(*processor)).take(PROCESSORS).collect()
-    }
-
     /// Starts a thread that spins on `processor` until `ended`, at idle priority or not at all. Returns whether it could be started.
     pub(super) fn spin_on(processor: usize, ended: &Arc<AtomicBool>) -> bool {
         let ended = ended.clone();
         let spin = move || {
-            let mut only = CpuSet::new();
-            only.set(processor);
             let is_idle = set_thread_priority_and_policy(thread_native_id(), ThreadPriority::Min, IDLE).is_ok();
-            if !is_idle || sched_setaffinity(None, &only).is_err() {
+            if !is_idle || !pinning::pin_to(processor) {
                 return;
             }
             while !ended.load(Ordering::Relaxed) {

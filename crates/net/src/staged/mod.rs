@@ -33,7 +33,6 @@ pub mod mapping;
 mod node;
 pub mod options;
 pub mod packet_store;
-mod pinning;
 pub mod report;
 pub mod stop;
 #[cfg(test)]

@@ -8,11 +8,11 @@
 use super::error::StagedError;
 use super::node::{Node, WakeSet};
 use super::options::StagedOptions;
-use super::pinning;
 use super::report::{Ended, ThreadCounters, ThreadResult};
 use super::stop::Stop;
 use crate::clock::Clock;
 use crate::parker::Parker;
+use crate::pinning;
 use segstream_base::stage::{Stage, StageId};
 use segstream_base::{Duration, Instant};
 use std::any::Any;
@@ -22,6 +22,12 @@ use std::sync::atomic::{AtomicU64, Ordering, fence};
 
 /// The shortest sleep: for less the thread polls, because the system would oversleep.
 const SLEEP_MIN: Duration = Duration::from_micros(50);
+
+/// Pins this thread, the one of number `thread`, to one of the processors that it may use. Returns whether it succeeded.
+fn pin(thread: usize) -> bool {
+    let permitted = pinning::permitted();
+    permitted.get(thread % permitted.len().max(1)).is_some_and(|processor| pinning::pin_to(*processor))
+}
 
 /// What all threads of a run share.
 pub(super) struct Topology {
@@ -65,7 +71,7 @@ impl<'a, S: Stage> Worker<'a, S> {
     /// Runs until the end of the run. An end on one thread ends all threads.
     pub(super) fn run(mut self) -> Result<ThreadResult<S>, StagedError> {
         self.topology.parkers[self.thread].register();
-        let pinned = self.options.pin && pinning::pin(self.thread);
+        let pinned = self.options.pin && pin(self.thread);
         let began = (self.clock.now(), processor_time());
         // Why this is unwind safe: after a panic the stages are dropped and not called again.
         let turned = catch_unwind(AssertUnwindSafe(|| self.turns()));
