@@ -12,13 +12,13 @@ use std::collections::VecDeque;
 
 /// How far apart the totals are that are kept.
 const SPACING: Duration = Duration::from_millis(100);
-/// How many are kept: eight seconds.
-const KEPT: usize = 80;
 /// The time that is looked at. Why less than a second: the totals are [`SPACING`] apart and come half a round trip late, and a second after a
 /// change the estimate is to be that of the new process alone.
 const LOOKED_AT: Duration = Duration::from_millis(800);
 /// The time that is looked at at most, and the runs or shipments that are looked for so far back.
-const LOOKED_AT_MAX: Duration = Duration::from_secs(8);
+pub const LOOKED_AT_MAX: Duration = Duration::from_secs(8);
+/// How many totals are kept.
+const KEPT: usize = (LOOKED_AT_MAX.as_nanos() / SPACING.as_nanos()) as usize;
 const RUNS_SOUGHT: u64 = 8;
 const PASSED_SOUGHT: u64 = 2000;
 

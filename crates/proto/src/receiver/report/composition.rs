@@ -16,6 +16,7 @@ use segstream_base::{
     Duration, ExchangeNumber, Instant, Ordinal, Position, ReportNumber, Run, SegmentNumber, ShipmentNumber, StreamId, UnitIndex,
 };
 use segstream_blocks::loss_detector::LossDetector;
+use segstream_blocks::loss_history;
 use segstream_blocks::rare_queue::RareQueue;
 use segstream_blocks::work::{self, Loop};
 use segstream_wire::report::{Arrived, RUNS_MAX, RefuseReason, Runs};
@@ -30,9 +31,9 @@ const LOOKED_AT_MAX: u32 = 4096;
 /// repeats the statement.
 const ANSWERS_MAX: usize = 64;
 
-/// As long after a loss its sender is told how many shipments went by without another. Why eight seconds: it looks no further back
-/// ([`segstream_blocks::loss_history`]), so it has learned by then that nothing is lost any more.
-const LOSSES_TOLD_FOR: Duration = Duration::from_secs(8);
+/// As long after a loss its sender is told how many shipments went by without another. It looks no further back, so it has learned by then
+/// that nothing is lost any more.
+const LOSSES_TOLD_FOR: Duration = loss_history::LOOKED_AT_MAX;
 
 /// How many losses were told last, and when their number changed.
 #[derive(Clone, Copy, Debug, Default)]
