@@ -42,8 +42,9 @@ pub(super) struct Noise {
     /// The most of each second in which there was some, oldest first. Why not of all: most paths have none, and need no room for it.
     peaks: Vec<(u64, f64)>,
     noise: f64,
-    /// The first second looked at.
-    first: Option<u64>,
+    /// The second looked at now: by the clock, and counted from one. Why counted: while it is not looked at, nothing is forgotten.
+    clock: u64,
+    second: u64,
     /// The second in which a fall of the delay last showed it.
     proven: Option<u64>,
 }
@@ -53,7 +54,7 @@ impl Noise {
     /// Noise below `least` seconds is none, unless falls have shown it.
     pub(super) fn on_arrivals(&mut self, now: Instant, tau: f64, bytes: f64, beta: f64, share: f64, least: f64) {
         self.ahead = (self.ahead + bytes / (SHARES * share.max(1.0)) - beta).clamp(0.0, MOST / SHARES);
-        let second = now.as_nanos() / 1_000_000_000;
+        let second = self.second_of(now);
         self.peaks.retain(|(of, _)| second.abs_diff(*of) < SECONDS);
         self.note(second, self.ahead);
         let most = self.lasting(second);
@@ -65,13 +66,22 @@ impl Noise {
 
     /// By how much arrivals run ahead at most, as far as half of the last seconds have shown it.
     fn lasting(&mut self, second: u64) -> f64 {
-        let seconds = second.abs_diff(*self.first.get_or_insert(second)).saturating_add(1).min(SECONDS) as usize;
+        let seconds = second.min(SECONDS) as usize;
         let mut peaks = [0.0; SECONDS as usize];
         for (peak, (_, most)) in peaks.iter_mut().zip(&self.peaks) {
             *peak = *most;
         }
         peaks.sort_unstable_by(|one, two| two.total_cmp(one));
         peaks[0].min(MEDIANS * peaks[seconds.div_ceil(2) - 1])
+    }
+
+    /// The number of the second of `now`, among those looked at.
+    fn second_of(&mut self, now: Instant) -> u64 {
+        let clock = now.as_nanos() / 1_000_000_000;
+        if self.second == 0 || clock != self.clock {
+            (self.clock, self.second) = (clock, self.second + 1);
+        }
+        self.second
     }
 
     fn note(&mut self, second: u64, ahead: f64) {
@@ -92,7 +102,7 @@ impl Noise {
     /// What ended start-up was no queue: the delay fell by `fall` seconds of what was held to be one.
     pub(super) fn on_fall(&mut self, now: Instant, fall: f64) {
         let most = ((self.noise + fall) / SHARES).min(MOST / SHARES);
-        let second = now.as_nanos() / 1_000_000_000;
+        let second = self.second_of(now);
         self.note(second, most);
         self.proven = Some(second);
     }
@@ -151,5 +161,17 @@ mod tests {
     fn noise_is_forgotten_when_half_of_ten_seconds_are_without() {
         let found = over(40, |second| second < 20);
         assert!(found[24] > 0.04 && found[25] == 0.0, "{found:?}");
+    }
+
+    #[test]
+    fn seconds_that_are_not_looked_at_are_neither_forgotten_nor_counted() {
+        let mut noise = Noise::default();
+        let mut at = |second: u64| {
+            noise.on_arrivals(Instant::ZERO + Duration::from_secs(second), 0.04, 50_000.0, 0.9, 1e6, 0.001);
+            noise.on_arrivals(Instant::ZERO + Duration::from_millis(1000 * second + 900), 0.04, 50_000.0, 0.0, 1e6, 0.001);
+            noise.get()
+        };
+        let before = (0..10).map(&mut at).last().unwrap_or(0.0);
+        assert!(before > 0.04 && at(100) == before, "{before}");
     }
 }

@@ -71,7 +71,10 @@ impl StartUp {
         memory.fell = self.fall(view, limit);
         self.queued_since = (view.newest > limit).then(|| self.queued_since.unwrap_or(view.now));
         let is_others = self.queued_since.is_none_or(|since| view.now.since(since) < OTHERS_QUEUE);
-        if view.newest > limit && (view.rho > OVERLOAD || view.newest > limit + view.tau / 2.0 || !is_others) {
+        // Why not of a limited one: who sends less than the rate makes no queue, and of the few packets of a set-up delay and service are
+        // chance.
+        let is_ours = !view.limited && (view.rho > OVERLOAD || view.newest > limit + view.tau / 2.0 || !is_others);
+        if view.newest > limit && is_ours {
             let service = if view.noise > 0.0 { view.best } else { view.service.unwrap_or(view.received) };
             let service = service.min(view.rate);
             // Why not of what left before: after an outage that has waited for its end.

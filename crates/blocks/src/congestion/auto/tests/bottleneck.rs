@@ -116,6 +116,11 @@ impl Bottleneck {
         Self { noise, ..self }
     }
 
+    /// Other chances than those of every path that is not told.
+    pub(super) fn seed(self, seed: Seed) -> Self {
+        Self { random: seed.stream("bottleneck"), ..self }
+    }
+
     pub(super) fn loss(self, loss: f64) -> Self {
         Self { loss, ..self }
     }

@@ -55,6 +55,19 @@ fn jitter_that_keeps_the_order_does_not_hold_the_rate_down() {
     }
 }
 
+/// Found on the emulator: a set-up of four packets under jitter ended start-up at the rate of those.
+#[test]
+fn jitter_of_a_set_up_does_not_end_start_up() {
+    for seed in 1..=16 {
+        let mut path = Bottleneck::new(20e6, Duration::from_millis(40), 100_000).noise(Duration::from_millis(40)).seed(Seed(seed));
+        path.at(seconds(0), Change::Application(0.0));
+        path.at(Instant::ZERO + Duration::from_millis(300), Change::Application(f64::INFINITY));
+        path.add(seconds(0));
+        path.run(seconds(2));
+        assert!(path.share(0, 0, 2) > 0.15, "seed {seed}: {}", path.share(0, 0, 2));
+    }
+}
+
 #[test]
 fn start_up_finds_the_capacity_in_a_second_with_a_peak_below_the_product() {
     let mut path = Bottleneck::new(100e6, Duration::from_millis(60), 750_000);
