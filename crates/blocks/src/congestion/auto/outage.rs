@@ -35,6 +35,6 @@ impl Outage {
     /// The first echo after the silence.
     pub(super) fn step(self, view: &View, _: &mut Memory) -> (f64, Option<Mode>) {
         let rate = start_up::first_rate(view.datagram, view.rtt).max(self.rate_before / 4.0);
-        (rate, Some(Mode::StartUp(StartUp::new(view.now))))
+        (rate, Some(Mode::StartUp(StartUp::after_outage(view.now))))
     }
 }

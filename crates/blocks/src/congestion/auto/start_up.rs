@@ -46,7 +46,8 @@ const FULL_ROUNDS: f64 = 3.0;
 /// Start-up: besides the rate what was delivered when that grew last.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct StartUp {
-    since: Instant,
+    /// When an outage ended, if it began with one. What left before has waited for that, and its delay tells nothing.
+    outage_end: Option<Instant>,
     /// Since when there is a queue without a pause.
     queued_since: Option<Instant>,
     /// The longest queue since the delay last fell.
@@ -58,7 +59,12 @@ pub(super) struct StartUp {
 
 impl StartUp {
     pub(super) const fn new(now: Instant) -> Self {
-        Self { since: now, queued_since: None, peak: 0.0, falls: Falls::NONE, full: 0.0, grew_at: now }
+        Self { outage_end: None, queued_since: None, peak: 0.0, falls: Falls::NONE, full: 0.0, grew_at: now }
+    }
+
+    /// An outage is over.
+    pub(super) const fn after_outage(now: Instant) -> Self {
+        Self { outage_end: Some(now), ..Self::new(now) }
     }
 
     /// It goes on: what ended it was no queue.
@@ -77,8 +83,12 @@ impl StartUp {
         if view.newest > limit && is_ours {
             let service = if view.noise > 0.0 { view.best } else { view.service.unwrap_or(view.received) };
             let service = service.min(view.rate);
-            // Why not of what left before: after an outage that has waited for its end.
-            let doubt = (view.sent_at >= self.since).then_some(Doubt { rate: view.rate, queue: view.newest, limit, falls: self.falls });
+            let doubt = self.outage_end.is_none_or(|end| view.sent_at >= end).then_some(Doubt {
+                rate: view.rate,
+                queue: view.newest,
+                limit,
+                falls: self.falls,
+            });
             let mode = DelayMode::after_start_up(service, view.now, doubt);
             return Mode::from(mode).enter(view, memory);
         }
