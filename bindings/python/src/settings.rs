@@ -87,7 +87,7 @@ fn set_number(config: &mut Config, name: &str, value: u64) -> Result<(), Fault> 
     match name {
         "class_" => config.class = Class::new(within(name, value, 0, 7)? as u8).unwrap_or(Class::ALL),
         "datagram_bytes" => config.datagram_bytes = DatagramSize::Fixed(within(name, value, 1200, 65_507)? as usize),
-        "streams" => config.streams = count(name, value)?,
+        "streams_max" => config.streams = count(name, value)?,
         "stream_window_bytes" => config.stream_window_bytes = within(name, value, 1, u64::MAX)?,
         "connection_window_bytes" => config.connection_window_bytes = within(name, value, 1, u64::MAX)?,
         "memory_bytes" => config.memory_bytes = within(name, value, 1, u64::MAX)?,

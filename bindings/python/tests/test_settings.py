@@ -32,7 +32,7 @@ def transfer(endpoint: segstream.Endpoint, segments: int = 3, **options: object)
         {"congestion": "cubic"},
         {"rate": "unpaced", "class_": 6, "unlimited": True},
         {"careful_resume": False, "circuit_breaker": False, "offload": False},
-        {"streams": 4, "stream_window_bytes": 1 << 20, "connection_window_bytes": 4 << 20, "memory_bytes": 64 << 20},
+        {"streams_max": 4, "stream_window_bytes": 1 << 20, "connection_window_bytes": 4 << 20, "memory_bytes": 64 << 20},
         {"connections": 4, "connections_per_peer": 2, "setups": 8, "setups_per_host": 8, "handshakes_per_second": 100},
         {"memory_bytes_per_peer": 16 << 20, "reorder": 8, "socket_buffer_bytes": 1 << 20, "datagram_bytes": 1200},
     ],

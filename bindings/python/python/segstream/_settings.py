@@ -57,8 +57,8 @@ class Settings(TypedDict, total=False):
     datagram_bytes: int
     #: Whether this application confirms what it receives (``StreamReceiver.confirm``). Default no.
     confirms: bool
-    #: Live streams of a peer on one connection. Default 256.
-    streams: int
+    #: Live streams of a peer on one connection (`streams` of the library, which is another thing in `connect`). Default 256.
+    streams_max: int
     #: The receive buffer of one stream in bytes. Default 64 MiB.
     stream_window_bytes: int
     #: The receive buffers of one connection in bytes. Default 256 MiB.
