@@ -1,5 +1,5 @@
 """GRID OUT SHARDS [slurm]: every shard is a task of Dask, on two workers here, or on two that dask_jobqueue asks Slurm for."""
-import subprocess, sys
+import subprocess, sys, time
 from dask.distributed import Client, LocalCluster
 
 def shard(grid, out, part):
@@ -16,5 +16,8 @@ def cluster(engine):
 if __name__ == "__main__":
     grid, out, count = sys.argv[1], sys.argv[2], int(sys.argv[3])
     with cluster(sys.argv[4:]) as workers, Client(workers) as client:
+        client.wait_for_workers(1)
+        began = time.monotonic()
         client.gather([client.submit(shard, grid, out, f"{index}/{count}", pure=False) for index in range(1, count + 1)])
+        print(f"{count} shards took {time.monotonic() - began:.2f} s", file=sys.stderr)
     subprocess.run(["segstream", "sim", "merge", grid, "--out", out], check=True)
