@@ -8,12 +8,18 @@
 //! spread evenly and not geometrically (method 2 of the paper, section 7). While the link is idle the average decays as if small packets
 //! had found an empty queue; theirs is taken as the time of 1500 bytes, of which this model's packets mostly are.
 //!
+//! A packet that finds one packet in the queue at most is spared, as in Floyd's own implementation (ns): an average that is still high
+//! would otherwise empty the link.
+//!
 //! A markable packet is marked where another would be dropped with a probability, and dropped where all are.
 //!
 //! Invariant: the average lies between 0 and the longest queue there was, and an arrival costs the same however long the link was idle.
 
 use crate::codel::Decision;
 use segstream_base::random::{Random, Seed};
+
+/// With at most so many packets in the queue nothing is dropped.
+const SPARED: u64 = 1;
 
 /// The state, with the names of the paper.
 #[derive(Clone, Debug)]
@@ -24,6 +30,8 @@ pub(crate) struct Red {
     weight: f64,
     /// The average of the queue in packets.
     average: f64,
+    /// The packets that the last one has found there.
+    waiting: u64,
     /// The packets since the last decision against one; `None` while the average is below `min_th` (the paper's -1).
     count: Option<u64>,
     random: Random,
@@ -38,6 +46,7 @@ impl Red {
             max_p: f64::from(max_p_ppm) / 1e6,
             weight: f64::from(weight_ppm) / 1e6,
             average: 0.0,
+            waiting: 0,
             count: None,
             random: seed.stream(&format!("red.{direction}")),
         }
@@ -45,6 +54,7 @@ impl Red {
 
     /// A packet arrives and finds `waiting` packets, after the link was idle for the time of `idle_packets`.
     pub(crate) fn arrive(&mut self, waiting: u64, idle_packets: u64) {
+        self.waiting = waiting;
         if idle_packets > 0 {
             self.average *= power(1.0 - self.weight, idle_packets);
         } else {
@@ -59,7 +69,7 @@ impl Red {
 
     /// The fate of the packet that has arrived.
     pub(crate) fn decide(&mut self, markable: bool) -> Decision {
-        if self.average < self.min_th {
+        if self.average < self.min_th || self.waiting <= SPARED {
             self.count = None;
             return Decision::Send;
         }
@@ -104,7 +114,7 @@ mod tests {
     use super::*;
 
     fn red(average: f64) -> Red {
-        Red { average, ..Red::new(5, 15, 100_000, 2_000, Seed(1), "forward") }
+        Red { average, waiting: 10, ..Red::new(5, 15, 100_000, 2_000, Seed(1), "forward") }
     }
 
     #[test]
@@ -134,6 +144,14 @@ mod tests {
         let (mut below, mut above) = (red(4.999), red(30.0));
         assert!((0..10_000).all(|_| below.decide(false) == Decision::Send));
         assert!((0..10_000).all(|_| above.decide(true) == Decision::Drop), "what is forced is not marked");
+    }
+
+    #[test]
+    fn a_queue_of_one_packet_is_spared_whatever_the_average() {
+        let mut red = Red { waiting: 1, ..red(40.0) };
+        assert!((0..100).all(|_| red.decide(false) == Decision::Send));
+        red.waiting = 2;
+        assert_eq!(red.decide(false), Decision::Drop);
     }
 
     #[test]

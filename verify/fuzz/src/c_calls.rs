@@ -209,13 +209,26 @@ fn call(input: &mut Input<'_>, endpoints: [*mut segstream_endpoint; 2], address:
             19 => told_nothing(segstream_set_rate(of, connection, input.number())),
             20 => told_nothing(segstream_statistic(of, connection, c"units_sent".as_ptr(), &mut 0.0)),
             21 => told_nothing(segstream_discard(of, connection, stream)),
-            22 => told_nothing(segstream_confirm(of, connection, stream, input.number())),
-            23 => told_nothing(segstream_confirm_no_more(of, connection, stream)),
-            24 => {
-                let mut durable = segstream_durable::default();
-                told_nothing(segstream_confirmed(of, connection, stream, input.number(), &mut durable, 0));
-            }
+            22..=24 => confirm(input, of, connection, stream),
             _ => told_nothing(segstream_set_class(of, connection, input.small())),
+        }
+    }
+}
+
+/// Confirms, or asks what is confirmed.
+///
+/// # Safety
+///
+/// `of` is a handle.
+unsafe fn confirm(input: &mut Input<'_>, of: *mut segstream_endpoint, connection: u64, stream: u32) {
+    let segments = input.number();
+    let mut durable = segstream_durable::default();
+    // Safety: as this function's caller promises; the place is here.
+    unsafe {
+        match input.byte() % 3 {
+            0 => told_nothing(segstream_confirm(of, connection, stream, segments)),
+            1 => told_nothing(segstream_confirm_no_more(of, connection, stream)),
+            _ => told_nothing(segstream_confirmed(of, connection, stream, segments, &mut durable, 0)),
         }
     }
 }

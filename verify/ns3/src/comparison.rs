@@ -34,7 +34,7 @@ pub(crate) fn compare(case: &Case, ns3: &Ns3) -> Result<bool> {
     let measures: &[(&str, Measure, f64)] = match case.loss {
         Losses::Independent(_) => &[("lost", lost, 0.0), ("lost after a loss", lost_after_loss, 0.0)],
         // Why margins. Loss: CoDel's return to dropping is RFC 8289's in ours and an older kernel's in ns-3, PIE's random numbers are
-        // others, ns-3's RED spares a queue of one packet; half a per cent of the packets. Delay: in ns-3 a packet waits in the device behind the discipline, so that two packet
+        // others; half a per cent of the packets. Delay: in ns-3 a packet waits in the device behind the discipline, so that two packet
         // times pass that the discipline does not see.
         _ => &[("lost", lost, 0.005), ("queueing delay [ms]", delay_ms, f64::NAN)],
     };
