@@ -31,13 +31,21 @@ JobAcctGatherType=jobacct_gather/none
 SelectType=select/cons_tres
 SelectTypeParameters=CR_CPU
 ReturnToService=2
-NodeName=$host CPUs=$(nproc) State=UNKNOWN
+NodeName=$host CPUs=$(nproc) RealMemory=$(awk '/^MemTotal/ { print int($2 / 1024 * 0.9) }' /proc/meminfo) State=UNKNOWN
 PartitionName=all Nodes=ALL Default=YES MaxTime=INFINITE State=UP
 END
 export SLURM_CONF=$folder/slurm.conf
 stop() {
+    local program pid
     for program in slurmd slurmctld munge/munged; do
-        [ -s "$folder/$program.pid" ] && kill "$(cat "$folder/$program.pid")" 2>/dev/null || true
+        [ -s "$folder/$program.pid" ] || continue
+        pid=$(cat "$folder/$program.pid")
+        kill "$pid" 2>/dev/null || continue
+        # They write their state before they end.
+        for _ in $(seq 100); do
+            kill -0 "$pid" 2>/dev/null || break
+            sleep 0.1
+        done
     done
 }
 trap stop EXIT

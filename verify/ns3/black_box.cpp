@@ -1,7 +1,7 @@
 // The black box in ns-3: UDP over one point-to-point link, with a loss model or a queue discipline. It reads when packets leave from a
 // file, and writes for each when it has arrived, or -. Called by `segstream-ns3`, which compares that with our path.
 //
-//   black_box SCHEDULE OUTCOME --rate=10000000 --delay=20000000 --queue=100 --loss=none|list:5,17|iid:0.01 --aqm=none|codel|pie --seed=1
+//   black_box SCHEDULE OUTCOME --rate=10000000 --delay=20000000 --queue=100 --loss=none|list:5,17|iid:0.01 --aqm=none|codel|pie|red --seed=1
 //
 // A line of SCHEDULE is `nanoseconds bytes`; bytes are those on the wire: payload, UDP 8, IP 20, PPP 2.
 #include "ns3/core-module.h"
@@ -125,6 +125,13 @@ int main(int argc, char *argv[])
         discipline.SetRootQueueDisc("ns3::PieQueueDisc", "MaxSize", StringValue(queue + "p"), "UseEcn", BooleanValue(false), "QueueDelayReference",
                                     TimeValue(MilliSeconds(15)), "Tupdate", TimeValue(MilliSeconds(15)), "MaxBurstAllowance",
                                     TimeValue(MilliSeconds(150)));
+    }
+    if (aqm == "red") {
+        // The algorithm of the paper, gentle: without `Wait`, which is later and drops half as often.
+        discipline.SetRootQueueDisc("ns3::RedQueueDisc", "MaxSize", StringValue(queue + "p"), "MinTh", DoubleValue(5), "MaxTh", DoubleValue(15),
+                                    "LInterm", DoubleValue(10), "QW", DoubleValue(0.002), "Gentle", BooleanValue(true), "Wait",
+                                    BooleanValue(false), "MeanPktSize", UintegerValue(1500), "LinkBandwidth", DataRateValue(DataRate(rate)),
+                                    "LinkDelay", TimeValue(NanoSeconds(delay)));
     }
     if (aqm != "none") {
         discipline.Install(devices.Get(0));

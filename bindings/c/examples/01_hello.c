@@ -1,4 +1,4 @@
-/* Two ends in one program: a thread receives what this one sends, with a tolerance, into a buffer of its own.
+/* Two ends in one program: a thread receives what this one sends, with a tolerance, into a buffer of its own, and confirms it.
  *
  *   cc -std=c11 01_hello.c $(pkg-config --cflags --libs segstream) -pthread && ./a.out
  */
@@ -29,6 +29,8 @@ static void *receive(void *argument)
             exit(1);
         }
         count++;
+        /* What a program would do when the segment is on its disk. */
+        MUST(segstream_confirm(endpoint, connection, stream, received.segment + 1));
     }
     if (status != SEGSTREAM_END) {
         must(status, "segstream_recv");
@@ -43,6 +45,7 @@ int main(void)
     segstream_options *options;
     segstream_endpoint *receiver, *sender;
     segstream_contract contract;
+    segstream_durable durable;
     char address[64], fingerprint[64], ours[64];
     uint64_t connection;
     pthread_t thread;
@@ -53,6 +56,8 @@ int main(void)
     MUST(segstream_fingerprint(sender, ours, sizeof ours));
 
     MUST(segstream_options_set_text(options, "allow", ours));
+    MUST(segstream_options_set(options, "confirms", 1));
+    MUST(segstream_options_set_text(options, "coding", "auto:latency=80ms,budget=10%"));
     MUST(segstream_listen(options, "127.0.0.1:0", &receiver));
     segstream_options_free(options);
     MUST(segstream_local_address(receiver, address, sizeof address));
@@ -79,10 +84,14 @@ int main(void)
             return 1;
         }
     }
+    MUST(segstream_confirmed(sender, connection, 0, SEGMENTS, &durable, 60000));
+    if (durable.segments != SEGMENTS) {
+        return 1;
+    }
     MUST(segstream_close(sender, connection, 0, "done"));
     pthread_join(thread, NULL);
     MUST(segstream_release(sender, connection));
     segstream_endpoint_free(sender);
-    puts("sent and judged");
+    puts("sent, judged and confirmed");
     return 0;
 }

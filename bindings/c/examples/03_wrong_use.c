@@ -55,6 +55,8 @@ int main(void)
     expect(segstream_options_set(options, "speed", 1), SEGSTREAM_INVALID_ARGUMENT, "no setting");
     expect(segstream_options_set(options, "class", 8), SEGSTREAM_INVALID_ARGUMENT, "0 to 7");
     expect(segstream_options_set(options, "polling", 8), SEGSTREAM_INVALID_ARGUMENT, "text");
+    expect(segstream_options_set_text(options, "coding", "always"), SEGSTREAM_INVALID_ARGUMENT, "hedged");
+    expect(segstream_options_set_text(options, "authorities", "/nowhere"), SEGSTREAM_IDENTITY, "/nowhere");
     expect(segstream_options_set_text(options, "allow", "me"), SEGSTREAM_INVALID_ARGUMENT, "fingerprint");
     MUST(segstream_options_set(options, "insecure", 1));
     MUST(segstream_listen(options, "127.0.0.1:0", &endpoint));

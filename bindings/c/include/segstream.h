@@ -199,6 +199,15 @@ typedef enum segstream_event_kind {
      * The connection has ended because of `reason`; segstream_last_error() is a sentence. Release it.
      */
     SEGSTREAM_EVENT_CLOSED = 11,
+    /**
+     * The peer's application has confirmed all segments of `stream` below `segment_end`, or will confirm no more: segstream_confirmed()
+     * tells.
+     */
+    SEGSTREAM_EVENT_DURABLE = 12,
+    /**
+     * A new class is in force in our direction.
+     */
+    SEGSTREAM_EVENT_RECLASSED = 13,
 } segstream_event_kind;
 
 /**
@@ -242,6 +251,20 @@ typedef struct segstream_segment segstream_segment;
  * Ends the waiting call of an endpoint.
  */
 typedef struct segstream_waker segstream_waker;
+
+/**
+ * What of a stream the peer's application has confirmed.
+ */
+typedef struct segstream_durable {
+    /**
+     * All segments below this one.
+     */
+    uint64_t segments;
+    /**
+     * 1 if no more will be confirmed.
+     */
+    uint32_t last;
+} segstream_durable;
 
 /**
  * The contract of a stream. Fill it with segstream_contract_init(), then change what shall be otherwise.
@@ -336,7 +359,7 @@ typedef struct segstream_event {
      */
     uint64_t segment;
     /**
-     * The one behind the last.
+     * The one behind the last, or behind the last that is confirmed.
      */
     uint64_t segment_end;
     /**
@@ -493,6 +516,39 @@ typedef struct segstream_judged {
 #ifdef __cplusplus
 extern "C" {
 #endif // __cplusplus
+
+/**
+ * Tells the peer that all segments of one of its streams below `segments` are safe with this application: on disk, processed, or whatever
+ * the two mean by it. The setting "confirms" must be on. Lower numbers than before change nothing.
+ *
+ * `endpoint` is a handle.
+ */
+enum segstream_status segstream_confirm(struct segstream_endpoint *endpoint,
+                                        uint64_t connection,
+                                        uint32_t stream,
+                                        uint64_t segments);
+
+/**
+ * Tells the peer that no more of one of its streams will be confirmed, so that the stream can end.
+ *
+ * `endpoint` is a handle.
+ */
+enum segstream_status segstream_confirm_no_more(struct segstream_endpoint *endpoint,
+                                                uint64_t connection,
+                                                uint32_t stream);
+
+/**
+ * Waits until the peer's application has confirmed all segments of a stream of ours below `segments`, or will confirm no more; with
+ * `segments` 0 it tells what is confirmed already. SEGSTREAM_INVALID_ARGUMENT if the peer confirms nothing.
+ *
+ * `endpoint` is a handle; `durable` is NULL or valid for writing.
+ */
+enum segstream_status segstream_confirmed(struct segstream_endpoint *endpoint,
+                                          uint64_t connection,
+                                          uint32_t stream,
+                                          uint64_t segments,
+                                          struct segstream_durable *durable,
+                                          int64_t timeout_ms);
 
 /**
  * Makes a connection with these first streams, numbered from 0, and waits until it is established, at most for the setting
@@ -683,6 +739,13 @@ void segstream_endpoint_free(struct segstream_endpoint *endpoint);
 enum segstream_status segstream_endpoint_close(struct segstream_endpoint *endpoint);
 
 /**
+ * Accepts no connection from now on; those that were accepted go on.
+ *
+ * `endpoint` is a handle.
+ */
+enum segstream_status segstream_stop_accepting(struct segstream_endpoint *endpoint);
+
+/**
  * Writes the address in use, such as 127.0.0.1:9000, with its zero byte. 64 bytes are enough.
  *
  * `endpoint` is a handle; `buffer` is valid for writing `buffer_bytes` bytes.
@@ -762,7 +825,11 @@ void segstream_options_free(struct segstream_options *options);
  * idle_timeout_ms         at least 1000                                    10000
  * connect_timeout_ms      at least 1                                       10000
  * streams                 live streams of a peer on one connection         256
+ * confirms                0 or 1: this end confirms what it receives       0
  * stream_window_bytes     the largest receive buffer of one stream         64 MiB
+ * connection_window_bytes  those of one connection together                256 MiB
+ * memory_bytes            what all peers together are granted              8 GiB
+ * memory_bytes_per_peer   what the connections of one key are granted      4 GiB
  * connections             of this endpoint                                 1024
  * connections_per_peer    of those that peers begin                        256
  * setups                  of peers that are not authenticated yet          256
@@ -786,6 +853,11 @@ enum segstream_status segstream_options_set(struct segstream_options *options, c
  * identity_file   the file with this end's key (PKCS#8 in PEM), which is made if it is not there    a fresh key
  * allow           the fingerprint of a peer to serve, SHA256:...; add others by further calls         nobody
  * congestion      auto, reno, cubic, bbr or prague                                                  auto
+ * coding          repair units: off, hedged or auto:latency=80ms,budget=10%                         hedged
+ * authorities     a file of root certificates (PEM), for peers trusted by name                      none
+ * key_log         a file for the secrets of connections: whoever has it can read them               none
+ * qlog            a folder for a qlog of each connection, complete when the endpoint is freed       none
+ * loss_log        a new file for the losses of the peers' streams, complete as qlog                 none
  * polling         blocking, brief or adaptive                                                       brief
  * ```
  *
@@ -999,6 +1071,16 @@ enum segstream_status segstream_statistic(struct segstream_endpoint *endpoint,
  * `endpoint` is a handle.
  */
 enum segstream_status segstream_set_rate(struct segstream_endpoint *endpoint, uint64_t connection, uint64_t rate_bps);
+
+/**
+ * Changes the class of our direction: error control 4, flow control 2, rate control 1. It is in force when SEGSTREAM_EVENT_RECLASSED says
+ * so.
+ *
+ * `endpoint` is a handle.
+ */
+enum segstream_status segstream_set_class(struct segstream_endpoint *endpoint,
+                                          uint64_t connection,
+                                          uint32_t class_);
 
 /**
  * Tells the rate in force in our direction, in bit/s of whole IP packets; 0 if nothing is paced.

@@ -10,10 +10,11 @@ use crate::failure::{Failure, guarded};
 use crate::options::segstream_options;
 use crate::status::segstream_status::{self, *};
 use segstream::blocking::{Connection, Endpoint};
+use segstream::recorder::Recorder;
 use segstream::{ConnectionId, Judged, Received, SegmentNumber, StreamId, Units};
 use std::collections::BTreeMap;
 use std::ffi::c_char;
-use std::sync::{Mutex, TryLockError};
+use std::sync::{Mutex, PoisonError, TryLockError};
 
 /// An endpoint: a socket with its connections.
 pub struct segstream_endpoint {
@@ -27,6 +28,7 @@ pub(crate) struct State {
     numbers: BTreeMap<ConnectionId, u64>,
     last: u64,
     pub(crate) kept: Kept,
+    recorder: Option<Recorder>,
 }
 
 /// What did not fit the caller's buffers, by connection and stream.
@@ -38,8 +40,8 @@ pub(crate) struct Kept {
 }
 
 impl State {
-    fn new(endpoint: Endpoint) -> Self {
-        Self { endpoint, connections: BTreeMap::new(), numbers: BTreeMap::new(), last: 0, kept: Kept::default() }
+    fn new(endpoint: Endpoint, recorder: Option<Recorder>) -> Self {
+        Self { endpoint, connections: BTreeMap::new(), numbers: BTreeMap::new(), last: 0, kept: Kept::default(), recorder }
     }
 
     /// The number of a connection; a new one if it has none. Numbers begin with 1 and are not used again.
@@ -114,12 +116,19 @@ unsafe fn make(
         let address = arguments::address(address)?;
         // Safety: as this function's caller promises.
         let options = unsafe { options.as_ref() }.cloned().unwrap_or_default();
-        let builder = options.builder(Endpoint::builder());
+        let recorder = options.recorder()?;
+        let builder = options.builder(Endpoint::builder(), recorder.clone());
         let builder = if options.in_background() { builder.driven_in_background() } else { builder };
         let made = if listens { builder.listen(address) } else { builder.bind(address) }?;
-        out.set(Box::into_raw(Box::new(segstream_endpoint { state: Mutex::new(State::new(made)) })));
+        out.set(Box::into_raw(Box::new(segstream_endpoint { state: Mutex::new(State::new(made, recorder)) })));
         Ok(())
     })
+}
+
+/// Writes what is recorded to the end.
+fn finish(recorder: Option<Recorder>) -> Result<(), Failure> {
+    let finished = recorder.map_or(Ok(()), |recorder| recorder.finish());
+    finished.map_err(|error| Failure::new(SEGSTREAM_SYSTEM, format!("qlog or loss_log was not written to the end: {error}")))
 }
 
 /// Makes an endpoint that only makes connections. An address with port 0 takes any free port. `options` may be NULL.
@@ -163,7 +172,10 @@ pub unsafe extern "C" fn segstream_endpoint_free(endpoint: *mut segstream_endpoi
     let _ = guarded(|| {
         if !endpoint.is_null() {
             // Safety: it came from a box, and the caller promises that it is freed once.
-            drop(unsafe { Box::from_raw(endpoint) });
+            let handle = unsafe { Box::from_raw(endpoint) };
+            let State { endpoint, recorder, .. } = handle.state.into_inner().unwrap_or_else(PoisonError::into_inner);
+            drop(endpoint);
+            finish(recorder)?;
         }
         Ok(())
     });
@@ -183,8 +195,21 @@ pub unsafe extern "C" fn segstream_endpoint_close(endpoint: *mut segstream_endpo
         // Safety: it came from a box, and the caller promises that it is freed once.
         let handle = unsafe { Box::from_raw(endpoint) };
         let state = handle.state.into_inner().map_err(|_| Failure::new(SEGSTREAM_FAULT, "a call of this endpoint has failed before"))?;
-        Ok(state.endpoint.close()?)
+        let closed = state.endpoint.close();
+        finish(state.recorder)?;
+        Ok(closed?)
     })
+}
+
+/// Accepts no connection from now on; those that were accepted go on.
+///
+/// # Safety
+///
+/// `endpoint` is a handle.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn segstream_stop_accepting(endpoint: *mut segstream_endpoint) -> segstream_status {
+    // Safety: as this function's caller promises.
+    guarded(|| unsafe { with(endpoint, |state| Ok(state.endpoint.stop_accepting())) })
 }
 
 /// Writes the address in use, such as 127.0.0.1:9000, with its zero byte. 64 bytes are enough.

@@ -38,6 +38,11 @@ pub enum segstream_event_kind {
     SEGSTREAM_EVENT_PEER_CLOSING = 10,
     /// The connection has ended because of `reason`; segstream_last_error() is a sentence. Release it.
     SEGSTREAM_EVENT_CLOSED = 11,
+    /// The peer's application has confirmed all segments of `stream` below `segment_end`, or will confirm no more: segstream_confirmed()
+    /// tells.
+    SEGSTREAM_EVENT_DURABLE = 12,
+    /// A new class is in force in our direction.
+    SEGSTREAM_EVENT_RECLASSED = 13,
 }
 
 /// Why a connection has ended.
@@ -112,7 +117,7 @@ pub struct segstream_event {
     pub connection: u64,
     /// The first segment of those judged.
     pub segment: u64,
-    /// The one behind the last.
+    /// The one behind the last, or behind the last that is confirmed.
     pub segment_end: u64,
     /// The rate in bit/s, in whole IP packets.
     pub rate_bps: u64,
@@ -152,6 +157,11 @@ impl segstream_event {
                 told.rate_bps = rate.bits_per_second();
                 (SEGSTREAM_EVENT_RATE_CHANGED, false)
             }
+            ConnectionEvent::Durable(_, durable) => {
+                told.segment_end = durable.segments.0;
+                on_stream(SEGSTREAM_EVENT_DURABLE)
+            }
+            ConnectionEvent::Reclassed(_) => (SEGSTREAM_EVENT_RECLASSED, false),
             ConnectionEvent::PeerClosing => (SEGSTREAM_EVENT_PEER_CLOSING, false),
             ConnectionEvent::Closed(reason) => {
                 told.reason = segstream_close_reason::of(reason);
@@ -172,6 +182,7 @@ fn stream(event: &ConnectionEvent) -> u32 {
         | ConnectionEvent::Readable(stream)
         | ConnectionEvent::Writable(stream)
         | ConnectionEvent::Refused(stream, _)
+        | ConnectionEvent::Durable(stream, _)
         | ConnectionEvent::Units { stream, .. }
         | ConnectionEvent::Ended { stream, .. }
         | ConnectionEvent::Judged { stream, .. } => stream.0,

@@ -6,7 +6,7 @@
 //! - `status`, `failure`: what a function returns, and the sentence to it; no panic leaves a function.
 //! - `arguments`: pointers, texts and timeouts from C as values of Rust.
 //! - `options`, `contract`: the settings of an endpoint and of a stream.
-//! - `endpoint`, `connection`: their lives; `sending`, `receiving`, `segment`: segments; `events`, `event_loop`, `waker`; `statistics`.
+//! - `endpoint`, `connection`: their lives; `sending`, `receiving`, `segment`, `confirming`: segments; `events`, `event_loop`, `waker`; `statistics`.
 //!
 //! Invariant: whatever values a C program gives, a function returns a status. What only the program can know it promises: that
 //! pointers are valid for as much as it says, and that a handle is not used after it was freed.
@@ -15,6 +15,7 @@
 #![allow(non_camel_case_types)]
 
 mod arguments;
+pub mod confirming;
 pub mod connection;
 pub mod contract;
 pub mod endpoint;

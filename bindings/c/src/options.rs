@@ -6,9 +6,11 @@
 
 use crate::arguments::{self, Out};
 use crate::failure::{Failure, guarded};
-use crate::status::segstream_status;
-use segstream::{Algorithm, Bandwidth, Builder, Class, Config, DatagramSize, Fingerprint, Polling, Rate};
+use crate::status::segstream_status::{self, *};
+use segstream::recorder::{Recorder, Records};
+use segstream::{Algorithm, Authorities, Bandwidth, Builder, Class, Coding, Config, DatagramSize, Fingerprint, KeyLog, Polling, Rate};
 use std::ffi::c_char;
+use std::path::Path;
 use std::time::Duration;
 
 /// The settings of an endpoint.
@@ -16,6 +18,9 @@ use std::time::Duration;
 pub struct segstream_options {
     config: Config,
     identity_file: Option<String>,
+    authorities: Option<Authorities>,
+    key_log: Option<KeyLog>,
+    records: Records,
     allowed: Vec<Fingerprint>,
     allow_anyone: bool,
     insecure: bool,
@@ -24,8 +29,17 @@ pub struct segstream_options {
 
 impl segstream_options {
     /// A builder with these settings.
-    pub(crate) fn builder<E>(&self, builder: Builder<E>) -> Builder<E> {
+    pub(crate) fn builder<E>(&self, builder: Builder<E>, recorder: Option<Recorder>) -> Builder<E> {
         let mut builder = builder.config(self.config.clone());
+        if let Some(recorder) = recorder {
+            builder = builder.record(recorder);
+        }
+        if let Some(authorities) = &self.authorities {
+            builder = builder.authorities(authorities.clone());
+        }
+        if let Some(key_log) = &self.key_log {
+            builder = builder.key_log(key_log.clone());
+        }
         if let Some(path) = &self.identity_file {
             builder = builder.identity_file(path);
         }
@@ -36,6 +50,15 @@ impl segstream_options {
             builder = builder.insecure();
         }
         self.allowed.iter().fold(builder, |builder, peer| builder.allow(*peer))
+    }
+
+    /// What writes the files that were asked for; `None` if none were.
+    pub(crate) fn recorder(&self) -> Result<Option<Recorder>, Failure> {
+        if self.records == Records::default() {
+            return Ok(None);
+        }
+        let started = Recorder::start(&self.records);
+        started.map(Some).map_err(|error| Failure::new(SEGSTREAM_SYSTEM, format!("qlog or loss_log cannot be written: {error}")))
     }
 
     /// Whether a thread shall drive the endpoint.
@@ -53,10 +76,14 @@ impl segstream_options {
             "circuit_breaker" => config.circuit_breaker = flag(name, value)?,
             "unlimited" => config.unlimited = flag(name, value)?,
             "offload" => config.offload = flag(name, value)?,
+            "confirms" => config.confirms = flag(name, value)?,
             "idle_timeout_ms" => config.idle_timeout = Duration::from_millis(within(name, value, 1000, u64::from(u32::MAX))?),
             "connect_timeout_ms" => config.connect_timeout = Duration::from_millis(within(name, value, 1, u64::from(u32::MAX))?),
             "streams" => config.streams = count(name, value)?,
             "stream_window_bytes" => config.stream_window_bytes = above_zero(name, value)?,
+            "connection_window_bytes" => config.connection_window_bytes = above_zero(name, value)?,
+            "memory_bytes" => config.memory_bytes = above_zero(name, value)?,
+            "memory_bytes_per_peer" => config.memory_bytes_per_peer = above_zero(name, value)?,
             "connections" => config.connections = count(name, value)? as usize,
             "connections_per_peer" => config.connections_per_peer = count(name, value)? as usize,
             "setups" => config.setups = count(name, value)? as usize,
@@ -67,7 +94,7 @@ impl segstream_options {
             "allow_anyone" => self.allow_anyone = flag(name, value)?,
             "insecure" => self.insecure = flag(name, value)?,
             "background" => self.background = flag(name, value)?,
-            "identity_file" | "allow" | "congestion" | "polling" => {
+            "identity_file" | "allow" | "congestion" | "coding" | "polling" | "authorities" | "key_log" | "qlog" | "loss_log" => {
                 return Err(Failure::argument(format!("{name} is a text; use segstream_options_set_text")));
             }
             _ => return Err(unknown(name)),
@@ -83,6 +110,19 @@ impl segstream_options {
                 let algorithm = Algorithm::offered(value).map_err(|wrong| Failure::argument(wrong.to_string()))?;
                 self.config = self.config.clone().with_congestion(algorithm);
             }
+            "coding" => {
+                self.config.coding = value.parse::<Coding>().map_err(|wrong| Failure::argument(wrong.to_string()))?;
+            }
+            "authorities" => {
+                let loaded = Authorities::load(Path::new(value));
+                self.authorities = Some(loaded.map_err(|wrong| Failure::new(SEGSTREAM_IDENTITY, wrong.to_string()))?);
+            }
+            "key_log" => {
+                let opened = KeyLog::open(Path::new(value));
+                self.key_log = Some(opened.map_err(|error| Failure::new(SEGSTREAM_SYSTEM, format!("{value} cannot be opened: {error}")))?);
+            }
+            "qlog" => self.records.qlog = Some(value.into()),
+            "loss_log" => self.records.loss_log = Some(value.into()),
             "polling" => {
                 self.config.polling = match value {
                     "blocking" => Polling::Blocking,
@@ -168,7 +208,11 @@ pub unsafe extern "C" fn segstream_options_free(options: *mut segstream_options)
 /// idle_timeout_ms         at least 1000                                    10000
 /// connect_timeout_ms      at least 1                                       10000
 /// streams                 live streams of a peer on one connection         256
+/// confirms                0 or 1: this end confirms what it receives       0
 /// stream_window_bytes     the largest receive buffer of one stream         64 MiB
+/// connection_window_bytes  those of one connection together                256 MiB
+/// memory_bytes            what all peers together are granted              8 GiB
+/// memory_bytes_per_peer   what the connections of one key are granted      4 GiB
 /// connections             of this endpoint                                 1024
 /// connections_per_peer    of those that peers begin                        256
 /// setups                  of peers that are not authenticated yet          256
@@ -199,6 +243,11 @@ pub unsafe extern "C" fn segstream_options_set(options: *mut segstream_options, 
 /// identity_file   the file with this end's key (PKCS#8 in PEM), which is made if it is not there    a fresh key
 /// allow           the fingerprint of a peer to serve, SHA256:...; add others by further calls         nobody
 /// congestion      auto, reno, cubic, bbr or prague                                                  auto
+/// coding          repair units: off, hedged or auto:latency=80ms,budget=10%                         hedged
+/// authorities     a file of root certificates (PEM), for peers trusted by name                      none
+/// key_log         a file for the secrets of connections: whoever has it can read them               none
+/// qlog            a folder for a qlog of each connection, complete when the endpoint is freed       none
+/// loss_log        a new file for the losses of the peers' streams, complete as qlog                 none
 /// polling         blocking, brief or adaptive                                                       brief
 /// ```
 ///

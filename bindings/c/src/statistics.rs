@@ -1,4 +1,4 @@
-//! The statistics and the rate of a connection, by name.
+//! The statistics of a connection by name, its rate and its class.
 //!
 //! Called by C programs. Invariant: the names are those of JSON and of Rust (`docs/OBSERVING.md`), so that a new one needs no new function.
 
@@ -7,7 +7,7 @@ use crate::endpoint::{State, segstream_endpoint, with};
 use crate::failure::{Failure, guarded};
 use crate::status::segstream_status;
 use segstream::vocabulary::{QUANTITIES, Value};
-use segstream::{Bandwidth, Rate};
+use segstream::{Bandwidth, Class, Rate};
 use std::ffi::c_char;
 
 /// Tells one quantity of a connection, such as "rtt_ms_smoothed" or "units_retransmitted". Times are in seconds and rates in bytes per
@@ -48,6 +48,23 @@ pub unsafe extern "C" fn segstream_statistic(
 pub unsafe extern "C" fn segstream_set_rate(endpoint: *mut segstream_endpoint, connection: u64, rate_bps: u64) -> segstream_status {
     let rate = if rate_bps == 0 { Rate::AUTO } else { Rate::smooth(Bandwidth::from_bits_per_second(rate_bps)) };
     let set = |state: &mut State| Ok(state.connection(connection)?.set_rate(rate)?);
+    // Safety: as this function's caller promises.
+    guarded(|| unsafe { with(endpoint, set) })
+}
+
+/// Changes the class of our direction: error control 4, flow control 2, rate control 1. It is in force when SEGSTREAM_EVENT_RECLASSED says
+/// so.
+///
+/// # Safety
+///
+/// `endpoint` is a handle.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn segstream_set_class(endpoint: *mut segstream_endpoint, connection: u64, class: u32) -> segstream_status {
+    let set = |state: &mut State| {
+        let known = u8::try_from(class).ok().and_then(Class::new);
+        let class = known.ok_or_else(|| Failure::argument(format!("class {class} is none; give 0 to 7")))?;
+        Ok(state.connection(connection)?.set_class(class)?)
+    };
     // Safety: as this function's caller promises.
     guarded(|| unsafe { with(endpoint, set) })
 }

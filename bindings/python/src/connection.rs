@@ -3,14 +3,14 @@
 //! Made by endpoints. Invariant: after `close` every method says that the connection was closed.
 
 use crate::contract::Contract;
-use crate::endpoint::rate;
 use crate::errors::Fault;
 use crate::operation::{NewConnection, Operation, Outcome};
 use crate::runtime::Guarded;
+use crate::settings::RateArgument;
 use crate::streams::Sender;
 use pyo3::prelude::*;
 use pyo3::types::PyList;
-use segstream::Clock;
+use segstream::{Class, Clock, StreamId};
 
 /// One connection.
 #[pyclass(frozen, module = "segstream._native")]
@@ -57,11 +57,14 @@ impl Connection {
 
     fn accept_stream(&self) -> PyResult<Operation> {
         let facade = self.facade.get()?.clone();
-        Ok(Operation::new(async move { Ok(facade.accept_stream().await?.map_or(Outcome::Nothing, Outcome::Receiver)) }))
+        Ok(Operation::new(async move {
+            let accepted = facade.accept_stream().await?;
+            Ok(accepted.map_or(Outcome::Nothing, |receiver| Outcome::Receiver(receiver, facade)))
+        }))
     }
 
-    fn set_rate(&self, bits_per_second: Option<f64>) -> PyResult<()> {
-        let rate = rate(bits_per_second)?;
+    fn set_rate(&self, rate: RateArgument, congestion: Option<&str>) -> PyResult<()> {
+        let rate = rate.read(congestion)?;
         Ok(self.facade.get()?.set_rate(rate).map_err(Fault::from)?)
     }
 
@@ -74,6 +77,21 @@ impl Connection {
     fn rate_changed(&self) -> PyResult<Operation> {
         let facade = self.facade.get()?.clone();
         Ok(Operation::new(async move { Ok(Outcome::Number(facade.rate_changed().await?.bits_per_second())) }))
+    }
+
+    /// Changes the class of our direction, and waits until it is in force.
+    fn set_class(&self, class: u8) -> PyResult<Operation> {
+        let class = Class::new(class).ok_or_else(|| Fault::Usage(format!("class {class} is none; give 0 to 7")))?;
+        let facade = self.facade.get()?.clone();
+        Ok(Operation::new(async move {
+            facade.set_class(class).await?;
+            Ok(Outcome::Nothing)
+        }))
+    }
+
+    /// The statistics of a stream of ours as JSON.
+    fn stream_statistics(&self, stream: u32) -> PyResult<String> {
+        Ok(serde_json::to_string(&self.facade.get()?.stream_statistics(StreamId(stream))).unwrap_or_default())
     }
 
     /// The statistics as JSON.

@@ -4,6 +4,7 @@
 
 use crate::errors::Fault;
 use crate::layout::Layout;
+use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
 use segstream::{Contract as Facade, Error, InterleaveChoice, Order, Tolerance};
 use std::time::Duration;
@@ -158,6 +159,16 @@ impl Contract {
     #[getter]
     fn lifetime(&self) -> f64 {
         self.facade.lifetime.as_secs_f64()
+    }
+
+    /// `auto`, `off`, or a depth in units.
+    #[getter]
+    fn interleave(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        match self.facade.interleave {
+            InterleaveChoice::Auto => "auto".into_py_any(py),
+            InterleaveChoice::Off => "off".into_py_any(py),
+            InterleaveChoice::Depth(depth) => depth.into_py_any(py),
+        }
     }
 
     #[getter]

@@ -112,7 +112,7 @@ const fn class_of(error: &Error) -> Class {
             CloseReason::AeadLimitReached => Class::System,
             _ => Class::Peer,
         },
-        Error::Refused { .. } => Class::Peer,
+        Error::Refused { .. } | Error::NotConfirming => Class::Peer,
         Error::Closing { .. } | Error::EndpointClosed => Class::Closed,
         Error::TimedOut | Error::Woken => Class::TimedOut,
         Error::Socket(_) | Error::System(_) | Error::Entropy(_) | Error::NoRuntime => Class::System,

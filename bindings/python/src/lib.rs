@@ -5,6 +5,7 @@
 //!
 //! Invariant: nothing that Python code does makes a panic or an abort: it gets an exception.
 
+mod admission;
 mod buffers;
 mod connection;
 mod contract;
@@ -16,6 +17,7 @@ mod mailbox;
 mod operation;
 mod runtime;
 mod segment;
+mod settings;
 mod streams;
 
 use pyo3::prelude::*;
@@ -24,11 +26,13 @@ use pyo3::prelude::*;
 #[pymodule(gil_used = false)]
 mod _native {
     #[pymodule_export]
+    use super::admission::Admission;
+    #[pymodule_export]
     use super::connection::Connection;
     #[pymodule_export]
     use super::contract::Contract;
     #[pymodule_export]
-    use super::endpoint::{Endpoint, identity};
+    use super::endpoint::{Endpoint, identity, unit_bytes_max};
     #[pymodule_export]
     use super::lab::{Job, lab_is_time, lab_scenario, lab_schemes, lab_simulate, lab_studies, lab_study};
     #[pymodule_export]

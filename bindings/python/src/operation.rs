@@ -33,7 +33,8 @@ pub(crate) enum Outcome {
     Units(segstream::Units),
     Connection(Box<NewConnection>),
     Sender(segstream::StreamSender, Box<Contract>, Clock),
-    Receiver(segstream::StreamReceiver),
+    Receiver(segstream::StreamReceiver, segstream::Connection),
+    Durable(segstream::Durable),
     Writer(segstream::SegmentWriter),
 }
 
@@ -62,7 +63,8 @@ impl Outcome {
             Self::Units(units) => Units::new(units).into_py_any(py),
             Self::Connection(new) => Connection::new(py, *new)?.into_py_any(py),
             Self::Sender(sender, contract, clock) => Sender::new(sender, *contract, clock).into_py_any(py),
-            Self::Receiver(receiver) => Receiver::new(receiver).into_py_any(py),
+            Self::Receiver(receiver, connection) => Receiver::new(receiver, connection).into_py_any(py),
+            Self::Durable(durable) => (durable.segments.0, durable.last).into_py_any(py),
             Self::Writer(writer) => Writer::new(writer).into_py_any(py),
         }
     }

@@ -9,7 +9,7 @@ use crate::layout::Layout;
 use crate::operation::{Operation, Outcome};
 use crate::runtime::{Guarded, Process};
 use pyo3::prelude::*;
-use segstream::{Bytes, Clock, Error, Progress, Received, SegmentNumber, SubmitError, Timestamp, Tolerance};
+use segstream::{Bytes, Clock, Error, Progress, Received, SegmentNumber, StreamId, SubmitError, Timestamp, Tolerance};
 use std::collections::VecDeque;
 use std::future::Future;
 use std::pin::pin;
@@ -132,6 +132,18 @@ impl Sender {
         self.facade.get()?.finish();
         Ok(())
     }
+
+    /// What the peer's application has confirmed: the segments below, and whether it will confirm no more.
+    fn durable(&self) -> PyResult<(u64, bool)> {
+        let durable = self.facade.get()?.durable().map_err(Fault::from)?;
+        Ok((durable.segments.0, durable.last))
+    }
+
+    /// Waits until all segments below are confirmed, or no more will be.
+    fn confirmed(&self, segments: u64) -> PyResult<Operation> {
+        let facade = self.facade.get()?.clone();
+        Ok(Operation::new(async move { Ok(Outcome::Durable(facade.confirmed(SegmentNumber(segments)).await?)) }))
+    }
 }
 
 /// Where the segments of a stream of the peer come from.
@@ -206,17 +218,19 @@ impl Home {
 #[pyclass(frozen, module = "segstream._native")]
 pub(crate) struct Receiver {
     home: Guarded<Arc<Home>>,
+    /// Confirms while another thread waits for a segment.
+    connection: Guarded<segstream::Connection>,
     stream: u32,
     contract: Contract,
 }
 
 impl Receiver {
-    pub(crate) fn new(facade: segstream::StreamReceiver) -> Self {
+    pub(crate) fn new(facade: segstream::StreamReceiver, connection: segstream::Connection) -> Self {
         let (stream, contract) = (facade.stream().0, Contract::of(facade.contract()));
         let layout = contract.layout.clone().map(Arc::new);
         let home =
             Home { facade: tokio::sync::Mutex::new(facade), returned: Mutex::default(), put_back: tokio::sync::Notify::new(), layout };
-        Self { home: Guarded::new(Arc::new(home)), stream, contract }
+        Self { home: Guarded::new(Arc::new(home)), connection: Guarded::new(connection), stream, contract }
     }
 }
 
@@ -258,6 +272,15 @@ impl Receiver {
                 Some(_) => return Err(Fault::Usage("this version does not know what was read; update segstream".to_owned())),
             })
         }))
+    }
+
+    /// Tells the peer that all segments below are safe.
+    fn confirm(&self, segments: u64) -> PyResult<()> {
+        Ok(self.connection.get()?.confirm(StreamId(self.stream), SegmentNumber(segments)).map_err(Fault::from)?)
+    }
+
+    fn confirm_no_more(&self) -> PyResult<()> {
+        Ok(self.connection.get()?.confirm_no_more(StreamId(self.stream)).map_err(Fault::from)?)
     }
 
     /// The next `recv` returns this segment again.

@@ -114,3 +114,23 @@ def test_a_graceful_close_delivers_first():
             assert await serving == [b"one", b"two"]
 
     asyncio.run(asyncio.wait_for(run(), 2 * PATIENCE))
+
+
+def test_confirmations_and_classes_are_awaited():
+    async def run() -> None:
+        async with aio.listen("127.0.0.1:0", allow_anyone=True, confirms=True) as endpoint:
+            connecting = asyncio.ensure_future(aio.connect(endpoint.address, endpoint.fingerprint))
+            receiver = await endpoint.accept()
+            sender = await connecting
+            await sender.senders[0].send(b"segment")
+            incoming = await receiver.accept_stream()
+            await incoming.recv()
+            waiting = asyncio.ensure_future(incoming.recv())
+            incoming.confirm(1)
+            assert await sender.senders[0].confirmed(1) == segstream.Durable(1, False)
+            await sender.set_class(3)
+            assert sender.statistics()["class"] == 3
+            waiting.cancel()
+            sender.abort()
+
+    asyncio.run(asyncio.wait_for(run(), PATIENCE))

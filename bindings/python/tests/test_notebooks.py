@@ -21,3 +21,6 @@ def test_a_notebook_runs_and_was_executed(path):
     names: dict[str, object] = {}
     for cell in cells:
         exec(compile("".join(cell["source"]), path.name, "exec"), names)
+    if path.stem == "tolerance":
+        gained = names["gained"].mean("seed")
+        assert gained.sel({"tolerance": "reliable"}) == 0 and (gained.sel({"tolerance": "any"}) > 0).all()

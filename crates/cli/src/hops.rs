@@ -22,9 +22,9 @@ pub(crate) struct Hops {
     /// The same for the opposite direction: a file, or none for --bandwidth [default: --trace].
     #[arg(long, value_name = "FILE", value_parser = trace_or_none)]
     pub(crate) trace_back: Option<OpportunityTrace>,
-    /// Queue management of each direction: droptail; codel (RFC 8289), pie (RFC 8033), fq-codel (RFC 8290) or dualpi2
-    /// (RFC 9332), with settings such as codel:target=5ms,interval=100ms. All but droptail mark ECN-capable packets instead of dropping
-    /// them, as their RFC says.
+    /// Queue management of each direction: droptail; codel (RFC 8289), pie (RFC 8033), red (Floyd and Jacobson 1993),
+    /// fq-codel (RFC 8290) or dualpi2 (RFC 9332), with settings such as codel:target=5ms,interval=100ms. All but droptail mark
+    /// ECN-capable packets instead of dropping them, as their RFC says.
     #[arg(long, value_name = "SPEC", default_value = "droptail")]
     pub(crate) aqm: Aqm,
     /// The queues do not know ECN: what they would mark they drop.

@@ -8,6 +8,7 @@
 //! codel                                     with the parameters of RFC 8289 4.4
 //! codel:target=5ms,interval=100ms
 //! pie:target=15ms,update=15ms,burst=150ms   RFC 8033
+//! red:minth=5,maxth=15,maxp=0.1,weight=0.002    in packets
 //! fq-codel:target=5ms,interval=100ms,flows=1024,quantum=1514
 //! dualpi2:target=15ms,rtt=100ms,minth=800us,range=400us,coupling=2
 //! ```
@@ -16,7 +17,7 @@
 //!
 //! Invariant: what parses passes [`Aqm::check`], and what it prints parses to itself.
 
-use crate::probability::{parse_pairs, parse_span};
+use crate::probability::{Probability, parse_pairs, parse_span};
 use crate::spec_error::SpecError;
 use core::fmt;
 use core::str::FromStr;
@@ -44,6 +45,18 @@ pub enum Aqm {
         update: Duration,
         /// How long a burst that finds an idle queue is not dropped. The default of RFC 8033: 150 ms.
         burst: Duration,
+    },
+    /// Random early detection (Floyd and Jacobson 1993, gentle): drops or marks arriving packets with a probability that follows an
+    /// average of the queue.
+    Red {
+        /// The average in packets from which packets are dropped, at least 1. Default: 5, of the paper's simulations.
+        min_th: u32,
+        /// The average in packets at which `max_p` of them are, above `min_th`; at twice as many all are. Default: 15.
+        max_th: u32,
+        /// The share dropped at `max_th`, in millionths, above 0. Default: a tenth (Floyd, Discussions of setting parameters, 1997).
+        max_p_ppm: u32,
+        /// The weight of a packet in the average, in millionths, above 0. Default: 0.002, as in the paper.
+        weight_ppm: u32,
     },
     /// Flow queueing with CoDel (RFC 8290): a queue for each flow, served in turn, each with a CoDel of its own.
     FqCoDel {
@@ -82,6 +95,8 @@ impl Aqm {
     /// PIE with the parameters of RFC 8033 4.1, 4.2 and 4.4.
     pub const PIE: Self =
         Self::Pie { target: Duration::from_millis(15), update: Duration::from_millis(15), burst: Duration::from_millis(150) };
+    /// RED with the usual parameters.
+    pub const RED: Self = Self::Red { min_th: 5, max_th: 15, max_p_ppm: 100_000, weight_ppm: 2_000 };
     /// Flow queueing with the parameters of RFC 8290 5.2.
     pub const FQ_CODEL: Self = Self::FqCoDel { target: Self::TARGET, interval: Self::INTERVAL, flows: 1024, quantum: 1514 };
     /// The dual queue with the parameters of RFC 9332 A.1, Figure 2.
@@ -108,6 +123,10 @@ impl Aqm {
             Self::FqCoDel { flows, .. } if flows == 0 || flows > Self::FLOWS_MAX => impossible("a number of flows from 1 to 65536"),
             Self::FqCoDel { quantum: 0, .. } => impossible("a quantum above 0"),
             Self::Pie { target, update, .. } if target.is_zero() || update.is_zero() => impossible("a target and an update above 0"),
+            Self::Red { min_th, max_th, .. } if min_th == 0 || max_th <= min_th => impossible("a minth above 0 and a maxth above it"),
+            Self::Red { max_p_ppm, weight_ppm, .. } if max_p_ppm == 0 || weight_ppm == 0 || max_p_ppm.max(weight_ppm) > 1_000_000 => {
+                impossible("a maxp and a weight above 0")
+            }
             Self::DualPi2 { target, rtt, .. } if target.is_zero() || rtt < target => impossible("a target above 0 and an rtt not below it"),
             Self::DualPi2 { coupling, .. } if !(1..=16).contains(&coupling) => impossible("a coupling from 1 to 16"),
             _ => Ok(()),
@@ -128,6 +147,11 @@ fn number(text: Option<&str>, what: &'static str, default: u32) -> Result<u32, S
     text.map_or(Ok(default), |text| text.parse().map_err(|_| SpecError::NotANumber { what, text: text.to_owned() }))
 }
 
+fn millionths(text: Option<&str>, what: &'static str, default: u32) -> Result<u32, SpecError> {
+    // Adding one half and cutting rounds: a probability is not negative.
+    text.map_or(Ok(default), |text| Ok((Probability::parse(text, what)?.get() * 1e6 + 0.5) as u32))
+}
+
 fn codel(pairs: &str) -> Result<Aqm, SpecError> {
     let [target, interval] = parse_pairs(pairs, "codel", ["target", "interval"], "target and interval")?;
     Ok(Aqm::CoDel { target: span(target, "target of codel", Aqm::TARGET)?, interval: span(interval, "interval of codel", Aqm::INTERVAL)? })
@@ -140,6 +164,16 @@ fn pie(pairs: &str) -> Result<Aqm, SpecError> {
         target: span(target, "target of pie", usual)?,
         update: span(update, "update of pie", usual)?,
         burst: span(burst, "burst of pie", Duration::from_millis(150))?,
+    })
+}
+
+fn red(pairs: &str) -> Result<Aqm, SpecError> {
+    let [min_th, max_th, max_p, weight] = parse_pairs(pairs, "red", ["minth", "maxth", "maxp", "weight"], "minth, maxth, maxp and weight")?;
+    Ok(Aqm::Red {
+        min_th: number(min_th, "minth of red", 5)?,
+        max_th: number(max_th, "maxth of red", 15)?,
+        max_p_ppm: millionths(max_p, "maxp of red", 100_000)?,
+        weight_ppm: millionths(weight, "weight of red", 2_000)?,
     })
 }
 
@@ -175,6 +209,7 @@ impl FromStr for Aqm {
             "droptail" if name == trimmed => Self::DropTail,
             "codel" => codel(pairs)?,
             "pie" => pie(pairs)?,
+            "red" => red(pairs)?,
             "fq-codel" => fq_codel(pairs)?,
             "dualpi2" => dualpi2(pairs)?,
             _ => return Err(SpecError::UnknownAqm(text.to_owned())),
@@ -190,6 +225,10 @@ impl fmt::Display for Aqm {
             Self::DropTail => f.write_str("droptail"),
             Self::CoDel { target, interval } => write!(f, "codel:target={target},interval={interval}"),
             Self::Pie { target, update, burst } => write!(f, "pie:target={target},update={update},burst={burst}"),
+            Self::Red { min_th, max_th, max_p_ppm, weight_ppm } => {
+                let share = |ppm: u32| f64::from(ppm) / 1e6;
+                write!(f, "red:minth={min_th},maxth={max_th},maxp={},weight={}", share(*max_p_ppm), share(*weight_ppm))
+            }
             Self::FqCoDel { target, interval, flows, quantum } => {
                 write!(f, "fq-codel:target={target},interval={interval},flows={flows},quantum={quantum}")
             }
@@ -209,6 +248,7 @@ mod tests {
         assert_eq!("droptail".parse(), Ok(Aqm::DropTail));
         assert_eq!("codel".parse(), Ok(Aqm::CODEL));
         assert_eq!("pie".parse(), Ok(Aqm::PIE));
+        assert_eq!("red".parse(), Ok(Aqm::RED));
         assert_eq!("fq-codel".parse(), Ok(Aqm::FQ_CODEL));
         assert_eq!("dualpi2".parse(), Ok(Aqm::DUALPI2));
         assert_eq!("codel:interval=20ms".parse(), Ok(Aqm::CoDel { target: Aqm::TARGET, interval: Duration::from_millis(20) }));
@@ -217,6 +257,7 @@ mod tests {
             "codel:target=5ms,interval=100ms",
             "codel:target=1.5ms,interval=30ms",
             "pie:target=20ms,update=30ms,burst=0ns",
+            "red:minth=5,maxth=15,maxp=0.02,weight=0.002",
             "fq-codel:target=5ms,interval=100ms,flows=8,quantum=300",
             "dualpi2:target=15ms,rtt=100ms,minth=500µs,range=0ns,coupling=2",
         ] {
@@ -228,7 +269,12 @@ mod tests {
     fn every_parse_error_is_a_sentence_with_the_value() {
         for (text, value) in [
             ("", "\"\""),
-            ("red", "\"red\""),
+            ("blue", "\"blue\""),
+            ("red:minth=0", "minth=0"),
+            ("red:maxth=5", "maxth=5"),
+            ("red:maxp=0", "maxp=0"),
+            ("red:weight=1e-9", "weight=0"),
+            ("red:maxp=2", "\"2\""),
             ("droptail:", "\"droptail:\""),
             ("codel:target=5", "\"5\""),
             ("codel:ecn=1", "ecn=1"),

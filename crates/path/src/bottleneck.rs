@@ -8,7 +8,7 @@
 //! needed to empty the queue. Changes of the bandwidth are known ahead; in an outage no packet is dequeued.
 //!
 //! A packet that CoDel drops occupies the queue until it would have been dequeued, and is not transmitted; the next packet starts
-//! at that instant. A packet that PIE drops is not enqueued.
+//! at that instant. A packet that PIE or RED drops is not enqueued.
 //!
 //! Invariant: departures never go backward, and a back-to-back train of packets leaves in exactly the
 //! time its bits take, to the nanosecond, however long it is.
@@ -19,6 +19,7 @@ use crate::aqm::Aqm;
 use crate::codel::{CoDel, Decision};
 use crate::config::PathConfig;
 use crate::pie::Pie;
+use crate::red::Red;
 use crate::spec_error::SpecError;
 use crate::transmitter::Transmitter;
 use segstream_base::quantity::Remainder;
@@ -83,6 +84,7 @@ pub struct Bottleneck {
 #[derive(Clone, Debug)]
 struct Management {
     pie: Option<Pie>,
+    red: Option<Red>,
     codel: Option<CoDel>,
     mark_above: Option<Duration>,
 }
@@ -114,7 +116,7 @@ impl Bottleneck {
     pub fn accept(&mut self, now: Instant, bytes: Bytes, markable: bool) -> Crossing {
         self.forget_started(now);
         if let Some(management) = &mut self.management {
-            management.update_until(now, self.transmitter.free_at());
+            management.arrive(now, &self.transmitter, self.waiting.len() as u64);
         }
         let starts = self.transmitter.start(now);
         // Why: empty packets would otherwise be queued without a limit.
@@ -186,20 +188,28 @@ impl Management {
 
     /// `None` when nothing is to be done.
     fn new(config: &PathConfig, seed: Seed, direction: &str) -> Option<Self> {
-        let (mut pie, mut codel) = (None, None);
+        let (mut pie, mut red, mut codel) = (None, None, None);
         match config.aqm {
             Aqm::CoDel { target, interval } => codel = Some(CoDel::new(target, interval)),
             Aqm::Pie { target, update, burst } => pie = Some(Pie::new(target, update, burst, seed, direction)),
+            Aqm::Red { min_th, max_th, max_p_ppm, weight_ppm } => {
+                red = Some(Red::new(min_th, max_th, max_p_ppm, weight_ppm, seed, direction));
+            }
             Aqm::DropTail | Aqm::FqCoDel { .. } | Aqm::DualPi2 { .. } => {}
         }
-        let any = pie.is_some() || codel.is_some() || config.mark_above.is_some();
-        any.then_some(Self { pie, codel, mark_above: config.mark_above })
+        let any = pie.is_some() || red.is_some() || codel.is_some() || config.mark_above.is_some();
+        any.then_some(Self { pie, red, codel, mark_above: config.mark_above })
     }
 
-    /// No packet has arrived until `now`; the accepted packets keep the link busy until `free_at`.
-    fn update_until(&mut self, now: Instant, free_at: Instant) {
+    /// A packet arrives at `now`, the first since the one before it, and finds `waiting` packets in the queue.
+    fn arrive(&mut self, now: Instant, transmitter: &Transmitter, waiting: u64) {
+        let free_at = transmitter.free_at();
         if let Some(pie) = &mut self.pie {
             pie.update_until(now, free_at);
+        }
+        if let Some(red) = &mut self.red {
+            let packet = transmitter.rate().transmit_time(Self::MTU, &mut Remainder::default());
+            red.arrive(waiting, now.since(free_at).as_nanos() / packet.as_nanos().max(1));
         }
     }
 
@@ -208,11 +218,18 @@ impl Management {
         if let Some(pie) = &mut self.pie {
             pie.queue_was_full();
         }
+        if let Some(red) = &mut self.red {
+            red.queue_was_full();
+        }
     }
 
     /// The decision about a packet before it is enqueued behind `waiting` bytes.
     fn admit(&mut self, waiting: Bytes, markable: bool) -> Decision {
-        self.pie.as_mut().map_or(Decision::Send, |pie| pie.decide(waiting, markable))
+        match (&mut self.pie, &mut self.red) {
+            (Some(pie), _) => pie.decide(waiting, markable),
+            (None, Some(red)) => red.decide(markable),
+            (None, None) => Decision::Send,
+        }
     }
 
     /// The decision about a packet that is dequeued at `starts`, after a queueing delay of `queued`, at `rate`.

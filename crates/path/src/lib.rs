@@ -7,8 +7,8 @@
 //! - [`config`]: [`PathConfig`], everything a user can ask of one direction.
 //! - [`passage`]: [`Path`], the order in which the impairments meet a packet, and the counters.
 //! - [`bottleneck`]: serialisation behind a queue, [`policer`]: a token bucket in front of it.
-//! - [`aqm`]: active queue management, as a user writes it; `codel` (RFC 8289) and `pie` (RFC 8033), which decide about a packet
-//!   when it arrives, with marks after RFC 3168.
+//! - [`aqm`]: active queue management, as a user writes it; `codel` (RFC 8289), `pie` (RFC 8033) and `red` (Floyd and Jacobson),
+//!   which decide about a packet when it arrives, with marks after RFC 3168.
 //! - [`scheduled`]: [`ScheduledPath`], for queues that decide at dequeue: FQ-CoDel (RFC 8290)
 //!   and DualPI2 (RFC 9332).
 //! - `transmitter`: departures at a bandwidth that is constant, follows a trace or was recorded; [`rate_trace`] and
@@ -46,6 +46,7 @@ pub mod policer;
 pub mod probability;
 mod rate_text;
 pub mod rate_trace;
+mod red;
 pub mod reorder;
 pub mod scheduled;
 pub mod spec_error;

@@ -60,7 +60,7 @@ pub enum SpecError {
     UnknownLoss(String),
     /// No queue management has this name.
     #[error(
-        "\"{0}\" is not an algorithm of queue management; write droptail, codel, pie, fq-codel or dualpi2, or one with settings such as \
+        "\"{0}\" is not an algorithm of queue management; write droptail, codel, pie, red, fq-codel or dualpi2, or one with settings such as \
                  codel:target=5ms,interval=100ms"
     )]
     UnknownAqm(String),

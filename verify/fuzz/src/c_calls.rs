@@ -10,6 +10,7 @@
 
 #![allow(unsafe_code)]
 
+use segstream_c::confirming::*;
 use segstream_c::connection::*;
 use segstream_c::contract::*;
 use segstream_c::endpoint::*;
@@ -97,6 +98,7 @@ fn endpoint(listens: bool) -> *mut segstream_endpoint {
         told(segstream_options_new(&mut options));
         told(segstream_options_set(options, c"insecure".as_ptr(), 1));
         told(segstream_options_set(options, c"socket_buffer_bytes".as_ptr(), 65_536));
+        told(segstream_options_set(options, c"confirms".as_ptr(), u64::from(listens)));
         let make = if listens { segstream_listen } else { segstream_bind };
         let made = told(make(options, c"127.0.0.1:0".as_ptr(), &mut endpoint));
         segstream_options_free(options);
@@ -157,7 +159,7 @@ fn call(input: &mut Input<'_>, endpoints: [*mut segstream_endpoint; 2], address:
     let (connection, stream) = (input.number(), input.small());
     // Safety: handles are freed after the last call; every pointer is NULL with a length of 0, or to a place here of the length that is said.
     unsafe {
-        match input.byte() % 22 {
+        match input.byte() % 26 {
             0 | 1 => {
                 let contracts = [contract(input), contract(input)];
                 let mut number = 0;
@@ -206,7 +208,27 @@ fn call(input: &mut Input<'_>, endpoints: [*mut segstream_endpoint; 2], address:
             18 => told_nothing(segstream_release(of, connection)),
             19 => told_nothing(segstream_set_rate(of, connection, input.number())),
             20 => told_nothing(segstream_statistic(of, connection, c"units_sent".as_ptr(), &mut 0.0)),
-            _ => told_nothing(segstream_discard(of, connection, stream)),
+            21 => told_nothing(segstream_discard(of, connection, stream)),
+            22..=24 => confirm(input, of, connection, stream),
+            _ => told_nothing(segstream_set_class(of, connection, input.small())),
+        }
+    }
+}
+
+/// Confirms, or asks what is confirmed.
+///
+/// # Safety
+///
+/// `of` is a handle.
+unsafe fn confirm(input: &mut Input<'_>, of: *mut segstream_endpoint, connection: u64, stream: u32) {
+    let segments = input.number();
+    let mut durable = segstream_durable::default();
+    // Safety: as this function's caller promises; the place is here.
+    unsafe {
+        match input.byte() % 3 {
+            0 => told_nothing(segstream_confirm(of, connection, stream, segments)),
+            1 => told_nothing(segstream_confirm_no_more(of, connection, stream)),
+            _ => told_nothing(segstream_confirmed(of, connection, stream, segments, &mut durable, 0)),
         }
     }
 }

@@ -66,6 +66,8 @@ pub(crate) const CASES: &[Case] = &[
     Case { name: "CoDel, load 1.25", aqm: "codel", load_permille: 1_250, packets: 20_000, runs: 20, ..USUAL },
     Case { name: "PIE, load 1.05", aqm: "pie", load_permille: 1_050, packets: 20_000, runs: 20, ..USUAL },
     Case { name: "PIE, load 1.25", aqm: "pie", load_permille: 1_250, packets: 20_000, runs: 20, ..USUAL },
+    Case { name: "RED, load 1.05", aqm: "red", load_permille: 1_050, packets: 20_000, runs: 20, ..USUAL },
+    Case { name: "RED, load 1.25", aqm: "red", load_permille: 1_250, packets: 20_000, runs: 20, ..USUAL },
 ];
 
 impl Case {

@@ -6,7 +6,18 @@ A *segment* is the smallest piece of data an application uses on its own: a fram
 The blocking interface is here, the one for asyncio in :mod:`segstream.aio`, the laboratory in :mod:`segstream.lab`.
 """
 
-from ._blocking import Connection, Endpoint, SegmentWriter, StreamReceiver, StreamSender, bind, connect, listen
+from ._blocking import (
+    Connection,
+    Endpoint,
+    SegmentWriter,
+    StreamReceiver,
+    StreamSender,
+    bind,
+    connect,
+    listen,
+    listen_shards,
+    unit_bytes_max,
+)
 from ._errors import (
     ClosedError,
     Error,
@@ -17,18 +28,22 @@ from ._errors import (
     TimedOutError,
     UsageError,
 )
-from ._native import Contract, Judged, Segment, Units, identity
+from ._native import Admission, Contract, Judged, Segment, Units, identity
+from ._values import Durable, SavedCapacity
 
 __all__ = [
+    "Admission",
     "ClosedError",
     "Connection",
     "Contract",
+    "Durable",
     "Endpoint",
     "Error",
     "ForkedError",
     "Judged",
     "PathError",
     "PeerError",
+    "SavedCapacity",
     "Segment",
     "SegmentWriter",
     "StreamReceiver",
@@ -41,4 +56,6 @@ __all__ = [
     "connect",
     "identity",
     "listen",
+    "listen_shards",
+    "unit_bytes_max",
 ]

@@ -17,6 +17,7 @@ from ._errors import UsageError
 from ._handle import Handle
 from ._native import Contract, Judged, Segment, Units
 from ._settings import Settings, completed
+from ._values import Durable, SavedCapacity
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -138,6 +139,14 @@ class StreamSender(Handle[_native.Sender]):
         """No more segments will be sent. Verdicts still arrive."""
         self._open.finish()
 
+    def durable(self) -> Durable:
+        """What the peer's application has confirmed so far. Raises ``PeerError`` if it confirms nothing."""
+        return Durable(*self._open.durable())
+
+    def confirmed(self, segments: int, timeout: float | None = None) -> Durable:
+        """Wait until the peer's application has confirmed all segments below ``segments``, or will confirm no more."""
+        return Durable(*self._open.confirmed(segments).wait(timeout))
+
 
 class StreamReceiver(Handle[_native.Receiver]):
     """A stream of the peer. Iterating returns its segments until it ends."""
@@ -185,6 +194,17 @@ class StreamReceiver(Handle[_native.Receiver]):
         ``None`` when the stream has ended. From the first call on the stream is read unit by unit.
         """
         return cast("Units | Segment | None", self._open.next_units().wait(timeout))
+
+    def confirm(self, segments: int) -> None:
+        """Tell the peer that all segments below ``segments`` are safe with this application.
+
+        The endpoint's setting ``confirms`` must be on. Another thread may wait in ``recv`` meanwhile.
+        """
+        self._open.confirm(segments)
+
+    def confirm_no_more(self) -> None:
+        """Tell the peer that no more will be confirmed."""
+        self._open.confirm_no_more()
 
     def close(self) -> None:
         """Discard what still arrives on the stream."""
@@ -268,9 +288,13 @@ class Connection(Handle[_native.Connection]):
                 self._receivers[accepted.stream] = accepted
             return self._receivers[stream]
 
-    def set_rate(self, rate: float | Literal["auto"]) -> None:
-        """A fixed rate of our direction in bit/s of whole IP packets, or ``"auto"`` for congestion control."""
-        self._open.set_rate(None if rate == "auto" else float(rate))
+    def set_rate(self, rate: float | Literal["auto", "unpaced"], congestion: str | None = None) -> None:
+        """The rate of our direction from now on, as the settings ``rate`` and ``congestion`` of an endpoint."""
+        self._open.set_rate(rate, congestion)
+
+    def set_class(self, class_: int, timeout: float | None = None) -> None:
+        """Change the class of our direction (0 to 7), and wait until it is in force. An interrupted change goes on."""
+        self._open.set_class(class_).wait(timeout)
 
     @property
     def rate(self) -> int | None:
@@ -280,6 +304,10 @@ class Connection(Handle[_native.Connection]):
     def rate_changed(self, timeout: float | None = None) -> int:
         """Wait until the rate has changed by more than 5 %; the rate in bit/s. An encoder should follow it."""
         return cast(int, self._open.rate_changed().wait(timeout))
+
+    def stream_statistics(self, stream: int = 0) -> dict[str, Any]:
+        """The statistics of one stream of ours so far; all zero where there is none."""
+        return cast("dict[str, Any]", json.loads(self._open.stream_statistics(stream)))
 
     def statistics(self) -> dict[str, Any]:
         """The statistics so far; ``docs/OBSERVING.md`` says what each is. What is not known is ``None``."""
@@ -345,6 +373,32 @@ class Endpoint(Handle[_native.Endpoint]):
         """Where the system granted less than was requested."""
         return self._open.warnings
 
+    def socket_counters(self) -> dict[str, int]:
+        """What the socket has counted, with the ICMP errors that it has received, which anyone near the path can forge."""
+        return dict(self._open.socket_counters())
+
+    def unmatched(self) -> dict[str, int]:
+        """The datagrams that match no connection, by why."""
+        return dict(self._open.unmatched())
+
+    @property
+    def events_omitted(self) -> int:
+        """How many events are missing in ``qlog`` and ``loss_log`` because writing them fell behind."""
+        return self._open.events_omitted
+
+    def saved_capacity(self, remote: str) -> SavedCapacity | None:
+        """What is known of the capacity of the path to the host of ``HOST:PORT``, to store it between processes."""
+        saved = self._open.saved_capacity(remote)
+        return None if saved is None else SavedCapacity(*saved)
+
+    def save_capacity(self, remote: str, capacity: SavedCapacity) -> None:
+        """Let the next connection to the host of ``HOST:PORT`` begin as if one of this endpoint had found this capacity."""
+        self._open.save_capacity(remote, capacity.rate, capacity.rtt, capacity.lifetime)
+
+    def stop_accepting(self) -> None:
+        """Accept no connection from now on; those that were accepted go on."""
+        self._open.stop_accepting()
+
     def now(self) -> float:
         """The time on the endpoint's clock in seconds: what ``source_time`` counts in."""
         return self._open.now()
@@ -406,6 +460,22 @@ def listen(address: str, **settings: Unpack[Settings]) -> Endpoint:
     It must be told whom it serves: ``allow=[fingerprint]``, ``allow_anyone=True`` or ``insecure=True``.
     """
     return Endpoint(_native.Endpoint(address, True, completed(settings)))
+
+
+def listen_shards(address: str, count: int, **settings: Unpack[Settings]) -> list[Endpoint]:
+    """So many endpoints that accept connections on one port, each with a task of its own. A connection stays with one of them.
+
+    They have one identity and one clock; limits are for each. The library's threads serve them in parallel.
+    """
+    return [Endpoint(shard) for shard in _native.Endpoint.open_shards(address, count, completed(settings))]
+
+
+def unit_bytes_max(contract: Contract | None = None, stream: int = 0, *, insecure: bool = False) -> int:
+    """The largest unit in bytes that fits a datagram of 1200 bytes on a stream under this contract; its unit size is ignored.
+
+    Streams are numbered from 0 in the order of opening. Segments with a tolerance of their own need units of 3 to 12 bytes less.
+    """
+    return _native.unit_bytes_max(contract or Contract(), stream, insecure)
 
 
 def connect(

@@ -18,13 +18,14 @@ from ._blocking import BATCH
 from ._handle import Handle
 from ._native import Contract, Judged, Operation, Segment, Units
 from ._settings import Settings, completed
+from ._values import Durable, SavedCapacity
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
 
     from ._native import Tolerance, Verdict
 
-__all__ = ["Connection", "Endpoint", "SegmentWriter", "StreamReceiver", "StreamSender", "bind", "connect", "listen"]
+__all__ = ["Connection", "Endpoint", "SegmentWriter", "StreamReceiver", "StreamSender", "bind", "connect", "listen", "listen_shards"]
 
 #: What is done with a result that a cancelled wait will not return.
 Lost = Callable[[Any], None]
@@ -165,6 +166,14 @@ class StreamSender(Handle[_native.Sender]):
         """No more segments will be sent. Verdicts still arrive."""
         self._open.finish()
 
+    def durable(self) -> Durable:
+        """What the peer's application has confirmed so far. Raises ``PeerError`` if it confirms nothing."""
+        return Durable(*self._open.durable())
+
+    async def confirmed(self, segments: int) -> Durable:
+        """Wait until the peer's application has confirmed all segments below ``segments``, or will confirm no more."""
+        return Durable(*(await _wait(self._open.confirmed(segments))))
+
 
 class StreamReceiver(Handle[_native.Receiver]):
     """As :class:`segstream.StreamReceiver`. ``async for`` returns its segments until it ends."""
@@ -197,6 +206,17 @@ class StreamReceiver(Handle[_native.Receiver]):
     async def next_units(self) -> Units | Segment | None:
         """Wait for units that have arrived, or for a judged segment. Units of a cancelled wait come with their segment."""
         return cast("Units | Segment | None", await _wait(self._open.next_units(), self._put_back))
+
+    def confirm(self, segments: int) -> None:
+        """Tell the peer that all segments below ``segments`` are safe with this application.
+
+        The endpoint's setting ``confirms`` must be on. Another task may wait in ``recv`` meanwhile.
+        """
+        self._open.confirm(segments)
+
+    def confirm_no_more(self) -> None:
+        """Tell the peer that no more will be confirmed."""
+        self._open.confirm_no_more()
 
     def close(self) -> None:
         """Discard what still arrives on the stream."""
@@ -242,9 +262,13 @@ class Connection(Handle[_native.Connection]):
         native = await _wait(self._open.accept_stream())
         return None if native is None else StreamReceiver(native)
 
-    def set_rate(self, rate: float | Literal["auto"]) -> None:
-        """A fixed rate of our direction in bit/s of whole IP packets, or ``"auto"`` for congestion control."""
-        self._open.set_rate(None if rate == "auto" else float(rate))
+    def set_rate(self, rate: float | Literal["auto", "unpaced"], congestion: str | None = None) -> None:
+        """The rate of our direction from now on, as the settings ``rate`` and ``congestion`` of an endpoint."""
+        self._open.set_rate(rate, congestion)
+
+    async def set_class(self, class_: int) -> None:
+        """Change the class of our direction (0 to 7), and wait until it is in force. An interrupted change goes on."""
+        await _wait(self._open.set_class(class_))
 
     @property
     def rate(self) -> int | None:
@@ -254,6 +278,10 @@ class Connection(Handle[_native.Connection]):
     async def rate_changed(self) -> int:
         """Wait until the rate has changed by more than 5 %; the rate in bit/s."""
         return cast(int, await _wait(self._open.rate_changed()))
+
+    def stream_statistics(self, stream: int = 0) -> dict[str, Any]:
+        """The statistics of one stream of ours so far; all zero where there is none."""
+        return cast("dict[str, Any]", json.loads(self._open.stream_statistics(stream)))
 
     def statistics(self) -> dict[str, Any]:
         """The statistics so far."""
@@ -305,6 +333,37 @@ class Endpoint(Handle[_native.Endpoint]):
         """The fingerprint of our key; ``None`` in plain mode."""
         return self._open.fingerprint
 
+    @property
+    def warnings(self) -> list[str]:
+        """Where the system granted less than was requested."""
+        return self._open.warnings
+
+    def socket_counters(self) -> dict[str, int]:
+        """What the socket has counted, with the ICMP errors that it has received, which anyone near the path can forge."""
+        return dict(self._open.socket_counters())
+
+    def unmatched(self) -> dict[str, int]:
+        """The datagrams that match no connection, by why."""
+        return dict(self._open.unmatched())
+
+    @property
+    def events_omitted(self) -> int:
+        """How many events are missing in ``qlog`` and ``loss_log`` because writing them fell behind."""
+        return self._open.events_omitted
+
+    def saved_capacity(self, remote: str) -> SavedCapacity | None:
+        """What is known of the capacity of the path to the host of ``HOST:PORT``, to store it between processes."""
+        saved = self._open.saved_capacity(remote)
+        return None if saved is None else SavedCapacity(*saved)
+
+    def save_capacity(self, remote: str, capacity: SavedCapacity) -> None:
+        """Let the next connection to the host of ``HOST:PORT`` begin as if one of this endpoint had found this capacity."""
+        self._open.save_capacity(remote, capacity.rate, capacity.rtt, capacity.lifetime)
+
+    def stop_accepting(self) -> None:
+        """Accept no connection from now on; those that were accepted go on."""
+        self._open.stop_accepting()
+
     def now(self) -> float:
         """The time on the endpoint's clock in seconds."""
         return self._open.now()
@@ -351,6 +410,14 @@ def bind(address: str = "0.0.0.0:0", **settings: Unpack[Settings]) -> Endpoint:
 def listen(address: str, **settings: Unpack[Settings]) -> Endpoint:
     """An endpoint that also accepts connections, on ``HOST:PORT``."""
     return Endpoint(_native.Endpoint(address, True, completed(settings)))
+
+
+def listen_shards(address: str, count: int, **settings: Unpack[Settings]) -> list[Endpoint]:
+    """So many endpoints that accept connections on one port, each with a task of its own. A connection stays with one of them.
+
+    They have one identity and one clock; limits are for each. The library's threads serve them in parallel.
+    """
+    return [Endpoint(shard) for shard in _native.Endpoint.open_shards(address, count, completed(settings))]
 
 
 async def connect(

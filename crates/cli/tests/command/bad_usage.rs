@@ -94,7 +94,7 @@ const REFUSED: &[(&str, &str)] = &[
     ("link --listen 127.0.0.1:0 --to 127.0.0.1:9 --rtt 1ms --trace Cargo.toml", "line 1 of the trace is \"[package]\""),
     ("link --listen 127.0.0.1:0 --to 127.0.0.1:9 --bandwidth 1mbit --rtt 1ms --jitter often", "wifi:12ms"),
     ("link --listen 127.0.0.1:0 --to 127.0.0.1:9 --bandwidth 1mbit --rtt 1ms --jitter wifi:1h", "mean of the wifi jitter"),
-    ("link --listen 127.0.0.1:0 --to 127.0.0.1:9 --bandwidth 1mbit --rtt 1ms --aqm red", "fq-codel or dualpi2"),
+    ("link --listen 127.0.0.1:0 --to 127.0.0.1:9 --bandwidth 1mbit --rtt 1ms --aqm blue", "fq-codel or dualpi2"),
     ("link --listen 127.0.0.1:0 --to 127.0.0.1:9 --bandwidth 1mbit --rtt 1ms --aqm pie:alpha=1", "target, update and burst"),
     ("link --listen 127.0.0.1:0 --to 127.0.0.1:9 --bandwidth 1mbit --delay-steps 5s:1ms", "from 0s on"),
     ("link --listen 127.0.0.1:0 --to 127.0.0.1:9 --bandwidth 1mbit --rtt 1ms --aggregate 8", "60ms"),

@@ -284,7 +284,7 @@ fn discipline(aqm: Aqm, limit: QueueLimit, hash_seed: u64) -> Option<Queues> {
             let pi2 = Pi2::new(target, rtt, coupling);
             Some(Queues::DualPi2(Box::new(DualPi2::new(pi2, Ramp { min_th, range }, limit))))
         }
-        Aqm::DropTail | Aqm::CoDel { .. } | Aqm::Pie { .. } => None,
+        Aqm::DropTail | Aqm::CoDel { .. } | Aqm::Pie { .. } | Aqm::Red { .. } => None,
     }
 }
 

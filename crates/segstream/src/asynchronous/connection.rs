@@ -6,7 +6,9 @@ use super::shared_state::{Handle, SharedNotify, SharedState};
 use super::stream_sender::StreamGuard;
 use super::{StreamReceiver, StreamSender};
 use crate::connection_state::EventScope;
-use crate::{Bandwidth, Class, CloseReason, ConnectionId, Contract, Error, Fingerprint, Rate, Statistics, StreamId, StreamStatistics};
+use crate::{
+    Bandwidth, Class, CloseReason, ConnectionId, Contract, Error, Fingerprint, Rate, SegmentNumber, Statistics, StreamId, StreamStatistics,
+};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::task::ready;
@@ -161,6 +163,20 @@ impl Connection {
             state.endpoint_state.set_class(now, held.id, class)
         })?;
         held.handle.wait_for(&self.notify, |state, _| state.endpoint_state.poll_class(held.id, class)).await
+    }
+
+    /// As [`StreamReceiver::confirm`], for a task that writes to disk what another receives.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Confirm`] if not all of them were taken, there is no such stream, or the peer does not know confirmations.
+    pub fn confirm(&self, stream: StreamId, segments: SegmentNumber) -> Result<(), Error> {
+        self.held.handle.change(|state, now| state.endpoint_state.confirm(now, self.held.id, stream, segments))
+    }
+
+    /// As [`StreamReceiver::confirm_no_more`], for such a task.
+    pub fn confirm_no_more(&self, stream: StreamId) -> Result<(), Error> {
+        self.held.handle.change(|state, now| state.endpoint_state.confirm_no_more(now, self.held.id, stream))
     }
 
     /// The statistics so far.

@@ -7,7 +7,7 @@ use super::shared_state::{Handle, SharedNotify, SharedState};
 use super::{Connection, StreamSender};
 use crate::builder::{Builder, Parts};
 use crate::endpoint_state::EndpointState;
-use crate::{Contract, Error, Fingerprint, Peer, SocketCounters, SocketWarning, StreamId, UnmatchedCounters};
+use crate::{Contract, Error, Fingerprint, Peer, SavedCapacity, SocketCounters, SocketWarning, StreamId, UnmatchedCounters};
 use segstream_net::clock::Clock;
 use segstream_net::driver::DriverConfig;
 use segstream_net::driver::tokio::AsyncDriver;
@@ -163,6 +163,16 @@ impl Endpoint {
     /// The counters of datagrams that match no connection.
     pub fn unmatched(&self) -> UnmatchedCounters {
         self.owner.handle.read(|state| state.endpoint_state.protocol.unmatched)
+    }
+
+    /// What is known of the capacity of the path to the host of `remote`, as [`crate::blocking::Endpoint::saved_capacity`].
+    pub fn saved_capacity(&self, remote: SocketAddr) -> Option<SavedCapacity> {
+        self.owner.handle.read(|state| state.endpoint_state.protocol.saved_capacity(remote))
+    }
+
+    /// Lets the next connection to the host of `remote` begin with `capacity`, as [`crate::blocking::Endpoint::save_capacity`].
+    pub fn save_capacity(&self, remote: SocketAddr, capacity: SavedCapacity) {
+        self.owner.handle.change(|state, _| state.endpoint_state.protocol.save_capacity(remote, capacity));
     }
 
     /// Makes a connection with these first streams, and waits until it is established, at most for

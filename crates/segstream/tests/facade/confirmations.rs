@@ -68,7 +68,8 @@ fn a_receiver_that_is_dropped_confirms_no_more_and_the_sender_hears_it() {
             for _ in 0..3 {
                 receiver.recv().await.unwrap().unwrap();
             }
-            receiver.confirm(SegmentNumber(2)).unwrap();
+            receiver.confirm(SegmentNumber(1)).unwrap();
+            connection.confirm(receiver.stream(), SegmentNumber(2)).unwrap();
             drop(receiver);
             connection.closed().await;
             server.close().await.unwrap();

@@ -64,6 +64,8 @@ def sweep(
     streams, so that schemes meet the same losses; the coordinate ``seed`` counts runs from 0. ``store`` is a directory that
     keeps results: what is in it is not run again. ``threads=0`` is one for each processor; results do not depend on it.
 
+    Choose a tolerance by ``data.sel({"tolerance": "1,1"})``: xarray has keywords ``tolerance`` and ``method`` of its own in ``sel``.
+
     Raises ``UsageError`` for a scenario that cannot be run; Ctrl-C ends the sweep.
     """
     wrong = [name for name in grid if name in parameters or not len(grid[name])]
