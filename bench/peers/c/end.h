@@ -41,7 +41,7 @@ static struct {
     int serves;
     struct sockaddr_in address;
     enum workload workload;
-    uint64_t bytes, segment_bytes, datagram_bytes, count, warm_up, rate, latency_ms;
+    uint64_t bytes, segment_bytes, datagram_bytes, count, warm_up, rate, latency_ms, filter_columns, filter_rows;
     double seconds, interval_us;
 } options;
 
@@ -131,6 +131,8 @@ static inline void begin(int count, char **words, const char *version)
     options.warm_up = (uint64_t)number_of(count, words, "warm_up");
     options.rate = (uint64_t)number_of(count, words, "rate");
     options.latency_ms = (uint64_t)number_of(count, words, "latency_ms");
+    options.filter_columns = (uint64_t)number_of(count, words, "filter_columns");
+    options.filter_rows = (uint64_t)number_of(count, words, "filter_rows");
     options.seconds = number_of(count, words, "seconds");
     options.interval_us = number_of(count, words, "interval_us");
 }

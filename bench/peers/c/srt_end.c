@@ -1,14 +1,15 @@
 /* SRT as an end: file mode as a stream of bytes or with messages, and live mode.
  *
  * Built by build.rs, started by segstream-peers. In live mode a message is a packet of at most 1456 bytes, so a segment is
- * many of them, each with the head of its segment; it is complete when all have come.
+ * many of them, each with the head of its segment; it is complete when all have come. With --filter its packet filter sends
+ * XOR sums of rows and columns of packets, which take four bytes of each packet's room.
  *
  * Invariant: who serves ends the connection when it has what it wants, and that is how the other side learns it.
  */
 #include "end.h"
 #include <srt/srt.h>
 
-enum { BUFFER_BYTES = 48000000, UDP_BUFFER_BYTES = 4 << 20, FLOW_PACKETS = 65536, LIVE_BYTES = 1456 };
+enum { BUFFER_BYTES = 48000000, UDP_BUFFER_BYTES = 4 << 20, FLOW_PACKETS = 65536, LIVE_BYTES = 1456, FILTER_BYTES = 4 };
 
 static void check(int result, const char *what)
 {
@@ -24,7 +25,7 @@ static void set(SRTSOCKET socket, SRT_SOCKOPT option, int value)
 static int payload_bytes(void)
 {
     uint64_t bytes = options.datagram_bytes ? options.datagram_bytes - 16 : LIVE_BYTES;
-    return (int)(bytes < LIVE_BYTES ? bytes : LIVE_BYTES);
+    return (int)(bytes < LIVE_BYTES ? bytes : LIVE_BYTES) - (options.filter_columns ? FILTER_BYTES : 0);
 }
 
 static SRTSOCKET open_socket(void)
@@ -35,6 +36,11 @@ static SRTSOCKET open_socket(void)
         int64_t unlimited = -1;
         set(socket, SRTO_LATENCY, (int)options.latency_ms);
         set(socket, SRTO_PAYLOADSIZE, payload_bytes());
+        if (options.filter_columns) {
+            char filter[64];
+            int length = snprintf(filter, sizeof filter, "fec,cols:%" PRIu64 ",rows:%" PRIu64, options.filter_columns, options.filter_rows);
+            check(srt_setsockflag(socket, SRTO_PACKETFILTER, filter, length), "SRTO_PACKETFILTER");
+        }
         check(srt_setsockflag(socket, SRTO_MAXBW, &unlimited, sizeof unlimited), "SRTO_MAXBW");
     } else {
         set(socket, SRTO_MESSAGEAPI, options.workload != THROUGHPUT);

@@ -64,7 +64,7 @@ const TRANSPORTS: &[Transport] = &[
     Transport {
         name: "srt",
         settings: "file mode as a stream, and with messages for segments; live mode with --latency-ms: packets of 1456 bytes, no limit of \
-                   bandwidth; flow window of 65536 packets, buffers of 48 MB, UDP buffers of 4 MiB",
+                   bandwidth, a packet filter with --filter; flow window of 65536 packets, buffers of 48 MB, UDP buffers of 4 MiB",
         foreign: Some(&foreign::SRT),
         ..RUST
     },

@@ -69,6 +69,8 @@ pub(crate) fn become_it(foreign: &Foreign, name: &str, options: &Options) -> Res
         ("warm_up", options.warm_up as f64),
         ("rate", options.rate as f64),
         ("latency_ms", f64::from(options.latency_ms)),
+        ("filter_columns", options.filter.map_or(0.0, |filter| f64::from(filter.columns))),
+        ("filter_rows", options.filter.map_or(0.0, |filter| f64::from(filter.rows))),
     ];
     let mut command = Command::new(program);
     command.args([foreign.transport, side, &address.ip().to_string(), workload]);

@@ -75,9 +75,32 @@ pub(crate) struct Options {
     /// SRT's live mode with this latency; 0 is its file mode.
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) latency_ms: u32,
+    /// The packet filter of SRT's live mode: XOR sums of the rows and the columns of so many packets; others ignore it.
+    #[arg(long, value_name = "COLUMNS,ROWS", requires = "latency_ms")]
+    pub(crate) filter: Option<Filter>,
     /// Aeron's receiver window, which its documentation wants to be the bandwidth-delay product of the path; others ignore it.
     #[arg(long, value_name = "N", default_value_t = 4 << 20, value_parser = clap::value_parser!(u32).range(1 << 17..=1 << 22))]
     pub(crate) window_bytes: u32,
+}
+
+/// Rows and columns of a packet filter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Filter {
+    /// Packets of a row.
+    pub(crate) columns: u32,
+    /// Packets of a column.
+    pub(crate) rows: u32,
+}
+
+impl std::str::FromStr for Filter {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let numbers = text.split_once(',').and_then(|(columns, rows)| Some((columns.parse().ok()?, rows.parse().ok()?)));
+        let filter = numbers.map(|(columns, rows)| Self { columns, rows });
+        let allowed = filter.filter(|filter| (1..=256).contains(&filter.columns) && (1..=256).contains(&filter.rows));
+        allowed.ok_or_else(|| format!("\"{text}\" is no packet filter; give columns and rows of 1 to 256, such as 10,5"))
+    }
 }
 
 /// A side of a measurement.

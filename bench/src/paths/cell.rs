@@ -2,10 +2,10 @@
 //!
 //! Called by [`super::run`] for each cell that the journal does not have.
 //!
-//! Invariant: goodput and delays are the receiver's; the wire is what the sender's kernel counts.
+//! Invariant: goodput and delays are the receiver's; the wire is what the device of the sender's host counts.
 
 use super::end::{End, Listening, Outcome};
-use super::matrix::{Cell, INTERVAL_US, SEGMENTS, WARM_UP, Work};
+use super::matrix::Cell;
 use anyhow::{Context as _, Result};
 use segstream_testbed::{Ends, Side, Testbed};
 use serde::{Deserialize, Serialize};
@@ -108,12 +108,12 @@ impl Programs {
         words.push(format!("--trust={trust}"));
         let sender = End::start(ends, Side::A, program, &words)?;
         let begun = Instant::now();
-        let end = begun + time(cell) + TIMEOUT;
+        let end = begun + cell.time() + TIMEOUT;
         let received: Outcome = receiver.line(end).map_err(|error| match sender.line::<Outcome>(Instant::now()) {
             Err(complaint) => anyhow::anyhow!("the receiver: {error}; the sender: {complaint}"),
             Ok(_) => anyhow::anyhow!("the receiver: {error}; the sender has ended well"),
         })?;
-        let wire_bytes = ends.counter(Side::A, "IpExt", "OutOctets");
+        let wire_bytes = ends.bytes_left(Side::A);
         // A sender that did not hear of the end does not make the measurement void.
         let sent: Option<Outcome> = sender.line(Instant::now() + TIMEOUT).ok();
         receiver.leave();
@@ -121,7 +121,7 @@ impl Programs {
         let bytes = received.bytes as f64;
         let by_byte = |number: f64| (bytes > 0.0).then(|| number / bytes);
         let delays = received.delays_ms;
-        let wanted = (SEGMENTS - WARM_UP) as f64;
+        let wanted = (cell.work.segments() - cell.work.warm_up()) as f64;
         Ok(Measured {
             goodput_bps: if received.seconds > 0.0 { bytes * 8.0 / received.seconds } else { 0.0 },
             wire_bytes_per_byte: by_byte(wire_bytes as f64),
@@ -131,14 +131,6 @@ impl Programs {
             delay_ms: delays.and_then(Delay::of),
             ..blank(cell)
         })
-    }
-}
-
-/// How long a cell takes if nothing is late.
-fn time(cell: &Cell) -> Duration {
-    match cell.work {
-        Work::Schedule => Duration::from_secs_f64(SEGMENTS as f64 * INTERVAL_US / 1e6),
-        Work::Bulk => Duration::from_secs(u64::from(cell.seconds)),
     }
 }
 

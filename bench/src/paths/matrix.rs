@@ -6,14 +6,20 @@
 
 use anyhow::{Result, bail};
 use std::fmt;
+use std::time::Duration;
 
 /// The path without its loss: 100 Mbit/s, 60 ms, and a queue of one bandwidth-delay product, which is the default.
 const LINK: [&str; 4] = ["--bandwidth", "100mbit", "--rtt", "60ms"];
 
 /// Segments of 256 KiB due every 26.2144 ms are 80 Mbit/s.
-pub(super) const SEGMENTS: u64 = 600;
-pub(super) const WARM_UP: u64 = 100;
-pub(super) const INTERVAL_US: f64 = 26214.4;
+const SEGMENTS: u64 = 600;
+const WARM_UP: u64 = 100;
+/// The same of `live`. What is left out is longer, since an automatic rate finds the capacity in about five seconds.
+const SEGMENTS_LIVE: u64 = 450;
+const WARM_UP_LIVE: u64 = 200;
+const INTERVAL_US: f64 = 26214.4;
+/// The same at 60 % of the link, for losses whose repair and for packet filters whose sums need the rest.
+const INTERVAL_60_US: f64 = 34952.5;
 const SEGMENT_BYTES: u64 = 256 << 10;
 
 /// A transport as it is measured.
@@ -26,8 +32,8 @@ pub(super) struct Contender {
     pub(super) transport: &'static str,
     /// Its own flags.
     pub(super) flags: &'static [&'static str],
-    /// Whether it can do `bulk`.
-    does_bulk: bool,
+    /// What is measured of it.
+    works: &'static [Work],
 }
 
 /// What is done.
@@ -37,6 +43,8 @@ pub(super) enum Work {
     Schedule,
     /// As much as goes through.
     Bulk,
+    /// Segments that are due at fixed times, to those who send redundancy and beside those who do not.
+    Live,
 }
 
 /// Loss of packets, in both directions and before the bottleneck.
@@ -44,6 +52,10 @@ pub(super) enum Work {
 pub(super) struct Loss {
     pub(super) name: &'static str,
     spec: &'static str,
+    /// How far apart segments are due.
+    interval_us: f64,
+    /// What is measured under it.
+    works: &'static [Work],
 }
 
 /// One measurement.
@@ -61,52 +73,78 @@ pub(super) struct Cell {
 const DATAGRAM_BYTES: &str = "1472";
 
 const fn ours(name: &'static str, transport: &'static str, flags: &'static [&'static str]) -> Contender {
-    Contender { name, is_ours: true, transport, flags, does_bulk: true }
+    Contender { name, is_ours: true, transport, flags, works: &[Work::Schedule, Work::Bulk] }
 }
 
 const fn peer(name: &'static str, transport: &'static str, flags: &'static [&'static str]) -> Contender {
-    Contender { name, is_ours: false, transport, flags, does_bulk: true }
+    Contender { name, is_ours: false, transport, flags, works: &[Work::Schedule, Work::Bulk] }
 }
 
 impl Contender {
-    const fn schedule_only(mut self) -> Self {
-        self.does_bulk = false;
+    const fn only(mut self, works: &'static [Work]) -> Self {
+        self.works = works;
         self
     }
 }
+
+const SCHEDULE: &[Work] = &[Work::Schedule];
+const LIVE: &[Work] = &[Work::Live];
+const SCHEDULE_LIVE: &[Work] = &[Work::Schedule, Work::Live];
+const ALL: &[Work] = &WORKS;
 
 /// All transports, in the order of the table.
 pub(super) const CONTENDERS: &[Contender] = &[
     ours("plain", "plain", &["--rate", "auto", "--datagram-bytes", DATAGRAM_BYTES]),
     ours("encrypted", "encrypted", &["--rate", "auto", "--datagram-bytes", DATAGRAM_BYTES]),
     // Of the 256 units of a segment 32 may be missing, never more than 3 in a row.
-    ours("tolerant", "encrypted", &["--rate", "auto", "--tolerance", "256,32,3"]).schedule_only(),
+    ours("tolerant", "encrypted", &["--rate", "auto", "--tolerance", "256,32,3"]).only(SCHEDULE),
     // A rate that was agreed on beforehand: nearly all of the link.
-    ours("encrypted-fixed", "encrypted", &["--rate", "97000000", "--datagram-bytes", DATAGRAM_BYTES]).schedule_only(),
-    ours("tolerant-fixed", "encrypted", &["--rate", "97000000", "--tolerance", "256,32,3"]).schedule_only(),
+    ours("encrypted-fixed", "encrypted", &["--rate", "97000000", "--datagram-bytes", DATAGRAM_BYTES]).only(SCHEDULE),
+    ours("tolerant-fixed", "encrypted", &["--rate", "97000000", "--tolerance", "256,32,3"]).only(SCHEDULE),
+    // Units of 1024 bytes, one in a datagram; 20 % is the most that may be sent ahead, and not what is sent.
+    ours("exact-97", "encrypted", &["--rate", "97000000", "--tolerance", "reliable", "--coding", "off"]).only(LIVE),
+    ours("hedged-97", "encrypted", &["--rate", "97000000", "--tolerance", "reliable", "--coding", "hedged"]).only(LIVE),
+    ours("coded-97", "encrypted", &["--rate", "97000000", "--tolerance", "reliable", "--coding", AHEAD]).only(LIVE),
+    ours("coded-auto", "encrypted", &["--rate", "auto", "--tolerance", "reliable", "--coding", AHEAD]).only(LIVE),
+    ours("tolerant-exact-97", "encrypted", &["--rate", "97000000", "--tolerance", "256,32,3", "--coding", "off"]).only(LIVE),
+    ours("tolerant-coded-97", "encrypted", &["--rate", "97000000", "--tolerance", "256,32,3", "--coding", AHEAD]).only(LIVE),
+    ours("tolerant-coded-auto", "encrypted", &["--rate", "auto", "--tolerance", "256,32,3", "--coding", AHEAD]).only(LIVE),
     peer("quinn-cubic", "quinn", &["--congestion", "cubic"]),
-    peer("quinn-bbr", "quinn", &["--congestion", "bbr"]),
+    peer("quinn-bbr", "quinn", &["--congestion", "bbr"]).only(ALL),
     peer("s2n-quic", "s2n-quic", &[]),
-    peer("tcp-cubic", "tcp", &["--congestion", "cubic"]),
-    peer("tcp-bbr", "tcp", &["--congestion", "bbr"]),
+    peer("tcp-cubic", "tcp", &["--congestion", "cubic"]).only(ALL),
+    peer("tcp-bbr", "tcp", &["--congestion", "bbr"]).only(ALL),
     peer("udt", "udt", &[]),
     peer("srt-file", "srt", &[]),
-    peer("srt-live-120", "srt", &["--latency-ms", "120"]).schedule_only(),
-    peer("srt-live-240", "srt", &["--latency-ms", "240"]).schedule_only(),
+    peer("srt-live-120", "srt", &["--latency-ms", "120"]).only(SCHEDULE_LIVE),
+    peer("srt-live-240", "srt", &["--latency-ms", "240"]).only(SCHEDULE_LIVE),
+    // The sums of rows of ten and columns of five are 30 % of the packets.
+    peer("srt-filter-120", "srt", &["--latency-ms", "120", "--filter", "10,5"]).only(LIVE),
+    peer("srt-filter-240", "srt", &["--latency-ms", "240", "--filter", "10,5"]).only(LIVE),
 ];
+
+/// Repair units ahead of any request.
+const AHEAD: &str = "auto:latency=80ms,budget=20%";
+
+const fn loss(name: &'static str, spec: &'static str, works: &'static [Work]) -> Loss {
+    Loss { name, spec, interval_us: INTERVAL_US, works }
+}
 
 /// Every loss, in the order of the table.
 pub(super) const LOSSES: &[Loss] = &[
-    Loss { name: "0", spec: "none" },
-    Loss { name: "1e-4", spec: "random:1e-4" },
-    Loss { name: "1e-3", spec: "random:1e-3" },
-    Loss { name: "1e-2", spec: "random:1e-2" },
-    Loss { name: "1e-1", spec: "random:1e-1" },
-    Loss { name: "1e-2b8", spec: "gilbert:rate=1%,burst=8" },
+    loss("0", "none", ALL),
+    loss("1e-4", "random:1e-4", &[Work::Schedule, Work::Bulk]),
+    loss("1e-3", "random:1e-3", ALL),
+    loss("1e-2", "random:1e-2", ALL),
+    loss("1e-1", "random:1e-1", ALL),
+    loss("1e-2b8", "gilbert:rate=1%,burst=8", ALL),
+    Loss { interval_us: INTERVAL_60_US, ..loss("1e-2@60", "random:1e-2", LIVE) },
+    Loss { interval_us: INTERVAL_60_US, ..loss("1e-1@60", "random:1e-1", LIVE) },
+    Loss { interval_us: INTERVAL_60_US, ..loss("1e-2b8@60", "gilbert:rate=1%,burst=8", LIVE) },
 ];
 
-/// Both, in the order of the tables.
-pub(super) const WORKS: [Work; 2] = [Work::Schedule, Work::Bulk];
+/// All, in the order of the tables.
+pub(super) const WORKS: [Work; 3] = [Work::Schedule, Work::Bulk, Work::Live];
 
 impl Work {
     /// As it is named on the command line and in the file.
@@ -114,6 +152,23 @@ impl Work {
         match self {
             Self::Schedule => "schedule",
             Self::Bulk => "bulk",
+            Self::Live => "live",
+        }
+    }
+
+    /// How many segments there are.
+    pub(super) const fn segments(self) -> u64 {
+        match self {
+            Self::Schedule | Self::Bulk => SEGMENTS,
+            Self::Live => SEGMENTS_LIVE,
+        }
+    }
+
+    /// How many segments are left out at first.
+    pub(super) const fn warm_up(self) -> u64 {
+        match self {
+            Self::Schedule | Self::Bulk => WARM_UP,
+            Self::Live => WARM_UP_LIVE,
         }
     }
 }
@@ -126,11 +181,22 @@ impl Cell {
         LINK.iter().chain(&own).map(|&word| word.to_owned()).collect()
     }
 
+    /// How long it takes if nothing is late.
+    pub(super) fn time(&self) -> Duration {
+        match self.work {
+            Work::Schedule | Work::Live => Duration::from_secs_f64(self.work.segments() as f64 * self.loss.interval_us / 1e6),
+            Work::Bulk => Duration::from_secs(u64::from(self.seconds)),
+        }
+    }
+
     /// The flags of both ends.
     pub(super) fn flags(&self) -> Vec<String> {
         let work = match self.work {
-            Work::Schedule => format!(
-                "--workload schedule --segment-bytes {SEGMENT_BYTES} --count {SEGMENTS} --interval-us {INTERVAL_US} --warm-up {WARM_UP}"
+            Work::Schedule | Work::Live => format!(
+                "--workload schedule --segment-bytes {SEGMENT_BYTES} --count {} --interval-us {} --warm-up {}",
+                self.work.segments(),
+                self.loss.interval_us,
+                self.work.warm_up()
             ),
             Work::Bulk => format!("--workload throughput --seconds {}", self.seconds),
         };
@@ -162,9 +228,10 @@ pub(super) fn cells(only: &[String], losses: &[String], seeds: u64, seconds: u32
     let mut cells = Vec::new();
     for seed in 1..=seeds {
         for work in WORKS.into_iter().filter(|work| among(work.name(), &works)) {
-            for loss in LOSSES.iter().filter(|loss| losses.is_empty() || losses.iter().any(|name| name == loss.name)) {
+            let of_work = LOSSES.iter().filter(|loss| loss.works.contains(&work));
+            for loss in of_work.filter(|loss| losses.is_empty() || losses.iter().any(|name| name == loss.name)) {
                 let chosen = CONTENDERS.iter().filter(|contender| among(contender.name, &transports));
-                let able = chosen.filter(|contender| work == Work::Schedule || contender.does_bulk);
+                let able = chosen.filter(|contender| contender.works.contains(&work));
                 cells.extend(able.map(|contender| Cell { work, contender, loss, seed, seconds }));
             }
         }
@@ -183,9 +250,14 @@ mod tests {
 
     #[test]
     fn what_is_not_named_is_not_narrowed() {
-        let able = CONTENDERS.iter().filter(|contender| contender.does_bulk).count();
-        assert_eq!(named(&[], &[]).unwrap().len(), 2 * LOSSES.len() * (CONTENDERS.len() + able));
-        assert_eq!(named(&["bulk"], &["0"]).unwrap().len(), 2 * able);
+        let of = |work| {
+            let contenders = CONTENDERS.iter().filter(|contender| contender.works.contains(&work)).count();
+            (contenders, contenders * LOSSES.iter().filter(|loss| loss.works.contains(&work)).count())
+        };
+        let all: usize = WORKS.iter().map(|&work| of(work).1).sum();
+        assert_eq!(named(&[], &[]).unwrap().len(), 2 * all);
+        assert_eq!(named(&["bulk"], &["0"]).unwrap().len(), 2 * of(Work::Bulk).0);
+        assert_eq!(named(&["srt-filter-120"], &["1e-1@60"]).unwrap()[0], "live of srt-filter-120 at loss 1e-1@60, seed 1");
         assert_eq!(
             named(&["udt", "bulk"], &["1e-2b8"]).unwrap(),
             ["bulk of udt at loss 1e-2b8, seed 1", "bulk of udt at loss 1e-2b8, seed 2"]

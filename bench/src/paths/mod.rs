@@ -35,11 +35,13 @@ pub(crate) struct Options {
     /// Print JSON.
     #[arg(long)]
     json: bool,
-    /// Only this transport or workload: plain, encrypted, tolerant, encrypted-fixed, tolerant-fixed, quinn-cubic, quinn-bbr,
-    /// s2n-quic, tcp-cubic, tcp-bbr, udt, srt-file, srt-live-120, srt-live-240, schedule or bulk. Can be given several times.
+    /// Only this transport or workload: plain, encrypted, tolerant, encrypted-fixed, tolerant-fixed, exact-97, hedged-97, coded-97,
+    /// coded-auto, tolerant-exact-97, tolerant-coded-97, tolerant-coded-auto, quinn-cubic, quinn-bbr, s2n-quic, tcp-cubic, tcp-bbr, udt,
+    /// srt-file, srt-live-120, srt-live-240, srt-filter-120, srt-filter-240, schedule, bulk or live. Can be given several times.
     #[arg(long, value_name = "NAME")]
     only: Vec<String>,
-    /// Only this loss: 0, 1e-4, 1e-3, 1e-2, 1e-1 or 1e-2b8. Can be given several times.
+    /// Only this loss: 0, 1e-4, 1e-3, 1e-2, 1e-1 or 1e-2b8; of `live`, at 60 % of the link, also 1e-2@60, 1e-1@60 and 1e-2b8@60. Can be
+    /// given several times.
     #[arg(long, value_name = "X")]
     loss: Vec<String>,
     /// Seeds of the path, from 1.

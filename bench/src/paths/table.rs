@@ -15,7 +15,7 @@ use std::fmt::Write as _;
 type Summary = fn(&[&Measured]) -> Option<String>;
 
 /// The tables with what they say of a cell's seeds.
-const TABLES: [(Work, &str, Summary); 5] = [
+const TABLES: [(Work, &str, Summary); 7] = [
     (
         Work::Schedule,
         "One-way delay of 256 KiB segments due every 26.2144 ms, from when they were due, ms: mean / p99 / max; then the part that \
@@ -26,6 +26,13 @@ const TABLES: [(Work, &str, Summary); 5] = [
     (Work::Schedule, "The same: IP bytes the sender's host sent for each byte delivered", wire),
     (Work::Bulk, "Bulk: goodput, Mbit/s", goodput),
     (Work::Bulk, "The same: IP bytes the sender's host sent for each byte delivered", wire),
+    (
+        Work::Live,
+        "256 KiB segments due every 26.2144 ms, @60: every 34.9525 ms, without the first 200; from when they were due, ms: p50 / p95 / p99 of \
+         the segments of all seeds together, those that were never complete as the last; then their part",
+        quantiles,
+    ),
+    (Work::Live, "The same: IP bytes the sender's host sent for each byte delivered", wire),
 ];
 
 /// Below this a transport does not carry the 80 Mbit/s of `schedule`.
@@ -101,10 +108,43 @@ fn p99_of_all(seeds: &[&Measured]) -> Option<String> {
     Some(Delay::of(all).map_or_else(|| "none complete".to_owned(), |delay| format!("{:.1}", delay.p99)))
 }
 
+fn quantiles(seeds: &[&Measured]) -> Option<String> {
+    let due = seeds.len() * (Work::Live.segments() - Work::Live.warm_up()) as usize;
+    let mut delays: Vec<f64> = seeds.iter().flat_map(|cell| &cell.delays_ms).copied().collect();
+    delays.sort_by(f64::total_cmp);
+    (due > 0).then(|| of_due(&delays, due))
+}
+
+/// Quantiles of the segments that were due, of which these, in ascending order, have come.
+fn of_due(delays: &[f64], due: usize) -> String {
+    let at = |share: f64| {
+        let rank = (due as f64 * share).ceil() as usize;
+        delays.get(rank.saturating_sub(1)).map_or_else(|| "never".to_owned(), |delay| format!("{delay:.1}"))
+    };
+    let never = match due.saturating_sub(delays.len()) {
+        0 => String::new(),
+        missing => format!(", {:.1} %", missing as f64 * 100.0 / due as f64),
+    };
+    format!("{} / {} / {}{never}", at(0.5), at(0.95), at(0.99))
+}
+
 fn wire(seeds: &[&Measured]) -> Option<String> {
     Some(format!("{:.3}", median(seeds, |cell| cell.wire_bytes_per_byte)?))
 }
 
 fn goodput(seeds: &[&Measured]) -> Option<String> {
     Some(format!("{:.1}", median(seeds, |cell| Some(cell.goodput_bps))? / 1e6))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_never_came_is_later_than_all_that_came() {
+        let delays: Vec<f64> = (1..=97).map(f64::from).collect();
+        assert_eq!(of_due(&delays, 97), "49.0 / 93.0 / 97.0");
+        assert_eq!(of_due(&delays, 100), "50.0 / 95.0 / never, 3.0 %");
+        assert_eq!(of_due(&[], 4), "never / never / never, 100.0 %");
+    }
 }

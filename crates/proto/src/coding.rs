@@ -10,10 +10,32 @@
 //! when that must succeed. So neither end works more than in proportion to what it has sent or received.
 
 use crate::layout::Layout;
+use core::sync::atomic::{AtomicBool, Ordering};
 use reed_solomon_simd::{ReedSolomonDecoder, ReedSolomonEncoder};
 use segstream_base::UnitIndex;
 use segstream_blocks::fence::Fence;
 use segstream_wire::repair::{repair_unit_bytes, repair_units_max};
+
+/// Builds the tables of the field, of which the code needs one set in a process. Whoever codes first builds them otherwise, and whoever
+/// codes meanwhile waits: that takes tens of milliseconds, longer than many a segment may. So it is done beforehand, where nothing waits.
+pub fn build_tables() {
+    let contract = segstream_wire::Contract { unit_bytes: 64, ..Default::default() };
+    let layout = Layout::new(&contract, contract.tolerance, false, Some(640));
+    let mut bytes = [7; 640];
+    // Why restored as well: decoding has tables of its own.
+    if let Some(repairs) = RepairUnits::encode(&layout, Fence::ALL, &bytes) {
+        let held = [(0, repairs.run(0, 1).into())];
+        Restorable { layout: &layout, fence: Fence::ALL, missing: &[UnitIndex::FIRST], repairs: &held }.restore(&mut bytes);
+    }
+    TABLES_BUILT.store(true, Ordering::Release);
+}
+
+/// Whether [`build_tables`] has been called and has returned.
+pub fn are_tables_built() -> bool {
+    TABLES_BUILT.load(Ordering::Acquire)
+}
+
+static TABLES_BUILT: AtomicBool = AtomicBool::new(false);
 
 /// Repair units of a segment that have arrived, by their numbers.
 pub(crate) type HeldRepairs = Vec<(u32, Box<[u8]>)>;
@@ -150,6 +172,26 @@ mod tests {
                 let fewer = Restorable { repairs: &held[1..], ..restorable };
                 prop_assert!(fewer.restore(&mut bytes).is_none(), "one repair unit too few");
             }
+        }
+    }
+
+    /// Prints what the first segments of a process cost, coded and restored: after the tables are built if `TABLES` is set.
+    #[test]
+    #[ignore = "a measurement"]
+    fn first_use() {
+        if std::env::var_os("TABLES").is_some() {
+            build_tables();
+        }
+        let layout = layout(1024, 256 << 10);
+        let mut bytes = vec![7; 256 << 10];
+        let missing = [UnitIndex(3), UnitIndex(200)];
+        for segment in 0..3 {
+            let begun = std::time::Instant::now();
+            let repairs = RepairUnits::encode(&layout, Fence::ALL, &bytes).unwrap();
+            let coded = begun.elapsed();
+            let held: Vec<(u32, Box<[u8]>)> = (0..2).map(|at| (at, repairs.run(at, 1).into())).collect();
+            Restorable { layout: &layout, fence: Fence::ALL, missing: &missing, repairs: &held }.restore(&mut bytes).unwrap();
+            eprintln!("segment {segment}: coded in {coded:.1?}, restored in {:.1?}", begun.elapsed() - coded);
         }
     }
 

@@ -17,7 +17,7 @@
 
 #![forbid(unsafe_code)]
 
-pub(crate) mod coding;
+pub mod coding;
 pub mod coding_choice;
 pub mod config;
 pub mod connection;

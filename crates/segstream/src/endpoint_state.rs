@@ -187,6 +187,9 @@ impl EndpointState {
 
     /// Handles an event without the application where that is necessary. Returns whether the protocol was changed.
     fn respond(&mut self, now: Timestamp, id: ConnectionId, cause: Cause) -> bool {
+        if matches!(cause, Cause::Connected) && self.protocol.connection(id).is_some_and(Connection::has_repair_units) {
+            crate::code_tables::prepare();
+        }
         let Some(connection_state) = self.states.get_mut(&id) else { return false };
         #[cfg(feature = "metrics")]
         if let (Cause::Connected, Some(publisher)) = (cause, &mut self.publisher) {

@@ -150,6 +150,7 @@ mod asynchronous;
 pub mod blocking;
 mod builder;
 mod closing;
+mod code_tables;
 mod config;
 pub mod congestion;
 #[cfg(any(feature = "metrics", feature = "recorder"))]

@@ -104,6 +104,17 @@ impl Ends {
         self.inside(side, || fs::write(format!("/proc/sys/net/{setting}"), value).unwrap());
     }
 
+    /// The bytes of all IP packets that have left a side through its device, GSO batches split. The loopback device does not count.
+    ///
+    /// # Panics
+    /// When the kernel does not tell.
+    pub fn bytes_left(&self, side: Side) -> u64 {
+        let table = self.inside(side, || fs::read_to_string("/proc/thread-self/net/dev").unwrap());
+        let devices = table.lines().filter_map(|line| line.split_once(':')).filter(|(name, _)| name.trim() != "lo");
+        // Behind eight counters of what arrives stand those of what leaves (proc_net_dev(5)).
+        devices.map(|(_, counters)| counters.split_whitespace().nth(8).unwrap().parse::<u64>().unwrap()).sum()
+    }
+
     /// A counter of the kernel at a side, such as `Udp` `InCsumErrors` or `IpExt` `InCEPkts`.
     ///
     /// # Panics

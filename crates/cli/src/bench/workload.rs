@@ -7,7 +7,7 @@
 use super::Flags;
 use super::end::job::{Job, JobRate, Task};
 use clap::ValueEnum;
-use segstream::Bandwidth;
+use segstream::{Bandwidth, Coding};
 use std::fmt;
 
 /// The share of round trips, and of segments at a rate, that warms up: the first ones, which are left out.
@@ -119,6 +119,7 @@ impl Workload {
             threads: flags.threads,
             no_offload: flags.no_offload,
             tolerance: None,
+            coding: Coding::default(),
         }
     }
 

@@ -389,6 +389,11 @@ impl Connection {
         (store.kept_bytes() + store.spare_bytes() + self.recv.kept_bytes(), self.recv.granted_bytes())
     }
 
+    /// Whether both ends can handle repair units, known once the connection is set up.
+    pub fn has_repair_units(&self) -> bool {
+        self.recv.takes_repairs()
+    }
+
     /// Whether any segment of ours has no verdict yet.
     pub fn has_unjudged(&self) -> bool {
         self.send.has_unjudged()

@@ -108,6 +108,11 @@ impl RecvHalf {
         self.reports.composition.tell_losses();
     }
 
+    /// Whether they are taken.
+    pub(crate) const fn takes_repairs(&self) -> bool {
+        self.coding
+    }
+
     /// Takes repair units that arrived in shipment `number`.
     pub fn on_repair(&mut self, number: ShipmentNumber, repair: &Repair) -> PartOutcome {
         let Some(stream) = self.streams.get_mut(repair.stream).filter(|_| self.coding) else { return PartOutcome::Refused };

@@ -411,7 +411,7 @@ impl SendHalf {
             return None;
         }
         let number = counter.peek();
-        let repair = self.take_repairs(number);
+        let repair = self.take_repairs(now, number);
         let body_bytes = repair.as_ref().map_or_else(|| self.fill(now, number, parts), Repair::encoded_len);
         if parts.is_empty() && repair.is_none() {
             return None;

@@ -269,7 +269,7 @@ impl SendHalf {
     }
 
     /// The next run of repair units, which leaves in shipment `number`.
-    pub(super) fn take_repairs(&mut self, number: ShipmentNumber) -> Option<Repair> {
+    pub(super) fn take_repairs(&mut self, now: Instant, number: ShipmentNumber) -> Option<Repair> {
         // Streams with repair units are among those that have something to retransmit.
         if self.stream_counts.retransmit == 0 {
             return None;
@@ -289,6 +289,7 @@ impl SendHalf {
         let count = code.pending.min(fits.max(1));
         code.pending -= count;
         code.ships.resize((first + count) as usize, number.0 as u32);
+        let is_end_of_plan = code.is_ahead && code.asked == 0 && code.pending == 0 && !segment.tolerance.is_reliable();
         segment.last_shipment = Some(number);
         let stream = &mut self.streams[place];
         stream.repair_total -= count;
@@ -296,6 +297,12 @@ impl SendHalf {
         stream.counters.repair_units_sent += u64::from(count);
         self.counters.segments_repaired += first_repair;
         self.counters.repair_units_sent += u64::from(count);
+        if is_end_of_plan {
+            // Why again, behind them: the one in front of them may have been lost like the segment's last units, and under a partial
+            // tolerance nothing is accepted before its last units are here or declared lost. A reliable segment only needs units.
+            self.invalidate_due();
+            self.state_timer.schedule_immediate(now);
+        }
         self.refresh_at(place);
         Some(Repair { count, payload_bytes: count * unit_bytes, ..one })
     }

@@ -6,7 +6,7 @@
 
 use crate::tolerance_argument::ToleranceArgument;
 use clap::{Args, ValueEnum};
-use segstream::{Algorithm, Bandwidth, Polling, Rate, Threads};
+use segstream::{Algorithm, Bandwidth, Coding, Polling, Rate, Threads};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::time::{Duration, Instant};
@@ -75,6 +75,10 @@ pub(in crate::bench) struct Job {
     #[arg(long, value_name = "W,E,B")]
     #[serde(skip)]
     pub(in crate::bench) tolerance: Option<ToleranceArgument>,
+    /// What is done with repair units: off, hedged, or auto:latency=80ms,budget=10%.
+    #[arg(long, value_name = "CODING", default_value = "hedged")]
+    #[serde(skip)]
+    pub(in crate::bench) coding: Coding,
 }
 
 /// A rate on an end's command line.
@@ -272,6 +276,7 @@ mod tests {
             threads: JobThreads::Both,
             no_offload: true,
             tolerance: None,
+            coding: Coding::default(),
         };
         let words = ["end".to_owned()].into_iter().chain(job.words()).chain(job.own_words());
         let read = Line::parse_from(words).job;

@@ -111,6 +111,7 @@ fn config(job: &Job) -> Result<Config> {
         offload: !job.no_offload,
         threads: job.threads.of_endpoint(),
         polling: job.polling.of_endpoint(),
+        coding: job.coding,
         ..Config::default()
     })
 }

@@ -199,6 +199,11 @@ impl Transfer {
         self
     }
 
+    /// The first segment is due then, and not at once.
+    pub fn begin_at(&mut self, at: Instant) {
+        self.next_segment = at;
+    }
+
     fn submit(&mut self) {
         while !self.blocked && !self.finished && self.next_segment <= self.now {
             let segment = Segment { stream: StreamId(0), bytes: Some(self.segment_bytes), source_time: self.now, tolerance: None };

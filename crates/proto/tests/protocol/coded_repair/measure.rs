@@ -74,7 +74,7 @@ fn table() {
     let back = set("BACK").map(|text| &*text.leak());
     let segments = number("SEGMENTS").unwrap_or(800);
     eprintln!(
-        "| rate | loss | round trip | tolerance | repair units | p50 | p95 | p99 | most | sent again | repair units, % | beyond exact repair, % |"
+        "| rate | loss | round trip | tolerance | repair units | p50 | p95 | p99 | p99 of the seeds | most | sent again | repair units, % | beyond exact repair, % |"
     );
     for Row { live, budget_permille, kind } in large().into_iter().chain(small()).chain(slices()) {
         let is_left_out = |name: &str, is: String| set(name).is_some_and(|chosen| chosen != is);
@@ -92,13 +92,14 @@ fn table() {
                 exact = share(outcome.again);
             }
             eprintln!(
-                "| {kind} | {} | {} | {} | {name} | {:.1} | {:.1} | {:.1} | {:.1} | {:.2} | {:.2} | {:.2} |",
+                "| {kind} | {} | {} | {} | {name} | {:.1} | {:.1} | {:.1} | {:.1?} | {:.1} | {:.2} | {:.2} | {:.2} |",
                 live.loss,
                 live.round_trip,
                 live.tolerance,
                 outcome.quantile(0.5),
                 outcome.quantile(0.95),
                 outcome.quantile(0.99),
+                outcome.p99s,
                 outcome.quantile(1.0),
                 share(outcome.again),
                 share(outcome.repair_units),
