@@ -23,9 +23,13 @@ pub(super) fn draw(frame: &mut Frame<'_>, history: &History, selected: usize) {
     let area = frame.area();
     let is_there = area.height >= 3 * DETAIL_ROWS / 2 && !history.connections.is_empty();
     let detail = if is_there { DETAIL_ROWS.max(area.height / 3) } else { 0 };
-    let rows = Layout::vertical([Constraint::Length(1), Constraint::Min(2), Constraint::Length(detail), Constraint::Length(1)]);
-    let [head, table, below, foot] = rows.areas(area);
+    let failure = history.failures.first_key_value().map(|(source, why)| format!("{source}: {why}"));
+    let rows = [1, u16::from(failure.is_some())].map(Constraint::Length);
+    let rows = rows.into_iter().chain([Constraint::Min(2), Constraint::Length(detail), Constraint::Length(1)]);
+    let [head, failed, table, below, foot] = Layout::vertical(rows).areas(area);
     frame.render_widget(sums(history), head);
+    // Why a line of its own: behind the sums, most of it would be cut off.
+    frame.render_widget(Paragraph::new(failure.unwrap_or_default()).style(Style::new().fg(Color::Red)), failed);
     draw_table(frame, table, history, selected);
     if let Some(((_, number), connection)) = history.connections.iter().nth(selected).filter(|_| detail > 0) {
         draw_detail(frame, below, *number, connection);
@@ -39,9 +43,7 @@ fn sums(history: &History) -> Paragraph<'_> {
     let count = history.connections.len();
     let plural = if count == 1 { "" } else { "s" };
     let mut text = format!("{count} connection{plural}, sent {}, received {}", rate(sent), rate(received));
-    if let Some((source, why)) = history.failures.first_key_value() {
-        text.push_str(&format!("; {source}: {why}"));
-    } else if count == 0 {
+    if count == 0 && history.failures.is_empty() {
         text.push_str("; waiting for connections");
     }
     Paragraph::new(text).style(Style::new().add_modifier(Modifier::BOLD))
@@ -254,6 +256,16 @@ mod tests {
                 );
             }
         }
+    }
+
+    #[test]
+    fn why_an_address_does_not_answer_is_read_in_a_terminal_of_80_columns() {
+        let mut history = history(1);
+        let nobody = Source::Address(([127, 0, 0, 1], 9912).into());
+        history.on_failure(&nobody, "no metrics; check the address and --metrics there (Connection refused)".to_owned());
+        let page = page(80, 24, &history, 0);
+        assert!(page[0].starts_with("1 connection, sent 10 Mbit/s") && page[3].contains("192.0.2.0:4433"), "{page:?}");
+        assert!(page[1].starts_with("127.0.0.1:9912: no metrics; check the address and --metrics there (Conn"), "{page:?}");
     }
 
     #[test]

@@ -9,6 +9,7 @@ use segstream::Contract;
 use segstream::blocking::Endpoint;
 use std::fs::File;
 use std::io::{Read as _, Write as _};
+use std::num::NonZeroU16;
 use std::os::fd::OwnedFd;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
@@ -36,7 +37,7 @@ impl Terminal {
         let mut top = Command::new("setsid");
         top.args(["--ctty"]).arg(binary()).args(["top", address]).env("TERM", "xterm-256color").env("HOME", home());
         let child = top.stdin(input).stdout(output).stderr(errors).spawn().unwrap();
-        let screen = Arc::new(Mutex::new(vt100::Parser::new(rows, columns, 0)));
+        let screen = Arc::new(Mutex::new(vt100::Parser::new(cells(rows), cells(columns), 0)));
         let (mut written, shown) = (master.try_clone().unwrap(), Arc::clone(&screen));
         std::thread::spawn(move || {
             let mut bytes = [0; 4096];
@@ -49,7 +50,7 @@ impl Terminal {
     }
 
     fn resize(&self, (columns, rows): (u16, u16)) {
-        self.screen.lock().unwrap().screen_mut().set_size(rows, columns);
+        self.screen.lock().unwrap().screen_mut().set_size(cells(rows), cells(columns));
         tcsetwinsize(&self.master, size(columns, rows)).unwrap();
     }
 
@@ -73,7 +74,7 @@ impl Terminal {
     fn rows(&self) -> Vec<String> {
         let screen = self.screen.lock().unwrap();
         let (_, columns) = screen.screen().size();
-        screen.screen().rows(0, columns).collect()
+        screen.screen().rows(0, columns.into()).collect()
     }
 
     /// Ends it; whether the terminal is as before.
@@ -100,6 +101,10 @@ impl Drop for Terminal {
         _ = self.child.kill();
         _ = self.child.wait();
     }
+}
+
+fn cells(count: u16) -> NonZeroU16 {
+    NonZeroU16::new(count).unwrap()
 }
 
 const fn size(columns: u16, rows: u16) -> Winsize {
