@@ -33,7 +33,7 @@ pub unsafe extern "C" fn segstream_statistic(
         out.set(match quantity.value {
             Value::Total(of) => of(&statistics) as f64,
             Value::Now(of) => of(&statistics).unwrap_or(f64::NAN),
-            _ => return Err(Failure::argument(format!("{name} is a word and no number"))),
+            _ => return Err(Failure::argument(format!("{name} is a word or a histogram and no number"))),
         });
         Ok(())
     })

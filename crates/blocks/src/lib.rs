@@ -11,6 +11,7 @@
 //! - [`two_state_loss`]: a loss process fitted to losses and their runs, and how many units to send so that enough arrive;
 //!   [`loss_history`]: what was lost in the last seconds.
 //! - [`fence`]: which units a code has to protect so that a tolerance holds, and how many repair units that takes.
+//! - [`histogram`]: counts of values by buckets.
 //! - [`rtt`]: the round trip, smoothed and as a windowed minimum.
 //! - [`sync_table`]: sent packets bound to state exchanges, and the FIFO search for lost ones (HT 4).
 //! - [`traffic_intensity`]: whether a queue on the path grows, from the gaps of periodic packets (HT 3.5).
@@ -35,6 +36,7 @@ pub mod bitmap;
 pub mod burst;
 pub mod congestion;
 pub mod fence;
+pub mod histogram;
 pub mod interleave;
 pub mod loss_detector;
 pub mod loss_history;
@@ -56,6 +58,7 @@ pub mod work;
 pub use accounting::{Accounting, Checker};
 pub use bitmap::Bitmap;
 pub use burst::{Pacer, RateSpec, RateSpecError};
+pub use histogram::Histogram;
 pub use interleave::{Interleave, SendingOrder};
 pub use loss_detector::{Arrival, LossDetector};
 pub use ranges::RangeSet;

@@ -10,6 +10,10 @@
 //! `judged` never goes back and never lies below the remembered span. No arrival costs more than a pass
 //! over the sixteen words of the ring, however far it jumps.
 
+use crate::histogram::{Bounds, Histogram};
+
+/// The bounds of the histogram of run lengths. Small lengths are told apart, since they decide what a tolerance must allow.
+pub const RUN_BOUNDS: Bounds = [1, 2, 3, 4, 6, 8, 12, 16, 32, 64, 128, 256, 1024];
 /// How many numbers are remembered, the highest included.
 const SPAN: u64 = 1024;
 /// The words of the ring.
@@ -50,8 +54,10 @@ pub struct LossDetector {
     lost: u64,
     /// Runs of numbers that follow one another and are lost.
     runs: u64,
-    /// Whether the last number that was judged is lost: the next one that is lost belongs to its run.
-    in_run: bool,
+    /// The length so far of the run to which the last number that was judged belongs; 0 if that is not lost.
+    run: u64,
+    /// The lengths of the runs that have ended.
+    run_lengths: Histogram,
     late: u64,
     late_after_lost: u64,
 }
@@ -70,7 +76,8 @@ impl LossDetector {
             judged: 0,
             lost: 0,
             runs: 0,
-            in_run: false,
+            run: 0,
+            run_lengths: Histogram::default(),
             late: 0,
             late_after_lost: 0,
         }
@@ -145,6 +152,19 @@ impl LossDetector {
         self.runs
     }
 
+    /// The lengths of the runs that have ended, by [`RUN_BOUNDS`].
+    pub const fn run_lengths(&self) -> &Histogram {
+        &self.run_lengths
+    }
+
+    /// Ends the run that may go on, since nothing more will come.
+    #[inline]
+    pub fn end_run(&mut self) {
+        if self.run > 0 {
+            self.run_lengths.record(&RUN_BOUNDS, core::mem::take(&mut self.run));
+        }
+    }
+
     /// How many numbers have come late, ever: behind the highest, not twice.
     #[inline]
     pub const fn late_total(&self) -> u64 {
@@ -163,10 +183,11 @@ impl LossDetector {
         // Judge first: the slots of the oldest numbers are about to be used again.
         let judged = number.saturating_sub(self.reorder).max(self.judged);
         if in_order && judged == self.judged + 1 {
-            let lost = !self.remembered(self.judged);
-            self.lost += u64::from(lost);
-            self.runs += u64::from(lost && !self.in_run);
-            self.in_run = lost;
+            if self.remembered(self.judged) {
+                self.end_run();
+            } else {
+                self.add_lost(1);
+            }
         } else {
             self.judge(expected, judged);
         }
@@ -187,10 +208,16 @@ impl LossDetector {
         self.judge_remembered(known);
         let never_came = judged.saturating_sub(expected);
         if never_came > 0 {
-            self.lost = self.lost.saturating_add(never_came);
-            self.runs += u64::from(!self.in_run);
-            self.in_run = true;
+            self.add_lost(never_came);
         }
+    }
+
+    /// The next `count` numbers are lost.
+    #[inline]
+    fn add_lost(&mut self, count: u64) {
+        self.lost = self.lost.saturating_add(count);
+        self.runs += u64::from(self.run == 0);
+        self.run = self.run.saturating_add(count);
     }
 
     /// Counts what is missing of the numbers from `self.judged` to `to`: at most [`SPAN`] numbers, all remembered.
@@ -199,12 +226,27 @@ impl LossDetector {
         while at < to {
             let (mask, end) = word_of(at, to);
             // The missing numbers of the word, the one of `at` in the lowest bit.
-            let missing = (!self.ring[slot(at)] & mask) >> (at % 64);
-            self.lost = self.lost.saturating_add(u64::from(missing.count_ones()));
-            let begin_runs = missing & !(missing << 1 | u64::from(self.in_run));
-            self.runs += u64::from(begin_runs.count_ones());
-            self.in_run = missing >> (end - at - 1) & 1 == 1;
+            self.judge_word((!self.ring[slot(at)] & mask) >> (at % 64), (end - at) as u32);
             at = end;
+        }
+    }
+
+    /// Counts the next `width` numbers, of which those are missing whose bit is set, run by run.
+    fn judge_word(&mut self, missing: u64, width: u32) {
+        let (mut missing, mut left) = (missing, width);
+        while left > 0 {
+            let lost = missing.trailing_ones().min(left);
+            if lost > 0 {
+                self.add_lost(lost.into());
+            }
+            missing = missing.checked_shr(lost).unwrap_or(0);
+            left -= lost;
+            let arrived = missing.trailing_zeros().min(left);
+            if arrived > 0 {
+                self.end_run();
+            }
+            missing = missing.checked_shr(arrived).unwrap_or(0);
+            left -= arrived;
         }
     }
 
@@ -452,6 +494,21 @@ mod tests {
             // Once, because the memory grows with every step.
             let begins = |number: &&u64| number.checked_sub(1).is_none_or(|before| !model.lost.contains(&before));
             prop_assert_eq!(detector.lost_runs(), model.lost.iter().filter(begins).count() as u64);
+            detector.end_run();
+            let mut lengths = Histogram::default();
+            let mut before: Option<(u64, u64)> = None;
+            for lost in model.lost.iter().copied().chain([u64::MAX]) {
+                before = match before {
+                    Some((first, last)) if last + 1 == lost => Some((first, lost)),
+                    ended => {
+                        if let Some((first, last)) = ended {
+                            lengths.record(&RUN_BOUNDS, last - first + 1);
+                        }
+                        Some((lost, lost))
+                    }
+                };
+            }
+            prop_assert_eq!(detector.run_lengths(), &lengths);
         }
     }
 }

@@ -16,7 +16,7 @@ use clap::Args;
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 use metrics_util::MetricKindMask;
 use segstream::Builder;
-use segstream::metrics::{ASSEMBLY, DELAY_OVER_LEAST, Demand, SECONDS_BUCKETS};
+use segstream::metrics::{Demand, histograms};
 use segstream_net::link::LinkWatch;
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -24,6 +24,8 @@ use tiny_http::{Header, Method, Request, Response, Server};
 
 /// The values of a connection that has ended are served this long after they last changed.
 const ENDED_KEPT: Duration = Duration::from_secs(60);
+/// So often what was recorded is summed up although nobody asks. Why: until then the recorder keeps every value of its histograms.
+const UPKEEP: Duration = Duration::from_secs(5);
 /// The text format of Prometheus, as its documentation names it.
 const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
@@ -56,11 +58,11 @@ impl MetricsArgument {
         // Without a socket `top` does not see this process, and nothing else is missing.
         let socket = OwnSocket::new().ok();
         let local = socket.as_ref().and_then(|socket| Server::http_unix(socket.path()).ok());
-        let recorder = PrometheusBuilder::new()
-            .set_buckets_for_metric(Matcher::Full(ASSEMBLY.to_owned()), SECONDS_BUCKETS)?
-            .set_buckets_for_metric(Matcher::Full(DELAY_OVER_LEAST.to_owned()), SECONDS_BUCKETS)?
-            .idle_timeout(MetricKindMask::GAUGE, Some(ENDED_KEPT))
-            .install_recorder()?;
+        let mut recorder = PrometheusBuilder::new();
+        for (name, bounds) in histograms() {
+            recorder = recorder.set_buckets_for_metric(Matcher::Full(name.to_owned()), bounds)?;
+        }
+        let recorder = recorder.idle_timeout(MetricKindMask::GAUGE, Some(ENDED_KEPT)).install_recorder()?;
         let served = Served { recorder, demand: Demand::default(), shutdown: ShutdownFlag::default(), link: None };
         let told = at_address.as_ref().map(told);
         let (demand, shutdown) = (served.demand.clone(), served.shutdown.clone());
@@ -111,9 +113,13 @@ impl Served {
     /// Answers requests on a thread of its own.
     fn start(self, server: Server) -> Result<()> {
         std::thread::Builder::new().name("metrics".to_owned()).spawn(move || {
-            for request in server.incoming_requests() {
-                // A reader that has gone away needs no answer.
-                let _ = answer(request, &self);
+            loop {
+                match server.recv_timeout(UPKEEP) {
+                    // A reader that has gone away needs no answer.
+                    Ok(Some(request)) => _ = answer(request, &self),
+                    Ok(None) => self.recorder.run_upkeep(),
+                    Err(_) => return,
+                }
             }
         })?;
         Ok(())

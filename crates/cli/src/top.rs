@@ -12,7 +12,7 @@ mod view;
 use crate::address;
 use crate::local_sockets;
 use crate::quantity;
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, bail};
 use clap::Args;
 use history::History;
 use ratatui::Terminal;
@@ -141,6 +141,10 @@ impl Watch<'_> {
             std::thread::sleep(self.arguments.interval.min(Duration::from_millis(500)).into());
         }
         self.scrape()?;
+        // Why an error only if nothing can be shown: of several addresses the others are still of use.
+        if let Some((source, why)) = self.history.failures.first_key_value().filter(|_| self.history.connections.is_empty()) {
+            bail!("{source}: {why}");
+        }
         let (columns, rows) = PAGE;
         let mut terminal = Terminal::new(TestBackend::new(columns, rows)).unwrap_or_else(|never| match never {});
         terminal.draw(|frame| view::draw(frame, &self.history, 0)).unwrap_or_else(|never| match never {});

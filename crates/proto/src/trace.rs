@@ -13,7 +13,7 @@ use segstream_base::codec::Reader;
 use segstream_base::halves::Verdict;
 use segstream_base::{Bandwidth, Duration, Instant, Run, SegmentNumber, ShipmentNumber, StreamId, UnitIndex};
 use segstream_blocks::loss_detector::LossDetector;
-use segstream_wire::{Kind, Part, Report, State};
+use segstream_wire::{Kind, Part, Repair, Report, ReportFrame, State, StateFrame};
 
 /// How many events of a connection wait to be read.
 pub const EVENTS_MAX: usize = 4096;
@@ -27,6 +27,18 @@ pub struct Traced {
     pub at: Instant,
     /// What happened.
     pub event: TraceEvent,
+}
+
+impl Traced {
+    /// About how much memory it takes, in bytes.
+    pub fn memory_bytes(&self) -> usize {
+        size_of::<Self>()
+            + match &self.event {
+                TraceEvent::Sent(shipments) | TraceEvent::Received(shipments) => shipments.content.heap_bytes(),
+                TraceEvent::SegmentJudged(SegmentJudged { holes, .. }) | TraceEvent::VerdictReceived { holes, .. } => size_of_val(&**holes),
+                _ => 0,
+            }
+    }
 }
 
 /// What happened.
@@ -60,6 +72,8 @@ pub enum TraceEvent {
         segment: SegmentNumber,
         /// Its length; `None` of a segment that was opened before its length was known.
         bytes: Option<u64>,
+        /// The source's time, as the peer is told it: in whole microseconds.
+        source_time: Instant,
     },
     /// A segment of the peer was judged here.
     SegmentJudged(SegmentJudged),
@@ -104,10 +118,34 @@ pub enum Content {
     Part(Part),
     /// Parts of several segments.
     Parts(Box<[Part]>),
+    /// Repair units of one segment.
+    Repair(Repair),
     /// The sender's state.
     State(Box<State>),
     /// The receiver's state.
     Report(Box<Report>),
+}
+
+impl Content {
+    fn heap_bytes(&self) -> usize {
+        let of_state = |frame: &StateFrame| match frame {
+            StateFrame::Open { contract, .. } => size_of_val(&**contract) + contract.label.len(),
+            _ => 0,
+        };
+        let of_report = |frame: &ReportFrame| match frame {
+            ReportFrame::Judged { holes, .. } => size_of_val(&**holes),
+            ReportFrame::Request { missing, .. } => size_of_val(&**missing),
+            _ => 0,
+        };
+        match self {
+            Self::Untold | Self::Part(_) | Self::Repair(_) => 0,
+            Self::Parts(parts) => size_of_val(&**parts),
+            Self::State(state) => size_of_val(&**state) + size_of_val(&*state.frames) + state.frames.iter().map(of_state).sum::<usize>(),
+            Self::Report(report) => {
+                size_of_val(&**report) + size_of_val(&*report.frames) + report.frames.iter().map(of_report).sum::<usize>()
+            }
+        }
+    }
 }
 
 /// Why a datagram was dropped.
@@ -140,6 +178,8 @@ pub struct SegmentJudged {
     pub first_arrival: Option<Instant>,
     /// The source's time, on the clock of the peer.
     pub source_time: Instant,
+    /// From the source's time to the verdict, less the least of the connection so far; `None` if it has expired.
+    pub delay_over_least: Option<Duration>,
 }
 
 /// What is known of the path in our direction. What is not known is `None`.
@@ -324,6 +364,7 @@ fn content(kind: Kind, body: &[u8]) -> Content {
                 _ => Content::Parts(parts.into()),
             }
         }
+        Kind::Repair => Repair::decode(&mut input).map_or(Content::Untold, |(repair, _)| Content::Repair(repair)),
         Kind::State => State::decode(&mut input).map_or(Content::Untold, |state| Content::State(state.into())),
         Kind::Report => Report::decode(&mut input).map_or(Content::Untold, |report| Content::Report(report.into())),
         _ => Content::Untold,

@@ -180,7 +180,7 @@ impl EndpointState {
         let Some(recording) = &mut self.recording else { return };
         while let Some((id, events)) = self.protocol.poll_trace() {
             if let Some(connection) = self.protocol.connection(id) {
-                recording.record(id, self.numbers.of(id), connection, events);
+                recording.record(self.numbers.of(id), connection, events);
             }
         }
     }
@@ -242,7 +242,7 @@ impl EndpointState {
             {
                 self.record();
                 if let Some(recording) = &mut self.recording {
-                    recording.end(id);
+                    recording.end(self.numbers.of(id));
                 }
             }
             #[cfg(any(feature = "metrics", feature = "recorder"))]
@@ -483,7 +483,7 @@ impl Endpoint for EndpointState {
         #[cfg(feature = "metrics")]
         if let Some(publisher) = &mut self.publisher {
             let of = |id| self.protocol.connection(id).map(|connection| (id, connection.remote(), Statistics::of(connection)));
-            publisher.publish(now, &self.protocol.unmatched, self.protocol.connections().filter_map(of));
+            publisher.publish(now, &self.protocol.unmatched, self.protocol.memory(), self.protocol.connections().filter_map(of));
         }
     }
 }

@@ -158,6 +158,7 @@ mod connection_numbers;
 mod connection_state;
 mod endpoint_state;
 mod error;
+mod histogram;
 #[cfg(feature = "metrics")]
 pub mod metrics;
 mod progress;
@@ -175,6 +176,7 @@ pub use builder::Builder;
 pub use bytes::Bytes;
 pub use config::Config;
 pub use error::Error;
+pub use histogram::Histogram;
 pub use progress::{Progress, Units};
 pub use security::Peer;
 /// A point in time on the clock of an endpoint, in nanoseconds since the clock was started: the source time of a segment, its first

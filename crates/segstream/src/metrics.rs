@@ -9,8 +9,11 @@
 //!
 //! Invariant: what a total has grown by is published once. Nothing is published that tells a key, a code, payload or a file name.
 
-use crate::vocabulary::{QUANTITIES, Value};
-use crate::{ConnectionId, Received, Statistics, StreamId, Timestamp, Verdict};
+mod process_values;
+
+use crate::vocabulary::{QUANTITIES, Quantity, Value};
+use crate::{ConnectionId, Histogram, Received, Statistics, StreamId, Timestamp, Verdict};
+use process_values::Shares;
 use segstream_base::Duration;
 use segstream_proto::endpoint::UnmatchedCounters;
 use std::collections::BTreeMap;
@@ -27,17 +30,18 @@ pub const CONNECTIONS: &str = "segstream_connections";
 pub const CONNECTIONS_ESTABLISHED: &str = "segstream_connections_established_total";
 /// Datagrams that belong to no connection, by the label `reason`.
 pub const UNMATCHED: &str = "segstream_unmatched_datagrams_total";
-/// From the arrival of a segment's first unit to its verdict: what repair costs.
-pub const ASSEMBLY: &str = "segstream_segment_assembly_seconds";
-/// From a segment's source time to its verdict, less the least of its connection: two clocks need not agree for it.
-pub const DELAY_OVER_LEAST: &str = "segstream_segment_delay_over_least_seconds";
-
 /// Bytes of datagrams that a connection sent in the last second.
 pub const CONNECTION_SENT: &str = "segstream_connection_sent_bytes_per_second";
 /// Bytes of datagrams that a connection received in the last second.
 pub const CONNECTION_RECEIVED: &str = "segstream_connection_received_bytes_per_second";
 /// Of the shipments of the peer in the last second those that were declared lost.
 pub const CONNECTION_LOSS: &str = "segstream_connection_loss_ratio";
+/// The mean length of the runs of shipments of the peer that were declared lost in the last second; 0 if none was.
+pub const CONNECTION_LOSS_RUN: &str = "segstream_connection_loss_run_shipments";
+/// Memory that is granted to peers for what they send.
+pub const MEMORY_GRANTED: &str = "segstream_memory_granted_bytes";
+/// How much memory may be granted: the budget.
+pub const MEMORY_BUDGET: &str = "segstream_memory_budget_bytes";
 /// Segments of a stream with a verdict since the stream began, by the labels `stream`, `direction` and `verdict`.
 pub const STREAM_SEGMENTS: &str = "segstream_stream_segments";
 /// Of a connection so many streams are told apart.
@@ -55,19 +59,26 @@ pub const OTHERS: &[&str] = &[
     CONNECTION_SENT,
     CONNECTION_RECEIVED,
     CONNECTION_LOSS,
+    CONNECTION_LOSS_RUN,
+    MEMORY_GRANTED,
+    MEMORY_BUDGET,
     STREAM_SEGMENTS,
-    ASSEMBLY,
-    DELAY_OVER_LEAST,
 ];
 
-/// Buckets for the two histograms, in seconds, for recorders that want them.
-pub const SECONDS_BUCKETS: &[f64] = &[0.0001, 0.0003, 0.001, 0.003, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0];
+/// The histograms, and the bounds of their buckets, for recorders that want them.
+pub fn histograms() -> impl Iterator<Item = (&'static str, &'static [f64])> {
+    QUANTITIES.iter().filter_map(|quantity| match quantity.value {
+        Value::Histogram(_, bounds) => Some((quantity.metric, bounds)),
+        _ => None,
+    })
+}
 
 /// What an endpoint has published.
 #[derive(Debug)]
 pub(crate) struct Publisher {
     connections: BTreeMap<ConnectionId, Published>,
     unmatched: [u64; REASONS.len()],
+    shares: Shares,
     due: Option<Timestamp>,
     demand: Option<Demand>,
     /// Whether somebody asked for the last publication.
@@ -98,7 +109,8 @@ struct Published {
     totals: Vec<u64>,
     /// The phase, so that an old one can be set to 0.
     words: BTreeMap<&'static str, &'static str>,
-    delay_least: Option<Duration>,
+    /// Histograms as they were published, by their names.
+    histograms: BTreeMap<&'static str, Histogram>,
     traffic: Traffic,
     streams: BTreeMap<StreamKey, StreamVerdicts>,
 }
@@ -123,6 +135,7 @@ struct Traffic {
     received: u64,
     shipments: u64,
     lost: u64,
+    runs: u64,
 }
 
 /// A reason for which a datagram was dropped or refused, and its count.
@@ -147,7 +160,14 @@ impl Publisher {
     /// A publisher that publishes always, or while `demand` says so.
     pub(crate) fn new(demand: Option<Demand>) -> Self {
         describe();
-        Self { connections: BTreeMap::new(), unmatched: [0; REASONS.len()], due: None, is_wanted: demand.is_none(), demand }
+        Self {
+            connections: BTreeMap::new(),
+            unmatched: [0; REASONS.len()],
+            shares: Shares::default(),
+            due: None,
+            is_wanted: demand.is_none(),
+            demand,
+        }
     }
 
     /// When the next publication is due; `None` while there is no connection.
@@ -162,7 +182,7 @@ impl Publisher {
             number,
             totals: vec![0; QUANTITIES.len()],
             words: BTreeMap::new(),
-            delay_least: None,
+            histograms: BTreeMap::new(),
             traffic: Traffic::default(),
             streams: BTreeMap::new(),
         };
@@ -181,23 +201,14 @@ impl Publisher {
     pub(crate) fn on_received(&mut self, id: ConnectionId, received: &Received) {
         let Some(published) = self.connections.get_mut(&id) else { return };
         published.count_verdict((received.stream, false), 1, received.verdict);
-        if !self.is_wanted {
-            return;
-        }
-        if let Some(first) = received.first_arrival {
-            metrics::histogram!(ASSEMBLY).record(received.judged_at.since(first).as_secs_f64());
-        }
-        let delay = received.judged_at.since(received.source_time);
-        let least = published.delay_least.map_or(delay, |least| least.min(delay));
-        published.delay_least = Some(least);
-        metrics::histogram!(DELAY_OVER_LEAST).record((delay.saturating_sub(least)).as_secs_f64());
     }
 
-    /// Publishes all connections, if that is due.
+    /// Publishes all connections, and how much memory is granted of which budget, if that is due.
     pub(crate) fn publish<'a>(
         &mut self,
         now: Timestamp,
         unmatched: &UnmatchedCounters,
+        (granted, budget): (u64, u64),
         statistics: impl Iterator<Item = (ConnectionId, SocketAddr, Statistics)> + 'a,
     ) {
         if self.due.is_none_or(|due| now < due) {
@@ -217,7 +228,10 @@ impl Publisher {
             metrics::counter!(UNMATCHED, "reason" => *reason).increment(count - *published);
             *published = count;
         }
-        metrics::gauge!(CONNECTIONS).set(self.connections.len() as f64);
+        self.share_connections();
+        let (granted, budget) = self.shares.set_memory(granted, budget);
+        metrics::gauge!(MEMORY_GRANTED).set(granted);
+        metrics::gauge!(MEMORY_BUDGET).set(budget);
         metrics::counter!(PUBLICATIONS).increment(1);
     }
 
@@ -231,12 +245,17 @@ impl Publisher {
                     published.publish_streams(&labels);
                 }
                 // What a recorder keeps of a connection that has ended must not look like traffic.
-                for rate in [CONNECTION_SENT, CONNECTION_RECEIVED, CONNECTION_LOSS] {
+                for rate in [CONNECTION_SENT, CONNECTION_RECEIVED, CONNECTION_LOSS, CONNECTION_LOSS_RUN] {
                     metrics::gauge!(rate, &labels).set(0.0);
                 }
             }
-            metrics::gauge!(CONNECTIONS).set(self.connections.len() as f64);
+            self.share_connections();
         }
+    }
+
+    /// Publishes how many connections the process has, with those of this endpoint.
+    fn share_connections(&mut self) {
+        metrics::gauge!(CONNECTIONS).set(self.shares.set_connections(self.connections.len() as u64));
     }
 
     /// Publishes the rates of a connection over the time since they were last published, and the verdicts of its streams.
@@ -244,7 +263,8 @@ impl Publisher {
         let Some(published) = self.connections.get_mut(&id) else { return };
         let labels = [("connection", published.number.to_string()), ("peer", peer.to_string())];
         let Statistics { bytes_sent: sent, bytes_received: received, shipments_received: shipments, .. } = *statistics;
-        let traffic = Traffic { at: Some(now), sent, received, shipments, lost: statistics.shipments_detected_lost };
+        let Statistics { shipments_detected_lost: lost, shipment_runs_lost: runs, .. } = *statistics;
+        let traffic = Traffic { at: Some(now), sent, received, shipments, lost, runs };
         let before = core::mem::replace(&mut published.traffic, traffic);
         if let Some(seconds) = before.at.map(|at| now.since(at).as_secs_f64()).filter(|seconds| *seconds > 0.0) {
             let lost = (traffic.lost - before.lost) as f64;
@@ -252,6 +272,9 @@ impl Publisher {
             metrics::gauge!(CONNECTION_SENT, &labels).set((sent - before.sent) as f64 / seconds);
             metrics::gauge!(CONNECTION_RECEIVED, &labels).set((received - before.received) as f64 / seconds);
             metrics::gauge!(CONNECTION_LOSS, &labels).set(if all > 0.0 { lost / all } else { 0.0 });
+            let runs = (traffic.runs - before.runs) as f64;
+            // A run that goes on was counted when it began.
+            metrics::gauge!(CONNECTION_LOSS_RUN, &labels).set(if lost > 0.0 { lost / runs.max(1.0) } else { 0.0 });
         }
         published.publish_streams(&labels);
     }
@@ -271,6 +294,9 @@ impl Publisher {
                     if let Some(value) = read(statistics) {
                         metrics::gauge!(quantity.metric, &labels).set(value);
                     }
+                }
+                Value::Histogram(read, bounds) => {
+                    publish_histogram(quantity, published.histograms.entry(quantity.name).or_default(), read(statistics), bounds);
                 }
                 Value::Word(read) => {
                     let before = published.words.get(quantity.name).copied();
@@ -321,12 +347,25 @@ impl Published {
     }
 }
 
+/// Publishes what a histogram has grown by since it was as `before`.
+fn publish_histogram(quantity: &Quantity, before: &mut Histogram, histogram: &Histogram, bounds: &[f64]) {
+    if before.count() == histogram.count() {
+        return;
+    }
+    let published = metrics::histogram!(quantity.metric);
+    for (value, count) in histogram.since(before).values(bounds, quantity.scale()) {
+        published.record_many(value, count);
+    }
+    *before = *histogram;
+}
+
 /// Tells the recorder what each metric means.
 fn describe() {
     for quantity in QUANTITIES {
         match quantity.value {
             Value::Total(_) => metrics::describe_counter!(quantity.metric, quantity.help),
             Value::Now(_) | Value::Word(_) => metrics::describe_gauge!(quantity.metric, quantity.help),
+            Value::Histogram(..) => metrics::describe_histogram!(quantity.metric, quantity.help),
         }
     }
     metrics::describe_gauge!(CONNECTIONS, "Connections that are established now.");
@@ -336,7 +375,11 @@ fn describe() {
     metrics::describe_gauge!(CONNECTION_SENT, "Bytes of datagrams that a connection sent in the last second.");
     metrics::describe_gauge!(CONNECTION_RECEIVED, "Bytes of datagrams that a connection received in the last second.");
     metrics::describe_gauge!(CONNECTION_LOSS, "Of the shipments of the peer in the last second those that were declared lost.");
+    metrics::describe_gauge!(
+        CONNECTION_LOSS_RUN,
+        "The mean length of the runs of shipments of the peer that were declared lost in the last second."
+    );
+    metrics::describe_gauge!(MEMORY_GRANTED, "Memory that is granted to peers for what they send.");
+    metrics::describe_gauge!(MEMORY_BUDGET, "How much memory may be granted to peers.");
     metrics::describe_gauge!(STREAM_SEGMENTS, "Segments of a stream with a verdict since the stream began.");
-    metrics::describe_histogram!(ASSEMBLY, "From the arrival of a segment's first unit to its verdict.");
-    metrics::describe_histogram!(DELAY_OVER_LEAST, "From a segment's source time to its verdict, less the least of its connection.");
 }

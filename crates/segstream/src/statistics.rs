@@ -5,6 +5,7 @@
 //!
 //! Invariant: names end with their measure; totals never decrease.
 
+use crate::histogram::Histogram;
 use segstream_proto::connection::Connection;
 use segstream_proto::sender::StreamCounters;
 use serde::Serialize;
@@ -43,6 +44,8 @@ pub struct Statistics {
     pub repair_units_ahead: u64,
     /// Units of ours kept until the verdict on their segment comes, now.
     pub units_buffered: u64,
+    /// From the source's time of each segment of ours to when its verdict was known here; *unknown* is no verdict.
+    pub verdict_ms: Histogram,
     /// Units received for the first time, total.
     pub units_received: u64,
     /// Repair units received and kept, total; no part of `units_received`.
@@ -71,11 +74,18 @@ pub struct Statistics {
     pub holes_longest_run: u32,
     /// Segments of the peer that the application has confirmed, total.
     pub segments_confirmed: u64,
+    /// From the arrival of the first unit of each accepted segment of the peer to its verdict: what repair costs.
+    pub assembly_ms: Histogram,
+    /// From the source's time of each accepted segment of the peer to its verdict, less the least of the connection so far: the two clocks
+    /// need not agree.
+    pub delay_over_least_ms: Histogram,
     /// Shipments of the peer declared lost, total; includes those that came late (spurious losses).
     pub shipments_detected_lost: u64,
     /// Runs of consecutive shipments of the peer that were declared lost, total: `shipments_detected_lost` by it is the mean length of a
     /// burst.
     pub shipment_runs_lost: u64,
+    /// The lengths of these runs, in shipments; a run counts once it has ended.
+    pub loss_run_shipments: Histogram,
     /// Shipments of the peer that were reordered: they came after a higher number, total.
     pub shipments_late: u64,
     /// Datagrams that failed authentication (the AEAD tag; in plain mode the checksum), total.
@@ -144,6 +154,7 @@ impl Statistics {
         let rtt = connection.rtt();
         let shared = connection.shared_path();
         let in_flight = connection.in_flight();
+        let times = connection.segment_times();
         Self {
             shipments_sent: counters.datagrams_sent,
             bytes_sent: counters.bytes_sent,
@@ -160,6 +171,7 @@ impl Statistics {
             repair_units_sent: sender.repair_units_sent,
             repair_units_ahead: sender.repair_units_ahead,
             units_buffered: connection.buffered_units_total(),
+            verdict_ms: Histogram::of_times(connection.verdict_times()),
             units_received: receiver.units_received,
             repair_units_received: receiver.repair_units_received,
             units_restored: receiver.units_restored,
@@ -174,8 +186,11 @@ impl Statistics {
             segments_expired: receiver.segments[2],
             holes_longest_run: receiver.holes_longest_run,
             segments_confirmed: receiver.segments_confirmed,
+            assembly_ms: Histogram::of_times(&times.assembly),
+            delay_over_least_ms: Histogram::of_times(&times.delay_over_least),
             shipments_detected_lost: lost,
             shipment_runs_lost: connection.shipment_runs_lost(),
+            loss_run_shipments: Histogram::of_runs(connection.lost_run_lengths()),
             shipments_late: late,
             authentication_failures: counters.authentication_failures,
             shipments_duplicate: counters.duplicates,

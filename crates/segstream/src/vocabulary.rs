@@ -6,7 +6,7 @@
 //! Invariant: every field of [`Statistics`] is here once, under the name that it has in Rust and in JSON. Names of metrics follow
 //! OpenMetrics: totals end with `_total`, times are in seconds, rates in bytes per second.
 
-use crate::Statistics;
+use crate::{Histogram, Statistics};
 
 /// One quantity of [`Statistics`].
 #[derive(Clone, Copy, Debug)]
@@ -19,7 +19,8 @@ pub struct Quantity {
     /// Its name as a metric.
     pub metric: &'static str,
     /// How it follows from the events of a qlog, if it does: `sum EVENT.FIELD`, `max EVENT.FIELD`, `last EVENT.FIELD` or `count EVENT`,
-    /// over all events of the name, with `where FIELD=VALUE` over some of them. Behind `.1` is the second of each pair.
+    /// over all events of the name, with `where FIELD=VALUE` over some of them. Behind `.1` is the second of each pair. Of a histogram
+    /// `each EVENT.FIELD`, or `each EVENT.FIELD - OTHER.FIELD`: of the events of one segment.
     pub qlog: Option<&'static str>,
     /// What `segstream top` calls it, if it shows it: totals as their growth in a second, verdicts as their number.
     pub top: Option<&'static str>,
@@ -39,6 +40,8 @@ pub enum Value {
     Total(fn(&Statistics) -> u64),
     /// A present value in the unit of the metric's name; `None` while it is not known.
     Now(fn(&Statistics) -> Option<f64>),
+    /// A distribution, and the bounds of its buckets in the unit of the metric's name.
+    Histogram(fn(&Statistics) -> &Histogram, &'static [f64]),
     /// A word out of a few; as a metric it is the label `value` of a gauge that is 1.
     Word(fn(&Statistics) -> Option<&'static str>),
 }
@@ -68,11 +71,19 @@ impl Quantity {
         Self { top: Some(top), ..self }
     }
 
+    /// What one of its unit is in the unit of its metric.
+    #[cfg(feature = "metrics")]
+    pub(crate) fn scale(&self) -> f64 {
+        // Why by the name: of a histogram, times alone have another unit as a metric.
+        if self.metric.ends_with("_seconds") { 1e-3 } else { 1.0 }
+    }
+
     /// What it is to the reader of a metric.
     const fn kind(&self) -> &'static str {
         match self.value {
             Value::Total(_) => "total",
             Value::Now(_) => "now",
+            Value::Histogram(..) => "histogram",
             Value::Word(_) => "word",
         }
     }
@@ -90,6 +101,14 @@ const fn word(name: &'static str, metric: &'static str, value: fn(&Statistics) -
     Quantity::new(name, metric, Value::Word(value), help)
 }
 
+const fn times(name: &'static str, metric: &'static str, value: fn(&Statistics) -> &Histogram, help: &'static str) -> Quantity {
+    Quantity::new(name, metric, Value::Histogram(value, SECONDS_BUCKETS), help)
+}
+
+const fn runs(name: &'static str, metric: &'static str, value: fn(&Statistics) -> &Histogram, help: &'static str) -> Quantity {
+    Quantity::new(name, metric, Value::Histogram(value, RUN_BUCKETS), help)
+}
+
 /// Milliseconds as seconds.
 fn seconds(millis: Option<f64>) -> Option<f64> {
     millis.map(|millis| millis / 1e3)
@@ -99,6 +118,11 @@ fn seconds(millis: Option<f64>) -> Option<f64> {
 fn bytes(bits: Option<f64>) -> Option<f64> {
     bits.map(|bits| bits / 8.0)
 }
+
+/// The bounds of the buckets of histograms of times, in seconds.
+pub const SECONDS_BUCKETS: &[f64] = &[0.0001, 0.0003, 0.001, 0.003, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0];
+/// The bounds of the buckets of histograms of runs, in shipments.
+pub const RUN_BUCKETS: &[f64] = &[1.0, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 16.0, 32.0, 64.0, 128.0, 256.0, 1024.0];
 
 /// All quantities of [`Statistics`], in the order of its fields.
 #[rustfmt::skip]
@@ -128,11 +152,13 @@ pub const QUANTITIES: &[Quantity] = &[
     total("segments_durable", "segstream_segments_durable_total", |s| s.segments_durable, "Segments of ours that the peer's application has confirmed.")
         .of("segments", SENDER),
     total("repair_units_sent", "segstream_repair_units_sent_total", |s| s.repair_units_sent, "Repair units sent.")
-        .of("units", SENDER),
+        .of("units", SENDER).qlog("sum shipments_sent.repair.count"),
     total("repair_units_ahead", "segstream_repair_units_ahead_total", |s| s.repair_units_ahead, "Repair units sent ahead, before anything was asked for.")
         .of("units", SENDER),
     now("units_buffered", "segstream_buffered_units", |s| Some(s.units_buffered as f64), "Units of ours kept until the verdict on their segment comes.")
         .of("units", SENDER),
+    times("verdict_ms", "segstream_segment_verdict_seconds", |s| &s.verdict_ms, "From the source's time of a segment of ours to when its verdict was known.")
+        .of("ms", SENDER).qlog("each verdict_received.time - segment_submitted.source_ms"),
     total("units_received", "segstream_units_received_total", |s| s.units_received, "Units received for the first time.")
         .of("units", RECEIVER),
     total("repair_units_received", "segstream_repair_units_received_total", |s| s.repair_units_received, "Repair units received and kept.")
@@ -161,10 +187,16 @@ pub const QUANTITIES: &[Quantity] = &[
         .of("units", RECEIVER).qlog("max segment_judged.holes.1"),
     total("segments_confirmed", "segstream_segments_confirmed_total", |s| s.segments_confirmed, "Segments of the peer that the application has confirmed.")
         .of("segments", RECEIVER),
+    times("assembly_ms", "segstream_segment_assembly_seconds", |s| &s.assembly_ms, "From the arrival of the first unit of an accepted segment of the peer to its verdict: what repair costs.")
+        .of("ms", RECEIVER).qlog("each segment_judged.assembly_ms"),
+    times("delay_over_least_ms", "segstream_segment_delay_over_least_seconds", |s| &s.delay_over_least_ms, "From the source's time of an accepted segment of the peer to its verdict, less the least of its connection so far: the two clocks need not agree.")
+        .of("ms", RECEIVER).qlog("each segment_judged.delay_over_least_ms"),
     total("shipments_detected_lost", "segstream_shipments_detected_lost_total", |s| s.shipments_detected_lost, "Shipments of the peer declared lost, spurious losses included.")
         .of("shipments", DETECTOR).qlog("sum shipments_lost.count").top("LOSS"),
     total("shipment_runs_lost", "segstream_shipment_runs_lost_total", |s| s.shipment_runs_lost, "Runs of consecutive shipments of the peer that were declared lost: the lost shipments by it are the mean length of a burst.")
-        .of("runs", DETECTOR).qlog("count shipments_lost"),
+        .of("runs", DETECTOR).qlog("count shipments_lost").top("in runs of"),
+    runs("loss_run_shipments", "segstream_loss_run_shipments", |s| &s.loss_run_shipments, "The lengths of the runs of consecutive shipments of the peer that were declared lost, once they have ended.")
+        .of("shipments", DETECTOR).qlog("each shipments_lost.count"),
     total("shipments_late", "segstream_shipments_late_total", |s| s.shipments_late, "Shipments of the peer that came after a higher number.")
         .of("shipments", DETECTOR),
     total("authentication_failures", "segstream_authentication_failures_total", |s| s.authentication_failures, "Datagrams that failed authentication.")
@@ -221,10 +253,10 @@ mod tests {
 
     #[test]
     fn every_field_of_the_statistics_has_one_quantity_in_its_order() {
-        // The names of the fields, in their order, as serde writes them.
-        let shown = format!("{:?}", Statistics::default());
-        let inner = shown.trim_start_matches("Statistics { ").trim_end_matches(" }");
-        let fields: Vec<&str> = inner.split(", ").map(|field| field.split(':').next().unwrap()).collect();
+        // The names of the fields, in their order; those of a field's own fields are indented further.
+        let shown = format!("{:#?}", Statistics::default());
+        let own = shown.lines().filter_map(|line| line.strip_prefix("    ").filter(|line| line.starts_with(char::is_alphabetic)));
+        let fields: Vec<&str> = own.map(|line| line.split(':').next().unwrap()).collect();
         let names: Vec<&str> = QUANTITIES.iter().map(|quantity| quantity.name).collect();
         assert_eq!(names, fields);
     }
@@ -250,11 +282,13 @@ mod tests {
             let Some(qlog) = qlog else { continue };
             let (told, condition) = qlog.split_once(" where ").map_or((*qlog, ""), |(told, condition)| (told, condition));
             let (how, path) = told.split_once(' ').unwrap();
-            assert!(["sum", "max", "last", "count"].contains(&how), "{qlog}");
-            let (event, fields) = path.split_once('.').unwrap_or((path, ""));
-            assert!(schema.contains(&format!("\"const\": \"segstream:{event}\"")), "{qlog}");
-            for field in fields.split('.').chain(condition.split('=').take(1)).filter(|field| !["", "1"].contains(field)) {
-                assert!(schema.contains(&format!("\"{field}\": {{")), "{field} of {qlog} is not in the schema");
+            assert!(["sum", "max", "last", "count", "each"].contains(&how), "{qlog}");
+            for path in path.split(" - ") {
+                let (event, fields) = path.split_once('.').unwrap_or((path, ""));
+                assert!(schema.contains(&format!("\"const\": \"segstream:{event}\"")), "{qlog}");
+                for field in fields.split('.').chain(condition.split('=').take(1)).filter(|field| !["", "1"].contains(field)) {
+                    assert!(schema.contains(&format!("\"{field}\": {{")), "{field} of {qlog} is not in the schema");
+                }
             }
         }
     }

@@ -71,7 +71,8 @@ impl Connection {
         self.streams.values().max_by_key(|strip| strip.counts.iter().sum::<u64>())
     }
 
-    fn add_period(&mut self, counts: &BTreeMap<StreamKey, [u64; 4]>) {
+    /// A period has passed, or has been the first that is seen of its process: then its verdicts are of all the time before.
+    fn add_period(&mut self, counts: &BTreeMap<StreamKey, [u64; 4]>, is_first: bool) {
         let rate = self.sent_bps() + self.received_bps();
         add(&mut self.rate_bps, rate);
         let rtt = self.value("segstream_rtt_smoothed_seconds").unwrap_or(0.0) * 1e3;
@@ -80,6 +81,10 @@ impl Connection {
         add(&mut self.loss, loss);
         for (key, counts) in counts {
             let strip = self.streams.entry(key.clone()).or_default();
+            if is_first {
+                strip.counts = *counts;
+                continue;
+            }
             let grown = counts.iter().zip(strip.counts).map(|(now, before)| now.saturating_sub(before));
             let worst = Slot::WITH_VERDICT.iter().zip(grown).filter(|(_, grown)| *grown > 0).map(|((slot, _), _)| *slot).max();
             strip.counts = *counts;
@@ -99,8 +104,8 @@ fn add<T>(series: &mut VecDeque<T>, value: T) {
 #[derive(Debug, Default)]
 pub(super) struct History {
     pub(super) connections: BTreeMap<(Source, u64), Connection>,
-    /// The number of the last publication of each source.
-    published: BTreeMap<Source, f64>,
+    /// The number of the last publication of each source that has answered.
+    published: BTreeMap<Source, Option<f64>>,
     /// Sources that did not answer, and why.
     pub(super) failures: BTreeMap<Source, String>,
 }
@@ -111,10 +116,12 @@ impl History {
         self.failures.remove(source);
         // Why: a source publishes once a second, whoever asks how often; a period is what lies between two publications.
         let publication = samples.iter().find(|sample| sample.name == PUBLICATIONS).map(|sample| sample.value);
-        if publication.is_some() && self.published.get(source).copied() == publication {
+        let before = self.published.insert(source.clone(), publication);
+        if publication.is_some() && before == Some(publication) {
             return;
         }
-        self.published.extend(publication.map(|publication| (source.clone(), publication)));
+        // A process that publishes on demand has nothing to tell when it is asked first.
+        let is_first = before.is_none_or(|before| before.is_none() && publication.is_some());
         let mut newest: BTreeMap<u64, Connection> = BTreeMap::new();
         let mut verdicts: BTreeMap<u64, BTreeMap<StreamKey, [u64; 4]>> = BTreeMap::new();
         for sample in samples {
@@ -133,7 +140,7 @@ impl History {
         for (number, found) in newest {
             let connection = self.connections.entry((source.clone(), number)).or_default();
             (connection.peer, connection.now, connection.phase) = (found.peer, found.now, found.phase);
-            connection.add_period(verdicts.get(&number).unwrap_or(&BTreeMap::new()));
+            connection.add_period(verdicts.get(&number).unwrap_or(&BTreeMap::new()), is_first);
         }
     }
 
@@ -164,7 +171,7 @@ fn count(streams: &mut BTreeMap<StreamKey, [u64; 4]>, sample: &Sample) {
 mod tests {
     use super::*;
 
-    fn verdicts(complete: u64, expired: u64) -> Vec<Sample> {
+    fn verdicts(publication: u64, complete: u64, expired: u64) -> Vec<Sample> {
         let of = |verdict: &str, count: u64| Sample {
             name: STREAM_SEGMENTS.to_owned(),
             labels: [("connection", "7"), ("peer", "p"), ("stream", "0"), ("direction", "sent"), ("verdict", verdict)]
@@ -172,19 +179,22 @@ mod tests {
                 .into(),
             value: count as f64,
         };
-        vec![of("complete", complete), of("expired", expired)]
+        let number = Sample { name: PUBLICATIONS.to_owned(), labels: BTreeMap::new(), value: publication as f64 };
+        vec![number, of("complete", complete), of("expired", expired)]
     }
 
     #[test]
     fn a_slot_is_the_worst_verdict_of_its_period_and_what_is_not_told_any_more_is_gone() {
         let (mut history, source) = (History::default(), Source::Address(([127, 0, 0, 1], 9).into()));
-        for (complete, expired) in [(0, 0), (5, 0), (9, 1), (9, 1), (12, 1)] {
-            history.on_samples(&source, &verdicts(complete, expired));
+        // The second and the third are one publication; what was before the first is no period.
+        for (publication, complete, expired) in [(1, 50, 3), (2, 55, 3), (2, 55, 3), (3, 59, 4), (4, 59, 4), (5, 62, 4)] {
+            history.on_samples(&source, &verdicts(publication, complete, expired));
         }
         let strip = history.connections[&(source.clone(), 7)].busiest_stream().unwrap();
-        assert_eq!(strip.slots, [Slot::Nothing, Slot::Complete, Slot::Expired, Slot::Nothing, Slot::Complete]);
-        for _ in 0..2 * KEPT {
-            history.on_samples(&source, &verdicts(20, 1));
+        assert_eq!((strip.counts[0], strip.counts[2]), (62, 4));
+        assert_eq!(strip.slots, [Slot::Complete, Slot::Expired, Slot::Nothing, Slot::Complete]);
+        for publication in 0..2 * KEPT as u64 {
+            history.on_samples(&source, &verdicts(100 + publication, 70, 4));
         }
         assert_eq!(history.connections[&(source.clone(), 7)].rate_bps.len(), KEPT);
         history.on_samples(&source, &[]);

@@ -10,18 +10,26 @@ use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, Borders, Paragraph, Row, Sparkline, Table, TableState};
 use segstream::Bandwidth;
+use segstream::metrics::CONNECTION_LOSS_RUN;
 use std::collections::{BTreeSet, VecDeque};
 
-/// The rows that the detail of a connection takes, where there is room.
+/// The rows that the detail of a connection takes, where there is room; in a high terminal it takes a third.
 const DETAIL_ROWS: u16 = 10;
+/// The rows of its series, among those.
+const SERIES_ROWS: u16 = 4;
 
 /// Draws a frame. `selected` is the place of a connection in the table.
 pub(super) fn draw(frame: &mut Frame<'_>, history: &History, selected: usize) {
     let area = frame.area();
-    let detail = if area.height >= 3 * DETAIL_ROWS / 2 && !history.connections.is_empty() { DETAIL_ROWS } else { 0 };
-    let rows = Layout::vertical([Constraint::Length(1), Constraint::Min(2), Constraint::Length(detail), Constraint::Length(1)]);
-    let [head, table, below, foot] = rows.areas(area);
+    let is_there = area.height >= 3 * DETAIL_ROWS / 2 && !history.connections.is_empty();
+    let detail = if is_there { DETAIL_ROWS.max(area.height / 3) } else { 0 };
+    let failure = history.failures.first_key_value().map(|(source, why)| format!("{source}: {why}"));
+    let rows = [1, u16::from(failure.is_some())].map(Constraint::Length);
+    let rows = rows.into_iter().chain([Constraint::Min(2), Constraint::Length(detail), Constraint::Length(1)]);
+    let [head, failed, table, below, foot] = Layout::vertical(rows).areas(area);
     frame.render_widget(sums(history), head);
+    // Why a line of its own: behind the sums, most of it would be cut off.
+    frame.render_widget(Paragraph::new(failure.unwrap_or_default()).style(Style::new().fg(Color::Red)), failed);
     draw_table(frame, table, history, selected);
     if let Some(((_, number), connection)) = history.connections.iter().nth(selected).filter(|_| detail > 0) {
         draw_detail(frame, below, *number, connection);
@@ -35,9 +43,7 @@ fn sums(history: &History) -> Paragraph<'_> {
     let count = history.connections.len();
     let plural = if count == 1 { "" } else { "s" };
     let mut text = format!("{count} connection{plural}, sent {}, received {}", rate(sent), rate(received));
-    if let Some((source, why)) = history.failures.first_key_value() {
-        text.push_str(&format!("; {source}: {why}"));
-    } else if count == 0 {
+    if count == 0 && history.failures.is_empty() {
         text.push_str("; waiting for connections");
     }
     Paragraph::new(text).style(Style::new().add_modifier(Modifier::BOLD))
@@ -97,12 +103,14 @@ fn draw_detail(frame: &mut Frame<'_>, area: Rect, number: u64, connection: &Conn
     let block = Block::new().borders(Borders::TOP).title(format!(" connection {number} with {}{phase} ", connection.peer));
     let inside = block.inner(area);
     frame.render_widget(block, area);
-    let [series, streams] = Layout::vertical([Constraint::Length(4), Constraint::Min(1)]).areas(inside);
+    let [series, streams] =
+        Layout::vertical([Constraint::Length(SERIES_ROWS + area.height.saturating_sub(DETAIL_ROWS) / 2), Constraint::Min(1)]).areas(inside);
     let columns: [Rect; 3] = Layout::horizontal([Constraint::Fill(1); 3]).spacing(1).areas(series);
     let last = |series: &VecDeque<f64>| series.back().copied().unwrap_or(0.0);
     draw_series(frame, columns[0], format!("rate {}", rate(last(&connection.rate_bps))), &connection.rate_bps, 1.0);
     draw_series(frame, columns[1], format!("round trip {:.1} ms", last(&connection.rtt_ms)), &connection.rtt_ms, 1e3);
-    draw_series(frame, columns[2], format!("loss {:.2} %", 100.0 * last(&connection.loss)), &connection.loss, 1e6);
+    let runs = connection.value(CONNECTION_LOSS_RUN).filter(|run| *run > 0.0).map_or(String::new(), |run| format!(", in runs of {run:.1}"));
+    draw_series(frame, columns[2], format!("loss {:.2} %{runs}", 100.0 * last(&connection.loss)), &connection.loss, 1e6);
     let lines: Vec<Line<'_>> = connection
         .streams
         .iter()
@@ -175,7 +183,8 @@ mod tests {
     use super::*;
     use ratatui::Terminal;
     use ratatui::backend::TestBackend;
-    use segstream::metrics::{CONNECTION_LOSS, CONNECTION_SENT, STREAM_SEGMENTS};
+    use segstream::metrics::{CONNECTION_LOSS, CONNECTION_SENT, PUBLICATIONS, STREAM_SEGMENTS};
+    use std::collections::BTreeMap;
 
     /// A process with this many connections, seen for 30 periods in which each judged a segment or more.
     fn history(connections: u32) -> History {
@@ -206,7 +215,8 @@ mod tests {
                     ]
                 })
                 .collect();
-            history.on_samples(&source, &samples);
+            let publication = Sample { name: PUBLICATIONS.to_owned(), labels: BTreeMap::new(), value: period.into() };
+            history.on_samples(&source, &[samples, vec![publication]].concat());
         }
         history
     }
@@ -246,6 +256,16 @@ mod tests {
                 );
             }
         }
+    }
+
+    #[test]
+    fn why_an_address_does_not_answer_is_read_in_a_terminal_of_80_columns() {
+        let mut history = history(1);
+        let nobody = Source::Address(([127, 0, 0, 1], 9912).into());
+        history.on_failure(&nobody, "no metrics; check the address and --metrics there (Connection refused)".to_owned());
+        let page = page(80, 24, &history, 0);
+        assert!(page[0].starts_with("1 connection, sent 10 Mbit/s") && page[3].contains("192.0.2.0:4433"), "{page:?}");
+        assert!(page[1].starts_with("127.0.0.1:9912: no metrics; check the address and --metrics there (Conn"), "{page:?}");
     }
 
     #[test]

@@ -106,6 +106,11 @@ fn metrics_qlogs_logs_and_top_tell_no_key_code_payload_or_name() {
     texts.extend(files(Path::new(&told)));
     assert!(texts.len() >= 5 + 7, "{:?}", texts.iter().map(|(name, _)| name).collect::<Vec<_>>());
 
+    // What is told of segments and losses in histograms, and in events, was among what is searched.
+    let holds = |part: &str| texts.iter().any(|(_, text)| tells(text, part.as_bytes()));
+    for part in ["segstream_loss_run_shipments_bucket", "segstream_segment_verdict_seconds_bucket", "\"assembly_ms\":", "\"source_ms\":"] {
+        assert!(holds(part), "{part} is nowhere");
+    }
     // What proves that the search finds something: what was asked for.
     assert!(tells(&received.stdout, NAME.as_bytes()) && tells(&sent.stdout, NAME.as_bytes()));
     assert!(tells(&std::fs::read(&file).unwrap(), &PAYLOAD[..24]));

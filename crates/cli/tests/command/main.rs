@@ -30,6 +30,7 @@ mod study;
 mod sweep;
 mod tolerated_holes;
 mod top;
+mod top_terminal;
 mod trust;
 mod unreadable_files;
 mod vocabulary;

@@ -164,6 +164,15 @@ fn prometheus_scrapes_for_a_minute_and_its_counters_are_those_of_the_results() {
     .into_iter()
     .map(|name| (name, prometheus.query(&format!("segstream_{name}_total"))["receiver"]))
     .collect();
+    // A histogram has as many values as there were segments, and runs.
+    let of_receiver = |query: &str| prometheus.query(query)["receiver"];
+    assert_eq!(
+        of_receiver("segstream_segment_assembly_seconds_count"),
+        found["segments_complete"] + found["segments_within_tolerance"],
+        "{found:?}"
+    );
+    assert_eq!(of_receiver("segstream_loss_run_shipments_count"), found["shipment_runs_lost"], "{found:?}");
+    assert!((of_receiver("segstream_loss_run_shipments_sum") - found["shipments_detected_lost"]).abs() < 1e-6, "{found:?}");
     receiver.interrupt().expect(0);
     let report = link.interrupt().json();
     for (direction, [entered, lost]) in ["forward", "back"].into_iter().zip(through) {

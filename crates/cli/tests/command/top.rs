@@ -60,5 +60,6 @@ fn a_socket_that_a_killed_process_left_is_removed_and_an_address_without_metrics
     view(&[&runtime], &[], &["waiting"]);
     assert!(!Path::new(&left).exists());
     let nobody = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
-    view(&[&runtime], &[&nobody], &["check the address and --metrics there"]);
+    let refused = start_with_variables(home(), &[&runtime], ["top", &nobody]).end().expect(1);
+    assert!(refused.stderr.contains(&nobody) && refused.stderr.contains("check the address and --metrics there"), "{}", refused.stderr);
 }

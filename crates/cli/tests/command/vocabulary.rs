@@ -6,6 +6,7 @@ use crate::process::{content, receiver, run, send};
 use crate::qlog::{only, texts};
 use segstream::vocabulary::{QUANTITIES, Quantity, Value as Kind};
 use serde_json::Value;
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -37,6 +38,70 @@ fn evaluate(rule: &str, texts: &[Value]) -> Option<f64> {
         "max" => Some(numbers().fold(0.0, f64::max)),
         "last" => numbers().next_back(),
         other => panic!("{other} is no rule"),
+    }
+}
+
+/// The values that a rule of a histogram finds in the events: of one field, or the time between two events of a segment.
+fn values(rule: &str, texts: &[Value]) -> Vec<f64> {
+    let path = rule.strip_prefix("each ").unwrap();
+    let of = |event: &str| {
+        let name = format!("segstream:{event}");
+        texts.iter().filter(move |text| text["name"] == name.as_str())
+    };
+    let Some((later, earlier)) = path.split_once(" - ") else {
+        let (event, field) = path.split_once('.').unwrap();
+        return of(event).filter_map(|text| text["data"][field].as_f64()).collect();
+    };
+    let (Some((later, "time")), Some((earlier, field))) = (later.split_once('.'), earlier.split_once('.')) else {
+        panic!("{rule} is no rule")
+    };
+    let number = |data: &Value, field: &str| data[field].as_u64().unwrap();
+    let begins: BTreeMap<(u64, u64), f64> = of(earlier)
+        .map(|text| &text["data"])
+        .map(|data| ((number(data, "stream"), number(data, "segment")), data[field].as_f64().unwrap()))
+        .collect();
+    of(later)
+        .filter(|text| text["data"]["verdict"] != "unknown")
+        .flat_map(|text| {
+            let (data, end) = (&text["data"], text["time"].as_f64().unwrap());
+            let first = number(data, "first");
+            (first..first + number(data, "count")).map(|segment| end - begins[&(number(data, "stream"), segment)]).collect::<Vec<f64>>()
+        })
+        .collect()
+}
+
+/// Compares the histograms in a line of JSON with what the qlog tells and, if they are given, with metrics.
+fn compare_histograms(line: &Value, texts: &[Value], metrics: Option<&str>) {
+    let histograms = QUANTITIES.iter().filter_map(|quantity| match quantity.value {
+        Kind::Histogram(_, bounds) => Some((quantity, bounds)),
+        _ => None,
+    });
+    for (Quantity { name, metric, qlog, .. }, bounds) in histograms {
+        let (count, sum) = (line[name]["count"].as_f64().unwrap(), line[name]["sum"].as_f64().unwrap());
+        let in_qlog = values(qlog.unwrap(), texts);
+        // A time of day in milliseconds has a quarter of a microsecond in a double, and differs by two of them.
+        let exact_ms = 0.001 * count + 1e-6 * sum;
+        assert_eq!(in_qlog.len() as f64, count, "{name}: in the qlog, and in {line}");
+        assert!((in_qlog.iter().sum::<f64>() - sum).abs() <= exact_ms, "{name}: {in_qlog:?}, and in {line}");
+        let Some(text) = metrics else { continue };
+        let samples = samples(text);
+        let sample = |end: &str| samples.get(format!("{metric}{end}").as_str()).copied().unwrap_or(0.0);
+        let scale = if metric.ends_with("_seconds") { 1e3 } else { 1.0 };
+        assert_eq!(sample("_count"), count, "{name}: in metrics, and in {line}");
+        assert!((sample("_sum") * scale - sum).abs() <= exact_ms, "{name}: {} in metrics, and in {line}", sample("_sum"));
+        for bound in bounds {
+            let below: f64 =
+                line[name]["buckets"]
+                    .as_array()
+                    .unwrap()
+                    .iter()
+                    .map(|bucket| {
+                        if bucket[0].as_f64().is_some_and(|le| le <= bound * scale * 1.000_001) { bucket[1].as_f64().unwrap() } else { 0.0 }
+                    })
+                    .sum();
+            let told = text.lines().find_map(|line| line.strip_prefix(&format!("{metric}_bucket{{le=\"{bound}\"}} ")));
+            assert_eq!(told.map_or(0.0, |told| told.parse().unwrap()), below, "{name}: up to {bound} in metrics, and in {line}");
+        }
     }
 }
 
@@ -127,6 +192,14 @@ fn json_metrics_qlog_and_top_tell_the_same_of_a_run_with_losses_tolerated_holes_
             assert_eq!(in_qlog, in_json, "{name}: {rule}, and in JSON");
         }
     }
+    compare_histograms(&theirs, &server, Some(&text));
+    compare_histograms(&ours, &client, None);
+    for (line, name) in [(&ours, "verdict_ms"), (&theirs, "assembly_ms"), (&theirs, "delay_over_least_ms"), (&theirs, "loss_run_shipments")]
+    {
+        assert!(line[name]["count"].as_u64().unwrap() > 5, "{name}: {line}");
+    }
+    // The relay loses two datagrams that follow each other.
+    assert!(theirs["loss_run_shipments"]["buckets"].as_array().unwrap().iter().any(|bucket| bucket[0] == 2.0), "{theirs}");
     // The results of both ends, and top.
     assert_eq!((&sent["verdicts"], &sent["holes"]), (&received["verdicts"], &received["holes"]), "{sent} {received}");
     assert_eq!(received["holes"], theirs["units_tolerated"]);

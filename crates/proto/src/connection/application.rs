@@ -5,12 +5,13 @@
 use super::{Connection, ConnectionEvent};
 use crate::error::{ConfirmError, OpenStreamError};
 use crate::rate::{Rate, RateError};
-use crate::receiver::ReceiverCounters;
+use crate::receiver::{ReceiverCounters, SegmentTimes};
 use crate::sender::stream::SendStream;
 use crate::sender::{Durable, SenderCounters, StreamCounters};
 use bytes::Bytes;
 use segstream_base::halves::{Probe, SubmitError, Verdict};
 use segstream_base::{Bandwidth, Duration, Instant, Position, Run, SegmentNumber, StreamId, Tolerance, UnitIndex};
+use segstream_blocks::Histogram;
 use segstream_wire::contract::{Contract, ContractError, check_tolerance};
 use segstream_wire::{Class, Limits, Part};
 
@@ -111,7 +112,7 @@ impl Connection {
         }
         let segment = submitted?;
         self.outgoing.store.push(stream, bytes);
-        self.trace_submitted(now, stream, segment, length);
+        self.trace_submitted(now, (stream, segment), length, source_time);
         Ok(segment)
     }
 
@@ -133,7 +134,7 @@ impl Connection {
         self.check_room(stream, tolerance)?;
         let segment = self.send.submit(now, stream, None, source_time, tolerance)?;
         self.outgoing.store.open(stream);
-        self.trace_submitted(now, stream, segment, None);
+        self.trace_submitted(now, (stream, segment), None, source_time);
         Ok(segment)
     }
 
@@ -355,6 +356,21 @@ impl Connection {
     /// In how many runs of consecutive numbers the lost shipments of the peer were.
     pub fn shipment_runs_lost(&self) -> u64 {
         self.recv.shipment_runs_lost()
+    }
+
+    /// How long the runs were that have ended, in shipments, by [`RUN_BOUNDS`](segstream_blocks::loss_detector::RUN_BOUNDS).
+    pub fn lost_run_lengths(&self) -> &Histogram {
+        self.recv.lost_run_lengths()
+    }
+
+    /// How long the peer's segments took, in nanoseconds, by [`TIME_BOUNDS_NANOS`](segstream_blocks::histogram::TIME_BOUNDS_NANOS).
+    pub const fn segment_times(&self) -> &SegmentTimes {
+        self.recv.segment_times()
+    }
+
+    /// How long it took from the source's time of each segment of ours until its verdict was known here, in nanoseconds, by the same bounds.
+    pub const fn verdict_times(&self) -> &Histogram {
+        self.send.verdict_times()
     }
 
     /// Bytes in flight in our direction, and how many may be, in whole IP packets; `None` unless the rate is automatic.

@@ -245,6 +245,7 @@ impl Connection {
         self.timers.set(Timer::Drained, now + self.closing_period(&reason));
         self.send.abandon();
         self.after_input(now);
+        self.recv.end_lost_run();
         self.events.push(ConnectionEvent::Closed(reason));
     }
 

@@ -6,6 +6,7 @@
 
 use super::Connection;
 use super::receive::Shipment;
+use crate::sender::stream::whole_micros;
 use crate::trace::{Direction, DropCause, PathState, TraceEvent, Traced};
 use segstream_base::{Instant, SegmentNumber, ShipmentNumber, StreamId};
 use segstream_wire::Kind;
@@ -65,10 +66,16 @@ impl Connection {
         }
     }
 
-    pub(super) fn trace_submitted(&mut self, now: Instant, stream: StreamId, segment: SegmentNumber, bytes: Option<u64>) {
+    pub(super) fn trace_submitted(
+        &mut self,
+        now: Instant,
+        (stream, segment): (StreamId, SegmentNumber),
+        bytes: Option<u64>,
+        source_time: Instant,
+    ) {
         if let Some(trace) = self.events.trace() {
             trace.set_now(now);
-            trace.push(TraceEvent::SegmentSubmitted { stream, segment, bytes });
+            trace.push(TraceEvent::SegmentSubmitted { stream, segment, bytes, source_time: whole_micros(source_time) });
         }
     }
 

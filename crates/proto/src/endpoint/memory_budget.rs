@@ -77,6 +77,11 @@ impl MemoryBudget {
         self.granted().total
     }
 
+    /// What all peers may be granted, in bytes.
+    pub(crate) const fn limit(&self) -> u64 {
+        self.limit
+    }
+
     /// What the holder of a key has been granted, in bytes.
     pub(crate) fn granted_bytes_of(&self, peer: Fingerprint) -> u64 {
         self.granted().peers.get(&peer).copied().unwrap_or(0)

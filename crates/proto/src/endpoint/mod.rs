@@ -358,6 +358,11 @@ impl Endpoint {
         peer.map_or_else(|| self.memory.granted_bytes(), |peer| self.memory.granted_bytes_of(peer))
     }
 
+    /// What all peers have been granted of memory, and what they may be granted at most, in bytes.
+    pub fn memory(&self) -> (u64, u64) {
+        (self.memory.granted_bytes(), self.memory.limit())
+    }
+
     /// How many they are.
     pub fn connection_count(&self) -> usize {
         self.slots.len()

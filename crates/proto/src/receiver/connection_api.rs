@@ -2,11 +2,12 @@
 //!
 //! Called by the connection. Invariant: nothing here decides what is accepted.
 
-use super::RecvHalf;
 use super::stream::RecvStream;
+use super::{RecvHalf, SegmentTimes};
 use crate::layout::Layout;
 use crate::trace::SegmentJudged;
 use segstream_base::{Instant, Position, Run, ShipmentNumber, StreamId};
+use segstream_blocks::Histogram;
 use segstream_wire::Part;
 use smallvec::SmallVec;
 
@@ -49,6 +50,21 @@ impl RecvHalf {
     /// In how many runs of consecutive numbers they were.
     pub fn shipment_runs_lost(&self) -> u64 {
         self.detector.lost_runs()
+    }
+
+    /// How long those of the runs were that have ended.
+    pub fn lost_run_lengths(&self) -> &Histogram {
+        self.detector.run_lengths()
+    }
+
+    /// The connection has ended: a run of lost shipments does not go on.
+    pub(crate) fn end_lost_run(&mut self) {
+        self.detector.end_run();
+    }
+
+    /// How long segments took.
+    pub const fn segment_times(&self) -> &SegmentTimes {
+        &self.segment_times
     }
 
     /// Shipments that came behind a higher number.

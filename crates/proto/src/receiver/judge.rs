@@ -42,6 +42,7 @@ impl RecvHalf {
         if let Some(segment) = stream.get(number) {
             let longest = segment.holes.iter().map(|hole| hole.len()).max().unwrap_or(0);
             self.counters.holes_longest_run = self.counters.holes_longest_run.max(longest);
+            let delay_over_least = self.segment_times.on_judged(now, verdict, segment.first_arrival, segment.source_time);
             if verdict == Verdict::WithinTolerance {
                 self.counters.units_tolerated += u64::from(segment.extent() - segment.got);
             }
@@ -55,6 +56,7 @@ impl RecvHalf {
                     holes: segment.holes.clone(),
                     first_arrival: segment.first_arrival,
                     source_time: segment.source_time,
+                    delay_over_least,
                 });
             }
         }

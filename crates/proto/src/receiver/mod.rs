@@ -33,6 +33,7 @@ mod repair;
 mod report;
 mod retirement;
 pub(crate) mod segment;
+mod segment_times;
 pub(crate) mod stream;
 mod stream_credit;
 mod unfinished;
@@ -47,6 +48,7 @@ use frontier::{Frontier, Passed};
 pub(crate) use repair::Recovery;
 use report::Reports;
 use segment::RecvSegment;
+pub use segment_times::SegmentTimes;
 use segstream_base::endpoint::Deadline;
 use segstream_base::halves::{Probe, Verdict};
 use segstream_base::{Bandwidth, Duration, Instant, Position, Run, SegmentNumber, ShipmentNumber, StreamId, UnitIndex};
@@ -190,6 +192,7 @@ pub struct RecvHalf {
     deliverable: bool,
     arrivals: ArrivalCounters,
     verdict_log: VerdictLog,
+    segment_times: SegmentTimes,
     /// Counters.
     pub counters: ReceiverCounters,
 }
@@ -218,6 +221,7 @@ impl RecvHalf {
             deliverable: false,
             arrivals: ArrivalCounters::default(),
             verdict_log: VerdictLog::default(),
+            segment_times: SegmentTimes::default(),
             counters: ReceiverCounters::default(),
         }
     }

@@ -5,6 +5,7 @@
 use super::{SendHalf, StreamCounters};
 use crate::layout::Layout;
 use segstream_base::{Bytes, Duration, Instant, SegmentNumber, ShipmentNumber, StreamId};
+use segstream_blocks::Histogram;
 use segstream_wire::Class;
 
 /// The maximum serialization time, at the rate in force, of a datagram above 1500 bytes.
@@ -28,6 +29,11 @@ impl SendHalf {
         self.invalidate_due();
         self.config.class = class;
         self.set_pacing(now);
+    }
+
+    /// From the source's time of each segment to when its verdict was known here, in nanoseconds; *unknown* is no verdict.
+    pub const fn verdict_times(&self) -> &Histogram {
+        &self.verdict_times
     }
 
     /// The class in force.

@@ -7,6 +7,7 @@ use super::{Durable, SendHalf, SenderHalfEvent};
 use core::ops::Range;
 use segstream_base::halves::Verdict;
 use segstream_base::{Instant, Position, Run, SegmentNumber, StreamId, UnitIndex};
+use segstream_blocks::histogram::TIME_BOUNDS_NANOS;
 use segstream_blocks::two_state_loss::LossCounts;
 use segstream_blocks::work::{self, Loop};
 use segstream_wire::{Report, ReportFrame};
@@ -52,7 +53,7 @@ impl SendHalf {
             ReportFrame::Grant { stream, segments, units, end_known } => self.handle_grant_of(now, stream, segments, units, end_known),
             ReportFrame::Complete { stream, first, count } => self.handle_complete(now, stream, first, count),
             ReportFrame::Judged { stream, segment, verdict, units, from, to, ref holes } => {
-                self.handle_judged(stream, segment, verdict, (units, from..to), holes);
+                self.handle_judged(now, stream, segment, verdict, (units, from..to), holes);
                 self.owe_confirmation(now, stream);
             }
             ReportFrame::Request { stream, segment, ref missing, tail_from, length_wanted } => {
@@ -101,7 +102,7 @@ impl SendHalf {
         let Some(stream) = self.streams.get(id) else { return self.owe_confirmation(now, id) };
         // Limit: only segments that exist are looked at, whatever the count says.
         let told = first.max(stream.base)..first.saturating_add(count).min(stream.next_segment());
-        self.settle_complete(id, told);
+        self.settle_complete(now, id, told);
         self.owe_confirmation(now, id);
         self.refresh(id);
     }
@@ -118,6 +119,7 @@ impl SendHalf {
     /// A verdict counts once the whole map of holes has come.
     fn handle_judged(
         &mut self,
+        now: Instant,
         id: StreamId,
         number: SegmentNumber,
         verdict: Verdict,
@@ -129,28 +131,31 @@ impl SendHalf {
             return;
         }
         if let Some(holes) = segment.on_holes(units, &told, holes) {
-            self.settle(id, number, verdict, units, holes);
+            self.settle(now, id, number, verdict, (units, holes));
             self.refresh(id);
         }
     }
 
-    /// Notes a verdict on a segment that had `units` at the receiver; the caller updates the stream counts.
-    fn settle(&mut self, id: StreamId, number: SegmentNumber, verdict: Verdict, units: u32, holes: Vec<Run<UnitIndex>>) {
+    /// Notes a verdict on a segment that had `units` and `holes` at the receiver; the caller updates the stream counts.
+    fn settle(&mut self, now: Instant, id: StreamId, number: SegmentNumber, verdict: Verdict, (units, holes): (u32, Vec<Run<UnitIndex>>)) {
         let Some(stream) = self.streams.get_mut(id) else { return };
-        if stream.settle(number, verdict, Some(units)) {
+        if let Some(source_time) = stream.settle(number, verdict, Some(units)) {
+            self.verdict_times.record(&TIME_BOUNDS_NANOS, now.since(source_time).as_nanos());
             self.tell_judged(id, number..number.next(), verdict, holes);
         }
     }
 
-    /// Notes one verdict without holes on those of `segments` that have none; the caller updates the stream counts.
-    pub(super) fn settle_all(&mut self, id: StreamId, segments: Range<SegmentNumber>, verdict: Verdict) {
+    /// Notes one verdict without holes, which came at `now` or never did, on those of `segments` that have none; the caller updates the stream
+    /// counts.
+    pub(super) fn settle_all(&mut self, id: StreamId, segments: Range<SegmentNumber>, verdict: Verdict, now: Option<Instant>) {
         // Why runs: of small segments a report judges hundreds, and each event goes through all the layers above.
         let mut run = segments.start..segments.start;
         work::note(Loop::Segments, segments.end.since(segments.start) as usize);
         for number in segments.start.up_to(segments.end) {
             let Some(stream) = self.streams.get_mut(id) else { return };
-            if !stream.settle(number, verdict, None) {
-                continue;
+            let Some(source_time) = stream.settle(number, verdict, None) else { continue };
+            if let Some(now) = now {
+                self.verdict_times.record(&TIME_BOUNDS_NANOS, now.since(source_time).as_nanos());
             }
             if run.end < number {
                 self.tell_judged(id, core::mem::replace(&mut run, number..number), verdict, Vec::new());

@@ -50,6 +50,7 @@ pub use durability::Durable;
 use segstream_base::endpoint::Deadline;
 use segstream_base::halves::{Probe, SubmitError, Verdict};
 use segstream_base::{Bandwidth, Bytes, Duration, Instant, Run, SegmentNumber, ShipmentNumber, StreamId, Tolerance, UnitIndex};
+use segstream_blocks::histogram::Histogram;
 use segstream_blocks::loss_history::LossHistory;
 use segstream_wire::contract::{Contract, ContractError};
 use segstream_wire::report::RefuseReason;
@@ -197,6 +198,8 @@ pub struct SendHalf {
     /// No request is answered by repair units; see [`SendHalf::set_unhedged`].
     unhedged: bool,
     pub(crate) events: VecDeque<SenderHalfEvent>,
+    /// From the source's time of each segment to when its verdict was known here, in nanoseconds.
+    verdict_times: Histogram,
     /// Counters.
     pub counters: SenderCounters,
 }
@@ -227,6 +230,7 @@ impl SendHalf {
             coding_target: None,
             unhedged: false,
             events: VecDeque::new(),
+            verdict_times: Histogram::default(),
             counters: SenderCounters::default(),
         };
         half.start_controller(now, config.rate, config.rate.start());
@@ -465,7 +469,7 @@ impl SendHalf {
 
     /// Goes on with what is unfinished, and gives up what is too old.
     pub fn handle_timeout(&mut self, now: Instant) {
-        self.take_turn();
+        self.take_turn(now);
         if self.events.is_empty() && self.events.capacity() > 0 && self.is_over() {
             // Why: an idle sender keeps no memory for events that were taken.
             self.events = VecDeque::new();
@@ -515,7 +519,7 @@ impl SendHalf {
     fn abandon_stream(&mut self, id: StreamId) {
         let Some(stream) = self.streams.get(id) else { return };
         let all = stream.base..stream.next_segment();
-        self.settle_all(id, all, Verdict::Unknown);
+        self.settle_all(id, all, Verdict::Unknown, None);
         self.refresh(id);
     }
 

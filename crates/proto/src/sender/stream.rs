@@ -25,6 +25,11 @@ use std::collections::{BTreeSet, VecDeque};
 /// How many finished segments keep their buffers for reuse.
 const SPARE_SEGMENTS: usize = 64;
 
+/// A source's time as it travels: in whole microseconds.
+pub(crate) const fn whole_micros(source_time: Instant) -> Instant {
+    Instant::from_nanos(source_time.as_nanos() / 1000 * 1000)
+}
+
 /// One outgoing stream.
 #[derive(Debug)]
 pub(crate) struct SendStream {
@@ -177,8 +182,7 @@ impl SendStream {
         segment.opened = bytes.is_none();
         segment.bytes = bytes.unwrap_or(0);
         segment.buffered = if bytes.is_some() { units } else { 0 };
-        // Source times travel in whole microseconds.
-        segment.source_time = Instant::from_nanos(source_time.as_nanos() / 1000 * 1000);
+        segment.source_time = whole_micros(source_time);
         segment.deadline = (!self.contract.lifetime.is_zero()).then(|| now + self.contract.lifetime.into());
         self.buffered_units += segment.buffered;
         let number = self.next_segment();
@@ -417,11 +421,12 @@ impl SendStream {
         self.advance_current();
     }
 
-    /// Takes a verdict on a segment that had `units` at the receiver (`None`: all of them). Returns whether
-    /// it was new.
-    pub(crate) fn settle(&mut self, number: SegmentNumber, verdict: Verdict, units: Option<u32>) -> bool {
-        let Some(segment) = self.get_mut(number).filter(|segment| !segment.judged()) else { return false };
+    /// Takes a verdict on a segment that had `units` at the receiver (`None`: all of them). Returns the
+    /// source's time if it was new.
+    pub(crate) fn settle(&mut self, number: SegmentNumber, verdict: Verdict, units: Option<u32>) -> Option<Instant> {
+        let segment = self.get_mut(number).filter(|segment| !segment.judged())?;
         segment.verdict = Some(verdict);
+        let source_time = segment.source_time;
         if segment.layout.length.is_none() {
             segment.set_length();
         }
@@ -455,7 +460,7 @@ impl SendStream {
         }
         self.current = self.current.max(self.base);
         self.advance_expiry();
-        true
+        Some(source_time)
     }
 
     /// The segments of `range` without a verdict, as runs.

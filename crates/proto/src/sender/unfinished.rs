@@ -47,22 +47,22 @@ impl Unfinished {
 
 impl SendHalf {
     /// `segments` of a stream, which exist, are complete: those without a verdict get it, in this turn or in further ones.
-    pub(super) fn settle_complete(&mut self, id: StreamId, segments: Range<SegmentNumber>) {
+    pub(super) fn settle_complete(&mut self, now: Instant, id: StreamId, segments: Range<SegmentNumber>) {
         let Some(stream) = self.streams.get(id) else { return };
         if self.unfinished.is_empty() && stream.unjudged <= self.unfinished.segments_left {
             // Why only the gaps: a peer may say again what it has said of many, behind an older one that has no verdict.
             for gap in stream.unsettled(segments) {
                 self.unfinished.segments_left -= (gap.end - gap.start).min(self.unfinished.segments_left);
-                self.settle_all(id, gap, Verdict::Complete);
+                self.settle_all(id, gap, Verdict::Complete, Some(now));
             }
             return;
         }
         self.unfinished.complete.entry(id).or_default().insert(segments.start.0..segments.end.0);
-        self.go_on_settling();
+        self.go_on_settling(now);
     }
 
     /// Goes on with what is complete, as far as the turn goes.
-    fn go_on_settling(&mut self) {
+    fn go_on_settling(&mut self, now: Instant) {
         while self.unfinished.segments_left > 0
             && let Some(mut entry) = self.unfinished.complete.first_entry()
         {
@@ -79,18 +79,18 @@ impl SendHalf {
                 entry.remove();
             }
             self.unfinished.segments_left -= end - gap.start;
-            self.settle_all(id, gap.start..end, Verdict::Complete);
+            self.settle_all(id, gap.start..end, Verdict::Complete, Some(now));
             self.refresh(id);
         }
     }
 
     /// A turn: goes on with what is unfinished.
-    pub(super) fn take_turn(&mut self) {
+    pub(super) fn take_turn(&mut self, now: Instant) {
         if self.unfinished.is_empty() {
             return;
         }
         self.invalidate_due();
         self.unfinished.begin_turn();
-        self.go_on_settling();
+        self.go_on_settling(now);
     }
 }

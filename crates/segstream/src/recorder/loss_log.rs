@@ -154,7 +154,7 @@ fn segment(at_ms: f64, connection: u64, judged: &SegmentJudged, lost: u64, missi
         "units_lost": lost,
         "units_repaired": lost - missing,
         "units_missing": missing,
-        "holes": super::frames::holes(&judged.holes),
+        "holes": super::frames::Pairs(&judged.holes),
         "verdict": judged.verdict.name(),
     })
 }
@@ -197,6 +197,7 @@ mod tests {
             holes: hole.and_then(|(start, end)| Run::new(UnitIndex(start), UnitIndex(end))).into_iter().collect(),
             first_arrival: None,
             source_time: crate::Timestamp::ZERO,
+            delay_over_least: None,
         }
     }
 

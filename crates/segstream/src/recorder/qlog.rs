@@ -5,13 +5,16 @@
 //! Invariant: a connection that was never established here gets no file unless this end has asked for it, so that strangers cannot fill a
 //! folder.
 
-use super::frames::{holes, report, state};
+use super::frames::{Pairs, ReportObject, StateObject, report, state};
 use super::{Batch, Origin};
+use crate::Timestamp;
+use segstream_base::UnitIndex;
 use segstream_proto::connection::Role;
 use segstream_proto::error::CloseReason;
 use segstream_proto::trace::{Content, DropCause, PathState, SegmentJudged, Shipments, TraceEvent, Traced};
-use segstream_wire::Part;
-use serde_json::{Value, json};
+use segstream_wire::{Part, Repair};
+use serde::{Serialize, Serializer};
+use serde_json::json;
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufWriter, Write};
@@ -120,52 +123,71 @@ fn create(folder: &std::path::Path, origin: &Origin, begin_ms: f64) -> io::Resul
     Ok(file)
 }
 
-fn write_text(file: &mut impl Write, text: &Value) -> io::Result<()> {
+fn write_text(file: &mut impl Write, text: &impl Serialize) -> io::Result<()> {
     file.write_all(&[RECORD_SEPARATOR])?;
     serde_json::to_writer(&mut *file, text)?;
     file.write_all(b"\n")
 }
 
+/// An event in the file.
+#[derive(Serialize)]
+struct Text<D> {
+    time: f64,
+    name: &'static str,
+    data: D,
+}
+
 fn write_event(file: &mut impl Write, origin: &Origin, traced: &Traced) -> io::Result<()> {
-    let Some((name, data)) = event(&traced.event) else { return Ok(()) };
-    write_text(file, &json!({ "time": origin.unix_ms(traced.at), "name": format!("segstream:{name}"), "data": data }))
+    let time = origin.unix_ms(traced.at);
+    let Some((name, data)) = event(origin, traced) else { return Ok(()) };
+    write_text(file, &Text { time, name, data })
+}
+
+/// The data of an event.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Data<'a> {
+    Nothing {},
+    Closed { reason: &'static str, code: Option<u64> },
+    Remote { remote: String },
+    Shipments(ShipmentsObject<'a>),
+    Dropped { cause: &'static str },
+    Lost { first: u64, count: u64 },
+    Submitted { stream: u32, segment: u64, bytes: Option<u64>, source_ms: f64 },
+    Judged(JudgedObject<'a>),
+    Verdict { stream: u32, first: u64, count: u64, verdict: &'static str, holes: Pairs<'a, UnitIndex> },
+    Path(PathObject),
+    Omitted { count: u64 },
 }
 
 /// The name and the data of an event.
-fn event(event: &TraceEvent) -> Option<(&'static str, Value)> {
-    Some(match event {
-        TraceEvent::Established => ("connection_established", json!({})),
-        TraceEvent::Closed(reason) => ("connection_closed", closed(reason)),
-        TraceEvent::Migrated(remote) => ("peer_migrated", json!({ "remote": remote.to_string() })),
-        TraceEvent::Sent(sent) => ("shipments_sent", shipments(sent)),
-        TraceEvent::Received(received) => ("shipments_received", shipments(received)),
-        TraceEvent::Dropped(cause) => ("datagram_dropped", json!({ "cause": cause_name(*cause) })),
-        TraceEvent::ShipmentsLost { first, count } => ("shipments_lost", json!({ "first": first.0, "count": count })),
-        TraceEvent::SegmentSubmitted { stream, segment, bytes } => {
-            ("segment_submitted", json!({ "stream": stream.0, "segment": segment.0, "bytes": bytes }))
+fn event<'a>(origin: &Origin, traced: &'a Traced) -> Option<(&'static str, Data<'a>)> {
+    Some(match &traced.event {
+        TraceEvent::Established => ("segstream:connection_established", Data::Nothing {}),
+        TraceEvent::Closed(reason) => ("segstream:connection_closed", closed(reason)),
+        TraceEvent::Migrated(remote) => ("segstream:peer_migrated", Data::Remote { remote: remote.to_string() }),
+        TraceEvent::Sent(sent) => ("segstream:shipments_sent", Data::Shipments(shipments(sent))),
+        TraceEvent::Received(received) => ("segstream:shipments_received", Data::Shipments(shipments(received))),
+        TraceEvent::Dropped(cause) => ("segstream:datagram_dropped", Data::Dropped { cause: cause_name(*cause) }),
+        TraceEvent::ShipmentsLost { first, count } => ("segstream:shipments_lost", Data::Lost { first: first.0, count: *count }),
+        TraceEvent::SegmentSubmitted { stream, segment, bytes, source_time } => {
+            let source_ms = origin.unix_ms(*source_time);
+            ("segstream:segment_submitted", Data::Submitted { stream: stream.0, segment: segment.0, bytes: *bytes, source_ms })
         }
-        TraceEvent::SegmentJudged(SegmentJudged { stream, segment, verdict, units, units_lost, holes: missing, .. }) => {
-            let (verdict, missing) = (verdict.name(), holes(missing));
-            let (stream, segment) = (stream.0, segment.0);
-            let data = json!({
-                "stream": stream, "segment": segment, "verdict": verdict, "units": units, "units_lost": units_lost, "holes": missing,
-            });
-            ("segment_judged", data)
-        }
-        TraceEvent::VerdictReceived { stream, segments, verdict, holes: missing } => {
+        TraceEvent::SegmentJudged(told) => ("segstream:segment_judged", Data::Judged(judged(traced.at, told))),
+        TraceEvent::VerdictReceived { stream, segments, verdict, holes } => {
             let (stream, first, count) = (stream.0, segments.start.0, segments.end.0 - segments.start.0);
-            let data = json!({ "stream": stream, "first": first, "count": count, "verdict": verdict.name(), "holes": holes(missing) });
-            ("verdict_received", data)
+            ("segstream:verdict_received", Data::Verdict { stream, first, count, verdict: verdict.name(), holes: Pairs(holes) })
         }
-        TraceEvent::PathUpdated(path) => ("path_updated", path_state(path)),
-        TraceEvent::Omitted(count) => ("events_omitted", json!({ "count": count })),
+        TraceEvent::PathUpdated(path) => ("segstream:path_updated", Data::Path(path_state(path))),
+        TraceEvent::Omitted(count) => ("segstream:events_omitted", Data::Omitted { count: *count }),
         // An event that this version of the recorder does not know.
         _ => return None,
     })
 }
 
 /// Why a connection ended. The peer's sentence is not told: it may be a text of the application.
-fn closed(reason: &CloseReason) -> Value {
+fn closed<'a>(reason: &CloseReason) -> Data<'a> {
     let (reason, code) = match reason {
         CloseReason::ClosedHere => ("closed_here", None),
         CloseReason::ClosedByPeer { code, .. } => ("closed_by_peer", Some(*code)),
@@ -182,7 +204,7 @@ fn closed(reason: &CloseReason) -> Value {
         CloseReason::ProtocolViolation(_) => ("protocol_violation", None),
         _ => ("other", None),
     };
-    json!({ "reason": reason, "code": code })
+    Data::Closed { reason, code }
 }
 
 const fn cause_name(cause: DropCause) -> &'static str {
@@ -193,42 +215,136 @@ const fn cause_name(cause: DropCause) -> &'static str {
     }
 }
 
-fn shipments(shipments: &Shipments) -> Value {
+/// Shipments; of what they can carry that is there which they do.
+#[derive(Serialize)]
+struct ShipmentsObject<'a> {
+    kind: &'static str,
+    first: u64,
+    count: u64,
+    bytes: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    parts: Option<PartObjects<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    repair: Option<RepairObject>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    state: Option<StateObject<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    report: Option<ReportObject<'a>>,
+}
+
+fn shipments(shipments: &Shipments) -> ShipmentsObject<'_> {
     let Shipments { kind, first, count, bytes, content } = shipments;
-    let mut data = json!({ "kind": kind.name(), "first": first.0, "count": count, "bytes": bytes });
+    let none = ShipmentsObject {
+        kind: kind.name(),
+        first: first.0,
+        count: *count,
+        bytes: *bytes,
+        parts: None,
+        repair: None,
+        state: None,
+        report: None,
+    };
     match content {
-        Content::Untold => {}
-        Content::Part(one) => data["parts"] = json!([part(one)]),
-        Content::Parts(parts) => data["parts"] = parts.iter().map(part).collect(),
-        Content::State(told) => data["state"] = state(told),
-        Content::Report(told) => data["report"] = report(told),
+        Content::Untold => none,
+        Content::Part(part) => ShipmentsObject { parts: Some(PartObjects(core::slice::from_ref(part))), ..none },
+        Content::Parts(parts) => ShipmentsObject { parts: Some(PartObjects(parts)), ..none },
+        Content::Repair(told) => ShipmentsObject { repair: Some(repair(told)), ..none },
+        Content::State(told) => ShipmentsObject { state: Some(state(told)), ..none },
+        Content::Report(told) => ShipmentsObject { report: Some(report(told)), ..none },
     }
-    data
 }
 
-fn part(part: &Part) -> Value {
-    let Part { stream, segment, first, count, retransmission, payload_bytes, .. } = part;
-    json!({
-        "stream": stream.0,
-        "segment": segment.0,
-        "first": first.0,
-        "count": count,
-        "retransmission": retransmission,
-        "payload_bytes": payload_bytes,
-    })
+/// Parts of data shipments.
+struct PartObjects<'a>(&'a [Part]);
+
+impl Serialize for PartObjects<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.0.iter().map(part))
+    }
 }
 
-fn path_state(path: &PathState) -> Value {
-    let PathState { rtt, rate, in_flight_bytes, in_flight_cap_bytes, queue_ms, rho, delivery_bps, phase } = path;
-    json!({
-        "rtt_ms_min": rtt.map(|(min, _)| min.as_millis_f64()),
-        "rtt_ms_smoothed": rtt.map(|(_, smoothed)| smoothed.as_millis_f64()),
-        "rate_bps": rate.map(|rate| rate.bits_per_second()),
-        "in_flight_bytes": in_flight_bytes,
-        "in_flight_cap_bytes": in_flight_cap_bytes,
-        "queue_ms": queue_ms,
-        "rho": rho,
-        "delivery_bps": delivery_bps,
-        "phase": phase,
-    })
+#[derive(Serialize)]
+struct PartObject {
+    stream: u32,
+    segment: u64,
+    first: u32,
+    count: u32,
+    retransmission: bool,
+    payload_bytes: u32,
+}
+
+fn part(part: &Part) -> PartObject {
+    let Part { stream, segment, first, count, retransmission, payload_bytes, .. } = *part;
+    PartObject { stream: stream.0, segment: segment.0, first: first.0, count, retransmission, payload_bytes }
+}
+
+/// A run of repair units.
+#[derive(Serialize)]
+struct RepairObject {
+    stream: u32,
+    segment: u64,
+    every: u32,
+    first: u32,
+    count: u32,
+    payload_bytes: u32,
+}
+
+fn repair(repair: &Repair) -> RepairObject {
+    let Repair { stream, segment, every, first, count, payload_bytes } = *repair;
+    RepairObject { stream: stream.0, segment: segment.0, every, first, count, payload_bytes }
+}
+
+#[derive(Serialize)]
+struct JudgedObject<'a> {
+    stream: u32,
+    segment: u64,
+    verdict: &'static str,
+    units: u32,
+    units_lost: u32,
+    holes: Pairs<'a, UnitIndex>,
+    assembly_ms: Option<f64>,
+    delay_over_least_ms: Option<f64>,
+}
+
+/// A segment that was judged `at` a time.
+fn judged(at: Timestamp, judged: &SegmentJudged) -> JudgedObject<'_> {
+    let SegmentJudged { stream, segment, verdict, units, units_lost, holes, first_arrival, delay_over_least, .. } = judged;
+    JudgedObject {
+        stream: stream.0,
+        segment: segment.0,
+        verdict: verdict.name(),
+        units: *units,
+        units_lost: *units_lost,
+        holes: Pairs(holes),
+        assembly_ms: first_arrival.filter(|_| delay_over_least.is_some()).map(|first| at.since(first).as_millis_f64()),
+        delay_over_least_ms: delay_over_least.map(|delay| delay.as_millis_f64()),
+    }
+}
+
+#[derive(Serialize)]
+struct PathObject {
+    rtt_ms_min: Option<f64>,
+    rtt_ms_smoothed: Option<f64>,
+    rate_bps: Option<u64>,
+    in_flight_bytes: u64,
+    in_flight_cap_bytes: Option<u64>,
+    queue_ms: Option<f64>,
+    rho: Option<f64>,
+    delivery_bps: Option<f64>,
+    phase: Option<&'static str>,
+}
+
+fn path_state(path: &PathState) -> PathObject {
+    let PathState { rtt, rate, in_flight_bytes, in_flight_cap_bytes, queue_ms, rho, delivery_bps, phase } = *path;
+    PathObject {
+        rtt_ms_min: rtt.map(|(min, _)| min.as_millis_f64()),
+        rtt_ms_smoothed: rtt.map(|(_, smoothed)| smoothed.as_millis_f64()),
+        rate_bps: rate.map(|rate| rate.bits_per_second()),
+        in_flight_bytes,
+        in_flight_cap_bytes,
+        queue_ms,
+        rho,
+        delivery_bps,
+        phase,
+    }
 }
