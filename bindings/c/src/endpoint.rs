@@ -209,7 +209,12 @@ pub unsafe extern "C" fn segstream_endpoint_close(endpoint: *mut segstream_endpo
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn segstream_stop_accepting(endpoint: *mut segstream_endpoint) -> segstream_status {
     // Safety: as this function's caller promises.
-    guarded(|| unsafe { with(endpoint, |state| Ok(state.endpoint.stop_accepting())) })
+    guarded(|| unsafe {
+        with(endpoint, |state| {
+            state.endpoint.stop_accepting();
+            Ok(())
+        })
+    })
 }
 
 /// Writes the address in use, such as 127.0.0.1:9000, with its zero byte. 64 bytes are enough.

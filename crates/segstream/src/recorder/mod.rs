@@ -31,7 +31,7 @@ const BATCHES_MAX: usize = 4096;
 /// So long the thread lets batches gather when it has written all there were.
 ///
 /// Why: at 1 Gbit/s an endpoint has thousands of turns a second, and to wake a sleeping thread costs it more than all else that recording does.
-const GATHERING: std::time::Duration = std::time::Duration::from_millis(5);
+const GATHERING: Duration = Duration::from_millis(5);
 /// How much memory the events that wait take at most, of all connections together.
 const WAITING_BYTES_MAX: usize = 32 << 20;
 
