@@ -151,10 +151,8 @@ impl Statistics {
     pub(crate) fn of(connection: &Connection) -> Self {
         let (sender, receiver, counters) = (connection.sender_counters(), connection.receiver_counters(), connection.counters);
         let (lost, late) = connection.shipments_lost();
-        let rtt = connection.rtt();
-        let shared = connection.shared_path();
-        let in_flight = connection.in_flight();
-        let times = connection.segment_times();
+        let (rtt, in_flight) = (connection.rtt(), connection.in_flight());
+        let (shared, times) = (connection.shared_path(), connection.segment_times());
         Self {
             shipments_sent: counters.datagrams_sent,
             bytes_sent: counters.bytes_sent,
