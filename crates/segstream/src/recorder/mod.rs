@@ -4,7 +4,7 @@
 //! is `recorder`.
 //!
 //! Invariant: the endpoint never waits for a file. If the recorder falls behind, or its disk takes nothing any more, events are dropped and
-//! counted: what waits is bounded ([`BATCHES_MAX`], [`WAITING_BYTES_MAX`]). Nothing is recorded that tells a key, a token, payload, or a
+//! counted: what waits is bounded (`BATCHES_MAX`, `WAITING_BYTES_MAX`). Nothing is recorded that tells a key, a token, payload, or a
 //! label of a stream.
 
 mod frames;
