@@ -97,9 +97,9 @@ def completed(settings: Settings) -> EndpointSettings:
     if unknown:
         raise TypeError(f"unknown settings {sorted(unknown)}; known are {sorted(Settings.__annotations__)}")
     given = cast("dict[str, Any]", dict(settings))
-    files = {name: None if given.get(name) is None else os.fspath(given[name]) for name in _FILES}
+    files: dict[str, Any] = {name: None if given.get(name) is None else os.fspath(given[name]) for name in _FILES}
     numbers = given.keys() - _SWITCHES - _TIMES - _OTHERS - set(_FILES)
-    completed = {
+    completed: dict[str, Any] = {
         **files,
         "allow": list(given.get("allow", [])),
         "admission": given.get("admission"),
