@@ -54,19 +54,19 @@ impl Noise {
     /// Noise below `least` seconds is none, unless falls have shown it.
     pub(super) fn on_arrivals(&mut self, now: Instant, tau: f64, bytes: f64, beta: f64, share: f64, least: f64) {
         self.ahead = (self.ahead + bytes / (SHARES * share.max(1.0)) - beta).clamp(0.0, MOST / SHARES);
-        let second = self.second_of(now);
-        self.peaks.retain(|(of, _)| second.abs_diff(*of) < SECONDS);
-        self.note(second, self.ahead);
-        let most = self.lasting(second);
-        let proven = self.proven.is_some_and(|of| second.abs_diff(of) < BELIEVED);
+        let second = self.look_at(now);
+        self.peaks.retain(|(of, _)| second - of < SECONDS);
+        self.note(self.ahead);
+        let most = self.lasting();
+        let proven = self.proven.is_some_and(|of| second - of < BELIEVED);
         let (filtered, least) = if proven { (0.0, STAMPS) } else { (STAMPS + PART * tau, least) };
         let noise = SHARES * most - filtered;
         self.noise = if noise < least { 0.0 } else { noise };
     }
 
     /// By how much arrivals run ahead at most, as far as half of the last seconds have shown it.
-    fn lasting(&mut self, second: u64) -> f64 {
-        let seconds = second.min(SECONDS) as usize;
+    fn lasting(&self) -> f64 {
+        let seconds = self.second.min(SECONDS) as usize;
         let mut peaks = [0.0; SECONDS as usize];
         for (peak, (_, most)) in peaks.iter_mut().zip(&self.peaks) {
             *peak = *most;
@@ -75,8 +75,8 @@ impl Noise {
         peaks[0].min(MEDIANS * peaks[seconds.div_ceil(2) - 1])
     }
 
-    /// The number of the second of `now`, among those looked at.
-    fn second_of(&mut self, now: Instant) -> u64 {
+    /// The second of `now` is looked at. Returns its number, which never falls.
+    fn look_at(&mut self, now: Instant) -> u64 {
         let clock = now.as_nanos() / 1_000_000_000;
         if self.second == 0 || clock != self.clock {
             (self.clock, self.second) = (clock, self.second + 1);
@@ -84,10 +84,10 @@ impl Noise {
         self.second
     }
 
-    fn note(&mut self, second: u64, ahead: f64) {
+    fn note(&mut self, ahead: f64) {
         match self.peaks.last_mut() {
-            Some((of, most)) if *of == second => *most = most.max(ahead),
-            _ if SHARES * ahead > STAMPS => self.peaks.push((second, ahead)),
+            Some((of, most)) if *of == self.second => *most = most.max(ahead),
+            _ if SHARES * ahead > STAMPS => self.peaks.push((self.second, ahead)),
             _ => {}
         }
     }
@@ -102,9 +102,8 @@ impl Noise {
     /// What ended start-up was no queue: the delay fell by `fall` seconds of what was held to be one.
     pub(super) fn on_fall(&mut self, now: Instant, fall: f64) {
         let most = ((self.noise + fall) / SHARES).min(MOST / SHARES);
-        let second = self.second_of(now);
-        self.note(second, most);
-        self.proven = Some(second);
+        self.proven = Some(self.look_at(now));
+        self.note(most);
     }
 
     /// Seconds.
