@@ -10,6 +10,8 @@ const FOUND: &[(u64, &str)] = &[
     (89_726, "every answer to a connection request was lost, which the checker took for a fault"),
     (100_677, "five shipments a second of small units take longer than the checker waited"),
     (113_566, "a peer at a low rate answered repeated DRs too late, so that a close lost its segments"),
+    (171_767, "the states of a fixed rate filled a narrow path and kept the last data out"),
+    (173_291, "the states of a fixed rate filled a narrow path and kept the last data out"),
     (179_661, "spare buffers of a stream were kept after it had been retired"),
 ];
 

@@ -21,6 +21,8 @@ const SPAN_ROUND_TRIPS: u64 = 10;
 const SHARE: u64 = 10;
 /// So much must have been sent in that time: a few lost statements of an idle sender are no overload.
 const SENT_LEAST: u64 = 64 * 1024;
+/// Where less than one of so many bytes arrives, the sender's own states may fill the path.
+const CROWDED: u64 = 2;
 /// What was told, kept.
 const KEPT: usize = 64;
 
@@ -65,6 +67,17 @@ impl CircuitBreaker {
         let little = sent >= SENT_LEAST && received < sent / SHARE;
         (span_told >= span && little).then_some(Broken { sent, received, span: span_told })
     }
+
+    /// Whether less than half of what left between the last two acknowledged exchanges has arrived.
+    pub(crate) fn is_crowded(&self) -> bool {
+        let mut newest = self.acked.iter().rev();
+        match (newest.next(), newest.next()) {
+            (Some(&(_, sent, received)), Some(&(_, sent_before, received_before))) => {
+                received.saturating_sub(received_before).saturating_mul(CROWDED) < sent - sent_before
+            }
+            _ => false,
+        }
+    }
 }
 
 #[cfg(test)]
@@ -88,6 +101,17 @@ mod tests {
         assert_eq!(breaks(|_| 50, Duration::from_secs(2), 1_000_000), Some(20));
         assert_eq!(breaks(|_| 150, rtt, 1_000_000), None);
         assert_eq!(breaks(|_| 0, rtt, 100), None, "hardly anything was sent");
+    }
+
+    #[test]
+    fn a_path_is_crowded_when_half_of_the_last_second_is_lost() {
+        let (mut breaker, rtt) = (CircuitBreaker::default(), Duration::from_millis(40));
+        let mut told = |second, sent, received| {
+            breaker.on_acked(Instant::ZERO + Duration::from_secs(second), sent, received, rtt);
+            breaker.is_crowded()
+        };
+        let seconds = [(0, 1000, 0), (1, 2000, 499), (2, 3000, 999), (3, 4000, 1400), (4, 5000, 2400)];
+        assert_eq!(seconds.map(|(second, sent, received)| told(second, sent, received)), [false, true, false, true, false]);
     }
 
     #[test]

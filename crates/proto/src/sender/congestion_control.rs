@@ -235,10 +235,13 @@ impl SendHalf {
         } else if self.config.circuit_breaker
             && matches!(self.config.rate, Rate::Fixed(_))
             && let Some(acked) = self.path.congestion.exchanges.acked()
-            && let Some(broken) = self.path.breaker.on_acked(acked.departure.at, acked.departure.bytes, acked.arrived.bytes, rtt)
         {
-            self.path.breaker.reset();
-            self.events.push_back(SenderHalfEvent::CircuitBroken(broken));
+            let broken = self.path.breaker.on_acked(acked.departure.at, acked.departure.bytes, acked.arrived.bytes, rtt);
+            self.state_timer.on_carried(self.path.breaker.is_crowded());
+            if let Some(broken) = broken {
+                self.path.breaker.reset();
+                self.events.push_back(SenderHalfEvent::CircuitBroken(broken));
+            }
         }
     }
 

@@ -8,7 +8,8 @@
 //! - unjudged data, or no report yet: every long period; otherwise: the keep-alive.
 //!
 //! Invariant: while anything is unjudged or unconfirmed, a state is due, and its number is above every shipment sent before. Unanswered
-//! states back off to one every quarter of a round trip, 10 to 200 ms, and never stop.
+//! states back off to one every quarter of a round trip, 10 to 200 ms, and never stop. So do those of a fixed rate on a path that loses
+//! more than half (RFC 8085 3.1: control traffic responds to congestion too).
 
 use super::segment::SendSegment;
 use super::stream::{FirstTime, SendStream};
@@ -36,6 +37,26 @@ const SLOWEST: Duration = Duration::from_millis(200);
 /// noticed within a few round trips.
 const SLOWEST_LEAST: Duration = Duration::from_millis(10);
 
+/// The spacing is doubled so often at most.
+const DOUBLINGS_MOST: u32 = 10;
+
+/// Why states are further apart than the situation asks.
+#[derive(Clone, Copy, Debug, Default)]
+struct Backoff {
+    /// States sent since the last report came.
+    unanswered: u32,
+    /// Seconds in which less than half of a fixed rate arrived, less those in which more did.
+    crowded: u32,
+}
+
+impl Backoff {
+    /// How often the spacing is doubled: for every eight unanswered states beyond the first [`UNANSWERED`], and for every second on a
+    /// crowded path.
+    fn doublings(self) -> u32 {
+        (self.unanswered.saturating_sub(UNANSWERED) / 8 + self.crowded).min(DOUBLINGS_MOST)
+    }
+}
+
 /// The timer of the sender's state.
 #[derive(Debug)]
 pub(super) struct StateTimer {
@@ -50,8 +71,7 @@ pub(super) struct StateTimer {
     pub(super) confirmed: Confirmed,
     /// A state has confirmed a report.
     confirms: bool,
-    /// States sent since the last report came.
-    unanswered: u32,
+    backoff: Backoff,
     /// States sent since the last data shipment.
     since_data: u32,
     /// Segments judged since the last state.
@@ -75,7 +95,7 @@ impl StateTimer {
             round_trip: Duration::ZERO,
             confirmed: Confirmed::default(),
             confirms: false,
-            unanswered: 0,
+            backoff: Backoff::default(),
             since_data: 0,
             judged: 0,
             reclass: None,
@@ -122,6 +142,7 @@ impl StateTimer {
     /// Connection migration: the round trip of the new path is unknown, and the next state measures it first.
     pub(super) fn on_path_change(&mut self, now: Instant) {
         self.round_trip = Duration::ZERO;
+        self.backoff.crowded = 0;
         self.period = ReportPeriod::new(now);
         self.schedule_immediate(now);
     }
@@ -159,11 +180,17 @@ impl StateTimer {
 
     /// Whether reports arrive.
     pub(super) const fn is_answered(&self) -> bool {
-        self.unanswered < UNANSWERED
+        self.backoff.unanswered < UNANSWERED
     }
 
     pub(super) const fn on_answer(&mut self) {
-        self.unanswered = 0;
+        self.backoff.unanswered = 0;
+    }
+
+    /// What the path made of the last second of a fixed rate: `crowded` if less than half of it arrived.
+    pub(super) fn on_carried(&mut self, crowded: bool) {
+        let seconds = self.backoff.crowded;
+        self.backoff.crowded = if crowded { (seconds + 1).min(DOUBLINGS_MOST) } else { seconds.saturating_sub(1) };
     }
 
     /// Data has left. Returns whether states had been sent since the last.
@@ -181,9 +208,9 @@ impl StateTimer {
         self.busy_since = now;
     }
 
-    /// `period`, doubled for every eight unanswered states beyond the first [`UNANSWERED`].
+    /// `period`, doubled as the back-off says.
     fn slowed(&self, period: Duration) -> Duration {
-        let doublings = (self.unanswered.saturating_sub(UNANSWERED) / 8).min(10);
+        let doublings = self.backoff.doublings();
         let slowest = if self.round_trip.is_zero() { SLOWEST } else { (self.round_trip / 4).clamp(SLOWEST_LEAST, SLOWEST) };
         (period * (1 << doublings)).min(slowest.max(period))
     }
@@ -194,7 +221,8 @@ impl StateTimer {
             return self.slowed(self.period.error());
         }
         let quick = self.round_trip / 8 / (u64::from(reorder) + 1);
-        quick.max(Duration::from_micros(200)).min(self.period.error())
+        let quick = quick.max(Duration::from_micros(200)).min(self.period.error());
+        if self.backoff.crowded > 0 { self.slowed(quick) } else { quick }
     }
 }
 
@@ -261,14 +289,14 @@ impl SendHalf {
         self.state_timer.immediate_at = None;
         self.state_timer.judged = 0;
         self.state_timer.confirms |= self.state_timer.confirmed.highest.is_some();
-        self.state_timer.unanswered = self.state_timer.unanswered.saturating_add(1);
+        self.state_timer.backoff.unanswered = self.state_timer.backoff.unanswered.saturating_add(1);
         self.state_timer.since_data = self.state_timer.since_data.saturating_add(1);
         self.on_state_sent(now, number, &state);
         (number, Outgoing::State(Box::new(state)))
     }
 
     fn overdue(&self, now: Instant) -> Overdue {
-        let echoed = if self.state_timer.unanswered < REPORTS_STAY_AWAY { self.path.echo } else { Some(ShipmentNumber(u64::MAX)) };
+        let echoed = if self.state_timer.backoff.unanswered < REPORTS_STAY_AWAY { self.path.echo } else { Some(ShipmentNumber(u64::MAX)) };
         Overdue { ended_by: now - self.state_timer.round_trip - self.state_timer.period.error(), echoed }
     }
 
