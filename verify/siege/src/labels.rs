@@ -33,8 +33,19 @@ struct Seen {
     order: VecDeque<Tail>,
     sealed: BTreeMap<&'static str, Vec<Vec<u8>>>,
     opened: BTreeSet<&'static str>,
-    /// What the next data shipments say instead of what they would, and of which kind they are.
-    forged: VecDeque<(Kind, Vec<u8>)>,
+    /// What the next data shipments say instead of what they would.
+    forged: VecDeque<Forged>,
+}
+
+/// What a data shipment says instead of what it would.
+#[derive(Clone, Debug)]
+pub struct Forged {
+    /// Of which kind the shipment is then.
+    pub kind: Kind,
+    /// Its body, as far as it has room.
+    pub body: Vec<u8>,
+    /// Fills the rest, so that the whole can be read.
+    pub fill: fn(&mut [u8]),
 }
 
 impl Labels {
@@ -64,28 +75,18 @@ impl Labels {
         self.seen().sealed.values().flatten().cloned().collect()
     }
 
-    /// The next data shipment says this, as far as it has room; what is left of it is not readable.
-    pub fn forge(&self, body: Vec<u8>) {
-        self.seen().forged.push_back((Kind::Data, body));
+    /// The next data shipment says this.
+    pub fn forge(&self, forged: Forged) {
+        self.seen().forged.push_back(forged);
     }
 
-    /// The next data shipment is a report that says this, and to its end what says nothing.
-    pub fn forge_report(&self, body: Vec<u8>) {
-        self.seen().forged.push_back((Kind::Report, body));
-    }
-
-    /// Puts a forged body into a data shipment that is about to be sealed. Returns its kind.
-    fn replace(&self, body: &mut [u8]) -> Kind {
-        let Some((kind, forged)) = self.seen().forged.pop_front() else { return Kind::Data };
+    /// Puts a forged body into a data shipment that is about to be sealed. Returns its kind then, if there is one to forge.
+    fn replace(&self, body: &mut [u8]) -> Option<Kind> {
+        let Forged { kind, body: forged, fill } = self.seen().forged.pop_front()?;
         let length = forged.len().min(body.len());
         body[..length].copy_from_slice(&forged[..length]);
-        let rest = &mut body[length..];
-        if kind == Kind::Report {
-            fill_report(rest);
-        } else {
-            rest.fill(0xff);
-        }
-        kind
+        fill(&mut body[length..]);
+        Some(kind)
     }
 
     fn note_sealed(&self, kind: &'static str, shipment: &[u8]) {
@@ -106,13 +107,6 @@ impl Labels {
 
 fn kind(shipment: &[u8]) -> Option<&'static str> {
     Header::decode(&mut Reader::new(shipment)).ok().map(|header| header.kind.name())
-}
-
-/// Fills a report to its end with MAX_STREAMS of 0, which says nothing: in two bytes each, and in three where the length is odd.
-fn fill_report(rest: &mut [u8]) {
-    let (odd, even) = rest.split_at_mut(if rest.len() % 2 == 1 && rest.len() > 2 { 3 } else { 0 });
-    odd.iter_mut().zip([0x18, 0x40, 0x00]).for_each(|(byte, with)| *byte = with);
-    even.chunks_mut(2).for_each(|frame| frame.iter_mut().zip([0x18, 0x00]).for_each(|(byte, with)| *byte = with));
 }
 
 /// TLS whose shipments are labelled.
@@ -169,10 +163,10 @@ impl Session for LabelledSession {
         let end = shipment.len().saturating_sub(self.session.seal_bytes());
         if kind == Some(Kind::Data.name())
             && let Some(body) = shipment.get_mut(HEADER_BYTES..end)
-            && self.labels.replace(body) == Kind::Report
+            && let Some(forged) = self.labels.replace(body)
         {
             // The kind of a shipment is in the lower half of its first byte (spec 2.1).
-            shipment[0] = shipment[0] & 0xf0 | Kind::Report as u8;
+            shipment[0] = shipment[0] & 0xf0 | forged as u8;
         }
         self.session.seal(level, number, shipment);
         if let Some(kind) = kind {

@@ -3,7 +3,7 @@
 
 #![cfg(target_os = "linux")]
 
-use segstream_siege::attacks::{Attack, Siege, crowded, flipped, flood, forged, load, receiver, replayed, served, spoofed};
+use segstream_siege::attacks::{Attack, Siege, crowded, flipped, flood, forged, load, receiver, replayed, served, spoofed, statements};
 use segstream_siege::outcome::Outcome;
 use std::sync::Mutex;
 
@@ -103,4 +103,9 @@ fn a_transfer_keeps_its_promises_under_hostile_load() {
 #[test]
 fn a_served_receiver_whose_reports_cost_much_ends_nothing_and_takes_no_more_memory_than_there_was_sent() {
     holds(&attack(receiver::costly_reports, &[]));
+}
+
+#[test]
+fn a_served_peer_whose_states_cost_much_takes_no_more_memory_than_it_was_granted() {
+    holds(&attack(statements::costly_states, &[]));
 }

@@ -149,7 +149,8 @@ impl RecvHalf {
         freed > 0 || oldest == number
     }
 
-    /// The class has changed, on which requests depend: all segments are evaluated, those that one turn does not reach in further ones.
+    /// Error control has begun or ended, on which requests depend: all segments are evaluated, those that one turn does not reach in further
+    /// ones.
     pub(super) fn reevaluate_all(&mut self, now: Instant) {
         for place in 0..self.streams.len() {
             self.unfinished.sweep(self.streams.number(place), self.streams[place].base);

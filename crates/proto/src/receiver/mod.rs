@@ -231,6 +231,7 @@ impl RecvHalf {
     #[inline]
     pub fn on_shipment(&mut self, received: Instant, number: ShipmentNumber, datagram_bytes: u64) -> bool {
         self.unfinished.begin_turn();
+        self.unfinished.earn(datagram_bytes);
         let marked = self.arrivals.take_mark();
         if matches!(self.detector.on_arrival(number.0), Arrival::Duplicate | Arrival::TooOld) {
             return false;
@@ -404,7 +405,8 @@ impl RecvHalf {
             let limited = asked.is_limited(!rate.is_zero()) || self.config.unlimited;
             let class = if within && limited { asked } else { self.config.class };
             self.reports.composition.on_class_change(change, class);
-            if class != core::mem::replace(&mut self.config.class, class) {
+            let before = core::mem::replace(&mut self.config.class, class);
+            if class.error_control() != before.error_control() {
                 self.reevaluate_all(now);
             }
         }

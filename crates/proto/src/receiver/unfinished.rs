@@ -19,6 +19,11 @@ const PLACES_A_TURN: u64 = 16_384;
 /// Segments of which one turn notes that their verdict is confirmed (spec 11.4).
 const CONFIRMATIONS_A_TURN: u64 = 4096;
 
+/// Segments that sweeps may look at before they have to be earned: a window of the most segments (spec 11.2).
+const SWEPT_AT_FIRST: u64 = 65_536;
+/// So many bytes that arrive earn one more. Why: a change of class is a few bytes, and each has all segments looked at.
+const BYTES_A_SWEPT_SEGMENT: u64 = 4;
+
 /// What is not finished.
 #[derive(Debug, Default)]
 pub(super) struct Unfinished {
@@ -30,6 +35,8 @@ pub(super) struct Unfinished {
     pub(super) places_left: u64,
     /// Segments whose confirmation this turn may still note.
     pub(super) confirmations_left: u64,
+    /// Segments that sweeps have looked at, less those that were earned.
+    swept: u64,
     /// Whether anything may be unfinished. Why: that is asked for with every datagram.
     pub(super) any: bool,
     /// Boxed: nearly every connection has none, and each would carry their size.
@@ -57,6 +64,14 @@ impl Unfinished {
         self.confirmations_left = CONFIRMATIONS_A_TURN;
     }
 
+    /// So many bytes have arrived: sweeps may go on.
+    pub(super) fn earn(&mut self, bytes: u64) {
+        if self.swept > 0 {
+            self.swept = self.swept.saturating_sub(bytes / BYTES_A_SWEPT_SEGMENT);
+            self.any |= self.is_due();
+        }
+    }
+
     /// A stream has segments that can leave its queue and have not, because there were too many for a turn.
     pub(super) fn retire(&mut self, stream: StreamId) {
         self.lists().retiring.insert(stream);
@@ -73,22 +88,26 @@ impl Unfinished {
         *target = to.max(*target);
     }
 
-    /// All segments of a stream are evaluated, from `base` on.
+    /// All segments of a stream are evaluated, from `base` on, as far as that is earned.
     pub(super) fn sweep(&mut self, stream: StreamId, base: SegmentNumber) {
         self.lists().sweeps.insert(stream, base);
     }
 
-    /// The next segment of a sweep; `bounds` are the first segment of a stream and the one behind its last.
+    /// The next segment of a sweep, if one is earned; `bounds` are the first segment of a stream and the one behind its last.
     pub(super) fn next_swept(
         &mut self,
         bounds: impl Fn(StreamId) -> Option<(SegmentNumber, SegmentNumber)>,
     ) -> Option<(StreamId, SegmentNumber)> {
+        if self.swept >= SWEPT_AT_FIRST {
+            return None;
+        }
         let sweeps = &mut self.lists.as_mut()?.sweeps;
         while let Some(mut entry) = sweeps.first_entry() {
             let (stream, next) = (*entry.key(), *entry.get());
             match bounds(stream) {
                 Some((base, end)) if next.max(base) < end => {
                     *entry.get_mut() = next.max(base).next();
+                    self.swept += 1;
                     return Some((stream, next.max(base)));
                 }
                 _ => _ = entry.remove(),
@@ -109,7 +128,8 @@ impl Unfinished {
     }
 
     fn is_due(&self) -> bool {
-        self.lists.as_ref().is_some_and(|lists| !lists.is_empty())
+        let may_sweep = self.swept < SWEPT_AT_FIRST;
+        self.lists.as_ref().is_some_and(|lists| lists.has_more_than_sweeps() || may_sweep && !lists.sweeps.is_empty())
     }
 
     /// Lists that are empty need no memory.
@@ -120,7 +140,11 @@ impl Unfinished {
 
 impl Lists {
     fn is_empty(&self) -> bool {
-        self.retiring.is_empty() && self.frontiers.is_empty() && self.segments.is_empty() && self.sweeps.is_empty()
+        !self.has_more_than_sweeps() && self.sweeps.is_empty()
+    }
+
+    fn has_more_than_sweeps(&self) -> bool {
+        !(self.retiring.is_empty() && self.frontiers.is_empty() && self.segments.is_empty())
     }
 }
 

@@ -6,7 +6,8 @@
 //! - [`flipped`]: every byte of every kind of shipment changed; datagrams cut short and blown up;
 //! - [`flood`]: as many handshakes as can be;
 //! - [`crowded`]: unknown peers at a victim that has nearly its maximum of connections;
-//! - [`served`]: a peer with an admitted key whose frames cost as much as frames can; [`receiver`]: one that is sent to, and its reports;
+//! - [`served`]: a peer with an admitted key whose parts cost as much as parts can; [`statements`]: the same with its states;
+//!   [`receiver`]: one that is sent to, and its reports; [`tries`]: what these have in common;
 //! - [`load`]: 20,000 hostile datagrams a second beside a live transfer.
 //!
 //! Called by the command and by tests, which attack on a small scale. Invariant: every attack has a victim of its own,
@@ -21,6 +22,8 @@ pub mod receiver;
 pub mod replayed;
 pub mod served;
 pub mod spoofed;
+pub mod statements;
+mod tries;
 
 use crate::attacker::Tally;
 use crate::client::{Client, Transfer};
@@ -69,6 +72,7 @@ pub const ATTACKS: &[(&str, Attack)] = &[
     ("flood-one-host", flood::of_one_host),
     ("crowded", crowded::unknown_peers_at_a_busy_victim),
     ("served", served::costly_parts),
+    ("statements", statements::costly_states),
     ("receiver", receiver::costly_reports),
     ("load", load::beside_a_transfer),
 ];

@@ -8,7 +8,8 @@
 //! before it was sealed.
 
 use super::Siege;
-use super::served::{BODY_BYTES, DATAGRAMS, Measured, PAUSE, Peer, REST, outcome, spent};
+use super::tries::{self, BODY_BYTES, Peer};
+use crate::labels::Forged;
 use crate::outcome::Outcome;
 use crate::victim::{LARGE_UNITS, SMALL_SEGMENTS};
 use segstream::{Contract, Run, SegmentNumber, StreamId, UnitIndex, Verdict};
@@ -16,7 +17,7 @@ use segstream_base::codec::Writer;
 use segstream_base::random::{Random, Seed};
 use segstream_base::{Duration, Position, ReportNumber, ShipmentNumber};
 use segstream_wire::report::{RUNS_MAX, Runs};
-use segstream_wire::{Report, ReportFrame};
+use segstream_wire::{Kind, Report, ReportFrame};
 
 /// The streams of the victim: one large segment, and many small ones.
 const LARGE: StreamId = StreamId(0);
@@ -60,7 +61,7 @@ fn frames(random: &mut Random, tried: usize) -> Vec<ReportFrame> {
 fn body(number: u64, echo: u64, frames: Vec<ReportFrame>) -> Vec<u8> {
     let mut report = Report { number: ReportNumber(number), echo: Some(ShipmentNumber(echo)), reorder: 3, ..Report::default() };
     for frame in frames {
-        if report.encoded_len() + frame.encoded_len() <= BODY_BYTES - 8 {
+        if report.encoded_len() + frame.encoded_len() <= BODY_BYTES {
             report.frames.push(frame);
         }
     }
@@ -74,8 +75,7 @@ fn body(number: u64, echo: u64, frames: Vec<ReportFrame>) -> Vec<u8> {
 /// # Errors
 /// When the victim fails.
 pub fn costly_reports(siege: &Siege) -> anyhow::Result<Outcome> {
-    let tries = if siege.small { 8 } else { 100 };
-    let mut victim = siege.process(&["victim", "--anyone", "--talks"])?;
+    let victim = siege.process(&["victim", "--anyone", "--talks"])?;
     let (mut attacker, mut honest) = (Peer::connect(&victim, Contract::default())?, Peer::connect(&victim, Contract::default())?);
     let until = std::time::Instant::now() + std::time::Duration::from(HEAD_START);
     while std::time::Instant::now() < until {
@@ -83,32 +83,11 @@ pub fn costly_reports(siege: &Siege) -> anyhow::Result<Outcome> {
         honest.client.serve(Duration::from_millis(20))?;
     }
     honest.round_trip()?;
-    let before = victim.report()?;
-    let (mut measured, mut random, mut number) = (Measured::default(), Seed(2).stream("receiver"), 1 << 20);
-    let mut forge = |attacker: &mut Peer, tried: usize, count: usize| -> anyhow::Result<()> {
-        for _ in 0..count {
-            number += 1;
-            attacker.client.labels.forge_report(body(number, number % SENT, frames(&mut random, tried)));
-            attacker.client.send(attacker.id, BODY_BYTES)?;
-            attacker.client.serve(PAUSE)?;
-        }
-        Ok(())
-    };
-    for tried in 0..tries {
-        measured.idle.push(spent(&mut victim, || {
-            std::thread::sleep(std::time::Duration::from_millis(DATAGRAMS as u64));
-            Ok(())
-        })?);
-        measured.spent.push(spent(&mut victim, || forge(&mut attacker, tried, DATAGRAMS))?);
-        honest.client.serve(REST)?;
-        measured.quiet.push(honest.round_trip()?);
-        honest.client.serve(REST)?;
-        forge(&mut attacker, tried, 1)?;
-        measured.loud.push(honest.round_trip()?);
-    }
-    let after = victim.report()?;
-    anyhow::ensure!(after.connections == 2, "a connection has ended: {} are left", after.connections);
-    let (sent, answered) = attacker.client.tallies();
-    victim.end()?;
-    Ok(outcome(siege, "receiver", measured, (sent, answered), (&before, &after)))
+    let (mut random, mut number) = (Seed(2).stream("receiver"), 1 << 20);
+    tries::run(siege, "receiver", (victim, attacker, honest), if siege.small { 8 } else { 100 }, |tried| {
+        number += 1;
+        // Filled up with MAX_STREAMS of 0, which says nothing.
+        let body = body(number, number % SENT, frames(&mut random, tried));
+        Forged { kind: Kind::Report, body, fill: |rest| tries::fill_with_frames(rest, 0x18) }
+    })
 }
