@@ -127,9 +127,10 @@ impl Stage {
             .stderr(Stdio::piped())
             .spawn()?;
         let mut lines = BufReader::new(receiver.stderr.take().context("its standard error is a pipe")?).lines();
-        let (mut address, mut key) = (None, None);
+        let (mut address, mut key, mut said) = (None, None, String::new());
         while key.is_none() {
-            let line = lines.next().context("recv has ended")??;
+            let Some(line) = lines.next().transpose()? else { bail!("recv has ended: {said}") };
+            said.push_str(&line);
             if let Some(listens) = line.strip_prefix("listening on ") {
                 address = Some(listens.to_owned());
             }

@@ -59,9 +59,63 @@ pub fn counted<T>(work: impl FnOnce() -> T) -> (T, u64) {
     (result, sum() - before)
 }
 
+/// The work of an endpoint against the bytes that have caused it (spec 11.4): what every harness holds it to.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Budget {
+    steps: u64,
+    bytes: u64,
+}
+
+impl Budget {
+    /// Steps for each byte that has left or arrived.
+    pub const STEPS_PER_BYTE: u64 = 4;
+    /// Steps before the first bytes.
+    pub const STEPS_AT_FIRST: u64 = 4 * TURN_STEPS;
+
+    /// So many bytes have left or arrived.
+    pub const fn on_bytes(&mut self, bytes: u64) {
+        self.bytes += bytes;
+    }
+
+    /// One turn took so many steps.
+    ///
+    /// # Errors
+    /// With what was exceeded, when that is more than a turn may take, or more than all bytes so far are worth.
+    pub fn on_turn(&mut self, steps: u64) -> Result<(), String> {
+        if steps > TURN_STEPS {
+            return Err(format!("a turn takes {steps} steps of {TURN_STEPS} that it may"));
+        }
+        self.on_work(steps)
+    }
+
+    /// Several turns took so many steps together.
+    ///
+    /// # Errors
+    /// With what was exceeded, when that is more than all bytes so far are worth.
+    pub fn on_work(&mut self, steps: u64) -> Result<(), String> {
+        self.steps += steps;
+        let most = Self::STEPS_AT_FIRST + Self::STEPS_PER_BYTE * self.bytes;
+        if self.steps > most {
+            return Err(format!("{} bytes have caused {} steps of {most} that they may", self.bytes, self.steps));
+        }
+        Ok(())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_budget_is_a_turn_and_what_the_bytes_are_worth() {
+        let mut budget = Budget::default();
+        assert!((0..4).all(|_| budget.on_turn(TURN_STEPS).is_ok()));
+        budget.on_bytes(10);
+        assert_eq!(budget.on_turn(40), Ok(()));
+        assert_eq!(budget.on_turn(1), Err("10 bytes have caused 80041 steps of 80040 that they may".into()));
+        assert_eq!(Budget::default().on_turn(TURN_STEPS + 1), Err("a turn takes 20001 steps of 20000 that it may".into()));
+        assert_eq!(Budget::default().on_work(TURN_STEPS + 1), Ok(()));
+    }
 
     #[test]
     fn what_is_noted_is_counted_by_name_and_in_sum() {

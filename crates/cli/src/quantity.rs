@@ -61,7 +61,9 @@ pub(crate) fn bandwidth(text: &str) -> Result<Bandwidth, String> {
 /// A size in bytes: `1200`, `64KiB`, `1MiB`, `200MB`.
 pub(crate) fn bytes(text: &str) -> Result<Bytes, String> {
     let refused = || {
-        format!("\"{text}\" is not a size; write a number of bytes, or a number with a suffix (KiB, MiB, GiB, kB, MB or GB), such as 1MiB")
+        format!(
+            "\"{text}\" is not a size; write a number of bytes, or a number with a suffix (KiB, MiB, GiB, TiB, kB, MB, GB or TB), such as 1MiB"
+        )
     };
     let (number, measure) = split(text).ok_or_else(refused)?;
     let scale = match measure.to_ascii_lowercase().as_str() {
@@ -69,9 +71,11 @@ pub(crate) fn bytes(text: &str) -> Result<Bytes, String> {
         "kib" => 1024.0,
         "mib" => 1024.0 * 1024.0,
         "gib" => 1024.0 * 1024.0 * 1024.0,
+        "tib" => 1024.0 * 1024.0 * 1024.0 * 1024.0,
         "kb" => 1e3,
         "mb" => 1e6,
         "gb" => 1e9,
+        "tb" => 1e12,
         _ => return Err(refused()),
     };
     let value = number * scale;
@@ -124,6 +128,7 @@ mod tests {
         assert_eq!(bandwidth("500mbit"), Ok(Bandwidth::from_megabits_per_second(500)));
         assert_eq!(bandwidth("2.5 Gbit/s"), Ok(Bandwidth::from_megabits_per_second(2500)));
         assert_eq!(bytes("1MiB"), Ok(Bytes::new(1 << 20)));
+        assert_eq!(bytes("2TiB"), Ok(Bytes::new(2 << 40)));
         assert_eq!(bytes("1200"), Ok(Bytes::new(1200)));
         assert_eq!(bytes("1.5kB"), Ok(Bytes::new(1500)));
     }

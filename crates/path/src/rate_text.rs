@@ -12,8 +12,18 @@ use segstream_base::{Bandwidth, Bytes};
 /// Largest first: the first that divides the number without a rest is printed.
 const RATES: [(&str, u64); 4] = [("gbit", 1_000_000_000), ("mbit", 1_000_000), ("kbit", 1_000), ("bit", 1)];
 
-const SIZES: [(&str, u64); 8] =
-    [("gib", 1 << 30), ("mib", 1 << 20), ("kib", 1 << 10), ("gb", 1_000_000_000), ("mb", 1_000_000), ("kb", 1_000), ("b", 1), ("", 1)];
+const SIZES: [(&str, u64); 10] = [
+    ("tib", 1 << 40),
+    ("gib", 1 << 30),
+    ("mib", 1 << 20),
+    ("kib", 1 << 10),
+    ("tb", 1_000_000_000_000),
+    ("gb", 1_000_000_000),
+    ("mb", 1_000_000),
+    ("kb", 1_000),
+    ("b", 1),
+    ("", 1),
+];
 
 /// A larger bandwidth or size is taken for a typing error.
 const MOST: f64 = 1e15;
@@ -32,7 +42,7 @@ pub(crate) fn parse_bandwidth(text: &str, what: &'static str) -> Result<Bandwidt
     Ok(Bandwidth::from_bits_per_second((bits + 0.5) as u64))
 }
 
-/// The size written as `text`: a number of bytes, or one with `KiB`, `MiB`, `GiB`, `kB`, `MB` or `GB`.
+/// The size written as `text`: a number of bytes, or one with `KiB`, `MiB`, `GiB`, `TiB`, `kB`, `MB`, `GB` or `TB`.
 pub(crate) fn parse_bytes(text: &str, what: &'static str) -> Result<Bytes, SpecError> {
     let refused = || SpecError::NotASize { what, text: text.to_owned() };
     let (number, measure) = split(text).ok_or_else(refused)?;

@@ -44,7 +44,7 @@ pub enum SpecError {
     },
     /// The text is not a size in bytes.
     #[error(
-        "the {what} \"{text}\" is not a size; write a number of bytes, or a number with a suffix (KiB, MiB, GiB, kB, MB or GB), such as 64KiB"
+        "the {what} \"{text}\" is not a size; write a number of bytes, or a number with a suffix (KiB, MiB, GiB, TiB, kB, MB, GB or TB), such as 64KiB"
     )]
     NotASize {
         /// What the size is of.

@@ -11,7 +11,7 @@ use segstream_base::endpoint::{Arrival, Endpoint as _, Local};
 use segstream_base::random::Seed;
 use segstream_base::sequence::expand;
 use segstream_base::{Duration, Instant, Run, SegmentNumber, ShipmentNumber, StreamId, Tolerance, UnitIndex};
-use segstream_blocks::work;
+use segstream_blocks::work::{self, Budget};
 use segstream_proto::config::Config;
 use segstream_proto::connection::{Connection, ConnectionEvent, Received};
 use segstream_proto::endpoint::{ConnectionId, Endpoint};
@@ -33,9 +33,6 @@ const CALLS_TO_THE_END_MAX: usize = 50_000;
 const CONNECTIONS_MAX: usize = 8;
 const STREAMS_MAX: u32 = 8;
 const STREAM_WINDOW_BYTES: u64 = 64 * 1024;
-/// Steps for each byte that has left or arrived, and steps before the first bytes.
-const STEPS_PER_BYTE: u64 = 4;
-const STEPS_AT_FIRST: u64 = 4 * work::TURN_STEPS;
 /// Segments of a stream whose buffers are looked at.
 const SEGMENTS_LOOKED_AT: u64 = 64;
 
@@ -60,9 +57,7 @@ pub(crate) struct Pair {
     pub(crate) sides: [Side; 2],
     /// A request by a stranger just handed over: its length bounds the answer.
     asked_bytes: Option<usize>,
-    /// Bytes that have left or arrived, and the work that they have caused.
-    bytes: u64,
-    steps: u64,
+    budget: Budget,
 }
 
 fn address(side: usize) -> SocketAddr {
@@ -114,7 +109,7 @@ impl Pair {
             judged: BTreeSet::new(),
             sent: 0,
         };
-        let mut pair = Self { now: Instant::ZERO, sides: [side(a, 0), side(b, 1)], asked_bytes: None, bytes: 0, steps: 0 };
+        let mut pair = Self { now: Instant::ZERO, sides: [side(a, 0), side(b, 1)], asked_bytes: None, budget: Budget::default() };
         for _ in 0..8 {
             pair.settle();
             pair.now += Duration::from_millis(5);
@@ -176,7 +171,7 @@ impl Pair {
         let from = if from_stranger { address(STRANGER) } else { self.sides[1 - side].address };
         let arrival = Arrival { from, to: Local::ANY, ecn: None, received: self.now };
         self.asked_bytes = Some(datagram.len());
-        self.bytes += datagram.len() as u64;
+        self.budget.on_bytes(datagram.len() as u64);
         let (now, endpoint) = (self.now, &mut self.sides[side].endpoint);
         let (_, steps) = work::counted(|| endpoint.handle_datagram(now, arrival, &mut datagram));
         self.worked(steps);
@@ -212,10 +207,7 @@ impl Pair {
 
     /// A turn of an end took so many steps: no more than one may, and all of them no more than their bytes are worth (spec 11.4).
     fn worked(&mut self, steps: u64) {
-        self.steps += steps;
-        assert!(steps <= work::TURN_STEPS, "a turn takes {steps} steps");
-        let most = STEPS_AT_FIRST + STEPS_PER_BYTE * self.bytes;
-        assert!(self.steps <= most, "{} bytes have caused {} steps of {most} that they may", self.bytes, self.steps);
+        assert_eq!(self.budget.on_turn(steps), Ok(()));
     }
 
     fn drain(&mut self) {
@@ -234,7 +226,7 @@ impl Pair {
 
     fn leave(&mut self, from: usize, to: SocketAddr, datagram: &[u8]) {
         self.sides[from].sent += 1;
-        self.bytes += datagram.len() as u64;
+        self.budget.on_bytes(datagram.len() as u64);
         assert!(self.sides[from].sent <= AT_ONCE_MAX, "datagrams without end at {:?}", self.now);
         let header = Header::decode(&mut Reader::new(datagram)).expect("an endpoint sends shipments");
         if let Some(asked) = self.asked_bytes.filter(|_| header.kind == Kind::Reject) {

@@ -19,6 +19,7 @@ pub mod anti_amplification;
 pub mod class_change;
 pub mod close;
 pub mod coded;
+pub mod cost;
 pub mod digest;
 pub mod exploration;
 pub mod heard;

@@ -3,7 +3,7 @@
 //! Called by the exploration.
 //!
 //! Invariant: a verdict is given once at each end, both ends say the same, edges and echoes do not contradict those before
-//! them, and nothing but challenges leaves for an address that has not answered one, and of those not too much.
+//! them, work stays within what bytes are worth, and nothing but challenges leaves for an address that has not answered one, and of those not too much.
 
 use crate::world::{Side, World};
 use segstream_base::halves::Verdict;
@@ -13,6 +13,9 @@ use segstream_base::{SegmentNumber, StreamId};
 pub fn fault(world: &World) -> Option<String> {
     if world.stands_still() {
         return Some(format!("time stands still at {}", world.now()));
+    }
+    if let Some(fault) = &world.cost.fault {
+        return Some(fault.clone());
     }
     Side::BOTH.into_iter().find_map(|side| of_side(world, side))
 }

@@ -22,6 +22,7 @@
 //! Invariant: the same steps give the same world.
 
 use crate::anti_amplification::AntiAmplification;
+use crate::cost::Cost;
 use crate::digest::Digest;
 use crate::heard::Heard;
 use crate::keyed::Keyed;
@@ -142,6 +143,7 @@ pub struct World {
     forger: Option<Forger>,
     attacker: Attacker,
     stands_still: bool,
+    pub(crate) cost: Cost,
 }
 
 impl World {
@@ -190,6 +192,7 @@ impl World {
             forger: None,
             attacker: Attacker::Silent,
             stands_still: false,
+            cost: Cost::default(),
         };
         let asked = world.ends[0].endpoint.connect(world.now, Side::B.first_address(), &Trust::Anyone, streams);
         world.ends[0].connection = Some(asked.expect("an instance asks for what its configuration allows"));
@@ -420,7 +423,8 @@ impl World {
         if end.present {
             let arrival = Arrival { from: way.from, to: Local::ANY, ecn: None, received: now };
             end.anti_amplification.on_arrival(way.from, &bytes);
-            end.endpoint.handle_datagram(now, arrival, &mut bytes);
+            self.cost.on_bytes(bytes.len());
+            self.cost.of_turn(|| end.endpoint.handle_datagram(now, arrival, &mut bytes));
         }
         self.settle();
     }
@@ -465,7 +469,8 @@ impl World {
         for _ in 0..ROUNDS_MAX {
             for side in Side::BOTH {
                 if self.ends[side.index()].present {
-                    self.ends[side.index()].endpoint.handle_timeout(self.now);
+                    let (now, end) = (self.now, &mut self.ends[side.index()]);
+                    self.cost.of_turn(|| end.endpoint.handle_timeout(now));
                     self.drain(side);
                     self.tell(side);
                 }
@@ -482,7 +487,8 @@ impl World {
     fn drain(&mut self, side: Side) {
         let end = &mut self.ends[side.index()];
         let mut bytes = Vec::new();
-        while let Some(transmit) = end.endpoint.poll_transmit(self.now, 1, &mut bytes) {
+        while let Some(transmit) = self.cost.of_turn(|| end.endpoint.poll_transmit(self.now, 1, &mut bytes)) {
+            self.cost.on_bytes(bytes.len());
             end.tap.read(&bytes);
             end.anti_amplification.on_departure(transmit.to, &bytes);
             if let Some(forge) = self.forger {
