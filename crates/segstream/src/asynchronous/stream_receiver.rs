@@ -2,6 +2,7 @@
 //!
 //! Called by applications. Invariant: a segment is returned once; taking it opens the window.
 
+use super::BATCH_SEGMENTS_MAX;
 use super::connection::ConnectionGuard;
 use super::shared_state::SharedNotify;
 use crate::{Contract, Error, Progress, Received, SegmentNumber, StreamId};
@@ -56,6 +57,20 @@ impl StreamReceiver {
     pub async fn recv_into(&mut self, buffer: &mut [u8]) -> Result<Option<(usize, Received)>, Error> {
         let received = self.recv().await?;
         Ok(received.map(|received| crate::progress::copy_into(buffer, received)))
+    }
+
+    /// Waits for judged segments and appends those that are there to `into`, no more than `most` or 1024; how many. 0 when the stream
+    /// has ended. For many short segments: the endpoint is locked and its task woken once for all of them. Cancel safe.
+    ///
+    /// # Errors
+    ///
+    /// As [`StreamReceiver::recv`].
+    pub async fn recv_many(&mut self, into: &mut Vec<Received>, most: usize) -> Result<usize, Error> {
+        let most = most.min(BATCH_SEGMENTS_MAX);
+        self.held
+            .handle
+            .wait_for(&self.notify, |state, now| state.endpoint_state.poll_recv_many(now, (self.held.id, self.stream), into, most))
+            .await
     }
 
     /// The next judged segment, if there is one.

@@ -54,6 +54,22 @@ impl EndpointState {
         }
     }
 
+    /// Appends the judged segments that are there to `into`, one at least, no more than `most`; how many. 0 when the stream has ended.
+    pub(crate) fn poll_recv_many(
+        &mut self,
+        now: Timestamp,
+        (id, stream): (ConnectionId, StreamId),
+        into: &mut Vec<Received>,
+        most: usize,
+    ) -> Poll<Result<usize, Error>> {
+        let before = into.len();
+        into.extend(core::iter::from_fn(|| self.try_recv(now, id, stream)).take(most));
+        match into.len() - before {
+            0 if most > 0 => self.end_of_stream::<()>(id, stream).map_ok(|_| 0),
+            count => Poll::Ready(Ok(count)),
+        }
+    }
+
     /// The next units or judged segment. From now on the stream is read unit by unit. `None` if the stream has ended.
     pub(crate) fn poll_progress(&mut self, now: Timestamp, id: ConnectionId, stream: StreamId) -> Poll<Result<Option<Progress>, Error>> {
         match self.try_progress(now, id, stream)? {
