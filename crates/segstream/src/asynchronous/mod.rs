@@ -8,11 +8,6 @@
 //!
 //! Invariant: no lock is held across an await; futures are cancel safe unless their documentation says otherwise.
 
-/// How many segments one call passes while it holds the lock.
-///
-/// Why: the background task waits for the lock, some 0.3 ms for so many short segments.
-const BATCH_SEGMENTS_MAX: usize = 1024;
-
 mod connection;
 mod endpoint;
 mod segment_writer;

@@ -2,7 +2,6 @@
 //!
 //! Called by applications. Invariant: a segment is returned once; taking it opens the window.
 
-use super::BATCH_SEGMENTS_MAX;
 use super::connection::ConnectionGuard;
 use super::shared_state::SharedNotify;
 use crate::{Contract, Error, Progress, Received, SegmentNumber, StreamId};
@@ -66,7 +65,6 @@ impl StreamReceiver {
     ///
     /// As [`StreamReceiver::recv`].
     pub async fn recv_many(&mut self, into: &mut Vec<Received>, most: usize) -> Result<usize, Error> {
-        let most = most.min(BATCH_SEGMENTS_MAX);
         self.held
             .handle
             .wait_for(&self.notify, |state, now| state.endpoint_state.poll_recv_many(now, (self.held.id, self.stream), into, most))

@@ -2,9 +2,9 @@
 //!
 //! Called by applications. Invariant: a segment is accepted whole or not at all; each accepted one gets one verdict.
 
+use super::SegmentWriter;
 use super::connection::ConnectionGuard;
 use super::shared_state::{SharedNotify, SharedState};
-use super::{BATCH_SEGMENTS_MAX, SegmentWriter};
 use crate::connection_state::EventScope;
 use crate::{Bytes, Durable, Error, Judged, SegmentNumber, StreamId, SubmitError, Timestamp, Tolerance};
 use core::ops::Range;
@@ -92,16 +92,13 @@ impl StreamSender {
     /// If the first of the queue is refused, which stays in it. A segment behind others that can be sent is refused by the next call.
     pub async fn send_many(&self, segments: &mut VecDeque<Bytes>) -> Result<Range<SegmentNumber>, Error> {
         let StreamGuard { held, stream, notify } = &*self.writing;
-        held.handle
-            .wait_for(notify, |state, now| state.endpoint_state.poll_send_many(now, (held.id, *stream), segments, BATCH_SEGMENTS_MAX))
-            .await
+        held.handle.wait_for(notify, |state, now| state.endpoint_state.poll_send_many(now, (held.id, *stream), segments)).await
     }
 
     /// Like [`StreamSender::send_many`] without waiting: [`SubmitError::Blocked`] when the send buffer has no room for the first.
     pub fn try_send_many(&self, segments: &mut VecDeque<Bytes>) -> Result<Range<SegmentNumber>, Error> {
         let StreamGuard { held, stream, .. } = &*self.writing;
-        let batch =
-            |state: &mut SharedState, now| state.endpoint_state.poll_send_many(now, (held.id, *stream), segments, BATCH_SEGMENTS_MAX);
+        let batch = |state: &mut SharedState, now| state.endpoint_state.poll_send_many(now, (held.id, *stream), segments);
         match held.handle.change(batch) {
             Poll::Ready(sent) => sent,
             Poll::Pending => Err(SubmitError::Blocked.into()),

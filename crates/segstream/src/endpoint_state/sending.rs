@@ -2,7 +2,7 @@
 //!
 //! Called by both interfaces. Invariant: a segment is accepted whole or not at all; each accepted one gets one verdict.
 
-use super::{EndpointState, ended};
+use super::{BATCH_SEGMENTS_MAX, EndpointState, ended};
 use crate::connection_state::{ConnectionState, Sending};
 use crate::verdicts::{Judged, Lookup};
 use crate::{Bytes, ConnectionId, Contract, Error, OpenStreamError, SegmentNumber, StreamId, SubmitError, Timestamp, Tolerance, Verdict};
@@ -53,18 +53,17 @@ impl EndpointState {
         accepted(connection_state, stream, sent)
     }
 
-    /// Accepts whole segments from the front of `segments`, one at least: as many as the send buffer has room for, no more than `most`.
-    /// Their numbers follow each other. What is not accepted stays.
+    /// Accepts whole segments from the front of `segments`, one at least: as many as the send buffer has room for, no more than
+    /// [`BATCH_SEGMENTS_MAX`]. Their numbers follow each other. What is not accepted stays.
     pub(crate) fn poll_send_many(
         &mut self,
         now: Timestamp,
         (id, stream): (ConnectionId, StreamId),
         segments: &mut VecDeque<Bytes>,
-        most: usize,
     ) -> Poll<Result<Range<SegmentNumber>, Error>> {
         let (connection, connection_state) = self.parts(id)?;
         let mut numbers = SegmentNumber(0)..SegmentNumber(0);
-        for _ in 0..most {
+        for _ in 0..BATCH_SEGMENTS_MAX {
             let Some(bytes) = segments.front() else { break };
             let sent = connection.send(now, stream, bytes.clone(), now, None);
             match accepted(connection_state, stream, sent) {

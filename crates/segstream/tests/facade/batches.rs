@@ -1,8 +1,11 @@
-//! Segments in batches, with the asynchronous interface: in order, nothing twice, nothing lost when a call waits, fails or is cancelled.
+//! Segments in batches, with both interfaces: in order, nothing twice, nothing lost when a call waits, fails or is cancelled.
 
-use crate::loopback::{any, ends_async, pattern};
-use segstream::{Bytes, Connection, Contract, Endpoint, Error, Received, StreamReceiver, StreamSender, SubmitError, Verdict};
+use crate::loopback::{PATIENCE, any, ends, ends_async, pattern};
+use segstream::{
+    Bytes, Connection, Contract, Endpoint, Error, Received, StreamId, StreamReceiver, StreamSender, SubmitError, Verdict, blocking,
+};
 use std::collections::VecDeque;
+use std::thread;
 use std::time::Duration;
 
 /// Both ends of a stream: the endpoints and connections must live as long as it.
@@ -124,5 +127,54 @@ fn a_segment_that_is_refused_does_not_take_those_before_it_along() {
         while receiver.recv_many(&mut segments, 100).await.unwrap() > 0 {}
         assert_eq!(segments.iter().map(|received| received.bytes.len()).collect::<Vec<usize>>(), [10, 10, 20, 40]);
         assert!(matches!(sender.try_send_many(&mut batch(0, 3)), Err(Error::Submit(SubmitError::Finished))));
+    });
+}
+
+/// Sends batches while there is room, and serves the network otherwise.
+fn send_all(connection: &mut blocking::Connection<'_>, stream: StreamId, mut waiting: VecDeque<Bytes>) {
+    let mut next = 0;
+    while !waiting.is_empty() {
+        match connection.try_send_many(stream, &mut waiting) {
+            Ok(sent) => {
+                assert_eq!(sent.start.0, next, "the numbers follow each other");
+                next = sent.end.0;
+            }
+            Err(Error::Submit(SubmitError::Blocked)) => connection.serve(Duration::from_millis(1)).unwrap(),
+            Err(error) => panic!("{error}"),
+        }
+    }
+    connection.finish_stream(stream).unwrap();
+}
+
+#[test]
+fn batches_pass_between_blocking_endpoints_driven_by_calls_or_in_the_background() {
+    ends(|| {
+        for in_background in [false, true] {
+            let builder = || blocking::Endpoint::builder();
+            let driven =
+                |builder: segstream::Builder<blocking::Endpoint>| if in_background { builder.driven_in_background() } else { builder };
+            let mut server = driven(builder().allow_anyone()).listen(any()).unwrap();
+            let to = server.local_addr();
+            let sending = thread::spawn(move || {
+                let mut client = driven(builder()).bind(any()).unwrap();
+                let id = client.connect(segstream::Peer::anyone(to), vec![Contract { window_units: 64, ..Contract::default() }]).unwrap();
+                let mut connection = client.connection(id);
+                send_all(&mut connection, StreamId::FIRST, batch(0, 3000));
+                let mut complete = 0;
+                while let Some(judged) = connection.next_verdict(StreamId::FIRST, PATIENCE).unwrap() {
+                    complete += u32::from(judged.verdict == Verdict::Complete);
+                }
+                connection.close(0, "done").unwrap();
+                complete
+            });
+            let id = server.accept(PATIENCE).unwrap();
+            let mut connection = server.connection(id);
+            let mut segments = Vec::new();
+            while connection.recv_many(StreamId::FIRST, &mut segments, 100, PATIENCE).unwrap() > 0 {}
+            let right = segments.iter().enumerate().filter(|(number, received)| received.bytes == pattern(*number as u64, number % 200));
+            assert_eq!((segments.len(), right.count()), (3000, 3000));
+            connection.closed(PATIENCE).unwrap();
+            assert_eq!(sending.join().unwrap(), 3000);
+        }
     });
 }
