@@ -59,7 +59,9 @@ impl Recording {
         }
         match recorder.events_omitted() {
             0 => {}
-            count => eprintln!("segstream: {count} events were not recorded, because the disk was slower than the transfer"),
+            count => {
+                eprintln!("segstream: {count} events were not recorded, because the disk was slower than the transfer or a file has failed")
+            }
         }
     }
 }
