@@ -146,17 +146,20 @@ fn send_all(connection: &mut blocking::Connection<'_>, stream: StreamId, mut wai
     connection.finish_stream(stream).unwrap();
 }
 
+/// A builder of an endpoint that calls drive, or a thread.
+fn driven(in_background: bool) -> segstream::Builder<blocking::Endpoint> {
+    let builder = blocking::Endpoint::builder();
+    if in_background { builder.driven_in_background() } else { builder }
+}
+
 #[test]
 fn batches_pass_between_blocking_endpoints_driven_by_calls_or_in_the_background() {
     ends(|| {
         for in_background in [false, true] {
-            let builder = || blocking::Endpoint::builder();
-            let driven =
-                |builder: segstream::Builder<blocking::Endpoint>| if in_background { builder.driven_in_background() } else { builder };
-            let mut server = driven(builder().allow_anyone()).listen(any()).unwrap();
+            let mut server = driven(in_background).allow_anyone().listen(any()).unwrap();
             let to = server.local_addr();
             let sending = thread::spawn(move || {
-                let mut client = driven(builder()).bind(any()).unwrap();
+                let mut client = driven(in_background).bind(any()).unwrap();
                 let id = client.connect(segstream::Peer::anyone(to), vec![Contract { window_units: 64, ..Contract::default() }]).unwrap();
                 let mut connection = client.connection(id);
                 send_all(&mut connection, StreamId::FIRST, batch(0, 3000));
