@@ -6,16 +6,23 @@
 //! Invariant: a lent buffer is released with the GIL held, and never by a thread of the runtime: those drop the last handle of a
 //! segment under the endpoint's lock, and would wait there for a thread of Python that waits for the lock.
 
-use bytes::Bytes;
+use crate::process_id;
+use bytes::{Bytes, BytesMut};
 use pyo3::exceptions::{PyBufferError, PyTypeError};
 use pyo3::prelude::*;
+use pyo3::types::PyBytes;
 use pyo3::{ffi, intern};
+use std::borrow::Cow;
+use std::collections::VecDeque;
 use std::ffi::{CStr, c_int, c_void};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 /// Up to this size a copy costs less than holding the buffer.
 const COPIED_BYTES_MAX: usize = 4096;
+
+/// How much memory copies of a batch share. It is free again when the last of them is judged.
+const COPIES_BYTES: usize = 16 * COPIED_BYTES_MAX;
 
 /// Buffers that the transport has done with, until someone who has the GIL releases them.
 static DONE_WITH: Mutex<Vec<View>> = Mutex::new(Vec::new());
@@ -60,12 +67,12 @@ impl View {
     }
 
     /// The format of an element, as the module `struct` spells it, and its size.
-    fn element(&self) -> (String, usize) {
+    fn element(&self) -> (Cow<'_, str>, usize) {
         let format = if self.0.format.is_null() {
-            "B".to_owned()
+            Cow::Borrowed("B")
         } else {
             // SAFETY: the exporter's text, which lives as long as the view.
-            unsafe { CStr::from_ptr(self.0.format) }.to_string_lossy().into_owned()
+            unsafe { CStr::from_ptr(self.0.format) }.to_string_lossy()
         };
         (format, self.0.itemsize.max(1) as usize)
     }
@@ -93,7 +100,7 @@ impl AsRef<[u8]> for Lent {
 impl Drop for Lent {
     fn drop(&mut self) {
         let Some(view) = self.view.take() else { return };
-        if self.pid != std::process::id() {
+        if self.pid != process_id::current() {
             // Why forgotten: the lock may be held by a thread that this child of a fork does not have.
             return std::mem::forget(view);
         }
@@ -112,7 +119,7 @@ impl Drop for Lent {
 /// Called by the interpreter, with the GIL.
 extern "C" fn release_pending(_: *mut c_void) -> c_int {
     // Why: the lock may be held by a thread that this child of a fork does not have.
-    if LENDER.load(Ordering::Relaxed) != std::process::id() {
+    if LENDER.load(Ordering::Relaxed) != process_id::current() {
         return 0;
     }
     // SAFETY: the interpreter makes pending calls with the GIL held.
@@ -141,26 +148,53 @@ pub(crate) trait Expectation {
 /// `TypeError` if it has no buffer or not the elements that `expected` names, `BufferError` if it is not contiguous in C order,
 /// `ValueError` if it has not the length.
 pub(crate) fn segment_of<E: Expectation>(object: &Bound<'_, PyAny>, borrow: bool, expected: Option<&E>) -> PyResult<Bytes> {
+    release_done_with(object.py());
+    one_of(object, borrow, expected, &mut BytesMut::new())
+}
+
+/// The memory of each of `objects` as a segment.
+///
+/// # Errors
+///
+/// Those of [`segment_of`], for the first that is refused.
+pub(crate) fn segments_of<E: Expectation>(objects: &Bound<'_, PyAny>, borrow: bool, expected: Option<&E>) -> PyResult<VecDeque<Bytes>> {
+    release_done_with(objects.py());
+    let mut copies = BytesMut::new();
+    objects.try_iter()?.map(|object| one_of(&object?, borrow, expected, &mut copies)).collect()
+}
+
+/// A segment; what is short is copied behind the other `copies`.
+///
+/// Why together: an allocation for each segment of a batch would cost more than its copy.
+fn one_of<E: Expectation>(object: &Bound<'_, PyAny>, borrow: bool, expected: Option<&E>, copies: &mut BytesMut) -> PyResult<Bytes> {
     let py = object.py();
-    release_done_with(py);
     let flags = ffi::PyBUF_C_CONTIGUOUS | if expected.is_some() { ffi::PyBUF_FORMAT } else { 0 };
     let view = View::of(object, flags)?;
     if let Some(expected) = expected {
+        let is_raw = object.is_exact_instance_of::<PyBytes>() || object.hasattr(intern!(py, "decode"))?;
         let (format, item_bytes) = view.element();
-        let is_raw = object.hasattr(intern!(py, "decode"))?;
-        if let Err(error) = expected.check(&format, item_bytes, is_raw, view.bytes().len()) {
+        let checked = expected.check(&format, item_bytes, is_raw, view.bytes().len());
+        if let Err(error) = checked {
             view.release(py);
             return Err(error);
         }
     }
     let held = borrow || view.is_read_only();
     if held && view.bytes().len() > COPIED_BYTES_MAX {
-        let pid = std::process::id();
+        let pid = process_id::current();
         LENDER.store(pid, Ordering::Relaxed);
         return Ok(Bytes::from_owner(Lent { view: Some(view), pid }));
     }
     // Why with the GIL: without it another thread could change or resize what is being copied.
-    let bytes = Bytes::copy_from_slice(view.bytes());
+    let bytes = if view.bytes().len() > COPIED_BYTES_MAX {
+        Bytes::copy_from_slice(view.bytes())
+    } else {
+        if copies.capacity() < view.bytes().len() {
+            *copies = BytesMut::with_capacity(COPIES_BYTES.max(view.bytes().len()));
+        }
+        copies.extend_from_slice(view.bytes());
+        copies.split().freeze()
+    };
     view.release(py);
     Ok(bytes)
 }

@@ -15,6 +15,7 @@ mod lab;
 mod layout;
 mod mailbox;
 mod operation;
+mod process_id;
 mod runtime;
 mod segment;
 mod settings;

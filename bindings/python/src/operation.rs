@@ -12,6 +12,7 @@ use crate::segment::{Judged, Segment, Units};
 use crate::streams::{Home, Receiver, Sender, Writer};
 use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
+use pyo3::types::PyList;
 use segstream::{Clock, Received, Verdict};
 use std::future::Future;
 use std::pin::Pin;
@@ -58,7 +59,7 @@ impl Outcome {
             Self::Segment(received, home) => Segment::new(received, home.layout.clone()).into_py_any(py),
             Self::Segments(received, home) => {
                 let segments = received.into_iter().map(|received| Segment::new(received, home.layout.clone()));
-                segments.collect::<Vec<Segment>>().into_py_any(py)
+                PyList::new(py, segments)?.into_py_any(py)
             }
             Self::Units(units) => Units::new(units).into_py_any(py),
             Self::Connection(new) => Connection::new(py, *new)?.into_py_any(py),

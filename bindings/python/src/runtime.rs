@@ -8,6 +8,7 @@
 
 use crate::errors::Fault;
 use crate::operation::{Outcome, Pending};
+use crate::process_id;
 use pyo3::prelude::*;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
@@ -65,7 +66,7 @@ impl Process {
                 PROCESS.get_or_init(|| started)
             }
         };
-        if process.pid != std::process::id() {
+        if process.pid != process_id::current() {
             return Err(Fault::Forked);
         }
         if process.exiting.load(Ordering::SeqCst) {
@@ -76,7 +77,7 @@ impl Process {
 
     /// Whether what was made in process `pid` may be used, or dropped, in this one.
     pub(crate) fn is_current(pid: u32) -> bool {
-        pid == std::process::id()
+        pid == process_id::current()
     }
 
     fn start() -> Result<Self, Fault> {
@@ -84,7 +85,7 @@ impl Process {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(threads).enable_all().thread_name("segstream").build();
         let runtime = runtime.map_err(|error| Fault::Library(error.into()))?;
         Ok(Self {
-            pid: std::process::id(),
+            pid: process_id::current(),
             handle: runtime.handle().clone(),
             runtime: Mutex::new(Some(runtime)),
             exiting: AtomicBool::new(false),
@@ -164,7 +165,7 @@ impl Process {
 #[pyfunction]
 pub(crate) fn shut_down(py: Python<'_>) {
     if let Some(process) = PROCESS.get()
-        && process.pid == std::process::id()
+        && process.pid == process_id::current()
     {
         py.detach(|| process.end());
     }
@@ -178,7 +179,7 @@ pub(crate) struct Guarded<T> {
 
 impl<T> Guarded<T> {
     pub(crate) fn new(value: T) -> Self {
-        Self { pid: std::process::id(), value: std::mem::ManuallyDrop::new(value) }
+        Self { pid: process_id::current(), value: std::mem::ManuallyDrop::new(value) }
     }
 
     /// The value, in the process that made it.

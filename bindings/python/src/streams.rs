@@ -91,17 +91,13 @@ impl Sender {
 
     /// Sends a segment for each buffer.
     fn send_many(&self, buffers: &Bound<'_, PyAny>, borrow: bool) -> PyResult<Operation> {
-        let (facade, clock) = (self.facade.get()?.clone(), self.clock);
-        let segments: PyResult<Vec<Bytes>> = buffers.try_iter()?.map(|buffer| self.segment(&buffer?, borrow)).collect();
-        let segments = segments?;
+        let facade = self.facade.get()?.clone();
+        let mut segments = buffers::segments_of(buffers, borrow, self.contract.layout.as_ref())?;
         Ok(Operation::new(async move {
             let mut numbers = Vec::with_capacity(segments.len());
-            for bytes in segments {
-                let sent = match facade.try_send(bytes.clone(), clock.now(), None) {
-                    Err(Error::Submit(SubmitError::Blocked)) => facade.send(bytes).await,
-                    other => other,
-                };
-                numbers.push(sent?.0);
+            while !segments.is_empty() {
+                let sent = facade.send_many(&mut segments).await?;
+                numbers.extend(sent.start.0..sent.end.0);
             }
             Ok(Outcome::Numbers(numbers))
         }))
@@ -194,16 +190,14 @@ impl Home {
     /// One segment at least, then those that are there, up to `most`. Empty when the stream has ended. Cancel safe.
     async fn recv_many(&self, most: usize) -> Result<Vec<Received>, Error> {
         let mut facade = self.facade.lock().await;
-        let mut segments: Vec<Received> = Vec::new();
-        let first = self.or_put_back(Some, facade.recv()).await?;
-        // Why nothing is awaited from here on: what was taken would be lost with the future.
-        segments.extend(first);
-        while !segments.is_empty() && segments.len() < most {
-            let next = self.returned().pop_front();
-            match next.or_else(|| facade.try_recv()) {
-                Some(received) => segments.push(received),
-                None => break,
-            }
+        let mut segments = Vec::new();
+        // Why the vector is out here: what was put back is returned without those that have arrived, and they are left to the next call.
+        let first = self.or_put_back(Some, async { facade.recv_many(&mut segments, most).await.map(|_| None) }).await?;
+        if let Some(first) = first {
+            let mut returned = self.returned();
+            let others = returned.len().min(most - 1);
+            segments.push(first);
+            segments.extend(returned.drain(..others));
         }
         Ok(segments)
     }

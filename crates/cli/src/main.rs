@@ -23,6 +23,7 @@ mod content_hash;
 mod demo;
 mod explicit_flags;
 mod hops;
+mod http_server;
 mod identity;
 mod inspect;
 mod interruption;

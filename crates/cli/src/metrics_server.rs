@@ -8,11 +8,15 @@
 //! (`segstream::metrics`).
 
 use crate::address;
+use crate::http_server::{self, Answer, Listener};
 use crate::interruption::ShutdownFlag;
 use crate::link_metrics::LinkMetrics;
 use crate::local_sockets::OwnSocket;
-use anyhow::{Result, anyhow};
+use anyhow::{Context as _, Result};
 use clap::Args;
+use http_body_util::Full;
+use hyper::header::{CONTENT_TYPE, HeaderValue};
+use hyper::{Method, Request, Response, StatusCode};
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 use metrics_util::MetricKindMask;
 use segstream::Builder;
@@ -20,14 +24,13 @@ use segstream::metrics::{Demand, histograms};
 use segstream_net::link::LinkWatch;
 use std::net::SocketAddr;
 use std::time::Duration;
-use tiny_http::{Header, Method, Request, Response, Server};
 
 /// The values of a connection that has ended are served this long after they last changed.
 const ENDED_KEPT: Duration = Duration::from_secs(60);
 /// So often what was recorded is summed up although nobody asks. Why: until then the recorder keeps every value of its histograms.
 const UPKEEP: Duration = Duration::from_secs(5);
 /// The text format of Prometheus, as its documentation names it.
-const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
+const METRICS_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 /// The flag of verbs that run for long.
 #[derive(Clone, Debug, Args)]
@@ -54,20 +57,20 @@ impl MetricsArgument {
     /// # Errors
     /// If the address cannot be used.
     pub(crate) fn serve<E>(&self, builder: Builder<E>) -> Result<(Builder<E>, Serving)> {
-        let at_address = self.server()?;
+        let at_address = self.listener()?;
         // Without a socket `top` does not see this process, and nothing else is missing.
         let socket = OwnSocket::new().ok();
-        let local = socket.as_ref().and_then(|socket| Server::http_unix(socket.path()).ok());
+        let local = socket.as_ref().and_then(|socket| Listener::local(socket.path()).ok());
         let mut recorder = PrometheusBuilder::new();
         for (name, bounds) in histograms() {
             recorder = recorder.set_buckets_for_metric(Matcher::Full(name.to_owned()), bounds)?;
         }
         let recorder = recorder.idle_timeout(MetricKindMask::GAUGE, Some(ENDED_KEPT)).install_recorder()?;
         let served = Served { recorder, demand: Demand::default(), shutdown: ShutdownFlag::default(), link: None };
-        let told = at_address.as_ref().map(told);
+        let told = at_address.as_ref().and_then(told);
         let (demand, shutdown) = (served.demand.clone(), served.shutdown.clone());
-        for server in at_address.into_iter().chain(local) {
-            served.clone().start(server)?;
+        for listener in at_address.into_iter().chain(local) {
+            served.clone().start(listener)?;
         }
         let builder = if told.is_some() { builder.metrics() } else { builder.metrics_on_demand(demand) };
         Ok((builder, Serving { told, shutdown, _socket: socket }))
@@ -78,25 +81,25 @@ impl MetricsArgument {
     /// # Errors
     /// If the address cannot be used.
     pub(crate) fn serve_link(&self, watch: impl FnOnce() -> LinkWatch) -> Result<Option<String>> {
-        let Some(server) = self.server()? else { return Ok(None) };
+        let Some(listener) = self.listener()? else { return Ok(None) };
         let recorder = PrometheusBuilder::new().install_recorder()?;
-        let told = told(&server);
+        let told = told(&listener);
         let link = Some(LinkMetrics::of(watch()));
-        Served { recorder, demand: Demand::default(), shutdown: ShutdownFlag::default(), link }.start(server)?;
-        Ok(Some(told))
+        Served { recorder, demand: Demand::default(), shutdown: ShutdownFlag::default(), link }.start(listener)?;
+        Ok(told)
     }
 
-    /// The server at the address that was given.
-    fn server(&self) -> Result<Option<Server>> {
+    /// The address that was given.
+    fn listener(&self) -> Result<Option<Listener>> {
         let Some(address) = self.metrics else { return Ok(None) };
-        let server = Server::http(address);
-        server.map(Some).map_err(|error| anyhow!("{address} cannot serve metrics ({error}); choose another --metrics"))
+        let listener = Listener::at(address).with_context(|| format!("{address} cannot serve metrics; choose another --metrics"))?;
+        Ok(Some(listener))
     }
 }
 
 /// Where a server is, for people.
-fn told(server: &Server) -> String {
-    format!("metrics: http://{}/metrics", server.server_addr())
+fn told(listener: &Listener) -> Option<String> {
+    Some(format!("metrics: http://{}/metrics", listener.address()?))
 }
 
 /// What requests are answered from.
@@ -111,45 +114,40 @@ struct Served {
 
 impl Served {
     /// Answers requests on a thread of its own.
-    fn start(self, server: Server) -> Result<()> {
-        std::thread::Builder::new().name("metrics".to_owned()).spawn(move || {
-            loop {
-                match server.recv_timeout(UPKEEP) {
-                    // A reader that has gone away needs no answer.
-                    Ok(Some(request)) => _ = answer(request, &self),
-                    Ok(None) => self.recorder.run_upkeep(),
-                    Err(_) => return,
-                }
-            }
-        })?;
-        Ok(())
+    fn start(self, listener: Listener) -> Result<()> {
+        let recorder = self.recorder.clone();
+        let upkeep = move || recorder.run_upkeep();
+        http_server::start(listener, move |request| self.answer(request), (UPKEEP, upkeep)).context("no metrics can be served")
+    }
+
+    fn answer<B>(&self, request: &Request<B>) -> Answer {
+        let is_read = matches!(*request.method(), Method::GET | Method::HEAD);
+        match request.uri().path() {
+            _ if !is_read => said(StatusCode::METHOD_NOT_ALLOWED, "only GET is answered\n"),
+            "/metrics" => self.metrics(),
+            "/healthz" if self.shutdown.is_set() => said(StatusCode::SERVICE_UNAVAILABLE, "shutting down\n"),
+            "/healthz" => said(StatusCode::OK, "ok\n"),
+            _ => said(StatusCode::NOT_FOUND, "there are /metrics and /healthz\n"),
+        }
+    }
+
+    fn metrics(&self) -> Answer {
+        self.demand.ask();
+        if let Some(link) = &self.link {
+            link.publish();
+        }
+        self.recorder.run_upkeep();
+        let mut answer = Response::new(Full::from(self.recorder.render()));
+        answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(METRICS_TYPE));
+        answer
     }
 }
 
-fn answer(request: Request, Served { recorder, demand, shutdown, link }: &Served) -> std::io::Result<()> {
-    let path = request.url().split('?').next().unwrap_or_default();
-    match (request.method(), path) {
-        (Method::Get | Method::Head, "/metrics") => {
-            demand.ask();
-            if let Some(link) = link {
-                link.publish();
-            }
-            recorder.run_upkeep();
-            let text = Response::from_string(recorder.render());
-            match Header::from_bytes("Content-Type", CONTENT_TYPE) {
-                Ok(content_type) => request.respond(text.with_header(content_type)),
-                Err(()) => request.respond(text),
-            }
-        }
-        (Method::Get | Method::Head, "/healthz") if shutdown.is_set() => {
-            request.respond(Response::from_string("shutting down\n").with_status_code(503))
-        }
-        (Method::Get | Method::Head, "/healthz") => request.respond(Response::from_string("ok\n")),
-        (Method::Get | Method::Head, _) => {
-            request.respond(Response::from_string("there are /metrics and /healthz\n").with_status_code(404))
-        }
-        _ => request.respond(Response::from_string("only GET is answered\n").with_status_code(405)),
-    }
+/// An answer of one line.
+fn said(status: StatusCode, line: &'static str) -> Answer {
+    let mut answer = Response::new(Full::from(line));
+    *answer.status_mut() = status;
+    answer
 }
 
 #[cfg(test)]

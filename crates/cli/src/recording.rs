@@ -57,9 +57,9 @@ impl Recording {
         if let Err(error) = recorder.finish() {
             eprintln!("segstream: the recorded files are not complete ({error}); the transfer is not affected");
         }
-        match recorder.events_omitted() {
-            0 => {}
-            count => eprintln!("segstream: {count} events were not recorded, because the disk was slower than the transfer"),
+        let omitted = recorder.events_omitted();
+        if omitted > 0 {
+            eprintln!("segstream: {omitted} events were not recorded: the disk was slower than the transfer, or a file has failed");
         }
     }
 }

@@ -322,10 +322,14 @@ impl Trace {
         }
     }
 
+    /// Whether the state of the path may be told now, whose controller is in `phase`.
+    pub(crate) fn wants_path(&self, phase: Option<&'static str>) -> bool {
+        phase != self.path.phase || self.now >= self.path_due
+    }
+
     /// The state of the path is `path` now.
     pub(crate) fn on_path(&mut self, path: PathState) {
-        let phase_changed = path.phase != self.path.phase;
-        if path != self.path && (phase_changed || self.now >= self.path_due) {
+        if path != self.path && self.wants_path(path.phase) {
             self.path = path;
             self.path_due = self.now + PATH_PERIOD;
             self.push(TraceEvent::PathUpdated(path));
@@ -346,24 +350,33 @@ impl Trace {
     }
 }
 
+/// What a data shipment carries.
+///
+/// Why the first by itself: most shipments have one part, and an allocation for each would cost more than all else that is traced of them.
+fn parts(input: &mut Reader<'_>) -> Content {
+    let mut first = Part::default();
+    if first.read(input).is_err() {
+        return Content::Parts(Box::default());
+    }
+    let mut others = Vec::new();
+    while !input.is_empty() {
+        let mut part = Part::default();
+        if part.read(input).is_err() {
+            break;
+        }
+        if others.is_empty() {
+            others.push(first);
+        }
+        others.push(part);
+    }
+    if others.is_empty() { Content::Part(first) } else { Content::Parts(others.into()) }
+}
+
 /// What a shipment of `kind` carries.
 fn content(kind: Kind, body: &[u8]) -> Content {
     let mut input = Reader::new(body);
     match kind {
-        Kind::Data => {
-            let mut parts = Vec::new();
-            while !input.is_empty() {
-                let mut part = Part::default();
-                if part.read(&mut input).is_err() {
-                    break;
-                }
-                parts.push(part);
-            }
-            match parts[..] {
-                [part] => Content::Part(part),
-                _ => Content::Parts(parts.into()),
-            }
-        }
+        Kind::Data => parts(&mut input),
         Kind::Repair => Repair::decode(&mut input).map_or(Content::Untold, |(repair, _)| Content::Repair(repair)),
         Kind::State => State::decode(&mut input).map_or(Content::Untold, |state| Content::State(state.into())),
         Kind::Report => Report::decode(&mut input).map_or(Content::Untold, |report| Content::Report(report.into())),

@@ -67,7 +67,7 @@
 //!   [`blocking::Endpoint::serve_after`] when to call [`blocking::Endpoint::process`].
 //! - [`Endpoint`], [`Connection`], [`StreamSender`] and [`StreamReceiver`] are for tokio (feature `tokio`, on by default).
 //!   One task in the background serves the network; handles can be cloned and sent to other tasks, and futures can be
-//!   dropped at any time.
+//!   dropped at any time. For many short segments [`StreamSender::send_many`] and [`StreamReceiver::recv_many`] pass batches.
 //!
 //! # Rate
 //!

@@ -141,6 +141,11 @@ impl Running {
         self.stdin.take()
     }
 
+    /// Its number.
+    pub fn id(&self) -> Pid {
+        Pid::from_child(&self.child)
+    }
+
     /// Sends a signal.
     ///
     /// # Panics

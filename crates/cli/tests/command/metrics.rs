@@ -1,6 +1,7 @@
 //! Metrics over HTTP: what a scrape says is what the result says.
 
 use crate::process::{Running, content, link, receiver, send};
+use rustix::process::{Resource, getrlimit, prlimit};
 use std::collections::BTreeMap;
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::TcpStream;
@@ -96,5 +97,40 @@ fn health_is_told_and_other_requests_are_refused() {
     // A second server at the same address is refused with a sentence, before anything is received.
     let taken = crate::process::run(["recv", "--listen", "127.0.0.1:0", "--allow-any", "--metrics", &metrics]).expect(1);
     assert!(taken.stderr.contains("choose another --metrics"), "{}", taken.stderr);
+    receiver.interrupt();
+}
+
+/// How many file descriptors a process has.
+fn descriptors(process: &Running) -> u64 {
+    std::fs::read_dir(format!("/proc/{}/fd", process.id().as_raw_nonzero())).unwrap().count() as u64
+}
+
+#[test]
+fn metrics_are_served_again_when_the_process_has_file_descriptors_again() {
+    let (mut receiver, _) = receiver(&["--metrics", "127.0.0.1:0"]);
+    let metrics = address(&mut receiver);
+    let ok = || ("HTTP/1.0 200 OK".to_owned(), "ok\n".to_owned());
+    assert_eq!(get(&metrics, "GET", "/healthz"), ok());
+    let limit = descriptors(&receiver) + 3;
+    prlimit(Some(receiver.id()), Resource::Nofile, rustix::process::Rlimit { current: Some(limit), ..getrlimit(Resource::Nofile) })
+        .unwrap();
+    // Readers that say nothing, more of them than the process can accept.
+    let silent: Vec<TcpStream> = (0..12).map(|_| TcpStream::connect(&metrics).unwrap()).collect();
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while descriptors(&receiver) < limit {
+        assert!(Instant::now() < deadline, "{} of {limit} descriptors are used", descriptors(&receiver));
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    // The system refuses the next one more than once, and nobody is answered.
+    let mut refused = TcpStream::connect(&metrics).unwrap();
+    refused.set_read_timeout(Some(Duration::from_millis(400))).unwrap();
+    refused.write_all(b"GET /healthz HTTP/1.0\r\n\r\n").unwrap();
+    assert!(refused.read(&mut [0; 64]).is_err(), "a reader is answered for whom there was no descriptor");
+    drop(silent);
+    refused.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    let mut answer = String::new();
+    refused.read_to_string(&mut answer).unwrap();
+    assert!(answer.starts_with("HTTP/1.0 200 OK") && answer.ends_with("ok\n"), "{answer}");
+    assert_eq!(get(&metrics, "GET", "/healthz"), ok());
     receiver.interrupt();
 }

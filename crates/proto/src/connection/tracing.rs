@@ -95,9 +95,11 @@ impl Connection {
 
     /// Takes the events of the trace.
     pub(crate) fn take_trace(&mut self) -> Vec<Traced> {
-        let path = self.path_state();
+        let phase = self.send.controller().map(|controller| controller.phase());
+        // Why asked first: there are thousands of turns a second, and to sum up the path costs more than to hand the events over.
+        let path = self.events.trace().is_some_and(|trace| trace.wants_path(phase)).then(|| self.path_state());
         self.events.trace().map_or_else(Vec::new, |trace| {
-            trace.on_path(path);
+            path.into_iter().for_each(|path| trace.on_path(path));
             trace.take()
         })
     }

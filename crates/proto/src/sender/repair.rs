@@ -168,9 +168,10 @@ impl SendStream {
         }
         // Why four for each position: it is looked at as protected or not, and again at each repetition, and several reports may come at once.
         // How many spare ones there have to be takes a step for each pair of a lost unit and a spare one, of which four take as long as to look
-        // at a position; an uncoded segment that stays so pays for it too. What this turn does not answer is asked for again; a whole turn suffices.
+        // at a position; an uncoded segment that stays so pays for it too. What this turn does not answer is asked for again; a whole turn suffices,
+        // also for the positions that are examined again if no repair unit answers.
         let lost_max = told.map_or(named, |told| told.1).min(PROTECTED_MAX);
-        let steps = (lost_max * SPARE_MAX / 4 + SPARE_MAX).saturating_add(named.saturating_mul(4)).min(EXAMINED_A_TURN);
+        let steps = (lost_max * SPARE_MAX / 4 + SPARE_MAX).saturating_add(named.saturating_mul(4)).min(EXAMINED_A_TURN - named);
         let Some(left) = positions_left.checked_sub(steps) else { return true };
         *positions_left = left;
         // Why the spare ones are charged and not counted here: they are calculated only when a request tells something new.

@@ -58,6 +58,19 @@ impl StreamReceiver {
         Ok(received.map(|received| crate::progress::copy_into(buffer, received)))
     }
 
+    /// Waits for judged segments and appends those that are there to `into`, no more than `most` or 1024; how many. 0 when the stream
+    /// has ended. For many short segments: the endpoint is locked and its task woken once for all of them. Cancel safe.
+    ///
+    /// # Errors
+    ///
+    /// As [`StreamReceiver::recv`].
+    pub async fn recv_many(&mut self, into: &mut Vec<Received>, most: usize) -> Result<usize, Error> {
+        self.held
+            .handle
+            .wait_for(&self.notify, |state, now| state.endpoint_state.poll_recv_many(now, (self.held.id, self.stream), into, most))
+            .await
+    }
+
     /// The next judged segment, if there is one.
     pub fn try_recv(&mut self) -> Option<Received> {
         self.held.handle.change(|state, now| state.endpoint_state.try_recv(now, self.held.id, self.stream))

@@ -4,9 +4,11 @@
 
 use super::SegmentWriter;
 use super::connection::ConnectionGuard;
-use super::shared_state::SharedNotify;
+use super::shared_state::{SharedNotify, SharedState};
 use crate::connection_state::EventScope;
 use crate::{Bytes, Durable, Error, Judged, SegmentNumber, StreamId, SubmitError, Timestamp, Tolerance};
+use core::ops::Range;
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::task::Poll;
 
@@ -64,6 +66,40 @@ impl StreamSender {
     pub fn try_send(&self, bytes: Bytes, source_time: Timestamp, tolerance: Option<Tolerance>) -> Result<SegmentNumber, Error> {
         let StreamGuard { held, stream, .. } = &*self.writing;
         match held.handle.change(|state, now| state.endpoint_state.poll_send(now, (held.id, *stream), bytes, source_time, tolerance)) {
+            Poll::Ready(sent) => sent,
+            Poll::Pending => Err(SubmitError::Blocked.into()),
+        }
+    }
+
+    /// Sends segments from the front of `segments` with the present source time: as many as the send buffer has room for, no more than
+    /// 1024. Waits until there is room for one. The segments that were sent are taken out of the queue, and their numbers returned, which
+    /// follow each other; of an empty queue nothing is sent. For many short segments: the endpoint is locked and its task woken once for all of
+    /// them, and they share datagrams. Cancel safe: what is still in the queue was not sent.
+    ///
+    /// ```no_run
+    /// # use segstream::{Bytes, Error, StreamSender};
+    /// # async fn example(sender: StreamSender, records: Vec<Bytes>) -> Result<(), Error> {
+    /// let mut waiting = std::collections::VecDeque::from(records);
+    /// while !waiting.is_empty() {
+    ///     sender.send_many(&mut waiting).await?;
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// If the first of the queue is refused, which stays in it. A segment behind others that can be sent is refused by the next call.
+    pub async fn send_many(&self, segments: &mut VecDeque<Bytes>) -> Result<Range<SegmentNumber>, Error> {
+        let StreamGuard { held, stream, notify } = &*self.writing;
+        held.handle.wait_for(notify, |state, now| state.endpoint_state.poll_send_many(now, (held.id, *stream), segments)).await
+    }
+
+    /// Like [`StreamSender::send_many`] without waiting: [`SubmitError::Blocked`] when the send buffer has no room for the first.
+    pub fn try_send_many(&self, segments: &mut VecDeque<Bytes>) -> Result<Range<SegmentNumber>, Error> {
+        let StreamGuard { held, stream, .. } = &*self.writing;
+        let batch = |state: &mut SharedState, now| state.endpoint_state.poll_send_many(now, (held.id, *stream), segments);
+        match held.handle.change(batch) {
             Poll::Ready(sent) => sent,
             Poll::Pending => Err(SubmitError::Blocked.into()),
         }

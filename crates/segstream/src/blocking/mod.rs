@@ -26,6 +26,7 @@
 //! Invariant: a call that waits for one thing keeps all other events; events of one stream keep their order.
 
 mod background;
+mod batches;
 mod call_driven;
 mod connection;
 mod endpoint;

@@ -2,7 +2,7 @@
 //!
 //! Called by both interfaces. Invariant: a segment is returned once; taking it opens the window.
 
-use super::{EndpointState, ended};
+use super::{BATCH_SEGMENTS_MAX, EndpointState, ended};
 use crate::connection_state::ConnectionState;
 use crate::progress::{Progress, Progressive, units};
 use crate::{ConnectionId, Contract, Error, Received, StreamId, Timestamp};
@@ -51,6 +51,23 @@ impl EndpointState {
         match self.try_recv(now, id, stream) {
             Some(received) => Poll::Ready(Ok(Some(received))),
             None => self.end_of_stream(id, stream),
+        }
+    }
+
+    /// Appends the judged segments that are there to `into`, one at least, no more than `most` or
+    /// [`BATCH_SEGMENTS_MAX`]; how many. 0 when the stream has ended.
+    pub(crate) fn poll_recv_many(
+        &mut self,
+        now: Timestamp,
+        (id, stream): (ConnectionId, StreamId),
+        into: &mut Vec<Received>,
+        most: usize,
+    ) -> Poll<Result<usize, Error>> {
+        let before = into.len();
+        into.extend(core::iter::from_fn(|| self.try_recv(now, id, stream)).take(most.min(BATCH_SEGMENTS_MAX)));
+        match into.len() - before {
+            0 if most > 0 => self.end_of_stream::<()>(id, stream).map_ok(|_| 0),
+            count => Poll::Ready(Ok(count)),
         }
     }
 

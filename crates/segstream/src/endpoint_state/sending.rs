@@ -2,10 +2,12 @@
 //!
 //! Called by both interfaces. Invariant: a segment is accepted whole or not at all; each accepted one gets one verdict.
 
-use super::{EndpointState, ended};
+use super::{BATCH_SEGMENTS_MAX, EndpointState, ended};
 use crate::connection_state::{ConnectionState, Sending};
 use crate::verdicts::{Judged, Lookup};
 use crate::{Bytes, ConnectionId, Contract, Error, OpenStreamError, SegmentNumber, StreamId, SubmitError, Timestamp, Tolerance, Verdict};
+use core::ops::Range;
+use std::collections::VecDeque;
 use std::task::Poll;
 
 /// A tolerance of a segment's own.
@@ -49,6 +51,34 @@ impl EndpointState {
         let (connection, connection_state) = self.parts(id)?;
         let sent = connection.send(now, stream, bytes, source_time, own);
         accepted(connection_state, stream, sent)
+    }
+
+    /// Accepts whole segments from the front of `segments`, one at least: as many as the send buffer has room for, no more than
+    /// [`BATCH_SEGMENTS_MAX`]. Their numbers follow each other. What is not accepted stays.
+    pub(crate) fn poll_send_many(
+        &mut self,
+        now: Timestamp,
+        (id, stream): (ConnectionId, StreamId),
+        segments: &mut VecDeque<Bytes>,
+    ) -> Poll<Result<Range<SegmentNumber>, Error>> {
+        let (connection, connection_state) = self.parts(id)?;
+        let mut numbers = SegmentNumber(0)..SegmentNumber(0);
+        for _ in 0..BATCH_SEGMENTS_MAX {
+            let Some(bytes) = segments.front() else { break };
+            let sent = connection.send(now, stream, bytes.clone(), now, None);
+            match accepted(connection_state, stream, sent) {
+                Poll::Ready(Ok(segment)) => {
+                    let first = if numbers.is_empty() { segment } else { numbers.start };
+                    numbers = first..segment.next();
+                    segments.pop_front();
+                }
+                // Why not lost: the next call finds the same segment in front, and the same error.
+                _ if !numbers.is_empty() => break,
+                Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
+                Poll::Pending => return Poll::Pending,
+            }
+        }
+        Poll::Ready(Ok(numbers))
     }
 
     /// Opens a segment, unless the send buffer is full.

@@ -16,7 +16,7 @@ use serde_json::json;
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufWriter, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Of how many streams of a connection losses are summed up at a time.
 const STREAMS_MAX: usize = 4096;
@@ -24,6 +24,7 @@ const STREAMS_MAX: usize = 4096;
 /// The log of losses.
 #[derive(Debug)]
 pub(super) struct LossLog {
+    path: PathBuf,
     file: BufWriter<File>,
     connections: BTreeMap<u64, Losses>,
 }
@@ -92,11 +93,21 @@ impl StreamLosses {
 impl LossLog {
     pub(super) fn create(path: &Path) -> io::Result<Self> {
         let file = OpenOptions::new().write(true).create_new(true).open(path)?;
-        Ok(Self { file: BufWriter::new(file), connections: BTreeMap::new() })
+        Ok(Self::over(path.to_owned(), file))
+    }
+
+    /// A log in `file`, which is at `path`.
+    pub(super) fn over(path: PathBuf, file: File) -> Self {
+        Self { path, file: BufWriter::new(file), connections: BTreeMap::new() }
+    }
+
+    /// Where it is.
+    pub(super) fn path(&self) -> &Path {
+        &self.path
     }
 
     pub(super) fn write(&mut self, batch: &Batch) -> io::Result<()> {
-        let Batch { origin, events, ended } = batch;
+        let Batch { origin, events, ended, .. } = batch;
         let losses = self.connections.entry(origin.serial).or_insert_with(|| Losses {
             origin: *origin,
             shipments: 0,
@@ -135,8 +146,8 @@ impl LossLog {
         Ok(())
     }
 
-    pub(super) fn finish(mut self) -> io::Result<()> {
-        for losses in self.connections.into_values() {
+    pub(super) fn finish(&mut self) -> io::Result<()> {
+        for losses in core::mem::take(&mut self.connections).into_values() {
             losses.sum_up(&mut self.file)?;
         }
         self.file.flush()

@@ -1,36 +1,33 @@
 //! A qlog for each connection, in JSON text sequences (draft-ietf-quic-qlog-main-schema, RFC 7464).
 //!
-//! Called by the thread of the recorder. The events are our own; `docs/QLOG.md` lists them, `docs/qlog.schema.json` is their schema.
+//! Called by the thread of the recorder. Texts gather in memory, and are appended to the connection's file some thousands of bytes at a time.
 //!
 //! Invariant: a connection that was never established here gets no file unless this end has asked for it, so that strangers cannot fill a
-//! folder.
+//! folder. An error of one file ends that file, and no other.
 
-use super::frames::{Pairs, ReportObject, StateObject, report, state};
+use super::failures::Failures;
+use super::open_files::OpenFiles;
+use super::qlog_events::{append, append_event};
 use super::{Batch, Origin};
-use crate::Timestamp;
-use segstream_base::UnitIndex;
 use segstream_proto::connection::Role;
-use segstream_proto::error::CloseReason;
-use segstream_proto::trace::{Content, DropCause, PathState, SegmentJudged, Shipments, TraceEvent, Traced};
-use segstream_wire::{Part, Repair};
-use serde::{Serialize, Serializer};
+use segstream_proto::trace::{TraceEvent, Traced};
 use serde_json::json;
 use std::collections::BTreeMap;
-use std::fs::{File, OpenOptions};
-use std::io::{self, BufWriter, Write};
-use std::path::PathBuf;
+use std::io;
+use std::path::{Path, PathBuf};
 
 /// The schema of the events.
 const EVENT_SCHEMA: &str = "urn:segstream:qlog:events-01";
-/// What stands in front of each text of the sequence (RFC 7464 2.1).
-const RECORD_SEPARATOR: u8 = 0x1e;
 /// How many events of a connection wait until it is established.
 const PENDING_MAX: usize = 256;
+/// So much text of a connection gathers before it is written.
+const GATHERED_BYTES: usize = 16 << 10;
 
 /// The folder of the qlogs.
 #[derive(Debug)]
 pub(super) struct Qlog {
     folder: PathBuf,
+    files: OpenFiles,
     connections: BTreeMap<u64, Log>,
 }
 
@@ -38,56 +35,83 @@ pub(super) struct Qlog {
 enum Log {
     /// It is not known yet whether it gets a file.
     Pending(Vec<Traced>),
-    Open(BufWriter<File>),
+    Made {
+        path: PathBuf,
+        /// Texts that are not in the file yet.
+        texts: Vec<u8>,
+    },
+    /// Its file has failed, which was noted.
+    Failed,
 }
 
 impl Qlog {
-    pub(super) fn in_folder(folder: PathBuf) -> io::Result<Self> {
+    /// Qlogs in `folder`, of which at most `open_max` are open at a time.
+    pub(super) fn in_folder(folder: PathBuf, open_max: usize) -> io::Result<Self> {
         std::fs::create_dir_all(&folder)?;
-        Ok(Self { folder, connections: BTreeMap::new() })
+        Ok(Self { folder, files: OpenFiles::new(open_max), connections: BTreeMap::new() })
     }
 
-    pub(super) fn write(&mut self, batch: &Batch) -> io::Result<()> {
-        let Batch { origin, events, ended } = batch;
-        if *ended {
-            if let Some(Log::Open(mut file)) = self.connections.remove(&origin.serial) {
-                for traced in events {
-                    write_event(&mut file, origin, traced)?;
+    /// Takes what a connection did. How many events are lost because its file has failed.
+    pub(super) fn write(&mut self, batch: &Batch, failures: &mut Failures) -> u64 {
+        let serial = batch.origin.serial;
+        let log = self.connections.remove(&serial).unwrap_or_else(|| Log::Pending(Vec::new()));
+        let (log, lost) = match self.take(log, batch) {
+            Ok(Log::Failed) => (Log::Failed, batch.events.len() as u64),
+            Ok(log) => (log, 0),
+            Err((path, error)) => {
+                failures.note(&path, error);
+                self.files.close(serial);
+                (Log::Failed, batch.events.len() as u64)
+            }
+        };
+        if batch.ended {
+            self.files.close(serial);
+        } else {
+            self.connections.insert(serial, log);
+        }
+        lost
+    }
+
+    /// The log after what the connection did; or the file that has failed, and how.
+    fn take(&mut self, log: Log, batch: &Batch) -> Result<Log, (PathBuf, io::Error)> {
+        let Batch { origin, events, ended, .. } = batch;
+        let (path, mut texts) = match log {
+            Log::Failed => return Ok(Log::Failed),
+            Log::Made { path, texts } => (path, texts),
+            Log::Pending(mut pending) => {
+                let established = events.iter().any(|traced| traced.event == TraceEvent::Established);
+                if *ended || origin.role == Role::Responder && !established {
+                    let room = PENDING_MAX - pending.len().min(PENDING_MAX);
+                    pending.extend(events.iter().take(room).cloned());
+                    return Ok(Log::Pending(pending));
                 }
-                file.flush()?;
+                let first = pending.first().or(events.first());
+                let path = path_of(&self.folder, origin, first.map_or(0.0, |traced| origin.unix_ms(traced.at)));
+                self.files.create(origin.serial, &path).map_err(|error| (path.clone(), error))?;
+                let mut texts = head(origin);
+                pending.iter().for_each(|traced| append_event(&mut texts, origin, traced));
+                (path, texts)
             }
-            return Ok(());
+        };
+        events.iter().for_each(|traced| append_event(&mut texts, origin, traced));
+        if *ended || texts.len() >= GATHERED_BYTES {
+            let written = self.files.append(origin.serial, &path, &texts);
+            texts.clear();
+            written.map_err(|error| (path.clone(), error))?;
         }
-        let log = self.connections.entry(origin.serial).or_insert_with(|| Log::Pending(Vec::new()));
-        if let Log::Pending(pending) = log {
-            let established = events.iter().any(|traced| traced.event == TraceEvent::Established);
-            if origin.role == Role::Responder && !established {
-                let room = PENDING_MAX - pending.len().min(PENDING_MAX);
-                pending.extend(events.iter().take(room).cloned());
-                return Ok(());
-            }
-            let first = pending.first().or(events.first());
-            let begin_ms = first.map_or(0.0, |traced| origin.unix_ms(traced.at));
-            let mut file = create(&self.folder, origin, begin_ms)?;
-            for traced in &*pending {
-                write_event(&mut file, origin, traced)?;
-            }
-            *log = Log::Open(file);
-        }
-        let Log::Open(file) = log else { return Ok(()) };
-        for traced in events {
-            write_event(file, origin, traced)?;
-        }
-        Ok(())
+        Ok(Log::Made { path, texts })
     }
 
-    pub(super) fn finish(self) -> io::Result<()> {
-        for log in self.connections.into_values() {
-            if let Log::Open(mut file) = log {
-                file.flush()?;
+    /// Writes what has gathered.
+    pub(super) fn finish(mut self, failures: &mut Failures) {
+        for (serial, log) in self.connections {
+            if let Log::Made { path, texts } = log
+                && let Err(error) = self.files.append(serial, &path, &texts)
+            {
+                failures.note(&path, error);
             }
+            self.files.close(serial);
         }
-        Ok(())
     }
 }
 
@@ -99,252 +123,30 @@ const fn vantage_point(role: Role) -> &'static str {
     }
 }
 
-/// Makes the file of a connection and writes its head.
-fn create(folder: &std::path::Path, origin: &Origin, begin_ms: f64) -> io::Result<BufWriter<File>> {
+/// The file of a connection.
+fn path_of(folder: &Path, origin: &Origin, begin_ms: f64) -> PathBuf {
     let (begin, serial, end) = (begin_ms as u64, origin.serial, vantage_point(origin.role));
-    let path = folder.join(format!("{begin}-{serial}-{end}.sqlog"));
-    let mut file = BufWriter::new(OpenOptions::new().write(true).create_new(true).open(path)?);
+    folder.join(format!("{begin}-{serial}-{end}.sqlog"))
+}
+
+/// The first text of a connection.
+fn head(origin: &Origin) -> Vec<u8> {
     let head = json!({
         "file_schema": "urn:ietf:params:qlog:file:sequential",
         "serialization_format": "application/qlog+json-seq",
         "title": "segstream",
         "trace": {
-            "vantage_point": { "type": end },
+            "vantage_point": { "type": vantage_point(origin.role) },
             "event_schemas": [EVENT_SCHEMA],
             "common_fields": {
                 "time_format": "relative_to_epoch",
                 "reference_time": { "clock_type": "system", "epoch": "1970-01-01T00:00:00.000Z" },
-                "group_id": serial.to_string(),
+                "group_id": origin.serial.to_string(),
                 "remote": origin.remote.to_string(),
             },
         },
     });
-    write_text(&mut file, &head)?;
-    Ok(file)
-}
-
-fn write_text(file: &mut impl Write, text: &impl Serialize) -> io::Result<()> {
-    file.write_all(&[RECORD_SEPARATOR])?;
-    serde_json::to_writer(&mut *file, text)?;
-    file.write_all(b"\n")
-}
-
-/// An event in the file.
-#[derive(Serialize)]
-struct Text<D> {
-    time: f64,
-    name: &'static str,
-    data: D,
-}
-
-fn write_event(file: &mut impl Write, origin: &Origin, traced: &Traced) -> io::Result<()> {
-    let time = origin.unix_ms(traced.at);
-    let Some((name, data)) = event(origin, traced) else { return Ok(()) };
-    write_text(file, &Text { time, name, data })
-}
-
-/// The data of an event.
-#[derive(Serialize)]
-#[serde(untagged)]
-enum Data<'a> {
-    Nothing {},
-    Closed { reason: &'static str, code: Option<u64> },
-    Remote { remote: String },
-    Shipments(ShipmentsObject<'a>),
-    Dropped { cause: &'static str },
-    Lost { first: u64, count: u64 },
-    Submitted { stream: u32, segment: u64, bytes: Option<u64>, source_ms: f64 },
-    Judged(JudgedObject<'a>),
-    Verdict { stream: u32, first: u64, count: u64, verdict: &'static str, holes: Pairs<'a, UnitIndex> },
-    Path(PathObject),
-    Omitted { count: u64 },
-}
-
-/// The name and the data of an event.
-fn event<'a>(origin: &Origin, traced: &'a Traced) -> Option<(&'static str, Data<'a>)> {
-    Some(match &traced.event {
-        TraceEvent::Established => ("segstream:connection_established", Data::Nothing {}),
-        TraceEvent::Closed(reason) => ("segstream:connection_closed", closed(reason)),
-        TraceEvent::Migrated(remote) => ("segstream:peer_migrated", Data::Remote { remote: remote.to_string() }),
-        TraceEvent::Sent(sent) => ("segstream:shipments_sent", Data::Shipments(shipments(sent))),
-        TraceEvent::Received(received) => ("segstream:shipments_received", Data::Shipments(shipments(received))),
-        TraceEvent::Dropped(cause) => ("segstream:datagram_dropped", Data::Dropped { cause: cause_name(*cause) }),
-        TraceEvent::ShipmentsLost { first, count } => ("segstream:shipments_lost", Data::Lost { first: first.0, count: *count }),
-        TraceEvent::SegmentSubmitted { stream, segment, bytes, source_time } => {
-            let source_ms = origin.unix_ms(*source_time);
-            ("segstream:segment_submitted", Data::Submitted { stream: stream.0, segment: segment.0, bytes: *bytes, source_ms })
-        }
-        TraceEvent::SegmentJudged(told) => ("segstream:segment_judged", Data::Judged(judged(traced.at, told))),
-        TraceEvent::VerdictReceived { stream, segments, verdict, holes } => {
-            let (stream, first, count) = (stream.0, segments.start.0, segments.end.0 - segments.start.0);
-            ("segstream:verdict_received", Data::Verdict { stream, first, count, verdict: verdict.name(), holes: Pairs(holes) })
-        }
-        TraceEvent::PathUpdated(path) => ("segstream:path_updated", Data::Path(path_state(path))),
-        TraceEvent::Omitted(count) => ("segstream:events_omitted", Data::Omitted { count: *count }),
-        // An event that this version of the recorder does not know.
-        _ => return None,
-    })
-}
-
-/// Why a connection ended. The peer's sentence is not told: it may be a text of the application.
-fn closed<'a>(reason: &CloseReason) -> Data<'a> {
-    let (reason, code) = match reason {
-        CloseReason::ClosedHere => ("closed_here", None),
-        CloseReason::ClosedByPeer { code, .. } => ("closed_by_peer", Some(*code)),
-        CloseReason::AbortedByPeer { code, .. } => ("aborted_by_peer", Some(*code)),
-        CloseReason::AbortedHere => ("aborted_here", None),
-        CloseReason::TimedOut(_) => ("timed_out", None),
-        CloseReason::NoAnswer(_) => ("no_answer", None),
-        CloseReason::Rejected { .. } => ("rejected", None),
-        CloseReason::PathOverloaded { .. } => ("path_overloaded", None),
-        CloseReason::HandshakeFailed(_) => ("handshake_failed", None),
-        CloseReason::ResetByPeer => ("reset_by_peer", None),
-        CloseReason::AeadLimitReached => ("aead_limit_reached", None),
-        CloseReason::PeerOverMemoryBudget(_) => ("peer_over_memory_budget", None),
-        CloseReason::ProtocolViolation(_) => ("protocol_violation", None),
-        _ => ("other", None),
-    };
-    Data::Closed { reason, code }
-}
-
-const fn cause_name(cause: DropCause) -> &'static str {
-    match cause {
-        DropCause::Authentication => "authentication",
-        DropCause::Duplicate => "duplicate",
-        DropCause::Malformed => "malformed",
-    }
-}
-
-/// Shipments; of what they can carry that is there which they do.
-#[derive(Serialize)]
-struct ShipmentsObject<'a> {
-    kind: &'static str,
-    first: u64,
-    count: u64,
-    bytes: u64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    parts: Option<PartObjects<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    repair: Option<RepairObject>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    state: Option<StateObject<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    report: Option<ReportObject<'a>>,
-}
-
-fn shipments(shipments: &Shipments) -> ShipmentsObject<'_> {
-    let Shipments { kind, first, count, bytes, content } = shipments;
-    let none = ShipmentsObject {
-        kind: kind.name(),
-        first: first.0,
-        count: *count,
-        bytes: *bytes,
-        parts: None,
-        repair: None,
-        state: None,
-        report: None,
-    };
-    match content {
-        Content::Untold => none,
-        Content::Part(part) => ShipmentsObject { parts: Some(PartObjects(core::slice::from_ref(part))), ..none },
-        Content::Parts(parts) => ShipmentsObject { parts: Some(PartObjects(parts)), ..none },
-        Content::Repair(told) => ShipmentsObject { repair: Some(repair(told)), ..none },
-        Content::State(told) => ShipmentsObject { state: Some(state(told)), ..none },
-        Content::Report(told) => ShipmentsObject { report: Some(report(told)), ..none },
-    }
-}
-
-/// Parts of data shipments.
-struct PartObjects<'a>(&'a [Part]);
-
-impl Serialize for PartObjects<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_seq(self.0.iter().map(part))
-    }
-}
-
-#[derive(Serialize)]
-struct PartObject {
-    stream: u32,
-    segment: u64,
-    first: u32,
-    count: u32,
-    retransmission: bool,
-    payload_bytes: u32,
-}
-
-fn part(part: &Part) -> PartObject {
-    let Part { stream, segment, first, count, retransmission, payload_bytes, .. } = *part;
-    PartObject { stream: stream.0, segment: segment.0, first: first.0, count, retransmission, payload_bytes }
-}
-
-/// A run of repair units.
-#[derive(Serialize)]
-struct RepairObject {
-    stream: u32,
-    segment: u64,
-    every: u32,
-    first: u32,
-    count: u32,
-    payload_bytes: u32,
-}
-
-fn repair(repair: &Repair) -> RepairObject {
-    let Repair { stream, segment, every, first, count, payload_bytes } = *repair;
-    RepairObject { stream: stream.0, segment: segment.0, every, first, count, payload_bytes }
-}
-
-#[derive(Serialize)]
-struct JudgedObject<'a> {
-    stream: u32,
-    segment: u64,
-    verdict: &'static str,
-    units: u32,
-    units_lost: u32,
-    holes: Pairs<'a, UnitIndex>,
-    assembly_ms: Option<f64>,
-    delay_over_least_ms: Option<f64>,
-}
-
-/// A segment that was judged `at` a time.
-fn judged(at: Timestamp, judged: &SegmentJudged) -> JudgedObject<'_> {
-    let SegmentJudged { stream, segment, verdict, units, units_lost, holes, first_arrival, delay_over_least, .. } = judged;
-    JudgedObject {
-        stream: stream.0,
-        segment: segment.0,
-        verdict: verdict.name(),
-        units: *units,
-        units_lost: *units_lost,
-        holes: Pairs(holes),
-        assembly_ms: first_arrival.filter(|_| delay_over_least.is_some()).map(|first| at.since(first).as_millis_f64()),
-        delay_over_least_ms: delay_over_least.map(|delay| delay.as_millis_f64()),
-    }
-}
-
-#[derive(Serialize)]
-struct PathObject {
-    rtt_ms_min: Option<f64>,
-    rtt_ms_smoothed: Option<f64>,
-    rate_bps: Option<u64>,
-    in_flight_bytes: u64,
-    in_flight_cap_bytes: Option<u64>,
-    queue_ms: Option<f64>,
-    rho: Option<f64>,
-    delivery_bps: Option<f64>,
-    phase: Option<&'static str>,
-}
-
-fn path_state(path: &PathState) -> PathObject {
-    let PathState { rtt, rate, in_flight_bytes, in_flight_cap_bytes, queue_ms, rho, delivery_bps, phase } = *path;
-    PathObject {
-        rtt_ms_min: rtt.map(|(min, _)| min.as_millis_f64()),
-        rtt_ms_smoothed: rtt.map(|(_, smoothed)| smoothed.as_millis_f64()),
-        rate_bps: rate.map(|rate| rate.bits_per_second()),
-        in_flight_bytes,
-        in_flight_cap_bytes,
-        queue_ms,
-        rho,
-        delivery_bps,
-        phase,
-    }
+    let mut texts = Vec::new();
+    append(&mut texts, &head);
+    texts
 }

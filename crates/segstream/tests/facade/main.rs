@@ -1,6 +1,7 @@
 //! Tests of the facade over real sockets on loopback, one behaviour a file. One program, so that one is linked.
 
 mod background;
+mod batches;
 mod confirmations;
 mod datagram_size;
 mod drop_oldest;

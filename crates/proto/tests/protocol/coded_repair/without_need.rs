@@ -53,6 +53,21 @@ fn in_bulk_no_repair_unit_leaves() {
     }
 }
 
+/// So many that to look for a code takes what one turn may examine.
+#[test]
+fn a_request_for_many_units_that_no_code_answers_is_answered_by_these_units() {
+    const SEGMENT_BYTES: u64 = 4 << 20;
+    let lost: Vec<String> = (2000..3000).map(|number: u32| number.to_string()).collect();
+    let (forward, back) = (way(100, &format!("list:{}", lost.join(",")), 60), way(100, "none", 60));
+    let contract = Contract { window_units: 16_384, ..Contract::default() };
+    let mut transfer = Transfer::between(RATES[0], (&forward, &back), Source::Greedy, SEGMENT_BYTES, &contract, 3);
+    transfer.sender.half.set_coding();
+    transfer.receiver.half.set_coding();
+    transfer.run_to(at_ms(5000));
+    let again = transfer.sender.half.counters.units_retransmitted;
+    assert!(transfer.judged > 40 << 20 && (900..2000).contains(&again), "{} bytes are judged, {again} units left again", transfer.judged);
+}
+
 /// One segment more or less is 0.2 % in ten seconds. Why at a fixed rate only: under an automatic one a report that is a few bytes longer,
 /// and so later by a microsecond, is another run; those of [`goodput`] are compared over eight seeds.
 #[test]
