@@ -137,7 +137,8 @@ impl Expectation for Layout {
     fn check(&self, format: &str, item_bytes: usize, is_raw: bool, bytes: usize) -> PyResult<()> {
         let expected = self.item_bytes().unwrap_or(1);
         // Bytes and bytearrays are memory of any type; of everything else the type is known.
-        if !is_raw && !(item_bytes == expected && spells(format, &self.dtype)) {
+        let is_expected = item_bytes == expected && spells(format, &self.dtype);
+        if !is_raw && !is_expected {
             return Err(PyTypeError::new_err(format!(
                 "elements of format '{format}' and {item_bytes} bytes were given on a stream of dtype '{}'; convert them with a.astype('{}'), or open a stream of their dtype",
                 self.dtype, self.dtype

@@ -215,9 +215,10 @@ impl Segment {
 
     unsafe fn __getbuffer__(slf: Bound<'_, Self>, view: *mut ffi::Py_buffer, flags: c_int) -> PyResult<()> {
         let bytes = &slf.get().received()?.bytes;
-        // SAFETY: the interpreter's view; the segment is frozen, so its memory stays.
         match &slf.get().layout {
+            // SAFETY: the interpreter's view; the segment is frozen, so its memory stays.
             Some(layout) => unsafe { fill_array(slf.as_any(), bytes, layout, view, flags) },
+            // SAFETY: as above.
             None => unsafe { fill(slf.as_any(), bytes, view, flags) },
         }
     }
