@@ -128,12 +128,12 @@ fn turncoat(seed: Seed, hosts: usize) -> Option<usize> {
     there_is_one.then(|| random.below(hosts as u64) as usize)
 }
 
-/// Gives hosts that may be without rate control paths that their own states do not fill.
+/// Gives hosts that may be without a rate paths that their own states do not fill.
 fn widen(hosts: &[HostPlan], paths: &mut [Vec<PathConfig>]) {
-    if hosts.iter().all(|host| host.config.class.rate_control()) {
+    if hosts.iter().all(|host| host.config.class.rate_control() && !matches!(host.config.rate, Rate::Unpaced)) {
         return;
     }
-    // Limit: without rate control a sender whose reordering threshold has grown sends the states behind its last data
+    // Limit: without a rate a sender whose reordering threshold has grown sends the states behind its last data
     // 200 us apart, up to 17 Mbit/s of them, and keeps a narrower way full.
     let least = Bandwidth::from_megabits_per_second(20);
     for path in paths.iter_mut().flatten() {
