@@ -7,7 +7,7 @@
 //! - [`flood`]: as many handshakes as can be;
 //! - [`crowded`]: unknown peers at a victim that has nearly its maximum of connections;
 //! - [`served`]: a peer with an admitted key whose parts cost as much as parts can; [`statements`]: the same with its states;
-//!   [`receiver`]: one that is sent to, and its reports; [`tries`]: what these have in common;
+//!   [`receiver`]: one that is sent to, and its reports; `tries`: what these have in common;
 //! - [`load`]: 20,000 hostile datagrams a second beside a live transfer.
 //!
 //! Called by the command and by tests, which attack on a small scale. Invariant: every attack has a victim of its own,
