@@ -268,6 +268,25 @@ mod tests {
     }
 
     #[test]
+    fn its_end_its_memory_and_the_words_of_its_growth_are_told() {
+        let mut bits = <Bitmap>::new();
+        bits.reset(256);
+        assert_eq!((bits.end(), bits.heap_bytes()), (256, 0), "four words are in place");
+        let words = |work: &mut dyn FnMut()| {
+            let of = |steps: [(Loop, u64); Loop::ALL.len()]| steps[Loop::Words as usize].1;
+            let before = of(work::steps());
+            work();
+            of(work::steps()) - before
+        };
+        let counted = words(&mut || bits.grow(64 * 20));
+        assert_eq!(counted, if cfg!(debug_assertions) { 16 } else { 0 }, "the words that are new");
+        assert_eq!(bits.end(), 1280);
+        assert!(bits.heap_bytes() >= 20 * 8 && bits.heap_bytes().is_multiple_of(8) && bits.heap_bytes() < 64 * 8, "{}", bits.heap_bytes());
+        bits.set(0);
+        assert!(format!("{bits:?}").contains("len: 1280, ones: 1"));
+    }
+
+    #[test]
     fn out_of_range_bits_are_false_and_cannot_be_set() {
         let mut bits = <Bitmap>::new();
         assert!(bits.is_full() && bits.is_empty());
