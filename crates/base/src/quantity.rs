@@ -75,6 +75,9 @@ impl Bytes {
     /// No bytes.
     pub const ZERO: Self = Self(0);
 
+    /// The units of [`Bytes::of_unit`], as an error lists them.
+    pub const UNITS: &'static str = "KiB, MiB, GiB, TiB, kB, MB, GB or TB";
+
     /// A count of `count` bytes.
     pub const fn new(count: u64) -> Self {
         Self(count)
@@ -83,6 +86,22 @@ impl Bytes {
     /// The count.
     pub const fn get(self) -> u64 {
         self.0
+    }
+
+    /// How much one `unit` is, whose name is one of [`Bytes::UNITS`], `B` or empty, in capitals or not. `None` for another name.
+    pub fn of_unit(unit: &str) -> Option<Self> {
+        Some(Self(match unit.to_ascii_lowercase().as_str() {
+            "" | "b" => 1,
+            "kib" => 1 << 10,
+            "mib" => 1 << 20,
+            "gib" => 1 << 30,
+            "tib" => 1 << 40,
+            "kb" => 1_000,
+            "mb" => 1_000_000,
+            "gb" => 1_000_000_000,
+            "tb" => 1_000_000_000_000,
+            _ => return None,
+        }))
     }
 }
 

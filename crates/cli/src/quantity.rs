@@ -60,25 +60,10 @@ pub(crate) fn bandwidth(text: &str) -> Result<Bandwidth, String> {
 
 /// A size in bytes: `1200`, `64KiB`, `1MiB`, `200MB`.
 pub(crate) fn bytes(text: &str) -> Result<Bytes, String> {
-    let refused = || {
-        format!(
-            "\"{text}\" is not a size; write a number of bytes, or a number with a suffix (KiB, MiB, GiB, TiB, kB, MB, GB or TB), such as 1MiB"
-        )
-    };
+    let refused =
+        || format!("\"{text}\" is not a size; write a number of bytes, or a number with a suffix ({}), such as 1MiB", Bytes::UNITS);
     let (number, measure) = split(text).ok_or_else(refused)?;
-    let scale = match measure.to_ascii_lowercase().as_str() {
-        "" | "b" => 1.0,
-        "kib" => 1024.0,
-        "mib" => 1024.0 * 1024.0,
-        "gib" => 1024.0 * 1024.0 * 1024.0,
-        "tib" => 1024.0 * 1024.0 * 1024.0 * 1024.0,
-        "kb" => 1e3,
-        "mb" => 1e6,
-        "gb" => 1e9,
-        "tb" => 1e12,
-        _ => return Err(refused()),
-    };
-    let value = number * scale;
+    let value = number * Bytes::of_unit(measure).ok_or_else(refused)?.get() as f64;
     if value.fract() != 0.0 || value > 1e18 { Err(refused()) } else { Ok(Bytes::new(value as u64)) }
 }
 

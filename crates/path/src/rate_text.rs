@@ -12,19 +12,6 @@ use segstream_base::{Bandwidth, Bytes};
 /// Largest first: the first that divides the number without a rest is printed.
 const RATES: [(&str, u64); 4] = [("gbit", 1_000_000_000), ("mbit", 1_000_000), ("kbit", 1_000), ("bit", 1)];
 
-const SIZES: [(&str, u64); 10] = [
-    ("tib", 1 << 40),
-    ("gib", 1 << 30),
-    ("mib", 1 << 20),
-    ("kib", 1 << 10),
-    ("tb", 1_000_000_000_000),
-    ("gb", 1_000_000_000),
-    ("mb", 1_000_000),
-    ("kb", 1_000),
-    ("b", 1),
-    ("", 1),
-];
-
 /// A larger bandwidth or size is taken for a typing error.
 const MOST: f64 = 1e15;
 
@@ -42,13 +29,11 @@ pub(crate) fn parse_bandwidth(text: &str, what: &'static str) -> Result<Bandwidt
     Ok(Bandwidth::from_bits_per_second((bits + 0.5) as u64))
 }
 
-/// The size written as `text`: a number of bytes, or one with `KiB`, `MiB`, `GiB`, `TiB`, `kB`, `MB`, `GB` or `TB`.
+/// The size written as `text`: a number of bytes, or one with a unit ([`Bytes::UNITS`]).
 pub(crate) fn parse_bytes(text: &str, what: &'static str) -> Result<Bytes, SpecError> {
     let refused = || SpecError::NotASize { what, text: text.to_owned() };
     let (number, measure) = split(text).ok_or_else(refused)?;
-    let measure = measure.to_ascii_lowercase();
-    let scale = SIZES.iter().find(|(name, _)| *name == measure).map(|(_, scale)| *scale).ok_or_else(refused)?;
-    let bytes = number * scale as f64;
+    let bytes = number * Bytes::of_unit(measure).ok_or_else(refused)?.get() as f64;
     if bytes > MOST || bytes.fract() != 0.0 { Err(refused()) } else { Ok(Bytes::new(bytes as u64)) }
 }
 

@@ -4,7 +4,7 @@
 //!
 //! Invariant: every error carries the value that was refused and says what is accepted instead.
 
-use segstream_base::Duration;
+use segstream_base::{Bytes, Duration};
 
 /// Why a description of a path was refused.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -44,7 +44,8 @@ pub enum SpecError {
     },
     /// The text is not a size in bytes.
     #[error(
-        "the {what} \"{text}\" is not a size; write a number of bytes, or a number with a suffix (KiB, MiB, GiB, TiB, kB, MB, GB or TB), such as 64KiB"
+        "the {what} \"{text}\" is not a size; write a number of bytes, or a number with a suffix ({units}), such as 64KiB",
+        units = Bytes::UNITS
     )]
     NotASize {
         /// What the size is of.
