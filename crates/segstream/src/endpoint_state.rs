@@ -13,6 +13,8 @@ mod confirming;
 mod receiving;
 mod sending;
 
+pub(crate) use sending::or_blocked;
+
 use crate::builder::Parts;
 use crate::connection_state::{ConnectionState, EventScope, Receiving};
 use crate::{

@@ -6,11 +6,11 @@ use super::SegmentWriter;
 use super::connection::ConnectionGuard;
 use super::shared_state::{SharedNotify, SharedState};
 use crate::connection_state::EventScope;
-use crate::{Bytes, Durable, Error, Judged, SegmentNumber, StreamId, SubmitError, Timestamp, Tolerance};
+use crate::endpoint_state::or_blocked;
+use crate::{Bytes, Durable, Error, Judged, SegmentNumber, StreamId, Timestamp, Tolerance};
 use core::ops::Range;
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::task::Poll;
 
 /// A stream of ours. Clones are the same stream, so that one task can send and another read the verdicts. When the last clone is
 /// dropped, the stream is finished; segments that were sent are still delivered.
@@ -62,13 +62,11 @@ impl StreamSender {
             .await
     }
 
-    /// Like [`StreamSender::send_at`] without waiting: [`SubmitError::Blocked`] when the send buffer is full.
+    /// Like [`StreamSender::send_at`] without waiting: [`SubmitError::Blocked`](crate::SubmitError::Blocked) when the send buffer is full.
     pub fn try_send(&self, bytes: Bytes, source_time: Timestamp, tolerance: Option<Tolerance>) -> Result<SegmentNumber, Error> {
         let StreamGuard { held, stream, .. } = &*self.writing;
-        match held.handle.change(|state, now| state.endpoint_state.poll_send(now, (held.id, *stream), bytes, source_time, tolerance)) {
-            Poll::Ready(sent) => sent,
-            Poll::Pending => Err(SubmitError::Blocked.into()),
-        }
+        let send = |state: &mut SharedState, now| state.endpoint_state.poll_send(now, (held.id, *stream), bytes, source_time, tolerance);
+        or_blocked(held.handle.change(send))
     }
 
     /// Sends segments from the front of `segments` with the present source time: as many as the send buffer has room for, no more than
@@ -95,14 +93,11 @@ impl StreamSender {
         held.handle.wait_for(notify, |state, now| state.endpoint_state.poll_send_many(now, (held.id, *stream), segments)).await
     }
 
-    /// Like [`StreamSender::send_many`] without waiting: [`SubmitError::Blocked`] when the send buffer has no room for the first.
+    /// Like [`StreamSender::send_many`] without waiting: [`SubmitError::Blocked`](crate::SubmitError::Blocked) when the send buffer has no room for the first.
     pub fn try_send_many(&self, segments: &mut VecDeque<Bytes>) -> Result<Range<SegmentNumber>, Error> {
         let StreamGuard { held, stream, .. } = &*self.writing;
         let batch = |state: &mut SharedState, now| state.endpoint_state.poll_send_many(now, (held.id, *stream), segments);
-        match held.handle.change(batch) {
-            Poll::Ready(sent) => sent,
-            Poll::Pending => Err(SubmitError::Blocked.into()),
-        }
+        or_blocked(held.handle.change(batch))
     }
 
     /// Sets drop-oldest: when the send buffer is full, a new segment does not wait but replaces the oldest segment of which nothing has

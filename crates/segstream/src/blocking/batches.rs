@@ -3,11 +3,10 @@
 //! Called by applications. Invariant: what is left in the queue was not sent.
 
 use super::Connection;
-use crate::endpoint_state::EndpointState;
-use crate::{Bytes, Error, Received, SegmentNumber, StreamId, SubmitError};
+use crate::endpoint_state::{EndpointState, or_blocked};
+use crate::{Bytes, Error, Received, SegmentNumber, StreamId};
 use core::ops::Range;
 use std::collections::VecDeque;
-use std::task::Poll;
 use std::time::Duration;
 
 impl Connection<'_> {
@@ -18,14 +17,11 @@ impl Connection<'_> {
     ///
     /// # Errors
     ///
-    /// [`SubmitError::Blocked`] when the send buffer has no room for the first, or another error if the first is refused; it stays in the
+    /// [`SubmitError::Blocked`](crate::SubmitError::Blocked) when the send buffer has no room for the first, or another error if the first is refused; it stays in the
     /// queue. A segment behind others that can be sent is refused by the next call.
     pub fn try_send_many(&mut self, stream: StreamId, segments: &mut VecDeque<Bytes>) -> Result<Range<SegmentNumber>, Error> {
         let to = (self.id, stream);
-        match self.endpoint.change(|endpoint_state, now| endpoint_state.poll_send_many(now, to, segments)) {
-            Poll::Ready(sent) => sent,
-            Poll::Pending => Err(SubmitError::Blocked.into()),
-        }
+        or_blocked(self.endpoint.change(|endpoint_state, now| endpoint_state.poll_send_many(now, to, segments)))
     }
 
     /// Waits for judged segments of a stream of the peer and appends those that are there to `into`, no more than `most` or 1024; how

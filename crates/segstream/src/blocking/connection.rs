@@ -3,10 +3,10 @@
 //! Called by applications and the command. Invariant: see [`super`].
 
 use super::{Endpoint, SegmentWriter};
-use crate::endpoint_state::EndpointState;
+use crate::endpoint_state::{EndpointState, or_blocked};
 use crate::{
     Bandwidth, Bytes, Class, CloseReason, ConnectionId, Contract, Durable, Error, Fingerprint, Judged, Progress, Rate, Received,
-    SegmentNumber, Statistics, StreamId, StreamStatistics, SubmitError, Timestamp, Tolerance,
+    SegmentNumber, Statistics, StreamId, StreamStatistics, Timestamp, Tolerance,
 };
 use std::net::SocketAddr;
 use std::task::{Poll, ready};
@@ -100,7 +100,7 @@ impl<'a> Connection<'a> {
         Ok(segment)
     }
 
-    /// Like [`Connection::send_at`], but fails with [`SubmitError::Blocked`] if the send buffer is full. It does not serve the network:
+    /// Like [`Connection::send_at`], but fails with [`SubmitError::Blocked`](crate::SubmitError::Blocked) if the send buffer is full. It does not serve the network:
     /// nothing leaves before the next call that does. Use it for many short segments, which then share datagrams and system calls.
     pub fn try_send(
         &mut self,
@@ -110,10 +110,7 @@ impl<'a> Connection<'a> {
         tolerance: Option<Tolerance>,
     ) -> Result<SegmentNumber, Error> {
         let to = (self.id, stream);
-        match self.endpoint.change(|endpoint_state, now| endpoint_state.poll_send(now, to, bytes, source_time, tolerance)) {
-            Poll::Ready(sent) => sent,
-            Poll::Pending => Err(SubmitError::Blocked.into()),
-        }
+        or_blocked(self.endpoint.change(|endpoint_state, now| endpoint_state.poll_send(now, to, bytes, source_time, tolerance)))
     }
 
     /// Sets drop-oldest for a stream of ours: when the send buffer is full, a new segment does not wait but replaces the oldest segment
@@ -149,7 +146,7 @@ impl<'a> Connection<'a> {
     }
 
     /// Goes on with a segment that [`SegmentWriter::detach`] has left open. If it is not the open one, appending to it appends to
-    /// the one that is, or fails with [`SubmitError`].
+    /// the one that is, or fails with [`SubmitError`](crate::SubmitError).
     pub const fn resume_segment(&mut self, stream: StreamId, segment: SegmentNumber) -> SegmentWriter<'_, 'a> {
         SegmentWriter::new(self, stream, segment)
     }

@@ -3,8 +3,8 @@
 //! Called by applications. Invariant: at most one segment of a stream is open.
 
 use super::Connection;
-use crate::{Error, SegmentNumber, StreamId, SubmitError, Verdict};
-use std::task::Poll;
+use crate::endpoint_state::or_blocked;
+use crate::{Error, SegmentNumber, StreamId, Verdict};
 use std::time::Duration;
 
 /// An open segment. Dropping it without [`SegmentWriter::finish`] ends it at its present length.
@@ -32,14 +32,11 @@ impl<'c, 'a> SegmentWriter<'c, 'a> {
         self.push(bytes, false)
     }
 
-    /// Like [`SegmentWriter::append`], but fails with [`SubmitError::Blocked`] if the send buffer is full, and does not serve the
+    /// Like [`SegmentWriter::append`], but fails with [`SubmitError::Blocked`](crate::SubmitError::Blocked) if the send buffer is full, and does not serve the
     /// network.
     pub fn try_append(&mut self, bytes: &[u8]) -> Result<Option<Verdict>, Error> {
         let to = (self.connection.id, self.stream);
-        match self.connection.endpoint.change(|endpoint_state, now| endpoint_state.poll_append(now, to, bytes, false)) {
-            Poll::Ready(appended) => appended,
-            Poll::Pending => Err(SubmitError::Blocked.into()),
-        }
+        or_blocked(self.connection.endpoint.change(|endpoint_state, now| endpoint_state.poll_append(now, to, bytes, false)))
     }
 
     /// Serves the network for `time`: call it in place of a sleep while the next bytes are produced. Events are kept.

@@ -177,6 +177,14 @@ impl EndpointState {
     }
 }
 
+/// What there is without waiting: [`SubmitError::Blocked`] if the send buffer has no room.
+pub(crate) fn or_blocked<T>(polled: Poll<Result<T, Error>>) -> Result<T, Error> {
+    match polled {
+        Poll::Ready(outcome) => outcome,
+        Poll::Pending => Err(SubmitError::Blocked.into()),
+    }
+}
+
 fn accepted(
     connection_state: &mut ConnectionState,
     stream: StreamId,
