@@ -272,14 +272,10 @@ mod tests {
         let mut bits = <Bitmap>::new();
         bits.reset(256);
         assert_eq!((bits.end(), bits.heap_bytes()), (256, 0), "four words are in place");
-        let words = |work: &mut dyn FnMut()| {
-            let of = |steps: [(Loop, u64); Loop::ALL.len()]| steps[Loop::Words as usize].1;
-            let before = of(work::steps());
-            work();
-            of(work::steps()) - before
-        };
-        let counted = words(&mut || bits.grow(64 * 20));
-        assert_eq!(counted, if cfg!(debug_assertions) { 16 } else { 0 }, "the words that are new");
+        let words = || work::steps()[Loop::Words as usize].1;
+        let before = words();
+        bits.grow(64 * 20);
+        assert_eq!(words() - before, if cfg!(debug_assertions) { 16 } else { 0 }, "the words that are new");
         assert_eq!(bits.end(), 1280);
         assert!(bits.heap_bytes() >= 20 * 8 && bits.heap_bytes().is_multiple_of(8) && bits.heap_bytes() < 64 * 8, "{}", bits.heap_bytes());
         bits.set(0);

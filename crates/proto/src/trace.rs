@@ -327,9 +327,10 @@ impl Trace {
         phase != self.path.phase || self.now >= self.path_due
     }
 
-    /// The state of the path is `path` now.
+    /// The state of the path is `path` now; asked for after [`Trace::wants_path`].
     pub(crate) fn on_path(&mut self, path: PathState) {
-        if path != self.path && self.wants_path(path.phase) {
+        debug_assert!(self.wants_path(path.phase), "the state of the path comes before it is due");
+        if path != self.path {
             self.path = path;
             self.path_due = self.now + PATH_PERIOD;
             self.push(TraceEvent::PathUpdated(path));

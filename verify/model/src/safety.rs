@@ -3,7 +3,8 @@
 //! Called by the exploration.
 //!
 //! Invariant: a verdict is given once at each end, both ends say the same, edges and echoes do not contradict those before
-//! them, work stays within what bytes are worth, and nothing but challenges leaves for an address that has not answered one, and of those not too much.
+//! them, work stays within what bytes are worth, and nothing but challenges leaves for an address that has not answered one,
+//! and of those not too much.
 
 use crate::world::{Side, World};
 use segstream_base::halves::Verdict;

@@ -98,7 +98,7 @@ impl Unfinished {
         &mut self,
         bounds: impl Fn(StreamId) -> Option<(SegmentNumber, SegmentNumber)>,
     ) -> Option<(StreamId, SegmentNumber)> {
-        if self.swept >= SWEPT_AT_FIRST {
+        if !self.may_sweep() {
             return None;
         }
         let sweeps = &mut self.lists.as_mut()?.sweeps;
@@ -127,9 +127,13 @@ impl Unfinished {
         self.lists.get_or_insert_default()
     }
 
+    /// Whether a sweep may look at one more segment.
+    const fn may_sweep(&self) -> bool {
+        self.swept < SWEPT_AT_FIRST
+    }
+
     fn is_due(&self) -> bool {
-        let may_sweep = self.swept < SWEPT_AT_FIRST;
-        self.lists.as_ref().is_some_and(|lists| lists.has_more_than_sweeps() || may_sweep && !lists.sweeps.is_empty())
+        self.lists.as_ref().is_some_and(|lists| lists.has_more_than_sweeps() || self.may_sweep() && !lists.sweeps.is_empty())
     }
 
     /// Lists that are empty need no memory.
