@@ -131,6 +131,7 @@ impl Stage {
         while key.is_none() {
             let Some(line) = lines.next().transpose()? else { bail!("recv has ended: {said}") };
             said.push_str(&line);
+            said.push('\n');
             if let Some(listens) = line.strip_prefix("listening on ") {
                 address = Some(listens.to_owned());
             }
