@@ -20,7 +20,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// How many readers are connected at a time; others wait.
 const CONNECTIONS_MAX: usize = 32;
@@ -125,18 +125,8 @@ impl Accepting {
         while let Ok(place) = Arc::clone(&room).acquire_owned().await {
             let answer = Arc::clone(&answer);
             let accepted = match &self {
-                Self::Address(listener) => listener.accept().await.map(|(reader, _)| {
-                    tokio::spawn(async move {
-                        converse(reader, answer).await;
-                        drop(place);
-                    })
-                }),
-                Self::Local(listener) => listener.accept().await.map(|(reader, _)| {
-                    tokio::spawn(async move {
-                        converse(reader, answer).await;
-                        drop(place);
-                    })
-                }),
+                Self::Address(listener) => listener.accept().await.map(|(reader, _)| tokio::spawn(converse(reader, answer, place))),
+                Self::Local(listener) => listener.accept().await.map(|(reader, _)| tokio::spawn(converse(reader, answer, place))),
             };
             if accepted.is_err() {
                 // Why no error ends the server: they pass (EMFILE, ENFILE, ENOBUFS), or are of one reader (ECONNABORTED).
@@ -146,8 +136,12 @@ impl Accepting {
     }
 }
 
-/// Answers what one reader asks.
-async fn converse(reader: impl AsyncRead + AsyncWrite + Unpin + Send + 'static, answer: Arc<impl Fn(&Request<Incoming>) -> Answer>) {
+/// Answers what one reader asks, whose place is free afterwards.
+async fn converse(
+    reader: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    answer: Arc<impl Fn(&Request<Incoming>) -> Answer>,
+    _place: OwnedSemaphorePermit,
+) {
     let service = service_fn(|request| {
         let answered = answer(&request);
         async { Ok::<Answer, Infallible>(answered) }
