@@ -10,6 +10,8 @@ grid=${1:-}
 # Why as many shards as scenarios: at the end one worker has nothing to do until the other is done with its shard.
 rounds=${2:-5} shards=${3:-24}
 PATH=$root/target/release:$work/venv/bin:$PATH
+[ -x "$work/venv/bin/python" ] || { echo "Dask is not installed here; run examples/sweeps/run.sh dask first" >&2; exit 1; }
+[ -z "$grid" ] || [ -f "$grid" ] || { echo "there is no grid $grid; name a file as grid.toml beside this script" >&2; exit 1; }
 [ -x "$root/target/release/segstream" ] || (cd "$root" && cargo build --release -p segstream-cli)
 rm -rf "$work/scaling" && mkdir -p "$work/scaling"
 if [ -z "$grid" ]; then
