@@ -149,7 +149,7 @@ pub(crate) trait Expectation {
 /// `ValueError` if it has not the length.
 pub(crate) fn segment_of<E: Expectation>(object: &Bound<'_, PyAny>, borrow: bool, expected: Option<&E>) -> PyResult<Bytes> {
     release_done_with(object.py());
-    one_of(object, borrow, expected, &mut BytesMut::new())
+    one_of(object, borrow, expected, None)
 }
 
 /// The memory of each of `objects` as a segment.
@@ -160,13 +160,13 @@ pub(crate) fn segment_of<E: Expectation>(object: &Bound<'_, PyAny>, borrow: bool
 pub(crate) fn segments_of<E: Expectation>(objects: &Bound<'_, PyAny>, borrow: bool, expected: Option<&E>) -> PyResult<VecDeque<Bytes>> {
     release_done_with(objects.py());
     let mut copies = BytesMut::new();
-    objects.try_iter()?.map(|object| one_of(&object?, borrow, expected, &mut copies)).collect()
+    objects.try_iter()?.map(|object| one_of(&object?, borrow, expected, Some(&mut copies))).collect()
 }
 
-/// A segment; what is short is copied behind the other `copies`.
+/// A segment; what is short is copied behind the other `copies` of its batch, if there is one.
 ///
 /// Why together: an allocation for each segment of a batch would cost more than its copy.
-fn one_of<E: Expectation>(object: &Bound<'_, PyAny>, borrow: bool, expected: Option<&E>, copies: &mut BytesMut) -> PyResult<Bytes> {
+fn one_of<E: Expectation>(object: &Bound<'_, PyAny>, borrow: bool, expected: Option<&E>, copies: Option<&mut BytesMut>) -> PyResult<Bytes> {
     let py = object.py();
     let flags = ffi::PyBUF_C_CONTIGUOUS | if expected.is_some() { ffi::PyBUF_FORMAT } else { 0 };
     let view = View::of(object, flags)?;
@@ -186,14 +186,15 @@ fn one_of<E: Expectation>(object: &Bound<'_, PyAny>, borrow: bool, expected: Opt
         return Ok(Bytes::from_owner(Lent { view: Some(view), pid }));
     }
     // Why with the GIL: without it another thread could change or resize what is being copied.
-    let bytes = if view.bytes().len() > COPIED_BYTES_MAX {
-        Bytes::copy_from_slice(view.bytes())
-    } else {
-        if copies.capacity() < view.bytes().len() {
-            *copies = BytesMut::with_capacity(COPIES_BYTES.max(view.bytes().len()));
+    let bytes = match copies.filter(|_| view.bytes().len() <= COPIED_BYTES_MAX) {
+        Some(copies) => {
+            if copies.capacity() < view.bytes().len() {
+                *copies = BytesMut::with_capacity(COPIES_BYTES);
+            }
+            copies.extend_from_slice(view.bytes());
+            copies.split().freeze()
         }
-        copies.extend_from_slice(view.bytes());
-        copies.split().freeze()
+        None => Bytes::copy_from_slice(view.bytes()),
     };
     view.release(py);
     Ok(bytes)
