@@ -5,6 +5,7 @@
 //!
 //! Invariant: an ordinary loss is below 15 %, and forgotten after 30 s.
 
+use super::remembered::Remembered;
 use segstream_base::{Duration, Instant};
 
 /// How long an ordinary loss is believed.
@@ -36,7 +37,7 @@ pub(super) struct Memory {
     /// How often in turn it was found where it was.
     pub(super) policer_found: u32,
     noted_at: Option<Instant>,
-    loss: Option<(Instant, f64)>,
+    loss: Remembered,
 }
 
 impl Memory {
@@ -54,12 +55,17 @@ impl Memory {
 
     /// The fraction lost that does not depend on how much is sent.
     pub(super) fn ordinary_loss(&self, now: Instant) -> f64 {
-        self.loss.filter(|(at, _)| now.since(*at) < LOSS_BELIEVED).map_or(0.0, |(_, loss)| loss)
+        self.loss.get(now, LOSS_BELIEVED)
     }
 
     /// Sending less has not lowered this loss; returns whether it counts as ordinary.
     pub(super) fn learn_ordinary_loss(&mut self, now: Instant, loss: f64) -> bool {
-        self.loss = (loss < ORDINARY_MOST).then_some((now, loss));
-        self.loss.is_some()
+        let is_ordinary = loss < ORDINARY_MOST;
+        if is_ordinary {
+            self.loss.learn(now, loss);
+        } else {
+            self.loss.forget();
+        }
+        is_ordinary
     }
 }

@@ -20,7 +20,8 @@
 //! - `start_up`, `delay_mode`, `competitive` (with `cubic_window`), `policed`, `outage`: one mode a file; each
 //!   answers an exchange with a rate and, when it is over, the next mode.
 //! - `schedule` and `drain`: when and how all senders of this kind empty the queue, and what it tells them of others.
-//! - `competing_flows`, `queue_loss`: what else speaks for others; `probe`: how a noisy path is asked for more; `memory`.
+//! - `competing_flows`, `queue_loss`: what else speaks for others; `probe`: how a noisy path is asked for more; `memory`,
+//!   and `remembered`: a number that is believed for some time.
 //!
 //! Invariant: the rate lies between the floor and the peak of the bounds, whatever the exchanges say, and nothing is
 //! allocated for an exchange once warm.
@@ -47,6 +48,7 @@ mod policed;
 mod probe;
 mod queue_loss;
 mod readings;
+mod remembered;
 mod schedule;
 mod start_up;
 

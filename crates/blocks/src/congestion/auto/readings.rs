@@ -10,6 +10,7 @@
 use super::base_delay::BaseDelay;
 use super::delivery_max::DeliveryMax;
 use super::noise::Noise;
+use super::remembered::Remembered;
 use super::{Exchange, Memory, law};
 use segstream_base::{Duration, Instant};
 use std::collections::VecDeque;
@@ -121,7 +122,7 @@ pub(super) struct Readings {
     paced: VecDeque<(Instant, f64)>,
     was_saturated: bool,
     is_noisy: bool,
-    noise_most: Option<(Instant, f64)>,
+    noise_most: Remembered,
     queue: f64,
     rho: f64,
     delivery: f64,
@@ -150,7 +151,7 @@ impl Readings {
             paced: VecDeque::new(),
             was_saturated: false,
             is_noisy: false,
-            noise_most: None,
+            noise_most: Remembered::default(),
             queue: 0.0,
             rho: 1.0,
             delivery: 0.0,
@@ -316,11 +317,11 @@ impl Readings {
 
     /// The most noise since the last was seen without a pause of [`NOISE_REMEMBERED`].
     fn noise_before(&mut self, now: Instant, noise: f64) -> f64 {
-        let before = self.noise_most.filter(|(at, _)| now.since(*at) < NOISE_REMEMBERED).map_or(0.0, |(_, most)| most);
+        let most = self.noise_most.get(now, NOISE_REMEMBERED).max(noise);
         if noise > 0.0 {
-            self.noise_most = Some((now, before.max(noise)));
+            self.noise_most.learn(now, most);
         }
-        before.max(noise)
+        most
     }
 
     /// Takes a sample of the delivery rate: what arrived in a round over the longer of the times in which it was sent and arrived.
