@@ -120,10 +120,8 @@ impl<'a> TestRun<'a> {
         for line in String::from_utf8_lossy(&output.stdout).lines() {
             let message: Value = serde_json::from_str(line).context("cargo has told something that is no JSON")?;
             // Why: the tests of a program's folder have the program built too, which runs no test.
-            if message["profile"]["test"] != true {
-                continue;
-            }
-            if let (Some(program), Some(manifest)) = (message["executable"].as_str(), message["manifest_path"].as_str()) {
+            let is_test = message["profile"]["test"] == true;
+            if let (true, Some(program), Some(manifest)) = (is_test, message["executable"].as_str(), message["manifest_path"].as_str()) {
                 let folder = Path::new(manifest).parent().context("a manifest lies in a folder")?;
                 programs.push((PathBuf::from(program), folder.to_owned()));
             }
