@@ -4,7 +4,7 @@ import dask
 from dask.distributed import Client, LocalCluster
 
 # Why: Dask looks at the Python stacks of its workers 100 times a second, and at its event loops 50 times. A worker that waits for a program shows
-# nothing there, and the two took 8 % of two processors.
+# nothing there, and the two took half of the 8 % of two processors that Dask needs.
 dask.config.set({"distributed.worker.profile.enabled": False, "distributed.admin.tick.interval": "500 ms"})
 
 def shard(grid, out, part):
