@@ -88,21 +88,24 @@ impl TwoStateLoss {
         (good * (1.0 - self.begins) + bad * self.ends, lost)
     }
 
-    /// The fewest consecutive shipments, of one unit each, of which fewer than `asked` arrive with a probability of at most `risk`; `most`
-    /// if it takes that many or more.
+    /// How many units to send in consecutive shipments of `per_shipment` units (at least 1), so that fewer than `asked` of them arrive with
+    /// a probability of at most `risk`; `most` if it takes that many or more. If any are added, the last shipment is full too.
     ///
-    /// With independent losses that is the smallest m + x with P(Bin(m + x, p) > x) <= risk. Takes about `most * (most - asked)` steps.
-    pub fn units_for(self, asked: u32, risk: f64, most: u32) -> u32 {
+    /// With one unit a shipment and independent losses that is the smallest m + x with P(Bin(m + x, p) > x) <= risk. Takes about
+    /// `most * (most - asked)` steps, in shipments.
+    pub fn units_for(self, asked: u32, per_shipment: u32, risk: f64, most: u32) -> u32 {
         if asked >= most || self.begins <= 0.0 {
             return asked.min(most);
         }
-        let mut lost = LostCount::new(self, (most - asked) as usize);
-        for _ in 0..asked {
+        let shipments = asked.div_ceil(per_shipment);
+        let spare_max = most.div_ceil(per_shipment) - shipments;
+        let mut lost = LostCount::new(self, spare_max as usize);
+        for _ in 0..shipments {
             lost.step(1);
         }
-        for spare in 0..most - asked {
+        for spare in 0..spare_max {
             if lost.above(spare as usize) <= risk {
-                return asked + spare;
+                return if spare == 0 { asked } else { most.min((shipments + spare) * per_shipment) };
             }
             lost.step(1);
         }
@@ -169,21 +172,35 @@ mod tests {
     fn independent_losses_need_what_the_binomial_distribution_says() {
         for rate in [1e-4, 1e-3, 1e-2, 0.05, 0.1, 0.3] {
             for asked in [1u32, 2, 3, 5, 8, 13, 26, 60] {
-                let needed = TwoStateLoss::independent(rate).units_for(asked, 1e-3, 400);
+                let needed = TwoStateLoss::independent(rate).units_for(asked, 1, 1e-3, 400);
                 let spare = needed - asked;
                 assert!(binomial_above(needed, rate, spare) <= 1e-3 + 1e-12, "{asked} at {rate}: {needed} are too few");
                 assert!(spare == 0 || binomial_above(needed - 1, rate, spare - 1) > 1e-3, "{asked} at {rate}: {needed} are too many");
             }
         }
-        assert_eq!([1, 2, 5, 26].map(|asked| TwoStateLoss::independent(0.01).units_for(asked, 1e-3, 400)), [2, 3, 7, 29]);
-        assert_eq!([1, 2, 5, 26].map(|asked| TwoStateLoss::independent(0.1).units_for(asked, 1e-3, 400)), [3, 5, 9, 36]);
+        assert_eq!([1, 2, 5, 26].map(|asked| TwoStateLoss::independent(0.01).units_for(asked, 1, 1e-3, 400)), [2, 3, 7, 29]);
+        assert_eq!([1, 2, 5, 26].map(|asked| TwoStateLoss::independent(0.1).units_for(asked, 1, 1e-3, 400)), [3, 5, 9, 36]);
+    }
+
+    /// Units that share a shipment are lost together: what is counted are shipments, and a spare one is a full one.
+    #[test]
+    fn units_that_share_a_shipment_need_as_many_shipments_as_single_ones() {
+        for rate in [1e-3, 1e-2, 0.1] {
+            let process = TwoStateLoss::independent(rate);
+            for asked in 1u32..60 {
+                let shipments = process.units_for(asked.div_ceil(4), 1, 1e-3, 100);
+                let expected = if shipments == asked.div_ceil(4) { asked } else { shipments * 4 };
+                assert_eq!(process.units_for(asked, 4, 1e-3, 400), expected, "{asked} at {rate}");
+            }
+        }
+        assert_eq!([1, 4, 5, 9].map(|asked| TwoStateLoss::independent(0.01).units_for(asked, 4, 1e-3, 400)), [8, 8, 12, 16]);
     }
 
     #[test]
     fn bursts_need_more_than_the_same_rate_of_single_losses() {
         let (single, bursts) = (TwoStateLoss::independent(0.01), TwoStateLoss::new(0.01, 8.0));
         assert!((bursts.rate() - 0.01).abs() < 1e-12 && (bursts.mean_run() - 8.0).abs() < 1e-9);
-        assert!(bursts.units_for(8, 1e-3, 200) > single.units_for(8, 1e-3, 200) + 8);
+        assert!(bursts.units_for(8, 1, 1e-3, 200) > single.units_for(8, 1, 1e-3, 200) + 8);
     }
 
     #[test]
@@ -209,15 +226,15 @@ mod tests {
     #[test]
     fn without_losses_nothing_is_added() {
         let none = TwoStateLoss::fit(LossCounts { passed: 1000, lost: 0, runs: 0 });
-        assert_eq!((none, none.units_for(5, 1e-3, 100)), (TwoStateLoss::NONE, 5));
+        assert_eq!((none, none.units_for(5, 1, 1e-3, 100)), (TwoStateLoss::NONE, 5));
     }
 
     proptest! {
         #[test]
-        fn any_counts_fit_a_process(passed: u64, lost: u64, runs: u64, asked in 0u32..40) {
+        fn any_counts_fit_a_process(passed: u64, lost: u64, runs: u64, asked in 0u32..40, per_shipment in 1u32..9) {
             let process = TwoStateLoss::fit(LossCounts { passed, lost, runs });
             prop_assert!((0.0..=RATE_MAX + 1e-9).contains(&process.rate()) && process.mean_run() >= 1.0);
-            let needed = process.units_for(asked, 1e-3, 64);
+            let needed = process.units_for(asked, per_shipment, 1e-3, 64);
             prop_assert!(needed >= asked.min(64) && needed <= 64);
         }
 

@@ -2,8 +2,8 @@
 //!
 //! *Hedged repair.* A retransmission can be lost like any other shipment, and then the segment waits for a round trip more. So a request
 //! for m units is answered by m + x repair units, any m of which restore what is missing; x is the smallest with which fewer than m arrive
-//! with a probability of at most [`RISK`], under the losses that the receiver has counted lately. Hairpin (NSDI 2024) puts redundancy into
-//! retransmissions too.
+//! with a probability of at most [`RISK`], under the losses that the receiver has counted lately. Units that share a shipment are lost
+//! together, so x is counted in shipments. Hairpin (NSDI 2024) puts redundancy into retransmissions too.
 //!
 //! Called by the half for requests and when a shipment may leave.
 //!
@@ -28,8 +28,24 @@ use smallvec::SmallVec;
 
 /// With this probability an answered request may need another one.
 const RISK: f64 = 1e-3;
-/// The most repair units beyond those asked for.
+/// The most shipments of repair units beyond those that hold what is asked for.
 const SPARE_MAX: u32 = 64;
+
+/// By what a sender counts the repair units that answer a request.
+#[derive(Clone, Copy, Debug)]
+struct Hedge {
+    /// How shipments are lost.
+    process: TwoStateLoss,
+    /// How many repair units share a shipment.
+    per_shipment: u32,
+}
+
+impl Hedge {
+    /// How many repair units leave so that `asked` of them arrive but for [`RISK`].
+    fn units_for(self, asked: u32) -> u32 {
+        self.process.units_for(asked, self.per_shipment, RISK, asked + SPARE_MAX * self.per_shipment)
+    }
+}
 
 /// The code of a segment: which units it protects, and which repair units have left.
 #[derive(Debug)]
@@ -77,21 +93,21 @@ impl SendCode {
     }
 
     /// How many more leave, of a segment that has lost so many protected units; `None` if there are not enough left, or none answers
-    /// requests (`process` is that by which they are counted).
-    fn answer(&mut self, lost: u32, (echo, reorder): (ShipmentNumber, u32), process: Option<TwoStateLoss>) -> Option<u32> {
+    /// requests (`hedge` is that by which they are counted).
+    fn answer(&mut self, lost: u32, (echo, reorder): (ShipmentNumber, u32), hedge: Option<Hedge>) -> Option<u32> {
         let lost = lost.min(self.protected);
         let (needed, under_way) = (lost.saturating_sub(self.held), self.under_way(echo, reorder));
         // Why not only the first: what was coded ahead may suffice for more than was lost when it was asked for first.
         if (lost <= self.asked || self.is_ahead) && needed <= under_way {
             return Some(0);
         }
-        let process = process?;
+        let hedge = hedge?;
         let left = repair_units_max(self.protected) - self.ships.len() as u32 - self.pending - self.planned;
         if needed > under_way + left {
             return None;
         }
         self.asked = self.asked.max(lost);
-        let wanted = process.units_for(needed, RISK, needed + SPARE_MAX);
+        let wanted = hedge.units_for(needed);
         let more = wanted.saturating_sub(under_way).min(left);
         self.pending += more;
         Some(more)
@@ -155,7 +171,7 @@ impl SendStream {
         number: SegmentNumber,
         missing: &[Run<Position>],
         (echo, reorder): (ShipmentNumber, u32),
-        (process, may_begin): (Option<TwoStateLoss>, bool),
+        (hedge, may_begin): (Option<Hedge>, bool),
         positions_left: &mut u32,
     ) -> bool {
         let important = self.contract.importance;
@@ -181,7 +197,7 @@ impl SendStream {
         if segment.code.is_none() {
             let units = segment.units();
             let may_code = may_begin && segment.retransmit_count == 0 && SendCode::can_protect(fence, units);
-            if !may_code || process.is_none_or(|process| process.units_for(lost, RISK, lost + SPARE_MAX) <= lost) {
+            if !may_code || hedge.is_none_or(|hedge| hedge.units_for(lost) <= lost) {
                 return false;
             }
             segment.code = Some(Box::new(SendCode::new(fence, units)));
@@ -191,7 +207,7 @@ impl SendStream {
             // Nothing that the code protects is missing: what is asked for is asked for by name.
             return false;
         }
-        let Some(more) = segment.code.as_mut().and_then(|code| code.answer(lost, (echo, reorder), process)) else { return false };
+        let Some(more) = segment.code.as_mut().and_then(|code| code.answer(lost, (echo, reorder), hedge)) else { return false };
         if more > 0 {
             self.repair_total += more;
             self.repairing.insert(number);
@@ -210,6 +226,11 @@ impl SendStream {
         }
         None
     }
+}
+
+/// How many repair units over units of so many bytes a shipment with `room` bytes for data holds, at least one.
+fn repair_units_in(room: usize, unit_bytes: u32) -> u32 {
+    (u32::try_from(room).unwrap_or(u32::MAX) / repair_unit_bytes(unit_bytes).max(1)).max(1)
 }
 
 impl SendHalf {
@@ -256,10 +277,12 @@ impl SendHalf {
         judged_by: (ShipmentNumber, u32),
     ) -> bool {
         let Some(process) = self.loss_estimate(now) else { return false };
-        let process = (!self.unhedged).then_some(process);
-        let may_begin = !self.has_backlog();
+        let (may_begin, room) = (!self.has_backlog(), self.path.pmtu.data_bytes);
         let left = &mut self.unfinished.positions_left;
-        self.streams.get_mut(id).is_some_and(|stream| stream.answer_with_repairs(number, missing, judged_by, (process, may_begin), left))
+        let Some(stream) = self.streams.get_mut(id) else { return false };
+        let per_shipment = repair_units_in(room, stream.contract.unit_bytes);
+        let hedge = (!self.unhedged).then_some(Hedge { process, per_shipment });
+        stream.answer_with_repairs(number, missing, judged_by, (hedge, may_begin), left)
     }
 
     /// Whether a whole segment waits behind the one that is being sent, and the window lets it: then nobody waits for a repair but the
@@ -318,10 +341,14 @@ impl SendHalf {
 mod tests {
     use super::*;
 
-    const PATH: TwoStateLoss = TwoStateLoss::NONE;
+    const PATH: Hedge = Hedge { process: TwoStateLoss::NONE, per_shipment: 1 };
 
-    fn code() -> (SendCode, TwoStateLoss) {
-        (SendCode::new(Fence::ALL, 256), TwoStateLoss::independent(0.1))
+    fn losing(rate: f64) -> Hedge {
+        Hedge { process: TwoStateLoss::independent(rate), ..PATH }
+    }
+
+    fn code() -> (SendCode, Hedge) {
+        (SendCode::new(Fence::ALL, 256), losing(0.1))
     }
 
     /// All that are pending leave, in shipments from `ship` on.
@@ -341,6 +368,13 @@ mod tests {
     }
 
     #[test]
+    fn a_request_of_one_shipment_is_answered_by_whole_shipments() {
+        let path = Hedge { per_shipment: 4, ..losing(0.01) };
+        let mut code = SendCode::new(Fence::ALL, 256);
+        assert_eq!(code.answer(4, (ShipmentNumber(100), 3), Some(path)), Some(8), "one shipment at 1e-2 takes two");
+    }
+
+    #[test]
     fn nothing_is_added_while_what_arrived_and_what_is_under_way_is_enough() {
         let (mut code, path) = code();
         code.answer(5, (ShipmentNumber(100), 3), Some(path));
@@ -357,7 +391,7 @@ mod tests {
     #[test]
     fn when_the_numbers_are_used_up_units_are_sent_again() {
         let mut code = SendCode::new(Fence::ALL, 10);
-        let path = TwoStateLoss::independent(0.3);
+        let path = losing(0.3);
         assert_eq!(code.answer(7, (ShipmentNumber(100), 3), Some(path)), Some(8), "no more than there are");
         leave(&mut code, 101);
         assert_eq!(code.answer(9, (ShipmentNumber(100), 3), Some(path)), None);
