@@ -2,7 +2,7 @@
 //!
 //! - [`cells`]: the table, as data;
 //! - [`path`]: a cell's path as flags of `segstream link`;
-//! - [`trial`]: one run; [`iperf`]: the kernel's TCP in it;
+//! - [`trial`]: one run; [`iperf`]: the kernel's TCP in it; [`side_by_side`]: several at once; [`processors`]: how busy those were;
 //! - [`virtual_time`]: the same cells in the simulator, with models of the kernel's TCP;
 //! - [`journal`](mod@journal): what was run, so that a matrix that was interrupted goes on;
 //! - [`models`]: the simulator's TCPs beside the kernel's;
@@ -18,8 +18,10 @@ mod journal;
 mod models;
 mod page;
 mod path;
+mod processors;
 mod rule;
 mod section;
+mod side_by_side;
 mod trial;
 mod virtual_time;
 
@@ -53,6 +55,9 @@ pub(crate) struct Options {
     /// How long each run lasts, from when all its flows are there; cells with 40 and more flows last 90.
     #[arg(long, value_name = "T", default_value_t = 30, value_parser = clap::value_parser!(u32).range(14..=3600))]
     seconds: u32,
+    /// Links with so many times 20 Mbit/s in all run at once; a faster one runs alone. A run counts only if its link was on time.
+    #[arg(long, value_name = "N", default_value_t = 1, conflicts_with = "virtual", value_parser = clap::value_parser!(u32).range(1..=64))]
+    at_once: u32,
     /// The directory of the results [default: target/rates; with --virtual nothing is kept]. What is there is not run again, so take
     /// another one for another build.
     #[arg(long, value_name = "DIR")]
@@ -246,21 +251,14 @@ fn measure(options: &Options, missing: &[&Asked], journal: &mut Journal) -> Resu
     let flag = Arc::clone(&interrupted);
     ctrlc::set_handler(move || flag.store(true, Ordering::Relaxed)).context("signals cannot be listened for")?;
     let setup = Setup { segstream, interrupted };
-    for (at, Asked { cell, contender, key }) in missing.iter().enumerate() {
-        let trace = match path::trace(cell, options.traces.as_deref()) {
-            Ok(trace) => trace,
-            Err(error) => {
-                eprintln!("{} of {}: left out: {error}", at + 1, missing.len());
-                continue;
-            }
-        };
-        eprint!("{} of {}: {} {} seed {}: ", at + 1, missing.len(), cell.name, contender.name(), key.seed);
-        let run = setup.run(cell, trace.as_deref(), key, *contender)?;
-        let void = run.void.as_ref().map_or(String::new(), |void| format!("; VOID: {void}"));
-        eprintln!("{:.2} Mbit/s, {:.2} of the link, queue {:.1} ms{void}", run.goodput_bps / 1e6, run.filled, run.queue_ms_p95);
-        journal.add(run)?;
+    let mut runs = Vec::new();
+    for asked in missing {
+        match path::trace(asked.cell, options.traces.as_deref()) {
+            Ok(trace) => runs.push((*asked, trace)),
+            Err(error) => eprintln!("{}: left out: {error}", asked.cell.name),
+        }
     }
-    Ok(())
+    side_by_side::run(&setup, &runs, options.at_once, journal)
 }
 
 #[cfg(test)]

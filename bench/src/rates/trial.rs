@@ -8,6 +8,7 @@ use super::cells::{Cell, Kernel, Rule, Turn};
 use super::iperf;
 use super::journal::{Key, Run};
 use super::path;
+use super::processors::ProcessorTime;
 use crate::arrivals::Arrivals;
 use crate::shared::{self, feeder::Application};
 use anyhow::{Context as _, Result, bail};
@@ -34,6 +35,8 @@ const PORT: u16 = 5201;
 const TCP_BUFFERS: [(&str, &str); 2] = [("ipv4/tcp_rmem", "4096 131072 67108864"), ("ipv4/tcp_wmem", "4096 16384 67108864")];
 /// Below this part of the link a second is a starved one.
 const STARVED: f64 = 0.2;
+/// The part of the processors above which the ends may have waited for each other and not for the link.
+const BUSY_MOST: f64 = 0.7;
 /// From this second on they count.
 const STARVED_FROM: u32 = 2;
 
@@ -86,11 +89,12 @@ impl Setup {
     pub(super) fn run(&self, cell: &Cell, trace: Option<&str>, key: &Key, contender: Contender) -> Result<Run> {
         let flags = path::flags(cell, key.seed, trace, contender);
         let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
-        let testbed = Testbed::new(&self.segstream, &flags)?;
+        let testbed = Testbed::side_by_side(&self.segstream, &flags)?;
         for side in [Side::A, Side::B] {
             TCP_BUFFERS.iter().for_each(|(setting, value)| testbed.set(side, setting, value));
             testbed.set(side, "ipv4/tcp_ecn", if cell.ecn { "1" } else { "0" });
         }
+        let begun = ProcessorTime::now();
         let (ends, zero, stop) = (testbed.ends(), testbed.opened(), AtomicBool::new(false));
         let (carried, crossings) = thread::scope(|scope| {
             let probe = (cell.met == Rule::Recovers).then(|| scope.spawn(|| ends.probe(&stop)));
@@ -101,7 +105,8 @@ impl Setup {
         });
         let link = testbed.end().json();
         self.go_on()?;
-        let run = of_link(key, &link);
+        let busy = ProcessorTime::now().zip(begun).map_or(0.0, |(now, begun)| now.busy_since(begun));
+        let run = of_link(key, &link, busy);
         Ok(match carried {
             Ok([measured, other]) => {
                 let waits: Vec<(f64, f64)> = crossings.into_iter().map(|crossing| wait(&crossing, zero, cell.rtt_ms)).collect();
@@ -277,7 +282,7 @@ fn wait(crossing: &Crossing, zero: Instant, rtt_ms: f64) -> (f64, f64) {
 }
 
 /// What the link says of itself.
-fn of_link(key: &Key, link: &Value) -> Run {
+fn of_link(key: &Key, link: &Value, busy: f64) -> Run {
     let forward = |name: &str| link["forward"][name].as_f64().unwrap_or(0.0);
     let dropped = ["packets_dropped_queue", "packets_dropped_aqm", "packets_dropped_policer"].map(forward).iter().sum::<f64>();
     let lateness = link["lateness_ms_p999"].as_f64().unwrap_or(f64::INFINITY);
@@ -288,7 +293,7 @@ fn of_link(key: &Key, link: &Value) -> Run {
     } else if link["kept_up"] != true {
         Some(format!("the link did not keep up ({unread} packets dropped before it read them)"))
     } else {
-        None
+        (busy > BUSY_MOST).then(|| format!("the machine was busy: {:.0} % of its processors", 100.0 * busy))
     };
     Run {
         key: key.clone(),

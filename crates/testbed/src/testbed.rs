@@ -8,7 +8,8 @@
 //! let report = testbed.end().json();
 //! ```
 //!
-//! Invariant: one link at a time in a process, so that none takes the processors from another.
+//! Invariant: one link at a time in a process, so that none takes the processors from another, unless the caller asks for links
+//! [side by side](Testbed::side_by_side).
 
 use crate::ends::{Ends, Refused};
 use crate::process::{self, Ended, Running};
@@ -28,7 +29,8 @@ pub struct Testbed {
     link: Running,
     ends: Ends,
     opened: Instant,
-    _alone: MutexGuard<'static, ()>,
+    /// Nothing if others may be open meanwhile.
+    _alone: Option<MutexGuard<'static, ()>>,
 }
 
 impl Testbed {
@@ -57,6 +59,22 @@ impl Testbed {
     /// When the link does not start.
     pub fn between(segstream: &Path, addresses: [&str; 2], flags: &[&str]) -> Result<Self, Refused> {
         let alone = ALONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        Self::open(segstream, addresses, flags, Some(alone))
+    }
+
+    /// Starts a link as [`Self::new`] does, without waiting for the others of this process. Whoever opens several has to see that the
+    /// processors suffice: each link reports how late it was.
+    ///
+    /// # Errors
+    /// A missing privilege.
+    ///
+    /// # Panics
+    /// When the link does not start.
+    pub fn side_by_side(segstream: &Path, flags: &[&str]) -> Result<Self, Refused> {
+        Self::open(segstream, ADDRESSES, flags, None)
+    }
+
+    fn open(segstream: &Path, addresses: [&str; 2], flags: &[&str], alone: Option<MutexGuard<'static, ()>>) -> Result<Self, Refused> {
         let ends = Ends::new(addresses)?;
         let (paths, addresses) = (ends.paths(), addresses.join(","));
         let ends_flags = ["link", "--json", "--tun", &paths[0], &paths[1], "--tun-addresses", &addresses];

@@ -5,7 +5,8 @@
 //! A processor with nothing to do halts. A halted virtual processor gives its real one back, and runs again only when the host has
 //! scheduled it, which on a busy host takes milliseconds: `/proc/stat` counts them as stolen. The kernel polls instead when it is
 //! asked for zero wake-up latency, but only with an idle driver, and a virtual machine often has none. So one thread for each
-//! processor spins at the lowest priority there is, `SCHED_IDLE`: any other thread preempts it as soon as it wakes.
+//! processor spins at the lowest priority there is, `SCHED_IDLE`: any other thread preempts it as soon as it wakes. Its nice value says
+//! so to those who look at the processors: `/proc/stat` and `top` count it apart from what is busy.
 //!
 //! Sources: sched(7) `SCHED_IDLE`, the kernel's parameter `idle=poll`, `/sys/devices/system/cpu/cpuidle/current_driver`.
 //!
@@ -68,6 +69,9 @@ mod linux {
 
     const IDLE: ThreadSchedulePolicy = ThreadSchedulePolicy::Normal(NormalThreadSchedulePolicy::Idle);
 
+    /// The highest nice value. The thread's only, as all of Linux are.
+    const NICE: i32 = 19;
+
     /// How many additions a thread makes before it looks again whether it is to end: a few microseconds.
     const ADDITIONS: u32 = 10_000;
 
@@ -79,6 +83,7 @@ mod linux {
             if !is_idle || !pinning::pin_to(processor) {
                 return;
             }
+            let _ = rustix::process::nice(NICE);
             while !ended.load(Ordering::Relaxed) {
                 // Why no spin-loop hint: a host takes a virtual processor that pauses for one that waits in vain, and deschedules it.
                 let mut sum = 0u32;
