@@ -44,6 +44,7 @@ use segstream::blocking::Endpoint;
 use segstream::{Algorithm, Builder, Class, Clock, Coding, Config, Contract, DatagramSize, InterleaveChoice, Order, Rate, StreamId};
 use segstream_base::{Bytes, Duration};
 use segstream_wire::contract::{SEGMENT_UNITS_MAX, UNIT_BYTES_MAX};
+use segstream_wire::repair::PROTECTED_MAX;
 use std::collections::BTreeSet;
 use std::io::Write as _;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -55,6 +56,9 @@ use walk::{Found, Walk, name};
 
 /// The default segment size, if the window allows it.
 const SEGMENT_BYTES: u64 = 256 * 1024;
+/// The size of units that only have to fill datagrams. Three fit the smallest one (1200 bytes), four what is left of 1492 bytes with IPv6
+/// and PPPoE, where units of 1024 bytes leave a quarter of each packet empty.
+const FILLING_UNIT_BYTES: u32 = 344;
 /// IP and UDP headers in front of a datagram on IPv4.
 const HEADER_BYTES: u64 = 28;
 /// Segments in the window, at most.
@@ -97,10 +101,11 @@ pub(crate) struct Arguments {
     /// B of them in a row) or W,E,B (the same for every W units).
     #[arg(long, value_name = "T", default_value = "reliable", allow_hyphen_values = true)]
     tolerance: ToleranceArgument,
-    /// The size of a unit in bytes, 1 to 1148 (1160 with --insecure). The limit is a few bytes lower with a window of more
-    /// than 16384 units or with more than 63 files.
-    #[arg(long, value_name = "N", default_value = "1024", value_parser = quantity::positive_bytes)]
-    unit_bytes: Bytes,
+    /// The size of a unit in bytes, 1 to 1148 (1160 with --insecure) [default: 344 if nothing may be missing, so that units
+    /// fill datagrams of any size; 1024 with another --tolerance, or if a segment has more than 1024 units of 344 bytes]. The
+    /// limit is a few bytes lower with a window of more than 16384 units or with more than 63 files.
+    #[arg(long, value_name = "N", value_parser = quantity::positive_bytes)]
+    unit_bytes: Option<Bytes>,
     /// The size of a segment [default: 256KiB, or the window if that is smaller].
     #[arg(long, value_name = "N", value_parser = quantity::positive_bytes)]
     segment_bytes: Option<Bytes>,
@@ -112,8 +117,8 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "N", value_parser = quantity::positive_bytes)]
     datagram_bytes: Option<Bytes>,
     /// The sending rate, which counts whole IP packets. auto: congestion-controlled, shares the path with other flows;
-    /// auto:floor=1mbit,peak=50mbit: the same within bounds; auto:start=8mbit: the same from a rate that is known in advance,
-    /// such as that of a live source. P: a fixed rate, for a path that nobody else uses. P,F,L: a
+    /// auto:floor=1mbit,peak=50mbit: the same within bounds; auto:start=8mbit: the same for a live source of that rate,
+    /// which the stream has from the beginning, and holds beside other flows up to half of the path. P: a fixed rate, for a path that nobody else uses. P,F,L: a
     /// fixed rate in bursts, F bursts per second of L datagrams each, sent at the rate P within a burst [default: auto].
     #[arg(long, value_name = "auto|P[,F,L]", value_parser = argument::rate)]
     rate: Option<Rate>,
@@ -376,13 +381,22 @@ fn window_and_segment(arguments: &Arguments, unit_bytes: u32) -> Result<(u32, u6
 
 /// The size of units, which fit the smallest datagram with the seal, the window and the number of files in use.
 fn unit_bytes(arguments: &Arguments, files: usize) -> Result<u32> {
-    let given = u32::try_from(arguments.unit_bytes.get()).unwrap_or(u32::MAX).clamp(1, UNIT_BYTES_MAX);
+    let Some(asked) = arguments.unit_bytes else { return Ok(default_unit_bytes(arguments)) };
+    let given = u32::try_from(asked.get()).unwrap_or(u32::MAX).clamp(1, UNIT_BYTES_MAX);
     let window_units = u32::try_from(arguments.window.get() / u64::from(given)).unwrap_or(u32::MAX);
     let contract = Contract { window_units, ..Contract::default() };
     let builder = if arguments.protection.is_insecure() { Endpoint::builder().insecure() } else { Endpoint::builder() };
     // The manifest's stream goes before those of the files.
     let most = builder.unit_bytes_max(StreamId(files.max(1) as u32), &contract);
-    Ok(within(arguments.unit_bytes, 1, u64::from(most), "--unit-bytes")? as u32)
+    Ok(within(asked, 1, u64::from(most), "--unit-bytes")? as u32)
+}
+
+/// The size of units where the user gives none. Where a segment is used whole or not at all, nobody sees its units.
+fn default_unit_bytes(arguments: &Arguments) -> u32 {
+    let segment_bytes = arguments.segment_bytes.map_or(SEGMENT_BYTES, Bytes::get);
+    let can_be_coded = segment_bytes.div_ceil(u64::from(FILLING_UNIT_BYTES)) <= u64::from(PROTECTED_MAX);
+    let is_whole = arguments.tolerance == ToleranceArgument::Reliable;
+    if is_whole && can_be_coded { FILLING_UNIT_BYTES } else { Contract::default().unit_bytes }
 }
 
 /// An error of the parser. Where the user wrote the name that other transports give a flag, it names ours.

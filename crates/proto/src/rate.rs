@@ -26,7 +26,8 @@ pub enum Rate {
         peak: Bandwidth,
         /// The controller. Default [`congestion::auto`].
         congestion: &'static Algorithm,
-        /// The initial rate, if it is known in advance; zero if not.
+        /// The rate of a live source, if the application knows it; zero if not. The stream has it at once, and `auto` holds it beside
+        /// others, up to half of the bottleneck.
         start: Bandwidth,
     },
 }
@@ -91,9 +92,9 @@ impl Rate {
         }
     }
 
-    /// The same automatic rate, which starts at `start`: at the rate of a live source, or what an earlier connection found. It starts
-    /// with what that implies to be in flight, and falls back at the first sign that it was too much. Zero for nothing known. A rate
-    /// that is not automatic stays as it is.
+    /// The same automatic rate for a live source of the rate `start`: the stream has that at once, and gives way when the path does not
+    /// carry it. `auto` holds it beside others, up to half of the bottleneck. Zero for nothing known. A rate that is not automatic stays as
+    /// it is.
     pub const fn starting_at(self, start: Bandwidth) -> Self {
         match self {
             Self::Auto { floor, peak, congestion, .. } => Self::Auto { floor, peak, congestion, start },

@@ -54,6 +54,8 @@ pub struct Start {
     pub seed: Seed,
     /// A rate that is known in advance, where start-up begins; `None` when nothing is known.
     pub initial: Option<Bandwidth>,
+    /// The rate of the source, headers not included, where the application has said so; `None` when nothing is known.
+    pub source: Option<Bandwidth>,
     /// What a time that hosts share, as the time of day, shows at [`Instant::ZERO`]; zero where none is known. Senders that drain a queue
     /// do it at the same moments of that time.
     pub epoch: Duration,
@@ -66,7 +68,7 @@ pub struct UnknownAlgorithm(pub String);
 impl Start {
     /// At `now`, where neither a rate nor a time that hosts share is known.
     pub const fn new(now: Instant, bounds: Bounds, seed: Seed) -> Self {
-        Self { now, bounds, seed, initial: None, epoch: Duration::ZERO }
+        Self { now, bounds, seed, initial: None, source: None, epoch: Duration::ZERO }
     }
 }
 

@@ -19,7 +19,7 @@ pub(super) fn rate(text: &str) -> Result<Rate, String> {
 fn not_a_rate(text: &str) -> String {
     format!(
         "\"{text}\" is not a rate; write auto (congestion-controlled), auto:floor=1mbit,peak=50mbit (the same within bounds), auto:start=8mbit (the \
-         same from a rate that is known in advance), a fixed rate \
+         same for a live source of that rate), a fixed rate \
          such as 50mbit, or P,F,L such as 50mbit,100,8 (F bursts per second of L datagrams each, sent at the rate P)"
     )
 }

@@ -50,7 +50,7 @@ impl SendHalf {
         let chosen = rate.congestion().zip(rate.bounds(self.datagram()));
         self.path.congestion.controller = chosen.map(|(congestion, bounds)| {
             // Why the time is the seed: connections that begin at different times have different random numbers, and a simulation repeats.
-            (congestion.start)(Start { now, bounds, seed: Seed(now.as_nanos()), initial, epoch })
+            (congestion.start)(Start { now, bounds, seed: Seed(now.as_nanos()), initial, source: rate.start(), epoch })
         });
         self.path.congestion.delivery = chosen.filter(|(congestion, _)| congestion.clock == Clock::Reports).map(|_| Box::default());
     }

@@ -12,12 +12,15 @@
 //! - Above 0.7, nobody else is there: back to delay mode. So does a queue that two drains in turn have emptied, or that is gone by
 //!   itself for two seconds. Who returns within ten seconds of that stays for twenty, whatever drains have emptied.
 //!
-//! Invariant: a limited stream's window does not grow.
+//! A source whose rate is known in advance may hold more than the window ([`super::source_rate`]).
+//!
+//! Invariant: a limited stream's window does not grow, and one that sends next to nothing does not find that others are gone.
 
 use super::cubic_window::CubicWindow;
 use super::delay_mode::DelayMode;
 use super::drain::{DRAIN_RATE, Drain, Others};
 use super::readings::View;
+use super::source_rate::SourceRate;
 use super::{Memory, Mode, law};
 use segstream_base::{Duration, Instant};
 
@@ -49,6 +52,8 @@ const KIND_EMPTIES: f64 = 0.6;
 const GONE_TAUS: f64 = 8.0;
 const GONE_LEAST: f64 = 2.0;
 const GONE_PART: f64 = 1.0 / 3.0;
+/// Who sends less than this part of the rate sends next to nothing.
+const IDLE_PART: f64 = 0.1;
 /// Who returns within this time has left too early, and stays for that time.
 const RETURN_SOON: Duration = Duration::from_secs(10);
 const STAY: Duration = Duration::from_secs(20);
@@ -73,6 +78,8 @@ pub(super) struct Competitive {
     /// The share of this kind at the last drain that told it, and the window then.
     kind: f64,
     window_then: f64,
+    /// Half of the bottleneck in bytes a second, once a drain has told.
+    half: Option<f64>,
 }
 
 impl Competitive {
@@ -80,23 +87,38 @@ impl Competitive {
     pub(super) fn new(view: &View, share: f64, others: Others, memory: &Memory) -> Self {
         let share = share.min((SHARE_FIRST * memory.service_most).max(view.received));
         let returned = memory.left_at.is_some_and(|at| view.now.since(at) < RETURN_SOON);
-        let mut window = CubicWindow::new(view.now, share * (view.rtt + view.queue) / view.datagram);
+        let mut new = Self { loss: view.loss, ..Self::begin(view, share) };
         // Why: loss has told of them. They have answered it, and we have not. With noise it may be none of theirs.
         if others.kind.is_none() && view.noise == 0.0 {
-            window.decrease(view.now);
+            new.window.decrease(view.now);
         }
+        if returned {
+            new.stay_until = view.now + STAY;
+        }
+        if let Some(kind) = others.kind {
+            new.kind = kind.max(KIND_FLOOR);
+            new.half = Some(SourceRate::half(view.received, new.kind));
+        }
+        new.window_then = new.window.get();
+        new
+    }
+
+    /// Begins at `rate` bytes a second, beside others of whom nothing is known. What was lost as they met is no mean of a second.
+    pub(super) fn begin(view: &View, rate: f64) -> Self {
+        let window = CubicWindow::new(view.now, rate * (view.rtt + view.queue) / view.datagram);
         Self {
             window,
             decreased_at: view.now,
-            loss: view.loss,
+            loss: 0.0,
             queue_most: view.queue,
             stood_at: view.now,
             drain: None,
             slot: view.slot,
             emptied: 0,
-            stay_until: view.now + if returned { STAY } else { Duration::ZERO },
-            kind: others.kind.unwrap_or(KIND_UNKNOWN).max(KIND_FLOOR),
+            stay_until: view.now,
+            kind: KIND_UNKNOWN,
             window_then: window.get(),
+            half: None,
         }
     }
 
@@ -107,7 +129,7 @@ impl Competitive {
     pub(super) fn step(&mut self, view: &View, memory: &mut Memory) -> (f64, Option<Mode>) {
         self.queue_most = (self.queue_most * (1.0 - FORGET * view.alpha.min(1.0))).max(view.queue);
         let rtt = view.rtt + view.queue;
-        let rate = self.window.get() * view.datagram / rtt;
+        let rate = self.rate(view, memory);
         let on_trial = || DelayMode::on_trial(rate.min(view.best), view.now).into();
         if let Some(drain) = &mut self.drain {
             drain.record(view);
@@ -120,25 +142,34 @@ impl Competitive {
         if self.queue_is_gone(view, rate) {
             return (rate, Some(on_trial()));
         }
-        self.control(view, rtt);
+        self.control(view, rtt, rate);
+        memory.source.on_loss(view.now, self.loss);
         if std::mem::replace(&mut self.slot, view.slot) != view.slot && !view.limited {
             self.drain = Some(Drain::new(view, rtt, true));
         }
-        (self.window.get() * view.datagram / rtt, None)
+        (self.rate(view, memory), None)
+    }
+
+    /// What the window gives, or the source may hold.
+    fn rate(&self, view: &View, memory: &Memory) -> f64 {
+        let of_window = self.window.get() * view.datagram / (view.rtt + view.queue);
+        of_window.max(memory.source.held(view.now, self.half))
     }
 
     fn queue_is_gone(&mut self, view: &View, rate: f64) -> bool {
-        if view.queue > (law::target(rate, view.datagram) / 2.0).min(GONE_PART * self.queue_most) {
+        // Why: who sends next to nothing sees the queue as it was.
+        let is_idle = view.limited && view.sent < IDLE_PART * rate;
+        if is_idle || view.queue > (law::target(rate, view.datagram) / 2.0).min(GONE_PART * self.queue_most) {
             self.stood_at = view.now;
         }
         view.now.since(self.stood_at).as_secs_f64() > (GONE_TAUS * view.tau).max(GONE_LEAST)
     }
 
-    /// The window's answer to an exchange.
-    fn control(&mut self, view: &View, rtt: f64) {
+    /// The window's answer to an exchange at `rate`.
+    fn control(&mut self, view: &View, rtt: f64, rate: f64) {
         self.loss += (view.loss - self.loss) * view.alpha.min(1.0);
         // Why by the window: the kind's share is as old as the last drain, and grows with ours.
-        let kind = self.kind * self.window.get() / self.window_then;
+        let kind = self.kind * (rate * rtt / view.datagram) / self.window_then;
         let defends = kind < KIND_LEAST && self.loss < LOSS_MOST;
         let is_congestive = view.has_lost && view.sent_at > self.decreased_at && view.queue > CONGESTIVE * self.queue_most;
         if is_congestive && !defends {
@@ -160,7 +191,8 @@ impl Competitive {
         let kind = drain.kind(view);
         if let Some(kind) = kind {
             self.kind = (self.kind + BELIEVED * (kind - self.kind)).max(KIND_FLOOR);
-            self.window_then = self.window.get();
+            self.window_then = rate * (view.rtt + view.queue) / view.datagram;
+            self.half = Some(SourceRate::half(rate, self.kind));
         }
         // Why the share too: who does not know the base delay takes what it sees first of it for an empty queue.
         let is_kind = kind.is_none_or(|kind| kind > KIND_EMPTIES);
@@ -172,6 +204,9 @@ impl Competitive {
         let over = is_alone || (self.emptied >= EMPTIED && view.now > self.stay_until);
         if over {
             memory.left_at = Some(view.now);
+        }
+        if is_alone {
+            memory.source.on_alone(drain.received_before());
         }
         over
     }

@@ -146,6 +146,9 @@ impl DelayMode {
         let push = push.clamp(PUSH_LEAST, PUSH_MOST);
         let push = if view.noise > 0.0 { self.push_in_noise(view, target, push, memory) } else { push };
         let rate = self.share * (1.0 + push);
+        if memory.source.is_held_back(view, rate) {
+            return Mode::Competitive(Box::new(Competitive::begin(view, rate))).enter(view, memory);
+        }
         (rate, self.probing.take_carried().then(|| Mode::StartUp(StartUp::new(view.now))))
     }
 

@@ -82,6 +82,11 @@ impl Drain {
         self.queue_before
     }
 
+    /// What was delivered a second before it.
+    pub(super) const fn received_before(&self) -> f64 {
+        self.received_before
+    }
+
     /// Whether all echoes of it have come.
     pub(super) fn is_over(&self, view: &View) -> bool {
         view.sent_at > self.until + Duration::from_secs_f64(view.tau / 4.0)

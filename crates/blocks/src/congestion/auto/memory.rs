@@ -6,6 +6,7 @@
 //! Invariant: an ordinary loss is below 15 %, and forgotten after 30 s.
 
 use super::remembered::Remembered;
+use super::source_rate::SourceRate;
 use segstream_base::{Duration, Instant};
 
 /// How long an ordinary loss is believed.
@@ -20,6 +21,8 @@ const MODEST: f64 = 500e3;
 /// Knowledge about the path.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Memory {
+    /// What the source takes, where that is known in advance.
+    pub(super) source: SourceRate,
     /// The highest rate of service seen in bytes a second, forgotten slowly.
     pub(super) service_most: f64,
     /// The base delay must be found anew.
@@ -41,6 +44,11 @@ pub(super) struct Memory {
 }
 
 impl Memory {
+    /// Nothing is known but the source.
+    pub(super) fn new(source: SourceRate) -> Self {
+        Self { source, ..Self::default() }
+    }
+
     /// What we sent was served at this rate.
     pub(super) fn note_service(&mut self, now: Instant, service: f64) {
         let idle = self.noted_at.map_or(0.0, |at| now.since(at).as_secs_f64());

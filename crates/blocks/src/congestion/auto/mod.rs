@@ -20,8 +20,8 @@
 //! - `start_up`, `delay_mode`, `competitive` (with `cubic_window`), `policed`, `outage`: one mode a file; each
 //!   answers an exchange with a rate and, when it is over, the next mode.
 //! - `schedule` and `drain`: when and how all senders of this kind empty the queue, and what it tells them of others.
-//! - `competing_flows`, `queue_loss`: what else speaks for others; `probe`: how a noisy path is asked for more; `memory`,
-//!   and `remembered`: a number that is believed for some time.
+//! - `competing_flows`, `queue_loss`: what else speaks for others; `source_rate`: what a live stream may hold beside them; `probe`: how a
+//!   noisy path is asked for more; `memory`, and `remembered`: a number that is believed for some time.
 //!
 //! Invariant: the rate lies between the floor and the peak of the bounds, whatever the exchanges say, and nothing is
 //! allocated for an exchange once warm.
@@ -50,6 +50,7 @@ mod queue_loss;
 mod readings;
 mod remembered;
 mod schedule;
+mod source_rate;
 mod start_up;
 
 use super::{Algorithm, Bounds, Clock, Controller, Exchange, Silence, Start, exchange_period};
@@ -64,6 +65,7 @@ use readings::{Context, Readings, View};
 use schedule::Schedule;
 use segstream_base::halves::Probe;
 use segstream_base::{Bandwidth, Bytes, Duration, Instant};
+use source_rate::SourceRate;
 use start_up::StartUp;
 
 /// The entry of the list.
@@ -165,7 +167,8 @@ pub struct Auto {
     /// A drain goes on: the rate is a fraction of what it is else.
     is_sending_less: bool,
     rtt: Rtt,
-    /// The rate that was known in advance, and the rate now, in bytes a second.
+    /// What the source has and what the path had, as far as that was known in advance, and the rate now, in bytes a second.
+    source: Option<f64>,
     initial: Option<f64>,
     rate: f64,
 }
@@ -173,17 +176,19 @@ pub struct Auto {
 impl Auto {
     /// A controller that knows no round trip yet, at the smallest sensible rate.
     pub fn new(start: Start) -> Self {
-        let initial = start.initial.map(|rate| rate.bits_per_second() as f64 / 8.0);
-        Self::begin(start.bounds, initial, Schedule::new(start.epoch), start.now)
+        let bytes = |rate: Bandwidth| rate.bits_per_second() as f64 / 8.0;
+        let known = (start.source.map(bytes), start.initial.map(bytes));
+        Self::begin(start.bounds, known, Schedule::new(start.epoch), start.now)
     }
 
-    fn begin(bounds: Bounds, initial: Option<f64>, schedule: Schedule, now: Instant) -> Self {
+    fn begin(bounds: Bounds, (source, initial): (Option<f64>, Option<f64>), schedule: Schedule, now: Instant) -> Self {
         let mut new = Self {
+            source,
             initial,
             bounds,
             mode: Mode::StartUp(StartUp::new(now)),
             readings: Readings::new(),
-            memory: Memory::default(),
+            memory: Memory::new(SourceRate::new(source)),
             schedule,
             drains: false,
             is_sending_less: false,
@@ -196,7 +201,8 @@ impl Auto {
 
     /// Where start-up begins.
     fn first_rate(&self, rtt: f64) -> f64 {
-        start_up::first_rate(self.datagram(), rtt).max(self.initial.unwrap_or(0.0))
+        let known = self.memory.source.first_rate().max(self.initial.unwrap_or(0.0));
+        start_up::first_rate(self.datagram(), rtt).max(known)
     }
 
     /// The rate to pace at.
@@ -308,8 +314,8 @@ impl Controller for Auto {
     }
 
     fn on_path_change(&mut self, now: Instant) {
-        // Why nothing is known in advance: what was known was known of the old path.
-        *self = Self::begin(self.bounds, None, self.schedule, now);
+        // Why nothing of the path is known in advance: what was known was known of the old one.
+        *self = Self::begin(self.bounds, (self.source, None), self.schedule, now);
     }
 
     fn pacing_rate(&self) -> Option<Bandwidth> {

@@ -5,9 +5,9 @@
 
 use super::super::Auto;
 use super::super::cubic_window::CubicWindow;
-use crate::congestion::{Controller, Exchange, Limit, Silence};
+use crate::congestion::{Controller, Exchange, Limit, Silence, Start};
 use segstream_base::random::{Random, Seed};
-use segstream_base::{Duration, Instant};
+use segstream_base::{Bandwidth, Duration, Instant};
 use std::collections::VecDeque;
 
 const DATAGRAM: u64 = 1228;
@@ -135,7 +135,18 @@ impl Bottleneck {
     }
 
     pub(super) fn add(&mut self, starts: Instant) {
-        let mut controller = Auto::new(super::start(starts));
+        self.add_with(super::start(starts));
+    }
+
+    /// A stream whose application has `bps` from the beginning, and has said so.
+    pub(super) fn add_live(&mut self, starts: Instant, bps: f64) {
+        self.application = bps;
+        self.add_with(Start { source: Some(Bandwidth::from_bits_per_second(bps as u64)), ..super::start(starts) });
+    }
+
+    fn add_with(&mut self, start: Start) {
+        let starts = start.now;
+        let mut controller = Auto::new(start);
         controller.on_round_trip(starts, self.rtt);
         self.streams.push(Stream {
             controller,

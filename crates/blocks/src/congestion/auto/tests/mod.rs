@@ -208,6 +208,45 @@ fn beside_a_stream_that_fills_the_queue_it_holds_its_own() {
     assert!(path.share(1, 2, 62) > 0.25, "{}", path.share(1, 2, 62));
 }
 
+/// A source of 8 Mbit/s is less than half of the path: CUBIC, which is there before, leaves it that at once.
+#[test]
+fn a_live_source_has_its_rate_beside_a_stream_that_fills_the_queue_from_the_first_second_on() {
+    let mut path = path();
+    path.add_live(seconds(10), 8e6);
+    path.add_greedy(seconds(0));
+    path.run(seconds(40));
+    for second in 11..40 {
+        let share = path.share(0, second, second + 1);
+        assert!(share > 0.36, "second {second}: {share}");
+    }
+    assert!(path.share(1, 12, 40) > 0.45, "the other: {}", path.share(1, 12, 40));
+}
+
+#[test]
+fn a_live_source_that_pauses_beside_others_has_its_rate_again_at_once() {
+    let mut path = path();
+    path.add_live(seconds(10), 8e6);
+    path.add_greedy(seconds(0));
+    path.at(seconds(15), Change::Application(0.0));
+    path.at(seconds(22), Change::Application(8e6));
+    path.run(seconds(30));
+    for second in 23..30 {
+        let share = path.share(0, second, second + 1);
+        assert!(share > 0.36, "second {second}: {share}");
+    }
+}
+
+/// What the path does not carry is no claim: nobody else is there, and the queue becomes short.
+#[test]
+fn a_live_source_of_more_than_the_path_carries_keeps_a_short_queue() {
+    let mut path = Bottleneck::new(5e6, Duration::from_millis(60), 37_500);
+    path.add_live(seconds(0), 8e6);
+    path.run(seconds(40));
+    assert!(path.share(0, 10, 40) > 0.9, "{}", path.share(0, 10, 40));
+    let queue = mean(&path.queue_ms(20, 40));
+    assert!(queue < 25.0, "{queue} ms of 60");
+}
+
 #[test]
 fn when_the_greedy_stream_has_gone_the_queue_is_short_again() {
     let mut path = path();
