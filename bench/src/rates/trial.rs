@@ -35,10 +35,10 @@ const PORT: u16 = 5201;
 const TCP_BUFFERS: [(&str, &str); 2] = [("ipv4/tcp_rmem", "4096 131072 67108864"), ("ipv4/tcp_wmem", "4096 16384 67108864")];
 /// Below this part of the link a second is a starved one.
 const STARVED: f64 = 0.2;
-/// The part of the processors above which the ends may have waited for each other and not for the link.
-const BUSY_MOST: f64 = 0.7;
 /// From this second on they count.
 const STARVED_FROM: u32 = 2;
+/// The part of the processors above which the ends may have waited for each other and not for the link.
+const BUSY_MOST: f64 = 0.7;
 
 /// Who is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -118,8 +118,9 @@ pub(crate) struct Arguments {
     datagram_bytes: Option<Bytes>,
     /// The sending rate, which counts whole IP packets. auto: congestion-controlled, shares the path with other flows;
     /// auto:floor=1mbit,peak=50mbit: the same within bounds; auto:start=8mbit: the same for a live source of that rate,
-    /// which the stream has from the beginning, and holds beside other flows up to half of the path. P: a fixed rate, for a path that nobody else uses. P,F,L: a
-    /// fixed rate in bursts, F bursts per second of L datagrams each, sent at the rate P within a burst [default: auto].
+    /// which the stream has from the beginning, and holds beside other flows up to half of the path. P: a fixed rate, for a
+    /// path that nobody else uses. P,F,L: a fixed rate in bursts, F bursts per second of L datagrams each, sent at the rate P
+    /// within a burst [default: auto].
     #[arg(long, value_name = "auto|P[,F,L]", value_parser = argument::rate)]
     rate: Option<Rate>,
     /// The congestion control of --rate auto. auto: keeps queues short, and holds its share beside flows that fill them.

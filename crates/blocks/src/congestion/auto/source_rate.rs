@@ -41,7 +41,7 @@ impl SourceRate {
 
     /// The rate that it may begin with.
     pub(super) fn first_rate(self) -> f64 {
-        GAIN * self.rate.unwrap_or(0.0)
+        OVERHEAD * self.rate.unwrap_or(0.0)
     }
 
     /// Whether `rate`, which a queue has caused, holds the source back.
