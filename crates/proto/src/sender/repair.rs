@@ -41,9 +41,12 @@ struct Hedge {
 }
 
 impl Hedge {
-    /// How many repair units leave so that `asked` of them arrive but for [`RISK`].
-    fn units_for(self, asked: u32) -> u32 {
-        self.process.units_for(asked, self.per_shipment, RISK, asked + SPARE_MAX * self.per_shipment)
+    /// How many repair units leave so that `asked` of them arrive but for [`RISK`], and how many of them share a shipment.
+    ///
+    /// Why not always as many as fit: three units need no more than another three in a shipment of their own.
+    fn units_for(self, asked: u32) -> (u32, u32) {
+        let per_shipment = asked.div_ceil(asked.div_ceil(self.per_shipment).max(1)).max(1);
+        (self.process.units_for(asked, per_shipment, RISK, asked + SPARE_MAX * per_shipment), per_shipment)
     }
 }
 
@@ -55,8 +58,9 @@ pub(crate) struct SendCode {
     protected: u32,
     /// The shipment of each repair unit that has left, low 32 bits.
     ships: SmallVec<[u32; 8]>,
-    /// Repair units that are to leave.
+    /// Repair units that are to leave, and how many of them share a shipment at most.
     pub(crate) pending: u32,
+    per_shipment: u32,
     /// Repair units that leave when the first pass is over, and whether any was coded ahead.
     planned: u32,
     is_ahead: bool,
@@ -71,7 +75,7 @@ pub(crate) struct SendCode {
 impl SendCode {
     fn new(fence: Fence, units: u32) -> Self {
         let protected = fence.count(units);
-        Self { fence, protected, ships: SmallVec::new(), pending: 0, planned: 0, is_ahead: false, held: 0, asked: 0, told: None }
+        Self { fence, protected, ships: SmallVec::new(), pending: 0, per_shipment: u32::MAX, planned: 0, is_ahead: false, held: 0, asked: 0, told: None }
     }
 
     /// A code of which so many repair units leave behind the segment.
@@ -107,9 +111,10 @@ impl SendCode {
             return None;
         }
         self.asked = self.asked.max(lost);
-        let wanted = hedge.units_for(needed);
+        let (wanted, per_shipment) = hedge.units_for(needed);
         let more = wanted.saturating_sub(under_way).min(left);
         self.pending += more;
+        self.per_shipment = per_shipment;
         Some(more)
     }
 }
@@ -197,7 +202,7 @@ impl SendStream {
         if segment.code.is_none() {
             let units = segment.units();
             let may_code = may_begin && segment.retransmit_count == 0 && SendCode::can_protect(fence, units);
-            if !may_code || hedge.is_none_or(|hedge| hedge.units_for(lost) <= lost) {
+            if !may_code || hedge.is_none_or(|hedge| hedge.units_for(lost).0 <= lost) {
                 return false;
             }
             segment.code = Some(Box::new(SendCode::new(fence, units)));
@@ -310,7 +315,7 @@ impl SendHalf {
         let one = Repair { stream: id, segment: segment_number, every: code.fence.every, first, count: 1, payload_bytes: unit_bytes };
         let longest = Repair { count: code.pending, payload_bytes: u32::from(u16::MAX), ..one }.header_len();
         let fits = u32::try_from(room.saturating_sub(longest)).unwrap_or(u32::MAX) / unit_bytes;
-        let count = code.pending.min(fits.max(1));
+        let count = code.pending.min(fits.max(1)).min(code.per_shipment);
         code.pending -= count;
         code.ships.resize((first + count) as usize, number.0 as u32);
         let is_end_of_plan = code.is_ahead && code.asked == 0 && code.pending == 0 && !segment.tolerance.is_reliable();
@@ -370,8 +375,11 @@ mod tests {
     #[test]
     fn a_request_of_one_shipment_is_answered_by_whole_shipments() {
         let path = Hedge { per_shipment: 4, ..losing(0.01) };
-        let mut code = SendCode::new(Fence::ALL, 256);
-        assert_eq!(code.answer(4, (ShipmentNumber(100), 3), Some(path)), Some(8), "one shipment at 1e-2 takes two");
+        for (lost, expected) in [(4, (8, 4)), (9, (12, 3))] {
+            let mut code = SendCode::new(Fence::ALL, 256);
+            let more = code.answer(lost, (ShipmentNumber(100), 3), Some(path));
+            assert_eq!((more, code.per_shipment), (Some(expected.0), expected.1), "{lost}: one shipment more, each of as many");
+        }
     }
 
     #[test]
