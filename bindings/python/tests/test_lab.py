@@ -107,7 +107,7 @@ def test_ctrl_c_ends_a_sweep():
         # A process that was started in the background ignores it.
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "threading.Timer(1.0, lambda: os.kill(os.getpid(), signal.SIGINT)).start()\n"
-        "try:\n    lab.sweep({'loss': [1e-3] * 2000}, packets=1_000_000)\n"
+        "try:\n    lab.sweep({'loss': [1e-3 + 1e-6 * n for n in range(2000)]}, packets=1_000_000)\n"
         "except KeyboardInterrupt:\n    print('interrupted')\n"
     )
     ended = subprocess.run([sys.executable, "-c", source], capture_output=True, text=True, timeout=4 * PATIENCE)
