@@ -72,7 +72,7 @@ fn a_live_source_does_not_wait_and_loses_the_oldest() {
         let expired = report["verdicts"]["expired"].as_u64().unwrap();
         assert!(expired > 0, "nothing was dropped");
         assert_eq!(report["verdicts"]["complete"], SEGMENTS as u64 - expired);
-        assert_eq!(report["holes"], 16 * expired);
+        assert_eq!(report["holes"], 48 * expired);
     }
     let kept = std::fs::read(target.with_file_name("target.part")).or_else(|_| std::fs::read(&target)).unwrap();
     // The newest are never dropped: two windows are kept.
