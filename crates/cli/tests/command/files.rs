@@ -29,7 +29,8 @@ fn a_file_arrives_whole_over_a_long_lossy_path() {
     assert!(sent["units_retransmitted"].as_u64().unwrap() > 0);
     assert_eq!(sent["units_sent"].as_u64().unwrap() - sent["units_retransmitted"].as_u64().unwrap(), 8732);
     assert_eq!(sent["datagram_bytes"], 1200);
-    assert!(sent["shipments_sent"].as_u64() >= sent["units_sent"].as_u64());
+    // A datagram of 1200 bytes holds three units.
+    assert!(3 * sent["shipments_sent"].as_u64().unwrap() >= sent["units_sent"].as_u64().unwrap());
 }
 
 #[test]
