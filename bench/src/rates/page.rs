@@ -26,7 +26,7 @@ fn head(kind: Kind) -> String {
     let (by, how) = match kind {
         Kind::Emulator => (
             "segstream-bench rates",
-            "- CUBIC and BBR are the kernel's. A run is void when the link's lateness at p99.9 is above 1 ms or it did not keep up. It counts \
+            "- CUBIC and BBR are the kernel's. A run is void when the link's lateness at p99.9 is above 1 ms, it did not keep up, or the processors were busy. It counts \
              for nothing.",
         ),
         Kind::VirtualTime => (

@@ -75,7 +75,18 @@ pub(crate) struct SendCode {
 impl SendCode {
     fn new(fence: Fence, units: u32) -> Self {
         let protected = fence.count(units);
-        Self { fence, protected, ships: SmallVec::new(), pending: 0, per_shipment: u32::MAX, planned: 0, is_ahead: false, held: 0, asked: 0, told: None }
+        Self {
+            fence,
+            protected,
+            ships: SmallVec::new(),
+            pending: 0,
+            per_shipment: u32::MAX,
+            planned: 0,
+            is_ahead: false,
+            held: 0,
+            asked: 0,
+            told: None,
+        }
     }
 
     /// A code of which so many repair units leave behind the segment.
