@@ -55,7 +55,8 @@ pub(crate) struct Options {
     /// How long each run lasts, from when all its flows are there; cells with 40 and more flows last 90.
     #[arg(long, value_name = "T", default_value_t = 30, value_parser = clap::value_parser!(u32).range(14..=3600))]
     seconds: u32,
-    /// Links with so many times 20 Mbit/s in all run at once; a faster one runs alone. A run counts only if its link was on time.
+    /// So many places for runs at once: a link takes one for each 20 Mbit/s, or for each four flows if that is more; one that takes more
+    /// than there are runs alone. A run counts only if its link was on time and the processors were not busy.
     #[arg(long, value_name = "N", default_value_t = 1, conflicts_with = "virtual", value_parser = clap::value_parser!(u32).range(1..=64))]
     at_once: u32,
     /// The directory of the results [default: target/rates; with --virtual nothing is kept]. What is there is not run again, so take

@@ -26,8 +26,8 @@ fn head(kind: Kind) -> String {
     let (by, how) = match kind {
         Kind::Emulator => (
             "segstream-bench rates",
-            "- CUBIC and BBR are the kernel's. A run is void when the link's lateness at p99.9 is above 1 ms, it did not keep up, or the processors were busy. It counts \
-             for nothing.",
+            "- CUBIC and BBR are the kernel's. A run is void when the link's lateness at p99.9 is above 1 ms, it did not keep up, or the \
+             processors were busy. It counts for nothing.",
         ),
         Kind::VirtualTime => (
             "segstream-bench rates --virtual",

@@ -8,7 +8,7 @@
 //! Invariant: runs begin in the order in which they are given, so that the contenders of a cell and seed run close to each other.
 
 use super::Asked;
-use super::journal::Journal;
+use super::journal::{Journal, Run};
 use super::trial::Setup;
 use anyhow::Result;
 use std::sync::{Condvar, Mutex, PoisonError};
@@ -49,14 +49,7 @@ pub(super) fn run(setup: &Setup, runs: &[(&Asked, Option<String>)], places: u32,
                 let mut lock = shared.lock().unwrap_or_else(PoisonError::into_inner);
                 lock.taken -= own;
                 let kept = run.and_then(|run| {
-                    let what = format!("{} {} seed {}", asked.cell.name, asked.contender.name(), asked.key.seed);
-                    let void = run.void.as_ref().map_or(String::new(), |void| format!("; VOID: {void}"));
-                    let (goodput, filled, queue) = (run.goodput_bps / 1e6, run.filled, run.queue_ms_p95);
-                    eprintln!(
-                        "{} of {}: {what}: {goodput:.2} Mbit/s, {filled:.2} of the link, queue {queue:.1} ms{void}",
-                        at + 1,
-                        runs.len()
-                    );
+                    eprintln!("{} of {}: {}", at + 1, runs.len(), line(&run));
                     lock.journal.add(run)
                 });
                 if lock.failed.is_ok() {
@@ -68,6 +61,18 @@ pub(super) fn run(setup: &Setup, runs: &[(&Asked, Option<String>)], places: u32,
         }
     });
     shared.into_inner().unwrap_or_else(PoisonError::into_inner).failed
+}
+
+/// What a person is told of a run that has ended.
+fn line(Run { key, goodput_bps, filled, queue_ms_p95, void, .. }: &Run) -> String {
+    let void = void.as_ref().map_or(String::new(), |void| format!("; VOID: {void}"));
+    format!(
+        "{} {} seed {}: {:.2} Mbit/s, {filled:.2} of the link, queue {queue_ms_p95:.1} ms{void}",
+        key.cell,
+        key.contender,
+        key.seed,
+        goodput_bps / 1e6
+    )
 }
 
 /// How many places a run takes.

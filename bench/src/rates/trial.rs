@@ -37,8 +37,8 @@ const TCP_BUFFERS: [(&str, &str); 2] = [("ipv4/tcp_rmem", "4096 131072 67108864"
 const STARVED: f64 = 0.2;
 /// From this second on they count.
 const STARVED_FROM: u32 = 2;
-/// The part of the processors above which the ends may have waited for each other and not for the link. At 0.83 ours had what it has alone,
-/// at 0.97 a seventh less.
+/// The part of the processors above which the ends may have waited for each other and not for the link. At 0.83 ours had what it has alone;
+/// at 0.97 two of eight had a seventh less.
 const BUSY_MOST: f64 = 0.9;
 
 /// Who is measured.

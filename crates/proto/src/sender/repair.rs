@@ -325,8 +325,8 @@ impl SendHalf {
         let first = code.ships.len() as u32;
         let one = Repair { stream: id, segment: segment_number, every: code.fence.every, first, count: 1, payload_bytes: unit_bytes };
         let longest = Repair { count: code.pending, payload_bytes: u32::from(u16::MAX), ..one }.header_len();
-        let fits = u32::try_from(room.saturating_sub(longest)).unwrap_or(u32::MAX) / unit_bytes;
-        let count = code.pending.min(fits.max(1)).min(code.per_shipment);
+        let fits = repair_units_in(room.saturating_sub(longest), segment.layout.unit_bytes);
+        let count = code.pending.min(fits).min(code.per_shipment);
         code.pending -= count;
         code.ships.resize((first + count) as usize, number.0 as u32);
         let is_end_of_plan = code.is_ahead && code.asked == 0 && code.pending == 0 && !segment.tolerance.is_reliable();

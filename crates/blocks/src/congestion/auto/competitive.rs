@@ -105,7 +105,7 @@ impl Competitive {
 
     /// Begins at `rate` bytes a second, beside others of whom nothing is known. What was lost as they met is no mean of a second.
     pub(super) fn begin(view: &View, rate: f64) -> Self {
-        let window = CubicWindow::new(view.now, rate * (view.rtt + view.queue) / view.datagram);
+        let window = CubicWindow::new(view.now, window_of(rate, view));
         Self {
             window,
             decreased_at: view.now,
@@ -169,7 +169,7 @@ impl Competitive {
     fn control(&mut self, view: &View, rtt: f64, rate: f64) {
         self.loss += (view.loss - self.loss) * view.alpha.min(1.0);
         // Why by the window: the kind's share is as old as the last drain, and grows with ours.
-        let kind = self.kind * (rate * rtt / view.datagram) / self.window_then;
+        let kind = self.kind * window_of(rate, view) / self.window_then;
         let defends = kind < KIND_LEAST && self.loss < LOSS_MOST;
         let is_congestive = view.has_lost && view.sent_at > self.decreased_at && view.queue > CONGESTIVE * self.queue_most;
         if is_congestive && !defends {
@@ -191,7 +191,7 @@ impl Competitive {
         let kind = drain.kind(view);
         if let Some(kind) = kind {
             self.kind = (self.kind + BELIEVED * (kind - self.kind)).max(KIND_FLOOR);
-            self.window_then = rate * (view.rtt + view.queue) / view.datagram;
+            self.window_then = window_of(rate, view);
             self.half = Some(SourceRate::half(rate, self.kind));
         }
         // Why the share too: who does not know the base delay takes what it sees first of it for an empty queue.
@@ -210,4 +210,9 @@ impl Competitive {
         }
         over
     }
+}
+
+/// The window, in datagrams, that gives `rate`.
+fn window_of(rate: f64, view: &View) -> f64 {
+    rate * (view.rtt + view.queue) / view.datagram
 }

@@ -48,8 +48,8 @@ impl SourceRate {
     ///
     /// Why not with noise: there a queue may be none, and the law does not send less because of it.
     pub(super) fn is_held_back(self, view: &View, rate: f64) -> bool {
-        let is_queue = view.saturated && view.queue > law::target(rate, view.datagram);
-        !view.limited && view.noise == 0.0 && is_queue && self.needs_more_than(rate) && !self.gives_way(view.now)
+        let stands = |view: &View| view.saturated && view.queue > law::target(rate, view.datagram);
+        self.needs_more_than(rate) && !view.limited && view.noise == 0.0 && stands(view) && !self.gives_way(view.now)
     }
 
     fn needs_more_than(self, rate: f64) -> bool {

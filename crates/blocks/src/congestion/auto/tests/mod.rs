@@ -208,6 +208,14 @@ fn beside_a_stream_that_fills_the_queue_it_holds_its_own() {
     assert!(path.share(1, 2, 62) > 0.25, "{}", path.share(1, 2, 62));
 }
 
+/// The first stream has what a source of 8 Mbit/s has, but for a drain, in each of these seconds.
+fn assert_has_8_mbit(path: &Bottleneck, seconds: core::ops::Range<usize>) {
+    for second in seconds {
+        let share = path.share(0, second, second + 1);
+        assert!(share > 0.36, "second {second}: {share}");
+    }
+}
+
 /// A source of 8 Mbit/s is less than half of the path: CUBIC, which is there before, leaves it that at once.
 #[test]
 fn a_live_source_has_its_rate_beside_a_stream_that_fills_the_queue_from_the_first_second_on() {
@@ -215,10 +223,7 @@ fn a_live_source_has_its_rate_beside_a_stream_that_fills_the_queue_from_the_firs
     path.add_live(seconds(10), 8e6);
     path.add_greedy(seconds(0));
     path.run(seconds(40));
-    for second in 11..40 {
-        let share = path.share(0, second, second + 1);
-        assert!(share > 0.36, "second {second}: {share}");
-    }
+    assert_has_8_mbit(&path, 11..40);
     assert!(path.share(1, 12, 40) > 0.45, "the other: {}", path.share(1, 12, 40));
 }
 
@@ -230,10 +235,7 @@ fn a_live_source_that_pauses_beside_others_has_its_rate_again_at_once() {
     path.at(seconds(15), Change::Application(0.0));
     path.at(seconds(22), Change::Application(8e6));
     path.run(seconds(30));
-    for second in 23..30 {
-        let share = path.share(0, second, second + 1);
-        assert!(share > 0.36, "second {second}: {share}");
-    }
+    assert_has_8_mbit(&path, 23..30);
 }
 
 /// What the path does not carry is no claim: nobody else is there, and the queue becomes short.
