@@ -185,12 +185,14 @@ fn no_corrupted_packet_is_delivered_by_a_scheme_whose_paper_has_a_checksum() {
     for key in ["sstp", "snr", "htpnet", "tcp", "adaptive-ack"] {
         let scheme = registry::find(key).unwrap();
         let (_, received, link) = over_link(scheme, &reliable(scheme), |forward| forward.corrupt = Probability::new(0.03).unwrap());
-        // About 1800 datagrams, of which 3 % are 54. A bit in the eight bytes of the adapter's header makes no malformed packet. On a busy
-        // machine some datagrams are still on their way when the last segment has its verdict.
+        // About 1800 to 3800 datagrams, of which 3 % are 50 to 120. A bit in the adapter's own header makes a datagram foreign, stray or
+        // unexpected. A bit in the header's detail makes nothing that a counter tells; it does so for one datagram of 40 where all are
+        // small. On a busy machine some datagrams are still on their way when the last segment has its verdict.
         let (corrupted, counters) = (link.forward.corrupted, received.counters);
         assert!(corrupted >= 20, "{key}: {corrupted}");
-        let unread = link.forward.sent.saturating_sub(counters.datagrams_received + counters.foreign + counters.stray);
-        let found = counters.malformed;
+        let not_ours = counters.foreign + counters.stray;
+        let unread = link.forward.sent.saturating_sub(counters.datagrams_received + not_ours);
+        let found = counters.malformed + not_ours + counters.unexpected;
         assert!((found + unread) * 10 >= corrupted * 9, "{key}: {found} of {corrupted} found, {unread} unread");
     }
 }
