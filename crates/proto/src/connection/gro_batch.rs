@@ -126,8 +126,9 @@ impl Connection {
                     None => self.take(now, arrival.from, shipment),
                 },
             }
-            if self.recv.has_passed() {
-                // What is declared lost now is so before the next unit.
+            // What is declared lost now is so before the next unit.
+            let alone = run.count == 1 && !self.recv.may_begin_run(&run.part);
+            if alone || self.recv.has_passed() {
                 self.take_run(now, &mut run);
             }
         }

@@ -93,6 +93,18 @@ impl RecvHalf {
         self.streams.get(stream).is_some_and(RecvStream::has_delivery)
     }
 
+    /// Whether parts that continue `part` may be put together with it: nothing is missing between it and what came before, and each of
+    /// them changes no more than they do together.
+    #[inline]
+    pub(crate) fn may_begin_run(&self, part: &Part) -> bool {
+        let Some(stream) = self.streams.get(part.stream) else { return false };
+        let Some(segment) = stream.get(part.segment) else { return false };
+        // Why: behind a gap the first part declares what is lost in it, as soon as R more have arrived, which may be at once.
+        let next = (part.segment, part.first) == stream.high && stream.high >= stream.frontier;
+        // Why: with each unit the repair units that are held may restore others, before the last one has the segment judged.
+        next && segment.code.is_none()
+    }
+
     /// Whether the parts of so many `shipments`, put together in `part`, can be taken at once as they would be one by one:
     /// their segment has room for them and is not good enough before the last of them, and each payload is as long as it must be.
     #[inline]

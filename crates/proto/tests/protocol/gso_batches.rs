@@ -280,3 +280,39 @@ fn a_unit_that_was_restored_is_not_told_again_when_it_comes() {
         assert!(units.len() > 200 && units.windows(2).all(|pair| pair[0] != pair[1]));
     }
 }
+
+/// Found by [`a_batch_is_taken_as_its_datagrams_would_be`].
+#[test]
+fn repair_units_restore_within_a_batch_before_its_last_unit_has_the_segment_judged() {
+    let plan = Plan {
+        rate: Some(2000),
+        streams: 2,
+        unit_bytes: 1000,
+        tolerance: Tolerance::new(64, 4, 1).unwrap(),
+        datagram_bytes: 1200,
+        segments: vec![1001, 96_001, 116_366, 1001, 135_001, 149_001],
+        lose_every: 126,
+        disturb_every: 127,
+        delay_every: 5,
+    };
+    let (one, batch) = (seen(&plan, 54, Handing::OneByOne), seen(&plan, 54, Handing::AsBatches));
+    assert!(one.departures == batch.departures);
+}
+
+/// Found by [`a_batch_is_taken_as_its_datagrams_would_be`]: of a late batch that began behind a gap.
+#[test]
+fn what_a_late_batch_declares_lost_is_so_before_its_second_datagram() {
+    let plan = Plan {
+        rate: Some(2000),
+        streams: 1,
+        unit_bytes: 1120,
+        tolerance: Tolerance::new(256, 0, 0).unwrap(),
+        datagram_bytes: 4000,
+        segments: vec![107_001, 161_880],
+        lose_every: 20,
+        disturb_every: 96,
+        delay_every: 9,
+    };
+    let (one, batch) = (seen(&plan, 54, Handing::OneByOne), seen(&plan, 54, Handing::AsBatches));
+    assert!(one.departures == batch.departures);
+}
