@@ -7,6 +7,7 @@ use segstream_path::{PathConfig, PathCounters, Probability, QueueLimit};
 use std::collections::BTreeSet;
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
+use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Instant;
@@ -257,11 +258,11 @@ fn four_busy_threads_lose_nothing_but_what_is_told() {
     let mut config = config(FAMILIES[0], &server);
     config.forward = PathConfig { loss: "10%".parse().unwrap(), jitter: Duration::from_millis(2).into(), ..delayed(3) };
     config.back = PathConfig { reorder: "5%:delay=1ms".parse().unwrap(), ..delayed(3) };
-    let busy = AtomicBool::new(true);
+    let (busy, all_known) = (AtomicBool::new(true), Barrier::new(4));
     let (answers, report) = with_link(&config, |link| {
         thread::scope(|scope| {
             let echo = scope.spawn(|| echo_while(&server, &busy));
-            let clients: Vec<_> = (0..4).map(|_| scope.spawn(move || exchange_for_a_while(link))).collect();
+            let clients: Vec<_> = (0..4).map(|_| scope.spawn(|| exchange_for_a_while(link, &all_known))).collect();
             let answers = clients.into_iter().map(|client| client.join().unwrap()).sum::<u64>();
             busy.store(false, Ordering::Relaxed);
             echo.join().unwrap();
@@ -284,11 +285,17 @@ fn echo_while(server: &UdpSocket, busy: &AtomicBool) {
     }
 }
 
-/// Sends without rest for a third of a second and counts the answers.
-fn exchange_for_a_while(link: SocketAddr) -> u64 {
+/// Sends without rest for a third of a second, once every client has had an answer, and counts the answers.
+fn exchange_for_a_while(link: SocketAddr, all_known: &Barrier) -> u64 {
     let socket = socket(FAMILIES[0]);
     socket.set_nonblocking(true).unwrap();
     let (mut buffer, mut answers) = ([0; 2048], 0);
+    // Why: the others fill the receive buffer of the link's socket, and the kernel drops what finds it full.
+    while socket.recv_from(&mut buffer).is_err() {
+        let _ = socket.send_to(&[1; 500], link);
+        thread::sleep(std::time::Duration::from_millis(1));
+    }
+    all_known.wait();
     let started = Instant::now();
     while started.elapsed() < std::time::Duration::from_millis(333) {
         let _ = socket.send_to(&[1; 500], link);
