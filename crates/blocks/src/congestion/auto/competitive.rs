@@ -7,7 +7,7 @@
 //! At each slot of the schedule the queue is drained for a round trip, which tells the *kind's share*: what part of the bottleneck all
 //! senders of this kind have. Each of them sees the same.
 //!
-//! - Below a third, others do not yield as they should (BBR does not), or we came late to a full queue: the window grows by 3 to 13 %
+//! - Below a third, others do not yield as they should (BBR does not), or we came late to a full queue: the window grows by 3 to 23 %
 //!   more a round trip, and congestive loss is not answered while less than 5 % is lost.
 //! - Above 0.7, nobody else is there: back to delay mode. So does a queue that two drains in turn have emptied, or that is gone by
 //!   itself for two seconds. Who returns within ten seconds of that stays for twenty, whatever drains have emptied.
@@ -34,7 +34,7 @@ const KIND_LEAST: f64 = 0.33;
 const LOSS_MOST: f64 = 0.05;
 /// Growth a round trip beyond CUBIC's while defending: always, and so much more the less the kind has.
 const GROWTH: f64 = 0.03;
-const GROWTH_SMALL: f64 = 0.1;
+const GROWTH_SMALL: f64 = 0.2;
 /// The share of the kind where loss has told of others.
 const KIND_UNKNOWN: f64 = 0.5;
 /// No share of the kind counts as less, and what part of a new measurement is believed.

@@ -27,7 +27,7 @@
 //! allocated for an exchange once warm.
 //!
 //! Limit: the time of day of hosts must agree to a few hundredths of a second (as NTP keeps it). Where clocks are a second apart, more
-//! than about four streams take each other for competing flows: they then share less evenly, and lose up to 5 %.
+//! than about four streams take each other for competing flows: they then share less evenly, and lose up to 6 %.
 //!
 //! Limit: with jitter that keeps the order up to 2 % are lost. More than about twenty streams that begin within seconds of each other
 //! can take each other for competition for some ten seconds. Streams above 900 Mbit/s at one bottleneck share it unevenly. At 100 kbit/s
