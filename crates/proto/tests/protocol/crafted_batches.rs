@@ -4,7 +4,7 @@
 use segstream_base::codec::Writer;
 use segstream_base::endpoint::{Arrival, Endpoint as _, Local};
 use segstream_base::random::Seed;
-use segstream_base::{Duration, Instant, Position, SegmentNumber, ShipmentNumber, StreamId, Tolerance};
+use segstream_base::{Duration, Instant, Position, SegmentNumber, ShipmentNumber, StreamId, Tolerance, UnitIndex};
 use segstream_proto::config::Config;
 use segstream_proto::connection::{ConnectionEvent, Received};
 use segstream_proto::endpoint::{ConnectionId, Endpoint};
@@ -73,7 +73,7 @@ impl Receiver {
     /// A datagram of the peer, with its number counted from those of set-up.
     fn datagram(&self, number: u64, part: Part, byte: u8) -> Vec<u8> {
         let number = self.number + number;
-        let mut datagram = vec![0; 2000];
+        let mut datagram = vec![0; 4000];
         let mut writer = Writer::new(&mut datagram);
         Header { level: Level::Data, kind: Kind::Data, connection: self.connection, number: number as u32 }.encode(&mut writer);
         part.encode_header(&mut writer);
@@ -96,6 +96,17 @@ impl Receiver {
 
     fn alone(&mut self, datagram: Vec<u8>) {
         self.hand_over(&[datagram], false);
+    }
+
+    /// The units that its application is told of.
+    fn told(&mut self) -> Vec<UnitIndex> {
+        let mut told = Vec::new();
+        while let Some((_, event)) = self.endpoint.poll_event() {
+            if let ConnectionEvent::Units { units, .. } = event {
+                told.extend(units);
+            }
+        }
+        told
     }
 
     fn recv(&mut self) -> Option<Received> {
@@ -145,16 +156,22 @@ fn units_that_come_late_are_judged_in_a_batch_as_one_by_one() {
         let late: Vec<Vec<u8>> =
             (8..24).map(|at| receiver.datagram(1 + u64::from(at), unit(SegmentNumber(0), at, 40_000, 1000), 1)).collect();
         receiver.hand_over(&late, as_batch);
-        let mut told = Vec::new();
-        while let Some((_, event)) = receiver.endpoint.poll_event() {
-            if let ConnectionEvent::Units { units, .. } = event {
-                told.extend(units);
-            }
-        }
+        let told = receiver.told();
         (receiver.recv().expect("a verdict"), told)
     });
     let [(one_by_one, told), batch] = outcomes;
     assert!(!one_by_one.holes.is_empty(), "it was good enough before the last of them came");
     assert!(told.windows(2).all(|pair| pair[0] != pair[1]));
     assert_eq!((one_by_one, told), batch);
+}
+
+#[test]
+fn of_a_part_whose_middle_has_come_before_only_the_rest_is_told() {
+    let mut receiver = Receiver::new(Tolerance::reliable(256));
+    receiver.endpoint.connection_mut(receiver.id).unwrap().read_progressively(StreamId(0));
+    let middle = receiver.datagram(1, Part { retransmission: true, ..unit(SegmentNumber(0), 1, 40_000, 1000) }, 1);
+    let whole = receiver.datagram(2, Part { count: 3, ..unit(SegmentNumber(0), 0, 40_000, 3000) }, 1);
+    receiver.alone(middle);
+    receiver.alone(whole);
+    assert_eq!(receiver.told(), [1, 0, 2].map(UnitIndex));
 }
