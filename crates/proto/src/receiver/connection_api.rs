@@ -99,27 +99,27 @@ impl RecvHalf {
     pub(crate) fn may_begin_run(&self, part: &Part) -> bool {
         let Some(stream) = self.streams.get(part.stream) else { return false };
         let Some(segment) = stream.get(part.segment) else { return false };
-        // Why: behind a gap the first part declares what is lost in it, as soon as R more have arrived, which may be at once.
+        // Why: behind a gap the first part declares what is lost in it, as soon as R more have arrived, which may be at once. And of what
+        // comes late or is due, each unit may be the one that makes the segment good enough.
         let next = (part.segment, part.first) == stream.high && stream.high >= stream.frontier;
         // Why: with each unit the repair units that are held may restore others, before the last one has the segment judged.
         next && segment.code.is_none()
     }
 
     /// Whether the parts of so many `shipments`, put together in `part`, can be taken at once as they would be one by one:
-    /// their segment has room for them and is not good enough before the last of them, and each payload is as long as it must be.
+    /// their segment has room for them, and each payload is as long as it must be. More than one have begun as
+    /// [`Self::may_begin_run`] says.
     #[inline]
     pub(crate) fn is_ready_for(&self, part: &Part, shipments: usize) -> bool {
         let Some(stream) = self.streams.get(part.stream) else { return false };
         let Some(segment) = stream.get(part.segment).filter(|segment| !segment.is_closed()) else { return false };
-        // Why: behind what has arrived or is due, each unit may be the one that makes the segment good enough.
-        let in_front = (part.segment, part.first) >= stream.high.max(stream.frontier);
         // Why whole ones in a run: of a sum that holds a short last unit, others could lack what it lacks.
         let whole_bytes = u64::from(part.count) * u64::from(segment.layout.unit_bytes);
         let whole = shipments == 1 || whole_bytes == u64::from(part.payload_bytes);
         // Why: what is longer cannot be the payload of one part, and might overflow.
         let within = whole_bytes <= u64::from(u32::MAX);
         let fits = segment.has_room_for(part.length, part.end());
-        in_front && whole && within && fits && segment.layout.payload_bytes(part.first, part.count) == part.payload_bytes
+        whole && within && fits && segment.layout.payload_bytes(part.first, part.count) == part.payload_bytes
     }
 
     /// The positions of a part that are missing.

@@ -223,6 +223,12 @@ proptest! {
     }
 }
 
+/// The same leaves whether datagrams that came together are handed over one by one or as batches.
+fn assert_answered_alike(plan: &Plan) {
+    let [one, batch] = [Handing::OneByOne, Handing::AsBatches].map(|handing| seen(plan, 54, handing).departures);
+    assert!(one == batch, "something else left");
+}
+
 /// Found by [`batches_change_nothing_that_leaves`].
 #[test]
 fn a_last_unit_that_is_so_short_that_it_fits_in_ends_a_batch() {
@@ -254,8 +260,7 @@ fn a_receiver_learns_from_a_batch_that_its_sender_became_fast_no_earlier_than_fr
         disturb_every: 27,
         delay_every: 17,
     };
-    let (one, batch) = (seen(&plan, 54, Handing::OneByOne), seen(&plan, 54, Handing::AsBatches));
-    assert!(one.departures == batch.departures);
+    assert_answered_alike(&plan);
 }
 
 /// Found by the property above: of parts that came late and together some units had been restored.
@@ -295,8 +300,7 @@ fn repair_units_restore_within_a_batch_before_its_last_unit_has_the_segment_judg
         disturb_every: 127,
         delay_every: 5,
     };
-    let (one, batch) = (seen(&plan, 54, Handing::OneByOne), seen(&plan, 54, Handing::AsBatches));
-    assert!(one.departures == batch.departures);
+    assert_answered_alike(&plan);
 }
 
 /// Found by [`a_batch_is_taken_as_its_datagrams_would_be`]: of a late batch that began behind a gap.
@@ -313,6 +317,5 @@ fn what_a_late_batch_declares_lost_is_so_before_its_second_datagram() {
         disturb_every: 96,
         delay_every: 9,
     };
-    let (one, batch) = (seen(&plan, 54, Handing::OneByOne), seen(&plan, 54, Handing::AsBatches));
-    assert!(one.departures == batch.departures);
+    assert_answered_alike(&plan);
 }
