@@ -7,6 +7,7 @@
 use crate::fuzz_ledger::{self, Tried};
 use crate::shell;
 use anyhow::{Context, Result, bail};
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -44,31 +45,37 @@ pub(crate) fn run(root: &Path, seconds: Option<u32>) -> Result<()> {
 /// A slice of a run that is counted: what an interruption loses at most.
 const SLICE_SECONDS: u32 = 600;
 
-/// Runs every target for `seconds` in slices, one after another, and counts them in the ledger.
+/// Runs targets in slices, always the one that the ledger counts least time of, until it counts `seconds` of each.
+///
+/// Why from the ledger: an hour of each target is put together of many runs, and each goes on where the last one ended.
 pub(crate) fn run_counted(root: &Path, seconds: u32) -> Result<()> {
     if !has_nightly(root) {
         bail!("fuzz: only runs guided by coverage are counted; rustup toolchain install nightly && cargo install cargo-fuzz --locked");
     }
     let targets = targets(root)?;
-    let mut left = seconds;
-    while left > 0 {
-        let slice = left.min(SLICE_SECONDS);
-        for target in &targets {
-            std::fs::create_dir_all(root.join("verify/fuzz/target/corpus").join(target))
-                .context("verify/fuzz/target/corpus could not be created")?;
-            let command = format!("{} -print_final_stats=1", command(target, Some(slice)));
-            eprintln!("$ {command}");
-            let (succeeded, output) = shell::captured(root, &command)?;
-            let tried = Tried { seconds: slice.into(), inputs: fuzz_ledger::inputs_in(&output), found: u64::from(!succeeded) };
-            let Tried { seconds, inputs, found } = fuzz_ledger::add(root, target, tried)?;
-            eprintln!("fuzz: {target}: {seconds} s and {inputs} inputs in all, {found} found");
-            if !succeeded {
-                bail!("fuzz: failed: {command}\n{output}");
-            }
+    while let Some((target, slice)) = next_slice(&targets, seconds, &fuzz_ledger::counted_seconds(root)?) {
+        std::fs::create_dir_all(root.join("verify/fuzz/target/corpus").join(target))
+            .context("verify/fuzz/target/corpus could not be created")?;
+        let command = format!("{} -print_final_stats=1", command(target, Some(slice)));
+        eprintln!("$ {command}");
+        let (succeeded, output) = shell::captured(root, &command)?;
+        let tried = Tried { seconds: slice.into(), inputs: fuzz_ledger::inputs_in(&output), found: u64::from(!succeeded) };
+        let Tried { seconds, inputs, found } = fuzz_ledger::add(root, target, tried)?;
+        eprintln!("fuzz: {target}: {seconds} s and {inputs} inputs in all, {found} found");
+        if !succeeded {
+            bail!("fuzz: failed: {command}\n{output}");
         }
-        left -= slice;
     }
+    eprintln!("fuzz: {seconds} s of each are counted in {}: {}", fuzz_ledger::FILE, targets.join(", "));
     Ok(())
+}
+
+/// The target with the least time counted and how long it is run now; `None` when each has `seconds`.
+fn next_slice<'a>(targets: &'a [String], seconds: u32, counted: &BTreeMap<String, u64>) -> Option<(&'a str, u32)> {
+    let done = |target: &String| counted.get(target).copied().unwrap_or(0);
+    let target = targets.iter().min_by_key(|target| done(target))?;
+    let left = u64::from(seconds).saturating_sub(done(target)).min(SLICE_SECONDS.into());
+    (left > 0).then(|| (target.as_str(), left as u32))
 }
 
 /// The command for one target, as a person would paste it.
@@ -118,6 +125,16 @@ fn run_step(root: &Path, command: &str) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_counted_run_goes_on_with_the_target_that_has_least_and_ends_when_each_has_enough() {
+        let targets = ["a".to_owned(), "b".to_owned()];
+        let counted = |a, b| BTreeMap::from([("a".to_owned(), a), ("b".to_owned(), b)]);
+        assert_eq!(next_slice(&targets, 700, &BTreeMap::new()), Some(("a", 600)));
+        assert_eq!(next_slice(&targets, 700, &counted(600, 0)), Some(("b", 600)));
+        assert_eq!(next_slice(&targets, 700, &counted(700, 600)), Some(("b", 100)));
+        assert_eq!(next_slice(&targets, 700, &counted(700, 900)), None);
+    }
 
     #[test]
     fn every_target_has_a_folder_of_seeds_that_its_command_names() {

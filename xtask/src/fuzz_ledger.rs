@@ -46,14 +46,34 @@ fn written(entries: &Entries) -> String {
     entries.iter().map(line).collect()
 }
 
+/// What the file holds; nothing if there is none.
+fn kept(root: &Path) -> Result<Entries> {
+    let file = root.join(FILE);
+    if !file.exists() {
+        return Ok(Entries::new());
+    }
+    read(&fs::read_to_string(&file).with_context(|| format!("{FILE} could not be read"))?)
+}
+
+/// The seconds that are counted of each target, of all commits.
+///
+/// # Errors
+/// If the file cannot be read.
+pub(crate) fn counted_seconds(root: &Path) -> Result<BTreeMap<String, u64>> {
+    let mut seconds = BTreeMap::new();
+    for ((_, target), tried) in kept(root)? {
+        *seconds.entry(target).or_default() += tried.seconds;
+    }
+    Ok(seconds)
+}
+
 /// Adds what was tried with `target`. Returns the sum of all commits.
 ///
 /// # Errors
 /// If the file cannot be read or written.
 pub(crate) fn add(root: &Path, target: &str, tried: Tried) -> Result<Tried> {
     let file = root.join(FILE);
-    let text = if file.exists() { fs::read_to_string(&file).with_context(|| format!("{FILE} could not be read"))? } else { String::new() };
-    let mut entries = read(&text)?;
+    let mut entries = kept(root)?;
     merge(entries.entry((commit(root), target.to_owned())).or_default(), tried);
     let folder = file.parent().context("the ledger is in no folder")?;
     fs::create_dir_all(folder).with_context(|| format!("{} could not be made", folder.display()))?;

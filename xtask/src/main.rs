@@ -54,7 +54,7 @@ usage: cargo xtask <step>
   layers          check the direction of dependencies, and what the inner crates may mention
   tidy            check lengths, names, words, extensions, module docs and links
   fuzz [SECONDS]  run each fuzz target for SECONDS; without, for 10 with the same seed each time
-  fuzz SECONDS --counted  the same in slices of ten minutes that are counted in verify/runs/fuzz.jsonl
+  fuzz SECONDS --counted  until verify/runs/fuzz.jsonl counts SECONDS of each, in slices of ten minutes
   kills           send 2 GB and kill either end twenty times: nothing may be lost (4 GB of disk, minutes)
   dependencies    check licences, duplicates, sources and advisories of the dependencies, by cargo-deny
   oldest          build with the oldest compiler that Cargo.toml promises
