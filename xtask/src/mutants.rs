@@ -14,32 +14,34 @@ use std::process::Command;
 struct Subject {
     package: &'static str,
     file: &'static str,
-    /// What `cargo test` is told behind the package.
+    /// What is built of the package: flags of `cargo test`.
+    programs: &'static str,
+    /// Which tests of them are run: parts of their names; none means all.
     tests: &'static str,
 }
 
-const fn subject(package: &'static str, file: &'static str, tests: &'static str) -> Subject {
-    Subject { package, file, tests }
+const fn subject(package: &'static str, file: &'static str, (programs, tests): (&'static str, &'static str)) -> Subject {
+    Subject { package, file, programs, tests }
 }
 
-const RECEIVER: &str = "--lib --test protocol -- receiver:: arrival:: exact_repair:: reclass:: safety:: small_window:: timing::";
-const SENDER: &str = "--lib --test protocol -- sender:: exact_repair:: false_feedback:: reclass:: safety:: timing::";
+const RECEIVER: (&str, &str) = ("--lib --test protocol", "receiver:: arrival:: exact_repair:: reclass:: safety:: small_window:: timing::");
+const SENDER: (&str, &str) = ("--lib --test protocol", "sender:: exact_repair:: false_feedback:: reclass:: safety:: timing::");
 
 /// Tolerance, loss, windows, reports and sealing.
 const SUBJECTS: &[Subject] = &[
-    subject("segstream-base", "crates/base/src/tolerance.rs", "--lib -- tolerance::"),
-    subject("segstream-blocks", "crates/blocks/src/accounting.rs", "--lib accounting::"),
-    subject("segstream-blocks", "crates/blocks/src/bitmap.rs", "--lib -- bitmap:: accounting::"),
-    subject("segstream-blocks", "crates/blocks/src/ranges.rs", "--lib ranges::"),
-    subject("segstream-blocks", "crates/blocks/src/loss_detector.rs", "--lib loss_detector::"),
-    subject("segstream-blocks", "crates/blocks/src/window.rs", "--lib window::"),
-    subject("segstream-wire", "crates/wire/src/report.rs", "--lib --test report_frames"),
-    subject("segstream-wire", "crates/wire/src/runs.rs", "--lib --test report_frames"),
-    subject("segstream-proto", "crates/proto/src/receiver/report/schedule.rs", RECEIVER),
+    subject("segstream-base", "crates/base/src/tolerance.rs", ("--lib", "tolerance::")),
+    subject("segstream-blocks", "crates/blocks/src/accounting.rs", ("--lib", "accounting::")),
+    subject("segstream-blocks", "crates/blocks/src/bitmap.rs", ("--lib", "bitmap:: accounting::")),
+    subject("segstream-blocks", "crates/blocks/src/ranges.rs", ("--lib", "ranges::")),
+    subject("segstream-blocks", "crates/blocks/src/loss_detector.rs", ("--lib", "loss_detector::")),
+    subject("segstream-blocks", "crates/blocks/src/window.rs", ("--lib", "window::")),
+    subject("segstream-wire", "crates/wire/src/report.rs", ("--lib --test report_frames", "")),
+    subject("segstream-wire", "crates/wire/src/runs.rs", ("--lib --test report_frames", "")),
+    subject("segstream-proto", "crates/proto/src/receiver/report/schedule.rs", ("--lib", "receiver::")),
     subject("segstream-proto", "crates/proto/src/receiver/report/composition.rs", RECEIVER),
     subject("segstream-proto", "crates/proto/src/receiver/report/unconfirmed_verdicts.rs", RECEIVER),
     subject("segstream-proto", "crates/proto/src/sender/feedback.rs", SENDER),
-    subject("segstream-proto", "crates/proto/src/session.rs", "--lib --test protocol -- connection:: plain_mode:: session::"),
+    subject("segstream-proto", "crates/proto/src/session.rs", ("--lib --test protocol", "connection:: plain_mode:: session::")),
 ];
 
 /// Tries the changes of all files, or of `file` alone, and fails when one is missed.
@@ -59,12 +61,20 @@ pub(crate) fn run(root: &Path, file: Option<&str>) -> Result<()> {
             .args(["mutants", "--in-place", "--no-shuffle", "--timeout", "60", "--package", subject.package])
             .args(["--file", subject.file, "--output"])
             .arg(&output)
-            .arg("--")
+            // Why so: what stands behind `--` is not told to the command that builds, which would build every test program.
+            .args(subject.programs.split_whitespace().map(|flag| format!("--cargo-arg={flag}")))
+            .args(["--", "--"])
             .args(subject.tests.split_whitespace())
             .current_dir(&tree)
             .env("CARGO_TARGET_DIR", &build)
-            // Why: a change that matters shows in few cases, and symbols cost more to write than the code.
-            .envs([("CARGO_PROFILE_DEV_DEBUG", "0"), ("PROPTEST_CASES", "64")])
+            // Why: a change that matters shows in few cases, and building takes most of the time: without symbols and optimisation, and
+            // only what has changed.
+            .envs([
+                ("CARGO_PROFILE_DEV_DEBUG", "0"),
+                ("CARGO_PROFILE_DEV_OPT_LEVEL", "0"),
+                ("CARGO_INCREMENTAL", "1"),
+                ("PROPTEST_CASES", "64"),
+            ])
             .status()
             .context("cargo could not be started")?;
         // What cargo-mutants ends with: 0 all caught, 2 some missed, 3 some timed out; else it could not do its work.

@@ -198,3 +198,7 @@ impl ReportSchedule {
         self.rate_limit.spend(self.last, self.period.gap(), shipments);
     }
 }
+
+#[cfg(test)]
+#[path = "schedule_tests.rs"]
+mod tests;
