@@ -24,7 +24,11 @@ const fn subject(package: &'static str, file: &'static str, (programs, tests): (
     Subject { package, file, programs, tests }
 }
 
-const RECEIVER: (&str, &str) = ("--lib --test protocol", "receiver:: arrival:: exact_repair:: reclass:: safety:: small_window:: timing::");
+const RECEIVER: (&str, &str) = (
+    "--lib --test protocol",
+    "receiver:: report_composition:: arrival:: exact_repair:: reclass:: safety:: small_window:: timing:: confirmations:: connection:: hostile_peer:: liveness:: \
+     memory:: operations:: plain_mode:: regressions:: setup:: strangers::",
+);
 const SENDER: (&str, &str) = ("--lib --test protocol", "sender:: exact_repair:: false_feedback:: reclass:: safety:: timing::");
 
 /// Tolerance, loss, windows, reports and sealing.

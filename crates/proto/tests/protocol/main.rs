@@ -24,6 +24,7 @@ mod pair;
 mod plain_mode;
 mod reclass;
 mod regressions;
+mod report_composition;
 mod retirement;
 mod safety;
 mod served_attacker;

@@ -67,7 +67,8 @@ pub(in crate::receiver) struct Composition {
     losses_told: Option<LossesTold>,
     /// Shipments the present report may still have.
     shipments_left: usize,
-    /// The first stream whose window the present report has not told, and the first whose confirmation it has not.
+    /// The first stream whose window is not told yet, and the first whose confirmation is not. Of more streams than a report has room for
+    /// the next one tells the rest.
     grant_from: usize,
     durable_from: usize,
 }
@@ -147,11 +148,17 @@ impl Composition {
         self.shipments_left > 0
     }
 
-    /// A report begins; `confirms` says whether any stream has a confirmation to tell.
-    pub(super) const fn start(&mut self, confirms: bool) {
+    /// A report of so many streams begins; `confirms` says whether any stream has a confirmation to tell.
+    pub(super) const fn start(&mut self, streams: usize, confirms: bool) {
         self.shipments_left = SHIPMENTS_MAX;
-        self.grant_from = 0;
-        self.durable_from = if confirms { 0 } else { usize::MAX };
+        if self.grant_from >= streams {
+            self.grant_from = 0;
+        }
+        if !confirms {
+            self.durable_from = usize::MAX;
+        } else if self.durable_from >= streams {
+            self.durable_from = 0;
+        }
     }
 
     /// The next shipment of the report under way, with `body_bytes` of frames; and how many shipments the report had, if it

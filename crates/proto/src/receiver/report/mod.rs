@@ -83,7 +83,7 @@ impl RecvHalf {
         for stream in self.streams.iter_mut() {
             stream.on_report(now);
         }
-        self.reports.composition.start(self.confirmations.unconfirmed > 0);
+        self.reports.composition.start(self.streams.len(), self.confirmations.unconfirmed > 0);
     }
 
     /// The sender has confirmed reports.
