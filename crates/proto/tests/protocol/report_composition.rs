@@ -1,6 +1,6 @@
 //! What a report contains, in which order, and in how many shipments (spec 5).
 
-use segstream_base::{Duration, ExchangeNumber, Instant, ReportNumber, ShipmentNumber, StreamId};
+use segstream_base::{Bandwidth, Duration, ExchangeNumber, Instant, ReportNumber, ShipmentNumber, StreamId};
 use segstream_proto::receiver::{ReceiverConfig, RecvHalf};
 use segstream_wire::report::RefuseReason;
 use segstream_wire::state::Confirmed;
@@ -210,6 +210,26 @@ fn losses_are_not_told_to_a_sender_that_has_no_use_for_them() {
     receiver.next = 20;
     receiver.state(0, 1, Confirmed::default(), &[]);
     assert_eq!(losses(&receiver.report(1000, 1100)), []);
+}
+
+#[test]
+fn the_newest_change_of_class_is_echoed_whatever_comes_again_or_late() {
+    let mut receiver = Receiver::new(4, 1100);
+    let class = |number| Class::new(number).unwrap();
+    let mut echoed = |sync, change, asked| {
+        let frame = StateFrame::Reclass { change, class: class(asked), rate: Bandwidth::from_megabits_per_second(10) };
+        receiver.state(1000 * sync, sync, Confirmed::default(), &[frame]);
+        let reports = receiver.report(1000 * sync + 500, 1100);
+        let echoes = frames(&reports).filter_map(|frame| match frame {
+            ReportFrame::ReclassEcho { change, class } => Some((*change, class.number())),
+            _ => None,
+        });
+        echoes.collect::<Vec<_>>()
+    };
+    assert_eq!(echoed(1, 2, 5), [(2, 5)]);
+    assert_eq!(echoed(2, 1, 6), [(2, 5)], "an older one");
+    assert_eq!(echoed(3, 2, 6), [(2, 5)], "the same number");
+    assert_eq!(echoed(4, 3, 7), [(3, 7)]);
 }
 
 #[test]
