@@ -71,6 +71,8 @@ pub(in crate::receiver) struct Composition {
     /// the next one tells the rest.
     grant_from: usize,
     durable_from: usize,
+    /// The present report tells confirmations first: the one before it had no room for all of them.
+    durable_first: bool,
 }
 
 impl Composition {
@@ -154,6 +156,7 @@ impl Composition {
         if self.grant_from >= streams {
             self.grant_from = 0;
         }
+        self.durable_first = confirms && self.durable_from < streams;
         if !confirms {
             self.durable_from = usize::MAX;
         } else if self.durable_from >= streams {
@@ -181,6 +184,9 @@ impl Composition {
         if first {
             self.add_answers(&mut report, &mut room);
             self.add_losses(now, detector, &mut report, &mut room);
+        }
+        if self.durable_first {
+            self.add_durable(streams, &mut report, &mut room);
         }
         self.add_grants(streams, &mut report, &mut room);
         self.add_durable(streams, &mut report, &mut room);
@@ -435,3 +441,7 @@ fn next_verdict(
     let to = cut.unwrap_or(end);
     Some((frame(to, holes), SentVerdicts { report, stream: id, from: first, to: first + 1, map: Run::new(from, to) }))
 }
+
+#[cfg(test)]
+#[path = "composition_tests.rs"]
+mod tests;
