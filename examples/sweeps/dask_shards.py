@@ -19,6 +19,8 @@ def cluster(engine=()):
     return workers
 
 if __name__ == "__main__":
+    if len(sys.argv) < 4:
+        sys.exit(f"usage: dask_shards.py {__doc__}")
     grid, out, count = sys.argv[1], sys.argv[2], int(sys.argv[3])
     with cluster(sys.argv[4:]) as workers, Client(workers) as client:
         client.wait_for_workers(1)

@@ -51,4 +51,6 @@ def main(grid, out, rounds, shards):
     print(f"and {told([a / 2 / b for a, b in zip(bare, shared)], 2)} of two bare processes; they had work for {told(busy, 3)} of the time")
 
 if __name__ == "__main__":
+    if len(sys.argv) < 5:
+        sys.exit(f"usage: scaling.py {__doc__}")
     main(sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4]))

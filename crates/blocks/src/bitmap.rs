@@ -283,6 +283,39 @@ mod tests {
     }
 
     #[test]
+    fn a_search_counts_every_word_that_it_looks_at() {
+        let mut bits = <Bitmap>::new();
+        bits.reset(640);
+        bits.set(600);
+        let counted = |from, to| {
+            let before = work::steps()[Loop::Words as usize].1;
+            let found: Vec<_> = bits.one_runs(from, to).collect();
+            (found.len(), work::steps()[Loop::Words as usize].1 - before)
+        };
+        let words = |count| if cfg!(debug_assertions) { count } else { 0 };
+        // To the bit, then to the end of its run, then to the end of the map.
+        assert_eq!(counted(0, 640), (1, words(10 + 1 + 1)));
+        assert_eq!(counted(130, 640), (1, words(8 + 1 + 1)));
+        assert_eq!(counted(130, 330), (0, words(4)));
+        assert_eq!(counted(130, 140), (0, words(1)));
+        assert_eq!(counted(130, 130), (0, 0));
+    }
+
+    #[test]
+    fn a_range_counts_the_words_that_it_touches() {
+        let counted = |from, to| {
+            let before = work::steps()[Loop::Words as usize].1;
+            let touched = masks(from, to).count() as u64;
+            assert_eq!(work::steps()[Loop::Words as usize].1 - before, if cfg!(debug_assertions) { touched } else { 0 });
+            touched
+        };
+        assert_eq!(
+            [(130, 140), (130, 330), (0, 64), (0, 65), (130, 130), (140, 130)].map(|(from, to)| counted(from, to)),
+            [1, 4, 1, 2, 0, 0]
+        );
+    }
+
+    #[test]
     fn out_of_range_bits_are_false_and_cannot_be_set() {
         let mut bits = <Bitmap>::new();
         assert!(bits.is_full() && bits.is_empty());
