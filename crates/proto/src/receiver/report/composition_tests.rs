@@ -3,6 +3,7 @@
 
 use super::*;
 use crate::receiver::{ReceiverConfig, RecvHalf};
+use proptest::prelude::*;
 use segstream_wire::{Contract, State};
 
 const BODY_BYTES: usize = 200;
@@ -75,4 +76,36 @@ fn of_more_confirmations_than_a_report_has_room_for_the_next_tells_the_rest() {
 #[test]
 fn without_confirmations_none_are_told() {
     assert_eq!(confirmed(&mut half(10), 1000), (vec![], 1));
+}
+
+/// What a frame with these runs takes beyond one with none.
+fn run_bytes(runs: &[Run<Position>]) -> usize {
+    let frame =
+        |missing| ReportFrame::Request { stream: StreamId(0), segment: SegmentNumber(0), missing, tail_from: None, length_wanted: false };
+    frame(runs.iter().copied().collect()).encoded_len() - frame(Runs::new()).encoded_len()
+}
+
+proptest! {
+    #[test]
+    fn as_many_runs_are_kept_as_fit_and_the_rest_begins_where_it_says(
+        steps in proptest::collection::vec((1_u32..20_000, 1_u32..200), 0..500),
+        room in 0_usize..900,
+    ) {
+        let mut at = 0;
+        let runs: Vec<Run<Position>> = steps
+            .into_iter()
+            .map(|(gap, units)| {
+                let from = at + gap;
+                at = from + units;
+                Run::new(Position(from), Position(at)).unwrap()
+            })
+            .collect();
+        let (kept, rest) = fitting(runs.iter().copied(), runs.len(), room);
+        prop_assert_eq!(&kept[..], &runs[..kept.len()]);
+        prop_assert_eq!(rest, runs.get(kept.len()).map(|run| run.start()));
+        prop_assert!(kept.is_empty() || run_bytes(&kept) <= room);
+        // A byte is kept free for the number of runs, which may need a second one.
+        let is_full = rest.is_none() || kept.len() == RUNS_MAX || run_bytes(&runs[..=kept.len()]) >= room;
+        prop_assert!(is_full, "{} of {} runs in {room}", kept.len(), runs.len());
+    }
 }
