@@ -75,7 +75,7 @@ fn next_slice<'a>(targets: &'a [String], seconds: u32, counted: &BTreeMap<String
     let done = |target: &String| counted.get(target).copied().unwrap_or(0);
     let target = targets.iter().min_by_key(|target| done(target))?;
     let left = u64::from(seconds).saturating_sub(done(target)).min(SLICE_SECONDS.into());
-    (left > 0).then(|| (target.as_str(), left as u32))
+    (left > 0).then_some((target.as_str(), left as u32))
 }
 
 /// The command for one target, as a person would paste it.
