@@ -151,17 +151,12 @@ impl Composition {
     }
 
     /// A report of so many streams begins; `confirms` says whether any stream has a confirmation to tell.
-    pub(super) const fn start(&mut self, streams: usize, confirms: bool) {
+    pub(super) fn start(&mut self, streams: usize, confirms: bool) {
+        let rest_or_all = |from: usize| if from < streams { from } else { 0 };
         self.shipments_left = SHIPMENTS_MAX;
-        if self.grant_from >= streams {
-            self.grant_from = 0;
-        }
+        self.grant_from = rest_or_all(self.grant_from);
         self.durable_first = confirms && self.durable_from < streams;
-        if !confirms {
-            self.durable_from = usize::MAX;
-        } else if self.durable_from >= streams {
-            self.durable_from = 0;
-        }
+        self.durable_from = if confirms { rest_or_all(self.durable_from) } else { usize::MAX };
     }
 
     /// The next shipment of the report under way, with `body_bytes` of frames; and how many shipments the report had, if it
