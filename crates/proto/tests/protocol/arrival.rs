@@ -1,25 +1,13 @@
 //! What an ARRIVAL tells: the newest exchange, and everything that had arrived by then.
 
+use crate::receiver_config::receiver_config;
 use segstream_base::{Duration, ExchangeNumber, Instant, ShipmentNumber};
 use segstream_proto::receiver::{ReceiverConfig, RecvHalf};
 use segstream_wire::report::Arrived;
-use segstream_wire::{Class, ReportFrame, State};
+use segstream_wire::{ReportFrame, State};
 
 fn half() -> RecvHalf {
-    let config = ReceiverConfig {
-        class: Class::ALL,
-        class_max: Class::ALL,
-        unlimited: false,
-        body_bytes: 1100,
-        overhead_bytes: 28,
-        reorder: 3,
-        reorder_adapting: true,
-        streams_max: 4,
-        stream_window_bytes: 1 << 20,
-        connection_window_bytes: 1 << 20,
-        window_segments_max: 100,
-        buffer_bytes: None,
-    };
+    let config = ReceiverConfig { reorder_adapting: true, ..receiver_config() };
     RecvHalf::new(config, Instant::ZERO)
 }
 

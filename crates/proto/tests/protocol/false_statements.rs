@@ -1,11 +1,12 @@
 //! What a receiving half believes of a sender: no end below what was seen, no unit lost that may still come, nothing
 //! beyond the window it granted, and no shipment twice.
 
+use crate::receiver_config::receiver_config;
 use segstream_base::halves::Verdict;
 use segstream_base::{Duration, ExchangeNumber, Instant, Position, SegmentNumber, ShipmentNumber, StreamId};
 use segstream_proto::receiver::{PartOutcome, ReceiverConfig, RecvHalf, SEGMENT_STATE_BYTES};
 use segstream_wire::state::Finished;
-use segstream_wire::{Class, Contract, Part, ReportFrame, State, StateFrame};
+use segstream_wire::{Contract, Part, ReportFrame, State, StateFrame};
 
 const UNIT_BYTES: u64 = 1024;
 
@@ -19,18 +20,11 @@ impl Receiver {
     /// R is 3. A buffer of 128 units for each stream, and of 200 for all, with the state of two windows of 100 segments and 64 more.
     fn of(contracts: &[Contract]) -> Self {
         let config = ReceiverConfig {
-            class: Class::ALL,
-            class_max: Class::ALL,
-            unlimited: false,
-            body_bytes: 1100,
-            overhead_bytes: 28,
-            reorder: 3,
-            reorder_adapting: false,
             streams_max: 8,
             stream_window_bytes: 128 * UNIT_BYTES,
             connection_window_bytes: 200 * (UNIT_BYTES + 8) + 2 * 164 * SEGMENT_STATE_BYTES,
             window_segments_max: 100,
-            buffer_bytes: None,
+            ..receiver_config()
         };
         let mut half = RecvHalf::new(config, Instant::ZERO);
         for (id, contract) in (0..).zip(contracts) {

@@ -22,6 +22,7 @@ mod network;
 mod operations;
 mod pair;
 mod plain_mode;
+mod receiver_config;
 mod reclass;
 mod regressions;
 mod report_composition;

@@ -1,5 +1,6 @@
 //! A change of class is taken as it is asked for, or not at all.
 
+use crate::receiver_config::receiver_config;
 use segstream_base::{Bandwidth, Duration, Instant, ShipmentNumber};
 use segstream_proto::receiver::{ReceiverConfig, RecvHalf};
 use segstream_wire::{Class, ReportFrame, State, StateFrame};
@@ -10,20 +11,7 @@ fn class(number: u8) -> Class {
 
 /// What a receiver of class `present`, which allows `most`, echoes when `asked` comes with `rate`.
 fn echoed(present: u8, most: u8, asked: u8, rate: Bandwidth) -> u8 {
-    let config = ReceiverConfig {
-        class: class(present),
-        class_max: class(most),
-        unlimited: false,
-        body_bytes: 1100,
-        overhead_bytes: 28,
-        reorder: 3,
-        reorder_adapting: true,
-        streams_max: 4,
-        stream_window_bytes: 1 << 20,
-        connection_window_bytes: 1 << 20,
-        window_segments_max: 100,
-        buffer_bytes: None,
-    };
+    let config = ReceiverConfig { class: class(present), class_max: class(most), ..receiver_config() };
     let mut half = RecvHalf::new(config, Instant::ZERO);
     let frame = StateFrame::Reclass { change: 1, class: class(asked), rate };
     assert!(half.on_shipment(Instant::ZERO, ShipmentNumber(0), 100));

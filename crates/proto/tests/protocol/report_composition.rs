@@ -1,5 +1,6 @@
 //! What a report contains, in which order, and in how many shipments (spec 5).
 
+use crate::receiver_config::receiver_config;
 use segstream_base::{Bandwidth, Duration, ExchangeNumber, Instant, ReportNumber, ShipmentNumber, StreamId};
 use segstream_proto::receiver::{ReceiverConfig, RecvHalf};
 use segstream_wire::report::RefuseReason;
@@ -20,18 +21,12 @@ struct Receiver {
 impl Receiver {
     fn new(streams_max: u32, body_bytes: usize) -> Self {
         let config = ReceiverConfig {
-            class: Class::ALL,
-            class_max: Class::ALL,
-            unlimited: false,
             body_bytes,
-            overhead_bytes: 28,
-            reorder: 3,
-            reorder_adapting: false,
             streams_max,
             stream_window_bytes: 1 << 16,
             connection_window_bytes: 1 << 30,
             window_segments_max: 100,
-            buffer_bytes: None,
+            ..receiver_config()
         };
         Self { half: RecvHalf::new(config, Instant::ZERO), next: 0 }
     }

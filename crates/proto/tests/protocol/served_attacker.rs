@@ -3,6 +3,7 @@
 //! Every turn stays within the budget of work (spec 11.4), except for one that hands over a segment; what is kept stays within the grants,
 //! each segment's overhead included.
 
+use crate::receiver_config::receiver_config;
 use segstream_base::random::{Random, Seed};
 use segstream_base::tolerance::Tolerance;
 use segstream_base::{Bandwidth, Duration, ExchangeNumber, Instant, Position, ReportNumber, Run, SegmentNumber, ShipmentNumber, StreamId};
@@ -119,20 +120,7 @@ impl Attacker {
 }
 
 fn receiver(contracts: &[Contract]) -> RecvHalf {
-    let config = ReceiverConfig {
-        class: Class::ALL,
-        class_max: Class::ALL,
-        unlimited: true,
-        body_bytes: 1100,
-        overhead_bytes: 28,
-        reorder: 3,
-        reorder_adapting: false,
-        streams_max: 256,
-        stream_window_bytes: 64 << 20,
-        connection_window_bytes: 256 << 20,
-        window_segments_max: 65_536,
-        buffer_bytes: None,
-    };
+    let config = ReceiverConfig { unlimited: true, ..receiver_config() };
     let mut half = RecvHalf::new(config, Instant::ZERO);
     for (stream, contract) in contracts.iter().enumerate() {
         half.open(Instant::ZERO, StreamId(stream as u32), contract);

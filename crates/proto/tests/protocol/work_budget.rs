@@ -2,12 +2,13 @@
 //!
 //! Work is counted in steps of loops ([`segstream_blocks::work`]), not in time, so that the test means the same on every machine.
 
+use crate::receiver_config::receiver_config;
 use segstream_base::tolerance::Tolerance;
 use segstream_base::{Bandwidth, Duration, ExchangeNumber, Instant, Position, ReportNumber, Run, SegmentNumber, ShipmentNumber, StreamId};
 use segstream_blocks::work::{self, TURN_STEPS};
 use segstream_proto::number::ShipmentCounter;
 use segstream_proto::rate::Rate;
-use segstream_proto::receiver::{ReceiverConfig, RecvHalf};
+use segstream_proto::receiver::RecvHalf;
 use segstream_proto::sender::{SendHalf, SenderConfig, SenderHalfEvent};
 use segstream_wire::contract::InterleaveChoice;
 use segstream_wire::report::Runs;
@@ -27,21 +28,7 @@ struct Victim {
 
 impl Victim {
     fn of(contract: &Contract) -> Self {
-        let config = ReceiverConfig {
-            class: Class::ALL,
-            class_max: Class::ALL,
-            unlimited: false,
-            body_bytes: 1100,
-            overhead_bytes: 28,
-            reorder: 3,
-            reorder_adapting: false,
-            streams_max: 256,
-            stream_window_bytes: 64 << 20,
-            connection_window_bytes: 256 << 20,
-            window_segments_max: 65_536,
-            buffer_bytes: None,
-        };
-        let mut half = RecvHalf::new(config, Instant::ZERO);
+        let mut half = RecvHalf::new(receiver_config(), Instant::ZERO);
         half.open(Instant::ZERO, StreamId(0), contract);
         Self { half, number: 0, worst_turn: 0, steps: 0 }
     }
