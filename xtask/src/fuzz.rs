@@ -33,9 +33,7 @@ pub(crate) fn run(root: &Path, seconds: Option<u32>) -> Result<()> {
         return Ok(());
     }
     for target in &targets {
-        // What is found by the way goes to a folder that git ignores; the seeds stay as they were written.
-        std::fs::create_dir_all(root.join("verify/fuzz/target/corpus").join(target))
-            .context("verify/fuzz/target/corpus could not be created")?;
+        make_corpus(root, target)?;
         run_step(root, &command(target, seconds))?;
     }
     eprintln!("fuzz: {} s each, nothing found: {}", seconds.unwrap_or(SMOKE_SECONDS), targets.join(", "));
@@ -54,8 +52,7 @@ pub(crate) fn run_counted(root: &Path, seconds: u32) -> Result<()> {
     }
     let targets = targets(root)?;
     while let Some((target, slice)) = next_slice(&targets, seconds, &fuzz_ledger::counted_seconds(root)?) {
-        std::fs::create_dir_all(root.join("verify/fuzz/target/corpus").join(target))
-            .context("verify/fuzz/target/corpus could not be created")?;
+        make_corpus(root, target)?;
         let command = format!("{} -print_final_stats=1", command(target, Some(slice)));
         eprintln!("$ {command}");
         let (succeeded, output) = shell::captured(root, &command)?;
@@ -76,6 +73,12 @@ fn next_slice<'a>(targets: &'a [String], seconds: u32, counted: &BTreeMap<String
     let target = targets.iter().min_by_key(|target| done(target))?;
     let left = u64::from(seconds).saturating_sub(done(target)).min(SLICE_SECONDS.into());
     (left > 0).then_some((target.as_str(), left as u32))
+}
+
+/// Makes the folder for what is found by the way, which git ignores; the seeds stay as they were written.
+fn make_corpus(root: &Path, target: &str) -> Result<()> {
+    let folder = root.join("verify/fuzz/target/corpus").join(target);
+    std::fs::create_dir_all(folder).context("verify/fuzz/target/corpus could not be created")
 }
 
 /// The command for one target, as a person would paste it.

@@ -267,15 +267,25 @@ mod tests {
         Run::new(start, end).unwrap()
     }
 
+    /// What `work` returns, and how many words it has counted.
+    fn words_counted<T>(work: impl FnOnce() -> T) -> (T, u64) {
+        let words = || work::steps()[Loop::Words as usize].1;
+        let before = words();
+        let result = work();
+        (result, words() - before)
+    }
+
+    /// What is counted of so many words.
+    const fn in_debug(words: u64) -> u64 {
+        if cfg!(debug_assertions) { words } else { 0 }
+    }
+
     #[test]
     fn its_end_its_memory_and_the_words_of_its_growth_are_told() {
         let mut bits = <Bitmap>::new();
         bits.reset(256);
         assert_eq!((bits.end(), bits.heap_bytes()), (256, 0), "four words are in place");
-        let words = || work::steps()[Loop::Words as usize].1;
-        let before = words();
-        bits.grow(64 * 20);
-        assert_eq!(words() - before, if cfg!(debug_assertions) { 16 } else { 0 }, "the words that are new");
+        assert_eq!(words_counted(|| bits.grow(64 * 20)).1, in_debug(16), "the words that are new");
         assert_eq!(bits.end(), 1280);
         assert!(bits.heap_bytes() >= 20 * 8 && bits.heap_bytes().is_multiple_of(8) && bits.heap_bytes() < 64 * 8, "{}", bits.heap_bytes());
         bits.set(0);
@@ -287,32 +297,20 @@ mod tests {
         let mut bits = <Bitmap>::new();
         bits.reset(640);
         bits.set(600);
-        let counted = |from, to| {
-            let before = work::steps()[Loop::Words as usize].1;
-            let found: Vec<_> = bits.one_runs(from, to).collect();
-            (found.len(), work::steps()[Loop::Words as usize].1 - before)
-        };
-        let words = |count| if cfg!(debug_assertions) { count } else { 0 };
+        let counted = |from, to| words_counted(|| bits.one_runs(from, to).count());
         // To the bit, then to the end of its run, then to the end of the map.
-        assert_eq!(counted(0, 640), (1, words(10 + 1 + 1)));
-        assert_eq!(counted(130, 640), (1, words(8 + 1 + 1)));
-        assert_eq!(counted(130, 330), (0, words(4)));
-        assert_eq!(counted(130, 140), (0, words(1)));
+        assert_eq!(counted(0, 640), (1, in_debug(10 + 1 + 1)));
+        assert_eq!(counted(130, 640), (1, in_debug(8 + 1 + 1)));
+        assert_eq!(counted(130, 330), (0, in_debug(4)));
+        assert_eq!(counted(130, 140), (0, in_debug(1)));
         assert_eq!(counted(130, 130), (0, 0));
     }
 
     #[test]
     fn a_range_counts_the_words_that_it_touches() {
-        let counted = |from, to| {
-            let before = work::steps()[Loop::Words as usize].1;
-            let touched = masks(from, to).count() as u64;
-            assert_eq!(work::steps()[Loop::Words as usize].1 - before, if cfg!(debug_assertions) { touched } else { 0 });
-            touched
-        };
-        assert_eq!(
-            [(130, 140), (130, 330), (0, 64), (0, 65), (130, 130), (140, 130)].map(|(from, to)| counted(from, to)),
-            [1, 4, 1, 2, 0, 0]
-        );
+        for (from, to, touched) in [(130, 140, 1), (130, 330, 4), (0, 64, 1), (0, 65, 2), (130, 130, 0), (140, 130, 0)] {
+            assert_eq!(words_counted(|| masks(from, to).count()), (touched, in_debug(touched as u64)), "{from}..{to}");
+        }
     }
 
     #[test]
