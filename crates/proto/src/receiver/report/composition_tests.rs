@@ -2,9 +2,11 @@
 //! (`tests/protocol/report_composition.rs`).
 
 use super::*;
+use crate::receiver::report::Reports;
 use crate::receiver::{ReceiverConfig, RecvHalf};
 use proptest::prelude::*;
-use segstream_wire::{Contract, State};
+use segstream_wire::repair::repair_unit_bytes;
+use segstream_wire::{Contract, Part, Repair, State};
 
 const BODY_BYTES: usize = 200;
 
@@ -83,6 +85,91 @@ fn run_bytes(runs: &[Run<Position>]) -> usize {
     let frame =
         |missing| ReportFrame::Request { stream: StreamId(0), segment: SegmentNumber(0), missing, tail_from: None, length_wanted: false };
     frame(runs.iter().copied().collect()).encoded_len() - frame(Runs::new()).encoded_len()
+}
+
+/// The shipments of one report, and how many it says that it had: with its last one, and not before.
+fn whole_report(half: &mut RecvHalf, millis: u64) -> (Vec<Report>, u64) {
+    half.start_report(at(millis));
+    let mut reports = Vec::new();
+    loop {
+        let RecvHalf { reports: Reports { composition, verdicts, .. }, streams, credit, detector, config, .. } = half;
+        assert!(composition.is_under_way());
+        let (report, ended) = composition.next_shipment(at(millis), detector, config.body_bytes, (streams, credit), verdicts);
+        reports.extend(report);
+        if let Some(shipments) = ended {
+            assert!(!composition.is_under_way());
+            return (reports, shipments);
+        }
+    }
+}
+
+#[test]
+fn a_report_ends_with_the_shipment_that_tells_the_last() {
+    for (streams, confirms, shipments) in [(3, false, 1), (3, true, 1), (60, false, 2), (60, true, 4), (600, false, 8)] {
+        let mut half = half(streams);
+        if confirms {
+            (0..streams).for_each(|stream| half.confirm(Instant::ZERO, StreamId(stream), SegmentNumber(0), true).unwrap());
+        }
+        let (reports, told) = whole_report(&mut half, 1000);
+        assert_eq!((reports.len(), told), (shipments, shipments as u64), "{streams} streams, confirmations: {confirms}");
+        assert!(reports.iter().all(|report| !report.frames.is_empty()));
+    }
+}
+
+/// A half with one stream, of so many segments at most.
+fn one_stream(window_segments: u32) -> RecvHalf {
+    let mut half = half(1);
+    half.config.window_segments_max = window_segments;
+    half.config.stream_window_bytes = 1 << 30;
+    half.streams = LiveStreams::default();
+    let contract = Contract { unit_bytes: UNIT_BYTES, window_units: 4 * window_segments, window_segments, ..Contract::default() };
+    half.credit = StreamCredit::new(1);
+    half.open(Instant::ZERO, StreamId(0), &contract);
+    half
+}
+
+const UNIT_BYTES: u32 = 10;
+
+/// Shipment `number` arrives, with `count` units of a segment of `units` from the first on.
+fn arrive(half: &mut RecvHalf, number: u64, segment: u64, count: u32, units: u32) {
+    let part = Part { segment: SegmentNumber(segment), count, length: Some(u64::from(units * UNIT_BYTES)), ..Part::default() };
+    assert!(half.on_shipment(at(1), ShipmentNumber(number), 100));
+    half.on_part(at(1), ShipmentNumber(number), &part);
+    half.after_shipment(at(1));
+}
+
+#[test]
+fn a_shipment_looks_at_so_many_segments_and_the_next_goes_on_behind_them() {
+    let before = u64::from(LOOKED_AT_MAX) + 100;
+    let mut half = one_stream(10_000);
+    (0..before).for_each(|number| arrive(&mut half, number, number, 1, 1));
+    arrive(&mut half, before, before, 1, 2);
+    (1..10).for_each(|later| arrive(&mut half, before + later, before + later, 1, 1));
+    let (reports, _) = whole_report(&mut half, 1000);
+    let requests = |report: &Report| report.frames.iter().filter(|frame| matches!(frame, ReportFrame::Request { .. })).count();
+    assert_eq!((requests(&reports[0]), requests(&reports[1])), (0, 1), "the first looks at {LOOKED_AT_MAX} of {before} with a verdict");
+}
+
+#[test]
+fn repair_units_count_as_held_once_their_shipment_is_passed() {
+    let mut half = one_stream(100);
+    half.set_coding();
+    arrive(&mut half, 0, 0, 4, 8);
+    // Shipment 1 is lost, with the other four units.
+    arrive(&mut half, 2, 1, 1, 1);
+    let payload_bytes = repair_unit_bytes(UNIT_BYTES);
+    assert!(half.on_shipment(at(1), ShipmentNumber(3), 100));
+    half.on_repair(ShipmentNumber(3), &Repair { every: 1, count: 1, payload_bytes, ..Repair::default() });
+    let mut told = |highest: u64| {
+        arrive(&mut half, highest, highest, 1, 1);
+        let (reports, _) = whole_report(&mut half, 1000 * highest);
+        reports.iter().flat_map(|report| &report.frames).find_map(|frame| match frame {
+            ReportFrame::AnyRepairs { lost, held, .. } => Some((*lost, *held)),
+            _ => None,
+        })
+    };
+    // The reordering threshold is 3.
+    assert_eq!([4, 5, 6, 7].map(&mut told), [None, Some((4, 0)), Some((4, 0)), Some((4, 1))]);
 }
 
 proptest! {

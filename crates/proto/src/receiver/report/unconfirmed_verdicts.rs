@@ -108,3 +108,7 @@ fn confirm(verdicts: SentVerdicts, streams: &mut LiveStreams<RecvStream>, unconf
     *unconfirmed -= before - stream.unconfirmed;
     (from < verdicts.to).then_some(SentVerdicts { from, ..verdicts })
 }
+
+#[cfg(test)]
+#[path = "unconfirmed_verdicts_tests.rs"]
+mod tests;
