@@ -28,6 +28,9 @@ pub enum Interleave {
     Depth(u32),
 }
 
+/// Fewer units than these leave in order, unless their blocks are longer.
+pub const INTERLEAVED_MIN: u32 = 4;
+
 /// The order of first transmission within a segment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub struct SendingOrder {
@@ -68,7 +71,7 @@ impl SendingOrder {
 
     /// Blocks of `block` units, `length` long, with a stride that gives every column two units or more.
     fn strided(block: u32, stride: u32, length: u32) -> Self {
-        if length < 4 { Self::in_order() } else { Self { block, stride: stride.clamp(2, length / 2) } }
+        if length < INTERLEAVED_MIN { Self::in_order() } else { Self { block, stride: stride.clamp(2, length / 2) } }
     }
 
     /// The same with the longest stride that is no longer and shares no factor with `every`: then the units of a column, which leave one

@@ -22,6 +22,7 @@ impl<T> RareQueue<T> {
     }
 
     /// Whether it is empty.
+    #[inline]
     pub const fn is_empty(&self) -> bool {
         self.0.is_none()
     }

@@ -232,6 +232,13 @@ impl LoneSender {
         self.broken
     }
 
+    /// The parts in the buffer.
+    #[inline]
+    fn sent_parts(&self) -> SmallVec<[Part; 1]> {
+        // Why: mostly there is one, and copying a slice calls a function.
+        if let [part] = self.parts[..] { SmallVec::from_buf([part]) } else { SmallVec::from_slice(&self.parts) }
+    }
+
     /// Counts the data shipment in the buffer of parts.
     fn count(&mut self) {
         self.counters.packets_sent += 1;
@@ -290,7 +297,7 @@ impl Sender for LoneSender {
         Some(match outgoing {
             Outgoing::Data { body_bytes } => {
                 self.count();
-                Forward { number, ecn, body_bytes: body_bytes as u32, body: ForwardBody::Data(SmallVec::from_slice(&self.parts)) }
+                Forward { number, ecn, body_bytes: body_bytes as u32, body: ForwardBody::Data(self.sent_parts()) }
             }
             Outgoing::Repair(repair) => {
                 self.counters.packets_sent += 1;

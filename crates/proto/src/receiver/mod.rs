@@ -535,6 +535,7 @@ impl RecvHalf {
     }
 
     /// When and why the half wants to be polled for a report, or wants [`RecvHalf::handle_timeout`].
+    #[inline]
     pub fn poll_timeout(&self) -> Option<Deadline> {
         Deadline::earlier(self.turn_due(), self.report_due())
     }

@@ -139,6 +139,12 @@ impl RecvHalf {
         }
     }
 
+    /// Whether [`RecvHalf::poll_restorable`] has anything to look at. Why: that is asked with every shipment, and mostly there is nothing.
+    #[inline]
+    pub(crate) const fn has_restorable(&self) -> bool {
+        !self.restorable.is_empty()
+    }
+
     /// The next segment that repair units restore; its owner does so, and then calls [`RecvHalf::on_restored`].
     pub(crate) fn poll_restorable(&mut self) -> Option<(StreamId, SegmentNumber, Recovery)> {
         loop {
@@ -195,8 +201,11 @@ impl RecvHalf {
     }
 
     /// Restores all segments that can be, where no bytes are kept.
+    #[inline]
     pub(crate) fn restore_synthetic(&mut self, now: Instant) {
-        while let Some((id, number, _)) = self.poll_restorable() {
+        while self.has_restorable()
+            && let Some((id, number, _)) = self.poll_restorable()
+        {
             self.on_restored(now, id, number);
         }
     }

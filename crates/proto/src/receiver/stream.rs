@@ -25,8 +25,6 @@ use segstream_wire::contract::{Contract, Order};
 use segstream_wire::state::Finished;
 use std::collections::VecDeque;
 
-/// How many finished segments keep their buffers for reuse.
-const SPARE_SEGMENTS: usize = 64;
 /// How many windows of segments are kept until their verdicts are confirmed, and at least how many segments.
 const KEPT_WINDOWS: u64 = 4;
 const KEPT_SEGMENTS_MIN: u64 = 4096;
@@ -172,11 +170,13 @@ impl RecvStream {
     }
 
     /// A segment that has begun.
+    #[inline]
     pub(crate) fn get(&self, segment: SegmentNumber) -> Option<&RecvSegment> {
         self.segments.get(segment.place_from(self.base)?)?.as_deref()
     }
 
     /// A segment that has begun.
+    #[inline]
     pub(crate) fn get_mut(&mut self, segment: SegmentNumber) -> Option<&mut RecvSegment> {
         self.segments.get_mut(segment.place_from(self.base)?)?.as_deref_mut()
     }
@@ -281,10 +281,16 @@ impl RecvStream {
 
     /// Takes note of what a part or a statement says of a segment as a whole, and reserves room for
     /// its positions below `end`. This turn may still make `places_left` places in the queue.
+    #[inline]
     pub(crate) fn admit(&mut self, number: SegmentNumber, about: &About, end: Position, class: Class, places_left: &mut u64) -> Admission {
         if self.get(number).is_some_and(|segment| segment.has_room_for(about.length, end) && !segment.is_closed()) {
             return Admission::Open;
         }
+        self.admit_news(number, about, end, class, places_left)
+    }
+
+    /// The same, of what says something new.
+    fn admit_news(&mut self, number: SegmentNumber, about: &About, end: Position, class: Class, places_left: &mut u64) -> Admission {
         if number < self.base {
             return Admission::Over;
         }

@@ -414,13 +414,23 @@ impl SendHalf {
         if !self.has_eligible() || self.in_flight_cap_reached() || !self.path.pacer.ready(now) {
             return None;
         }
+        self.emit_data(now, counter, parts)
+    }
+
+    /// The next shipment of data or repair units. Why not part of the caller: most calls of that end without one, and would save its registers.
+    #[inline(never)]
+    fn emit_data(&mut self, now: Instant, counter: &mut ShipmentCounter, parts: &mut Vec<Part>) -> Option<(ShipmentNumber, Outgoing)> {
         let number = counter.peek();
-        let repair = self.take_repairs(now, number);
-        let body_bytes = repair.as_ref().map_or_else(|| self.fill(now, number, parts), Repair::encoded_len);
-        if parts.is_empty() && repair.is_none() {
-            return None;
-        }
-        let number = counter.take();
+        let (outgoing, body_bytes) = if let Some(repair) = self.take_repairs(now, number) {
+            (Outgoing::Repair(repair), repair.encoded_len())
+        } else {
+            let body_bytes = self.fill(now, number, parts);
+            if parts.is_empty() {
+                return None;
+            }
+            (Outgoing::Data { body_bytes }, body_bytes)
+        };
+        counter.take();
         self.last_data = Some(number);
         if self.state_timer.on_data() {
             self.invalidate_due();
@@ -431,7 +441,7 @@ impl SendHalf {
             self.state_timer.on_idle(now);
             self.path.pacer.on_idle(now);
         }
-        Some((number, repair.map_or(Outgoing::Data { body_bytes }, Outgoing::Repair)))
+        Some((number, outgoing))
     }
 
     /// Data shipment `number` with so many bytes of parts leaves: what counts against the rate.
@@ -470,7 +480,7 @@ impl SendHalf {
     /// Goes on with what is unfinished, and gives up what is too old.
     pub fn handle_timeout(&mut self, now: Instant) {
         self.take_turn(now);
-        if self.events.is_empty() && self.events.capacity() > 0 && self.is_over() {
+        if self.events.is_empty() && self.events.capacity() > 0 && !self.has_unjudged() && self.is_over() {
             // Why: an idle sender keeps no memory for events that were taken.
             self.events = VecDeque::new();
         }

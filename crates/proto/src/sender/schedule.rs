@@ -37,12 +37,16 @@ impl SendHalf {
                 break;
             }
         }
+        let mut changed: Option<StreamId> = None;
         for part in parts.iter() {
             // Why: in the middle of a whole segment one more unit changes nothing but the count.
             if self.streams.get(part.stream).is_some_and(|stream| !stream.is_within_whole(part)) {
-                self.refresh(part.stream);
+                // Why not at once: mostly one stream fills a shipment.
+                let before = changed.replace(part.stream).filter(|before| *before != part.stream);
+                before.into_iter().for_each(|before| self.refresh(before));
             }
         }
+        changed.into_iter().for_each(|last| self.refresh(last));
         used
     }
 
@@ -179,13 +183,16 @@ impl NextPart {
             + time_len(segment.source_time)
             + Self::length_told(segment, retransmission).map_or(0, varint_len)
             + segment.own.map_or(0, tolerance_len);
-        let bound = fixed + varint_len(u64::from(most)) + varint_len(u64::from(u16::MAX));
-        let rest = u32::try_from(room.saturating_sub(bound)).unwrap_or(u32::MAX);
-        // Why: mostly there is room for one unit, and a division costs as much as all the rest.
         let unit = segment.layout.unit_bytes;
-        let fits = if rest / 2 < unit { u32::from(rest >= unit) } else { rest / unit };
-        // A short last unit may fit where a full one does not.
-        let count = most.min(fits).max(1);
+        let count = if most == 1 || room / 2 < unit as usize {
+            // Why: mostly there is room for one unit, and a division costs as much as all the rest.
+            1
+        } else {
+            let bound = fixed + varint_len(u64::from(most)) + varint_len(u64::from(u16::MAX));
+            let rest = u32::try_from(room.saturating_sub(bound)).unwrap_or(u32::MAX);
+            // A short last unit may fit where a full one does not.
+            most.min(rest / unit).max(1)
+        };
         let payload_bytes = if count == 1 { single } else { segment.layout.payload_bytes(first, count) };
         let length = fixed + varint_len(u64::from(count)) + varint_len(u64::from(payload_bytes)) + payload_bytes as usize;
         (length <= room).then_some(Self { first, count, retransmission, payload_bytes, length })

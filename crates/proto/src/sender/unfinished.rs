@@ -85,6 +85,7 @@ impl SendHalf {
     }
 
     /// A turn: goes on with what is unfinished.
+    #[inline]
     pub(super) fn take_turn(&mut self, now: Instant) {
         if self.unfinished.is_empty() {
             return;

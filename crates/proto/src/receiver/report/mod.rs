@@ -43,6 +43,7 @@ impl RecvHalf {
     }
 
     /// When the next report is due, and why.
+    #[inline]
     pub(crate) fn report_due(&self) -> Option<Deadline> {
         self.reports.schedule.due(Outstanding {
             in_repair: self.in_repair,
@@ -51,6 +52,7 @@ impl RecvHalf {
     }
 
     /// The next shipment of the report that is due, if one is.
+    #[inline]
     pub fn poll_report(&mut self, now: Instant) -> Option<Report> {
         if self.may_retire {
             self.retire_ended(now);
@@ -64,6 +66,10 @@ impl RecvHalf {
             }
             self.start_report(now);
         }
+        self.next_report_shipment(now)
+    }
+
+    fn next_report_shipment(&mut self, now: Instant) -> Option<Report> {
         let Reports { schedule, composition, verdicts } = &mut self.reports;
         let (report, ended) =
             composition.next_shipment(now, &self.detector, self.config.body_bytes, (&mut self.streams, &mut self.credit), verdicts);

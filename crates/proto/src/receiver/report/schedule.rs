@@ -148,6 +148,7 @@ impl ReportSchedule {
     ///
     /// Why: from the few shipments of set-up or of an application-limited sender follows a rate so low that a whole window passes
     /// before the next report. When as many shipments have arrived as one report covers, a report is due.
+    #[inline]
     pub(super) fn update_periods_if_faster(&mut self, now: Instant, highest: ShipmentNumber) {
         let shipments = self.arrivals.since_report(highest);
         if shipments >= SHARE_NORMAL {
@@ -160,6 +161,7 @@ impl ReportSchedule {
     }
 
     /// When the next report is due, and why.
+    #[inline]
     pub(super) fn due(&self, outstanding: Outstanding) -> Option<Deadline> {
         let mut due = self.requested_at.map(|at| Deadline { at, timer: "report.news" });
         if outstanding.in_repair > 0 {
@@ -172,8 +174,12 @@ impl ReportSchedule {
         due
     }
 
+    #[inline]
     fn backed_off(&self, period: Duration) -> Duration {
         let doublings = (self.unacked_reports.saturating_sub(16) / 8).min(10);
+        if doublings == 0 {
+            return period;
+        }
         (period * (1 << doublings)).min(BACKOFF_MAX.max(period))
     }
 

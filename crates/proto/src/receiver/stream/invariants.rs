@@ -2,7 +2,8 @@
 //!
 //! Called by the half's own check.
 
-use super::{RecvStream, SPARE_SEGMENTS};
+use super::RecvStream;
+use super::release::SPARE_SEGMENTS;
 use crate::receiver::segment::RecvSegment;
 use segstream_base::SegmentNumber;
 use segstream_blocks::recount;

@@ -3,10 +3,16 @@
 //! Called by the half. Invariant: a segment that was taken gives up its room in the window, unless the holes that are kept of it until its
 //! verdict is confirmed would exceed an eighth of the window; then it gives it up with the confirmation.
 
-use super::{RecvStream, SPARE_SEGMENTS};
+use super::RecvStream;
 use core::ops::Range;
 use segstream_base::{Position, ReportNumber, Run, SegmentNumber, UnitIndex};
 use segstream_blocks::work::{self, Loop};
+
+/// How many finished segments are kept for reuse while there are others. Why so many: where segments are small, one report confirms thousands,
+/// and to free and allocate them all costs a tenth of everything. With those in use they are never more than the stream is charged with.
+pub(super) const SPARE_SEGMENTS: usize = 4096;
+/// And how many when there are none.
+const SPARE_SEGMENTS_IDLE: usize = 64;
 
 /// Runs of holes, of segments that were taken and whose verdicts are not confirmed, take an eighth of the window's bytes at most, or so
 /// many runs if that is more.
@@ -109,6 +115,10 @@ impl RecvStream {
                 self.spare.extend(used);
             }
         }
+        if self.segments.is_empty() && self.spare.len() > SPARE_SEGMENTS_IDLE {
+            self.spare.truncate(SPARE_SEGMENTS_IDLE);
+            self.spare.shrink_to_fit();
+        }
         if self.confirmed.first().is_some_and(|first| first.start < self.base.0) {
             self.confirmed.remove(0..self.base.0);
         }
@@ -118,3 +128,7 @@ impl RecvStream {
         self.frontier = self.frontier.max((self.base, Position::FIRST));
     }
 }
+
+#[cfg(test)]
+#[path = "release_tests.rs"]
+mod tests;

@@ -1,0 +1,45 @@
+//! What is kept of segments that have left an incoming stream.
+
+use super::*;
+use crate::receiver::stream::About;
+use segstream_base::halves::Verdict;
+use segstream_base::{Instant, Tolerance};
+use segstream_blocks::bitmap::Bitmap;
+use segstream_wire::{Class, Contract};
+
+/// A stream of which the application has taken segments `0..count` of one unit, all complete and none confirmed.
+fn taken(count: u64) -> RecvStream {
+    let contract = Contract { window_units: 1 << 16, window_segments: 1 << 14, ..Contract::default() };
+    let mut stream = RecvStream::new(contract, 1 << 15, None);
+    for number in SegmentNumber(0).up_to(SegmentNumber(count)) {
+        let about = About { opened: false, length: Some(1), own: Some(Tolerance::any(1)), source_time: Instant::ZERO };
+        stream.admit(number, &about, Position(1), Class::ALL, &mut 1);
+        stream.get_mut(number).unwrap().mark(Position::FIRST, 1);
+        stream.on_judged(Instant::ZERO, number, Verdict::Complete, ReportNumber::FIRST, &mut Bitmap::new()).unwrap();
+        stream.release(number);
+    }
+    stream
+}
+
+/// The sender confirms segments up to `to`; those before it leave.
+fn confirm(stream: &mut RecvStream, to: u64) {
+    stream.confirm(SegmentNumber(0), SegmentNumber(to), ReportNumber(1), &mut (1 << 20));
+    while stream.is_retiring() {
+        stream.retire();
+    }
+    assert_eq!(stream.base, SegmentNumber(to));
+    stream.debug_assert_counts();
+}
+
+#[test]
+fn segments_that_left_are_used_again_and_few_are_kept_when_none_is_there() {
+    let mut stream = taken(3 * SPARE_SEGMENTS as u64);
+    let most = stream.kept_bytes();
+    confirm(&mut stream, 1000);
+    assert_eq!(stream.spare.len(), 1000);
+    confirm(&mut stream, 3 * SPARE_SEGMENTS as u64 - 1);
+    assert_eq!(stream.spare.len(), SPARE_SEGMENTS);
+    assert!(stream.kept_bytes() <= most, "with those in use they take no more than all took");
+    confirm(&mut stream, 3 * SPARE_SEGMENTS as u64);
+    assert_eq!(stream.spare.len(), SPARE_SEGMENTS_IDLE);
+}
