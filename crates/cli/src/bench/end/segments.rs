@@ -11,6 +11,7 @@ use crate::transfer_report::missing_bytes;
 use anyhow::{Result, ensure};
 use segstream::blocking::Endpoint;
 use segstream::{Bytes, ConnectionId, Error, Fingerprint, Received, StreamId, SubmitError, UnitIndex};
+use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
@@ -21,6 +22,9 @@ const IPV4_OVERHEAD: u64 = 28;
 const IPV6_OVERHEAD: u64 = 48;
 /// How long the processor time that was read last may be used. What a transfer waits for at its end does not count.
 const CPU_LOOK_AFTER: segstream_base::Duration = segstream_base::Duration::from_micros(100);
+/// What an application gives or takes with one call: at most so many segments, and so many bytes or one segment.
+const BATCH_SEGMENTS: usize = 64;
+const BATCH_BYTES: usize = 64 << 10;
 /// Set-up is over before the first segment is due.
 const LEAD: Duration = Duration::from_millis(150);
 
@@ -43,26 +47,29 @@ fn receive(bind: SocketAddr, job: &Job, encrypted: bool) -> Result<Outcome> {
     let mut outcome = Outcome::default();
     let (mut first, mut last, mut cpu, mut tolerated) = (None, clock.now(), Duration::ZERO, 0u64);
     let (mut delays, mut looked) = (Vec::new(), last);
-    while let Some(segment) = endpoint.connection(id).recv(StreamId(0), None)? {
+    let mut batch = Vec::new();
+    while endpoint.connection(id).recv_many(StreamId(0), &mut batch, batch_segments(job), None)? > 0 {
         last = clock.now();
         // Why not each time: the system's call takes longer than a short segment.
         if last.since(looked) > CPU_LOOK_AFTER {
             (cpu, looked) = (processor::time() - spent, last);
         }
-        first = first.or(segment.first_arrival);
-        let kept = segment.verdict.is_met() && segment.bytes.len() <= job.segment_bytes && !segment.bytes.is_empty();
-        outcome.complete += u64::from(kept);
-        outcome.incomplete += u64::from(!kept);
-        if !kept {
-            continue;
-        }
-        outcome.bytes += delivered_bytes(&segment);
-        tolerated += u64::from(!segment.holes.is_empty());
-        if scheduled
-            && let Some((due, number)) = stamp(&segment)
-            && job.is_warm(number)
-        {
-            delays.push(processor::monotonic().saturating_sub(due).as_secs_f64() * 1e3);
+        for segment in batch.drain(..) {
+            first = first.or(segment.first_arrival);
+            let kept = segment.verdict.is_met() && segment.bytes.len() <= job.segment_bytes && !segment.bytes.is_empty();
+            outcome.complete += u64::from(kept);
+            outcome.incomplete += u64::from(!kept);
+            if !kept {
+                continue;
+            }
+            outcome.bytes += delivered_bytes(&segment);
+            tolerated += u64::from(!segment.holes.is_empty());
+            if scheduled
+                && let Some((due, number)) = stamp(&segment)
+                && job.is_warm(number)
+            {
+                delays.push(processor::monotonic().saturating_sub(due).as_secs_f64() * 1e3);
+            }
         }
     }
     endpoint.close()?;
@@ -99,26 +106,34 @@ fn send(connect: SocketAddr, trust: Option<Fingerprint>, job: &Job, encrypted: b
 
 /// Sends --bytes, or as much as goes in --seconds; the last segment may be short.
 fn send_at_once(endpoint: &mut Endpoint, id: ConnectionId, job: &Job) -> Result<Outcome> {
-    let clock = endpoint.clock();
     let mut connection = endpoint.connection(id);
     let payload = Bytes::from(vec![7; job.segment_bytes]);
     let began = Instant::now();
-    let mut outcome = Outcome::default();
+    let (mut outcome, mut batch) = (Outcome::default(), VecDeque::new());
     loop {
-        let left = job.left(began, job.bytes.saturating_sub(outcome.bytes));
-        let length = usize::try_from(left).unwrap_or(usize::MAX).min(payload.len());
-        if length == 0 {
-            return Ok(outcome);
+        let mut left = job.left(began, job.bytes.saturating_sub(outcome.bytes));
+        while batch.len() < batch_segments(job) && left > 0 {
+            let length = usize::try_from(left).unwrap_or(usize::MAX).min(payload.len());
+            batch.push_back(payload.slice(..length));
+            outcome.bytes += length as u64;
+            outcome.complete += 1;
+            left -= length as u64;
         }
         // Why not each by itself: that would serve the network once for each, and short ones would leave in datagrams of their own.
-        match connection.try_send(StreamId(0), payload.slice(..length), clock.now(), None) {
+        match connection.try_send_many(StreamId(0), &mut batch) {
             Ok(_) => {}
-            Err(Error::Submit(SubmitError::Blocked)) => drop(connection.send(StreamId(0), payload.slice(..length))?),
+            Err(Error::Submit(SubmitError::Blocked)) => drop(connection.send(StreamId(0), batch.pop_front().unwrap_or_default())?),
             Err(error) => return Err(error.into()),
         }
-        outcome.bytes += length as u64;
-        outcome.complete += 1;
+        if left == 0 && batch.is_empty() {
+            return Ok(outcome);
+        }
     }
+}
+
+/// How many segments an application with segments of that size gives or takes with one call.
+fn batch_segments(job: &Job) -> usize {
+    (BATCH_BYTES / job.segment_bytes.max(1)).clamp(1, BATCH_SEGMENTS)
 }
 
 /// Sends --count segments, or those of --seconds, each when it is due.
