@@ -112,6 +112,25 @@ fn a_number_is_given_out_once_whatever_it_is_given_to() {
     assert_eq!(sender.numbers, ShipmentNumber::FIRST.onward().take(sender.numbers.len()).collect::<Vec<_>>());
 }
 
+/// Units that have left of a caller that comes 1.8 ms late, in which two more were due, with or without a report just before.
+fn left_of_a_late_caller(reported: bool) -> usize {
+    let mut sender = Sender::granted(Contract::default(), 16, 4096);
+    sender.submit(100);
+    sender.run(Duration::from_micros(10));
+    assert_eq!(sender.parts.len(), 1);
+    sender.now += Duration::from_micros(1800);
+    if reported {
+        sender.report(Some(0), []);
+    }
+    sender.run(Duration::from_micros(10));
+    sender.parts.len()
+}
+
+#[test]
+fn a_report_takes_nothing_of_what_a_late_caller_may_catch_up() {
+    assert_eq!((left_of_a_late_caller(false), left_of_a_late_caller(true)), (3, 3));
+}
+
 #[test]
 fn what_was_asked_for_before_it_left_is_not_sent_twice() {
     let mut sender = Sender::granted(Contract::default(), 16, 4096);
