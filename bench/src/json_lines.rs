@@ -21,11 +21,37 @@ pub(crate) fn open<T: DeserializeOwned>(path: &Path) -> Result<(File, Vec<T>)> {
     if !text.is_empty() && !text.ends_with('\n') {
         writeln!(file)?;
     }
-    Ok((file, text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()))
+    let lines = || text.lines().filter(|line| !line.is_empty());
+    let results: Vec<T> = lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
+    match lines().count() - results.len() {
+        0 => {}
+        left_out => eprintln!("{}: lines that are no results, as if interrupted or changed, and are left out: {left_out}", path.display()),
+    }
+    Ok((file, results))
 }
 
 /// Adds a line to the file, whose path is told if that fails.
 pub(crate) fn add<T: Serialize>(file: &mut File, path: &Path, entry: &T) -> Result<()> {
     let line = serde_json::to_string(entry)? + "\n";
     file.write_all(line.as_bytes()).with_context(|| format!("{} cannot be written", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_that_are_no_results_are_left_out_and_what_is_added_has_a_line_of_its_own() -> Result<()> {
+        let folder = tempfile::tempdir()?;
+        let path = folder.path().join("new/results.jsonl");
+        let (mut file, none) = open::<u32>(&path)?;
+        assert!(none.is_empty());
+        add(&mut file, &path, &1)?;
+        file.write_all(b"{\"changed\"\n\n2\n\"cut off")?;
+        let (mut file, kept) = open::<u32>(&path)?;
+        assert_eq!(kept, [1, 2]);
+        add(&mut file, &path, &3)?;
+        assert_eq!(open::<u32>(&path)?.1, [1, 2, 3]);
+        Ok(())
+    }
 }

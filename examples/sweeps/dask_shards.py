@@ -1,16 +1,16 @@
 """GRID OUT SHARDS [slurm]: every shard is a task of Dask, on two workers here, or on two that dask_jobqueue asks Slurm for."""
 import subprocess, sys, time
-import dask
-from dask.distributed import Client, LocalCluster
-
-# Why: Dask looks at the Python stacks of its workers 100 times a second, and at its event loops 50 times. A worker that waits for a program shows
-# nothing there, and the two took half of the 8 % of two processors that Dask needs.
-dask.config.set({"distributed.worker.profile.enabled": False, "distributed.admin.tick.interval": "500 ms"})
 
 def shard(grid, out, part):
     subprocess.run(["segstream", "sim", "sweep", grid, "--shard", part, "--threads", "1", "--out", out], check=True)
 
 def cluster(engine=()):
+    # Why not at the start: how the program is used can then be read without Dask.
+    import dask
+    from dask.distributed import LocalCluster
+    # Why: Dask looks at the Python stacks of its workers 100 times a second, and at its event loops 50 times. A worker that waits for a program
+    # shows nothing there, and the two took half of the 8 % of two processors that Dask needs.
+    dask.config.set({"distributed.worker.profile.enabled": False, "distributed.admin.tick.interval": "500 ms"})
     if "slurm" not in engine:
         return LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None)
     from dask_jobqueue import SLURMCluster
@@ -21,6 +21,7 @@ def cluster(engine=()):
 if __name__ == "__main__":
     if len(sys.argv) < 4:
         sys.exit(f"usage: dask_shards.py {__doc__}")
+    from dask.distributed import Client
     grid, out, count = sys.argv[1], sys.argv[2], int(sys.argv[3])
     with cluster(sys.argv[4:]) as workers, Client(workers) as client:
         client.wait_for_workers(1)

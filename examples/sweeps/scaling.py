@@ -4,7 +4,6 @@ In each round one process runs the whole grid, then two at once run the whole gr
 machine then meets all of them. Dask runs only in its own part of a round. Medians, and the least to the most of the rounds.
 """
 import statistics, subprocess, sys, time
-from dask.distributed import Client
 from dask_shards import cluster
 
 def sweep(grid, out, *flags):
@@ -32,6 +31,7 @@ def told(values, digits=1):
     return f"{statistics.median(values):.{digits}f} ({min(values):.{digits}f} to {max(values):.{digits}f})"
 
 def main(grid, out, rounds, shards):
+    from dask.distributed import Client
     one, bare, shared, busy = [], [], [], []
     for number in range(rounds):
         place = f"{out}/{number}"
