@@ -71,7 +71,7 @@ pub(in crate::receiver) struct Composition {
     /// the next one tells the rest.
     grant_from: usize,
     durable_from: usize,
-    /// The present report tells confirmations first: the one before it had no room for all of them.
+    /// The present report tells confirmations first: some were not told yet, or not since all were.
     durable_first: bool,
 }
 

@@ -66,13 +66,30 @@ fn of_more_confirmations_than_a_report_has_room_for_the_next_tells_the_rest() {
     let mut half = half(600);
     (0..600).for_each(|stream| half.confirm(Instant::ZERO, StreamId(stream), SegmentNumber(0), true).unwrap());
     let mut told = std::collections::BTreeSet::new();
-    // Their windows take three reports, and they themselves two; the windows of all go first.
+    // Their windows take three reports, and they themselves two.
     for round in 1..=4 {
         let (more, shipments) = confirmed(&mut half, 1000 * round);
         assert!(shipments <= SHIPMENTS_MAX);
         told.extend(more);
     }
     assert_eq!(told, (0..600).collect());
+}
+
+#[test]
+fn confirmations_come_before_windows_while_any_waits_for_its_turn() {
+    let mut half = half(300);
+    (0..300).for_each(|stream| half.confirm(Instant::ZERO, StreamId(stream), SegmentNumber(0), true).unwrap());
+    let mut begins_with = |millis| {
+        let (reports, _) = whole_report(&mut half, millis);
+        let mut frames = reports.iter().flat_map(|report| &report.frames);
+        frames.find(|frame| matches!(frame, ReportFrame::Grant { .. } | ReportFrame::Durable { .. })).cloned()
+    };
+    let mut order = Vec::new();
+    for report in 1..=4 {
+        order.push(matches!(begins_with(1000 * report), Some(ReportFrame::Durable { .. })));
+    }
+    // The second report tells the rest of them, and the third has no room for any behind the windows.
+    assert_eq!(order, [true, true, false, true]);
 }
 
 #[test]
