@@ -2,9 +2,11 @@
 //! (`tests/protocol/report_composition.rs`).
 
 use super::*;
+use crate::layout::Layout;
 use crate::receiver::report::Reports;
 use crate::receiver::{ReceiverConfig, RecvHalf};
 use proptest::prelude::*;
+use segstream_base::Tolerance;
 use segstream_wire::repair::repair_unit_bytes;
 use segstream_wire::{Contract, Part, Repair, State};
 
@@ -187,6 +189,100 @@ fn repair_units_count_as_held_once_their_shipment_is_passed() {
     };
     // The reordering threshold is 3.
     assert_eq!([4, 5, 6, 7].map(&mut told), [None, Some((4, 0)), Some((4, 0)), Some((4, 1))]);
+}
+
+/// A segment of `units`, or of a length that is not known, of which the first four units are here and those before `due` were sent.
+fn begun(units: Option<u32>, due: Position, violated: bool) -> RecvSegment {
+    let contract = Contract { unit_bytes: UNIT_BYTES, ..Contract::default() };
+    let length = units.map(|units| u64::from(units * UNIT_BYTES));
+    let layout = Layout::new(&contract, contract.tolerance, units.is_none(), length);
+    let mut segment = RecvSegment::new(layout, contract.tolerance);
+    segment.mark(Position::FIRST, 4);
+    segment.advance_due(due);
+    segment.violated = violated;
+    segment
+}
+
+#[test]
+fn a_segment_is_asked_for_what_it_lacks_and_for_its_length_if_only_that_can_tell() {
+    let asked = |segment: &RecvSegment| {
+        let (frame, cut) = request(StreamId(0), SegmentNumber(0), segment, Position::FIRST, 1000)?;
+        let ReportFrame::Request { missing, tail_from, length_wanted, .. } = frame else { return None };
+        Some((missing.iter().map(|run| (run.start().0, run.end().0)).collect::<Vec<_>>(), tail_from, length_wanted, cut))
+    };
+    let five = Position(5);
+    assert_eq!(asked(&begun(Some(8), ALL_DUE, true)), Some((vec![(4, 8)], None, false, None)));
+    assert_eq!(asked(&begun(Some(8), five, true)), Some((vec![(4, 5)], None, false, None)), "the rest may be on its way");
+    assert_eq!(asked(&begun(Some(8), ALL_DUE, false)), None, "its tolerance is not broken");
+    assert_eq!(asked(&begun(None, five, false)), None, "more of it comes");
+    assert_eq!(asked(&begun(None, ALL_DUE, false)), Some((vec![], None, true, None)));
+    assert_eq!(asked(&begun(None, ALL_DUE, true)), Some((vec![], Some(Position(4)), true, None)), "all from there on, whatever that is");
+}
+
+#[test]
+fn the_length_of_a_segment_is_asked_for_even_if_no_other_is_in_repair() {
+    let mut half = one_stream(100);
+    let part = Part { count: 4, opened: true, tolerance: Some(Tolerance::any(100)), ..Part::default() };
+    assert!(half.on_shipment(at(1), ShipmentNumber(0), 100));
+    half.on_part(at(1), ShipmentNumber(0), &part);
+    (1..10).for_each(|later| arrive(&mut half, later, later, 1, 1));
+    let (reports, _) = whole_report(&mut half, 1000);
+    let wanted = |frame: &&ReportFrame| matches!(frame, ReportFrame::Request { segment: SegmentNumber(0), length_wanted: true, .. });
+    assert_eq!(reports.iter().flat_map(|report| &report.frames).filter(wanted).count(), 1);
+}
+
+#[test]
+fn a_map_of_holes_goes_on_in_the_next_shipment_and_the_next_segment_behind_it() {
+    let mut half = one_stream(100);
+    // Every second unit of 300 is missing, and may be.
+    let own = Some(Tolerance::any(300));
+    let part = Part { count: 1, length: Some(u64::from(300 * UNIT_BYTES)), tolerance: own, ..Part::default() };
+    for first in (0..300).step_by(2).map(Position) {
+        let number = ShipmentNumber(u64::from(first.0));
+        assert!(half.on_shipment(at(1), number, 100));
+        half.on_part(at(1), number, &Part { first, ..part });
+    }
+    (0..10).for_each(|later| arrive(&mut half, 400 + later, 1 + later, 1, 1));
+    let (reports, shipments) = whole_report(&mut half, 1000);
+    assert_eq!((reports.len() as u64, shipments), (3, 3));
+    let (mut told, mut holes) = (0, 0);
+    for frame in reports.iter().flat_map(|report| &report.frames) {
+        if let ReportFrame::Judged { from, to, holes: more, .. } = frame {
+            assert_eq!(from.0, told, "it goes on where it was cut");
+            (told, holes) = (to.0, holes + more.len());
+        }
+    }
+    assert_eq!((told, holes), (300, 150));
+    let last = reports.iter().flat_map(|report| &report.frames).last();
+    assert_eq!(last, Some(&ReportFrame::Complete { stream: StreamId(0), first: SegmentNumber(1), count: 10 }));
+}
+
+#[test]
+fn a_frame_that_just_fits_is_added() {
+    let frame = ReportFrame::MaxStreams { streams: 5 };
+    let (mut report, mut room) = (Report::default(), frame.encoded_len());
+    assert!(push(&mut report, &mut room, frame.clone()) && !push(&mut report, &mut room, frame));
+    assert_eq!((report.frames.len(), room), (1, 0));
+}
+
+#[test]
+fn how_many_repair_units_are_held_is_told_with_a_long_request_as_well() {
+    let mut half = one_stream(100);
+    half.set_coding();
+    assert!(half.on_shipment(at(1), ShipmentNumber(0), 100));
+    for first in (0..100).step_by(2).map(Position) {
+        let part = Part { first, count: 1, length: Some(u64::from(100 * UNIT_BYTES)), ..Part::default() };
+        half.on_part(at(1), ShipmentNumber(0), &part);
+    }
+    assert!(half.on_shipment(at(1), ShipmentNumber(1), 100));
+    half.on_repair(ShipmentNumber(1), &Repair { every: 1, count: 1, payload_bytes: repair_unit_bytes(UNIT_BYTES), ..Repair::default() });
+    (2..10).for_each(|later| arrive(&mut half, later, later, 1, 1));
+    let (reports, _) = whole_report(&mut half, 1000);
+    let held = reports.iter().flat_map(|report| &report.frames).find_map(|frame| match frame {
+        ReportFrame::AnyRepairs { lost, held, .. } => Some((*lost, *held)),
+        _ => None,
+    });
+    assert_eq!(held, Some((50, 1)));
 }
 
 proptest! {
