@@ -8,6 +8,7 @@ use crate::receiver::{ReceiverConfig, RecvHalf};
 use proptest::prelude::*;
 use segstream_base::Tolerance;
 use segstream_wire::repair::repair_unit_bytes;
+use segstream_wire::state::Confirmed;
 use segstream_wire::{Contract, Part, Repair, State};
 
 const BODY_BYTES: usize = 200;
@@ -245,16 +246,34 @@ fn a_map_of_holes_goes_on_in_the_next_shipment_and_the_next_segment_behind_it() 
     (0..10).for_each(|later| arrive(&mut half, 400 + later, 1 + later, 1, 1));
     let (reports, shipments) = whole_report(&mut half, 1000);
     assert_eq!((reports.len() as u64, shipments), (3, 3));
-    let (mut told, mut holes) = (0, 0);
+    let (mut maps, mut told, mut holes) = (0, 0, 0);
     for frame in reports.iter().flat_map(|report| &report.frames) {
         if let ReportFrame::Judged { from, to, holes: more, .. } = frame {
             assert_eq!(from.0, told, "it goes on where it was cut");
-            (told, holes) = (to.0, holes + more.len());
+            (maps, told, holes) = (maps + 1, to.0, holes + more.len());
         }
     }
-    assert_eq!((told, holes), (300, 150));
+    assert_eq!((maps, told, holes), (2, 300, 150));
     let last = reports.iter().flat_map(|report| &report.frames).last();
     assert_eq!(last, Some(&ReportFrame::Complete { stream: StreamId(0), first: SegmentNumber(1), count: 10 }));
+}
+
+#[test]
+fn confirmed_verdicts_are_told_no_more_while_their_segments_wait_for_the_application() {
+    let mut half = one_stream(100);
+    (0..5).for_each(|number| arrive(&mut half, number, number, 1, 1));
+    let told = |reports: &[Report]| {
+        let complete = reports.iter().flat_map(|report| &report.frames).filter_map(|frame| match frame {
+            ReportFrame::Complete { first, count, .. } => Some((first.0, *count)),
+            _ => None,
+        });
+        complete.collect::<Vec<_>>()
+    };
+    let (reports, _) = whole_report(&mut half, 1000);
+    assert_eq!(told(&reports), [(0, 5)]);
+    half.on_confirmed(at(1001), &Confirmed { highest: Some(reports[0].number), before: 0 });
+    arrive(&mut half, 5, 5, 1, 1);
+    assert_eq!(told(&whole_report(&mut half, 2000).0), [(5, 1)]);
 }
 
 #[test]
