@@ -28,8 +28,8 @@ pub enum Interleave {
     Depth(u32),
 }
 
-/// Fewer units than these leave in order, unless their blocks are longer.
-pub const INTERLEAVED_MIN: u32 = 4;
+/// Fewer units than these leave in order.
+const INTERLEAVED_MIN: u32 = 4;
 
 /// The order of first transmission within a segment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
@@ -59,7 +59,7 @@ impl SendingOrder {
     /// root of N, which keeps lost units as far apart as columns are long.
     pub fn choose(interleave: Interleave, tolerance: Tolerance, units: Option<u32>) -> Self {
         match (interleave, units) {
-            (Interleave::Off, _) | (Interleave::Auto, None) => Self::in_order(),
+            (Interleave::Off, _) | (Interleave::Auto, None | Some(0..INTERLEAVED_MIN)) => Self::in_order(),
             (Interleave::Auto, Some(units)) if tolerance.is_partial() => Self::strided(0, tolerance_stride(tolerance, units), units),
             (Interleave::Auto, Some(_)) => Self::in_order(),
             (Interleave::Depth(block), _) => {

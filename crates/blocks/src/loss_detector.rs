@@ -91,10 +91,10 @@ impl LossDetector {
     /// Takes the number of a shipment that has arrived. The first may be any; all below it count as missing.
     #[inline]
     pub fn on_arrival(&mut self, number: u64) -> Arrival {
-        let Some(highest) = self.highest.filter(|&highest| number <= highest) else {
-            let expected = self.highest.map_or(0, |highest| highest + 1);
-            return self.advance(expected, number, number == expected);
-        };
+        let Some(highest) = self.highest else { return self.advance(0, number, number == 0) };
+        if number > highest {
+            return self.advance(highest + 1, number, number == highest + 1);
+        }
         let distance = highest - number;
         if distance >= SPAN {
             return Arrival::TooOld;

@@ -8,7 +8,7 @@
 
 use segstream_base::tolerance::Tolerance;
 use segstream_base::{Position, Run, UnitIndex};
-use segstream_blocks::interleave::{INTERLEAVED_MIN, Interleave, SendingOrder};
+use segstream_blocks::interleave::{Interleave, SendingOrder};
 use segstream_wire::contract::{Contract, InterleaveChoice};
 
 /// The layout of one segment.
@@ -36,8 +36,6 @@ impl Layout {
         let order = match (opened, units) {
             // A whole segment's order needs its length; until that is known nothing of it has arrived.
             (false, None) => SendingOrder::in_order(),
-            // Why first: most small segments are so short, and no tolerance interleaves them.
-            (false, Some(0..INTERLEAVED_MIN)) if interleave == Interleave::Auto => SendingOrder::in_order(),
             (false, Some(units)) => SendingOrder::choose(interleave, tolerance.clipped_to(units), Some(units)),
             (true, _) => SendingOrder::choose(interleave, tolerance, None),
         };

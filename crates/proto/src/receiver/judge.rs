@@ -77,7 +77,7 @@ impl RecvHalf {
         self.deliverable = true;
     }
 
-    /// The verdict that is due, if any; notes a violation.
+    /// The verdict that is due of a segment that is not complete, if any; notes a violation.
     fn evaluate(&mut self, now: Instant, id: StreamId, number: SegmentNumber) -> Option<Verdict> {
         let error_control = self.config.class.error_control();
         let stream = self.streams.get_mut(id)?;
@@ -87,9 +87,6 @@ impl RecvHalf {
             return None;
         }
         let more_is_lost = std::mem::take(&mut segment.changed);
-        if segment.layout.units == Some(segment.got) {
-            return Some(Verdict::Complete);
-        }
         if segment.skipped {
             let met = segment.allows_missing(important, &mut self.scratch);
             return Some(if met { Verdict::WithinTolerance } else { Verdict::Expired });

@@ -139,14 +139,14 @@ impl RecvHalf {
         }
     }
 
-    /// Whether [`RecvHalf::poll_restorable`] has anything to look at. Why: that is asked with every shipment, and mostly there is nothing.
+    /// The next segment that repair units restore; its owner does so, and then calls [`RecvHalf::on_restored`].
     #[inline]
-    pub(crate) const fn has_restorable(&self) -> bool {
-        !self.restorable.is_empty()
+    pub(crate) fn poll_restorable(&mut self) -> Option<(StreamId, SegmentNumber, Recovery)> {
+        // Why: that is asked with every shipment, and mostly there is nothing.
+        if self.restorable.is_empty() { None } else { self.next_restorable() }
     }
 
-    /// The next segment that repair units restore; its owner does so, and then calls [`RecvHalf::on_restored`].
-    pub(crate) fn poll_restorable(&mut self) -> Option<(StreamId, SegmentNumber, Recovery)> {
+    fn next_restorable(&mut self) -> Option<(StreamId, SegmentNumber, Recovery)> {
         loop {
             let (id, number) = self.restorable.pop_front()?;
             let Some(segment) = self.streams.get(id).and_then(|stream| stream.get(number)) else { continue };
@@ -203,9 +203,7 @@ impl RecvHalf {
     /// Restores all segments that can be, where no bytes are kept.
     #[inline]
     pub(crate) fn restore_synthetic(&mut self, now: Instant) {
-        while self.has_restorable()
-            && let Some((id, number, _)) = self.poll_restorable()
-        {
+        while let Some((id, number, _)) = self.poll_restorable() {
             self.on_restored(now, id, number);
         }
     }

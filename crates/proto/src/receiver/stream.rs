@@ -6,6 +6,8 @@
 //! application, and its verdict confirmed by the sender.
 
 mod invariants;
+#[cfg(test)]
+pub(in crate::receiver) mod judged_segment;
 mod release;
 
 use super::durability::Durability;

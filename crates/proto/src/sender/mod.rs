@@ -421,7 +421,10 @@ impl SendHalf {
     #[inline(never)]
     fn emit_data(&mut self, now: Instant, counter: &mut ShipmentCounter, parts: &mut Vec<Part>) -> Option<(ShipmentNumber, Outgoing)> {
         let number = counter.peek();
-        let (outgoing, body_bytes) = if let Some(repair) = self.take_repairs(now, number) {
+        // Streams with repair units are among those that have something to retransmit.
+        let (outgoing, body_bytes) = if self.stream_counts.retransmit > 0
+            && let Some(repair) = self.take_repairs(now, number)
+        {
             (Outgoing::Repair(repair), repair.encoded_len())
         } else {
             let body_bytes = self.fill(now, number, parts);
@@ -480,6 +483,7 @@ impl SendHalf {
     /// Goes on with what is unfinished, and gives up what is too old.
     pub fn handle_timeout(&mut self, now: Instant) {
         self.take_turn(now);
+        // Why the count before the streams: it is known without a look at each.
         if self.events.is_empty() && self.events.capacity() > 0 && !self.has_unjudged() && self.is_over() {
             // Why: an idle sender keeps no memory for events that were taken.
             self.events = VecDeque::new();

@@ -37,16 +37,12 @@ impl SendHalf {
                 break;
             }
         }
-        let mut changed: Option<StreamId> = None;
         for part in parts.iter() {
             // Why: in the middle of a whole segment one more unit changes nothing but the count.
             if self.streams.get(part.stream).is_some_and(|stream| !stream.is_within_whole(part)) {
-                // Why not at once: mostly one stream fills a shipment.
-                let before = changed.replace(part.stream).filter(|before| *before != part.stream);
-                before.into_iter().for_each(|before| self.refresh(before));
+                self.refresh(part.stream);
             }
         }
-        changed.into_iter().for_each(|last| self.refresh(last));
         used
     }
 

@@ -47,8 +47,8 @@ fn receive(bind: SocketAddr, job: &Job, encrypted: bool) -> Result<Outcome> {
     let mut outcome = Outcome::default();
     let (mut first, mut last, mut cpu, mut tolerated) = (None, clock.now(), Duration::ZERO, 0u64);
     let (mut delays, mut looked) = (Vec::new(), last);
-    let mut batch = Vec::new();
-    while endpoint.connection(id).recv_many(StreamId(0), &mut batch, batch_segments(job), None)? > 0 {
+    let (mut batch, most) = (Vec::new(), batch_segments(job));
+    while endpoint.connection(id).recv_many(StreamId(0), &mut batch, most, None)? > 0 {
         last = clock.now();
         // Why not each time: the system's call takes longer than a short segment.
         if last.since(looked) > CPU_LOOK_AFTER {
@@ -109,10 +109,10 @@ fn send_at_once(endpoint: &mut Endpoint, id: ConnectionId, job: &Job) -> Result<
     let mut connection = endpoint.connection(id);
     let payload = Bytes::from(vec![7; job.segment_bytes]);
     let began = Instant::now();
-    let (mut outcome, mut batch) = (Outcome::default(), VecDeque::new());
+    let (mut outcome, mut batch, most) = (Outcome::default(), VecDeque::new(), batch_segments(job));
     loop {
         let mut left = job.left(began, job.bytes.saturating_sub(outcome.bytes));
-        while batch.len() < batch_segments(job) && left > 0 {
+        while batch.len() < most && left > 0 {
             let length = usize::try_from(left).unwrap_or(usize::MAX).min(payload.len());
             batch.push_back(payload.slice(..length));
             outcome.bytes += length as u64;

@@ -71,7 +71,7 @@ pub(in crate::receiver) struct Composition {
     /// the next one tells the rest.
     grant_from: usize,
     durable_from: usize,
-    /// The present report tells confirmations first: some were not told yet, or not since all were.
+    /// The present report tells confirmations first, since some wait for their turn.
     durable_first: bool,
 }
 

@@ -13,9 +13,9 @@ use segstream_wire::{Contract, Part, Repair, State};
 
 const BODY_BYTES: usize = 200;
 
-/// A half whose application confirms, with so many streams.
-fn half(streams: u32) -> RecvHalf {
-    let config = ReceiverConfig {
+/// The configuration of a half with so many streams.
+const fn config(streams: u32) -> ReceiverConfig {
+    ReceiverConfig {
         class: Class::ALL,
         class_max: Class::ALL,
         unlimited: false,
@@ -28,16 +28,31 @@ fn half(streams: u32) -> RecvHalf {
         connection_window_bytes: 1 << 30,
         window_segments_max: 100,
         buffer_bytes: None,
-    };
-    let mut half = RecvHalf::new(config, Instant::ZERO);
+    }
+}
+
+/// A half whose application confirms, with so many streams.
+fn half(streams: u32) -> RecvHalf {
+    let mut half = RecvHalf::new(config(streams), Instant::ZERO);
     half.set_confirms();
     let contract = Contract { window_units: 10, window_segments: 10, ..Contract::default() };
     (0..streams).for_each(|stream| half.open(Instant::ZERO, StreamId(stream), &contract));
     half
 }
 
+/// The same, in which the application has the whole of each stream in safety.
+fn half_with_confirmations(streams: u32) -> RecvHalf {
+    let mut half = half(streams);
+    (0..streams).for_each(|stream| half.confirm(Instant::ZERO, StreamId(stream), SegmentNumber(0), true).unwrap());
+    half
+}
+
 fn at(millis: u64) -> Instant {
     Instant::ZERO + Duration::from_millis(millis)
+}
+
+fn frames(reports: &[Report]) -> impl Iterator<Item = &ReportFrame> {
+    reports.iter().flat_map(|report| &report.frames)
 }
 
 /// The streams that the report at `millis` confirms, and its shipments. The sender's state comes a millisecond before it.
@@ -46,7 +61,7 @@ fn confirmed(half: &mut RecvHalf, millis: u64) -> (Vec<u32>, usize) {
     assert!(half.on_shipment(at(millis - 1), number, 100));
     half.on_state(at(millis - 1), number, &State { sync: ExchangeNumber(millis), ..State::default() });
     let reports: Vec<Report> = core::iter::from_fn(|| half.poll_report(at(millis))).collect();
-    let told = reports.iter().flat_map(|report| &report.frames).filter_map(|frame| match frame {
+    let told = frames(&reports).filter_map(|frame| match frame {
         ReportFrame::Durable { stream, segments: SegmentNumber(0), last: true } => Some(stream.0),
         _ => None,
     });
@@ -55,8 +70,7 @@ fn confirmed(half: &mut RecvHalf, millis: u64) -> (Vec<u32>, usize) {
 
 #[test]
 fn all_confirmations_are_told_in_one_report_that_has_room_for_them() {
-    let mut half = half(60);
-    (0..60).for_each(|stream| half.confirm(Instant::ZERO, StreamId(stream), SegmentNumber(0), true).unwrap());
+    let mut half = half_with_confirmations(60);
     for round in 1..4 {
         let (told, shipments) = confirmed(&mut half, 1000 * round);
         assert_eq!(told, (0..60).collect::<Vec<_>>(), "until a report that carried them is confirmed");
@@ -66,8 +80,7 @@ fn all_confirmations_are_told_in_one_report_that_has_room_for_them() {
 
 #[test]
 fn of_more_confirmations_than_a_report_has_room_for_the_next_tells_the_rest() {
-    let mut half = half(600);
-    (0..600).for_each(|stream| half.confirm(Instant::ZERO, StreamId(stream), SegmentNumber(0), true).unwrap());
+    let mut half = half_with_confirmations(600);
     let mut told = std::collections::BTreeSet::new();
     // Their windows take three reports, and they themselves two.
     for round in 1..=4 {
@@ -80,12 +93,10 @@ fn of_more_confirmations_than_a_report_has_room_for_the_next_tells_the_rest() {
 
 #[test]
 fn confirmations_come_before_windows_while_any_waits_for_its_turn() {
-    let mut half = half(300);
-    (0..300).for_each(|stream| half.confirm(Instant::ZERO, StreamId(stream), SegmentNumber(0), true).unwrap());
+    let mut half = half_with_confirmations(300);
     let mut begins_with = |millis| {
         let (reports, _) = whole_report(&mut half, millis);
-        let mut frames = reports.iter().flat_map(|report| &report.frames);
-        frames.find(|frame| matches!(frame, ReportFrame::Grant { .. } | ReportFrame::Durable { .. })).cloned()
+        frames(&reports).find(|frame| matches!(frame, ReportFrame::Grant { .. } | ReportFrame::Durable { .. })).cloned()
     };
     let mut order = Vec::new();
     for report in 1..=4 {
@@ -126,10 +137,7 @@ fn whole_report(half: &mut RecvHalf, millis: u64) -> (Vec<Report>, u64) {
 #[test]
 fn a_report_ends_with_the_shipment_that_tells_the_last() {
     for (streams, confirms, shipments) in [(3, false, 1), (3, true, 1), (60, false, 2), (60, true, 4), (600, false, 8)] {
-        let mut half = half(streams);
-        if confirms {
-            (0..streams).for_each(|stream| half.confirm(Instant::ZERO, StreamId(stream), SegmentNumber(0), true).unwrap());
-        }
+        let mut half = if confirms { half_with_confirmations(streams) } else { half(streams) };
         let (reports, told) = whole_report(&mut half, 1000);
         assert_eq!((reports.len(), told), (shipments, shipments as u64), "{streams} streams, confirmations: {confirms}");
         assert!(reports.iter().all(|report| !report.frames.is_empty()));
@@ -138,12 +146,9 @@ fn a_report_ends_with_the_shipment_that_tells_the_last() {
 
 /// A half with one stream, of so many segments at most.
 fn one_stream(window_segments: u32) -> RecvHalf {
-    let mut half = half(1);
-    half.config.window_segments_max = window_segments;
-    half.config.stream_window_bytes = 1 << 30;
-    half.streams = LiveStreams::default();
+    let config = ReceiverConfig { window_segments_max: window_segments, stream_window_bytes: 1 << 30, ..config(1) };
+    let mut half = RecvHalf::new(config, Instant::ZERO);
     let contract = Contract { unit_bytes: UNIT_BYTES, window_units: 4 * window_segments, window_segments, ..Contract::default() };
-    half.credit = StreamCredit::new(1);
     half.open(Instant::ZERO, StreamId(0), &contract);
     half
 }
@@ -156,6 +161,21 @@ fn arrive(half: &mut RecvHalf, number: u64, segment: u64, count: u32, units: u32
     assert!(half.on_shipment(at(1), ShipmentNumber(number), 100));
     half.on_part(at(1), ShipmentNumber(number), &part);
     half.after_shipment(at(1));
+}
+
+/// Shipment `number` arrives, with the first repair unit of segment 0.
+fn repair_arrives(half: &mut RecvHalf, number: u64) {
+    let repair = Repair { every: 1, count: 1, payload_bytes: repair_unit_bytes(UNIT_BYTES), ..Repair::default() };
+    assert!(half.on_shipment(at(1), ShipmentNumber(number), 100));
+    half.on_repair(ShipmentNumber(number), &repair);
+}
+
+/// What reports tell of the repair units of a segment: units lost and repair units held.
+fn repairs_told(reports: &[Report]) -> Option<(u32, u32)> {
+    frames(reports).find_map(|frame| match frame {
+        ReportFrame::AnyRepairs { lost, held, .. } => Some((*lost, *held)),
+        _ => None,
+    })
 }
 
 #[test]
@@ -177,16 +197,10 @@ fn repair_units_count_as_held_once_their_shipment_is_passed() {
     arrive(&mut half, 0, 0, 4, 8);
     // Shipment 1 is lost, with the other four units.
     arrive(&mut half, 2, 1, 1, 1);
-    let payload_bytes = repair_unit_bytes(UNIT_BYTES);
-    assert!(half.on_shipment(at(1), ShipmentNumber(3), 100));
-    half.on_repair(ShipmentNumber(3), &Repair { every: 1, count: 1, payload_bytes, ..Repair::default() });
+    repair_arrives(&mut half, 3);
     let mut told = |highest: u64| {
         arrive(&mut half, highest, highest, 1, 1);
-        let (reports, _) = whole_report(&mut half, 1000 * highest);
-        reports.iter().flat_map(|report| &report.frames).find_map(|frame| match frame {
-            ReportFrame::AnyRepairs { lost, held, .. } => Some((*lost, *held)),
-            _ => None,
-        })
+        repairs_told(&whole_report(&mut half, 1000 * highest).0)
     };
     // The reordering threshold is 3.
     assert_eq!([4, 5, 6, 7].map(&mut told), [None, Some((4, 0)), Some((4, 0)), Some((4, 1))]);
@@ -229,7 +243,7 @@ fn the_length_of_a_segment_is_asked_for_even_if_no_other_is_in_repair() {
     (1..10).for_each(|later| arrive(&mut half, later, later, 1, 1));
     let (reports, _) = whole_report(&mut half, 1000);
     let wanted = |frame: &&ReportFrame| matches!(frame, ReportFrame::Request { segment: SegmentNumber(0), length_wanted: true, .. });
-    assert_eq!(reports.iter().flat_map(|report| &report.frames).filter(wanted).count(), 1);
+    assert_eq!(frames(&reports).filter(wanted).count(), 1);
 }
 
 #[test]
@@ -247,14 +261,14 @@ fn a_map_of_holes_goes_on_in_the_next_shipment_and_the_next_segment_behind_it() 
     let (reports, shipments) = whole_report(&mut half, 1000);
     assert_eq!((reports.len() as u64, shipments), (3, 3));
     let (mut maps, mut told, mut holes) = (0, 0, 0);
-    for frame in reports.iter().flat_map(|report| &report.frames) {
+    for frame in frames(&reports) {
         if let ReportFrame::Judged { from, to, holes: more, .. } = frame {
             assert_eq!(from.0, told, "it goes on where it was cut");
             (maps, told, holes) = (maps + 1, to.0, holes + more.len());
         }
     }
     assert_eq!((maps, told, holes), (2, 300, 150));
-    let last = reports.iter().flat_map(|report| &report.frames).last();
+    let last = frames(&reports).last();
     assert_eq!(last, Some(&ReportFrame::Complete { stream: StreamId(0), first: SegmentNumber(1), count: 10 }));
 }
 
@@ -263,7 +277,7 @@ fn confirmed_verdicts_are_told_no_more_while_their_segments_wait_for_the_applica
     let mut half = one_stream(100);
     (0..5).for_each(|number| arrive(&mut half, number, number, 1, 1));
     let told = |reports: &[Report]| {
-        let complete = reports.iter().flat_map(|report| &report.frames).filter_map(|frame| match frame {
+        let complete = frames(reports).filter_map(|frame| match frame {
             ReportFrame::Complete { first, count, .. } => Some((first.0, *count)),
             _ => None,
         });
@@ -293,15 +307,10 @@ fn how_many_repair_units_are_held_is_told_with_a_long_request_as_well() {
         let part = Part { first, count: 1, length: Some(u64::from(100 * UNIT_BYTES)), ..Part::default() };
         half.on_part(at(1), ShipmentNumber(0), &part);
     }
-    assert!(half.on_shipment(at(1), ShipmentNumber(1), 100));
-    half.on_repair(ShipmentNumber(1), &Repair { every: 1, count: 1, payload_bytes: repair_unit_bytes(UNIT_BYTES), ..Repair::default() });
+    repair_arrives(&mut half, 1);
     (2..10).for_each(|later| arrive(&mut half, later, later, 1, 1));
     let (reports, _) = whole_report(&mut half, 1000);
-    let held = reports.iter().flat_map(|report| &report.frames).find_map(|frame| match frame {
-        ReportFrame::AnyRepairs { lost, held, .. } => Some((*lost, *held)),
-        _ => None,
-    });
-    assert_eq!(held, Some((50, 1)));
+    assert_eq!(repairs_told(&reports), Some((50, 1)));
 }
 
 proptest! {

@@ -177,6 +177,7 @@ impl ReportSchedule {
     #[inline]
     fn backed_off(&self, period: Duration) -> Duration {
         let doublings = (self.unacked_reports.saturating_sub(16) / 8).min(10);
+        // Why: that is asked twice for each shipment, nearly always without a backoff.
         if doublings == 0 {
             return period;
         }

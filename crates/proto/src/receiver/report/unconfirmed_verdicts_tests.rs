@@ -1,34 +1,23 @@
 //! Confirmations of many verdicts in turns, of maps of holes in any order, and the memory that all that takes.
 
 use super::*;
-use crate::receiver::stream::About;
+use crate::receiver::stream::judged_segment;
 use segstream_base::halves::Verdict;
-use segstream_base::{Instant, Position, Tolerance};
-use segstream_blocks::bitmap::Bitmap;
-use segstream_wire::{Class, Contract};
+use segstream_wire::Contract;
 
 const STREAM: StreamId = StreamId(0);
-const UNIT_BYTES: u32 = 10;
 
 /// A stream without any segment.
 fn one_stream() -> LiveStreams<RecvStream> {
-    let contract = Contract { unit_bytes: UNIT_BYTES, window_units: 1000, window_segments: 100, ..Contract::default() };
+    let contract = Contract { window_units: 1000, window_segments: 100, ..Contract::default() };
     let mut streams = LiveStreams::default();
     streams.insert(STREAM, RecvStream::new(contract, 1000, None));
     streams
 }
 
-/// Segment `number` of `units` units, of which every second one has arrived, or all of them, has its verdict.
+/// Segment `number` of `units` units gets a verdict, which the sender has not confirmed.
 fn judge(streams: &mut LiveStreams<RecvStream>, verdicts: &mut UnconfirmedVerdicts, number: u64, units: u32, verdict: Verdict) {
-    let (stream, number) = (streams.get_mut(STREAM).unwrap(), SegmentNumber(number));
-    let length = Some(u64::from(units * UNIT_BYTES));
-    let about = About { opened: false, length, own: Some(Tolerance::any(units)), source_time: Instant::ZERO };
-    stream.admit(number, &about, Position(units), Class::ALL, &mut 1000);
-    let step = if verdict == Verdict::Complete { 1 } else { 2 };
-    for position in (0..units).step_by(step) {
-        stream.get_mut(number).unwrap().mark(Position(position), 1);
-    }
-    stream.on_judged(Instant::ZERO, number, verdict, ReportNumber::FIRST, &mut Bitmap::new()).unwrap();
+    judged_segment::judge(streams.get_mut(STREAM).unwrap(), SegmentNumber(number), units, verdict);
     verdicts.on_judged();
 }
 

@@ -1,21 +1,16 @@
 //! What is kept of segments that have left an incoming stream.
 
 use super::*;
-use crate::receiver::stream::About;
+use crate::receiver::stream::judged_segment::judge;
 use segstream_base::halves::Verdict;
-use segstream_base::{Instant, Tolerance};
-use segstream_blocks::bitmap::Bitmap;
-use segstream_wire::{Class, Contract};
+use segstream_wire::Contract;
 
 /// A stream of which the application has taken segments `0..count` of one unit, all complete and none confirmed.
 fn taken(count: u64) -> RecvStream {
     let contract = Contract { window_units: 1 << 16, window_segments: 1 << 14, ..Contract::default() };
     let mut stream = RecvStream::new(contract, 1 << 15, None);
     for number in SegmentNumber(0).up_to(SegmentNumber(count)) {
-        let about = About { opened: false, length: Some(1), own: Some(Tolerance::any(1)), source_time: Instant::ZERO };
-        stream.admit(number, &about, Position(1), Class::ALL, &mut 1);
-        stream.get_mut(number).unwrap().mark(Position::FIRST, 1);
-        stream.on_judged(Instant::ZERO, number, Verdict::Complete, ReportNumber::FIRST, &mut Bitmap::new()).unwrap();
+        judge(&mut stream, number, 1, Verdict::Complete);
         stream.release(number);
     }
     stream
