@@ -317,6 +317,10 @@ fn buffer(streams: &mut LiveStreams<Numbered<Option<Vec<u8>>>>, stream: StreamId
 fn make_room(buffer: &mut Vec<u8>, part: &Part, layout: &Layout, buffers: &SegmentBuffers, room: usize) {
     match layout.length {
         Some(length) if buffer.len() as u64 == length => {}
+        // Why: what one part fills from start to end needs no zeros first, and many segments are that small.
+        Some(length) if buffer.is_empty() && fills(part, layout) && (length as usize) < RECYCLED_BYTES_MIN => {
+            buffer.reserve_exact(length as usize);
+        }
         Some(length) if buffer.is_empty() => *buffer = buffers.take(length as usize, room),
         Some(length) => {
             buffer.reserve_exact((length as usize).saturating_sub(buffer.len()));
@@ -330,6 +334,11 @@ fn make_room(buffer: &mut Vec<u8>, part: &Part, layout: &Layout, buffers: &Segme
             }
         }
     }
+}
+
+/// Whether the part has the whole segment, its first byte first.
+fn fills(part: &Part, layout: &Layout) -> bool {
+    layout.units == Some(part.count) && layout.order.is_in_order()
 }
 
 /// Puts the payload of a part into the buffer of its segment, in pieces of whole units.
@@ -357,6 +366,10 @@ fn fill<'a>(buffer: &mut Vec<u8>, part: &Part, layout: &Layout, payloads: impl I
 
 fn place(buffer: &mut Vec<u8>, start: usize, bytes: &[u8], may_grow: bool) {
     let end = start + bytes.len();
+    if start == buffer.len() && (may_grow || end <= buffer.capacity()) {
+        buffer.extend_from_slice(bytes);
+        return;
+    }
     if may_grow && buffer.len() < end {
         buffer.resize(end, 0);
     }

@@ -37,12 +37,16 @@ impl SendHalf {
                 break;
             }
         }
+        let mut changed: Option<StreamId> = None;
         for part in parts.iter() {
             // Why: in the middle of a whole segment one more unit changes nothing but the count.
             if self.streams.get(part.stream).is_some_and(|stream| !stream.is_within_whole(part)) {
-                self.refresh(part.stream);
+                // Why not at once: mostly one stream fills a shipment.
+                let before = changed.replace(part.stream).filter(|before| *before != part.stream);
+                before.into_iter().for_each(|before| self.refresh(before));
             }
         }
+        changed.into_iter().for_each(|last| self.refresh(last));
         used
     }
 
