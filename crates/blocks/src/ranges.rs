@@ -38,7 +38,7 @@ impl RangeSet {
             return 0;
         }
         if self.last().is_none_or(|last| last.end < range.start) {
-            self.ranges.put(range.start, range.end);
+            self.ranges.push(range.start, range.end);
             return range.end - range.start;
         }
         // The ranges that overlap or touch the new one melt into it.

@@ -83,6 +83,16 @@ impl Kept {
         }
     }
 
+    /// Adds a range behind all others.
+    #[inline]
+    pub(super) fn push(&mut self, start: u64, end: u64) {
+        debug_assert!(self.last().is_none_or(|last| last.1 < start), "a range is added that is not behind the others");
+        match self {
+            Self::Row(row) if row.len() < ROW_MAX => row.push((start, end)),
+            _ => self.put(start, end),
+        }
+    }
+
     /// The range that starts at `start` ends at `end`; it is a new one where none did.
     #[inline]
     pub(super) fn put(&mut self, start: u64, end: u64) {

@@ -87,9 +87,8 @@ struct Examined {
 impl Examined {
     /// The first run of `range` that is not among the positions.
     fn first_gap(&self, range: Range<u64>) -> Option<Range<u64>> {
-        // A report names what is missing in ascending order, so mostly all of it lies behind what was named before.
-        if range.start >= self.end {
-            return (!range.is_empty()).then_some(range);
+        if range.is_empty() {
+            return None;
         }
         let start = if self.run.contains(&range.start) { self.run.end } else { range.start };
         let gap = self.more.first_gap(start..range.end)?;
@@ -233,30 +232,46 @@ impl SendSegment {
         let Some(sent) = Run::new(positions.start(), positions.end().min(self.next)).filter(|_| !self.skipped) else { return 0 };
         self.retransmit.grow(self.next.0);
         let fresh = || Box::new(Examined { echo, reorder, run: 0..0, more: RangeSet::new(), end: 0, next: Position::FIRST });
-        let examined = self.examined.get_or_insert_with(fresh);
+        let mut examined = self.examined.take().unwrap_or_else(fresh);
         if (examined.echo, examined.reorder) != (echo, reorder) {
             examined.restart(echo, reorder);
         }
         let (start, end) = (u64::from(sent.start()), u64::from(sent.end()));
-        let middle = u64::from(examined.next).clamp(start, end);
         let mut queued = 0;
-        for named in [middle..end, start..middle] {
-            while *left > 0
-                && let Some(gap) = examined.first_gap(named.clone())
-            {
-                let until = gap.end.min(gap.start + u64::from(*left));
-                *left -= (until - gap.start) as u32;
-                work::note(Loop::Requested, (until - gap.start) as usize);
-                for position in (gap.start as u32..until as u32).map(Position) {
-                    if is_lost(self.ships[position.0 as usize], echo, reorder) && self.retransmit.set(position) {
-                        queued += 1;
-                    }
+        // A report names what is missing in ascending order, so mostly all of it lies behind what was named before.
+        if start >= examined.end {
+            queued = self.examine(&mut examined, start..end, left);
+        } else {
+            let middle = u64::from(examined.next).clamp(start, end);
+            for mut named in [middle..end, start..middle] {
+                while *left > 0
+                    && let Some(gap) = examined.first_gap(named.clone())
+                {
+                    named.start = gap.end;
+                    queued += self.examine(&mut examined, gap, left);
                 }
-                examined.insert(gap.start..until);
-                examined.next = if *left == 0 { Position(until as u32) } else { Position::FIRST };
             }
         }
+        self.examined = Some(examined);
         self.retransmit_count += queued;
+        queued
+    }
+
+    /// Queues those of `gap`, which has left and was not examined yet, that are lost; says how many. At most `left` are examined.
+    #[inline]
+    fn examine(&mut self, examined: &mut Examined, gap: Range<u64>, left: &mut u32) -> u32 {
+        let until = gap.end.min(gap.start + u64::from(*left));
+        if until == gap.start {
+            return 0;
+        }
+        *left -= (until - gap.start) as u32;
+        work::note(Loop::Requested, (until - gap.start) as usize);
+        let mut queued = 0;
+        for position in (gap.start as u32..until as u32).map(Position) {
+            queued += u32::from(is_lost(self.ships[position.0 as usize], examined.echo, examined.reorder) && self.retransmit.set(position));
+        }
+        examined.insert(gap.start..until);
+        examined.next = if *left == 0 { Position(until as u32) } else { Position::FIRST };
         queued
     }
 

@@ -25,7 +25,7 @@ const CPU_LOOK_AFTER: segstream_base::Duration = segstream_base::Duration::from_
 /// What an application gives or takes with one call: at most so many segments, and so many bytes or one segment.
 const BATCH_SEGMENTS: usize = 64;
 const BATCH_BYTES: usize = 64 << 10;
-/// Set-up is over before the first segment is due.
+/// What a new connection does once is over before the first segment is due: keys, and the tables of the erasure code.
 const LEAD: Duration = Duration::from_millis(150);
 
 /// Is one end of it.
@@ -86,6 +86,9 @@ fn send(connect: SocketAddr, trust: Option<Fingerprint>, job: &Job, encrypted: b
     let (mut endpoint, peer) = settings::run(connect, trust, job, encrypted)?;
     let id = endpoint.connect(peer, vec![settings::contract(job, encrypted)?])?;
     let spent = processor::time();
+    if job.workload != Task::Schedule {
+        wait_until(&mut endpoint, processor::monotonic() + LEAD)?;
+    }
     let began = Instant::now();
     let mut outcome = match job.workload {
         Task::Schedule => send_on_time(&mut endpoint, id, job, encrypted)?,
@@ -131,6 +134,14 @@ fn send_at_once(endpoint: &mut Endpoint, id: ConnectionId, job: &Job) -> Result<
     }
 }
 
+/// Serves the network until `due`, by the machine's clock.
+fn wait_until(endpoint: &mut Endpoint, due: Duration) -> Result<()> {
+    while let Some(left) = due.checked_sub(processor::monotonic()).filter(|left| !left.is_zero()) {
+        endpoint.wait(Some(left))?;
+    }
+    Ok(())
+}
+
 /// How many segments an application with segments of that size gives or takes with one call.
 fn batch_segments(job: &Job) -> usize {
     (BATCH_BYTES / job.segment_bytes.max(1)).clamp(1, BATCH_SEGMENTS)
@@ -143,9 +154,7 @@ fn send_on_time(endpoint: &mut Endpoint, id: ConnectionId, job: &Job, encrypted:
     let mut outcome = Outcome::default();
     for number in 0..count(job) {
         let due = start + job.interval().mul_f64(number as f64);
-        while let Some(left) = due.checked_sub(processor::monotonic()).filter(|left| !left.is_zero()) {
-            endpoint.wait(Some(left))?;
-        }
+        wait_until(endpoint, due)?;
         let mut bytes = vec![7; job.segment_bytes];
         for unit in bytes.chunks_mut(unit_bytes).filter(|unit| unit.len() >= STAMP_BYTES) {
             unit[..8].copy_from_slice(&u64::try_from(due.as_nanos()).unwrap_or(u64::MAX).to_le_bytes());
