@@ -238,11 +238,12 @@ impl SendSegment {
         }
         let (start, end) = (u64::from(sent.start()), u64::from(sent.end()));
         let mut queued = 0;
+        let next = u64::from(examined.next);
         // A report names what is missing in ascending order, so mostly all of it lies behind what was named before.
-        if start >= examined.end {
+        if start >= examined.end.max(next) {
             queued = self.examine(&mut examined, start..end, left);
         } else {
-            let middle = u64::from(examined.next).clamp(start, end);
+            let middle = next.clamp(start, end);
             for mut named in [middle..end, start..middle] {
                 while *left > 0
                     && let Some(gap) = examined.first_gap(named.clone())
