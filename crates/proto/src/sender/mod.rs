@@ -421,10 +421,7 @@ impl SendHalf {
     #[inline(never)]
     fn emit_data(&mut self, now: Instant, counter: &mut ShipmentCounter, parts: &mut Vec<Part>) -> Option<(ShipmentNumber, Outgoing)> {
         let number = counter.peek();
-        // Streams with repair units are among those that have something to retransmit.
-        let (outgoing, body_bytes) = if self.stream_counts.retransmit > 0
-            && let Some(repair) = self.take_repairs(now, number)
-        {
+        let (outgoing, body_bytes) = if let Some(repair) = self.take_repairs(now, number) {
             (Outgoing::Repair(repair), repair.encoded_len())
         } else {
             let body_bytes = self.fill(now, number, parts);

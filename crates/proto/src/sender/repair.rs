@@ -309,9 +309,14 @@ impl SendHalf {
     }
 
     /// The next run of repair units, which leaves in shipment `number`.
-    // Why never inlined: most shipments have none, and would save its registers.
-    #[inline(never)]
+    #[inline]
     pub(super) fn take_repairs(&mut self, now: Instant, number: ShipmentNumber) -> Option<Repair> {
+        // Why in two functions: mostly there are none, and only that question stands in the caller. Streams with repair units are among
+        // those that have something to retransmit.
+        if self.stream_counts.retransmit == 0 { None } else { self.take_pending_repairs(now, number) }
+    }
+
+    fn take_pending_repairs(&mut self, now: Instant, number: ShipmentNumber) -> Option<Repair> {
         let place = (0..self.streams.len()).find(|&place| self.streams[place].repair_total > 0)?;
         let (id, room) = (self.streams.number(place), self.path.pmtu.data_bytes);
         let segment_number = self.streams[place].oldest_repaired()?;
