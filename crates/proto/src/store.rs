@@ -381,34 +381,30 @@ fn place(buffer: &mut Vec<u8>, start: usize, bytes: &[u8], may_grow: bool) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use segstream_base::{Instant, Position, Tolerance};
+    use segstream_base::{Position, Tolerance};
     use segstream_wire::Contract;
 
     #[test]
-    fn interleaved_bytes_come_back_in_their_place() {
-        let contract = Contract { unit_bytes: 10, tolerance: Tolerance::new(16, 4, 1).unwrap(), ..Contract::default() };
+    fn bytes_come_back_in_their_place_in_order_and_interleaved_in_one_part_and_in_several() {
         let source: Vec<u8> = (0..155).collect();
-        let layout = Layout::new(&contract, contract.tolerance, false, Some(155));
-        let (mut sent, mut received) = (SendStore::default(), RecvStore::default());
-        sent.push(StreamId(0), Bytes::from(source.clone()));
-        for first in (0..16).step_by(4).map(Position) {
-            let part = Part {
-                stream: StreamId(0),
-                segment: SegmentNumber(0),
-                first,
-                count: 4,
-                retransmission: false,
-                opened: false,
-                length: Some(155),
-                tolerance: None,
-                source_time: Instant::ZERO,
-                payload_bytes: layout.payload_bytes(first, 4),
-            };
-            let mut payload = Vec::new();
-            sent.append_to(&part, &layout, &mut payload);
-            received.write(&part, &layout, [&payload[..]]);
+        let (reliable, spread) = (Tolerance::reliable(16), Tolerance::new(16, 4, 1).unwrap());
+        for (tolerance, count) in [(reliable, 16), (reliable, 4), (spread, 16), (spread, 4)] {
+            let contract = Contract { unit_bytes: 10, tolerance, ..Contract::default() };
+            let layout = Layout::new(&contract, tolerance, false, Some(155));
+            assert_eq!(layout.order.is_in_order(), tolerance == reliable);
+            let (mut sent, mut received) = (SendStore::default(), RecvStore::default());
+            sent.push(StreamId(0), Bytes::from(source.clone()));
+            for first in (0..16).step_by(count as usize).map(Position) {
+                let payload_bytes = layout.payload_bytes(first, count);
+                let part = Part { first, count, length: Some(155), payload_bytes, ..Part::default() };
+                let mut payload = Vec::new();
+                sent.append_to(&part, &layout, &mut payload);
+                let piece_bytes = if tolerance == reliable { 20 } else { payload.len() };
+                received.write(&part, &layout, payload.chunks(piece_bytes));
+                assert_eq!(received.in_use, 155, "a segment takes what its length says from its first part on");
+            }
+            assert_eq!(received.take(StreamId(0), SegmentNumber(0), 155, &[], 10), source, "{tolerance:?} in parts of {count} units");
         }
-        assert_eq!(received.take(StreamId(0), SegmentNumber(0), 155, &[], 10), source);
     }
 
     #[test]
