@@ -237,8 +237,8 @@ impl SendSegment {
             examined.restart(echo, reorder);
         }
         let (start, end) = (u64::from(sent.start()), u64::from(sent.end()));
-        let mut queued = 0;
         let next = u64::from(examined.next);
+        let mut queued = 0;
         // A report names what is missing in ascending order, so mostly all of it lies behind what was named before.
         if start >= examined.end.max(next) {
             queued = self.examine(&mut examined, start..end, left);

@@ -86,9 +86,7 @@ fn send(connect: SocketAddr, trust: Option<Fingerprint>, job: &Job, encrypted: b
     let (mut endpoint, peer) = settings::run(connect, trust, job, encrypted)?;
     let id = endpoint.connect(peer, vec![settings::contract(job, encrypted)?])?;
     let spent = processor::time();
-    if job.workload != Task::Schedule {
-        wait_until(&mut endpoint, processor::monotonic() + LEAD)?;
-    }
+    wait_until(&mut endpoint, processor::monotonic() + LEAD)?;
     let began = Instant::now();
     let mut outcome = match job.workload {
         Task::Schedule => send_on_time(&mut endpoint, id, job, encrypted)?,
@@ -149,7 +147,7 @@ fn batch_segments(job: &Job) -> usize {
 
 /// Sends --count segments, or those of --seconds, each when it is due.
 fn send_on_time(endpoint: &mut Endpoint, id: ConnectionId, job: &Job, encrypted: bool) -> Result<Outcome> {
-    let start = processor::monotonic() + LEAD;
+    let start = processor::monotonic();
     let unit_bytes = settings::contract(job, encrypted)?.unit_bytes as usize;
     let mut outcome = Outcome::default();
     for number in 0..count(job) {
