@@ -3,8 +3,9 @@
 //! Called by the half. The first situation that applies determines the interval:
 //! - a new statement (a stream, an end, a SKIP, a confirmed report): immediate, but at least a quarter of the short period after the last;
 //! - a tail: unjudged data, nothing eligible, and the echo has not yet passed the last data shipment by R + 1. R + 1 states follow
-//!   quickly, so that the receiver can declare it lost, then one every short period;
-//! - the window blocks data, or a statement is unconfirmed: every short period, and every long one after some time;
+//!   quickly, so that the receiver can declare it lost, then one every short period, and ever rarer up to the long one;
+//! - a statement is unconfirmed: every short period, and ever rarer up to the long one;
+//! - the window blocks data: every short period, and every long one after some time;
 //! - unjudged data, or no report yet: every long period; otherwise: the keep-alive.
 //!
 //! Invariant: while anything is unjudged or unconfirmed, a state is due, and its number is above every shipment sent before. Unanswered
@@ -31,6 +32,9 @@ const JUDGED_LEAST: u64 = 256;
 const UNANSWERED: u32 = 24;
 /// How many states after the last data a window-blocked sender sends at the short period.
 const WAITING_SHORT: u32 = 16;
+/// So many states that no data has followed are a short period apart otherwise. Why more than there are in a round trip: what was finished
+/// is listed after one.
+const REPEATED_SHORT: u32 = 24;
 /// The longest back-off towards a silent receiver.
 const SLOWEST: Duration = Duration::from_millis(200);
 /// The lower bound of the longest back-off, which is a quarter of the round trip: on a short path the end of an outage is
@@ -215,10 +219,19 @@ impl StateTimer {
         (period * (1 << doublings)).min(slowest.max(period))
     }
 
+    /// The short period, doubled with each state after [`REPEATED_SHORT`] that no data has followed, up to the long one.
+    ///
+    /// Why: such a state is of use only if those before it were lost. Where packets queue for many short periods, states of which each asks
+    /// for a report filled a slow path both ways.
+    fn repetition_period(&self) -> Duration {
+        let doublings = self.since_data.saturating_sub(REPEATED_SHORT).min(DOUBLINGS_MOST);
+        self.slowed((self.period.error() * (1 << doublings)).min(self.period.normal()))
+    }
+
     /// The spacing of the first R + 1 states after the last data, and of those after them.
     fn tail_spacing(&self, reorder: u32) -> Duration {
         if self.since_data > reorder {
-            return self.slowed(self.period.error());
+            return self.repetition_period();
         }
         let quick = self.round_trip / 8 / (u64::from(reorder) + 1);
         let quick = quick.max(Duration::from_micros(200)).min(self.period.error());
@@ -248,7 +261,7 @@ impl SendHalf {
             let since = clock.last_sent.max(clock.idle_since);
             Deadline { at: since + clock.tail_spacing(self.path.reordering_threshold), timer: "state.tail" }
         } else if self.has_unconfirmed() || self.stream_counts.window_blocked > 0 && clock.since_data <= WAITING_SHORT {
-            paced("state.waiting", clock.slowed(clock.period.error()))
+            paced("state.waiting", clock.repetition_period())
         } else if self.has_unjudged() || clock.sync > ExchangeNumber::FIRST && clock.confirmed.highest.is_none() {
             // Why the second: nothing has shown yet that any state arrives. The third leg of set-up may be lost.
             paced("state.long", clock.slowed(clock.period.normal()))

@@ -176,6 +176,24 @@ fn a_slow_path_is_not_filled_with_control() {
 }
 
 #[test]
+fn a_tail_that_waits_behind_a_queue_does_not_feed_it() {
+    // The periods are those of a short round trip, as they were measured before the queue grew to ten of them.
+    let mut pair = warm(Contract::default());
+    let before = (pair.sender.half.counters.state_shipments, pair.receiver.half.counters.report_shipments);
+    let start = pair.now;
+    pair.forward.habits.delay = one_way() * 20;
+    pair.back.habits.delay = one_way() * 20;
+    pair.offer(0, 1, 10_000);
+    pair.run_to(start + one_way() * 20);
+    let states = pair.sender.half.counters.state_shipments - before.0;
+    assert!((25..=50).contains(&states), "{states} states before the first could have arrived");
+    pair.run_to(start + one_way() * 60);
+    assert_eq!(pair.told.len(), 2);
+    let reports = pair.receiver.half.counters.report_shipments - before.1;
+    assert!(reports <= 60, "{reports} reports");
+}
+
+#[test]
 fn the_tail_of_an_open_segment_that_pauses_is_repaired_while_it_pauses() {
     let mut pair = warm(Contract::default());
     pair.offer_one(0, Offer::Open(None));

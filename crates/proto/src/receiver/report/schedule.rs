@@ -2,8 +2,9 @@
 //!
 //! A report is *immediate* or *delayed*, as the ACK of RFC 9000 13.2. It is immediate when a first loss is detected, on request, when the
 //! sender would soon reach the edge of the window, and when a whole stream is judged. It is delayed by the short period while units are
-//! requested or the sender is blocked by the window, and by the long period while data arrives or a verdict is unconfirmed. Losses are
-//! reported immediately within the report budget ([`segstream_blocks::report_budget`]), in which each shipment of a report counts.
+//! requested or the sender is blocked by the window, and by the long period while data arrives or a verdict is unconfirmed. Where nothing
+//! arrives between reports that request units, the short period doubles with each, up to the long one. Losses are reported immediately
+//! within the report budget ([`segstream_blocks::report_budget`]), in which each shipment of a report counts.
 //!
 //! Called by the half. It knows times and counts, and not the contents of reports.
 //!
@@ -18,6 +19,8 @@ use segstream_blocks::report_period::{ReportPeriod, SHARE_NORMAL};
 
 /// The longest period to which reports to a silent sender back off.
 const BACKOFF_MAX: Duration = Duration::from_millis(500);
+/// A period is doubled so often at most.
+const DOUBLINGS_MAX: u32 = 10;
 /// How many times as fast as before shipments come when the periods are updated before a report leaves.
 const SPEEDUP: u64 = 8;
 
@@ -43,6 +46,8 @@ pub(in crate::receiver) struct ReportSchedule {
     data_since_report: bool,
     /// Reports since the sender's state last came.
     unacked_reports: u32,
+    /// Of the last reports, those before which nothing had arrived since the one before them.
+    repeats: u32,
     rtt: ReportRtt,
     arrivals: ArrivalRate,
     /// The smallest window of a stream, in units.
@@ -58,6 +63,7 @@ impl ReportSchedule {
             last: now,
             data_since_report: false,
             unacked_reports: 0,
+            repeats: 0,
             rtt: ReportRtt::new(),
             arrivals: ArrivalRate::default(),
             window: 0,
@@ -165,7 +171,7 @@ impl ReportSchedule {
     pub(super) fn due(&self, outstanding: Outstanding) -> Option<Deadline> {
         let mut due = self.requested_at.map(|at| Deadline { at, timer: "report.news" });
         if outstanding.in_repair > 0 {
-            let at = self.last + self.backed_off(self.period.error());
+            let at = self.last + self.backed_off(self.repetition_period());
             due = Deadline::earlier(due, Some(Deadline { at, timer: "report.short" }));
         } else if self.data_since_report || outstanding.unconfirmed > 0 {
             let at = self.last + self.backed_off(self.period.normal());
@@ -174,9 +180,23 @@ impl ReportSchedule {
         due
     }
 
+    /// The short period; while nothing arrives doubled with each report, up to the long one.
+    ///
+    /// Why: such a report tells what the last one told, and is of use only if that was lost. On a slow path, where many short periods pass
+    /// between two shipments, such reports filled the way back.
+    #[inline]
+    fn repetition_period(&self) -> Duration {
+        let period = self.period.error();
+        match self.repeats {
+            _ if self.data_since_report => period,
+            0 => period,
+            repeats => (period * (1 << repeats.min(DOUBLINGS_MAX))).min(self.period.normal()),
+        }
+    }
+
     #[inline]
     fn backed_off(&self, period: Duration) -> Duration {
-        let doublings = (self.unacked_reports.saturating_sub(16) / 8).min(10);
+        let doublings = (self.unacked_reports.saturating_sub(16) / 8).min(DOUBLINGS_MAX);
         // Why: that is asked twice for each shipment, nearly always without a backoff.
         if doublings == 0 {
             return period;
@@ -191,7 +211,7 @@ impl ReportSchedule {
         self.update_periods();
         self.last = now;
         self.requested_at = None;
-        self.data_since_report = false;
+        self.repeats = if core::mem::take(&mut self.data_since_report) { 0 } else { self.repeats.saturating_add(1) };
         self.unacked_reports = self.unacked_reports.saturating_add(1);
     }
 

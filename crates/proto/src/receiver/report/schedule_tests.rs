@@ -25,6 +25,7 @@ fn us(micros: u64) -> Instant {
 fn running() -> ReportSchedule {
     let mut schedule = ReportSchedule::new(Instant::ZERO);
     schedule.set_rtt(RTT);
+    schedule.on_data();
     schedule.on_report(us(1_000_000), ShipmentNumber(10_000), WINDOW);
     schedule.on_report_end(1);
     schedule
@@ -145,31 +146,47 @@ fn a_report_of_many_shipments_spends_the_budget_of_as_many() {
     assert_eq!(due(&schedule, NOTHING), Some((us(1_000_000) + GAP * 5, "report.news")));
 }
 
-#[test]
-fn reports_to_a_silent_sender_back_off_to_the_longest_distance() {
-    let mut schedule = running();
-    let mut now = us(1_000_000);
-    let mut distances = Vec::new();
-    for number in 1..=64 {
+/// The distances of the next so many reports while units are requested; before each of them `arrives` says what came.
+fn distances(schedule: &mut ReportSchedule, count: u32, arrives: impl Fn(&mut ReportSchedule)) -> Vec<Duration> {
+    let last = schedule.last;
+    let mut apart = Vec::new();
+    for _ in 0..count {
+        arrives(schedule);
         let at = schedule.due(IN_REPAIR).unwrap().at;
-        distances.push(at.since(now));
-        now = at;
-        schedule.on_report(now, ShipmentNumber(10_000), WINDOW);
+        apart.push(at.since(schedule.last));
+        schedule.on_report(at, ShipmentNumber(10_000), WINDOW);
         // What follows from the time that passes is not looked at here.
         schedule.arrivals = ArrivalRate::default();
         schedule.arrivals.on_report(SHIPMENT * 10_000, ShipmentNumber(10_000));
         schedule.period.set_from(RTT, SHIPMENT, WINDOW);
-        assert_eq!(schedule.unacked_reports, 1 + number);
     }
+    assert_eq!(apart.iter().copied().fold(Duration::ZERO, |sum, distance| sum + distance), schedule.last.since(last));
+    apart
+}
+
+#[test]
+fn reports_between_which_nothing_arrives_are_rarer_up_to_the_long_period() {
+    let mut schedule = running();
+    assert_eq!(distances(&mut schedule, 6, |_| ()), [SHORT, SHORT * 2, SHORT * 4, SHORT * 8, LONG, LONG]);
+    schedule.on_data();
+    assert_eq!(distances(&mut schedule, 3, |_| ()), [SHORT, SHORT, SHORT * 2], "the next report tells of the arrival");
+    assert_eq!(distances(&mut schedule, 6, ReportSchedule::on_data), [SHORT; 6]);
+}
+
+#[test]
+fn reports_to_a_sender_without_states_back_off_to_the_longest_distance() {
+    let mut schedule = running();
+    let distances = distances(&mut schedule, 64, ReportSchedule::on_data);
+    assert_eq!(schedule.unacked_reports, 65);
     // One report had left before the first distance. Doubled with the 24th report and each eighth after it.
     assert!(distances[..23].iter().all(|distance| *distance == SHORT), "{distances:?}");
     assert!(distances[23..31].iter().all(|distance| *distance == SHORT * 2), "{distances:?}");
     assert!(distances[31..39].iter().all(|distance| *distance == SHORT * 4), "{distances:?}");
     assert_eq!(distances[55], SHORT * 32);
     schedule.unacked_reports = u32::MAX;
-    assert_eq!(schedule.due(IN_REPAIR).unwrap().at.since(now), BACKOFF_MAX);
+    assert_eq!(schedule.due(IN_REPAIR).unwrap().at.since(schedule.last), BACKOFF_MAX);
     schedule.on_state();
-    assert_eq!(schedule.due(IN_REPAIR).unwrap().at.since(now), SHORT, "the sender is heard again");
+    assert_eq!(schedule.due(IN_REPAIR).unwrap().at.since(schedule.last), SHORT, "the sender is heard again");
 }
 
 #[test]
