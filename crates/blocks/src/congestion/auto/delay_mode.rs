@@ -57,7 +57,7 @@ const DRAIN_JOINED: Duration = Duration::from_secs(1);
 const DRAIN_SEEN: f64 = 0.6;
 /// The bounds of a drain's length in seconds: the longer costs 3 % of a slot.
 const DRAIN_LEAST: f64 = 0.01;
-const DRAIN_MOST: f64 = 0.12;
+pub(super) const DRAIN_MOST: f64 = 0.12;
 /// Where there was noise a drain lasts so many control times at least, or it tells nothing of the queue.
 const DRAIN_IN_NOISE: f64 = 0.5;
 /// Loss that comes with a queue means nothing in the mode's first second, whose start it is.

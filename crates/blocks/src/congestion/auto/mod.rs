@@ -85,7 +85,8 @@ const RTT_LEAST: f64 = 1e-5;
 const STATE: f64 = 70.0;
 const DRAIN_STATES: f64 = 0.2;
 
-/// On a noisy path, where a queue can hide, so many products of delivery rate and round trip are in flight at most (BBR's gains).
+/// In start-up, and on a noisy path, where a queue can hide, so many products of delivery rate and round trip are in flight at most (BBR's
+/// gains).
 const PRODUCTS: f64 = 2.0;
 const START_PRODUCTS: f64 = 2.885;
 
@@ -199,10 +200,14 @@ impl Auto {
         new
     }
 
+    /// What is known of the rate before anything was sent: of the source, and of the last connection to the same host.
+    fn known_rate(&self) -> f64 {
+        self.memory.source.first_rate().max(self.initial.unwrap_or(0.0))
+    }
+
     /// Where start-up begins.
     fn first_rate(&self, rtt: f64) -> f64 {
-        let known = self.memory.source.first_rate().max(self.initial.unwrap_or(0.0));
-        start_up::first_rate(self.datagram(), rtt).max(known)
+        start_up::first_rate(self.datagram(), rtt).max(self.known_rate())
     }
 
     /// The rate to pace at.
@@ -272,7 +277,7 @@ impl Controller for Auto {
             slot: self.schedule.slot(now),
         };
         let Some(view) = self.readings.take(now, exchange, context) else { return };
-        // Why no more than was served: where a datagram takes longer than a round trip, two a round trip are too many.
+        // Why no more than was served: where a datagram takes longer than a round trip, one a round trip is too many.
         let least = law::least_rate(view.datagram, view.tau + view.queue).min(self.memory.service_most);
         if matches!(self.mode, Mode::Outage(_)) {
             self.readings.forget_samples();
@@ -294,7 +299,8 @@ impl Controller for Auto {
             self.mode = next;
         }
         self.set_rate(now, rate.max(least));
-        self.drains = !view.limited && (self.drain().is_some() || self.drain_is_near(&view));
+        let tells = !view.limited && drain::can_tell(&view, self.memory.service_most);
+        self.drains = tells && (self.drain().is_some() || self.drain_is_near(&view));
         self.is_sending_less = self.drain().is_some_and(|drain| drain.is_sending_less(now));
     }
 
@@ -329,13 +335,15 @@ impl Controller for Auto {
         // Why: what is in flight when a drain begins left at the full rate.
         let rate = if self.is_sending_less { self.rate / drain::DRAIN_RATE } else { self.rate };
         let cap = rate * span;
-        let cap = match (&self.mode, self.readings.best_in_noise()) {
-            (Mode::Competitive(_), _) | (_, None) => cap,
-            (mode, Some((best, noise))) => {
-                let rtt = self.rtt.min().map_or(law::RTT_GUESSED, Duration::as_secs_f64).max(law::TAU_LEAST);
-                let gain = if matches!(mode, Mode::StartUp(_)) { START_PRODUCTS } else { PRODUCTS };
-                cap.min(best * (gain * rtt + noise))
-            }
+        let rtt = self.rtt.min().map_or(law::RTT_GUESSED, Duration::as_secs_f64).max(law::TAU_LEAST);
+        let products = |rate: f64, gain: f64| rate * (gain * rtt + self.readings.noise().unwrap_or(0.0));
+        let cap = match self.mode {
+            // Why known: a path that is known from before may be filled at once. Why no more than that is before the first acknowledgment:
+            // RFC 9002 7.2.
+            Mode::StartUp(_) => cap.min(products(self.readings.best().max(self.known_rate()), START_PRODUCTS)),
+            Mode::Competitive(_) => cap,
+            _ if self.readings.noise().is_some() && self.readings.best() > 0.0 => cap.min(products(self.readings.best(), PRODUCTS)),
+            _ => cap,
         };
         Bytes::new((cap + 16.0 * self.datagram()) as u64)
     }

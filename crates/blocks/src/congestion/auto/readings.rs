@@ -66,10 +66,11 @@ pub(super) struct View {
     pub(super) paced: f64,
     /// The slot of the schedule of drains.
     pub(super) slot: u64,
-    /// What this exchange covers at either end, and the shipments sent in it.
+    /// What this exchange covers at either end, and the shipments sent and bytes received in it.
     pub(super) alpha: f64,
     pub(super) beta: f64,
     pub(super) shipments: f64,
+    pub(super) arrived: f64,
     /// The round trip without a queue; control time, which is that but not below [`law::TAU_LEAST`].
     pub(super) rtt: f64,
     pub(super) tau: f64,
@@ -190,6 +191,7 @@ impl Readings {
             alpha: exchange.alpha.as_secs_f64(),
             beta: exchange.beta.as_secs_f64(),
             shipments: exchange.shipments as f64,
+            arrived: exchange.received_bytes as f64,
             rtt: context.rtt,
             tau,
             queue: self.queue,
@@ -257,9 +259,14 @@ impl Readings {
         self.noise.forget_falls();
     }
 
-    /// The noise and the largest delivery rate, where there is noise.
-    pub(super) fn best_in_noise(&self) -> Option<(f64, f64)> {
-        (self.is_noisy && self.best.get() > 0.0).then(|| (self.best.get(), self.noise.get()))
+    /// The largest delivery rate; 0 before the first exchange.
+    pub(super) fn best(&self) -> f64 {
+        self.best.get()
+    }
+
+    /// The noise, where there is noise.
+    pub(super) fn noise(&self) -> Option<f64> {
+        self.is_noisy.then(|| self.noise.get())
     }
 
     /// What was sampled does not describe the path any more.

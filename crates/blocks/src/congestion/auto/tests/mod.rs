@@ -79,6 +79,35 @@ fn start_up_finds_the_capacity_in_a_second_with_a_peak_below_the_product() {
 }
 
 #[test]
+fn one_stream_alone_on_a_slow_path_takes_nobody_for_others_and_spends_little_on_states() {
+    for (kbit, states_most) in [(100.0, 0.05), (150.0, 0.05), (250.0, 0.12), (400.0, 0.1)] {
+        let mut path = Bottleneck::new(kbit * 1e3, Duration::from_millis(40), 15_000);
+        path.add(seconds(0));
+        let mut states = 0.0;
+        for second in 0..40 {
+            path.run(seconds(second));
+            let controller = path.controller(0);
+            assert_ne!(controller.phase(), "competitive", "{kbit} kbit/s, at {second} s");
+            states += STATE / controller.exchange_period().as_secs_f64() / controller.rate / 40.0;
+        }
+        assert!(states < states_most, "{kbit} kbit/s: {states} of the rate are states");
+        assert!(path.share(0, 5, 40) > 0.9, "{kbit} kbit/s: {}", path.share(0, 5, 40));
+    }
+}
+
+#[test]
+fn before_the_first_acknowledgment_little_is_in_flight_unless_the_path_is_known() {
+    let cap = |initial: Option<Bandwidth>| {
+        let mut controller = Auto::new(Start { initial, ..start(Instant::ZERO) });
+        controller.on_round_trip(Instant::ZERO, Duration::from_millis(50));
+        controller.in_flight_cap().get() as f64 / controller.datagram()
+    };
+    assert!((cap(None) - 16.0).abs() < 0.1, "{} datagrams", cap(None));
+    let known = cap(Some(Bandwidth::from_megabits_per_second(20)));
+    assert!(known > 200.0, "{known} datagrams, where the path is known to hold a hundred");
+}
+
+#[test]
 fn four_streams_started_apart_share_alike() {
     let mut path = path();
     for index in 0..4 {
