@@ -72,11 +72,11 @@ impl From<RateSpec> for Rate {
 }
 
 impl Rate {
-    /// The floor of an automatic rate unless told otherwise: a few datagrams a second.
-    pub const FLOOR: Bandwidth = Bandwidth::from_bits_per_second(64_000);
+    /// The floor of an automatic rate unless told otherwise: a datagram a second (a cellular link at the edge of its reach carries little more).
+    pub const FLOOR: Bandwidth = Bandwidth::from_bits_per_second(10_000);
     /// The peak of an automatic rate unless told otherwise.
     pub const PEAK: Bandwidth = Bandwidth::from_bits_per_second(100_000_000_000);
-    /// An automatic rate from 64 kbit/s to 100 Gbit/s under the controller `auto`: the default.
+    /// An automatic rate from 10 kbit/s to 100 Gbit/s under the controller `auto`: the default.
     pub const AUTO: Self = Self::between(Self::FLOOR, Self::PEAK);
 
     /// An automatic rate within other bounds, under the controller `auto`.

@@ -10,6 +10,7 @@
 use super::delay_mode::DRAIN_MOST;
 use super::law;
 use super::readings::View;
+use super::schedule;
 use segstream_base::{Duration, Instant};
 
 /// The fraction sent at: little enough to drain, enough for the spacing of states to mean something.
@@ -42,9 +43,9 @@ pub(super) struct Others {
 /// Whether a drain can tell of others, where the best service seen is `service`.
 ///
 /// Why not on a slow path: where one datagram takes a control time, or a third of the longest drain, a drain is a datagram more or less,
-/// and every queue remains.
+/// and every queue remains. Nor where an answer takes longer than half a slot: the next drain is near then before this one is over.
 pub(super) fn can_tell(view: &View, service: f64) -> bool {
-    view.datagram <= service * view.tau.min(DRAIN_MOST / 3.0)
+    view.datagram <= service * view.tau.min(DRAIN_MOST / 3.0) && view.tau + view.queue < schedule::SLOT_SECONDS / 2.0
 }
 
 /// A drain that goes on, or is over and waits for its echoes.

@@ -2,7 +2,7 @@
 //!
 //! Called by delay mode, and by start-up, when much is lost without a queue. First a trial, at a little less than what arrived: if loss
 //! goes away it was the rate, which is kept and probed now and then; if it stays, or comes back, it is ordinary
-//! (random), and no reason to send less.
+//! (random), and no reason to send less. Once the bucket has filled again, all of the policer's rate is used until something is lost.
 //!
 //! Invariant: a trial ends after the echoes of two and a half control times.
 
@@ -15,6 +15,9 @@ use segstream_base::{Duration, Instant};
 const LOSS_MOST: f64 = 0.04;
 /// What is sent of what arrived: room for the policer's bucket to fill.
 const ADOPTED: f64 = 0.97;
+/// After so long at that the bucket has filled by a twentieth of a second, and what arrived before may be sent again. Why not longer: a
+/// bucket of the usual tenth of a second fills in 3.3 s, and what comes after that is nobody's.
+const FILLED_AFTER: Duration = Duration::from_secs(2);
 /// A trial lasts until the echoes of so many control times have come.
 const TRIAL_TAUS: f64 = 2.5;
 /// So many exchanges with loss below the rate that got through: no policer, but others' queue.
@@ -43,13 +46,17 @@ pub(super) fn is_suspicious(view: &View, memory: &Memory) -> bool {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Policed {
     rate: f64,
+    /// What got through before the trial, over long enough to be known well. It is too much where the bucket was not empty yet.
+    all: f64,
     since: Instant,
     /// The trial has shown that the rate was the cause.
     settled: bool,
     /// What was sent a second, and the loss, before the trial.
     sent_before: f64,
     loss_before: f64,
-    /// Exchanges with loss since.
+    /// Since when less is sent than the policer lets through, so that the bucket fills.
+    fills_since: Instant,
+    /// Exchanges with loss that left in such times.
     losses: u32,
 }
 
@@ -58,8 +65,14 @@ impl Policed {
         // Why no more than was sent: what arrives at once, as after a pause of the receiver, is no rate.
         let received = if view.noise > 0.0 { view.best } else { view.received };
         let rate = received.min(view.sent) * ADOPTED;
+        let all = view.received_over_tau.min(view.sent);
         let loss_before = view.calm_loss.max(view.lasting_loss);
-        Self { rate, since: view.now, settled: false, sent_before: view.sent, loss_before, losses: 0 }
+        Self { rate, since: view.now, all, settled: false, sent_before: view.sent, loss_before, fills_since: view.now, losses: 0 }
+    }
+
+    /// Whether all of the policer's rate is used at `now`.
+    fn uses_all(&self, now: Instant) -> bool {
+        self.settled && now.since(self.fills_since) >= FILLED_AFTER
     }
 
     pub(super) fn step(&mut self, view: &View, memory: &mut Memory) -> (f64, Option<Mode>) {
@@ -72,7 +85,7 @@ impl Policed {
             if view.calm_loss > LOSS_MOST / 2.0 {
                 // Why: what got through before was too much to go by, as where noise or a burst has gone into it.
                 let rate = view.received.min(self.rate) * ADOPTED;
-                *self = Self { rate, since: view.now, loss_before: view.calm_loss, ..*self };
+                *self = Self { rate, all: rate / ADOPTED, since: view.now, fills_since: view.now, loss_before: view.calm_loss, ..*self };
                 return (self.rate, None);
             }
             let is_known = memory.policer_at.is_some_and(|at| view.now.since(at) < KNOWN);
@@ -80,7 +93,11 @@ impl Policed {
             self.settled = true;
         }
         if self.settled {
-            self.losses += u32::from(view.has_lost);
+            let emptied = view.has_lost && self.uses_all(view.sent_at);
+            if emptied {
+                self.fills_since = view.now;
+            }
+            self.losses += u32::from(view.has_lost && !emptied && view.sent_at > self.fills_since);
             // Why: below a policer's rate nothing is lost. What was taken for noise may be others' queue.
             memory.distrusts_falls = self.losses == LOSSES;
             if view.queue > law::target(memory.service_most, view.datagram) {
@@ -97,6 +114,6 @@ impl Policed {
         if view.now.since(self.since) >= PROBE_AFTER * (1 << memory.policer_found.min(DOUBLINGS)) {
             return to_delay(self.rate);
         }
-        (self.rate, None)
+        (if self.uses_all(view.now) { self.all.max(self.rate / ADOPTED) } else { self.rate }, None)
     }
 }

@@ -91,6 +91,8 @@ pub(super) struct View {
     pub(super) rho: f64,
     pub(super) sent: f64,
     pub(super) received: f64,
+    /// Received a second over tau.
+    pub(super) received_over_tau: f64,
     /// Whether something was lost in this exchange; fractions lost and marked over tau, and what is lost without a break at
     /// the least.
     pub(super) has_lost: bool,
@@ -205,6 +207,7 @@ impl Readings {
             rho: self.rho,
             sent: span.sent / span.alpha.max(1e-9),
             received: self.delivery,
+            received_over_tau: whole.received / whole.beta.max(1e-9),
             has_lost: exchange.lost > 0,
             loss: whole.lost / whole.shipments.max(1.0),
             lasting_loss: self.least_loss(tau, 2, |_| true).min(surely_lost(&whole)),

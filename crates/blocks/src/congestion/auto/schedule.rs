@@ -11,6 +11,7 @@ use segstream_base::{Duration, Instant};
 
 /// The length of a slot in nanoseconds: a drain of 20 ms in each costs half a per cent.
 const SLOT: u64 = 3_000_000_000;
+pub(super) const SLOT_SECONDS: f64 = SLOT as f64 * 1e-9;
 
 /// When the slots begin.
 #[derive(Clone, Copy, Debug, Default)]

@@ -194,6 +194,21 @@ fn a_policer_is_found_within_two_seconds_and_little_is_lost_to_it() {
 }
 
 #[test]
+fn all_of_a_policers_rate_is_used_once_its_bucket_has_filled() {
+    for (mbit, bucket_ms) in [(20.0, 100.0), (5.0, 50.0), (50.0, 20.0), (10.0, 50.0)] {
+        let bytes = mbit * 1e6 / 8.0;
+        let mut path =
+            Bottleneck::new(100e6, Duration::from_millis(40), 500_000).policer(mbit * 1e6, (bytes * bucket_ms / 1e3).max(15_000.0));
+        path.add(seconds(0));
+        path.run(seconds(30));
+        let part = path.share(0, 5, 30) * 100.0 / mbit;
+        assert!(part > 0.98, "{mbit} Mbit/s, bucket of {bucket_ms} ms: {part} of its rate");
+        let lost = path.dropped(0) as f64 / path.sent(0) as f64;
+        assert!(lost < 0.02, "{mbit} Mbit/s, bucket of {bucket_ms} ms: {lost} lost");
+    }
+}
+
+#[test]
 fn a_policer_is_found_by_a_stream_that_its_application_limits() {
     let mut path = path().policer(10e6, 500_000.0);
     path.add(seconds(0));
