@@ -40,6 +40,10 @@ const KIND_UNKNOWN: f64 = 0.5;
 /// No share of the kind counts as less, and what part of a new measurement is believed.
 const KIND_FLOOR: f64 = 0.02;
 const BELIEVED: f64 = 0.6;
+/// With noise: the share that a drain of one round trip tells is off by a third of the bottleneck.
+const BELIEVED_IN_NOISE: f64 = 0.25;
+const KIND_ALONE_IN_NOISE: f64 = 0.8;
+const EMPTIED_IN_NOISE: u32 = 4;
 /// From this share of the kind on nobody else is there.
 const KIND_ALONE: f64 = 0.7;
 /// So many drains in turn must empty the queue, by a share of the kind above this if it can be told. A queue below this part of the longest
@@ -190,18 +194,21 @@ impl Competitive {
         self.stood_at = view.now;
         let kind = drain.kind(view);
         if let Some(kind) = kind {
-            self.kind = (self.kind + BELIEVED * (kind - self.kind)).max(KIND_FLOOR);
+            let believed = if view.noise > 0.0 { BELIEVED_IN_NOISE } else { BELIEVED };
+            self.kind = (self.kind + believed * (kind - self.kind)).max(KIND_FLOOR);
             self.window_then = window_of(rate, view);
             self.half = Some(SourceRate::half(rate, self.kind));
         }
         // Why the share too: who does not know the base delay takes what it sees first of it for an empty queue.
-        let is_kind = kind.is_none_or(|kind| kind > KIND_EMPTIES);
+        // In noise the share alone, if it is told: a queue no longer than the noise's margin is emptied by every drain.
+        let is_kind = kind.is_none_or(|kind| kind > KIND_EMPTIES && view.noise <= 0.0);
         let has_emptied = drain.has_emptied(law::target(rate, view.datagram) / 2.0);
         if drain.queue_before() > EMPTIED_FROM * self.queue_most {
             self.emptied = if has_emptied && is_kind { self.emptied + 1 } else { 0 };
         }
-        let is_alone = kind.is_some() && self.kind > KIND_ALONE;
-        let over = is_alone || (self.emptied >= EMPTIED && view.now > self.stay_until);
+        let (alone, emptied) = if view.noise > 0.0 { (KIND_ALONE_IN_NOISE, EMPTIED_IN_NOISE) } else { (KIND_ALONE, EMPTIED) };
+        let is_alone = kind.is_some() && self.kind > alone;
+        let over = is_alone || (self.emptied >= emptied && view.now > self.stay_until);
         if over {
             memory.left_at = Some(view.now);
         }

@@ -122,8 +122,11 @@ impl Drain {
     }
 
     /// By how much rho fell, if the queue stood long enough to tell.
+    ///
+    /// Why half of the longest drain is enough: behind a queue that others keep the control time counts that queue, and may be longer than any
+    /// drain.
     pub(super) fn fall(&self, view: &View) -> Option<f64> {
-        (self.alpha >= view.tau / 4.0).then(|| self.rho_before - self.beta / self.alpha)
+        (self.alpha >= (view.tau / 4.0).min(DRAIN_MOST / 2.0)).then(|| self.rho_before - self.beta / self.alpha)
     }
 
     /// The share of senders of this kind at the bottleneck, if the queue stood long enough to tell.
