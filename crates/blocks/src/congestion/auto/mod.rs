@@ -46,6 +46,7 @@ mod noise;
 mod outage;
 mod policed;
 mod probe;
+mod products;
 mod queue_loss;
 mod readings;
 mod remembered;
@@ -61,6 +62,7 @@ use drain::Drain;
 use memory::Memory;
 use outage::Outage;
 use policed::Policed;
+use products::Products;
 use readings::{Context, Readings, View};
 use schedule::Schedule;
 use segstream_base::halves::Probe;
@@ -85,10 +87,10 @@ const RTT_LEAST: f64 = 1e-5;
 const STATE: f64 = 70.0;
 const DRAIN_STATES: f64 = 0.2;
 
-/// In start-up, and on a noisy path, where a queue can hide, so many products of delivery rate and round trip are in flight at most (BBR's
-/// gains).
-const PRODUCTS: f64 = 2.0;
+/// In start-up so many products of delivery rate and round trip are in flight at most (BBR's gain).
 const START_PRODUCTS: f64 = 2.885;
+/// So many datagrams may be in flight besides, since they leave and are acknowledged together.
+const CAP_DATAGRAMS: f64 = 16.0;
 
 /// What the controller is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -165,6 +167,8 @@ pub struct Auto {
     schedule: Schedule,
     /// Exchanges are dense: a drain begins soon, or goes on.
     drains: bool,
+    /// How much is in flight in noise.
+    products: Products,
     /// A drain goes on: the rate is a fraction of what it is else.
     is_sending_less: bool,
     rtt: Rtt,
@@ -192,6 +196,7 @@ impl Auto {
             memory: Memory::new(SourceRate::new(source)),
             schedule,
             drains: false,
+            products: Products::new(now),
             is_sending_less: false,
             rtt: Rtt::new(),
             rate: 0.0,
@@ -282,6 +287,7 @@ impl Controller for Auto {
         if matches!(self.mode, Mode::Outage(_)) {
             self.readings.forget_samples();
         }
+        self.products.record(&view, self.memory.ordinary_loss(now));
         let (rate, next) = self.mode.step(&view, &mut self.memory);
         if let Some(fall) = self.memory.fell.take() {
             self.readings.note_fall(now, fall);
@@ -336,16 +342,20 @@ impl Controller for Auto {
         let rate = if self.is_sending_less { self.rate / drain::DRAIN_RATE } else { self.rate };
         let cap = rate * span;
         let rtt = self.rtt.min().map_or(law::RTT_GUESSED, Duration::as_secs_f64).max(law::TAU_LEAST);
-        let products = |rate: f64, gain: f64| rate * (gain * rtt + self.readings.noise().unwrap_or(0.0));
-        let cap = match self.mode {
+        let noise = self.readings.noise();
+        let products = |rate: f64, count: f64| rate * (count * rtt + noise.unwrap_or(0.0));
+        let (most, datagrams) = match self.mode {
             // Why known: a path that is known from before may be filled at once. Why no more than that is before the first acknowledgment:
             // RFC 9002 7.2.
-            Mode::StartUp(_) => cap.min(products(self.readings.best().max(self.known_rate()), START_PRODUCTS)),
-            Mode::Competitive(_) => cap,
-            _ if self.readings.noise().is_some() && self.readings.best() > 0.0 => cap.min(products(self.readings.best(), PRODUCTS)),
-            _ => cap,
+            Mode::StartUp(_) => (products(self.readings.best().max(self.known_rate()), START_PRODUCTS), CAP_DATAGRAMS),
+            Mode::Competitive(_) => (f64::INFINITY, CAP_DATAGRAMS),
+            _ if noise.is_some() && self.readings.best() > 0.0 => {
+                let count = self.products.get();
+                (products(self.readings.best(), count), CAP_DATAGRAMS * self.products.part())
+            }
+            _ => (f64::INFINITY, CAP_DATAGRAMS),
         };
-        Bytes::new((cap + 16.0 * self.datagram()) as u64)
+        Bytes::new((cap.min(most) + datagrams * self.datagram()) as u64)
     }
 
     fn exchange_period(&self) -> Duration {
