@@ -19,6 +19,9 @@ const TARGET_MOST: f64 = 0.0125;
 /// Half a round trip, or this if that is longer, is a queue that streams of this kind do not keep standing.
 const STANDING: f64 = TARGET_MOST;
 
+/// This part of a rate is next to nothing of it.
+const NEXT_TO_NOTHING: f64 = 32.0;
+
 /// The queueing delay a stream of `rate` wants to see: it falls with the square root of the rate, and below some Mbit/s,
 /// where that is capped, with the time one datagram takes at that rate.
 pub(super) fn target(rate: f64, datagram: f64) -> f64 {
@@ -35,15 +38,25 @@ pub(super) fn standing(tau: f64) -> f64 {
     (tau / 2.0).min(STANDING)
 }
 
-/// The least sensible rate: a datagram each `lag`, a round trip with its queue (RFC 8085 3.1.2). At two, forty streams filled a queue of
-/// eighty datagrams and lost 4 %.
-pub(super) fn least_rate(datagram: f64, lag: f64) -> f64 {
-    datagram / lag
+/// The least sensible rate, where `best` is the best service seen: a datagram each `lag`, a round trip with its queue (RFC 8085 3.1.2); two
+/// where that is next to nothing of the best service, so that a stream is back sooner after a pause of the path. At two wherever, forty
+/// streams filled a queue of eighty datagrams and lost 4 %.
+pub(super) fn least_rate(datagram: f64, lag: f64, best: f64) -> f64 {
+    let one = datagram / lag;
+    one.max((2.0 * one).min(best / NEXT_TO_NOTHING)).min(best)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_least_rate_is_a_datagram_a_round_trip_or_two_where_that_is_next_to_nothing() {
+        let least = |best: f64| least_rate(1000.0, 0.1, best);
+        assert_eq!((least(1e5), least(5e5), least(1e6)), (1e4, 15_625.0, 2e4));
+        // Where a datagram takes longer than a round trip, one a round trip is too many.
+        assert_eq!(least(5e3), 5e3);
+    }
 
     #[test]
     fn the_target_falls_with_the_rate_and_stays_short() {

@@ -282,8 +282,7 @@ impl Controller for Auto {
             slot: self.schedule.slot(now),
         };
         let Some(view) = self.readings.take(now, exchange, context) else { return };
-        // Why no more than was served: where a datagram takes longer than a round trip, one a round trip is too many.
-        let least = law::least_rate(view.datagram, view.tau + view.queue).min(self.memory.service_most);
+        let least = law::least_rate(view.datagram, view.tau + view.queue, self.memory.service_most);
         if matches!(self.mode, Mode::Outage(_)) {
             self.readings.forget_samples();
         }

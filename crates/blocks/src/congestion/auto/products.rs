@@ -4,13 +4,15 @@
 //! it did. So the cap answers loss as the upper bound of BBR's does (draft-ietf-ccwg-bbr 5.5.10.1), and grows back. Others at the bottleneck
 //! that respond to the same losses find room then.
 //!
-//! Invariant: between one and [`MOST`].
+//! Invariant: between [`LEAST`] and [`MOST`].
 
 use super::readings::View;
 use segstream_base::Instant;
 
 /// BBR's gain. So much is in flight while nothing is lost.
 const MOST: f64 = 2.0;
+/// However much is lost: where the path pauses, as radio does, all queues overflow.
+const LEAST: f64 = 1.25;
 /// What remains after a loss of more than this part, beside one and a half times what is ordinary, and how much comes back a round.
 const DECREASE: f64 = 0.85;
 const LOSS: f64 = 0.03;
@@ -32,9 +34,9 @@ impl Products {
         self.value
     }
 
-    /// How much of the datagrams that may be in flight besides is left: a fourth of them at one product. On a slow path they are the queue.
+    /// How much of the datagrams that may be in flight besides is left: a fourth of them at the least number of products. On a slow path they are the queue.
     pub(super) const fn part(&self) -> f64 {
-        0.25 + 0.75 * (self.value - 1.0) / (MOST - 1.0)
+        0.25 + 0.75 * (self.value - LEAST) / (MOST - LEAST)
     }
 
     /// Takes an exchange in; `ordinary` is the loss that does not depend on what is sent.
@@ -43,7 +45,7 @@ impl Products {
             self.value = MOST;
         } else if view.has_lost && view.loss > LOSS + 1.5 * ordinary && view.sent_at > self.decreased_at {
             self.decreased_at = view.now;
-            self.value = (self.value * DECREASE).max(1.0);
+            self.value = (self.value * DECREASE).max(LEAST);
         } else {
             self.value = (self.value + GROWTH * view.alpha / view.round.max(view.alpha)).min(MOST);
         }
@@ -74,10 +76,10 @@ mod tests {
     }
 
     #[test]
-    fn it_stays_between_one_and_two_whatever_is_lost() {
+    fn it_stays_within_its_bounds_whatever_is_lost() {
         let mut products = Products::new(Instant::ZERO);
         (1..200).for_each(|step| products.record(&view(step * 10, 0.3), 0.0));
-        assert_eq!((products.get(), products.part()), (1.0, 0.25));
+        assert_eq!((products.get(), products.part()), (LEAST, 0.25));
     }
 
     #[test]
