@@ -97,7 +97,8 @@ pub(crate) struct Options {
 }
 
 /// The cells of `--small`: met, of each kind one or two, and cheap.
-const SMALL: [&str; 8] = ["clean", "100-60-shallow", "jitter20", "50-30-jitter15-loss", "codel-ecn", "cubic-1-second", "ours4-20", "outage3"];
+const SMALL: [&str; 8] =
+    ["clean", "100-60-shallow", "jitter20", "50-30-jitter15-loss", "codel-ecn", "cubic-1-second", "ours4-20", "outage3"];
 
 /// A run that is asked for.
 struct Asked {

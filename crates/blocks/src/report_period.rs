@@ -33,6 +33,9 @@ pub const SHARE_NORMAL: u64 = 512;
 const GAP_MOST: Duration = Duration::from_millis(5);
 const NORMAL_MOST: Duration = Duration::from_millis(64);
 
+/// The short period is doubled so often at most.
+const DOUBLINGS_MOST: u32 = 10;
+
 /// The report timer and its two periods.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ReportPeriod {
@@ -99,6 +102,12 @@ impl ReportPeriod {
         self.error
     }
 
+    /// The short period doubled so many times, up to the long one: for what only repeats what was said before.
+    #[inline]
+    pub fn repetition(&self, doublings: u32) -> Duration {
+        (self.error * (1 << doublings.min(DOUBLINGS_MOST))).min(self.normal)
+    }
+
     /// Whether the error phase lasts.
     #[inline]
     pub const fn in_error(&self) -> bool {
@@ -147,6 +156,14 @@ mod tests {
     /// The paper's optimum, 40 ms and 5 ms.
     fn papers() -> ReportPeriod {
         ReportPeriod::with_periods(Instant::ZERO, Duration::from_millis(40), Duration::from_millis(5))
+    }
+
+    #[test]
+    fn a_repetition_is_ever_rarer_up_to_the_long_period() {
+        let (short, long) = (Duration::from_millis(4), Duration::from_millis(50));
+        let period = ReportPeriod::with_periods(Instant::ZERO, long, short);
+        let times = |doublings| period.repetition(doublings);
+        assert_eq!([0, 1, 2, 3, 4, u32::MAX].map(times), [short, short * 2, short * 4, short * 8, long, long]);
     }
 
     #[test]

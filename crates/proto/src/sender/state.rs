@@ -224,8 +224,7 @@ impl StateTimer {
     /// Why: such a state is of use only if those before it were lost. Where packets queue for many short periods, states of which each asks
     /// for a report filled a slow path both ways.
     fn repetition_period(&self) -> Duration {
-        let doublings = self.since_data.saturating_sub(REPEATED_SHORT).min(DOUBLINGS_MOST);
-        self.slowed((self.period.error() * (1 << doublings)).min(self.period.normal()))
+        self.slowed(self.period.repetition(self.since_data.saturating_sub(REPEATED_SHORT)))
     }
 
     /// The spacing of the first R + 1 states after the last data, and of those after them.

@@ -37,18 +37,24 @@ const GROWTH: f64 = 0.03;
 const GROWTH_SMALL: f64 = 0.2;
 /// The share of the kind where loss has told of others.
 const KIND_UNKNOWN: f64 = 0.5;
-/// No share of the kind counts as less, and what part of a new measurement is believed.
+/// No share of the kind counts as less.
 const KIND_FLOOR: f64 = 0.02;
-const BELIEVED: f64 = 0.6;
-/// With noise: the share that a drain of one round trip tells is off by a third of the bottleneck.
-const BELIEVED_IN_NOISE: f64 = 0.25;
-const KIND_ALONE_IN_NOISE: f64 = 0.8;
-const EMPTIED_IN_NOISE: u32 = 4;
-/// From this share of the kind on nobody else is there.
-const KIND_ALONE: f64 = 0.7;
-/// So many drains in turn must empty the queue, by a share of the kind above this if it can be told. A queue below this part of the longest
+
+/// What it takes to believe that nobody else is there.
+struct Proof {
+    /// What part of a new measurement of the kind's share is believed.
+    believed: f64,
+    /// From this share of the kind on nobody else is there.
+    alone: f64,
+    /// So many drains in turn must empty the queue.
+    emptied: u32,
+}
+const PROOF: Proof = Proof { believed: 0.6, alone: 0.7, emptied: 2 };
+/// The share that a drain of one round trip tells in noise is off by a third of the bottleneck.
+const PROOF_IN_NOISE: Proof = Proof { believed: 0.25, alone: 0.8, emptied: 4 };
+
+/// A drain counts as one that emptied the queue by a share of the kind above this if it can be told. A queue below this part of the longest
 /// is emptied by the absence of anyone, and such a drain does not count.
-const EMPTIED: u32 = 2;
 const EMPTIED_FROM: f64 = 0.5;
 const KIND_EMPTIES: f64 = 0.6;
 /// Control times, and seconds at least, without a queue after which there is no competition; a queue below this part of the longest
@@ -192,23 +198,23 @@ impl Competitive {
     fn judge(&mut self, view: &View, rate: f64, memory: &mut Memory) -> bool {
         let Some(drain) = self.drain.take() else { return false };
         self.stood_at = view.now;
+        let is_noisy = view.noise > 0.0;
+        let proof = if is_noisy { PROOF_IN_NOISE } else { PROOF };
         let kind = drain.kind(view);
         if let Some(kind) = kind {
-            let believed = if view.noise > 0.0 { BELIEVED_IN_NOISE } else { BELIEVED };
-            self.kind = (self.kind + believed * (kind - self.kind)).max(KIND_FLOOR);
+            self.kind = (self.kind + proof.believed * (kind - self.kind)).max(KIND_FLOOR);
             self.window_then = window_of(rate, view);
             self.half = Some(SourceRate::half(rate, self.kind));
         }
         // Why the share too: who does not know the base delay takes what it sees first of it for an empty queue.
         // In noise the share alone, if it is told: a queue no longer than the noise's margin is emptied by every drain.
-        let is_kind = kind.is_none_or(|kind| kind > KIND_EMPTIES && view.noise <= 0.0);
+        let is_kind = kind.is_none_or(|kind| kind > KIND_EMPTIES && !is_noisy);
         let has_emptied = drain.has_emptied(law::target(rate, view.datagram) / 2.0);
         if drain.queue_before() > EMPTIED_FROM * self.queue_most {
             self.emptied = if has_emptied && is_kind { self.emptied + 1 } else { 0 };
         }
-        let (alone, emptied) = if view.noise > 0.0 { (KIND_ALONE_IN_NOISE, EMPTIED_IN_NOISE) } else { (KIND_ALONE, EMPTIED) };
-        let is_alone = kind.is_some() && self.kind > alone;
-        let over = is_alone || (self.emptied >= emptied && view.now > self.stay_until);
+        let is_alone = kind.is_some() && self.kind > proof.alone;
+        let over = is_alone || (self.emptied >= proof.emptied && view.now > self.stay_until);
         if over {
             memory.left_at = Some(view.now);
         }

@@ -20,7 +20,7 @@
 
 use super::competing_flows::CompetingFlows;
 use super::competitive::Competitive;
-use super::drain::{DRAIN_RATE, Drain, Others};
+use super::drain::{DRAIN_RATE, Drain, Others, SPAN_MOST};
 use super::policed::{self, Policed};
 use super::probe::{self, Probing};
 use super::queue_loss::QueueLoss;
@@ -55,9 +55,8 @@ const SLOWER: f64 = 2.0;
 const DRAIN_JOINED: Duration = Duration::from_secs(1);
 /// The queue falling below this part of its mean is another's drain.
 const DRAIN_SEEN: f64 = 0.6;
-/// The bounds of a drain's length in seconds: the longer costs 3 % of a slot.
+/// The least length of a drain in seconds.
 const DRAIN_LEAST: f64 = 0.01;
-pub(super) const DRAIN_MOST: f64 = 0.12;
 /// Where there was noise a drain lasts so many control times at least, or it tells nothing of the queue.
 const DRAIN_IN_NOISE: f64 = 0.5;
 /// Loss that comes with a queue means nothing in the mode's first second, whose start it is.
@@ -275,7 +274,7 @@ impl DelayMode {
 
     /// A drain of one and a half times what `queue` needs when those who drain have `part` of the bottleneck.
     fn begin_drain(&mut self, view: &View, queue: f64, part: f64, is_scheduled: bool) {
-        let span = (1.5 * queue / ((1.0 - DRAIN_RATE) * part)).clamp(DRAIN_LEAST, DRAIN_MOST);
+        let span = (1.5 * queue / ((1.0 - DRAIN_RATE) * part)).clamp(DRAIN_LEAST, SPAN_MOST);
         let span = if view.noise_before > 0.0 { span.max(DRAIN_IN_NOISE * view.tau) } else { span };
         self.drain = Some(Drain::new(view, span, is_scheduled));
         self.drained_at = view.now;

@@ -7,7 +7,6 @@
 //!
 //! Invariant: only exchanges that left within the drain and met a queue are counted.
 
-use super::delay_mode::DRAIN_MOST;
 use super::law;
 use super::readings::View;
 use super::schedule;
@@ -15,6 +14,8 @@ use segstream_base::{Duration, Instant};
 
 /// The fraction sent at: little enough to drain, enough for the spacing of states to mean something.
 pub(super) const DRAIN_RATE: f64 = 0.3;
+/// The greatest length of a drain in seconds: it costs 3 % of a slot.
+pub(super) const SPAN_MOST: f64 = 0.12;
 /// A queue shorter than this may be gone before the next state arrives.
 const QUEUE_LEAST: f64 = 0.002;
 /// Others keep a queue of at least this part of what senders of this kind never keep standing, of which this part remains in a drain.
@@ -45,7 +46,7 @@ pub(super) struct Others {
 /// Why not on a slow path: where one datagram takes a control time, or a third of the longest drain, a drain is a datagram more or less,
 /// and every queue remains. Nor where an answer takes longer than half a slot: the next drain is near then before this one is over.
 pub(super) fn can_tell(view: &View, service: f64) -> bool {
-    view.datagram <= service * view.tau.min(DRAIN_MOST / 3.0) && view.tau + view.queue < schedule::SLOT_SECONDS / 2.0
+    view.datagram <= service * view.tau.min(SPAN_MOST / 3.0) && view.tau + view.queue < schedule::SLOT_SECONDS / 2.0
 }
 
 /// A drain that goes on, or is over and waits for its echoes.
@@ -126,7 +127,7 @@ impl Drain {
     /// Why half of the longest drain is enough: behind a queue that others keep the control time counts that queue, and may be longer than any
     /// drain.
     pub(super) fn fall(&self, view: &View) -> Option<f64> {
-        (self.alpha >= (view.tau / 4.0).min(DRAIN_MOST / 2.0)).then(|| self.rho_before - self.beta / self.alpha)
+        (self.alpha >= (view.tau / 4.0).min(SPAN_MOST / 2.0)).then(|| self.rho_before - self.beta / self.alpha)
     }
 
     /// The share of senders of this kind at the bottleneck, if the queue stood long enough to tell.

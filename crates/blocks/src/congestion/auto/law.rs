@@ -19,7 +19,7 @@ const TARGET_MOST: f64 = 0.0125;
 /// Half a round trip, or this if that is longer, is a queue that streams of this kind do not keep standing.
 const STANDING: f64 = TARGET_MOST;
 
-/// This part of a rate is next to nothing of it.
+/// A rate that is so many times less is next to nothing.
 const NEXT_TO_NOTHING: f64 = 32.0;
 
 /// The queueing delay a stream of `rate` wants to see: it falls with the square root of the rate, and below some Mbit/s,
@@ -39,8 +39,8 @@ pub(super) fn standing(tau: f64) -> f64 {
 }
 
 /// The least sensible rate, where `best` is the best service seen: a datagram each `lag`, a round trip with its queue (RFC 8085 3.1.2); two
-/// where that is next to nothing of the best service, so that a stream is back sooner after a pause of the path. At two wherever, forty
-/// streams filled a queue of eighty datagrams and lost 4 %.
+/// where that is next to nothing of the best service, so that a stream is back sooner after a pause of the path. With two everywhere,
+/// forty streams filled a queue of eighty datagrams and lost 4 %.
 pub(super) fn least_rate(datagram: f64, lag: f64, best: f64) -> f64 {
     let one = datagram / lag;
     one.max((2.0 * one).min(best / NEXT_TO_NOTHING)).min(best)

@@ -65,7 +65,7 @@ impl Policed {
         // Why no more than was sent: what arrives at once, as after a pause of the receiver, is no rate.
         let received = if view.noise > 0.0 { view.best } else { view.received };
         let rate = received.min(view.sent) * ADOPTED;
-        let all = view.received_over_tau.min(view.sent);
+        let all = view.received_over_tau.min(view.sent).max(rate / ADOPTED);
         let loss_before = view.calm_loss.max(view.lasting_loss);
         Self { rate, since: view.now, all, settled: false, sent_before: view.sent, loss_before, fills_since: view.now, losses: 0 }
     }
@@ -114,6 +114,6 @@ impl Policed {
         if view.now.since(self.since) >= PROBE_AFTER * (1 << memory.policer_found.min(DOUBLINGS)) {
             return to_delay(self.rate);
         }
-        (if self.uses_all(view.now) { self.all.max(self.rate / ADOPTED) } else { self.rate }, None)
+        (if self.uses_all(view.now) { self.all } else { self.rate }, None)
     }
 }

@@ -19,8 +19,6 @@ use segstream_blocks::report_period::{ReportPeriod, SHARE_NORMAL};
 
 /// The longest period to which reports to a silent sender back off.
 const BACKOFF_MAX: Duration = Duration::from_millis(500);
-/// A period is doubled so often at most.
-const DOUBLINGS_MAX: u32 = 10;
 /// How many times as fast as before shipments come when the periods are updated before a report leaves.
 const SPEEDUP: u64 = 8;
 
@@ -186,17 +184,12 @@ impl ReportSchedule {
     /// between two shipments, such reports filled the way back.
     #[inline]
     fn repetition_period(&self) -> Duration {
-        let period = self.period.error();
-        match self.repeats {
-            _ if self.data_since_report => period,
-            0 => period,
-            repeats => (period * (1 << repeats.min(DOUBLINGS_MAX))).min(self.period.normal()),
-        }
+        self.period.repetition(if self.data_since_report { 0 } else { self.repeats })
     }
 
     #[inline]
     fn backed_off(&self, period: Duration) -> Duration {
-        let doublings = (self.unacked_reports.saturating_sub(16) / 8).min(DOUBLINGS_MAX);
+        let doublings = (self.unacked_reports.saturating_sub(16) / 8).min(10);
         // Why: that is asked twice for each shipment, nearly always without a backoff.
         if doublings == 0 {
             return period;
