@@ -15,6 +15,8 @@ mod over_time;
 pub(crate) mod sweep;
 mod target;
 
+#[path = "beside_many_tcps/study.rs"]
+mod beside_many_tcps;
 #[path = "beside_tcp/study.rs"]
 mod beside_tcp;
 #[path = "coded_repair/study.rs"]
@@ -47,6 +49,7 @@ pub(crate) const STUDIES: &[&Study] = &[
     &policer::STUDY,
     &report_periods::STUDY,
     &coded_repair::STUDY,
+    &beside_many_tcps::STUDY,
 ];
 
 #[cfg(test)]

@@ -7,8 +7,7 @@
 //! At each slot of the schedule the queue is drained for a round trip, which tells the *kind's share*: what part of the bottleneck all
 //! senders of this kind have. Each of them sees the same.
 //!
-//! - Below a third, others do not yield as they should (BBR does not), or we came late to a full queue: the window grows by 3 to 23 %
-//!   more a round trip, and congestive loss is not answered while less than 5 % is lost.
+//! - Below a third it may defend itself: [`super::defence`].
 //! - Above 0.7, nobody else is there: back to delay mode. So does a queue that two drains in turn have emptied, or that is gone by
 //!   itself for two seconds. Who returns within ten seconds of that stays for twenty, whatever drains have emptied.
 //!
@@ -17,6 +16,7 @@
 //! Invariant: a limited stream's window does not grow, and one that sends next to nothing does not find that others are gone.
 
 use super::cubic_window::CubicWindow;
+use super::defence::Defence;
 use super::delay_mode::DelayMode;
 use super::drain::{DRAIN_RATE, Drain, Others};
 use super::readings::View;
@@ -29,12 +29,6 @@ const CONGESTIVE: f64 = 0.6;
 const FORGET: f64 = 0.02;
 /// The most the window begins with, of the best service seen.
 const SHARE_FIRST: f64 = 0.5;
-/// Below this share of the kind it defends itself, unless more than this is lost.
-const KIND_LEAST: f64 = 0.33;
-const LOSS_MOST: f64 = 0.05;
-/// Growth a round trip beyond CUBIC's while defending: always, and so much more the less the kind has.
-const GROWTH: f64 = 0.03;
-const GROWTH_SMALL: f64 = 0.2;
 /// The share of the kind where loss has told of others.
 const KIND_UNKNOWN: f64 = 0.5;
 /// No share of the kind counts as less.
@@ -88,6 +82,7 @@ pub(super) struct Competitive {
     /// The share of this kind at the last drain that told it, and the window then.
     kind: f64,
     window_then: f64,
+    defence: Defence,
     /// Half of the bottleneck in bytes a second, once a drain has told.
     half: Option<f64>,
 }
@@ -128,6 +123,7 @@ impl Competitive {
             stay_until: view.now,
             kind: KIND_UNKNOWN,
             window_then: window.get(),
+            defence: Defence::new(view.now),
             half: None,
         }
     }
@@ -180,14 +176,14 @@ impl Competitive {
         self.loss += (view.loss - self.loss) * view.alpha.min(1.0);
         // Why by the window: the kind's share is as old as the last drain, and grows with ours.
         let kind = self.kind * window_of(rate, view) / self.window_then;
-        let defends = kind < KIND_LEAST && self.loss < LOSS_MOST;
+        self.defence.record(view, self.kind);
+        let defends = self.defence.growth(view.now, kind, self.loss);
         let is_congestive = view.has_lost && view.sent_at > self.decreased_at && view.queue > CONGESTIVE * self.queue_most;
-        if is_congestive && !defends {
+        if is_congestive && defends.is_none() {
             self.decreased_at = view.now;
             self.window.decrease(view.now);
         } else if !view.limited {
-            if defends {
-                let growth = GROWTH + GROWTH_SMALL * (1.0 - kind / KIND_LEAST);
+            if let Some(growth) = defends {
                 self.window.scale(1.0 + growth * (view.alpha / rtt).min(1.0));
             }
             self.window.grow(view.now, rtt);
@@ -204,6 +200,7 @@ impl Competitive {
         if let Some(kind) = kind {
             self.kind = (self.kind + proof.believed * (kind - self.kind)).max(KIND_FLOOR);
             self.window_then = window_of(rate, view);
+            self.defence.on_share(view.now, self.kind, self.window.get(), view.rtt + view.queue);
             self.half = Some(SourceRate::half(rate, self.kind));
         }
         // Why the share too: who does not know the base delay takes what it sees first of it for an empty queue.
