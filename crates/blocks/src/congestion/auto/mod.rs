@@ -17,7 +17,7 @@
 //! - `law`: the target delay, which falls with the stream's own rate, and other numbers all share.
 //! - `readings`: the filters, from exchanges to queue, rho, rate of service and loss; `base_delay`, `noise` (jitter) and `delivery_max`
 //!   under it.
-//! - `start_up`, `delay_mode`, `competitive` (with `cubic_window`), `policed`, `outage`: one mode a file; each
+//! - `start_up`, `delay_mode`, `competitive` (with `cubic_window` and `defence`), `policed`, `outage`: one mode a file; each
 //!   answers an exchange with a rate and, when it is over, the next mode.
 //! - `schedule` and `drain`: when and how all senders of this kind empty the queue, and what it tells them of others.
 //! - `competing_flows`, `queue_loss`: what else speaks for others; `source_rate`: what a live stream may hold beside them; `probe`: how a
@@ -37,6 +37,7 @@ mod base_delay;
 mod competing_flows;
 mod competitive;
 mod cubic_window;
+mod defence;
 mod delay_mode;
 mod delivery_max;
 mod drain;
@@ -66,6 +67,7 @@ use products::Products;
 use readings::{Context, Readings, View};
 use schedule::Schedule;
 use segstream_base::halves::Probe;
+use segstream_base::random::Random;
 use segstream_base::{Bandwidth, Bytes, Duration, Instant};
 use source_rate::SourceRate;
 use start_up::StartUp;
@@ -91,6 +93,14 @@ const DRAIN_STATES: f64 = 0.2;
 const START_PRODUCTS: f64 = 2.885;
 /// So many datagrams may be in flight besides, since they leave and are acknowledged together.
 const CAP_DATAGRAMS: f64 = 16.0;
+
+/// Exchanges are spaced at random, by up to this part more or less than their period.
+///
+/// Why: a path may hold back what it carries in periods of its own (frames of a radio, aggregation). Even spacing beats with them, and the
+/// beat reads as a queue that grows and falls (RFC 2330 11.1.1).
+const DITHER: f64 = 0.4;
+/// The least spacing.
+const PERIOD_LEAST: Duration = Duration::from_millis(1);
 
 /// What the controller is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -167,6 +177,9 @@ pub struct Auto {
     schedule: Schedule,
     /// Exchanges are dense: a drain begins soon, or goes on.
     drains: bool,
+    random: Random,
+    /// Where in its range the spacing of exchanges is, between 0 and 1.
+    dither: f64,
     /// How much is in flight in noise.
     products: Products,
     /// A drain goes on: the rate is a fraction of what it is else.
@@ -183,10 +196,10 @@ impl Auto {
     pub fn new(start: Start) -> Self {
         let bytes = |rate: Bandwidth| rate.bits_per_second() as f64 / 8.0;
         let known = (start.source.map(bytes), start.initial.map(bytes));
-        Self::begin(start.bounds, known, Schedule::new(start.epoch), start.now)
+        Self::begin(start.bounds, known, Schedule::new(start.epoch), start.seed.stream("auto"), start.now)
     }
 
-    fn begin(bounds: Bounds, (source, initial): (Option<f64>, Option<f64>), schedule: Schedule, now: Instant) -> Self {
+    fn begin(bounds: Bounds, (source, initial): (Option<f64>, Option<f64>), schedule: Schedule, random: Random, now: Instant) -> Self {
         let mut new = Self {
             source,
             initial,
@@ -196,6 +209,8 @@ impl Auto {
             memory: Memory::new(SourceRate::new(source)),
             schedule,
             drains: false,
+            random,
+            dither: 0.5,
             products: Products::new(now),
             is_sending_less: false,
             rtt: Rtt::new(),
@@ -249,6 +264,13 @@ impl Auto {
         self.schedule.until_next(view.now) < view.tau + view.queue + 2.0 * period
     }
 
+    /// The mean spacing of exchanges in seconds.
+    fn exchange_period_mean(&self) -> f64 {
+        // Why: whoever sends little has few exchanges, and a drain is short.
+        let packet = if self.drains { STATE / DRAIN_STATES / 3.0 } else { self.datagram() };
+        exchange_period(self.rtt.min(), packet / self.rate).as_secs_f64()
+    }
+
     fn set_rate(&mut self, now: Instant, rate: f64) {
         let floor = self.bounds.floor.bits_per_second().max(8) as f64 / 8.0;
         let peak = (self.bounds.peak.bits_per_second() as f64 / 8.0).max(floor);
@@ -281,6 +303,7 @@ impl Controller for Auto {
             hold_base: matches!(self.mode, Mode::Competitive(_)),
             slot: self.schedule.slot(now),
         };
+        self.dither = self.random.unit();
         let Some(view) = self.readings.take(now, exchange, context) else { return };
         let least = law::least_rate(view.datagram, view.tau + view.queue, self.memory.service_most);
         if matches!(self.mode, Mode::Outage(_)) {
@@ -326,7 +349,7 @@ impl Controller for Auto {
 
     fn on_path_change(&mut self, now: Instant) {
         // Why nothing of the path is known in advance: what was known was known of the old one.
-        *self = Self::begin(self.bounds, (self.source, None), self.schedule, now);
+        *self = Self::begin(self.bounds, (self.source, None), self.schedule, self.random.clone(), now);
     }
 
     fn pacing_rate(&self) -> Option<Bandwidth> {
@@ -336,7 +359,7 @@ impl Controller for Auto {
     /// Never the normal limit: the rate is.
     fn in_flight_cap(&self) -> Bytes {
         let rtt = self.rtt.smoothed().map_or(law::RTT_GUESSED, Duration::as_secs_f64);
-        let span = 2.0 * rtt + 4.0 * self.exchange_period().as_secs_f64() + 0.01;
+        let span = 2.0 * rtt + 4.0 * self.exchange_period_mean() + 0.01;
         // Why: what is in flight when a drain begins left at the full rate.
         let rate = if self.is_sending_less { self.rate / drain::DRAIN_RATE } else { self.rate };
         let cap = rate * span;
@@ -358,9 +381,8 @@ impl Controller for Auto {
     }
 
     fn exchange_period(&self) -> Duration {
-        // Why: whoever sends little has few exchanges, and a drain is short.
-        let packet = if self.drains { STATE / DRAIN_STATES / 3.0 } else { self.datagram() };
-        exchange_period(self.rtt.min(), packet / self.rate)
+        let dithered = self.exchange_period_mean() * (1.0 + DITHER * (2.0 * self.dither - 1.0));
+        Duration::from_secs_f64(dithered).max(PERIOD_LEAST)
     }
 
     fn phase(&self) -> &'static str {

@@ -96,6 +96,8 @@ impl Policed {
             let emptied = view.has_lost && self.uses_all(view.sent_at);
             if emptied {
                 self.fills_since = view.now;
+                // Why half: it was too much, if the bucket was not empty when it was measured, or it was right and the bucket is empty now.
+                self.all -= (self.all - self.rate / ADOPTED) / 2.0;
             }
             self.losses += u32::from(view.has_lost && !emptied && view.sent_at > self.fills_since);
             // Why: below a policer's rate nothing is lost. What was taken for noise may be others' queue.

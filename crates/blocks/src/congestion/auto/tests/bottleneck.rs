@@ -75,6 +75,8 @@ pub(super) struct Bottleneck {
     burst: f64,
     in_burst: bool,
     noise: Duration,
+    /// What has passed arrives at multiples of this.
+    aggregate: Duration,
     policer: Option<(f64, f64, f64, Instant)>,
     application: f64,
     changes: VecDeque<(Instant, Change)>,
@@ -99,6 +101,7 @@ impl Bottleneck {
             burst: 1.0,
             in_burst: false,
             noise: Duration::ZERO,
+            aggregate: Duration::ZERO,
             policer: None,
             application: f64::INFINITY,
             changes: VecDeque::new(),
@@ -110,6 +113,10 @@ impl Bottleneck {
             arrived: Vec::new(),
             queues: Vec::new(),
         }
+    }
+
+    pub(super) fn aggregate(self, aggregate: Duration) -> Self {
+        Self { aggregate, ..self }
     }
 
     pub(super) fn noise(self, noise: Duration) -> Self {
@@ -327,6 +334,8 @@ impl Bottleneck {
             stream.received += 1;
             stream.received_bytes += STATE;
             let arrived_at = passed + self.rtt / 2 + noise;
+            let period = self.aggregate.as_nanos().max(1);
+            let arrived_at = Instant::from_nanos(arrived_at.as_nanos().div_ceil(period) * period);
             // Everything sent before has passed or was dropped: the queue keeps the order.
             let echo = Echo {
                 due: arrived_at + self.rtt / 2,
