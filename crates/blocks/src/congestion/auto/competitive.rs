@@ -200,7 +200,7 @@ impl Competitive {
         if let Some(kind) = kind {
             self.kind = (self.kind + proof.believed * (kind - self.kind)).max(KIND_FLOOR);
             self.window_then = window_of(rate, view);
-            self.defence.on_share(view.now, self.kind, self.window.get(), view.rtt + view.queue);
+            self.defence.on_share(view.now, self.kind, self.window.get());
             self.half = Some(SourceRate::half(rate, self.kind));
         }
         // Why the share too: who does not know the base delay takes what it sees first of it for an empty queue.
