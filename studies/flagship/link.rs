@@ -5,9 +5,11 @@
 //! Invariant: the point is 100 Mbit/s, a round trip of 60 ms and a queue of one bandwidth-delay product; the flagship's
 //! window is never its limit.
 
+use crate::curves::{Look, SHADES};
 use segstream_base::Tolerance;
 use segstream_base::{Bandwidth, Bytes, Duration, Instant};
 use segstream_blocks::congestion::{bbr1, cubic, reno};
+use segstream_lab::figure::{Line, Marker};
 use segstream_lab::flagship;
 use segstream_lab::scenario::Scenario;
 use segstream_lab::shared::{Pace, SharedFlow, SharedScenario, Traffic};
@@ -68,9 +70,21 @@ pub(super) fn tcp(name: &str, traffic: Traffic) -> SharedFlow {
     SharedFlow { rtt: RTT, ..SharedFlow::new(name, traffic) }
 }
 
+/// How [`TCPS`] are drawn, in their order.
+pub(super) const TCP_LOOKS: [Look; 3] = [
+    Look { colour: SHADES[2], marker: Marker::Square, line: Line::Solid },
+    Look { colour: SHADES[3], marker: Marker::Triangle, line: Line::Solid },
+    Look { colour: SHADES[4], marker: Marker::Diamond, line: Line::Solid },
+];
 /// The TCPs that it is compared with, by name.
 pub(super) const TCPS: [(&str, Traffic); 3] = [
     ("CUBIC", Traffic::Tcp { congestion: &cubic::LINUX, ecn: None }),
     ("Reno", Traffic::Tcp { congestion: &reno::ALGORITHM, ecn: None }),
     ("BBR", Traffic::Tcp { congestion: &bbr1::ALGORITHM, ecn: None }),
 ];
+
+/// Of these CUBIC and BBR, as they are drawn.
+pub(super) const fn cubic_and_bbr() -> [(&'static str, Traffic, Look); 2] {
+    let [(cubic, of_cubic), _, (bbr, of_bbr)] = TCPS;
+    [(cubic, of_cubic, TCP_LOOKS[0]), (bbr, of_bbr, TCP_LOOKS[2])]
+}

@@ -26,6 +26,13 @@ pub(crate) fn level(label: &str, colour: &'static str, range: (f64, f64), y: f64
     crate::curves::closed_form(label, look, [range.0, range.1], |_| y)
 }
 
+/// A figure of parts of a whole over a setting.
+pub(crate) fn shares(id: &str, title: &str, x: (&str, Scale), y: &str, curves: Vec<Curve>) -> Figure {
+    let mut figure = figure(id, title, x, (y, Scale::Linear), curves);
+    figure.y.range = Some((0.0, 1.0));
+    figure
+}
+
 /// A figure of curves over a setting.
 pub(crate) fn figure(id: &str, title: &str, x: (&str, Scale), y: (&str, Scale), curves: Vec<Curve>) -> Figure {
     let axis = |(label, scale): (&str, Scale)| Axis { label: label.to_owned(), scale, range: None };

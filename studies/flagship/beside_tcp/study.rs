@@ -5,7 +5,7 @@
 //! Invariant: a share is of all bytes that arrived after the warm-up.
 //! Source: RFC 8867 5.6 (a long TCP flow) and 5.7 (short ones), RFC 9743 5.2.1 and 5.2.3.
 
-use super::link::{self, OURS, RTT, TCPS, mbit, second, stream};
+use super::link::{self, OURS, RTT, TCP_LOOKS, TCPS, mbit, second, stream};
 use super::over_time::{self, QUEUE, THROUGHPUT};
 use super::sweep;
 use super::target::{Place, judged};
@@ -13,7 +13,7 @@ use crate::curves::{Look, SHADES};
 use segstream_base::Duration;
 use segstream_blocks::congestion::cubic;
 use segstream_lab::claim::{Claim, Finding};
-use segstream_lab::figure::{Figure, Line, Marker, Scale, TextTable};
+use segstream_lab::figure::{Figure, Scale, TextTable};
 use segstream_lab::measured::Measured;
 use segstream_lab::shared::{FlowOutcome, SharedFlow, SharedOutcome, SharedResult, SharedScenario, Traffic};
 use segstream_lab::study::{SharedPoint, Study};
@@ -59,8 +59,6 @@ const WHY_BBR: &str = "BBR starts by filling the queue and holds what it has tak
 const WHY_QUEUE: &str = "CoDel keeps the queue at what the stream aims at by itself, so that nothing tells it of company, and one packet \
                          dropped by CoDel looks like one lost at random. BBR limits itself to two products under way, and leaves a longer \
                          queue to the stream.";
-const COLOURS: [&str; 3] = [SHADES[2], SHADES[3], SHADES[4]];
-const MARKERS: [Marker; 3] = [Marker::Square, Marker::Triangle, Marker::Diamond];
 
 fn beside(traffic: Traffic, scenario: SharedScenario) -> SharedScenario {
     let ours = stream(OURS, scenario.bandwidth, RTT);
@@ -97,14 +95,15 @@ fn points() -> Vec<SharedPoint> {
 
 fn figures(points: &Measured) -> Vec<Figure> {
     let mut found = Vec::new();
-    for ((name, _), colour) in TCPS.into_iter().zip(COLOURS) {
+    for ((name, _), look) in TCPS.into_iter().zip(TCP_LOOKS) {
         let Some(result) = points.shared_at(name, 1.0) else { continue };
-        let curves = vec![over_time::throughput(result, "tcp", name, colour), over_time::throughput(result, OURS, "Segstream", SHADES[1])];
+        let curves =
+            vec![over_time::throughput(result, "tcp", name, look.colour), over_time::throughput(result, OURS, "Segstream", SHADES[1])];
         let id = format!("flagship-beside-tcp-{}", name.to_lowercase());
         found.push(over_time::figure(&id, &format!("A stream, and from 5 s on a TCP with {name}"), THROUGHPUT, curves));
     }
-    let queues = TCPS.iter().zip(COLOURS).filter_map(|((name, _), colour)| {
-        Some(over_time::by_second(over_time::queue(points.shared_at(name, 1.0)?, &format!("beside {name}"), colour)))
+    let queues = TCPS.iter().zip(TCP_LOOKS).filter_map(|((name, _), look)| {
+        Some(over_time::by_second(over_time::queue(points.shared_at(name, 1.0)?, &format!("beside {name}"), look.colour)))
     });
     let title = "The same: what waits for the link, by the second";
     found.push(over_time::figure("flagship-beside-tcp-delay", title, QUEUE, queues.collect()));
@@ -114,23 +113,19 @@ fn figures(points: &Measured) -> Vec<Figure> {
 }
 
 fn swept(points: &Measured) -> Figure {
-    let curve = |at: usize| {
-        let look = Look { colour: COLOURS[at], marker: MARKERS[at], line: Line::Solid };
-        let (name, _) = &TCPS[at];
+    let curve = |((name, _), look): (&(&str, Traffic), Look)| {
         sweep::curve(points, &format!("{name}, queue"), &format!("beside {name}"), look, |result| result.share(OURS))
     };
-    let mut curves: Vec<_> = (0..TCPS.len()).map(curve).collect();
+    let mut curves: Vec<_> = TCPS.iter().zip(TCP_LOOKS).map(curve).collect();
     curves.push(sweep::level("target: at most 0.6", SHADES[5], (0.25, 4.0), MOST));
     curves.push(sweep::level("target: at least 0.25", SHADES[0], (0.25, 4.0), LEAST));
-    let mut figure = sweep::figure(
+    sweep::shares(
         "flagship-beside-tcp-queue",
         "The stream's share beside one TCP, over the length of the queue, 20 Mbit/s",
         ("room in the queue (bandwidth-delay products)", Scale::Log),
-        ("share of the stream", Scale::Linear),
+        "share of the stream",
         curves,
-    );
-    figure.y.range = Some((0.0, 1.0));
-    figure
+    )
 }
 
 fn short(points: &Measured) -> Vec<Figure> {

@@ -6,17 +6,16 @@
 //! at the start.
 //! Source: RFC 2475 2.3.3.3; RFC 9743 5.1.3.
 
-use super::link::{self, OURS, mbit, tcp};
+use super::link::{self, OURS, cubic_and_bbr, mbit, tcp};
 use super::over_time::{self, SECOND, THROUGHPUT, mbit_in, smallest};
 use super::sweep;
 use super::target::{Place, judged};
 use crate::curves::{Look, SHADES};
 use segstream_base::{Bytes, Duration};
-use segstream_blocks::congestion::{bbr1, cubic};
 use segstream_lab::claim::{Claim, Finding};
 use segstream_lab::figure::{Figure, Line, Marker, Scale, TextTable};
 use segstream_lab::measured::Measured;
-use segstream_lab::shared::{FlowOutcome, SharedFlow, SharedOutcome, SharedResult, SharedScenario, Traffic};
+use segstream_lab::shared::{FlowOutcome, SharedFlow, SharedOutcome, SharedResult, SharedScenario};
 use segstream_lab::study::{SharedPoint, Study};
 use segstream_path::Policer;
 
@@ -62,20 +61,12 @@ fn policed(flow: SharedFlow, rate: u64, bucket_ms: u64) -> SharedScenario {
     SharedScenario { duration, warm_up, flows: vec![flow], ..link::common() }
 }
 
-fn others() -> [(&'static str, Traffic, Look); 2] {
-    let look = |colour, marker| Look { colour, marker, line: Line::Solid };
-    [
-        ("CUBIC", Traffic::tcp(&cubic::LINUX), look(SHADES[2], Marker::Square)),
-        ("BBR", Traffic::tcp(&bbr1::ALGORITHM), look(SHADES[4], Marker::Diamond)),
-    ]
-}
-
 fn points() -> Vec<SharedPoint> {
     let point = |curve: &str, x: f64, scenario| SharedPoint { curve: curve.to_owned(), x, scenario };
     let mut points: Vec<SharedPoint> =
         RATES.iter().map(|rate| point("Segstream", *rate as f64, policed(link::ours(), *rate, 100))).collect();
     points.extend(BUCKETS_MS.iter().map(|bucket| point("bucket", *bucket as f64, policed(link::ours(), RATE, *bucket))));
-    for (name, traffic, _) in others() {
+    for (name, traffic, _) in cubic_and_bbr() {
         points.extend(RATES.iter().map(|rate| point(name, *rate as f64, policed(tcp(OURS, traffic.clone()), *rate, 100))));
     }
     points
@@ -84,7 +75,7 @@ fn points() -> Vec<SharedPoint> {
 fn figures(points: &Measured) -> Vec<Figure> {
     let at = |name: &str| points.shared_at(name, RATE as f64);
     let mut curves = Vec::new();
-    for (name, _, look) in others() {
+    for (name, _, look) in cubic_and_bbr() {
         curves.extend(at(name).map(|result| over_time::throughput(result, OURS, name, look.colour)));
     }
     curves.extend(at("Segstream").map(|result| over_time::throughput(result, OURS, "Segstream", SHADES[1])));
@@ -108,7 +99,7 @@ fn policer_mbit(result: &SharedResult) -> f64 {
 fn swept(points: &Measured, id: &str, title: &str, up: &str, value: fn(&SharedResult) -> segstream_lab::statistics::Estimate) -> Figure {
     let look = Look { colour: SHADES[1], marker: Marker::Circle, line: Line::Solid };
     let mut curves = vec![sweep::curve(points, "Segstream", "Segstream", look, value)];
-    curves.extend(others().map(|(name, _, look)| sweep::curve(points, name, name, look, value)));
+    curves.extend(cubic_and_bbr().map(|(name, _, look)| sweep::curve(points, name, name, look, value)));
     let of_rate = id.ends_with("rate");
     let (label, y, scale) = if of_rate { ("target: half", 0.5, Scale::Linear) } else { ("target: 2 %", 0.02, Scale::Log) };
     curves.push(sweep::level(label, SHADES[0], (5.0, 80.0), y));

@@ -5,13 +5,13 @@
 //! Invariant: random loss strikes behind the link, on the stream's own path; congestive loss is what the link drops.
 //! Source: RFC 9743 5.1.3 (high packet loss) and 5.2.1.
 
-use super::link::{self, OURS, second, tcp};
+use super::link::{self, OURS, cubic_and_bbr, second, tcp};
 use super::sweep;
 use super::target::{Place, judged};
 use crate::black_box::{gilbert, random};
 use crate::curves::{Look, SHADES};
 use segstream_base::Duration;
-use segstream_blocks::congestion::{bbr1, cubic};
+use segstream_blocks::congestion::cubic;
 use segstream_lab::claim::{Claim, Finding};
 use segstream_lab::figure::{Figure, Line, Marker, Scale, TextTable};
 use segstream_lab::measured::Measured;
@@ -71,14 +71,6 @@ const WHY: &str = "A queue this short, or kept short, tells neither of company n
                    for which the stream is not to pay; CUBIC halts at each of its own.";
 const LINKS: [&str; 2] = [SHALLOW, MANAGED];
 
-fn others() -> [(&'static str, Traffic, Look); 2] {
-    let look = |colour, marker| Look { colour, marker, line: Line::Solid };
-    [
-        ("CUBIC", Traffic::tcp(&cubic::LINUX), look(SHADES[2], Marker::Square)),
-        ("BBR", Traffic::tcp(&bbr1::ALGORITHM), look(SHADES[4], Marker::Diamond)),
-    ]
-}
-
 fn lossy(flow: SharedFlow, loss: LossSpec) -> SharedScenario {
     let flow = SharedFlow { loss, ..flow };
     SharedScenario { duration: Duration::from_secs(15), flows: vec![flow], ..link::common() }
@@ -105,7 +97,7 @@ fn points() -> Vec<SharedPoint> {
     )];
     points.extend(PROBABILITIES.map(|p| point("Segstream".to_owned(), p, lossy(link::ours(), random(p)))));
     points.extend(BURSTS_AT.map(|p| point(BURSTS.to_owned(), p, lossy(link::ours(), gilbert(p, BURST)))));
-    for (name, traffic, _) in others() {
+    for (name, traffic, _) in cubic_and_bbr() {
         points.extend(OTHERS_AT.map(|p| point(name.to_owned(), p, lossy(tcp(OURS, traffic.clone()), random(p)))));
     }
     for name in LINKS {
@@ -123,7 +115,7 @@ fn figures(points: &Measured) -> Vec<Figure> {
         sweep::curve(points, "Segstream", "Segstream", look, value),
         sweep::curve(points, BURSTS, "Segstream, bursts of 8", in_bursts, value),
     ];
-    curves.extend(others().map(|(name, _, look)| sweep::curve(points, name, name, look, value)));
+    curves.extend(cubic_and_bbr().map(|(name, _, look)| sweep::curve(points, name, name, look, value)));
     curves.push(sweep::level("target at 1e-2: 95 % of what it has without loss", SHADES[1], (1e-5, 1e-1), 0.95 * without_loss(points)));
     let (x, y) = (("loss probability", Scale::Log), ("throughput (Mbit/s)", Scale::Linear));
     let mut figure = sweep::figure("flagship-random-loss", "Alone on a path of 100 Mbit/s with random loss", x, y, curves);

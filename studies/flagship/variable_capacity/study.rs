@@ -5,17 +5,16 @@
 //! Invariant: peaks are the longest wait of any packet of any replication, not means.
 //! Source: RFC 8867 5.1, RFC 9743 5.1.2.
 
-use super::link::{self, OURS, mbit, stream};
+use super::link::{self, OURS, cubic_and_bbr, mbit, stream};
 use super::over_time::{self, QUEUE, SECOND, THROUGHPUT, largest, mbit_in, queue_ms, queue_ms_max, smallest};
 use super::sweep;
 use super::target::{Place, judged};
 use crate::curves::{Look, SHADES};
 use segstream_base::{Bandwidth, Bytes, Duration};
-use segstream_blocks::congestion::{bbr1, cubic};
 use segstream_lab::claim::{Claim, Finding};
 use segstream_lab::figure::{Figure, Line, Marker, Scale, TextTable};
 use segstream_lab::measured::Measured;
-use segstream_lab::shared::{SharedFlow, SharedOutcome, SharedResult, SharedScenario, Traffic};
+use segstream_lab::shared::{SharedFlow, SharedOutcome, SharedResult, SharedScenario};
 use segstream_lab::statistics::Estimate;
 use segstream_lab::study::{SharedPoint, Study};
 use segstream_path::RateTrace;
@@ -70,17 +69,13 @@ fn ours(rtt_ms: u64) -> SharedFlow {
     stream(OURS, mbit(10), Duration::from_millis(rtt_ms))
 }
 
-fn others() -> [(&'static str, Traffic); 2] {
-    [("CUBIC", Traffic::tcp(&cubic::LINUX)), ("BBR", Traffic::tcp(&bbr1::ALGORITHM))]
-}
-
 fn points() -> Vec<SharedPoint> {
     let point = |curve: &str, x: f64, scenario| SharedPoint { curve: curve.to_owned(), x, scenario };
     let kbit = |rate: u64| Bandwidth::from_bits_per_second(rate * 1000);
     let mut points: Vec<SharedPoint> =
         DEPTHS_KBIT.iter().map(|depth| point("depth", *depth as f64 / 1000.0, stepping(kbit(*depth), ours(RTT_MS)))).collect();
     points.extend(RTTS_MS.iter().map(|rtt| point("round trip", *rtt as f64, stepping(mbit(5), ours(*rtt)))));
-    for (name, traffic) in others() {
+    for (name, traffic, _) in cubic_and_bbr() {
         let flow = SharedFlow { rtt: Duration::from_millis(RTT_MS), ..link::tcp(OURS, traffic) };
         points.push(point(name, 5.0, stepping(mbit(5), flow)));
     }

@@ -12,12 +12,17 @@ pub(super) const RTT_GUESSED: f64 = 0.2;
 /// of 20 ms is a few per cent of a rate.
 pub(super) const TAU_LEAST: f64 = 0.020;
 
+/// No spacing is shorter: to a time stamp that is off by as much it would mean nothing.
+pub(super) const PERIOD_LEAST: f64 = 0.001;
+/// No spacing is longer on a path that is fast enough.
+const PERIOD_MOST: f64 = 0.025;
+
 /// The spacing of state packets on a path of round trip `rtt`: sixteen a round trip, between 1 and 25 ms, but at most one for
 /// three datagrams, of which each takes `datagram_time` seconds. On paths slower than 100 kbit/s the last gives way: a state
 /// must come now and then.
 pub fn exchange_period(rtt: Option<Duration>, datagram_time: f64) -> Duration {
     let rtt = rtt.map_or(RTT_GUESSED, Duration::as_secs_f64).max(TAU_LEAST);
-    Duration::from_secs_f64((rtt / 16.0).clamp(0.001, 0.025).max(3.0 * datagram_time.min(0.1)))
+    Duration::from_secs_f64((rtt / 16.0).clamp(PERIOD_LEAST, PERIOD_MOST).max(3.0 * datagram_time.min(0.1)))
 }
 
 #[cfg(test)]

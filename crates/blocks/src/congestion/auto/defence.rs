@@ -6,8 +6,8 @@
 //! congestive loss.
 //!
 //! A *trial* tells who is there. It begins with the competition, and lasts until this kind has a third of the bottleneck or three drains
-//! in turn find that the window has not grown. Whoever answers loss makes way while little is lost, and from then on CUBIC's law holds. If more than
-//! 2 % is lost meanwhile, others are *unresponsive*, and the flow defends a third of the bottleneck.
+//! in turn find that the window has not grown. Whoever answers loss makes way while little is lost, and from then on CUBIC's law holds.
+//! If more than 2 % is lost meanwhile, others are *unresponsive*, and the flow defends a third of the bottleneck.
 //!
 //! Invariant: nobody defends a third or more, nor while more than 5 % is lost.
 
@@ -35,7 +35,7 @@ const BELIEVED: Duration = Duration::from_secs(30);
 /// How far a trial has come.
 #[derive(Clone, Copy, Debug, Default)]
 struct Trial {
-    /// The largest window so far, and how many drains ago it grew.
+    /// The largest window so far, and how many drains in turn have not exceeded it by [`GROWN`].
     best: f64,
     stalls: u32,
 }
@@ -60,8 +60,7 @@ impl Defence {
     /// Takes an exchange in. `kind` is the share that the last drain told.
     pub(super) fn record(&mut self, view: &View, kind: f64) {
         self.loss += (view.loss - self.loss) * (view.alpha / SECONDS).min(1.0);
-        let may_retry = view.now > self.unresponsive_until && view.now.since(self.ended_at) > RETRY;
-        if self.trial.is_none() && may_retry && kind < KIND_RETRIED {
+        if !self.is_due(view.now) && view.now.since(self.ended_at) > RETRY && kind < KIND_RETRIED {
             self.trial = Some(Trial::default());
         }
     }

@@ -55,6 +55,7 @@ mod schedule;
 mod source_rate;
 mod start_up;
 
+use super::spacing::PERIOD_LEAST;
 use super::{Algorithm, Bounds, Clock, Controller, Exchange, Silence, Start, exchange_period};
 use crate::rtt::Rtt;
 use competitive::Competitive;
@@ -99,8 +100,6 @@ const CAP_DATAGRAMS: f64 = 16.0;
 /// Why: a path may hold back what it carries in periods of its own (frames of a radio, aggregation). Even spacing beats with them, and the
 /// beat reads as a queue that grows and falls (RFC 2330 11.1.1).
 const DITHER: f64 = 0.4;
-/// The least spacing.
-const PERIOD_LEAST: Duration = Duration::from_millis(1);
 
 /// What the controller is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -382,7 +381,7 @@ impl Controller for Auto {
 
     fn exchange_period(&self) -> Duration {
         let dithered = self.exchange_period_mean() * (1.0 + DITHER * (2.0 * self.dither - 1.0));
-        Duration::from_secs_f64(dithered).max(PERIOD_LEAST)
+        Duration::from_secs_f64(dithered.max(PERIOD_LEAST))
     }
 
     fn phase(&self) -> &'static str {
