@@ -110,10 +110,38 @@ pub struct Path {
     policer: Option<Box<TokenBucket>>,
     bottleneck: Option<Bottleneck>,
     delay: Delay,
+    // Why boxed: most paths have none of them, and each packet asks.
+    impairments: Option<Box<Impairments>>,
+    counters: PathCounters,
+}
+
+/// What happens to single packets beyond loss and delay.
+#[derive(Clone, Debug)]
+struct Impairments {
     reorder: Option<Reorder>,
     duplicate: Option<Duplicate>,
     corrupt: Option<Corrupt>,
-    counters: PathCounters,
+}
+
+impl Impairments {
+    /// Those of `config`; `None` if it has none.
+    fn new(config: &PathConfig, seed: Seed, direction: &str) -> Result<Option<Box<Self>>, SpecError> {
+        let reorder = Reorder::new(config.reorder, seed, direction)?;
+        let duplicate = (!config.duplicate.is_zero()).then(|| Duplicate::new(config.duplicate, seed, direction));
+        let corrupt = (!config.corrupt.is_zero()).then(|| Corrupt::new(config.corrupt, seed, direction));
+        let any = reorder.is_some() || duplicate.is_some() || corrupt.is_some();
+        Ok(any.then(|| Box::new(Self { reorder, duplicate, corrupt })))
+    }
+
+    /// What they draw for a packet of `bytes` bytes with this jitter.
+    fn draw(&mut self, jitter: Duration, bytes: Bytes) -> Drawn {
+        Drawn {
+            jitter,
+            held_back: self.reorder.as_mut().is_some_and(Reorder::picks),
+            twice: self.duplicate.as_mut().is_some_and(Duplicate::picks),
+            corrupt_bit: self.corrupt.as_mut().and_then(|corrupt| corrupt.picks(bytes)),
+        }
+    }
 }
 
 impl Path {
@@ -131,9 +159,7 @@ impl Path {
             policer: config.policer.map(TokenBucket::new).transpose()?.map(Box::new),
             bottleneck: Bottleneck::new(config, seed, direction)?,
             delay: Delay::new(config, seed, direction)?,
-            reorder: Reorder::new(config.reorder, seed, direction)?,
-            duplicate: (!config.duplicate.is_zero()).then(|| Duplicate::new(config.duplicate, seed, direction)),
-            corrupt: (!config.corrupt.is_zero()).then(|| Corrupt::new(config.corrupt, seed, direction)),
+            impairments: Impairments::new(config, seed, direction)?,
             counters: PathCounters::default(),
         })
     }
@@ -169,11 +195,10 @@ impl Path {
         let number = self.counters.sent;
         self.counters.sent += 1;
         // Invariant: every impairment draws for every packet, regardless of what happens to it.
-        let drawn = Drawn {
-            jitter: self.delay.draw(),
-            held_back: self.reorder.as_mut().is_some_and(Reorder::picks),
-            twice: self.duplicate.as_mut().is_some_and(Duplicate::picks),
-            corrupt_bit: self.corrupt.as_mut().and_then(|corrupt| corrupt.picks(bytes)),
+        let jitter = self.delay.draw();
+        let drawn = match &mut self.impairments {
+            None => Drawn { jitter, ..Drawn::default() },
+            Some(impairments) => impairments.draw(jitter, bytes),
         };
         (number, drawn)
     }
@@ -181,16 +206,23 @@ impl Path {
     /// The fate of a packet for which `drawn` was drawn and that leaves the bottleneck at `departure`.
     #[inline]
     pub(crate) fn deliver(&mut self, drawn: Drawn, departure: Instant, queued: Duration, marked: bool) -> Passage {
-        let Drawn { jitter, held_back, twice, corrupt_bit } = drawn;
-        let in_order = self.delay.arrive_in_order(departure, jitter);
-        let late = self.reorder.as_mut().and_then(|reorder| reorder.hold(held_back, departure, in_order, &mut self.delay));
-        let at = late.unwrap_or(in_order);
+        let in_order = self.delay.arrive_in_order(departure, drawn.jitter);
         self.counters.delivered += 1;
+        self.counters.marked += u64::from(marked);
+        let passage = Passage { fate: Fate::Delivered { at: in_order }, duplicate: None, corrupt_bit: None, marked, queued };
+        if self.impairments.is_none() { passage } else { self.impair(drawn, departure, in_order, passage) }
+    }
+
+    /// The same of a packet that would arrive at `in_order`, as the impairments change it.
+    fn impair(&mut self, drawn: Drawn, departure: Instant, in_order: Instant, passage: Passage) -> Passage {
+        let Drawn { held_back, twice, corrupt_bit, .. } = drawn;
+        let reorder = self.impairments.as_mut().and_then(|impairments| impairments.reorder.as_mut());
+        let late = reorder.and_then(|reorder| reorder.hold(held_back, departure, in_order, &mut self.delay));
+        let at = late.unwrap_or(in_order);
         self.counters.reordered += u64::from(late.is_some());
         self.counters.corrupted += u64::from(corrupt_bit.is_some());
-        self.counters.marked += u64::from(marked);
         let duplicate = twice.then(|| self.copy_behind(departure, at, late.is_some()));
-        Passage { fate: Fate::Delivered { at }, duplicate, corrupt_bit, marked, queued }
+        Passage { fate: Fate::Delivered { at }, duplicate, corrupt_bit, ..passage }
     }
 
     /// What has happened so far.

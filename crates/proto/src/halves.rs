@@ -241,13 +241,15 @@ impl LoneSender {
 
     /// Counts the data shipment in the buffer of parts.
     fn count(&mut self) {
-        self.counters.packets_sent += 1;
-        self.counters.packets_retransmitted += u64::from(self.parts.iter().any(|part| part.retransmission));
+        let mut retransmitted = false;
         for part in &self.parts {
+            retransmitted |= part.retransmission;
             if part.first == Position::FIRST && !part.retransmission {
                 self.started.push_back((part.stream, part.segment));
             }
         }
+        self.counters.packets_sent += 1;
+        self.counters.packets_retransmitted += u64::from(retransmitted);
     }
 }
 

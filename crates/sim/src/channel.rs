@@ -200,9 +200,7 @@ impl<P: Packet> Channel<P> {
     /// # Errors
     /// In check mode, what is wrong with its encoding; the packet is gone then.
     #[inline]
-    pub(crate) fn send<O: Observer>(&mut self, now: Instant, packet: P, observer: &mut O) -> Result<(), EncodingFault> {
-        // Why: a packet is worth a copy, so check mode changes it in place and out of the way.
-        let mut packet = packet;
+    pub(crate) fn send<O: Observer>(&mut self, now: Instant, mut packet: P, observer: &mut O) -> Result<(), EncodingFault> {
         if self.encoding_check.is_some() {
             self.recode(&mut packet)?;
         }
@@ -323,11 +321,18 @@ impl<P: Packet> Channel<P> {
     }
 
     /// Offers a packet to the shared link, if there is one, and then to the path.
-    #[inline]
+    // Why always: mostly it is the path's decision handed on, and a call would copy that once more.
+    #[inline(always)]
     fn cross(&mut self, number: u64, now: Instant, bytes: Bytes, ecn: Option<Ecn>) -> Crossed {
-        let Some(link) = &mut self.shared else {
-            return self.path.offer(now, entering(bytes, ecn), number).map_or(Crossed::Waits(None), Crossed::Decided);
-        };
+        if self.shared.is_some() {
+            return self.cross_both(number, now, bytes, ecn);
+        }
+        self.path.offer(now, entering(bytes, ecn), number).map_or(Crossed::Waits(None), Crossed::Decided)
+    }
+
+    /// Offers a packet to the shared link and then to the path.
+    fn cross_both(&mut self, number: u64, now: Instant, bytes: Bytes, ecn: Option<Ecn>) -> Crossed {
+        let Some(link) = &mut self.shared else { return Crossed::Waits(None) };
         let Some(shared) = link.cross(number, now, bytes, ecn) else { return Crossed::Waits(None) };
         let Some(at) = link.behind(&shared, bytes) else { return Crossed::Decided(shared) };
         match self.path.offer(at, entering(bytes, ecn), number) {

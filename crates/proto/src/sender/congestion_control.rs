@@ -275,7 +275,8 @@ impl SendHalf {
 
     /// The pacing quantum as a time: how long departures may be collected.
     pub(super) fn pacing_quantum(&self) -> Duration {
-        let quantum = self.path.congestion.controller.as_ref().and_then(|controller| controller.quantum()).zip(self.path.pacer.spec());
+        let Some(controller) = &self.path.congestion.controller else { return self.config.pacing_quantum };
+        let quantum = controller.quantum().zip(self.path.pacer.spec());
         quantum.map_or(self.config.pacing_quantum, |(quantum, spec)| {
             self.config.pacing_quantum.min(spec.peak().transmit_time(quantum, &mut Remainder::default()))
         })
