@@ -87,9 +87,10 @@ prop_compose! {
 
 prop_compose! {
     fn exchange()((alpha, beta, rtt) in (duration(), duration(), duration()), (sent_bytes, received_bytes) in (number(), number()),
-                  (exchanges, shipments, lost, marked) in (number(), number(), number(), number()), delay: i64, limited in limit())
-                  -> Exchange {
-        Exchange { sent_at: Instant::ZERO, alpha, beta, exchanges, sent_bytes, received_bytes, shipments, lost, marked, delay, rtt, limited }
+                  (exchanges, shipments, lost, marked) in (number(), number(), number(), number()), delay: i64, limited in limit(),
+                  limited_for in duration()) -> Exchange {
+        Exchange { sent_at: Instant::ZERO, alpha, beta, exchanges, sent_bytes, received_bytes, shipments, lost, marked, delay, rtt, limited,
+                   limited_for }
     }
 }
 

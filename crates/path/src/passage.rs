@@ -209,20 +209,20 @@ impl Path {
         let in_order = self.delay.arrive_in_order(departure, drawn.jitter);
         self.counters.delivered += 1;
         self.counters.marked += u64::from(marked);
-        let passage = Passage { fate: Fate::Delivered { at: in_order }, duplicate: None, corrupt_bit: None, marked, queued };
-        if self.impairments.is_none() { passage } else { self.impair(drawn, departure, in_order, passage) }
+        let (late, duplicate) = if self.impairments.is_none() { (None, None) } else { self.impair(&drawn, departure, in_order) };
+        let fate = Fate::Delivered { at: late.unwrap_or(in_order) };
+        Passage { fate, duplicate, corrupt_bit: drawn.corrupt_bit, marked, queued }
     }
 
-    /// The same of a packet that would arrive at `in_order`, as the impairments change it.
-    fn impair(&mut self, drawn: Drawn, departure: Instant, in_order: Instant, passage: Passage) -> Passage {
-        let Drawn { held_back, twice, corrupt_bit, .. } = drawn;
+    /// What the impairments do to a packet that would arrive at `in_order`: when it arrives if it is held back, and when its copy does.
+    fn impair(&mut self, drawn: &Drawn, departure: Instant, in_order: Instant) -> (Option<Instant>, Option<Instant>) {
+        let Drawn { held_back, twice, corrupt_bit, .. } = *drawn;
         let reorder = self.impairments.as_mut().and_then(|impairments| impairments.reorder.as_mut());
         let late = reorder.and_then(|reorder| reorder.hold(held_back, departure, in_order, &mut self.delay));
         let at = late.unwrap_or(in_order);
         self.counters.reordered += u64::from(late.is_some());
         self.counters.corrupted += u64::from(corrupt_bit.is_some());
-        let duplicate = twice.then(|| self.copy_behind(departure, at, late.is_some()));
-        Passage { fate: Fate::Delivered { at }, duplicate, corrupt_bit, ..passage }
+        (late, twice.then(|| self.copy_behind(departure, at, late.is_some())))
     }
 
     /// What has happened so far.

@@ -71,6 +71,8 @@ pub struct Exchange {
     pub rtt: Duration,
     /// What limited the sender for most of alpha, if anything did: the application or the receiver's window.
     pub limited: Option<Limit>,
+    /// For how much of alpha it was limited so.
+    pub limited_for: Duration,
 }
 
 /// One report (of the flagship) or one acknowledgment (of TCP).

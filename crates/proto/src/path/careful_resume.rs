@@ -132,6 +132,7 @@ mod tests {
             delay: 0,
             rtt: ms(40),
             limited: None,
+            limited_for: Duration::ZERO,
         }
     }
 

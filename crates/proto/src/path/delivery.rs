@@ -254,6 +254,7 @@ mod tests {
             delay: 0,
             rtt: Duration::from_millis(40),
             limited: None,
+            limited_for: Duration::ZERO,
         }
     }
 

@@ -49,12 +49,15 @@ impl Limited {
         Self { total: self.total + span, by_window }
     }
 
-    /// What held data back for most of `alpha`, since it had been so for as long as `before`.
-    fn most_of(self, alpha: Duration, before: Self) -> Option<Limit> {
-        let total = self.total.saturating_sub(before.total);
-        let by_window = self.by_window.saturating_sub(before.by_window);
-        let limit = if by_window > total / 2 { Limit::Window } else { Limit::Application };
-        (total > alpha / 2).then_some(limit)
+    /// What it has become since it was `before`.
+    fn since(self, before: Self) -> Self {
+        Self { total: self.total.saturating_sub(before.total), by_window: self.by_window.saturating_sub(before.by_window) }
+    }
+
+    /// What held data back, if anything did for most of `alpha`.
+    fn most_of(self, alpha: Duration) -> Option<Limit> {
+        let limit = if self.by_window > self.total / 2 { Limit::Window } else { Limit::Application };
+        (self.total > alpha / 2).then_some(limit)
     }
 }
 
@@ -160,6 +163,7 @@ impl Exchanges {
         self.lost_max = lost_before.max(arrived.lost.saturating_sub(self.probes_lost));
         let AckedExchange { departure: from, arrived: before } = before?;
         let alpha = departure.at.since(from.at);
+        let limited = departure.limited.since(from.limited);
         let exchanges = departure.index - from.index;
         let lost = self.lost_max - lost_before;
         // Why: the receiver declares a shipment lost R shipments later. The last losses of an outage are reported after the first exchange
@@ -182,7 +186,8 @@ impl Exchanges {
             // Limit: clocks that are 292 years apart.
             delay: (arrived.at as i64).wrapping_sub(departure.at.as_nanos() as i64),
             rtt,
-            limited: departure.limited.most_of(alpha, from.limited),
+            limited: limited.most_of(alpha),
+            limited_for: limited.total,
         })
     }
 

@@ -170,8 +170,9 @@ impl Readings {
         let noise = self.read_noise(now, exchange, tau, context);
         self.is_noisy = noise > 0.0;
         let noise_before = self.noise_before(now, noise);
+        let before = self.queue;
         let base = self.read_queue(now, exchange, tau, noise, context.hold_base);
-        self.keep(exchange, law::target(context.rate, context.datagram));
+        self.keep(exchange, law::target(context.rate, context.datagram), before);
 
         let (whole, half) = (self.sum(tau, |_| true), self.sum(tau / 2.0, |_| true));
         let calm = self.sum(2.0 * tau, |sample| sample.calm);
@@ -353,9 +354,12 @@ impl Readings {
         (tau + self.queue).max(FLOOR_NOISES * noise)
     }
 
-    /// Keeps the exchange as a sample. A queue above a quarter of the target stands.
-    fn keep(&mut self, exchange: &Exchange, target: f64) {
+    /// Keeps the exchange as a sample. A queue above a quarter of the target stands; `before` was the queue at its beginning.
+    fn keep(&mut self, exchange: &Exchange, target: f64, before: f64) {
         let saturated = self.queue > target / 4.0;
+        // Why: a pause of the sender takes as much off the queue as it lasts, so a queue at both ends of a longer one, as where the states
+        // between were lost, says nothing.
+        let stood = self.was_saturated && exchange.limited_for.as_secs_f64() < before.min(self.queue);
         if self.samples.len() == SAMPLES {
             self.samples.pop_front();
         }
@@ -368,7 +372,7 @@ impl Readings {
             lost: exchange.lost as f64,
             marked: exchange.marked as f64,
             delay: exchange.delay,
-            saturated: saturated && self.was_saturated,
+            saturated: saturated && stood,
             limited: exchange.limited.is_some(),
             calm: self.queue < 2.0 * target,
         });

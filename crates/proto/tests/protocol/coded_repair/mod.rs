@@ -144,6 +144,22 @@ impl Live {
     /// What becomes of so many segments.
     fn outcome(&self, mut transfer: Transfer, segments: u64) -> Outcome {
         let end = transfer.now + Duration::from_nanos(self.period.as_nanos() * segments);
+        if std::env::var("TRACE").is_ok() {
+            struct P(Vec<(&'static str, f64)>);
+            impl segstream_base::halves::Probe for P {
+                fn gauge(&mut self, name: &'static str, value: f64) {
+                    self.0.push((name, value));
+                }
+            }
+            let mut at = transfer.now;
+            while at < end {
+                at = at + ms(50);
+                transfer.run_to(at);
+                let mut p = P(vec![]);
+                transfer.sender.half.probe(&mut p);
+                eprintln!("T {:.2} {:?}", at.since(Instant::ZERO).as_millis_f64() / 1e3, p.0);
+            }
+        }
         transfer.run_to(end);
         assert!(transfer.finish_by(end + ms(20_000)), "not everything is judged");
         let (sent, received) = (transfer.sender.half.counters, transfer.receiver.half.counters);

@@ -377,6 +377,7 @@ impl Bottleneck {
             delay: echo.arrived_at.since(echo.sent_at).as_nanos() as i64 - 1_000_000_000_000,
             rtt: self.now.since(echo.sent_at),
             limited: ((echo.limited - last.limited) * 2 > echo.sent_at.since(last.sent_at).as_nanos()).then_some(Limit::Application),
+            limited_for: Duration::from_nanos(echo.limited - last.limited),
         };
         stream.controller.on_exchange(self.now, &exchange);
     }

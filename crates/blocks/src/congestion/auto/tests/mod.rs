@@ -379,6 +379,7 @@ fn tell_what_came_at_once(controller: &mut Auto, lost: u64) -> Vec<u64> {
             delay: 0,
             rtt: Duration::from_millis(60),
             limited: None,
+            limited_for: Duration::ZERO,
         };
         controller.on_exchange(sent_at + Duration::from_millis(60), &exchange);
         controller.rate().bits_per_second()
@@ -423,6 +424,7 @@ fn any_exchange() -> impl Strategy<Value = Exchange> {
             delay,
             rtt,
             limited: limited.then_some(Limit::Application),
+            limited_for: if limited { alpha } else { beta },
         },
     )
 }
