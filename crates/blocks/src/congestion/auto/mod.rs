@@ -138,7 +138,8 @@ enum Mode {
     // Why boxed: it is larger than the others, and rare.
     Competitive(Box<Competitive>),
     Policed(Policed),
-    Outage(Outage),
+    // Why boxed: it keeps the mode before.
+    Outage(Box<Outage>),
 }
 
 impl Mode {
@@ -337,7 +338,8 @@ impl Controller for Auto {
             return;
         }
         if !matches!(self.mode, Mode::Outage(_)) {
-            self.mode = Mode::Outage(Outage::new(now, self.rate));
+            let before = std::mem::replace(&mut self.mode, Mode::StartUp(StartUp::new(now)));
+            self.mode = Mode::Outage(Box::new(Outage::new(now, self.rate, before)));
             (self.drains, self.is_sending_less) = (false, false);
         }
         if let Mode::Outage(outage) = &mut self.mode {

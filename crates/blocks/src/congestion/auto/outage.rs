@@ -2,7 +2,7 @@
 //!
 //! Called when states go unanswered for longer than the path's patience (three round trips, 100 ms at least, and the
 //! queue). The rate halves each time that passes again; the first echo ends it and start-up begins at a quarter of the
-//! rate before.
+//! rate before. Where that echo tells that all that was sent has arrived, only reports were lost, and the mode before goes on.
 //!
 //! Invariant: the rate does not grow while nothing comes back.
 
@@ -11,16 +11,24 @@ use super::start_up::{self, StartUp};
 use super::{Memory, Mode};
 use segstream_base::Instant;
 
+/// All has arrived: but for so much loss, beyond one and a half times the ordinary, in no more than so many times the time in which it left,
+/// and the echo is of so many control times ago at most.
+const LOSS_MOST: f64 = 0.03;
+const SLOWER_MOST: f64 = 1.25;
+const TAUS_MOST: f64 = 2.0;
+
 /// A silence.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Outage {
     halved_at: Instant,
     rate_before: f64,
+    before: Mode,
 }
 
 impl Outage {
-    pub(super) const fn new(now: Instant, rate: f64) -> Self {
-        Self { halved_at: now, rate_before: rate }
+    /// The mode `before`, at `rate`, hears nothing more.
+    pub(super) const fn new(now: Instant, rate: f64, before: Mode) -> Self {
+        Self { halved_at: now, rate_before: rate, before }
     }
 
     /// Still nothing; returns the rate.
@@ -33,8 +41,43 @@ impl Outage {
     }
 
     /// The first echo after the silence.
-    pub(super) fn step(self, view: &View, _: &mut Memory) -> (f64, Option<Mode>) {
+    pub(super) fn step(&self, view: &View, memory: &mut Memory) -> (f64, Option<Mode>) {
+        if has_arrived(view, memory) {
+            return self.before.clone().enter(view, memory);
+        }
         let rate = start_up::first_rate(view.datagram, view.rtt).max(self.rate_before / 4.0);
         (rate, Some(Mode::StartUp(StartUp::after_outage(view.now))))
+    }
+}
+
+/// Whether what left in the silence has arrived as it left, so that only its reports were lost.
+fn has_arrived(view: &View, memory: &Memory) -> bool {
+    let is_whole = view.loss <= LOSS_MOST + 1.5 * memory.ordinary_loss(view.now);
+    is_whole && view.beta <= SLOWER_MOST * view.alpha && view.lag <= TAUS_MOST * view.tau
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::congestion::auto::delay_mode::DelayMode;
+
+    const RATE: f64 = 5e6;
+
+    /// Whether the mode before goes on after the echo.
+    fn goes_on(view: View) -> bool {
+        let outage = Outage::new(Instant::ZERO, RATE, DelayMode::new(RATE, Instant::ZERO).into());
+        let (rate, next) = outage.step(&view, &mut Memory::default());
+        assert!(rate >= RATE / 4.0, "{rate}");
+        matches!(next, Some(Mode::Delay(_)))
+    }
+
+    #[test]
+    fn when_only_reports_were_lost_the_mode_before_goes_on() {
+        let lag = 0.065;
+        let view = View { alpha: 0.2, beta: 0.2, lag, rtt: 0.06, tau: 0.06, paced: RATE, datagram: 1228.0, rate: RATE, ..View::default() };
+        assert!(goes_on(view));
+        assert!(!goes_on(View { loss: 0.2, ..view }), "what was sent was lost");
+        assert!(!goes_on(View { beta: 0.4, ..view }), "the path stood still");
+        assert!(!goes_on(View { lag: 0.5, ..view }), "the echo tells of before the silence");
     }
 }

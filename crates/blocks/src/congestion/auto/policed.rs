@@ -2,9 +2,9 @@
 //!
 //! Called by delay mode, and by start-up, when much is lost without a queue. First a trial, at a little less than what arrived: if loss
 //! goes away it was the rate, which is kept and probed now and then; if it stays, or comes back, it is ordinary
-//! (random), and no reason to send less. Once the bucket has filled again, all of the policer's rate is used until something is lost.
+//! (random), and no reason to send less. Loss in bursts stays away for a while by chance, so its trial is longer and ends with the next bursts. Once the bucket has filled again, all of the policer's rate is used until something is lost.
 //!
-//! Invariant: a trial ends after the echoes of two and a half control times.
+//! Invariant: a trial ends after the echoes of two and a half control times, or of ten.
 
 use super::delay_mode::DelayMode;
 use super::readings::View;
@@ -20,6 +20,9 @@ const ADOPTED: f64 = 0.97;
 const FILLED_AFTER: Duration = Duration::from_secs(2);
 /// A trial lasts until the echoes of so many control times have come.
 const TRIAL_TAUS: f64 = 2.5;
+/// That of loss in bursts lasts as long, since they are away for a while now and then; so many exchanges with loss say that it is not the rate.
+const TRIAL_TAUS_OF_BURSTS: f64 = 10.0;
+const LOSSES_OF_BURSTS: u32 = 2;
 /// So many exchanges with loss below the rate that got through: no policer, but others' queue.
 const LOSSES: u32 = 3;
 /// When more is tried, and how often that time doubles while the policer is found where it was. What the trials lose is then 1 % of all.
@@ -54,6 +57,8 @@ pub(super) struct Policed {
     /// What was sent a second, and the loss, before the trial.
     sent_before: f64,
     loss_before: f64,
+    /// That came in bursts.
+    bursty: bool,
     /// Since when less is sent than the policer lets through, so that the bucket fills.
     fills_since: Instant,
     /// Exchanges with loss that left in such times.
@@ -67,7 +72,17 @@ impl Policed {
         let rate = received.min(view.sent) * ADOPTED;
         let all = view.received_over_tau.min(view.sent).max(rate / ADOPTED);
         let loss_before = view.calm_loss.max(view.lasting_loss);
-        Self { rate, since: view.now, all, settled: false, sent_before: view.sent, loss_before, fills_since: view.now, losses: 0 }
+        Self {
+            rate,
+            since: view.now,
+            all,
+            settled: false,
+            sent_before: view.sent,
+            loss_before,
+            bursty: view.calm_loss_is_bursty,
+            fills_since: view.now,
+            losses: 0,
+        }
     }
 
     /// Whether all of the policer's rate is used at `now`.
@@ -75,9 +90,21 @@ impl Policed {
         self.settled && now.since(self.fills_since) >= FILLED_AFTER
     }
 
+    /// Whether a trial of loss in bursts has met some: the rate is not the cause.
+    fn bursts_go_on(&mut self, view: &View) -> bool {
+        let is_tried = self.bursty && !self.settled && view.sent_at > self.since;
+        self.losses += u32::from(is_tried && view.has_lost);
+        is_tried && self.losses >= LOSSES_OF_BURSTS
+    }
+
     pub(super) fn step(&mut self, view: &View, memory: &mut Memory) -> (f64, Option<Mode>) {
         let to_delay = |rate| (rate, Some(DelayMode::new(rate, view.now).into()));
-        if !self.settled && view.sent_at.since(self.since).as_secs_f64() > TRIAL_TAUS * view.tau {
+        if self.bursts_go_on(view) {
+            memory.learn_ordinary_loss(view.now, view.calm_loss);
+            return to_delay(self.sent_before);
+        }
+        let trial = if self.bursty { TRIAL_TAUS_OF_BURSTS } else { TRIAL_TAUS };
+        if !self.settled && view.sent_at.since(self.since).as_secs_f64() > trial * view.tau {
             if view.calm_loss > self.loss_before / 2.0 {
                 let is_ordinary = memory.learn_ordinary_loss(view.now, view.calm_loss.max(self.loss_before));
                 return to_delay(if is_ordinary { self.sent_before } else { self.rate });
@@ -117,5 +144,44 @@ impl Policed {
             return to_delay(self.rate);
         }
         (if self.uses_all(view.now) { self.all } else { self.rate }, None)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn view(at_ms: u64) -> View {
+        let now = Instant::ZERO + Duration::from_millis(at_ms);
+        View {
+            now,
+            sent_at: now,
+            tau: 0.06,
+            sent: 10e6,
+            received: 9e6,
+            received_over_tau: 9e6,
+            calm_loss: 0.06,
+            datagram: 1228.0,
+            ..View::default()
+        }
+    }
+
+    /// The mode after each of `times` in milliseconds, at which there is loss or not.
+    fn trial(bursty: bool, times: &[(u64, bool)]) -> Vec<Option<(f64, bool)>> {
+        let (mut policed, mut memory) = (Policed::new(&View { calm_loss_is_bursty: bursty, ..view(0) }), Memory::default());
+        let step = |&(at, has_lost): &(u64, bool)| {
+            let (rate, next) = policed.step(&View { has_lost, calm_loss: 0.0, ..view(at) }, &mut memory);
+            next.map(|next| (rate, matches!(next, Mode::Delay(_))))
+        };
+        times.iter().map(step).collect()
+    }
+
+    #[test]
+    fn bursts_that_go_on_at_a_lower_rate_end_their_trial_at_the_rate_before() {
+        assert_eq!(trial(true, &[(100, true), (200, false), (300, true)]), [None, None, Some((10e6, true))]);
+        // Nothing more is lost: it was the rate, which is kept until it is probed.
+        assert_eq!(trial(true, &[(100, false), (601, false), (3_000, false)]), [None; 3]);
+        // Loss that comes evenly and goes away is a policer's, and one exchange with some more does not change that.
+        assert_eq!(trial(false, &[(100, true), (200, false), (300, true)]), [None; 3]);
     }
 }

@@ -34,6 +34,10 @@ const NOISE_LEAST: f64 = 0.15;
 const NOISE_REMEMBERED: Duration = Duration::from_secs(30);
 /// Service is what was served over the time of so many datagrams at least: of three, one more or less is a third.
 const SERVICE_DATAGRAMS: f64 = 10.0;
+/// Loss comes in bursts when fewer than this part of the exchanges have some that would have if each shipment were lost by itself. A policer,
+/// which drops of each so many shipments one, makes more of them have some. Of so many shipments some are lost in any case.
+const BURSTY: f64 = 0.6;
+const SHIPMENTS_MOST: f64 = 1000.0;
 /// Loss of up to 3 % is made up for in the rate of service: it may be random, and then says nothing of service.
 const RANDOM_LOSS: f64 = 1.03;
 
@@ -103,6 +107,8 @@ pub(super) struct View {
     /// least fraction of the last two, and of the last four halves of a tau: loss in bursts leaves one out now and then.
     pub(super) calm_loss: f64,
     pub(super) calm_loss_is_significant: bool,
+    /// Whether that comes in bursts.
+    pub(super) calm_loss_is_bursty: bool,
     pub(super) calm_loss_of_two: f64,
     pub(super) calm_loss_of_four: f64,
     /// The application, not the path, was the limit.
@@ -215,6 +221,7 @@ impl Readings {
             marks: whole.marked / whole.shipments.max(1.0),
             calm_loss: calm.lost / calm.shipments.max(1.0),
             calm_loss_is_significant: is_significant(&calm),
+            calm_loss_is_bursty: is_significant(&calm) && self.is_bursty(2.0 * tau, &calm, |sample| sample.calm),
             calm_loss_of_two: self.least_loss(tau, 2, |sample| sample.calm),
             calm_loss_of_four: self.least_loss(tau, 4, |sample| sample.calm),
             limited: exchange.limited.is_some(),
@@ -403,6 +410,17 @@ impl Readings {
         sum
     }
 
+    /// Whether what is lost of `sum`, over `span`, comes in bursts: in far fewer exchanges than if each shipment were lost by itself.
+    fn is_bursty(&self, span: f64, sum: &Sample, which: impl Fn(&Sample) -> bool) -> bool {
+        let kept = 1.0 - sum.lost / sum.shipments.max(1.0);
+        let samples = self.recent(span).filter(|sample| which(sample));
+        let (with_loss, expected) = samples.fold((0.0, 0.0), |(with_loss, expected), sample| {
+            let some = f64::from(u8::from(sample.lost > 0.0));
+            (with_loss + some, expected + 1.0 - kept.powi(sample.shipments.min(SHIPMENTS_MOST) as i32))
+        });
+        with_loss < BURSTY * expected
+    }
+
     /// The least fraction lost in the newest halves of a tau, of which it takes so many; zero when there are fewer.
     fn least_loss(&self, tau: f64, halves: u32, which: impl Fn(&Sample) -> bool) -> f64 {
         let (mut least, mut missing, mut half) = (f64::INFINITY, halves, Sample::default());
@@ -460,4 +478,60 @@ fn surely_lost(sum: &Sample) -> f64 {
 /// Whether a fraction lost means something: its uncertainty is a quarter of it, or less when it is large.
 fn is_significant(sum: &Sample) -> bool {
     sum.lost >= 20.0 || (sum.lost >= 8.0 && sum.lost > 0.2 * sum.shipments)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample(shipments: f64, lost: f64) -> Sample {
+        Sample { alpha: 0.004, shipments, lost, calm: true, ..Sample::default() }
+    }
+
+    /// Whether the loss of these samples comes in bursts.
+    fn is_bursty(samples: impl Iterator<Item = Sample>) -> bool {
+        let readings = Readings { samples: samples.collect(), ..Readings::new() };
+        let sum = readings.sum(1.0, |_| true);
+        readings.is_bursty(1.0, &sum, |sample| sample.calm)
+    }
+
+    #[test]
+    fn loss_in_bursts_is_told_from_that_of_a_policer() {
+        // 5 %: eight of every four exchanges of 40, or two of each.
+        let burst = |exchange: u32| if exchange.is_multiple_of(4) { 8.0 } else { 0.0 };
+        assert!(is_bursty((0..32).map(|exchange| sample(40.0, burst(exchange)))));
+        assert!(!is_bursty((0..32).map(|_| sample(40.0, 2.0))));
+        // The same on a slow path, where an exchange covers three shipments: eight in a row of 160, or one of 20.
+        assert!(is_bursty((0..53).map(|exchange| sample(3.0, if (20..23).contains(&exchange) { 8.0 / 3.0 } else { 0.0 }))));
+        assert!(!is_bursty((0..53).map(|exchange| sample(3.0, if exchange % 7 == 3 { 1.0 } else { 0.0 }))));
+    }
+
+    /// Readings at which a queue of 10 ms stood.
+    fn queued() -> Readings {
+        Readings { queue: 0.01, was_saturated: true, ..Readings::new() }
+    }
+
+    #[test]
+    fn a_queue_stood_all_the_time_unless_the_sender_paused_for_longer() {
+        let exchange = |paused_ms| Exchange {
+            sent_at: Instant::ZERO,
+            alpha: Duration::from_millis(60),
+            beta: Duration::from_millis(60),
+            exchanges: 15,
+            sent_bytes: 600_000,
+            received_bytes: 600_000,
+            shipments: 600,
+            lost: 0,
+            marked: 0,
+            delay: 0,
+            rtt: Duration::from_millis(70),
+            limited: None,
+            limited_for: Duration::from_millis(paused_ms),
+        };
+        for (paused_ms, before, stood) in [(0, 0.01, true), (9, 0.01, true), (11, 0.01, false), (5, 0.004, false)] {
+            let mut readings = queued();
+            readings.keep(&exchange(paused_ms), 0.003, before);
+            assert_eq!(readings.samples.back().map(|sample| sample.saturated), Some(stood), "{paused_ms} ms of a queue of {before} s");
+        }
+    }
 }

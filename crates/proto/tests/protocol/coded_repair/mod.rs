@@ -144,22 +144,6 @@ impl Live {
     /// What becomes of so many segments.
     fn outcome(&self, mut transfer: Transfer, segments: u64) -> Outcome {
         let end = transfer.now + Duration::from_nanos(self.period.as_nanos() * segments);
-        if std::env::var("TRACE").is_ok() {
-            struct P(Vec<(&'static str, f64)>);
-            impl segstream_base::halves::Probe for P {
-                fn gauge(&mut self, name: &'static str, value: f64) {
-                    self.0.push((name, value));
-                }
-            }
-            let mut at = transfer.now;
-            while at < end {
-                at = at + ms(50);
-                transfer.run_to(at);
-                let mut p = P(vec![]);
-                transfer.sender.half.probe(&mut p);
-                eprintln!("T {:.2} {:?}", at.since(Instant::ZERO).as_millis_f64() / 1e3, p.0);
-            }
-        }
         transfer.run_to(end);
         assert!(transfer.finish_by(end + ms(20_000)), "not everything is judged");
         let (sent, received) = (transfer.sender.half.counters, transfer.receiver.half.counters);
@@ -230,6 +214,16 @@ fn the_fence_keeps_a_partial_promise_without_a_round_trip() {
     let ahead = Live { loss: "1e-1", tolerance, parts: Parts::Both(TARGET), ..Live::RELIABLE }.run(300, 1);
     assert!(plain.quantile(0.99) > 100.0, "{}", plain.quantile(0.99));
     assert!(ahead.quantile(0.95) < 58.0 && ahead.overhead() < 0.075, "{} at {}", ahead.quantile(0.95), ahead.overhead());
+}
+
+/// A live stream pauses behind each segment, and where states between are lost, a pause lies within an exchange: that is neither a slower path nor
+/// a policer, and reports that are lost are no outage.
+#[test]
+fn bursts_of_loss_cost_a_live_stream_no_more_at_an_automatic_rate() {
+    let bursts = Live { loss: "gilbert:rate=1%,burst=8", parts: Parts::Both(TARGET), ..Live::RELIABLE };
+    let (fixed, auto) = (bursts.pooled(500), Live { is_auto: true, ..bursts }.pooled(700));
+    assert!(auto.quantile(0.95) < 65.0 && auto.quantile(1.0) < 200.0, "{} and {} ms", auto.quantile(0.95), auto.quantile(1.0));
+    assert!(auto.quantile(0.99) < fixed.quantile(0.99) + 15.0, "{} ms, fixed {}", auto.quantile(0.99), fixed.quantile(0.99));
 }
 
 /// At 1e-1 the last units of a segment and the state in front of its repair units are lost together once in a hundred segments. What
