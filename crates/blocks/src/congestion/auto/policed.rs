@@ -45,6 +45,15 @@ pub(super) fn is_suspicious(view: &View, memory: &Memory) -> bool {
     !view.limited && !has_queue && view.calm_loss_is_significant && view.calm_loss > most && lasting > most / 2.0
 }
 
+/// What got through.
+///
+/// Why the most of the last rounds where the application pauses: the mean over a pause is no rate that a path had. Why else no more than was
+/// sent: what arrives at once, as after a pause of the receiver, is no rate either.
+fn got_through(view: &View) -> f64 {
+    let received = if view.noise > 0.0 { view.best } else { view.received };
+    if view.pauses || view.calm_loss_is_bursty { view.best } else { received.min(view.sent) }
+}
+
 /// A trial, or its outcome.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Policed {
@@ -67,9 +76,7 @@ pub(super) struct Policed {
 
 impl Policed {
     pub(super) fn new(view: &View) -> Self {
-        // Why no more than was sent: what arrives at once, as after a pause of the receiver, is no rate.
-        let received = if view.noise > 0.0 { view.best } else { view.received };
-        let rate = received.min(view.sent) * ADOPTED;
+        let rate = got_through(view) * ADOPTED;
         let all = view.received_over_tau.min(view.sent).max(rate / ADOPTED);
         let loss_before = view.calm_loss.max(view.lasting_loss);
         Self {
@@ -77,7 +84,7 @@ impl Policed {
             since: view.now,
             all,
             settled: false,
-            sent_before: view.sent,
+            sent_before: view.sent.max(rate / ADOPTED),
             loss_before,
             bursty: view.calm_loss_is_bursty,
             fills_since: view.now,
@@ -111,7 +118,7 @@ impl Policed {
             }
             if view.calm_loss > LOSS_MOST / 2.0 {
                 // Why: what got through before was too much to go by, as where noise or a burst has gone into it.
-                let rate = view.received.min(self.rate) * ADOPTED;
+                let rate = got_through(view).min(self.rate) * ADOPTED;
                 *self = Self { rate, all: rate / ADOPTED, since: view.now, fills_since: view.now, loss_before: view.calm_loss, ..*self };
                 return (self.rate, None);
             }

@@ -111,8 +111,9 @@ pub(super) struct View {
     pub(super) calm_loss_is_bursty: bool,
     pub(super) calm_loss_of_two: f64,
     pub(super) calm_loss_of_four: f64,
-    /// The application, not the path, was the limit.
+    /// The application, not the path, was the limit, in this exchange and in any of the last two tau.
     pub(super) limited: bool,
+    pub(super) pauses: bool,
     /// The rate paced at now.
     pub(super) rate: f64,
     /// The size of a full packet, and its time at the highest rate of service seen.
@@ -225,6 +226,7 @@ impl Readings {
             calm_loss_of_two: self.least_loss(tau, 2, |sample| sample.calm),
             calm_loss_of_four: self.least_loss(tau, 4, |sample| sample.calm),
             limited: exchange.limited.is_some(),
+            pauses: self.recent(2.0 * tau).any(|sample| sample.limited),
             rate: context.rate,
             datagram: context.datagram,
             datagram_time: context.memory.datagram_time(context.datagram),
@@ -410,15 +412,20 @@ impl Readings {
         sum
     }
 
-    /// Whether what is lost of `sum`, over `span`, comes in bursts: in far fewer exchanges than if each shipment were lost by itself.
+    /// Whether what is lost of `sum`, over `span`, comes in bursts: in far fewer exchanges since the first with loss than if each shipment were
+    /// lost by itself.
     fn is_bursty(&self, span: f64, sum: &Sample, which: impl Fn(&Sample) -> bool) -> bool {
         let kept = 1.0 - sum.lost / sum.shipments.max(1.0);
-        let samples = self.recent(span).filter(|sample| which(sample));
-        let (with_loss, expected) = samples.fold((0.0, 0.0), |(with_loss, expected), sample| {
-            let some = f64::from(u8::from(sample.lost > 0.0));
-            (with_loss + some, expected + 1.0 - kept.powi(sample.shipments.min(SHIPMENTS_MOST) as i32))
-        });
-        with_loss < BURSTY * expected
+        let (mut with_loss, mut expected, mut expected_since) = (0.0, 0.0, 0.0);
+        for sample in self.recent(span).filter(|sample| which(sample)) {
+            expected += 1.0 - kept.powi(sample.shipments.min(SHIPMENTS_MOST) as i32);
+            if sample.lost > 0.0 {
+                with_loss += 1.0;
+                // Why: of a policer that has just been met, what was before says nothing.
+                expected_since = expected;
+            }
+        }
+        with_loss < BURSTY * expected_since
     }
 
     /// The least fraction lost in the newest halves of a tau, of which it takes so many; zero when there are fewer.
@@ -501,8 +508,8 @@ mod tests {
         let burst = |exchange: u32| if exchange.is_multiple_of(4) { 8.0 } else { 0.0 };
         assert!(is_bursty((0..32).map(|exchange| sample(40.0, burst(exchange)))));
         assert!(!is_bursty((0..32).map(|_| sample(40.0, 2.0))));
-        // The same on a slow path, where an exchange covers three shipments: eight in a row of 160, or one of 20.
-        assert!(is_bursty((0..53).map(|exchange| sample(3.0, if (20..23).contains(&exchange) { 8.0 / 3.0 } else { 0.0 }))));
+        // Of a policer that was met in the middle, and on a slow path, where an exchange covers three shipments.
+        assert!(!is_bursty((0..32).map(|exchange| sample(40.0, if exchange < 16 { 0.0 } else { 4.0 }))));
         assert!(!is_bursty((0..53).map(|exchange| sample(3.0, if exchange % 7 == 3 { 1.0 } else { 0.0 }))));
     }
 

@@ -226,6 +226,19 @@ fn bursts_of_loss_cost_a_live_stream_no_more_at_an_automatic_rate() {
     assert!(auto.quantile(0.99) < fixed.quantile(0.99) + 15.0, "{} ms, fixed {}", auto.quantile(0.99), fixed.quantile(0.99));
 }
 
+/// A burst that takes most of what a stream with pauses sends in a few round trips looks like a policer; each of these runs once waited for seconds.
+#[test]
+fn a_stream_that_pauses_is_not_slowed_down_by_a_burst() {
+    let stream = Live { is_auto: true, period: ms(20), ..Live::RELIABLE };
+    let few = "gilbert:rate=1%,burst=8";
+    let long = "gilbert:rate=3%,burst=20";
+    for (megabits, round_trip, load, loss, seed) in [(5, 40, 40, few, 5), (20, 20, 60, long, 5), (100, 20, 60, few, 3), (10, 60, 60, long, 5)] {
+        let stream = Live { megabits, round_trip, loss, segment_bytes: megabits * 25 * load, ..stream };
+        let outcome = stream.run(700, seed);
+        assert!(outcome.quantile(1.0) < 400.0, "{megabits} Mbit/s, {round_trip} ms, seed {seed}: {} ms", outcome.quantile(1.0));
+    }
+}
+
 /// At 1e-1 the last units of a segment and the state in front of its repair units are lost together once in a hundred segments. What
 /// says that the segment has ended must not be the next one, 26 ms after the beginning of this one, which takes 23.
 #[test]
