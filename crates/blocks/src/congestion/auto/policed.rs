@@ -39,10 +39,10 @@ const KNOWN: Duration = Duration::from_secs(2);
 pub(super) fn is_suspicious(view: &View, memory: &Memory) -> bool {
     let most = LOSS_MOST + 1.5 * memory.ordinary_loss(view.now);
     let is_known = memory.policer_at.is_some_and(|at| view.now.since(at) < KNOWN);
-    let lasting = if is_known { view.calm_loss_of_two } else { view.calm_loss_of_four };
+    let lasting = if is_known { view.calm_loss.least_of_two } else { view.calm_loss.least_of_four };
     // Why the best service: a share that others' queue has cut down, whose target is long, must not make that queue look short.
     let has_queue = view.queue > law::target(memory.service_most, view.datagram);
-    !view.limited && !has_queue && view.calm_loss_is_significant && view.calm_loss > most && lasting > most / 2.0
+    !view.limited && !has_queue && view.calm_loss.is_significant && view.calm_loss.fraction > most && lasting > most / 2.0
 }
 
 /// What got through.
@@ -51,7 +51,7 @@ pub(super) fn is_suspicious(view: &View, memory: &Memory) -> bool {
 /// sent: what arrives at once, as after a pause of the receiver, is no rate either.
 fn got_through(view: &View) -> f64 {
     let received = if view.noise > 0.0 { view.best } else { view.received };
-    if view.pauses || view.calm_loss_is_bursty { view.best } else { received.min(view.sent) }
+    if view.pauses || view.calm_loss.is_bursty { view.best } else { received.min(view.sent) }
 }
 
 /// A trial, or its outcome.
@@ -78,7 +78,7 @@ impl Policed {
     pub(super) fn new(view: &View) -> Self {
         let rate = got_through(view) * ADOPTED;
         let all = view.received_over_tau.min(view.sent).max(rate / ADOPTED);
-        let loss_before = view.calm_loss.max(view.lasting_loss);
+        let loss_before = view.calm_loss.fraction.max(view.lasting_loss);
         Self {
             rate,
             since: view.now,
@@ -86,7 +86,7 @@ impl Policed {
             settled: false,
             sent_before: view.sent.max(rate / ADOPTED),
             loss_before,
-            bursty: view.calm_loss_is_bursty,
+            bursty: view.calm_loss.is_bursty,
             fills_since: view.now,
             losses: 0,
         }
@@ -107,19 +107,26 @@ impl Policed {
     pub(super) fn step(&mut self, view: &View, memory: &mut Memory) -> (f64, Option<Mode>) {
         let to_delay = |rate| (rate, Some(DelayMode::new(rate, view.now).into()));
         if self.bursts_go_on(view) {
-            memory.learn_ordinary_loss(view.now, view.calm_loss);
+            memory.learn_ordinary_loss(view.now, view.calm_loss.fraction);
             return to_delay(self.sent_before);
         }
         let trial = if self.bursty { TRIAL_TAUS_OF_BURSTS } else { TRIAL_TAUS };
         if !self.settled && view.sent_at.since(self.since).as_secs_f64() > trial * view.tau {
-            if view.calm_loss > self.loss_before / 2.0 {
-                let is_ordinary = memory.learn_ordinary_loss(view.now, view.calm_loss.max(self.loss_before));
+            if view.calm_loss.fraction > self.loss_before / 2.0 {
+                let is_ordinary = memory.learn_ordinary_loss(view.now, view.calm_loss.fraction.max(self.loss_before));
                 return to_delay(if is_ordinary { self.sent_before } else { self.rate });
             }
-            if view.calm_loss > LOSS_MOST / 2.0 {
+            if view.calm_loss.fraction > LOSS_MOST / 2.0 {
                 // Why: what got through before was too much to go by, as where noise or a burst has gone into it.
                 let rate = got_through(view).min(self.rate) * ADOPTED;
-                *self = Self { rate, all: rate / ADOPTED, since: view.now, fills_since: view.now, loss_before: view.calm_loss, ..*self };
+                *self = Self {
+                    rate,
+                    all: rate / ADOPTED,
+                    since: view.now,
+                    fills_since: view.now,
+                    loss_before: view.calm_loss.fraction,
+                    ..*self
+                };
                 return (self.rate, None);
             }
             let is_known = memory.policer_at.is_some_and(|at| view.now.since(at) < KNOWN);
@@ -143,7 +150,7 @@ impl Policed {
             if is_suspicious(view, memory) {
                 // Why ordinary and yet at this rate: below a policer's rate nothing is lost, so these are bursts; or the policer
                 // has others to serve now, and then the rate before would be too much.
-                memory.learn_ordinary_loss(view.now, view.calm_loss);
+                memory.learn_ordinary_loss(view.now, view.calm_loss.fraction);
                 return to_delay(self.rate);
             }
         }
@@ -156,6 +163,7 @@ impl Policed {
 
 #[cfg(test)]
 mod tests {
+    use super::super::readings::CalmLoss;
     use super::*;
 
     fn view(at_ms: u64) -> View {
@@ -167,7 +175,7 @@ mod tests {
             sent: 10e6,
             received: 9e6,
             received_over_tau: 9e6,
-            calm_loss: 0.06,
+            calm_loss: CalmLoss { fraction: 0.06, ..CalmLoss::default() },
             datagram: 1228.0,
             ..View::default()
         }
@@ -175,9 +183,12 @@ mod tests {
 
     /// The mode after each of `times` in milliseconds, at which there is loss or not.
     fn trial(bursty: bool, times: &[(u64, bool)]) -> Vec<Option<(f64, bool)>> {
-        let (mut policed, mut memory) = (Policed::new(&View { calm_loss_is_bursty: bursty, ..view(0) }), Memory::default());
+        let (mut policed, mut memory) = (
+            Policed::new(&View { calm_loss: CalmLoss { is_bursty: bursty, fraction: 0.06, ..CalmLoss::default() }, ..view(0) }),
+            Memory::default(),
+        );
         let step = |&(at, has_lost): &(u64, bool)| {
-            let (rate, next) = policed.step(&View { has_lost, calm_loss: 0.0, ..view(at) }, &mut memory);
+            let (rate, next) = policed.step(&View { has_lost, calm_loss: CalmLoss::default(), ..view(at) }, &mut memory);
             next.map(|next| (rate, matches!(next, Mode::Delay(_))))
         };
         times.iter().map(step).collect()

@@ -103,14 +103,8 @@ pub(super) struct View {
     pub(super) loss: f64,
     pub(super) lasting_loss: f64,
     pub(super) marks: f64,
-    /// Fraction lost over two tau while the queue was short, whether so many were that it means something, and the
-    /// least fraction of the last two, and of the last four halves of a tau: loss in bursts leaves one out now and then.
-    pub(super) calm_loss: f64,
-    pub(super) calm_loss_is_significant: bool,
-    /// Whether that comes in bursts.
-    pub(super) calm_loss_is_bursty: bool,
-    pub(super) calm_loss_of_two: f64,
-    pub(super) calm_loss_of_four: f64,
+    /// What was lost while the queue was short.
+    pub(super) calm_loss: CalmLoss,
     /// The application, not the path, was the limit, in this exchange and in any of the last two tau.
     pub(super) limited: bool,
     pub(super) pauses: bool,
@@ -119,6 +113,19 @@ pub(super) struct View {
     /// The size of a full packet, and its time at the highest rate of service seen.
     pub(super) datagram: f64,
     pub(super) datagram_time: f64,
+}
+
+/// What was lost while the queue was short.
+#[derive(Clone, Copy, Debug)]
+#[cfg_attr(test, derive(Default))]
+pub(super) struct CalmLoss {
+    /// The fraction over two tau, whether so much was lost that it means something, and whether that comes in bursts.
+    pub(super) fraction: f64,
+    pub(super) is_significant: bool,
+    pub(super) is_bursty: bool,
+    /// The least fraction of the last two, and of the last four halves of a tau: loss in bursts leaves one out now and then.
+    pub(super) least_of_two: f64,
+    pub(super) least_of_four: f64,
 }
 
 /// The filter.
@@ -182,7 +189,6 @@ impl Readings {
         self.keep(exchange, law::target(context.rate, context.datagram), before);
 
         let (whole, half) = (self.sum(tau, |_| true), self.sum(tau / 2.0, |_| true));
-        let calm = self.sum(2.0 * tau, |sample| sample.calm);
         let (lag, paced) = self.paced_since(now, exchange.sent_at);
         let ordinary_loss = context.memory.ordinary_loss(now);
         self.note_delivery(exchange, (whole, tau), noise, ordinary_loss);
@@ -220,11 +226,7 @@ impl Readings {
             loss: whole.lost / whole.shipments.max(1.0),
             lasting_loss: self.least_loss(tau, 2, |_| true).min(surely_lost(&whole)),
             marks: whole.marked / whole.shipments.max(1.0),
-            calm_loss: calm.lost / calm.shipments.max(1.0),
-            calm_loss_is_significant: is_significant(&calm),
-            calm_loss_is_bursty: is_significant(&calm) && self.is_bursty(2.0 * tau, &calm, |sample| sample.calm),
-            calm_loss_of_two: self.least_loss(tau, 2, |sample| sample.calm),
-            calm_loss_of_four: self.least_loss(tau, 4, |sample| sample.calm),
+            calm_loss: self.calm_loss(tau),
             limited: exchange.limited.is_some(),
             pauses: self.recent(2.0 * tau).any(|sample| sample.limited),
             rate: context.rate,
@@ -410,6 +412,20 @@ impl Readings {
             sum.marked += sample.marked;
         }
         sum
+    }
+
+    /// What was lost while the queue was short.
+    fn calm_loss(&self, tau: f64) -> CalmLoss {
+        let is_calm = |sample: &Sample| sample.calm;
+        let sum = self.sum(2.0 * tau, is_calm);
+        let is_significant = is_significant(&sum);
+        CalmLoss {
+            fraction: sum.lost / sum.shipments.max(1.0),
+            is_significant,
+            is_bursty: is_significant && self.is_bursty(2.0 * tau, &sum, is_calm),
+            least_of_two: self.least_loss(tau, 2, is_calm),
+            least_of_four: self.least_loss(tau, 4, is_calm),
+        }
     }
 
     /// Whether what is lost of `sum`, over `span`, comes in bursts: in far fewer exchanges since the first with loss than if each shipment were

@@ -232,7 +232,9 @@ fn a_stream_that_pauses_is_not_slowed_down_by_a_burst() {
     let stream = Live { is_auto: true, period: ms(20), ..Live::RELIABLE };
     let few = "gilbert:rate=1%,burst=8";
     let long = "gilbert:rate=3%,burst=20";
-    for (megabits, round_trip, load, loss, seed) in [(5, 40, 40, few, 5), (20, 20, 60, long, 5), (100, 20, 60, few, 3), (10, 60, 60, long, 5)] {
+    for (megabits, round_trip, load, loss, seed) in
+        [(5, 40, 40, few, 5), (20, 20, 60, long, 5), (100, 20, 60, few, 3), (10, 60, 60, long, 5)]
+    {
         let stream = Live { megabits, round_trip, loss, segment_bytes: megabits * 25 * load, ..stream };
         let outcome = stream.run(700, seed);
         assert!(outcome.quantile(1.0) < 400.0, "{megabits} Mbit/s, {round_trip} ms, seed {seed}: {} ms", outcome.quantile(1.0));
