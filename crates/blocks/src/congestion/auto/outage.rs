@@ -11,8 +11,8 @@ use super::start_up::{self, StartUp};
 use super::{Memory, Mode};
 use segstream_base::Instant;
 
-/// All has arrived: but for so much loss, beyond one and a half times the ordinary, in no more than so many times the time in which it left,
-/// and the echo is of so many control times ago at most.
+/// What was sent in the silence has arrived if at most so much of it was lost, beyond one and a half times the ordinary loss, if it arrived in
+/// at most so many times the time in which it left, and if the echo left at most so many control times ago.
 const LOSS_MOST: f64 = 0.03;
 const SLOWER_MOST: f64 = 1.25;
 const TAUS_MOST: f64 = 2.0;

@@ -2,9 +2,10 @@
 //!
 //! Called by delay mode, and by start-up, when much is lost without a queue. First a trial, at a little less than what arrived: if loss
 //! goes away it was the rate, which is kept and probed now and then; if it stays, or comes back, it is ordinary
-//! (random), and no reason to send less. Loss in bursts stays away for a while by chance, so its trial is longer and ends with the next bursts. Once the bucket has filled again, all of the policer's rate is used until something is lost.
+//! (random), and no reason to send less. Loss in bursts stays away for a while by chance, so its trial is longer and ends with the next
+//! bursts. Once the bucket has filled again, all of the policer's rate is used until something is lost.
 //!
-//! Invariant: a trial ends after the echoes of two and a half control times, or of ten.
+//! Invariant: a trial ends after the echoes of two and a half control times, or of ten where the loss came in bursts.
 
 use super::delay_mode::DelayMode;
 use super::readings::View;
@@ -20,7 +21,8 @@ const ADOPTED: f64 = 0.97;
 const FILLED_AFTER: Duration = Duration::from_secs(2);
 /// A trial lasts until the echoes of so many control times have come.
 const TRIAL_TAUS: f64 = 2.5;
-/// That of loss in bursts lasts as long, since they are away for a while now and then; so many exchanges with loss say that it is not the rate.
+/// One of loss in bursts, which stay away for a while now and then, lasts so many; so many exchanges with loss end it: the rate is not the
+/// cause.
 const TRIAL_TAUS_OF_BURSTS: f64 = 10.0;
 const LOSSES_OF_BURSTS: u32 = 2;
 /// So many exchanges with loss below the rate that got through: no policer, but others' queue.
@@ -45,10 +47,10 @@ pub(super) fn is_suspicious(view: &View, memory: &Memory) -> bool {
     !view.limited && !has_queue && view.calm_loss.is_significant && view.calm_loss.fraction > most && lasting > most / 2.0
 }
 
-/// What got through.
+/// The rate that got through.
 ///
-/// Why the most of the last rounds where the application pauses: the mean over a pause is no rate that a path had. Why else no more than was
-/// sent: what arrives at once, as after a pause of the receiver, is no rate either.
+/// Why the most of the last rounds where the application pauses, or the loss comes in bursts: the mean over a pause or a burst is no rate that
+/// the path had. Why else no more than was sent: what arrives at once, as after a pause of the receiver, is no rate either.
 fn got_through(view: &View) -> f64 {
     let received = if view.noise > 0.0 { view.best } else { view.received };
     if view.pauses || view.calm_loss.is_bursty { view.best } else { received.min(view.sent) }
