@@ -36,6 +36,16 @@ enum Crossed {
     Waits(Option<Passage>),
 }
 
+/// Offers the packet `number` to the shared link and then to the path.
+fn cross_both(link: &mut Entry, path: &mut ScheduledPath, number: u64, now: Instant, packet: PathPacket) -> Crossed {
+    let Some(shared) = link.cross(number, now, packet.bytes, packet.ecn) else { return Crossed::Waits(None) };
+    let Some(at) = link.behind(&shared, packet.bytes) else { return Crossed::Decided(shared) };
+    match path.offer(at, packet, number) {
+        Some(own) => Crossed::Decided(link.through(&shared, own, packet.bytes)),
+        None => Crossed::Waits(Some(shared)),
+    }
+}
+
 /// A packet in flight.
 #[derive(Clone, Debug)]
 pub(crate) struct Flight<P> {
@@ -324,20 +334,9 @@ impl<P: Packet> Channel<P> {
     // Why always: mostly it is the path's decision handed on, and a call would copy that once more.
     #[inline(always)]
     fn cross(&mut self, number: u64, now: Instant, bytes: Bytes, ecn: Option<Ecn>) -> Crossed {
-        if self.shared.is_some() {
-            return self.cross_both(number, now, bytes, ecn);
-        }
-        self.path.offer(now, entering(bytes, ecn), number).map_or(Crossed::Waits(None), Crossed::Decided)
-    }
-
-    /// Offers a packet to the shared link and then to the path.
-    fn cross_both(&mut self, number: u64, now: Instant, bytes: Bytes, ecn: Option<Ecn>) -> Crossed {
-        let Some(link) = &mut self.shared else { return Crossed::Waits(None) };
-        let Some(shared) = link.cross(number, now, bytes, ecn) else { return Crossed::Waits(None) };
-        let Some(at) = link.behind(&shared, bytes) else { return Crossed::Decided(shared) };
-        match self.path.offer(at, entering(bytes, ecn), number) {
-            Some(own) => Crossed::Decided(link.through(&shared, own, bytes)),
-            None => Crossed::Waits(Some(shared)),
+        match &mut self.shared {
+            None => self.path.offer(now, entering(bytes, ecn), number).map_or(Crossed::Waits(None), Crossed::Decided),
+            Some(link) => cross_both(link, &mut self.path, number, now, entering(bytes, ecn)),
         }
     }
 

@@ -44,7 +44,7 @@ pub enum Limit {
 }
 
 /// One echoed state exchange, compared with the one before it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Exchange {
     /// When this state packet was sent, by the sender's clock.
     pub sent_at: Instant,

@@ -127,12 +127,8 @@ mod tests {
             sent_bytes: sent,
             received_bytes: received,
             shipments: 1,
-            lost: 0,
-            marked: 0,
-            delay: 0,
             rtt: ms(40),
-            limited: None,
-            limited_for: Duration::ZERO,
+            ..Exchange::default()
         }
     }
 

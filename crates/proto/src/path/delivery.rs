@@ -242,7 +242,6 @@ mod tests {
     fn exchange(lost: u64, marked: u64) -> Exchange {
         let sent_bytes = 10_000;
         Exchange {
-            sent_at: Instant::ZERO,
             alpha: Duration::from_millis(1),
             beta: Duration::from_millis(1),
             exchanges: 1,
@@ -251,10 +250,8 @@ mod tests {
             shipments: 10,
             lost,
             marked,
-            delay: 0,
             rtt: Duration::from_millis(40),
-            limited: None,
-            limited_for: Duration::ZERO,
+            ..Exchange::default()
         }
     }
 

@@ -66,6 +66,11 @@ impl Memory {
         self.loss.get(now, LOSS_BELIEVED)
     }
 
+    /// The loss from which on so much is `beyond` what is ordinary, which itself varies by half.
+    pub(super) fn loss_beyond_ordinary(&self, now: Instant, beyond: f64) -> f64 {
+        beyond + 1.5 * self.ordinary_loss(now)
+    }
+
     /// Sending less has not lowered this loss; returns whether it counts as ordinary.
     pub(super) fn learn_ordinary_loss(&mut self, now: Instant, loss: f64) -> bool {
         let is_ordinary = loss < ORDINARY_MOST;

@@ -338,8 +338,7 @@ impl Controller for Auto {
             return;
         }
         if !matches!(self.mode, Mode::Outage(_)) {
-            let before = std::mem::replace(&mut self.mode, Mode::StartUp(StartUp::new(now)));
-            self.mode = Mode::Outage(Box::new(Outage::new(now, self.rate, before)));
+            self.mode = Mode::Outage(Box::new(Outage::new(now, self.rate, self.mode.clone())));
             (self.drains, self.is_sending_less) = (false, false);
         }
         if let Mode::Outage(outage) = &mut self.mode {

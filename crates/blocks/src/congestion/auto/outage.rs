@@ -11,8 +11,7 @@ use super::start_up::{self, StartUp};
 use super::{Memory, Mode};
 use segstream_base::Instant;
 
-/// What was sent in the silence has arrived if at most so much of it was lost, beyond one and a half times the ordinary loss, if it arrived in
-/// at most so many times the time in which it left, and if the echo left at most so many control times ago.
+/// What was sent in the silence has arrived if at most so much of it was lost beyond the ordinary, if it arrived in at most so many times the time in which it left, and if the echo left at most so many control times ago.
 const LOSS_MOST: f64 = 0.03;
 const SLOWER_MOST: f64 = 1.25;
 const TAUS_MOST: f64 = 2.0;
@@ -52,7 +51,7 @@ impl Outage {
 
 /// Whether what left in the silence has arrived as it left, so that only its reports were lost.
 fn has_arrived(view: &View, memory: &Memory) -> bool {
-    let is_whole = view.loss <= LOSS_MOST + 1.5 * memory.ordinary_loss(view.now);
+    let is_whole = view.loss <= memory.loss_beyond_ordinary(view.now, LOSS_MOST);
     is_whole && view.beta <= SLOWER_MOST * view.alpha && view.lag <= TAUS_MOST * view.tau
 }
 

@@ -39,7 +39,7 @@ const KNOWN: Duration = Duration::from_secs(2);
 /// has gone down by the end of a trial, and would be taken for a policer whose rate falls from trial to trial. Where a policer
 /// was found a moment ago half the time says enough, and half as much is lost to it.
 pub(super) fn is_suspicious(view: &View, memory: &Memory) -> bool {
-    let most = LOSS_MOST + 1.5 * memory.ordinary_loss(view.now);
+    let most = memory.loss_beyond_ordinary(view.now, LOSS_MOST);
     let is_known = memory.policer_at.is_some_and(|at| view.now.since(at) < KNOWN);
     let lasting = if is_known { view.calm_loss.least_of_two } else { view.calm_loss.least_of_four };
     // Why the best service: a share that others' queue has cut down, whose target is long, must not make that queue look short.

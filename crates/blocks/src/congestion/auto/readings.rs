@@ -105,8 +105,9 @@ pub(super) struct View {
     pub(super) marks: f64,
     /// What was lost while the queue was short.
     pub(super) calm_loss: CalmLoss,
-    /// The application, not the path, was the limit, in this exchange and in any of the last two tau.
+    /// The application, not the path, was the limit.
     pub(super) limited: bool,
+    /// It was in some exchange of the last two tau.
     pub(super) pauses: bool,
     /// The rate paced at now.
     pub(super) rate: f64,
@@ -418,30 +419,14 @@ impl Readings {
     fn calm_loss(&self, tau: f64) -> CalmLoss {
         let is_calm = |sample: &Sample| sample.calm;
         let sum = self.sum(2.0 * tau, is_calm);
-        let is_significant = is_significant(&sum);
+        let (fraction, is_significant) = (sum.lost / sum.shipments.max(1.0), is_significant(&sum));
         CalmLoss {
-            fraction: sum.lost / sum.shipments.max(1.0),
+            fraction,
             is_significant,
-            is_bursty: is_significant && self.is_bursty(2.0 * tau, &sum, is_calm),
+            is_bursty: is_significant && is_bursty(self.recent(2.0 * tau).filter(|sample| is_calm(sample)), fraction),
             least_of_two: self.least_loss(tau, 2, is_calm),
             least_of_four: self.least_loss(tau, 4, is_calm),
         }
-    }
-
-    /// Whether what is lost of `sum`, over `span`, comes in bursts: in far fewer exchanges since the first with loss than if each shipment were
-    /// lost by itself.
-    fn is_bursty(&self, span: f64, sum: &Sample, which: impl Fn(&Sample) -> bool) -> bool {
-        let kept = 1.0 - sum.lost / sum.shipments.max(1.0);
-        let (mut with_loss, mut expected, mut expected_since) = (0.0, 0.0, 0.0);
-        for sample in self.recent(span).filter(|sample| which(sample)) {
-            expected += 1.0 - kept.powi(sample.shipments.min(SHIPMENTS_MOST) as i32);
-            if sample.lost > 0.0 {
-                with_loss += 1.0;
-                // Why: of a policer that has just been met, what was before says nothing.
-                expected_since = expected;
-            }
-        }
-        with_loss < BURSTY * expected_since
     }
 
     /// The least fraction lost in the newest halves of a tau, of which it takes so many; zero when there are fewer.
@@ -503,30 +488,45 @@ fn is_significant(sum: &Sample) -> bool {
     sum.lost >= 20.0 || (sum.lost >= 8.0 && sum.lost > 0.2 * sum.shipments)
 }
 
+/// Whether the `fraction` that is lost in these samples, newest first, comes in bursts: in far fewer of those since the first with loss than if
+/// each shipment were lost by itself.
+fn is_bursty<'a>(samples: impl Iterator<Item = &'a Sample>, fraction: f64) -> bool {
+    let (mut with_loss, mut expected, mut expected_since) = (0.0, 0.0, 0.0);
+    for sample in samples {
+        expected += 1.0 - (1.0 - fraction).powi(sample.shipments.min(SHIPMENTS_MOST) as i32);
+        if sample.lost > 0.0 {
+            with_loss += 1.0;
+            // Why: of a policer that has just been met, what was before says nothing.
+            expected_since = expected;
+        }
+    }
+    with_loss < BURSTY * expected_since
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn sample(shipments: f64, lost: f64) -> Sample {
-        Sample { alpha: 0.004, shipments, lost, calm: true, ..Sample::default() }
+        Sample { shipments, lost, ..Sample::default() }
     }
 
-    /// Whether the loss of these samples comes in bursts.
-    fn is_bursty(samples: impl Iterator<Item = Sample>) -> bool {
-        let readings = Readings { samples: samples.collect(), ..Readings::new() };
-        let sum = readings.sum(1.0, |_| true);
-        readings.is_bursty(1.0, &sum, |sample| sample.calm)
+    /// Whether the loss of these samples, oldest first, comes in bursts.
+    fn has_bursts(samples: impl DoubleEndedIterator<Item = Sample>) -> bool {
+        let newest_first: Vec<_> = samples.rev().collect();
+        let sum = |of: fn(&Sample) -> f64| newest_first.iter().map(of).sum::<f64>();
+        is_bursty(newest_first.iter(), sum(|sample| sample.lost) / sum(|sample| sample.shipments))
     }
 
     #[test]
     fn loss_in_bursts_is_told_from_that_of_a_policer() {
         // 5 %: eight of every four exchanges of 40, or two of each.
         let burst = |exchange: u32| if exchange.is_multiple_of(4) { 8.0 } else { 0.0 };
-        assert!(is_bursty((0..32).map(|exchange| sample(40.0, burst(exchange)))));
-        assert!(!is_bursty((0..32).map(|_| sample(40.0, 2.0))));
+        assert!(has_bursts((0..32).map(|exchange| sample(40.0, burst(exchange)))));
+        assert!(!has_bursts((0..32).map(|_| sample(40.0, 2.0))));
         // Of a policer that was met in the middle, and on a slow path, where an exchange covers three shipments.
-        assert!(!is_bursty((0..32).map(|exchange| sample(40.0, if exchange < 16 { 0.0 } else { 4.0 }))));
-        assert!(!is_bursty((0..53).map(|exchange| sample(3.0, if exchange % 7 == 3 { 1.0 } else { 0.0 }))));
+        assert!(!has_bursts((0..32).map(|exchange| sample(40.0, if exchange < 16 { 0.0 } else { 4.0 }))));
+        assert!(!has_bursts((0..53).map(|exchange| sample(3.0, if exchange % 7 == 3 { 1.0 } else { 0.0 }))));
     }
 
     /// Readings at which a queue of 10 ms stood.
@@ -536,21 +536,7 @@ mod tests {
 
     #[test]
     fn a_queue_stood_all_the_time_unless_the_sender_paused_for_longer() {
-        let exchange = |paused_ms| Exchange {
-            sent_at: Instant::ZERO,
-            alpha: Duration::from_millis(60),
-            beta: Duration::from_millis(60),
-            exchanges: 15,
-            sent_bytes: 600_000,
-            received_bytes: 600_000,
-            shipments: 600,
-            lost: 0,
-            marked: 0,
-            delay: 0,
-            rtt: Duration::from_millis(70),
-            limited: None,
-            limited_for: Duration::from_millis(paused_ms),
-        };
+        let exchange = |paused_ms| Exchange { limited_for: Duration::from_millis(paused_ms), ..Exchange::default() };
         for (paused_ms, before, stood) in [(0, 0.01, true), (9, 0.01, true), (11, 0.01, false), (5, 0.004, false)] {
             let mut readings = queued();
             readings.keep(&exchange(paused_ms), 0.003, before);

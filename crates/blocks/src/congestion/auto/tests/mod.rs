@@ -375,11 +375,8 @@ fn tell_what_came_at_once(controller: &mut Auto, lost: u64) -> Vec<u64> {
             received_bytes: sent_bytes * (100 - lost) / 100,
             shipments: 100,
             lost,
-            marked: 0,
-            delay: 0,
             rtt: Duration::from_millis(60),
-            limited: None,
-            limited_for: Duration::ZERO,
+            ..Exchange::default()
         };
         controller.on_exchange(sent_at + Duration::from_millis(60), &exchange);
         controller.rate().bits_per_second()
