@@ -234,17 +234,19 @@ impl DelayMode {
 
     /// Those whose queue loss has come with, from one slot into the next.
     ///
-    /// Why so long: of a newcomer that overshoots it comes for a moment, and the drain between the slots shows him the base delay.
+    /// Why so long: of a newcomer that overshoots it comes for a moment, and the drain between the slots shows him the base delay. Why once
+    /// more in the next: a burst that is lost anywhere on the path lasts some exchanges, and would else be taken for others if it met a short
+    /// queue at the end of a slot.
     fn loses_to_others(&mut self, view: &View, target: f64) -> Option<Others> {
         if view.now.since(self.since) < SETTLED {
             return None;
         }
-        self.queue_loss.record(view, target + view.noise);
+        let comes_again = self.queue_loss.record(view, target + view.noise);
         if !self.queue_loss.is_significant() || view.limited {
             self.lost_in = None;
             return None;
         }
-        (*self.lost_in.get_or_insert(view.slot) != view.slot).then_some(Others { kind: None })
+        (*self.lost_in.get_or_insert(view.slot) != view.slot && comes_again).then_some(Others { kind: None })
     }
 
     /// Whether the queue is being drained now.

@@ -31,18 +31,20 @@ pub(super) struct QueueLoss {
 }
 
 impl QueueLoss {
-    /// Counts an exchange.
-    pub(super) fn record(&mut self, view: &View, target: f64) {
+    /// Counts an exchange; returns whether it lost something with a queue above the target.
+    pub(super) fn record(&mut self, view: &View, target: f64) -> bool {
         let keep = 1.0 - (view.alpha / MEMORY).min(1.0);
         for count in [&mut self.above, &mut self.below] {
             count.shipments *= keep;
             count.losses *= keep;
         }
         // Why the newest: the queue is the least of a quarter of the control time, and a short one overflows for less than that.
-        let count = if view.newest > ABOVE * target { &mut self.above } else { &mut self.below };
+        let is_above = view.newest > ABOVE * target;
+        let count = if is_above { &mut self.above } else { &mut self.below };
         count.shipments += view.shipments;
         // Why exchanges: packets that are lost together, as radio loses them, have one cause.
         count.losses += f64::from(u8::from(view.has_lost));
+        is_above && view.has_lost
     }
 
     /// Whether more is lost above the target than chance explains.
@@ -69,7 +71,8 @@ mod tests {
                 has_lost: lost(exchange),
                 ..View::default()
             };
-            count.record(&view, 0.01);
+            let is_above = count.record(&view, 0.01);
+            assert_eq!(is_above, queue(exchange) > 0.011 && lost(exchange));
         }
         count
     }
