@@ -2,7 +2,8 @@
 //!
 //! Called by a sender with the totals that reports tell. A loss process changes, so old counts must go; losses are rare, so that few
 //! seconds may have too few of them. The time that is looked at is 0.8 s, or as much more, up to eight seconds, as it takes to see
-//! eight runs or two thousand shipments.
+//! eight runs or five thousand shipments. If anything was lost in it, the time before counts too as long as one process may have made
+//! both: ten runs tell a rate to a third only.
 //!
 //! Invariant: totals that come late or twice change nothing; a bounded number of them is kept.
 
@@ -20,7 +21,7 @@ pub const LOOKED_AT_MAX: Duration = Duration::from_secs(8);
 /// How many totals are kept.
 const KEPT: usize = (LOOKED_AT_MAX.as_nanos() / SPACING.as_nanos()) as usize;
 const RUNS_SOUGHT: u64 = 8;
-const PASSED_SOUGHT: u64 = 2000;
+const PASSED_SOUGHT: u64 = 5000;
 
 /// Totals over time.
 #[derive(Clone, Debug, Default)]
@@ -46,16 +47,28 @@ impl LossHistory {
         (self.newest, self.newest_at) = (totals, now);
     }
 
-    /// What was counted lately.
+    /// What was counted lately, of one process as far as that can be told.
     pub fn recent(&self, now: Instant) -> LossCounts {
         let mut counts = LossCounts::default();
+        let mut looked_at = Duration::ZERO;
+        let mut is_enough = false;
         for &(at, totals) in self.kept.iter().rev() {
-            if now.since(at) > LOOKED_AT_MAX && counts.passed > 0 {
+            let age = now.since(at);
+            if age > LOOKED_AT_MAX && counts.passed > 0 {
                 break;
             }
-            counts = self.newest.since(totals);
-            if now.since(at) >= LOOKED_AT && (counts.runs >= RUNS_SOUGHT || counts.passed >= PASSED_SOUGHT) {
+            let longer = self.newest.since(totals);
+            if !is_enough {
+                (counts, looked_at) = (longer, age);
+                is_enough = age >= LOOKED_AT && (counts.runs >= RUNS_SOUGHT || counts.passed >= PASSED_SOUGHT);
+            } else if counts.lost == 0 {
+                // Why: when losses have ended nothing is to be coded any more, whatever was lost before.
                 break;
+            } else if age >= looked_at + looked_at {
+                if !counts.may_be_of_one_process_with(longer.since(counts)) {
+                    break;
+                }
+                (counts, looked_at) = (longer, age);
             }
         }
         counts
@@ -118,6 +131,27 @@ mod tests {
         run(&mut history, &mut totals, 0..20_000, 1000);
         assert!((2..=8).contains(&history.recent(at(20_000)).runs), "{:?}", history.recent(at(20_000)));
         assert!((history.process(at(20_000)).rate() - 1e-3).abs() < 3e-4);
+    }
+
+    /// With a burst of eight in each 800 shipments the eight seconds have a hundred runs, and 0.8 s ten.
+    #[test]
+    fn what_the_same_process_did_before_counts_too() {
+        let (mut history, mut totals) = (LossHistory::default(), LossCounts::default());
+        let mut burst = |history: &mut LossHistory, ms: core::ops::Range<u64>, every: u64| {
+            for now in ms {
+                totals.passed += 10;
+                let begins = now % every == 0;
+                totals.lost += if begins { 8 } else { 0 };
+                totals.runs += u64::from(begins);
+                history.on_totals(at(now), totals);
+            }
+        };
+        burst(&mut history, 0..8000, 80);
+        let recent = history.recent(at(8000));
+        assert!((75..=100).contains(&recent.runs), "{recent:?}");
+        burst(&mut history, 8000..9000, 8);
+        let recent = history.recent(at(9000));
+        assert!((95..=125).contains(&recent.runs) && recent.passed <= 10_000, "{recent:?}");
     }
 
     #[test]

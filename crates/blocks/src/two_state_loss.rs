@@ -28,7 +28,30 @@ impl LossCounts {
             runs: self.runs.saturating_sub(earlier.runs),
         }
     }
+
+    /// Whether these counts and those of another time may be of one process: the number of runs and their mean length differ by at most two
+    /// standard deviations.
+    ///
+    /// Runs are rare, so of all of them each lies in this time with the probability of its share of the shipments; the lengths of runs are
+    /// geometric.
+    pub fn may_be_of_one_process_with(self, other: Self) -> bool {
+        let [here, there] = [self, other].map(|counts| (counts.passed as f64, counts.runs as f64, counts.lost as f64));
+        let (runs, share) = (here.1 + there.1, here.0 / (here.0 + there.0).max(1.0));
+        let off = here.1 - runs * share;
+        if off * off > DEVIATIONS_SQUARED * runs * share * (1.0 - share) {
+            return false;
+        }
+        if here.1 == 0.0 || there.1 == 0.0 {
+            return true;
+        }
+        let mean = (here.2 + there.2) / runs;
+        let off = here.2 / here.1 - there.2 / there.1;
+        off * off <= DEVIATIONS_SQUARED * mean * (mean - 1.0) * (1.0 / here.1 + 1.0 / there.1)
+    }
 }
+
+/// The square of how many standard deviations two counts of one process may be apart.
+const DEVIATIONS_SQUARED: f64 = 4.0;
 
 /// The loss process of two states.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -194,6 +217,31 @@ mod tests {
             }
         }
         assert_eq!([1, 4, 5, 9].map(|asked| TwoStateLoss::independent(0.01).units_for(asked, 4, 1e-3, 400)), [8, 8, 12, 16]);
+    }
+
+    #[test]
+    fn counts_of_one_process_differ_by_two_standard_deviations_at_most() {
+        let counts = |passed, lost, runs| LossCounts { passed, lost, runs };
+        // (of one time, of another, whether one process may have made both)
+        let table = [
+            (counts(8000, 80, 10), counts(8000, 80, 10), true),
+            (counts(8000, 120, 15), counts(8000, 56, 7), true),
+            (counts(8000, 160, 20), counts(8000, 40, 5), false),
+            (counts(8000, 80, 80), counts(8000, 80, 10), false),
+            (counts(8000, 60, 10), counts(8000, 100, 10), true),
+            (counts(8000, 8, 8), counts(8000, 800, 720), false),
+            (counts(8000, 0, 0), counts(8000, 0, 0), true),
+            (counts(8000, 0, 0), counts(8000, 3, 3), true),
+            (counts(8000, 0, 0), counts(8000, 5, 5), false),
+            // A time twice as long has twice as many.
+            (counts(4000, 40, 40), counts(8000, 80, 80), true),
+            (counts(4000, 80, 80), counts(8000, 80, 80), false),
+            (LossCounts::default(), LossCounts::default(), true),
+        ];
+        for (here, there, expected) in table {
+            assert_eq!(here.may_be_of_one_process_with(there), expected, "{here:?} {there:?}");
+            assert_eq!(there.may_be_of_one_process_with(here), expected, "{there:?} {here:?}");
+        }
     }
 
     #[test]

@@ -16,7 +16,7 @@ const NEAR_MS: f64 = 6.0;
 /// The same with a round of requests and answers.
 const ROUND_MS: f64 = 12.0;
 /// The fewest repair units are those with which no more segments fail.
-pub(super) const TARGET: f64 = 5e-3;
+pub(super) const TARGET: f64 = 3e-3;
 
 const WHY_BURSTS: &str = "A perfect code needs 14 % more for bursts of 8, 23 % for bursts of 16; the budget is 10 %.";
 
