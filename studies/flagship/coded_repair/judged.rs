@@ -18,7 +18,7 @@ const ROUND_MS: f64 = 12.0;
 /// The fewest repair units are those with which no more segments fail.
 pub(super) const TARGET: f64 = 3e-3;
 
-const WHY_BURSTS: &str = "A perfect code needs 14 % more for bursts of 8, 23 % for bursts of 16; the budget is 10 %.";
+const WHY_BURSTS: &str = "A perfect code needs 16 % more for bursts of 8, 26 % for bursts of 16; the budget is 10 %.";
 
 /// Whether the 99th percentile is so near the floor.
 fn near_the_floor(name: String, result: &PointResult, rtt_ms: f64, most: f64) -> Place {
