@@ -49,27 +49,29 @@ impl LossHistory {
 
     /// What was counted lately, of one process as far as that can be told.
     pub fn recent(&self, now: Instant) -> LossCounts {
-        let mut counts = LossCounts::default();
-        let mut looked_at = Duration::ZERO;
-        let mut is_enough = false;
-        for &(at, totals) in self.kept.iter().rev() {
-            let age = now.since(at);
+        let mut back = self.kept.iter().rev().map(|&(at, totals)| (now.since(at), self.newest.since(totals)));
+        let (mut looked_at, mut counts) = (Duration::ZERO, LossCounts::default());
+        for (age, longer) in back.by_ref() {
             if age > LOOKED_AT_MAX && counts.passed > 0 {
+                return counts;
+            }
+            (looked_at, counts) = (age, longer);
+            if age >= LOOKED_AT && (counts.runs >= RUNS_SOUGHT || counts.passed >= PASSED_SOUGHT) {
                 break;
             }
-            let longer = self.newest.since(totals);
-            if !is_enough {
-                (counts, looked_at) = (longer, age);
-                is_enough = age >= LOOKED_AT && (counts.runs >= RUNS_SOUGHT || counts.passed >= PASSED_SOUGHT);
-            } else if counts.lost == 0 {
-                // Why: when losses have ended nothing is to be coded any more, whatever was lost before.
-                break;
-            } else if age >= looked_at + looked_at {
-                if !counts.may_be_of_one_process_with(longer.since(counts)) {
-                    break;
-                }
-                (counts, looked_at) = (longer, age);
+        }
+        // Why: when losses have ended nothing is to be coded any more, whatever was lost before.
+        if counts.lost == 0 {
+            return counts;
+        }
+        for (age, longer) in back.take_while(|(age, _)| *age <= LOOKED_AT_MAX) {
+            if age < looked_at + looked_at {
+                continue;
             }
+            if !counts.may_be_of_one_process_with(longer.since(counts)) {
+                break;
+            }
+            (looked_at, counts) = (age, longer);
         }
         counts
     }

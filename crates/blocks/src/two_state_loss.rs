@@ -18,6 +18,9 @@ pub struct LossCounts {
     pub runs: u64,
 }
 
+/// The square of how many standard deviations two counts of one process may be apart.
+const DEVIATIONS_SQUARED: f64 = 4.0;
+
 impl LossCounts {
     /// What was counted since `earlier`; a count that has gone back counts as zero.
     #[must_use]
@@ -35,23 +38,22 @@ impl LossCounts {
     /// Runs are rare, so of all of them each lies in this time with the probability of its share of the shipments; the lengths of runs are
     /// geometric.
     pub fn may_be_of_one_process_with(self, other: Self) -> bool {
-        let [here, there] = [self, other].map(|counts| (counts.passed as f64, counts.runs as f64, counts.lost as f64));
-        let (runs, share) = (here.1 + there.1, here.0 / (here.0 + there.0).max(1.0));
-        let off = here.1 - runs * share;
+        let (runs_here, runs_there) = (self.runs as f64, other.runs as f64);
+        let (lost_here, lost_there) = (self.lost as f64, other.lost as f64);
+        let runs = runs_here + runs_there;
+        let share = self.passed as f64 / (self.passed as f64 + other.passed as f64).max(1.0);
+        let off = runs_here - runs * share;
         if off * off > DEVIATIONS_SQUARED * runs * share * (1.0 - share) {
             return false;
         }
-        if here.1 == 0.0 || there.1 == 0.0 {
+        if self.runs == 0 || other.runs == 0 {
             return true;
         }
-        let mean = (here.2 + there.2) / runs;
-        let off = here.2 / here.1 - there.2 / there.1;
-        off * off <= DEVIATIONS_SQUARED * mean * (mean - 1.0) * (1.0 / here.1 + 1.0 / there.1)
+        let mean = (lost_here + lost_there) / runs;
+        let off = lost_here / runs_here - lost_there / runs_there;
+        off * off <= DEVIATIONS_SQUARED * mean * (mean - 1.0) * (1.0 / runs_here + 1.0 / runs_there)
     }
 }
-
-/// The square of how many standard deviations two counts of one process may be apart.
-const DEVIATIONS_SQUARED: f64 = 4.0;
 
 /// The loss process of two states.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -5,7 +5,7 @@
 //! Invariant: margins are named in the text of the claim that has them.
 
 use super::bounds::{Losses, measured_high};
-use super::{BURSTS, Coding, Over, P50, P95, P99, Promise, RATES, RTT_MS, RTTS_MS, UNITS, at, floor_ms, ms, sent_more, signed};
+use super::{BURSTS, Coding, Over, P50, P95, P99, Promise, RATE, RATES, RTT_MS, RTTS_MS, UNITS, at, floor_ms, ms, sent_more, signed};
 use crate::flagship::target::{Place, judged};
 use segstream_lab::claim::Finding;
 use segstream_lab::measured::Measured;
@@ -15,10 +15,8 @@ use segstream_lab::point::PointResult;
 const NEAR_MS: f64 = 6.0;
 /// The same with a round of requests and answers.
 const ROUND_MS: f64 = 12.0;
-/// The fewest repair units are those with which no more segments fail.
+/// The fewest repair units are those with which no more segments fail: as many as the sender lets fail (docs/spec 7.7).
 pub(super) const TARGET: f64 = 3e-3;
-
-const WHY_BURSTS: &str = "A perfect code needs 16 % more for bursts of 8, 26 % for bursts of 16; the budget is 10 %.";
 
 /// Whether the 99th percentile is so near the floor.
 fn near_the_floor(name: String, result: &PointResult, rtt_ms: f64, most: f64) -> Place {
@@ -97,7 +95,9 @@ pub(super) fn bursts_are_repaired(points: &Measured) -> Option<Finding> {
         let met = most <= NEAR_MS && rest <= RTT_MS as f64 + ROUND_MS;
         Some(Place::new(format!("bursts of {burst}"), format!("{} and {} ms", signed(most, 1), signed(rest, 1)), met))
     };
-    Some(judged(&BURSTS.into_iter().filter(|burst| *burst > 1.0).map(place).collect::<Option<Vec<_>>>()?, WHY_BURSTS))
+    let [eight, sixteen] = [8.0, 16.0].map(|burst| perfect_code(Losses::bursts(RATE, burst)));
+    let why = format!("A perfect code needs {eight:.0} % more for bursts of 8, {sixteen:.0} % for bursts of 16; the budget is 10 %.");
+    Some(judged(&BURSTS.into_iter().filter(|burst| *burst > 1.0).map(place).collect::<Option<Vec<_>>>()?, &why))
 }
 
 pub(super) fn at_every_round_trip(points: &Measured) -> Option<Finding> {

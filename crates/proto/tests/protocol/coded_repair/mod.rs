@@ -241,8 +241,8 @@ fn a_stream_that_pauses_is_not_slowed_down_by_a_burst() {
     }
 }
 
-/// Two runs that once were late: a burst behind a short queue at the end of a slot was taken for others' loss, and forty lost reports in turn for
-/// an outage.
+/// Two runs that once were late: a burst behind a short queue at the end of a slot was taken for others' loss, and reports lost in turn for an
+/// outage, since 4 % of what was sent meanwhile was lost too.
 #[test]
 fn a_partial_promise_holds_in_bursts_at_an_automatic_rate() {
     let bursts = "gilbert:rate=1%,burst=8";
