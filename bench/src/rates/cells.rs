@@ -89,7 +89,7 @@ pub(super) struct Cell {
 }
 
 /// What most rows have: 20 Mbit/s, 40 ms, one bandwidth-delay product of queue, nobody beside.
-const BASE: Cell = Cell {
+pub(super) const BASE: Cell = Cell {
     name: "",
     mbit: 20.0,
     changes: &[],
@@ -108,10 +108,10 @@ const BASE: Cell = Cell {
     seconds: None,
     met: GOOD,
 };
-const GOOD: Rule = Rule::Good { filled_min: 0.0, loss_max: 1.0 };
-const HALF: Rule = Rule::Share { min: 0.35, max: 0.6, steady: true };
-const THIRD: Rule = Rule::Share { min: 0.3, max: 1.0, steady: false };
-const FAIR: Rule = Rule::Fair { jain_min: 0.95, loss_max: 0.02 };
+pub(super) const GOOD: Rule = Rule::Good { filled_min: 0.0, loss_max: 1.0 };
+pub(super) const HALF: Rule = Rule::Share { min: 0.35, max: 0.6, steady: true };
+pub(super) const THIRD: Rule = Rule::Share { min: 0.3, max: 1.0, steady: false };
+pub(super) const FAIR: Rule = Rule::Fair { jain_min: 0.95, loss_max: 0.02 };
 const FAIR_CROWD: Rule = Rule::Fair { jain_min: 0.9, loss_max: 1.0 };
 const LATE: Option<(u32, u32)> = Some((90, 30));
 

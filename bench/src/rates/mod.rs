@@ -1,6 +1,7 @@
 //! `rates`: the matrix of rates. The kernel's CUBIC and BBR and ours in turn on the same path and seed, in real time.
 //!
 //! - [`cells`]: the table, as data;
+//! - [`drawn`]: cells drawn at random instead;
 //! - [`path`]: a cell's path as flags of `segstream link`;
 //! - [`trial`]: one run; [`iperf`]: the kernel's TCP in it; [`side_by_side`]: several at once; [`processors`]: how busy those were;
 //! - [`virtual_time`]: the same cells in the simulator, with models of the kernel's TCP;
@@ -13,6 +14,7 @@
 //! Invariant: a run over a link that was late is void; it is kept with the reason and counts for nothing.
 
 mod cells;
+mod drawn;
 mod iperf;
 mod journal;
 mod models;
@@ -32,6 +34,7 @@ use clap::Args;
 use journal::{Journal, Key, Run};
 use rayon::prelude::*;
 use section::Kind;
+use segstream_base::random::Seed;
 use segstream_testbed::{Testbed, kernel_tcp};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -70,6 +73,13 @@ pub(crate) struct Options {
     /// With --virtual: only a few cells that are met, and failure if one is missed. For CI.
     #[arg(long, requires = "virtual", conflicts_with = "cell")]
     small: bool,
+    /// With --virtual: instead of the cells of the table so many that are drawn at random: rates of 1 to 200 Mbit/s, round trips of 10 to
+    /// 200 ms, queues of a quarter to four products, and what the table has besides. No controller was made for these.
+    #[arg(long, value_name = "N", requires = "virtual", conflicts_with = "small", value_parser = clap::value_parser!(u16).range(1..))]
+    drawn: Option<u16>,
+    /// The seed that draws the cells of --drawn.
+    #[arg(long, value_name = "SEED", default_value_t = 1, requires = "drawn")]
+    draw: u64,
     /// Runs again what is there but void.
     #[arg(long)]
     retry_void: bool,
@@ -109,7 +119,8 @@ struct Asked {
 
 /// Runs what is missing, and prints the summary.
 pub(crate) fn run(options: &Options) -> Result<()> {
-    let cells = if options.small { chosen(&SMALL.map(str::to_owned))? } else { chosen(&options.cell)? };
+    let table = options.drawn.map_or(CELLS, |count| drawn::cells(usize::from(count), Seed(options.draw)));
+    let cells = if options.small { chosen(table, &SMALL.map(str::to_owned))? } else { chosen(table, &options.cell)? };
     if options.list {
         let text: String = cells.iter().map(|cell| format!("{}: {}\n", cell.name, page::path_of(cell))).collect();
         return crate::print(false, &(), &text);
@@ -128,8 +139,12 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     let of = |cell: &Cell| -> Vec<&Run> {
         asked.iter().filter(|asked| asked.cell.name == cell.name).filter_map(|asked| journal.of(&asked.key)).collect()
     };
-    let summaries: Vec<(&Cell, Vec<&Run>)> = CELLS.iter().map(|cell| (cell, of(cell))).collect();
-    let kind = if options.r#virtual { Kind::VirtualTime } else { Kind::Emulator };
+    let summaries: Vec<(&Cell, Vec<&Run>)> = table.iter().map(|cell| (cell, of(cell))).collect();
+    let kind = match options.drawn {
+        Some(_) => Kind::Drawn,
+        None if options.r#virtual => Kind::VirtualTime,
+        None => Kind::Emulator,
+    };
     let text = if options.models {
         models::text(&summaries)?
     } else {
@@ -167,12 +182,12 @@ fn simulate(options: &Options, missing: &[&Asked], journal: &mut Journal) -> Res
     made.into_iter().try_for_each(|run| journal.add(run?))
 }
 
-/// The cells with these names; all without any.
-fn chosen(names: &[String]) -> Result<Vec<&'static Cell>> {
+/// The cells of a table with these names; all without any.
+fn chosen(table: &'static [Cell], names: &[String]) -> Result<Vec<&'static Cell>> {
     let find = |name: &String| {
-        CELLS.iter().find(|cell| cell.name == name).with_context(|| format!("there is no cell {name}; `rates --list` says which there are"))
+        table.iter().find(|cell| cell.name == name).with_context(|| format!("there is no cell {name}; `rates --list` says which there are"))
     };
-    if names.is_empty() { Ok(CELLS.iter().collect()) } else { names.iter().map(find).collect() }
+    if names.is_empty() { Ok(table.iter().collect()) } else { names.iter().map(find).collect() }
 }
 
 /// All runs, cell by cell and seed by seed, so that the contenders take turns.
@@ -276,7 +291,7 @@ mod tests {
 
     fn runs(words: &[&str]) -> Vec<String> {
         let options = Line::parse_from([&["rates"], words].concat()).options;
-        let asked = asked(&options, &chosen(&options.cell).unwrap()).unwrap();
+        let asked = asked(&options, &chosen(CELLS, &options.cell).unwrap()).unwrap();
         asked.iter().map(|Asked { key, .. }| format!("{} {} {}", key.cell, key.contender, key.seed)).collect()
     }
 
@@ -290,6 +305,6 @@ mod tests {
 
     #[test]
     fn a_name_that_is_none_says_where_they_are() {
-        assert!(chosen(&["cleen".to_owned()]).unwrap_err().to_string().contains("--list"));
+        assert!(chosen(CELLS, &["cleen".to_owned()]).unwrap_err().to_string().contains("--list"));
     }
 }

@@ -2,19 +2,22 @@
 //!
 //! Called by [`super::run`].
 //!
-//! Invariant: every cell of the table is named: as met, as missed, or as not judged.
+//! Invariant: every cell is named: as met, as missed, or as not judged.
 
 use super::cells::{Cell, NOT_BUILT, Rule, Turn};
+use super::drawn;
 use super::journal::Run;
 use super::rule::{self, Measured, Medians, Verdict};
 use super::section::Kind;
 use super::trial::Contender;
 use anyhow::{Result, ensure};
 use segstream_lab::machine::Machine;
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
+const PLAIN: &str = "
+- Cells with nothing else said: 20 Mbit/s, 40 ms, a drop-tail queue of one bandwidth-delay product (BDP).";
 const LEGEND: &str = "
-- Cells with nothing else said: 20 Mbit/s, 40 ms, a drop-tail queue of one bandwidth-delay product (BDP).
 - Three numbers are CUBIC / BBR / ours, in turn on the same path and seed; medians of the runs that count.
 - Goodput is of the application, in Mbit/s. The share is the part of the link that our packets use while all flows are there.
 - The queue is the 95th percentile of the time that a packet waited in it, in ms, of all flows, as the link says.
@@ -29,6 +32,14 @@ fn head(kind: Kind) -> String {
             "- CUBIC and BBR are the kernel's. A run is void when the link's lateness at p99.9 is above 1 ms, it did not keep up, or the \
              processors were busy. It counts for nothing.",
         ),
+        Kind::Drawn => (
+            "segstream-bench rates --virtual --drawn",
+            "- **No controller was made for these paths**: rates of 1 to 200 Mbit/s, round trips of 10 to 200 ms, queues of a quarter to four \
+             products (evenly by their logarithm), and what the table of cells has besides, of each kind as many. They are drawn from a seed \
+             ([`drawn.rs`](../bench/src/rates/drawn.rs)).\n- The rules are those of the table. Not every path can meet them: after a drop \
+             of the bandwidth to a tenth what is in flight takes longer than 300 ms, and a queue of ten datagrams overflows where fifteen flows \
+             have one each.\n- The simulator's link and the models of the kernel's CUBIC and BBR are those of the matrix in virtual time.",
+        ),
         Kind::VirtualTime => (
             "segstream-bench rates --virtual",
             "- **No kernel, no socket, no clock**: the simulator's link, our sender without a connection around it, and the simulator's models \
@@ -39,8 +50,9 @@ fn head(kind: Kind) -> String {
         ),
     };
     format!(
-        "{}\n\nWritten by `{by}`; do not edit. How it measures is said in [PATHS.md](PATHS.md#the-matrix-of-rates).\n{LEGEND}{how}\n",
-        kind.heading()
+        "{}\n\nWritten by `{by}`; do not edit. How it measures is said in [PATHS.md](PATHS.md#the-matrix-of-rates).\n{}{LEGEND}{how}\n",
+        kind.heading(),
+        if kind == Kind::Drawn { "" } else { PLAIN },
     )
 }
 
@@ -55,6 +67,9 @@ pub(super) fn text(kind: Kind, cells: &[(&Cell, Vec<&Run>)], seeds: u64, seconds
     writeln!(text, "\n{machine}Asked for: {seeds} seed(s) of {seconds} s. {} runs{void}.{loads}{congestion}", runs.len())?;
     if let Some(note) = note {
         writeln!(text, "\n{note}")?;
+    }
+    if kind == Kind::Drawn {
+        writeln!(text, "\n## By kind\n\n| kind | cells | met |\n|---|---|---|\n{}", by_kind(cells))?;
     }
     let (run, left): (Vec<_>, Vec<_>) = cells.iter().partition(|(_, runs)| !runs.is_empty());
     writeln!(
@@ -71,7 +86,9 @@ pub(super) fn text(kind: Kind, cells: &[(&Cell, Vec<&Run>)], seeds: u64, seconds
             writeln!(text, "- {} {} seed {}: {reason}", run.key.cell, run.key.contender, run.key.seed)?;
         }
     }
-    writeln!(text, "\n## What was not run\n")?;
+    if !left.is_empty() || kind == Kind::Emulator {
+        writeln!(text, "\n## What was not run\n")?;
+    }
     for (cell, _) in &left {
         writeln!(text, "- {}: {}", cell.name, path_of(cell))?;
     }
@@ -81,6 +98,19 @@ pub(super) fn text(kind: Kind, cells: &[(&Cell, Vec<&Run>)], seeds: u64, seconds
         }
     }
     Ok(text)
+}
+
+/// How many of the drawn cells of each kind are met.
+fn by_kind(cells: &[(&Cell, Vec<&Run>)]) -> String {
+    let mut kinds: BTreeMap<&str, (u32, u32)> = BTreeMap::new();
+    for (cell, runs) in cells {
+        let (count, met) = kinds.entry(drawn::kind(cell.name)).or_default();
+        *count += 1;
+        *met += u32::from(rule::judge(cell, &measured(runs)) == Verdict::Met);
+    }
+    let all = kinds.values().fold((0, 0), |all, of| (all.0 + of.0, all.1 + of.1));
+    let rows = kinds.into_iter().chain([("all", all)]);
+    rows.map(|(kind, (count, met))| format!("| {kind} | {count} | {met} |")).collect::<Vec<_>>().join("\n")
 }
 
 /// Fails if a cell that was run is not met.
@@ -230,6 +260,7 @@ mod tests {
     use super::super::cells::CELLS;
     use super::super::journal::Key;
     use super::*;
+    use segstream_base::random::Seed;
 
     fn run(contender: &str, goodput_bps: f64, void: Option<&str>) -> Run {
         let key = Key { cell: "clean".to_owned(), contender: contender.to_owned(), seed: 1, ..Key::default() };
@@ -251,5 +282,17 @@ mod tests {
         let late = run("bbr", 1e6, Some("the link was 3.00 ms late at p99.9"));
         let void = page(vec![&cubic, &late, &ours]);
         assert!(void.contains("not judged") && void.contains("clean bbr seed 1: the link was 3.00 ms late"), "{void}");
+    }
+
+    #[test]
+    fn drawn_cells_are_counted_by_kind() {
+        let drawn = drawn::cells(26, Seed(1));
+        let runs = ["cubic", "bbr", "ours"].map(|contender| run(contender, 19e6, None));
+        let all: Vec<&Run> = runs.iter().collect();
+        let cells: Vec<(&Cell, Vec<&Run>)> = drawn.iter().map(|cell| (cell, all.clone())).collect();
+        let page = text(Kind::Drawn, &cells, 1, 30, None).unwrap();
+        // Alike without company are good, and nobody has a share, company or Jain's index.
+        assert!(page.contains("| alone | 2 | 2 |\n") && page.contains("| ours | 2 | 0 |\n") && page.contains("| all | 26 | "), "{page}");
+        assert!(!page.contains("## What was not run"), "{page}");
     }
 }
