@@ -2,7 +2,8 @@
 //!
 //! Called when delay mode has found competing flows. The rate is a window over the round trip, `window / (rtt + queue)`. The window
 //! grows and shrinks as CUBIC's (RFC 9438), so that it gets what a CUBIC flow would get. Congestive loss is loss while the queue is
-//! above 60 % of the longest seen of late; loss at a shorter queue is random, and nothing happens.
+//! above 60 % of the longest seen of late; loss at a shorter queue is random, and nothing happens. A mark is answered as CUBIC answers it,
+//! whatever the queue (RFC 9438 4.6, RFC 3168 5).
 //!
 //! At each slot of the schedule the queue is drained for a round trip, which tells the *kind's share*: what part of the bottleneck all
 //! senders of this kind have. Each of them sees the same.
@@ -178,7 +179,8 @@ impl Competitive {
         let kind = self.kind * window_of(rate, view) / self.window_then;
         self.defence.record(view, self.kind);
         let defends = self.defence.growth(view.now, kind, self.loss);
-        let is_congestive = view.has_lost && view.sent_at > self.decreased_at && view.queue > CONGESTIVE * self.queue_most;
+        let overflows = view.has_lost && view.queue > CONGESTIVE * self.queue_most;
+        let is_congestive = (overflows || view.has_marked) && view.sent_at > self.decreased_at;
         if is_congestive && defends.is_none() {
             self.decreased_at = view.now;
             self.window.decrease(view.now);
@@ -225,4 +227,47 @@ impl Competitive {
 /// The window, in datagrams, that gives `rate`.
 fn window_of(rate: f64, view: &View) -> f64 {
     rate * (view.rtt + view.queue) / view.datagram
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(ms: u64, queue: f64) -> View {
+        let now = Instant::ZERO + Duration::from_millis(ms);
+        let alpha = 0.0025;
+        View {
+            now,
+            sent_at: now,
+            alpha,
+            beta: alpha,
+            tau: 0.04,
+            rtt: 0.04,
+            queue,
+            newest: queue,
+            sent: 1e6,
+            datagram: 1000.0,
+            ..View::default()
+        }
+    }
+
+    /// By what the window is multiplied by one exchange with a queue of `queue`, after a second in which the longest was 20 ms.
+    fn answer(queue: f64, change: impl Fn(View) -> View) -> f64 {
+        let mut memory = Memory::new(SourceRate::new(None));
+        let mut mode = Competitive::begin(&at(0, 0.02), 1e6);
+        (1..400).for_each(|exchange| drop(mode.step(&at(exchange * 5 / 2, 0.02), &mut memory)));
+        let before = mode.window.get();
+        drop(mode.step(&change(at(1000, queue)), &mut memory));
+        mode.window.get() / before
+    }
+
+    #[test]
+    fn a_mark_is_answered_at_any_queue_and_loss_at_a_long_one() {
+        let (lost, marked) = (|view| View { has_lost: true, ..view }, |view| View { has_marked: true, ..view });
+        for (queue, lost_at) in [(0.019, 0.7), (0.005, 1.0)] {
+            assert!((answer(queue, lost) - lost_at).abs() < 0.01, "{queue}: {}", answer(queue, lost));
+            assert!((answer(queue, marked) - 0.7).abs() < 0.01, "{queue}: {}", answer(queue, marked));
+        }
+        assert!(answer(0.019, |view| view) >= 1.0);
+    }
 }

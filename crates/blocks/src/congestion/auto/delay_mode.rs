@@ -59,6 +59,8 @@ const DRAIN_SEEN: f64 = 0.6;
 const DRAIN_LEAST: f64 = 0.01;
 /// Where there was noise a drain lasts so many control times at least, or it tells nothing of the queue.
 const DRAIN_IN_NOISE: f64 = 0.5;
+/// Loss comes with a queue above the target from this part of it on: control leaves it within a tenth.
+const ABOVE: f64 = 1.1;
 /// Loss that comes with a queue means nothing in the mode's first second, whose start it is.
 const SETTLED: Duration = Duration::from_secs(1);
 
@@ -121,7 +123,7 @@ impl DelayMode {
     }
 
     pub(super) fn step(&mut self, view: &View, memory: &mut Memory) -> (f64, Option<Mode>) {
-        let target = law::target(self.share, view.datagram);
+        let target = memory.target(view.now, self.share, view.datagram);
         if let Some((rate, falls)) = self.was_noise(view, memory) {
             return (rate, Some(Mode::StartUp(StartUp::again(view.now, falls))));
         }
@@ -241,7 +243,8 @@ impl DelayMode {
         if view.now.since(self.since) < SETTLED {
             return None;
         }
-        let comes_again = self.queue_loss.record(view, target + view.noise);
+        // Why the newest: the queue is the least of a quarter of the control time, and a short one overflows for less than that.
+        let comes_again = self.queue_loss.record(view, view.newest > ABOVE * (target + view.noise), view.has_lost);
         if !self.queue_loss.is_significant() || view.limited {
             self.lost_in = None;
             return None;

@@ -25,7 +25,12 @@ const NEXT_TO_NOTHING: f64 = 32.0;
 /// The queueing delay a stream of `rate` wants to see: it falls with the square root of the rate, and below some Mbit/s,
 /// where that is capped, with the time one datagram takes at that rate.
 pub(super) fn target(rate: f64, datagram: f64) -> f64 {
-    scaled(rate) + datagram / rate.max(1.0)
+    scaled(rate) + datagram_time(rate, datagram)
+}
+
+/// The time of a datagram at `rate`.
+pub(super) fn datagram_time(rate: f64, datagram: f64) -> f64 {
+    datagram / rate.max(1.0)
 }
 
 /// The part of the target that does not depend on the size of a datagram.

@@ -5,6 +5,8 @@
 //!
 //! Invariant: an ordinary loss is below 15 %, and forgotten after 30 s.
 
+use super::law;
+use super::queue_depth::QueueDepth;
 use super::remembered::Remembered;
 use super::source_rate::SourceRate;
 use segstream_base::{Duration, Instant};
@@ -17,6 +19,9 @@ pub(super) const ORDINARY_MOST: f64 = 0.15;
 const FORGET: f64 = 0.01;
 /// The rate of service believed when none was seen, for the size of a datagram in time: 4 Mbit/s.
 const MODEST: f64 = 500e3;
+
+/// Up to so many targets a queue is short.
+const SHORT: f64 = 4.0;
 
 /// Knowledge about the path.
 #[derive(Clone, Copy, Debug, Default)]
@@ -39,6 +44,8 @@ pub(super) struct Memory {
     pub(super) policer_at: Option<Instant>,
     /// How often in turn it was found where it was.
     pub(super) policer_found: u32,
+    /// How long the queue can be.
+    pub(super) depth: QueueDepth,
     noted_at: Option<Instant>,
     loss: Remembered,
 }
@@ -54,6 +61,15 @@ impl Memory {
         let idle = self.noted_at.map_or(0.0, |at| now.since(at).as_secs_f64());
         self.noted_at = Some(now);
         self.service_most = (self.service_most * (1.0 - FORGET * idle.min(1.0))).max(service);
+    }
+
+    /// The queueing delay that delay mode holds at `rate`: less than a stream wants where a queue of a few times that overflows.
+    ///
+    /// Why not the least of the two: the target must still fall with the rate, or streams at one queue do not become equal.
+    pub(super) fn target(&self, now: Instant, rate: f64, datagram: f64) -> f64 {
+        let wanted = law::scaled(rate);
+        let depth = self.depth.get(now).filter(|depth| *depth < SHORT * wanted);
+        depth.map_or(wanted, |depth| wanted * depth / (wanted + depth)) + law::datagram_time(rate, datagram)
     }
 
     /// The time a datagram takes at the highest rate of service seen.

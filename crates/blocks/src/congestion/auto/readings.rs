@@ -81,6 +81,8 @@ pub(super) struct View {
     /// Queueing delay: the least of a quarter of tau, and of the last two exchanges.
     pub(super) queue: f64,
     pub(super) newest: f64,
+    /// The longer of the queues at both ends of the newest exchange, in seconds.
+    pub(super) longer: f64,
     /// How far the delay varies by itself, and the most that it did of late.
     pub(super) noise: f64,
     pub(super) noise_before: f64,
@@ -97,9 +99,10 @@ pub(super) struct View {
     pub(super) received: f64,
     /// Received a second over tau.
     pub(super) received_over_tau: f64,
-    /// Whether something was lost in this exchange; fractions lost and marked over tau, and what is lost without a break at
-    /// the least.
+    /// Whether something was lost in this exchange, and whether something was marked; fractions lost and marked over tau, and what is lost
+    /// without a break at the least.
     pub(super) has_lost: bool,
+    pub(super) has_marked: bool,
     pub(super) loss: f64,
     pub(super) lasting_loss: f64,
     pub(super) marks: f64,
@@ -213,6 +216,7 @@ impl Readings {
             tau,
             queue: self.queue,
             newest: if noise > 0.0 { self.queue } else { self.newest(base) },
+            longer: self.longer(base),
             noise,
             noise_before,
             best: self.best.get(),
@@ -224,6 +228,7 @@ impl Readings {
             received: self.delivery,
             received_over_tau: whole.received / whole.beta.max(1e-9),
             has_lost: exchange.lost > 0,
+            has_marked: exchange.marked > 0,
             loss: whole.lost / whole.shipments.max(1.0),
             lasting_loss: self.least_loss(tau, 2, |_| true).min(surely_lost(&whole)),
             marks: whole.marked / whole.shipments.max(1.0),
@@ -470,6 +475,11 @@ impl Readings {
         }
         let lag = now.since(sent_at).as_secs_f64();
         (lag, bytes / lag.max(1e-9))
+    }
+
+    fn longer(&self, base: i64) -> f64 {
+        let delay = self.samples.iter().rev().take(2).map(|sample| sample.delay).max().unwrap_or(base);
+        delay.saturating_sub(base) as f64 * 1e-9
     }
 
     fn newest(&self, base: i64) -> f64 {
