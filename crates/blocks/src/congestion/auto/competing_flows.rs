@@ -8,7 +8,7 @@
 //! Invariant: a limited stream finds nothing.
 
 use super::delay_mode::GAIN;
-use super::readings::View;
+use super::view::View;
 use super::{Memory, law};
 use segstream_base::{Duration, Instant};
 

@@ -20,8 +20,8 @@ use super::cubic_window::CubicWindow;
 use super::defence::Defence;
 use super::delay_mode::DelayMode;
 use super::drain::{DRAIN_RATE, Drain, Others};
-use super::readings::View;
 use super::source_rate::SourceRate;
+use super::view::View;
 use super::{Memory, Mode, law};
 use segstream_base::{Duration, Instant};
 

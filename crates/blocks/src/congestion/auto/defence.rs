@@ -11,7 +11,7 @@
 //!
 //! Invariant: nobody defends a third or more, nor while more than 5 % is lost.
 
-use super::readings::View;
+use super::view::View;
 use segstream_base::{Duration, Instant};
 
 /// The share of the kind that is defended, and the most that may be lost meanwhile in the mean of a second.

@@ -24,8 +24,8 @@ use super::drain::{DRAIN_RATE, Drain, Others, SPAN_MOST};
 use super::policed::{self, Policed};
 use super::probe::{self, Probing};
 use super::queue_loss::QueueLoss;
-use super::readings::View;
 use super::start_up::{Doubt, Falls, StartUp};
+use super::view::View;
 use super::{Memory, Mode, law};
 use segstream_base::{Duration, Instant};
 

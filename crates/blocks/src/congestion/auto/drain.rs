@@ -8,8 +8,8 @@
 //! Invariant: only exchanges that left within the drain and met a queue are counted.
 
 use super::law;
-use super::readings::View;
 use super::schedule;
+use super::view::View;
 use segstream_base::{Duration, Instant};
 
 /// The fraction sent at: little enough to drain, enough for the spacing of states to mean something.

@@ -15,8 +15,8 @@
 //! ```
 //!
 //! - `law`: the target delay, which falls with the stream's own rate, and other numbers all share.
-//! - `readings`: the filters, from exchanges to queue, rho, rate of service and loss; `base_delay`, `noise` (jitter) and `delivery_max`
-//!   under it.
+//! - `readings`: the filters, from exchanges (`samples`) to queue, rho, rate of service and loss, which the modes see as a `view`; `base_delay`,
+//!   `noise` (jitter), `delivery_max`, `calm_loss` and `paced_rates` under it.
 //! - `start_up`, `delay_mode`, `competitive` (with `cubic_window` and `defence`), `policed`, `outage`: one mode a file; each
 //!   answers an exchange with a rate and, when it is over, the next mode.
 //! - `schedule` and `drain`: when and how all senders of this kind empty the queue, and what it tells them of others.
@@ -35,6 +35,7 @@
 //! and below, where a datagram takes longer than a round trip, the queue can be as long as the bottleneck lets it.
 
 mod base_delay;
+mod calm_loss;
 mod competing_flows;
 mod competitive;
 mod cubic_window;
@@ -46,6 +47,7 @@ mod law;
 mod memory;
 mod noise;
 mod outage;
+mod paced_rates;
 mod policed;
 mod probe;
 mod products;
@@ -53,9 +55,11 @@ mod queue_depth;
 mod queue_loss;
 mod readings;
 mod remembered;
+mod samples;
 mod schedule;
 mod source_rate;
 mod start_up;
+mod view;
 
 use super::spacing::PERIOD_LEAST;
 use super::{Algorithm, Bounds, Clock, Controller, Exchange, Silence, Start, exchange_period};
@@ -67,13 +71,14 @@ use memory::Memory;
 use outage::Outage;
 use policed::Policed;
 use products::Products;
-use readings::{Context, Readings, View};
+use readings::{Context, Readings};
 use schedule::Schedule;
 use segstream_base::halves::Probe;
 use segstream_base::random::Random;
 use segstream_base::{Bandwidth, Bytes, Duration, Instant};
 use source_rate::SourceRate;
 use start_up::StartUp;
+use view::View;
 
 /// The entry of the list.
 pub const ALGORITHM: Algorithm = Algorithm {

@@ -6,8 +6,8 @@
 //!
 //! Invariant: the rate does not grow while nothing comes back.
 
-use super::readings::View;
 use super::start_up::{self, StartUp};
+use super::view::View;
 use super::{Memory, Mode};
 use segstream_base::Instant;
 

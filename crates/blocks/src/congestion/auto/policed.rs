@@ -8,7 +8,7 @@
 //! Invariant: a trial ends after the echoes of two and a half control times, or of ten where the loss came in bursts.
 
 use super::delay_mode::DelayMode;
-use super::readings::View;
+use super::view::View;
 use super::{Memory, Mode, law};
 use segstream_base::{Duration, Instant};
 
@@ -165,7 +165,7 @@ impl Policed {
 
 #[cfg(test)]
 mod tests {
-    use super::super::readings::CalmLoss;
+    use super::super::calm_loss::CalmLoss;
     use super::*;
 
     fn view(at_ms: u64) -> View {

@@ -6,7 +6,7 @@
 //!
 //! Invariant: between [`LEAST`] and [`MOST`].
 
-use super::readings::View;
+use super::view::View;
 use segstream_base::Instant;
 
 /// BBR's gain. So much is in flight while nothing is lost.

@@ -7,7 +7,7 @@
 //! Invariant: without loss or a mark no depth is known.
 
 use super::queue_loss::QueueLoss;
-use super::readings::View;
+use super::view::View;
 use segstream_base::Instant;
 
 /// From this part of the longest queue on loss or a mark may be that of an overflow.

@@ -9,7 +9,7 @@
 //!
 //! Invariant: without an exchange above there is no such loss.
 
-use super::readings::View;
+use super::view::View;
 
 /// Exchanges are forgotten over so many seconds.
 const MEMORY: f64 = 6.0;

@@ -9,7 +9,7 @@
 //! path did not carry although nobody else was there is claimed no more.
 
 use super::law;
-use super::readings::View;
+use super::view::View;
 use segstream_base::{Duration, Instant};
 
 /// What headers and repairs add to what the source has: with less on the wire it is held back.

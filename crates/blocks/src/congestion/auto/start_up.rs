@@ -13,7 +13,7 @@
 use super::delay_mode::DelayMode;
 use super::memory::ORDINARY_MOST;
 use super::policed::Policed;
-use super::readings::View;
+use super::view::View;
 use super::{Memory, Mode, law};
 use segstream_base::{Duration, Instant};
 
