@@ -96,10 +96,7 @@ impl Readings {
         let (lag, paced) = self.paced.since(now, exchange.sent_at);
         let ordinary_loss = context.memory.ordinary_loss(now);
         self.note_delivery(exchange, (whole, tau), noise, ordinary_loss);
-        if exchange.alpha.as_secs_f64() >= (PAUSE * tau).max(PAUSE_LEAST) {
-            self.samples.forget_before_pause();
-            self.paced.forget_before(exchange.sent_at);
-        }
+        self.forget_before_pause(exchange, tau);
         self.rho = half.beta / half.alpha.max(1e-9);
         let span = if noise > 0.0 { self.samples.sum((tau / 2.0).max(FLOOR_NOISES * noise), |_| true) } else { half };
         self.delivery = span.received / span.beta.max(1e-9);
@@ -140,6 +137,14 @@ impl Readings {
             datagram: context.datagram,
             datagram_time: context.memory.datagram_time(context.datagram),
         })
+    }
+
+    /// Forgets what was before a pause that the exchange covers, if it covers one.
+    fn forget_before_pause(&mut self, exchange: &Exchange, tau: f64) {
+        if exchange.alpha.as_secs_f64() >= (PAUSE * tau).max(PAUSE_LEAST) {
+            self.samples.forget_before_pause();
+            self.paced.forget_before(exchange.sent_at);
+        }
     }
 
     /// Reads the queue; returns the base delay.
