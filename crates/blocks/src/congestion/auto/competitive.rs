@@ -20,14 +20,14 @@ use super::cubic_window::CubicWindow;
 use super::defence::Defence;
 use super::delay_mode::DelayMode;
 use super::drain::{DRAIN_RATE, Drain, Others};
+use super::longest_queue::LongestQueue;
 use super::source_rate::SourceRate;
 use super::view::View;
 use super::{Memory, Mode, law};
 use segstream_base::{Duration, Instant};
 
-/// Loss is congestive above this part of the longest queue, which is forgotten by so much a second.
+/// Loss is congestive above this part of the longest queue.
 const CONGESTIVE: f64 = 0.6;
-const FORGET: f64 = 0.02;
 /// The most the window begins with, of the best service seen.
 const SHARE_FIRST: f64 = 0.5;
 /// The share of the kind where loss has told of others.
@@ -71,7 +71,7 @@ pub(super) struct Competitive {
     decreased_at: Instant,
     /// The mean loss of a second.
     loss: f64,
-    queue_most: f64,
+    longest: LongestQueue,
     /// When a queue was last seen.
     stood_at: Instant,
     drain: Option<Drain>,
@@ -116,7 +116,7 @@ impl Competitive {
             window,
             decreased_at: view.now,
             loss: 0.0,
-            queue_most: view.queue,
+            longest: LongestQueue::new(view.queue),
             stood_at: view.now,
             drain: None,
             slot: view.slot,
@@ -134,7 +134,7 @@ impl Competitive {
     }
 
     pub(super) fn step(&mut self, view: &View, memory: &mut Memory) -> (f64, Option<Mode>) {
-        self.queue_most = (self.queue_most * (1.0 - FORGET * view.alpha.min(1.0))).max(view.queue);
+        self.longest.record(view.queue, view.alpha);
         let rtt = view.rtt + view.queue;
         let rate = self.rate(view, memory);
         let on_trial = || DelayMode::on_trial(rate.min(view.best), view.now).into();
@@ -166,7 +166,7 @@ impl Competitive {
     fn queue_is_gone(&mut self, view: &View, rate: f64) -> bool {
         // Why: who sends next to nothing sees the queue as it was.
         let is_idle = view.limited && view.sent < IDLE_PART * rate;
-        if is_idle || view.queue > (law::target(rate, view.datagram) / 2.0).min(GONE_PART * self.queue_most) {
+        if is_idle || view.queue > (law::target(rate, view.datagram) / 2.0).min(GONE_PART * self.longest.get()) {
             self.stood_at = view.now;
         }
         view.now.since(self.stood_at).as_secs_f64() > (GONE_TAUS * view.tau).max(GONE_LEAST)
@@ -179,7 +179,7 @@ impl Competitive {
         let kind = self.kind * window_of(rate, view) / self.window_then;
         self.defence.record(view, self.kind);
         let defends = self.defence.growth(view.now, kind, self.loss);
-        let overflows = view.has_lost && view.queue > CONGESTIVE * self.queue_most;
+        let overflows = view.has_lost && view.queue > CONGESTIVE * self.longest.get();
         let is_congestive = (overflows || view.has_marked) && view.sent_at > self.decreased_at;
         if is_congestive && defends.is_none() {
             self.decreased_at = view.now;
@@ -209,7 +209,7 @@ impl Competitive {
         // In noise the share alone, if it is told: a queue no longer than the noise's margin is emptied by every drain.
         let is_kind = kind.is_none_or(|kind| kind > KIND_EMPTIES && !is_noisy);
         let has_emptied = drain.has_emptied(law::target(rate, view.datagram) / 2.0);
-        if drain.queue_before() > EMPTIED_FROM * self.queue_most {
+        if drain.queue_before() > EMPTIED_FROM * self.longest.get() {
             self.emptied = if has_emptied && is_kind { self.emptied + 1 } else { 0 };
         }
         let is_alone = kind.is_some() && self.kind > proof.alone;

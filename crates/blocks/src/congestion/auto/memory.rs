@@ -19,7 +19,6 @@ pub(super) const ORDINARY_MOST: f64 = 0.15;
 const FORGET: f64 = 0.01;
 /// The rate of service believed when none was seen, for the size of a datagram in time: 4 Mbit/s.
 const MODEST: f64 = 500e3;
-
 /// Up to so many targets a queue is short.
 const SHORT: f64 = 4.0;
 
@@ -74,7 +73,7 @@ impl Memory {
 
     /// The time a datagram takes at the highest rate of service seen.
     pub(super) fn datagram_time(&self, datagram: f64) -> f64 {
-        datagram / self.service_most.max(MODEST)
+        law::datagram_time(self.service_most.max(MODEST), datagram)
     }
 
     /// The fraction lost that does not depend on how much is sent.

@@ -20,7 +20,7 @@
 //! - `start_up`, `delay_mode`, `competitive` (with `cubic_window` and `defence`), `policed`, `outage`: one mode a file; each
 //!   answers an exchange with a rate and, when it is over, the next mode.
 //! - `schedule` and `drain`: when and how all senders of this kind empty the queue, and what it tells them of others.
-//! - `queue_depth`: how long the queue can be, where that is less than the target.
+//! - `longest_queue`: of late; `queue_depth`: how long the queue can be, where that is less than the target.
 //! - `competing_flows`, `queue_loss`: what else speaks for others; `source_rate`: what a live stream may hold beside them; `probe`: how a
 //!   noisy path is asked for more; `memory`, and `remembered`: a number that is believed for some time.
 //!
@@ -44,6 +44,7 @@ mod delay_mode;
 mod delivery_max;
 mod drain;
 mod law;
+mod longest_queue;
 mod memory;
 mod noise;
 mod outage;
@@ -316,10 +317,7 @@ impl Controller for Auto {
         if matches!(self.mode, Mode::Outage(_)) {
             self.readings.forget_samples();
         }
-        // Why not in noise: it would be taken for the queue.
-        if view.noise == 0.0 {
-            self.memory.depth.record(&view);
-        }
+        self.memory.depth.record(&view);
         self.products.record(&view, self.memory.ordinary_loss(now));
         let (rate, next) = self.mode.step(&view, &mut self.memory);
         if let Some(fall) = self.memory.fell.take() {

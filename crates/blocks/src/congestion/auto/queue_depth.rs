@@ -6,6 +6,7 @@
 //!
 //! Invariant: without loss or a mark no depth is known.
 
+use super::longest_queue::LongestQueue;
 use super::queue_loss::QueueLoss;
 use super::view::View;
 use segstream_base::Instant;
@@ -14,8 +15,6 @@ use segstream_base::Instant;
 const NEAR: f64 = 0.7;
 /// A shorter queue cannot be told: where nothing queues, the longest of what is seen is no queue (a policer).
 const LEAST: f64 = 0.001;
-/// What is forgotten of the longest queue in a second.
-const FORGET: f64 = 0.02;
 /// What is known of the depth doubles in so many seconds without an overflow.
 ///
 /// Why: of several streams at one queue one learns of an overflow first, makes way, and there is no other overflow to tell the rest. So all try
@@ -27,19 +26,23 @@ const DOUBLINGS: f64 = 8.0;
 /// The longest queue, what was lost near it and below, and what that has told.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct QueueDepth {
-    longest: f64,
+    longest: LongestQueue,
     loss: QueueLoss,
     depth: f64,
     told_at: Option<Instant>,
 }
 
 impl QueueDepth {
-    /// Takes an exchange in.
+    /// Takes an exchange in, unless in noise, which would be taken for the queue.
     pub(super) fn record(&mut self, view: &View) {
-        self.longest = (self.longest * (1.0 - FORGET * view.alpha.min(1.0))).max(view.longer);
-        let overflows = self.loss.record(view, view.longer > NEAR * self.longest, view.has_lost || view.has_marked);
-        if overflows && self.longest > LEAST && self.loss.is_significant() {
-            (self.depth, self.told_at) = (self.longest, Some(view.now));
+        if view.noise > 0.0 {
+            return;
+        }
+        self.longest.record(view.longer, view.alpha);
+        let longest = self.longest.get();
+        let overflows = self.loss.record(view, view.longer > NEAR * longest, view.has_lost || view.has_marked);
+        if overflows && longest > LEAST && self.loss.is_significant() {
+            (self.depth, self.told_at) = (longest, Some(view.now));
         }
     }
 
