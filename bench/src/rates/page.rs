@@ -68,10 +68,10 @@ pub(super) fn text(kind: Kind, cells: &[(&Cell, Vec<&Run>)], seeds: u64, seconds
     if let Some(note) = note {
         writeln!(text, "\n{note}")?;
     }
-    if kind == Kind::Drawn {
-        writeln!(text, "\n## By kind\n\n| kind | cells | met |\n|---|---|---|\n{}", by_kind(cells))?;
-    }
     let (run, left): (Vec<_>, Vec<_>) = cells.iter().partition(|(_, runs)| !runs.is_empty());
+    if kind == Kind::Drawn {
+        writeln!(text, "\n## By kind\n\n| kind | cells | met |\n|---|---|---|\n{}", by_kind(&run))?;
+    }
     writeln!(
         text,
         "\n## What was run\n\n| cell | path | runs that count | goodput | queue p95 | share | Jain | met |\n|---|---|---|---|---|---|---|---|"
@@ -100,8 +100,8 @@ pub(super) fn text(kind: Kind, cells: &[(&Cell, Vec<&Run>)], seeds: u64, seconds
     Ok(text)
 }
 
-/// How many of the drawn cells of each kind are met.
-fn by_kind(cells: &[(&Cell, Vec<&Run>)]) -> String {
+/// How many of the drawn cells that were run are met, of each kind.
+fn by_kind(cells: &[&(&Cell, Vec<&Run>)]) -> String {
     let mut kinds: BTreeMap<&str, (u32, u32)> = BTreeMap::new();
     for (cell, runs) in cells {
         let (count, met) = kinds.entry(drawn::kind(cell.name)).or_default();
@@ -294,5 +294,8 @@ mod tests {
         // Alike without company are good, and nobody has a share, company or Jain's index.
         assert!(page.contains("| alone | 2 | 2 |\n") && page.contains("| ours | 2 | 0 |\n") && page.contains("| all | 26 | "), "{page}");
         assert!(!page.contains("## What was not run"), "{page}");
+        let first = drawn.iter().enumerate().map(|(at, cell)| (cell, if at == 0 { all.clone() } else { Vec::new() }));
+        let page = text(Kind::Drawn, &first.collect::<Vec<_>>(), 1, 30, None).unwrap();
+        assert!(page.contains("| all | 1 | 1 |") && page.contains("## What was not run"), "{page}");
     }
 }
