@@ -131,10 +131,13 @@ impl DelayMode {
         if self.competing_flows.look(view, self.share, target, self.drain.is_some()) {
             self.start_drain(view, memory);
         }
-        if policed::is_suspicious(view, memory) {
+        // Why: what a probe of ours loses tells of no policer, and of no others.
+        let probe_loses = self.probing.may_lose(view.sent_at - Duration::from_secs_f64(view.tau));
+        if !probe_loses && policed::is_suspicious(view, memory) {
             return Mode::Policed(Policed::new(view)).enter(view, memory);
         }
-        let others = self.drain_is_over(view, memory).or_else(|| self.loses_to_others(view, target));
+        let others = self.drain_is_over(view, memory);
+        let others = others.or_else(|| if probe_loses { None } else { self.loses_to_others(view, target) });
         if let Some(others) = others {
             let share = self.competing_flows.share_before(view.now, self.share);
             return Mode::Competitive(Box::new(Competitive::new(view, share, others, memory))).enter(view, memory);
@@ -166,10 +169,10 @@ impl DelayMode {
 
     /// The push of the law on a noisy path: a probe now and then, and growth while no queue stands.
     fn push_in_noise(&mut self, view: &View, target: f64, push: f64, memory: &Memory) -> f64 {
-        let may_begin =
+        let may_go_on =
             view.lasting_loss <= LOSS_OF_PROBE + 2.0 * memory.ordinary_loss(view.now) && view.queue < 2.0 * target + view.tau / 4.0;
         let held = 1.0 + push < HELD;
-        if self.probing.goes_on(view.now, view.round, view.best, memory.service_most, held, may_begin) {
+        if self.probing.sends_more(view.now, view.round, view.best, memory.service_most, held, may_go_on) {
             return probe::GAIN;
         }
         if view.saturated { push } else { push.max(self.velocity.min(VELOCITY_IN_NOISE)) }
@@ -264,7 +267,9 @@ impl DelayMode {
             self.drained_at = view.now;
         }
         self.usual += (view.queue - self.usual) * (view.alpha / (10.0 * view.tau)).min(1.0);
-        let joins = view.now.since(self.drained_at) >= DRAIN_JOINED && view.newest < DRAIN_SEEN * self.usual;
+        // Why by the noise at least: noise falls as well, and drains cost some per cent when they follow each other.
+        let has_fallen = view.newest < DRAIN_SEEN * self.usual && self.usual - view.newest >= view.noise;
+        let joins = view.now.since(self.drained_at) >= DRAIN_JOINED && has_fallen;
         if joins {
             self.start_drain(view, memory);
         }
@@ -281,6 +286,7 @@ impl DelayMode {
     fn begin_drain(&mut self, view: &View, queue: f64, part: f64, is_scheduled: bool) {
         let span = (1.5 * queue / ((1.0 - DRAIN_RATE) * part)).clamp(DRAIN_LEAST, SPAN_MOST);
         let span = if view.noise_before > 0.0 { span.max(DRAIN_IN_NOISE * view.tau) } else { span };
+        self.probing.interrupt(view.now);
         self.drain = Some(Drain::new(view, span, is_scheduled));
         self.drained_at = view.now;
         self.frozen_until = view.now + Duration::from_secs_f64(span + view.tau / 2.0);
