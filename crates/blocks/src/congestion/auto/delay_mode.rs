@@ -40,6 +40,8 @@ const PUSH_MOST: f64 = 0.5;
 const DROP: f64 = 0.75;
 /// Unless so many targets stand and what we send is served: then it is we who have made way.
 const LONG: f64 = 2.0;
+/// Or unless less than this part of the share was sent, which is less than the law ever asks for: the in-flight cap held us back.
+const HARDLY: f64 = 0.25;
 /// Growth a control time while no queue stands: at first, at most, and its own growth.
 const VELOCITY_LEAST: f64 = 0.02;
 const VELOCITY_MOST: f64 = 0.5;
@@ -123,7 +125,7 @@ impl DelayMode {
     }
 
     pub(super) fn step(&mut self, view: &View, memory: &mut Memory) -> (f64, Option<Mode>) {
-        let target = memory.target(view.now, self.share, view.datagram);
+        let target = memory.target(view.now, self.share, view.datagram) + view.noise_left;
         if let Some((rate, falls)) = self.was_noise(view, memory) {
             return (rate, Some(Mode::StartUp(StartUp::again(view.now, falls))));
         }
@@ -213,9 +215,10 @@ impl DelayMode {
     /// Whether service fell only because we sent less.
     ///
     /// Why: beside others a queue takes from each what it sends. Who makes way for a long queue of theirs, takes what is
-    /// then served for the share and makes way from there again ends at nothing within a few round trips.
+    /// then served for the share and makes way from there again ends at nothing within a few round trips. And who must not send at all for a
+    /// moment, since too much is in flight, is served next to nothing.
     fn is_ours(&self, view: &View, service: f64) -> bool {
-        service > DROP * view.sent && view.queue > LONG * law::target(self.share, view.datagram)
+        service > DROP * view.sent && (view.sent < HARDLY * self.share || view.queue > LONG * law::target(self.share, view.datagram))
     }
 
     /// Once the echoes of a drain have come: those who keep a queue.

@@ -157,8 +157,10 @@ impl Drain {
         if !can_tell(view, service) || self.has_grown() || self.is_served_alone(view) {
             return None;
         }
-        let long = STANDING_PART * law::standing(view.tau) + DATAGRAMS * self.datagram_time(view) + view.noise;
-        let remains = self.queue_before > long && self.least > REMAINING * self.queue_before && self.exchanges >= EXCHANGES;
+        let long = STANDING_PART * law::standing(view.tau) + DATAGRAMS * self.datagram_time(view) + view.noise + view.noise_left;
+        // Why: what noise has left remains in every drain.
+        let (before, least) = (self.queue_before - view.noise_left, self.least - view.noise_left);
+        let remains = self.queue_before > long && least > REMAINING * before && self.exchanges >= EXCHANGES;
         // Why it must be told: in a drain that is over so soon the bottleneck may just have become slower.
         let kind = self.kind(view).filter(|kind| *kind < KIND_MOST)?;
         (self.is_scheduled && remains).then_some(Others { kind: Some(kind) })
@@ -249,6 +251,15 @@ mod tests {
         assert!(drain.others_keep_a_queue(&view, 1228.0).is_none());
         assert!(drained(1.0, true).0.has_emptied(0.005) && !drained(0.3, true).0.has_emptied(0.005));
     }
+    #[test]
+    fn what_noise_may_have_left_is_no_queue_of_others() {
+        // Of 20 ms 14 remain: seven tenths, but two fifths of what is not noise.
+        let (drain, view) = drained(0.4, true);
+        assert!(drain.others_keep_a_queue(&view, SERVICE).is_some());
+        assert!(drain.others_keep_a_queue(&View { noise_left: 0.01, ..view }, SERVICE).is_none());
+        assert!(drain.others_keep_a_queue(&View { noise_left: 0.004, ..view }, SERVICE).is_some());
+    }
+
     #[test]
     fn a_drain_that_does_not_tell_the_share_tells_of_no_others() {
         let mut drain = Drain::new(&view(100, 0.02, 0.002), 0.006, true);

@@ -28,6 +28,10 @@ const MARGIN_NOISES: f64 = 1.5;
 const NOISE_LEAST: f64 = 0.15;
 /// For so long after the last noise a delay may still be what it has left.
 const NOISE_REMEMBERED: Duration = Duration::from_secs(30);
+/// Of noise that there was of late at most this part of the control time counts as left, so that the queue stays short.
+const NOISE_LEFT_PART: f64 = 1.0 / 8.0;
+/// It must have been there for so many seconds: what others do to the delay as they begin is taken for noise for two.
+const NOISE_LASTS: f64 = 2.5;
 /// Service is what was served over the time of so many datagrams at least: of three, one more or less is a third.
 const SERVICE_DATAGRAMS: f64 = 10.0;
 /// Loss of up to 3 % is made up for in the rate of service: it may be random, and then says nothing of service.
@@ -44,6 +48,8 @@ pub(super) struct Readings {
     was_saturated: bool,
     is_noisy: bool,
     noise_most: Remembered,
+    /// For how many seconds there was noise since the last pause of [`NOISE_REMEMBERED`].
+    noisy_for: f64,
     queue: f64,
     rho: f64,
     delivery: f64,
@@ -73,6 +79,7 @@ impl Readings {
             was_saturated: false,
             is_noisy: false,
             noise_most: Remembered::default(),
+            noisy_for: 0.0,
             queue: 0.0,
             rho: 1.0,
             delivery: 0.0,
@@ -117,6 +124,7 @@ impl Readings {
             longer: above(base, self.samples.ends().max()),
             noise,
             noise_before,
+            noise_left: self.noise_left(noise, noise_before, tau, exchange.alpha.as_secs_f64()),
             best: self.best.get(),
             round: self.round(tau, noise),
             saturated: self.was_saturated,
@@ -244,6 +252,19 @@ impl Readings {
         most
     }
 
+    /// How much of the queue may be what `noise_before` has left beyond `noise`. `alpha` is the time that the exchange covers.
+    ///
+    /// Why: jitter that keeps the order varies the less the denser packets are sent, and is not seen any more at last. It still adds more
+    /// than the target to the lowest delay, and the rate would be held at the one whose target that is.
+    fn noise_left(&mut self, noise: f64, noise_before: f64, tau: f64, alpha: f64) -> f64 {
+        if noise > 0.0 {
+            self.noisy_for += alpha;
+        } else if noise_before == 0.0 {
+            self.noisy_for = 0.0;
+        }
+        if self.noisy_for > NOISE_LASTS { (noise_before - noise).clamp(0.0, NOISE_LEFT_PART * tau) } else { 0.0 }
+    }
+
     /// Takes a sample of the delivery rate: what arrived in a round over the longer of the times in which it was sent and arrived.
     /// `whole` is the sum over `tau`.
     fn note_delivery(&mut self, exchange: &Exchange, (whole, tau): (Sample, f64), noise: f64, ordinary_loss: f64) {
@@ -306,6 +327,20 @@ mod tests {
     /// Readings at which a queue of 10 ms stood.
     fn queued() -> Readings {
         Readings { queue: 0.01, was_saturated: true, ..Readings::new() }
+    }
+
+    #[test]
+    fn noise_that_lasted_leaves_as_much_as_there_was_more_of_it_but_an_eighth_of_the_control_time_at_most() {
+        let after = |noisy_s: f64| {
+            let mut readings = Readings::new();
+            (0..(noisy_s * 100.0) as u32).for_each(|_| assert!(readings.noise_left(0.004, 0.004, 0.04, 0.01) == 0.0));
+            readings
+        };
+        assert_eq!(after(2.0).noise_left(0.0, 0.004, 0.04, 0.01), 0.0, "what others do as they begin");
+        let left = |noise: f64, before: f64, tau: f64| after(3.0).noise_left(noise, before, tau, 0.01);
+        assert_eq!((left(0.0, 0.004, 0.04), left(0.001, 0.004, 0.04), left(0.0, 0.009, 0.04)), (0.004, 0.003, 0.005));
+        let mut forgotten = after(3.0);
+        assert_eq!((forgotten.noise_left(0.0, 0.0, 0.04, 0.01), forgotten.noise_left(0.001, 0.004, 0.04, 0.01)), (0.0, 0.0));
     }
 
     #[test]

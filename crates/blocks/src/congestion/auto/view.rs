@@ -34,6 +34,8 @@ pub(super) struct View {
     /// How far the delay varies by itself, and the most that it did of late.
     pub(super) noise: f64,
     pub(super) noise_before: f64,
+    /// How much of the queue may be what noise has left that is not seen any more.
+    pub(super) noise_left: f64,
     /// The largest delivery rate of the last ten rounds, and how long a round is.
     pub(super) best: f64,
     pub(super) round: f64,

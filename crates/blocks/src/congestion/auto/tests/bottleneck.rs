@@ -51,6 +51,8 @@ struct Stream {
     states_under_way: VecDeque<Echo>,
     unanswered_since: VecDeque<Instant>,
     last: Option<Echo>,
+    /// When what has passed last arrives at the earliest, since jitter keeps the order.
+    in_order_at: Instant,
 }
 
 /// A window kept full, one acknowledgment a packet.
@@ -169,6 +171,7 @@ impl Bottleneck {
             states_under_way: VecDeque::new(),
             unanswered_since: VecDeque::new(),
             last: None,
+            in_order_at: Instant::ZERO,
         });
         self.arrived.insert(self.streams.len() - 1, Vec::new());
     }
@@ -290,6 +293,14 @@ impl Bottleneck {
         arrived[slot] += bytes as f64;
     }
 
+    /// When what has `passed` the bottleneck at that time arrives.
+    fn arrives_at(&mut self, stream: usize, passed: Instant) -> Instant {
+        let noise = Duration::from_nanos(self.random.below(self.noise.as_nanos()));
+        let in_order_at = &mut self.streams[stream].in_order_at;
+        *in_order_at = (passed + self.rtt / 2 + noise).max(*in_order_at);
+        *in_order_at
+    }
+
     fn send_data(&mut self, index: usize) {
         let stream = &mut self.streams[index];
         let rate = stream.controller.rate().bits_per_second() as f64;
@@ -308,6 +319,7 @@ impl Bottleneck {
         stream.sent_bytes += DATAGRAM;
         stream.shipments += 1;
         if let Some(passed) = self.pass(DATAGRAM) {
+            self.arrives_at(index, passed);
             self.streams[index].received += 1;
             self.streams[index].received_bytes += DATAGRAM;
             self.note_arrival(index, passed, DATAGRAM);
@@ -316,7 +328,7 @@ impl Bottleneck {
 
     fn send_state(&mut self, index: usize) {
         let passed = self.pass(STATE);
-        let noise = Duration::from_nanos(self.random.below(self.noise.as_nanos()));
+        let arrived_at = passed.map(|passed| self.arrives_at(index, passed));
         let stream = &mut self.streams[index];
         stream.state_at = self.now + stream.controller.exchange_period();
         stream.owed += STATE;
@@ -330,10 +342,9 @@ impl Bottleneck {
         };
         stream.sent_bytes += STATE;
         stream.shipments += 1;
-        if let Some(passed) = passed {
+        if let Some((passed, arrived_at)) = passed.zip(arrived_at) {
             stream.received += 1;
             stream.received_bytes += STATE;
-            let arrived_at = passed + self.rtt / 2 + noise;
             let period = self.aggregate.as_nanos().max(1);
             let arrived_at = Instant::from_nanos(arrived_at.as_nanos().div_ceil(period) * period);
             // Everything sent before has passed or was dropped: the queue keeps the order.

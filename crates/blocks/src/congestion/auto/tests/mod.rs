@@ -56,6 +56,27 @@ fn jitter_that_keeps_the_order_does_not_hold_the_rate_down() {
 }
 
 /// Found in virtual time: with evenly spaced exchanges, 9.4 ms apart, the beat took from a third to six sevenths of the rate.
+/// Dense packets are delayed by all that sparse ones are delayed by at most, and nothing shows that this is no queue.
+#[test]
+fn jitter_that_is_not_seen_at_a_high_rate_does_not_hold_it_down() {
+    for (rate, rtt_ms, jitter_ms) in [(96e6, 120, 25), (170e6, 45, 28)] {
+        for seed in [1, 3] {
+            let product = rate * rtt_ms as f64 / 8e3;
+            let mut path = Bottleneck::new(rate, Duration::from_millis(rtt_ms), product as u64)
+                .noise(Duration::from_millis(jitter_ms))
+                .seed(Seed(seed));
+            path.add(seconds(0));
+            path.run(seconds(25));
+            let share = path.share(0, 10, 25);
+            assert!(share > 0.97, "{rate} bit/s, {rtt_ms} ms, jitter {jitter_ms} ms, seed {seed}: {share}");
+            let mut queues = path.queue_ms(10, 25);
+            queues.sort_by(f64::total_cmp);
+            let (median, high) = (queues[queues.len() / 2], queues[queues.len() * 9 / 10]);
+            assert!(median < 0.35 * rtt_ms as f64 && high < 0.6 * rtt_ms as f64, "seed {seed}: a queue of {median} ms, often {high} ms");
+        }
+    }
+}
+
 #[test]
 fn a_path_that_lets_packets_go_in_periods_of_its_own_does_not_hold_the_rate_down() {
     for period_us in [1_000, 4_800, 5_000, 6_900, 8_300, 9_300, 9_400] {
