@@ -171,6 +171,12 @@ impl RecvSegment {
         self.layout.units.unwrap_or_else(|| self.present.len().max(self.judged_units))
     }
 
+    /// How many units the positions that are known to exist may be: those of an open segment lie anywhere in their blocks.
+    fn unit_extent(&self) -> u32 {
+        let of_whole_blocks = || u32::try_from(self.layout.counted(Position(self.extent()))).unwrap_or(u32::MAX);
+        self.layout.units.unwrap_or_else(of_whole_blocks)
+    }
+
     /// Positions below this one are due and known to exist.
     pub(crate) fn due_extent(&self) -> Position {
         self.due.min(Position(self.extent()))
@@ -277,7 +283,7 @@ impl RecvSegment {
     /// Accounts for positions that are due, as far as the turn goes. Whether what is lost is allowed, once that is known: what is accounted for
     /// is a part of it, and no tolerance allows more than it allows a part of.
     fn account_losses(&mut self, important: u32, positions_left: &mut u32) -> Option<bool> {
-        let (units, due, tolerance) = (self.extent(), self.due_extent(), self.tolerance);
+        let (units, due, tolerance) = (self.unit_extent(), self.due_extent(), self.tolerance);
         let accounting = self
             .accounting
             .get_or_insert_with(|| Box::new(Accounting { lost: LostUnits::new(tolerance, important, units), until: Position::FIRST }));
@@ -340,14 +346,13 @@ impl RecvSegment {
             let missing = self.present.zero_runs(Position::FIRST, end).map(|run| self.layout.units_in_order(run));
             return self.tolerance.allows_runs(missing, important);
         }
-        self.missing_units(end, scratch);
+        self.missing_units(end, self.unit_extent(), scratch);
         self.tolerance.allows_runs(scratch.one_runs(UnitIndex::FIRST, scratch.end()), important)
     }
 
-    /// The units missing at positions below `end`, as bits. Of a segment whose length is known that takes a step for each unit that is there
+    /// The units below `extent` that are missing at positions below `end`, as bits. Of a segment whose length is known that takes a step for each unit that is there
     /// or beyond `end`, not for each that is missing.
-    fn missing_units(&self, end: Position, units: &mut Bitmap<UnitIndex>) {
-        let extent = self.extent();
+    fn missing_units(&self, end: Position, extent: u32, units: &mut Bitmap<UnitIndex>) {
         units.reset(extent);
         if self.layout.units.is_none() {
             for run in self.present.zero_runs(Position::FIRST, end) {
@@ -390,7 +395,7 @@ impl RecvSegment {
             if self.layout.order.is_in_order() {
                 self.holes.extend(self.present.zero_runs(Position::FIRST, end).map(|run| self.layout.units_in_order(run)));
             } else {
-                self.missing_units(end, scratch);
+                self.missing_units(end, units, scratch);
                 self.holes.extend(scratch.one_runs(UnitIndex::FIRST, scratch.end()));
             }
         }
@@ -485,6 +490,30 @@ mod tests {
         assert_eq!(segment.allows_lost(0, &mut 100), Some(false), "units 9 and 10 are neighbours");
         assert_eq!(segment.mark(Position(9), 1), 1);
         assert_eq!(segment.allows_lost(0, &mut 100), Some(true), "units 3 and 10 lie in windows of their own");
+    }
+
+    /// Found by the swarm: a unit beyond the positions known so far was forgotten.
+    #[test]
+    fn units_of_an_open_segment_are_accounted_for_wherever_they_lie_in_their_block() {
+        let promise = Tolerance::new(32, 12, 1).unwrap();
+        let interleave = segstream_wire::contract::InterleaveChoice::Depth(34);
+        let contract = Contract { unit_bytes: 10, tolerance: promise, interleave, ..Contract::default() };
+        let layout = Layout::new(&contract, promise, true, None);
+        let unit = |at: u32| layout.units_at(Position(at), 1).next().unwrap();
+        // What is lost is known to be once a later position is here.
+        for (one, other) in (0..31).flat_map(|one| (one + 2..33).map(move |other| (one, other))) {
+            let mut segment = RecvSegment::new(layout, promise);
+            // With an important unit each loss is accounted for.
+            let judge = |segment: &mut RecvSegment| segment.allows_lost(1, &mut 100) == Some(true);
+            segment.mark(Position(0), one);
+            segment.mark(Position(one + 1), other - one - 1);
+            segment.advance_due(Position(other));
+            assert_eq!(judge(&mut segment), promise.allows([unit(one)].into_iter(), 1), "{one}");
+            segment.mark(Position(other + 1), 33 - other);
+            segment.advance_due(Position(34));
+            let both = [unit(one).min(unit(other)), unit(one).max(unit(other))];
+            assert_eq!(judge(&mut segment), promise.allows(both.into_iter(), 1), "{one} and {other}");
+        }
     }
 
     #[test]
