@@ -350,8 +350,8 @@ impl RecvSegment {
         self.tolerance.allows_runs(scratch.one_runs(UnitIndex::FIRST, scratch.end()), important)
     }
 
-    /// The units below `extent` that are missing at positions below `end`, as bits. Of a segment whose length is known that takes a step for each unit that is there
-    /// or beyond `end`, not for each that is missing.
+    /// The units below `extent` that are missing at positions below `end`, as bits. Of a segment whose length is known that takes a step for
+    /// each unit that is there or beyond `end`, not for each that is missing.
     fn missing_units(&self, end: Position, extent: u32, units: &mut Bitmap<UnitIndex>) {
         units.reset(extent);
         if self.layout.units.is_none() {

@@ -157,10 +157,10 @@ impl Drain {
         if !can_tell(view, service) || self.has_grown() || self.is_served_alone(view) {
             return None;
         }
-        let long = STANDING_PART * law::standing(view.tau) + DATAGRAMS * self.datagram_time(view) + view.noise + view.noise_left;
+        let long = STANDING_PART * law::standing(view.tau) + DATAGRAMS * self.datagram_time(view) + view.noise;
         // Why: what noise has left remains in every drain.
         let (before, least) = (self.queue_before - view.noise_left, self.least - view.noise_left);
-        let remains = self.queue_before > long && least > REMAINING * before && self.exchanges >= EXCHANGES;
+        let remains = before > long && least > REMAINING * before && self.exchanges >= EXCHANGES;
         // Why it must be told: in a drain that is over so soon the bottleneck may just have become slower.
         let kind = self.kind(view).filter(|kind| *kind < KIND_MOST)?;
         (self.is_scheduled && remains).then_some(Others { kind: Some(kind) })
@@ -251,6 +251,7 @@ mod tests {
         assert!(drain.others_keep_a_queue(&view, 1228.0).is_none());
         assert!(drained(1.0, true).0.has_emptied(0.005) && !drained(0.3, true).0.has_emptied(0.005));
     }
+
     #[test]
     fn what_noise_may_have_left_is_no_queue_of_others() {
         // Of 20 ms 14 remain: seven tenths, but two fifths of what is not noise.

@@ -327,8 +327,7 @@ impl Bottleneck {
     }
 
     fn send_state(&mut self, index: usize) {
-        let passed = self.pass(STATE);
-        let arrived_at = passed.map(|passed| self.arrives_at(index, passed));
+        let arrives = self.pass(STATE).map(|passed| (passed, self.arrives_at(index, passed)));
         let stream = &mut self.streams[index];
         stream.state_at = self.now + stream.controller.exchange_period();
         stream.owed += STATE;
@@ -342,7 +341,7 @@ impl Bottleneck {
         };
         stream.sent_bytes += STATE;
         stream.shipments += 1;
-        if let Some((passed, arrived_at)) = passed.zip(arrived_at) {
+        if let Some((passed, arrived_at)) = arrives {
             stream.received += 1;
             stream.received_bytes += STATE;
             let period = self.aggregate.as_nanos().max(1);

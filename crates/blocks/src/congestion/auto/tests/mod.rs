@@ -55,7 +55,6 @@ fn jitter_that_keeps_the_order_does_not_hold_the_rate_down() {
     }
 }
 
-/// Found in virtual time: with evenly spaced exchanges, 9.4 ms apart, the beat took from a third to six sevenths of the rate.
 /// Dense packets are delayed by all that sparse ones are delayed by at most, and nothing shows that this is no queue.
 #[test]
 fn jitter_that_is_not_seen_at_a_high_rate_does_not_hold_it_down() {
@@ -77,6 +76,7 @@ fn jitter_that_is_not_seen_at_a_high_rate_does_not_hold_it_down() {
     }
 }
 
+/// Found in virtual time: with evenly spaced exchanges, 9.4 ms apart, the beat took from a third to six sevenths of the rate.
 #[test]
 fn a_path_that_lets_packets_go_in_periods_of_its_own_does_not_hold_the_rate_down() {
     for period_us in [1_000, 4_800, 5_000, 6_900, 8_300, 9_300, 9_400] {
