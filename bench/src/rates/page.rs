@@ -29,8 +29,8 @@ fn head(kind: Kind) -> String {
     let (by, how) = match kind {
         Kind::Emulator => (
             "segstream-bench rates",
-            "- CUBIC and BBR are the kernel's. A run is void when the link's lateness at p99.9 is above 1 ms, it did not keep up, or the \
-             processors were busy. It counts for nothing.",
+            "- CUBIC and BBR are the kernel's. A run is void when the link's lateness at p99 (above 100 Mbit/s: at p99.9) is above 1 ms, it \
+             dropped packets that it could not read or send, or the processors were busy. It counts for nothing.",
         ),
         Kind::Drawn => (
             "segstream-bench rates --virtual --drawn",
@@ -63,8 +63,9 @@ pub(super) fn text(kind: Kind, cells: &[(&Cell, Vec<&Run>)], seeds: u64, seconds
     let mut text = head(kind);
     let machine = if kind == Kind::Emulator { format!("{}. ", Machine::here()) } else { String::new() };
     let void = if kind == Kind::Emulator { format!(", {} of them void", voids.len()) } else { String::new() };
+    let lateness = if kind == Kind::Emulator { lateness(&runs) } else { String::new() };
     let (loads, congestion) = (loads(&runs), congestion(&runs));
-    writeln!(text, "\n{machine}Asked for: {seeds} seed(s) of {seconds} s. {} runs{void}.{loads}{congestion}", runs.len())?;
+    writeln!(text, "\n{machine}Asked for: {seeds} seed(s) of {seconds} s. {} runs{void}.{lateness}{loads}{congestion}", runs.len())?;
     if let Some(note) = note {
         writeln!(text, "\n{note}")?;
     }
@@ -148,6 +149,16 @@ fn loads(runs: &[&Run]) -> String {
     loads.sort_by(f64::total_cmp);
     match (loads.first(), loads.last()) {
         (Some(least), Some(most)) => format!(" Load of the machine, own processes included: {least:.1} to {most:.1}."),
+        _ => String::new(),
+    }
+}
+
+/// How late the links were in the runs that count.
+fn lateness(runs: &[&Run]) -> String {
+    let mut lateness: Vec<f64> = runs.iter().filter(|run| run.void.is_none()).map(|run| run.lateness_ms_p999).collect();
+    lateness.sort_by(f64::total_cmp);
+    match (lateness.get(lateness.len() / 2), lateness.last()) {
+        (Some(median), Some(most)) => format!(" Lateness of their links at p99.9: {median:.1} ms in the median, {most:.1} ms at most."),
         _ => String::new(),
     }
 }
