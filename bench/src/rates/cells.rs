@@ -210,5 +210,7 @@ pub(super) const CELLS: &[Cell] = &[
 ];
 
 /// What the matrix also has and this tool does not run.
-pub(super) const NOT_BUILT: &[(&str, &str)] =
-    &[("above 100 Mbit/s over veth", "this tool shapes with `link` alone; a cell through it counts while its lateness at p99.9 is below 1 ms")];
+pub(super) const NOT_BUILT: &[(&str, &str)] = &[(
+    "above 100 Mbit/s over veth",
+    "this tool shapes with `link` alone; a cell through it counts while its lateness at p99.9 is below 1 ms",
+)];

@@ -29,7 +29,7 @@ fn head(kind: Kind) -> String {
     let (by, how) = match kind {
         Kind::Emulator => (
             "segstream-bench rates",
-            "- CUBIC and BBR are the kernel's. A run is void when the link's lateness at p99 (above 100 Mbit/s: at p99.9) is above 1 ms, it \
+            "- CUBIC and BBR are the kernel's. A run is void when the link's lateness at p99 (above 50 Mbit/s: at p99.9) is above 1 ms, it \
              dropped packets that it could not read or send, or the processors were busy. It counts for nothing.",
         ),
         Kind::Drawn => (

@@ -41,9 +41,9 @@ const STARVED_FROM: u32 = 2;
 /// at 0.97 two of eight had a seventh less.
 const BUSY_MOST: f64 = 0.9;
 /// Above this rate a link must be on time with all but one packet of a thousand, below with all but one of a hundred.
-/// Why: a host takes the processors for a few milliseconds each second or two. At 100 Mbit/s and less the flows of the kernel and ours carry the
-/// same with it and without; docs/PATHS.md has the figures.
-const FAST_MBIT: f64 = 100.0;
+/// Why: a host takes the processors for a few milliseconds each second or two. Slower flows carry the same with it and without; docs/PATHS.md
+/// has the figures.
+const FAST_MBIT: f64 = 50.0;
 
 /// Who is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,8 +2,8 @@
 //!
 //! Called by delay mode for every exchange. Streams of this kind keep a short queue and drain it together. A queue *stands* when it
 //! is above what they keep, for six control times, while the way made would have drained it all. It raises a *suspicion*, which is
-//! answered by a drain, and remembers the share from before. What others have is told by the drains of the schedule alone, whose
-//! answer all of this kind see alike: [`super::drain`].
+//! answered by a drain, and remembers the share from before. What others have is told by the drains of the schedule, whose answer
+//! all of this kind see alike, and by that drain where the queue is longer than any of this kind: [`super::drain`].
 //!
 //! Invariant: a limited stream finds nothing.
 

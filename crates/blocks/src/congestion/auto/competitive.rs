@@ -19,7 +19,7 @@
 use super::cubic_window::CubicWindow;
 use super::defence::Defence;
 use super::delay_mode::DelayMode;
-use super::drain::{DRAIN_RATE, Drain, Others};
+use super::drain::{Cause, DRAIN_RATE, Drain, Others};
 use super::longest_queue::LongestQueue;
 use super::source_rate::SourceRate;
 use super::view::View;
@@ -152,7 +152,7 @@ impl Competitive {
         self.control(view, rtt, rate);
         memory.source.on_loss(view.now, self.loss);
         if std::mem::replace(&mut self.slot, view.slot) != view.slot && !view.limited {
-            self.drain = Some(Drain::new(view, rtt, true));
+            self.drain = Some(Drain::new(view, rtt, Cause::Schedule));
         }
         (self.rate(view, memory), None)
     }

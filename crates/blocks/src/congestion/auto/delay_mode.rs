@@ -20,7 +20,7 @@
 
 use super::competing_flows::CompetingFlows;
 use super::competitive::Competitive;
-use super::drain::{DRAIN_RATE, Drain, Others, SPAN_MOST};
+use super::drain::{Cause, DRAIN_RATE, Drain, Others, SPAN_MOST};
 use super::policed::{self, Policed};
 use super::probe::{self, Probing};
 use super::queue_loss::QueueLoss;
@@ -131,7 +131,7 @@ impl DelayMode {
         }
         self.learn(view, memory);
         if self.competing_flows.look(view, self.share, target, self.drain.is_some()) {
-            self.start_drain(view, memory);
+            self.start_drain(view, memory, Cause::Suspicion);
         }
         // Why: what a probe of ours loses tells of no policer, and of no others.
         let probe_loses = self.probing.may_lose(view.sent_at - Duration::from_secs_f64(view.tau));
@@ -261,7 +261,7 @@ impl DelayMode {
     /// Whether the queue is being drained now.
     fn drains(&mut self, view: &View, target: f64, memory: &Memory) -> bool {
         if self.slot.replace(view.slot).is_some_and(|slot| slot != view.slot) {
-            self.begin_drain(view, view.queue.max(target), 1.0, true);
+            self.begin_drain(view, view.queue.max(target), 1.0, Cause::Schedule);
         }
         if let Some(drain) = &self.drain {
             return drain.is_sending_less(view.now);
@@ -274,23 +274,23 @@ impl DelayMode {
         let has_fallen = view.newest < DRAIN_SEEN * self.usual && self.usual - view.newest >= view.noise;
         let joins = view.now.since(self.drained_at) >= DRAIN_JOINED && has_fallen;
         if joins {
-            self.start_drain(view, memory);
+            self.start_drain(view, memory, Cause::Joined);
         }
         joins
     }
 
     /// A drain beside the schedule, if our part of the path is what it was at its best.
-    fn start_drain(&mut self, view: &View, memory: &Memory) {
+    fn start_drain(&mut self, view: &View, memory: &Memory, cause: Cause) {
         let part = (self.share / memory.service_most.max(1.0)).clamp(0.1, 1.0);
-        self.begin_drain(view, view.queue, part, false);
+        self.begin_drain(view, view.queue, part, cause);
     }
 
     /// A drain of one and a half times what `queue` needs when those who drain have `part` of the bottleneck.
-    fn begin_drain(&mut self, view: &View, queue: f64, part: f64, is_scheduled: bool) {
+    fn begin_drain(&mut self, view: &View, queue: f64, part: f64, cause: Cause) {
         let span = (1.5 * queue / ((1.0 - DRAIN_RATE) * part)).clamp(DRAIN_LEAST, SPAN_MOST);
         let span = if view.noise_before > 0.0 { span.max(DRAIN_IN_NOISE * view.tau) } else { span };
         self.probing.interrupt(view.now);
-        self.drain = Some(Drain::new(view, span, is_scheduled));
+        self.drain = Some(Drain::new(view, span, cause));
         self.drained_at = view.now;
         self.frozen_until = view.now + Duration::from_secs_f64(span + view.tau / 2.0);
     }

@@ -29,6 +29,15 @@ const EXCHANGES: u32 = 3;
 const KIND_MOST: f64 = 0.64;
 /// In so few datagrams of before the drain rho is a matter of one more or less.
 const FEW_DATAGRAMS: f64 = 8.0;
+/// So many datagrams more or less arrive in a drain by chance.
+const CHANCE: f64 = 1.5;
+/// A drain of one sender tells of others where so long a queue remains, in control times and at least, and it has less than this share of the
+/// bottleneck.
+///
+/// Why so long: a crowd of this kind that begins at once keeps a queue for seconds too, but of less than a round trip.
+const LONG_TAUS: f64 = 0.75;
+const LONG_LEAST: f64 = 0.0225;
+const LITTLE: f64 = 0.25;
 /// From this traffic intensity on the queue grew because the bottleneck is slower: a flow in its usual growth adds less.
 const GROWS_FAST: f64 = 1.1;
 /// A queue of up to so many times the noise of the last while may be the path's, and when rho falls by less than this in a drain it is.
@@ -39,6 +48,17 @@ const FALL_OF_PATH: f64 = 0.1;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Others {
     pub(super) kind: Option<f64>,
+}
+
+/// Why a drain began.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Cause {
+    /// The schedule: all senders of this kind drain at this moment.
+    Schedule,
+    /// A queue that stands although this sender has made way.
+    Suspicion,
+    /// Another's drain, which it joins.
+    Joined,
 }
 
 /// Whether a drain can tell of others, where the best service seen is `service`.
@@ -54,8 +74,7 @@ pub(super) fn can_tell(view: &View, service: f64) -> bool {
 pub(super) struct Drain {
     since: Instant,
     until: Instant,
-    /// All senders of this kind drain at this moment.
-    is_scheduled: bool,
+    cause: Cause,
     /// The queue, the traffic intensity, and what arrived a second before it.
     queue_before: f64,
     rho_before: f64,
@@ -71,11 +90,11 @@ pub(super) struct Drain {
 
 impl Drain {
     /// A drain that begins now and lasts `span` seconds.
-    pub(super) fn new(view: &View, span: f64, is_scheduled: bool) -> Self {
+    pub(super) fn new(view: &View, span: f64, cause: Cause) -> Self {
         Self {
             since: view.now,
             until: view.now + Duration::from_secs_f64(span),
-            is_scheduled,
+            cause,
             queue_before: view.queue,
             rho_before: view.rho,
             received_before: view.received,
@@ -149,7 +168,7 @@ impl Drain {
 
     /// By how much the base delay is higher than it was thought, if what remained is noise and all senders of this kind have drained.
     pub(super) fn rise_of_base(&self) -> Option<f64> {
-        (self.is_scheduled && self.exchanges >= EXCHANGES).then_some(self.least)
+        (self.cause == Cause::Schedule && self.exchanges >= EXCHANGES).then_some(self.least)
     }
 
     /// Those who kept a queue through the drain. `service` is the best service seen.
@@ -163,7 +182,7 @@ impl Drain {
         let remains = before > long && least > REMAINING * before && self.exchanges >= EXCHANGES;
         // Why it must be told: in a drain that is over so soon the bottleneck may just have become slower.
         let kind = self.kind(view).filter(|kind| *kind < KIND_MOST)?;
-        (self.is_scheduled && remains).then_some(Others { kind: Some(kind) })
+        (remains && self.speaks_of_others(view, kind)).then_some(Others { kind: Some(kind) })
     }
 
     /// Whether this kind is alone although few datagrams left in the drain, of which one more or less moves rho by as much as others do.
@@ -171,9 +190,27 @@ impl Drain {
     /// What is served while a queue stands tells it exactly: alone, it is the capacity in a drain as before it. With a share k of the
     /// bottleneck it falls to 0.3 / (1 - 0.7 k) of what it was.
     fn is_served_alone(&self, view: &View) -> bool {
-        let few = self.received_before * self.alpha < FEW_DATAGRAMS * view.datagram;
+        let datagrams = self.datagrams(view);
         let served = self.arrived / self.beta.max(1e-9) / self.received_before.max(1.0);
-        few && served * (1.0 - (1.0 - DRAIN_RATE) * KIND_MOST) >= DRAIN_RATE
+        let may_be_chance = self.kind(view).is_none_or(|kind| kind >= 1.0 - CHANCE / ((1.0 - DRAIN_RATE) * datagrams));
+        datagrams < FEW_DATAGRAMS && may_be_chance && served * (1.0 - (1.0 - DRAIN_RATE) * KIND_MOST) >= DRAIN_RATE
+    }
+
+    /// So many datagrams would have been delivered without the drain.
+    fn datagrams(&self, view: &View) -> f64 {
+        self.received_before * self.alpha / view.datagram
+    }
+
+    /// Whether the queue that remained is others', where this kind has the share `kind` by what this sender alone shows of it.
+    fn speaks_of_others(&self, view: &View, kind: f64) -> bool {
+        match self.cause {
+            Cause::Schedule => true,
+            Cause::Suspicion => {
+                let long = (LONG_TAUS * view.tau).max(LONG_LEAST);
+                self.least > long && kind < LITTLE && self.datagrams(view) > FEW_DATAGRAMS
+            }
+            Cause::Joined => false,
+        }
     }
 
     /// The time of a datagram at the bottleneck: whoever knows the part that they have of it knows what it serves.
@@ -215,8 +252,8 @@ mod tests {
     }
 
     /// A drain of 30 ms from a queue of 20 ms in which this kind has `kind` of the bottleneck.
-    fn drained(kind: f64, is_scheduled: bool) -> (Drain, View) {
-        let mut drain = Drain::new(&view(100, 0.02, 0.002), 0.03, is_scheduled);
+    fn drained(kind: f64, cause: Cause) -> (Drain, View) {
+        let mut drain = Drain::new(&view(100, 0.02, 0.002), 0.03, cause);
         let rho = 1.0 - 0.7 * kind;
         let mut queue: f64 = 0.02;
         for step in 1..=15 {
@@ -229,7 +266,7 @@ mod tests {
     #[test]
     fn a_drain_tells_the_share_of_its_kind() {
         for kind in [0.1, 0.5, 0.9] {
-            let (drain, view) = drained(kind, true);
+            let (drain, view) = drained(kind, Cause::Schedule);
             let found = drain.kind(&view).expect("the queue stood for a quarter of the control time");
             assert!((found - kind).abs() < 0.01, "{kind}: {found}");
         }
@@ -237,25 +274,25 @@ mod tests {
 
     #[test]
     fn others_are_found_in_a_drain_of_all_and_only_where_a_queue_remains() {
-        let others = |kind, is_scheduled| {
-            let (drain, view) = drained(kind, is_scheduled);
+        let others = |kind, cause| {
+            let (drain, view) = drained(kind, cause);
             drain.others_keep_a_queue(&view, SERVICE)
         };
-        assert!(others(0.3, true).and_then(|others| others.kind).is_some_and(|kind| (kind - 0.3).abs() < 0.01));
-        assert!(others(1.0, true).is_none(), "the queue was ours");
-        assert!(others(0.3, false).is_none(), "nobody else of this kind need have drained");
+        assert!(others(0.3, Cause::Schedule).and_then(|others| others.kind).is_some_and(|kind| (kind - 0.3).abs() < 0.01));
+        assert!(others(1.0, Cause::Schedule).is_none(), "the queue was ours");
+        assert!(others(0.3, Cause::Joined).is_none(), "nobody else of this kind need have drained");
         // A bottleneck that has a third of its rate left: 0.3 of what filled it fill nine tenths of it, and a tenth less overloads it.
-        assert!(others(-0.2, true).is_none(), "the queue grew in the drain");
+        assert!(others(-0.2, Cause::Schedule).is_none(), "the queue grew in the drain");
         // On a path so slow that a datagram takes longer than the control time nothing can be told.
-        let (drain, view) = drained(0.3, true);
+        let (drain, view) = drained(0.3, Cause::Schedule);
         assert!(drain.others_keep_a_queue(&view, 1228.0).is_none());
-        assert!(drained(1.0, true).0.has_emptied(0.005) && !drained(0.3, true).0.has_emptied(0.005));
+        assert!(drained(1.0, Cause::Schedule).0.has_emptied(0.005) && !drained(0.3, Cause::Schedule).0.has_emptied(0.005));
     }
 
     #[test]
     fn what_noise_may_have_left_is_no_queue_of_others() {
         // Of 20 ms 14 remain: seven tenths, but two fifths of what is not noise.
-        let (drain, view) = drained(0.4, true);
+        let (drain, view) = drained(0.4, Cause::Schedule);
         assert!(drain.others_keep_a_queue(&view, SERVICE).is_some());
         assert!(drain.others_keep_a_queue(&View { noise_left: 0.01, ..view }, SERVICE).is_none());
         assert!(drain.others_keep_a_queue(&View { noise_left: 0.004, ..view }, SERVICE).is_some());
@@ -263,7 +300,7 @@ mod tests {
 
     #[test]
     fn a_drain_that_does_not_tell_the_share_tells_of_no_others() {
-        let mut drain = Drain::new(&view(100, 0.02, 0.002), 0.006, true);
+        let mut drain = Drain::new(&view(100, 0.02, 0.002), 0.006, Cause::Schedule);
         (1..=3).for_each(|step| drain.record(&view(100 + 2 * step, 0.02, 0.0014)));
         let view = view(120, 0.02, 0.002);
         assert!(drain.kind(&view).is_none() && drain.others_keep_a_queue(&view, SERVICE).is_none());
@@ -272,7 +309,7 @@ mod tests {
     #[test]
     fn who_is_served_as_fast_in_a_drain_as_before_it_is_alone() {
         // Of the bottleneck the drain shows a third of before as this kind's, though it is alone: one datagram came in it, and should not.
-        let (others, alone) = (drained(0.33, true), drained(0.33, true));
+        let (others, alone) = (drained(0.33, Cause::Schedule), drained(0.33, Cause::Schedule));
         let slow = |(drain, view): (Drain, View), arrived: f64| {
             let received_before = 3.0 * view.datagram / drain.alpha;
             (Drain { received_before, arrived: arrived * received_before * drain.beta, ..drain }, view)
@@ -287,22 +324,48 @@ mod tests {
     }
 
     #[test]
+    fn who_shows_less_than_chance_would_alone_is_not_alone_however_few_its_datagrams() {
+        // Of five datagrams a drain leaves one and a half, one more or less; whoever has none of the bottleneck's does not move rho at all.
+        let of = |kind: f64| {
+            let (drain, view) = drained(kind, Cause::Schedule);
+            let received_before = 5.0 * view.datagram / drain.alpha;
+            let alone = Drain { received_before, arrived: received_before * drain.beta, ..drain };
+            alone.others_keep_a_queue(&view, SERVICE)
+        };
+        assert!(of(0.02).is_some() && of(0.6).is_none());
+    }
+
+    #[test]
+    fn a_drain_of_one_sender_tells_of_others_where_a_long_queue_remains_and_it_has_little() {
+        let asked = |kind: f64, behind: f64, datagrams: f64| {
+            let (drain, view) = drained(kind, Cause::Suspicion);
+            let received_before = datagrams * view.datagram / drain.alpha;
+            let drain = Drain { queue_before: drain.queue_before + behind, least: drain.least + behind, received_before, ..drain };
+            drain.others_keep_a_queue(&view, SERVICE).is_some()
+        };
+        assert!(asked(0.1, 0.03, 20.0));
+        assert!(!asked(0.1, 0.0, 20.0), "as long as a crowd of this kind keeps");
+        assert!(!asked(0.3, 0.03, 20.0), "a share of one among few");
+        assert!(!asked(0.1, 0.03, 6.0), "too few datagrams to tell");
+    }
+
+    #[test]
     fn what_does_not_answer_a_drain_is_the_paths_where_there_was_as_much_noise() {
-        let (drain, quiet) = drained(0.0, true);
+        let (drain, quiet) = drained(0.0, Cause::Schedule);
         assert!(drain.met_no_queue(&quiet) && !drain.may_be_noise(&quiet));
         assert!(drain.may_be_noise(&View { noise_before: 0.011, ..quiet }) && !drain.may_be_noise(&View { noise_before: 0.009, ..quiet }));
         assert!(drain.rise_of_base().is_some_and(|rise| (rise - 0.02).abs() < 1e-9));
         let noisy = View { noise_before: 0.011, ..quiet };
-        assert!(!drained(0.3, true).0.may_be_noise(&noisy), "the queue answered");
-        assert!(drained(0.0, false).0.rise_of_base().is_none(), "others of this kind may not have drained");
+        assert!(!drained(0.3, Cause::Schedule).0.may_be_noise(&noisy), "the queue answered");
+        assert!(drained(0.0, Cause::Joined).0.rise_of_base().is_none(), "others of this kind may not have drained");
     }
 
     #[test]
     fn a_newcomer_that_has_seen_little_service_knows_from_its_share_that_the_path_is_fast() {
         // Four datagrams at what it has been served are 20 ms, as long as the queue.
-        let (drain, view) = drained(0.1, true);
+        let (drain, view) = drained(0.1, Cause::Schedule);
         assert!(drain.others_keep_a_queue(&View { datagram_time: 0.005, ..view }, SERVICE).is_some());
-        let (alone, view) = drained(0.6, true);
+        let (alone, view) = drained(0.6, Cause::Schedule);
         let slow = View { datagram_time: 0.005, datagram: 12_280.0, ..view };
         assert!(alone.others_keep_a_queue(&slow, SERVICE).is_none(), "a path on which four datagrams take that long");
     }
