@@ -7,8 +7,8 @@ use std::fmt;
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(crate) struct Spread {
     pub(crate) median: f64,
-    min: f64,
-    max: f64,
+    pub(crate) min: f64,
+    pub(crate) max: f64,
 }
 
 impl Spread {

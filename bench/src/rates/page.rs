@@ -10,6 +10,7 @@ use super::journal::Run;
 use super::rule::{self, Measured, Medians, Verdict};
 use super::section::Kind;
 use super::trial::Contender;
+use crate::spread::Spread;
 use anyhow::{Result, ensure};
 use segstream_lab::machine::Machine;
 use std::collections::BTreeMap;
@@ -61,9 +62,10 @@ pub(super) fn text(kind: Kind, cells: &[(&Cell, Vec<&Run>)], seeds: u64, seconds
     let runs: Vec<&Run> = cells.iter().flat_map(|(_, runs)| runs).copied().collect();
     let voids: Vec<&Run> = runs.iter().copied().filter(|run| run.void.is_some()).collect();
     let mut text = head(kind);
-    let machine = if kind == Kind::Emulator { format!("{}. ", Machine::here()) } else { String::new() };
-    let void = if kind == Kind::Emulator { format!(", {} of them void", voids.len()) } else { String::new() };
-    let lateness = if kind == Kind::Emulator { lateness(&runs) } else { String::new() };
+    let (machine, void, lateness) = match kind {
+        Kind::Emulator => (format!("{}. ", Machine::here()), format!(", {} of them void", voids.len()), lateness(&runs)),
+        _ => Default::default(),
+    };
     let (loads, congestion) = (loads(&runs), congestion(&runs));
     writeln!(text, "\n{machine}Asked for: {seeds} seed(s) of {seconds} s. {} runs{void}.{lateness}{loads}{congestion}", runs.len())?;
     if let Some(note) = note {
@@ -145,22 +147,22 @@ fn congestion(runs: &[&Run]) -> String {
 }
 
 fn loads(runs: &[&Run]) -> String {
-    let mut loads: Vec<f64> = runs.iter().filter_map(|run| run.load).collect();
-    loads.sort_by(f64::total_cmp);
-    match (loads.first(), loads.last()) {
-        (Some(least), Some(most)) => format!(" Load of the machine, own processes included: {least:.1} to {most:.1}."),
-        _ => String::new(),
+    let loads: Vec<f64> = runs.iter().filter_map(|run| run.load).collect();
+    if loads.is_empty() {
+        return String::new();
     }
+    let Spread { min, max, .. } = Spread::of(loads);
+    format!(" Load of the machine, own processes included: {min:.1} to {max:.1}.")
 }
 
 /// How late the links were in the runs that count.
 fn lateness(runs: &[&Run]) -> String {
-    let mut lateness: Vec<f64> = runs.iter().filter(|run| run.void.is_none()).map(|run| run.lateness_ms_p999).collect();
-    lateness.sort_by(f64::total_cmp);
-    match (lateness.get(lateness.len() / 2), lateness.last()) {
-        (Some(median), Some(most)) => format!(" Lateness of their links at p99.9: {median:.1} ms in the median, {most:.1} ms at most."),
-        _ => String::new(),
+    let counted: Vec<f64> = runs.iter().filter(|run| run.void.is_none()).map(|run| run.lateness_ms_p999).collect();
+    if counted.is_empty() {
+        return String::new();
     }
+    let Spread { median, max, .. } = Spread::of(counted);
+    format!(" Lateness of their links at p99.9: {median:.1} ms in the median, {max:.1} ms at most.")
 }
 
 /// A cell's path and company, for people.

@@ -173,15 +173,15 @@ impl Drain {
 
     /// Those who kept a queue through the drain. `service` is the best service seen.
     pub(super) fn others_keep_a_queue(&self, view: &View, service: f64) -> Option<Others> {
-        if !can_tell(view, service) || self.has_grown() || self.is_served_alone(view) {
+        // Why it must be told: in a drain that is over so soon the bottleneck may just have become slower.
+        let kind = self.kind(view).filter(|kind| *kind < KIND_MOST)?;
+        if !can_tell(view, service) || self.has_grown() || self.is_served_alone(view, kind) {
             return None;
         }
-        let long = STANDING_PART * law::standing(view.tau) + DATAGRAMS * self.datagram_time(view) + view.noise;
+        let long = STANDING_PART * law::standing(view.tau) + DATAGRAMS * self.datagram_time(view, kind) + view.noise;
         // Why: what noise has left remains in every drain.
         let (before, least) = (self.queue_before - view.noise_left, self.least - view.noise_left);
         let remains = before > long && least > REMAINING * before && self.exchanges >= EXCHANGES;
-        // Why it must be told: in a drain that is over so soon the bottleneck may just have become slower.
-        let kind = self.kind(view).filter(|kind| *kind < KIND_MOST)?;
         (remains && self.speaks_of_others(view, kind)).then_some(Others { kind: Some(kind) })
     }
 
@@ -189,10 +189,10 @@ impl Drain {
     ///
     /// What is served while a queue stands tells it exactly: alone, it is the capacity in a drain as before it. With a share k of the
     /// bottleneck it falls to 0.3 / (1 - 0.7 k) of what it was.
-    fn is_served_alone(&self, view: &View) -> bool {
+    fn is_served_alone(&self, view: &View, kind: f64) -> bool {
         let datagrams = self.datagrams(view);
         let served = self.arrived / self.beta.max(1e-9) / self.received_before.max(1.0);
-        let may_be_chance = self.kind(view).is_none_or(|kind| kind >= 1.0 - CHANCE / ((1.0 - DRAIN_RATE) * datagrams));
+        let may_be_chance = kind >= 1.0 - CHANCE / ((1.0 - DRAIN_RATE) * datagrams);
         datagrams < FEW_DATAGRAMS && may_be_chance && served * (1.0 - (1.0 - DRAIN_RATE) * KIND_MOST) >= DRAIN_RATE
     }
 
@@ -201,7 +201,8 @@ impl Drain {
         self.received_before * self.alpha / view.datagram
     }
 
-    /// Whether the queue that remained is others', where this kind has the share `kind` by what this sender alone shows of it.
+    /// Whether the queue that remained is others', where those that have drained have the share `kind` of the bottleneck: all of this kind, or
+    /// this sender alone.
     fn speaks_of_others(&self, view: &View, kind: f64) -> bool {
         match self.cause {
             Cause::Schedule => true,
@@ -216,9 +217,8 @@ impl Drain {
     /// The time of a datagram at the bottleneck: whoever knows the part that they have of it knows what it serves.
     ///
     /// Why: a newcomer that has seen little service takes the path for slow, and others' queue for that of a few datagrams.
-    fn datagram_time(&self, view: &View) -> f64 {
-        let of_kind = self.kind(view).map(|kind| view.datagram * kind / self.received_before.max(1.0));
-        of_kind.map_or(view.datagram_time, |time| time.min(view.datagram_time))
+    fn datagram_time(&self, view: &View, kind: f64) -> f64 {
+        view.datagram_time.min(view.datagram * kind / self.received_before.max(1.0))
     }
 
     /// Whether the queue grew fast although this kind sent less: the bottleneck has become slower, or others have just begun. What others
