@@ -73,7 +73,7 @@ impl CompetingFlows {
 
     /// Looks at an exchange of a stream served at `share` whose target delay is `target`; returns whether to drain.
     pub(super) fn look(&mut self, view: &View, share: f64, target: f64, draining: bool) -> bool {
-        if view.queue < target || view.limited {
+        if view.delay.queue < target || view.limited {
             self.stand = None;
             // Why not at once: a start-up that others fill the queue of ends so too.
             if view.now.since(self.began_at) >= SETTLED {
@@ -96,14 +96,14 @@ impl CompetingFlows {
     }
 
     fn look_at_stand(&mut self, view: &View, share: f64) -> bool {
-        let much = law::standing(view.tau).max(1.5 * law::scaled(share)) + 4.0 * view.datagram_time + NOISES * view.noise;
-        if view.queue < much {
+        let much = law::standing(view.tau).max(1.5 * law::scaled(share)) + 4.0 * view.datagram_time + NOISES * view.delay.noise;
+        if view.delay.queue < much {
             return false;
         }
         let sudden = self.low_at.is_some_and(|at| view.now.since(at).as_secs_f64() < SUDDEN_TAUS * view.tau);
         let stand = self.stand.get_or_insert(Stand { since: view.now, drained: 0.0, peak: 0.0, share, sudden });
-        stand.drained += view.alpha * GAIN * (view.queue - much / 2.0) / (view.tau + view.queue);
-        stand.peak = stand.peak.max(view.queue);
+        stand.drained += view.exchange.alpha * GAIN * (view.delay.queue - much / 2.0) / (view.tau + view.delay.queue);
+        stand.peak = stand.peak.max(view.delay.queue);
         let waited = view.now.since(stand.since).as_secs_f64();
         if waited < STANDING_TAUS * view.tau || stand.drained < stand.peak + (view.tau / 4.0).max(0.01) {
             return false;

@@ -91,11 +91,11 @@ pub(super) struct Competitive {
 impl Competitive {
     /// Begins at `share` bytes a second, which is what we had before `others` came.
     pub(super) fn new(view: &View, share: f64, others: Others, memory: &Memory) -> Self {
-        let share = share.min((SHARE_FIRST * memory.service_most).max(view.received));
+        let share = share.min((SHARE_FIRST * memory.service_most).max(view.delivery.received));
         let returned = memory.left_at.is_some_and(|at| view.now.since(at) < RETURN_SOON);
-        let mut new = Self { loss: view.loss, ..Self::begin(view, share) };
+        let mut new = Self { loss: view.loss.fraction, ..Self::begin(view, share) };
         // Why: loss has told of them. They have answered it, and we have not. With noise it may be none of theirs.
-        if others.kind.is_none() && view.noise == 0.0 {
+        if others.kind.is_none() && view.delay.noise == 0.0 {
             new.window.decrease(view.now);
         }
         if returned {
@@ -103,7 +103,7 @@ impl Competitive {
         }
         if let Some(kind) = others.kind {
             new.kind = kind.max(KIND_FLOOR);
-            new.half = Some(SourceRate::half(view.received, new.kind));
+            new.half = Some(SourceRate::half(view.delivery.received, new.kind));
         }
         new.window_then = new.window.get();
         new
@@ -116,7 +116,7 @@ impl Competitive {
             window,
             decreased_at: view.now,
             loss: 0.0,
-            longest: LongestQueue::new(view.queue),
+            longest: LongestQueue::new(view.delay.queue),
             stood_at: view.now,
             drain: None,
             slot: view.slot,
@@ -134,10 +134,10 @@ impl Competitive {
     }
 
     pub(super) fn step(&mut self, view: &View, memory: &mut Memory) -> (f64, Option<Mode>) {
-        self.longest.record(view.queue, view.alpha);
-        let rtt = view.rtt + view.queue;
+        self.longest.record(view.delay.queue, view.exchange.alpha);
+        let rtt = view.rtt + view.delay.queue;
         let rate = self.rate(view, memory);
-        let on_trial = || DelayMode::on_trial(rate.min(view.best), view.now).into();
+        let on_trial = || DelayMode::on_trial(rate.min(view.delivery.best), view.now).into();
         if let Some(drain) = &mut self.drain {
             drain.record(view);
             if drain.is_sending_less(view.now) {
@@ -159,14 +159,14 @@ impl Competitive {
 
     /// What the window gives, or the source may hold.
     fn rate(&self, view: &View, memory: &Memory) -> f64 {
-        let of_window = self.window.get() * view.datagram / (view.rtt + view.queue);
+        let of_window = self.window.get() * view.datagram / (view.rtt + view.delay.queue);
         of_window.max(memory.source.held(view.now, self.half))
     }
 
     fn queue_is_gone(&mut self, view: &View, rate: f64) -> bool {
         // Why: who sends next to nothing sees the queue as it was.
-        let is_idle = view.limited && view.sent < IDLE_PART * rate;
-        if is_idle || view.queue > (law::target(rate, view.datagram) / 2.0).min(GONE_PART * self.longest.get()) {
+        let is_idle = view.limited && view.delivery.sent < IDLE_PART * rate;
+        if is_idle || view.delay.queue > (law::target(rate, view.datagram) / 2.0).min(GONE_PART * self.longest.get()) {
             self.stood_at = view.now;
         }
         view.now.since(self.stood_at).as_secs_f64() > (GONE_TAUS * view.tau).max(GONE_LEAST)
@@ -174,19 +174,19 @@ impl Competitive {
 
     /// The window's answer to an exchange at `rate`.
     fn control(&mut self, view: &View, rtt: f64, rate: f64) {
-        self.loss += (view.loss - self.loss) * view.alpha.min(1.0);
+        self.loss += (view.loss.fraction - self.loss) * view.exchange.alpha.min(1.0);
         // Why by the window: the kind's share is as old as the last drain, and grows with ours.
         let kind = self.kind * window_of(rate, view) / self.window_then;
         self.defence.record(view, self.kind);
         let defends = self.defence.growth(view.now, kind, self.loss);
-        let overflows = view.has_lost && view.queue > CONGESTIVE * self.longest.get();
-        let is_congestive = (overflows || view.has_marked) && view.sent_at > self.decreased_at;
+        let overflows = view.loss.has_lost && view.delay.queue > CONGESTIVE * self.longest.get();
+        let is_congestive = (overflows || view.loss.has_marked) && view.exchange.sent_at > self.decreased_at;
         if is_congestive && defends.is_none() {
             self.decreased_at = view.now;
             self.window.decrease(view.now);
         } else if !view.limited {
             if let Some(growth) = defends {
-                self.window.scale(1.0 + growth * (view.alpha / rtt).min(1.0));
+                self.window.scale(1.0 + growth * (view.exchange.alpha / rtt).min(1.0));
             }
             self.window.grow(view.now, rtt);
         }
@@ -196,7 +196,7 @@ impl Competitive {
     fn judge(&mut self, view: &View, rate: f64, memory: &mut Memory) -> bool {
         let Some(drain) = self.drain.take() else { return false };
         self.stood_at = view.now;
-        let is_noisy = view.noise > 0.0;
+        let is_noisy = view.delay.noise > 0.0;
         let proof = if is_noisy { PROOF_IN_NOISE } else { PROOF };
         let kind = drain.kind(view);
         if let Some(kind) = kind {
@@ -226,11 +226,12 @@ impl Competitive {
 
 /// The window, in datagrams, that gives `rate`.
 fn window_of(rate: f64, view: &View) -> f64 {
-    rate * (view.rtt + view.queue) / view.datagram
+    rate * (view.rtt + view.delay.queue) / view.datagram
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::view::{Covered, Delay, Delivery, Loss};
     use super::*;
 
     fn at(ms: u64, queue: f64) -> View {
@@ -238,14 +239,11 @@ mod tests {
         let alpha = 0.0025;
         View {
             now,
-            sent_at: now,
-            alpha,
-            beta: alpha,
+            exchange: Covered { sent_at: now, alpha, beta: alpha, ..Covered::default() },
             tau: 0.04,
             rtt: 0.04,
-            queue,
-            newest: queue,
-            sent: 1e6,
+            delay: Delay { queue, newest: queue, ..Delay::default() },
+            delivery: Delivery { sent: 1e6, ..Delivery::default() },
             datagram: 1000.0,
             ..View::default()
         }
@@ -263,7 +261,8 @@ mod tests {
 
     #[test]
     fn a_mark_is_answered_at_any_queue_and_loss_at_a_long_one() {
-        let (lost, marked) = (|view| View { has_lost: true, ..view }, |view| View { has_marked: true, ..view });
+        let with = |loss| move |view| View { loss, ..view };
+        let (lost, marked) = (with(Loss { has_lost: true, ..Loss::default() }), with(Loss { has_marked: true, ..Loss::default() }));
         for (queue, lost_at) in [(0.019, 0.7), (0.005, 1.0)] {
             assert!((answer(queue, lost) - lost_at).abs() < 0.01, "{queue}: {}", answer(queue, lost));
             assert!((answer(queue, marked) - 0.7).abs() < 0.01, "{queue}: {}", answer(queue, marked));

@@ -59,7 +59,7 @@ impl Defence {
 
     /// Takes an exchange in. `kind` is the share that the last drain told.
     pub(super) fn record(&mut self, view: &View, kind: f64) {
-        self.loss += (view.loss - self.loss) * (view.alpha / SECONDS).min(1.0);
+        self.loss += (view.loss.fraction - self.loss) * (view.exchange.alpha / SECONDS).min(1.0);
         if !self.is_due(view.now) && view.now.since(self.ended_at) > RETRY && kind < KIND_RETRIED {
             self.trial = Some(Trial::default());
         }
@@ -94,6 +94,7 @@ impl Defence {
 
 #[cfg(test)]
 mod tests {
+    use super::super::view::{Covered, Loss};
     use super::*;
 
     fn at(seconds: u64) -> Instant {
@@ -104,7 +105,13 @@ mod tests {
     fn slot(defence: &mut Defence, number: u64, loss: f64, kind: f64, window: f64) {
         for step in 0..300 {
             let now = at(3 * number) + Duration::from_millis(10 * step);
-            defence.record(&View { now, alpha: 0.01, loss, ..View::default() }, kind);
+            let view = View {
+                now,
+                exchange: Covered { alpha: 0.01, ..Covered::default() },
+                loss: Loss { fraction: loss, ..Loss::default() },
+                ..View::default()
+            };
+            defence.record(&view, kind);
         }
         defence.on_share(at(3 * number + 3), kind, window);
     }

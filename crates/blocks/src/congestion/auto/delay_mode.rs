@@ -125,7 +125,7 @@ impl DelayMode {
     }
 
     pub(super) fn step(&mut self, view: &View, memory: &mut Memory) -> (f64, Option<Mode>) {
-        let target = memory.target(view.now, self.share, view.datagram) + view.noise_left;
+        let target = memory.target(view.now, self.share, view.datagram) + view.delay.noise_left;
         if let Some((rate, falls)) = self.was_noise(view, memory) {
             return (rate, Some(Mode::StartUp(StartUp::again(view.now, falls))));
         }
@@ -134,7 +134,7 @@ impl DelayMode {
             self.start_drain(view, memory, Cause::Suspicion);
         }
         // Why: what a probe of ours loses tells of no policer, and of no others.
-        let probe_loses = self.probing.may_lose(view.sent_at - Duration::from_secs_f64(view.tau));
+        let probe_loses = self.probing.may_lose(view.exchange.sent_at - Duration::from_secs_f64(view.tau));
         if !probe_loses && policed::is_suspicious(view, memory) {
             return Mode::Policed(Policed::new(view)).enter(view, memory);
         }
@@ -147,10 +147,10 @@ impl DelayMode {
         if self.drains(view, target, memory) {
             return (self.share * DRAIN_RATE, None);
         }
-        let queue = (view.queue + view.lag * (view.paced / self.share - 1.0)).max(0.0);
-        let push = GAIN * (target - queue) / (view.tau + view.queue) - MARK_GAIN * view.marks;
+        let queue = (view.delay.queue + view.exchange.lag * (view.exchange.paced / self.share - 1.0)).max(0.0);
+        let push = GAIN * (target - queue) / (view.tau + view.delay.queue) - MARK_GAIN * view.loss.marks;
         let push = push.clamp(PUSH_LEAST, PUSH_MOST);
-        let push = if view.noise > 0.0 { self.push_in_noise(view, target, push, memory) } else { push };
+        let push = if view.delay.noise > 0.0 { self.push_in_noise(view, target, push, memory) } else { push };
         let rate = self.share * (1.0 + push);
         if memory.source.is_held_back(view, rate) {
             return Mode::Competitive(Box::new(Competitive::begin(view, rate))).enter(view, memory);
@@ -160,7 +160,7 @@ impl DelayMode {
 
     /// The rate at the end of start-up, if that was ended by noise.
     fn was_noise(&mut self, view: &View, memory: &mut Memory) -> Option<(f64, Falls)> {
-        if view.sent_at > self.since {
+        if view.exchange.sent_at > self.since {
             self.doubt = None;
         }
         let doubt = self.doubt.as_mut()?;
@@ -172,23 +172,23 @@ impl DelayMode {
     /// The push of the law on a noisy path: a probe now and then, and growth while no queue stands.
     fn push_in_noise(&mut self, view: &View, target: f64, push: f64, memory: &Memory) -> f64 {
         let may_go_on =
-            view.lasting_loss <= LOSS_OF_PROBE + 2.0 * memory.ordinary_loss(view.now) && view.queue < 2.0 * target + view.tau / 4.0;
+            view.loss.lasting <= LOSS_OF_PROBE + 2.0 * memory.ordinary_loss(view.now) && view.delay.queue < 2.0 * target + view.tau / 4.0;
         let held = 1.0 + push < HELD;
-        if self.probing.sends_more(view.now, view.round, view.best, memory.service_most, held, may_go_on) {
+        if self.probing.sends_more(view.now, view.delivery.round, view.delivery.best, memory.service_most, held, may_go_on) {
             return probe::GAIN;
         }
-        if view.saturated { push } else { push.max(self.velocity.min(VELOCITY_IN_NOISE)) }
+        if view.delay.saturated { push } else { push.max(self.velocity.min(VELOCITY_IN_NOISE)) }
     }
 
     fn learn(&mut self, view: &View, memory: &mut Memory) {
-        if view.limited || (view.sent_at < self.frozen_until && view.rho < SLOWER) {
+        if view.limited || (view.exchange.sent_at < self.frozen_until && view.delivery.rho < SLOWER) {
             return;
         }
-        let time = (view.alpha / view.tau).min(1.0);
-        if view.noise > 0.0 {
+        let time = (view.exchange.alpha / view.tau).min(1.0);
+        if view.delay.noise > 0.0 {
             // Why: a rate of service over less than the noise is noise; the largest of some rounds is not.
-            self.share = view.best.max(1.0);
-            if view.saturated {
+            self.share = view.delivery.best.max(1.0);
+            if view.delay.saturated {
                 self.velocity = VELOCITY_LEAST;
                 memory.note_service(view.now, self.share);
             } else {
@@ -196,12 +196,12 @@ impl DelayMode {
             }
             return;
         }
-        if let (true, Some(service)) = (view.saturated, view.service) {
+        if let (true, Some(service)) = (view.delay.saturated, view.delivery.service) {
             let weight = if service < DROP * self.share && !self.is_ours(view, service) { 1.0 } else { time };
             self.share += (service - self.share) * weight;
             self.velocity = VELOCITY_LEAST;
             memory.note_service(view.now, self.share);
-        } else if !view.saturated && view.sent > 0.8 * self.share {
+        } else if !view.delay.saturated && view.delivery.sent > 0.8 * self.share {
             self.share *= 1.0 + self.velocity * time;
             self.quicken(time);
         }
@@ -218,7 +218,8 @@ impl DelayMode {
     /// then served for the share and makes way from there again ends at nothing within a few round trips. And who must not send at all for a
     /// moment, since too much is in flight, is served next to nothing.
     fn is_ours(&self, view: &View, service: f64) -> bool {
-        service > DROP * view.sent && (view.sent < HARDLY * self.share || view.queue > LONG * law::target(self.share, view.datagram))
+        service > DROP * view.delivery.sent
+            && (view.delivery.sent < HARDLY * self.share || view.delay.queue > LONG * law::target(self.share, view.datagram))
     }
 
     /// Once the echoes of a drain have come: those who keep a queue.
@@ -250,7 +251,7 @@ impl DelayMode {
             return None;
         }
         // Why the newest: the queue is the least of a quarter of the control time, and a short one overflows for less than that.
-        let comes_again = self.queue_loss.record(view, view.newest > ABOVE * (target + view.noise), view.has_lost);
+        let comes_again = self.queue_loss.record(view, view.delay.newest > ABOVE * (target + view.delay.noise), view.loss.has_lost);
         if !self.queue_loss.is_significant() || view.limited {
             self.lost_in = None;
             return None;
@@ -261,17 +262,17 @@ impl DelayMode {
     /// Whether the queue is being drained now.
     fn drains(&mut self, view: &View, target: f64, memory: &Memory) -> bool {
         if self.slot.replace(view.slot).is_some_and(|slot| slot != view.slot) {
-            self.begin_drain(view, view.queue.max(target), 1.0, Cause::Schedule);
+            self.begin_drain(view, view.delay.queue.max(target), 1.0, Cause::Schedule);
         }
         if let Some(drain) = &self.drain {
             return drain.is_sending_less(view.now);
         }
-        if view.queue < target / 4.0 {
+        if view.delay.queue < target / 4.0 {
             self.drained_at = view.now;
         }
-        self.usual += (view.queue - self.usual) * (view.alpha / (10.0 * view.tau)).min(1.0);
+        self.usual += (view.delay.queue - self.usual) * (view.exchange.alpha / (10.0 * view.tau)).min(1.0);
         // Why by the noise at least: noise falls as well, and drains cost some per cent when they follow each other.
-        let has_fallen = view.newest < DRAIN_SEEN * self.usual && self.usual - view.newest >= view.noise;
+        let has_fallen = view.delay.newest < DRAIN_SEEN * self.usual && self.usual - view.delay.newest >= view.delay.noise;
         let joins = view.now.since(self.drained_at) >= DRAIN_JOINED && has_fallen;
         if joins {
             self.start_drain(view, memory, Cause::Joined);
@@ -282,13 +283,13 @@ impl DelayMode {
     /// A drain beside the schedule, if our part of the path is what it was at its best.
     fn start_drain(&mut self, view: &View, memory: &Memory, cause: Cause) {
         let part = (self.share / memory.service_most.max(1.0)).clamp(0.1, 1.0);
-        self.begin_drain(view, view.queue, part, cause);
+        self.begin_drain(view, view.delay.queue, part, cause);
     }
 
     /// A drain of one and a half times what `queue` needs when those who drain have `part` of the bottleneck.
     fn begin_drain(&mut self, view: &View, queue: f64, part: f64, cause: Cause) {
         let span = (1.5 * queue / ((1.0 - DRAIN_RATE) * part)).clamp(DRAIN_LEAST, SPAN_MOST);
-        let span = if view.noise_before > 0.0 { span.max(DRAIN_IN_NOISE * view.tau) } else { span };
+        let span = if view.delay.noise_before > 0.0 { span.max(DRAIN_IN_NOISE * view.tau) } else { span };
         self.probing.interrupt(view.now);
         self.drain = Some(Drain::new(view, span, cause));
         self.drained_at = view.now;

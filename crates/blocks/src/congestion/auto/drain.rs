@@ -66,7 +66,7 @@ pub(super) enum Cause {
 /// Why not on a slow path: where one datagram takes a control time, or a third of the longest drain, a drain is a datagram more or less,
 /// and every queue remains. Nor where an answer takes longer than half a slot: the next drain is near then before this one is over.
 pub(super) fn can_tell(view: &View, service: f64) -> bool {
-    view.datagram <= service * view.tau.min(SPAN_MOST / 3.0) && view.tau + view.queue < schedule::SLOT_SECONDS / 2.0
+    view.datagram <= service * view.tau.min(SPAN_MOST / 3.0) && view.tau + view.delay.queue < schedule::SLOT_SECONDS / 2.0
 }
 
 /// A drain that goes on, or is over and waits for its echoes.
@@ -95,14 +95,14 @@ impl Drain {
             since: view.now,
             until: view.now + Duration::from_secs_f64(span),
             cause,
-            queue_before: view.queue,
-            rho_before: view.rho,
-            received_before: view.received,
+            queue_before: view.delay.queue,
+            rho_before: view.delivery.rho,
+            received_before: view.delivery.received,
             alpha: 0.0,
             beta: 0.0,
             arrived: 0.0,
             exchanges: 0,
-            least: view.queue,
+            least: view.delay.queue,
         }
     }
 
@@ -123,21 +123,21 @@ impl Drain {
 
     /// Whether all echoes of it have come.
     pub(super) fn is_over(&self, view: &View) -> bool {
-        view.sent_at > self.until + Duration::from_secs_f64(view.tau / 4.0)
+        view.exchange.sent_at > self.until + Duration::from_secs_f64(view.tau / 4.0)
     }
 
     /// Takes an exchange in.
     pub(super) fn record(&mut self, view: &View) {
-        let from = view.sent_at - Duration::from_secs_f64(view.alpha);
-        self.least = self.least.min(view.newest);
+        let from = view.exchange.sent_at - Duration::from_secs_f64(view.exchange.alpha);
+        self.least = self.least.min(view.delay.newest);
         if from < self.since {
             return;
         }
         self.exchanges += 1;
-        if view.sent_at <= self.until && view.newest > QUEUE_LEAST {
-            self.alpha += view.alpha;
-            self.beta += view.beta;
-            self.arrived += view.arrived;
+        if view.exchange.sent_at <= self.until && view.delay.newest > QUEUE_LEAST {
+            self.alpha += view.exchange.alpha;
+            self.beta += view.exchange.beta;
+            self.arrived += view.exchange.arrived;
         }
     }
 
@@ -163,7 +163,7 @@ impl Drain {
     ///
     /// Why: with jitter that keeps the order what is sent densely arrives later than what is sent sparsely, with no queue.
     pub(super) fn may_be_noise(&self, view: &View) -> bool {
-        self.queue_before < PATH_NOISES * view.noise_before && self.met_no_queue(view)
+        self.queue_before < PATH_NOISES * view.delay.noise_before && self.met_no_queue(view)
     }
 
     /// By how much the base delay is higher than it was thought, if what remained is noise and all senders of this kind have drained.
@@ -178,9 +178,9 @@ impl Drain {
         if !can_tell(view, service) || self.has_grown() || self.is_served_alone(view, kind) {
             return None;
         }
-        let long = STANDING_PART * law::standing(view.tau) + DATAGRAMS * self.datagram_time(view, kind) + view.noise;
+        let long = STANDING_PART * law::standing(view.tau) + DATAGRAMS * self.datagram_time(view, kind) + view.delay.noise;
         // Why: what noise has left remains in every drain.
-        let (before, least) = (self.queue_before - view.noise_left, self.least - view.noise_left);
+        let (before, least) = (self.queue_before - view.delay.noise_left, self.least - view.delay.noise_left);
         let remains = before > long && least > REMAINING * before && self.exchanges >= EXCHANGES;
         (remains && self.speaks_of_others(view, kind)).then_some(Others { kind: Some(kind) })
     }
@@ -237,6 +237,7 @@ impl Drain {
 
 #[cfg(test)]
 mod tests {
+    use super::super::view::{Covered, Delay, Delivery};
     use super::*;
     use segstream_base::Instant;
 
@@ -248,7 +249,15 @@ mod tests {
     fn view(at: u64, queue: f64, beta: f64) -> View {
         let now = Instant::ZERO + Duration::from_millis(at);
         let (alpha, rho, received) = (0.002, 1.0, 1e6);
-        View { now, sent_at: now, alpha, beta, tau: TAU, queue, newest: queue, rho, received, datagram: 1228.0, ..View::default() }
+        View {
+            now,
+            exchange: Covered { sent_at: now, alpha, beta, ..Covered::default() },
+            tau: TAU,
+            delay: Delay { queue, newest: queue, ..Delay::default() },
+            delivery: Delivery { rho, received, ..Delivery::default() },
+            datagram: 1228.0,
+            ..View::default()
+        }
     }
 
     /// A drain of 30 ms from a queue of 20 ms in which this kind has `kind` of the bottleneck.
@@ -293,9 +302,10 @@ mod tests {
     fn what_noise_may_have_left_is_no_queue_of_others() {
         // Of 20 ms 14 remain: seven tenths, but two fifths of what is not noise.
         let (drain, view) = drained(0.4, Cause::Schedule);
+        let left = |noise_left| View { delay: Delay { noise_left, ..view.delay }, ..view };
         assert!(drain.others_keep_a_queue(&view, SERVICE).is_some());
-        assert!(drain.others_keep_a_queue(&View { noise_left: 0.01, ..view }, SERVICE).is_none());
-        assert!(drain.others_keep_a_queue(&View { noise_left: 0.004, ..view }, SERVICE).is_some());
+        assert!(drain.others_keep_a_queue(&left(0.01), SERVICE).is_none());
+        assert!(drain.others_keep_a_queue(&left(0.004), SERVICE).is_some());
     }
 
     #[test]
@@ -353,10 +363,10 @@ mod tests {
     fn what_does_not_answer_a_drain_is_the_paths_where_there_was_as_much_noise() {
         let (drain, quiet) = drained(0.0, Cause::Schedule);
         assert!(drain.met_no_queue(&quiet) && !drain.may_be_noise(&quiet));
-        assert!(drain.may_be_noise(&View { noise_before: 0.011, ..quiet }) && !drain.may_be_noise(&View { noise_before: 0.009, ..quiet }));
+        let after = |noise_before| View { delay: Delay { noise_before, ..quiet.delay }, ..quiet };
+        assert!(drain.may_be_noise(&after(0.011)) && !drain.may_be_noise(&after(0.009)));
         assert!(drain.rise_of_base().is_some_and(|rise| (rise - 0.02).abs() < 1e-9));
-        let noisy = View { noise_before: 0.011, ..quiet };
-        assert!(!drained(0.3, Cause::Schedule).0.may_be_noise(&noisy), "the queue answered");
+        assert!(!drained(0.3, Cause::Schedule).0.may_be_noise(&after(0.011)), "the queue answered");
         assert!(drained(0.0, Cause::Joined).0.rise_of_base().is_none(), "others of this kind may not have drained");
     }
 

@@ -269,7 +269,7 @@ impl Auto {
     /// Whether an exchange that leaves from now on could be the first to see the next slot.
     fn drain_is_near(&self, view: &View) -> bool {
         let period = exchange_period(self.rtt.min(), view.datagram / view.rate).as_secs_f64();
-        self.schedule.until_next(view.now) < view.tau + view.queue + 2.0 * period
+        self.schedule.until_next(view.now) < view.tau + view.delay.queue + 2.0 * period
     }
 
     /// The mean spacing of exchanges in seconds.
@@ -313,7 +313,7 @@ impl Controller for Auto {
         };
         self.dither = self.random.unit();
         let Some(view) = self.readings.take(now, exchange, context) else { return };
-        let least = law::least_rate(view.datagram, view.tau + view.queue, self.memory.service_most);
+        let least = law::least_rate(view.datagram, view.tau + view.delay.queue, self.memory.service_most);
         if matches!(self.mode, Mode::Outage(_)) {
             self.readings.forget_samples();
         }

@@ -54,12 +54,13 @@ impl Outage {
 
 /// Whether what left in the silence has arrived as it left, so that only its reports were lost.
 fn has_arrived(view: &View, memory: &Memory) -> bool {
-    let is_whole = view.loss <= memory.loss_beyond_ordinary(view.now, LOSS_MOST);
-    is_whole && view.beta <= SLOWER_MOST * view.alpha && view.lag <= TAUS_MOST * view.tau
+    let is_whole = view.loss.fraction <= memory.loss_beyond_ordinary(view.now, LOSS_MOST);
+    is_whole && view.exchange.beta <= SLOWER_MOST * view.exchange.alpha && view.exchange.lag <= TAUS_MOST * view.tau
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::view::{Covered, Loss};
     use super::*;
     use crate::congestion::auto::delay_mode::DelayMode;
 
@@ -75,11 +76,12 @@ mod tests {
 
     #[test]
     fn when_only_reports_were_lost_the_mode_before_goes_on() {
-        let lag = 0.065;
-        let view = View { alpha: 0.2, beta: 0.2, lag, rtt: 0.06, tau: 0.06, paced: RATE, datagram: 1228.0, rate: RATE, ..View::default() };
-        assert!(goes_on(view) && goes_on(View { loss: 0.08, ..view }), "bursts on the way");
-        assert!(!goes_on(View { loss: 0.2, ..view }), "what was sent was lost");
-        assert!(!goes_on(View { beta: 0.4, ..view }), "the path stood still");
-        assert!(!goes_on(View { lag: 0.5, ..view }), "the echo tells of before the silence");
+        let exchange = Covered { alpha: 0.2, beta: 0.2, lag: 0.065, paced: RATE, ..Covered::default() };
+        let view = View { exchange, rtt: 0.06, tau: 0.06, datagram: 1228.0, rate: RATE, ..View::default() };
+        let with_loss = |fraction| View { loss: Loss { fraction, ..Loss::default() }, ..view };
+        assert!(goes_on(view) && goes_on(with_loss(0.08)), "bursts on the way");
+        assert!(!goes_on(with_loss(0.2)), "what was sent was lost");
+        assert!(!goes_on(View { exchange: Covered { beta: 0.4, ..exchange }, ..view }), "the path stood still");
+        assert!(!goes_on(View { exchange: Covered { lag: 0.5, ..exchange }, ..view }), "the echo tells of before the silence");
     }
 }

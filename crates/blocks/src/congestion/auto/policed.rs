@@ -41,10 +41,10 @@ const KNOWN: Duration = Duration::from_secs(2);
 pub(super) fn is_suspicious(view: &View, memory: &Memory) -> bool {
     let most = memory.loss_beyond_ordinary(view.now, LOSS_MOST);
     let is_known = memory.policer_at.is_some_and(|at| view.now.since(at) < KNOWN);
-    let lasting = if is_known { view.calm_loss.least_of_two } else { view.calm_loss.least_of_four };
+    let lasting = if is_known { view.loss.calm.least_of_two } else { view.loss.calm.least_of_four };
     // Why the best service: a share that others' queue has cut down, whose target is long, must not make that queue look short.
-    let has_queue = view.queue > law::target(memory.service_most, view.datagram);
-    !view.limited && !has_queue && view.calm_loss.is_significant && view.calm_loss.fraction > most && lasting > most / 2.0
+    let has_queue = view.delay.queue > law::target(memory.service_most, view.datagram);
+    !view.limited && !has_queue && view.loss.calm.is_significant && view.loss.calm.fraction > most && lasting > most / 2.0
 }
 
 /// The rate that got through.
@@ -52,8 +52,8 @@ pub(super) fn is_suspicious(view: &View, memory: &Memory) -> bool {
 /// Why the most of the last rounds where the application pauses, or the loss comes in bursts: the mean over a pause or a burst is no rate that
 /// the path had. Why else no more than was sent: what arrives at once, as after a pause of the receiver, is no rate either.
 fn got_through(view: &View) -> f64 {
-    let received = if view.noise > 0.0 { view.best } else { view.received };
-    if view.pauses || view.calm_loss.is_bursty { view.best } else { received.min(view.sent) }
+    let received = if view.delay.noise > 0.0 { view.delivery.best } else { view.delivery.received };
+    if view.pauses || view.loss.calm.is_bursty { view.delivery.best } else { received.min(view.delivery.sent) }
 }
 
 /// A trial, or its outcome.
@@ -79,16 +79,16 @@ pub(super) struct Policed {
 impl Policed {
     pub(super) fn new(view: &View) -> Self {
         let rate = got_through(view) * ADOPTED;
-        let all = view.received_over_tau.min(view.sent).max(rate / ADOPTED);
-        let loss_before = view.calm_loss.fraction.max(view.lasting_loss);
+        let all = view.delivery.received_over_tau.min(view.delivery.sent).max(rate / ADOPTED);
+        let loss_before = view.loss.calm.fraction.max(view.loss.lasting);
         Self {
             rate,
             since: view.now,
             all,
             settled: false,
-            sent_before: view.sent.max(rate / ADOPTED),
+            sent_before: view.delivery.sent.max(rate / ADOPTED),
             loss_before,
-            bursty: view.calm_loss.is_bursty,
+            bursty: view.loss.calm.is_bursty,
             fills_since: view.now,
             losses: 0,
         }
@@ -101,24 +101,24 @@ impl Policed {
 
     /// Whether a trial of loss in bursts has met some: the rate is not the cause.
     fn bursts_go_on(&mut self, view: &View) -> bool {
-        let is_tried = self.bursty && !self.settled && view.sent_at > self.since;
-        self.losses += u32::from(is_tried && view.has_lost);
+        let is_tried = self.bursty && !self.settled && view.exchange.sent_at > self.since;
+        self.losses += u32::from(is_tried && view.loss.has_lost);
         is_tried && self.losses >= LOSSES_OF_BURSTS
     }
 
     pub(super) fn step(&mut self, view: &View, memory: &mut Memory) -> (f64, Option<Mode>) {
         let to_delay = |rate| (rate, Some(DelayMode::new(rate, view.now).into()));
         if self.bursts_go_on(view) {
-            memory.learn_ordinary_loss(view.now, view.calm_loss.fraction);
+            memory.learn_ordinary_loss(view.now, view.loss.calm.fraction);
             return to_delay(self.sent_before);
         }
         let trial = if self.bursty { TRIAL_TAUS_OF_BURSTS } else { TRIAL_TAUS };
-        if !self.settled && view.sent_at.since(self.since).as_secs_f64() > trial * view.tau {
-            if view.calm_loss.fraction > self.loss_before / 2.0 {
-                let is_ordinary = memory.learn_ordinary_loss(view.now, view.calm_loss.fraction.max(self.loss_before));
+        if !self.settled && view.exchange.sent_at.since(self.since).as_secs_f64() > trial * view.tau {
+            if view.loss.calm.fraction > self.loss_before / 2.0 {
+                let is_ordinary = memory.learn_ordinary_loss(view.now, view.loss.calm.fraction.max(self.loss_before));
                 return to_delay(if is_ordinary { self.sent_before } else { self.rate });
             }
-            if view.calm_loss.fraction > LOSS_MOST / 2.0 {
+            if view.loss.calm.fraction > LOSS_MOST / 2.0 {
                 // Why: what got through before was too much to go by, as where noise or a burst has gone into it.
                 let rate = got_through(view).min(self.rate) * ADOPTED;
                 *self = Self {
@@ -126,7 +126,7 @@ impl Policed {
                     all: rate / ADOPTED,
                     since: view.now,
                     fills_since: view.now,
-                    loss_before: view.calm_loss.fraction,
+                    loss_before: view.loss.calm.fraction,
                     ..*self
                 };
                 return (self.rate, None);
@@ -136,23 +136,23 @@ impl Policed {
             self.settled = true;
         }
         if self.settled {
-            let emptied = view.has_lost && self.uses_all(view.sent_at);
+            let emptied = view.loss.has_lost && self.uses_all(view.exchange.sent_at);
             if emptied {
                 self.fills_since = view.now;
                 // Why half: it was too much, if the bucket was not empty when it was measured, or it was right and the bucket is empty now.
                 self.all -= (self.all - self.rate / ADOPTED) / 2.0;
             }
-            self.losses += u32::from(view.has_lost && !emptied && view.sent_at > self.fills_since);
+            self.losses += u32::from(view.loss.has_lost && !emptied && view.exchange.sent_at > self.fills_since);
             // Why: below a policer's rate nothing is lost. What was taken for noise may be others' queue.
             memory.distrusts_falls = self.losses == LOSSES;
-            if view.queue > law::target(memory.service_most, view.datagram) {
+            if view.delay.queue > law::target(memory.service_most, view.datagram) {
                 return to_delay(self.rate);
             }
             memory.policer_at = Some(view.now);
             if is_suspicious(view, memory) {
                 // Why ordinary and yet at this rate: below a policer's rate nothing is lost, so these are bursts; or the policer
                 // has others to serve now, and then the rate before would be too much.
-                memory.learn_ordinary_loss(view.now, view.calm_loss.fraction);
+                memory.learn_ordinary_loss(view.now, view.loss.calm.fraction);
                 return to_delay(self.rate);
             }
         }
@@ -166,18 +166,16 @@ impl Policed {
 #[cfg(test)]
 mod tests {
     use super::super::calm_loss::CalmLoss;
+    use super::super::view::{Covered, Delivery, Loss};
     use super::*;
 
     fn view(at_ms: u64) -> View {
         let now = Instant::ZERO + Duration::from_millis(at_ms);
         View {
             now,
-            sent_at: now,
+            exchange: Covered { sent_at: now, ..Covered::default() },
             tau: 0.06,
-            sent: 10e6,
-            received: 9e6,
-            received_over_tau: 9e6,
-            calm_loss: CalmLoss { fraction: 0.06, ..CalmLoss::default() },
+            delivery: Delivery { sent: 10e6, received: 9e6, received_over_tau: 9e6, ..Delivery::default() },
             datagram: 1228.0,
             ..View::default()
         }
@@ -185,12 +183,11 @@ mod tests {
 
     /// The mode after each of `times` in milliseconds, at which there is loss or not.
     fn trial(bursty: bool, times: &[(u64, bool)]) -> Vec<Option<(f64, bool)>> {
-        let (mut policed, mut memory) = (
-            Policed::new(&View { calm_loss: CalmLoss { is_bursty: bursty, fraction: 0.06, ..CalmLoss::default() }, ..view(0) }),
-            Memory::default(),
-        );
+        let calm = CalmLoss { is_bursty: bursty, fraction: 0.06, ..CalmLoss::default() };
+        let mut policed = Policed::new(&View { loss: Loss { calm, ..Loss::default() }, ..view(0) });
+        let mut memory = Memory::default();
         let step = |&(at, has_lost): &(u64, bool)| {
-            let (rate, next) = policed.step(&View { has_lost, calm_loss: CalmLoss::default(), ..view(at) }, &mut memory);
+            let (rate, next) = policed.step(&View { loss: Loss { has_lost, ..Loss::default() }, ..view(at) }, &mut memory);
             next.map(|next| (rate, matches!(next, Mode::Delay(_))))
         };
         times.iter().map(step).collect()

@@ -41,26 +41,34 @@ impl Products {
 
     /// Takes an exchange in; `ordinary` is the loss that does not depend on what is sent.
     pub(super) fn record(&mut self, view: &View, ordinary: f64) {
-        if view.noise <= 0.0 {
+        if view.delay.noise <= 0.0 {
             self.value = MOST;
-        } else if view.has_lost && view.loss > LOSS + 1.5 * ordinary && view.sent_at > self.decreased_at {
+        } else if view.loss.has_lost && view.loss.fraction > LOSS + 1.5 * ordinary && view.exchange.sent_at > self.decreased_at {
             self.decreased_at = view.now;
             self.value = (self.value * DECREASE).max(LEAST);
         } else {
-            self.value = (self.value + GROWTH * view.alpha / view.round.max(view.alpha)).min(MOST);
+            self.value = (self.value + GROWTH * view.exchange.alpha / view.delivery.round.max(view.exchange.alpha)).min(MOST);
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::view::{Covered, Delay, Delivery, Loss};
     use super::*;
     use segstream_base::Duration;
 
     /// An exchange of a sixteenth of a round of 40 ms at `at` milliseconds, with noise and so much loss.
     fn view(at: u64, loss: f64) -> View {
         let now = Instant::ZERO + Duration::from_millis(at);
-        View { now, sent_at: now, alpha: 0.0025, round: 0.04, noise: 0.004, has_lost: loss > 0.0, loss, ..View::default() }
+        View {
+            now,
+            exchange: Covered { sent_at: now, alpha: 0.0025, ..Covered::default() },
+            delay: Delay { noise: 0.004, ..Delay::default() },
+            delivery: Delivery { round: 0.04, ..Delivery::default() },
+            loss: Loss { has_lost: loss > 0.0, fraction: loss, ..Loss::default() },
+            ..View::default()
+        }
     }
 
     #[test]
@@ -68,7 +76,9 @@ mod tests {
         let mut products = Products::new(Instant::ZERO);
         products.record(&view(10, 0.1), 0.0);
         // What left before that was answered tells nothing new.
-        products.record(&View { sent_at: Instant::ZERO + Duration::from_millis(9), ..view(12, 0.1) }, 0.0);
+        let late = view(12, 0.1);
+        let sent_at = Instant::ZERO + Duration::from_millis(9);
+        products.record(&View { exchange: Covered { sent_at, ..late.exchange }, ..late }, 0.0);
         assert!((products.get() - MOST * DECREASE).abs() < 1e-3, "{}", products.get());
         let rounds = (MOST * (1.0 - DECREASE) / GROWTH).ceil() as u64;
         (0..rounds * 16).for_each(|step| products.record(&view(20 + step * 5 / 2, 0.0), 0.0));
@@ -87,7 +97,7 @@ mod tests {
         let mut products = Products::new(Instant::ZERO);
         products.record(&view(10, 0.01), 0.0);
         products.record(&view(20, 0.1), 0.08);
-        products.record(&View { noise: 0.0, ..view(30, 0.5) }, 0.0);
+        products.record(&View { delay: Delay::default(), ..view(30, 0.5) }, 0.0);
         assert_eq!((products.get(), products.part()), (MOST, 1.0));
     }
 }

@@ -35,12 +35,12 @@ pub(super) struct QueueDepth {
 impl QueueDepth {
     /// Takes an exchange in, unless in noise, which would be taken for the queue.
     pub(super) fn record(&mut self, view: &View) {
-        if view.noise > 0.0 {
+        if view.delay.noise > 0.0 {
             return;
         }
-        self.longest.record(view.longer, view.alpha);
+        self.longest.record(view.delay.longer, view.exchange.alpha);
         let longest = self.longest.get();
-        let overflows = self.loss.record(view, view.longer > NEAR * longest, view.has_lost || view.has_marked);
+        let overflows = self.loss.record(view, view.delay.longer > NEAR * longest, view.loss.has_lost || view.loss.has_marked);
         if overflows && longest > LEAST && self.loss.is_significant() {
             (self.depth, self.told_at) = (longest, Some(view.now));
         }
@@ -55,6 +55,7 @@ impl QueueDepth {
 
 #[cfg(test)]
 mod tests {
+    use super::super::view::{Covered, Delay, Loss};
     use super::*;
     use segstream_base::Duration;
 
@@ -68,7 +69,13 @@ mod tests {
         for exchange in 0..1_200 {
             let longer = if exchange % 10 == 0 { 0.001 } else { 0.006 + 0.0002 * (exchange % 7) as f64 };
             let now = at(exchange * 5 / 2);
-            depth.record(&View { now, alpha: 0.0025, shipments: 10.0, longer, has_lost: lost(exchange, longer), ..View::default() });
+            depth.record(&View {
+                now,
+                exchange: Covered { alpha: 0.0025, shipments: 10.0, ..Covered::default() },
+                delay: Delay { longer, ..Delay::default() },
+                loss: Loss { has_lost: lost(exchange, longer), ..Loss::default() },
+                ..View::default()
+            });
         }
         depth
     }

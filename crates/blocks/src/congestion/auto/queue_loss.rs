@@ -34,13 +34,13 @@ pub(super) struct QueueLoss {
 impl QueueLoss {
     /// Counts an exchange; returns whether it lost something above.
     pub(super) fn record(&mut self, view: &View, is_above: bool, has_lost: bool) -> bool {
-        let keep = 1.0 - (view.alpha / MEMORY).min(1.0);
+        let keep = 1.0 - (view.exchange.alpha / MEMORY).min(1.0);
         for count in [&mut self.above, &mut self.below] {
             count.shipments *= keep;
             count.losses *= keep;
         }
         let count = if is_above { &mut self.above } else { &mut self.below };
-        count.shipments += view.shipments;
+        count.shipments += view.exchange.shipments;
         // Why exchanges: packets that are lost together, as radio loses them, have one cause.
         count.losses += f64::from(u8::from(has_lost));
         is_above && has_lost
@@ -56,15 +56,17 @@ impl QueueLoss {
 
 #[cfg(test)]
 mod tests {
+    use super::super::view::Covered;
     use super::*;
 
     /// Six seconds of exchanges of ten shipments; `queue` and `lost` of the exchange with this number.
     fn after(queue: impl Fn(u32) -> f64, lost: impl Fn(u32) -> bool) -> QueueLoss {
         let mut count = QueueLoss::default();
         for exchange in 0..2_400 {
-            let view = View { alpha: 0.0025, shipments: 10.0, has_lost: lost(exchange), ..View::default() };
+            let covered = Covered { alpha: 0.0025, shipments: 10.0, ..Covered::default() };
             let is_above = queue(exchange) > 0.011;
-            assert_eq!(count.record(&view, is_above, view.has_lost), is_above && lost(exchange));
+            let recorded = count.record(&View { exchange: covered, ..View::default() }, is_above, lost(exchange));
+            assert_eq!(recorded, is_above && lost(exchange));
         }
         count
     }

@@ -13,7 +13,7 @@ use super::noise::Noise;
 use super::paced_rates::PacedRates;
 use super::remembered::Remembered;
 use super::samples::{Sample, Samples};
-use super::view::View;
+use super::view::{Covered, Delay, Delivery, Loss, View};
 use super::{Exchange, Memory, law};
 use segstream_base::{Duration, Instant};
 
@@ -100,7 +100,7 @@ impl Readings {
         self.keep(exchange, law::target(context.rate, context.datagram), before);
 
         let (whole, half) = (self.samples.sum(tau, |_| true), self.samples.sum(tau / 2.0, |_| true));
-        let (lag, paced) = self.paced.since(now, exchange.sent_at);
+        let covered = self.covered(now, exchange);
         let ordinary_loss = context.memory.ordinary_loss(now);
         self.note_delivery(exchange, (whole, tau), noise, ordinary_loss);
         self.forget_before_pause(exchange, tau);
@@ -109,42 +109,55 @@ impl Readings {
         self.delivery = span.received / span.beta.max(1e-9);
         Some(View {
             now,
-            sent_at: exchange.sent_at,
-            lag,
-            paced,
             slot: context.slot,
-            alpha: exchange.alpha.as_secs_f64(),
-            beta: exchange.beta.as_secs_f64(),
-            shipments: exchange.shipments as f64,
-            arrived: exchange.received_bytes as f64,
+            exchange: covered,
             rtt: context.rtt,
             tau,
-            queue: self.queue,
-            newest: if noise > 0.0 { self.queue } else { above(base, self.samples.ends().min()) },
-            longer: above(base, self.samples.ends().max()),
-            noise,
-            noise_before,
-            noise_left: self.noise_left(noise, noise_before, tau, exchange.alpha.as_secs_f64()),
-            best: self.best.get(),
-            round: self.round(tau, noise),
-            saturated: self.was_saturated,
-            service: self.service((tau / 2.0).max(SERVICE_DATAGRAMS * context.datagram / context.rate), noise, ordinary_loss),
-            rho: self.rho,
-            sent: span.sent / span.alpha.max(1e-9),
-            received: self.delivery,
-            received_over_tau: whole.received / whole.beta.max(1e-9),
-            has_lost: exchange.lost > 0,
-            has_marked: exchange.marked > 0,
-            loss: whole.lost / whole.shipments.max(1.0),
-            lasting_loss: least_loss(&self.samples, tau, 2, |_| true).min(surely_lost(&whole)),
-            marks: whole.marked / whole.shipments.max(1.0),
-            calm_loss: CalmLoss::of(&self.samples, tau),
+            delay: Delay {
+                queue: self.queue,
+                newest: if noise > 0.0 { self.queue } else { above(base, self.samples.ends().min()) },
+                longer: above(base, self.samples.ends().max()),
+                saturated: self.was_saturated,
+                noise,
+                noise_before,
+                noise_left: self.noise_left(noise, noise_before, tau, exchange.alpha.as_secs_f64()),
+            },
+            delivery: Delivery {
+                best: self.best.get(),
+                round: self.round(tau, noise),
+                service: self.service((tau / 2.0).max(SERVICE_DATAGRAMS * context.datagram / context.rate), noise, ordinary_loss),
+                rho: self.rho,
+                sent: span.sent / span.alpha.max(1e-9),
+                received: self.delivery,
+                received_over_tau: whole.received / whole.beta.max(1e-9),
+            },
+            loss: Loss {
+                has_lost: exchange.lost > 0,
+                has_marked: exchange.marked > 0,
+                fraction: whole.lost / whole.shipments.max(1.0),
+                marks: whole.marked / whole.shipments.max(1.0),
+                lasting: least_loss(&self.samples, tau, 2, |_| true).min(surely_lost(&whole)),
+                calm: CalmLoss::of(&self.samples, tau),
+            },
             limited: exchange.limited.is_some(),
             pauses: self.samples.recent(2.0 * tau).any(|sample| sample.limited),
             rate: context.rate,
             datagram: context.datagram,
             datagram_time: context.memory.datagram_time(context.datagram),
         })
+    }
+
+    fn covered(&self, now: Instant, exchange: &Exchange) -> Covered {
+        let (lag, paced) = self.paced.since(now, exchange.sent_at);
+        Covered {
+            sent_at: exchange.sent_at,
+            lag,
+            paced,
+            alpha: exchange.alpha.as_secs_f64(),
+            beta: exchange.beta.as_secs_f64(),
+            shipments: exchange.shipments as f64,
+            arrived: exchange.received_bytes as f64,
+        }
     }
 
     /// Forgets what was before a pause that the exchange covers, if it covers one.

@@ -48,8 +48,8 @@ impl SourceRate {
     ///
     /// Why not with noise: there a queue may be none, and the law does not send less because of it.
     pub(super) fn is_held_back(self, view: &View, rate: f64) -> bool {
-        let stands = |view: &View| view.saturated && view.queue > law::target(rate, view.datagram);
-        self.needs_more_than(rate) && !view.limited && view.noise == 0.0 && stands(view) && !self.gives_way(view.now)
+        let stands = |view: &View| view.delay.saturated && view.delay.queue > law::target(rate, view.datagram);
+        self.needs_more_than(rate) && !view.limited && view.delay.noise == 0.0 && stands(view) && !self.gives_way(view.now)
     }
 
     fn needs_more_than(self, rate: f64) -> bool {
@@ -89,6 +89,7 @@ impl SourceRate {
 
 #[cfg(test)]
 mod tests {
+    use super::super::view::Delay;
     use super::*;
 
     const NOW: Instant = Instant::from_nanos(1_000_000_000);
@@ -98,12 +99,16 @@ mod tests {
 
     #[test]
     fn a_source_is_held_back_by_a_queue_that_takes_its_rate() {
-        let view = View { now: NOW, saturated: true, queue: 0.04, datagram: 1228.0, ..View::default() };
+        let delay = Delay { saturated: true, queue: 0.04, ..Delay::default() };
+        let view = View { now: NOW, delay, datagram: 1228.0, ..View::default() };
         assert!(SOURCE.is_held_back(&view, 0.5e6));
         assert!(!SOURCE.is_held_back(&view, 1.1e6), "it has what it needs");
         assert!(!SOURCE.is_held_back(&View { limited: true, ..view }, 0.5e6), "it does not need more now");
-        assert!(!SOURCE.is_held_back(&View { queue: 0.0, ..view }, 0.5e6), "nothing stands: the rate still grows");
-        assert!(!SOURCE.is_held_back(&View { noise: 0.01, ..view }, 0.5e6), "it may be noise");
+        assert!(
+            !SOURCE.is_held_back(&View { delay: Delay { queue: 0.0, ..delay }, ..view }, 0.5e6),
+            "nothing stands: the rate still grows"
+        );
+        assert!(!SOURCE.is_held_back(&View { delay: Delay { noise: 0.01, ..delay }, ..view }, 0.5e6), "it may be noise");
         assert!(!SourceRate::default().is_held_back(&view, 0.5e6), "nothing is known of the source");
     }
 

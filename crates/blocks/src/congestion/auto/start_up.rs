@@ -75,59 +75,59 @@ impl StartUp {
     pub(super) fn step(&mut self, view: &View, memory: &mut Memory) -> (f64, Option<Mode>) {
         let limit = (view.tau * QUEUE_PART).max(QUEUE_LEAST) + 1.5 * view.datagram / view.rate;
         memory.fell = self.fall(view, limit);
-        self.queued_since = (view.newest > limit).then(|| self.queued_since.unwrap_or(view.now));
+        self.queued_since = (view.delay.newest > limit).then(|| self.queued_since.unwrap_or(view.now));
         let is_others = self.queued_since.is_none_or(|since| view.now.since(since) < OTHERS_QUEUE);
         // Why not of a limited one: who sends less than the rate makes no queue, and of the few packets of a set-up delay and service are
         // chance.
-        let is_ours = !view.limited && (view.rho > OVERLOAD || view.newest > limit + view.tau / 2.0 || !is_others);
-        if view.newest > limit && is_ours {
-            let service = if view.noise > 0.0 { view.best } else { view.service.unwrap_or(view.received) };
+        let is_ours = !view.limited && (view.delivery.rho > OVERLOAD || view.delay.newest > limit + view.tau / 2.0 || !is_others);
+        if view.delay.newest > limit && is_ours {
+            let service = if view.delay.noise > 0.0 { view.delivery.best } else { view.delivery.service.unwrap_or(view.delivery.received) };
             let service = service.min(view.rate);
-            let doubt = self.outage_end.is_none_or(|end| view.sent_at >= end).then_some(Doubt {
+            let doubt = self.outage_end.is_none_or(|end| view.exchange.sent_at >= end).then_some(Doubt {
                 rate: view.rate,
-                queue: view.newest,
+                queue: view.delay.newest,
                 limit,
                 falls: self.falls,
             });
             let mode = DelayMode::after_start_up(service, view.now, doubt);
             return Mode::from(mode).enter(view, memory);
         }
-        if view.noise > 0.0 && (self.is_full(view) || view.lasting_loss > ORDINARY_MOST) {
-            return Mode::from(DelayMode::new(view.best, view.now)).enter(view, memory);
+        if view.delay.noise > 0.0 && (self.is_full(view) || view.loss.lasting > ORDINARY_MOST) {
+            return Mode::from(DelayMode::new(view.delivery.best, view.now)).enter(view, memory);
         }
         // A policer, or a queue of a few packets. Why lasting: of the first packets one lost is a tenth, and a burst is most. Why no
         // trial at less: a policer that is met at such growth soon takes more, and a trial costs a fifth of a second.
-        if view.lasting_loss > ORDINARY_MOST {
+        if view.loss.lasting > ORDINARY_MOST {
             return Mode::Policed(Policed::new(view)).enter(view, memory);
         }
         // Why no more than was paced: what arrives at once, as after a pause of the receiver, is no rate of service.
-        memory.note_service(view.now, view.received.min(view.rate));
+        memory.note_service(view.now, view.delivery.received.min(view.rate));
         if view.limited {
             self.grew_at = view.now;
             return (view.rate, None);
         }
         // Why: a rate that was not made use of must not grow (RFC 7661).
-        let grown = view.rate * (1.0 + GROWTH * view.alpha.min(view.tau) / view.tau);
-        (grown.min(view.rate.max(4.0 * view.sent)), None)
+        let grown = view.rate * (1.0 + GROWTH * view.exchange.alpha.min(view.tau) / view.tau);
+        (grown.min(view.rate.max(4.0 * view.delivery.sent)), None)
     }
 
     /// By how much the delay has fallen, if it was noise.
     fn fall(&mut self, view: &View, limit: f64) -> Option<f64> {
-        self.peak = self.peak.max(view.newest);
-        if self.peak <= limit || view.newest >= limit.max(self.peak / 2.0) {
+        self.peak = self.peak.max(view.delay.newest);
+        if self.peak <= limit || view.delay.newest >= limit.max(self.peak / 2.0) {
             return None;
         }
-        let fall = core::mem::take(&mut self.peak) - view.newest;
+        let fall = core::mem::take(&mut self.peak) - view.delay.newest;
         self.falls.are_noise(view, fall).then_some(fall)
     }
 
     /// Whether what is delivered has ceased to grow.
     fn is_full(&mut self, view: &View) -> bool {
-        if view.best >= FULL_GROWTH * self.full {
-            self.full = view.best;
+        if view.delivery.best >= FULL_GROWTH * self.full {
+            self.full = view.delivery.best;
             self.grew_at = view.now;
         }
-        view.now.since(self.grew_at).as_secs_f64() > FULL_ROUNDS * view.round
+        view.now.since(self.grew_at).as_secs_f64() > FULL_ROUNDS * view.delivery.round
     }
 }
 
@@ -147,8 +147,8 @@ impl Falls {
 
     /// Another fall; returns whether they are noise.
     pub(super) fn are_noise(&mut self, view: &View, fall: f64) -> bool {
-        let soon = Duration::from_secs_f64(FALLS_WITHIN * (view.tau + view.queue));
-        let last = if view.loss > LOSS_OF_QUEUE { None } else { self.last };
+        let soon = Duration::from_secs_f64(FALLS_WITHIN * (view.tau + view.delay.queue));
+        let last = if view.loss.fraction > LOSS_OF_QUEUE { None } else { self.last };
         self.last = Some(view.now);
         let follows = last.is_some_and(|last| view.now.since(last) < soon) && fall < view.tau;
         self.count = if follows { self.count + 1 } else { 1 };
@@ -173,8 +173,8 @@ pub(super) struct Doubt {
 impl Doubt {
     /// Looks at an exchange that left before the end; returns by how much the delay fell, if it was noise.
     pub(super) fn look(&mut self, view: &View) -> Option<f64> {
-        self.queue = self.queue.max(view.newest);
-        let falls = view.newest < self.limit.max(self.queue / 2.0) && view.loss <= LOSS_OF_QUEUE;
-        falls.then_some(self.queue - view.newest)
+        self.queue = self.queue.max(view.delay.newest);
+        let falls = view.delay.newest < self.limit.max(self.queue / 2.0) && view.loss.fraction <= LOSS_OF_QUEUE;
+        falls.then_some(self.queue - view.delay.newest)
     }
 }
