@@ -251,7 +251,7 @@ impl Connection {
         let mut there = Vec::new();
         for number in incoming.base.up_to(incoming.next_segment()) {
             let Some(segment) = incoming.get(number).filter(|segment| !segment.judged()) else { continue };
-            for positions in segment.present.one_runs(Position::FIRST, segment.present.end()) {
+            for positions in segment.presence.positions.one_runs(Position::FIRST, segment.presence.positions.end()) {
                 there.extend(segment.layout.unit_runs(positions).map(|units| (number, units)));
             }
         }

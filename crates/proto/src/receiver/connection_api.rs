@@ -127,8 +127,8 @@ impl RecvHalf {
         let Some(segment) = self.streams.get(part.stream).and_then(|stream| stream.get(part.segment)) else {
             return part.positions().into_iter().collect();
         };
-        let known = Position(segment.present.len()).min(part.end());
-        let here = segment.present.zero_runs(part.first.min(known), known);
+        let known = Position(segment.presence.positions.len()).min(part.end());
+        let here = segment.presence.positions.zero_runs(part.first.min(known), known);
         here.chain(Run::new(part.first.max(known), part.end())).collect()
     }
 

@@ -17,13 +17,13 @@ impl RecvHalf {
         Some(Delivery {
             stream: id,
             segment: number,
-            verdict: segment.verdict?,
+            verdict: segment.judgement.verdict?,
             units: segment.extent(),
             length: segment.layout.length.unwrap_or(u64::from(segment.extent()) * u64::from(segment.layout.unit_bytes)),
-            holes: segment.holes.clone(),
+            holes: segment.judgement.holes.clone(),
             source_time: segment.source_time,
             first_arrival: segment.first_arrival,
-            judged_at: segment.judged_at,
+            judged_at: segment.judgement.judged_at,
         })
     }
 

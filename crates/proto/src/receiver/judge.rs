@@ -7,8 +7,7 @@
 //! sender, and that all holes together satisfy (W, E, B).
 
 use super::RecvHalf;
-use super::segment::ALL_DUE;
-use super::stream::About;
+use super::segment::{ALL_DUE, About};
 use crate::trace::SegmentJudged;
 use segstream_base::halves::Verdict;
 use segstream_base::{Instant, SegmentNumber, StreamId};
@@ -19,8 +18,8 @@ impl RecvHalf {
     pub(super) fn reevaluate(&mut self, now: Instant, stream: StreamId, number: SegmentNumber) {
         let Some(segment) = self.streams.get_mut(stream).and_then(|stream| stream.get_mut(number)) else { return };
         // Why first: so nearly every segment ends.
-        if segment.layout.units == Some(segment.got) && !segment.is_closed() {
-            segment.changed = false;
+        if segment.layout.units == Some(segment.presence.got) && !segment.is_closed() {
+            segment.presence.more_is_lost = false;
             return self.judge(now, stream, number, Verdict::Complete);
         }
         let listed = segment.list_more(&mut self.unfinished.positions_left);
@@ -45,11 +44,11 @@ impl RecvHalf {
         self.in_repair -= u64::from(in_repair);
         self.reports.verdicts.on_judged();
         if let Some(segment) = stream.get(number) {
-            let longest = segment.holes.iter().map(|hole| hole.len()).max().unwrap_or(0);
+            let longest = segment.judgement.holes.iter().map(|hole| hole.len()).max().unwrap_or(0);
             self.counters.holes_longest_run = self.counters.holes_longest_run.max(longest);
             let delay_over_least = self.segment_times.on_judged(now, verdict, segment.first_arrival, segment.source_time);
             if verdict == Verdict::WithinTolerance {
-                self.counters.units_tolerated += u64::from(segment.extent() - segment.got);
+                self.counters.units_tolerated += u64::from(segment.extent() - segment.presence.got);
             }
             if self.verdict_log.is_on() {
                 self.verdict_log.push(SegmentJudged {
@@ -57,8 +56,8 @@ impl RecvHalf {
                     segment: number,
                     verdict,
                     units: segment.extent(),
-                    units_lost: segment.units_lost,
-                    holes: segment.holes.clone(),
+                    units_lost: segment.presence.units_lost,
+                    holes: segment.judgement.holes.clone(),
                     first_arrival: segment.first_arrival,
                     source_time: segment.source_time,
                     delay_over_least,
@@ -86,17 +85,17 @@ impl RecvHalf {
         if segment.is_closed() {
             return None;
         }
-        let more_is_lost = std::mem::take(&mut segment.changed);
+        let more_is_lost = std::mem::take(&mut segment.presence.more_is_lost);
         if segment.skipped {
             let met = segment.allows_missing(important, &mut self.scratch);
             return Some(if met { Verdict::WithinTolerance } else { Verdict::Expired });
         }
-        let none_of_an_unknown_length = segment.layout.units.is_none() && segment.due == ALL_DUE;
-        if segment.lost == 0 && !none_of_an_unknown_length {
+        let none_of_an_unknown_length = segment.layout.units.is_none() && segment.presence.due == ALL_DUE;
+        if segment.presence.lost == 0 && !none_of_an_unknown_length {
             return None;
         }
         let all_due = segment.all_due();
-        if !segment.violated || all_due {
+        if segment.violated_at.is_none() || all_due {
             let reliable_tail = none_of_an_unknown_length && segment.tolerance.is_reliable();
             let met = if reliable_tail { Some(false) } else { segment.allows_lost(important, &mut self.unfinished.positions_left) };
             if none_of_an_unknown_length {
@@ -107,7 +106,7 @@ impl RecvHalf {
                 Some(true) => return all_due.then_some(Verdict::WithinTolerance),
                 Some(false) => {}
                 None => {
-                    segment.changed = more_is_lost;
+                    segment.presence.more_is_lost = more_is_lost;
                     self.unfinished.push(id, number);
                     return None;
                 }
@@ -115,14 +114,13 @@ impl RecvHalf {
             if !error_control {
                 return all_due.then_some(Verdict::Expired);
             }
-            if !segment.violated {
-                segment.violated = true;
-                segment.violated_at = now;
+            if segment.violated_at.is_none() {
+                segment.violated_at = Some(now);
                 stream.in_repair += 1;
                 self.in_repair += 1;
             }
         }
-        let asked_for = error_control && stream.get(number).is_some_and(|segment| segment.violated);
+        let asked_for = error_control && stream.get(number).is_some_and(|segment| segment.violated_at.is_some());
         if asked_for && more_is_lost {
             // Each loss is reported immediately: the short period is for requests that were lost on their way, and a
             // new request that waits for it is late by half of it on average.

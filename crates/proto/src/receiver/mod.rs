@@ -47,7 +47,7 @@ use durability::Confirmations;
 use frontier::{Frontier, Passed};
 pub(crate) use repair::Recovery;
 use report::Reports;
-use segment::RecvSegment;
+use segment::{About, RecvSegment};
 pub use segment_times::SegmentTimes;
 use segstream_base::endpoint::Deadline;
 use segstream_base::halves::{Probe, Verdict};
@@ -59,7 +59,7 @@ use segstream_wire::contract::Contract;
 use segstream_wire::report::RefuseReason;
 use segstream_wire::state::{Finished, Reached};
 use segstream_wire::{Class, Part, ReportFrame, State, StateFrame};
-use stream::{About, Admission, RecvStream};
+use stream::{Admission, RecvStream};
 use stream_credit::StreamCredit;
 use unfinished::Unfinished;
 use verdict_log::VerdictLog;
@@ -284,7 +284,7 @@ impl RecvHalf {
             evaluate = segment.needs_judging();
             last = segment.layout.units;
         } else if let Some(segment) = stream.get(part.segment) {
-            present = if segment.verdict == Some(Verdict::Complete) { part.count } else { 0 };
+            present = if segment.judgement.verdict == Some(Verdict::Complete) { part.count } else { 0 };
             last = segment.layout.units;
         }
         self.counters.units_received += u64::from(fresh);
@@ -480,9 +480,9 @@ impl RecvHalf {
         let Some(stream) = self.streams.get_mut(reached.stream) else { return };
         if let Some(segment) = stream.get_mut(reached.segment)
             && segment.layout.units.is_none()
-            && segment.present.end() < reached.position
+            && segment.presence.positions.end() < reached.position
         {
-            segment.grow(reached.position.0);
+            segment.presence.grow(reached.position.0);
         }
         let to = (reached.segment, reached.position);
         // A number above the state's own cannot have been sent: the state was sealed after it.

@@ -78,20 +78,20 @@ impl RecvSegment {
     /// How many protected units are missing.
     fn missing_of(&self, fence: Fence) -> u32 {
         let units = self.extent();
-        if fence.every == 1 { units - self.got } else { self.protected_missing(fence, Position(units)).count() as u32 }
+        if fence.every == 1 { units - self.presence.got } else { self.protected_missing(fence, Position(units)).count() as u32 }
     }
 
     /// Protected units that are missing at positions below `end`, in sending order.
     fn protected_missing(&self, fence: Fence, end: Position) -> impl Iterator<Item = UnitIndex> {
-        let known = Position(self.present.len());
-        let here = self.present.zero_runs(Position::FIRST, end.min(known));
+        let known = Position(self.presence.positions.len());
+        let here = self.presence.positions.zero_runs(Position::FIRST, end.min(known));
         let beyond = Run::new(end.min(known), end);
         here.chain(beyond).flat_map(|run| self.layout.units_at(run.start(), run.len())).filter(move |unit| fence.protects(*unit))
     }
 
     /// How many protected units are declared lost.
     pub(crate) fn protected_lost(&self, fence: Fence) -> u32 {
-        if fence.every == 1 { self.lost } else { self.protected_missing(fence, self.due_extent()).count() as u32 }
+        if fence.every == 1 { self.presence.lost } else { self.protected_missing(fence, self.due_extent()).count() as u32 }
     }
 
     /// Whether the repair units that are here restore all protected units.
@@ -164,10 +164,10 @@ impl RecvHalf {
         let Some(segment) = self.streams.get_mut(id).and_then(|stream| stream.get_mut(number)) else { return restored };
         let Some(code) = segment.code.take().filter(|_| !segment.is_closed()) else { return restored };
         // What was asked for then cannot have come yet.
-        let asked_since = segment.violated.then(|| now.since(segment.violated_at));
+        let asked_since = segment.violated_at.map(|violated_at| now.since(violated_at));
         let end = Position(segment.extent());
-        segment.present.grow(end.0);
-        for run in segment.present.zero_runs(Position::FIRST, end) {
+        segment.presence.positions.grow(end.0);
+        for run in segment.presence.positions.zero_runs(Position::FIRST, end) {
             match code.fence.every {
                 1 => restored.push(run),
                 _ => restored.extend(

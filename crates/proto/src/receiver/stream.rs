@@ -11,7 +11,7 @@ pub(in crate::receiver) mod judged_segment;
 mod release;
 
 use super::durability::Durability;
-use super::segment::{ALL_DUE, RecvSegment};
+use super::segment::{ALL_DUE, About, RecvSegment};
 use super::window_limits::charge;
 use crate::layout::Layout;
 use core::ops::Range;
@@ -24,7 +24,6 @@ use segstream_blocks::window::ReceiveWindow;
 use segstream_blocks::work::{self, Loop};
 use segstream_wire::Class;
 use segstream_wire::contract::{Contract, Order};
-use segstream_wire::state::Finished;
 use std::collections::VecDeque;
 
 /// How many windows of segments are kept until their verdicts are confirmed, and at least how many segments.
@@ -272,9 +271,9 @@ impl RecvStream {
                 None => Box::new(RecvSegment::new(layout, self.promise)),
             };
             if number < self.frontier.0 {
-                fresh.due = ALL_DUE;
+                fresh.presence.due = ALL_DUE;
             } else if number == self.frontier.0 {
-                fresh.due = self.frontier.1;
+                fresh.presence.due = self.frontier.1;
             }
             *place = Some(fresh);
         }
@@ -308,12 +307,12 @@ impl RecvStream {
         let awaited = class.flow_control() && number == self.lowest_unreleased;
         let room = if awaited {
             // What it has already is a part of that.
-            let own = self.get(number).map_or(0, |segment| u64::from(segment.reserved));
+            let own = self.get(number).map_or(0, |segment| u64::from(segment.room.reserved));
             self.window.size().1.saturating_sub(self.held + own)
         } else {
             self.free_units().saturating_sub(self.kept_for_awaited())
         };
-        let (contract, promise) = (&self.contract, self.promise);
+        let contract = &self.contract;
         let Some(Some(segment)) = self.segments.get_mut((number - self.base) as usize) else { return Admission::Refused };
         if segment.is_closed() {
             return Admission::Over;
@@ -323,19 +322,19 @@ impl RecvStream {
         }
         let length = about.length.or(segment.layout.length);
         let units = length.map(|bytes| contract.units_of(bytes));
-        let needed = units.unwrap_or_else(|| segment.layout.counted(end)).max(end.into()).max(segment.reserved.into());
+        let needed = units.unwrap_or_else(|| segment.layout.counted(end)).max(end.into()).max(segment.room.reserved.into());
         let wrong = units.is_some_and(|units| u64::from(end.max(segment.present_end())) > units);
         let missing_length = length.is_none() && !about.opened;
         if wrong || missing_length {
             return Admission::Refused;
         }
-        if needed - u64::from(segment.reserved) > room {
+        if needed - u64::from(segment.room.reserved) > room {
             return Admission::NoRoom;
         }
-        let fresh = needed - u64::from(segment.reserved);
-        segment.reserved = needed as u32;
+        let fresh = needed - u64::from(segment.room.reserved);
+        segment.room.reserved = needed as u32;
         if !segment.known || segment.layout.length.is_none() && length.is_some() {
-            segment.know(contract, promise, about, length);
+            segment.know(contract, about, length);
         }
         self.reserved += fresh;
         Admission::Open
@@ -355,12 +354,12 @@ impl RecvStream {
             return false;
         }
         self.begin(number);
-        let (contract, promise) = (&self.contract, self.promise);
+        let contract = &self.contract;
         let Some(Some(segment)) = self.segments.get_mut((number - self.base) as usize) else { return false };
         if segment.is_closed() || segment.known {
             return false;
         }
-        segment.learn(contract, promise, about, about.length);
+        segment.learn(contract, about, about.length);
         true
     }
 
@@ -381,12 +380,12 @@ impl RecvStream {
     /// Units of a buffer smaller than the window that only the oldest segment may take, as long as it has
     /// none: newer ones would keep it out otherwise. Its length is taken for that of the longest kept.
     fn kept_for_awaited(&self) -> u64 {
-        let placed = self.get(self.lowest_unreleased).is_some_and(|segment| segment.reserved > 0);
+        let placed = self.get(self.lowest_unreleased).is_some_and(|segment| segment.room.reserved > 0);
         if self.buffer_units.is_none() || placed {
             return 0;
         }
         work::note(Loop::Segments, self.segments.len());
-        self.segments.iter().flatten().map(|segment| u64::from(segment.reserved)).max().unwrap_or(0)
+        self.segments.iter().flatten().map(|segment| u64::from(segment.room.reserved)).max().unwrap_or(0)
     }
 
     /// Moves the frontier, over `most` segments at most. Returns the segments whose due positions may have changed, how many units are newly
@@ -427,7 +426,7 @@ impl RecvStream {
     pub(crate) fn step_frontier(&mut self, number: SegmentNumber, to: (SegmentNumber, Position)) -> bool {
         self.frontier = to;
         let Some(segment) = self.get_mut(number) else { return false };
-        segment.due = if to.0 > number { ALL_DUE } else { to.1 };
+        segment.presence.due = if to.0 > number { ALL_DUE } else { to.1 };
         segment.needs_judging()
     }
 
@@ -441,7 +440,7 @@ impl RecvStream {
         scratch: &mut Bitmap<UnitIndex>,
     ) -> Option<bool> {
         let segment = self.get_mut(number).filter(|segment| !segment.judged())?;
-        let in_repair = segment.violated;
+        let in_repair = segment.violated_at.is_some();
         segment.judge(now, verdict, next_report, scratch);
         self.in_repair -= u64::from(in_repair);
         self.unconfirmed += 1;
@@ -483,7 +482,7 @@ impl RecvStream {
     /// Evicts what has arrived of a segment; returns how many units that frees.
     pub(crate) fn evict(&mut self, number: SegmentNumber) -> u64 {
         let Some(segment) = self.get_mut(number) else { return 0 };
-        let freed = u64::from(segment.reserved);
+        let freed = u64::from(segment.room.reserved);
         segment.evict();
         self.reserved -= freed;
         freed
@@ -491,8 +490,7 @@ impl RecvStream {
 
     /// Without error control nothing is requested of a segment; returns whether it was in repair.
     pub(crate) fn clear_request(&mut self, number: SegmentNumber) -> bool {
-        let was_in_repair =
-            self.get_mut(number).is_some_and(|segment| !segment.judged() && core::mem::replace(&mut segment.violated, false));
+        let was_in_repair = self.get_mut(number).is_some_and(|segment| !segment.judged() && segment.violated_at.take().is_some());
         self.in_repair -= u64::from(was_in_repair);
         was_in_repair
     }
@@ -538,62 +536,5 @@ impl RecvStream {
     /// Whether no statement about it is outstanding either.
     pub(crate) fn is_over(&self) -> bool {
         self.all_judged() && self.unconfirmed == 0
-    }
-}
-
-/// What a part or a statement says of its segment as a whole.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct About {
-    pub(crate) opened: bool,
-    pub(crate) length: Option<u64>,
-    pub(crate) own: Option<Tolerance>,
-    pub(crate) source_time: Instant,
-}
-
-impl About {
-    /// What a statement of the sender says.
-    pub(crate) const fn of(finished: &Finished) -> Self {
-        Self { opened: finished.opened, length: Some(finished.length), own: finished.tolerance, source_time: finished.source_time }
-    }
-}
-
-impl RecvSegment {
-    /// The fast path: the part says nothing new about the segment, and its room is reserved.
-    #[inline]
-    pub(super) fn has_room_for(&self, length: Option<u64>, end: Position) -> bool {
-        self.known && length.is_some() && length == self.layout.length && self.layout.units == Some(self.reserved) && end.0 <= self.reserved
-    }
-
-    /// One more than the highest position present.
-    fn present_end(&self) -> Position {
-        if self.layout.units.is_some() { Position::FIRST } else { self.present.end() }
-    }
-
-    /// Takes over layout and tolerance of the segment.
-    fn learn(&mut self, contract: &Contract, promise: Tolerance, about: &About, length: Option<u64>) {
-        let promise = about.own.unwrap_or(promise);
-        self.known = true;
-        self.opened = about.opened;
-        self.own = about.own;
-        self.source_time = about.source_time;
-        self.layout = Layout::new(contract, promise, about.opened, length);
-        self.forget_accounting();
-        self.tolerance = promise.clipped_to(self.layout.units.unwrap_or(u32::MAX));
-    }
-
-    /// Takes over layout and tolerance of the segment and makes room for it; positions that become known below the frontier are lost
-    /// at once.
-    fn know(&mut self, contract: &Contract, promise: Tolerance, about: &About, length: Option<u64>) {
-        self.learn(contract, promise, about, length);
-        if let Some(units) = self.layout.units {
-            // Why: `grow` compares with the extent before, which the new layout has already changed.
-            let before = self.due.min(self.present.end());
-            self.present.grow(units);
-            let asked = self.violated && self.due == ALL_DUE;
-            self.declare_lost(self.due.min(Position(units)).since(before));
-            // Why: for a violated segment of unknown length, everything up to its end was requested.
-            self.changed &= !asked;
-            self.debug_assert_counts();
-        }
     }
 }

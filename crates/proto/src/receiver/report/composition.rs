@@ -367,15 +367,16 @@ fn request(
     from: Position,
     room: usize,
 ) -> Option<(ReportFrame, Option<Position>)> {
-    let unknown_length = segment.layout.units.is_none() && segment.due == ALL_DUE;
-    if !segment.violated && !unknown_length {
+    let unknown_length = segment.layout.units.is_none() && segment.presence.due == ALL_DUE;
+    let violated = segment.violated_at.is_some();
+    if !violated && !unknown_length {
         return None;
     }
     let frame = |missing, tail_from| ReportFrame::Request { stream, segment: number, missing, tail_from, length_wanted: unknown_length };
-    let tail_from = (segment.violated && unknown_length).then_some(Position(segment.extent()));
+    let tail_from = (violated && unknown_length).then_some(Position(segment.extent()));
     let room = room.saturating_sub(frame(Runs::new(), tail_from).encoded_len());
-    let due = if segment.violated { segment.due_extent() } else { Position::FIRST };
-    let (missing, cut) = fitting(segment.present.zero_runs(from, due), segment.lost as usize, room);
+    let due = if violated { segment.due_extent() } else { Position::FIRST };
+    let (missing, cut) = fitting(segment.presence.positions.zero_runs(from, due), segment.presence.lost as usize, room);
     let tail_from = tail_from.filter(|_| cut.is_none());
     let nothing = missing.is_empty() && tail_from.is_none() && !unknown_length && cut.is_none();
     (!nothing).then(|| (frame(missing, tail_from), cut))
@@ -405,7 +406,7 @@ fn next_verdict(
     room: usize,
     looks: &mut u32,
 ) -> Option<(ReportFrame, SentVerdicts)> {
-    let unconfirmed = |segment: &RecvSegment| segment.judged() && !segment.confirmed;
+    let unconfirmed = |segment: &RecvSegment| segment.judgement.is_unconfirmed();
     while stream.verdict_from.0 < stream.next_segment() && !stream.get(stream.verdict_from.0).is_some_and(unconfirmed) {
         if !take_look(looks) {
             return None;
@@ -414,22 +415,22 @@ fn next_verdict(
     }
     let (first, told_to) = stream.verdict_from;
     let segment = stream.get(first)?;
-    let verdict = segment.verdict?;
+    let verdict = segment.judgement.verdict?;
     if verdict == Verdict::Complete {
         let mut to = first + 1;
-        while stream.get(to).is_some_and(|next| next.verdict == Some(Verdict::Complete)) && take_look(looks) {
+        while stream.get(to).is_some_and(|next| next.judgement.verdict == Some(Verdict::Complete)) && take_look(looks) {
             to += 1;
         }
         let sent = SentVerdicts { report, stream: id, from: first, to, map: None };
         return Some((ReportFrame::Complete { stream: id, first, count: to - first }, sent));
     }
     let (units, end) = (segment.extent(), UnitIndex(segment.extent()));
-    let from = segment.holes_confirmed.max(told_to);
+    let from = segment.judgement.holes_confirmed.max(told_to);
     let frame = |to, holes| ReportFrame::Judged { stream: id, segment: first, verdict, units, from, to, holes };
     let room = room.checked_sub(frame(end, Runs::new()).encoded_len())?;
     // Why a search: of many holes each report tells some, and each is asked for by one datagram.
-    let told = segment.holes.partition_point(|hole| hole.start() < from);
-    let (holes, cut) = fitting(segment.holes[told..].iter().copied(), segment.holes.len() - told, room);
+    let told = segment.judgement.holes.partition_point(|hole| hole.start() < from);
+    let (holes, cut) = fitting(segment.judgement.holes[told..].iter().copied(), segment.judgement.holes.len() - told, room);
     if holes.is_empty() && cut.is_some() {
         return None;
     }

@@ -214,7 +214,7 @@ fn begun(units: Option<u32>, due: Position, violated: bool) -> RecvSegment {
     let mut segment = RecvSegment::new(layout, contract.tolerance);
     segment.mark(Position::FIRST, 4);
     segment.advance_due(due);
-    segment.violated = violated;
+    segment.violated_at = violated.then_some(Instant::ZERO);
     segment
 }
 

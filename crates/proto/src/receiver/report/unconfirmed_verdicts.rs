@@ -88,11 +88,11 @@ impl UnconfirmedVerdicts {
             }
             let Some(stream) = streams.get_mut(verdicts.stream) else { return false };
             if let (Some(map), Some(segment)) = (verdicts.map, stream.get_mut(verdicts.from)) {
-                if map.start() > segment.holes_confirmed && !segment.confirmed {
+                if map.start() > segment.judgement.holes_confirmed && !segment.judgement.confirmed {
                     // The sender keeps it; it counts here when what comes before it is confirmed too.
                     return may_come;
                 }
-                segment.holes_confirmed = segment.holes_confirmed.max(map.end());
+                segment.judgement.holes_confirmed = segment.judgement.holes_confirmed.max(map.end());
             }
             confirm(*verdicts, streams, unconfirmed, left).into_iter().for_each(|rest| behind.push_back(rest));
             false

@@ -19,15 +19,19 @@ impl RecvStream {
             return;
         }
         let count = |of: fn(&RecvSegment) -> bool| self.segments.iter().flatten().filter(|segment| of(segment)).count() as u64;
-        let reserved: u64 = self.segments.iter().flatten().map(|segment| u64::from(segment.reserved)).sum();
+        let reserved: u64 = self.segments.iter().flatten().map(|segment| u64::from(segment.room.reserved)).sum();
         debug_assert_eq!(self.reserved, reserved, "reserved units are miscounted");
-        debug_assert_eq!(self.unconfirmed, count(|segment| segment.judged() && !segment.confirmed), "verdicts are miscounted");
-        debug_assert_eq!(self.in_repair, count(|segment| segment.violated && !segment.judged()), "segments in repair are miscounted");
-        let kept = |segment: &RecvSegment| if segment.released && !segment.confirmed { segment.holes.len() as u64 } else { 0 };
+        debug_assert_eq!(self.unconfirmed, count(|segment| segment.judgement.is_unconfirmed()), "verdicts are miscounted");
+        debug_assert_eq!(
+            self.in_repair,
+            count(|segment| segment.violated_at.is_some() && !segment.judged()),
+            "segments in repair are miscounted"
+        );
+        let kept = |segment: &RecvSegment| if segment.room.released { segment.judgement.unconfirmed_runs() } else { 0 };
         let kept_runs: u64 = self.segments.iter().flatten().map(|segment| kept(segment)).sum();
         debug_assert_eq!(self.kept_runs, kept_runs, "runs of holes that are kept are miscounted");
         let before = |mark: SegmentNumber| self.base.up_to(mark).filter_map(|number| self.get(number));
         debug_assert!(before(self.lowest_unjudged).all(RecvSegment::judged), "a segment is passed over by the judge");
-        debug_assert!(before(self.lowest_unreleased).all(|segment| segment.released), "a segment is taken for released");
+        debug_assert!(before(self.lowest_unreleased).all(|segment| segment.room.released), "a segment is taken for released");
     }
 }

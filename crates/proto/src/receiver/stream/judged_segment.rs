@@ -1,6 +1,7 @@
 //! For tests of what happens to verdicts: a segment that has one.
 
-use super::{About, RecvStream};
+use super::RecvStream;
+use crate::receiver::segment::About;
 use segstream_base::halves::Verdict;
 use segstream_base::{Instant, Position, ReportNumber, SegmentNumber, Tolerance};
 use segstream_blocks::bitmap::Bitmap;

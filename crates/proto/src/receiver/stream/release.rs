@@ -25,17 +25,17 @@ impl RecvStream {
     /// The application has taken the segment: its units are free for new ones.
     pub(crate) fn release(&mut self, number: SegmentNumber) {
         let (kept_runs, most) = (self.kept_runs, self.kept_runs_max());
-        let Some(segment) = self.get_mut(number).filter(|segment| segment.judged() && !segment.released) else { return };
-        segment.released = true;
-        let runs = if segment.confirmed { 0 } else { segment.holes.len() as u64 };
+        let Some(segment) = self.get_mut(number).filter(|segment| segment.judged() && !segment.room.released) else { return };
+        segment.room.released = true;
+        let runs = segment.judgement.unconfirmed_runs();
         // Why: a sender that confirms nothing must not make us keep holes without bound; so they keep the window closed.
-        segment.holds_window = runs > 0 && kept_runs + runs > most;
-        let held = if segment.holds_window { u64::from(segment.reserved) } else { 0 };
-        let freed = (!segment.holds_window).then(|| segment.free_room());
+        segment.room.holds_window = runs > 0 && kept_runs + runs > most;
+        let held = if segment.room.holds_window { u64::from(segment.room.reserved) } else { 0 };
+        let freed = (!segment.room.holds_window).then(|| segment.free_room());
         self.held += held;
         self.kept_runs += runs;
         self.on_freed(freed);
-        while self.get(self.lowest_unreleased).is_some_and(|segment| segment.released) {
+        while self.get(self.lowest_unreleased).is_some_and(|segment| segment.room.released) {
             self.lowest_unreleased += 1;
         }
         self.retire();
@@ -64,11 +64,9 @@ impl RecvStream {
         for number in numbers.start.up_to(numbers.end) {
             work::note(Loop::Segments, 1);
             let Some(segment) = self.get_mut(number) else { break };
-            let whole = segment.holes_confirmed.0 >= segment.extent() || segment.holes.is_empty();
-            if segment.judged() && whole && !segment.confirmed && segment.first_report <= report {
-                segment.confirmed = true;
-                let runs = if segment.released { segment.holes.len() as u64 } else { 0 };
-                let freed = core::mem::take(&mut segment.holds_window).then(|| segment.free_room());
+            if segment.judgement.confirm(report) {
+                let runs = if segment.room.released { segment.judgement.holes.len() as u64 } else { 0 };
+                let freed = core::mem::take(&mut segment.room.holds_window).then(|| segment.free_room());
                 self.unconfirmed -= 1;
                 self.kept_runs -= runs;
                 self.held -= freed.map_or(0, |(_, reserved)| reserved);
@@ -100,7 +98,7 @@ impl RecvStream {
     /// Whether the oldest segment can leave the queue.
     pub(crate) fn is_retiring(&self) -> bool {
         let front = self.segments.front().and_then(Option::as_deref);
-        front.is_some_and(|segment| segment.released && segment.confirmed)
+        front.is_some_and(|segment| segment.room.released && segment.judgement.confirmed)
     }
 
     /// Segments leave the queue, so many at a time; whether more could follows from [`RecvStream::is_retiring`].
