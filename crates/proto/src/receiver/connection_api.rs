@@ -98,10 +98,10 @@ impl RecvHalf {
     #[inline]
     pub(crate) fn may_begin_run(&self, part: &Part) -> bool {
         let Some(stream) = self.streams.get(part.stream) else { return false };
-        let Some(segment) = stream.get(part.segment) else { return false };
+        let Some(segment) = stream.segments.get(part.segment) else { return false };
         // Why: behind a gap the first part declares what is lost in it, as soon as R more have arrived, which may be at once. And of what
         // comes late or is due, each unit may be the one that makes the segment good enough.
-        let next = (part.segment, part.first) == stream.high && stream.high >= stream.frontier;
+        let next = stream.progress.goes_on_at((part.segment, part.first));
         // Why: with each unit the repair units that are held may restore others, before the last one has the segment judged.
         next && segment.code.is_none()
     }
@@ -112,7 +112,7 @@ impl RecvHalf {
     #[inline]
     pub(crate) fn is_ready_for(&self, part: &Part, shipments: usize) -> bool {
         let Some(stream) = self.streams.get(part.stream) else { return false };
-        let Some(segment) = stream.get(part.segment).filter(|segment| !segment.is_closed()) else { return false };
+        let Some(segment) = stream.segments.get(part.segment).filter(|segment| !segment.is_closed()) else { return false };
         // Why whole ones in a run: of a sum that holds a short last unit, others could lack what it lacks.
         let whole_bytes = u64::from(part.count) * u64::from(segment.layout.unit_bytes);
         let whole = shipments == 1 || whole_bytes == u64::from(part.payload_bytes);
@@ -124,7 +124,7 @@ impl RecvHalf {
 
     /// The positions of a part that are missing.
     pub(crate) fn missing_of(&self, part: &Part) -> SmallVec<[Run<Position>; 4]> {
-        let Some(segment) = self.streams.get(part.stream).and_then(|stream| stream.get(part.segment)) else {
+        let Some(segment) = self.streams.get(part.stream).and_then(|stream| stream.segments.get(part.segment)) else {
             return part.positions().into_iter().collect();
         };
         let known = Position(segment.presence.positions.len()).min(part.end());
@@ -137,7 +137,7 @@ impl RecvHalf {
     #[inline]
     pub fn payload_bytes(&self, part: &Part) -> Option<u32> {
         let stream = self.streams.get(part.stream)?;
-        let known = stream.get(part.segment).filter(|segment| segment.known && segment.layout.length == part.length);
+        let known = stream.segments.get(part.segment).filter(|segment| segment.known && segment.layout.length == part.length);
         let first_seen;
         let layout = match known {
             Some(segment) => &segment.layout,

@@ -13,7 +13,7 @@ impl RecvHalf {
     pub fn poll_delivery(&mut self, id: StreamId) -> Option<Delivery> {
         let stream = self.streams.get_mut(id)?;
         let number = stream.next_delivery()?;
-        let segment = stream.get(number)?;
+        let segment = stream.segments.get(number)?;
         Some(Delivery {
             stream: id,
             segment: number,
@@ -31,14 +31,15 @@ impl RecvHalf {
     pub fn release(&mut self, now: Instant, id: StreamId, segment: SegmentNumber) {
         let Some(stream) = self.streams.get_mut(id) else { return };
         stream.release(segment);
-        if stream.is_retiring() {
+        if stream.segments.is_retiring() {
             self.unfinished.retire(id);
         }
-        if stream.window.wants_report() && self.reports.schedule.window_update_lead().is_none_or(|lead| stream.is_near_edge(now, lead)) {
+        let window = &stream.room.window;
+        if window.wants_report() && self.reports.schedule.window_update_lead().is_none_or(|lead| stream.is_near_edge(now, lead)) {
             self.reports.schedule.report_now(now);
         } else if stream.sender_waits {
             self.reports.schedule.report_delayed(now);
-        } else if self.reports.schedule.exhausts_window_within(stream.window.size().1, 2) {
+        } else if self.reports.schedule.exhausts_window_within(window.size().1, 2) {
             // The sender comes to the edge of the window before it hears of it: every segment counts.
             self.reports.schedule.report_now_within_budget(now);
         }
@@ -47,11 +48,11 @@ impl RecvHalf {
     /// Tells once that everything of a finished stream has been handed over, and how many segments it had.
     pub fn poll_ended(&mut self, now: Instant, id: StreamId) -> Option<u64> {
         let stream = self.streams.get_mut(id)?;
-        if stream.ended_told || !stream.is_drained() {
+        if stream.end.told || !stream.is_drained() {
             return None;
         }
-        stream.ended_told = true;
-        let end = stream.end;
+        stream.end.told = true;
+        let end = stream.end.at;
         self.retire_ended(now);
         end.map(|end| end.0)
     }

@@ -126,7 +126,7 @@ impl RecvHalf {
         }
         let Some(durability) = stream.durability.as_mut() else { return Err(ConfirmError::Unknown(id)) };
         // Why: of a stream that is confirmed to its end there is nothing more to say.
-        let last = last && stream.end.is_none_or(|end| durability.segments < end);
+        let last = last && stream.end.at.is_none_or(|end| durability.segments < end);
         let (before, known) = (durability.is_unconfirmed(), durability.segments);
         if durability.advance(segments, last) {
             self.counters.segments_confirmed += segments.since(known);

@@ -19,7 +19,7 @@ impl RecvHalf {
         for stream in self.streams.iter() {
             stream.debug_assert_counts();
             in_repair += stream.in_repair;
-            unconfirmed += stream.unconfirmed;
+            unconfirmed += stream.verdicts.unconfirmed;
             live += u64::from(!stream.is_retired());
             told += u64::from(stream.durability.as_ref().is_some_and(Durability::is_unconfirmed));
         }

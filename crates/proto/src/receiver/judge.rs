@@ -16,7 +16,7 @@ use segstream_blocks::work::{self, Loop};
 impl RecvHalf {
     /// Evaluates a segment, and judges it if a verdict is due.
     pub(super) fn reevaluate(&mut self, now: Instant, stream: StreamId, number: SegmentNumber) {
-        let Some(segment) = self.streams.get_mut(stream).and_then(|stream| stream.get_mut(number)) else { return };
+        let Some(segment) = self.streams.get_mut(stream).and_then(|stream| stream.segments.get_mut(number)) else { return };
         // Why first: so nearly every segment ends.
         if segment.layout.units == Some(segment.presence.got) && !segment.is_closed() {
             segment.presence.more_is_lost = false;
@@ -27,7 +27,7 @@ impl RecvHalf {
             Some(verdict) => verdict,
             None => {
                 let Some(verdict) = self.evaluate(now, stream, number) else { return };
-                let segment = self.streams.get_mut(stream).and_then(|stream| stream.get_mut(number));
+                let segment = self.streams.get_mut(stream).and_then(|stream| stream.segments.get_mut(number));
                 (!segment.is_some_and(|segment| segment.list_in_turns(now, verdict))).then_some(verdict)
             }
         };
@@ -43,7 +43,7 @@ impl RecvHalf {
         let Some(in_repair) = stream.on_judged(now, number, verdict, next_report, &mut self.scratch) else { return };
         self.in_repair -= u64::from(in_repair);
         self.reports.verdicts.on_judged();
-        if let Some(segment) = stream.get(number) {
+        if let Some(segment) = stream.segments.get(number) {
             let longest = segment.judgement.holes.iter().map(|hole| hole.len()).max().unwrap_or(0);
             self.counters.holes_longest_run = self.counters.holes_longest_run.max(longest);
             let delay_over_least = self.segment_times.on_judged(now, verdict, segment.first_arrival, segment.source_time);
@@ -81,7 +81,7 @@ impl RecvHalf {
         let error_control = self.config.class.error_control();
         let stream = self.streams.get_mut(id)?;
         let important = stream.contract.importance;
-        let segment = stream.get_mut(number)?;
+        let segment = stream.segments.get_mut(number)?;
         if segment.is_closed() {
             return None;
         }
@@ -120,7 +120,7 @@ impl RecvHalf {
                 self.in_repair += 1;
             }
         }
-        let asked_for = error_control && stream.get(number).is_some_and(|segment| segment.violated_at.is_some());
+        let asked_for = error_control && stream.segments.get(number).is_some_and(|segment| segment.violated_at.is_some());
         if asked_for && more_is_lost {
             // Each loss is reported immediately: the short period is for requests that were lost on their way, and a
             // new request that waits for it is late by half of it on average.
@@ -142,6 +142,7 @@ impl RecvHalf {
         let freed = stream.evict(oldest);
         let important = stream.contract.importance;
         let met = stream
+            .segments
             .get(oldest)
             .is_some_and(|segment| segment.layout.units.is_some() && segment.allows_missing(important, &mut self.scratch));
         self.dropped.push_back((id, oldest));
@@ -153,7 +154,7 @@ impl RecvHalf {
     /// ones.
     pub(super) fn reevaluate_all(&mut self, now: Instant) {
         for place in 0..self.streams.len() {
-            self.unfinished.sweep(self.streams.number(place), self.streams[place].base);
+            self.unfinished.sweep(self.streams.number(place), self.streams[place].segments.base);
         }
         self.sweep(now);
     }
@@ -164,7 +165,7 @@ impl RecvHalf {
         while self.unfinished.segments_left > 0 {
             self.unfinished.segments_left -= 1;
             let Some((id, number)) =
-                self.unfinished.next_swept(|id| self.streams.get(id).map(|stream| (stream.base, stream.next_segment())))
+                self.unfinished.next_swept(|id| self.streams.get(id).map(|stream| (stream.segments.base, stream.segments.next_segment())))
             else {
                 return;
             };

@@ -275,7 +275,7 @@ impl RecvHalf {
         let Some(stream) = self.streams.get_mut(id) else { return PartOutcome::Refused };
         let (mut fresh, mut present, mut evaluate, mut restorable, mut last) = (0, 0, false, false, None);
         if admission == Admission::Open
-            && let Some(segment) = stream.get_mut(part.segment)
+            && let Some(segment) = stream.segments.get_mut(part.segment)
         {
             fresh = segment.mark(part.first, part.count);
             present = part.count - fresh;
@@ -283,7 +283,7 @@ impl RecvHalf {
             restorable = fresh > 0 && segment.code.is_some();
             evaluate = segment.needs_judging();
             last = segment.layout.units;
-        } else if let Some(segment) = stream.get(part.segment) {
+        } else if let Some(segment) = stream.segments.get(part.segment) {
             present = if segment.judgement.verdict == Some(Verdict::Complete) { part.count } else { 0 };
             last = segment.layout.units;
         }
@@ -320,19 +320,12 @@ impl RecvHalf {
         let Some(stream) = self.streams.get_mut(part.stream) else { return };
         let (start, end) = ((part.segment, part.first), (part.segment, part.end()));
         let end = if whole { (part.segment + 1, Position::FIRST) } else { end };
-        let in_step = start >= stream.high && stream.frontier == start;
-        if start > stream.high {
-            stream.run_start = start;
-        }
-        if start >= stream.high {
-            stream.high = end;
-        }
-        if in_step {
+        if stream.progress.on_first_time(start, end) {
             // Nothing before it is missing that is not known already: no need to wait for R more.
             if stream.step_frontier(part.segment, end) {
                 self.reevaluate(now, part.stream, part.segment);
             }
-        } else if start > stream.frontier && start == stream.run_start {
+        } else if stream.progress.begins_run(start) {
             self.frontier.push(number, part.stream, Passed::Frontier { segment: start.0, position: start.1 });
         }
     }
@@ -348,7 +341,7 @@ impl RecvHalf {
         self.counters.units_detected_lost += u64::from(lost);
         for number in touched.start.up_to(touched.end) {
             let Some(stream) = self.streams.get(id) else { return };
-            if stream.get(number).is_some_and(RecvSegment::needs_judging) {
+            if stream.segments.get(number).is_some_and(RecvSegment::needs_judging) {
                 self.reevaluate(now, id, number);
             }
         }
@@ -356,7 +349,7 @@ impl RecvHalf {
 
     fn skip(&mut self, now: Instant, id: StreamId, number: SegmentNumber) {
         if let Some(stream) = self.streams.get_mut(id)
-            && let Some(segment) = stream.get_mut(number)
+            && let Some(segment) = stream.segments.get_mut(number)
         {
             segment.skipped = true;
         }
@@ -463,7 +456,7 @@ impl RecvHalf {
         let Some(last) = finished.last_shipment.filter(|&last| last < number) else { return };
         let passed = if skip {
             Passed::Skip { segment: finished.segment }
-        } else if stream.frontier.0 <= finished.segment {
+        } else if stream.progress.frontier.0 <= finished.segment {
             Passed::Frontier { segment: finished.segment + 1, position: Position::FIRST }
         } else {
             return;
@@ -478,7 +471,7 @@ impl RecvHalf {
             return;
         }
         let Some(stream) = self.streams.get_mut(reached.stream) else { return };
-        if let Some(segment) = stream.get_mut(reached.segment)
+        if let Some(segment) = stream.segments.get_mut(reached.segment)
             && segment.layout.units.is_none()
             && segment.presence.positions.end() < reached.position
         {
@@ -486,7 +479,7 @@ impl RecvHalf {
         }
         let to = (reached.segment, reached.position);
         // A number above the state's own cannot have been sent: the state was sealed after it.
-        if reached.position > Position::FIRST && to > stream.frontier && reached.last_shipment < number {
+        if reached.position > Position::FIRST && to > stream.progress.frontier && reached.last_shipment < number {
             let passed = Passed::Frontier { segment: reached.segment, position: reached.position };
             self.frontier.push(reached.last_shipment + 1, reached.stream, passed);
         }
@@ -512,8 +505,8 @@ impl RecvHalf {
             return;
         };
         // An end below what has been seen contradicts the sender's own data.
-        if stream.end.is_none() && segments >= stream.next_segment().0 {
-            stream.end = Some(SegmentNumber(segments));
+        if stream.end.at.is_none() && segments >= stream.segments.next_segment().0 {
+            stream.end.at = Some(SegmentNumber(segments));
             self.deliverable = true;
         }
         self.reports.schedule.report_delayed(now);
@@ -551,7 +544,7 @@ impl RecvHalf {
         out.gauge("segments_wanting", self.in_repair as f64);
         out.gauge("verdicts_unconfirmed", self.reports.verdicts.unconfirmed() as f64);
         out.gauge("reordering_threshold_shipments", f64::from(self.detector.reorder()));
-        let free: u64 = self.streams.iter().map(RecvStream::free_units).sum();
+        let free: u64 = self.streams.iter().map(|stream| stream.room.free_units()).sum();
         out.gauge("units_free", free as f64);
     }
 
@@ -562,6 +555,6 @@ impl RecvHalf {
 
     /// The state of a segment that is not delivered yet: (present positions, layout), for progressive reading.
     pub fn segment_layout(&self, stream: StreamId, segment: SegmentNumber) -> Option<&crate::layout::Layout> {
-        Some(&self.streams.get(stream)?.get(segment)?.layout)
+        Some(&self.streams.get(stream)?.segments.get(segment)?.layout)
     }
 }

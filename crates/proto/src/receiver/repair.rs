@@ -118,7 +118,9 @@ impl RecvHalf {
         let Some(stream) = self.streams.get_mut(repair.stream).filter(|_| self.coding) else { return PartOutcome::Refused };
         let important = stream.contract.importance;
         // A segment of which nothing else is known cannot be restored by repair units alone: its length is told by its parts.
-        let Some(segment) = stream.get_mut(repair.segment).filter(|segment| !segment.is_closed()) else { return PartOutcome::Stale };
+        let Some(segment) = stream.segments.get_mut(repair.segment).filter(|segment| !segment.is_closed()) else {
+            return PartOutcome::Stale;
+        };
         let fence = Fence { important: important.min(segment.extent()), every: repair.every };
         let Some(fresh) = segment.keep_repairs(number, repair, fence) else {
             self.counters.parts_refused += 1;
@@ -134,7 +136,7 @@ impl RecvHalf {
 
     /// Something of a segment has arrived: perhaps it can be restored now.
     pub(super) fn note_restorable(&mut self, id: StreamId, number: SegmentNumber) {
-        if self.streams.get(id).and_then(|stream| stream.get(number)).is_some_and(RecvSegment::is_restorable) {
+        if self.streams.get(id).and_then(|stream| stream.segments.get(number)).is_some_and(RecvSegment::is_restorable) {
             self.restorable.push_back((id, number));
         }
     }
@@ -149,7 +151,7 @@ impl RecvHalf {
     fn next_restorable(&mut self) -> Option<(StreamId, SegmentNumber, Recovery)> {
         loop {
             let (id, number) = self.restorable.pop_front()?;
-            let Some(segment) = self.streams.get(id).and_then(|stream| stream.get(number)) else { continue };
+            let Some(segment) = self.streams.get(id).and_then(|stream| stream.segments.get(number)) else { continue };
             let Some(code) = segment.code.as_ref().filter(|_| segment.is_restorable()) else { continue };
             let mut missing: Vec<UnitIndex> = segment.protected_missing(code.fence, Position(segment.extent())).collect();
             missing.sort_unstable();
@@ -161,7 +163,7 @@ impl RecvHalf {
     /// A segment was restored: its protected units are present, those at the positions that are returned now for the first time.
     pub(crate) fn on_restored(&mut self, now: Instant, id: StreamId, number: SegmentNumber) -> SmallVec<[Run<Position>; 4]> {
         let mut restored = SmallVec::new();
-        let Some(segment) = self.streams.get_mut(id).and_then(|stream| stream.get_mut(number)) else { return restored };
+        let Some(segment) = self.streams.get_mut(id).and_then(|stream| stream.segments.get_mut(number)) else { return restored };
         let Some(code) = segment.code.take().filter(|_| !segment.is_closed()) else { return restored };
         // What was asked for then cannot have come yet.
         let asked_since = segment.violated_at.map(|violated_at| now.since(violated_at));
@@ -194,7 +196,7 @@ impl RecvHalf {
 
     /// A segment could not be restored, which no honest sender causes: its repair units are forgotten.
     pub(crate) fn on_not_restored(&mut self, id: StreamId, number: SegmentNumber) {
-        if let Some(segment) = self.streams.get_mut(id).and_then(|stream| stream.get_mut(number)) {
+        if let Some(segment) = self.streams.get_mut(id).and_then(|stream| stream.segments.get_mut(number)) {
             segment.code = None;
         }
         self.counters.parts_refused += 1;

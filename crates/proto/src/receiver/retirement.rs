@@ -31,14 +31,14 @@ impl RecvHalf {
     /// The application is still to be told of stream `number`: until then it stays, since one without a segment may have ended.
     pub(crate) fn hold_until_announced(&mut self, number: StreamId) {
         if let Some(stream) = self.streams.get_mut(number) {
-            stream.unannounced = true;
+            stream.end.unannounced = true;
         }
     }
 
     /// The application has been told of stream `number`.
     pub(crate) fn on_announced(&mut self, number: StreamId) {
         if let Some(stream) = self.streams.get_mut(number) {
-            stream.unannounced = false;
+            stream.end.unannounced = false;
             self.may_retire |= stream.has_ended();
         }
     }

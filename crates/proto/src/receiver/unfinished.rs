@@ -162,7 +162,7 @@ impl RecvHalf {
     /// Notes streams with segments that can leave their queue and have not, because there were too many for a turn.
     pub(super) fn note_all_retiring(&mut self) {
         for place in 0..self.streams.len() {
-            if self.streams[place].is_retiring() {
+            if self.streams[place].segments.is_retiring() {
                 self.unfinished.retire(self.streams.number(place));
             }
         }
@@ -195,7 +195,7 @@ impl RecvHalf {
     fn retire_segments(&mut self, now: Instant, id: StreamId) {
         if let Some(stream) = self.streams.get_mut(id) {
             stream.retire();
-            if stream.is_retiring() {
+            if stream.segments.is_retiring() {
                 self.unfinished.retire(id);
             }
         }

@@ -283,12 +283,12 @@ fn add_requests(
     room: &mut usize,
     looks: &mut u32,
 ) {
-    if stream.in_repair == 0 && stream.request_from.0 >= stream.frontier.0 {
+    if stream.in_repair == 0 && stream.cursor.request_from.0 >= stream.progress.frontier.0 {
         return;
     }
-    while stream.request_from.0 < stream.next_segment() && take_look(looks) {
-        let (number, from) = stream.request_from;
-        if let Some(segment) = stream.get(number).filter(|segment| !segment.judged())
+    while stream.cursor.request_from.0 < stream.segments.next_segment() && take_look(looks) {
+        let (number, from) = stream.cursor.request_from;
+        if let Some(segment) = stream.segments.get(number).filter(|segment| !segment.judged())
             && let Some((frame, to)) = request(id, number, segment, from, *room)
         {
             if let Some(code) = &segment.code {
@@ -303,11 +303,11 @@ fn add_requests(
                 return;
             }
             if let Some(to) = to {
-                stream.request_from = (number, to);
+                stream.cursor.request_from = (number, to);
                 return;
             }
         }
-        stream.request_from = (number + 1, Position::FIRST);
+        stream.cursor.request_from = (number + 1, Position::FIRST);
     }
 }
 
@@ -319,15 +319,15 @@ fn add_verdicts(
     (room, looks): (&mut usize, &mut u32),
     verdicts: &mut UnconfirmedVerdicts,
 ) {
-    if stream.unconfirmed == 0 {
+    if stream.verdicts.unconfirmed == 0 {
         return;
     }
     while let Some((frame, sent)) = next_verdict(id, stream, report.number, *room, looks) {
         if !push(report, room, frame) {
             return;
         }
-        stream.verdict_from = match sent.map {
-            Some(map) if stream.get(sent.from).is_some_and(|segment| map.end().0 < segment.extent()) => (sent.from, map.end()),
+        stream.cursor.verdict_from = match sent.map {
+            Some(map) if stream.segments.get(sent.from).is_some_and(|segment| map.end().0 < segment.extent()) => (sent.from, map.end()),
             _ => (sent.to, UnitIndex::FIRST),
         };
         verdicts.on_sent(sent);
@@ -355,7 +355,7 @@ fn push(report: &mut Report, room: &mut usize, frame: ReportFrame) -> bool {
 /// The present grant of a stream.
 pub(in crate::receiver) fn grant(id: StreamId, stream: &RecvStream) -> ReportFrame {
     let (segments, units) = stream.edges();
-    ReportFrame::Grant { stream: id, segments, units, end_known: stream.end.is_some() }
+    ReportFrame::Grant { stream: id, segments, units, end_known: stream.end.at.is_some() }
 }
 
 /// What is requested of a segment from position `from` on, cut to `room`, and the position at which it was cut;
@@ -407,18 +407,19 @@ fn next_verdict(
     looks: &mut u32,
 ) -> Option<(ReportFrame, SentVerdicts)> {
     let unconfirmed = |segment: &RecvSegment| segment.judgement.is_unconfirmed();
-    while stream.verdict_from.0 < stream.next_segment() && !stream.get(stream.verdict_from.0).is_some_and(unconfirmed) {
+    let (segments, cursor) = (&stream.segments, &mut stream.cursor);
+    while cursor.verdict_from.0 < segments.next_segment() && !segments.get(cursor.verdict_from.0).is_some_and(unconfirmed) {
         if !take_look(looks) {
             return None;
         }
-        stream.verdict_from = (stream.verdict_from.0 + 1, UnitIndex::FIRST);
+        cursor.verdict_from = (cursor.verdict_from.0 + 1, UnitIndex::FIRST);
     }
-    let (first, told_to) = stream.verdict_from;
-    let segment = stream.get(first)?;
+    let (first, told_to) = cursor.verdict_from;
+    let segment = segments.get(first)?;
     let verdict = segment.judgement.verdict?;
     if verdict == Verdict::Complete {
         let mut to = first + 1;
-        while stream.get(to).is_some_and(|next| next.judgement.verdict == Some(Verdict::Complete)) && take_look(looks) {
+        while segments.get(to).is_some_and(|next| next.judgement.verdict == Some(Verdict::Complete)) && take_look(looks) {
             to += 1;
         }
         let sent = SentVerdicts { report, stream: id, from: first, to, map: None };

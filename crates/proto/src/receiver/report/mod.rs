@@ -84,7 +84,7 @@ impl RecvHalf {
     }
 
     fn start_report(&mut self, now: Instant) {
-        let window = self.streams.iter().map(|stream| stream.window.size().1).min().unwrap_or(0);
+        let window = self.streams.iter().map(|stream| stream.room.window.size().1).min().unwrap_or(0);
         self.reports.schedule.on_report(now, self.highest_shipment().unwrap_or_default(), window);
         for stream in self.streams.iter_mut() {
             stream.on_report(now);

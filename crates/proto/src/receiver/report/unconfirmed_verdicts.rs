@@ -87,7 +87,7 @@ impl UnconfirmedVerdicts {
                 return may_come;
             }
             let Some(stream) = streams.get_mut(verdicts.stream) else { return false };
-            if let (Some(map), Some(segment)) = (verdicts.map, stream.get_mut(verdicts.from)) {
+            if let (Some(map), Some(segment)) = (verdicts.map, stream.segments.get_mut(verdicts.from)) {
                 if map.start() > segment.judgement.holes_confirmed && !segment.judgement.confirmed {
                     // The sender keeps it; it counts here when what comes before it is confirmed too.
                     return may_come;
@@ -103,9 +103,9 @@ impl UnconfirmedVerdicts {
 /// Notes that `verdicts` are confirmed, of `left` segments at most. Returns what is left of them.
 fn confirm(verdicts: SentVerdicts, streams: &mut LiveStreams<RecvStream>, unconfirmed: &mut u64, left: &mut u64) -> Option<SentVerdicts> {
     let stream = streams.get_mut(verdicts.stream)?;
-    let before = stream.unconfirmed;
+    let before = stream.verdicts.unconfirmed;
     let from = stream.confirm(verdicts.from, verdicts.to, verdicts.report, left);
-    *unconfirmed -= before - stream.unconfirmed;
+    *unconfirmed -= before - stream.verdicts.unconfirmed;
     (from < verdicts.to).then_some(SentVerdicts { from, ..verdicts })
 }
 

@@ -32,7 +32,7 @@ fn confirm_reports(reports: &[u64], streams: &mut LiveStreams<RecvStream>, verdi
     let mut confirmed = Confirmed::default();
     reports.iter().for_each(|&report| confirmed.insert(ReportNumber(report)));
     verdicts.on_confirmed(&confirmed, streams, left);
-    assert_eq!(verdicts.unconfirmed(), streams.get(STREAM).unwrap().unconfirmed, "the sum of what the streams count");
+    assert_eq!(verdicts.unconfirmed(), streams.get(STREAM).unwrap().verdicts.unconfirmed, "the sum of what the streams count");
     verdicts.unconfirmed()
 }
 

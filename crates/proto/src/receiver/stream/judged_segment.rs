@@ -14,7 +14,7 @@ pub(in crate::receiver) fn judge(stream: &mut RecvStream, number: SegmentNumber,
     stream.admit(number, &about, Position(units), Class::ALL, &mut 1000);
     let step = if verdict == Verdict::Complete { 1 } else { 2 };
     for position in (0..units).step_by(step) {
-        stream.get_mut(number).unwrap().mark(Position(position), 1);
+        stream.segments.get_mut(number).unwrap().mark(Position(position), 1);
     }
     stream.on_judged(Instant::ZERO, number, verdict, ReportNumber::FIRST, &mut Bitmap::new()).unwrap();
 }

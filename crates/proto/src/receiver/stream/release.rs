@@ -5,14 +5,9 @@
 
 use super::RecvStream;
 use core::ops::Range;
-use segstream_base::{Position, ReportNumber, Run, SegmentNumber, UnitIndex};
+use segstream_base::{ReportNumber, Run, SegmentNumber, UnitIndex};
+use segstream_blocks::ranges::RangeSet;
 use segstream_blocks::work::{self, Loop};
-
-/// How many finished segments are kept for reuse while there are others. Why so many: where segments are small, one report confirms thousands,
-/// and to free and allocate them all costs a tenth of everything. With those in use they are never more than the stream is charged with.
-pub(super) const SPARE_SEGMENTS: usize = 4096;
-/// And how many when there are none.
-const SPARE_SEGMENTS_IDLE: usize = 64;
 
 /// Runs of holes, of segments that were taken and whose verdicts are not confirmed, take an eighth of the window's bytes at most, or so
 /// many runs if that is more.
@@ -21,34 +16,59 @@ const KEPT_RUNS_MIN: u64 = 4096;
 /// Segments that leave the queue in one turn (spec 11.4).
 const RETIRED_A_TURN: u64 = 512;
 
+/// The verdicts of a stream, and what is kept of them until the sender has confirmed them.
+///
+/// Invariant: each of the three is what the segments in the queue say.
+#[derive(Debug, Default)]
+pub(crate) struct StreamVerdicts {
+    /// Segments with a verdict that the sender has not confirmed.
+    pub(crate) unconfirmed: u64,
+    /// Those in the queue whose verdict it has.
+    confirmed: RangeSet,
+    /// Runs of holes of segments that were taken and whose verdicts are not confirmed.
+    pub(super) kept_runs: u64,
+}
+
+impl StreamVerdicts {
+    /// Segments before `base` have left the queue.
+    fn on_left(&mut self, base: SegmentNumber) {
+        if self.confirmed.first().is_some_and(|first| first.start < base.0) {
+            self.confirmed.remove(0..base.0);
+        }
+    }
+
+    /// The memory that it takes, in bytes.
+    pub(super) fn kept_bytes(&self) -> u64 {
+        (4 * size_of::<u64>() * self.confirmed.range_count()) as u64
+    }
+}
+
 impl RecvStream {
     /// The application has taken the segment: its units are free for new ones.
     pub(crate) fn release(&mut self, number: SegmentNumber) {
-        let (kept_runs, most) = (self.kept_runs, self.kept_runs_max());
-        let Some(segment) = self.get_mut(number).filter(|segment| segment.judged() && !segment.room.released) else { return };
+        let (kept_runs, most) = (self.verdicts.kept_runs, self.kept_runs_max());
+        let Some(segment) = self.segments.get_mut(number).filter(|segment| segment.judged() && !segment.room.released) else { return };
         segment.room.released = true;
         let runs = segment.judgement.unconfirmed_runs();
         // Why: a sender that confirms nothing must not make us keep holes without bound; so they keep the window closed.
         segment.room.holds_window = runs > 0 && kept_runs + runs > most;
         let held = if segment.room.holds_window { u64::from(segment.room.reserved) } else { 0 };
         let freed = (!segment.room.holds_window).then(|| segment.free_room());
-        self.held += held;
-        self.kept_runs += runs;
-        self.on_freed(freed);
-        while self.get(self.lowest_unreleased).is_some_and(|segment| segment.room.released) {
-            self.lowest_unreleased += 1;
-        }
+        self.room.held += held;
+        self.verdicts.kept_runs += runs;
+        self.room.on_freed(freed);
+        self.delivery.on_released(&self.segments);
         self.retire();
     }
 
     /// Notes that the sender has confirmed the verdicts of `from..to` carried by `report`, looking at `left` segments at most. Returns up to
     /// where that is done.
     pub(crate) fn confirm(&mut self, from: SegmentNumber, to: SegmentNumber, report: ReportNumber, left: &mut u64) -> SegmentNumber {
-        let to = to.min(self.next_segment());
-        let mut from = from.max(self.base);
+        let to = to.min(self.segments.next_segment());
+        let mut from = from.max(self.segments.base);
         // Why only the gaps: many reports carry the verdicts that wait behind one that is not confirmed.
         while *left > 0
-            && let Some(gap) = self.confirmed.first_gap(from.0..to.0)
+            && let Some(gap) = self.verdicts.confirmed.first_gap(from.0..to.0)
         {
             let end = gap.end.min(gap.start + *left);
             *left -= end - gap.start;
@@ -63,67 +83,38 @@ impl RecvStream {
         let mut run = numbers.start.0..numbers.start.0;
         for number in numbers.start.up_to(numbers.end) {
             work::note(Loop::Segments, 1);
-            let Some(segment) = self.get_mut(number) else { break };
+            let Some(segment) = self.segments.get_mut(number) else { break };
             if segment.judgement.confirm(report) {
                 let runs = if segment.room.released { segment.judgement.holes.len() as u64 } else { 0 };
                 let freed = core::mem::take(&mut segment.room.holds_window).then(|| segment.free_room());
-                self.unconfirmed -= 1;
-                self.kept_runs -= runs;
-                self.held -= freed.map_or(0, |(_, reserved)| reserved);
-                self.on_freed(freed);
+                self.verdicts.unconfirmed -= 1;
+                self.verdicts.kept_runs -= runs;
+                self.room.held -= freed.map_or(0, |(_, reserved)| reserved);
+                self.room.on_freed(freed);
                 if run.end < number.0 {
-                    self.confirmed.insert(run);
+                    self.verdicts.confirmed.insert(run);
                     run = number.0..number.0;
                 }
                 run.end = number.0 + 1;
             }
         }
-        self.confirmed.insert(run);
-    }
-
-    /// A segment has given up its room: so many units in the window, of which so many were reserved.
-    fn on_freed(&mut self, freed: Option<(u64, u64)>) {
-        if let Some((units, reserved)) = freed {
-            self.reserved -= reserved;
-            self.window.release(units);
-        }
+        self.verdicts.confirmed.insert(run);
     }
 
     /// How many runs of holes may be kept of segments that were taken.
     fn kept_runs_max(&self) -> u64 {
-        let window_bytes = self.window.size().1 * u64::from(self.contract.unit_bytes);
+        let window_bytes = self.room.window.size().1 * u64::from(self.contract.unit_bytes);
         (window_bytes / 8 / size_of::<Run<UnitIndex>>() as u64).max(KEPT_RUNS_MIN)
     }
 
-    /// Whether the oldest segment can leave the queue.
-    pub(crate) fn is_retiring(&self) -> bool {
-        let front = self.segments.front().and_then(Option::as_deref);
-        front.is_some_and(|segment| segment.room.released && segment.judgement.confirmed)
-    }
-
-    /// Segments leave the queue, so many at a time; whether more could follows from [`RecvStream::is_retiring`].
+    /// Segments leave the queue, so many at a time; whether more could follows from
+    /// [`is_retiring`](super::segment_queue::SegmentQueue::is_retiring).
     pub(crate) fn retire(&mut self) {
-        let end = self.base + RETIRED_A_TURN;
-        while self.is_retiring() && self.base < end {
-            work::note(Loop::Segments, 1);
-            let mut used = self.segments.pop_front().flatten();
-            self.base += 1;
-            if self.spare.len() < SPARE_SEGMENTS {
-                used.iter_mut().for_each(|used| used.shrink());
-                self.spare.extend(used);
-            }
-        }
-        if self.segments.is_empty() && self.spare.len() > SPARE_SEGMENTS_IDLE {
-            self.spare.truncate(SPARE_SEGMENTS_IDLE);
-            self.spare.shrink_to_fit();
-        }
-        if self.confirmed.first().is_some_and(|first| first.start < self.base.0) {
-            self.confirmed.remove(0..self.base.0);
-        }
-        self.lowest_unreleased = self.lowest_unreleased.max(self.base);
-        self.lowest_unjudged = self.lowest_unjudged.max(self.base);
-        self.high = self.high.max((self.base, Position::FIRST));
-        self.frontier = self.frontier.max((self.base, Position::FIRST));
+        self.segments.retire(RETIRED_A_TURN);
+        let base = self.segments.base;
+        self.verdicts.on_left(base);
+        self.delivery.on_left(base);
+        self.progress.on_left(base);
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::receiver::stream::judged_segment::judge;
+use crate::receiver::stream::segment_queue::{SPARE_SEGMENTS, SPARE_SEGMENTS_IDLE};
 use segstream_base::halves::Verdict;
 use segstream_wire::Contract;
 
@@ -19,10 +20,10 @@ fn taken(count: u64) -> RecvStream {
 /// The sender confirms segments up to `to`; those before it leave.
 fn confirm(stream: &mut RecvStream, to: u64) {
     stream.confirm(SegmentNumber(0), SegmentNumber(to), ReportNumber(1), &mut (1 << 20));
-    while stream.is_retiring() {
+    while stream.segments.is_retiring() {
         stream.retire();
     }
-    assert_eq!(stream.base, SegmentNumber(to));
+    assert_eq!(stream.segments.base, SegmentNumber(to));
     stream.debug_assert_counts();
 }
 
@@ -31,10 +32,10 @@ fn segments_that_left_are_used_again_and_few_are_kept_when_none_is_there() {
     let mut stream = taken(3 * SPARE_SEGMENTS as u64);
     let most = stream.kept_bytes();
     confirm(&mut stream, 1000);
-    assert_eq!(stream.spare.len(), 1000);
+    assert_eq!(stream.segments.spare.len(), 1000);
     confirm(&mut stream, 3 * SPARE_SEGMENTS as u64 - 1);
-    assert_eq!(stream.spare.len(), SPARE_SEGMENTS);
+    assert_eq!(stream.segments.spare.len(), SPARE_SEGMENTS);
     assert!(stream.kept_bytes() <= most, "with those in use they take no more than all took");
     confirm(&mut stream, 3 * SPARE_SEGMENTS as u64);
-    assert_eq!(stream.spare.len(), SPARE_SEGMENTS_IDLE);
+    assert_eq!(stream.segments.spare.len(), SPARE_SEGMENTS_IDLE);
 }
