@@ -62,7 +62,7 @@ impl Connection {
     #[inline]
     pub(super) fn trace_losses(&mut self, number: ShipmentNumber) {
         if let Some(trace) = self.events.trace() {
-            trace.before_arrival(&self.recv.detector, number.0);
+            trace.before_arrival(&self.recv.arrivals.detector, number.0);
         }
     }
 

@@ -19,73 +19,73 @@ impl RecvHalf {
 
     /// The first shipment that counts is `number`, at most 64: those before it were not for this half.
     pub fn begin_at(&mut self, number: ShipmentNumber) {
-        if self.detector.highest().is_none() {
+        if self.arrivals.detector.highest().is_none() {
             for earlier in 0..number.0.min(64) {
-                self.detector.on_arrival(earlier);
+                self.arrivals.detector.on_arrival(earlier);
             }
         }
     }
 
     /// The peer has migrated to another host: how its shipments are reordered and what reports measured was another path's.
     pub(crate) fn on_path_change(&mut self, now: Instant) {
-        self.detector.reset_reorder();
+        self.arrivals.detector.reset_reorder();
         self.reports.schedule.on_path_change(now);
     }
 
     /// The highest shipment number received.
     pub fn highest_shipment(&self) -> Option<ShipmentNumber> {
-        self.detector.highest().map(ShipmentNumber)
+        self.arrivals.detector.highest().map(ShipmentNumber)
     }
 
     /// The reordering threshold in force.
     pub fn reorder(&self) -> u32 {
-        self.detector.reorder()
+        self.arrivals.detector.reorder()
     }
 
     /// Shipments declared lost so far, including those that came late.
     pub fn shipments_lost(&self) -> u64 {
-        self.detector.newly_lost()
+        self.arrivals.detector.newly_lost()
     }
 
     /// In how many runs of consecutive numbers they were.
     pub fn shipment_runs_lost(&self) -> u64 {
-        self.detector.lost_runs()
+        self.arrivals.detector.lost_runs()
     }
 
     /// How long those of the runs were that have ended.
     pub fn lost_run_lengths(&self) -> &Histogram {
-        self.detector.run_lengths()
+        self.arrivals.detector.run_lengths()
     }
 
     /// The connection has ended: a run of lost shipments does not go on.
     pub(crate) fn end_lost_run(&mut self) {
-        self.detector.end_run();
+        self.arrivals.detector.end_run();
     }
 
     /// How long segments took.
     pub const fn segment_times(&self) -> &SegmentTimes {
-        &self.segment_times
+        &self.judging.times
     }
 
     /// Shipments that came behind a higher number.
     pub fn shipments_late(&self) -> u64 {
-        self.detector.late_total()
+        self.arrivals.detector.late_total()
     }
 
     /// Logs verdicts from now on, for the trace of the connection.
     pub(crate) fn log_verdicts(&mut self) {
-        self.verdict_log.switch_on();
+        self.judging.log.switch_on();
     }
 
     /// Takes the verdicts that were logged.
     pub(crate) fn take_logged_verdicts(&mut self) -> Vec<SegmentJudged> {
-        self.verdict_log.take()
+        self.judging.log.take()
     }
 
     /// The memory that streams and their segments take, in bytes, without payload. Looks at every segment: for tests.
     pub fn kept_bytes(&self) -> u64 {
         let streams: u64 = self.streams.iter().map(|stream| size_of::<RecvStream>() as u64 + stream.kept_bytes()).sum();
-        streams + self.frontier.kept_bytes() + self.reports.verdicts.kept_bytes() + self.unfinished.kept_bytes()
+        streams + self.arrivals.frontier.kept_bytes() + self.reports.verdicts.kept_bytes() + self.unfinished.kept_bytes()
     }
 
     /// Whether a segment of `stream` can be taken.

@@ -56,15 +56,4 @@ impl RecvHalf {
         self.retire_ended(now);
         end.map(|end| end.0)
     }
-
-    /// The next segment (stream and number) that had to make room: its bytes can be freed at once. It is still
-    /// delivered, as expired, with everything missing. Only without flow control.
-    pub fn poll_dropped(&mut self) -> Option<(StreamId, SegmentNumber)> {
-        self.dropped.pop_front()
-    }
-
-    /// Whether verdicts have been given since this was last asked.
-    pub fn take_deliverable(&mut self) -> bool {
-        core::mem::take(&mut self.deliverable)
-    }
 }

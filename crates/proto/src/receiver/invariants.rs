@@ -23,7 +23,7 @@ impl RecvHalf {
             live += u64::from(!stream.is_retired());
             told += u64::from(stream.durability.as_ref().is_some_and(Durability::is_unconfirmed));
         }
-        debug_assert_eq!(self.in_repair, in_repair, "segments in repair are miscounted");
+        debug_assert_eq!(self.judging.in_repair, in_repair, "segments in repair are miscounted");
         debug_assert_eq!(self.reports.verdicts.unconfirmed(), unconfirmed, "the half and its streams count different unconfirmed verdicts");
         debug_assert_eq!(self.confirmations.unconfirmed, told, "confirmations that are not confirmed are miscounted");
         debug_assert_eq!(self.credit.live(), live, "live streams are miscounted");

@@ -8,10 +8,25 @@
 
 use super::RecvHalf;
 use super::segment::{ALL_DUE, About};
+use super::segment_times::SegmentTimes;
+use super::verdict_log::VerdictLog;
 use crate::trace::SegmentJudged;
 use segstream_base::halves::Verdict;
-use segstream_base::{Instant, SegmentNumber, StreamId};
+use segstream_base::{Instant, SegmentNumber, StreamId, UnitIndex};
+use segstream_blocks::bitmap::Bitmap;
 use segstream_blocks::work::{self, Loop};
+
+/// What judging keeps beside the segments.
+///
+/// Invariant: `in_repair` is the sum of what the streams count.
+#[derive(Debug, Default)]
+pub(super) struct Judging {
+    /// Violated and unjudged segments of all streams.
+    pub(super) in_repair: u64,
+    scratch: Bitmap<UnitIndex>,
+    pub(super) log: VerdictLog,
+    pub(super) times: SegmentTimes,
+}
 
 impl RecvHalf {
     /// Evaluates a segment, and judges it if a verdict is due.
@@ -40,18 +55,18 @@ impl RecvHalf {
     fn judge(&mut self, now: Instant, id: StreamId, number: SegmentNumber, verdict: Verdict) {
         let next_report = self.reports.composition.next_number();
         let Some(stream) = self.streams.get_mut(id) else { return };
-        let Some(in_repair) = stream.on_judged(now, number, verdict, next_report, &mut self.scratch) else { return };
-        self.in_repair -= u64::from(in_repair);
+        let Some(in_repair) = stream.on_judged(now, number, verdict, next_report, &mut self.judging.scratch) else { return };
+        self.judging.in_repair -= u64::from(in_repair);
         self.reports.verdicts.on_judged();
         if let Some(segment) = stream.segments.get(number) {
             let longest = segment.judgement.holes.iter().map(|hole| hole.len()).max().unwrap_or(0);
             self.counters.holes_longest_run = self.counters.holes_longest_run.max(longest);
-            let delay_over_least = self.segment_times.on_judged(now, verdict, segment.first_arrival, segment.source_time);
+            let delay_over_least = self.judging.times.on_judged(now, verdict, segment.first_arrival, segment.source_time);
             if verdict == Verdict::WithinTolerance {
                 self.counters.units_tolerated += u64::from(segment.extent() - segment.presence.got);
             }
-            if self.verdict_log.is_on() {
-                self.verdict_log.push(SegmentJudged {
+            if self.judging.log.is_on() {
+                self.judging.log.push(SegmentJudged {
                     stream: id,
                     segment: number,
                     verdict,
@@ -73,7 +88,7 @@ impl RecvHalf {
             // The sender waits for this verdict only.
             self.reports.schedule.report_now(now);
         }
-        self.deliverable = true;
+        self.events.deliverable = true;
     }
 
     /// The verdict that is due of a segment that is not complete, if any; notes a violation.
@@ -87,7 +102,7 @@ impl RecvHalf {
         }
         let more_is_lost = std::mem::take(&mut segment.presence.more_is_lost);
         if segment.skipped {
-            let met = segment.allows_missing(important, &mut self.scratch);
+            let met = segment.allows_missing(important, &mut self.judging.scratch);
             return Some(if met { Verdict::WithinTolerance } else { Verdict::Expired });
         }
         let none_of_an_unknown_length = segment.layout.units.is_none() && segment.presence.due == ALL_DUE;
@@ -117,7 +132,7 @@ impl RecvHalf {
             if segment.violated_at.is_none() {
                 segment.violated_at = Some(now);
                 stream.in_repair += 1;
-                self.in_repair += 1;
+                self.judging.in_repair += 1;
             }
         }
         let asked_for = error_control && stream.segments.get(number).is_some_and(|segment| segment.violated_at.is_some());
@@ -144,8 +159,8 @@ impl RecvHalf {
         let met = stream
             .segments
             .get(oldest)
-            .is_some_and(|segment| segment.layout.units.is_some() && segment.allows_missing(important, &mut self.scratch));
-        self.dropped.push_back((id, oldest));
+            .is_some_and(|segment| segment.layout.units.is_some() && segment.allows_missing(important, &mut self.judging.scratch));
+        self.events.dropped.push_back((id, oldest));
         self.judge(now, id, oldest, if met { Verdict::WithinTolerance } else { Verdict::Expired });
         freed > 0 || oldest == number
     }
@@ -171,7 +186,7 @@ impl RecvHalf {
             };
             work::note(Loop::Segments, 1);
             if !error_control && self.streams.get_mut(id).is_some_and(|stream| stream.clear_request(number)) {
-                self.in_repair -= 1;
+                self.judging.in_repair -= 1;
             }
             self.reevaluate(now, id, number);
         }

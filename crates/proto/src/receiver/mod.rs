@@ -1,8 +1,9 @@
 //! The receiving half of the flagship: all streams of one direction.
 //!
 //! It dispatches; its parts decide:
-//! - `arrival_counters`: counters of all received shipments;
-//! - `frontier`: up to where in the sending order missing units are declared lost;
+//! - `arrivals`: what the numbers of shipments tell: `arrival_counters` counts them all, `frontier` says up to where in the sending order
+//!   missing units are declared lost;
+//! - `statements`: what the sender's state says;
 //! - `segment`: which positions are present and which are declared lost; `hole_list`: the holes of a large one;
 //! - `stream_credit`: how many streams the peer may open; `retirement`: how ended streams are removed;
 //! - `stream`: the window, and the order in which segments are delivered;
@@ -11,7 +12,8 @@
 //! - `delivery`: what the application takes; `durability`: what it has in safety;
 //! - `repair`: repair units, and the segments that they restore;
 //! - `report`: when the receiver's state is due, its frames, and what it repeats;
-//! - `verdict_log`: what the trace of the connection is told of verdicts;
+//! - `pending_events`: what the connection has not asked for yet; `segment_times`, `verdict_log`: what its statistics and its trace are told
+//!   of verdicts;
 //! - `connection_api`: what the connection reads;
 //! - `invariants`: what debug builds check.
 //!
@@ -22,6 +24,7 @@
 //! the window, and never panics.
 
 mod arrival_counters;
+mod arrivals;
 mod connection_api;
 mod delivery;
 mod durability;
@@ -29,11 +32,13 @@ mod frontier;
 mod hole_list;
 mod invariants;
 mod judge;
+mod pending_events;
 mod repair;
 mod report;
 mod retirement;
 pub(crate) mod segment;
 mod segment_times;
+mod statements;
 pub(crate) mod stream;
 mod stream_credit;
 mod unfinished;
@@ -42,27 +47,25 @@ mod window_limits;
 
 use crate::endpoint::memory_budget::MemoryAccount;
 use crate::live_streams::LiveStreams;
-use arrival_counters::ArrivalCounters;
+use arrivals::Arrivals;
 use durability::Confirmations;
-use frontier::{Frontier, Passed};
+use frontier::Passed;
+use judge::Judging;
+use pending_events::PendingEvents;
 pub(crate) use repair::Recovery;
+use repair::Repairs;
 use report::Reports;
 use segment::{About, RecvSegment};
 pub use segment_times::SegmentTimes;
 use segstream_base::endpoint::Deadline;
 use segstream_base::halves::{Probe, Verdict};
-use segstream_base::{Bandwidth, Duration, Instant, Position, Run, SegmentNumber, ShipmentNumber, StreamId, UnitIndex};
-use segstream_blocks::bitmap::Bitmap;
-use segstream_blocks::loss_detector::{Arrival, LossDetector};
-use segstream_blocks::rare_queue::RareQueue;
+use segstream_base::{Duration, Instant, Position, Run, SegmentNumber, ShipmentNumber, StreamId, UnitIndex};
 use segstream_wire::contract::Contract;
 use segstream_wire::report::RefuseReason;
-use segstream_wire::state::{Finished, Reached};
-use segstream_wire::{Class, Part, ReportFrame, State, StateFrame};
+use segstream_wire::{Class, Part, ReportFrame};
 use stream::{Admission, RecvStream};
 use stream_credit::StreamCredit;
 use unfinished::Unfinished;
-use verdict_log::VerdictLog;
 pub use window_limits::SEGMENT_STATE_BYTES;
 
 /// What a receiving half must know of the connection.
@@ -165,34 +168,19 @@ pub struct ReceiverCounters {
 #[derive(Debug)]
 pub struct RecvHalf {
     pub(crate) config: ReceiverConfig,
-    pub(crate) detector: LossDetector,
-    frontier: Frontier,
+    pub(crate) arrivals: Arrivals,
     pub(crate) streams: LiveStreams<RecvStream>,
     credit: StreamCredit,
     /// A stream can be retired since the application knows of it.
     may_retire: bool,
-    /// Whether streams have been opened or retired since that was last asked.
-    streams_changed: bool,
     reports: Reports,
     confirmations: Confirmations,
     /// What the streams are granted of the endpoint's budgets; none where there is no endpoint.
     memory: Option<MemoryAccount>,
-    /// Violated and unjudged segments of all streams.
-    in_repair: u64,
+    judging: Judging,
     unfinished: Unfinished,
-    scratch: Bitmap<UnitIndex>,
-    /// Streams the application has not been told of yet.
-    opened: RareQueue<StreamId>,
-    /// Segments whose bytes are no longer wanted, though the application has not taken them.
-    dropped: RareQueue<(StreamId, SegmentNumber)>,
-    /// Whether repair units are taken, and segments that they restore.
-    coding: bool,
-    restorable: RareQueue<(StreamId, SegmentNumber)>,
-    /// A verdict has been given since deliveries were last drained.
-    deliverable: bool,
-    arrivals: ArrivalCounters,
-    verdict_log: VerdictLog,
-    segment_times: SegmentTimes,
+    events: PendingEvents,
+    repairs: Repairs,
     /// Counters.
     pub counters: ReceiverCounters,
 }
@@ -201,27 +189,18 @@ impl RecvHalf {
     /// A half with no streams.
     pub fn new(config: ReceiverConfig, now: Instant) -> Self {
         Self {
-            detector: LossDetector::new(config.reorder, config.reorder_adapting),
+            arrivals: Arrivals::new(config.reorder, config.reorder_adapting),
             config,
-            frontier: Frontier::default(),
             streams: LiveStreams::default(),
             credit: StreamCredit::new(config.streams_max),
             may_retire: false,
-            streams_changed: false,
             reports: Reports::new(now),
             confirmations: Confirmations::default(),
             memory: None,
-            in_repair: 0,
+            judging: Judging::default(),
             unfinished: Unfinished::default(),
-            scratch: Bitmap::new(),
-            opened: RareQueue::default(),
-            dropped: RareQueue::default(),
-            coding: false,
-            restorable: RareQueue::default(),
-            deliverable: false,
-            arrivals: ArrivalCounters::default(),
-            verdict_log: VerdictLog::default(),
-            segment_times: SegmentTimes::default(),
+            events: PendingEvents::default(),
+            repairs: Repairs::default(),
             counters: ReceiverCounters::default(),
         }
     }
@@ -232,29 +211,24 @@ impl RecvHalf {
     pub fn on_shipment(&mut self, received: Instant, number: ShipmentNumber, datagram_bytes: u64) -> bool {
         self.unfinished.begin_turn();
         self.unfinished.earn(datagram_bytes);
-        let marked = self.arrivals.take_mark();
-        if matches!(self.detector.on_arrival(number.0), Arrival::Duplicate | Arrival::TooOld) {
-            return false;
-        }
-        self.arrivals.on_shipment(received, datagram_bytes + self.config.overhead_bytes as u64, marked);
-        true
+        self.arrivals.on_shipment(received, number, datagram_bytes + self.config.overhead_bytes as u64)
     }
 
     /// The shipment that is announced next was marked on a congested path (RFC 3168).
     pub const fn note_congestion_mark(&mut self) {
-        self.arrivals.note_mark();
+        self.arrivals.counters.note_mark();
     }
 
     /// Whether [`RecvHalf::after_shipment`] has anything to do.
     #[inline]
     pub(crate) fn has_passed(&self) -> bool {
-        self.frontier.has_passed(&self.detector)
+        self.arrivals.has_passed()
     }
 
     /// After the contents of a shipment have been taken: what has now been passed.
     #[inline]
     pub fn after_shipment(&mut self, now: Instant) {
-        while let Some((stream, passed)) = self.frontier.pop_passed(&self.detector) {
+        while let Some((stream, passed)) = self.arrivals.pop_passed() {
             match passed {
                 Passed::Frontier { segment, position } => self.advance_frontier(now, stream, (segment, position)),
                 Passed::Skip { segment } => self.skip(now, stream, segment),
@@ -326,7 +300,7 @@ impl RecvHalf {
                 self.reevaluate(now, part.stream, part.segment);
             }
         } else if stream.progress.begins_run(start) {
-            self.frontier.push(number, part.stream, Passed::Frontier { segment: start.0, position: start.1 });
+            self.arrivals.frontier.push(number, part.stream, Passed::Frontier { segment: start.0, position: start.1 });
         }
     }
 
@@ -354,57 +328,6 @@ impl RecvHalf {
             segment.skipped = true;
         }
         self.reevaluate(now, id, number);
-    }
-
-    /// Takes the sender's state, which arrived in shipment `number`.
-    pub fn on_state(&mut self, now: Instant, number: ShipmentNumber, state: &State) {
-        self.reports.schedule.on_state();
-        if self.reports.composition.on_state(state.sync, state.time, self.arrivals.received()) && state.exchange {
-            self.reports.composition.on_exchange(self.arrivals.arrived(state.sync, &self.detector));
-            self.reports.schedule.report_now(now);
-        }
-        self.on_confirmed(now, &state.confirmed);
-        self.note_all_retiring();
-        if state.answer {
-            self.reports.schedule.report_now(now);
-        }
-        // Why only the newest: a change replaces those before it, and each has all segments evaluated.
-        let newest =
-            state.frames.iter().filter_map(|frame| if let StateFrame::Reclass { change, .. } = frame { Some(*change) } else { None }).max();
-        for frame in &state.frames {
-            match frame {
-                StateFrame::Open { stream, contract } => self.open(now, *stream, contract),
-                StateFrame::Finished(finished) => self.on_statement(now, number, finished, false),
-                StateFrame::Skip(finished) => self.on_skip(now, number, finished),
-                StateFrame::Reached(reached) => self.on_reached(now, number, reached),
-                StateFrame::End { stream, segments } => self.on_end(now, *stream, *segments),
-                StateFrame::Waiting { stream } => {
-                    if let Some(stream) = self.streams.get_mut(*stream) {
-                        stream.sender_waits = true;
-                        self.reports.schedule.report_delayed(now);
-                    }
-                }
-                StateFrame::Reclass { change, class, rate } if Some(*change) == newest => self.on_reclass(now, *change, *class, *rate),
-                StateFrame::Reclass { .. } => {}
-            }
-        }
-        self.retire_ended(now);
-    }
-
-    /// A change of class is taken as it is asked for, or not at all; the echo tells which class is in force.
-    fn on_reclass(&mut self, now: Instant, change: u64, asked: Class, rate: Bandwidth) {
-        if self.reports.composition.is_new_change(change) {
-            let within = asked.number() & !self.config.class_max.number() == 0;
-            let limited = asked.is_limited(!rate.is_zero()) || self.config.unlimited;
-            let class = if within && limited { asked } else { self.config.class };
-            self.reports.composition.on_class_change(change, class);
-            let before = core::mem::replace(&mut self.config.class, class);
-            if class.error_control() != before.error_control() {
-                self.reevaluate_all(now);
-            }
-        }
-        self.reports.composition.echo_class_change();
-        self.reports.schedule.report_now(now);
     }
 
     /// Opens a stream the peer announces, with the window lowered to what is allowed here.
@@ -435,86 +358,13 @@ impl RecvHalf {
         stream.durability = self.confirmations.of_new_stream();
         self.streams.insert(id, stream);
         self.credit.on_opened(id);
-        self.opened.push_back(id);
-        self.streams_changed = true;
+        self.events.opened.push_back(id);
+        self.events.streams_changed = true;
     }
 
     /// The grant frames of the streams that are open, for a connection confirm.
     pub fn grants(&self) -> Vec<ReportFrame> {
         self.streams.numbers().zip(self.streams.iter()).map(|(id, stream)| report::grant(id, stream)).collect()
-    }
-
-    /// A segment's length and the last shipment that carried it.
-    fn on_statement(&mut self, now: Instant, number: ShipmentNumber, finished: &Finished, skip: bool) {
-        let about = About::of(finished);
-        if self.admit(now, finished.stream, finished.segment, &about, Position::FIRST) != Admission::Open {
-            return;
-        }
-        self.reevaluate(now, finished.stream, finished.segment);
-        let Some(stream) = self.streams.get(finished.stream) else { return };
-        // A number above the state's own cannot have been sent: the state was sealed after it.
-        let Some(last) = finished.last_shipment.filter(|&last| last < number) else { return };
-        let passed = if skip {
-            Passed::Skip { segment: finished.segment }
-        } else if stream.progress.frontier.0 <= finished.segment {
-            Passed::Frontier { segment: finished.segment + 1, position: Position::FIRST }
-        } else {
-            return;
-        };
-        self.frontier.push(last + 1, finished.stream, passed);
-    }
-
-    /// An open segment has come to a position and pauses there.
-    fn on_reached(&mut self, now: Instant, number: ShipmentNumber, reached: &Reached) {
-        let about = About { opened: true, length: None, own: reached.tolerance, source_time: reached.source_time };
-        if self.admit(now, reached.stream, reached.segment, &about, reached.position) != Admission::Open {
-            return;
-        }
-        let Some(stream) = self.streams.get_mut(reached.stream) else { return };
-        if let Some(segment) = stream.segments.get_mut(reached.segment)
-            && segment.layout.units.is_none()
-            && segment.presence.positions.end() < reached.position
-        {
-            segment.presence.grow(reached.position.0);
-        }
-        let to = (reached.segment, reached.position);
-        // A number above the state's own cannot have been sent: the state was sealed after it.
-        if reached.position > Position::FIRST && to > stream.progress.frontier && reached.last_shipment < number {
-            let passed = Passed::Frontier { segment: reached.segment, position: reached.position };
-            self.frontier.push(reached.last_shipment + 1, reached.stream, passed);
-        }
-    }
-
-    fn on_skip(&mut self, now: Instant, number: ShipmentNumber, finished: &Finished) {
-        let class = self.config.class;
-        let Some(stream) = self.streams.get_mut(finished.stream) else { return };
-        if finished.last_shipment.is_none()
-            && stream.admit_empty(finished.segment, &About::of(finished), class, &mut self.unfinished.places_left)
-        {
-            self.skip(now, finished.stream, finished.segment);
-        } else {
-            self.on_statement(now, number, finished, true);
-        }
-    }
-
-    fn on_end(&mut self, now: Instant, id: StreamId, segments: u64) {
-        let Some(stream) = self.streams.get_mut(id) else {
-            if self.has_retired(id) {
-                self.answer_for_retired(now, id);
-            }
-            return;
-        };
-        // An end below what has been seen contradicts the sender's own data.
-        if stream.end.at.is_none() && segments >= stream.segments.next_segment().0 {
-            stream.end.at = Some(SegmentNumber(segments));
-            self.deliverable = true;
-        }
-        self.reports.schedule.report_delayed(now);
-    }
-
-    /// The next stream the peer has opened.
-    pub fn poll_opened(&mut self) -> Option<StreamId> {
-        self.opened.pop_front()
     }
 
     /// The contract of a stream.
@@ -541,9 +391,9 @@ impl RecvHalf {
 
     /// Writes the half's gauges.
     pub fn probe(&self, out: &mut dyn Probe) {
-        out.gauge("segments_wanting", self.in_repair as f64);
+        out.gauge("segments_wanting", self.judging.in_repair as f64);
         out.gauge("verdicts_unconfirmed", self.reports.verdicts.unconfirmed() as f64);
-        out.gauge("reordering_threshold_shipments", f64::from(self.detector.reorder()));
+        out.gauge("reordering_threshold_shipments", f64::from(self.arrivals.detector.reorder()));
         let free: u64 = self.streams.iter().map(|stream| stream.room.free_units()).sum();
         out.gauge("units_free", free as f64);
     }

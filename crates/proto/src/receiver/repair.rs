@@ -12,6 +12,7 @@ use super::{PartOutcome, RecvHalf};
 use crate::layout::Layout;
 use segstream_base::{Instant, Position, Run, SegmentNumber, ShipmentNumber, StreamId, UnitIndex};
 use segstream_blocks::fence::Fence;
+use segstream_blocks::rare_queue::RareQueue;
 use segstream_wire::Repair;
 use segstream_wire::repair::{CODED_UNITS_MAX, PROTECTED_MAX, repair_unit_bytes, repair_units_max};
 use smallvec::SmallVec;
@@ -45,6 +46,15 @@ pub(crate) struct Recovery {
     pub(crate) fence: Fence,
     /// Protected units that are missing, in ascending order.
     pub(crate) missing: Vec<UnitIndex>,
+}
+
+/// Whether repair units are taken, and segments that they restore.
+#[derive(Debug, Default)]
+pub(super) struct Repairs {
+    /// Both ends can handle repair units.
+    taken: bool,
+    /// Segments that can be restored, and perhaps some that cannot any more.
+    restorable: RareQueue<(StreamId, SegmentNumber)>,
 }
 
 impl RecvSegment {
@@ -104,18 +114,18 @@ impl RecvSegment {
 impl RecvHalf {
     /// Both ends can handle repair units: from now on they are taken.
     pub fn set_coding(&mut self) {
-        self.coding = true;
+        self.repairs.taken = true;
         self.reports.composition.tell_losses();
     }
 
     /// Whether they are taken.
     pub(crate) const fn takes_repairs(&self) -> bool {
-        self.coding
+        self.repairs.taken
     }
 
     /// Takes repair units that arrived in shipment `number`.
     pub fn on_repair(&mut self, number: ShipmentNumber, repair: &Repair) -> PartOutcome {
-        let Some(stream) = self.streams.get_mut(repair.stream).filter(|_| self.coding) else { return PartOutcome::Refused };
+        let Some(stream) = self.streams.get_mut(repair.stream).filter(|_| self.repairs.taken) else { return PartOutcome::Refused };
         let important = stream.contract.importance;
         // A segment of which nothing else is known cannot be restored by repair units alone: its length is told by its parts.
         let Some(segment) = stream.segments.get_mut(repair.segment).filter(|segment| !segment.is_closed()) else {
@@ -137,7 +147,7 @@ impl RecvHalf {
     /// Something of a segment has arrived: perhaps it can be restored now.
     pub(super) fn note_restorable(&mut self, id: StreamId, number: SegmentNumber) {
         if self.streams.get(id).and_then(|stream| stream.segments.get(number)).is_some_and(RecvSegment::is_restorable) {
-            self.restorable.push_back((id, number));
+            self.repairs.restorable.push_back((id, number));
         }
     }
 
@@ -145,12 +155,12 @@ impl RecvHalf {
     #[inline]
     pub(crate) fn poll_restorable(&mut self) -> Option<(StreamId, SegmentNumber, Recovery)> {
         // Why: that is asked with every shipment, and mostly there is nothing.
-        if self.restorable.is_empty() { None } else { self.next_restorable() }
+        if self.repairs.restorable.is_empty() { None } else { self.next_restorable() }
     }
 
     fn next_restorable(&mut self) -> Option<(StreamId, SegmentNumber, Recovery)> {
         loop {
-            let (id, number) = self.restorable.pop_front()?;
+            let (id, number) = self.repairs.restorable.pop_front()?;
             let Some(segment) = self.streams.get(id).and_then(|stream| stream.segments.get(number)) else { continue };
             let Some(code) = segment.code.as_ref().filter(|_| segment.is_restorable()) else { continue };
             let mut missing: Vec<UnitIndex> = segment.protected_missing(code.fence, Position(segment.extent())).collect();

@@ -23,11 +23,6 @@ impl RecvHalf {
         self.streams.get(number).is_none() && self.credit.was_opened(number)
     }
 
-    /// The windows of all streams together, in bytes, if streams have been opened or retired since this was last asked.
-    pub(crate) fn take_window_change(&mut self) -> Option<u64> {
-        core::mem::take(&mut self.streams_changed).then(|| self.window_bytes())
-    }
-
     /// The application is still to be told of stream `number`: until then it stays, since one without a segment may have ended.
     pub(crate) fn hold_until_announced(&mut self, number: StreamId) {
         if let Some(stream) = self.streams.get_mut(number) {
@@ -51,7 +46,7 @@ impl RecvHalf {
                 memory.give_back(stream.charge());
             }
             stream.on_retired();
-            self.streams_changed = true;
+            self.events.streams_changed = true;
             let schedule = &mut self.reports.schedule;
             if self.credit.on_retired() {
                 schedule.report_now(now);

@@ -123,9 +123,9 @@ fn whole_report(half: &mut RecvHalf, millis: u64) -> (Vec<Report>, u64) {
     half.start_report(at(millis));
     let mut reports = Vec::new();
     loop {
-        let RecvHalf { reports: Reports { composition, verdicts, .. }, streams, credit, detector, config, .. } = half;
+        let RecvHalf { reports: Reports { composition, verdicts, .. }, streams, credit, arrivals, config, .. } = half;
         assert!(composition.is_under_way());
-        let (report, ended) = composition.next_shipment(at(millis), detector, config.body_bytes, (streams, credit), verdicts);
+        let (report, ended) = composition.next_shipment(at(millis), &arrivals.detector, config.body_bytes, (streams, credit), verdicts);
         reports.extend(report);
         if let Some(shipments) = ended {
             assert!(!composition.is_under_way());

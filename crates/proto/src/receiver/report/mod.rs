@@ -46,7 +46,7 @@ impl RecvHalf {
     #[inline]
     pub(crate) fn report_due(&self) -> Option<Deadline> {
         self.reports.schedule.due(Outstanding {
-            in_repair: self.in_repair,
+            in_repair: self.judging.in_repair,
             unconfirmed: self.reports.verdicts.unconfirmed() + u64::from(self.credit.is_unconfirmed()) + self.confirmations.unconfirmed,
         })
     }
@@ -71,8 +71,13 @@ impl RecvHalf {
 
     fn next_report_shipment(&mut self, now: Instant) -> Option<Report> {
         let Reports { schedule, composition, verdicts } = &mut self.reports;
-        let (report, ended) =
-            composition.next_shipment(now, &self.detector, self.config.body_bytes, (&mut self.streams, &mut self.credit), verdicts);
+        let (report, ended) = composition.next_shipment(
+            now,
+            &self.arrivals.detector,
+            self.config.body_bytes,
+            (&mut self.streams, &mut self.credit),
+            verdicts,
+        );
         if let Some(shipments) = ended {
             schedule.on_report_end(shipments);
         }
