@@ -62,10 +62,10 @@ impl SendHalf {
         let (units, order) = (segment.units(), segment.layout.order);
         let fits = u32::try_from(room).unwrap_or(u32::MAX) / segment.layout.unit_bytes.max(1);
         let promise = Promise {
-            tolerance: segment.tolerance,
+            tolerance: segment.tolerance.in_force,
             important: stream.contract.importance.min(units),
             units,
-            per_shipment: fits.clamp(1, segment.per_shipment.max(1)),
+            per_shipment: fits.clamp(1, segment.tolerance.per_shipment.max(1)),
         };
         let most = (u64::from(units) * u64::from(target.budget_permille.min(1000)) / 1000) as u32;
         let code = promise.cheapest_code(process, RISK, most, |at| order.unit_at(Position(at), units));

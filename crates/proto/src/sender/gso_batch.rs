@@ -53,7 +53,7 @@ impl SendHalf {
         let units = part.count * count;
         if let Some(segment) = self.streams[0].get_mut(part.segment) {
             for number in first.onward().take(count as usize) {
-                segment.on_sent(now, segment.next, part.count, number);
+                segment.on_sent(now, segment.sent.next, part.count, number);
             }
         }
         let stream = &mut self.streams[0];
@@ -69,7 +69,7 @@ impl SendHalf {
 /// same length.
 fn alike(segment: &SendSegment, part: &Part) -> u32 {
     let Some(units) = segment.layout.units else { return 0 };
-    if segment.skipped || segment.next != part.end() || part.payload_bytes != part.count * segment.layout.unit_bytes {
+    if segment.skipped || segment.sent.next != part.end() || part.payload_bytes != part.count * segment.layout.unit_bytes {
         return 0;
     }
     // Why: interleaved, the short last unit may be anywhere in sending order.
@@ -83,7 +83,7 @@ fn alike(segment: &SendSegment, part: &Part) -> u32 {
         _ => return 0,
     };
     // Why all but two: the last may be so short that it fits in beside those before it.
-    let left = units.saturating_sub(2).saturating_sub(segment.next.0) / part.count;
+    let left = units.saturating_sub(2).saturating_sub(segment.sent.next.0) / part.count;
     let same_length = u32::div_ceil(end - part.first.0, part.count) - 1;
     left.min(same_length)
 }

@@ -133,8 +133,8 @@ impl SendCode {
 impl SendSegment {
     /// How many of `missing`, which the receiver requests, are protected by `fence` and lost by the echo.
     fn lost_of(&self, missing: &[Run<Position>], fence: Fence, echo: ShipmentNumber, reorder: u32) -> u32 {
-        let sent = missing.iter().filter_map(|run| Run::new(run.start(), run.end().min(self.next)));
-        let lost = |position: &Position| self.is_lost(*position, echo, reorder);
+        let sent = missing.iter().filter_map(|run| Run::new(run.start(), run.end().min(self.sent.next)));
+        let lost = |position: &Position| self.sent.is_lost(*position, echo, reorder);
         let protected = |position: Position| fence.every == 1 || self.layout.units_at(position, 1).all(|unit| fence.protects(unit));
         sent.flatten().filter(lost).filter(|&position| protected(position)).count() as u32
     }
@@ -152,10 +152,10 @@ impl SendSegment {
     /// The fence that needs the fewest repair units: the widest that holds B.
     fn widest_fence(&self, important: u32) -> Fence {
         let units = self.units();
-        if self.tolerance.is_reliable() {
+        if self.tolerance.in_force.is_reliable() {
             return Fence::ALL;
         }
-        let every = if self.tolerance.is_any() { 0 } else { self.tolerance.burst().saturating_add(1).min(units.max(1)) };
+        let every = if self.tolerance.in_force.is_any() { 0 } else { self.tolerance.in_force.burst().saturating_add(1).min(units.max(1)) };
         Fence { important: important.min(units), every }
     }
 
@@ -164,11 +164,11 @@ impl SendSegment {
         if fence.every == 1 {
             return Vec::new();
         }
-        let sent = missing.iter().filter_map(|run| Run::new(run.start(), run.end().min(self.next)));
+        let sent = missing.iter().filter_map(|run| Run::new(run.start(), run.end().min(self.sent.next)));
         let of = |run: Run<Position>| self.layout.units_at(run.start(), run.len()).zip(run);
         let mut beside: Vec<_> = sent.flat_map(of).filter(|(unit, _)| !fence.protects(*unit)).collect();
         beside.sort_unstable();
-        if self.tolerance.allows(beside.iter().map(|(unit, _)| *unit), 0) {
+        if self.tolerance.in_force.allows(beside.iter().map(|(unit, _)| *unit), 0) {
             return Vec::new();
         }
         beside.into_iter().filter_map(|(_, position)| Run::single(position)).collect()
@@ -193,7 +193,7 @@ impl SendStream {
         let important = self.contract.importance;
         let Some(segment) = self.get_mut(number).filter(|segment| segment.can_be_coded()) else { return false };
         let told = segment.code.as_ref().and_then(|code| code.told).filter(|told| told.0 == echo);
-        let named = missing.iter().fold(0u32, |sum, run| sum.saturating_add(run.end().min(segment.next).since(run.start())));
+        let named = missing.iter().fold(0u32, |sum, run| sum.saturating_add(run.end().min(segment.sent.next).since(run.start())));
         if named > EXAMINED_A_TURN {
             // More than a segment that is coded has units: runs that overlap.
             return false;
@@ -212,7 +212,7 @@ impl SendStream {
         let lost = told.map_or_else(|| segment.lost_of(missing, fence, echo, reorder), |told| told.1);
         if segment.code.is_none() {
             let units = segment.units();
-            let may_code = may_begin && segment.retransmit_count == 0 && SendCode::can_protect(fence, units);
+            let may_code = may_begin && segment.retransmissions.count == 0 && SendCode::can_protect(fence, units);
             if !may_code || hedge.is_none_or(|hedge| hedge.units_for(lost).0 <= lost) {
                 return false;
             }
@@ -323,7 +323,7 @@ impl SendHalf {
         let segment = self.streams[place].get_mut(segment_number)?;
         let unit_bytes = repair_unit_bytes(segment.layout.unit_bytes);
         let asked = segment.code.as_ref().is_some_and(|code| code.asked > 0);
-        let first_repair = u64::from(asked && !core::mem::replace(&mut segment.repaired, true));
+        let first_repair = u64::from(asked && !core::mem::replace(&mut segment.retransmissions.repaired, true));
         let code = segment.code.as_mut()?;
         let first = code.ships.len() as u32;
         let one = Repair { stream: id, segment: segment_number, every: code.fence.every, first, count: 1, payload_bytes: unit_bytes };
@@ -332,8 +332,8 @@ impl SendHalf {
         let count = code.pending.min(fits).min(code.per_shipment);
         code.pending -= count;
         code.ships.resize((first + count) as usize, number.0 as u32);
-        let is_end_of_plan = code.is_ahead && code.asked == 0 && code.pending == 0 && !segment.tolerance.is_reliable();
-        segment.last_shipment = Some(number);
+        let is_end_of_plan = code.is_ahead && code.asked == 0 && code.pending == 0 && !segment.tolerance.in_force.is_reliable();
+        segment.sent.last_shipment = Some(number);
         let stream = &mut self.streams[place];
         stream.repair_total -= count;
         stream.counters.segments_repaired += first_repair;

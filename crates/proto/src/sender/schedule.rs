@@ -84,13 +84,13 @@ impl SendHalf {
         let id = self.streams.number(place);
         let Some(segment_number) = self.streams[place].oldest_retransmission() else { return false };
         let Some(segment) = self.streams[place].get(segment_number) else { return false };
-        if segment.tolerance.is_partial() && parts.iter().any(|part| part.stream == id && part.segment == segment_number) {
+        if segment.tolerance.in_force.is_partial() && parts.iter().any(|part| part.stream == id && part.segment == segment_number) {
             return false;
         }
-        let Some(positions) = segment.retransmission_run(segment.per_shipment) else { return false };
+        let Some(positions) = segment.retransmission_run(segment.tolerance.per_shipment) else { return false };
         let Some(run) = NextPart::fitting(id, segment_number, segment, positions, true, room) else { return false };
         parts.push(run.part(id, segment_number, segment));
-        let first_repair = u64::from(!segment.repaired);
+        let first_repair = u64::from(!segment.retransmissions.repaired);
         self.counters.segments_repaired += first_repair;
         self.counters.units_retransmitted += u64::from(run.count);
         let stream = &mut self.streams[place];
@@ -115,14 +115,14 @@ impl SendHalf {
         let id = self.streams.number(place);
         let current = stream.current;
         let Some(segment) = stream.get(current) else { return false };
-        if segment.tolerance.is_partial() && parts.iter().any(|part| part.stream == id && part.segment == current) {
+        if segment.tolerance.in_force.is_partial() && parts.iter().any(|part| part.stream == id && part.segment == current) {
             return false;
         }
-        let mut most = (segment.ready() - segment.next).min(segment.per_shipment);
+        let mut most = (segment.ready() - segment.sent.next).min(segment.tolerance.per_shipment);
         if segment.layout.units.is_none() && flow {
             most = most.min(stream.open_room(segment));
         }
-        let Some(positions) = Run::new(segment.next, segment.next + most) else { return false };
+        let Some(positions) = Run::new(segment.sent.next, segment.sent.next + most) else { return false };
         let Some(run) = NextPart::fitting(id, current, segment, positions, false, room) else { return false };
         parts.push(run.part(id, current, segment));
         let stream = &mut self.streams[place];
@@ -142,7 +142,7 @@ impl SendHalf {
     fn plan_if_first(&mut self, now: Instant, place: usize) {
         let stream = &self.streams[place];
         let current = stream.current;
-        if stream.coding_target.is_some() && stream.get(current).is_some_and(|segment| segment.next == Position::FIRST) {
+        if stream.coding_target.is_some() && stream.get(current).is_some_and(|segment| segment.sent.next == Position::FIRST) {
             self.plan_code(now, place, current);
         }
     }
@@ -182,7 +182,7 @@ impl NextPart {
             + varint_len(u64::from(first))
             + time_len(segment.source_time)
             + Self::length_told(segment, retransmission).map_or(0, varint_len)
-            + segment.own.map_or(0, tolerance_len);
+            + segment.tolerance.own.map_or(0, tolerance_len);
         let unit = segment.layout.unit_bytes;
         let count = if most == 1 || room / 2 < unit as usize {
             // Why: mostly there is room for one unit, and a division costs as much as all the rest.
@@ -213,7 +213,7 @@ impl NextPart {
             retransmission: self.retransmission,
             opened: segment.opened,
             length: Self::length_told(segment, self.retransmission),
-            tolerance: segment.own,
+            tolerance: segment.tolerance.own,
             source_time: segment.source_time,
             payload_bytes: self.payload_bytes,
         };

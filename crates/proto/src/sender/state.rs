@@ -359,7 +359,7 @@ struct Overdue {
 
 impl Overdue {
     fn holds(self, segment: &SendSegment, few: bool) -> bool {
-        segment.first_pass_ended <= self.ended_by && (few || segment.first_pass_last <= self.echoed)
+        segment.sent.first_pass_ended <= self.ended_by && (few || segment.sent.first_pass_last <= self.echoed)
     }
 }
 
@@ -402,14 +402,14 @@ fn list_newest(id: StreamId, stream: &SendStream, push: &mut impl FnMut(StateFra
 /// How far an open segment has come, when everything of it that may leave has left.
 fn list_reached(id: StreamId, stream: &SendStream, push: &mut impl FnMut(StateFrame) -> bool) {
     let Some(segment) = stream.get(stream.current) else { return };
-    let paused = segment.layout.units.is_none() && segment.next > Position::FIRST && segment.next == segment.ready();
-    if let Some(last_shipment) = segment.last_shipment.filter(|_| paused && !segment.judged() && !segment.skipped) {
+    let paused = segment.layout.units.is_none() && segment.sent.next > Position::FIRST && segment.sent.next == segment.ready();
+    if let Some(last_shipment) = segment.sent.last_shipment.filter(|_| paused && !segment.judged() && !segment.skipped) {
         push(StateFrame::Reached(Reached {
             stream: id,
             segment: stream.current,
-            position: segment.next,
+            position: segment.sent.next,
             source_time: segment.source_time,
-            tolerance: segment.own,
+            tolerance: segment.tolerance.own,
             last_shipment,
         }));
     }

@@ -6,7 +6,7 @@
 mod invariants;
 
 use super::durability::Durable;
-use super::segment::SendSegment;
+use super::segment::{SegmentTolerance, SendSegment};
 use super::stream_counts::StreamFlags;
 use super::{CodingTarget, StreamCounters};
 use crate::layout::Layout;
@@ -169,16 +169,14 @@ impl SendStream {
         self.admit(units)?;
         let promise = own.unwrap_or(self.promise);
         let layout = Layout::new(&self.contract, promise, bytes.is_none(), bytes);
+        let tolerance = SegmentTolerance::new(promise, own, &layout);
         let mut segment = match self.spare.pop() {
             Some(mut used) => {
-                used.renew(layout, promise);
+                used.renew(layout, tolerance);
                 used
             }
-            None => SendSegment::new(layout, promise),
+            None => SendSegment::new(layout, tolerance),
         };
-        segment.tolerance = promise.clipped_to(layout.units.unwrap_or(u32::MAX));
-        segment.set_per_shipment();
-        segment.own = own;
         segment.opened = bytes.is_none();
         segment.bytes = bytes.unwrap_or(0);
         segment.buffered = if bytes.is_some() { units } else { 0 };
@@ -211,7 +209,7 @@ impl SendStream {
         if !self.drops_oldest || self.unjudged >= 2 * u64::from(self.contract.window_segments) {
             return None;
         }
-        let is_unsent = |segment: &SendSegment| segment.next == Position::FIRST && !segment.skipped && !segment.judged();
+        let is_unsent = |segment: &SendSegment| segment.sent.next == Position::FIRST && !segment.skipped && !segment.judged();
         let mut numbers = self.current.max(self.base).up_to(self.next_segment());
         let number = numbers.find(|&number| self.writer != Some(number) && self.get(number).is_some_and(is_unsent))?;
         self.give_up(number);
@@ -261,7 +259,7 @@ impl SendStream {
     #[inline]
     pub(crate) fn first_time(&self) -> FirstTime {
         let Some(segment) = self.get(self.current) else { return FirstTime::Nothing };
-        if !self.granted || segment.skipped || segment.next >= segment.ready() {
+        if !self.granted || segment.skipped || segment.sent.next >= segment.ready() {
             FirstTime::Nothing
         } else if self.admits(segment) {
             FirstTime::Ready
@@ -281,20 +279,20 @@ impl SendStream {
     }
 
     fn admits(&self, segment: &SendSegment) -> bool {
-        let begun = segment.layout.units.map_or_else(|| segment.layout.counted(segment.next + 1), u64::from);
+        let begun = segment.layout.units.map_or_else(|| segment.layout.counted(segment.sent.next + 1), u64::from);
         self.window.admits(self.current.0, self.units_started, begun - u64::from(segment.counted))
     }
 
     /// Whether the next new unit could fit `room` bytes, its header aside.
     #[inline]
     pub(crate) fn next_fits(&self, room: usize) -> bool {
-        self.get(self.current).is_some_and(|segment| room > segment.layout.payload_bytes(segment.next, 1) as usize)
+        self.get(self.current).is_some_and(|segment| room > segment.layout.payload_bytes(segment.sent.next, 1) as usize)
     }
 
     /// Whether `part`, which has just left, is a first-time part of a whole segment that has more to come and
     /// had begun before: then the flags of the stream are unchanged.
     pub(crate) fn is_within_whole(&self, part: &Part) -> bool {
-        let within = |segment: &SendSegment| !segment.opened && segment.next.0 < segment.units();
+        let within = |segment: &SendSegment| !segment.opened && segment.sent.next.0 < segment.units();
         !part.retransmission && part.first > Position::FIRST && part.segment == self.current && self.get(self.current).is_some_and(within)
     }
 
@@ -305,7 +303,7 @@ impl SendStream {
         let current = self.current;
         let Some(segment) = self.get_mut(current) else { return };
         let begun = segment.count_begun(count);
-        segment.on_sent(now, segment.next, count, number);
+        segment.on_sent(now, segment.sent.next, count, number);
         let over = segment.first_pass_over();
         self.units_started += u64::from(begun);
         self.counters.units_sent += u64::from(count);
@@ -319,7 +317,7 @@ impl SendStream {
     /// counted, and whole blocks.
     pub(crate) fn open_room(&self, segment: &SendSegment) -> u32 {
         let (room, block) = (self.window.units().saturating_sub(self.units_started), u64::from(segment.layout.order.block.max(1)));
-        u32::try_from(u64::from(segment.counted - segment.next.0) + room / block * block).unwrap_or(u32::MAX)
+        u32::try_from(u64::from(segment.counted - segment.sent.next.0) + room / block * block).unwrap_or(u32::MAX)
     }
 
     /// Advances to the next segment that still has first-time units.
@@ -368,7 +366,7 @@ impl SendStream {
     /// The oldest segment with pending retransmissions.
     pub(crate) fn oldest_retransmission(&mut self) -> Option<SegmentNumber> {
         while let Some(&oldest) = self.retransmit.first() {
-            if self.get(oldest).is_some_and(|segment| segment.retransmit_count > 0) {
+            if self.get(oldest).is_some_and(|segment| segment.retransmissions.count > 0) {
                 return Some(oldest);
             }
             self.retransmit.pop_first();
@@ -430,7 +428,7 @@ impl SendStream {
         if segment.layout.length.is_none() {
             segment.set_length();
         }
-        let (dropped, repairs) = (segment.drop_requests(), segment.drop_repairs());
+        let (dropped, repairs) = (segment.retransmissions.cancel(), segment.drop_repairs());
         let (counted, buffered) = (u64::from(segment.counted), segment.buffered);
         let released = units.unwrap_or(segment.units());
         segment.counted = released;

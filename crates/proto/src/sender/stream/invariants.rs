@@ -21,7 +21,7 @@ impl SendStream {
         debug_assert_eq!(self.buffered_units, unjudged().map(|segment| segment.buffered).sum(), "the send buffer is miscounted");
         debug_assert_eq!(
             self.retransmit_total,
-            self.segments.iter().map(|segment| segment.retransmit_count).sum(),
+            self.segments.iter().map(|segment| segment.retransmissions.count).sum(),
             "requests are miscounted"
         );
         debug_assert_eq!(
@@ -31,7 +31,7 @@ impl SendStream {
         );
         let before = |mark: SegmentNumber| self.base.up_to(mark).filter_map(|number| self.get(number));
         let requested =
-            || self.base.up_to(self.next_segment()).filter(|&number| self.get(number).is_some_and(|of| of.retransmit_count > 0));
+            || self.base.up_to(self.next_segment()).filter(|&number| self.get(number).is_some_and(|of| of.retransmissions.count > 0));
         debug_assert!(requested().all(|number| self.retransmit.contains(&number)), "a request is not found by the search for it");
         debug_assert!(before(self.expire_from).all(|segment| segment.judged() || segment.skipped), "a lifetime is not watched");
         let over = |segment: &SendSegment| segment.judged() || segment.skipped || segment.first_pass_over();
