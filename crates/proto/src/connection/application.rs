@@ -6,7 +6,6 @@ use super::{Connection, ConnectionEvent};
 use crate::error::{ConfirmError, OpenStreamError};
 use crate::rate::{Rate, RateError};
 use crate::receiver::{ReceiverCounters, SegmentTimes};
-use crate::sender::stream::SendStream;
 use crate::sender::{Durable, SenderCounters, StreamCounters};
 use bytes::Bytes;
 use segstream_base::halves::{Probe, SubmitError, Verdict};
@@ -391,7 +390,7 @@ impl Connection {
 
     /// Units kept for all streams of ours until their verdicts come.
     pub fn buffered_units_total(&self) -> u64 {
-        self.send.streams.iter().map(SendStream::buffered_units).sum()
+        self.send.streams.iter().map(|stream| stream.buffer.units).sum()
     }
 
     /// Payload bytes kept in our direction, and in the peer's.

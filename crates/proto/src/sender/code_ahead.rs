@@ -58,7 +58,9 @@ impl SendHalf {
         }
         let room = self.path.pmtu.data_bytes;
         let stream = &self.streams[place];
-        let Some(segment) = stream.get(number).filter(|segment| segment.has_codable_length() && segment.code.is_none()) else { return };
+        let Some(segment) = stream.segments.get(number).filter(|segment| segment.has_codable_length() && segment.code.is_none()) else {
+            return;
+        };
         let (units, order) = (segment.units(), segment.layout.order);
         let fits = u32::try_from(room).unwrap_or(u32::MAX) / segment.layout.unit_bytes.max(1);
         let promise = Promise {
@@ -71,7 +73,7 @@ impl SendHalf {
         let code = promise.cheapest_code(process, RISK, most, |at| order.unit_at(Position(at), units));
         let Some(code) = code.filter(|code| SendCode::can_protect(code.fence, units)) else { return };
         let planned = SendCode::ahead(code.fence, units, code.repairs);
-        if let Some(segment) = self.streams[place].get_mut(number) {
+        if let Some(segment) = self.streams[place].segments.get_mut(number) {
             segment.code = Some(Box::new(planned));
         }
     }
@@ -79,10 +81,9 @@ impl SendHalf {
     /// The first pass of a segment is over: its planned repair units leave next.
     pub(super) fn release_planned(&mut self, now: Instant, place: usize, number: SegmentNumber) {
         let stream = &mut self.streams[place];
-        let released = stream.get_mut(number).and_then(|segment| segment.code.as_mut()).map_or(0, |code| code.release());
+        let released = stream.segments.get_mut(number).and_then(|segment| segment.code.as_mut()).map_or(0, |code| code.release());
         if released > 0 {
-            stream.repair_total += released;
-            stream.repairing.insert(number);
+            stream.repairs.add(number, released);
             stream.counters.repair_units_ahead += u64::from(released);
             self.counters.repair_units_ahead += u64::from(released);
             // Why: repair units move no frontier. FINISHED in front of them does, as soon as R + 1 of them have arrived: so nobody waits for
@@ -95,7 +96,7 @@ impl SendHalf {
     /// Whether a round of retransmission keeps the latency.
     fn round_keeps(&self, target: CodingTarget, place: usize, number: SegmentNumber) -> bool {
         let Some(round_trip) = self.path.rtt.smoothed() else { return true };
-        let bytes = Bytes::new(self.streams[place].get(number).map_or(0, |segment| segment.bytes));
+        let bytes = Bytes::new(self.streams[place].segments.get(number).map_or(0, |segment| segment.bytes));
         let sending = self.rate().map_or(Duration::ZERO, |rate| rate.transmit_time(bytes, &mut Default::default()));
         sending + round_trip / 2 + round_trip + ROUND_EXTRA <= target.latency
     }

@@ -151,6 +151,6 @@ impl SendHalf {
     /// How a segment without a verdict lies in units.
     #[inline]
     pub fn segment_layout(&self, stream: StreamId, segment: SegmentNumber) -> Option<Layout> {
-        Some(self.streams.get(stream)?.get(segment)?.layout)
+        Some(self.streams.get(stream)?.segments.get(segment)?.layout)
     }
 }

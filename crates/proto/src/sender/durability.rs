@@ -32,14 +32,14 @@ impl SendStream {
     fn take_durable(&mut self, told: Durable) -> bool {
         let before = self.durable;
         // Limit: a receiver can name what never arrived; it cannot name what was never submitted.
-        self.durable.segments = before.segments.max(told.segments.min(self.next_segment()));
+        self.durable.segments = before.segments.max(told.segments.min(self.segments.next_number()));
         self.durable.last |= told.last;
         self.durable != before
     }
 
     /// Whether the receiver will confirm no more of it.
     pub(super) fn is_confirmed(&self) -> bool {
-        self.refused.is_some() || self.durable.last || self.finished && self.durable.segments >= self.next_segment()
+        self.end.refused.is_some() || self.durable.last || self.end.finished && self.durable.segments >= self.segments.next_number()
     }
 }
 

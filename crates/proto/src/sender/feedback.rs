@@ -90,18 +90,18 @@ impl SendHalf {
 
     fn handle_grant_of(&mut self, now: Instant, id: StreamId, segments: u64, units: u64, end_known: bool) {
         let Some(stream) = self.streams.get_mut(id) else { return };
-        if !stream.granted && stream.fit_window(units) {
+        if !stream.window.granted && stream.fit_window(units) {
             self.state_timer.schedule_immediate(now);
         }
-        stream.window.advance(segments, units);
-        stream.end_confirmed |= end_known && stream.finished;
+        stream.window.edges.advance(segments, units);
+        stream.end.confirmed |= end_known && stream.end.finished;
         self.refresh(id);
     }
 
     fn handle_complete(&mut self, now: Instant, id: StreamId, first: SegmentNumber, count: u64) {
         let Some(stream) = self.streams.get(id) else { return self.owe_confirmation(now, id) };
         // Limit: only segments that exist are looked at, whatever the count says.
-        let told = first.max(stream.base)..first.saturating_add(count).min(stream.next_segment());
+        let told = first.max(stream.segments.base)..first.saturating_add(count).min(stream.segments.next_number());
         self.settle_complete(now, id, told);
         self.owe_confirmation(now, id);
         self.refresh(id);
@@ -126,7 +126,7 @@ impl SendHalf {
         (units, told): (u32, Range<UnitIndex>),
         holes: &[Run<UnitIndex>],
     ) {
-        let Some(segment) = self.streams.get_mut(id).and_then(|stream| stream.get_mut(number)) else { return };
+        let Some(segment) = self.streams.get_mut(id).and_then(|stream| stream.segments.get_mut(number)) else { return };
         if segment.judged() {
             return;
         }
@@ -172,7 +172,7 @@ impl SendHalf {
         self.state_timer.on_judged(segments.end - segments.start);
         self.events.push_back(SenderHalfEvent::Judged { stream: id, segments, verdict, holes });
         if let Some(stream) = self.streams.get_mut(id)
-            && core::mem::take(&mut stream.blocked)
+            && core::mem::take(&mut stream.buffer.blocked)
         {
             self.events.push_back(SenderHalfEvent::WindowOpen(id));
         }
@@ -180,7 +180,7 @@ impl SendHalf {
 
     /// The receiver needs the length of a segment, and perhaps all of it: then what is sent again tells it.
     fn want_length(&mut self, now: Instant, id: StreamId, number: SegmentNumber, with_units: bool) {
-        if let Some(segment) = self.streams.get_mut(id).and_then(|stream| stream.get_mut(number))
+        if let Some(segment) = self.streams.get_mut(id).and_then(|stream| stream.segments.get_mut(number))
             && segment.layout.length.is_some_and(|length| length == 0 || !with_units)
         {
             segment.length_wanted = true;

@@ -23,7 +23,7 @@ impl SendHalf {
         if part.retransmission || part.first == Position::FIRST || self.stream_counts.retransmit > 0 || self.streams.len() != 1 {
             return 0;
         }
-        let current = self.streams[0].get(part.segment).filter(|_| self.streams[0].current == part.segment);
+        let current = self.streams[0].segments.get(part.segment).filter(|_| self.streams[0].current == part.segment);
         let most = current.map_or(0, |segment| most.min(alike(segment, &part)));
         let (first, mut count) = (counter.peek(), 0);
         while count < most && !self.has_more_urgent(now) && self.path.pacer.ready(now) {
@@ -51,7 +51,7 @@ impl SendHalf {
     /// Notes that `count` shipments like that of `part` have left behind it, numbered from `first` on.
     fn note_batch(&mut self, now: Instant, part: &Part, first: ShipmentNumber, count: u32) {
         let units = part.count * count;
-        if let Some(segment) = self.streams[0].get_mut(part.segment) {
+        if let Some(segment) = self.streams[0].segments.get_mut(part.segment) {
             for number in first.onward().take(count as usize) {
                 segment.on_sent(now, segment.sent.next, part.count, number);
             }

@@ -311,7 +311,7 @@ impl SendHalf {
     /// Whether the oldest unsent segment of the stream is given up for a new one when the send buffer is full.
     pub fn set_drop_oldest(&mut self, id: StreamId, drops_oldest: bool) {
         if let Some(stream) = self.streams.get_mut(id) {
-            stream.drops_oldest = drops_oldest;
+            stream.buffer.drops_oldest = drops_oldest;
         }
     }
 
@@ -342,9 +342,9 @@ impl SendHalf {
     /// No more segments will come on `stream`.
     pub fn finish(&mut self, now: Instant, id: StreamId) {
         if let Some(stream) = self.streams.get_mut(id)
-            && !stream.finished
+            && !stream.end.finished
         {
-            stream.finished = true;
+            stream.end.finished = true;
             self.invalidate_due();
             self.refresh(id);
             self.state_timer.schedule_immediate(now);
@@ -529,15 +529,15 @@ impl SendHalf {
 
     fn abandon_stream(&mut self, id: StreamId) {
         let Some(stream) = self.streams.get(id) else { return };
-        let all = stream.base..stream.next_segment();
+        let all = stream.segments.base..stream.segments.next_number();
         self.settle_all(id, all, Verdict::Unknown, None);
         self.refresh(id);
     }
 
     /// Writes the half's gauges.
     pub fn probe(&self, out: &mut dyn Probe) {
-        let unjudged: u64 = self.streams.iter().map(|stream| stream.unjudged).sum();
-        let buffered: u64 = self.streams.iter().map(SendStream::buffered_units).sum();
+        let unjudged: u64 = self.streams.iter().map(|stream| stream.buffer.unjudged).sum();
+        let buffered: u64 = self.streams.iter().map(|stream| stream.buffer.units).sum();
         out.gauge("segments_unjudged", unjudged as f64);
         out.gauge("units_buffered", buffered as f64);
         out.gauge("reordering_threshold_shipments", f64::from(self.path.reordering_threshold));
@@ -551,6 +551,6 @@ impl SendHalf {
 
     /// Units kept for stream `stream`: those of segments without a verdict.
     pub fn buffered_units(&self, stream: StreamId) -> u64 {
-        self.streams.get(stream).map_or(0, SendStream::buffered_units)
+        self.streams.get(stream).map_or(0, |stream| stream.buffer.units)
     }
 }

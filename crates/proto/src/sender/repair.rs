@@ -191,7 +191,7 @@ impl SendStream {
         positions_left: &mut u32,
     ) -> bool {
         let important = self.contract.importance;
-        let Some(segment) = self.get_mut(number).filter(|segment| segment.can_be_coded()) else { return false };
+        let Some(segment) = self.segments.get_mut(number).filter(|segment| segment.can_be_coded()) else { return false };
         let told = segment.code.as_ref().and_then(|code| code.told).filter(|told| told.0 == echo);
         let named = missing.iter().fold(0u32, |sum, run| sum.saturating_add(run.end().min(segment.sent.next).since(run.start())));
         if named > EXAMINED_A_TURN {
@@ -224,23 +224,15 @@ impl SendStream {
             return false;
         }
         let Some(more) = segment.code.as_mut().and_then(|code| code.answer(lost, (echo, reorder), hedge)) else { return false };
-        if more > 0 {
-            self.repair_total += more;
-            self.repairing.insert(number);
-        }
+        self.repairs.add(number, more);
         self.request(number, beside, (echo, reorder), positions_left);
         true
     }
 
     /// The oldest segment of which repair units are to leave.
     fn oldest_repaired(&mut self) -> Option<SegmentNumber> {
-        while let Some(&oldest) = self.repairing.first() {
-            if self.get(oldest).is_some_and(|segment| segment.code.as_ref().is_some_and(|code| code.pending > 0)) {
-                return Some(oldest);
-            }
-            self.repairing.pop_first();
-        }
-        None
+        let code_of = |number| self.segments.get(number).and_then(|segment| segment.code.as_ref());
+        self.repairs.oldest(|number| code_of(number).is_some_and(|code| code.pending > 0))
     }
 }
 
@@ -275,7 +267,7 @@ impl SendHalf {
 
     /// The receiver has told how many units of a segment repair units are to restore, and how many are there.
     pub(super) fn on_any_repairs(&mut self, id: StreamId, number: SegmentNumber, echo: Option<ShipmentNumber>, (lost, held): (u32, u32)) {
-        let segment = self.streams.get_mut(id).and_then(|stream| stream.get_mut(number));
+        let segment = self.streams.get_mut(id).and_then(|stream| stream.segments.get_mut(number));
         if let Some(code) = segment.and_then(|segment| segment.code.as_mut()) {
             // A peer cannot have more than has left.
             code.held = code.held.max(held.min(code.ships.len() as u32));
@@ -305,7 +297,7 @@ impl SendHalf {
     /// data behind it.
     pub(super) fn has_backlog(&self) -> bool {
         let flow = self.config.class.flow_control();
-        self.streams.iter().any(|stream| stream.first_time_ready(flow) && stream.next_segment() > stream.current + 1)
+        self.streams.iter().any(|stream| stream.first_time_ready(flow) && stream.segments.next_number() > stream.current + 1)
     }
 
     /// The next run of repair units, which leaves in shipment `number`.
@@ -317,10 +309,10 @@ impl SendHalf {
     }
 
     fn take_pending_repairs(&mut self, now: Instant, number: ShipmentNumber) -> Option<Repair> {
-        let place = (0..self.streams.len()).find(|&place| self.streams[place].repair_total > 0)?;
+        let place = (0..self.streams.len()).find(|&place| self.streams[place].repairs.total > 0)?;
         let (id, room) = (self.streams.number(place), self.path.pmtu.data_bytes);
         let segment_number = self.streams[place].oldest_repaired()?;
-        let segment = self.streams[place].get_mut(segment_number)?;
+        let segment = self.streams[place].segments.get_mut(segment_number)?;
         let unit_bytes = repair_unit_bytes(segment.layout.unit_bytes);
         let asked = segment.code.as_ref().is_some_and(|code| code.asked > 0);
         let first_repair = u64::from(asked && !core::mem::replace(&mut segment.retransmissions.repaired, true));
@@ -335,7 +327,7 @@ impl SendHalf {
         let is_end_of_plan = code.is_ahead && code.asked == 0 && code.pending == 0 && !segment.tolerance.in_force.is_reliable();
         segment.sent.last_shipment = Some(number);
         let stream = &mut self.streams[place];
-        stream.repair_total -= count;
+        stream.repairs.total -= count;
         stream.counters.segments_repaired += first_repair;
         stream.counters.repair_units_sent += u64::from(count);
         self.counters.segments_repaired += first_repair;
@@ -352,7 +344,7 @@ impl SendHalf {
 
     /// The fence of a segment's code, which has one if repair units of it have left.
     pub(crate) fn fence(&self, stream: StreamId, segment: SegmentNumber) -> Option<Fence> {
-        Some(self.streams.get(stream)?.get(segment)?.code.as_ref()?.fence)
+        Some(self.streams.get(stream)?.segments.get(segment)?.code.as_ref()?.fence)
     }
 }
 

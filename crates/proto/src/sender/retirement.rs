@@ -58,9 +58,9 @@ impl SendHalf {
     /// The receiver has refused the stream.
     pub(super) fn on_refused(&mut self, number: StreamId, reason: RefuseReason) {
         if let Some(refused) = self.streams.get_mut(number)
-            && refused.refused.is_none()
+            && refused.end.refused.is_none()
         {
-            refused.refused = Some(reason);
+            refused.end.refused = Some(reason);
             self.credit.on_refused();
             self.invalidate_due();
             self.abandon_stream(number);

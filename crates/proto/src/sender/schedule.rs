@@ -25,7 +25,7 @@ impl SendHalf {
         let mut used = 0;
         if self.stream_counts.retransmit > 0 {
             for place in 0..self.streams.len() {
-                while self.streams[place].retransmit_total > 0 && self.take_retransmission(now, place, number, parts, &mut used) {}
+                while self.streams[place].retransmissions.total > 0 && self.take_retransmission(now, place, number, parts, &mut used) {}
             }
         }
         while let Some(place) = self.next_turn() {
@@ -83,7 +83,7 @@ impl SendHalf {
         let room = self.path.pmtu.data_bytes - *used;
         let id = self.streams.number(place);
         let Some(segment_number) = self.streams[place].oldest_retransmission() else { return false };
-        let Some(segment) = self.streams[place].get(segment_number) else { return false };
+        let Some(segment) = self.streams[place].segments.get(segment_number) else { return false };
         if segment.tolerance.in_force.is_partial() && parts.iter().any(|part| part.stream == id && part.segment == segment_number) {
             return false;
         }
@@ -94,11 +94,11 @@ impl SendHalf {
         self.counters.segments_repaired += first_repair;
         self.counters.units_retransmitted += u64::from(run.count);
         let stream = &mut self.streams[place];
-        stream.retransmit_total -= run.count;
+        stream.retransmissions.total -= run.count;
         stream.counters.segments_repaired += first_repair;
         stream.counters.units_retransmitted += u64::from(run.count);
         stream.counters.units_sent += u64::from(run.count);
-        if let Some(segment) = stream.get_mut(segment_number) {
+        if let Some(segment) = stream.segments.get_mut(segment_number) {
             segment.on_sent(now, run.first, run.count, number);
         }
         self.counters.units_sent += u64::from(run.count);
@@ -114,13 +114,13 @@ impl SendHalf {
         let (flow, stream) = (self.config.class.flow_control(), &self.streams[place]);
         let id = self.streams.number(place);
         let current = stream.current;
-        let Some(segment) = stream.get(current) else { return false };
+        let Some(segment) = stream.segments.get(current) else { return false };
         if segment.tolerance.in_force.is_partial() && parts.iter().any(|part| part.stream == id && part.segment == current) {
             return false;
         }
         let mut most = (segment.ready() - segment.sent.next).min(segment.tolerance.per_shipment);
         if segment.layout.units.is_none() && flow {
-            most = most.min(stream.open_room(segment));
+            most = most.min(stream.window.open_room(segment));
         }
         let Some(positions) = Run::new(segment.sent.next, segment.sent.next + most) else { return false };
         let Some(run) = NextPart::fitting(id, current, segment, positions, false, room) else { return false };
@@ -142,7 +142,7 @@ impl SendHalf {
     fn plan_if_first(&mut self, now: Instant, place: usize) {
         let stream = &self.streams[place];
         let current = stream.current;
-        if stream.coding_target.is_some() && stream.get(current).is_some_and(|segment| segment.sent.next == Position::FIRST) {
+        if stream.coding_target.is_some() && stream.segments.get(current).is_some_and(|segment| segment.sent.next == Position::FIRST) {
             self.plan_code(now, place, current);
         }
     }

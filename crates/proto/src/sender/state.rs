@@ -365,14 +365,14 @@ impl Overdue {
 
 /// What is true of the stream as a whole and not known to the receiver.
 fn announce(id: StreamId, stream: &SendStream, push: &mut impl FnMut(StateFrame) -> bool) {
-    if stream.refused.is_some() {
+    if stream.end.refused.is_some() {
         return;
     }
-    if !stream.granted {
+    if !stream.window.granted {
         push(StateFrame::Open { stream: id, contract: Box::new(stream.contract.clone()) });
     }
-    if stream.finished && !stream.end_confirmed {
-        push(StateFrame::End { stream: id, segments: stream.next_segment().0 });
+    if stream.end.is_unconfirmed() {
+        push(StateFrame::End { stream: id, segments: stream.segments.next_number().0 });
     }
     if stream.first_time() == FirstTime::Window {
         push(StateFrame::Waiting { stream: id });
@@ -381,12 +381,12 @@ fn announce(id: StreamId, stream: &SendStream, push: &mut impl FnMut(StateFrame)
 
 /// The statement about a segment whose first pass is over or that is given up.
 fn statement(id: StreamId, stream: &SendStream, number: SegmentNumber) -> Option<StateFrame> {
-    let segment = stream.get(number).filter(|segment| !segment.judged())?;
+    let segment = stream.segments.get(number).filter(|segment| !segment.judged())?;
     let finished = segment.statement(id, number);
     if segment.skipped {
         // A SKIP beyond the window would name a segment the receiver has no room to remember, and one out of
         // order would free units that are not counted yet.
-        let in_turn = number.0 < stream.window.segments() && number < stream.current;
+        let in_turn = number.0 < stream.window.edges.segments() && number < stream.current;
         return in_turn.then_some(StateFrame::Skip(finished));
     }
     segment.first_pass_over().then_some(StateFrame::Finished(finished))
@@ -401,7 +401,7 @@ fn list_newest(id: StreamId, stream: &SendStream, push: &mut impl FnMut(StateFra
 
 /// How far an open segment has come, when everything of it that may leave has left.
 fn list_reached(id: StreamId, stream: &SendStream, push: &mut impl FnMut(StateFrame) -> bool) {
-    let Some(segment) = stream.get(stream.current) else { return };
+    let Some(segment) = stream.segments.get(stream.current) else { return };
     let paused = segment.layout.units.is_none() && segment.sent.next > Position::FIRST && segment.sent.next == segment.ready();
     if let Some(last_shipment) = segment.sent.last_shipment.filter(|_| paused && !segment.judged() && !segment.skipped) {
         push(StateFrame::Reached(Reached {
@@ -417,15 +417,15 @@ fn list_reached(id: StreamId, stream: &SendStream, push: &mut impl FnMut(StateFr
 
 /// Segments that should have been judged by now, oldest first and in turns.
 fn list_finished(id: StreamId, stream: &mut SendStream, overdue: Overdue, push: &mut impl FnMut(StateFrame) -> bool) {
-    if stream.listed_to + 1 >= stream.current || stream.listed_to < stream.base {
-        stream.listed_to = stream.base;
+    if stream.listed_to + 1 >= stream.current || stream.listed_to < stream.segments.base {
+        stream.listed_to = stream.segments.base;
     }
-    let few = stream.current.since(stream.base) <= FINISHED_LISTED;
+    let few = stream.current.since(stream.segments.base) <= FINISHED_LISTED;
     let mut listed = 0;
     while stream.listed_to + 1 < stream.current && listed < FINISHED_LISTED {
         let number = stream.listed_to;
         let is_due = |segment: &SendSegment| segment.skipped || segment.length_wanted || overdue.holds(segment, few);
-        let due = stream.get(number).is_some_and(is_due);
+        let due = stream.segments.get(number).is_some_and(is_due);
         if due && let Some(frame) = statement(id, stream, number) {
             if !push(frame) {
                 return;
@@ -437,6 +437,6 @@ fn list_finished(id: StreamId, stream: &mut SendStream, overdue: Overdue, push: 
     if stream.listed_to + 1 >= stream.current {
         // Every stream has been listed. Why here and not when the next state begins: by then newer segments may
         // have started, and the oldest would never be listed again while data flows.
-        stream.listed_to = stream.base;
+        stream.listed_to = stream.segments.base;
     }
 }

@@ -24,16 +24,16 @@ impl StreamFlags {
     /// The present flags of `stream`; `flow` says whether flow control is on.
     #[inline]
     pub(super) fn of(stream: &SendStream, flow: bool) -> Self {
-        if stream.refused.is_some() {
+        if stream.end.refused.is_some() {
             return Self::default();
         }
-        let retransmit = if stream.retransmit_total > 0 || stream.repair_total > 0 { RETRANSMIT | ELIGIBLE } else { 0 };
+        let retransmit = if stream.retransmissions.total > 0 || stream.repairs.total > 0 { RETRANSMIT | ELIGIBLE } else { 0 };
         let first_time = match stream.first_time() {
             FirstTime::Nothing => 0,
             FirstTime::Window if flow => WINDOW_BLOCKED,
             FirstTime::Ready | FirstTime::Window => ELIGIBLE,
         };
-        let unjudged = if stream.unjudged > 0 { UNJUDGED } else { 0 };
+        let unjudged = if stream.buffer.unjudged > 0 { UNJUDGED } else { 0 };
         let unconfirmed = if stream.has_unconfirmed() { UNCONFIRMED } else { 0 };
         Self(retransmit | first_time | unjudged | unconfirmed)
     }

@@ -49,9 +49,9 @@ impl SendHalf {
     /// `segments` of a stream, which exist, are complete: those without a verdict get it, in this turn or in further ones.
     pub(super) fn settle_complete(&mut self, now: Instant, id: StreamId, segments: Range<SegmentNumber>) {
         let Some(stream) = self.streams.get(id) else { return };
-        if self.unfinished.is_empty() && stream.unjudged <= self.unfinished.segments_left {
+        if self.unfinished.is_empty() && stream.buffer.unjudged <= self.unfinished.segments_left {
             // Why only the gaps: a peer may say again what it has said of many, behind an older one that has no verdict.
-            for gap in stream.unsettled(segments) {
+            for gap in stream.segments.unsettled(segments) {
                 self.unfinished.segments_left -= (gap.end - gap.start).min(self.unfinished.segments_left);
                 self.settle_all(id, gap, Verdict::Complete, Some(now));
             }
@@ -68,7 +68,7 @@ impl SendHalf {
         {
             let id = *entry.key();
             let told = entry.get().first().zip(self.streams.get(id));
-            let Some(gap) = told.map(|(told, stream)| stream.first_unsettled(told)) else {
+            let Some(gap) = told.map(|(told, stream)| stream.segments.first_unsettled(told)) else {
                 entry.remove();
                 continue;
             };
