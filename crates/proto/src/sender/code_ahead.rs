@@ -10,7 +10,7 @@
 
 use super::SendHalf;
 use super::repair::SendCode;
-use segstream_base::{Bytes, Duration, Instant, Position, SegmentNumber, StreamId};
+use segstream_base::{Bytes, Duration, Instant, Position, SegmentNumber};
 use segstream_blocks::fence::{Fence, Promise};
 use segstream_blocks::two_state_loss::TwoStateLoss;
 
@@ -37,22 +37,10 @@ impl CodingTarget {
 }
 
 impl SendHalf {
-    /// What is coded ahead on streams that are opened from now on; `None`: nothing, the default.
-    pub fn set_default_coding_target(&mut self, target: Option<CodingTarget>) {
-        self.coding_target = target;
-    }
-
-    /// What is coded ahead on stream `id` from the next segment on. It takes effect once both ends are known to handle repair units.
-    pub fn set_coding_target(&mut self, id: StreamId, target: Option<CodingTarget>) {
-        if let Some(stream) = self.streams.get_mut(id) {
-            stream.coding_target = target;
-        }
-    }
-
     /// The first unit of a segment is about to leave: fixes its code.
     pub(super) fn plan_code(&mut self, now: Instant, place: usize, number: SegmentNumber) {
         let Some(target) = self.streams[place].coding_target else { return };
-        let Some(process) = self.losses.as_ref().map(|losses| losses.process(now)) else { return };
+        let Some(process) = self.loss_estimate(now) else { return };
         if process == TwoStateLoss::NONE || self.has_backlog() || self.round_keeps(target, place, number) {
             return;
         }

@@ -46,28 +46,28 @@ impl SendStream {
 impl SendHalf {
     /// The receiver confirms what it receives, and lets `live_max` streams live at a time.
     pub(crate) fn expect_confirmations(&mut self, live_max: u32) {
-        self.confirms_max = Some(live_max.min(WAITING_MAX));
+        self.credit.confirms_max = Some(live_max.min(WAITING_MAX));
     }
 
     /// What the receiver's application has of a stream; `None` if it confirms nothing, or the stream is gone.
     pub(crate) fn durable(&self, stream: StreamId) -> Option<Durable> {
-        self.confirms_max?;
+        self.credit.confirms_max?;
         self.streams.get(stream).map(|stream| stream.durable)
     }
 
     /// Whether the receiver confirms what it receives.
     pub(crate) const fn has_confirmations(&self) -> bool {
-        self.confirms_max.is_some()
+        self.credit.confirms_max.is_some()
     }
 
     /// Whether so many streams wait for confirmations that no more may be opened.
     pub(super) fn waits_for_confirmations(&self) -> bool {
         let waiting = || self.streams.iter().filter(|stream| !stream.is_confirmed()).count();
-        self.confirms_max.is_some_and(|most| waiting() >= most as usize)
+        self.credit.confirms_max.is_some_and(|most| waiting() >= most as usize)
     }
 
     pub(super) fn handle_durable(&mut self, now: Instant, id: StreamId, told: Durable) {
-        if self.confirms_max.is_none() {
+        if self.credit.confirms_max.is_none() {
             return;
         }
         // Also of a stream that has left: the receiver repeats it until it is confirmed.

@@ -5,15 +5,16 @@
 //! - `stream_credit`: how many streams may be opened; `retirement`: how ended streams are removed; `durability`: what the receiver confirms;
 //! - `segment`: which units were sent, in which shipment, and which must be retransmitted (exact repair);
 //! - `schedule`: the contents of the next data shipment;
-//! - `code_ahead`: repair units before anybody asks;
+//! - `coding`: whether and how repair units are used; `code_ahead`: repair units before anybody asks;
 //! - `repair`: repair units, their number and which leave next;
 //! - `gso_batch`: one decision for several data shipments;
 //! - `stream_counts`: counts of streams by what they have to do;
 //! - `state`: when the sender's state is due, and its frames;
+//! - `submission`: what the application hands over;
 //! - `feedback`: processing of reports; `unfinished`: what takes more than one turn of it;
 //! - `congestion_control`: the congestion-controlled rate, and the in-flight cap;
 //! - `connection_api`: what the connection sets and reads;
-//! - `invariants`: what debug builds check.
+//! - `counters`: what is counted; `invariants`: what debug builds check.
 //!
 //! Called by the connection, which lends the shipment counter, and through [`crate::halves`] by the
 //! simulator. Payload bytes are elsewhere ([`crate::store`]).
@@ -22,8 +23,10 @@
 //! threshold of the report. No timer decides about retransmission.
 
 mod code_ahead;
+mod coding;
 mod congestion_control;
 mod connection_api;
+mod counters;
 mod durability;
 mod feedback;
 mod gso_batch;
@@ -36,6 +39,7 @@ mod state;
 pub(crate) mod stream;
 mod stream_counts;
 mod stream_credit;
+mod submission;
 mod unfinished;
 
 use crate::live_streams::LiveStreams;
@@ -44,19 +48,19 @@ use crate::path::Path;
 pub use crate::path::circuit_breaker::Broken;
 use crate::rate::{Rate, RateError};
 pub use code_ahead::CodingTarget;
+use coding::Coding;
 use congestion_control::NotifiedRate;
 use core::ops::Range;
+pub use counters::{SenderCounters, StreamCounters};
 pub use durability::Durable;
 use segstream_base::endpoint::Deadline;
-use segstream_base::halves::{Probe, SubmitError, Verdict};
-use segstream_base::{Bandwidth, Bytes, Duration, Instant, Run, SegmentNumber, ShipmentNumber, StreamId, Tolerance, UnitIndex};
+use segstream_base::halves::{Probe, Verdict};
+use segstream_base::{Bandwidth, Bytes, Duration, Instant, Run, SegmentNumber, ShipmentNumber, StreamId, UnitIndex};
 use segstream_blocks::histogram::Histogram;
-use segstream_blocks::loss_history::LossHistory;
-use segstream_wire::contract::{Contract, ContractError};
+use segstream_wire::contract::Contract;
 use segstream_wire::report::RefuseReason;
 use segstream_wire::{Class, Part, Repair, State};
 use state::StateTimer;
-use std::cell::Cell;
 use std::collections::VecDeque;
 use stream::SendStream;
 use stream_counts::{StreamCounts, StreamFlags};
@@ -129,54 +133,12 @@ pub enum Outgoing {
     State(Box<State>),
 }
 
-/// Counters of a sending half.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct SenderCounters {
-    /// Units sent, new and again.
-    pub units_sent: u64,
-    /// Units sent again.
-    pub units_retransmitted: u64,
-    /// Data shipments sent.
-    pub data_shipments: u64,
-    /// State shipments sent.
-    pub state_shipments: u64,
-    /// Payload bytes sent, new and again.
-    pub payload_bytes: u64,
-    /// Segments given up because their lifetime had passed.
-    pub segments_skipped: u64,
-    /// Segments of which any unit was sent again, or a repair unit.
-    pub segments_repaired: u64,
-    /// Segments that the receiver's application has confirmed.
-    pub segments_durable: u64,
-    /// Repair units sent, asked for and ahead.
-    pub repair_units_sent: u64,
-    /// Of them, those ahead.
-    pub repair_units_ahead: u64,
-}
-
-/// Counters of one outgoing stream; those of all streams add up to the half's.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct StreamCounters {
-    /// Units sent, new and again.
-    pub units_sent: u64,
-    /// Units sent again.
-    pub units_retransmitted: u64,
-    /// Segments of which any unit was sent again, or a repair unit.
-    pub segments_repaired: u64,
-    /// Repair units sent, asked for and ahead.
-    pub repair_units_sent: u64,
-    /// Of them, those ahead.
-    pub repair_units_ahead: u64,
-}
-
 /// The sending half.
 #[derive(Debug)]
 pub struct SendHalf {
     pub(crate) config: SenderConfig,
     pub(crate) streams: LiveStreams<SendStream>,
     credit: StreamCredit,
-    /// Most streams that may wait for confirmations; `None` where the receiver confirms nothing.
-    confirms_max: Option<u32>,
     /// The one path there is.
     pub(crate) path: Path,
     state_timer: StateTimer,
@@ -185,18 +147,11 @@ pub struct SendHalf {
     /// The stream whose turn it is.
     turn: usize,
     stream_counts: StreamCounts,
-    /// When the next state is due, as long as nothing has changed it; see [`SendHalf::invalidate_due`].
-    due: Cell<Option<Option<Deadline>>>,
     /// Whether any stream's segments have a lifetime.
     lifetimes: bool,
     notified_rate: NotifiedRate,
     unfinished: Unfinished,
-    /// What the path has lost lately, as the receiver counts it; there if both ends can handle repair units.
-    losses: Option<Box<LossHistory>>,
-    /// What is coded ahead on new streams.
-    coding_target: Option<CodingTarget>,
-    /// No request is answered by repair units; see [`SendHalf::set_unhedged`].
-    unhedged: bool,
+    coding: Coding,
     pub(crate) events: VecDeque<SenderHalfEvent>,
     /// From the source's time of each segment to when its verdict was known here, in nanoseconds.
     verdict_times: Histogram,
@@ -217,18 +172,14 @@ impl SendHalf {
             config,
             streams: LiveStreams::default(),
             credit: StreamCredit::default(),
-            confirms_max: None,
             state_timer: StateTimer::new(now),
             last_data: None,
             turn: 0,
             stream_counts: StreamCounts::default(),
-            due: Cell::new(None),
             lifetimes: false,
             notified_rate: NotifiedRate::default(),
             unfinished: Unfinished::default(),
-            losses: None,
-            coding_target: None,
-            unhedged: false,
+            coding: Coding::default(),
             events: VecDeque::new(),
             verdict_times: Histogram::default(),
             counters: SenderCounters::default(),
@@ -252,7 +203,7 @@ impl SendHalf {
         if flags == stream.flags {
             return;
         }
-        self.due.set(None);
+        self.state_timer.invalidate_due();
         self.stream_counts.replace(stream.flags, flags);
         stream.flags = flags;
     }
@@ -260,22 +211,7 @@ impl SendHalf {
     /// Invalidates the cached time of the next state. Called by everything that takes input; sending a data packet needs it
     /// only when the flags of a stream change.
     fn invalidate_due(&mut self) {
-        self.due.set(None);
-    }
-
-    /// Opens a stream; data flows as soon as the receiver has granted a window.
-    pub fn open_stream(&mut self, now: Instant, contract: Contract) -> Result<StreamId, ContractError> {
-        contract.validate()?;
-        self.invalidate_due();
-        self.lifetimes |= !contract.lifetime.is_zero();
-        self.remove_ended();
-        let id = self.credit.on_opened();
-        let mut stream = SendStream::new(contract);
-        stream.coding_target = self.coding_target;
-        self.streams.insert(id, stream);
-        self.refresh(id);
-        self.state_timer.schedule_immediate(now);
-        Ok(id)
+        self.state_timer.invalidate_due();
     }
 
     /// The number of the stream at `place` among those there are, in order: those that are live, and those that have ended
@@ -287,68 +223,6 @@ impl SendHalf {
     /// The contract of a stream.
     pub fn contract(&self, stream: StreamId) -> Option<&Contract> {
         self.streams.get(stream).map(|stream| &stream.contract)
-    }
-
-    /// Takes a segment of `bytes` bytes, or opens one whose length comes later.
-    pub fn submit(
-        &mut self,
-        now: Instant,
-        id: StreamId,
-        bytes: Option<u64>,
-        source_time: Instant,
-        tolerance: Option<Tolerance>,
-    ) -> Result<SegmentNumber, SubmitError> {
-        let stream = self.streams.get_mut(id).ok_or(SubmitError::Finished)?;
-        let number = stream.submit(now, bytes, source_time, tolerance)?;
-        self.invalidate_due();
-        if !self.has_unjudged() {
-            self.state_timer.on_busy(now);
-        }
-        self.refresh(id);
-        Ok(number)
-    }
-
-    /// Whether the oldest unsent segment of the stream is given up for a new one when the send buffer is full.
-    pub fn set_drop_oldest(&mut self, id: StreamId, drops_oldest: bool) {
-        if let Some(stream) = self.streams.get_mut(id) {
-            stream.buffer.drops_oldest = drops_oldest;
-        }
-    }
-
-    /// Makes room by the stream's policy; the segment that was given up, if one was.
-    pub fn drop_oldest(&mut self, now: Instant, id: StreamId) -> Option<SegmentNumber> {
-        let number = self.streams.get_mut(id)?.drop_oldest()?;
-        self.counters.segments_skipped += 1;
-        self.invalidate_due();
-        self.state_timer.schedule_immediate(now);
-        self.refresh(id);
-        Some(number)
-    }
-
-    /// Appends to the open segment of `stream`. `Some(verdict)` when the segment is already judged or
-    /// given up; the bytes are not taken then.
-    pub fn append(&mut self, now: Instant, id: StreamId, bytes: u64, last: bool) -> Result<Option<Verdict>, SubmitError> {
-        let stream = self.streams.get_mut(id).ok_or(SubmitError::Finished)?;
-        let verdict = stream.append(bytes, last)?;
-        self.invalidate_due();
-        self.refresh(id);
-        if last && !self.has_eligible() {
-            // Every unit may have left already, so that only a statement can tell the length.
-            self.state_timer.schedule_immediate(now);
-        }
-        Ok(verdict)
-    }
-
-    /// No more segments will come on `stream`.
-    pub fn finish(&mut self, now: Instant, id: StreamId) {
-        if let Some(stream) = self.streams.get_mut(id)
-            && !stream.end.finished
-        {
-            stream.end.finished = true;
-            self.invalidate_due();
-            self.refresh(id);
-            self.state_timer.schedule_immediate(now);
-        }
     }
 
     /// Asks for a new class; in force once the receiver has echoed it.

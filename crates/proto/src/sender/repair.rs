@@ -20,7 +20,7 @@ use super::stream::SendStream;
 use super::unfinished::EXAMINED_A_TURN;
 use segstream_base::{Instant, Position, Run, SegmentNumber, ShipmentNumber, StreamId};
 use segstream_blocks::fence::Fence;
-use segstream_blocks::two_state_loss::{LossCounts, TwoStateLoss};
+use segstream_blocks::two_state_loss::TwoStateLoss;
 use segstream_blocks::work::{self, Loop};
 use segstream_wire::Repair;
 use segstream_wire::repair::{CODED_UNITS_MAX, PROTECTED_MAX, repair_unit_bytes, repair_units_max};
@@ -242,29 +242,6 @@ fn repair_units_in(room: usize, unit_bytes: u32) -> u32 {
 }
 
 impl SendHalf {
-    /// Both ends can handle repair units: from now on they are used.
-    pub fn set_coding(&mut self) {
-        self.losses.get_or_insert_default();
-    }
-
-    /// Requests are answered by the units that they name; repair units leave ahead only, and what those may still restore is not sent again.
-    /// For experiments that tell coding ahead from hedged repair.
-    pub fn set_unhedged(&mut self) {
-        self.unhedged = true;
-    }
-
-    /// The loss process by which repair units are counted now; `None` unless both ends can handle them.
-    pub fn loss_estimate(&self, now: Instant) -> Option<TwoStateLoss> {
-        self.losses.as_ref().map(|losses| losses.process(now))
-    }
-
-    /// The receiver has counted so many losses in all.
-    pub(super) fn on_losses(&mut self, now: Instant, counts: LossCounts) {
-        if let Some(losses) = &mut self.losses {
-            losses.on_totals(now, counts);
-        }
-    }
-
     /// The receiver has told how many units of a segment repair units are to restore, and how many are there.
     pub(super) fn on_any_repairs(&mut self, id: StreamId, number: SegmentNumber, echo: Option<ShipmentNumber>, (lost, held): (u32, u32)) {
         let segment = self.streams.get_mut(id).and_then(|stream| stream.segments.get_mut(number));
@@ -289,7 +266,7 @@ impl SendHalf {
         let left = &mut self.unfinished.positions_left;
         let Some(stream) = self.streams.get_mut(id) else { return false };
         let per_shipment = repair_units_in(room, stream.contract.unit_bytes);
-        let hedge = (!self.unhedged).then_some(Hedge { process, per_shipment });
+        let hedge = (!self.coding.unhedged).then_some(Hedge { process, per_shipment });
         stream.answer_with_repairs(number, missing, judged_by, (hedge, may_begin), left)
     }
 

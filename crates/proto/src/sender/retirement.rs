@@ -13,7 +13,7 @@ use segstream_wire::report::RefuseReason;
 impl SendHalf {
     /// Another stream is opened: removes those that have ended.
     pub(super) fn remove_ended(&mut self) {
-        let confirms = self.confirms_max.is_some();
+        let confirms = self.credit.confirms_max.is_some();
         let turn = (self.turn < self.streams.len()).then(|| self.streams.number(self.turn));
         self.streams.retain(|_, stream| {
             let ended = stream.is_over() && !stream.is_being_written() && (!confirms || stream.is_confirmed());

@@ -21,6 +21,7 @@ use segstream_base::{Duration, ExchangeNumber, Instant, Position, SegmentNumber,
 use segstream_blocks::report_period::ReportPeriod;
 use segstream_wire::state::{Confirmed, Reached};
 use segstream_wire::{Class, State, StateFrame};
+use std::cell::Cell;
 
 /// Finished segments listed in one state at most.
 const FINISHED_LISTED: u64 = 24;
@@ -61,6 +62,15 @@ impl Backoff {
     }
 }
 
+/// Changes of class and rate.
+#[derive(Clone, Copy, Debug, Default)]
+struct Reclass {
+    /// How many were asked for, which numbers them from 1 on.
+    asked: u64,
+    /// The one that the receiver has not echoed yet.
+    pending: Option<(u64, Class)>,
+}
+
 /// The timer of the sender's state.
 #[derive(Debug)]
 pub(super) struct StateTimer {
@@ -80,11 +90,11 @@ pub(super) struct StateTimer {
     since_data: u32,
     /// Segments judged since the last state.
     judged: u64,
-    /// A change of class and rate that the receiver has not echoed yet.
-    reclass: Option<(u64, Class)>,
-    reclasses: u64,
+    reclass: Reclass,
     /// The stream whose statements come first in the next state.
     turn: usize,
+    /// When the next state is due, as long as nothing has changed it; see [`SendHalf::invalidate_due`].
+    due: Cell<Option<Option<Deadline>>>,
 }
 
 impl StateTimer {
@@ -102,10 +112,15 @@ impl StateTimer {
             backoff: Backoff::default(),
             since_data: 0,
             judged: 0,
-            reclass: None,
-            reclasses: 0,
+            reclass: Reclass::default(),
             turn: 0,
+            due: Cell::new(None),
         }
+    }
+
+    /// Something may have changed when the next state is due.
+    pub(super) fn invalidate_due(&mut self) {
+        self.due.set(None);
     }
 
     /// There is a new statement: makes the next state immediate.
@@ -152,8 +167,8 @@ impl StateTimer {
     }
 
     pub(super) fn announce_reclass(&mut self, now: Instant, class: Class) {
-        self.reclasses += 1;
-        self.reclass = Some((self.reclasses, class));
+        self.reclass.asked += 1;
+        self.reclass.pending = Some((self.reclass.asked, class));
         self.schedule_immediate(now);
     }
 
@@ -171,14 +186,14 @@ impl StateTimer {
 
     /// The class that is asked for and not yet in force.
     pub(super) const fn class_asked(&self) -> Option<Class> {
-        match self.reclass {
+        match self.reclass.pending {
             Some((_, class)) => Some(class),
             None => None,
         }
     }
 
     pub(super) fn on_reclass_echo(&mut self, change: u64) -> Option<Class> {
-        let (_, class) = self.reclass.take_if(|(pending, _)| *pending == change)?;
+        let (_, class) = self.reclass.pending.take_if(|(pending, _)| *pending == change)?;
         Some(class)
     }
 
@@ -242,12 +257,12 @@ impl SendHalf {
     /// When the next state is due, and why.
     #[inline]
     pub(super) fn state_due(&self) -> Option<Deadline> {
-        if let Some(due) = self.due.get() {
+        if let Some(due) = self.state_timer.due.get() {
             debug_assert_eq!(due, self.next_state(), "the next state's time has changed and was not invalidated");
             return due;
         }
         let due = self.next_state();
-        self.due.set(Some(due));
+        self.state_timer.due.set(Some(due));
         due
     }
 
@@ -280,7 +295,7 @@ impl SendHalf {
 
     /// Whether a stream, an end, a SKIP or a change of class is unconfirmed.
     fn has_unconfirmed(&self) -> bool {
-        self.state_timer.reclass.is_some() || self.stream_counts.unconfirmed > 0
+        self.state_timer.reclass.pending.is_some() || self.stream_counts.unconfirmed > 0
     }
 
     #[cold]
@@ -322,7 +337,7 @@ impl SendHalf {
             }
             fits
         };
-        if let Some((change, class)) = self.state_timer.reclass {
+        if let Some((change, class)) = self.state_timer.reclass.pending {
             push(StateFrame::Reclass { change, class, rate: self.config.rate.peak() });
         }
         let overdue = self.overdue(now);

@@ -19,6 +19,8 @@ pub(super) struct StreamCredit {
     total: Option<u64>,
     /// The application was refused a stream at the limit.
     blocked: bool,
+    /// Most streams that may wait for confirmations; `None` where the receiver confirms nothing.
+    pub(super) confirms_max: Option<u32>,
 }
 
 impl StreamCredit {
