@@ -17,6 +17,8 @@ const OUTAGE: u64 = 4;
 
 /// The maximum number of unacknowledged exchanges that are kept.
 const KEPT: usize = 512;
+/// Exchanges that cover no data are not further apart than this: the most that controllers space them by.
+const REPEATED_WITHIN: Duration = Duration::from_millis(300);
 /// The maximum number of outstanding probes of the datagram size that are kept.
 const PROBES_MAX: usize = 16;
 
@@ -78,7 +80,10 @@ pub(crate) struct Exchanges {
     /// Losses of an outage that are not declared lost yet.
     outage_losses_pending: u64,
     count: u64,
-    last: Option<Instant>,
+    /// When the last one left, and as which shipment.
+    last: Option<(Instant, ShipmentNumber)>,
+    /// How many in turn have left without data before them.
+    repeated: u32,
     /// Probes that are not known to have arrived: number and IP bytes; and how many of those before them were lost.
     probes: VecDeque<(ShipmentNumber, u64)>,
     probes_lost: u64,
@@ -136,8 +141,9 @@ impl Exchanges {
         self.limited_since = limit.map(|limit| (now, limit));
     }
 
-    /// The exchange `sync` has left as shipment `number`.
-    pub(crate) fn on_departure(&mut self, now: Instant, sync: ExchangeNumber, number: ShipmentNumber) {
+    /// The exchange `sync` has left as shipment `number`; `data` was the last shipment of data.
+    pub(crate) fn on_departure(&mut self, now: Instant, sync: ExchangeNumber, number: ShipmentNumber, data: Option<ShipmentNumber>) {
+        self.repeated = if self.has_left_since(data) { 0 } else { self.repeated.saturating_add(1) };
         if self.departures.len() >= KEPT {
             // Why the second: the first says since when nothing was acknowledged.
             self.departures.remove(1);
@@ -148,7 +154,7 @@ impl Exchanges {
         self.departures.push_back(departure);
         debug_assert!(self.departures.len() <= KEPT && self.probes.len() <= PROBES_MAX);
         self.count += 1;
-        self.last = Some(now);
+        self.last = Some((now, number));
     }
 
     /// An exchange is acknowledged; `None` if that is not new, or there is no earlier one to compare with.
@@ -220,8 +226,23 @@ impl Exchanges {
     }
 
     /// When the last exchange left.
-    pub(crate) const fn last(&self) -> Option<Instant> {
-        self.last
+    pub(crate) fn last(&self) -> Option<Instant> {
+        self.last.map(|(at, _)| at)
+    }
+
+    /// Whether `data`, the last shipment of data, has left since the last exchange.
+    fn has_left_since(&self, data: Option<ShipmentNumber>) -> bool {
+        data.is_some_and(|data| self.last.is_none_or(|(_, number)| data > number))
+    }
+
+    /// The spacing to the next exchange where the cap in flight blocks data and exchanges are `period` apart otherwise; `data` was the last
+    /// shipment of data. From the second exchange without data on it doubles.
+    ///
+    /// Why: at the beginning on a slow path the rate is a guess. Until the path has answered, exchanges at that rate would fill its queue,
+    /// though what they could tell is told by those that are on their way.
+    pub(crate) fn blocked_period(&self, period: Duration, data: Option<ShipmentNumber>) -> Duration {
+        let doublings = if self.has_left_since(data) { 0 } else { self.repeated.min(10) };
+        (period * (1 << doublings)).min(REPEATED_WITHIN).max(period)
     }
 
     /// The number of unacknowledged exchanges, and when the first of them left.
@@ -260,7 +281,7 @@ mod tests {
         let mut exchanges = Exchanges::default();
         for turn in 0..4u64 {
             exchanges.on_sent(1000);
-            exchanges.on_departure(at(turn * 10), ExchangeNumber(turn * 2), ShipmentNumber(turn * 5));
+            exchanges.on_departure(at(turn * 10), ExchangeNumber(turn * 2), ShipmentNumber(turn * 5), None);
         }
         let rtt = Duration::from_millis(40);
         assert_eq!(exchanges.on_arrival(&arrived(0, 1020, 900, 0), rtt, 3).map(|exchange| exchange.exchanges), None);
@@ -283,7 +304,7 @@ mod tests {
                     exchanges.on_probe_arrived(ShipmentNumber(sync * 10 - 1));
                 }
             }
-            exchanges.on_departure(at(sync), ExchangeNumber(sync), ShipmentNumber(sync * 10));
+            exchanges.on_departure(at(sync), ExchangeNumber(sync), ShipmentNumber(sync * 10), None);
             let in_flight = exchanges.in_flight();
             let exchange = exchanges.on_arrival(&arrived(sync, sync, received, lost), Duration::ZERO, 3)?;
             Some((in_flight, exchange.sent_bytes, exchange.received_bytes, exchange.lost))
@@ -300,7 +321,7 @@ mod tests {
     fn what_came_after_all_is_not_lost_twice() {
         let mut exchanges = Exchanges::default();
         let mut lost = |sync, lost| {
-            exchanges.on_departure(at(sync), ExchangeNumber(sync), ShipmentNumber(sync));
+            exchanges.on_departure(at(sync), ExchangeNumber(sync), ShipmentNumber(sync), None);
             exchanges.on_arrival(&arrived(sync, sync, 0, lost), Duration::ZERO, 3).map_or(0, |exchange| exchange.lost)
         };
         assert_eq!([lost(0, 0), lost(1, 5), lost(2, 1), lost(3, 4), lost(4, 7)], [0, 5, 0, 0, 2]);
@@ -310,18 +331,36 @@ mod tests {
     fn what_an_outage_has_lost_is_not_held_against_the_path_after_it() {
         let mut exchanges = Exchanges::default();
         let mut acked = |sync, lost| {
-            exchanges.on_departure(at(sync), ExchangeNumber(sync), ShipmentNumber(sync));
+            exchanges.on_departure(at(sync), ExchangeNumber(sync), ShipmentNumber(sync), None);
             exchanges.on_arrival(&arrived(sync, sync, 0, lost), Duration::ZERO, 3).map(|exchange| exchange.lost)
         };
         assert_eq!((acked(0, 0), acked(1, 0)), (None, Some(0)));
         for sync in 2..20 {
-            exchanges.on_departure(at(sync), ExchangeNumber(sync), ShipmentNumber(sync));
+            exchanges.on_departure(at(sync), ExchangeNumber(sync), ShipmentNumber(sync), None);
         }
         let mut acked = |sync, lost| {
-            exchanges.on_departure(at(sync), ExchangeNumber(sync), ShipmentNumber(sync));
+            exchanges.on_departure(at(sync), ExchangeNumber(sync), ShipmentNumber(sync), None);
             exchanges.on_arrival(&arrived(sync, sync, 0, lost), Duration::ZERO, 3).map(|exchange| exchange.lost)
         };
         assert_eq!([acked(20, 15), acked(21, 20), acked(22, 22)], [Some(15), Some(2), Some(2)]);
+    }
+
+    #[test]
+    fn without_data_between_them_blocked_exchanges_leave_at_growing_distances() {
+        let (mut exchanges, period) = (Exchanges::default(), Duration::from_millis(5));
+        let mut number = 0;
+        let mut spacing_ms = |data: bool, data_since: bool| {
+            let last_data = data.then_some(ShipmentNumber(number));
+            number += 2;
+            exchanges.on_departure(at(number), ExchangeNumber(number), ShipmentNumber(number - 1), last_data);
+            let last_data = if data_since { Some(ShipmentNumber(number)) } else { last_data };
+            exchanges.blocked_period(period, last_data).as_millis()
+        };
+        assert_eq!(spacing_ms(true, false), 5);
+        assert_eq!([(); 8].map(|()| spacing_ms(false, false)), [10, 20, 40, 80, 160, 300, 300, 300]);
+        assert_eq!(spacing_ms(false, true), 5, "data has left");
+        assert_eq!((spacing_ms(true, false), spacing_ms(false, false)), (5, 10));
+        assert_eq!(exchanges.blocked_period(Duration::from_millis(400), None).as_millis(), 400, "as far apart as the controller wants");
     }
 
     #[test]
@@ -330,7 +369,7 @@ mod tests {
         let mut limited = |sync, idle_from: u64| {
             exchanges.note_limit(at(sync * 10 - 10), None);
             exchanges.note_limit(at(sync * 10 - 10 + idle_from), Some(Limit::Application));
-            exchanges.on_departure(at(sync * 10), ExchangeNumber(sync), ShipmentNumber(sync));
+            exchanges.on_departure(at(sync * 10), ExchangeNumber(sync), ShipmentNumber(sync), None);
             exchanges.on_arrival(&arrived(sync, sync, 0, 0), Duration::ZERO, 3).map(|exchange| exchange.limited.is_some())
         };
         assert_eq!([limited(1, 0), limited(2, 2), limited(3, 8), limited(4, 10)], [None, Some(true), Some(false), Some(false)]);
@@ -342,7 +381,7 @@ mod tests {
         let mut limited = |sync, window_until: u64| {
             exchanges.note_limit(at(sync * 10 - 10), Some(Limit::Window));
             exchanges.note_limit(at(sync * 10 - 10 + window_until), Some(Limit::Application));
-            exchanges.on_departure(at(sync * 10), ExchangeNumber(sync), ShipmentNumber(sync));
+            exchanges.on_departure(at(sync * 10), ExchangeNumber(sync), ShipmentNumber(sync), None);
             exchanges.on_arrival(&arrived(sync, sync, 0, 0), Duration::ZERO, 3).and_then(|exchange| exchange.limited)
         };
         assert_eq!([limited(1, 0), limited(2, 2), limited(3, 8)], [None, Some(Limit::Application), Some(Limit::Window)]);
@@ -353,7 +392,7 @@ mod tests {
         let mut exchanges = Exchanges::default();
         let leave = |exchanges: &mut Exchanges, sync: u64| {
             exchanges.on_sent(1000);
-            exchanges.on_departure(at(sync), ExchangeNumber(sync), ShipmentNumber(sync));
+            exchanges.on_departure(at(sync), ExchangeNumber(sync), ShipmentNumber(sync), None);
         };
         let acked = |exchanges: &mut Exchanges, sync, lost| {
             exchanges.on_arrival(&arrived(sync, sync, 0, lost), Duration::ZERO, 3).map(|exchange| (exchange.sent_bytes, exchange.lost))
@@ -376,7 +415,7 @@ mod tests {
     fn an_outage_keeps_a_bounded_memory_and_its_beginning() {
         let mut exchanges = Exchanges::default();
         for turn in 0..5000 {
-            exchanges.on_departure(at(turn), ExchangeNumber(turn), ShipmentNumber(turn));
+            exchanges.on_departure(at(turn), ExchangeNumber(turn), ShipmentNumber(turn), None);
         }
         assert_eq!(exchanges.unacked(), Some((KEPT as u32, at(0))));
         exchanges.on_arrival(&arrived(4999, 1, 1, 1), Duration::ZERO, 3);

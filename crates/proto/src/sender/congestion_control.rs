@@ -149,7 +149,12 @@ impl SendHalf {
         if !uncovered && !self.has_eligible() {
             return None;
         }
-        let at = self.path.congestion.exchanges.last().map_or(Instant::ZERO, |last| last + controller.exchange_period());
+        let period = || {
+            let period = controller.exchange_period();
+            let blocked = self.path.congestion.exchanges.blocked_period(period, self.last_data);
+            if blocked > period && self.in_flight_cap_reached() { blocked } else { period }
+        };
+        let at = self.path.congestion.exchanges.last().map_or(Instant::ZERO, |last| last + period());
         Some(Deadline { at, timer: "state.exchange" })
     }
 
@@ -206,7 +211,7 @@ impl SendHalf {
         if !state.exchange {
             return;
         }
-        self.path.congestion.exchanges.on_departure(now, state.sync, number);
+        self.path.congestion.exchanges.on_departure(now, state.sync, number, self.last_data);
         if let Some(controller) = &mut self.path.congestion.controller
             && let Some((unacked, since)) = self.path.congestion.exchanges.unacked()
         {
