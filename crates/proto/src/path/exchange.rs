@@ -19,6 +19,8 @@ const OUTAGE: u64 = 4;
 const KEPT: usize = 512;
 /// Exchanges that cover no data are not further apart than this: the most that controllers space them by.
 const REPEATED_WITHIN: Duration = Duration::from_millis(300);
+/// And their distance grows only while the first unacknowledged one is not older than this.
+const ANSWERED_WITHIN: Duration = Duration::from_secs(2);
 /// The maximum number of outstanding probes of the datagram size that are kept.
 const PROBES_MAX: usize = 16;
 
@@ -239,10 +241,15 @@ impl Exchanges {
     /// shipment of data. From the second exchange without data on it doubles.
     ///
     /// Why: at the beginning on a slow path the rate is a guess. Until the path has answered, exchanges at that rate would fill its queue,
-    /// though what they could tell is told by those that are on their way.
+    /// though what they could tell is told by those that are on their way. Why only while there are answers: whoever gives none is found by
+    /// the number of exchanges.
     pub(crate) fn blocked_period(&self, period: Duration, data: Option<ShipmentNumber>) -> Duration {
-        let doublings = if self.has_left_since(data) { 0 } else { self.repeated.min(10) };
-        (period * (1 << doublings)).min(REPEATED_WITHIN).max(period)
+        let is_unanswered = |last: Instant| self.unacked().is_some_and(|(_, first)| last.since(first) > ANSWERED_WITHIN);
+        let is_silent = self.acked.is_none() || self.last().is_some_and(is_unanswered);
+        if self.repeated == 0 || is_silent || self.has_left_since(data) {
+            return period;
+        }
+        (period * (1 << self.repeated.min(10))).min(REPEATED_WITHIN).max(period)
     }
 
     /// The number of unacknowledged exchanges, and when the first of them left.
@@ -348,7 +355,11 @@ mod tests {
     #[test]
     fn without_data_between_them_blocked_exchanges_leave_at_growing_distances() {
         let (mut exchanges, period) = (Exchanges::default(), Duration::from_millis(5));
-        let mut number = 0;
+        exchanges.on_departure(at(0), ExchangeNumber(0), ShipmentNumber(0), None);
+        exchanges.on_departure(at(1), ExchangeNumber(1), ShipmentNumber(1), None);
+        assert_eq!(exchanges.blocked_period(period, None), period, "nothing is acknowledged yet");
+        assert!(exchanges.on_arrival(&arrived(0, 1, 0, 0), Duration::ZERO, 3).is_none());
+        let mut number = 2;
         let mut spacing_ms = |data: bool, data_since: bool| {
             let last_data = data.then_some(ShipmentNumber(number));
             number += 2;
@@ -361,6 +372,8 @@ mod tests {
         assert_eq!(spacing_ms(false, true), 5, "data has left");
         assert_eq!((spacing_ms(true, false), spacing_ms(false, false)), (5, 10));
         assert_eq!(exchanges.blocked_period(Duration::from_millis(400), None).as_millis(), 400, "as far apart as the controller wants");
+        exchanges.on_departure(at(2500), ExchangeNumber(2500), ShipmentNumber(2500), None);
+        assert_eq!(exchanges.blocked_period(period, None), period, "nothing is acknowledged any more");
     }
 
     #[test]

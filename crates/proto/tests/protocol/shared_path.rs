@@ -66,6 +66,17 @@ fn a_receiver_that_never_tells_of_exchanges_gets_the_floor_and_no_less() {
 }
 
 #[test]
+fn a_receiver_that_ceases_to_tell_of_exchanges_gets_the_floor_half_a_minute_later() {
+    let floor = Bandwidth::from_bits_per_second(400_000);
+    let mut transfer = greedy(Rate::between(floor, megabits(2)), &bottleneck(20));
+    transfer.run_to(at_ms(3000));
+    transfer.arrivals_kept_back = true;
+    transfer.run_to(at_ms(33_000));
+    let goodput = transfer.goodput_over(Duration::from_secs(25));
+    assert!((0.5 * 400e3..=400e3).contains(&goodput), "{goodput:.0} bit/s at a floor of 400 kbit/s");
+}
+
+#[test]
 fn an_outage_of_five_seconds_is_survived() {
     for start in [0, 100, 3000, 9000] {
         let (from, to) = (at_ms(start), at_ms(start + 5000));
