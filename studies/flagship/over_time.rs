@@ -5,7 +5,7 @@
 //! Invariant: a number is read off one replication; a curve is the mean of all.
 
 use segstream_lab::figure::{Axis, Curve, Figure, Line, Marker, Point, Scale};
-use segstream_lab::shared::{SharedOutcome, SharedResult};
+use segstream_lab::shared::{SAMPLE, SharedOutcome, SharedResult};
 use std::ops::Range;
 
 /// Intervals of a series in a second.
@@ -62,10 +62,18 @@ pub(super) fn queue_ms_max(outcome: &SharedOutcome, intervals: Range<usize>) -> 
     series.map_or(f64::NAN, |waits| waits.iter().flatten().max().map_or(0.0, |nanos| *nanos as f64 * 1e-6))
 }
 
-/// The mean queueing delay in milliseconds in each of these intervals of one run; zero without packets.
+/// The mean queueing delay in milliseconds in each of these intervals of one run.
 pub(super) fn queue_ms(outcome: &SharedOutcome, intervals: Range<usize>) -> Vec<f64> {
-    let series = outcome.queue.mean_ns_series.get(intervals).unwrap_or_default();
-    series.iter().map(|wait| wait.unwrap_or(0) as f64 * 1e-6).collect()
+    waits_ms(outcome.queue.mean_ns_series.get(intervals).unwrap_or_default())
+}
+
+/// The waits of a series in nanoseconds. Where no packet entered, the queue of the interval before has become shorter by the interval.
+fn waits_ms(series: &[Option<u64>]) -> Vec<f64> {
+    let next = |before: &mut f64, wait: &Option<u64>| {
+        *before = wait.map_or((*before - SAMPLE.as_secs_f64() * 1e3).max(0.0), |nanos| nanos as f64 * 1e-6);
+        Some(*before)
+    };
+    series.iter().scan(0.0, next).collect()
 }
 
 /// The largest value over the replications.
@@ -76,4 +84,15 @@ pub(super) fn largest(result: &SharedResult, value: impl Fn(&SharedOutcome) -> f
 /// The smallest value over the replications.
 pub(super) fn smallest(result: &SharedResult, value: impl Fn(&SharedOutcome) -> f64) -> f64 {
     result.outcomes.iter().map(value).fold(f64::INFINITY, f64::min)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn where_no_packet_enters_the_queue_drains_by_the_time_that_passes() {
+        let series = [Some(250), None, None, Some(30), None, None].map(|ms: Option<u64>| ms.map(|ms| ms * 1_000_000));
+        assert_eq!(waits_ms(&series), [250.0, 150.0, 50.0, 30.0, 0.0, 0.0]);
+    }
 }

@@ -17,7 +17,9 @@ const OUTAGE: u64 = 4;
 
 /// The maximum number of unacknowledged exchanges that are kept.
 const KEPT: usize = 512;
-/// Exchanges that cover no data are not further apart than this: the most that controllers space them by.
+/// The distance of exchanges without data doubles so often, to half a round trip, and not beyond the most that controllers space them by: those
+/// at the end of a full queue are lost, and the next one after them must not be long in coming.
+const DOUBLINGS_MAX: u32 = 3;
 const REPEATED_WITHIN: Duration = Duration::from_millis(300);
 /// And their distance grows only while the first unacknowledged one is not older than this.
 const ANSWERED_WITHIN: Duration = Duration::from_secs(2);
@@ -84,7 +86,7 @@ pub(crate) struct Exchanges {
     count: u64,
     /// When the last one left, and as which shipment.
     last: Option<(Instant, ShipmentNumber)>,
-    /// How many in turn have left without data before them.
+    /// How many in turn have left without data before them since the path last delivered something.
     repeated: u32,
     /// Probes that are not known to have arrived: number and IP bytes; and how many of those before them were lost.
     probes: VecDeque<(ShipmentNumber, u64)>,
@@ -232,13 +234,18 @@ impl Exchanges {
         self.last.map(|(at, _)| at)
     }
 
+    /// A report has told that the path delivers.
+    pub(crate) const fn on_progress(&mut self) {
+        self.repeated = 0;
+    }
+
     /// Whether `data`, the last shipment of data, has left since the last exchange.
     fn has_left_since(&self, data: Option<ShipmentNumber>) -> bool {
         data.is_some_and(|data| self.last.is_none_or(|(_, number)| data > number))
     }
 
     /// The spacing to the next exchange where the cap in flight blocks data and exchanges are `period` apart otherwise; `data` was the last
-    /// shipment of data. From the second exchange without data on it doubles.
+    /// shipment of data. From the second exchange on without data, and without progress of the path, it doubles.
     ///
     /// Why: at the beginning on a slow path the rate is a guess. Until the path has answered, exchanges at that rate would fill its queue,
     /// though what they could tell is told by those that are on their way. Why only while there are answers: whoever gives none is found by
@@ -249,7 +256,7 @@ impl Exchanges {
         if self.repeated == 0 || is_silent || self.has_left_since(data) {
             return period;
         }
-        (period * (1 << self.repeated.min(10))).min(REPEATED_WITHIN).max(period)
+        (period * (1 << self.repeated.min(DOUBLINGS_MAX))).min(REPEATED_WITHIN).max(period)
     }
 
     /// The number of unacknowledged exchanges, and when the first of them left.
@@ -368,10 +375,14 @@ mod tests {
             exchanges.blocked_period(period, last_data).as_millis()
         };
         assert_eq!(spacing_ms(true, false), 5);
-        assert_eq!([(); 8].map(|()| spacing_ms(false, false)), [10, 20, 40, 80, 160, 300, 300, 300]);
+        assert_eq!([(); 8].map(|()| spacing_ms(false, false)), [10, 20, 40, 40, 40, 40, 40, 40]);
         assert_eq!(spacing_ms(false, true), 5, "data has left");
         assert_eq!((spacing_ms(true, false), spacing_ms(false, false)), (5, 10));
-        assert_eq!(exchanges.blocked_period(Duration::from_millis(400), None).as_millis(), 400, "as far apart as the controller wants");
+        let within = [(90, 180), (200, 300), (400, 400)];
+        assert!(within.iter().all(|&(ms, apart)| exchanges.blocked_period(Duration::from_millis(ms), None).as_millis() == apart));
+        assert!(exchanges.blocked_period(period, None) > period);
+        exchanges.on_progress();
+        assert_eq!(exchanges.blocked_period(period, None), period, "the path has delivered something");
         exchanges.on_departure(at(2500), ExchangeNumber(2500), ShipmentNumber(2500), None);
         assert_eq!(exchanges.blocked_period(period, None), period, "nothing is acknowledged any more");
     }

@@ -21,7 +21,10 @@ impl SendHalf {
         let newest = self.state_timer.confirmed.highest.is_none_or(|highest| report.number > highest);
         self.state_timer.confirmed.insert(report.number);
         if let Some(echo) = report.echo {
-            self.path.echo = Some(self.path.echo.map_or(echo, |highest| highest.max(echo)));
+            if self.path.echo.is_none_or(|highest| echo > highest) {
+                self.path.echo = Some(echo);
+                self.path.congestion.exchanges.on_progress();
+            }
         }
         let mut fresh = None;
         if newest {
