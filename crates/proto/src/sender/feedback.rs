@@ -20,11 +20,11 @@ impl SendHalf {
         self.state_timer.on_answer();
         let newest = self.state_timer.confirmed.highest.is_none_or(|highest| report.number > highest);
         self.state_timer.confirmed.insert(report.number);
-        if let Some(echo) = report.echo {
-            if self.path.echo.is_none_or(|highest| echo > highest) {
-                self.path.echo = Some(echo);
-                self.path.congestion.exchanges.on_progress();
-            }
+        if let Some(echo) = report.echo
+            && self.path.echo.is_none_or(|highest| echo > highest)
+        {
+            self.path.echo = Some(echo);
+            self.path.congestion.exchanges.on_progress();
         }
         let mut fresh = None;
         if newest {
