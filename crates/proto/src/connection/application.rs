@@ -248,7 +248,7 @@ impl Connection {
         self.incoming.progressive.push(stream);
         let Some(incoming) = self.recv.streams.get(stream) else { return Vec::new() };
         let mut there = Vec::new();
-        for number in incoming.segments.base.up_to(incoming.segments.next_segment()) {
+        for number in incoming.segments.base.up_to(incoming.segments.next_number()) {
             let Some(segment) = incoming.segments.get(number).filter(|segment| !segment.judged()) else { continue };
             for positions in segment.presence.positions.one_runs(Position::FIRST, segment.presence.positions.end()) {
                 there.extend(segment.layout.unit_runs(positions).map(|units| (number, units)));

@@ -251,12 +251,17 @@ impl Exchanges {
     /// though what they could tell is told by those that are on their way. Why only while there are answers: whoever gives none is found by
     /// the number of exchanges.
     pub(crate) fn blocked_period(&self, period: Duration, data: Option<ShipmentNumber>) -> Duration {
-        let is_unanswered = |last: Instant| self.unacked().is_some_and(|(_, first)| last.since(first) > ANSWERED_WITHIN);
-        let is_silent = self.acked.is_none() || self.last().is_some_and(is_unanswered);
-        if self.repeated == 0 || is_silent || self.has_left_since(data) {
+        // Why in this order: mostly data has left, and this is asked for every shipment.
+        if self.repeated == 0 || self.has_left_since(data) || self.is_silent() {
             return period;
         }
         (period * (1 << self.repeated.min(DOUBLINGS_MAX))).min(REPEATED_WITHIN).max(period)
+    }
+
+    /// Whether the receiver acknowledges no exchanges: none ever, or none for long.
+    fn is_silent(&self) -> bool {
+        let is_unanswered = |last: Instant| self.unacked().is_some_and(|(_, first)| last.since(first) > ANSWERED_WITHIN);
+        self.acked.is_none() || self.last().is_some_and(is_unanswered)
     }
 
     /// The number of unacknowledged exchanges, and when the first of them left.

@@ -180,7 +180,7 @@ impl RecvHalf {
         while self.unfinished.segments_left > 0 {
             self.unfinished.segments_left -= 1;
             let Some((id, number)) =
-                self.unfinished.next_swept(|id| self.streams.get(id).map(|stream| (stream.segments.base, stream.segments.next_segment())))
+                self.unfinished.next_swept(|id| self.streams.get(id).map(|stream| (stream.segments.base, stream.segments.next_number())))
             else {
                 return;
             };

@@ -126,7 +126,7 @@ impl RecvHalf {
             return;
         };
         // An end below what has been seen contradicts the sender's own data.
-        if stream.end.at.is_none() && segments >= stream.segments.next_segment().0 {
+        if stream.end.at.is_none() && segments >= stream.segments.next_number().0 {
             stream.end.at = Some(SegmentNumber(segments));
             self.events.deliverable = true;
         }

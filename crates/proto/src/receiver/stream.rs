@@ -151,7 +151,7 @@ impl RecvStream {
         if !self.may_reach(number, class) {
             return Admission::Refused;
         }
-        if self.segments.next_segment() <= number && !self.segments.reach_within(number, places_left) {
+        if self.segments.next_number() <= number && !self.segments.reach_within(number, places_left) {
             return Admission::Refused;
         }
         self.begin(number);
@@ -301,7 +301,7 @@ impl RecvStream {
     /// The oldest segment that is not judged, if any has begun.
     pub(crate) fn oldest_open(&self) -> Option<SegmentNumber> {
         let oldest = self.delivery.lowest_unjudged;
-        (oldest < self.segments.next_segment()).then_some(oldest)
+        (oldest < self.segments.next_number()).then_some(oldest)
     }
 
     /// Evicts what has arrived of a segment; returns how many units that frees.

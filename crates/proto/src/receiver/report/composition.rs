@@ -286,7 +286,7 @@ fn add_requests(
     if stream.in_repair == 0 && stream.cursor.request_from.0 >= stream.progress.frontier.0 {
         return;
     }
-    while stream.cursor.request_from.0 < stream.segments.next_segment() && take_look(looks) {
+    while stream.cursor.request_from.0 < stream.segments.next_number() && take_look(looks) {
         let (number, from) = stream.cursor.request_from;
         if let Some(segment) = stream.segments.get(number).filter(|segment| !segment.judged())
             && let Some((frame, to)) = request(id, number, segment, from, *room)
@@ -408,7 +408,7 @@ fn next_verdict(
 ) -> Option<(ReportFrame, SentVerdicts)> {
     let unconfirmed = |segment: &RecvSegment| segment.judgement.is_unconfirmed();
     let (segments, cursor) = (&stream.segments, &mut stream.cursor);
-    while cursor.verdict_from.0 < segments.next_segment() && !segments.get(cursor.verdict_from.0).is_some_and(unconfirmed) {
+    while cursor.verdict_from.0 < segments.next_number() && !segments.get(cursor.verdict_from.0).is_some_and(unconfirmed) {
         if !take_look(looks) {
             return None;
         }

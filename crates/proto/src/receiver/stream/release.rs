@@ -64,7 +64,7 @@ impl RecvStream {
     /// Notes that the sender has confirmed the verdicts of `from..to` carried by `report`, looking at `left` segments at most. Returns up to
     /// where that is done.
     pub(crate) fn confirm(&mut self, from: SegmentNumber, to: SegmentNumber, report: ReportNumber, left: &mut u64) -> SegmentNumber {
-        let to = to.min(self.segments.next_segment());
+        let to = to.min(self.segments.next_number());
         let mut from = from.max(self.segments.base);
         // Why only the gaps: many reports carry the verdicts that wait behind one that is not confirmed.
         while *left > 0

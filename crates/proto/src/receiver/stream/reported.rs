@@ -49,13 +49,13 @@ impl RecvStream {
 
     /// Whether the present report has left out requests or verdicts.
     pub(crate) fn has_more_to_report(&self) -> bool {
-        let (ReportCursor { request_from, verdict_from }, end) = (self.cursor, self.segments.next_segment());
+        let (ReportCursor { request_from, verdict_from }, end) = (self.cursor, self.segments.next_number());
         self.in_repair > 0 && request_from.0 < end || self.verdicts.unconfirmed > 0 && verdict_from.0 < end
     }
 
     /// A report ends: the next one starts from the oldest segment, unless this one was cut short.
     pub(crate) fn on_report_end(&mut self) {
-        let (cursor, end) = (&mut self.cursor, self.segments.next_segment());
+        let (cursor, end) = (&mut self.cursor, self.segments.next_number());
         if self.in_repair == 0 || cursor.request_from.0 >= end {
             cursor.request_from = START;
         }

@@ -37,7 +37,8 @@ impl SegmentQueue {
         Self { segments: VecDeque::new(), spare: Vec::new(), base: SegmentNumber::FIRST, kept_max }
     }
 
-    pub(crate) fn next_segment(&self) -> SegmentNumber {
+    /// The number behind the newest segment that has a place.
+    pub(crate) fn next_number(&self) -> SegmentNumber {
         self.base + self.segments.len() as u64
     }
 
@@ -65,7 +66,7 @@ impl SegmentQueue {
 
     /// Makes sure that `segment` and all before it have a place in the queue.
     pub(super) fn reach(&mut self, segment: SegmentNumber) {
-        if let Some(more) = segment.next().place_from(self.next_segment()).filter(|more| *more > 0) {
+        if let Some(more) = segment.next().place_from(self.next_number()).filter(|more| *more > 0) {
             // As with words of a bitmap, a place is a word.
             work::note(Loop::Words, more);
             self.segments.resize_with(self.segments.len() + more, || None);
@@ -74,10 +75,10 @@ impl SegmentQueue {
 
     /// The same, as far as `left` places go, which are taken from them. Whether they sufficed; if not, the next turn goes on there.
     pub(super) fn reach_within(&mut self, segment: SegmentNumber, left: &mut u64) -> bool {
-        let places = (segment + 1).since(self.next_segment());
+        let places = (segment + 1).since(self.next_number());
         let more = places.min(*left);
         *left -= more;
-        if let Some(last) = (self.next_segment() + more).previous().filter(|_| more > 0) {
+        if let Some(last) = (self.next_number() + more).previous().filter(|_| more > 0) {
             self.reach(last);
         }
         more == places
