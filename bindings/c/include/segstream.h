@@ -423,7 +423,7 @@ typedef struct segstream_received {
      */
     uint64_t source_time_ns;
     /**
-     * When the first unit arrived, in nanoseconds since this endpoint was made; UINT64_MAX if none did.
+     * When the first unit or repair unit arrived, in nanoseconds since this endpoint was made; UINT64_MAX if none did.
      */
     uint64_t first_arrival_ns;
     /**

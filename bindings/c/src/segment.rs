@@ -53,7 +53,7 @@ pub struct segstream_received {
     pub verdict: segstream_verdict,
     /// The source's time in nanoseconds, on its own clock.
     pub source_time_ns: u64,
-    /// When the first unit arrived, in nanoseconds since this endpoint was made; UINT64_MAX if none did.
+    /// When the first unit or repair unit arrived, in nanoseconds since this endpoint was made; UINT64_MAX if none did.
     pub first_arrival_ns: u64,
     /// When the segment was judged, on the same clock.
     pub judged_at_ns: u64,

@@ -430,7 +430,7 @@ impl Receiver for LoneReceiver {
                     self.half.on_part(now, packet.number, part);
                 }
             }
-            ForwardBody::Repair(repair) => _ = self.half.on_repair(packet.number, repair),
+            ForwardBody::Repair(repair) => _ = self.half.on_repair(now, packet.number, repair),
             ForwardBody::State(state) => self.half.on_state(now, packet.number, state),
         }
         self.half.restore_synthetic(now);

@@ -174,7 +174,7 @@ pub struct SegmentJudged {
     pub units_lost: u32,
     /// Those that are missing, in ascending order.
     pub holes: Vec<Run<UnitIndex>>,
-    /// When its first unit arrived; `None` when none did.
+    /// When the first of its units or repair units arrived; `None` when none did.
     pub first_arrival: Option<Instant>,
     /// The source's time, on the clock of the peer.
     pub source_time: Instant,

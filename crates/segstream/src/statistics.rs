@@ -74,7 +74,7 @@ pub struct Statistics {
     pub holes_longest_run: u32,
     /// Segments of the peer that the application has confirmed, total.
     pub segments_confirmed: u64,
-    /// From the arrival of the first unit of each accepted segment of the peer to its verdict: what repair costs.
+    /// From the arrival of the first unit or repair unit of each accepted segment of the peer to its verdict: what repair costs.
     pub assembly_ms: Histogram,
     /// From the source's time of each accepted segment of the peer to its verdict, less the least of the connection so far: the two clocks
     /// need not agree.

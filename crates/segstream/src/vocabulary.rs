@@ -187,7 +187,7 @@ pub const QUANTITIES: &[Quantity] = &[
         .of("units", RECEIVER).qlog("max segment_judged.holes.1"),
     total("segments_confirmed", "segstream_segments_confirmed_total", |s| s.segments_confirmed, "Segments of the peer that the application has confirmed.")
         .of("segments", RECEIVER),
-    times("assembly_ms", "segstream_segment_assembly_seconds", |s| &s.assembly_ms, "From the arrival of the first unit of an accepted segment of the peer to its verdict: what repair costs.")
+    times("assembly_ms", "segstream_segment_assembly_seconds", |s| &s.assembly_ms, "From the arrival of the first unit or repair unit of an accepted segment of the peer to its verdict: what repair costs.")
         .of("ms", RECEIVER).qlog("each segment_judged.assembly_ms"),
     times("delay_over_least_ms", "segstream_segment_delay_over_least_seconds", |s| &s.delay_over_least_ms, "From the source's time of an accepted segment of the peer to its verdict, less the least of its connection so far: the two clocks need not agree.")
         .of("ms", RECEIVER).qlog("each segment_judged.delay_over_least_ms"),

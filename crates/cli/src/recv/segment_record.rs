@@ -27,7 +27,7 @@ pub(super) struct SegmentRecord {
     source_ms: f64,
     /// From the source's time to the verdict, less the smallest such time so far; null if expired.
     delay_over_least_ms: Option<f64>,
-    /// From the arrival of the first unit to the verdict: what repair costs; null if expired.
+    /// From the arrival of the first unit or repair unit to the verdict: what repair costs; null if expired.
     assembly_ms: Option<f64>,
 }
 

@@ -34,7 +34,7 @@ pub struct Received {
     pub holes: Vec<Run<UnitIndex>>,
     /// The source's time, on its own clock.
     pub source_time: Instant,
-    /// When the first unit arrived; `None` when none did.
+    /// When the first unit or repair unit arrived; `None` when none did.
     pub first_arrival: Option<Instant>,
     /// When the segment was judged.
     pub judged_at: Instant,

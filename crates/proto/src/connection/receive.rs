@@ -117,9 +117,9 @@ impl Connection {
         self.after_input(now);
     }
 
-    fn on_repair(&mut self, number: ShipmentNumber, input: &mut Reader<'_>) -> Result<(), DecodeError> {
+    fn on_repair(&mut self, now: Instant, number: ShipmentNumber, input: &mut Reader<'_>) -> Result<(), DecodeError> {
         let (repair, payload) = Repair::decode(input)?;
-        if self.recv.on_repair(number, &repair) == PartOutcome::Fresh {
+        if self.recv.on_repair(now, number, &repair) == PartOutcome::Fresh {
             self.incoming.store.keep_repairs(&repair, payload);
         }
         Ok(())
@@ -157,7 +157,7 @@ impl Connection {
         let mut input = Reader::new(body);
         match kind {
             Kind::Data => self.on_data(now, number, &mut input)?,
-            Kind::Repair => self.on_repair(number, &mut input)?,
+            Kind::Repair => self.on_repair(now, number, &mut input)?,
             Kind::State => self.recv.on_state(now, number, &State::decode(&mut input)?),
             Kind::Report => self.on_report(now, &Report::decode(&mut input)?),
             Kind::Disconnect => self.on_disconnect(now, Disconnect::decode(&mut input)?),

@@ -127,7 +127,7 @@ pub struct Delivery {
     pub holes: Vec<Run<UnitIndex>>,
     /// The source's time; zero when nothing of the segment told it.
     pub source_time: Instant,
-    /// When its first unit arrived; `None` when none did.
+    /// When the first of its units or repair units arrived; `None` when none did.
     pub first_arrival: Option<Instant>,
     /// When it was judged.
     pub judged_at: Instant,

@@ -124,7 +124,7 @@ impl RecvHalf {
     }
 
     /// Takes repair units that arrived in shipment `number`.
-    pub fn on_repair(&mut self, number: ShipmentNumber, repair: &Repair) -> PartOutcome {
+    pub fn on_repair(&mut self, now: Instant, number: ShipmentNumber, repair: &Repair) -> PartOutcome {
         let Some(stream) = self.streams.get_mut(repair.stream).filter(|_| self.repairs.taken) else { return PartOutcome::Refused };
         let important = stream.contract.importance;
         // A segment of which nothing else is known cannot be restored by repair units alone: its length is told by its parts.
@@ -139,6 +139,7 @@ impl RecvHalf {
         self.reports.schedule.on_data();
         self.counters.repair_units_received += u64::from(fresh);
         if fresh > 0 {
+            segment.first_arrival.get_or_insert(now);
             self.note_restorable(repair.stream, repair.segment);
         }
         if fresh > 0 { PartOutcome::Fresh } else { PartOutcome::Stale }

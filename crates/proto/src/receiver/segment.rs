@@ -33,6 +33,7 @@ pub(crate) struct RecvSegment {
     /// Whether any part or statement of it has arrived, so that layout and tolerance are right.
     pub(crate) known: bool,
     pub(crate) source_time: Instant,
+    /// When the first unit or repair unit of it arrived.
     pub(crate) first_arrival: Option<Instant>,
     pub(crate) presence: Presence,
     /// Those that are lost by unit, once the tolerance depends on where they lie.

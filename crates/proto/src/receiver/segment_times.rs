@@ -11,7 +11,7 @@ use segstream_blocks::histogram::{Histogram, TIME_BOUNDS_NANOS};
 /// Times of the segments that were accepted, in nanoseconds.
 #[derive(Clone, Debug, Default)]
 pub struct SegmentTimes {
-    /// From the arrival of the first unit to the verdict: what repair costs.
+    /// From the arrival of the first unit or repair unit to the verdict: what repair costs.
     pub assembly: Histogram,
     /// From the source's time to the verdict, less the least such time of the connection so far.
     pub delay_over_least: Histogram,

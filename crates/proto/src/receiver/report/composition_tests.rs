@@ -167,7 +167,7 @@ fn arrive(half: &mut RecvHalf, number: u64, segment: u64, count: u32, units: u32
 fn repair_arrives(half: &mut RecvHalf, number: u64) {
     let repair = Repair { every: 1, count: 1, payload_bytes: repair_unit_bytes(UNIT_BYTES), ..Repair::default() };
     assert!(half.on_shipment(at(1), ShipmentNumber(number), 100));
-    half.on_repair(ShipmentNumber(number), &repair);
+    half.on_repair(at(1), ShipmentNumber(number), &repair);
 }
 
 /// What reports tell of the repair units of a segment: units lost and repair units held.

@@ -8,9 +8,10 @@ mod changing_loss;
 mod measure;
 mod without_need;
 
-use crate::bottleneck::{Source, Transfer, ms};
+use crate::bottleneck::{Source, Transfer, at_ms, ms};
 use crate::network::Network;
 use segstream_base::{Bandwidth, Duration, Instant, StreamId, Tolerance};
+use segstream_blocks::histogram::Histogram;
 use segstream_path::config::{LossPlace, PathConfig};
 use segstream_proto::config::Config;
 use segstream_proto::rate::Rate;
@@ -262,6 +263,20 @@ fn a_segment_whose_fence_is_whole_does_not_wait_for_the_next_one() {
     let ahead = Live { loss: "1e-1", tolerance, parts: Parts::Both(TARGET), ..Live::RELIABLE }.pooled(200);
     let waited = ahead.latencies.iter().filter(|latency| **latency > ms(55)).count();
     assert!(waited * 1000 <= ahead.latencies.len() * 7, "{waited} of {}", ahead.latencies.len());
+}
+
+/// A segment of one unit that is lost is restored by a repair unit: no other unit of it ever arrives.
+#[test]
+fn a_segment_that_only_repair_units_restore_has_arrived_too() {
+    let small = Live { segment_bytes: 1024, period: ms(5), loss: "2e-1", ..Live::RELIABLE };
+    let mut transfer = small.transfer(1);
+    transfer.run_to(at_ms(3000));
+    assert!(transfer.finish_by(at_ms(20_000)), "not everything is judged");
+    let half = &transfer.receiver.half;
+    assert!(half.counters.units_restored > 50, "{:?}", half.counters);
+    let counted = |histogram: &Histogram| histogram.counts().iter().sum::<u64>();
+    let times = half.segment_times();
+    assert_eq!((counted(&times.assembly), counted(&times.delay_over_least)), (half.counters.segments[0], half.counters.segments[0]));
 }
 
 #[test]

@@ -383,7 +383,7 @@ impl Pair {
                     half.on_part(self.now, packet.number, part);
                 }
             }
-            ForwardBody::Repair(repair) => _ = half.on_repair(packet.number, repair),
+            ForwardBody::Repair(repair) => _ = half.on_repair(self.now, packet.number, repair),
             ForwardBody::State(state) => half.on_state(self.now, packet.number, state),
         }
         half.after_shipment(self.now);
