@@ -107,6 +107,15 @@ impl TwoStateLoss {
         1.0 / self.ends
     }
 
+    /// The process of every `each`-th shipment (at least 1): runs are shorter there, and just as much is lost.
+    #[must_use]
+    pub fn spaced(self, each: u32) -> Self {
+        // What remains after `each` steps of how a state differs from the long run: the second eigenvalue of the chain.
+        let kept = (0..each).fold(1.0, |kept, _| kept * (1.0 - self.begins - self.ends));
+        let rate = self.rate();
+        Self { begins: rate * (1.0 - kept), ends: (1.0 - rate) * (1.0 - kept) }
+    }
+
     /// One shipment after those whose last was lost with probability `bad` and arrived with `good`: the parts that are lost and arrive.
     fn step(self, good: f64, bad: f64) -> (f64, f64) {
         let lost = good * self.begins + bad * (1.0 - self.ends);
@@ -271,6 +280,23 @@ mod tests {
             assert!((fitted.rate() - rate).abs() < 1.4e-3, "{fitted:?}");
             assert!((fitted.mean_run() / run - 1.0).abs() < 0.1, "{fitted:?}");
         }
+    }
+
+    /// The process of every k-th shipment against k steps of the process, from either state.
+    #[test]
+    fn every_other_shipment_loses_as_much_in_shorter_runs() {
+        for (rate, run) in [(0.01, 8.0), (0.1, 3.0), (0.3, 1.2), (0.5, 1.0)] {
+            let process = TwoStateLoss::new(rate, run);
+            for each in 1..5 {
+                let spaced = process.spaced(each);
+                for state in [(1.0, 0.0), (0.0, 1.0)] {
+                    let (_, lost) = (0..each).fold(state, |(good, bad), _| process.step(good, bad));
+                    assert!((spaced.step(state.0, state.1).1 - lost).abs() < 1e-12, "{rate} in runs of {run}, every {each}: {spaced:?}");
+                }
+            }
+            assert!((process.spaced(3).rate() - process.rate()).abs() < 1e-12);
+        }
+        assert_eq!(TwoStateLoss::NONE.spaced(2), TwoStateLoss::NONE);
     }
 
     #[test]

@@ -18,6 +18,10 @@ pub(super) struct Coding {
     pub(super) default_target: Option<CodingTarget>,
     /// No request is answered by repair units; see [`SendHalf::set_unhedged`].
     pub(super) unhedged: bool,
+    /// Answers leave in turn with new data.
+    pub(super) alternating: bool,
+    /// The last shipment of data answered a request.
+    pub(super) answered: bool,
 }
 
 impl SendHalf {

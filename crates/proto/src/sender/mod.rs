@@ -6,7 +6,8 @@
 //! - `segment`: which units were sent, in which shipment, and which must be retransmitted (exact repair);
 //! - `schedule`: the contents of the next data shipment;
 //! - `coding`: whether and how repair units are used; `code_ahead`: repair units before anybody asks;
-//! - `repair`: repair units, their number and which leave next;
+//! - `repair`: repair units, and which leave next;
+//! - `hedge`: how many answer a request, and whether in turn with new data;
 //! - `gso_batch`: one decision for several data shipments;
 //! - `stream_counts`: counts of streams by what they have to do;
 //! - `state`: when the sender's state is due, and its frames;
@@ -30,6 +31,7 @@ mod counters;
 mod durability;
 mod feedback;
 mod gso_batch;
+mod hedge;
 mod invariants;
 mod repair;
 mod retirement;
@@ -295,15 +297,18 @@ impl SendHalf {
     #[inline(never)]
     fn emit_data(&mut self, now: Instant, counter: &mut ShipmentCounter, parts: &mut Vec<Part>) -> Option<(ShipmentNumber, Outgoing)> {
         let number = counter.peek();
-        let (outgoing, body_bytes) = if let Some(repair) = self.take_repairs(now, number) {
+        let new_only = self.is_turn_of_new_data();
+        let repair = if new_only { None } else { self.take_repairs(now, number) };
+        let (outgoing, body_bytes) = if let Some(repair) = repair {
             (Outgoing::Repair(repair), repair.encoded_len())
         } else {
-            let body_bytes = self.fill(now, number, parts);
+            let body_bytes = self.fill(now, number, parts, new_only);
             if parts.is_empty() {
                 return None;
             }
             (Outgoing::Data { body_bytes }, body_bytes)
         };
+        self.coding.answered = repair.is_some() || parts[0].retransmission;
         counter.take();
         self.last_data = Some(number);
         if self.state_timer.on_data() {

@@ -2,8 +2,8 @@
 //!
 //! *Hedged repair.* A retransmission can be lost like any other shipment, and then the segment waits for a round trip more. So a request
 //! for m units is answered by m + x repair units, any m of which restore what is missing; x is the smallest with which fewer than m arrive
-//! with a probability of at most [`RISK`], under the losses that the receiver has counted lately. Units that share a shipment are lost
-//! together, so x is counted in shipments. Hairpin (NSDI 2024) puts redundancy into retransmissions too.
+//! with a probability of at most 1e-3, under the losses that the receiver has counted lately. Units that share a shipment are lost
+//! together, so x is counted in shipments ([`super::hedge`]). Hairpin (NSDI 2024) puts redundancy into retransmissions too.
 //!
 //! Called by the half for requests and when a shipment may leave.
 //!
@@ -15,39 +15,23 @@
 //! for; units are then sent again one by one.
 
 use super::SendHalf;
+use super::hedge::{Answer, Hedge, SPARE_MAX};
 use super::segment::{SendSegment, is_lost};
 use super::stream::SendStream;
 use super::unfinished::EXAMINED_A_TURN;
 use segstream_base::{Instant, Position, Run, SegmentNumber, ShipmentNumber, StreamId};
 use segstream_blocks::fence::Fence;
-use segstream_blocks::two_state_loss::TwoStateLoss;
 use segstream_blocks::work::{self, Loop};
 use segstream_wire::Repair;
 use segstream_wire::repair::{CODED_UNITS_MAX, PROTECTED_MAX, repair_unit_bytes, repair_units_max};
 use smallvec::SmallVec;
 
-/// With this probability an answered request may need another one.
-const RISK: f64 = 1e-3;
-/// The most shipments of repair units beyond those that hold what is asked for.
-const SPARE_MAX: u32 = 64;
-
-/// By what a sender counts the repair units that answer a request.
-#[derive(Clone, Copy, Debug)]
-struct Hedge {
-    /// How shipments are lost.
-    process: TwoStateLoss,
-    /// How many repair units share a shipment.
-    per_shipment: u32,
-}
-
-impl Hedge {
-    /// How many repair units leave so that `asked` of them arrive but for [`RISK`], and how many of them share a shipment.
-    ///
-    /// Why not always as many as fit: three units need no more than another three in a shipment of their own.
-    fn units_for(self, asked: u32) -> (u32, u32) {
-        let per_shipment = asked.div_ceil(asked.div_ceil(self.per_shipment).max(1)).max(1);
-        (self.process.units_for(asked, per_shipment, RISK, asked + SPARE_MAX * per_shipment), per_shipment)
-    }
+/// Units that are sent again by name although their segment has a code.
+#[derive(Debug, Default)]
+struct Named {
+    positions: Vec<Run<Position>>,
+    /// They leave in turn with shipments of new data.
+    alternating: bool,
 }
 
 /// The code of a segment: which units it protects, and which repair units have left.
@@ -109,12 +93,12 @@ impl SendCode {
 
     /// How many more leave, of a segment that has lost so many protected units; `None` if there are not enough left, or none answers
     /// requests (`hedge` is that by which they are counted).
-    fn answer(&mut self, lost: u32, (echo, reorder): (ShipmentNumber, u32), hedge: Option<Hedge>) -> Option<u32> {
+    fn answer(&mut self, lost: u32, (echo, reorder): (ShipmentNumber, u32), hedge: Option<Hedge>) -> Option<Answer> {
         let lost = lost.min(self.protected);
         let (needed, under_way) = (lost.saturating_sub(self.held), self.under_way(echo, reorder));
         // Why not only the first: what was coded ahead may suffice for more than was lost when it was asked for first.
         if (lost <= self.asked || self.is_ahead) && needed <= under_way {
-            return Some(0);
+            return Some(Answer::NOTHING);
         }
         let hedge = hedge?;
         let left = repair_units_max(self.protected) - self.ships.len() as u32 - self.pending - self.planned;
@@ -122,11 +106,11 @@ impl SendCode {
             return None;
         }
         self.asked = self.asked.max(lost);
-        let (wanted, per_shipment) = hedge.units_for(needed);
-        let more = wanted.saturating_sub(under_way).min(left);
-        self.pending += more;
-        self.per_shipment = per_shipment;
-        Some(more)
+        let answer = hedge.answer(needed);
+        let units = answer.units.saturating_sub(under_way).min(left);
+        self.pending += units;
+        self.per_shipment = answer.per_shipment;
+        Some(Answer { units, alternating: answer.alternating && units > 0, ..answer })
     }
 }
 
@@ -159,19 +143,34 @@ impl SendSegment {
         Fence { important: important.min(units), every }
     }
 
-    /// Of `missing`, the positions that `fence` does not protect, if too many of them are missing even with the fence whole.
-    fn broken_beside(&self, missing: &[Run<Position>], fence: Fence) -> Vec<Run<Position>> {
+    /// Of `missing`, what `fence` does not protect and is sent again by name. Nothing, unless a window misses too many units even with the fence
+    /// whole; then of each such window as many as it must not miss, and the spare ones of the hedge. Without a hedge, all of them.
+    fn named_beside(&self, missing: &[Run<Position>], fence: Fence, hedge: Option<Hedge>) -> Named {
         if fence.every == 1 {
-            return Vec::new();
+            return Named::default();
         }
         let sent = missing.iter().filter_map(|run| Run::new(run.start(), run.end().min(self.sent.next)));
         let of = |run: Run<Position>| self.layout.units_at(run.start(), run.len()).zip(run);
         let mut beside: Vec<_> = sent.flat_map(of).filter(|(unit, _)| !fence.protects(*unit)).collect();
         beside.sort_unstable();
-        if self.tolerance.in_force.allows(beside.iter().map(|(unit, _)| *unit), 0) {
-            return Vec::new();
+        let tolerance = self.tolerance.in_force;
+        if tolerance.allows(beside.iter().map(|(unit, _)| *unit), 0) {
+            return Named::default();
         }
-        beside.into_iter().filter_map(|(_, position)| Run::single(position)).collect()
+        let windows = beside.chunk_by(|(unit, _), (next, _)| unit.0 / tolerance.window() == next.0 / tolerance.window());
+        let beyond = |window: &[_]| (window.len() as u32).saturating_sub(tolerance.errors());
+        let most = windows.clone().map(beyond).max().unwrap_or(0);
+        let answer = hedge.filter(|_| most > 0 && most <= PROTECTED_MAX).map(|hedge| hedge.answer(most));
+        let count = |window: &[_]| match (answer, beyond(window)) {
+            (None, _) => window.len(),
+            (Some(_), 0) => 0,
+            (Some(answer), beyond) => (beyond + answer.units - most) as usize,
+        };
+        let named = windows.flat_map(|window| window.iter().take(count(window)));
+        Named {
+            positions: named.filter_map(|(_, position)| Run::single(*position)).collect(),
+            alternating: answer.is_some_and(|answer| answer.alternating),
+        }
     }
 
     /// Cancels repair units that have not left; returns how many there were.
@@ -181,7 +180,8 @@ impl SendSegment {
 }
 
 impl SendStream {
-    /// Answers a request for `missing` of a segment by repair units. False if they are to be sent again one by one.
+    /// Answers a request for `missing` of a segment by repair units. Whether what answers it leaves in turn with new data; `None` if units are
+    /// to be sent again one by one.
     fn answer_with_repairs(
         &mut self,
         number: SegmentNumber,
@@ -189,44 +189,47 @@ impl SendStream {
         (echo, reorder): (ShipmentNumber, u32),
         (hedge, may_begin): (Option<Hedge>, bool),
         positions_left: &mut u32,
-    ) -> bool {
+    ) -> Option<bool> {
         let important = self.contract.importance;
-        let Some(segment) = self.segments.get_mut(number).filter(|segment| segment.can_be_coded()) else { return false };
+        let segment = self.segments.get_mut(number).filter(|segment| segment.can_be_coded())?;
         let told = segment.code.as_ref().and_then(|code| code.told).filter(|told| told.0 == echo);
         let named = missing.iter().fold(0u32, |sum, run| sum.saturating_add(run.end().min(segment.sent.next).since(run.start())));
         if named > EXAMINED_A_TURN {
             // More than a segment that is coded has units: runs that overlap.
-            return false;
+            return None;
         }
         // Why four for each position: it is looked at as protected or not, and again at each repetition, and several reports may come at once.
         // How many spare ones there have to be takes a step for each pair of a lost unit and a spare one, of which four take as long as to look
         // at a position; an uncoded segment that stays so pays for it too. What this turn does not answer is asked for again; a whole turn suffices,
         // also for the positions that are examined again if no repair unit answers.
+        let fence = segment.code.as_ref().map_or_else(|| segment.widest_fence(important), |code| code.fence);
         let lost_max = told.map_or(named, |told| told.1).min(PROTECTED_MAX);
-        let steps = (lost_max * SPARE_MAX / 4 + SPARE_MAX).saturating_add(named.saturating_mul(4)).min(EXAMINED_A_TURN - named);
-        let Some(left) = positions_left.checked_sub(steps) else { return true };
+        let protected = lost_max * SPARE_MAX / 4 + SPARE_MAX;
+        let beside = if fence.every == 1 { 0 } else { named.min(PROTECTED_MAX) * SPARE_MAX / 4 + SPARE_MAX };
+        let tries = if hedge.is_some_and(Hedge::may_alternate) { 2 } else { 1 };
+        let steps = ((protected + beside) * tries).saturating_add(named.saturating_mul(4)).min(EXAMINED_A_TURN - named);
+        let Some(left) = positions_left.checked_sub(steps) else { return Some(false) };
         *positions_left = left;
         // Why the spare ones are charged and not counted here: they are calculated only when a request tells something new.
         work::note(Loop::Requested, named as usize);
-        let fence = segment.code.as_ref().map_or_else(|| segment.widest_fence(important), |code| code.fence);
         let lost = told.map_or_else(|| segment.lost_of(missing, fence, echo, reorder), |told| told.1);
         if segment.code.is_none() {
             let units = segment.units();
             let may_code = may_begin && segment.retransmissions.count == 0 && SendCode::can_protect(fence, units);
-            if !may_code || hedge.is_none_or(|hedge| hedge.units_for(lost).0 <= lost) {
-                return false;
+            if !may_code || hedge.is_none_or(|hedge| hedge.answer(lost).units <= lost) {
+                return None;
             }
             segment.code = Some(Box::new(SendCode::new(fence, units)));
         }
-        let beside = segment.broken_beside(missing, fence);
-        if lost == 0 && beside.is_empty() {
+        let beside = segment.named_beside(missing, fence, hedge);
+        if lost == 0 && beside.positions.is_empty() {
             // Nothing that the code protects is missing: what is asked for is asked for by name.
-            return false;
+            return None;
         }
-        let Some(more) = segment.code.as_mut().and_then(|code| code.answer(lost, (echo, reorder), hedge)) else { return false };
-        self.repairs.add(number, more);
-        self.request(number, beside, (echo, reorder), positions_left);
-        true
+        let answer = segment.code.as_mut().and_then(|code| code.answer(lost, (echo, reorder), hedge))?;
+        self.repairs.add(number, answer.units);
+        self.request(number, beside.positions, (echo, reorder), positions_left);
+        Some(answer.alternating || beside.alternating)
     }
 
     /// The oldest segment of which repair units are to leave.
@@ -266,8 +269,11 @@ impl SendHalf {
         let left = &mut self.unfinished.positions_left;
         let Some(stream) = self.streams.get_mut(id) else { return false };
         let per_shipment = repair_units_in(room, stream.contract.unit_bytes);
-        let hedge = (!self.coding.unhedged).then_some(Hedge { process, per_shipment });
-        stream.answer_with_repairs(number, missing, judged_by, (hedge, may_begin), left)
+        let new_shipments = stream.new_units_ready() / per_shipment;
+        let hedge = (!self.coding.unhedged).then_some(Hedge { process, per_shipment, new_shipments });
+        let Some(alternating) = stream.answer_with_repairs(number, missing, judged_by, (hedge, may_begin), left) else { return false };
+        self.coding.alternating |= alternating;
+        true
     }
 
     /// Whether a whole segment waits behind the one that is being sent, and the window lets it: then nobody waits for a repair but the
@@ -319,6 +325,17 @@ impl SendHalf {
         Some(Repair { count, payload_bytes: count * unit_bytes, ..one })
     }
 
+    /// Whether the next shipment is one of new data although answers wait: they leave in turn.
+    pub(super) fn is_turn_of_new_data(&mut self) -> bool {
+        if !self.coding.alternating {
+            return false;
+        }
+        self.coding.alternating = self.stream_counts.retransmit > 0;
+        let flow = self.config.class.flow_control();
+        let answered = core::mem::take(&mut self.coding.answered);
+        answered && self.coding.alternating && self.streams.iter().any(|stream| stream.first_time_ready(flow))
+    }
+
     /// The fence of a segment's code, which has one if repair units of it have left.
     pub(crate) fn fence(&self, stream: StreamId, segment: SegmentNumber) -> Option<Fence> {
         Some(self.streams.get(stream)?.segments.get(segment)?.code.as_ref()?.fence)
@@ -328,11 +345,16 @@ impl SendHalf {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use segstream_blocks::two_state_loss::TwoStateLoss;
 
-    const PATH: Hedge = Hedge { process: TwoStateLoss::NONE, per_shipment: 1 };
+    const PATH: Hedge = Hedge { process: TwoStateLoss::NONE, per_shipment: 1, new_shipments: 0 };
 
     fn losing(rate: f64) -> Hedge {
         Hedge { process: TwoStateLoss::independent(rate), ..PATH }
+    }
+
+    fn answers(code: &mut SendCode, lost: u32, judged_by: (ShipmentNumber, u32), hedge: Hedge) -> Option<u32> {
+        code.answer(lost, judged_by, Some(hedge)).map(|answer| answer.units)
     }
 
     fn code() -> (SendCode, Hedge) {
@@ -348,11 +370,11 @@ mod tests {
     #[test]
     fn a_request_is_answered_once_with_what_it_asks_for_and_spare_ones() {
         let (mut code, path) = code();
-        assert_eq!(code.answer(1, (ShipmentNumber(100), 3), Some(path)), Some(3), "one at 1e-1 takes three");
+        assert_eq!(answers(&mut code, 1, (ShipmentNumber(100), 3), path), Some(3), "one at 1e-1 takes three");
         leave(&mut code, 101);
-        assert_eq!(code.answer(1, (ShipmentNumber(102), 3), Some(path)), Some(0), "they are on their way");
-        assert_eq!(code.answer(2, (ShipmentNumber(102), 3), Some(path)), Some(2), "two take five");
-        assert_eq!(code.answer(5, (ShipmentNumber(102), 3), Some(PATH)), Some(0), "nothing is lost on the way: five are there");
+        assert_eq!(answers(&mut code, 1, (ShipmentNumber(102), 3), path), Some(0), "they are on their way");
+        assert_eq!(answers(&mut code, 2, (ShipmentNumber(102), 3), path), Some(2), "two take five");
+        assert_eq!(answers(&mut code, 5, (ShipmentNumber(102), 3), PATH), Some(0), "nothing is lost on the way: five are there");
     }
 
     #[test]
@@ -360,7 +382,7 @@ mod tests {
         let path = Hedge { per_shipment: 4, ..losing(0.01) };
         for (lost, expected) in [(4, (8, 4)), (9, (12, 3))] {
             let mut code = SendCode::new(Fence::ALL, 256);
-            let more = code.answer(lost, (ShipmentNumber(100), 3), Some(path));
+            let more = answers(&mut code, lost, (ShipmentNumber(100), 3), path);
             assert_eq!((more, code.per_shipment), (Some(expected.0), expected.1), "{lost}: one shipment more, each of as many");
         }
     }
@@ -368,24 +390,24 @@ mod tests {
     #[test]
     fn nothing_is_added_while_what_arrived_and_what_is_under_way_is_enough() {
         let (mut code, path) = code();
-        code.answer(5, (ShipmentNumber(100), 3), Some(path));
+        answers(&mut code, 5, (ShipmentNumber(100), 3), path);
         let sent = code.pending;
         leave(&mut code, 101);
         // The echo has passed all of them, and five have arrived.
         let passed = (ShipmentNumber(u64::from(101 + sent) + 4), 3);
         code.held = 5;
-        assert_eq!(code.answer(5, passed, Some(path)), Some(0));
+        assert_eq!(answers(&mut code, 5, passed, path), Some(0));
         code.held = 4;
-        assert_eq!(code.answer(5, passed, Some(path)), Some(3), "one is missing, which takes three");
+        assert_eq!(answers(&mut code, 5, passed, path), Some(3), "one is missing, which takes three");
     }
 
     #[test]
     fn when_the_numbers_are_used_up_units_are_sent_again() {
         let mut code = SendCode::new(Fence::ALL, 10);
         let path = losing(0.3);
-        assert_eq!(code.answer(7, (ShipmentNumber(100), 3), Some(path)), Some(8), "no more than there are");
+        assert_eq!(answers(&mut code, 7, (ShipmentNumber(100), 3), path), Some(8), "no more than there are");
         leave(&mut code, 101);
-        assert_eq!(code.answer(9, (ShipmentNumber(100), 3), Some(path)), None);
-        assert_eq!(code.answer(7, (ShipmentNumber(200), 3), Some(path)), None, "all are lost");
+        assert_eq!(answers(&mut code, 9, (ShipmentNumber(100), 3), path), None);
+        assert_eq!(answers(&mut code, 7, (ShipmentNumber(200), 3), path), None, "all are lost");
     }
 }

@@ -20,10 +20,10 @@ impl SendHalf {
         self.stream_counts.eligible > 0
     }
 
-    /// Fills one shipment with parts; returns the bytes of its body.
-    pub(super) fn fill(&mut self, now: Instant, number: ShipmentNumber, parts: &mut Vec<Part>) -> usize {
+    /// Fills one shipment with parts, of new data only if so said; returns the bytes of its body.
+    pub(super) fn fill(&mut self, now: Instant, number: ShipmentNumber, parts: &mut Vec<Part>, new_only: bool) -> usize {
         let mut used = 0;
-        if self.stream_counts.retransmit > 0 {
+        if self.stream_counts.retransmit > 0 && !new_only {
             for place in 0..self.streams.len() {
                 while self.streams[place].retransmissions.total > 0 && self.take_retransmission(now, place, number, parts, &mut used) {}
             }

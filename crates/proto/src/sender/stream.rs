@@ -225,6 +225,11 @@ impl SendStream {
         }
     }
 
+    /// How many new units of the present segment may leave.
+    pub(crate) fn new_units_ready(&self) -> u32 {
+        self.segments.get(self.current).map_or(0, |segment| segment.ready().since(segment.sent.next))
+    }
+
     /// Whether the next new unit could fit `room` bytes, its header aside.
     #[inline]
     pub(crate) fn next_fits(&self, room: usize) -> bool {
