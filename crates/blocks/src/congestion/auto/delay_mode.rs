@@ -261,7 +261,7 @@ impl DelayMode {
 
     /// Whether the queue is being drained now.
     fn drains(&mut self, view: &View, target: f64, memory: &Memory) -> bool {
-        if self.slot.replace(view.slot).is_some_and(|slot| slot != view.slot) {
+        if self.slot.replace(view.slot).is_some_and(|slot| slot != view.slot) && !self.empties_in_pauses(view) {
             self.begin_drain(view, view.delay.queue.max(target), 1.0, Cause::Schedule);
         }
         if let Some(drain) = &self.drain {
@@ -278,6 +278,12 @@ impl DelayMode {
             self.start_drain(view, memory, Cause::Joined);
         }
         joins
+    }
+
+    /// Whether the queue is empty again and again because the source pauses: then everyone sees the base delay without a drain, which would only
+    /// hold the source up. Why not in noise: what is taken for an empty queue there may be none.
+    fn empties_in_pauses(&self, view: &View) -> bool {
+        view.pauses && view.delay.noise_before == 0.0 && view.now.since(self.drained_at) < DRAIN_JOINED
     }
 
     /// A drain beside the schedule, if our part of the path is what it was at its best.
