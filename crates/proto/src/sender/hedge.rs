@@ -15,6 +15,11 @@ pub(super) const SPARE_MAX: u32 = 64;
 /// From this mean length of a run of losses on, answers leave in turn with new data.
 const RUN_ALTERNATING: f64 = 2.0;
 
+/// Answers leave in turn with new data if they have left after this part of a round trip.
+///
+/// Why: the segment that is answered waits twice as long for the last of them. It is a round trip late already, those behind it are not.
+pub(super) const TURNS_ROUND_TRIPS: f64 = 0.125;
+
 /// By what a sender counts the repair units that answer a request.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Hedge {
@@ -22,8 +27,8 @@ pub(super) struct Hedge {
     pub(super) process: TwoStateLoss,
     /// How many repair units share a shipment.
     pub(super) per_shipment: u32,
-    /// How many shipments of new data may leave between those that answer a request.
-    pub(super) new_shipments: u32,
+    /// How many shipments with answers may leave in turn with new data.
+    pub(super) turns: u32,
 }
 
 /// How many units answer a request.
@@ -56,7 +61,7 @@ impl Hedge {
         let most = asked + SPARE_MAX * per_shipment;
         if self.may_alternate() {
             let units = self.process.spaced(2).units_for(asked, per_shipment, RISK, most);
-            if units.div_ceil(per_shipment) <= self.new_shipments {
+            if units.div_ceil(per_shipment) <= self.turns {
                 return Answer { units, per_shipment, alternating: true };
             }
         }
@@ -68,7 +73,7 @@ impl Hedge {
 mod tests {
     use super::*;
 
-    const BURSTS: Hedge = Hedge { process: TwoStateLoss::NONE, per_shipment: 1, new_shipments: 1000 };
+    const BURSTS: Hedge = Hedge { process: TwoStateLoss::NONE, per_shipment: 1, turns: 1000 };
 
     fn losing(rate: f64, mean_run: f64) -> Hedge {
         Hedge { process: TwoStateLoss::new(rate, mean_run), ..BURSTS }
@@ -78,7 +83,7 @@ mod tests {
     fn in_runs_answers_leave_in_turn_with_new_data_and_need_fewer_spare_ones() {
         for (asked, mean_run) in [(1, 4.0), (12, 8.0), (40, 20.0)] {
             let hedge = losing(0.01, mean_run);
-            let (turns, row) = (hedge.answer(asked), Hedge { new_shipments: 0, ..hedge }.answer(asked));
+            let (turns, row) = (hedge.answer(asked), Hedge { turns: 0, ..hedge }.answer(asked));
             assert!(turns.alternating && !row.alternating);
             let spare = (turns.units - asked, row.units - asked);
             assert!(3 * spare.0 <= 2 * spare.1, "{asked} in runs of {mean_run}: {spare:?}");
@@ -89,7 +94,7 @@ mod tests {
     fn where_losses_are_single_or_new_data_ends_answers_leave_first() {
         assert!(!losing(0.1, 1.0 / 0.9).answer(12).alternating && !losing(0.01, 1.9).answer(12).alternating);
         let needed = losing(0.01, 8.0).answer(12).units;
-        let with = |new_shipments| Hedge { new_shipments, ..losing(0.01, 8.0) }.answer(12).alternating;
+        let with = |turns| Hedge { turns, ..losing(0.01, 8.0) }.answer(12).alternating;
         assert_eq!((with(needed - 1), with(needed)), (false, true));
     }
 }

@@ -15,7 +15,7 @@
 //! for; units are then sent again one by one.
 
 use super::SendHalf;
-use super::hedge::{Answer, Hedge, SPARE_MAX};
+use super::hedge::{Answer, Hedge, SPARE_MAX, TURNS_ROUND_TRIPS};
 use super::segment::{SendSegment, is_lost};
 use super::stream::SendStream;
 use super::unfinished::EXAMINED_A_TURN;
@@ -265,12 +265,12 @@ impl SendHalf {
         judged_by: (ShipmentNumber, u32),
     ) -> bool {
         let Some(process) = self.loss_estimate(now) else { return false };
-        let (may_begin, room) = (!self.has_backlog(), self.path.pmtu.data_bytes);
+        let (may_begin, room, time_for_turns) = (!self.has_backlog(), self.path.pmtu.data_bytes, self.time_for_turns());
         let left = &mut self.unfinished.positions_left;
         let Some(stream) = self.streams.get_mut(id) else { return false };
         let per_shipment = repair_units_in(room, stream.contract.unit_bytes);
-        let new_shipments = stream.new_units_ready() / per_shipment;
-        let hedge = (!self.coding.unhedged).then_some(Hedge { process, per_shipment, new_shipments });
+        let turns = time_for_turns.min(stream.new_units_ready() / per_shipment);
+        let hedge = (!self.coding.unhedged).then_some(Hedge { process, per_shipment, turns });
         let Some(alternating) = stream.answer_with_repairs(number, missing, judged_by, (hedge, may_begin), left) else { return false };
         self.coding.alternating |= alternating;
         true
@@ -325,6 +325,12 @@ impl SendHalf {
         Some(Repair { count, payload_bytes: count * unit_bytes, ..one })
     }
 
+    /// How many answers may leave in turn with new data, by the time that it takes.
+    fn time_for_turns(&self) -> u32 {
+        let round_trip = self.path.rtt.smoothed().map_or(0.0, |round_trip| round_trip.as_secs_f64());
+        (TURNS_ROUND_TRIPS * round_trip / (2.0 * self.shipment_time().as_secs_f64())) as u32
+    }
+
     /// Whether the next shipment is one of new data although answers wait: they leave in turn.
     pub(super) fn is_turn_of_new_data(&mut self) -> bool {
         if !self.coding.alternating {
@@ -347,7 +353,7 @@ mod tests {
     use super::*;
     use segstream_blocks::two_state_loss::TwoStateLoss;
 
-    const PATH: Hedge = Hedge { process: TwoStateLoss::NONE, per_shipment: 1, new_shipments: 0 };
+    const PATH: Hedge = Hedge { process: TwoStateLoss::NONE, per_shipment: 1, turns: 0 };
 
     fn losing(rate: f64) -> Hedge {
         Hedge { process: TwoStateLoss::independent(rate), ..PATH }
